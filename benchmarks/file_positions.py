@@ -34,8 +34,8 @@ def measure(count: int, waiting: int, repeat: int) -> dict[str, Any]:
     listing = (*read, *new)
     line = f'{{"logOffset":{log[-1].batch_id}}}'
 
-    def fresh() -> files.Facts:
-        return files.Facts(tuple(log), listing, asked_ms=newest + waiting + 1)
+    def fresh() -> files.FileSourceFacts:
+        return files.FileSourceFacts(tuple(log), listing, asked_ms=newest + waiting + 1)
 
     wishes = {
         "just after a file in the middle": Wanted(file=read[len(read) // 2].path),

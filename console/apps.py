@@ -10,4 +10,4 @@ class ConsoleConfig(AppConfig):
         from console import celery  # noqa: F401  (sets the current Celery app)
         from console.signing import trail
 
-        trail.listen()
+        trail.connect_signals()

@@ -52,7 +52,7 @@ def strike(text: str) -> str:
     return text
 
 
-class Line:
+class LineRenderer:
     """The last processor: the rendered line, secrets struck out."""
 
     def __init__(self, render: Any) -> None:
@@ -70,9 +70,9 @@ TEXT: Final = structlog.dev.ConsoleRenderer(
 
 def processors(form: str) -> list[Processor]:
     """From a record to its line."""
-    end = [Line(structlog.processors.JSONRenderer(ensure_ascii=False, default=str))]
+    end = [LineRenderer(structlog.processors.JSONRenderer(ensure_ascii=False, default=str))]
     if form != "json":
-        end = [Line(TEXT)]
+        end = [LineRenderer(TEXT)]
     traceback: list[Processor] = [structlog.processors.format_exc_info] if form == "json" else []
     return [structlog.stdlib.ProcessorFormatter.remove_processors_meta, strike_keys, *traceback, *end]
 

@@ -145,7 +145,9 @@ class LastSeenMiddleware:
 
         user = request.user
         assert isinstance(user, User)
-        trail.said(request, user, "session.end", f"The session of {user.get_username()} ended: {why}.")
+        trail.record_own_act(
+            request, user, "session.end", f"The session of {user.get_username()} ended: {why}."
+        )
         logout(request)
 
 

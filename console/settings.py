@@ -145,7 +145,7 @@ AUTH_PASSWORD_VALIDATORS = [
     {"NAME": "django.contrib.auth.password_validation.MinimumLengthValidator", "OPTIONS": {"min_length": 12}},
     {"NAME": "django.contrib.auth.password_validation.CommonPasswordValidator"},
 ]
-CSRF_FAILURE_VIEW = "console.pages.errors.csrf"
+CSRF_FAILURE_VIEW = "console.pages.errors.show_stale_form"
 SESSION_COOKIE_AGE = 8 * 3600
 REPRISE_IDLE_MINUTES = ENV.idle_minutes
 SESSION_COOKIE_HTTPONLY = True

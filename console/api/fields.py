@@ -6,7 +6,7 @@ from typing import Any
 from recovery.errors import WrongUse
 
 
-def only(body: Mapping[str, Any], known: Collection[str]) -> None:
+def allow_only(body: Mapping[str, Any], known: Collection[str]) -> None:
     """Raise WrongUse for a field that is not among these."""
     if strange := sorted(set(body) - set(known)):
         raise WrongUse(
@@ -14,7 +14,7 @@ def only(body: Mapping[str, Any], known: Collection[str]) -> None:
         )
 
 
-def text(body: Mapping[str, Any], name: str, default: str | None = None) -> str:
+def read_text(body: Mapping[str, Any], name: str, default: str | None = None) -> str:
     """A string. Raises WrongUse where it is missing and has no default."""
     found = body.get(name, default)
     if not isinstance(found, str) or (default is None and not found):
@@ -22,7 +22,7 @@ def text(body: Mapping[str, Any], name: str, default: str | None = None) -> str:
     return found
 
 
-def texts(body: Mapping[str, Any], name: str) -> list[str]:
+def read_texts(body: Mapping[str, Any], name: str) -> list[str]:
     """A list of strings; empty where it is missing."""
     found = body.get(name, [])
     if not isinstance(found, list) or not all(isinstance(one, str) for one in found):
@@ -30,7 +30,7 @@ def texts(body: Mapping[str, Any], name: str) -> list[str]:
     return found
 
 
-def yes(body: Mapping[str, Any], name: str) -> bool:
+def read_flag(body: Mapping[str, Any], name: str) -> bool:
     """true or false; false where it is missing."""
     found = body.get(name, False)
     if not isinstance(found, bool):
@@ -38,7 +38,7 @@ def yes(body: Mapping[str, Any], name: str) -> bool:
     return found
 
 
-def files(body: Mapping[str, Any], name: str) -> dict[str, str]:
+def read_files(body: Mapping[str, Any], name: str) -> dict[str, str]:
     """{workspace path: whole text}; empty where it is missing."""
     found = body.get(name, {})
     if not isinstance(found, dict) or not all(isinstance(one, str) for one in found.values()):

@@ -24,8 +24,8 @@ CHOSEN: Final[Mapping[str, Schema]] = {"strategy": TEXT, "key": TEXTS, "patch": 
 GIVEN: Final[Mapping[str, Schema]] = {**dict.fromkeys(workspaces.GIVEN, TEXT), "roots": TEXTS}
 TAKES: Final[Mapping[Act, Mapping[str, Schema]]] = {
     recoveries.open_one: {"pipeline": TEXT, "flow": TEXT, "again": YES},
-    recoveries.look: {"position": TEXTS, **CHOSEN},
-    recoveries.plan: {
+    recoveries.look_up_positions: {"position": TEXTS, **CHOSEN},
+    recoveries.seal_plan: {
         "position": TEXTS,
         "confirm": TEXTS,
         "accept_loss": YES,
@@ -34,15 +34,15 @@ TAKES: Final[Mapping[Act, Mapping[str, Schema]]] = {
         **CHOSEN,
     },
     refreshes.request_refresh: {"pipeline": TEXT, "flow": TEXT},
-    workspaces.add: {"name": TEXT, **GIVEN},
-    workspaces.change: {"on": YES, **GIVEN},
-    workspaces.remove: {"reason": TEXT},
+    workspaces.add_workspace: {"name": TEXT, **GIVEN},
+    workspaces.change_workspace: {"on": YES, **GIVEN},
+    workspaces.remove_workspace: {"reason": TEXT},
 }
 """What is not here takes nothing."""
 NEEDED: Final[Mapping[Act, tuple[str, ...]]] = {
     recoveries.open_one: ("pipeline",),
     refreshes.request_refresh: ("pipeline",),
-    workspaces.add: ("name",),
+    workspaces.add_workspace: ("name",),
 }
 PROBLEM: Final[Schema] = {
     "type": "object",
@@ -58,21 +58,23 @@ PROBLEM: Final[Schema] = {
 DONE: Final[Mapping[int, str]] = {200: "Done.", 201: "Made.", 202: "A worker is at it; ask again with GET."}
 
 
-def published(body: Body, by: Actor) -> tuple[int, Body]:
+def show_document(body: Body, by: Actor) -> tuple[int, Body]:
     """This document."""
     from console.api.urls import ROUTES
 
-    return 200, document(ROUTES)
+    return 200, build_document(ROUTES)
 
 
-def document(routes: Iterable[URLPattern]) -> dict[str, Any]:
+def build_document(routes: Iterable[URLPattern]) -> dict[str, Any]:
     """OpenAPI 3.1 of these routes."""
     return {
         "openapi": "3.1.0",
         "info": {"title": "Reprise", "version": "1"},
         "security": [{"token": []}],
         "paths": {
-            address(route): {method.lower(): operation(route, method, act) for method, act in acts_of(route)}
+            openapi_path(route): {
+                method.lower(): describe_operation(route, method, act) for method, act in acts_of(route)
+            }
             for route in routes
         },
         "components": {
@@ -82,14 +84,14 @@ def document(routes: Iterable[URLPattern]) -> dict[str, Any]:
     }
 
 
-def address(route: URLPattern) -> str:
+def openapi_path(route: URLPattern) -> str:
     """A route as OpenAPI writes it."""
     return "/" + re.sub(r"<\w+:(\w+)>", r"{\1}", str(route.pattern))
 
 
-def operation(route: URLPattern, method: str, act: Act) -> dict[str, Any]:
+def describe_operation(route: URLPattern, method: str, act: Act) -> dict[str, Any]:
     """One method of one address."""
-    where = address(route)
+    where = openapi_path(route)
     found: dict[str, Any] = {
         "operationId": f"{method.lower()} {where}",
         "summary": " ".join((inspect.getdoc(act) or "").split("\n\n")[0].split()),

@@ -30,59 +30,63 @@ def open_one(body: Body, by: Actor) -> tuple[int, Body]:
 
     `again` takes a sealed plan that has not run back. Raises as `by_hand.open_or_go_on`.
     """
-    fields.only(body, ("pipeline", "flow", "again"))
-    flow = find_flow(find_fresh(fields.text(body, "pipeline"), by), fields.text(body, "flow", "") or None)
+    fields.allow_only(body, ("pipeline", "flow", "again"))
+    flow = find_flow(
+        find_fresh(fields.read_text(body, "pipeline"), by), fields.read_text(body, "flow", "") or None
+    )
     was_open = open_recovery_of(flow.pk) is not None
-    recovery = by_hand.open_or_go_on(flow, by=by, again=fields.yes(body, "again"))
+    recovery = by_hand.open_or_go_on(flow, by=by, again=fields.read_flag(body, "again"))
     return (200 if was_open else 201), _shown(recovery)
 
 
-def read(body: Body, by: Actor, label: str) -> tuple[int, Body]:
+def show_recovery(body: Body, by: Actor, label: str) -> tuple[int, Body]:
     """Its state, steps and proof, the sealed plan as `plan --json` prints it, and how far a sealing is."""
-    fields.only(body, ())
+    fields.allow_only(body, ())
     return 200, _shown(recovery_or_404(label, by))
 
 
 def read_report(body: Body, by: Actor, label: str) -> tuple[int, Body]:
     """The report: times, numbers measured, criteria, votes, audit entries where the caller may read them."""
-    fields.only(body, ())
+    fields.allow_only(body, ())
     return 200, report(recovery_or_404(label, by), by).as_dict()
 
 
-def look(body: Body, by: Actor, label: str) -> tuple[int, Body]:
+def look_up_positions(body: Body, by: Actor, label: str) -> tuple[int, Body]:
     """{position: ["0=time=…"], strategy, key, patch}: have it looked up what these positions would cost; without
     `position`: where everything stands."""
-    fields.only(body, ("position", *CHOSEN))
+    fields.allow_only(body, ("position", *CHOSEN))
     recovery = recovery_or_404(label, by)
-    given = fields.texts(body, "position")
+    given = fields.read_texts(body, "position")
     _choose(recovery, body, by)
     positioning.request_positions(recovery_id=recovery.pk, positions=_wanted(recovery, given), by=by)
     recovery.refresh_from_db()
     return 202, _positions(recovery)
 
 
-def positions(body: Body, by: Actor, label: str) -> tuple[int, Body]:
+def show_positions(body: Body, by: Actor, label: str) -> tuple[int, Body]:
     """What the newest look has found, as `plan --positions --json` prints it, and what is chosen."""
-    fields.only(body, ())
+    fields.allow_only(body, ())
     return 200, _positions(recovery_or_404(label, by))
 
 
-def plan(body: Body, by: Actor, label: str) -> tuple[int, Body]:
+def seal_plan(body: Body, by: Actor, label: str) -> tuple[int, Body]:
     """Choose, and have a plan sealed. Positions must be those that were looked up, and their costs accepted; a plan
     that loses or repeats rows, or may, is not sealed without `accept_loss` or `accept_repeats`.
 
     Without `position` every source goes on where it was committed. `refresh_below`: whether the plan refreshes what is
     below; where it is missing, as it was chosen before.
     """
-    fields.only(body, ("position", "confirm", "accept_loss", "accept_repeats", "refresh_below", *CHOSEN))
+    fields.allow_only(
+        body, ("position", "confirm", "accept_loss", "accept_repeats", "refresh_below", *CHOSEN)
+    )
     recovery = recovery_or_404(label, by)
-    accepted = {name: fields.yes(body, name) for name in ("accept_loss", "accept_repeats")}
-    given, confirmed = fields.texts(body, "position"), fields.texts(body, "confirm")
+    accepted = {name: fields.read_flag(body, name) for name in ("accept_loss", "accept_repeats")}
+    given, confirmed = fields.read_texts(body, "position"), fields.read_texts(body, "confirm")
     _choose(recovery, body, by)
     wanted = _wanted(recovery, given)
     if (
         "refresh_below" in body
-        and (refresh := fields.yes(body, "refresh_below")) != chosen(recovery).refresh_below
+        and (refresh := fields.read_flag(body, "refresh_below")) != chosen(recovery).refresh_below
     ):
         actions.choose_below(recovery_id=recovery.pk, refresh=refresh, by=by)
     if confirmed or recovery.choices.get("confirmed"):
@@ -101,15 +105,15 @@ def _choose(recovery: Recovery, body: Body, by: Actor) -> None:
     Another strategy forgets the patch and the positions that were looked up for the one before.
     """
     held = recovery.choices
-    said = fields.text(body, "meant", "") or held.get("meant")
+    said = fields.read_text(body, "meant", "") or held.get("meant")
     meant = meant_of(said)
     if said and said != held.get("meant"):
         if meant is None:
             raise WrongUse("meant is yes, no or unknown.", code="bad_choice")
         actions.say_whether_meant(recovery_id=recovery.pk, meant=meant, by=by)
-    strategy = fields.text(body, "strategy", held.get("strategy") or default_strategy(meant))
-    key = fields.texts(body, "key") if "key" in body else list(held.get("key") or [])
-    patch = fields.files(body, "patch") if "patch" in body else None
+    strategy = fields.read_text(body, "strategy", held.get("strategy") or default_strategy(meant))
+    key = fields.read_texts(body, "key") if "key" in body else list(held.get("key") or [])
+    patch = fields.read_files(body, "patch") if "patch" in body else None
     if (strategy, key) != (held.get("strategy"), held.get("key")):
         actions.choose_strategy(recovery_id=recovery.pk, strategy=strategy, key=key, by=by)
     if patch is not None:

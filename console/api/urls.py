@@ -6,31 +6,40 @@ from django.urls import URLPattern, path
 
 from console.api import openapi, refreshes, workspaces
 from console.api.base import route
-from console.api.recoveries import look, open_one, plan, positions, read, read_report
+from console.api.recoveries import (
+    look_up_positions,
+    open_one,
+    read_report,
+    seal_plan,
+    show_positions,
+    show_recovery,
+)
 from recovery.people.roles import Right
 
 ONE: Final = "api/v1/recoveries/<str:label>"
 WORKSPACE: Final = "api/v1/workspaces/<str:workspace>"
 ROUTES: Final[list[URLPattern]] = [
-    path("api/v1/openapi.json", route(GET=(Right.VIEW, openapi.published))),
+    path("api/v1/openapi.json", route(GET=(Right.VIEW, openapi.show_document))),
     path("api/v1/recoveries", route(POST=(Right.RECOVER, open_one))),
-    path(ONE, route(GET=(Right.VIEW, read))),
-    path(f"{ONE}/positions", route(GET=(Right.VIEW, positions), POST=(Right.RECOVER, look))),
+    path(ONE, route(GET=(Right.VIEW, show_recovery))),
+    path(
+        f"{ONE}/positions", route(GET=(Right.VIEW, show_positions), POST=(Right.RECOVER, look_up_positions))
+    ),
     path(f"{ONE}/report", route(GET=(Right.VIEW, read_report))),
-    path(f"{ONE}/plan", route(POST=(Right.RECOVER, plan))),
+    path(f"{ONE}/plan", route(POST=(Right.RECOVER, seal_plan))),
     path("api/v1/refreshes", route(POST=(Right.RECOVER, refreshes.request_refresh))),
     path("api/v1/refreshes/<str:ticket>", route(GET=(Right.VIEW, refreshes.show_refresh))),
     path(
         "api/v1/workspaces",
-        route(GET=(Right.MANAGE, workspaces.listing), POST=(Right.MANAGE, workspaces.add)),
+        route(GET=(Right.MANAGE, workspaces.list_workspaces), POST=(Right.MANAGE, workspaces.add_workspace)),
     ),
     path(
         WORKSPACE,
         route(
-            GET=(Right.MANAGE, workspaces.read),
-            PATCH=(Right.MANAGE, workspaces.change),
-            DELETE=(Right.MANAGE, workspaces.remove),
+            GET=(Right.MANAGE, workspaces.show_workspace),
+            PATCH=(Right.MANAGE, workspaces.change_workspace),
+            DELETE=(Right.MANAGE, workspaces.remove_workspace),
         ),
     ),
-    path(f"{WORKSPACE}/test", route(POST=(Right.MANAGE, workspaces.test))),
+    path(f"{WORKSPACE}/test", route(POST=(Right.MANAGE, workspaces.test_workspace))),
 ]

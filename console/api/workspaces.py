@@ -18,30 +18,30 @@ GIVEN = (
 LISTS = ("roots", "event_logs")
 
 
-def listing(body: Body, by: Actor) -> tuple[int, Body]:
+def list_workspaces(body: Body, by: Actor) -> tuple[int, Body]:
     """`{workspaces: [...]}`, by name."""
-    fields.only(body, ())
+    fields.allow_only(body, ())
     return 200, {"workspaces": [_shown(w) for w in Workspace.objects.kept().order_by("name")]}
 
 
-def add(body: Body, by: Actor) -> tuple[int, Body]:
+def add_workspace(body: Body, by: Actor) -> tuple[int, Body]:
     """{name, url, token_ref | token, environment, questions_url, questions_token_ref | questions_token,
     questions_spark, roots}, or {name, kind: streams, event_logs, environment, roots}: 201. Secrets never come back."""
-    fields.only(body, ("name", *GIVEN))
-    row = actions.add_workspace(name=fields.text(body, "name"), given=_given(body), by=by)
+    fields.allow_only(body, ("name", *GIVEN))
+    row = actions.add_workspace(name=fields.read_text(body, "name"), given=_given(body), by=by)
     return 201, _shown(row)
 
 
-def read(body: Body, by: Actor, workspace: str) -> tuple[int, Body]:
+def show_workspace(body: Body, by: Actor, workspace: str) -> tuple[int, Body]:
     """One workspace with the answers of its last test."""
-    fields.only(body, ())
+    fields.allow_only(body, ())
     return 200, _shown(actions.workspace_named(workspace))
 
 
-def change(body: Body, by: Actor, workspace: str) -> tuple[int, Body]:
+def change_workspace(body: Body, by: Actor, workspace: str) -> tuple[int, Body]:
     """What is not sent stays; {on: false} switches it off, {on: true} on."""
-    fields.only(body, ("on", *GIVEN))
-    given, on = _given(body), fields.yes(body, "on") if "on" in body else None
+    fields.allow_only(body, ("on", *GIVEN))
+    given, on = _given(body), fields.read_flag(body, "on") if "on" in body else None
     if set(body) - {"on"}:
         row = actions.change_workspace(name=workspace, given=given, on=on, by=by)
     elif on is not None:
@@ -51,22 +51,22 @@ def change(body: Body, by: Actor, workspace: str) -> tuple[int, Body]:
     return 200, _shown(row)
 
 
-def remove(body: Body, by: Actor, workspace: str) -> tuple[int, Body]:
+def remove_workspace(body: Body, by: Actor, workspace: str) -> tuple[int, Body]:
     """{reason}: its secrets are erased; its recoveries and audit stay."""
-    fields.only(body, ("reason",))
-    row = actions.remove_workspace(name=workspace, reason=fields.text(body, "reason", ""), by=by)
+    fields.allow_only(body, ("reason",))
+    row = actions.remove_workspace(name=workspace, reason=fields.read_text(body, "reason", ""), by=by)
     return 200, {"removed": row.name}
 
 
-def test(body: Body, by: Actor, workspace: str) -> tuple[int, Body]:
+def test_workspace(body: Body, by: Actor, workspace: str) -> tuple[int, Body]:
     """Have it tested; `test_asked_at` is null again when the answers are there."""
-    fields.only(body, ())
+    fields.allow_only(body, ())
     return 202, _shown(actions.request_test(name=workspace, by=by))
 
 
 def _given(body: Body) -> Given:
-    texts = {name: fields.text(body, name, "") for name in GIVEN if name in body and name not in LISTS}
-    roots, logs = (tuple(fields.texts(body, name)) if name in body else None for name in LISTS)
+    texts = {name: fields.read_text(body, name, "") for name in GIVEN if name in body and name not in LISTS}
+    roots, logs = (tuple(fields.read_texts(body, name)) if name in body else None for name in LISTS)
     return Given(**texts, roots=roots, event_logs=logs)
 
 

@@ -6,7 +6,7 @@ from typing import Any, Final
 from django import forms
 
 from recovery.approvals.freezes import parse_all
-from recovery.approvals.rules import Group, Rule
+from recovery.approvals.rules import Rule, VoterGroup
 from recovery.numbers import whole
 
 REASON: Final = 10
@@ -35,7 +35,7 @@ class RuleForm(forms.Form):
         label="Broken glass lasts (minutes)", min_value=1, max_value=1440
     )
 
-    def clean_groups(self) -> tuple[Group, ...]:
+    def clean_groups(self) -> tuple[VoterGroup, ...]:
         return tuple(_group(line) for line in str(self.cleaned_data["groups"]).splitlines() if line.strip())
 
     def clean_freezes(self) -> Any:
@@ -51,7 +51,7 @@ class RuleForm(forms.Form):
         return Rule(environment, strategies=named, **values)
 
 
-def _group(line: str) -> Group:
+def _group(line: str) -> VoterGroup:
     """`data 1: ann, bob`: one of the votes must be ann's or bob's."""
     head, colon, tail = line.partition(":")
     name, _, given = head.strip().rpartition(" ")
@@ -59,10 +59,10 @@ def _group(line: str) -> Group:
     members = tuple(m.strip() for m in tail.split(",") if m.strip())
     if not (colon and name and votes is not None and members):
         raise forms.ValidationError(f"{line.strip()!r} is no group. Write `data-owners 1: ann, bob`.")
-    return Group(name.strip(), members, votes)
+    return VoterGroup(name.strip(), members, votes)
 
 
-def shown(rule: Rule, version: int) -> Mapping[str, Any]:
+def form_values(rule: Rule, version: int) -> Mapping[str, Any]:
     """The rule as the form shows it."""
     groups = [f"{g.name} {g.votes}: {', '.join(g.members)}" for g in rule.groups]
     return {

@@ -9,7 +9,7 @@ from recovery.notify.channels import ENVIRONMENTS, is_url
 from recovery.notify.events import SUBSCRIBED
 
 
-def typed(post: QueryDict) -> dict[str, Any]:
+def read_channel(post: QueryDict) -> dict[str, Any]:
     """Arguments of `create_channel` and `change_channel`, and what the form shows again after a refusal."""
     return {
         **{name: str(post.get(name, "")).strip() for name in ("name", "kind", "address", "secret_ref")},
@@ -18,7 +18,7 @@ def typed(post: QueryDict) -> dict[str, Any]:
     }
 
 
-def of(channel: Channel | None) -> dict[str, Any]:
+def channel_values(channel: Channel | None) -> dict[str, Any]:
     """The form's values of a channel; of a new one: everything that happens, everywhere."""
     if channel is None:
         return {"kind": "mail", "environments": list(ENVIRONMENTS), "events": list(SUBSCRIBED)}

@@ -12,7 +12,7 @@ from recovery.sources.base import Wanted
 KEEP, COMMITTED = "keep", "committed"
 
 
-def asked(post: QueryDict, look: Mapping[str, Any]) -> dict[str, Wanted | None]:
+def read_wishes(post: QueryDict, look: Mapping[str, Any]) -> dict[str, Wanted | None]:
     """A wish by source; None: as committed. A source whose fields were left alone keeps the wish of the last look.
 
     Fields: `form.<source>`, `value.<source>`, `part.<source>.<part>`, `parts.<source>`. Raises WrongUse for a field
@@ -66,7 +66,7 @@ def _edits(post: QueryDict, one: Mapping[str, Any]) -> dict[str, str]:
     return changed | wishes.from_lines(str(post.get(f"parts.{one['source']}", "")))
 
 
-def everywhere(post: QueryDict, look: Mapping[str, Any]) -> dict[str, Wanted | None]:
+def read_common_time(post: QueryDict, look: Mapping[str, Any]) -> dict[str, Wanted | None]:
     """The time of `at` for every source. Raises WrongUse for what is no time, and for a source that takes none."""
     wish = wishes.parse(f"time={str(post.get('at', '')).strip()}")
     return dict(wishes.for_all(wish, look.get("sources") or []))

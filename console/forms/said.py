@@ -3,7 +3,7 @@
 from django import forms
 
 
-def problems(form: forms.Form) -> str:
+def list_problems(form: forms.Form) -> str:
     """Every error in one sentence each, with the field's label."""
     found = []
     for name, errors in form.errors.items():

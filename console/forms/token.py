@@ -11,7 +11,7 @@ CHOICES: Final = (("1", "1 day"), ("30", "30 days"), ("90", "90 days"), ("365", 
 USUAL: Final = "30"
 
 
-def days(post: QueryDict) -> int | None:
+def read_days(post: QueryDict) -> int | None:
     """Days; None: as long as a token may be. Raises WrongUse for what is no number."""
     typed = str(post.get("days", "")).strip()
     found = whole(typed)

@@ -6,7 +6,7 @@ from typing import Any, Final
 from django import forms
 from django.http import QueryDict
 
-from console.forms.said import problems
+from console.forms.said import list_problems
 from recovery.contracts.acceptance import Effect
 from recovery.errors import WrongUse
 
@@ -21,7 +21,7 @@ class StrategyForm(forms.Form):
     def wanted(self) -> dict[str, Any]:
         """Arguments of `choose_strategy`: the key is a list of columns, split at commas. Raises WrongUse."""
         if not self.is_valid():
-            raise WrongUse(f"{problems(self)} Nothing was saved.", code="bad_choice")
+            raise WrongUse(f"{list_problems(self)} Nothing was saved.", code="bad_choice")
         given: Mapping[str, Any] = self.cleaned_data
         columns = [c.strip() for c in str(given.get("key") or "").split(",")]
         return {"strategy": given.get("strategy") or "", "key": [c for c in columns if c]}
@@ -36,13 +36,13 @@ class AcceptForm(forms.Form):
     def accepted(self) -> dict[str, Any]:
         """Arguments of `accept_and_seal`. Raises WrongUse."""
         if not self.is_valid():
-            raise WrongUse(f"{problems(self)} Nothing was saved.", code="bad_choice")
+            raise WrongUse(f"{list_problems(self)} Nothing was saved.", code="bad_choice")
         given = self.cleaned_data
         effects = [Effect(name) for name in given["accept"]]
         return {"effects": effects, "shown": given["shown"], "reason": given["reason"]}
 
 
-def edited(post: QueryDict) -> dict[str, str]:
+def read_edits(post: QueryDict) -> dict[str, str]:
     """Text by workspace path from `path.0`, `text.0`, …; line ends are LF.
 
     Browsers send CRLF for every line end of a textarea, whatever the file had; `lineends` gives it its own again.

@@ -11,9 +11,9 @@ from django.shortcuts import redirect
 from console.forms import token
 from console.middleware import Request
 from console.pages import freshness
-from console.pages.base import page, show, tried
+from console.pages.base import page, refusal_of, render_page
 from console.signing import sessions
-from console.signing.passkeys import possible
+from console.signing.passkeys import can_use_passkeys
 from recovery.errors import NotFound
 from recovery.models import Token
 from recovery.numbers import whole
@@ -22,43 +22,45 @@ from recovery.people.roles import Actor
 
 
 @page(None, methods=("GET", "POST"))
-def overview(request: Request, by: Actor) -> HttpResponse:
+def show_account(request: Request, by: Actor) -> HttpResponse:
     """GET shows; POST makes a token (after a fresh sign-in), withdraws one (`revoke`), ends a session (`end`) or all
     others (`end_others`)."""
     owner = User.objects.get(username=by.name)
     refusal, made, typed = None, [], _typed(request)
     if request.method == "POST" and "revoke" in request.POST:
         found = _own(owner, request.POST["revoke"])
-        refusal = tried(lambda: actions.revoke_token(token=found, by=by))
+        refusal = refusal_of(lambda: actions.revoke_token(token=found, by=by))
         if refusal is None:
             return redirect("account")
     elif request.method == "POST" and {"end", "end_others"} & set(request.POST):
-        sessions.end(request, owner, by, only=request.POST.get("end"))
+        sessions.end_sessions(request, owner, by, only=request.POST.get("end"))
         return redirect("account")
     elif request.method == "POST":
         if asked := freshness.unless_fresh(request):
-            freshness.keep(request, request.path, f"make access token {typed['name']}", typed)
+            freshness.keep_form(request, request.path, f"make access token {typed['name']}", typed)
             return asked
-        refusal = tried(
+        refusal = refusal_of(
             lambda: made.append(
-                actions.create_token(owner=owner, name=typed["name"], by=by, days=token.days(request.POST))
+                actions.create_token(
+                    owner=owner, name=typed["name"], by=by, days=token.read_days(request.POST)
+                )
             )
         )
     context = {
         **_signing(request, owner),
-        "sessions": sessions.rows(request, owner),
+        "sessions": sessions.session_rows(request, owner),
         "tokens": Token.objects.filter(user=owner).order_by("revoked_at", "-created_at"),
         "made": made[0] if made else "",
         "name": "" if made else typed["name"],
         "days": token.USUAL if made else typed["days"],
         "choices": token.CHOICES,
     }
-    return show(request, "account.html", context, refusal=refusal, status=422 if refusal else None)
+    return render_page(request, "account.html", context, refusal=refusal, status=422 if refusal else None)
 
 
 def _typed(request: Request) -> dict[str, str]:
     """What stands in the form of a token: as it was sent, or as it was when a fresh sign-in was asked for."""
-    given = request.POST if request.method == "POST" else freshness.kept(request, request.path)
+    given = request.POST if request.method == "POST" else freshness.take_kept_form(request, request.path)
     return {"name": given.get("name", "").strip(), "days": given.get("days", token.USUAL)}
 
 
@@ -72,7 +74,7 @@ def _signing(request: Request, owner: User) -> dict[str, Any]:
         "keys": [(a, a.wrap().name) for a in found if a.type == "webauthn"],
         "codes_left": len(codes.wrap().get_unused_codes()) if codes else None,
         "company_accounts": SocialAccount.objects.filter(user=owner).count(),
-        "passkeys": possible(request),
+        "passkeys": can_use_passkeys(request),
     }
 
 

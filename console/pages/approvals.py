@@ -14,7 +14,7 @@ from django.utils import timezone
 from console.forms.approvals import reason_problem
 from console.middleware import Request
 from console.pages import freshness
-from console.pages.base import may_why, page, require, show, tried
+from console.pages.base import may_why, page, refusal_of, render_page, require_right
 from console.presenters import approving, patching, reviewing
 from recovery.approvals import actions, rules, selectors
 from recovery.approvals.rules import LIVE, Who
@@ -27,7 +27,7 @@ SHOWN: Final = 100
 
 
 @page(Right.VIEW)
-def listing(request: Request, by: Actor) -> HttpResponse:
+def list_approvals(request: Request, by: Actor) -> HttpResponse:
     """Open ones, what ends first at the top; approved ones that have not run; what has ended."""
     now, every = timezone.now(), selectors.list_requests(by)
     live = list(every.filter(state__in=LIVE, expires_at__gt=now).order_by("expires_at"))
@@ -39,10 +39,10 @@ def listing(request: Request, by: Actor) -> HttpResponse:
         "approved": [row for row in going if row.request.state == "approved"],
         "ended": ended,
     }
-    return show(request, "approvals/list.html", context)
+    return render_page(request, "approvals/list.html", context)
 
 
-def _rows(requests: Iterable[ApprovalRequest], by: Actor) -> list[approving.Row]:
+def _rows(requests: Iterable[ApprovalRequest], by: Actor) -> list[approving.RequestRow]:
     """Rows of a list. Votes, and who may still vote, are asked for all of them together."""
     found, now = list(requests), timezone.now()
     prefetch_related_objects(found, "votes")
@@ -50,12 +50,12 @@ def _rows(requests: Iterable[ApprovalRequest], by: Actor) -> list[approving.Row]
     return [_row(of, by, able[of.environment], now) for of in found]
 
 
-def _row(of: ApprovalRequest, by: Actor, able: Collection[int], now: datetime) -> approving.Row:
-    open_ = approving.state(of, now) == "open" and by.name not in {v.voter for v in of.votes.all()}
+def _row(of: ApprovalRequest, by: Actor, able: Collection[int], now: datetime) -> approving.RequestRow:
+    open_ = approving.state_by_clock(of, now) == "open" and by.name not in {v.voter for v in of.votes.all()}
     count = rules.tally_votes(
         selectors.request_facts(of).rule, selectors.votes_cast(selectors.votes_in_force(of, able))
     ).given
-    return approving.row(of, count, open_ and _counts(of, by), now)
+    return approving.request_row(of, count, open_ and _counts(of, by), now)
 
 
 def _counts(of: ApprovalRequest, by: Actor) -> bool:
@@ -70,21 +70,21 @@ def _environment(of: ApprovalRequest) -> str:
 
 
 @page(Right.VIEW, methods=("GET", "POST"))
-def approval(request: Request, by: Actor, request_id: int) -> HttpResponse:
+def show_approval(request: Request, by: Actor, request_id: int) -> HttpResponse:
     """Everything a vote rests on, on one page, and the vote. POST with `vote=approve|reject`, `reason`, `hash`."""
     of = selectors.request_or_404(request_id, by)
     refusal = None
     if request.method == "POST":
-        require(request, by, Right.APPROVE, _environment(of))
+        require_right(request, by, Right.APPROVE, _environment(of))
         refusal, gone = _vote(request, by, of)
         if gone is not None:
             return gone
         of = selectors.request_or_404(request_id, by)
-    kept = freshness.kept(request, request.path) if request.method == "GET" else {}
+    kept = freshness.take_kept_form(request, request.path) if request.method == "GET" else {}
     typed = request.POST.get("reason", kept.get("reason", ""))
     context = {**_shown(request, by, of), "reason": typed, "kept": kept}
     code = 422 if isinstance(refusal, WrongUse) else None
-    return show(request, "approvals/request.html", context, refusal=refusal, status=code)
+    return render_page(request, "approvals/request.html", context, refusal=refusal, status=code)
 
 
 def _vote(
@@ -96,12 +96,12 @@ def _vote(
         return WrongUse(problem, code="no_reason"), None
     if of.environment not in rules.LENIENT and not freshness.is_fresh(request):
         says = f"{choice} plan {signed[:8]}, recovery {of.recovery.label}: “{reason}”"
-        freshness.keep(request, request.path, says, {"reason": reason})
-        return None, freshness.prove(request.path)
+        freshness.keep_form(request, request.path, says, {"reason": reason})
+        return None, freshness.redirect_to_prove(request.path)
     act = partial(
         actions.cast_vote, recovery_id=of.recovery_id, choice=choice, reason=reason, plan_hash=signed, by=by
     )
-    refusal = tried(act)
+    refusal = refusal_of(act)
     return refusal, None if refusal is not None else redirect("approval", of.pk)
 
 
@@ -115,18 +115,19 @@ def _shown(request: Request, by: Actor, of: ApprovalRequest) -> dict[str, Any]:
     return {
         "section": "approvals", "of": of, "recovery": of.recovery, "plan": of.plan, "flow": flow,
         "workspace": flow.pipeline.workspace.name, "environment": of.environment,
-        "title": approving.question(of.plan.body),
-        "state": approving.state(of, now),
-        "badge": approving.badge(of, count.given, now),
-        "review": reviewing.plan(of.plan),
-        "validation": patching.validation(of.recovery),
-        "votes": approving.votes(given, asked, able, who, now),
-        "effect": approving.effect(asked, count.given, now),
+        "title": approving.ask_for_vote(of.plan.body),
+        "state": approving.state_by_clock(of, now),
+        "badge": approving.request_badge(of, count.given, now),
+        "review": reviewing.plan_view(of.plan),
+        "validation": patching.validation_result(of.recovery),
+        "votes": approving.vote_rows(given, asked, able, who, now),
+        "effect": approving.describe_effects(asked, count.given, now),
         "why_not": _why_not(by, of, "approve"),
         "why_not_reject": _why_not(by, of, "reject"),
         "asks_again": of.environment not in rules.LENIENT,
-        "fresh": freshness.is_fresh(request), "proved_at": freshness.proved_at(request), "minutes": freshness.minutes(),
-        "ready_at": approving.ready(asked, now),
+        "fresh": freshness.is_fresh(request), "proved_at": freshness.proved_at(request),
+        "minutes": freshness.proof_minutes(),
+        "ready_at": approving.when_ready(asked, now),
         "rule": approving.rule_lines(asked.rule),
         "queue": _rows(selectors.open_requests(now, by)[:20], by),
         "decided": _rows(selectors.list_requests(by).exclude(state="open")[:5], by),
@@ -134,7 +135,7 @@ def _shown(request: Request, by: Actor, of: ApprovalRequest) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def panel(recovery: Recovery, plan: Plan | None, by: Actor) -> dict[str, Any] | None:
+def approval_panel(recovery: Recovery, plan: Plan | None, by: Actor) -> dict[str, Any] | None:
     """What the plan's own page shows of its approval; None without a plan."""
     if plan is None:
         return None
@@ -146,10 +147,10 @@ def panel(recovery: Recovery, plan: Plan | None, by: Actor) -> dict[str, Any] | 
         "rule": standing.rule,
         "rule_lines": approving.rule_lines(standing.rule),
         "request": request,
-        "badge": approving.badge(request, rules.tally_votes(standing.rule, standing.votes).given, now)
+        "badge": approving.request_badge(request, rules.tally_votes(standing.rule, standing.votes).given, now)
         if request
         else None,
-        "votes": approving.votes(given, standing.asked, able, Who(by.name, by.user_id), now)
+        "votes": approving.vote_rows(given, standing.asked, able, Who(by.name, by.user_id), now)
         if standing.asked
         else [],
         "able": [name for name in able if standing.rule.requester_may_vote or name != by.name],

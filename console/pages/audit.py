@@ -11,10 +11,10 @@ from django.shortcuts import redirect, render
 from django.utils import timezone
 
 from console.middleware import Request
-from console.pages.base import may_why, no_news, page, require, show, tried, unchanged
+from console.pages.base import is_unchanged, may_why, no_news, page, refusal_of, render_page, require_right
 from console.presenters import auditing
 from recovery.audit import checking, evidence, keeping, keys, listing, reviews
-from recovery.audit.listing import Wanted
+from recovery.audit.listing import EntryFilter
 from recovery.audit.tags import ACTIONS, OUTCOMES
 from recovery.errors import WrongUse
 from recovery.models import AuditAnchor, AuditCheck, AuditEntry, Recovery
@@ -27,9 +27,9 @@ STORY = 200
 
 
 @page(Right.READ_AUDIT)
-def log(request: Request, by: Actor) -> HttpResponse:
+def show_log(request: Request, by: Actor) -> HttpResponse:
     """Newest first; a page deep in the log costs as much as the first."""
-    wanted = Wanted.of(request.GET.dict())
+    wanted = EntryFilter.of(request.GET.dict())
     found = listing.page_of_entries(
         wanted, by=by, before=_number(request, "before"), after=_number(request, "after"), size=PER_PAGE
     )
@@ -41,14 +41,14 @@ def log(request: Request, by: Actor) -> HttpResponse:
         "outcomes": OUTCOMES,
         "environments": visible.visible_environments(by)[::-1],
         "wanted": wanted,
-        "rows": auditing.rows(found.entries),
+        "rows": auditing.entry_rows(found.entries),
         "found": found,
         "query": query,
         "lead": f"{query}&" if query else "",
         "first_page": not request.GET.get("before") and not request.GET.get("after"),
         "story": bool(wanted.recovery) and _is_seen(wanted.recovery, by),
     }
-    return show(request, "audit/log.html", context)
+    return render_page(request, "audit/log.html", context)
 
 
 def _is_seen(label: str, by: Actor) -> bool:
@@ -70,7 +70,7 @@ def _frame(by: Actor, tab: str = "") -> dict[str, Any]:
     return {
         "section": "audit",
         "tab": tab,
-        "standing": auditing.standing(check, hours_since=hours),
+        "standing": auditing.chain_standing(check, hours_since=hours),
         "newest": AuditEntry.objects.order_by("-seq").values_list("seq", flat=True).first() or 0,
         "waiting": reviews.acts_to_review(by),
         "may_export": by.may(Right.EXPORT_AUDIT),
@@ -79,14 +79,14 @@ def _frame(by: Actor, tab: str = "") -> dict[str, Any]:
 
 
 @page(Right.READ_AUDIT, methods=("GET", "POST"))
-def entry(request: Request, by: Actor, seq: int) -> HttpResponse:
+def show_entry(request: Request, by: Actor, seq: int) -> HttpResponse:
     """Before and after, where the entry stands in the chain, and its review; POST signs it off."""
     found = AuditEntry.objects.filter(visible.filter_entries(by), seq=seq).first()
     if found is None:
         raise Http404(_gone(seq))
     note, refusal = request.POST.get("note", ""), None
     if request.method == "POST":
-        refusal = tried(lambda: reviews.sign_off(seq=seq, note=note, by=by))
+        refusal = refusal_of(lambda: reviews.sign_off(seq=seq, note=note, by=by))
         if refusal is None:
             messages.success(request, f"Entry {seq} is signed off.")
             return redirect("audit-review")
@@ -100,16 +100,18 @@ def entry(request: Request, by: Actor, seq: int) -> HttpResponse:
     item = reviews.of_entry(found)
     context = {
         **_frame(by),
-        "row": auditing.row(found),
-        "changes": auditing.changes(found.before, found.after),
-        "diffs": auditing.diffs(found.before, found.after),
-        "same": auditing.rows(same.defer("before", "after").order_by("seq")[:20]) if same is not None else [],
+        "row": auditing.entry_row(found),
+        "changes": auditing.list_changes(found.before, found.after),
+        "diffs": auditing.long_diffs(found.before, found.after),
+        "same": auditing.entry_rows(same.defer("before", "after").order_by("seq")[:20])
+        if same is not None
+        else [],
         "review": _reviewed(item, by) if item else None,
         "anchor": AuditAnchor.objects.filter(kind="mark", seq__gte=seq).order_by("seq").first(),
         "note": note,
         "environment": found.environment,
     }
-    return show(request, "audit/entry.html", context, refusal=refusal)
+    return render_page(request, "audit/entry.html", context, refusal=refusal)
 
 
 def _gone(seq: int) -> str:
@@ -120,19 +122,19 @@ def _gone(seq: int) -> str:
 
 
 def _reviewed(item: reviews.Queued, by: Actor) -> auditing.ReviewRow:
-    return auditing.review(item, name=by.name, missing_right=may_why(by, Right.REVIEW_AUDIT))
+    return auditing.review_item(item, name=by.name, missing_right=may_why(by, Right.REVIEW_AUDIT))
 
 
 @page(Right.READ_AUDIT)
-def review(request: Request, by: Actor) -> HttpResponse:
+def show_review_queue(request: Request, by: Actor) -> HttpResponse:
     """What somebody who took no part has to look at; signed off on the entry's own page."""
     signed = request.GET.get("show") == "signed"
     rows = [_reviewed(q, by) for q in reviews.review_queue(by, signed=signed)]
-    return show(request, "audit/review.html", {**_frame(by, "review"), "rows": rows, "signed": signed})
+    return render_page(request, "audit/review.html", {**_frame(by, "review"), "rows": rows, "signed": signed})
 
 
 @page(Right.READ_AUDIT)
-def story(request: Request, by: Actor, label: str) -> HttpResponse:
+def show_story(request: Request, by: Actor, label: str) -> HttpResponse:
     """Everything that was done about one recovery, in order."""
     recovery = (
         Recovery.objects.select_related("flow__pipeline__workspace").filter(pk=_pk(label.upper())).first()
@@ -149,31 +151,31 @@ def story(request: Request, by: Actor, label: str) -> HttpResponse:
     context = {
         **_frame(by),
         "recovery": recovery,
-        "rows": auditing.rows(found[:STORY]),
+        "rows": auditing.entry_rows(found[:STORY]),
         "more": found[STORY - 1].seq if len(found) > STORY else 0,
         "workspace": recovery.flow.pipeline.workspace.name,
         "environment": recovery.flow.pipeline.environment,
     }
-    return show(request, "audit/story.html", context)
+    return render_page(request, "audit/story.html", context)
 
 
 @page(Right.READ_AUDIT)
-def pack(request: Request, by: Actor, label: str) -> HttpResponse:
+def download_evidence(request: Request, by: Actor, label: str) -> HttpResponse:
     """The evidence of one recovery as a ZIP file; taking it is an entry."""
-    require(request, by, Right.EXPORT_AUDIT)
+    require_right(request, by, Right.EXPORT_AUDIT)
     content, made = evidence.to_bytes(label=label, by=by)
     name = f"reprise-{made['recovery']}-evidence.zip"
     return HttpResponse(content, content_type="application/zip", headers=_attached(name))
 
 
 @page(Right.READ_AUDIT, methods=("GET", "POST"))
-def chain(request: Request, by: Actor) -> HttpResponse:
+def show_chain(request: Request, by: Actor) -> HttpResponse:
     """How the last checks ended, what signs the log; POST has a worker read the whole log now."""
     if request.GET.get("part") == "check":
         return _check_part(request)
     refusal = None
     if request.method == "POST":
-        refusal = tried(lambda: checking.request_check(by=by))
+        refusal = refusal_of(lambda: checking.request_check(by=by))
         if refusal is None:
             return redirect("audit-chain")
     context = {
@@ -185,14 +187,14 @@ def chain(request: Request, by: Actor) -> HttpResponse:
         "keys": sorted(keys.public_keys()),
         "head": AuditEntry.objects.order_by("-seq").first(),
     }
-    return show(request, "audit/chain.html", context, refusal=refusal)
+    return render_page(request, "audit/chain.html", context, refusal=refusal)
 
 
 def _check() -> dict[str, Any]:
     """The check that was asked for: how far it is, or how it ended."""
     asked, now = checking.newest_check_request(), timezone.now()
     open_ = checking.is_open(asked, now)
-    return {"check": auditing.asked(asked, open=open_, lost=checking.LOST), "poll": open_}
+    return {"check": auditing.check_progress(asked, open=open_, lost=checking.LOST), "poll": open_}
 
 
 def _check_part(request: Request) -> HttpResponse:
@@ -200,19 +202,19 @@ def _check_part(request: Request) -> HttpResponse:
     context = _check()
     if not context["poll"]:
         return HttpResponse(status=204, headers={"HX-Refresh": "true"})
-    if unchanged(request, context["check"].version):
+    if is_unchanged(request, context["check"].version):
         return no_news()
     return render(request, "audit/_check.html", context)
 
 
 @page(Right.READ_AUDIT)
-def export(request: Request, by: Actor) -> HttpResponse:
+def export_list(request: Request, by: Actor) -> HttpResponse:
     """What the list shows, all of it, as a file; the export is an entry of the log."""
-    require(request, by, Right.EXPORT_AUDIT)
+    require_right(request, by, Right.EXPORT_AUDIT)
     fmt = request.GET.get("format", "csv")
     if fmt not in ("csv", "json"):
         raise WrongUse("The audit log is exported as csv or json.")
-    pieces = keeping.export_log(fmt=fmt, by=by, wanted=Wanted.of(request.GET.dict()))
+    pieces = keeping.export_log(fmt=fmt, by=by, wanted=EntryFilter.of(request.GET.dict()))
     kind = "text/csv" if fmt == "csv" else "application/json"
     name = f"reprise-audit-{timezone.now():%Y%m%dT%H%M%SZ}.{fmt}"
     streamed = StreamingHttpResponse(pieces, content_type=f"{kind}; charset=utf-8", headers=_attached(name))

@@ -46,7 +46,7 @@ def page(right: Right | None, *, methods: Sequence[str] = ("GET",)) -> Callable[
                 if request.method not in (*methods, "HEAD"):
                     return HttpResponseNotAllowed(methods)
                 if right is not None:
-                    require(request, actor, right)
+                    require_right(request, actor, right)
                 with reach.in_request():
                     return view(request, actor, *args, **kwargs)
             except Denied as denied:
@@ -71,7 +71,7 @@ def _to_sign_in(request: Request) -> HttpResponse:
     return redirect(target)
 
 
-def require(request: Request, actor: Actor, right: Right, environment: str | None = None) -> None:
+def require_right(request: Request, actor: Actor, right: Right, environment: str | None = None) -> None:
     """Raise Denied unless the actor has the right (there, or anywhere); the try is written down first."""
     try:
         actor.check(right, environment)
@@ -92,7 +92,7 @@ def require(request: Request, actor: Actor, right: Right, environment: str | Non
         raise
 
 
-def show(
+def render_page(
     request: Request,
     template: str,
     context: Mapping[str, Any],
@@ -111,7 +111,7 @@ def show_problem(request: Request, problem: RepriseError) -> HttpResponse:
     return render(request, "problem.html", {"problem": problem}, status=status)
 
 
-def tried(act: Callable[[], object]) -> RepriseError | None:
+def refusal_of(act: Callable[[], object]) -> RepriseError | None:
     """Run one act; the refusal to show on the page, or None. A denial becomes the 403 page."""
     try:
         act()
@@ -122,17 +122,17 @@ def tried(act: Callable[[], object]) -> RepriseError | None:
     return None
 
 
-def acted(
+def handle_act(
     request: Request, act: Callable[[], object], goal: str, *args: Any
 ) -> tuple[HttpResponse | None, RepriseError | None]:
     """A page with one act: on POST run it. (redirect to `goal`, None) when it was taken, (None, refusal) when not."""
     if request.method != "POST":
         return None, None
-    refusal = tried(act)
+    refusal = refusal_of(act)
     return (None, refusal) if refusal is not None else (redirect(goal, *args), None)
 
 
-def unchanged(request: Request, version: str) -> bool:
+def is_unchanged(request: Request, version: str) -> bool:
     """Does the poller already show this version? Then 204 is answered, and focus and place stay."""
     return request.GET.get("v") == version
 

@@ -9,7 +9,7 @@ from django.http import Http404, HttpResponse
 from django.utils import timezone
 
 from console.middleware import Request
-from console.pages.base import page, show
+from console.pages.base import page, render_page
 from console.pages.flow import flow_or_404, frame_of
 from console.presenters import batches, charts
 from console.presenters import checkpoint as checkpoints
@@ -30,7 +30,7 @@ Context = dict[str, Any]
 
 
 @page(Right.VIEW)
-def checkpoint(request: Request, by: Actor, flow_id: int) -> HttpResponse:
+def show_checkpoint(request: Request, by: Actor, flow_id: int) -> HttpResponse:
     """What stands on disk, judged now; or the part of it that the address names (`batch`, `beside`, `files`)."""
     flow, asked = flow_or_404(flow_id, by), request.GET
     version = _number(asked, "version")
@@ -55,12 +55,12 @@ def checkpoint(request: Request, by: Actor, flow_id: int) -> HttpResponse:
     except RepriseError as problem:
         status = 404 if isinstance(problem, NotFound) else None
         known = _known(flow) if isinstance(problem, Unreachable) else None
-        return show(request, template, {**context, "problem": problem, "known": known}, status=status)
-    return show(request, template, {**context, **told})
+        return render_page(request, template, {**context, "problem": problem, "known": known}, status=status)
+    return render_page(request, template, {**context, **told})
 
 
 @dataclass(frozen=True)
-class Known:
+class LastSeenCheckpoint:
     """What the inventory knows of a checkpoint that cannot be read now: the last batch that the poller saw, at `at`,
     and where each source stood when it was last looked at."""
 
@@ -69,9 +69,9 @@ class Known:
     sources: tuple[FlowInput, ...]
 
 
-def _known(flow: Flow) -> Known:
+def _known(flow: Flow) -> LastSeenCheckpoint:
     seen = flow.sources.exclude(seen_at=None).defer("reader").order_by("index")
-    return Known(flow.last_batch, flow.updated_at, tuple(seen))
+    return LastSeenCheckpoint(flow.last_batch, flow.updated_at, tuple(seen))
 
 
 def _number(asked: Asked, name: str) -> int | None:
@@ -93,18 +93,18 @@ def _report(asked: Asked, context: Context, root: str, place: str) -> Context:
     else:  # an older version: Spark does not start from it
         verdict = judge_flow(judged, code=verdicts.code_operators(flow, recovery))
     report = replace(judged, findings=verdict.findings).as_dict()
-    found = checkpoints.findings(report["findings"])
+    found = checkpoints.finding_rows(report["findings"])
     return {
         "report": report,
-        "judgement": checkpoints.judgement(verdict),
+        "judgement": checkpoints.judge_fit(verdict),
         "next_run": said.next_run(verdict.outcome) if report["format"] != "none" else "",
         "findings": found,
-        "findings_counted": checkpoints.counted(found),
-        "batches": checkpoints.batches(report),
-        "operators": checkpoints.operators(report, verdict),
+        "findings_counted": checkpoints.count_findings(found),
+        "batches": checkpoints.batch_rows(report),
+        "operators": checkpoints.operator_rows(report, verdict),
         "growth": charts.of_growth(report["state_operators"]),
-        "sources": checkpoints.sources(report),
-        "versions": checkpoints.versions(every),
+        "sources": checkpoints.source_rows(report),
+        "versions": checkpoints.version_rows(every),
     }
 
 
@@ -112,10 +112,10 @@ def _batch(asked: Asked, context: Context, root: str, place: str) -> Context:
     number, beside = _number(asked, "batch"), _number(asked, "beside")
     assert number is not None, "this part is shown where a batch is asked for"
     if beside is None or beside == number:
-        return {"batch": batches.view(read_batch(place, number))}
-    return {"difference": batches.difference(compare_batches(place, number, beside))}
+        return {"batch": batches.batch_view(read_batch(place, number))}
+    return {"difference": batches.batch_difference(compare_batches(place, number, beside))}
 
 
 def _files(asked: Asked, context: Context, root: str, place: str) -> Context:
     key = asked["files"]
-    return {"log": batches.log(key, log_page(place, key, _number(asked, "page") or 1))}
+    return {"log": batches.log_page(key, log_page(place, key, _number(asked, "page") or 1))}

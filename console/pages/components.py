@@ -6,17 +6,17 @@ from django.conf import settings
 from django.http import HttpResponse
 
 from console.middleware import Request
-from console.pages.base import page, require, show
+from console.pages.base import page, render_page, require_right
 from console.presenters import approving, charts, dag, diff, samples, status, wizard
 from recovery.people.roles import Actor, Right
 
 
 @page(Right.VIEW)
-def gallery(request: Request, by: Actor) -> HttpResponse:
+def show_gallery(request: Request, by: Actor) -> HttpResponse:
     if not settings.DEBUG:
-        require(request, by, Right.MANAGE)
+        require_right(request, by, Right.MANAGE)
     section = "settings" if by.may(Right.MANAGE) else ""
-    return show(request, "components.html", {"section": section, **_samples()})
+    return render_page(request, "components.html", {"section": section, **_samples()})
 
 
 def _samples() -> dict[str, Any]:
@@ -30,18 +30,20 @@ def _samples() -> dict[str, Any]:
             ("Findings", status.SEVERITY.values()),
             ("Requests for approval", approving.STATES.values()),
         ],
-        "dots": status.dots(["ok", "failed", "running", "unknown"]),
-        "diff": diff.compare("pipeline.py", samples.BEFORE, samples.AFTER),
+        "dots": status.update_dots(["ok", "failed", "running", "unknown"]),
+        "diff": diff.compare_texts("pipeline.py", samples.BEFORE, samples.AFTER),
         "findings": samples.FINDINGS,
-        "forecast": wizard.forecast(samples.FORECAST),
-        "positions": wizard.positions(samples.POSITIONS),
+        "forecast": wizard.forecast_view(samples.FORECAST),
+        "positions": wizard.position_rows(samples.POSITIONS),
         "ladder": samples.LADDER,
         "asks": samples.ASKS,
         "steps": samples.STEPS,
         "log": samples.LOG,
-        "dag": dag.draw("sample", "One source feeds a flow and its table.", samples.ITEMS, samples.EDGES),
-        "charts": [charts.chart("Rows read", "per batch", samples.BATCHES, 8)],
-        "bar": wizard.Bar(
+        "dag": dag.draw_graph(
+            "sample", "One source feeds a flow and its table.", samples.ITEMS, samples.EDGES
+        ),
+        "charts": [charts.draw_chart("Rows read", "per batch", samples.BATCHES, 8)],
+        "bar": wizard.ActionBar(
             "Names what it does, before it is pressed.",
             "And how it is undone.",
             wizard.Primary("The one primary act", href="#"),

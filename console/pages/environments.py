@@ -5,10 +5,10 @@ from typing import Any
 from django.http import HttpResponse
 from django.shortcuts import redirect
 
-from console.forms.approvals import RuleForm, shown
-from console.forms.said import problems
+from console.forms.approvals import RuleForm, form_values
+from console.forms.said import list_problems
 from console.middleware import Request
-from console.pages.base import page, show, tried
+from console.pages.base import page, refusal_of, render_page
 from console.presenters.approving import rule_lines
 from recovery.approvals import changing, selectors
 from recovery.approvals.rules import LENIENT
@@ -19,20 +19,20 @@ from recovery.strategies.catalogue import EXECUTABLE
 
 
 @page(Right.MANAGE)
-def environments(request: Request, by: Actor) -> HttpResponse:
+def list_environments(request: Request, by: Actor) -> HttpResponse:
     """Every environment and its rule, the shipped ones marked as such."""
     changed = {r.environment: r for r in EnvironmentRule.objects.all()}
     rows = [(n, rule_lines(selectors.rule_for(n)), changed.get(n)) for n in selectors.list_environments()]
-    return show(request, "settings/environments.html", {"section": "settings", "rows": rows})
+    return render_page(request, "settings/environments.html", {"section": "settings", "rows": rows})
 
 
 @page(Right.MANAGE, methods=("GET", "POST"))
-def environment(request: Request, by: Actor, name: str) -> HttpResponse:
+def edit_environment(request: Request, by: Actor, name: str) -> HttpResponse:
     """One rule. What was typed stays when it is refused."""
     if name not in selectors.list_environments():
         raise NotFound(f"There is no environment {name}. See the list of environments.")
     refusal: RepriseError | None = None
-    values: Any = shown(selectors.rule_for(name), changing.version_of(name))
+    values: Any = form_values(selectors.rule_for(name), changing.version_of(name))
     ticked = list(values["strategies"] or EXECUTABLE)
     if request.method == "POST":
         form, ticked = RuleForm(request.POST), request.POST.getlist("strategies")
@@ -45,13 +45,13 @@ def environment(request: Request, by: Actor, name: str) -> HttpResponse:
         "strategies": [(s, s in ticked) for s in EXECUTABLE],
         "voters": selectors.names_of_approvers(selectors.rule_for(name)),
     }  # fmt: skip
-    return show(
+    return render_page(
         request, "settings/environment.html", context, refusal=refusal, status=422 if refusal else None
     )
 
 
 def _change(form: RuleForm, name: str, ticked: list[str], by: Actor) -> RepriseError | None:
     if not form.is_valid():
-        return WrongUse(problems(form))
+        return WrongUse(list_problems(form))
     rule = form.rule(name, ticked, list(EXECUTABLE))
-    return tried(lambda: changing.change_rule(rule=rule, version=form.cleaned_data["version"], by=by))
+    return refusal_of(lambda: changing.change_rule(rule=rule, version=form.cleaned_data["version"], by=by))

@@ -5,7 +5,7 @@ from typing import Final
 from django.http import HttpResponse
 
 from console.middleware import Request
-from console.pages.base import page, show
+from console.pages.base import page, render_page
 from console.presenters import checkpoint as checkpoints
 from console.presenters import error_text, wizard
 from recovery import reach
@@ -22,13 +22,13 @@ def diagnose_pasted_text(request: Request, by: Actor) -> HttpResponse:
     """The box; POST answers with the diagnosis of what was put into it, on the same page."""
     context = {"section": "flows", "largest": LARGEST_TEXT}
     if request.method != "POST":
-        return show(request, "error_text.html", context)
+        return render_page(request, "error_text.html", context)
     text, place = request.POST.get("text", ""), request.POST.get("checkpoint", "").strip()
     context |= {"text": text, "checkpoint": place}
     try:
         _check_size(text, place)
     except WrongUse as refusal:
-        return show(request, "error_text.html", {**context, "text": ""}, refusal=refusal, status=422)
+        return render_page(request, "error_text.html", {**context, "text": ""}, refusal=refusal, status=422)
     report, problem = read_checkpoint(place, reach.reading_typed(place, by)) if place else (None, None)
     unread = "" if problem else NO_CHECKPOINT  # why it was not read is said above the diagnosis
     told = diagnose_text(text, report=report, unread=unread)
@@ -37,14 +37,14 @@ def diagnose_pasted_text(request: Request, by: Actor) -> HttpResponse:
         "told": told,
         "found": found,
         "asks": error_text.answer_asks(found, is_recognised=told.is_recognised),
-        "ladder": wizard.ladder(found, None),
+        "ladder": wizard.advice_ladder(found, None),
         "order": error_text.explain_order(found),
-        "operators": wizard.operators(found),
+        "operators": wizard.operator_rows(found),
         "report": report,
         "problem": problem,
-        "findings": checkpoints.findings([f.as_dict() for f in report.findings]) if report else [],
+        "findings": checkpoints.finding_rows([f.as_dict() for f in report.findings]) if report else [],
     }
-    return show(request, "error_text.html", context)
+    return render_page(request, "error_text.html", context)
 
 
 def _check_size(text: str, place: str) -> None:

@@ -15,7 +15,7 @@ TOO_BIG: Final = (
 AGAIN_SECONDS: Final = "5"  # a database that was started again is back by then
 
 
-def wrong(request: HttpRequest, exception: Exception) -> HttpResponse:
+def show_wrong_request(request: HttpRequest, exception: Exception) -> HttpResponse:
     """Stands on nothing but the template: the request may be what no page can be made of."""
     sentence, status = "The request cannot be taken as it was sent.", 400
     if isinstance(exception, BadRequest):
@@ -26,18 +26,18 @@ def wrong(request: HttpRequest, exception: Exception) -> HttpResponse:
     return HttpResponse(loader.get_template("400.html").render(given), status=status)
 
 
-def denied(request: HttpRequest, exception: PermissionDenied) -> HttpResponse:
+def show_denied(request: HttpRequest, exception: PermissionDenied) -> HttpResponse:
     sentence = str(exception) or "Your role does not allow this."
     return render(request, "403.html", {"sentence": sentence}, status=403)
 
 
-def missing(request: HttpRequest, exception: Http404) -> HttpResponse:
+def show_missing(request: HttpRequest, exception: Http404) -> HttpResponse:
     words = exception.args[0] if exception.args and isinstance(exception.args[0], str) else ""
     sentence = words if words and "tried" not in words else "There is no page at this address."
     return render(request, "404.html", {"sentence": sentence}, status=404)
 
 
-def fault(request: HttpRequest) -> HttpResponse:
+def show_fault(request: HttpRequest) -> HttpResponse:
     """Stands on nothing but the template: the database may be what is away. That passes, so it is 503, not 500."""
     away = isinstance(sys.exc_info()[1], (OperationalError, InterfaceError))
     given = {"request_id": getattr(request, "request_id", ""), "away": away}
@@ -47,7 +47,7 @@ def fault(request: HttpRequest) -> HttpResponse:
     return answer
 
 
-def csrf(request: HttpRequest, reason: str = "") -> HttpResponse:
+def show_stale_form(request: HttpRequest, reason: str = "") -> HttpResponse:
     """A form whose page was older than the sign-in."""
     sentence = "This form is older than your sign-in, so it was not sent. Go back, reload the page, and send it again."
     return render(request, "403.html", {"sentence": sentence}, status=403)

@@ -19,10 +19,10 @@ from django.shortcuts import redirect
 from django.views.decorators.debug import sensitive_post_parameters
 
 from console.middleware import Request
-from console.pages.base import page, show, tried
+from console.pages.base import page, refusal_of, render_page
 from console.pages.freshness import unless_fresh
 from console.signing import trail
-from console.signing.passkeys import fits, possible
+from console.signing.passkeys import can_use_passkeys, is_good_credential
 from console.signing.trail import FACTORS
 from recovery.errors import NotFound, Refused, RepriseError, WrongUse
 from recovery.numbers import whole
@@ -39,7 +39,7 @@ def owner_of(by: Actor) -> User:
 
 @sensitive_post_parameters("password", "again")
 @page(None, methods=("GET", "POST"))
-def password(request: Request, by: Actor) -> HttpResponse:
+def change_password(request: Request, by: Actor) -> HttpResponse:
     """A new password. This session goes on, every other one ends."""
     if asked := unless_fresh(request):
         return asked
@@ -50,16 +50,16 @@ def password(request: Request, by: Actor) -> HttpResponse:
         if not new or new != again:
             refusal = WrongUse("The two passwords are not the same. Type the new one twice.")
         else:
-            refusal = tried(lambda: actions.set_password(user=owner, password=new, by=by))
+            refusal = refusal_of(lambda: actions.set_password(user=owner, password=new, by=by))
         if refusal is None:
             update_session_auth_hash(request, owner)
             record_authentication(request, owner, method="password")
             return redirect("account")
-    return show(request, "account/password.html", {}, refusal=refusal, status=422 if refusal else None)
+    return render_page(request, "account/password.html", {}, refusal=refusal, status=422 if refusal else None)
 
 
 @page(None, methods=("GET", "POST"))
-def totp(request: Request, by: Actor) -> HttpResponse:
+def set_up_totp(request: Request, by: Actor) -> HttpResponse:
     """Set up the authenticator app; with `remove` take it away."""
     if asked := unless_fresh(request):
         return asked
@@ -68,7 +68,7 @@ def totp(request: Request, by: Actor) -> HttpResponse:
     if request.method == "POST" and "remove" in request.POST and there is not None:
         with transaction.atomic():
             totp_flows.deactivate_totp(request, there)
-            trail.said(request, owner, "factor.remove", f"{by.name} removed {FACTORS['totp']}.")
+            trail.record_own_act(request, owner, "factor.remove", f"{by.name} removed {FACTORS['totp']}.")
         return redirect("account")
     if there is not None:
         return redirect("account")
@@ -76,7 +76,7 @@ def totp(request: Request, by: Actor) -> HttpResponse:
     if request.method == "POST" and form.is_valid():
         with transaction.atomic():
             totp_flows.activate_totp(request, form)
-            trail.said(request, owner, "factor.add", f"{by.name} set up {FACTORS['totp']}.")
+            trail.record_own_act(request, owner, "factor.add", f"{by.name} set up {FACTORS['totp']}.")
         return redirect("recovery-codes")
     adapter = get_adapter()
     svg = adapter.build_totp_svg(adapter.build_totp_url(owner, form.secret))
@@ -86,11 +86,13 @@ def totp(request: Request, by: Actor) -> HttpResponse:
         "image": "data:image/svg+xml;base64," + base64.b64encode(svg.encode()).decode(),
     }
     refusal = WRONG_CODE if request.method == "POST" else None
-    return show(request, "account/totp.html", context, refusal=refusal, status=422 if refusal else None)
+    return render_page(
+        request, "account/totp.html", context, refusal=refusal, status=422 if refusal else None
+    )
 
 
 @page(None, methods=("GET", "POST"))
-def passkey(request: Request, by: Actor) -> HttpResponse:
+def set_up_passkey(request: Request, by: Actor) -> HttpResponse:
     """Set up a passkey; with `remove` take one away."""
     if asked := unless_fresh(request):
         return asked
@@ -99,25 +101,29 @@ def passkey(request: Request, by: Actor) -> HttpResponse:
         key = _own_key(owner, request.POST["remove"])
         with transaction.atomic():
             passkey_flows.remove_authenticator(request, key)
-            trail.said(request, owner, "factor.remove", f"{by.name} removed the passkey {key.wrap().name}.")
+            trail.record_own_act(
+                request, owner, "factor.remove", f"{by.name} removed the passkey {key.wrap().name}."
+            )
         return redirect("account")
-    if not possible(request):
+    if not can_use_passkeys(request):
         refusal = Refused("Passkeys need HTTPS and a host name. Open the console at its https:// address.")
-        return show(request, "account/passkey.html", {}, refusal=refusal)
+        return render_page(request, "account/passkey.html", {}, refusal=refusal)
     if request.method == "POST":
         form = AddWebAuthnForm(request.POST, user=owner)
-        if fits(form):
+        if is_good_credential(form):
             found = form.cleaned_data
             had = Authenticator.objects.filter(user=owner, type="recovery_codes").exists()
             name = found["name"][:60]
             with transaction.atomic():
                 passkey_flows.add_authenticator(request, name, found["credential"])
-                trail.said(request, owner, "factor.add", f"{by.name} set up the passkey {name}.")
+                trail.record_own_act(request, owner, "factor.add", f"{by.name} set up the passkey {name}.")
             return redirect("account" if had else "recovery-codes")
         refusal = WRONG_KEY
     name = get_adapter().generate_authenticator_name(owner, Authenticator.Type.WEBAUTHN)
     context = {"options": passkeys.begin_registration(owner, True), "name": name}
-    return show(request, "account/passkey.html", context, refusal=refusal, status=422 if refusal else None)
+    return render_page(
+        request, "account/passkey.html", context, refusal=refusal, status=422 if refusal else None
+    )
 
 
 def _own_key(owner: User, pk: str) -> Authenticator:
@@ -140,9 +146,9 @@ def recovery_codes(request: Request, by: Actor) -> HttpResponse:
     if request.method == "POST":
         with transaction.atomic():
             codes_flows.generate_recovery_codes(request)
-            trail.said(request, owner, "factor.reset", f"{by.name} made new recovery codes.")
+            trail.record_own_act(request, owner, "factor.reset", f"{by.name} made new recovery codes.")
         return redirect("recovery-codes")
     found, shown = codes_flows.view_recovery_codes(request)
     left = found.get_unused_codes() if found else []
     context = {"codes": left if shown else [], "left": len(left)}
-    return show(request, "account/recovery_codes.html", context)
+    return render_page(request, "account/recovery_codes.html", context)

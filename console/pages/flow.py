@@ -11,7 +11,7 @@ from django.utils import timezone
 
 from console.middleware import Request
 from console.pages import source
-from console.pages.base import may_why, no_news, page, show, tried, unchanged
+from console.pages.base import is_unchanged, may_why, no_news, page, refusal_of, render_page
 from console.presenters import below, charts, diff, events, status, unread, verifying, versions
 from console.presenters import flow as flows
 from recovery.errors import RepriseError
@@ -47,8 +47,8 @@ def frame_of(flow: Flow, tab: str, by: Actor) -> dict[str, Any]:
     """What every tab shows around its own part."""
     now = timezone.now()
     seen = _seen_below(flow, by)
-    feeds = below.rows(flow, seen, counting_below.held_below(flow, seen), now)
-    late = below.behind(feeds)
+    feeds = below.dataset_rows(flow, seen, counting_below.held_below(flow, seen), now)
+    late = below.list_behind(feeds)
     return {
         "below": feeds,
         "outside": [(n, f) for n, f in seen if f.pipeline_id != flow.pipeline_id],
@@ -106,36 +106,36 @@ def overview(request: Request, by: Actor, flow_id: int) -> HttpResponse:
         "facts": _facts(flow, frame["recovery"], frame["below_behind"]),
         **_batches(flow, frame["recovery"]),
         **_unread(flow),
-        "dots": status.dots(flow.history),
+        "dots": status.update_dots(flow.history),
         "graph": flows.graph(flow, flow.pipeline.flows.all(), frame["outside"]),
         "causes": flows.causes(flow.error),
-        "refresh": below.refresh(flow, frame["below_behind"], timezone.now()),
+        "refresh": below.refresh_offer(flow, frame["below_behind"], timezone.now()),
         **_counted(flow, by),
         "feeders": below.feeders(flow, _writers(flow, by)),
     }
-    return show(request, "flow/overview.html", context, refusal=refusal)
+    return render_page(request, "flow/overview.html", context, refusal=refusal)
 
 
 def _posted(request: Request, by: Actor, flow_id: int) -> tuple[HttpResponse | None, RepriseError | None]:
     asks = {"below": refreshing.request_refresh, "count": counting_below.request_count}
     if (ask := asks.get(request.POST.get("act", ""))) is not None:
-        refusal = tried(lambda: ask(flow_id=flow_id, by=by))
+        refusal = refusal_of(lambda: ask(flow_id=flow_id, by=by))
         return (None, refusal) if refusal is not None else (redirect("flow", flow_id), None)
     opened: list[Recovery] = []
-    refusal = tried(lambda: opened.append(actions.open_recovery(flow_id=flow_id, by=by)))
+    refusal = refusal_of(lambda: opened.append(actions.open_recovery(flow_id=flow_id, by=by)))
     return (redirect("diagnose", opened[0].pk), None) if opened else (None, refusal)
 
 
 def _unread(flow: Flow) -> dict[str, Any]:
     now = timezone.now()
-    found = unread.panel(flow, flow.sources.defer("reader", "table"), now)
+    found = unread.unread_panel(flow, flow.sources.defer("reader", "table"), now)
     return {"unread": found, "unread_version": versions.of_unread(found, now)}
 
 
 def _unread_part(request: Request, flow: Flow) -> HttpResponse:
     """The panel alone, asked for again and again, so that what is left stays true."""
     found = _unread(flow)
-    if unchanged(request, found["unread_version"]):
+    if is_unchanged(request, found["unread_version"]):
         return no_news()
     return render(request, "flow/_unread.html", {"flow": flow, **found})
 
@@ -153,7 +153,7 @@ def _counted(flow: Flow, by: Actor) -> dict[str, Any]:
     }
 
 
-def _facts(flow: Flow, recovery: Recovery | None, late: Sequence[below.Row]) -> list[flows.Fact]:
+def _facts(flow: Flow, recovery: Recovery | None, late: Sequence[below.DatasetRow]) -> list[flows.Fact]:
     measured = Recovery.objects.filter(flow=flow).exclude(measured={}).order_by("-pk").first()
     waits = waiting(flow) if flow.streaming else Waiting(timezone.now(), why="A view has no checkpoint.")
     return flows.facts(flow, recovery, measured, waits, timezone.now(), late=late)
@@ -178,15 +178,15 @@ def _batches(flow: Flow, recovery: Recovery | None) -> dict[str, Any]:
 @page(Right.VIEW)
 def event_log(request: Request, by: Actor, flow_id: int) -> HttpResponse:
     """The newest events of this flow's pipeline, asked for now."""
-    flow, wanted = flow_or_404(flow_id, by), events.Wanted.of(request.GET.dict())
+    flow, wanted = flow_or_404(flow_id, by), events.EventFilter.of(request.GET.dict())
     context = {**frame_of(flow, "events", by), "wanted": wanted, "read_at": timezone.now()}
     try:
         client = client_for(flow.pipeline.workspace)
         raw = list(client.events(flow.pipeline.pipeline_id, limit=EVENTS))
     except RepriseError as problem:
-        return show(request, "flow/events.html", {**context, "problem": problem})
+        return render_page(request, "flow/events.html", {**context, "problem": problem})
     rows = events.of_flow(raw[:EVENTS], flow.name)
-    kept = events.fitting(rows, wanted)
+    kept = events.filter_events(rows, wanted)
     levels = [
         (level, name, urlencode({"level": level}), sum(not level or r.level == level for r in rows))
         for level, name in events.LEVELS
@@ -194,12 +194,12 @@ def event_log(request: Request, by: Actor, flow_id: int) -> HttpResponse:
     extra = {
         "rows": kept,
         "total": len(rows),
-        "opened": events.opened(kept, request.GET.get("event", "")),
+        "opened": events.opened_event(kept, request.GET.get("event", "")),
         "types": sorted({r.type for r in rows}),
         "updates": list(dict.fromkeys(r.update for r in rows if r.update)),
         "levels": levels,
     }
-    return show(request, "flow/events.html", {**context, **extra})
+    return render_page(request, "flow/events.html", {**context, **extra})
 
 
 @page(Right.VIEW)
@@ -208,9 +208,9 @@ def code(request: Request, by: Actor, flow_id: int) -> HttpResponse:
     flow = flow_or_404(flow_id, by)
     context = {**frame_of(flow, "code", by), "read_at": timezone.now()}
     try:
-        found = source.read(flow)
+        found = source.read_source(flow)
     except RepriseError as problem:
-        return show(request, "flow/code.html", {**context, "problem": problem})
+        return render_page(request, "flow/code.html", {**context, "problem": problem})
     diagnosis = diagnosis_of(flow, context["recovery"]) or {}
     lost = [word(o) for o in (diagnosis.get("operators") or {}).get("checkpoint") or []]
     before = found.good or found.now
@@ -219,7 +219,7 @@ def code(request: Request, by: Actor, flow_id: int) -> HttpResponse:
         diff.point_at(d, before.get(d.path, ""), lost, note) for d in diff.compare_all(before, found.now)
     ]
     extra = {"source": found, "diffs": diffs, "changed": sum(d.changed for d in diffs)}
-    return show(request, "flow/code.html", {**context, **extra})
+    return render_page(request, "flow/code.html", {**context, **extra})
 
 
 @page(Right.VIEW)
@@ -227,5 +227,5 @@ def history(request: Request, by: Actor, flow_id: int) -> HttpResponse:
     """Every recovery of this flow."""
     flow = flow_or_404(flow_id, by)
     found = Recovery.objects.filter(flow=flow).order_by("-pk")
-    rows = [(r, verifying.badge(r)) for r in found]
-    return show(request, "flow/recoveries.html", {**frame_of(flow, "recoveries", by), "rows": rows})
+    rows = [(r, verifying.proof_badge(r)) for r in found]
+    return render_page(request, "flow/recoveries.html", {**frame_of(flow, "recoveries", by), "rows": rows})

@@ -19,7 +19,7 @@ NO_MAIL: Final = "This console sends no mail. Ask an admin for a new link."
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
-def ask(request: Request) -> HttpResponse:
+def ask_for_reset(request: Request) -> HttpResponse:
     """GET: one field; POST: have a worker look whose address it is."""
     if not forgotten.can_send_reset():
         raise Http404(NO_MAIL)

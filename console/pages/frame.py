@@ -9,7 +9,7 @@ from django.http import HttpResponse
 from django.utils import timezone
 
 from console.middleware import Request
-from console.pages.base import no_news, show, unchanged
+from console.pages.base import is_unchanged, no_news, render_page
 from console.presenters import handover, reporting, reviewing, stepper, verifying, versions
 from recovery.errors import RepriseError
 from recovery.models import BreakGlass, Plan, Recovery, Step
@@ -22,7 +22,7 @@ TITLES = dict(stepper.NAMES) | {"run": "Run", "positions": "Start offsets"}
 
 
 @dataclass(frozen=True)
-class Scene:
+class RecoveryPage:
     """One recovery as it is now: its row, its steps in order, the plan in force."""
 
     recovery: Recovery
@@ -50,21 +50,21 @@ class Scene:
 
     @property
     def current(self) -> str:
-        return stepper.current(self.recovery, self.steps, self.plan)
+        return stepper.current_slug(self.recovery, self.steps, self.plan)
 
 
-def scene(recovery_id: int, by: Actor) -> Scene:
+def read_scene(recovery_id: int, by: Actor) -> RecoveryPage:
     """Read it all once. Raises NotFound."""
     recovery = selectors.recovery_or_404(recovery_id, by)
-    return Scene(recovery, list(recovery.steps.order_by("ordinal")), selectors.plan_of(recovery), by)
+    return RecoveryPage(recovery, list(recovery.steps.order_by("ordinal")), selectors.plan_of(recovery), by)
 
 
-def glass(recovery: Recovery) -> BreakGlass | None:
+def newest_broken_glass(recovery: Recovery) -> BreakGlass | None:
     """The newest broken glass of this recovery: it stands on every one of its pages."""
     return recovery.glasses.order_by("-pk").first()
 
 
-def frame(of: Scene, slug: str, *, here: str = "") -> dict[str, Any]:
+def build_frame(of: RecoveryPage, slug: str, *, here: str = "") -> dict[str, Any]:
     """`slug` is the page; `here` the step it stands for, where they differ (run)."""
     recovery, now = of.recovery, timezone.now()
     flow = recovery.flow
@@ -77,25 +77,25 @@ def frame(of: Scene, slug: str, *, here: str = "") -> dict[str, Any]:
         "plan": of.plan,
         "workspace": flow.pipeline.workspace.name,
         "environment": flow.pipeline.environment,
-        "badge": verifying.badge(recovery),
-        "stepper": stepper.build(recovery, of.steps, of.plan, here or slug, now),
+        "badge": verifying.proof_badge(recovery),
+        "stepper": stepper.build_stepper(recovery, of.steps, of.plan, here or slug, now),
         "handover": _channel_text(of, now),
         "version": versions.of_recovery(recovery, of.steps, now),
-        "glass": glass(recovery),
+        "glass": newest_broken_glass(recovery),
         "owned": _owned(of),
         "poll": 0,
     }
 
 
-def _channel_text(of: Scene, now: datetime) -> str:
+def _channel_text(of: RecoveryPage, now: datetime) -> str:
     """Words for the incident channel: where it stands, or, once it has ended, how it ended and what was measured."""
     if of.recovery.state in reporting.CLOSED:
-        accepted = reviewing.accepted(of.plan) if of.plan else []
-        return reporting.closing(report(of.recovery, of.by), settings.REPRISE_PUBLIC_URL, accepted)
-    return handover.text(of.recovery, of.plan, settings.REPRISE_PUBLIC_URL, now)
+        accepted = reviewing.list_acceptances(of.plan) if of.plan else []
+        return reporting.closing_text(report(of.recovery, of.by), settings.REPRISE_PUBLIC_URL, accepted)
+    return handover.handover_text(of.recovery, of.plan, settings.REPRISE_PUBLIC_URL, now)
 
 
-def _owned(of: Scene) -> str:
+def _owned(of: RecoveryPage) -> str:
     """What this person may do about the owner: "hand over", "take over"; empty for nothing."""
     if of.recovery.state not in OPEN or not of.by.may(Right.RECOVER, of.environment):
         return ""
@@ -112,7 +112,9 @@ def show_live(
 ) -> HttpResponse:
     """The whole page; for a poll only its live part, or 204 when nothing is new."""
     if request.GET.get("part") != "live":
-        return show(request, template, {**context, "shell": "base.html"}, refusal=refusal, status=status)
-    if unchanged(request, context["version"]) and context["poll"]:
+        return render_page(
+            request, template, {**context, "shell": "base.html"}, refusal=refusal, status=status
+        )
+    if is_unchanged(request, context["version"]) and context["poll"]:
         return no_news()
-    return show(request, template, {**context, "shell": "_part.html"})
+    return render_page(request, template, {**context, "shell": "_part.html"})

@@ -17,7 +17,7 @@ AUTH_TIME = "company_auth_time"
 """In the session: when the company's provider last asked the person, where it said so."""
 
 
-def minutes() -> int:
+def proof_minutes() -> int:
     """For how long a proof is good."""
     return int(settings.ACCOUNT_REAUTHENTICATION_TIMEOUT // 60)
 
@@ -41,7 +41,7 @@ def proved_at(request: HttpRequest) -> datetime | None:
     return datetime.fromtimestamp(at, UTC)
 
 
-def prove(back: str) -> HttpResponse:
+def redirect_to_prove(back: str) -> HttpResponse:
     """To the page that asks, and from there to `back`, a path of this console."""
     return redirect(f"{reverse('reauthenticate')}?{urlencode({'next': back})}")
 
@@ -52,15 +52,15 @@ def unless_fresh(request: HttpRequest, back: str = "") -> HttpResponse | None:
     What was typed is typed again afterwards: nothing of a form is kept while it is unproven, unless a page says
     what (`keep`).
     """
-    return None if is_fresh(request) else prove(back or request.get_full_path())
+    return None if is_fresh(request) else redirect_to_prove(back or request.get_full_path())
 
 
-def keep(request: HttpRequest, path: str, says: str, given: dict[str, str]) -> None:
+def keep_form(request: HttpRequest, path: str, says: str, given: dict[str, str]) -> None:
     """What somebody was about to do at `path`, so that it stands there again when they come back. Never a secret."""
     request.session["pending"] = {"path": path, "says": says, "given": given}
 
 
-def kept(request: HttpRequest, path: str) -> dict[str, str]:
+def take_kept_form(request: HttpRequest, path: str) -> dict[str, str]:
     """What was kept for this path; once."""
     found = request.session.get("pending") or {}
     if found.get("path") != path:
@@ -69,7 +69,7 @@ def kept(request: HttpRequest, path: str) -> dict[str, str]:
     return dict(found["given"])
 
 
-def pending(request: HttpRequest, back: str) -> str:
+def describe_pending(request: HttpRequest, back: str) -> str:
     """What was about to be done at `back`, in words; empty when nothing was kept."""
     found = request.session.get("pending") or {}
     return str(found["says"]) if found.get("path") == back else ""

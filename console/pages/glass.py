@@ -9,9 +9,9 @@ from django.utils import timezone
 from console.forms.approvals import reason_problem
 from console.middleware import Request
 from console.pages import freshness
-from console.pages.base import page, require, show, tried
-from console.pages.frame import Scene, scene
-from console.pages.run import confirmation
+from console.pages.base import page, refusal_of, render_page, require_right
+from console.pages.frame import RecoveryPage, read_scene
+from console.pages.run import what_to_confirm
 from recovery.approvals import actions, rules, selectors
 from recovery.errors import RepriseError, WrongUse
 from recovery.models import Plan
@@ -22,20 +22,20 @@ from recovery.workflow.journal import right_to_run
 @page(Right.BREAK_GLASS, methods=("GET", "POST"))
 def break_glass(request: Request, by: Actor, recovery_id: int) -> HttpResponse:
     """Asks for a reason and the flow's name, and in production who it is; POST runs the plan that was read."""
-    of = scene(recovery_id, by)
+    of = read_scene(recovery_id, by)
     for right in (Right.BREAK_GLASS, right_to_run(of.plan)):
-        require(request, by, right, of.environment)
+        require_right(request, by, right, of.environment)
     if of.plan is None:
         return redirect("review", recovery_id)
     reason = request.POST.get("reason", "").strip()
-    kept = freshness.kept(request, request.path) if request.method == "GET" else {}
+    kept = freshness.take_kept_form(request, request.path) if request.method == "GET" else {}
     refusal: RepriseError | None = None
     if request.method == "POST":
         if of.environment not in rules.LENIENT and not freshness.is_fresh(request):
-            freshness.keep(
+            freshness.keep_form(
                 request, request.path, f"break glass for {of.recovery.label}: “{reason}”", {"reason": reason}
             )
-            return freshness.prove(request.path)
+            return freshness.redirect_to_prove(request.path)
         refusal = _act(request, of, reason, by)
         if refusal is None:
             return redirect("run", recovery_id)
@@ -44,10 +44,12 @@ def break_glass(request: Request, by: Actor, recovery_id: int) -> HttpResponse:
         "reason": reason or kept.get("reason", ""),
         "typed": request.POST.get("typed", ""),
     }
-    return show(request, "run/break_glass.html", context, refusal=refusal, status=422 if refusal else None)
+    return render_page(
+        request, "run/break_glass.html", context, refusal=refusal, status=422 if refusal else None
+    )
 
 
-def _act(request: Request, of: Scene, reason: str, by: Actor) -> RepriseError | None:
+def _act(request: Request, of: RecoveryPage, reason: str, by: Actor) -> RepriseError | None:
     name = of.recovery.flow.short
     if problem := reason_problem(reason):
         return WrongUse(problem, code="no_reason")
@@ -56,14 +58,14 @@ def _act(request: Request, of: Scene, reason: str, by: Actor) -> RepriseError | 
             f"That is not the flow's name. Type {name}; nothing was started.", code="not_the_name"
         )
     seen = request.POST.get("hash", "")
-    return tried(lambda: actions.break_glass(recovery_id=of.pk, reason=reason, plan_hash=seen, by=by))
+    return refusal_of(lambda: actions.break_glass(recovery_id=of.pk, reason=reason, plan_hash=seen, by=by))
 
 
-def _shown(of: Scene, plan: Plan) -> dict[str, Any]:
+def _shown(of: RecoveryPage, plan: Plan) -> dict[str, Any]:
     standing, now = selectors.approval_standing(of.recovery, plan), timezone.now()
     no, missing = rules.may_break_glass(standing, now), rules.may_run(standing, now)
     return {
-        **confirmation(of),
+        **what_to_confirm(of),
         "name": of.recovery.flow.short,
         "minutes": standing.rule.break_glass_minutes,
         "why_not": no.says if no is not None else None,

@@ -14,7 +14,7 @@ from django.utils import timezone
 
 from console.context import freshness
 from console.middleware import Request
-from console.pages.base import no_news, page, show
+from console.pages.base import no_news, page, render_page
 from console.presenters import inventory
 from recovery.models import FlowInput, Listed, Recovery, Workspace
 from recovery.people.roles import Actor, Right
@@ -29,17 +29,17 @@ FACTS: Final = {
 
 
 @page(Right.VIEW)
-def flows(request: Request, by: Actor) -> HttpResponse:
+def list_flows(request: Request, by: Actor) -> HttpResponse:
     """The list; with `part=list` only the part that is polled."""
-    now, wanted = timezone.now(), inventory.Wanted.of(request.GET.dict())
+    now, wanted = timezone.now(), inventory.FlowFilter.of(request.GET.dict())
     if request.GET.get("part") != "list":
-        return show(request, "inventory/page.html", _context(wanted, by, now))
+        return render_page(request, "inventory/page.html", _context(wanted, by, now))
     if lists.is_current(request.GET.get("v", ""), by, now):
         return no_news()
     return render(request, "inventory/_part.html", _context(wanted, by, now))
 
 
-def _context(asked: inventory.Wanted, by: Actor, now: datetime) -> dict[str, Any]:
+def _context(asked: inventory.FlowFilter, by: Actor, now: datetime) -> dict[str, Any]:
     version = lists.current_version(by, now)
     counts = lists.count_rows(by, asked.filters, now)
     wanted = inventory.last_page(counts, asked)
@@ -49,7 +49,7 @@ def _context(asked: inventory.Wanted, by: Actor, now: datetime) -> dict[str, Any
         "section": "flows",
         "wanted": wanted,
         "attention": counts.attention,
-        "inventory": inventory.arrange(rows, counts, wanted),
+        "inventory": inventory.arrange_groups(rows, counts, wanted),
         "shows": [(s, words, urlencode(wanted.query(show=s))) for s, words in inventory.SHOWS],
         "sorts": {s: urlencode(wanted.query(sort=s)) for s in lists.Sort},
         "base": urlencode({"show": wanted.show, **wanted.query(page=1)}),
@@ -61,7 +61,7 @@ def _context(asked: inventory.Wanted, by: Actor, now: datetime) -> dict[str, Any
     }
 
 
-def _rows(listed: Collection[Listed], now: datetime) -> list[inventory.Row]:
+def _rows(listed: Collection[Listed], now: datetime) -> list[inventory.FlowRow]:
     flow_ids = [row.flow_id for row in listed if row.flow_id is not None]
     sources: dict[int, list[FlowInput]] = defaultdict(list)
     seen = FlowInput.objects.filter(flow__in=flow_ids).order_by("index")
@@ -69,7 +69,8 @@ def _rows(listed: Collection[Listed], now: datetime) -> list[inventory.Row]:
         sources[source.flow_id].append(source)
     recoveries = _open_recoveries(flow_ids)
     return [
-        inventory.row(row, sources[row.flow_id or 0], recoveries.get(row.flow_id or 0), now) for row in listed
+        inventory.flow_row(row, sources[row.flow_id or 0], recoveries.get(row.flow_id or 0), now)
+        for row in listed
     ]
 
 
@@ -91,6 +92,6 @@ def _open_recoveries(flow_ids: Collection[int]) -> dict[int, inventory.OpenRecov
 
 
 @page(Right.VIEW)
-def polled(request: Request, by: Actor) -> HttpResponse:
+def show_freshness(request: Request, by: Actor) -> HttpResponse:
     """How fresh the inventory is: the foot of the rail, which every page asks for again and again."""
     return HttpResponse(render_to_string("_components/polled.html", {"now": timezone.now(), **freshness()}))

@@ -11,7 +11,7 @@ from django.utils import timezone
 
 from console.forms import channel as form
 from console.middleware import Request
-from console.pages.base import no_news, page, show, tried, unchanged
+from console.pages.base import is_unchanged, no_news, page, refusal_of, render_page
 from console.presenters import notifying
 from recovery.errors import RepriseError, WrongUse
 from recovery.models import Channel
@@ -31,20 +31,20 @@ SAID = {
 
 
 @page(Right.MANAGE, methods=("GET", "POST"))
-def overview(request: Request, by: Actor) -> HttpResponse:
+def show_channels(request: Request, by: Actor) -> HttpResponse:
     """Channels and last deliveries. POST `test`, `on`, `off` (a channel) or `retry` (a delivery) acts on one."""
     refusal = None
     if request.method == "POST":
         act = next((name for name in SAID if name in request.POST), "")
-        refusal = tried(_act(act, request.POST.get(act, ""), by))
+        refusal = refusal_of(_act(act, request.POST.get(act, ""), by))
         if refusal is None:
             messages.success(request, SAID[act])
             return redirect("notifications")
     context = _overview()
     if request.GET.get("part") == "list":
-        fresh = unchanged(request, context["version"])
+        fresh = is_unchanged(request, context["version"])
         return no_news() if fresh else render(request, "settings/_notifications.html", context)
-    return show(request, "settings/notifications.html", context, refusal=refusal)
+    return render_page(request, "settings/notifications.html", context, refusal=refusal)
 
 
 def _act(act: str, given: str, by: Actor) -> Callable[[], object]:
@@ -69,12 +69,12 @@ def _overview() -> dict[str, Any]:
         "deliveries": deliveries,
         "mail": mailing.is_mail_configured(),
         "figures": selectors.outbox_status(now),
-        "version": notifying.version(channels, deliveries, now),
+        "version": notifying.list_version(channels, deliveries, now),
     }
 
 
 @page(Right.MANAGE, methods=("GET", "POST"))
-def add(request: Request, by: Actor) -> HttpResponse:
+def add_channel(request: Request, by: Actor) -> HttpResponse:
     """A new channel."""
     return _form(
         request, None, partial(actions.create_channel, by=by), "was added. Send a test to see it arrive."
@@ -82,24 +82,24 @@ def add(request: Request, by: Actor) -> HttpResponse:
 
 
 @page(Right.MANAGE, methods=("GET", "POST"))
-def edit(request: Request, by: Actor, channel_id: int) -> HttpResponse:
+def edit_channel(request: Request, by: Actor, channel_id: int) -> HttpResponse:
     """Change a channel; POST `remove` removes it."""
     channel = selectors.channel_or_404(channel_id)
     if "remove" in request.POST:
-        refusal = tried(partial(actions.remove_channel, channel_id=channel_id, by=by))
+        refusal = refusal_of(partial(actions.remove_channel, channel_id=channel_id, by=by))
         if refusal is None:
             messages.success(request, f"Channel {channel.name} was removed.")
             return redirect("notifications")
-        return _shown(request, channel, form.of(channel), refusal)
+        return _shown(request, channel, form.channel_values(channel), refusal)
     save = partial(actions.change_channel, channel_id=channel_id, by=by)
     return _form(request, channel, save, "was changed.")
 
 
 def _form(request: Request, channel: Channel | None, save: Callable[..., object], said: str) -> HttpResponse:
     if request.method != "POST":
-        return _shown(request, channel, form.of(channel), None)
-    given = form.typed(request.POST)
-    refusal = tried(partial(save, **given))
+        return _shown(request, channel, form.channel_values(channel), None)
+    given = form.read_channel(request.POST)
+    refusal = refusal_of(partial(save, **given))
     if refusal is None:
         messages.success(request, f"Channel {given['name']} {said}")
         return redirect("notifications")
@@ -114,9 +114,11 @@ def _shown(
         "channel": channel,
         "given": given,
         "kinds": notifying.KINDS,
-        "environments": notifying.choices(ENVIRONMENTS, given["environments"]),
-        "events": notifying.choices(SUBSCRIBED, given["events"]),
+        "environments": notifying.list_choices(ENVIRONMENTS, given["environments"]),
+        "events": notifying.list_choices(SUBSCRIBED, given["events"]),
         "rule": RULE,
         "kept": shown_address(channel) if channel and is_url(channel) else "",
     }
-    return show(request, "settings/channel.html", context, refusal=refusal, status=422 if refusal else None)
+    return render_page(
+        request, "settings/channel.html", context, refusal=refusal, status=422 if refusal else None
+    )

@@ -6,23 +6,23 @@ from django.http import HttpResponse
 from django.urls import reverse
 
 from console.middleware import Request
-from console.pages.base import acted, page, require, show
-from console.pages.frame import frame, scene
+from console.pages.base import handle_act, page, render_page, require_right
+from console.pages.frame import build_frame, read_scene
 from recovery.people.roles import Actor, Right
 from recovery.workflow import actions, owning
 from recovery.workflow.transitions import OPEN
 
 
 @page(Right.RECOVER, methods=("GET", "POST"))
-def owner(request: Request, by: Actor, recovery_id: int) -> HttpResponse:
+def change_owner(request: Request, by: Actor, recovery_id: int) -> HttpResponse:
     """GET asks; POST makes `to` the owner (by default oneself)."""
-    of = scene(recovery_id, by)
-    require(request, by, Right.RECOVER, of.environment)
+    of = read_scene(recovery_id, by)
+    require_right(request, by, Right.RECOVER, of.environment)
     given = {name: request.POST.get(name, "").strip() for name in ("to", "reason", "was")}
     act = partial(
         actions.hand_over, recovery_id=recovery_id, by=by, **{**given, "to": given["to"] or by.name}
     )
-    done, refusal = acted(request, act, "recovery", of.recovery.label)
+    done, refusal = handle_act(request, act, "recovery", of.recovery.label)
     if done is not None:
         return done
     mine, people = of.recovery.owner == by.name, owning.candidates(of.recovery)
@@ -32,7 +32,7 @@ def owner(request: Request, by: Actor, recovery_id: int) -> HttpResponse:
     if mine and not people and why_not is None:
         why_not = f"No one else may recover in {of.environment}."
     context = {
-        **frame(of, "run"), "mine": mine, "people": people, "given": given, "why_not": why_not,
+        **build_frame(of, "run"), "mine": mine, "people": people, "given": given, "why_not": why_not,
         "back": reverse(of.current, args=[of.pk]),
     }  # fmt: skip
-    return show(request, "run/owner.html", context, refusal=refusal)
+    return render_page(request, "run/owner.html", context, refusal=refusal)

@@ -13,9 +13,9 @@ from django.utils import timezone
 from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_http_methods
 
-from console.forms.token import days
+from console.forms.token import read_days
 from console.middleware import Request
-from console.pages.base import page, show, tried
+from console.pages.base import page, refusal_of, render_page
 from console.pages.freshness import unless_fresh
 from console.signing import factors, sessions
 from recovery.errors import NotFound, RepriseError
@@ -30,7 +30,7 @@ NOBODYS = {Right.PROVISION}
 
 
 @page(Right.MANAGE, methods=("GET", "POST"))
-def listing(request: Request, by: Actor) -> HttpResponse:
+def list_people(request: Request, by: Actor) -> HttpResponse:
     """Everybody; POST adds somebody, and leads to their page."""
     refusal: RepriseError | None = None
     if request.method == "POST":
@@ -38,7 +38,7 @@ def listing(request: Request, by: Actor) -> HttpResponse:
             return asked
         made: list[Person] = []
         service = request.POST.get("kind") == "service"
-        refusal = tried(
+        refusal = refusal_of(
             lambda: made.append(
                 actions.create_person(
                     name=request.POST.get("name", "").strip(), email=request.POST.get("email", ""),
@@ -61,11 +61,13 @@ def listing(request: Request, by: Actor) -> HttpResponse:
         "rights": [(r.value, [(x.value, r in RIGHTS[x]) for x in GIVEN]) for r in Right if r not in NOBODYS],
         "typed": request.POST,
     }
-    return show(request, "settings/people.html", context, refusal=refusal, status=422 if refusal else None)
+    return render_page(
+        request, "settings/people.html", context, refusal=refusal, status=422 if refusal else None
+    )
 
 
 @page(Right.MANAGE, methods=("GET", "POST"))
-def person(request: Request, by: Actor, person_id: int) -> HttpResponse:
+def show_person(request: Request, by: Actor, person_id: int) -> HttpResponse:
     """One person. POST does what its button `act` names."""
     found = Person.objects.select_related("user").filter(pk=person_id).first()
     if found is None:
@@ -75,10 +77,10 @@ def person(request: Request, by: Actor, person_id: int) -> HttpResponse:
     if request.method == "POST":
         if asked := unless_fresh(request):
             return asked
-        refusal = tried(lambda: shown.update(_act(request, found, by)))
+        refusal = refusal_of(lambda: shown.update(_act(request, found, by)))
         if refusal is None and not shown:
             return redirect("person", person_id)
-    return show(request, "settings/person.html", {**_context(found), **shown}, refusal=refusal)
+    return render_page(request, "settings/person.html", {**_context(found), **shown}, refusal=refusal)
 
 
 def _context(found: Person) -> dict[str, Any]:
@@ -92,7 +94,7 @@ def _context(found: Person) -> dict[str, Any]:
         "rights": [r for r in Right if r not in NOBODYS and r is not Right.MANAGE],
         "tokens": Token.objects.filter(user=found.user).order_by("revoked_at", "-created_at"),
         "invitation": found.invitations.order_by("-pk").first(),
-        "factors": factors.kinds(found.user),
+        "factors": factors.list_factors(found.user),
         "has_password": found.user.has_usable_password(),
     }
 
@@ -122,7 +124,7 @@ def _act(request: Request, found: Person, by: Actor) -> dict[str, str]:
             raise NotFound(f"{found.user.get_username()} has no such access token.")
         actions.revoke_token(token=token, by=by)
     elif act == "sessions":
-        sessions.end(request, found.user, by)
+        sessions.end_sessions(request, found.user, by)
     elif act == "factors":
         factors.remove_all(found.user, by)
     return {}
@@ -138,14 +140,14 @@ def _elsewhere(post: Any) -> dict[str, Grant]:
 def _token(post: Any, found: Person, by: Actor) -> str:
     rights = [Right[name] for name in post.getlist("right") if name in Right.__members__]
     return actions.create_token(
-        owner=found.user, name=post.get("name", "").strip(), days=days(post), rights=rights,
+        owner=found.user, name=post.get("name", "").strip(), days=read_days(post), rights=rights,
         environments=post.getlist("environment") or None, by=by,
     )  # fmt: skip
 
 
 @sensitive_post_parameters("password", "again")
 @require_http_methods(["GET", "HEAD", "POST"])
-def invitation(request: Request, secret: str) -> HttpResponse:
+def accept_invitation(request: Request, secret: str) -> HttpResponse:
     """The page behind an invitation: a password of one's own, once. Needs no account, and makes none."""
     stranger = Stranger(via="page", request_id=request.request_id)
     source = get_account_adapter().get_client_ip(request)
@@ -166,4 +168,4 @@ def invitation(request: Request, secret: str) -> HttpResponse:
     except RepriseError as problem:
         context["problem"] = problem.sentence
     status = 404 if refusal else 422 if context.get("problem") else None
-    return show(request, "account/invitation.html", context, refusal=refusal, status=status)
+    return render_page(request, "account/invitation.html", context, refusal=refusal, status=status)

@@ -4,7 +4,7 @@ from django.http import HttpResponse
 from django.utils import timezone
 
 from console.middleware import Request
-from console.pages.base import page, show
+from console.pages.base import page, render_page
 from console.presenters import flow as flows
 from console.presenters import pipelines, status
 from recovery.errors import NotFound
@@ -17,20 +17,20 @@ from recovery.workflow.diagnosing import diagnose_pipeline
 
 
 @page(Right.VIEW)
-def overview(request: Request, by: Actor, pipeline_pk: int) -> HttpResponse:
+def show_pipeline(request: Request, by: Actor, pipeline_pk: int) -> HttpResponse:
     """What is so, since when, and what to do; its flows, where it has some."""
     pipeline = Pipeline.objects.filter(filter_visible(by), pk=pipeline_pk).select_related("workspace").first()
     if pipeline is None:
         raise NotFound("There is no such pipeline. It may have been removed from its workspace.")
     health, now = health_of(pipeline), timezone.now()
     failure = health.failure
-    known = [(f, status.badge(status.FLOW, f.state)) for f in pipeline.flows.order_by("name")]
+    known = [(f, status.state_badge(status.FLOW, f.state)) for f in pipeline.flows.order_by("name")]
     context = {
         "section": "flows",
         "pipeline": pipeline,
         "workspace": pipeline.workspace.name,
         "environment": pipeline.environment,
-        "badge": pipelines.header(pipeline, now),
+        "badge": pipelines.pipeline_header(pipeline, now),
         "health": health,
         "says": say_health(health),
         "failure": failure,
@@ -38,4 +38,4 @@ def overview(request: Request, by: Actor, pipeline_pk: int) -> HttpResponse:
         "causes": flows.causes(failure.causes) if failure else [],
         "flows": known,
     }
-    return show(request, "pipeline/overview.html", context)
+    return render_page(request, "pipeline/overview.html", context)

@@ -8,8 +8,8 @@ from django.shortcuts import redirect
 from console.forms import positions as forms
 from console.middleware import Request
 from console.pages import bars
-from console.pages.base import page, require, tried
-from console.pages.frame import Scene, frame, scene, show_live
+from console.pages.base import page, refusal_of, require_right
+from console.pages.frame import RecoveryPage, build_frame, read_scene, show_live
 from console.presenters import positions as words
 from recovery.errors import Refused, WrongUse
 from recovery.people.roles import Actor, Right
@@ -18,23 +18,23 @@ from recovery.workflow.studies import looked
 
 
 @page(Right.VIEW, methods=("GET", "POST"))
-def positions(request: Request, by: Actor, recovery_id: int) -> HttpResponse:
+def choose_positions(request: Request, by: Actor, recovery_id: int) -> HttpResponse:
     """POST `act=look` (what is typed), `all` (a time for every source), `choose` (what was looked at), `committed`,
     `confirm` (which source is which)."""
     refusal = None
     if request.method == "POST":
-        of = scene(recovery_id, by)
-        require(request, by, Right.RECOVER, of.environment)
-        refusal = tried(lambda: _act(request, of, by))
+        of = read_scene(recovery_id, by)
+        require_right(request, by, Right.RECOVER, of.environment)
+        refusal = refusal_of(lambda: _act(request, of, by))
         if refusal is None:
             return redirect("patch" if request.POST.get("act") == "choose" else "positions", recovery_id)
-    of = scene(recovery_id, by)
-    context = {**frame(of, "positions", here="offset"), **_shown(request, of)}
+    of = read_scene(recovery_id, by)
+    context = {**build_frame(of, "positions", here="offset"), **_shown(request, of)}
     code = 422 if isinstance(refusal, WrongUse) else None
     return show_live(request, "wizard/positions.html", context, refusal=refusal, status=code)
 
 
-def _act(request: Request, of: Scene, by: Actor) -> None:
+def _act(request: Request, of: RecoveryPage, by: Actor) -> None:
     post, look = request.POST, looked(of.recovery)
     act = post.get("act", "look")
     if act == "choose":
@@ -47,11 +47,11 @@ def _act(request: Request, of: Scene, by: Actor) -> None:
         positioning.choose_positions(recovery_id=of.pk, positions={}, by=by)
         wanted = {}
     else:
-        wanted = forms.everywhere(post, look) if act == "all" else forms.asked(post, look)
+        wanted = forms.read_common_time(post, look) if act == "all" else forms.read_wishes(post, look)
     positioning.request_positions(recovery_id=of.pk, positions=wanted, by=by)
 
 
-def _choose(request: Request, of: Scene, by: Actor, look: dict[str, Any]) -> None:
+def _choose(request: Request, of: RecoveryPage, by: Actor, look: dict[str, Any]) -> None:
     """What was looked at, as the page showed it: a newer look has another ticket."""
     if request.POST.get("ticket") != look.get("ticket"):
         raise Refused(
@@ -68,16 +68,16 @@ def _choose(request: Request, of: Scene, by: Actor, look: dict[str, Any]) -> Non
     )
 
 
-def _shown(request: Request, of: Scene) -> dict[str, Any]:
+def _shown(request: Request, of: RecoveryPage) -> dict[str, Any]:
     wanted, everything = request.GET.get("part-name", "").strip(), request.GET.get("show") == "all"
     typed = {name: str(value) for name, value in request.POST.items()}
     look = looked(of.recovery)
-    shown = words.page(of.recovery, look, wanted=wanted, everything=everything, typed=typed)
+    shown = words.positions_page(of.recovery, look, wanted=wanted, everything=everything, typed=typed)
     return {
-        "bar": bars.positions(of, look),
+        "bar": bars.positions_bar(of, look),
         "positions": shown,
-        "sources": words.sources(of.recovery, positioning.mapping_of(of.recovery)),
-        "takes": words.takes(of.recovery.choices.get("strategy") or ""),
+        "sources": words.source_matches(of.recovery, positioning.mapping_of(of.recovery)),
+        "takes": words.takes_positions(of.recovery.choices.get("strategy") or ""),
         "strategy": of.recovery.choices.get("strategy") or "",
         "wanted": wanted,
         "everything": everything,

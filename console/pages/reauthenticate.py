@@ -16,10 +16,10 @@ from django.views.decorators.debug import sensitive_post_parameters
 
 from console.middleware import Request
 from console.pages.base import page
-from console.pages.freshness import minutes, pending, proved_at
+from console.pages.freshness import describe_pending, proof_minutes, proved_at
 from console.pages.session import safe_next
 from console.signing import trail
-from console.signing.passkeys import fits, possible
+from console.signing.passkeys import can_use_passkeys, is_good_credential
 from recovery.people import limits
 from recovery.people.roles import Actor
 
@@ -39,17 +39,17 @@ def reauthenticate(request: Request, by: Actor) -> HttpResponse:
     if request.method == "POST":
         problem = TOO_MANY if limits.is_over("confirmation", str(user.pk)) else _confirm(request, user, kinds)
         if not problem:
-            trail.said(
+            trail.record_own_act(
                 request, user, "session.confirm", f"{by.name} confirmed the session with {_last(request)}."
             )
             return redirect(back)
-        trail.refused(request, by.name, f"Not confirmed: {problem}", action="session.confirm")
+        trail.record_refused_try(request, by.name, f"Not confirmed: {problem}", action="session.confirm")
         limits.count_try("confirmation", str(user.pk))
     context: dict[str, Any] = {
-        "next": back, "problem": problem, "by": by, "proved_at": proved_at(request), "limit": minutes(),
-        "pending": pending(request, back),
+        "next": back, "problem": problem, "by": by, "proved_at": proved_at(request), "limit": proof_minutes(),
+        "pending": describe_pending(request, back),
         "password": user.has_usable_password(), "codes": "totp" in kinds,
-        "options": passkeys.begin_authentication(user) if "webauthn" in kinds and possible(request) else None,
+        "options": passkeys.begin_authentication(user) if "webauthn" in kinds and can_use_passkeys(request) else None,
         "company": settings.REPRISE_OIDC_NAME if SocialAccount.objects.filter(user=user).exists() else "",
     }  # fmt: skip
     return render(request, "account/reauthenticate.html", context, status=422 if problem else 200)
@@ -59,7 +59,7 @@ def _confirm(request: Request, user: User, kinds: set[str]) -> str:
     """What is wrong, in one sentence; empty when the session is proven, and noted as such."""
     if "credential" in request.POST:
         key = ReauthenticateWebAuthnForm(user=user, data=request.POST)
-        if not fits(key):
+        if not is_good_credential(key):
             return WRONG_PASSKEY
         key.save()
         return ""

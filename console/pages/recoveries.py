@@ -4,14 +4,14 @@ from django.http import HttpResponse
 from django.shortcuts import redirect
 
 from console.middleware import Request
-from console.pages.base import page, show
+from console.pages.base import page, render_page
 from console.presenters import stepper, verifying
 from recovery.people.roles import Actor, Right
 from recovery.workflow import selectors
 
 
 @page(Right.VIEW)
-def listing(request: Request, by: Actor) -> HttpResponse:
+def list_recoveries(request: Request, by: Actor) -> HttpResponse:
     """Open ones first, then the ended ones, newest first."""
     wanted = request.GET.get("show", "")
     every = selectors.recoveries(by)
@@ -20,7 +20,7 @@ def listing(request: Request, by: Actor) -> HttpResponse:
     )
     context = {
         "section": "recoveries",
-        "rows": [(r, verifying.badge(r)) for r in sorted(kept, key=lambda r: not r.active)],
+        "rows": [(r, verifying.proof_badge(r)) for r in sorted(kept, key=lambda r: not r.active)],
         "show": wanted if wanted in ("open", "ended") else "",
         "counts": {
             "": len(every),
@@ -28,12 +28,12 @@ def listing(request: Request, by: Actor) -> HttpResponse:
             "ended": sum(not r.active for r in every),
         },
     }
-    return show(request, "recoveries.html", context)
+    return render_page(request, "recoveries.html", context)
 
 
 @page(Right.VIEW)
 def go_on(request: Request, by: Actor, label: str) -> HttpResponse:
     """`/recoveries/R-12` or `/recoveries/12`: the page on which it goes on."""
     recovery = selectors.recovery_or_404(label, by)
-    slug = stepper.current(recovery, list(recovery.steps.all()), selectors.plan_of(recovery))
+    slug = stepper.current_slug(recovery, list(recovery.steps.all()), selectors.plan_of(recovery))
     return redirect(slug, recovery.pk)

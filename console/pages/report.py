@@ -4,7 +4,7 @@ from django.conf import settings
 from django.http import HttpResponse, JsonResponse
 
 from console.middleware import Request
-from console.pages.base import page, show
+from console.pages.base import page, render_page
 from console.presenters import below, diff, reporting, reviewing, verifying
 from recovery.people.roles import Actor, Right
 from recovery.verification.below import uncompared
@@ -13,15 +13,15 @@ from recovery.workflow.reporting import report
 
 
 @page(Right.VIEW)
-def overview(request: Request, by: Actor, recovery_id: int) -> HttpResponse:
+def show_report(request: Request, by: Actor, recovery_id: int) -> HttpResponse:
     """Everything on one page, in print too."""
     recovery = selectors.recovery_or_404(recovery_id, by)
     found = report(recovery, by)
     plan = selectors.plan_of(recovery) or recovery.plans.order_by("-pk").first()
     body = plan.body if plan else {}
     measured = recovery.measured or {}
-    accepted = reviewing.accepted(plan) if plan else []
-    criteria = verifying.criteria(measured, plan.criteria if plan else ())
+    accepted = reviewing.list_acceptances(plan) if plan else []
+    criteria = verifying.criterion_rows(measured, plan.criteria if plan else ())
     context = {
         "section": "recoveries",
         "recovery": recovery,
@@ -29,27 +29,27 @@ def overview(request: Request, by: Actor, recovery_id: int) -> HttpResponse:
         "workspace": found.workspace,
         "environment": found.environment,
         "report": found,
-        "badge": verifying.badge(recovery),
-        "verdict": verifying.verdict(recovery, measured, accepted, plan.forecast if plan else None),
+        "badge": verifying.proof_badge(recovery),
+        "verdict": verifying.proof_verdict(recovery, measured, accepted, plan.forecast if plan else None),
         "uncompared": uncompared(measured),
-        "asks": reporting.asks(found),
-        "spent": reporting.spent(found.times),
-        "timeline": reporting.timeline(found),
-        "against": verifying.against(plan.forecast, measured) if plan and measured else [],
-        "numbers": reporting.numbers(found.measured),
+        "asks": reporting.report_asks(found),
+        "spent": reporting.time_spent(found.times),
+        "timeline": reporting.list_moments(found),
+        "against": verifying.forecast_against_outcome(plan.forecast, measured) if plan and measured else [],
+        "numbers": reporting.proof_numbers(found.measured),
         "criteria": criteria,
-        "left": below.effects(plan.forecast.left_behind) if plan else [],
+        "left": below.effect_rows(plan.forecast.left_behind) if plan else [],
         "whole_flow": verifying.whole_flow(measured),
         "not_measured": verifying.not_measured(measured),
         "tables_below": below.refreshed(measured),
-        "counted": verifying.counted(criteria),
+        "counted": verifying.count_criteria(criteria),
         "diffs": [
-            diff.compare(str(p["path"]), str(p.get("before") or ""), str(p.get("after") or ""))
+            diff.compare_texts(str(p["path"]), str(p.get("before") or ""), str(p.get("after") or ""))
             for p in body.get("patch") or []
         ],
-        "closing": reporting.closing(found, settings.REPRISE_PUBLIC_URL, accepted),
+        "closing": reporting.closing_text(found, settings.REPRISE_PUBLIC_URL, accepted),
     }
-    return show(request, "run/report.html", context)
+    return render_page(request, "run/report.html", context)
 
 
 @page(Right.VIEW)

@@ -12,8 +12,8 @@ from django.utils import timezone
 from console.middleware import Request
 from console.pages import run_bars as bars
 from console.pages.bars import may_run
-from console.pages.base import acted, may_why, page, require, show, tried
-from console.pages.frame import Scene, frame, scene, show_live
+from console.pages.base import handle_act, may_why, page, refusal_of, render_page, require_right
+from console.pages.frame import RecoveryPage, build_frame, read_scene, show_live
 from console.presenters import approving, below, called, reviewing, running, status, stopping, verifying
 from recovery.approvals import selectors as approvals
 from recovery.approvals.rules import LENIENT
@@ -32,7 +32,7 @@ HALTING: Final[Mapping[str, Callable[..., object]]] = {
 """What a run can be told while it runs, or while nobody knows how its step ended."""
 
 
-def _refusal(of: Scene) -> str | None:
+def _refusal(of: RecoveryPage) -> str | None:
     """Why it cannot be rolled back; when that cannot be read, that is why."""
     try:
         return selectors.rollback_refusal(of.recovery)
@@ -41,12 +41,12 @@ def _refusal(of: Scene) -> str | None:
 
 
 @page(Right.VIEW, methods=("GET", "POST"))
-def run(request: Request, by: Actor, recovery_id: int) -> HttpResponse:
+def show_run(request: Request, by: Actor, recovery_id: int) -> HttpResponse:
     """Live steps. POST starts the plan or resumes it (`act`: stop or pause it); a full refresh is confirmed first."""
     refusal = None
     if request.method == "POST":
         found = selectors.recovery_or_404(recovery_id, by)
-        require(request, by, Right.RECOVER, found.flow.pipeline.environment)
+        require_right(request, by, Right.RECOVER, found.flow.pipeline.environment)
         act = request.POST.get("act", "execute")
         if halting := HALTING.get(act):
             return _halt(request, by, recovery_id, halting)
@@ -54,16 +54,16 @@ def run(request: Request, by: Actor, recovery_id: int) -> HttpResponse:
             return HttpResponseBadRequest()
         if (asked := _asked_once_more(request, by, recovery_id)) is not None:
             return asked
-        refusal = tried(lambda: actions.execute(recovery_id=recovery_id, by=by))
+        refusal = refusal_of(lambda: actions.execute(recovery_id=recovery_id, by=by))
         if refusal is None:
             return redirect("run", recovery_id)
-    of = scene(recovery_id, by)
+    of = read_scene(recovery_id, by)
     return show_live(request, "run/run.html", _run(of), refusal=refusal)
 
 
 def _asked_once_more(request: Request, by: Actor, recovery_id: int) -> HttpResponse | None:
     """The page that asks, where a start must be confirmed and was not: a table is emptied, or it is production."""
-    of = scene(recovery_id, by)
+    of = read_scene(recovery_id, by)
     if of.plan is None or of.recovery.state not in WAITS or approvals.run_refusal(of.recovery, of.plan):
         return None  # what may not run is not confirmed: the act itself says why
     if not typed_name(of) and of.plan.body["strategy"] != "full-refresh":
@@ -76,84 +76,84 @@ def _asked_once_more(request: Request, by: Actor, recovery_id: int) -> HttpRespo
     refusal = WrongUse(
         f"That is not the flow's name. Type {typed_name(of)}; nothing was started.", code="not_the_name"
     )
-    return show(
-        request, "run/confirm.html", {**confirmation(of), "typed": typed}, refusal=refusal, status=422
+    return render_page(
+        request, "run/confirm.html", {**what_to_confirm(of), "typed": typed}, refusal=refusal, status=422
     )
 
 
-def typed_name(of: Scene) -> str:
+def typed_name(of: RecoveryPage) -> str:
     """What must be typed before a run there; empty where nothing must."""
     return "" if of.recovery.flow.pipeline.environment in LENIENT else of.recovery.flow.short
 
 
-def confirmation(of: Scene) -> dict[str, Any]:
+def what_to_confirm(of: RecoveryPage) -> dict[str, Any]:
     """What is asked once more: the plan, who approved it, what must be typed."""
     assert of.plan is not None, "only a plan is confirmed"
     votes = approvals.votes_in_force(approvals.request_of(of.plan))
     return {
-        **frame(of, "review"),
-        "review": reviewing.plan(of.plan),
-        "question": approving.question(of.plan.body),
+        **build_frame(of, "review"),
+        "review": reviewing.plan_view(of.plan),
+        "question": approving.ask_for_vote(of.plan.body),
         "approved_by": [v.voter for v in votes if v.choice == "approve"],
         "name": typed_name(of),
     }
 
 
 def _halt(request: Request, by: Actor, recovery_id: int, act: Callable[..., object]) -> HttpResponse:
-    refusal = tried(lambda: act(recovery_id=recovery_id, by=by))
+    refusal = refusal_of(lambda: act(recovery_id=recovery_id, by=by))
     if refusal is None:
         return redirect("run", recovery_id)
-    return show_live(request, "run/run.html", _run(scene(recovery_id, by)), refusal=refusal)
+    return show_live(request, "run/run.html", _run(read_scene(recovery_id, by)), refusal=refusal)
 
 
-def _run(of: Scene) -> dict[str, Any]:
-    stuck = running.stuck(of.steps, of.plan) if of.recovery.state == "needs_attention" else None
+def _run(of: RecoveryPage) -> dict[str, Any]:
+    stuck = running.stuck_step(of.steps, of.plan) if of.recovery.state == "needs_attention" else None
     usual = usual_steps(of.recovery.flow)
-    rows = running.steps(of.steps, of.plan, timezone.now(), usual)
+    rows = running.step_rows(of.steps, of.plan, timezone.now(), usual)
     here = next((r.kind for r in rows if r.now), "rerun")
-    polls = running.polls(of.recovery, of.steps)
+    polls = running.poll_seconds(of.recovery, of.steps)
     refusal = None if polls == 1 else _refusal(of)
     context = {
-        **frame(of, "run", here=here if here in ("seed", "rerun", "verify") else "rerun"),
+        **build_frame(of, "run", here=here if here in ("seed", "rerun", "verify") else "rerun"),
         "steps": rows,
-        "progress": running.progress(rows, of.steps, usual, timezone.now()),
-        "log": running.log([s for s in of.steps if of.plan and s.plan_id == of.plan.pk]),
+        "progress": running.describe_progress(rows, of.steps, usual, timezone.now()),
+        "log": running.log_lines([s for s in of.steps if of.plan and s.plan_id == of.plan.pk]),
         "stuck": stuck,
         "refusal_back": refusal,
         "halt": of.recovery.choices.get("halt") or {},
         "why_not_stop": may_why(of.by, Right.RECOVER, of.environment),
         "poll": polls,
-        "bar": bars.run(of, stuck, refusal),
+        "bar": bars.run_bar(of, stuck, refusal),
         "last_sign": running.last_sign(of.steps),
     }
     context["badge"] = _badge(of, rows)
     if stuck is not None:
-        proven, open_ = stopping.evidence(stuck)
-        context |= {"asks": running.asks(of.recovery, stuck), "proven": proven, "not_proven": open_}
+        proven, open_ = stopping.evidence_rows(stuck)
+        context |= {"asks": running.run_asks(of.recovery, stuck), "proven": proven, "not_proven": open_}
         context |= {
-            "probe": running.probe(stuck),
+            "probe": running.probe_view(stuck),
             "statements": unknowns.statements(stuck),
             "stopping": unknowns.stop_asked(stuck),
             "resume": bars.resume_beside(of, stuck),
             "resume_at": reviewing.STEP_NAMES.get(stuck.kind, stuck.kind),
-            "called": called.who(of.recovery),
+            "called": called.who_to_call(of.recovery),
         }
-        context["ladder"] = running.ladder(of.recovery, stuck, refusal, skipping.refusal(of.recovery))
+        context["ladder"] = running.run_ladder(of.recovery, stuck, refusal, skipping.refusal(of.recovery))
     return context
 
 
-def _badge(of: Scene, rows: list[running.StepRow]) -> status.Badge:
+def _badge(of: RecoveryPage, rows: list[running.RunStepRow]) -> status.Badge:
     now = next((r for r in rows if r.now), None)
     if now is None:
-        return status.badge(status.RECOVERY, of.recovery.state)
+        return status.state_badge(status.RECOVERY, of.recovery.state)
     return status.Badge(now.badge.kind, f"{now.name}: {now.badge.word.lower()}", now.badge.spin)
 
 
 @page(Right.VIEW)
 def raw_log(request: Request, by: Actor, recovery_id: int) -> HttpResponse:
     """Every line as plain text, to keep or to send."""
-    of = scene(recovery_id, by)
-    lines = [f"{line.at} {line.step} {line.text}" for line in running.log(of.steps)]
+    of = read_scene(recovery_id, by)
+    lines = [f"{line.at} {line.step} {line.text}" for line in running.log_lines(of.steps)]
     name = f"{of.recovery.label}.log"
     return HttpResponse(
         "\n".join(lines) + "\n",
@@ -163,127 +163,129 @@ def raw_log(request: Request, by: Actor, recovery_id: int) -> HttpResponse:
 
 
 @page(Right.VIEW)
-def verify(request: Request, by: Actor, recovery_id: int) -> HttpResponse:
+def show_verification(request: Request, by: Actor, recovery_id: int) -> HttpResponse:
     """What was measured against what was fixed in the plan."""
-    of = scene(recovery_id, by)
+    of = read_scene(recovery_id, by)
     measured = of.recovery.measured or {}
     body = of.plan.body if of.plan is not None else {}
-    rows = verifying.criteria(measured, of.plan.criteria if of.plan else ())
+    rows = verifying.criterion_rows(measured, of.plan.criteria if of.plan else ())
     forecast = of.plan.forecast if of.plan else None
-    accepted = reviewing.accepted(of.plan) if of.plan else ()
-    verdict = verifying.verdict(of.recovery, measured, accepted, forecast)
-    against = verifying.against(forecast, measured) if forecast and measured else []
+    accepted = reviewing.list_acceptances(of.plan) if of.plan else ()
+    verdict = verifying.proof_verdict(of.recovery, measured, accepted, forecast)
+    against = verifying.forecast_against_outcome(forecast, measured) if forecast and measured else []
     stands_still = of.recovery.state == "needs_attention" and bool(measured)
     context = {
-        **frame(of, "verify"),
+        **build_frame(of, "verify"),
         "verdict": verdict,
         "ladder": verifying.ways_on(verdict, _refusal(of), skipping.refusal(of.recovery))
         if stands_still
         else [],
-        "called": called.who(of.recovery) if stands_still else [],
+        "called": called.who_to_call(of.recovery) if stands_still else [],
         "measured": measured,
         "criteria": rows,
-        "counted": verifying.counted(rows),
+        "counted": verifying.count_criteria(rows),
         "against": against,
         "forecast_wrong": any(a.bad for a in against),
-        "samples": verifying.samples(measured),
+        "samples": verifying.sample_rows(measured),
         "whole_flow": verifying.whole_flow(measured),
         "whole_facts": verifying.whole_facts(measured),
         "not_measured": verifying.not_measured(measured),
         "tables_below": below.refreshed(measured),
-        "times": verifying.times(of.recovery, of.plan, of.steps),
-        "held": stopping.held(list(of.recovery.holds.order_by("pk"))),
+        "times": verifying.list_times(of.recovery, of.plan, of.steps),
+        "held": stopping.held_rows(list(of.recovery.holds.order_by("pk"))),
         "strategy": body.get("strategy"),
         "uncompared": uncompared(measured),
-        "below_left": below.effects(forecast.left_behind) if forecast else [],
+        "below_left": below.effect_rows(forecast.left_behind) if forecast else [],
         "poll": 1 if of.recovery.state in running.LIVE else 0,
-        "bar": bars.verify(of),
+        "bar": bars.verify_bar(of),
     }
     return show_live(request, "run/verify.html", context)
 
 
 @page(Right.RECOVER)
-def confirm(request: Request, by: Actor, recovery_id: int) -> HttpResponse:
+def confirm_run(request: Request, by: Actor, recovery_id: int) -> HttpResponse:
     """Asked once more before a table is emptied: what, which, and that there is no way back."""
-    of = scene(recovery_id, by)
-    require(request, by, Right.RECOVER, of.environment)
+    of = read_scene(recovery_id, by)
+    require_right(request, by, Right.RECOVER, of.environment)
     if of.plan is None:
         return redirect("review", recovery_id)
-    return show(request, "run/confirm.html", confirmation(of))
+    return render_page(request, "run/confirm.html", what_to_confirm(of))
 
 
 @page(Right.RECOVER, methods=("GET", "POST"))
-def rollback(request: Request, by: Actor, recovery_id: int) -> HttpResponse:
+def confirm_rollback(request: Request, by: Actor, recovery_id: int) -> HttpResponse:
     """Undo what can be undone, with a reason."""
-    require(request, by, Right.RECOVER, scene(recovery_id, by).environment)
+    require_right(request, by, Right.RECOVER, read_scene(recovery_id, by).environment)
     reason = request.POST.get("reason", "").strip()
     act = partial(actions.roll_back, recovery_id=recovery_id, by=by, reason=reason)
-    done, refusal = acted(request, act, "run", recovery_id)
+    done, refusal = handle_act(request, act, "run", recovery_id)
     if done is not None:
         return done
-    of = scene(recovery_id, by)
-    context = {**frame(of, "run", here="seed"), "reason": reason, "why_not": _refusal(of)}
-    return show(request, "run/rollback.html", context, refusal=refusal)
+    of = read_scene(recovery_id, by)
+    context = {**build_frame(of, "run", here="seed"), "reason": reason, "why_not": _refusal(of)}
+    return render_page(request, "run/rollback.html", context, refusal=refusal)
 
 
 @page(Right.RECOVER, methods=("GET", "POST"))
-def skip(request: Request, by: Actor, recovery_id: int) -> HttpResponse:
+def skip_step(request: Request, by: Actor, recovery_id: int) -> HttpResponse:
     """Skip the step at which it stands, with a reason; without its proof the recovery ends as unproven."""
-    of = scene(recovery_id, by)
-    require(request, by, Right.RECOVER, of.environment)
+    of = read_scene(recovery_id, by)
+    require_right(request, by, Right.RECOVER, of.environment)
     reason = request.POST.get("reason", "").strip()
     act = partial(actions.skip_step, recovery_id=recovery_id, by=by, reason=reason)
-    done, refusal = acted(request, act, "recovery", of.recovery.label)
+    done, refusal = handle_act(request, act, "recovery", of.recovery.label)
     if done is not None:
         return done
-    at = running.stands(of.steps, of.plan)
+    at = running.halted_step(of.steps, of.plan)
     context = {
-        **frame(of, "run", here="verify" if at is not None and at.kind == "verify" else "rerun"),
+        **build_frame(of, "run", here="verify" if at is not None and at.kind == "verify" else "rerun"),
         "reason": reason,
-        "step": running.skipping(at),
+        "step": running.skip_offer(at),
         "back": reverse(of.current, args=[of.pk]),
         "why_not": skipping.refusal(of.recovery) or may_run(of, of.plan),
     }
-    return show(request, "run/skip.html", context, refusal=refusal)
+    return render_page(request, "run/skip.html", context, refusal=refusal)
 
 
 @page(Right.RECOVER, methods=("GET", "POST"))
-def statement(request: Request, by: Actor, recovery_id: int) -> HttpResponse:
+def record_statement(request: Request, by: Actor, recovery_id: int) -> HttpResponse:
     """Say what you know of a step of which nobody saw the end: recorded beside the evidence, with your name."""
-    of = scene(recovery_id, by)
-    require(request, by, Right.RECOVER, of.environment)
+    of = read_scene(recovery_id, by)
+    require_right(request, by, Right.RECOVER, of.environment)
     says = request.POST.get("reason", "").strip()
     act = partial(unknowns.say_known, recovery_id=recovery_id, says=says, by=by)
-    done, refusal = acted(request, act, "run", recovery_id)
+    done, refusal = handle_act(request, act, "run", recovery_id)
     if done is not None:
         return done
-    at = running.stands(of.steps, of.plan)
-    context = {**frame(of, "run", here="rerun"), "reason": says, "step": running.skipping(at)}
-    return show(request, "run/statement.html", context, refusal=refusal, status=422 if refusal else None)
+    at = running.halted_step(of.steps, of.plan)
+    context = {**build_frame(of, "run", here="rerun"), "reason": says, "step": running.skip_offer(at)}
+    return render_page(
+        request, "run/statement.html", context, refusal=refusal, status=422 if refusal else None
+    )
 
 
 @page(Right.VIEW)
-def evidence(request: Request, by: Actor, recovery_id: int) -> HttpResponse:
+def show_evidence(request: Request, by: Actor, recovery_id: int) -> HttpResponse:
     """Evidence, probe and statements of the step at which it stands, as JSON."""
-    of = scene(recovery_id, by)
-    at = running.stands(of.steps, of.plan)
+    of = read_scene(recovery_id, by)
+    at = running.halted_step(of.steps, of.plan)
     return JsonResponse({"recovery": of.recovery.label, **(unknowns.as_json(at) if at is not None else {})})
 
 
 @page(Right.RECOVER, methods=("GET", "POST"))
-def cancel(request: Request, by: Actor, recovery_id: int) -> HttpResponse:
+def cancel_recovery(request: Request, by: Actor, recovery_id: int) -> HttpResponse:
     """End a recovery that has changed nothing, with a reason."""
-    reason, of = request.POST.get("reason", "").strip(), scene(recovery_id, by)
-    require(request, by, Right.RECOVER, of.environment)
+    reason, of = request.POST.get("reason", "").strip(), read_scene(recovery_id, by)
+    require_right(request, by, Right.RECOVER, of.environment)
     act = partial(actions.cancel, recovery_id=recovery_id, by=by, reason=reason)
-    done, refusal = acted(request, act, "flow", of.recovery.flow_id)
+    done, refusal = handle_act(request, act, "flow", of.recovery.flow_id)
     if done is not None:
         return done
     back = reverse(of.current, args=[of.pk])
     context = {
-        **frame(of, "diagnose"),
+        **build_frame(of, "diagnose"),
         "reason": reason,
         "back": back,
         "why_not": may_why(by, Right.RECOVER, of.environment),
     }
-    return show(request, "run/cancel.html", context, refusal=refusal)
+    return render_page(request, "run/cancel.html", context, refusal=refusal)

@@ -6,10 +6,10 @@ from django.urls import reverse
 
 from console.pages.bars import may_run, ways_to_permission
 from console.pages.base import may_why
-from console.pages.frame import Scene
+from console.pages.frame import RecoveryPage
 from console.presenters import verifying
 from console.presenters.reviewing import STEP_NAMES
-from console.presenters.wizard import Bar, Link, Primary
+from console.presenters.wizard import ActionBar, Link, Primary
 from recovery.approvals import selectors
 from recovery.models import Step
 from recovery.people.roles import Right
@@ -18,11 +18,11 @@ from recovery.workflow import probing, skipping, unknowns
 FREE = "The reason is above and in the audit log. The flow is free for another recovery."
 
 
-def run(of: Scene, stuck: Step | None, refusal: str | None) -> Bar:
+def run_bar(of: RecoveryPage, stuck: Step | None, refusal: str | None) -> ActionBar:
     state = of.recovery.state
     verify = reverse("verify", args=[of.pk])
     if state in ("running", "verifying"):
-        return Bar(
+        return ActionBar(
             "Nothing to do now.",
             "The recovery goes on without this page.",
             None,
@@ -31,22 +31,22 @@ def run(of: Scene, stuck: Step | None, refusal: str | None) -> Bar:
     if state == "needs_attention" and stuck is not None:
         return _stuck(of, stuck, refusal)
     if state == "unproven":
-        return Bar("Ended without proof.", FREE, Primary("Go to Verify", href=verify), code="unproven")
+        return ActionBar("Ended without proof.", FREE, Primary("Go to Verify", href=verify), code="unproven")
     if state in ("succeeded", "needs_attention"):
-        return Bar(
+        return ActionBar(
             "All steps ran.",
             "The next page shows what was measured.",
             Primary("Go to Verify", href=verify),
         )
     if state in ("diagnosing", "planned"):
-        return Bar("Nothing ran yet.", "", Primary("Go on", href=reverse(of.current, args=[of.pk])))
+        return ActionBar("Nothing ran yet.", "", Primary("Go on", href=reverse(of.current, args=[of.pk])))
     flow = reverse("flow", args=[of.recovery.flow_id])
-    return Bar(
+    return ActionBar(
         "This recovery has ended.", of.recovery.reason, Primary("Back to the flow", href=flow), code="ended"
     )
 
 
-def _stuck(of: Scene, stuck: Step, refusal: str | None) -> Bar:
+def _stuck(of: RecoveryPage, stuck: Step, refusal: str | None) -> ActionBar:
     links = () if refusal else (Link(reverse("rollback", args=[of.pk]), "Roll back"),)
     if skipping.refusal(of.recovery) is None:
         links = (*links, Link(reverse("skip", args=[of.pk]), f"Skip {STEP_NAMES[stuck.kind]}"))
@@ -73,10 +73,10 @@ def _stuck(of: Scene, stuck: Step, refusal: str | None) -> Bar:
             stop = Primary(f"Stop update {update[:8]}", post=at, name="act", value="prove")
             no_right = may_why(of.by, Right.RECOVER, of.environment)
             says = "Deletes nothing; committed rows stay. If nothing answers, the step stays unknown and says so."
-            return Bar(
+            return ActionBar(
                 "Ends its update and waits for the proof.", says, stop, links, no_right, "stop-and-prove"
             )
-    return Bar("Resumes the same plan.", again, primary, links, why)
+    return ActionBar("Resumes the same plan.", again, primary, links, why)
 
 
 PROBE_OPEN = "The probe has not answered yet. Nothing is repeated before it has."
@@ -89,46 +89,50 @@ class Beside:
     why_not: str
 
 
-def resume_beside(of: Scene, stuck: Step) -> Beside | None:
+def resume_beside(of: RecoveryPage, stuck: Step) -> Beside | None:
     """None where the bar itself resumes."""
     if not (stuck.state == "unknown" and probing.leaves_open(stuck) and unknowns.update_of(stuck)):
         return None
     return Beside(may_run(of, of.plan) or ("" if probing.is_answered(stuck) else PROBE_OPEN))
 
 
-def _end_without(of: Scene) -> tuple[Link, ...]:
+def _end_without(of: RecoveryPage) -> tuple[Link, ...]:
     """The way out of a proof that does not hold."""
     if skipping.refusal(of.recovery) or may_run(of, of.plan):
         return ()
     return (Link(reverse("skip", args=[of.pk]), "End without proof"),)
 
 
-def verify(of: Scene) -> Bar:
+def verify_bar(of: RecoveryPage) -> ActionBar:
     state = of.recovery.state
     flow = reverse("flow", args=[of.recovery.flow_id])
     steps = Link(reverse("run", args=[of.pk]), "Steps and log")
     report = Link(reverse("report", args=[of.pk]), "Report")
     if state == "succeeded":
         cost = verifying.accepted_cost(of.recovery.measured or {})
-        return Bar(
+        return ActionBar(
             f"Closed as proven, with {cost} as accepted." if cost else "Closed as proven.",
             "The flow runs with its new position; the plan, the log and the audit entries stay.",
             Primary("Back to the flow", href=flow),
             (report, steps),
         )
     if state == "unproven":
-        return Bar("Ended without proof.", FREE, Primary("Back to the flow", href=flow), (report, steps))
+        return ActionBar(
+            "Ended without proof.", FREE, Primary("Back to the flow", href=flow), (report, steps)
+        )
     if state in ("running", "verifying"):
-        return Bar("Nothing to do now.", "The criteria are measured; this page shows them.", None, (steps,))
+        return ActionBar(
+            "Nothing to do now.", "The criteria are measured; this page shows them.", None, (steps,)
+        )
     if state == "needs_attention" and of.recovery.measured:
-        return Bar(
+        return ActionBar(
             "Measures every criterion again.",
             "Reads only, except that it starts one further update to prove that it adds nothing.",
             Primary("Measure again", post=reverse("run", args=[of.pk]), name="confirmed", value="measure"),
             (*_end_without(of), report, steps),
             may_why(of.by, Right.RECOVER, of.environment),
         )
-    return Bar(
+    return ActionBar(
         "Nothing was measured yet.",
         "",
         Primary("Go on", href=reverse(of.current, args=[of.pk])) if of.current != "verify" else None,

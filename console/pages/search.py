@@ -4,7 +4,7 @@ from django.http import HttpResponse
 from django.shortcuts import redirect
 
 from console.middleware import Request
-from console.pages.base import page, show
+from console.pages.base import page, render_page
 from console.presenters import status, verifying
 from console.presenters.inventory import first_sentence
 from recovery.people.roles import Actor, Right
@@ -19,7 +19,7 @@ WHY = {
 
 
 @page(Right.VIEW)
-def results(request: Request, by: Actor) -> HttpResponse:
+def show_results(request: Request, by: Actor) -> HttpResponse:
     """What fits `q`. A recovery's label leads straight to the recovery."""
     found = search(request.GET.get("q", ""), by)
     if found.exact is not None:
@@ -28,8 +28,10 @@ def results(request: Request, by: Actor) -> HttpResponse:
         "section": "search",
         "found": found,
         "most": MOST,
-        "flows": [(f, status.badge(status.FLOW, f.state)) for f in found.flows],
-        "errors": [(f, status.badge(status.FLOW, f.state), first_sentence(f.error)) for f in found.errors],
-        "recoveries": [(f, verifying.badge(f.recovery), WHY[f.by]) for f in found.recoveries],
+        "flows": [(f, status.state_badge(status.FLOW, f.state)) for f in found.flows],
+        "errors": [
+            (f, status.state_badge(status.FLOW, f.state), first_sentence(f.error)) for f in found.errors
+        ],
+        "recoveries": [(f, verifying.proof_badge(f.recovery), WHY[f.by]) for f in found.recoveries],
     }
-    return show(request, "search.html", context)
+    return render_page(request, "search.html", context)

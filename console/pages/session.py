@@ -25,7 +25,7 @@ from django.views.decorators.http import require_http_methods, require_POST
 from console.forms.session import SignInForm
 from console.middleware import Request
 from console.signing import trail
-from console.signing.passkeys import fits, possible
+from console.signing.passkeys import can_use_passkeys, is_good_credential
 from recovery.errors import Denied
 from recovery.people import forgotten, limits
 from recovery.people.actions import actor_for_user
@@ -61,7 +61,7 @@ def sign_in(request: Request) -> HttpResponse:
     if form.is_valid() and form.user is not None:
         return _enter(request, form.user, back)
     sentence = " ".join(str(e) for e in form.non_field_errors()) or "Give your name and your password."
-    trail.refused(request, name, f"Sign-in refused: {sentence}")
+    trail.record_refused_try(request, name, f"Sign-in refused: {sentence}")
     return _form(request, back, name, sentence, status=422)
 
 
@@ -85,7 +85,7 @@ def _status(problem: str) -> int:
 
 def _form(request: Request, back: str, name: str = "", problem: str = "", status: int = 200) -> HttpResponse:
     context = {
-        "next": back, "name": name, "problem": problem, "passkeys": possible(request),
+        "next": back, "name": name, "problem": problem, "passkeys": can_use_passkeys(request),
         "company": settings.REPRISE_OIDC_NAME, "mail": forgotten.can_send_reset(),
         "idle": settings.REPRISE_IDLE_MINUTES,
     }  # fmt: skip
@@ -106,7 +106,7 @@ def second_step(request: Request) -> HttpResponse:
         kind = AuthenticateForm if "code" in request.POST else AuthenticateWebAuthnForm
         form = kind(user=user, data=request.POST)
         try:
-            good, problem = fits(form), WRONG_CODE
+            good, problem = is_good_credential(form), WRONG_CODE
         except InvalidToken:
             good, problem = False, LOST_KEY
         if good:
@@ -114,15 +114,17 @@ def second_step(request: Request) -> HttpResponse:
             response: HttpResponse = stage.exit()
             return response
         if kind is AuthenticateWebAuthnForm:
-            trail.refused(request, user.get_username(), "Sign-in refused: the passkey was wrong.")
+            trail.record_refused_try(request, user.get_username(), "Sign-in refused: the passkey was wrong.")
     kinds = set(Authenticator.objects.filter(user=user).values_list("type", flat=True))
-    options = passkeys.begin_authentication(user) if "webauthn" in kinds and possible(request) else None
+    options = (
+        passkeys.begin_authentication(user) if "webauthn" in kinds and can_use_passkeys(request) else None
+    )
     context = {"problem": problem, "who": user.get_username(), "codes": "totp" in kinds, "options": options}
     return render(request, "account/second_step.html", context, status=_status(problem))
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
-def passkey(request: Request) -> HttpResponse:
+def sign_in_by_passkey(request: Request) -> HttpResponse:
     """GET: a challenge for the browser; POST: its answer, which names the person by itself."""
     if _is_over(request):
         return _form(request, "/", problem=TOO_MANY, status=429)
@@ -130,8 +132,8 @@ def passkey(request: Request) -> HttpResponse:
         return JsonResponse(passkeys.begin_authentication(user=None))
     back = safe_next(request, request.POST.get("next"))
     form = LoginWebAuthnForm(data=request.POST)
-    if not fits(form):
-        trail.refused(request, "", f"Sign-in refused: {WRONG_PASSKEY}")
+    if not is_good_credential(form):
+        trail.record_refused_try(request, "", f"Sign-in refused: {WRONG_PASSKEY}")
         return _form(request, back, problem=WRONG_PASSKEY, status=422)
     if request.user.is_authenticated:
         logout(request)
@@ -147,7 +149,7 @@ def sign_out(request: Request) -> HttpResponse:
     if isinstance(user, User):
         try:
             actor_for_user(user, via="page", request_id=request.request_id)
-            trail.said(request, user, "session.sign_out", f"{user.get_username()} signed out.")
+            trail.record_own_act(request, user, "session.sign_out", f"{user.get_username()} signed out.")
         except Denied:
             pass  # the account lost its role meanwhile: its session ends all the same
     logout(request)
@@ -155,7 +157,7 @@ def sign_out(request: Request) -> HttpResponse:
 
 
 @require_POST
-def theme(request: Request) -> HttpResponse:
+def choose_theme(request: Request) -> HttpResponse:
     """Light, dark, or as the system has it: a cookie of this browser."""
     response = redirect(safe_next(request, request.POST.get("next")))
     chosen = request.POST.get("theme", "")

@@ -10,7 +10,7 @@ from recovery.workflow.deployed import read_code
 
 
 @dataclass(frozen=True)
-class Source:
+class WorkspaceSource:
     """Text by workspace path. `good` is empty where the API cannot tell what the last good update read."""
 
     now: dict[str, str]
@@ -18,13 +18,13 @@ class Source:
     good_update: dict[str, Any] = field(default_factory=dict)
 
 
-def read(flow: Flow) -> Source:
+def read_source(flow: Flow) -> WorkspaceSource:
     """Ask the workspace. Raises Unreachable, Refused (no source listed), NotFound."""
     client = client_for(flow.pipeline.workspace)
     spec = client.get_pipeline(flow.pipeline.pipeline_id).get("spec") or {}
     now = read_code(client, spec)[1]
     update, good = last_good(client, flow.pipeline.pipeline_id)
-    return Source(now, {**now, **good} if good else {}, update)
+    return WorkspaceSource(now, {**now, **good} if good else {}, update)
 
 
 def last_good(client: PipelinesClient, pipeline_id: str) -> tuple[dict[str, Any], dict[str, str]]:

@@ -11,9 +11,18 @@ from django.utils import timezone
 from console.forms import wizard as forms
 from console.middleware import Request
 from console.pages import bars, source
-from console.pages.approvals import panel
-from console.pages.base import acted, may_why, no_news, page, require, show, tried, unchanged
-from console.pages.frame import Scene, frame, scene, show_live
+from console.pages.approvals import approval_panel
+from console.pages.base import (
+    handle_act,
+    is_unchanged,
+    may_why,
+    no_news,
+    page,
+    refusal_of,
+    render_page,
+    require_right,
+)
+from console.pages.frame import RecoveryPage, build_frame, read_scene, show_live
 from console.presenters import below, checkpoint, diff, outlook, patching, reviewing, status, stopping
 from console.presenters import wizard as words
 from recovery.approvals.actions import request_approval
@@ -37,62 +46,67 @@ def _say_meant(post: QueryDict, recovery_id: int, by: Actor) -> None:
 
 
 @page(Right.VIEW, methods=("GET", "POST"))
-def diagnose(request: Request, by: Actor, recovery_id: int) -> HttpResponse:
+def diagnose_step(request: Request, by: Actor, recovery_id: int) -> HttpResponse:
     """What happened, how bad, what to do. POST says whether the change was meant; else nothing is changed here."""
-    done, refusal = acted(
+    done, refusal = handle_act(
         request, partial(_say_meant, request.POST, recovery_id, by), "diagnose", recovery_id
     )
     if done is not None:
         return done
-    of = scene(recovery_id, by)
+    of = read_scene(recovery_id, by)
     recovery = of.recovery
     meant = meant_of(recovery.choices.get("meant"))
     context = {
-        **frame(of, "diagnose"),
-        "asks": words.asks(recovery.diagnosis, recovery.facts),
+        **build_frame(of, "diagnose"),
+        "asks": words.trouble_summary(recovery.diagnosis, recovery.facts),
         "meant": words.meant_question(recovery.diagnosis, meant),
         "why_not_say": bars.may_edit(of)
         if recovery.state == "diagnosing"
         else "A plan holds what was chosen.",
-        "ladder": words.ladder(recovery.diagnosis, meant, stored_options(recovery.facts)),
-        "operators": words.operators(recovery.diagnosis),
-        "bar": bars.diagnose(of),
+        "ladder": words.advice_ladder(recovery.diagnosis, meant, stored_options(recovery.facts)),
+        "operators": words.operator_rows(recovery.diagnosis),
+        "bar": bars.diagnose_bar(of),
     }
     return show_live(request, "wizard/diagnose.html", context, refusal=refusal)
 
 
 @page(Right.VIEW, methods=("GET", "POST"))
-def stop(request: Request, by: Actor, recovery_id: int) -> HttpResponse:
+def stop_step(request: Request, by: Actor, recovery_id: int) -> HttpResponse:
     """POST asks a worker to stop the pipeline; the page then shows what was read back."""
     act = partial(actions.request_stop, recovery_id=recovery_id, by=by)
-    done, refusal = acted(request, act, "stop", recovery_id)
+    done, refusal = handle_act(request, act, "stop", recovery_id)
     if done is not None:
         return done
-    of = scene(recovery_id, by)
+    of = read_scene(recovery_id, by)
     step = of.early_stop
-    context = {**frame(of, "stop"), "step": step, "verdict": stopping.verdict(step), "bar": bars.stop(of)}
-    context["asks"] = stopping.asks(of.recovery.flow, list(of.recovery.flow.pipeline.flows.all()))
-    context["log"] = stopping.log(step)
-    context["jobs"] = stopping.jobs(step, list(of.recovery.flow.pipeline.holds.order_by("pk"))[-20:])
+    context = {
+        **build_frame(of, "stop"),
+        "step": step,
+        "verdict": stopping.stop_verdict(step),
+        "bar": bars.stop_bar(of),
+    }
+    context["asks"] = stopping.stop_asks(of.recovery.flow, list(of.recovery.flow.pipeline.flows.all()))
+    context["log"] = stopping.log_lines(step)
+    context["jobs"] = stopping.job_rows(step, list(of.recovery.flow.pipeline.holds.order_by("pk"))[-20:])
     context["poll"] = 1 if step is not None and step.state in ("pending", "running", "unknown") else 0
     return show_live(request, "wizard/stop.html", context, refusal=refusal)
 
 
 @page(Right.VIEW, methods=("GET", "POST"))
-def offset(request: Request, by: Actor, recovery_id: int) -> HttpResponse:
+def offset_step(request: Request, by: Actor, recovery_id: int) -> HttpResponse:
     """Compare the strategies by this flow's numbers and choose one. `act=facts` counts (again)."""
     refusal, form = None, forms.StrategyForm()
     if request.method == "POST" and request.POST.get("act") == "facts":
-        refusal = tried(lambda: actions.request_facts(recovery_id=recovery_id, by=by))
+        refusal = refusal_of(lambda: actions.request_facts(recovery_id=recovery_id, by=by))
         if refusal is None:
             return redirect("offset", recovery_id)
     elif request.method == "POST":
         form = forms.StrategyForm(request.POST)
-        refusal = tried(lambda: actions.choose_strategy(recovery_id=recovery_id, by=by, **form.wanted()))
+        refusal = refusal_of(lambda: actions.choose_strategy(recovery_id=recovery_id, by=by, **form.wanted()))
         if refusal is None:
             return redirect(_after_strategy(request, by, recovery_id), recovery_id)
-    of = scene(recovery_id, by)
-    context = {**frame(of, "offset"), **_offset(of, form), "bar": bars.offset(of)}
+    of = read_scene(recovery_id, by)
+    context = {**build_frame(of, "offset"), **_offset(of, form), "bar": bars.offset_bar(of)}
     code = 422 if refusal and not isinstance(refusal, Denied) and form.is_bound else None
     return show_live(request, "wizard/offset.html", context, refusal=refusal, status=code)
 
@@ -105,11 +119,11 @@ def _after_strategy(request: Request, by: Actor, recovery_id: int) -> str:
         return "patch"
     if not studies.slot(recovery, studies.LOOK):
         wanted = positioning.wished({"wishes": recovery.choices.get("positions")})
-        tried(lambda: positioning.request_positions(recovery_id=recovery_id, positions=wanted, by=by))
+        refusal_of(lambda: positioning.request_positions(recovery_id=recovery_id, positions=wanted, by=by))
     return "positions"
 
 
-def _offset(of: Scene, form: forms.StrategyForm) -> dict[str, Any]:
+def _offset(of: RecoveryPage, form: forms.StrategyForm) -> dict[str, Any]:
     recovery = of.recovery
     facts = recovery.facts
     options = stored_options(facts)
@@ -119,15 +133,15 @@ def _offset(of: Scene, form: forms.StrategyForm) -> dict[str, Any]:
     details = [
         (
             o.strategy.value,
-            words.positions(o.positions),
-            checkpoint.findings([found.as_dict() for found in o.findings]),
+            words.position_rows(o.positions),
+            checkpoint.finding_rows([found.as_dict() for found in o.findings]),
             o.strategy in POSITIONED,
         )
         for o in options
     ]
     return {
         "facts": facts,
-        "compare": words.compare(
+        "compare": words.compare_strategies(
             options,
             str(typed),
             EXECUTABLE,
@@ -145,22 +159,26 @@ def _offset(of: Scene, form: forms.StrategyForm) -> dict[str, Any]:
 
 
 @page(Right.VIEW, methods=("GET", "POST"))
-def patch(request: Request, by: Actor, recovery_id: int) -> HttpResponse:
+def patch_step(request: Request, by: Actor, recovery_id: int) -> HttpResponse:
     """Edit, save, validate, keep. What was typed stays on the page when an act is refused."""
     if request.GET.get("part") == "validation":
         return _validation(request, by, recovery_id)
     refusal, typed = None, None
-    of = scene(recovery_id, by)
+    of = read_scene(recovery_id, by)
     if request.method == "POST":
-        require(request, by, Right.RECOVER, of.environment)
-        typed = forms.edited(request.POST)
+        require_right(request, by, Right.RECOVER, of.environment)
+        typed = forms.read_edits(request.POST)
         refusal, goal = _patch_act(request.POST, typed, recovery_id, by)
         if refusal is None:
             return redirect(goal, recovery_id)
-        of = scene(recovery_id, by)
+        of = read_scene(recovery_id, by)
     if not of.recovery.active and of.plan is not None:
         return show_live(request, "wizard/patch_ended.html", _patch_that_ran(of))
-    context = {**frame(of, "patch"), "bar": bars.patch(of), "validation": patching.validation(of.recovery)}
+    context = {
+        **build_frame(of, "patch"),
+        "bar": bars.patch_bar(of),
+        "validation": patching.validation_result(of.recovery),
+    }
     context["poll"] = 0
     context["poll_validation"] = (of.recovery.choices.get("validation") or {}).get("status") == "working"
     try:
@@ -177,60 +195,60 @@ def _patch_act(
     act = post.get("act", "save")
     recovery = selectors.recovery_or_404(recovery_id, by)
     read: list[dict[str, str]] = []
-    refusal = tried(lambda: read.append(selectors.source_files(recovery)))
+    refusal = refusal_of(lambda: read.append(selectors.source_files(recovery)))
     if refusal is None:
-        files = patching.changed(read[0], typed)
-        refusal = tried(lambda: actions.save_patch(recovery_id=recovery_id, files=files, by=by))
+        files = patching.changed_files(read[0], typed)
+        refusal = refusal_of(lambda: actions.save_patch(recovery_id=recovery_id, files=files, by=by))
     if refusal is None and act == "validate":
-        refusal = tried(lambda: actions.request_validation(recovery_id=recovery_id, by=by))
+        refusal = refusal_of(lambda: actions.request_validation(recovery_id=recovery_id, by=by))
     return refusal, "review" if act == "keep" else "patch"
 
 
-def _patch_that_ran(of: Scene) -> dict[str, Any]:
+def _patch_that_ran(of: RecoveryPage) -> dict[str, Any]:
     """The code of an ended recovery as its sealed plan has it: nothing of it is read again."""
     assert of.plan is not None
     sealed = of.plan.body.get("patch") or []
     before = {str(p["path"]): str(p.get("before") or "") for p in sealed}
     after = {str(p["path"]): str(p.get("after") or "") for p in sealed}
     return {
-        **frame(of, "patch"),
-        "bar": bars.patch(of),
+        **build_frame(of, "patch"),
+        "bar": bars.patch_bar(of),
         "diffs": [d for d in diff.compare_all(before, after) if d.changed],
         "written": next((s for s in of.steps if s.plan_id == of.plan.pk and s.kind == "patch"), None),
     }
 
 
-def _editors(of: Scene, typed: dict[str, str] | None) -> dict[str, Any]:
+def _editors(of: RecoveryPage, typed: dict[str, str] | None) -> dict[str, Any]:
     """Files with their text to edit, and the diff of what would run against what last ran well."""
-    found = source.read(of.recovery.flow)
-    texts = patching.wanted(of.recovery, found.now, found.good, typed)
+    found = source.read_source(of.recovery.flow)
+    texts = patching.wanted_source(of.recovery, found.now, found.good, typed)
     base = found.good or found.now
     diffs = diff.compare_all(base, texts)
     against_now = diff.compare_all(found.now, texts)
     return {
         "source": found,
-        "editors": patching.editors(texts, found.now, of.recovery.flow),
+        "editors": patching.list_editors(texts, found.now, of.recovery.flow),
         "diffs": [d for d in diffs if d.changed],
         "written": [d for d in against_now if d.changed],
-        "advice": patching.advice(of.recovery, found.now, texts, bool(found.good)),
-        "checks": patching.checks(of.recovery, against_now),
+        "advice": patching.advise_patch(of.recovery, found.now, texts, bool(found.good)),
+        "checks": patching.check_text(of.recovery, against_now),
         "read_at": timezone.now(),
     }
 
 
 def _validation(request: Request, by: Actor, recovery_id: int) -> HttpResponse:
     """Only the panel: polling it must not touch what somebody is typing."""
-    of = scene(recovery_id, by)
+    of = read_scene(recovery_id, by)
     state = (of.recovery.choices.get("validation") or {}).get("status")
     context = {
-        **frame(of, "patch"),
-        "validation": patching.validation(of.recovery),
+        **build_frame(of, "patch"),
+        "validation": patching.validation_result(of.recovery),
         "may_edit": bars.may_edit(of),
     }
     context["poll_validation"] = state == "working"
-    if state == "working" and unchanged(request, context["version"]):
+    if state == "working" and is_unchanged(request, context["version"]):
         return no_news()
-    return show(request, "wizard/_validation.html", context)
+    return render_page(request, "wizard/_validation.html", context)
 
 
 def _review_act(post: QueryDict, recovery_id: int, by: Actor) -> Callable[[], object]:
@@ -250,7 +268,7 @@ def _accept_and_seal(post: QueryDict, recovery_id: int, by: Actor) -> None:
     actions.accept_and_seal(recovery_id=recovery_id, by=by, **forms.AcceptForm(post).accepted())
 
 
-def _way_back_closed(of: Scene) -> str:
+def _way_back_closed(of: RecoveryPage) -> str:
     """Of an ended recovery: why it cannot be rolled back any more, "" where it can, or where that cannot be read."""
     if of.recovery.active or of.plan is None:
         return ""
@@ -260,40 +278,42 @@ def _way_back_closed(of: Scene) -> str:
         return ""
 
 
-def _outlook(of: Scene) -> outlook.Outlook | None:
+def _outlook(of: RecoveryPage) -> outlook.Outlook | None:
     chosen = str(of.recovery.choices.get("strategy"))
-    return outlook.outlook(of.recovery.facts, chosen, bars.costs(of))
+    return outlook.outlook(of.recovery.facts, chosen, bars.costs_to_accept(of))
 
 
 @page(Right.VIEW, methods=("GET", "POST"))
-def review(request: Request, by: Actor, recovery_id: int) -> HttpResponse:
+def review_step(request: Request, by: Actor, recovery_id: int) -> HttpResponse:
     """One page, no tabs: what, where, why, rows, positions, code, votes, way back. POST seals; `act=edit` takes it
     back, `act=accept` accepts what it costs and seals, `act=ask` asks for approval of the plan that was read;
     `act=below` and `no-below` choose what becomes of what is below."""
-    done, refusal = acted(request, _review_act(request.POST, recovery_id, by), "review", recovery_id)
+    done, refusal = handle_act(request, _review_act(request.POST, recovery_id, by), "review", recovery_id)
     if done is not None:
         return done
-    of = scene(recovery_id, by)
+    of = read_scene(recovery_id, by)
     sealing = of.recovery.choices.get("sealing") or {}
     void = selectors.void_plan_of(of.recovery)
-    costs = reviewing.costs(bars.costs(of), stored_accepted(of.recovery.choices.get("accepted")))
+    costs = reviewing.list_costs(
+        bars.costs_to_accept(of), stored_accepted(of.recovery.choices.get("accepted"))
+    )
     context = {
-        **frame(of, "review"),
+        **build_frame(of, "review"),
         "sealing": sealing,
-        "void": reviewing.void(void) if void is not None else None,
-        "review": reviewing.plan(of.plan) if of.plan is not None else None,
+        "void": reviewing.describe_void(void) if void is not None else None,
+        "review": reviewing.plan_view(of.plan) if of.plan is not None else None,
         "costs": costs,
-        "costs_shown": written_costs(bars.costs(of)),
+        "costs_shown": written_costs(bars.costs_to_accept(of)),
         "outlook": _outlook(of) if costs else None,
         "reason": str(request.POST.get("reason", "")),
-        "approval": panel(of.recovery, of.plan, by),
+        "approval": approval_panel(of.recovery, of.plan, by),
         "may_ask": of.plan is not None and bars.may_ask(of, of.plan) is None,
         "waits": of.recovery.state in WAITS,
         "why_not_edit": may_why(by, Right.RECOVER, of.environment)
         if of.recovery.state in WAITS
         else bars.may_edit(of),
-        "bar": bars.review(of, void),
-        "below": below.chosen(of.recovery) if of.recovery.state == "diagnosing" else None,
+        "bar": bars.review_bar(of, void),
+        "below": below.refresh_choice(of.recovery) if of.recovery.state == "diagnosing" else None,
         "way_back_closed": _way_back_closed(of),
         "poll": 1 if sealing.get("status") == "working" else 0,
         "usual": usual_look(of.recovery.flow, "sealing") if sealing.get("status") == "working" else None,
@@ -301,7 +321,7 @@ def review(request: Request, by: Actor, recovery_id: int) -> HttpResponse:
     if of.recovery.state == "awaiting_approval" and not context["poll"]:
         context |= {"poll": 5, "version": f"{context['version']}-{len(context['approval']['votes'])}"}
     if costs and sealing.get("status") != "working":
-        context["badge"] = status.Badge("attention", reviewing.unaccepted(costs))
+        context["badge"] = status.Badge("attention", reviewing.unaccepted_badge(costs))
     if void is not None and not context["void"].replaced and sealing.get("status") != "working":
         context["badge"] = status.Badge("failed", "Plan void, nothing ran")
     return show_live(request, "wizard/review.html", context, refusal=refusal)

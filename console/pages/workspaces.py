@@ -11,7 +11,7 @@ from django.shortcuts import redirect, render
 from django.views.decorators.debug import sensitive_post_parameters
 
 from console.middleware import Request
-from console.pages.base import no_news, page, show, tried, unchanged
+from console.pages.base import is_unchanged, no_news, page, refusal_of, render_page
 from console.pages.freshness import unless_fresh
 from console.presenters import workspaces as presenting
 from recovery import reach, references
@@ -29,19 +29,19 @@ FIELDS = (
 
 
 @page(Right.MANAGE, methods=("GET", "POST"))
-def overview(request: Request, by: Actor) -> HttpResponse:
+def show_workspaces(request: Request, by: Actor) -> HttpResponse:
     """All workspaces. POST `test` (a name), `test_all`, `on`, `off` acts."""
     refusal: RepriseError | None = None
     if request.method == "POST":
         act = _act(request.POST, by)
-        refusal = tried(act)
+        refusal = refusal_of(act)
         if refusal is None:
             return redirect("settings")
     context = _overview()
     if request.GET.get("part") == "list":
-        fresh = unchanged(request, context["version"])
+        fresh = is_unchanged(request, context["version"])
         return no_news() if fresh else render(request, "settings/_workspaces.html", context)
-    return show(request, "settings/overview.html", context, refusal=refusal)
+    return render_page(request, "settings/overview.html", context, refusal=refusal)
 
 
 def _act(given: QueryDict, by: Actor) -> Callable[[], object]:
@@ -64,26 +64,26 @@ def _overview() -> dict[str, Any]:
         .annotate(flows_count=Count("pipelines__flows", filter=there, distinct=True))
         .order_by("name")
     )
-    rows = [presenting.row(w) for w in found]
+    rows = [presenting.workspace_row(w) for w in found]
     return {
         "section": "settings",
         "workspaces": rows,
         "flows_in_all": Flow.objects.filter(pipeline__gone=False).count(),
         "testing": any(r.testing for r in rows),
-        "version": presenting.version(rows),
+        "version": presenting.list_version(rows),
     }
 
 
 @sensitive_post_parameters("token", "questions_token")
 @page(Right.MANAGE, methods=("GET", "POST"))
-def add(request: Request, by: Actor) -> HttpResponse:
+def add_workspace(request: Request, by: Actor) -> HttpResponse:
     """A new workspace: production, unless somebody says otherwise."""
     given = {name: request.POST.get(name, "") for name in (*FIELDS, "roots", "kind", "event_logs")}
     if request.method != "POST":
         return _form(request, None, {**given, "environment": "production"}, None)
     if asked := unless_fresh(request):
         return asked
-    refusal = tried(
+    refusal = refusal_of(
         lambda: actions.add_workspace(name=request.POST.get("name", ""), given=_given(request.POST), by=by)
     )
     if refusal is not None:
@@ -94,7 +94,7 @@ def add(request: Request, by: Actor) -> HttpResponse:
 
 @sensitive_post_parameters("token", "questions_token")
 @page(Right.MANAGE, methods=("GET", "POST"))
-def edit(request: Request, by: Actor, workspace: str) -> HttpResponse:
+def edit_workspace(request: Request, by: Actor, workspace: str) -> HttpResponse:
     """Change a workspace; POST `remove` removes it. A secret that is left empty stays as it is."""
     row = actions.workspace_named(workspace)
     given = {field: getattr(row, field) for field in FIELDS} | {
@@ -108,9 +108,9 @@ def edit(request: Request, by: Actor, workspace: str) -> HttpResponse:
     remove = "remove" in request.POST
     if remove:
         reason = request.POST.get("reason", "").strip()
-        refusal = tried(lambda: actions.remove_workspace(name=workspace, reason=reason, by=by))
+        refusal = refusal_of(lambda: actions.remove_workspace(name=workspace, reason=reason, by=by))
     else:
-        refusal = tried(
+        refusal = refusal_of(
             lambda: actions.change_workspace(name=workspace, given=_given(request.POST, row), by=by)
         )
     if refusal is not None:
@@ -154,4 +154,6 @@ def _form(
         "environments": ENVIRONMENTS,
         "rule": references.WORKSPACES.rule,
     }
-    return show(request, "settings/workspace.html", context, refusal=refusal, status=422 if refusal else None)
+    return render_page(
+        request, "settings/workspace.html", context, refusal=refusal, status=422 if refusal else None
+    )

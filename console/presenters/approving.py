@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any, Final
 
 from console.presenters import status, words
-from recovery.approvals.rules import LIVE, Asked, Cast, Rule, Who, ready_at, tally_votes, votes_text
+from recovery.approvals.rules import LIVE, Cast, RequestFacts, Rule, Who, ready_at, tally_votes, votes_text
 
 STATES: Final = {
     "open": status.Badge("pending", "Open"),
@@ -20,7 +20,7 @@ ORDINALS: Final = ("first", "second", "third", "fourth", "fifth")
 
 
 @dataclass(frozen=True)
-class Line:
+class VoteLine:
     """One line of a list of votes."""
 
     kind: str
@@ -28,19 +28,19 @@ class Line:
     small: str = ""
 
 
-def state(request: Any, now: datetime) -> str:
+def state_by_clock(request: Any, now: datetime) -> str:
     """The state by the clock: what is late has expired, whether anybody has written it down or not."""
     return "expired" if request.state in LIVE and request.expires_at <= now else str(request.state)
 
 
-def badge(request: Any, given: int, now: datetime) -> status.Badge:
-    found = state(request, now)
+def request_badge(request: Any, given: int, now: datetime) -> status.Badge:
+    found = state_by_clock(request, now)
     if found != "open":
         return STATES[found]
-    return status.Badge("pending", f"{given} of {words.count(request.rule['votes'], 'vote')}")
+    return status.Badge("pending", f"{given} of {words.format_count(request.rule['votes'], 'vote')}")
 
 
-def question(body: Mapping[str, Any]) -> str:
+def ask_for_vote(body: Mapping[str, Any]) -> str:
     """The title: a verb, a count, the place."""
     place = body["environment"]
     if body["strategy"] == "full-refresh" and words.is_sink(body):
@@ -54,7 +54,9 @@ def question(body: Mapping[str, Any]) -> str:
     }.get(str(body["strategy"]), f"Run {body['strategy']} for 1 flow in {place}?")
 
 
-def votes(given: Sequence[Any], asked: Asked, able: Sequence[str], who: Who, now: datetime) -> list[Line]:
+def vote_rows(
+    given: Sequence[Any], asked: RequestFacts, able: Sequence[str], who: Who, now: datetime
+) -> list[VoteLine]:
     """Votes as they were given, the places that are open with who may take them, and who never counts."""
     lines = [_vote(v, now) for v in given]
     count = tally_votes(
@@ -65,13 +67,13 @@ def votes(given: Sequence[Any], asked: Asked, able: Sequence[str], who: Who, now
         left = ["you" if name == who.name else name for name in able if name not in voted]
         open_ = [f"{ORDINALS[n]} vote".capitalize() if n < len(ORDINALS) else f"Vote {n + 1}"
                  for n in range(count.given, count.given + count.missing)]  # fmt: skip
-        lines += [Line("pending", f"{name}: open", _either(left)) for name in open_]
+        lines += [VoteLine("pending", f"{name}: open", _either(left)) for name in open_]
     if not asked.rule.requester_may_vote:
-        lines += [Line("info", f"{name} cannot vote", why) for name, why in _own(asked).items()]
+        lines += [VoteLine("info", f"{name} cannot vote", why) for name, why in _own(asked).items()]
     return lines
 
 
-def _own(asked: Asked) -> dict[str, str]:
+def _own(asked: RequestFacts) -> dict[str, str]:
     """Who never counts on it, and why."""
     did: dict[str, list[str]] = {}
     for name in dict.fromkeys(e.name for e in asked.editors):
@@ -81,16 +83,16 @@ def _own(asked: Asked) -> dict[str, str]:
     return {name: " and ".join(acts) for name, acts in did.items()}
 
 
-def _vote(v: Any, now: datetime) -> Line:
+def _vote(v: Any, now: datetime) -> VoteLine:
     verb = "approved" if v.choice == "approve" else "rejected"
-    said = f"{words.clock(v.at, now)}: “{v.reason}”"
+    said = f"{words.format_clock(v.at, now)}: “{v.reason}”"
     if v.voided_at is not None:
-        return Line(
+        return VoteLine(
             "stopped",
             f"{v.voter} {verb}; counts no more",
-            f"{said}, void since {words.clock(v.voided_at, now)}",
+            f"{said}, void since {words.format_clock(v.voided_at, now)}",
         )
-    return Line("ok" if v.choice == "approve" else "failed", f"{v.voter} {verb}", said)
+    return VoteLine("ok" if v.choice == "approve" else "failed", f"{v.voter} {verb}", said)
 
 
 def _either(names: Sequence[str]) -> str:
@@ -99,11 +101,11 @@ def _either(names: Sequence[str]) -> str:
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} or {names[-1]}"
 
 
-def effect(asked: Asked, given: int, now: datetime) -> tuple[str, str]:
+def describe_effects(asked: RequestFacts, given: int, now: datetime) -> tuple[str, str]:
     """What pressing Approve or Reject will do."""
     number = ORDINALS[given] if given < len(ORDINALS) else f"number {given + 1}"
     last = given + 1 >= asked.rule.votes
-    lets = f"lets {asked.requester.name} run the plan until {words.clock(asked.expires_at, now)}; it "
+    lets = f"lets {asked.requester.name} run the plan until {words.format_clock(asked.expires_at, now)}; it "
     more = f"Approving {lets if last else ''}does not start it. Rejecting ends this request."
     return f"Your vote is the {number} of {asked.rule.votes}.", more
 
@@ -115,8 +117,8 @@ def rule_lines(rule: Rule) -> list[tuple[str, str]]:
     lines = [
         ("Votes", f"{votes_text(rule.votes)} by other people" if rule.votes else "none needed"),
         ("Groups", groups or "anyone who may vote"),
-        ("Lasts", words.count(rule.expiry_hours, "hour")),
-        ("Waiting time", words.duration(rule.waiting_minutes * 60) if rule.waiting_minutes else "none"),
+        ("Lasts", words.format_count(rule.expiry_hours, "hour")),
+        ("Waiting time", words.format_duration(rule.waiting_minutes * 60) if rule.waiting_minutes else "none"),
         ("Freeze windows", "; ".join(str(w) for w in rule.freezes) or "none"),
         ("Strategies", "every one" if rule.strategies is None else ", ".join(rule.strategies)),
         ("Break-glass", glass),
@@ -131,7 +133,7 @@ def rule_lines(rule: Rule) -> list[tuple[str, str]]:
 
 
 @dataclass(frozen=True)
-class Row:
+class RequestRow:
     """One request in a list."""
 
     request: Any
@@ -141,19 +143,19 @@ class Row:
     says: str
 
 
-def row(request: Any, count: int, mine: bool, now: datetime) -> Row:
+def request_row(request: Any, count: int, mine: bool, now: datetime) -> RequestRow:
     """`count`: votes for it that are in force."""
-    return Row(request, badge(request, count, now), count, mine, _says(request, now))
+    return RequestRow(request, request_badge(request, count, now), count, mine, _says(request, now))
 
 
 def _says(request: Any, now: datetime) -> str:
-    found = state(request, now)
+    found = state_by_clock(request, now)
     if found == "expired":
         return str(request.says) or "Its time is over. Expired is not approved."
     return str(request.says) if found not in LIVE else str(request.reason)
 
 
-def ready(asked: Asked, now: datetime) -> datetime | None:
+def when_ready(asked: RequestFacts, now: datetime) -> datetime | None:
     """When an approved plan may begin, while that is still to come."""
     at = ready_at(asked)
     return at if asked.state == "approved" and at > now else None

@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from console.presenters import diff, status
-from console.presenters.reviewing import plain
+from console.presenters.reviewing import plain_value
 from recovery.audit import reviewing, tags
 from recovery.audit.tags import ACTIONS
 
 
 @dataclass(frozen=True)
-class Row:
+class EntryRow:
     """`archived` has no entry any more: only its number is known."""
 
     entry: Any
@@ -21,7 +21,7 @@ class Row:
     code: str
 
 
-def row(entry: Any) -> Row:
+def entry_row(entry: Any) -> EntryRow:
     words = ACTIONS.get(entry.action, entry.action)
     if (
         entry.outcome in ("denied", "failed")
@@ -29,18 +29,18 @@ def row(entry: Any) -> Row:
         and not entry.action.startswith("step.")
     ):
         words = f"tried: {words}"  # nobody shall read that it was done
-    return Row(
-        entry, words, status.badge(status.OUTCOME, entry.outcome),
+    return EntryRow(
+        entry, words, status.state_badge(status.OUTCOME, entry.outcome),
         tags.code_of_action(entry.action, entry.outcome),
     )  # fmt: skip
 
 
-def rows(entries: Iterable[Any]) -> list[Row]:
-    return [row(e) for e in entries]
+def entry_rows(entries: Iterable[Any]) -> list[EntryRow]:
+    return [entry_row(e) for e in entries]
 
 
 @dataclass(frozen=True)
-class Change:
+class ValueChange:
     name: str
     before: str
     after: str
@@ -51,24 +51,26 @@ LONG = 120
 """A value of more characters, or of several lines, is shown as a diff of lines instead."""
 
 
-def changes(before: Any, after: Any) -> list[Change]:
+def list_changes(before: Any, after: Any) -> list[ValueChange]:
     """One line a value; where one side says nothing, that is said. Long values are left to `diffs`."""
     old, new = _named(before), _named(after)
     found = []
     for key in dict.fromkeys([*old, *new]):
         if _is_long(old.get(key), new.get(key)):
             continue
-        was = plain(old[key]) if key in old else "–"
-        now = plain(new[key]) if key in new else "–"
-        found.append(Change(str(key).replace("_", " "), was, now, was == now))
+        was = plain_value(old[key]) if key in old else "–"
+        now = plain_value(new[key]) if key in new else "–"
+        found.append(ValueChange(str(key).replace("_", " "), was, now, was == now))
     return found
 
 
-def diffs(before: Any, after: Any) -> list[diff.Diff]:
+def long_diffs(before: Any, after: Any) -> list[diff.Diff]:
     """Each long value as lines, before and after."""
     old, new = _named(before), _named(after)
     long = [k for k in dict.fromkeys([*old, *new]) if _is_long(old.get(k), new.get(k))]
-    return [diff.compare(str(k).replace("_", " "), _lines(old.get(k)), _lines(new.get(k))) for k in long]
+    return [
+        diff.compare_texts(str(k).replace("_", " "), _lines(old.get(k)), _lines(new.get(k))) for k in long
+    ]
 
 
 def _named(side: Any) -> Mapping[str, Any]:
@@ -98,7 +100,7 @@ class ReviewRow:
     """`why_not`: why this person may not sign it; None for who may."""
 
     item: Any
-    row: Row | None
+    row: EntryRow | None
     why: str
     why_not: str | None
     took_part: str
@@ -108,11 +110,11 @@ class ReviewRow:
         return getattr(self.item, "sign_off", None)
 
 
-def review(of: Any, *, name: str, missing_right: str | None) -> ReviewRow:
+def review_item(of: Any, *, name: str, missing_right: str | None) -> ReviewRow:
     """One item of the queue, as this person sees it."""
     return ReviewRow(
         item=of.item,
-        row=row(of.entry) if of.entry is not None else None,
+        row=entry_row(of.entry) if of.entry is not None else None,
         why=WHY.get(of.item.why, of.item.why),
         why_not=missing_right or reviewing.refusal_of_reviewer(name, of.took_part) or None,
         took_part=", ".join(sorted(of.took_part)),
@@ -120,7 +122,7 @@ def review(of: Any, *, name: str, missing_right: str | None) -> ReviewRow:
 
 
 @dataclass(frozen=True)
-class Standing:
+class ChainStanding:
     """What the newest check of the chain said. `broken` makes the red banner, `late` a word."""
 
     check: Any
@@ -129,19 +131,19 @@ class Standing:
     late: bool
 
 
-def standing(check: Any, *, hours_since: float | None) -> Standing:
+def chain_standing(check: Any, *, hours_since: float | None) -> ChainStanding:
     """From the newest check, or None before the first; `late` after two days without one."""
     late = hours_since is not None and hours_since > 48
     if check is None:
-        return Standing(None, status.Badge("unknown", "Not checked yet"), broken=False, late=False)
+        return ChainStanding(None, status.Badge("unknown", "Not checked yet"), broken=False, late=False)
     if not check.ok:
-        return Standing(check, status.Badge("failed", "Chain broken"), broken=True, late=late)
+        return ChainStanding(check, status.Badge("failed", "Chain broken"), broken=True, late=late)
     word = status.Badge("attention", "Check is late") if late else status.Badge("ok", "Chain unbroken")
-    return Standing(check, word, broken=False, late=late)
+    return ChainStanding(check, word, broken=False, late=late)
 
 
 @dataclass(frozen=True)
-class Asked:
+class CheckProgress:
     """The check that somebody asked for. `version` changes with what is shown."""
 
     badge: status.Badge
@@ -149,15 +151,15 @@ class Asked:
     version: str
 
 
-def asked(check: Any, *, open: bool, lost: str) -> Asked | None:
+def check_progress(check: Any, *, open: bool, lost: str) -> CheckProgress | None:
     """How it stands; None where nobody has asked, and where it ended well: the table of checks says that."""
     if check is None or not check.number or (check.ended_at is not None and not check.problem):
         return None
     version = f"{check.number}.{check.read}.{check.alive_at is None}"
     if open and check.alive_at is None:
         says = f"{check.by} asked for it. A worker takes it as soon as one is free."
-        return Asked(status.Badge("pending", "Waiting for a worker"), says, version)
+        return CheckProgress(status.Badge("pending", "Waiting for a worker"), says, version)
     if open:
         says = f"{check.read:,} of {check.total:,} entries read. {check.by} asked for it."
-        return Asked(status.Badge("running", "Reading the log"), says, version)
-    return Asked(status.Badge("unknown", "Not finished"), check.problem or lost, version)
+        return CheckProgress(status.Badge("running", "Reading the log"), says, version)
+    return CheckProgress(status.Badge("unknown", "Not finished"), check.problem or lost, version)

@@ -7,8 +7,15 @@ from typing import Final
 
 from console.presenters import status, words
 from recovery.checkpoints import said
-from recovery.checkpoints.batches import Batch, BatchSource, Difference, Moved, Problem, SourceStep
-from recovery.checkpoints.logpages import LogPage, Span
+from recovery.checkpoints.batches import (
+    BatchSource,
+    ChangedValue,
+    CheckpointBatch,
+    Difference,
+    Problem,
+    SourceStep,
+)
+from recovery.checkpoints.logpages import LogPage, LogSpan
 from recovery.checkpoints.report import SourceEntry
 from recovery.sources import labels
 
@@ -26,7 +33,7 @@ class FileRow:
 
 
 @dataclass(frozen=True)
-class SourceRow:
+class BatchSourceRow:
     key: str
     log: str
     kind: str
@@ -43,12 +50,12 @@ class SourceRow:
 class View:
     """A batch; an empty watermark is a time, which the page writes."""
 
-    batch: Batch
+    batch: CheckpointBatch
     badge: status.Badge
     says: str
     watermark: str
     next_watermark: str
-    sources: tuple[SourceRow, ...]
+    sources: tuple[BatchSourceRow, ...]
     conf: tuple[tuple[str, str], ...]
 
 
@@ -60,7 +67,7 @@ class MovedRow:
 
 
 @dataclass(frozen=True)
-class StepRow:
+class SourceStepRow:
     key: str
     kind: str
     badge: status.Badge
@@ -76,7 +83,7 @@ class StepRow:
 class DifferenceView:
     before: View
     after: View
-    steps: tuple[StepRow, ...]
+    steps: tuple[SourceStepRow, ...]
     header: tuple[MovedRow, ...]
     conf: tuple[MovedRow, ...]
     operators: tuple[MovedRow, ...]
@@ -93,7 +100,7 @@ class LogView:
     older: int | None
 
 
-def view(batch: Batch) -> View:
+def batch_view(batch: CheckpointBatch) -> View:
     badge, says = _standing(batch)
     return View(
         batch,
@@ -106,7 +113,7 @@ def view(batch: Batch) -> View:
     )
 
 
-def _standing(batch: Batch) -> tuple[status.Badge, str]:
+def _standing(batch: CheckpointBatch) -> tuple[status.Badge, str]:
     if batch.problems:
         return status.Badge(
             "failed", "Damaged"
@@ -125,9 +132,9 @@ def _watermark(at_ms: int | None) -> str:
     return "not recorded" if at_ms is None else "" if at_ms else "none"
 
 
-def _source(source: BatchSource) -> SourceRow:
+def _source(source: BatchSource) -> BatchSourceRow:
     moved = said.changed_partitions(source.begins_json, source.offset_json) if source.begins else []
-    return SourceRow(
+    return BatchSourceRow(
         source.key,
         source.log or source.key,
         source.kind,
@@ -140,13 +147,13 @@ def _source(source: BatchSource) -> SourceRow:
     )
 
 
-def _files(files: Span | None) -> tuple[tuple[FileRow, ...], int]:
+def _files(files: LogSpan | None) -> tuple[tuple[FileRow, ...], int]:
     if files is None:
         return (), 0
-    return rows(files.first), files.count - len(files.first)
+    return batch_rows(files.first), files.count - len(files.first)
 
 
-def rows(entries: Sequence[SourceEntry]) -> tuple[FileRow, ...]:
+def batch_rows(entries: Sequence[SourceEntry]) -> tuple[FileRow, ...]:
     return tuple(FileRow(said.file_name(e.path), e.path, e.timestamp_ms, e.batch_id) for e in entries)
 
 
@@ -166,10 +173,10 @@ CHANGES = {
 }
 
 
-def difference(of: Difference) -> DifferenceView:
+def batch_difference(of: Difference) -> DifferenceView:
     return DifferenceView(
-        view(of.before),
-        view(of.after),
+        batch_view(of.before),
+        batch_view(of.after),
         tuple(_step(s) for s in of.sources),
         tuple(MovedRow(m.name, _header(m.name, m.before), _header(m.name, m.after)) for m in of.header),
         _moved(of.conf),
@@ -179,9 +186,9 @@ def difference(of: Difference) -> DifferenceView:
     )
 
 
-def _step(step: SourceStep) -> StepRow:
+def _step(step: SourceStep) -> SourceStepRow:
     moved = said.changed_partitions(step.before_json, step.after_json) if step.change == "moved" else []
-    return StepRow(
+    return SourceStepRow(
         step.key,
         step.kind,
         CHANGES[step.change],
@@ -193,7 +200,7 @@ def _step(step: SourceStep) -> StepRow:
     )
 
 
-def _moved(moved: Sequence[Moved]) -> tuple[MovedRow, ...]:
+def _moved(moved: Sequence[ChangedValue]) -> tuple[MovedRow, ...]:
     return tuple(MovedRow(m.name, _or_none(m.before), _or_none(m.after)) for m in moved)
 
 
@@ -201,14 +208,14 @@ def _header(name: str, value: str | None) -> str:
     """A watermark as a time; Spark writes 0 where there is none."""
     if value is None or "watermark" not in name:
         return _or_none(value)
-    return words.clock(int(value), NEVER) if int(value) else "none"
+    return words.format_clock(int(value), NEVER) if int(value) else "none"
 
 
 def _or_none(value: str | None) -> str:
     return "not there" if value is None else value
 
 
-def log(key: str, found: LogPage) -> LogView:
+def log_page(key: str, found: LogPage) -> LogView:
     newer = found.number - 1 if found.number > 1 else None
     older = found.number + 1 if found.number < found.pages else None
-    return LogView(key, found, rows(found.entries), newer, older)
+    return LogView(key, found, batch_rows(found.entries), newer, older)

@@ -48,7 +48,7 @@ class Cell:
 
 
 @dataclass(frozen=True)
-class Row:
+class DatasetRow:
     """One dataset below. `kind`: with its pipeline, where that is another one. `refresh`: what a refresh does to it, or
     the next update of its pipeline. `now` and `should`: rows; `differs`: by how many rows it is not as it should be."""
 
@@ -68,7 +68,7 @@ def kind_of(flow: Flow) -> str:
     return "table" if flow.streaming else "view"
 
 
-def wrong(flow: Flow) -> str:
+def explain_behind(flow: Flow) -> str:
     """What is wrong with a dataset that is behind, and how it came; "" where it is not."""
     behind = behind_of(flow)
     if behind is None or flow.state not in tuple(State):
@@ -82,27 +82,27 @@ def say_behind(state: State, why: Why) -> str:
     return f"{holds} {WHY[why]}"
 
 
-def rows(
+def dataset_rows(
     flow: Flow, found: Iterable[tuple[Node, Flow]], held: Mapping[int, Held], now: datetime
-) -> list[Row]:
+) -> list[DatasetRow]:
     """Every dataset below the flow's own, nearest first; `found`: as `across.flows_below` has them."""
     return [_row(one, held[one.pk], now, outside=one.pipeline_id != flow.pipeline_id) for _, one in found]
 
 
-def _row(flow: Flow, held: Held, at: datetime, *, outside: bool) -> Row:
+def _row(flow: Flow, held: Held, at: datetime, *, outside: bool) -> DatasetRow:
     refresh = "appends what it has not read" if flow.streaming else "recomputes it"
     kind = kind_of(flow)
     if outside:
         refresh = f"nothing; the next update of pipeline {flow.pipeline.name} {refresh}"
         kind = f"{kind}, pipeline {flow.pipeline.name}"
-    badge = status.badge(status.FLOW, flow.state)
-    return Row(
+    badge = status.state_badge(status.FLOW, flow.state)
+    return DatasetRow(
         flow,
         words.last_part(flow.dataset),
         kind,
         badge,
         since_of(flow),
-        wrong(flow),
+        explain_behind(flow),
         refresh,
         _cell(held.now, at),
         _cell(held.should, at),
@@ -115,8 +115,8 @@ def _cell(of: Rows, now: datetime) -> Cell:
         why = of.why or Unknown.NOT_COUNTED
         return Cell("not known", of.problem or NOT_KNOWN.get(why, ""), why.value)
     by = f" by {of.by}" if of.by else ""
-    small = f"{words.clock(of.at, now)}{by}" if of.at else ""
-    return Cell(words.count(of.rows, "row"), small, "known", str(of.rows))
+    small = f"{words.format_clock(of.at, now)}{by}" if of.at else ""
+    return Cell(words.format_count(of.rows, "row"), small, "known", str(of.rows))
 
 
 def _difference(held: Held) -> str:
@@ -126,7 +126,7 @@ def _difference(held: Held) -> str:
 
 def _differs(missing: int | None, extra: int | None) -> str:
     parts = ((missing, "missing"), (extra, "too many"))
-    return ", ".join(f"{words.number(rows)} {word}" for rows, word in parts if rows)
+    return ", ".join(f"{words.format_number(rows)} {word}" for rows, word in parts if rows)
 
 
 @dataclass(frozen=True)
@@ -143,7 +143,7 @@ def counted(flow: Flow, now: datetime) -> Counted:
     asked = BelowCount.from_json(flow.below_count)
     if asked is None:
         return Counted("never", "")
-    by, ago = asked.by, words.ago(asked.at, now)
+    by, ago = asked.by, words.format_ago(asked.at, now)
     says = {
         Counting.COUNTED: f"{by} had the rows counted {ago}.",
         Counting.FAILED: f"{by} asked for a count {ago}; it failed: {asked.problem}",
@@ -180,13 +180,13 @@ def feeders(flow: Flow, writers: Iterable[Flow]) -> list[Feeder]:
     return sorted(rows, key=lambda r: r.code != "failed")
 
 
-def behind(found: Iterable[Row]) -> list[Row]:
+def list_behind(found: Iterable[DatasetRow]) -> list[DatasetRow]:
     """Those of which somebody has to know, the empty ones first."""
     late = [r for r in found if r.flow.state in tuple(State)]
     return sorted(late, key=lambda r: r.flow.state != State.EMPTY)
 
 
-def sentence(late: list[Row]) -> tuple[str, str]:
+def describe_below(late: list[DatasetRow]) -> tuple[str, str]:
     """What is so below a flow that is itself as it should be, and what it means."""
     empty = [r for r in late if r.flow.state == State.EMPTY]
     named = ", ".join(f"{kind_of(r.flow)} {r.name}" for r in empty or late)
@@ -212,15 +212,15 @@ class Refresh:
     waits: bool = False
 
 
-def refresh(flow: Flow, late: list[Row], now: datetime) -> Refresh | None:
+def refresh_offer(flow: Flow, late: list[DatasetRow], now: datetime) -> Refresh | None:
     """None where the flow is not ok itself, or nothing below it is late."""
     if flow.state != "ok" or not late:
         return None
     found = late_below(flow)
     usual = usual_steps(flow).get("refresh")
-    took = f", about {words.duration(usual.seconds)}" if usual else ""
+    took = f", about {words.format_duration(usual.seconds)}" if usual else ""
     kinds = Counter(kind_of(f) for f in found.flows)
-    named = " and ".join(words.count(n, kind) for kind, n in sorted(kinds.items(), reverse=True))
+    named = " and ".join(words.format_count(n, kind) for kind, n in sorted(kinds.items(), reverse=True))
     says = f"Refreshes {named}{took}. The flow and its checkpoint stay as they are." if named else ""
     again = [
         f"Left out: {words.last_part(f.dataset)}. What it reads was written anew, so an update would append these rows "
@@ -236,7 +236,7 @@ def refresh(flow: Flow, late: list[Row], now: datetime) -> Refresh | None:
 def _asked(asked: BelowRefresh | None, now: datetime) -> str:
     if asked is None:
         return ""
-    by = f"{asked.by} asked for a refresh {words.ago(asked.at, now)}"
+    by = f"{asked.by} asked for a refresh {words.format_ago(asked.at, now)}"
     if asked.phase is Phase.STARTED:
         return (
             f"{by}: update {asked.update_id} was started. Its result shows here once the poller has seen it."
@@ -272,7 +272,7 @@ REASON: Final = {
 
 
 @dataclass(frozen=True)
-class Effect:
+class EffectRow:
     """What a plan does to one dataset below. `code`: the effect, for `data-code`."""
 
     dataset: str
@@ -284,16 +284,16 @@ class Effect:
     why: str
 
 
-def effects(datasets: Iterable[Downstream]) -> list[Effect]:
+def effect_rows(datasets: Iterable[Downstream]) -> list[EffectRow]:
     """Each as a sealed plan or an option says."""
     return [_effect(one) for one in datasets]
 
 
-def _effect(one: Downstream) -> Effect:
+def _effect(one: Downstream) -> EffectRow:
     kind = "view" if one.view else "streaming table"
     place = f"pipeline {one.pipeline}" if one.pipeline else "this pipeline"
-    rows = "" if one.rows is None else words.count(one.rows, "row")
-    return Effect(
+    rows = "" if one.rows is None else words.format_count(one.rows, "row")
+    return EffectRow(
         one.dataset,
         words.last_part(one.dataset),
         f"{kind}, {place}",
@@ -312,10 +312,10 @@ class Choice:
     """
 
     refresh: bool
-    effects: list[Effect] | None
+    effects: list[EffectRow] | None
 
 
-def chosen(recovery: Recovery) -> Choice | None:
+def refresh_choice(recovery: Recovery) -> Choice | None:
     """None where nothing is below, or nobody has counted yet."""
     strategy = recovery.choices.get("strategy")
     option = next((o for o in stored_options(recovery.facts) if o.strategy == strategy), None)
@@ -364,8 +364,8 @@ def _compared(one: Mapping[str, Any]) -> Compared:
         str(one["dataset"]),
         words.last_part(str(one["dataset"])),
         "view" if one.get("view", True) else "streaming table",
-        "not known" if should is None else words.count(should, "row"),
-        "not counted" if rows is None else words.count(rows, "row"),
+        "not known" if should is None else words.format_count(should, "row"),
+        "not counted" if rows is None else words.format_count(rows, "row"),
         _differs(one.get("missing"), one.get("extra")),
         RESULT[code],
         why,
@@ -388,7 +388,7 @@ def _result(one: Mapping[str, Any]) -> tuple[str, str]:
     return "not-known", str(one.get("problem") or "") or (f"differs at each run: {unsure}" if unsure else "")
 
 
-def measured(told: Iterable[Mapping[str, Any]]) -> str:
+def measured_rows(told: Iterable[Mapping[str, Any]]) -> str:
     """What was measured of each dataset below, on one line."""
     return "; ".join(map(_measured, told)) or "nothing"
 
@@ -397,5 +397,5 @@ def _measured(one: Mapping[str, Any]) -> str:
     name, status_ = words.last_part(str(one["dataset"])), str(one.get("status") or "not known").lower()
     if one.get("expected_rows") is None:
         return f"{name}: {status_}, not compared"
-    counted = f"{words.count(one['rows'], 'row')} of {words.number(one['expected_rows'])}"
+    counted = f"{words.format_count(one['rows'], 'row')} of {words.format_number(one['expected_rows'])}"
     return f"{name}: {status_}, {counted}, {one['missing']} missing, {one['extra']} too many"

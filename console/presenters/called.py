@@ -17,7 +17,7 @@ class Called:
     names: str
 
 
-def who(recovery: Any) -> list[Called]:
+def who_to_call(recovery: Any) -> list[Called]:
     """Its owner, and who may recover there; of more than `MOST` their number."""
     environment = recovery.flow.pipeline.environment
     people = holders_of_right(Right.RECOVER, environment).order_by("user__username")

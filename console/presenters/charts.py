@@ -14,7 +14,7 @@ WIDTH, BASE, HEIGHT = 200.0, 56.0, 53.3  # of the drawing, in its own units
 
 
 @dataclass(frozen=True)
-class Bar:
+class ChartBar:
     """`label` stands under it: the batch, then its number. A bar without a height is a number nobody said."""
 
     x: float
@@ -31,7 +31,7 @@ class Chart:
     name: str
     unit: str
     says: str
-    bars: tuple[Bar, ...]
+    bars: tuple[ChartBar, ...]
 
 
 def of_batches(batches: Sequence[Batch], waiting_rows: int | None = None) -> list[Chart]:
@@ -49,7 +49,7 @@ def of_batches(batches: Sequence[Batch], waiting_rows: int | None = None) -> lis
     for name, unit, number in kinds:
         told = [(str(b.number), number(b)) for b in batches[-SHOWN:]]
         if any(value is not None for _, value in told):
-            found.append(chart(name, unit, told, waiting_rows if name == "Rows read" else None))
+            found.append(draw_chart(name, unit, told, waiting_rows if name == "Rows read" else None))
     return found
 
 
@@ -62,7 +62,7 @@ def of_growth(operators: Sequence[Mapping[str, Any]]) -> list[Chart]:
             scale, unit = _unit(max(size for _, size in told))
             name = f"State written, operator {operator['operator_id']}"
             found.append(
-                chart(
+                draw_chart(
                     name,
                     f"{unit} per batch",
                     [(str(n), size / scale if scale > 1 else size) for n, size in told],
@@ -78,7 +78,7 @@ def _unit(largest: int) -> tuple[int, str]:
     return 1, "bytes"
 
 
-def chart(
+def draw_chart(
     name: str, unit: str, told: Sequence[tuple[str, float | None]], waits: float | None = None
 ) -> Chart:
     """`told`: batch and number, oldest first; None is a number that was not said."""
@@ -95,17 +95,17 @@ def chart(
     return Chart(name, unit, f"{name}, {unit}. {', '.join(said)}.", bars)
 
 
-def _bar(left: float, room: float, label: str, value: float | None, top: float, kind: str) -> Bar:
+def _bar(left: float, room: float, label: str, value: float | None, top: float, kind: str) -> ChartBar:
     width = room * 0.44
     height = max(2.0, HEIGHT * (value or 0) / top)  # 0 is drawn as a line, so that it is seen to be known
     x, y = round(left + (room - width) / 2, 1), round(BASE - height, 1)
-    return Bar(x, y, round(width, 1), round(height, 1), label, _short(value), kind)
+    return ChartBar(x, y, round(width, 1), round(height, 1), label, _short(value), kind)
 
 
 def _exact(value: float | None) -> str:
     if value is None:
         return "unknown"
-    return words.number(round(value, 1) if isinstance(value, float) else value)
+    return words.format_number(round(value, 1) if isinstance(value, float) else value)
 
 
 def _short(value: float | None) -> str:

@@ -9,7 +9,7 @@ from recovery.checkpoints import said
 from recovery.checkpoints.report import Outcome
 from recovery.checkpoints.uses import VersionUse
 from recovery.diagnosis.operators import operator_word
-from recovery.diagnosis.verdict import CheckpointState, StatefulStep, StepFit, Verdict
+from recovery.diagnosis.verdict import CheckpointState, FlowVerdict, StatefulStep, StepFit
 from recovery.sources import labels
 
 KINDS = {"blocker": "blocker", "warning": "warning", "info": "info"}
@@ -28,13 +28,13 @@ class FindingRow:
     outcome: str = ""
 
 
-def findings(raw: Sequence[Mapping[str, Any]]) -> list[FindingRow]:
+def finding_rows(raw: Sequence[Mapping[str, Any]]) -> list[FindingRow]:
     """Blockers first."""
     rank = list(KINDS)
     ordered = sorted(raw, key=lambda f: rank.index(f["severity"]) if f["severity"] in rank else 0)
     return [
         FindingRow(
-            status.badge(status.SEVERITY, str(f["severity"])),
+            status.state_badge(status.SEVERITY, str(f["severity"])),
             KINDS.get(str(f["severity"]), "info"),
             str(f["says"]),
             str(f.get("do") or ""),
@@ -54,7 +54,7 @@ def _next_run(finding: Mapping[str, Any]) -> tuple[str, str]:
     return ("", "") if outcome == Outcome.GOES_ON else (said.next_run(outcome), outcome)
 
 
-def judgement(verdict: Verdict) -> tuple[status.Badge, str]:
+def judge_fit(verdict: FlowVerdict) -> tuple[status.Badge, str]:
     """Intact, not fitting, or the first blocker; `none` where there is no checkpoint."""
     if verdict.checkpoint is CheckpointState.NONE:
         return status.Badge("unknown", "None"), "there is no checkpoint at this place"
@@ -67,11 +67,11 @@ def judgement(verdict: Verdict) -> tuple[status.Badge, str]:
     return status.Badge("ok", "Intact"), "every file that a restart needs is present and readable"
 
 
-def counted(rows: Sequence[FindingRow]) -> str:
+def count_findings(rows: Sequence[FindingRow]) -> str:
     """`1 blocker, 0 warnings, 2 notes`."""
     number = {k: sum(r.kind == k for r in rows) for k in KINDS}
     return ", ".join(
-        words.count(number[k], noun)
+        words.format_count(number[k], noun)
         for k, noun in (("blocker", "blocker"), ("warning", "warning"), ("info", "note"))
     )
 
@@ -86,7 +86,7 @@ class BatchRow:
     files: int | None
 
 
-def batches(report: Mapping[str, Any]) -> list[BatchRow]:
+def batch_rows(report: Mapping[str, Any]) -> list[BatchRow]:
     """Newest first; the last committed one is where a restart begins."""
     last = report.get("last_committed")
     return [
@@ -116,7 +116,7 @@ class OperatorRow:
     back: str = ""
 
 
-def operators(report: Mapping[str, Any], verdict: Verdict) -> list[OperatorRow]:
+def operator_rows(report: Mapping[str, Any], verdict: FlowVerdict) -> list[OperatorRow]:
     """State operators of the checkpoint beside those of the code, as the verdict has them."""
     held = sorted(report.get("state_operators") or [], key=lambda o: int(o["operator_id"]))
     return [_operator(step, held[step.place] if step.place < len(held) else {}) for step in verdict.steps]
@@ -125,7 +125,7 @@ def operators(report: Mapping[str, Any], verdict: Verdict) -> list[OperatorRow]:
 def _operator(step: StatefulStep, operator: Mapping[str, Any]) -> OperatorRow:
     badge, means = step_words(step)
     keys = ", ".join(operator.get("key_columns") or [])
-    partitions = words.count(operator.get("partitions"), "partition") if operator else ""
+    partitions = words.format_count(operator.get("partitions"), "partition") if operator else ""
     return OperatorRow(
         operator.get("operator_id", step.place),
         step.held or "none",
@@ -134,7 +134,7 @@ def _operator(step: StatefulStep, operator: Mapping[str, Any]) -> OperatorRow:
         badge,
         means,
         _holds(operator),
-        words.ranges(operator.get("back") or []),
+        words.format_ranges(operator.get("back") or []),
     )
 
 
@@ -154,8 +154,8 @@ def step_words(step: StatefulStep) -> tuple[status.Badge, str]:
 
 def _holds(operator: Mapping[str, Any]) -> str:
     """`1,204 keys, 2.4 MiB, HDFSBackedStateStoreProvider`: what of it is known."""
-    keys = words.count(operator["rows"], "key") if operator.get("rows") is not None else ""
-    size = words.size(operator["size_bytes"]) if operator.get("size_bytes") is not None else ""
+    keys = words.format_count(operator["rows"], "key") if operator.get("rows") is not None else ""
+    size = words.format_size(operator["size_bytes"]) if operator.get("size_bytes") is not None else ""
     return ", ".join(filter(None, (keys, size, str(operator.get("provider") or ""))))
 
 
@@ -174,7 +174,7 @@ class SourceRow:
     last: str
 
 
-def sources(report: Mapping[str, Any]) -> list[SourceRow]:
+def source_rows(report: Mapping[str, Any]) -> list[SourceRow]:
     return [
         SourceRow(
             int(source["index"]),
@@ -204,7 +204,7 @@ class VersionRow:
     query_id: str
 
 
-def versions(uses: Sequence[VersionUse]) -> list[VersionRow]:
+def version_rows(uses: Sequence[VersionUse]) -> list[VersionRow]:
     """Newest first. Spark takes the highest number; it deletes none."""
     return [
         VersionRow(

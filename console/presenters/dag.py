@@ -30,7 +30,7 @@ class Item:
 
 
 @dataclass(frozen=True)
-class Node:
+class GraphNode:
     name: str
     says: str
     kind: str
@@ -63,40 +63,42 @@ class Edge:
 
 
 @dataclass(frozen=True)
-class Graph:
+class GraphDrawing:
     title: str
     says: str
     width: int
     height: int
-    nodes: Sequence[Node] = field(default_factory=tuple)
+    nodes: Sequence[GraphNode] = field(default_factory=tuple)
     edges: Sequence[Edge] = field(default_factory=tuple)
 
 
-def draw(title: str, says: str, items: Sequence[Item], edges: Sequence[tuple[str, str]]) -> Graph:
+def draw_graph(
+    title: str, says: str, items: Sequence[Item], edges: Sequence[tuple[str, str]]
+) -> GraphDrawing:
     """Place items in layers and join them. Edges to keys that are not items are left out."""
     known = {i.key: i for i in items}
     kept = [(a, b) for a, b in dict.fromkeys(edges) if a in known and b in known and a != b]
     layers = _layers(list(known), kept)
     widths = [max(_width(known[k]) for k in layer) for layer in layers]
-    nodes: dict[str, Node] = {}
+    nodes: dict[str, GraphNode] = {}
     x, rows = 2, max((len(layer) for layer in layers), default=0)
     height = rows * (HEIGHT + GAP_Y) - GAP_Y + 4
     for layer, width in zip(layers, widths, strict=True):
         y = 2 + (height - 4 - (len(layer) * (HEIGHT + GAP_Y) - GAP_Y)) // 2
         for key in layer:
             item = known[key]
-            nodes[key] = Node(item.name, item.says, item.kind, item.href, x, y, width)
+            nodes[key] = GraphNode(item.name, item.says, item.kind, item.href, x, y, width)
             y += HEIGHT + GAP_Y
         x += width + GAP_X
     lines = [Edge(_path(nodes[a], nodes[b]), known[b].kind in ("bad", "stale")) for a, b in kept]
-    return Graph(title, says, x - GAP_X + 2, height, tuple(nodes.values()), tuple(lines))
+    return GraphDrawing(title, says, x - GAP_X + 2, height, tuple(nodes.values()), tuple(lines))
 
 
 def _width(item: Item) -> int:
     return 24 + round(CHAR * max(len(item.name), len(item.says) + 2))
 
 
-def _path(a: Node, b: Node) -> str:
+def _path(a: GraphNode, b: GraphNode) -> str:
     x1, y1, x2, y2 = a.x + a.width, a.y + HEIGHT // 2, b.x - 2, b.y + HEIGHT // 2
     if y1 == y2:
         return f"M{x1} {y1}H{x2}"
@@ -133,11 +135,11 @@ def source_name(description: str) -> str:
     return "/".join(parts[-1:]) or description
 
 
-def short(name: str) -> str:
+def shorten_label(name: str) -> str:
     return words.last_part(name)
 
 
-def neighbours(edges: Sequence[tuple[str, str]], start: str) -> set[str]:
+def downstream_of(edges: Sequence[tuple[str, str]], start: str) -> set[str]:
     """Everything downstream of `start`."""
     found, queue = set[str](), [start]
     following: Mapping[str, list[str]] = {a: [y for x, y in edges if x == a] for a, _ in edges}

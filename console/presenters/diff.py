@@ -12,7 +12,7 @@ from pygments.token import Comment, Keyword, String, _TokenType, is_token_subtyp
 
 
 @dataclass(frozen=True)
-class Row:
+class DiffRow:
     """One line. kind: "", add, del, hunk, hit (a removed line that is the cause), note (a sentence)."""
 
     kind: str
@@ -29,7 +29,7 @@ class Row:
 @dataclass(frozen=True)
 class Diff:
     path: str
-    rows: Sequence[Row]
+    rows: Sequence[DiffRow]
     added: int
     removed: int
     says: str = ""
@@ -43,7 +43,7 @@ class Diff:
         return f"Lines of {self.path}"
 
 
-def highlight(text: str, path: str) -> list[SafeString]:
+def highlight_lines(text: str, path: str) -> list[SafeString]:
     """One safe string a line of `text`."""
     lexer: Lexer = TextLexer(stripnl=False, ensurenl=False)
     if path.endswith(".py"):
@@ -67,41 +67,43 @@ def _span(kind: _TokenType, text: str) -> SafeString:
     return format_html('<span class="{}">{}</span>', name, text) if name else format_html("{}", text)
 
 
-def compare(path: str, before: str, after: str, *, context: int = 3, says: str = "") -> Diff:
+def compare_texts(path: str, before: str, after: str, *, context: int = 3, says: str = "") -> Diff:
     """The rows of `before` -> `after`. Equal texts give all lines, so that the code can be read."""
     if before == after:
-        return whole(path, after, says=says)
-    old, new = highlight(before, path), highlight(after, path)
+        return whole_file(path, after, says=says)
+    old, new = highlight_lines(before, path), highlight_lines(after, path)
     matcher = difflib.SequenceMatcher(None, before.splitlines(), after.splitlines(), autojunk=False)
-    rows: list[Row] = []
+    rows: list[DiffRow] = []
     for group in matcher.get_grouped_opcodes(context):
         first, last = group[0], group[-1]
         title = f"@@ lines {first[1] + 1} to {last[2]}, now {first[3] + 1} to {last[4]} @@"
-        rows.append(Row("hunk", None, None, "", format_html("{}", title)))
+        rows.append(DiffRow("hunk", None, None, "", format_html("{}", title)))
         for tag, i1, i2, j1, j2 in group:
             rows += _opcode(tag, (i1, i2), (j1, j2), old, new)
     added, removed = sum(r.kind == "add" for r in rows), sum(r.kind == "del" for r in rows)
-    return Diff(path, rows, added, removed, says or summary(added, removed))
+    return Diff(path, rows, added, removed, says or summarise_diff(added, removed))
 
 
 def _opcode(
     tag: str, before: tuple[int, int], after: tuple[int, int], old: list[SafeString], new: list[SafeString]
-) -> Iterable[Row]:
+) -> Iterable[DiffRow]:
     if tag == "equal":
-        return [Row("", i + 1, j + 1, "", new[j]) for i, j in zip(range(*before), range(*after), strict=True)]
-    gone = [Row("del", i + 1, None, "−", old[i]) for i in range(*before)]
-    came = [Row("add", None, j + 1, "+", new[j]) for j in range(*after)]
+        return [
+            DiffRow("", i + 1, j + 1, "", new[j]) for i, j in zip(range(*before), range(*after), strict=True)
+        ]
+    gone = [DiffRow("del", i + 1, None, "−", old[i]) for i in range(*before)]
+    came = [DiffRow("add", None, j + 1, "+", new[j]) for j in range(*after)]
     return [*gone, *came]
 
 
-def whole(path: str, text: str, *, says: str = "") -> Diff:
+def whole_file(path: str, text: str, *, says: str = "") -> Diff:
     """A file as it stands, every line."""
-    lines = highlight(text, path)
-    rows = [Row("", n, n, "", line) for n, line in enumerate(lines, start=1)]
+    lines = highlight_lines(text, path)
+    rows = [DiffRow("", n, n, "", line) for n, line in enumerate(lines, start=1)]
     return Diff(path, rows, 0, 0, says or f"{len(rows)} lines, unchanged")
 
 
-def summary(added: int, removed: int) -> str:
+def summarise_diff(added: int, removed: int) -> str:
     """`1 line removed, 2 lines added`."""
     parts = [
         f"{n} line{'' if n == 1 else 's'} {word}" for n, word in ((removed, "removed"), (added, "added")) if n
@@ -111,19 +113,19 @@ def summary(added: int, removed: int) -> str:
 
 def compare_all(before: Mapping[str, str], after: Mapping[str, str]) -> list[Diff]:
     """Every path of either side, changed ones first."""
-    found = [compare(p, before.get(p, ""), after.get(p, "")) for p in sorted({*before, *after})]
+    found = [compare_texts(p, before.get(p, ""), after.get(p, "")) for p in sorted({*before, *after})]
     return sorted(found, key=lambda d: not d.changed)
 
 
 def point_at(diff: Diff, before: str, causes: Sequence[str], note: str) -> Diff:
     """Mark removed lines that name one of `causes` (`dropDuplicates`), with a sentence under the first."""
     lines = before.splitlines()
-    rows: list[Row] = []
+    rows: list[DiffRow] = []
     said = False
     for row in diff.rows:
         is_hit = row.kind == "del" and row.old is not None and any(c in lines[row.old - 1] for c in causes)
         rows.append(replace(row, kind="hit", sign="▸") if is_hit else row)
         if is_hit and not said:
-            rows.append(Row("note", None, None, "", format_html("{}", note)))
+            rows.append(DiffRow("note", None, None, "", format_html("{}", note)))
             said = True
     return replace(diff, rows=rows)

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from console.presenters.wizard import Ask
-from console.presenters.wizard import asks as asks_of_flow
+from console.presenters.wizard import trouble_summary as asks_of_flow
 from recovery.diagnosis.advice import asks_meant, stored_advice
 
 WAIT = Ask(

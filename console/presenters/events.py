@@ -6,20 +6,20 @@ from typing import Any, Final
 
 from console.presenters import status
 from console.presenters.flow import Cause, causes
-from console.presenters.words import short
+from console.presenters.words import shorten_hash
 
 LEVELS: Final = (("", "All"), ("ERROR", "Errors"), ("WARN", "Warnings"))
 
 
 @dataclass(frozen=True)
-class Wanted:
+class EventFilter:
     level: str = ""
     type: str = ""
     update: str = ""
     text: str = ""
 
     @classmethod
-    def of(cls, query: Mapping[str, str]) -> "Wanted":
+    def of(cls, query: Mapping[str, str]) -> "EventFilter":
         level = query.get("level", "")
         return cls(
             level if level in dict(LEVELS) else "",
@@ -43,7 +43,7 @@ class EventRow:
 
     @property
     def update_short(self) -> str:
-        return short(self.update) if self.update else "–"
+        return shorten_hash(self.update) if self.update else "–"
 
 
 def of_flow(events: Iterable[Mapping[str, Any]], flow_name: str) -> list[EventRow]:
@@ -63,7 +63,7 @@ def _row(event: Mapping[str, Any], origin: Mapping[str, Any]) -> EventRow:
     return EventRow(
         id=str(event.get("id") or ""),
         at=str(event.get("timestamp") or ""),
-        badge=status.badge(status.LEVEL, level),
+        badge=status.state_badge(status.LEVEL, level),
         level=level,
         type=str(event.get("event_type") or ""),
         update=str(origin.get("update_id") or ""),
@@ -73,7 +73,7 @@ def _row(event: Mapping[str, Any], origin: Mapping[str, Any]) -> EventRow:
     )
 
 
-def fitting(rows: Iterable[EventRow], wanted: Wanted) -> list[EventRow]:
+def filter_events(rows: Iterable[EventRow], wanted: EventFilter) -> list[EventRow]:
     text = wanted.text.lower()
     return [
         r
@@ -85,7 +85,7 @@ def fitting(rows: Iterable[EventRow], wanted: Wanted) -> list[EventRow]:
     ]
 
 
-def opened(rows: list[EventRow], asked: str) -> str:
+def opened_event(rows: list[EventRow], asked: str) -> str:
     """The event whose causes stand open: the one asked for, else the newest that has causes."""
     if any(r.id == asked for r in rows):
         return asked

@@ -33,9 +33,9 @@ class Tab:
     count: int | None = None
 
 
-def header(flow: Flow, now: datetime, late: Sequence[below.Row] = ()) -> status.Badge:
+def header(flow: Flow, now: datetime, late: Sequence[below.DatasetRow] = ()) -> status.Badge:
     """The badge beside the name: `Failed since 02:40:27 UTC`. `late`: what is below the flow and behind it."""
-    found = status.badge(status.FLOW, flow.state)
+    found = status.state_badge(status.FLOW, flow.state)
     if _of_pipeline(flow):
         cancelled = flow.pipeline.failure.get("condition") == PipelineFault.CANCELLED
         whole = "update cancelled" if cancelled else "pipeline failed"
@@ -45,9 +45,9 @@ def header(flow: Flow, now: datetime, late: Sequence[below.Row] = ()) -> status.
             "attention", f"OK, {below.kind_of(late[0].flow)} below {late[0].badge.word.lower()}"
         )
     if flow.state == "failed" and flow.failing_since:
-        return status.Badge(found.kind, f"Failed since {words.clock(flow.failing_since, now)}")
+        return status.Badge(found.kind, f"Failed since {words.format_clock(flow.failing_since, now)}")
     if since := since_of(flow):
-        return status.Badge(found.kind, f"{found.word} since {words.clock(since, now)}")
+        return status.Badge(found.kind, f"{found.word} since {words.format_clock(since, now)}")
     return found
 
 
@@ -58,20 +58,22 @@ def writes(flow: Flow) -> str:
     return "table" if "." in flow.dataset or not flow.dataset else "sink"
 
 
-def sentence(flow: Flow, diagnosis: dict[str, Any] | None, late: Sequence[below.Row] = ()) -> tuple[str, str]:
+def sentence(
+    flow: Flow, diagnosis: dict[str, Any] | None, late: Sequence[below.DatasetRow] = ()
+) -> tuple[str, str]:
     """What is so, in one sentence, and what it means. `late`: what is below the flow and behind it."""
     if flow.state == "failed":
         title = (diagnosis or {}).get("title") or first_sentence(flow.error)
         says = (diagnosis or {}).get("says") or "The error was not recognised; it is below as it came."
         damaged = (diagnosis or {}).get("damaged") or ""
         return title, f"{says} {damage(damaged)}".strip()
-    if says := below.wrong(flow):
-        what, state = writes(flow), status.badge(status.FLOW, flow.state).word.lower()
+    if says := below.explain_behind(flow):
+        what, state = writes(flow), status.state_badge(status.FLOW, flow.state).word.lower()
         return f"This {what} is {state}.", says
     if whole := _of_pipeline(flow):
         return whole
     if late and flow.state == "ok":
-        return below.sentence(list(late))
+        return below.describe_below(list(late))
     if flow.state == "unknown" and flow.condition:
         return "How this flow is, is not known.", title_by_error(flow.error, flow.condition)
     return {
@@ -105,7 +107,7 @@ def facts(
     waits: Waiting,
     now: datetime,
     *,
-    late: Sequence[below.Row] = (),
+    late: Sequence[below.DatasetRow] = (),
 ) -> list[Fact]:
     """Facts across; what was not counted says so. `last`: the newest recovery that measured the table. `late`: what is
     below and behind."""
@@ -126,26 +128,32 @@ def facts(
 def _standing(flow: Flow, last: Recovery | None, now: datetime) -> Fact:
     """Since when it fails; of one that is right, the proof that says so."""
     if flow.failing_since and flow.state == "failed":
-        return Fact("Failing since", words.clock(flow.failing_since, now), words.ago(flow.failing_since, now))
+        return Fact(
+            "Failing since",
+            words.format_clock(flow.failing_since, now),
+            words.format_ago(flow.failing_since, now),
+        )
     found = (last.measured.get("criteria") or []) if last and last.state == "succeeded" else []
     if last is None or flow.state != "ok" or not found:
         return Fact("Failing since", "not failing")
     holds = sum(c.get("ok") is True for c in found)
-    at = words.clock(last.measured.get("at"), now)
+    at = words.format_clock(last.measured.get("at"), now)
     return Fact("Last proof", at, f"{last.label}, {holds} of {len(found)} criteria hold")
 
 
 def _last_batch(flow: Flow, now: datetime) -> Fact:
-    at = words.moment((flow.last_progress or {}).get("timestamp"))
+    at = words.parse_moment((flow.last_progress or {}).get("timestamp"))
     batch = "none" if flow.last_batch is None else f"batch {flow.last_batch:,}"
-    return Fact("Last batch seen", batch, f"{words.clock(at, now)}, {words.ago(at, now)}" if at else "")
+    return Fact(
+        "Last batch seen", batch, f"{words.format_clock(at, now)}, {words.format_ago(at, now)}" if at else ""
+    )
 
 
-def _late(row: below.Row, now: datetime) -> Fact:
+def _late(row: below.DatasetRow, now: datetime) -> Fact:
     """A dataset below that is behind: its rows, where they are known, else its state."""
     should = f"{row.should.text} should be there; " if row.should.code == "known" else ""
     since = (
-        f"{row.badge.word.lower()} since {words.clock(row.since, now)}"
+        f"{row.badge.word.lower()} since {words.format_clock(row.since, now)}"
         if row.since
         else row.badge.word.lower()
     )
@@ -165,14 +173,16 @@ def waiting_rows(recovery: Recovery | None) -> int | None:
 
 
 def _counted(gathered: dict[str, Any], now: datetime) -> list[Fact]:
-    at, rows = words.clock(gathered.get("at"), now), waiting_elsewhere(first_positions(gathered))
+    at, rows = words.format_clock(gathered.get("at"), now), waiting_elsewhere(first_positions(gathered))
     if rows is not None:
-        return [Fact("Waiting", words.count(rows, "row"), f"counted {at}")]
+        return [Fact("Waiting", words.format_count(rows, "row"), f"counted {at}")]
     waiting = gathered.get("waiting_files") or []
-    files = f"{words.count(len(waiting), 'file')}, {words.size(sum(f['size'] for f in waiting))}"
+    files = (
+        f"{words.format_count(len(waiting), 'file')}, {words.format_size(sum(f['size'] for f in waiting))}"
+    )
     read = f"{int(gathered.get('processed_files') or 0):,} read, {len(waiting):,} not"
     return [
-        Fact("Waiting", words.count(gathered.get("waiting_rows"), "row"), files),
+        Fact("Waiting", words.format_count(gathered.get("waiting_rows"), "row"), files),
         Fact("Files", read, f"counted {at}"),
     ]
 
@@ -180,11 +190,15 @@ def _counted(gathered: dict[str, Any], now: datetime) -> list[Fact]:
 def _listed(waits: Waiting, now: datetime) -> list[Fact]:
     if waits.files is None:
         return [Fact("Waiting", "unknown", waits.why)]
-    seen = f"listed {words.clock(waits.at, now)}"
-    size = f"{words.size(waits.size)}, " if waits.files else ""
+    seen = f"listed {words.format_clock(waits.at, now)}"
+    size = f"{words.format_size(waits.size)}, " if waits.files else ""
     there = f"{waits.read:,} of {waits.read + waits.gone:,}"
     return [
-        Fact("Waiting", words.count(waits.files, "file"), f"{size}{seen}; filters of the code not applied"),
+        Fact(
+            "Waiting",
+            words.format_count(waits.files, "file"),
+            f"{size}{seen}; filters of the code not applied",
+        ),
         Fact("Files read before", f"{there} still there", seen),
     ]
 
@@ -194,15 +208,17 @@ def _table(gathered: dict[str, Any], last: Recovery | None, now: datetime) -> Fa
     if gathered.get("table_rows") is not None:
         return Fact(
             "Table",
-            words.count(gathered["table_rows"], "row"),
-            f"counted {words.clock(gathered.get('at'), now)}",
+            words.format_count(gathered["table_rows"], "row"),
+            f"counted {words.format_clock(gathered.get('at'), now)}",
         )
     rows = last.measured.get("table_rows") if last else None
     if last is None or rows is None:
         return Fact("Table", "not counted", "a recovery counts its rows")
     at = last.measured.get("at")
     return Fact(
-        "Table", words.count(rows, "row"), f"{words.clock(at, now)}, {words.ago(at, now)}, by {last.label}"
+        "Table",
+        words.format_count(rows, "row"),
+        f"{words.format_clock(at, now)}, {words.format_ago(at, now)}, by {last.label}",
     )
 
 
@@ -224,7 +240,7 @@ def causes(error: Sequence[Mapping[str, Any]]) -> list[Cause]:
     return found
 
 
-def graph(flow: Flow, flows: Iterable[Flow], outside: Iterable[tuple[Node, Flow]] = ()) -> dag.Graph:
+def graph(flow: Flow, flows: Iterable[Flow], outside: Iterable[tuple[Node, Flow]] = ()) -> dag.GraphDrawing:
     """Sources → flow → table → views of this flow's pipeline; what the failed flow feeds there is out of date.
     `outside`: what other pipelines have below, each with a state of its own (`across.flows_below`)."""
     own, others = list(flows), list(outside)
@@ -240,10 +256,10 @@ def graph(flow: Flow, flows: Iterable[Flow], outside: Iterable[tuple[Node, Flow]
     failed = {_keys(f)[0] for f in every if f.state == "failed"}
     mine = {key for f in own for key in _keys(f)}
     within = [e for e in edges if mine.issuperset(e)]
-    stale = set[str]().union(*(dag.neighbours(within, key) for key in failed & mine)) - failed
+    stale = set[str]().union(*(dag.downstream_of(within, key) for key in failed & mine)) - failed
     items = _items(every, reads, failed, stale, flow.pipeline_id)
-    says = ". ".join(f"{f.short}: {status.badge(status.FLOW, f.state).word}" for f in every) + "."
-    return dag.draw(flow.pipeline.name, says, items, edges)
+    says = ". ".join(f"{f.short}: {status.state_badge(status.FLOW, f.state).word}" for f in every) + "."
+    return dag.draw_graph(flow.pipeline.name, says, items, edges)
 
 
 def _keys(flow: Flow) -> tuple[str, str]:
@@ -286,7 +302,7 @@ def _items(
                     f"source {name}", dag.Item(f"source {name}", dag.source_name(name), "source")
                 )
         batch = "" if one.last_batch is None else f", batch {one.last_batch}"
-        word = status.badge(status.FLOW, one.state).word.lower()
+        word = status.state_badge(status.FLOW, one.state).word.lower()
         kind = _kind(one, key, failed, stale)
         late = since_of(one) if one.state != "failed" else None
         since = f" since {late:%H:%M} UTC" if late else ""
@@ -295,11 +311,11 @@ def _items(
             says = f"{one.pipeline.name}: {says}"
         href = reverse("flow", args=[one.pk])
         items[key] = dag.Item(
-            key, one.short if one.streaming else f"{dag.short(table)} (view)", says, kind, href
+            key, one.short if one.streaming else f"{dag.shorten_label(table)} (view)", says, kind, href
         )
         if key != table:
             kind = "stale" if table in stale or kind == "stale" else "ok" if one.state == "ok" else ""
             items[table] = dag.Item(
-                table, dag.short(table), "out of date" if kind == "stale" else writes(one), kind
+                table, dag.shorten_label(table), "out of date" if kind == "stale" else writes(one), kind
             )
     return list(items.values())

@@ -6,13 +6,13 @@ from typing import Any
 from console.presenters import status, words
 
 
-def text(recovery: Any, plan: Any | None, public_url: str, now: datetime) -> str:
-    """Three lines, ready to paste. An ended recovery has its closing words (`reporting.closing`)."""
+def handover_text(recovery: Any, plan: Any | None, public_url: str, now: datetime) -> str:
+    """Three lines, ready to paste. An ended recovery has its closing words (`reporting.closing_text`)."""
     flow = recovery.flow
     lines = [
         f"{recovery.label}: {flow.short} of pipeline {flow.pipeline.name} ({flow.pipeline.environment}, "
         f"workspace {flow.pipeline.workspace.name}). {recovery.diagnosis.get('title', '')}".rstrip(),
-        f"State at {words.clock(now, now)}: {status.badge(status.RECOVERY, recovery.state).word.lower()}. "
+        f"State at {words.format_clock(now, now)}: {status.state_badge(status.RECOVERY, recovery.state).word.lower()}. "
         f"Owner: {recovery.owner}.{_plan(plan)}",
         f"{public_url.rstrip('/')}/recoveries/{recovery.label}",
     ]
@@ -24,5 +24,5 @@ def _plan(plan: Any | None) -> str:
         return ""
     rows = plan.forecast
     amounts = ((rows.lost, "lost"), (rows.doubled, "doubled"), (rows.reread, "read again"))
-    numbers = ", ".join(f"{name} {words.number(amount.rows)}" for amount, name in amounts)
+    numbers = ", ".join(f"{name} {words.format_number(amount.rows)}" for amount, name in amounts)
     return f" Plan {plan.hash[:8]}, {plan.body.get('strategy')}: {numbers}."

@@ -24,7 +24,7 @@ _MOST_PAGES: Final = 10_000
 
 
 @dataclass(frozen=True)
-class Wanted:
+class FlowFilter:
     """What the address asks for. `q`: words that are all looked for, in names, errors and recoveries; `page` from 1."""
 
     show: str = "attention"
@@ -35,7 +35,7 @@ class Wanted:
     page: int = 1
 
     @classmethod
-    def of(cls, query: Mapping[str, str]) -> "Wanted":
+    def of(cls, query: Mapping[str, str]) -> "FlowFilter":
         """From a query string; a value that is not known counts as not given."""
         show, sort, page = query.get("show", ""), query.get("sort", ""), query.get("page", "")
         return cls(
@@ -97,7 +97,7 @@ class OpenRecovery:
 
 
 @dataclass(frozen=True)
-class Waiting:
+class WaitingRows:
     """How many rows waited for a recovery, None for not known, and when they were counted."""
 
     rows: int | None
@@ -105,7 +105,7 @@ class Waiting:
 
 
 @dataclass(frozen=True)
-class Row:
+class FlowRow:
     """`since`: of its state, None where that is as it should be; `waits`: rows that the open recovery counted, None
     where nobody did."""
 
@@ -115,10 +115,10 @@ class Row:
     since: datetime | None
     wrong: str
     condition: str
-    waits: Waiting | None
+    waits: WaitingRows | None
     dots: status.Dots | None
     kind: str  # "", or what it is when it is no streaming flow
-    readable: unread.Cell | None = None  # how long unread input can be read
+    readable: unread.UnreadCell | None = None  # how long unread input can be read
 
     @property
     def is_pipeline(self) -> bool:
@@ -129,15 +129,17 @@ class Row:
         return bool(self.listed.urgent)  # type: ignore[attr-defined]  # of `lists.page_of_rows`
 
 
-def row(listed: Listed, sources: Sequence[FlowInput], recovery: OpenRecovery | None, now: datetime) -> Row:
+def flow_row(
+    listed: Listed, sources: Sequence[FlowInput], recovery: OpenRecovery | None, now: datetime
+) -> FlowRow:
     """One row as the page shows it."""
     if listed.flow_id is None:
         return _pipeline_row(listed)
     unread_input = unread_of(listed, sources, now)
     risky = unread_input is not None and unread_input.standing.at_risk
-    at_risk = unread.sentence(unread_input, now) if unread_input and risky else ""
+    at_risk = unread.describe_risk(unread_input, now) if unread_input and risky else ""
     wrong = _say_wrong(listed, recovery)
-    return Row(
+    return FlowRow(
         listed=listed,
         recovery=recovery,
         badge=_badge(listed, recovery),
@@ -145,18 +147,18 @@ def row(listed: Listed, sources: Sequence[FlowInput], recovery: OpenRecovery | N
         wrong=wrong or at_risk,
         condition=_condition(listed),
         waits=_waiting(recovery),
-        dots=status.dots(listed.history.split(",") if listed.history else []),
+        dots=status.update_dots(listed.history.split(",") if listed.history else []),
         kind="" if listed.streaming else "materialized view",
-        readable=unread.cell(unread_input),
+        readable=unread.unread_cell(unread_input),
     )
 
 
-def _pipeline_row(listed: Listed) -> Row:
+def _pipeline_row(listed: Listed) -> FlowRow:
     cancelled = listed.state == "failed" and listed.condition == PipelineFault.CANCELLED
-    return Row(
+    return FlowRow(
         listed=listed,
         recovery=None,
-        badge=pipelines.CANCELLED if cancelled else status.badge(status.FLOW, listed.state),
+        badge=pipelines.CANCELLED if cancelled else status.state_badge(status.FLOW, listed.state),
         since=listed.since if listed.broken else None,
         wrong=listed.says,
         condition=listed.condition,
@@ -169,7 +171,7 @@ def _pipeline_row(listed: Listed) -> Row:
 def _badge(listed: Listed, recovery: OpenRecovery | None) -> status.Badge:
     if recovery is not None and recovery.state in ("running", "verifying"):
         return status.Badge("running", "Recovering", spin=True)
-    return status.badge(status.FLOW, listed.state)
+    return status.state_badge(status.FLOW, listed.state)
 
 
 def _condition(listed: Listed) -> str:
@@ -179,12 +181,12 @@ def _condition(listed: Listed) -> str:
     return f"{listed.state}_{listed.behind_why}".upper() if listed.state in tuple(State) else ""
 
 
-def _waiting(recovery: OpenRecovery | None) -> Waiting | None:
+def _waiting(recovery: OpenRecovery | None) -> WaitingRows | None:
     if recovery is None or recovery.facts.get("status") != "ready":
         return None
     elsewhere = waiting_elsewhere(recovery.positions)
     rows = recovery.facts.get("waiting_rows") if elsewhere is None else elsewhere
-    return Waiting(rows, str(recovery.facts.get("at") or ""))
+    return WaitingRows(rows, str(recovery.facts.get("at") or ""))
 
 
 def waiting_elsewhere(places: Sequence[Mapping[str, Any]]) -> int | None:
@@ -215,11 +217,11 @@ def first_sentence(error: list[dict[str, Any]]) -> str:
 
 
 @dataclass(frozen=True)
-class Group:
+class RowGroup:
     """Rows under one heading. `code`: which group it is, for `data-code`; `size`: how many there are on all pages."""
 
     title: str
-    rows: list[Row]
+    rows: list[FlowRow]
     code: str
     size: int
 
@@ -241,7 +243,7 @@ class Pager:
 class Inventory:
     """One page of the list. `counts` belong to the quick filters."""
 
-    groups: list[Group]
+    groups: list[RowGroup]
     counts: Mapping[Show, int]
     total: int
     attention: int
@@ -253,7 +255,7 @@ class Inventory:
         return not self.groups
 
 
-def arrange(rows: Iterable[Row], counts: ListCounts, wanted: Wanted) -> Inventory:
+def arrange_groups(rows: Iterable[FlowRow], counts: ListCounts, wanted: FlowFilter) -> Inventory:
     """Group the rows of one page. `counts` are of all pages."""
     on_page, shown = list(rows), counts.by_show[Show(wanted.show)]
     urgent = [r for r in on_page if r.needs_attention]
@@ -261,8 +263,10 @@ def arrange(rows: Iterable[Row], counts: ListCounts, wanted: Wanted) -> Inventor
     others = shown - counts.urgent
     title = f"Everything else ({others:,})" if counts.urgent else f"Flows ({others:,})"
     groups = [
-        Group(f"Needs attention ({counts.urgent:,}), most urgent first", urgent, "attention", counts.urgent),
-        Group(title, rest, "rest", others),
+        RowGroup(
+            f"Needs attention ({counts.urgent:,}), most urgent first", urgent, "attention", counts.urgent
+        ),
+        RowGroup(title, rest, "rest", others),
     ]
     return Inventory(
         groups=[g for g in groups if g.rows],
@@ -274,7 +278,7 @@ def arrange(rows: Iterable[Row], counts: ListCounts, wanted: Wanted) -> Inventor
     )
 
 
-def last_page(counts: ListCounts, wanted: Wanted) -> Wanted:
+def last_page(counts: ListCounts, wanted: FlowFilter) -> FlowFilter:
     """What was wanted, at the last page where the list has become shorter than that."""
     pages = max(-(-counts.by_show[Show(wanted.show)] // PAGE), 1)
     return replace(wanted, page=min(wanted.page, pages))

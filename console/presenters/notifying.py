@@ -78,13 +78,13 @@ def delivery_row(delivery: Delivery) -> DeliveryRow:
     )
 
 
-def version(channels: Iterable[ChannelRow], deliveries: Iterable[DeliveryRow], now: datetime) -> str:
+def list_version(channels: Iterable[ChannelRow], deliveries: Iterable[DeliveryRow], now: datetime) -> str:
     told: list[Any] = [(c.channel.pk, c.channel.name, c.badge, c.address) for c in channels]
     told += [(d.delivery.pk, d.delivery.state, d.delivery.attempts, d.delivery.next_at) for d in deliveries]
-    return versions.digest(told, versions.tick(now, 30))
+    return versions.list_digest(told, versions.clock_tick(now, 30))
 
 
-def choices(codes: Iterable[str], chosen: Iterable[str]) -> list[tuple[str, str, bool]]:
+def list_choices(codes: Iterable[str], chosen: Iterable[str]) -> list[tuple[str, str, bool]]:
     """(code, words, ticked) of every event that can be subscribed to, or of every environment."""
     ticked = set(chosen)
     return [(c, EVENTS[c].words if c in EVENTS else c, c in ticked) for c in codes]

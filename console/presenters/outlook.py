@@ -38,8 +38,8 @@ def outlook(facts: Mapping[str, Any], strategy: str, costs: Sequence[Cost]) -> O
     free = [o for o in options if o is not chosen and _costs_nothing(o)]
     return Outlook(
         strategy,
-        words.moment(facts.get("at")),
-        wizard.forecast(forecast),
+        words.parse_moment(facts.get("at")),
+        wizard.forecast_view(forecast),
         wizard.lost_windows(forecast.lost),
         [_way(o) for o in sorted(free, key=lambda o: o["strategy"] == EMPTIES)],
     )

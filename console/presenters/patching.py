@@ -10,7 +10,7 @@ from console.presenters.stopping import EvidenceRow
 from recovery.workflow.lineends import laid_over
 
 
-def wanted(
+def wanted_source(
     recovery: Any, now: Mapping[str, str], good: Mapping[str, str], typed: Mapping[str, str] | None
 ) -> dict[str, str]:
     """The whole source as it would run: what was just typed, else what is saved, else what the strategy begins with."""
@@ -25,7 +25,7 @@ def wanted(
     return dict(now)
 
 
-def changed(now: Mapping[str, str], typed: Mapping[str, str]) -> dict[str, str]:
+def changed_files(now: Mapping[str, str], typed: Mapping[str, str]) -> dict[str, str]:
     """Only what differs from the workspace is a patch; a file that is not there cannot be edited."""
     texts = laid_over(now, typed)
     return {path: texts[path] for path in typed if path in now and now[path] != texts[path]}
@@ -42,7 +42,7 @@ class Editor:
     edited: bool
 
 
-def editors(texts: Mapping[str, str], now: Mapping[str, str], flow: Any) -> list[Editor]:
+def list_editors(texts: Mapping[str, str], now: Mapping[str, str], flow: Any) -> list[Editor]:
     """The file that defines the flow first and open; the rest folded."""
     table = words.last_part(flow.dataset)
 
@@ -66,7 +66,7 @@ def editors(texts: Mapping[str, str], now: Mapping[str, str], flow: Any) -> list
 
 
 @dataclass(frozen=True)
-class Advice:
+class PatchAdvice:
     kind: str
     title: str
     text: str
@@ -74,40 +74,42 @@ class Advice:
     code: str
 
 
-def advice(recovery: Any, now: Mapping[str, str], texts: Mapping[str, str], good_known: bool) -> Advice:
+def advise_patch(
+    recovery: Any, now: Mapping[str, str], texts: Mapping[str, str], good_known: bool
+) -> PatchAdvice:
     """Whether this strategy needs a change, in one sentence."""
     strategy = recovery.choices.get("strategy")
     same = dict(now) == dict(texts)
     if strategy == "revert":
         if same and not good_known:
-            return Advice(
+            return PatchAdvice(
                 "attention",
                 "The old code is not known here.",
                 "Edit it back in below: revert runs exactly what is here.",
                 "old-code-unknown",
             )
         if same:
-            return Advice(
+            return PatchAdvice(
                 "attention",
                 "Nothing to put back.",
                 "The workspace already holds the code of the last good update.",
                 "nothing-to-put-back",
             )
-        return Advice(
+        return PatchAdvice(
             "info",
             "The code of the last good update is filled in.",
             "It is what revert puts back. Edit it only if it must differ.",
             "old-code-filled-in",
         )
     if same:
-        return Advice(
+        return PatchAdvice(
             "ok",
             "No change needed.",
             f"{strategy or 'The strategy'} runs the code as it is deployed. "
             "Change it only if the flow itself is wrong.",
             "no-change-needed",
         )
-    return Advice(
+    return PatchAdvice(
         "info",
         "This recovery changes the code.",
         "It is written to the workspace when the recovery runs, and read back.",
@@ -115,7 +117,7 @@ def advice(recovery: Any, now: Mapping[str, str], texts: Mapping[str, str], good
     )
 
 
-def checks(recovery: Any, against_now: Sequence[Diff]) -> list[EvidenceRow]:
+def check_text(recovery: Any, against_now: Sequence[Diff]) -> list[EvidenceRow]:
     """What can be said about the text before Spark sees it."""
     touched = [d for d in against_now if d.changed]
     if not touched:
@@ -123,7 +125,7 @@ def checks(recovery: Any, against_now: Sequence[Diff]) -> list[EvidenceRow]:
             EvidenceRow(
                 "ok",
                 "The workspace's files stay as they are",
-                f"{words.count(len(against_now), 'file')} read",
+                f"{words.format_count(len(against_now), 'file')} read",
             )
         ]
     return [
@@ -140,7 +142,7 @@ class Validation:
     detail: str = ""
 
 
-def validation(recovery: Any) -> Validation:
+def validation_result(recovery: Any) -> Validation:
     """The last answer of validate_only, or that none was asked for."""
     told = recovery.choices.get("validation") or {}
     state, says = told.get("status") or "none", str(told.get("says") or told.get("problem") or "")

@@ -16,12 +16,12 @@ def badge_of(pipeline: Pipeline) -> status.Badge:
     failure = health_of(pipeline).failure
     if pipeline.judged == PipelineState.FAILED and failure and failure.is_cancelled:
         return CANCELLED
-    return status.badge(status.FLOW, pipeline.judged or "unknown")
+    return status.state_badge(status.FLOW, pipeline.judged or "unknown")
 
 
-def header(pipeline: Pipeline, now: datetime) -> status.Badge:
+def pipeline_header(pipeline: Pipeline, now: datetime) -> status.Badge:
     """The badge beside the name: `Failed since 02:40:27 UTC`."""
     found = badge_of(pipeline)
     if pipeline.judged != PipelineState.FAILED or pipeline.judged_since is None:
         return found
-    return status.Badge(found.kind, f"{found.word} since {words.clock(pipeline.judged_since, now)}")
+    return status.Badge(found.kind, f"{found.word} since {words.format_clock(pipeline.judged_since, now)}")

@@ -76,7 +76,7 @@ class Warned:
 
 
 @dataclass(frozen=True)
-class Row:
+class PartRow:
     """One part before and after. `loud`: what has to be read before it is chosen. `stands`: what its field shows.
     `asked`: what was wished for this part alone, as people write it."""
 
@@ -93,7 +93,7 @@ class Row:
 
 
 @dataclass(frozen=True)
-class Told:
+class CostRow:
     """One number with its unit, and how it was found out. `rows`: None where they were not counted."""
 
     code: str
@@ -105,7 +105,7 @@ class Told:
 
 
 @dataclass(frozen=True)
-class Option:
+class StartOption:
     """The same start by options of the reader, in the code."""
 
     says: str
@@ -124,18 +124,18 @@ class Card:
     problem: str | None
     parts: int
     line: str | None
-    rows: list[Row]
-    unchanged: list[Row]
+    rows: list[PartRow]
+    unchanged: list[PartRow]
     hidden: int  # rows that no list holds
     unchanged_in_all: int
     fields: bool  # a field for each row
     by_part: bool  # this kind can be set part by part
-    amounts: list[Told]
+    amounts: list[CostRow]
     readable: Badge
     readable_says: str
     until_ms: int | None
     fallbacks: list[tuple[str, str]]
-    option: Option | None
+    option: StartOption | None
     forms: list[tuple[str, str]]
     examples: str
     form: str = ""
@@ -144,7 +144,7 @@ class Card:
 
 
 @dataclass(frozen=True)
-class Page:
+class PositionsPage:
     """All of it. `differs`: what was looked at is not what is chosen. `doubts`: why nobody can say that what was looked
     at reads every row once, whatever else it costs."""
 
@@ -165,7 +165,7 @@ class Page:
 
 
 @dataclass(frozen=True)
-class Pair:
+class MatchRow:
     """A proposal about one source of the checkpoint. `key`: what is confirmed; empty where nobody has to."""
 
     old: str
@@ -181,7 +181,7 @@ class Pair:
 class Sources:
     """Which source is which, where the code's differ from the checkpoint's."""
 
-    pairs: list[Pair]
+    pairs: list[MatchRow]
     added: list[tuple[str, str, bool]]  # source, what it asks, whether a start is chosen
     notes: list[str]
     open: int  # proposals that nobody has confirmed yet
@@ -194,7 +194,7 @@ CERTAIN: Final = {
 }
 
 
-def sources(recovery: Any, mapping: Mapping[str, Any] | None) -> Sources | None:
+def source_matches(recovery: Any, mapping: Mapping[str, Any] | None) -> Sources | None:
     """None where every source goes on as itself, or nobody has looked yet."""
     told = mapping or {}
     needed, said = confirmable(told), recovery.choices.get("confirmed") or []
@@ -211,9 +211,9 @@ def sources(recovery: Any, mapping: Mapping[str, Any] | None) -> Sources | None:
     )
 
 
-def _pair(of: Mapping[str, Any], key: str, needed: Sequence[str], said: Sequence[str]) -> Pair:
+def _pair(of: Mapping[str, Any], key: str, needed: Sequence[str], said: Sequence[str]) -> MatchRow:
     dropped = "new" not in of
-    return Pair(
+    return MatchRow(
         old=of["old"],
         new="" if dropped else of["new"],
         badge=Badge("failed", "Dropped") if dropped else CERTAIN[of["certainty"]],
@@ -224,14 +224,14 @@ def _pair(of: Mapping[str, Any], key: str, needed: Sequence[str], said: Sequence
     )
 
 
-def takes(strategy: str) -> bool:
+def takes_positions(strategy: str) -> bool:
     """Whether a start elsewhere can be chosen with this strategy."""
     return strategy in POSITIONED
 
 
-def page(
+def positions_page(
     recovery: Any, look: Mapping[str, Any], *, wanted: str, everything: bool, typed: Mapping[str, str]
-) -> Page:
+) -> PositionsPage:
     """`look`: `studies.looked`. `wanted`: text that the names of shown parts contain. `typed`: what was sent and
     refused."""
     looked, chosen = look.get("wishes") or {}, recovery.choices.get("positions") or {}
@@ -239,9 +239,11 @@ def page(
     told = showing.costs(sources)
     flow = recovery.flow
     call = showing.api_call(pipeline_id=flow.pipeline.pipeline_id, flow=flow.name, dataset=flow.dataset)
-    return Page(
+    return PositionsPage(
         status=str(look.get("status") or "none"),
-        cards=[card(one, looked, wanted=wanted, everything=everything, typed=typed) for one in sources],
+        cards=[
+            source_card(one, looked, wanted=wanted, everything=everything, typed=typed) for one in sources
+        ],
         lost=told.lost,
         repeated=told.repeated,
         doubts=showing.doubts(sources),
@@ -250,7 +252,7 @@ def page(
         differs=looked != chosen,
         many=any(len(one["changes"]) > FEW for one in sources),
         takes_time=bool(sources) and all("time" in one["can"] for one in sources),
-        command=command(recovery, looked, told),
+        command=command_line(recovery, looked, told),
         call=f"{call['method']} {call['path']}\n{json.dumps(call['body'], indent=2)}",
         call_note=call["note"],
         look=look,
@@ -261,7 +263,7 @@ def _written(wanted: Mapping[str, Any]) -> list[tuple[str, str]]:
     return [(key, wishes.text(wishes.of(body))) for key, body in sorted(wanted.items())]
 
 
-def command(recovery: Any, looked: Mapping[str, Any], costs: showing.Costs) -> str:
+def command_line(recovery: Any, looked: Mapping[str, Any], costs: showing.Costs) -> str:
     """The same on the command line, where what it costs has to be accepted too."""
     told = [
         f"--position {shlex.quote(one)}"
@@ -274,7 +276,7 @@ def command(recovery: Any, looked: Mapping[str, Any], costs: showing.Costs) -> s
     return " ".join(["bin/manage plan", recovery.label, "--strategy", strategy, *told])
 
 
-def card(
+def source_card(
     one: Mapping[str, Any],
     looked: Mapping[str, Any],
     *,
@@ -321,7 +323,7 @@ def _by_part(one: Mapping[str, Any]) -> bool:
     return "parts" in one["can"]
 
 
-def _rows(one: Mapping[str, Any], wanted: str, asked: Mapping[str, str]) -> list[Row]:
+def _rows(one: Mapping[str, Any], wanted: str, asked: Mapping[str, str]) -> list[PartRow]:
     """Loud ones first, then what moves, then what stays; each in the order of the source. `asked`: wishes of parts."""
     labels = {side: {p["name"]: p for p in one[side]["parts"]} for side in ("committed", "after")}
     single = len(one["changes"]) == 1
@@ -332,7 +334,7 @@ def _rows(one: Mapping[str, Any], wanted: str, asked: Mapping[str, str]) -> list
         before, after = (labels[side].get(change["part"]) for side in ("committed", "after"))
         loud = _loud(one, change["part"])
         rows.append(
-            Row(
+            PartRow(
                 part=change["part"],
                 before=_at(before, change["before"], one["committed"]["label"] if single else ""),
                 after=_at(after, change["after"], one["after"]["label"] if single else ""),
@@ -364,13 +366,15 @@ def _loud(one: Mapping[str, Any], part: str) -> tuple[Warned, ...]:
     return tuple(told)
 
 
-def _amounts(one: Mapping[str, Any]) -> list[Told]:
+def _amounts(one: Mapping[str, Any]) -> list[CostRow]:
     """Never read, read again, waiting: each with unit and how it was found out."""
     lost, again = one["lost"], one["reread"]
     return [
-        Told("lost", _counted(lost), "Never read", *distance(lost), bad=_some(lost)),
-        Told("reread", _counted(again), "Read again", *distance(again), bad=_some(again)),
-        Told("unread", _counted(one["unread"]), "Waits after the start", *distance(one["unread"])),
+        CostRow("lost", _counted(lost), "Never read", *describe_distance(lost), bad=_some(lost)),
+        CostRow("reread", _counted(again), "Read again", *describe_distance(again), bad=_some(again)),
+        CostRow(
+            "unread", _counted(one["unread"]), "Waits after the start", *describe_distance(one["unread"])
+        ),
     ]
 
 
@@ -383,7 +387,7 @@ def _some(of: Mapping[str, Any]) -> bool:
     return not told or any(amount["value"] for amount in told)
 
 
-def distance(of: Mapping[str, Any]) -> tuple[str, str]:
+def describe_distance(of: Mapping[str, Any]) -> tuple[str, str]:
     """`8 rows in 3 files, 2.1 KiB, over 2 h 5 min` and how that was found out: exact, or why it is not."""
     rows, files, size, seconds = (of[name] for name in showing.MEASURES)
     if not (rows or files or size):
@@ -392,9 +396,9 @@ def distance(of: Mapping[str, Any]) -> tuple[str, str]:
     if files and (files["value"] or not rows):
         told.append(showing.said_amount(files, "file"))
     if size and size["value"]:
-        told.append(("" if size["exact"] else "about ") + words.size(size["value"]))
+        told.append(("" if size["exact"] else "about ") + words.format_size(size["value"]))
     if seconds and seconds["value"]:
-        told.append(f"over {words.duration(seconds['value'])}")
+        told.append(f"over {words.format_duration(seconds['value'])}")
     unsure = [codec.read(Amount, a).why or "an estimate" for a in (rows, files, size) if a and not a["exact"]]
     return ", ".join(told), "; ".join(dict.fromkeys(unsure)) or "exact"
 
@@ -405,7 +409,7 @@ def _readable(reach: Mapping[str, Any]) -> Badge:
     return Badge("ok", "Readable") if reach["readable"] else Badge("failed", "Not readable")
 
 
-def _option(of: Mapping[str, Any] | None) -> Option | None:
+def _option(of: Mapping[str, Any] | None) -> StartOption | None:
     if of is None:
         return None
     told = [
@@ -413,7 +417,7 @@ def _option(of: Mapping[str, Any] | None) -> Option | None:
         for name, what in (("doubled", "twice"), ("missed", "never"))
         if of[name]
     ]
-    return Option(
+    return StartOption(
         says=f"An empty checkpoint with this option is {PRECISION[of['precision']]}."
         if of["supported"]
         else "This source has no such option.",

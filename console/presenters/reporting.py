@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from console.presenters import status, words
 from console.presenters.reviewing import STEP_NAMES, AcceptedRow
-from console.presenters.verifying import acceptances
+from console.presenters.verifying import acceptance_sentences
 from console.presenters.wizard import Ask
 from recovery.contracts.amounts import Bound
 from recovery.verification.below import uncompared
@@ -47,7 +47,7 @@ class Number:
     value: str
 
 
-def numbers(measured: Mapping[str, Any]) -> list[Number]:
+def proof_numbers(measured: Mapping[str, Any]) -> list[Number]:
     """Every plain number that the proof stored, whatever its edition calls it, a bound as such; None is not known."""
     of = stored_outcome(measured)
     bounds = {"lost": of.lost_bound, "doubled": of.doubled_bound, "lost_before": of.lost_before_bound}
@@ -75,7 +75,7 @@ class Moment:
     small: str = ""
 
 
-def timeline(of: Report) -> list[Moment]:
+def list_moments(of: Report) -> list[Moment]:
     """From the failure to the end, as far as it was noted."""
     told: list[tuple[str, str | None, str]] = [
         ("Flow failed", of.times.failed, of.cause),
@@ -87,23 +87,23 @@ def timeline(of: Report) -> list[Moment]:
         ("Proven", of.times.proven, ""),
     ]
     if of.times.ended and not of.times.proven:
-        told.append((status.badge(status.RECOVERY, of.state).word, of.times.ended, of.reason))
-    dated = [(says, at, small) for says, raw, small in told if (at := words.moment(raw)) is not None]
+        told.append((status.state_badge(status.RECOVERY, of.state).word, of.times.ended, of.reason))
+    dated = [(says, at, small) for says, raw, small in told if (at := words.parse_moment(raw)) is not None]
     rows, before = [], None
     for says, at, small in sorted(dated, key=lambda one: one[1]):
-        after = words.duration((at - before).total_seconds()) if before else ""
+        after = words.format_duration((at - before).total_seconds()) if before else ""
         rows.append(Moment(says, at, after, small))
         before = at
     return rows
 
 
 def _ended(step: StepTold) -> str:
-    took = f", took {words.duration(step.seconds)}" if step.seconds is not None else ""
-    return f"{status.badge(status.STEP, step.state).word.lower()}{took}"
+    took = f", took {words.format_duration(step.seconds)}" if step.seconds is not None else ""
+    return f"{status.state_badge(status.STEP, step.state).word.lower()}{took}"
 
 
 @dataclass(frozen=True)
-class Span:
+class TimeSpan:
     """A part of the way from failure to proof. `kind`: `a` waits, `b` is work; `x`, `width`: in thousandths."""
 
     says: str
@@ -113,9 +113,11 @@ class Span:
     width: float
 
 
-def spent(times: Times) -> list[Span]:
+def time_spent(times: Times) -> list[TimeSpan]:
     """Where the time from failure to proof went; [] where it is not known, or the clocks disagree."""
-    marks = [words.moment(t) for t in (times.failed, times.opened, times.sealed, times.ran, times.proven)]
+    marks = [
+        words.parse_moment(t) for t in (times.failed, times.opened, times.sealed, times.ran, times.proven)
+    ]
     known = [m for m in marks if m is not None]
     whole = (known[-1] - known[0]).total_seconds() if len(known) == len(marks) else 0.0
     if whole <= 0 or known != sorted(known):
@@ -130,12 +132,12 @@ def spent(times: Times) -> list[Span]:
     for (says, kind), (began, ended) in zip(parts, pairwise(known), strict=True):
         seconds = (ended - began).total_seconds()
         width = round(1000 * seconds / whole, 1)
-        rows.append(Span(f"{words.duration(seconds)} {says}", kind, seconds, round(x, 1), width))
+        rows.append(TimeSpan(f"{words.format_duration(seconds)} {says}", kind, seconds, round(x, 1), width))
         x += width
     return rows
 
 
-def asks(of: Report) -> list[Ask]:
+def report_asks(of: Report) -> list[Ask]:
     """What happened, what was done, and how long it took."""
     done = f"{of.strategy.capitalize()}, by {of.owner}" if of.strategy else f"Nothing, by {of.owner}"
     sealed = f"Plan {of.plan_hash[:8]}, sealed by {of.sealed_by}." if of.plan_hash else "No plan was sealed."
@@ -143,23 +145,27 @@ def asks(of: Report) -> list[Ask]:
     return [
         Ask("What happened", of.cause or "Not known", ""),
         Ask("What was done", done, sealed),
-        Ask("Time to recover", took(of.times).capitalize(), since),
+        Ask("Time to recover", time_to_recover(of.times).capitalize(), since),
     ]
 
 
-def took(times: Times) -> str:
+def time_to_recover(times: Times) -> str:
     """How long it took from the failure to the proof."""
-    return words.duration(times.seconds_to_recover) if times.seconds_to_recover is not None else "not known"
+    return (
+        words.format_duration(times.seconds_to_recover)
+        if times.seconds_to_recover is not None
+        else "not known"
+    )
 
 
-def closing(of: Report, public_url: str, accepted: Sequence[AcceptedRow] = ()) -> str:
+def closing_text(of: Report, public_url: str, accepted: Sequence[AcceptedRow] = ()) -> str:
     """The last words for the incident channel: what was measured, never what was only forecast; of a proof what it
     claims, and who accepted what it cost."""
     short = of.flow.rsplit(".", 1)[-1]
-    begins = CLOSED.get(of.state, f"[{status.badge(status.RECOVERY, of.state).word}]")
-    proven, failed = words.moment(of.times.proven), words.moment(of.times.failed)
+    begins = CLOSED.get(of.state, f"[{status.state_badge(status.RECOVERY, of.state).word}]")
+    proven, failed = words.parse_moment(of.times.proven), words.parse_moment(of.times.failed)
     when = f" Proven {proven:%d %b %Y, %H:%M:%S} UTC" if proven else ""
-    after = f", {took(of.times)} after it failed" if proven and failed else ""
+    after = f", {time_to_recover(of.times)} after it failed" if proven and failed else ""
     lines = [f"{begins} {of.recovery}: {short}, {of.environment}.{when}{after}{'.' if when else ''}"]
     if of.cause:
         lines.append(f"Cause: {of.cause}")
@@ -170,7 +176,7 @@ def closing(of: Report, public_url: str, accepted: Sequence[AcceptedRow] = ()) -
         lines.append(found.says)
         if left := uncompared(of.measured):
             lines.append(f"Below, not compared: {', '.join(one.says for one in left)}.")
-        lines += acceptances(accepted) if found.claim is not Claim.ONCE else []
+        lines += acceptance_sentences(accepted) if found.claim is not Claim.ONCE else []
     lines.append(_rows(of.measured))
     plan = f", plan {of.plan_hash[:8]}" if of.plan_hash else ""
     lines.append(f"Report: {public_url.rstrip('/')}/recoveries/{of.recovery.removeprefix('R-')}/report{plan}")
@@ -189,5 +195,5 @@ def _rows(measured: Mapping[str, Any]) -> str:
     )
     earlier = ", ".join(f"{word} {_number(rows, bound)}" for rows, bound, word in before)
     new = _number(of.new_rows, Bound.EXACT)
-    tail = f" Table: {words.count(of.table_rows, 'row')}." if of.table_rows is not None else ""
+    tail = f" Table: {words.format_count(of.table_rows, 'row')}." if of.table_rows is not None else ""
     return f"Rows, measured: {parts}, {new} new. Before it: {earlier}.{tail}"

@@ -36,7 +36,7 @@ IF_NOT: Final = {
 
 
 @dataclass(frozen=True)
-class StepRow:
+class PlannedStepRow:
     number: int
     name: str
     says: str
@@ -59,7 +59,7 @@ class CostRow:
     held: str = ""
 
 
-def costs(of: Sequence[Cost], held: Accepted) -> list[CostRow]:
+def list_costs(of: Sequence[Cost], held: Accepted) -> list[CostRow]:
     """What is asked. `held`: what was accepted before, and is less than this."""
     title = {Effect.LOSS: "Rows would be lost", Effect.REPEATS: "Rows would be written twice"}
     return [
@@ -76,7 +76,7 @@ def costs(of: Sequence[Cost], held: Accepted) -> list[CostRow]:
     ]
 
 
-def unaccepted(of: Sequence[CostRow]) -> str:
+def unaccepted_badge(of: Sequence[CostRow]) -> str:
     """`Not accepted: 9 rows are lost`: the badge while a person is asked."""
     return f"Not accepted: {', '.join(c.says for c in of)}"
 
@@ -95,7 +95,7 @@ class AcceptedRow:
     code: str
 
 
-def accepted(plan: Any) -> list[AcceptedRow]:
+def list_acceptances(plan: Any) -> list[AcceptedRow]:
     """Of plans that were sealed before acceptances were part of them: none."""
     held = stored_accepted(plan.body.get("accepted"))
     pairs = [(cost, held.of(cost.effect)) for cost in costs_of(plan.forecast)]
@@ -118,37 +118,37 @@ class Review:
     numbering: str
     findings: list[checkpoint.FindingRow]
     counted: str
-    steps: list[StepRow]
+    steps: list[PlannedStepRow]
     diffs: list[diff.Diff]
     fingerprints: list[tuple[str, str]]
     key_line: str
-    below: list[below.Effect]
+    below: list[below.EffectRow]
 
 
-def plan(of: Any) -> Review:
+def plan_view(of: Any) -> Review:
     body, forecast = of.body, of.forecast
-    found = checkpoint.findings(body["findings"])
+    found = checkpoint.finding_rows(body["findings"])
     numbering = body["numbering"]
     query = "new query id" if numbering["query_id"] == "new" else "same query id"
     return Review(
         body=body,
-        lead=lead(body),
-        forecast=wizard.forecast(forecast),
+        lead=lead_sentence(body),
+        forecast=wizard.forecast_view(forecast),
         windows=wizard.lost_windows(forecast.lost),
-        accepted=accepted(of),
+        accepted=list_acceptances(of),
         grows=_grows(body, forecast),
-        positions=wizard.positions(body["positions"]),
+        positions=wizard.position_rows(body["positions"]),
         numbering=f"The first new batch is {numbering['next_batch']}; {query}; {_state(body)}.",
         findings=found,
-        counted=checkpoint.counted(found),
+        counted=checkpoint.count_findings(found),
         steps=[
-            StepRow(n, STEP_NAMES.get(step.kind, step.kind), step.says, IF_NOT.get(step.kind, ""))
+            PlannedStepRow(n, STEP_NAMES.get(step.kind, step.kind), step.says, IF_NOT.get(step.kind, ""))
             for n, step in enumerate(of.planned_steps, start=1)
         ],
-        diffs=[diff.compare(p["path"], p.get("before", ""), p.get("after", "")) for p in body["patch"]],
-        fingerprints=fingerprints(body["preconditions"]),
+        diffs=[diff.compare_texts(p["path"], p.get("before", ""), p.get("after", "")) for p in body["patch"]],
+        fingerprints=list_fingerprints(body["preconditions"]),
         key_line=wizard.key_line(body),
-        below=below.effects(forecast.downstream),
+        below=below.effect_rows(forecast.downstream),
     )
 
 
@@ -159,7 +159,7 @@ def _state(body: Mapping[str, Any]) -> str:
     return f"{dropped} and built again by the code" if body["strategy"] in GO_BACK else dropped
 
 
-def lead(body: Mapping[str, Any]) -> str:
+def lead_sentence(body: Mapping[str, Any]) -> str:
     """One sentence: what this plan does to which flow, where."""
     flow, pipeline, place = words.last_part(body["flow"]), body["pipeline"]["name"], body["environment"]
     where = f"flow {flow} of pipeline {pipeline} in {place}"
@@ -178,32 +178,37 @@ def lead(body: Mapping[str, Any]) -> str:
 
 def _grows(body: Mapping[str, Any], forecast: Forecast) -> str:
     waiting = body.get("waiting_files") or []
-    grown = words.count(forecast.new_rows, "new row")
-    table = f"Table {words.number(body.get('table_rows'))} → {words.count(forecast.table_after, 'row')}."
+    grown = words.format_count(forecast.new_rows, "new row")
+    table = f"Table {words.format_number(body.get('table_rows'))} → {words.format_count(forecast.table_after, 'row')}."
     if words.is_sink(body):
         table = f"Sent to {body['sink']['place']}."
     files = all(p.get("kind", "files") == "files" for p in body["positions"])
-    return f"{grown}, {words.count(len(waiting), 'file')} waiting. {table}" if files else f"{grown}. {table}"
+    return (
+        f"{grown}, {words.format_count(len(waiting), 'file')} waiting. {table}"
+        if files
+        else f"{grown}. {table}"
+    )
 
 
-def fingerprints(conditions: Mapping[str, Any]) -> list[tuple[str, str]]:
+def list_fingerprints(conditions: Mapping[str, Any]) -> list[tuple[str, str]]:
     """What the plan relies on; read again before anything is changed."""
     point, sink = conditions["checkpoint"], conditions["sink"]
     rows = [
         (
             "Checkpoint",
-            f"version {point['version']}, batch {point['last_committed']}, {words.short(point['fingerprint'])}",
+            f"version {point['version']}, batch {point['last_committed']}, {words.shorten_hash(point['fingerprint'])}",
         ),
-        ("Sink", f"{sink['declared']}, {words.short(sink['fingerprint']) or 'not distinguished'}")
+        ("Sink", f"{sink['declared']}, {words.shorten_hash(sink['fingerprint']) or 'not distinguished'}")
         if "declared" in sink
-        else ("Table's log", f"batch {sink['head']}, {words.short(sink['fingerprint'])}"),
+        else ("Table's log", f"batch {sink['head']}, {words.shorten_hash(sink['fingerprint'])}"),
         ("Active update", str(conditions.get("active_update") or "none")),
     ]
     noted = conditions.get("settings") or {}  # plans that were sealed before have none
     if noted:
         rows.append(("Pipeline's settings", f"as sealed: {', '.join(SETTINGS.get(p, p) for p in noted)}"))
     return rows + [
-        (words.tail(path), f"sha256 {words.short(digest)}") for path, digest in conditions["code"].items()
+        (words.name_tail(path), f"sha256 {words.shorten_hash(digest)}")
+        for path, digest in conditions["code"].items()
     ]
 
 
@@ -238,7 +243,7 @@ WHAT: Final = {
 }
 
 
-def void(of: Any) -> Void:
+def describe_void(of: Any) -> Void:
     """Void stays void: what was sealed, what was found, who sealed it."""
     rows = [
         DriftRow(
@@ -250,7 +255,7 @@ def void(of: Any) -> Void:
         for d in of.drift
     ]
     return Void(
-        words.short(of.hash),
+        words.shorten_hash(of.hash),
         of.voided_at,
         of.sealed_at,
         of.sealed_by,
@@ -264,17 +269,17 @@ def void(of: Any) -> Void:
 SCOPES = {"both": "old and new version together", "new": "the new version", "same": "the version in use"}
 
 
-def expected(code: str, value: Any) -> str:
+def describe_expected(code: str, value: Any) -> str:
     """What a criterion expects, in people's words; one that is not known here, or has another shape, as it stands."""
     if not isinstance(value, Mapping):
-        return plain(value)
+        return plain_value(value)
     if code == "EACH_FILE_ONCE" and isinstance(value.get("files"), int):
         place = SCOPES.get(str(value.get("scope")), "the checkpoint")
         if not value["files"]:  # topics and tables are told by positions
             return f"each batch of {place} begins where the one before it ended, and all that waited is read"
-        return f"{words.count(value['files'], 'file')}, each in one batch of {place}"
+        return f"{words.format_count(value['files'], 'file')}, each in one batch of {place}"
     if code == "TABLE_GREW_BY_NEW_BATCHES" and isinstance(value.get("before"), int):
-        return f"{words.count(value['before'], 'row')} and those that the new batches wrote"
+        return f"{words.format_count(value['before'], 'row')} and those that the new batches wrote"
     if code == "EVERY_ROW_ONCE" and isinstance(value.get("key"), list):
         by = (
             "every column"
@@ -286,7 +291,7 @@ def expected(code: str, value: Any) -> str:
         return f"none by {', '.join(map(str, value['key']))}{_but(value.get('accepted') or {})}"
     if code == "ROWS_OF_BEFORE_UNTOUCHED":
         rows = value.get("rows")
-        return "as they were" if rows is None else f"{words.count(rows, 'row')} as they were"
+        return "as they were" if rows is None else f"{words.format_count(rows, 'row')} as they were"
     if code == AGREES and isinstance(value.get("datasets"), list):
         return f"{', '.join(map(words.last_part, value['datasets']))}: refreshed by an update that completed"
     if code == "FURTHER_UPDATE_ADDS_NOTHING":
@@ -294,7 +299,7 @@ def expected(code: str, value: Any) -> str:
     if code == "NOTHING_ELSE_CHANGED":
         but = ", but for what the updates write too" if value.get("ran") else ""
         return f"files of what is watched as they were{but}"
-    return plain(value)
+    return plain_value(value)
 
 
 def _but(accepted: Mapping[str, Any]) -> str:
@@ -305,12 +310,14 @@ def _but(accepted: Mapping[str, Any]) -> str:
     if rows == 0 and bound is Bound.EXACT:
         return ""
     number = (
-        "a number that is not known" if rows is None else f"{bound.before_number}{words.count(rows, 'row')}"
+        "a number that is not known"
+        if rows is None
+        else f"{bound.before_number}{words.format_count(rows, 'row')}"
     )
     return f", but {number}, as accepted"
 
 
-def plain(value: Any) -> str:
+def plain_value(value: Any) -> str:
     """A JSON value of a criterion in people's words: `batch 3, offsets {"logOffset":2}`."""
     if value is None:
         return "not measured"
@@ -323,7 +330,7 @@ def _inner(value: Any) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, int | float):
-        return words.number(value)
+        return words.format_number(value)
     if isinstance(value, str):
         return value
     if value is None:

@@ -18,7 +18,7 @@ LIVE: Final = ("running", "verifying")
 
 
 @dataclass(frozen=True)
-class StepRow:
+class RunStepRow:
     kind: str
     name: str
     badge: status.Badge
@@ -31,17 +31,17 @@ class StepRow:
     usual: Usual | None = None
 
 
-def steps(
+def step_rows(
     of: Sequence[Any], plan: Any | None, now: datetime, usual: Mapping[str, Usual] | None = None
-) -> list[StepRow]:
+) -> list[RunStepRow]:
     """The steps of the plan in force, in order; a rollback after them. `usual`: how long they took before, by kind."""
     mine = [s for s in of if plan is not None and s.plan_id == plan.pk]
     return [
-        StepRow(
+        RunStepRow(
             s.kind,
             STEP_NAMES.get(s.kind, s.kind),
-            status.badge(status.STEP, s.state),
-            result(s),
+            status.state_badge(status.STEP, s.state),
+            step_result(s),
             s.problem if s.state in ("failed", "unknown") else "",
             _took(s, now),
             s.attempt,
@@ -53,7 +53,7 @@ def steps(
     ]
 
 
-def result(step: Any) -> str:
+def step_result(step: Any) -> str:
     """What was read back, where the step left an artefact; else what it is to do."""
     told = step.result or {}
     says = step.state in ("done", "running") or repeating.next_repeat(step) is not None
@@ -68,11 +68,11 @@ def _took(step: Any, now: datetime) -> str:
     if step.started_at is None or step.state in ("pending", "skipped"):
         return "–"
     if step.ended_at is not None:
-        return words.duration((step.ended_at - step.started_at).total_seconds())
-    return f"since {words.clock(step.started_at, now, zone=False)}"
+        return words.format_duration((step.ended_at - step.started_at).total_seconds())
+    return f"since {words.format_clock(step.started_at, now, zone=False)}"
 
 
-def log(of: Sequence[Any]) -> list[LogLine]:
+def log_lines(of: Sequence[Any]) -> list[LogLine]:
     """Every step's lines, oldest first, the problem of a failed one at its end."""
     lines = [LogLine(str(at), s.kind, str(text)) for s in of for at, text in s.log]
     for s in of:
@@ -82,20 +82,20 @@ def log(of: Sequence[Any]) -> list[LogLine]:
     return sorted(lines, key=lambda line: line.at)
 
 
-def stuck(of: Sequence[Any], plan: Any | None) -> Any | None:
+def stuck_step(of: Sequence[Any], plan: Any | None) -> Any | None:
     """The step that failed or is unknown; of a run that was stopped, the one that did not begin."""
     mine = [s for s in of if plan is not None and s.plan_id == plan.pk and s.kind != "rollback"]
     ended_badly = next((s for s in mine if s.state in ("failed", "unknown")), None)
     return ended_badly or next((s for s in mine if s.state == "pending"), None)
 
 
-def stands(of: Sequence[Any], plan: Any | None) -> Any | None:
+def halted_step(of: Sequence[Any], plan: Any | None) -> Any | None:
     """The step at which a recovery that needs a person stands: the stuck one, else the newest verification."""
     mine = [s for s in of if plan is not None and s.plan_id == plan.pk]
-    return stuck(of, plan) or next((s for s in reversed(mine) if s.kind == "verify"), None)
+    return stuck_step(of, plan) or next((s for s in reversed(mine) if s.kind == "verify"), None)
 
 
-def skipping(step: Any | None) -> dict[str, str]:
+def skip_offer(step: Any | None) -> dict[str, str]:
     """What is skipped, and what follows; empty before a plan."""
     if step is None:
         return {}
@@ -104,8 +104,8 @@ def skipping(step: Any | None) -> dict[str, str]:
     return {"kind": step.kind, "name": STEP_NAMES[step.kind], "because": rule.because, "then": then}
 
 
-def progress(
-    rows: Sequence[StepRow],
+def describe_progress(
+    rows: Sequence[RunStepRow],
     of: Sequence[Any] = (),
     usual: Mapping[str, Usual] | None = None,
     now: datetime | None = None,
@@ -121,7 +121,7 @@ def progress(
         return says
     first = min(s.started_at for s in of if s.started_at and s.plan_id == running.plan_id)
     about = sum(u.seconds for u in known if u)
-    return f"{says}, {words.duration((now - first).total_seconds())} of about {words.duration(about)}"
+    return f"{says}, {words.format_duration((now - first).total_seconds())} of about {words.format_duration(about)}"
 
 
 def last_sign(of: Sequence[Any]) -> datetime | None:
@@ -129,7 +129,7 @@ def last_sign(of: Sequence[Any]) -> datetime | None:
     return max((s.heartbeat_at for s in of if s.state == "running" and s.heartbeat_at), default=None)
 
 
-def polls(recovery: Any, of: Sequence[Any]) -> int:
+def poll_seconds(recovery: Any, of: Sequence[Any]) -> int:
     """How often the page asks, in seconds; 0 when nothing moves by itself any more."""
     if recovery.state in LIVE:
         return 1
@@ -138,7 +138,7 @@ def polls(recovery: Any, of: Sequence[Any]) -> int:
     return 1 if moving else 2 if unseen and recovery.state == "needs_attention" else 0
 
 
-def asks(recovery: Any, step: Any) -> list[Ask]:
+def run_asks(recovery: Any, step: Any) -> list[Ask]:
     """The three questions when a step is unknown or failed, or when the run was stopped before it."""
     name = STEP_NAMES.get(step.kind, step.kind)
     proven = [e for e in step.evidence if e.get("proven") is not None]
@@ -208,16 +208,16 @@ class ProbeTable:
     following: datetime | None
 
 
-def probe(step: Any) -> ProbeTable | None:
+def probe_view(step: Any) -> ProbeTable | None:
     """None before the first probe, and for steps that an older version probed."""
     found = Probe.of(step) if step.state == "unknown" else None
     if found is None:
         return None
     rows = tuple(
-        ProbeRow(r.asked, PROBED[r.asked], r.says, words.moment(r.at), _worth(r.proven))
+        ProbeRow(r.asked, PROBED[r.asked], r.says, words.parse_moment(r.at), _worth(r.proven))
         for r in found.readings
     )
-    moments = (words.moment(at) for at in (found.began, found.ended, found.following))
+    moments = (words.parse_moment(at) for at in (found.began, found.ended, found.following))
     began, ended, following = moments
     return ProbeTable(found.number, began, ended, rows, following)
 
@@ -266,7 +266,7 @@ def _unknown_rungs(step: Any) -> list[Rung]:
     return rungs
 
 
-def ladder(recovery: Any, step: Any, refusal: str | None, no_skip: str | None) -> list[Rung]:
+def run_ladder(recovery: Any, step: Any, refusal: str | None, no_skip: str | None) -> list[Rung]:
     """Choices, safest first. `refusal`: why it cannot be rolled back, `no_skip`: why the step cannot be skipped."""
     name = STEP_NAMES.get(step.kind, step.kind)
     rungs = _unknown_rungs(step) if step.state == "unknown" else []

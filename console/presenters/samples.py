@@ -3,7 +3,7 @@
 from typing import Any, Final
 
 from console.presenters import checkpoint, dag, status
-from console.presenters.running import StepRow
+from console.presenters.running import RunStepRow
 from console.presenters.stopping import LogLine
 from console.presenters.wizard import Ask, Rung
 from recovery.contracts.amounts import Bound, RowAmount
@@ -27,7 +27,7 @@ _FINDINGS: Final[list[dict[str, Any]]] = [
     },
     {"code": "SAMPLE_NOTE", "severity": "info", "says": "A fact, for the record.", "do": "Nothing to do."},
 ]
-FINDINGS: Final = checkpoint.findings(_FINDINGS)
+FINDINGS: Final = checkpoint.finding_rows(_FINDINGS)
 
 FORECAST: Final = Forecast(
     lost=RowAmount(
@@ -66,9 +66,11 @@ ASKS: Final = [
     Ask("Safe to wait?", "Yes", "For how long, and what gets worse."),
 ]
 STEPS: Final = [
-    StepRow("stop", "Stop", status.STEP["done"], "What was read back.", "", "0.3 s", 1, False),
-    StepRow("seed", "Reset flow", status.STEP["running"], "What it does now.", "", "since 03:24:02", 1, True),
-    StepRow(
+    RunStepRow("stop", "Stop", status.STEP["done"], "What was read back.", "", "0.3 s", 1, False),
+    RunStepRow(
+        "seed", "Reset flow", status.STEP["running"], "What it does now.", "", "since 03:24:02", 1, True
+    ),
+    RunStepRow(
         "rerun",
         "Rerun",
         status.STEP["unknown"],
@@ -78,7 +80,7 @@ STEPS: Final = [
         2,
         False,
     ),
-    StepRow("verify", "Verify", status.STEP["pending"], "What it is to do.", "", "–", 0, False),
+    RunStepRow("verify", "Verify", status.STEP["pending"], "What it is to do.", "", "–", 0, False),
 ]
 LOG: Final = [
     LogLine("2026-11-21T03:24:02.182Z", "rerun", "A line, as the step wrote it."),

@@ -89,12 +89,12 @@ DOT_WORDS: Final = {
 }
 
 
-def badge(table: dict[str, Badge], state: str) -> Badge:
+def state_badge(table: dict[str, Badge], state: str) -> Badge:
     """The badge of a state; a state nobody knows is shown as what it is, unknown, under its own name."""
     return table.get(state) or Badge("unknown", state.replace("_", " ").capitalize() or "Unknown")
 
 
-def holds(ok: bool | None) -> Badge:
+def criterion_badge(ok: bool | None) -> Badge:
     """Result of a criterion."""
     if ok is None:
         return Badge("unknown", "Not measured")
@@ -113,7 +113,7 @@ class Dots:
         return f"Last {len(self.kinds)} updates, oldest first: {words}"
 
 
-def dots(history: list[str]) -> Dots:
+def update_dots(history: list[str]) -> Dots:
     """Five dots; places without an update are drawn as a dash."""
     kinds = [h if h in DOT_WORDS else "unknown" for h in history[-5:]]
     return Dots(tuple(["none"] * (5 - len(kinds)) + kinds))

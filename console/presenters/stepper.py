@@ -24,7 +24,7 @@ RAN: Final = ("running", "verifying", "succeeded", "unproven", "failed", "needs_
 
 
 @dataclass(frozen=True)
-class Place:
+class StepperPlace:
     """One of the eight. `href` is empty where one cannot go yet."""
 
     number: int
@@ -38,7 +38,7 @@ class Place:
 
 @dataclass(frozen=True)
 class Stepper:
-    steps: Sequence[Place]
+    steps: Sequence[StepperPlace]
 
     @property
     def _here(self) -> int:
@@ -69,7 +69,7 @@ def of_plan(steps: Sequence[Any], kind: str, plan: Any | None) -> Any | None:
     return next((s for s in reversed(steps) if s.kind == kind and s.plan_id == plan.pk), None)
 
 
-def began(recovery: Any, steps: Sequence[Any], plan: Any | None) -> bool:
+def has_begun(recovery: Any, steps: Sequence[Any], plan: Any | None) -> bool:
     """Did the plan in force start?"""
     return recovery.state in RAN or any(
         s.plan_id and plan is not None and s.plan_id == plan.pk and s.state not in ("pending", "skipped")
@@ -77,7 +77,7 @@ def began(recovery: Any, steps: Sequence[Any], plan: Any | None) -> bool:
     )
 
 
-def current(recovery: Any, steps: Sequence[Any], plan: Any | None) -> str:
+def current_slug(recovery: Any, steps: Sequence[Any], plan: Any | None) -> str:
     """The slug of the page on which this recovery goes on: what `/recoveries/<id>` leads to."""
     if recovery.state in ("running", "rolled_back", "failed"):
         return "run"
@@ -99,11 +99,11 @@ def current(recovery: Any, steps: Sequence[Any], plan: Any | None) -> str:
     return "review" if voided or "patch" in recovery.choices else "patch"
 
 
-def build(recovery: Any, steps: Sequence[Any], plan: Any | None, here: str, now: datetime) -> Stepper:
+def build_stepper(recovery: Any, steps: Sequence[Any], plan: Any | None, here: str, now: datetime) -> Stepper:
     """`here` is the slug of the page shown."""
     done = _done(recovery, steps, plan)
     notes = _notes(recovery, steps, plan, now)
-    ran = began(recovery, steps, plan)
+    ran = has_begun(recovery, steps, plan)
     if here == "rerun" and of_plan(steps, "seed", plan) is not None and not done["seed"]:
         here = "seed"  # the run page stands for both
     places = []
@@ -114,7 +114,9 @@ def build(recovery: Any, steps: Sequence[Any], plan: Any | None, here: str, now:
             open_ = ran
         note = "now" if slug == here and not notes[slug] else notes[slug]
         places.append(
-            Place(number, slug, name, done[slug], slug == here, note, _href(recovery, slug) if open_ else "")
+            StepperPlace(
+                number, slug, name, done[slug], slug == here, note, _href(recovery, slug) if open_ else ""
+            )
         )
     return Stepper(places)
 
@@ -126,7 +128,7 @@ def _href(recovery: Any, slug: str) -> str:
 
 def _done(recovery: Any, steps: Sequence[Any], plan: Any | None) -> dict[str, bool]:
     stop = early_stop(steps)
-    ran = began(recovery, steps, plan)
+    ran = has_begun(recovery, steps, plan)
     chosen = bool(recovery.choices.get("strategy"))
     rerun = of_plan(steps, "rerun", plan)
     seed = of_plan(steps, "seed", plan)
@@ -146,7 +148,7 @@ def _done(recovery: Any, steps: Sequence[Any], plan: Any | None) -> dict[str, bo
 def _notes(recovery: Any, steps: Sequence[Any], plan: Any | None, now: datetime) -> dict[str, str]:
     stop = early_stop(steps)
     return {
-        "diagnose": words.clock(recovery.created_at, now, zone=False)[-8:],
+        "diagnose": words.format_clock(recovery.created_at, now, zone=False)[-8:],
         "stop": _took(stop),
         "offset": _strategy(recovery.choices),
         "patch": _patched(recovery, plan),
@@ -160,14 +162,16 @@ def _notes(recovery: Any, steps: Sequence[Any], plan: Any | None, now: datetime)
 def _strategy(choices: Any) -> str:
     """The strategy, and how many sources shall start elsewhere than where they were committed."""
     moved = len(choices.get("positions") or {})
-    return str(choices.get("strategy") or "") + (f", {words.count(moved, 'start')} moved" if moved else "")
+    return str(choices.get("strategy") or "") + (
+        f", {words.format_count(moved, 'start')} moved" if moved else ""
+    )
 
 
 def _took(step: Any | None) -> str:
     if step is None or step.state in ("pending", "skipped"):
         return ""
     if step.state == "done" and step.started_at and step.ended_at:
-        return words.duration((step.ended_at - step.started_at).total_seconds())
+        return words.format_duration((step.ended_at - step.started_at).total_seconds())
     return {"running": "running", "failed": "failed", "unknown": "unknown", "done": "done"}.get(
         step.state, ""
     )
@@ -185,7 +189,7 @@ def _patched(recovery: Any, plan: Any | None) -> str:
     changed = plan.body.get("patch") if plan is not None else recovery.choices.get("patch")
     if changed is None:
         return ""
-    return words.count(len(changed), "file") if changed else "no change"
+    return words.format_count(len(changed), "file") if changed else "no change"
 
 
 def _verified(recovery: Any) -> str:

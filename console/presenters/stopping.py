@@ -9,7 +9,7 @@ from console.presenters.wizard import Ask
 
 
 @dataclass(frozen=True)
-class Verdict:
+class StopVerdict:
     kind: str
     title: str
     text: str
@@ -18,7 +18,7 @@ class Verdict:
     code: str = ""
 
 
-def asks(flow: Any, flows: Sequence[Any]) -> list[Ask]:
+def stop_asks(flow: Any, flows: Sequence[Any]) -> list[Ask]:
     """What runs, what could start it, what stops with it."""
     pipeline = flow.pipeline
     others = [f.short for f in flows if f.pk != flow.pk]
@@ -44,7 +44,7 @@ def asks(flow: Any, flows: Sequence[Any]) -> list[Ask]:
         ),
         Ask(
             "What stops with it",
-            words.count(len(flows), "flow"),
+            words.format_count(len(flows), "flow"),
             f"The whole pipeline stops, so {names} {'gets' if len(others) == 1 else 'get'} older meanwhile."
             if others
             else "The pipeline has no other flow.",
@@ -52,32 +52,32 @@ def asks(flow: Any, flows: Sequence[Any]) -> list[Ask]:
     ]
 
 
-def verdict(step: Any | None) -> Verdict | None:
+def stop_verdict(step: Any | None) -> StopVerdict | None:
     """None before the act."""
     if step is None:
         return None
     if step.state in ("pending", "running"):
-        return Verdict(
+        return StopVerdict(
             "running",
             "The pipeline is being stopped.",
             "Asked for; what is read back appears here. Usually 2 s.",
             code="stopping",
         )
     if step.state == "failed":
-        return Verdict(
+        return StopVerdict(
             "failed", "The pipeline is not proven to be stopped.", step.problem, code="not-stopped"
         )
     if step.state == "unknown":
-        return Verdict(
+        return StopVerdict(
             "unknown", "Whether the pipeline runs is not known.", step.problem, code="stop-unknown"
         )
     result = step.result or {}
     if result.get("was") == "running":
-        took = words.duration(result.get("seconds"))
+        took = words.format_duration(result.get("seconds"))
         said = f"Update {result.get('update_id')} was active; read back, it is {result.get('ended')}. It took {took}."
     else:
         said = "No update was active. Read from the Pipelines API, not from the answer to the order."
-    return Verdict("ok", "No update of this pipeline is active.", said, step.ended_at, code="stopped")
+    return StopVerdict("ok", "No update of this pipeline is active.", said, step.ended_at, code="stopped")
 
 
 @dataclass(frozen=True)
@@ -88,7 +88,7 @@ class LogLine:
     warn: bool = False
 
 
-def log(step: Any | None) -> list[LogLine]:
+def log_lines(step: Any | None) -> list[LogLine]:
     return [] if step is None else [LogLine(str(at), step.kind, str(text)) for at, text in step.log]
 
 
@@ -99,7 +99,7 @@ class EvidenceRow:
     small: str = ""
 
 
-def evidence(step: Any) -> tuple[list[EvidenceRow], list[EvidenceRow]]:
+def evidence_rows(step: Any) -> tuple[list[EvidenceRow], list[EvidenceRow]]:
     """What a probe proved (either way) and what it could not."""
     proven, open_ = [], []
     for line in step.evidence:
@@ -125,7 +125,7 @@ HELD = {
 }
 
 
-def held(holds: Sequence[Any]) -> list[EvidenceRow]:
+def held_rows(holds: Sequence[Any]) -> list[EvidenceRow]:
     """What was paused for a recovery, and what became of them."""
     rows = []
     for hold in holds:
@@ -135,7 +135,7 @@ def held(holds: Sequence[Any]) -> list[EvidenceRow]:
     return rows
 
 
-def jobs(step: Any | None, holds: Sequence[Any]) -> list[EvidenceRow]:
+def job_rows(step: Any | None, holds: Sequence[Any]) -> list[EvidenceRow]:
     """What would have started the pipeline again, as the stop found it; empty before the stop has ended."""
     result = (step.result or {}) if step is not None and step.state == "done" else {}
     if result.get("jobs_unknown"):
@@ -145,7 +145,7 @@ def jobs(step: Any | None, holds: Sequence[Any]) -> list[EvidenceRow]:
                 "Whether a job starts the pipeline again is not known",
                 str(result["jobs_unknown"]),
             ),
-            *held(holds),
+            *held_rows(holds),
         ]
     if not holds and result.get("jobs") == []:
         return [
@@ -155,8 +155,8 @@ def jobs(step: Any | None, holds: Sequence[Any]) -> list[EvidenceRow]:
             )
         ]
     off = [EvidenceRow("ok", f"Was paused already: {j}") for j in result.get("jobs") or () if not holds]
-    return [*held(holds), *off]
+    return [*held_rows(holds), *off]
 
 
-def badge(step: Any) -> status.Badge:
-    return status.badge(status.STEP, step.state)
+def job_badge(step: Any) -> status.Badge:
+    return status.state_badge(status.STEP, step.state)

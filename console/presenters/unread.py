@@ -40,7 +40,7 @@ class Waiting:
 
 
 @dataclass(frozen=True)
-class Source:
+class UnreadSource:
     """One line of the panel. `gone`: how much can no longer be read, "" where nobody can tell or nothing is."""
 
     row: FlowInput
@@ -62,7 +62,7 @@ class Panel:
     """What the flow page shows. `alarm`: the sentence of input that is at risk, "" where none is. `why`: why nobody
     knows which sources there are now, "" where that is known; `code_seen_at`: when the code was looked at for them."""
 
-    sources: tuple[Source, ...]
+    sources: tuple[UnreadSource, ...]
     badge: Badge | None
     alarm: str
     why: str = ""
@@ -79,38 +79,38 @@ class Panel:
         return min((s.row.asked_at for s in self.sources if s.row.asked_at), default=None)
 
 
-def panel(flow: Flow, rows: Iterable[FlowInput], now: datetime) -> Panel:
+def unread_panel(flow: Flow, rows: Iterable[FlowInput], now: datetime) -> Panel:
     held = list(rows)
     found = retention.of(flow, held, now)
     risky = found is not None and found.standing.at_risk
     shown = Panel(
         tuple(_source(row, retention.standing(row, flow.state, now)) for row in held),
         BADGES[found.standing] if found else None,
-        sentence(found, now) if found and risky else "",
+        describe_risk(found, now) if found and risky else "",
         retention.not_learned(flow) if flow.code_problem or not held else "",
         flow.code_seen_at,
         found.standing if found else None,
     )
-    committed = words.moment((flow.last_progress or {}).get("timestamp"))
+    committed = words.parse_moment((flow.last_progress or {}).get("timestamp"))
     late = committed is not None and shown.seen_at is not None and committed > shown.seen_at
     return replace(shown, batch_since=flow.last_batch) if late else shown
 
 
-def sentence(found: Retention, now: datetime) -> str:
+def describe_risk(found: Retention, now: datetime) -> str:
     """What is at risk, and by when."""
     assert found.source is not None, "what is at risk is a source"
     of = f"of {found.source.place}"
     if found.standing is Standing.GONE:
         gone = _gone(found.source.lost)
         return f"Unread input {of} can no longer be read{f': {gone}' if gone else ''}."
-    until, kept = words.clock(found.until, now), words.ago(found.until, now)
+    until, kept = words.format_clock(found.until, now), words.format_ago(found.until, now)
     if found.standing is Standing.DUE:
         return f"Retention may take unread input {of} at any time, since {until} ({kept})."
     return f"Unread input {of} can be read until {until}, {kept}."
 
 
-def _source(row: FlowInput, stands: Standing) -> Source:
-    return Source(
+def _source(row: FlowInput, stands: Standing) -> UnreadSource:
+    return UnreadSource(
         row=row,
         badge=BADGES[stands],
         kind=KINDS.get(row.kind, row.kind),
@@ -122,9 +122,9 @@ def _source(row: FlowInput, stands: Standing) -> Source:
 
 
 def _amounts(told: Mapping[str, Any]) -> tuple[Waiting, ...]:
-    found = [_amount(words.count(told[n]["value"], NOUNS[n]), told[n]) for n in NOUNS if n in told]
+    found = [_amount(words.format_count(told[n]["value"], NOUNS[n]), told[n]) for n in NOUNS if n in told]
     if "bytes" in told:
-        found.append(_amount(words.size(told["bytes"]["value"]), told["bytes"]))
+        found.append(_amount(words.format_size(told["bytes"]["value"]), told["bytes"]))
     return tuple(found)
 
 
@@ -139,7 +139,7 @@ def _gone(lost: Mapping[str, Any]) -> str:
 
 
 @dataclass(frozen=True)
-class Cell:
+class UnreadCell:
     """The inventory's cell: a badge where something is at risk, a time where there is one."""
 
     retention: Retention
@@ -148,13 +148,13 @@ class Cell:
     says: str = ""
 
 
-def cell(found: Retention | None) -> Cell | None:
+def unread_cell(found: Retention | None) -> UnreadCell | None:
     """None: nothing to say of this flow."""
     if found is None or found.standing is Standing.SAFE:
         return None
     if found.standing is Standing.UNKNOWN or found.source is None:
-        return Cell(found, None, None, "not known")
+        return UnreadCell(found, None, None, "not known")
     badge = BADGES[found.standing] if found.standing.at_risk else None
     says = _gone(found.source.lost) if found.source.readable is False else ""
     says = f"{says} passed over" if found.standing is Standing.PASSED else says
-    return Cell(found, badge, found.until, says)
+    return UnreadCell(found, badge, found.until, says)

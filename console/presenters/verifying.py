@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from console.presenters import status, words
 from console.presenters.measured import say_measured
-from console.presenters.reviewing import AcceptedRow, expected
+from console.presenters.reviewing import AcceptedRow, describe_expected
 from console.presenters.wizard import Rung
 from recovery.contracts import codec
 from recovery.contracts.amounts import Bound, RowAmount
@@ -20,7 +20,7 @@ from recovery.workflow.reporting import failed_at
 
 
 @dataclass(frozen=True)
-class Verdict:
+class ProofVerdict:
     kind: str
     title: str
     text: str
@@ -28,26 +28,26 @@ class Verdict:
     code: str
 
 
-def verdict(
+def proof_verdict(
     recovery: Any,
     measured: Mapping[str, Any],
     accepted: Sequence[AcceptedRow] = (),
     forecast: Forecast | None = None,
-) -> Verdict:
+) -> ProofVerdict:
     """One sentence that a person may rely on; never more than was measured. `accepted`: what the plan cost, and who
     accepted that. `forecast`: of the plan."""
     criteria = measured.get("criteria") or []
     if recovery.state == "unproven":
-        return Verdict("attention", "Ended without proof.", recovery.reason, "unproven")
+        return ProofVerdict("attention", "Ended without proof.", recovery.reason, "unproven")
     if recovery.state == "verifying":
-        return Verdict(
+        return ProofVerdict(
             "running",
             "The criteria are being measured.",
             "On Spark, in a fresh session. COMPLETED is not yet proof.",
             "measuring",
         )
     if not criteria:
-        return Verdict(
+        return ProofVerdict(
             "unknown",
             "Nothing was measured yet.",
             "The criteria of the plan are measured after the rerun.",
@@ -61,18 +61,18 @@ def verdict(
     if measured.get("verified") is True:
         found = proof.headline(measured)
         if found.claim is proof.Claim.ONCE:
-            return Verdict("ok", found.says, said, "proven")
-        text = " ".join([said, *acceptances(accepted)])
-        return Verdict("attention", found.says, text, "proven-as-accepted")
+            return ProofVerdict("ok", found.says, said, "proven")
+        text = " ".join([said, *acceptance_sentences(accepted)])
+        return ProofVerdict("attention", found.says, text, "proven-as-accepted")
     wrong = [c for c in criteria if c.get("ok") is False]
     if wrong:
-        return Verdict(
+        return ProofVerdict(
             "failed",
             str(wrong[0].get("why") or wrong[0]["says"]),
             " ".join([*_off_forecast(forecast, measured), said, f"{recovery.label} stays open."]),
             "not-proven",
         )
-    return Verdict(
+    return ProofVerdict(
         "unknown",
         "Not proven: some criteria could not be measured.",
         f"{said} {recovery.label} stays open.",
@@ -82,12 +82,12 @@ def verdict(
 
 def _off_forecast(forecast: Forecast | None, measured: Mapping[str, Any]) -> list[str]:
     """`Lost: 0 rows forecast, 2 rows measured.` of what was lost or doubled, else of the first number that is wrong."""
-    wrong = [a for a in against(forecast, measured) if a.bad] if forecast else []
+    wrong = [a for a in forecast_against_outcome(forecast, measured) if a.bad] if forecast else []
     costs = [a for a in wrong if a.word in ("Lost", "Doubled")] or wrong[:1]
     return [f"{a.word}: {a.forecast} forecast, {a.measured} measured." for a in costs]
 
 
-def badge(recovery: Any) -> status.Badge:
+def proof_badge(recovery: Any) -> status.Badge:
     """The state of a recovery, with the rows that a proof accepted or the criteria that fail."""
     measured = recovery.measured or {}
     wrong = sum(c.get("ok") is False for c in measured.get("criteria") or ())
@@ -96,7 +96,7 @@ def badge(recovery: Any) -> status.Badge:
         return status.Badge("failed", f"{wrong} of {of} criteria {'fails' if wrong == 1 else 'fail'}")
     if recovery.state == "succeeded" and (cost := accepted_cost(measured)):
         return status.Badge("attention", f"Proven, {cost}")
-    return status.badge(status.RECOVERY, recovery.state)
+    return status.state_badge(status.RECOVERY, recovery.state)
 
 
 def accepted_cost(measured: Mapping[str, Any]) -> str:
@@ -112,16 +112,16 @@ def _cost(of: MeasuredRows, word: str) -> str:
     return (
         f"rows may be {word}"
         if of.rows is None
-        else f"{of.bound.before_number}{words.count(of.rows, 'row')} {word}"
+        else f"{of.bound.before_number}{words.format_count(of.rows, 'row')} {word}"
     )
 
 
-def acceptances(accepted: Sequence[AcceptedRow]) -> list[str]:
+def acceptance_sentences(accepted: Sequence[AcceptedRow]) -> list[str]:
     """Who accepted what the plan cost, and why: a sentence each."""
     return [f"{a.by} accepted: {a.says}." + (f" “{a.reason}”" if a.reason else "") for a in accepted]
 
 
-def ways_on(verdict: Verdict, refusal: str | None, no_skip: str | None) -> list[Rung]:
+def ways_on(verdict: ProofVerdict, refusal: str | None, no_skip: str | None) -> list[Rung]:
     """What can be done about a proof that does not hold, safest first; [] where there is nothing to do.
 
     `refusal`: why it cannot be rolled back, `no_skip`: why it cannot be ended without proof; None: it can.
@@ -170,14 +170,14 @@ class CriterionRow:
     code: str
 
 
-def criteria(measured: Mapping[str, Any], planned: Sequence[Criterion]) -> list[CriterionRow]:
+def criterion_rows(measured: Mapping[str, Any], planned: Sequence[Criterion]) -> list[CriterionRow]:
     """Failing ones first, then unknown, then those that hold, first as accepted. Before the measurement: as planned."""
     found = measured.get("criteria") or [codec.to_json(c) for c in planned]
     rows = [
         CriterionRow(
             number,
             str(c["says"]),
-            expected(str(c["code"]), c.get("expected")),
+            describe_expected(str(c["code"]), c.get("expected")),
             say_measured(str(c["code"]), c.get("measured")),
             _result(c),
             str(c.get("why") or ""),
@@ -194,10 +194,10 @@ def _result(of: Mapping[str, Any]) -> status.Badge:
     accepted = measured.get("accepted") if isinstance(measured, Mapping) else None
     if of.get("ok") is True and accepted:
         return status.Badge("attention", "Holds, as accepted")
-    return status.holds(of.get("ok"))
+    return status.criterion_badge(of.get("ok"))
 
 
-def counted(rows: Sequence[CriterionRow]) -> str:
+def count_criteria(rows: Sequence[CriterionRow]) -> str:
     number = {k: sum(r.badge.kind == k for r in rows) for k in ("ok", "attention", "failed", "unknown")}
     accepted = f" ({number['attention']} as accepted)" if number["attention"] else ""
     holds = number["ok"] + number["attention"]
@@ -226,7 +226,7 @@ HOW: Final = {
 """Which criterion counted each number."""
 
 
-def against(forecast: Forecast, measured: Mapping[str, Any]) -> list[Against]:
+def forecast_against_outcome(forecast: Forecast, measured: Mapping[str, Any]) -> list[Against]:
     """Forecast against what happened, where both are numbers. Of `lost` and `doubled` what this recovery did."""
     found = {c["code"]: str(c.get("why") or "") for c in measured.get("criteria") or ()}
     rows = [
@@ -287,7 +287,7 @@ def whole_flow(measured: Mapping[str, Any]) -> list[WholeRow]:
     return [WholeRow(MARKS.get(f.code, "attention"), f.says, f.code.value) for f in found]
 
 
-def bounded(measured: Mapping[str, Any]) -> list[WholeRow]:
+def list_limits(measured: Mapping[str, Any]) -> list[WholeRow]:
     """What a budget kept from being compared."""
     return [WholeRow("info", f.says, f.by.value) for f in proof.bound_findings(measured)]
 
@@ -310,13 +310,13 @@ def not_measured(measured: Mapping[str, Any]) -> list[NotMeasured]:
         )
         for u in uncompared(measured)
     ]
-    rows += [NotMeasured(b.kind, b.says, "", f"bounded-{b.code}") for b in bounded(measured)]
+    rows += [NotMeasured(b.kind, b.says, "", f"bounded-{b.code}") for b in list_limits(measured)]
     again = proof.repeated(stored_outcome(measured))
     if again.rows != 0:
         what = (
             "the repeats"
             if again.rows is None
-            else f"the {words.count(again.rows, 'row')} that are there again"
+            else f"the {words.format_count(again.rows, 'row')} that are there again"
         )
         rows.append(NotMeasured("unknown", f"What readers made of {what}", "", "readers-of-repeats"))
     outside = "programs of their own, notebooks, reports"
@@ -335,20 +335,22 @@ def whole_facts(measured: Mapping[str, Any]) -> list[tuple[str, str]]:
     if whole is None or whole.why:
         return []
     by = ", ".join(of.key) or "the whole row"
-    others = [words.count(whole.others, "other source")] if whole.others else []
-    files = [words.count(whole.files, "file")] if whole.files or not others else []
+    others = [words.format_count(whole.others, "other source")] if whole.others else []
+    files = [words.format_count(whole.files, "file")] if whole.files or not others else []
     return [
-        ("Input", f"{words.count(whole.input_rows, 'row')} of {' and '.join([*files, *others])}"),
-        ("Table", f"{words.count(whole.table_rows, 'row')}, by {by}"),
+        ("Input", f"{words.format_count(whole.input_rows, 'row')} of {' and '.join([*files, *others])}"),
+        ("Table", f"{words.format_count(whole.table_rows, 'row')}, by {by}"),
     ]
 
 
 def _against(word: str, planned: int | None, found: int | None) -> Against:
     if planned is None or found is None:
-        return Against(word, words.count(planned, "row"), words.count(found, "row"), "unknown", False)
+        return Against(
+            word, words.format_count(planned, "row"), words.format_count(found, "row"), "unknown", False
+        )
     gap = found - planned
     sign = "0" if gap == 0 else f"{'+' if gap > 0 else '−'}{abs(gap):,}"
-    return Against(word, words.count(planned, "row"), words.count(found, "row"), sign, gap != 0)
+    return Against(word, words.format_count(planned, "row"), words.format_count(found, "row"), sign, gap != 0)
 
 
 @dataclass(frozen=True)
@@ -358,7 +360,7 @@ class Sample:
     rows: list[list[str]]
 
 
-def samples(measured: Mapping[str, Any]) -> list[Sample]:
+def sample_rows(measured: Mapping[str, Any]) -> list[Sample]:
     """Rows that are missing or too many, as Spark showed them."""
     found = []
     for name, raw in (measured.get("samples") or {}).items():
@@ -380,7 +382,7 @@ def _verbatim(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
-def times(recovery: Any, plan: Any | None, steps: Sequence[Any]) -> list[tuple[str, Any, str]]:
+def list_times(recovery: Any, plan: Any | None, steps: Sequence[Any]) -> list[tuple[str, Any, str]]:
     """From the failure to the proof."""
     rerun = next((s for s in steps if s.kind == "rerun" and s.state == "done"), None)
     rows: list[tuple[str, Any, str]] = [

@@ -8,11 +8,11 @@ from typing import Any
 from console.presenters.unread import Panel
 
 
-def digest(*parts: Any) -> str:
+def list_digest(*parts: Any) -> str:
     return hashlib.sha256(repr(parts).encode()).hexdigest()[:12]
 
 
-def tick(now: datetime, seconds: int) -> int:
+def clock_tick(now: datetime, seconds: int) -> int:
     """Changes every so many seconds, so that relative times do not grow old."""
     return int(now.timestamp()) // seconds
 
@@ -20,7 +20,7 @@ def tick(now: datetime, seconds: int) -> int:
 def of_unread(panel: Panel, now: datetime) -> str:
     """Of a flow's unread input: what was seen of each source, and the clock by quarter minutes."""
     told = [(s.row.asked_at, s.row.noted_at, s.badge.word) for s in panel.sources]
-    return digest([*told, panel.why, panel.code_seen_at], tick(now, 15))
+    return list_digest([*told, panel.why, panel.code_seen_at], clock_tick(now, 15))
 
 
 def of_recovery(recovery: Any, steps: Iterable[Any], now: datetime, *, seconds: int = 5) -> str:
@@ -34,4 +34,4 @@ def of_recovery(recovery: Any, steps: Iterable[Any], now: datetime, *, seconds: 
         recovery.facts.get("status"),
         recovery.facts.get("at"),
     )
-    return digest(row, told, bool(recovery.measured), tick(now, seconds))
+    return list_digest(row, told, bool(recovery.measured), clock_tick(now, seconds))

@@ -42,7 +42,7 @@ class Primary:
 
 
 @dataclass(frozen=True)
-class Bar:
+class ActionBar:
     """What the primary act does stands beside it, before it is pressed; `why_not` disables it with the reason."""
 
     effect: str
@@ -63,7 +63,7 @@ class Ask:
     code: str = ""
 
 
-def asks(diagnosis: Mapping[str, Any], facts: Mapping[str, Any]) -> list[Ask]:
+def trouble_summary(diagnosis: Mapping[str, Any], facts: Mapping[str, Any]) -> list[Ask]:
     """What happened, how bad, safe to wait: in this order on every page that begins with trouble."""
     ready = facts.get("status") == "ready"
     bad = SEVERITIES.get(int(diagnosis.get("severity") or 3), SEVERITIES[3]).capitalize()
@@ -83,9 +83,11 @@ def _waits(facts: Mapping[str, Any]) -> str:
     """`8 rows in 3 files`; files are told only where they are all that is read."""
     rows = waiting_elsewhere(first_positions(facts))
     if rows is not None:
-        return words.count(rows, "row")
+        return words.format_count(rows, "row")
     files = facts.get("waiting_files") or []
-    return f"{words.count(facts.get('waiting_rows'), 'row')} in {words.count(len(files), 'file')}"
+    return (
+        f"{words.format_count(facts.get('waiting_rows'), 'row')} in {words.format_count(len(files), 'file')}"
+    )
 
 
 def safe_to_wait(facts: Mapping[str, Any]) -> Ask:
@@ -108,7 +110,7 @@ def safe_to_wait(facts: Mapping[str, Any]) -> Ask:
     says = ", ".join(str(r.get("says")) for r in readable)
     files = all(p.get("kind", "files") == "files" for p in places)
     ends = [p["reach"]["until_ms"] for p in places if (p.get("reach") or {}).get("until_ms")]
-    until = f", the first of it until {words.dated(min(ends))}" if ends else ""
+    until = f", the first of it until {words.format_date(min(ends))}" if ends else ""
     if all(r.get("ok") for r in readable):
         return Ask(
             "Safe to wait?",
@@ -143,7 +145,9 @@ class Rung:
     code: str = ""
 
 
-def ladder(diagnosis: Mapping[str, Any], meant: Meant | None, options: Sequence[Option] = ()) -> list[Rung]:
+def advice_ladder(
+    diagnosis: Mapping[str, Any], meant: Meant | None, options: Sequence[Option] = ()
+) -> list[Rung]:
     """The diagnosis' advice, safest first, as it is ordered there; one is recommended once it is known which.
 
     `options`: the strategies as they were counted; then nothing else is recommended here than beside their numbers.
@@ -186,7 +190,7 @@ def meant_question(diagnosis: Mapping[str, Any], meant: Meant | None) -> MeantQu
 
 
 @dataclass(frozen=True)
-class OperatorRow:
+class ComparedOperator:
     number: int
     held: str
     in_code: str
@@ -194,11 +198,11 @@ class OperatorRow:
     means: str
 
 
-def operators(diagnosis: Mapping[str, Any]) -> list[OperatorRow]:
+def operator_rows(diagnosis: Mapping[str, Any]) -> list[ComparedOperator]:
     """Stateful operators, checkpoint against code, by place."""
     told = diagnosis.get("operators") or {}
     return [
-        OperatorRow(
+        ComparedOperator(
             step.place,
             _named(step.held),
             "not known" if step.fit is StepFit.UNKNOWN else _named(step.in_code),
@@ -216,7 +220,7 @@ def _named(operator: str | None) -> str:
 
 
 @dataclass(frozen=True)
-class Cell:
+class ComparedCell:
     """One cell of the comparison: a big number with its unit, or words; what is under it; its badge."""
 
     text: str = ""
@@ -230,7 +234,7 @@ class Cell:
 
 
 @dataclass(frozen=True)
-class Column:
+class StrategyColumn:
     strategy: str
     summary: str
     recommended: bool
@@ -240,18 +244,18 @@ class Column:
 
 
 @dataclass(frozen=True)
-class Line:
+class ComparedLine:
     question: str
-    cells: list[tuple[Column, Cell]]
+    cells: list[tuple[StrategyColumn, ComparedCell]]
 
 
 @dataclass(frozen=True)
 class Compare:
-    columns: list[Column]
-    lines: list[Line]
+    columns: list[StrategyColumn]
+    lines: list[ComparedLine]
 
 
-def compare(
+def compare_strategies(
     options: Sequence[Option],
     chosen: str,
     executable: Sequence[str],
@@ -267,7 +271,7 @@ def compare(
     best = next((o for o in options if o.strategy == recommended), None)
     wanted = chosen or (recommended if best is not None and may_be_preselected(best) else "")
     columns = [
-        Column(
+        StrategyColumn(
             strategy=o.strategy.value,
             summary=o.summary,
             recommended=o.strategy == recommended,
@@ -284,16 +288,16 @@ def compare(
         ("Rows sent", [_sent(of) for of in forecasts])
         if sink
         else ("Table after", [_after(of) for of in forecasts]),
-        ("State", [Cell(of.state) for of in forecasts]),
-        ("Code change live?", [Cell(o.code_live) for o in options]),
-        ("Sink meanwhile" if sink else "Table meanwhile", [Cell(o.table_meanwhile) for o in options]),
+        ("State", [ComparedCell(of.state) for of in forecasts]),
+        ("Code change live?", [ComparedCell(o.code_live) for o in options]),
+        ("Sink meanwhile" if sink else "Table meanwhile", [ComparedCell(o.table_meanwhile) for o in options]),
         *_durations(forecasts),
-        ("Undo", [Cell(o.rollback) for o in options]),
+        ("Undo", [ComparedCell(o.rollback) for o in options]),
     ]
-    return Compare(columns, [Line(q, list(zip(columns, cells, strict=True))) for q, cells in rows])
+    return Compare(columns, [ComparedLine(q, list(zip(columns, cells, strict=True))) for q, cells in rows])
 
 
-def _rows_of(options: Sequence[Option]) -> list[tuple[str, list[Cell]]]:
+def _rows_of(options: Sequence[Option]) -> list[tuple[str, list[ComparedCell]]]:
     return [
         ("Rows lost", [_amount(o.forecast.lost, bad=not _never_runs(o)) for o in options]),
         ("Rows doubled", [_amount(o.forecast.doubled, bad=not _never_runs(o)) for o in options]),
@@ -301,16 +305,16 @@ def _rows_of(options: Sequence[Option]) -> list[tuple[str, list[Cell]]]:
     ]
 
 
-def _can(option: Option) -> Cell:
+def _can(option: Option) -> ComparedCell:
     if needs_start(option):
         badge = status.Badge("attention", "Needs a start")
-        return Cell(badge=badge, small=str(option.blocked), code="needs-a-start")
+        return ComparedCell(badge=badge, small=str(option.blocked), code="needs-a-start")
     if option.blocked:
-        return Cell(badge=status.Badge("failed", "Blocked"), small=option.blocked, code="blocked")
+        return ComparedCell(badge=status.Badge("failed", "Blocked"), small=option.blocked, code="blocked")
     empties, forecast = option.strategy is Strategy.FULL_REFRESH, option.forecast
     if empties or forecast.lost.rows != 0 or forecast.doubled.rows != 0:
-        return Cell(badge=status.Badge("attention", "Yes, with care"), code="with-care")
-    return Cell(badge=status.Badge("ok", "Yes"), code="can-run")
+        return ComparedCell(badge=status.Badge("attention", "Yes, with care"), code="with-care")
+    return ComparedCell(badge=status.Badge("ok", "Yes"), code="can-run")
 
 
 def _never_runs(option: Option) -> bool:
@@ -319,38 +323,40 @@ def _never_runs(option: Option) -> bool:
     return bool(option.blocked) and untold
 
 
-def _amount(amount: RowAmount, *, bad: bool = False) -> Cell:
+def _amount(amount: RowAmount, *, bad: bool = False) -> ComparedCell:
     rows, why, said = amount.rows, amount.why, amount.bound.value
     if rows is None:
-        return Cell(big="not known", small=why, bad=bad)
-    return Cell(
-        big=words.number(rows),
+        return ComparedCell(big="not known", small=why, bad=bad)
+    return ComparedCell(
+        big=words.format_number(rows),
         unit="row" if rows == 1 else "rows",
         small=f"{said}: {why}" if why and rows != 0 else said,
         bad=bad and rows != 0,
     )
 
 
-def _sent(forecast: Forecast) -> Cell:
-    return Cell(words.count(forecast.new_rows, "row"))
+def _sent(forecast: Forecast) -> ComparedCell:
+    return ComparedCell(words.format_count(forecast.new_rows, "row"))
 
 
-def _after(forecast: Forecast) -> Cell:
+def _after(forecast: Forecast) -> ComparedCell:
     grown, after = forecast.new_rows, forecast.table_after
-    plus = "" if grown is None else f"{words.count(grown, 'row')} written"
-    return Cell("not known" if after is None else words.count(after, "row"), small=plus)
+    plus = "" if grown is None else f"{words.format_count(grown, 'row')} written"
+    return ComparedCell("not known" if after is None else words.format_count(after, "row"), small=plus)
 
 
-def _durations(forecasts: Sequence[Forecast]) -> list[tuple[str, list[Cell]]]:
+def _durations(forecasts: Sequence[Forecast]) -> list[tuple[str, list[ComparedCell]]]:
     """How long each takes, by updates of before; no row where none of it is known."""
     told = [of.seconds for of in forecasts]
     if all(seconds is None for seconds in told):
         return []
-    return [("Takes about", [Cell("–" if seconds is None else _seconds(seconds)) for seconds in told])]
+    return [
+        ("Takes about", [ComparedCell("–" if seconds is None else _seconds(seconds)) for seconds in told])
+    ]
 
 
 def _seconds(seconds: float) -> str:
-    return f"{round(seconds)} s" if seconds < 60 else words.duration(round(seconds))
+    return f"{round(seconds)} s" if seconds < 60 else words.format_duration(round(seconds))
 
 
 @dataclass(frozen=True)
@@ -369,7 +375,7 @@ class ForecastNumber:
     bad: bool
 
 
-def forecast(of: Forecast) -> list[ForecastNumber]:
+def forecast_view(of: Forecast) -> list[ForecastNumber]:
     """Lost, doubled, read again: three honest numbers."""
     named = (
         ("lost", "Lost", of.lost),
@@ -381,13 +387,13 @@ def forecast(of: Forecast) -> list[ForecastNumber]:
 
 def _forecast_number(code: str, name: str, amount: RowAmount) -> ForecastNumber:
     rows = amount.rows
-    span = f" {words.count(amount.files, 'file')}"
+    span = f" {words.format_count(amount.files, 'file')}"
     span += f", {amount.start} to {amount.end}." if amount.start else "."
     return ForecastNumber(
         code,
         rows,
         name,
-        words.number(rows),
+        words.format_number(rows),
         "row" if rows == 1 else "rows",
         amount.bound.value,
         amount.why + (span if amount.files else ""),
@@ -421,7 +427,7 @@ def lost_windows(lost: RowAmount) -> LostWindows | None:
         LostWindow(
             _to_the_second(one.start_ms),
             "" if one.end_ms is None else _to_the_second(one.end_ms),
-            words.count(one.groups, "group"),
+            words.format_count(one.groups, "group"),
         )
         for one in lost.windows
     )
@@ -449,7 +455,7 @@ class PositionRow:
     fallbacks: Sequence[tuple[str, str]] = ()
 
 
-def positions(raw: Sequence[Mapping[str, Any]]) -> list[PositionRow]:
+def position_rows(raw: Sequence[Mapping[str, Any]]) -> list[PositionRow]:
     """Before → after per source, with what is read first."""
     rows = []
     for p in raw:
@@ -483,7 +489,9 @@ def _moved(position: Mapping[str, Any]) -> str:
         return "same place, same bytes"
     if position["after"].get("offset_json") is None:
         return "begins again"
-    lost, again = (starts.distance(position[k])[0] if position.get(k) else "" for k in ("lost", "reread"))
+    lost, again = (
+        starts.describe_distance(position[k])[0] if position.get(k) else "" for k in ("lost", "reread")
+    )
     return f"chosen start; never read: {lost or 'not known'}; read again: {again or 'not known'}"
 
 
@@ -497,20 +505,20 @@ def _ahead(ahead: Mapping[str, Any], kind: str) -> str:
     if not files and rows is None and kind != "files":
         return "how much waits is not known"
     if not files and rows:
-        return f"{words.count(rows, 'row')} in all, {'exact' if ahead.get('exact') else 'estimate'}"
+        return f"{words.format_count(rows, 'row')} in all, {'exact' if ahead.get('exact') else 'estimate'}"
     if not files:
         return f"nothing waits; the next {'file' if kind == 'files' else 'row'} that arrives"
     tail = (
         "rows not counted"
         if rows is None
-        else f"{words.count(rows, 'row')}, {'exact' if ahead.get('exact') else 'estimate'}"
+        else f"{words.format_count(rows, 'row')}, {'exact' if ahead.get('exact') else 'estimate'}"
     )
-    return f"{words.count(files, 'file')} in all, {tail}"
+    return f"{words.format_count(files, 'file')} in all, {tail}"
 
 
-def since(value: Any, now: datetime) -> str:
+def seconds_since(value: Any, now: datetime) -> str:
     """`6 s` since a look began."""
-    return words.ago(value, now).removesuffix(" ago")
+    return words.format_ago(value, now).removesuffix(" ago")
 
 
 def key_line(facts: Mapping[str, Any]) -> str:

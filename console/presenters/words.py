@@ -7,7 +7,7 @@ from typing import Any
 from django.utils.dateparse import parse_datetime
 
 
-def number(value: int | float | None) -> str:
+def format_number(value: int | float | None) -> str:
     """`1,204,880`; None is `unknown`, never 0."""
     return "unknown" if value is None else f"{value:,}"
 
@@ -17,12 +17,12 @@ def is_sink(body: Mapping[str, Any]) -> bool:
     return bool((body.get("sink") or {}).get("declared"))
 
 
-def count(value: int | None, noun: str, plural: str = "") -> str:
+def format_count(value: int | None, noun: str, plural: str = "") -> str:
     """`1 row`, `2 rows`, `unknown rows`."""
-    return f"{number(value)} {noun if value == 1 else plural or noun + 's'}"
+    return f"{format_number(value)} {noun if value == 1 else plural or noun + 's'}"
 
 
-def size(value: int | None) -> str:
+def format_size(value: int | None) -> str:
     """Bytes as `702 B`, `1.9 KiB`, `2.4 MiB`."""
     if value is None:
         return "unknown size"
@@ -34,7 +34,7 @@ def size(value: int | None) -> str:
     return f"{amount:.1f} TiB"
 
 
-def duration(seconds: float | None) -> str:
+def format_duration(seconds: float | None) -> str:
     """`0.3 s`, `12 s`, `4 min 10 s`, `1 h 14 min`, `3 d 2 h`; None is `unknown`."""
     if seconds is None:
         return "unknown"
@@ -48,7 +48,7 @@ def duration(seconds: float | None) -> str:
     return f"{whole} s"
 
 
-def moment(value: Any) -> datetime | None:
+def parse_moment(value: Any) -> datetime | None:
     """A datetime from a datetime, ISO text or milliseconds since the epoch; None when it is none of these.
 
     A file may hold any number: one that is no date of a calendar is None too.
@@ -66,9 +66,9 @@ def moment(value: Any) -> datetime | None:
     return found.astimezone(UTC) if found else None
 
 
-def clock(value: Any, now: datetime, *, zone: bool = True) -> str:
+def format_clock(value: Any, now: datetime, *, zone: bool = True) -> str:
     """`03:24:02 UTC` today, `20 Nov 2026, 03:24:02 UTC` on another day."""
-    at = moment(value)
+    at = parse_moment(value)
     if at is None:
         return "unknown"
     text = at.strftime("%H:%M:%S")
@@ -77,21 +77,21 @@ def clock(value: Any, now: datetime, *, zone: bool = True) -> str:
     return f"{text} UTC" if zone else text
 
 
-def dated(value: Any) -> str:
+def format_date(value: Any) -> str:
     """`22 Dec 2026, 08:23 UTC`: a moment that is days away."""
-    at = moment(value)
+    at = parse_moment(value)
     return f"{at.day} {at.strftime('%b %Y, %H:%M')} UTC" if at else "unknown"
 
 
-def exact(value: Any) -> str:
+def format_exact(value: Any) -> str:
     """`03:24:02.182`: time within a log, in UTC."""
-    at = moment(value)
+    at = parse_moment(value)
     return at.strftime("%H:%M:%S.%f")[:-3] if at else "unknown"
 
 
-def ago(value: Any, now: datetime) -> str:
+def format_ago(value: Any, now: datetime) -> str:
     """`12 s ago`, `4 min ago`; `just now` under two seconds; `in 3 min` for what is to come."""
-    at = moment(value)
+    at = parse_moment(value)
     if at is None:
         return "at an unknown time"
     seconds = (now - at).total_seconds()
@@ -104,15 +104,19 @@ def _coarse(seconds: float) -> str:
     """Relative times need no tenths and, beyond a minute, no seconds."""
     if seconds < 60:
         return f"{int(seconds)} s"
-    return duration(int(seconds) // 60 * 60) if seconds < 86400 else duration(int(seconds) // 3600 * 3600)
+    return (
+        format_duration(int(seconds) // 60 * 60)
+        if seconds < 86400
+        else format_duration(int(seconds) // 3600 * 3600)
+    )
 
 
-def short(digest: str | None) -> str:
+def shorten_hash(digest: str | None) -> str:
     """`4f9a1c03` of a long hash."""
     return (digest or "none")[:8]
 
 
-def tail(path: str | None) -> str:
+def name_tail(path: str | None) -> str:
     """The last part of a path or dotted name, for people; the whole is shown elsewhere."""
     return (path or "").rstrip("/").rsplit("/", 1)[-1]
 
@@ -122,7 +126,7 @@ def last_part(name: str | None) -> str:
     return (name or "").rsplit(".", 1)[-1]
 
 
-def ranges(numbers: Sequence[int]) -> str:
+def format_ranges(numbers: Sequence[int]) -> str:
     """`3`, `0 to 4`, `0 to 2, 5` of ascending numbers; empty for none."""
     runs: list[list[int]] = []
     for one in numbers:

@@ -24,7 +24,7 @@ TONES: Final = {
 
 
 @dataclass(frozen=True)
-class Told:
+class AnswerRow:
     """One question of a test, with its badge."""
 
     line: Line
@@ -32,12 +32,12 @@ class Told:
 
 
 @dataclass(frozen=True)
-class Row:
+class WorkspaceRow:
     """A workspace, its last test (None: never), whether one is under way, whether one that was asked for got lost."""
 
     workspace: Workspace
     test: WorkspaceTest | None
-    told: tuple[Told, ...]
+    told: tuple[AnswerRow, ...]
     testing: bool
     lost: bool
 
@@ -53,16 +53,18 @@ class Row:
         return Badge(kind, f"{self.test.held} of {len(self.test.answers)} hold")
 
 
-def row(workspace: Workspace) -> Row:
+def workspace_row(workspace: Workspace) -> WorkspaceRow:
     """One row of the list."""
     test = WorkspaceTest.from_dict(workspace.tested)
     asked = workspace.test_asked_at
     late = asked is not None and timezone.now() - asked > TEST_PATIENCE
-    told = tuple(Told(line, Badge(TONES[line.result], line.holds)) for line in lines(test)) if test else ()
-    return Row(workspace, test, told, asked is not None and not late, late)
+    told = (
+        tuple(AnswerRow(line, Badge(TONES[line.result], line.holds)) for line in lines(test)) if test else ()
+    )
+    return WorkspaceRow(workspace, test, told, asked is not None and not late, late)
 
 
-def version(rows: Sequence[Row]) -> str:
+def list_version(rows: Sequence[WorkspaceRow]) -> str:
     """Changes when anything that the list shows has changed."""
     told = [
         (
@@ -75,4 +77,4 @@ def version(rows: Sequence[Row]) -> str:
         )
         for r in rows
     ]
-    return versions.digest(told)
+    return versions.list_digest(told)

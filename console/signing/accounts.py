@@ -12,7 +12,7 @@ from django.shortcuts import redirect
 from django.urls import reverse
 
 from console.pages.freshness import is_fresh
-from console.signing.trail import refused
+from console.signing.trail import record_refused_try
 from recovery.encryption import keys
 from recovery.models import Person
 
@@ -43,7 +43,7 @@ class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc]
         """Whatever proved them: only somebody with a role here, who is no service account, gets in."""
         if user.is_active and Person.objects.filter(user_id=user.pk, service=False).exists():
             return None
-        refused(request, user.get_username(), NO_ROLE)
+        record_refused_try(request, user.get_username(), NO_ROLE)
         return redirect("sign-in")
 
     def respond_user_inactive(self, request: HttpRequest, user: AbstractBaseUser) -> HttpResponse:

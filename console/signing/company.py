@@ -11,8 +11,8 @@ from django.http import HttpRequest
 from django.shortcuts import render
 
 from console.middleware import Request
-from console.pages.freshness import AUTH_TIME, prove
-from console.signing.trail import refused
+from console.pages.freshness import AUTH_TIME, redirect_to_prove
+from console.signing.trail import record_refused_try
 from recovery.models import Person
 
 NOT_INVITED = "This company account has no person here. Ask an admin to invite its mail address."
@@ -71,15 +71,15 @@ def _fresh_seconds() -> int:
 
 def _not_proved(request: Request, back: str) -> NoReturn:
     """Back to the page that asks, which says why."""
-    refused(request, request.user.get_username(), OLD_PROOF, action="session.confirm")
+    record_refused_try(request, request.user.get_username(), OLD_PROOF, action="session.confirm")
     request.session["unproven"] = OLD_PROOF
-    raise ImmediateHttpResponse(prove(back))
+    raise ImmediateHttpResponse(redirect_to_prove(back))
 
 
 def _end(request: Request, data: dict[str, Any], sentence: str) -> NoReturn:
     told = data.get("userinfo") or data.get("id_token") or {}
     name = str(told.get("email") or "")
-    refused(request, name, sentence)
+    record_refused_try(request, name, sentence)
     raise ImmediateHttpResponse(
         render(
             request,

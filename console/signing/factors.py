@@ -8,7 +8,7 @@ from recovery.audit.actions import audited_attempt
 from recovery.people.roles import Actor, Right
 
 
-def kinds(user: User) -> list[str]:
+def list_factors(user: User) -> list[str]:
     """What somebody has set up, in words."""
     found = Authenticator.objects.filter(user=user).order_by("type").values_list("type", flat=True)
     return [FACTORS[kind] for kind in dict.fromkeys(found)]
@@ -19,7 +19,7 @@ def remove_all(user: User, by: Actor) -> None:
     name = user.get_username()
     with audited_attempt(action="factor.remove", by=by, target_kind="person", target=name) as trying:
         by.check(Right.MANAGE)
-        gone = kinds(user)
+        gone = list_factors(user)
         Authenticator.objects.filter(user=user).delete()
         if gone:
             trying.done(

@@ -6,7 +6,7 @@ from django.forms import Form
 from django.http import HttpRequest
 
 
-def possible(request: HttpRequest) -> bool:
+def can_use_passkeys(request: HttpRequest) -> bool:
     """Browsers offer passkeys over HTTPS, or at http://localhost; and never for a bare IP address."""
     host = request.get_host().rsplit(":", 1)[0] if "]" not in request.get_host() else "::1"
     try:
@@ -16,7 +16,7 @@ def possible(request: HttpRequest) -> bool:
     return False
 
 
-def fits(form: Form) -> bool:
+def is_good_credential(form: Form) -> bool:
     """Is the form's credential a good one? What is not even shaped like one is a wrong one, no fault of ours.
 
     The library lets the errors of its own parsing through (a missing `rawId` is a KeyError).

@@ -24,7 +24,7 @@ SYSTEMS: Final = (
 
 
 @dataclass(frozen=True)
-class Row:
+class SessionRow:
     """One open session as its owner reads it."""
 
     pk: int
@@ -35,26 +35,28 @@ class Row:
     here: bool
 
 
-def device(agent: str) -> str:
+def describe_device(agent: str) -> str:
     """`Firefox on Linux`, from what the browser says of itself; a hint for people, never a proof."""
     browser = next((words for mark, words in BROWSERS if f"{mark}/" in agent), "")
     system = next((words for mark, words in SYSTEMS if mark in agent), "")
     return f"{browser} on {system}" if browser and system else browser or system or "Unknown program"
 
 
-def rows(request: Request, owner: User) -> list[Row]:
+def session_rows(request: Request, owner: User) -> list[SessionRow]:
     """The sessions that are open still, the one that asks first, then the last used."""
     open_ones = UserSession.objects.purge_and_list(owner)
     here = request.session.session_key
     found = [
-        Row(s.pk, device(s.user_agent), s.ip, s.created_at, s.last_seen_at, s.session_key == here)
+        SessionRow(
+            s.pk, describe_device(s.user_agent), s.ip, s.created_at, s.last_seen_at, s.session_key == here
+        )
         for s in open_ones
         if not over(s)
     ]
     return sorted(found, key=lambda r: (not r.here, -r.seen.timestamp()))
 
 
-def end(request: Request, owner: User, by: Actor, *, only: str | None = None) -> int:
+def end_sessions(request: Request, owner: User, by: Actor, *, only: str | None = None) -> int:
     """End one session of the owner (by its number), or all but the one that asks. How many ended; audited."""
     found = UserSession.objects.filter(user=owner)
     if only is not None:

@@ -25,7 +25,7 @@ FACTORS: Final = {
 }
 
 
-def refused(request: Request, name: str, sentence: str, action: str = "session.refused") -> None:
+def record_refused_try(request: Request, name: str, sentence: str, action: str = "session.refused") -> None:
     """One try that was not good. Call outside of a transaction that may be taken back."""
     who = Stranger(name=name[:150] or "(no name)", via="page", request_id=request.request_id)
     append_entry(
@@ -36,7 +36,7 @@ def refused(request: Request, name: str, sentence: str, action: str = "session.r
         limits.count_try("address", get_adapter().get_client_ip(request))
 
 
-def said(request: Request, user: User, action: str, says: str) -> None:
+def record_own_act(request: Request, user: User, action: str, says: str) -> None:
     """Something that a person did to their own account or session."""
     append_entry(
         action=action, outcome="done", by=who_is(request, user), target_kind="person",
@@ -51,7 +51,7 @@ def who_is(request: Request, user: User) -> Actor | Stranger:
         return Stranger(name=user.get_username(), via="page", request_id=request.request_id)
 
 
-def how(request: Request) -> str:
+def describe_sign_in(request: Request) -> str:
     """The ways by which this session was proven, in words."""
     records = request.session.get("account_authentication_methods") or []
     words = {"password": "password", "socialaccount": "company account", "invitation": "invitation"}
@@ -60,14 +60,16 @@ def how(request: Request) -> str:
 
 
 def _signed_in(sender: Any, request: Request, user: User, **more: Any) -> None:
-    said(request, user, "session.sign_in", f"{user.get_username()} signed in with {how(request)}.")
+    record_own_act(
+        request, user, "session.sign_in", f"{user.get_username()} signed in with {describe_sign_in(request)}."
+    )
 
 
 def _wrong_code(sender: Any, request: Request, user: User, **more: Any) -> None:
-    refused(request, user.get_username(), "Sign-in refused: the code was wrong.")
+    record_refused_try(request, user.get_username(), "Sign-in refused: the code was wrong.")
 
 
-def listen() -> None:
+def connect_signals() -> None:
     """Called once, when the console's app is ready."""
     user_logged_in.connect(_signed_in, dispatch_uid="trail")
     signals.authentication_failed.connect(_wrong_code, dispatch_uid="trail")

@@ -62,20 +62,20 @@ def mark(kind: str) -> dict[str, Any]:
 @register.simple_tag
 def when(value: Any, zone: bool = True) -> str:
     """`<time>` with the absolute time in UTC."""
-    at = words.moment(value)
+    at = words.parse_moment(value)
     if at is None:
         return format_html('<span class="faint">{}</span>', "unknown")
     return format_html(
         '<time datetime="{}">{}</time>',
         at.isoformat(timespec="seconds"),
-        words.clock(at, timezone.now(), zone=zone),
+        words.format_clock(at, timezone.now(), zone=zone),
     )
 
 
 @register.simple_tag
 def ago(value: Any) -> str:
     """`4 s ago`, which counts up in the page where scripts run (`reprise/ages.js`)."""
-    at, says = words.moment(value), words.ago(value, timezone.now())
+    at, says = words.parse_moment(value), words.format_ago(value, timezone.now())
     return (
         format_html('<time datetime="{}" data-ago>{}</time>', at.isoformat(timespec="seconds"), says)
         if at
@@ -86,22 +86,22 @@ def ago(value: Any) -> str:
 @register.simple_tag
 def elapsed(value: Any) -> str:
     """`7 s` since that moment, which counts up too."""
-    at = words.moment(value)
+    at = words.parse_moment(value)
     if at is None:
         return format_html('<span class="faint">{}</span>', "unknown")
-    says = words.ago(at, timezone.now()).removesuffix(" ago").replace("just now", "0 s")
+    says = words.format_ago(at, timezone.now()).removesuffix(" ago").replace("just now", "0 s")
     return format_html('<time datetime="{}" data-elapsed>{}</time>', at.isoformat(timespec="seconds"), says)
 
 
 @register.simple_tag
 def usual(of: Any) -> str:
     """` of about 11 s`, or nothing where no run of before tells it."""
-    return f" of about {words.duration(of.seconds)}" if of else ""
+    return f" of about {words.format_duration(of.seconds)}" if of else ""
 
 
 @register.filter
 def logtime(value: Any) -> str:
-    return words.exact(value)
+    return words.format_exact(value)
 
 
 @register.filter
@@ -131,13 +131,13 @@ def codes(text: Any) -> SafeString:
 
 @register.filter
 def number(value: Any) -> str:
-    return words.number(value) if value is None or isinstance(value, int | float) else str(value)
+    return words.format_number(value) if value is None or isinstance(value, int | float) else str(value)
 
 
 @register.filter
 def rows(value: int | None) -> str:
     """`1 row`, `2 rows`, `unknown rows`."""
-    return words.count(value, "row")
+    return words.format_count(value, "row")
 
 
 @register.filter
@@ -147,22 +147,22 @@ def last_part(value: Any) -> str:
 
 @register.filter
 def tail(value: Any) -> str:
-    return words.tail(str(value))
+    return words.name_tail(str(value))
 
 
 @register.filter
 def seconds(value: float) -> str:
-    return words.duration(value)
+    return words.format_duration(value)
 
 
 @register.filter
 def size(value: Any) -> str:
-    return words.size(value)
+    return words.format_size(value)
 
 
 @register.filter
 def short(value: Any) -> str:
-    return words.short(value)
+    return words.shorten_hash(value)
 
 
 @register.filter

@@ -76,7 +76,7 @@ class Dated:
 
 
 @dataclass(frozen=True)
-class Unreadable:
+class UnreadableFreeze:
     """A kept line that is no window. Nobody knows when it freezes, so it does always, until it is written anew."""
 
     line: str
@@ -91,7 +91,7 @@ class Unreadable:
         return self.line
 
 
-Window = Weekly | Dated | Unreadable
+Window = Weekly | Dated | UnreadableFreeze
 
 
 def parse_freeze(line: str) -> Window:
@@ -131,7 +131,7 @@ def read_stored_freeze(line: str) -> Window:
     try:
         return parse_freeze(line)
     except ValueError:
-        return Unreadable(line)
+        return UnreadableFreeze(line)
 
 
 def freeze_covering(windows: Iterable[Window], at: datetime) -> Window | None:

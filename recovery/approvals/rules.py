@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-from recovery.approvals.freezes import Unreadable, Window, freeze_covering, read_stored_freeze
+from recovery.approvals.freezes import UnreadableFreeze, Window, freeze_covering, read_stored_freeze
 
 LENIENT: Final = frozenset({"development", "staging"})
 """Environments whose rule may do without other people. Every other one, known or not, is held as production."""
@@ -19,7 +19,7 @@ LIVE: Final = frozenset({"open", "approved"})
 
 
 @dataclass(frozen=True)
-class Group:
+class VoterGroup:
     """So many of the votes must be of these people."""
 
     name: str
@@ -33,7 +33,7 @@ class Rule:
 
     environment: str
     votes: int
-    groups: tuple[Group, ...] = ()
+    groups: tuple[VoterGroup, ...] = ()
     requester_may_vote: bool = False
     expiry_hours: int = 24
     waiting_minutes: int = 0
@@ -60,7 +60,7 @@ class Rule:
 
 def from_dict(given: Mapping[str, Any]) -> Rule:
     """The rule that `as_dict` wrote. Raises ValueError, KeyError for anything else."""
-    groups = tuple(Group(g["name"], tuple(g["members"]), int(g["votes"])) for g in given["groups"])
+    groups = tuple(VoterGroup(g["name"], tuple(g["members"]), int(g["votes"])) for g in given["groups"])
     named = given["strategies"]
     values = {k: v for k, v in given.items() if k not in ("groups", "freezes", "strategies")}
     return Rule(
@@ -140,7 +140,7 @@ class Cast:
 
 
 @dataclass(frozen=True)
-class Asked:
+class RequestFacts:
     """A request for votes. `state` as stored; whether it still counts is a matter of the time as well."""
 
     state: str
@@ -165,7 +165,7 @@ class No:
 
 
 def may_vote(
-    asked: Asked, who: Who, voted: Iterable[Cast], choice: str, hash_: str, now: datetime
+    asked: RequestFacts, who: Who, voted: Iterable[Cast], choice: str, hash_: str, now: datetime
 ) -> No | None:
     """Why this person's vote does not count now; None when it does."""
     states = LIVE if choice == "reject" else {"open"}
@@ -184,7 +184,7 @@ def may_vote(
     return None
 
 
-def never_counts(asked: Asked, who: Who) -> No | None:
+def never_counts(asked: RequestFacts, who: Who) -> No | None:
     """Who may not vote on this request whenever they try; None for who may."""
     if not asked.rule.requester_may_vote:
         if asked.requester.same(who):
@@ -202,10 +202,10 @@ def never_counts(asked: Asked, who: Who) -> No | None:
 
 
 @dataclass(frozen=True)
-class Tally:
+class VoteTally:
     needed: int
     given: int
-    groups: tuple[tuple[Group, int], ...]  # votes of each group's members
+    groups: tuple[tuple[VoterGroup, int], ...]  # votes of each group's members
 
     @property
     def enough(self) -> bool:
@@ -217,28 +217,28 @@ class Tally:
         return max(self.needed - self.given, max((g.votes - n for g, n in self.groups), default=0), 0)
 
 
-def tally_votes(rule: Rule, votes: Iterable[Cast]) -> Tally:
+def tally_votes(rule: Rule, votes: Iterable[Cast]) -> VoteTally:
     """Votes for it, each person once."""
     names = {v.voter.name for v in votes if v.choice == "approve"}
     groups = tuple((g, len(names & set(g.members))) for g in rule.groups)
-    return Tally(rule.votes, len(names), groups)
+    return VoteTally(rule.votes, len(names), groups)
 
 
 @dataclass(frozen=True)
-class Standing:
+class ApprovalStanding:
     """All that decides whether a plan may run. `resuming`: it began and was interrupted."""
 
     rule: Rule
     hash: str
     strategy: str
     sealed_in: str = ""  # the environment that the plan names
-    asked: Asked | None = None
+    asked: RequestFacts | None = None
     votes: Sequence[Cast] = ()
     glass_until: datetime | None = None
     resuming: bool = False
 
 
-def may_run(of: Standing, now: datetime) -> No | None:
+def may_run(of: ApprovalStanding, now: datetime) -> No | None:
     """Why the plan may not run now; None when it may. Break-glass stands above votes, waiting time and freeze
     windows, never above the strategies that are allowed."""
     if no := _fits(of):
@@ -248,7 +248,7 @@ def may_run(of: Standing, now: datetime) -> No | None:
     return (_agreed(of, now) if of.rule.votes else None) or _frozen(of.rule, now)
 
 
-def may_break_glass(of: Standing, now: datetime) -> No | None:
+def may_break_glass(of: ApprovalStanding, now: datetime) -> No | None:
     """Why nobody may run this plan without enough votes; None where it is possible, and needed."""
     if no := _fits(of):
         return no
@@ -259,7 +259,7 @@ def may_break_glass(of: Standing, now: datetime) -> No | None:
     return None
 
 
-def may_ask(of: Standing, now: datetime) -> No | None:
+def may_ask(of: ApprovalStanding, now: datetime) -> No | None:
     """Why no votes can be asked for; None when they can."""
     if no := _fits(of):
         return no
@@ -273,7 +273,7 @@ def may_ask(of: Standing, now: datetime) -> No | None:
     return None
 
 
-def _fits(of: Standing) -> No | None:
+def _fits(of: ApprovalStanding) -> No | None:
     """What no vote and no broken glass can replace."""
     if of.sealed_in and of.sealed_in != of.rule.environment:
         return No("environment_changed", f"The plan was sealed for {of.sealed_in}, and the pipeline is now in "
@@ -292,7 +292,7 @@ def strategy_allowed(rule: Rule, strategy: str) -> No | None:
     )
 
 
-def _agreed(of: Standing, now: datetime) -> No | None:
+def _agreed(of: ApprovalStanding, now: datetime) -> No | None:
     environment, needed = of.rule.environment, votes_text(of.rule.votes)
     if of.asked is None or of.asked.state in ("voided", "rejected") or of.asked.hash != of.hash:
         return No("needs_approval", f"Environment {environment} asks for {needed} by other people, and they were "
@@ -322,7 +322,7 @@ def _agreed(of: Standing, now: datetime) -> No | None:
     return None
 
 
-def ready_at(asked: Asked) -> datetime:
+def ready_at(asked: RequestFacts) -> datetime:
     """When an approved plan may begin: the decision, and the waiting time after it."""
     return (asked.decided_at or asked.expires_at) + timedelta(minutes=asked.rule.waiting_minutes)
 
@@ -331,7 +331,7 @@ def _frozen(rule: Rule, now: datetime) -> No | None:
     window = freeze_covering(rule.freezes, now)
     if window is None:
         return None
-    if isinstance(window, Unreadable):
+    if isinstance(window, UnreadableFreeze):
         return No("frozen", f"{rule.environment.capitalize()} is frozen: its window cannot be read: "
                   f"{str(window)!r}. Ask an admin to rewrite it in the settings of {rule.environment}.")  # fmt: skip
     return No(

@@ -8,7 +8,7 @@ from django.utils import timezone
 
 from recovery.approvals import rules
 from recovery.approvals.freezes import read_stored_freeze
-from recovery.approvals.rules import LIVE, Asked, Cast, Group, No, Rule, Standing, Who
+from recovery.approvals.rules import LIVE, ApprovalStanding, Cast, No, RequestFacts, Rule, VoterGroup, Who
 from recovery.models import (
     ApprovalRequest,
     BreakGlass,
@@ -38,7 +38,7 @@ def as_rule(row: EnvironmentRule, environment: str = "") -> Rule:
     return Rule(
         environment=environment or row.environment,
         votes=row.votes,
-        groups=tuple(Group(g["name"], tuple(g["members"]), g["votes"]) for g in row.groups),
+        groups=tuple(VoterGroup(g["name"], tuple(g["members"]), g["votes"]) for g in row.groups),
         requester_may_vote=row.requester_may_vote,
         expiry_hours=row.expiry_hours,
         waiting_minutes=row.waiting_minutes,
@@ -101,9 +101,9 @@ def editors_of_plan(plan: Plan) -> tuple[Who, ...]:
     return tuple(Who(e["name"], e["user_id"]) for e in plan.body.get("editors") or ())
 
 
-def request_facts(request: ApprovalRequest) -> Asked:
+def request_facts(request: ApprovalRequest) -> RequestFacts:
     """The row as rules see it."""
-    return Asked(
+    return RequestFacts(
         state=request.state,
         hash=request.plan.hash,
         rule=rules.from_dict(request.rule),
@@ -133,10 +133,10 @@ def votes_cast(votes: Iterable[Vote]) -> list[Cast]:
     return [Cast(Who(v.voter, v.voter_id), v.choice) for v in votes]
 
 
-def approval_standing(recovery: Recovery, plan: Plan) -> Standing:
+def approval_standing(recovery: Recovery, plan: Plan) -> ApprovalStanding:
     """All that decides whether this plan may run, read now."""
     request, glass = request_of(plan), glass_of(plan)
-    return Standing(
+    return ApprovalStanding(
         rule=rule_for(recovery.flow.pipeline.environment),
         hash=plan.hash,
         strategy=str(plan.body.get("strategy", "")),

@@ -31,7 +31,7 @@ KEY: Final = "key"
 
 
 @dataclass(frozen=True)
-class Statement:
+class AnchorStatement:
     """What is signed. `at`: ISO 8601, UTC, microseconds."""
 
     kind: str
@@ -50,7 +50,7 @@ class Statement:
 class Signed:
     """A statement with its signature. `outside`: read from the file, not from the table."""
 
-    statement: Statement
+    statement: AnchorStatement
     key_id: str
     signature: str
     outside: bool = False
@@ -84,7 +84,7 @@ def sign_statement(
     """Sign and keep a statement: in the table now, in the file after the commit. Raises Unreachable (no key)."""
     key = key or keys.signing_key()
     at = timezone.now().astimezone(UTC)
-    statement = Statement(kind, seq, hash, at.isoformat(timespec="microseconds"), detail or {})
+    statement = AnchorStatement(kind, seq, hash, at.isoformat(timespec="microseconds"), detail or {})
     signed = Signed(statement, keys.key_id(keys.public_bytes(key)), key.sign(statement.message()).hex())
     with transaction.atomic():
         AuditAnchor(
@@ -167,7 +167,7 @@ def _lines() -> Iterator[Signed]:
 def _of_line(line: bytes) -> Signed | None:
     try:
         found = json.loads(line)
-        said = Statement(**{name: found[name] for name in ("kind", "seq", "hash", "at", "detail")})
+        said = AnchorStatement(**{name: found[name] for name in ("kind", "seq", "hash", "at", "detail")})
         signed = Signed(said, found["key_id"], found["signature"], outside=True)
     except (ValueError, KeyError, TypeError):
         return None
@@ -176,5 +176,5 @@ def _of_line(line: bytes) -> Signed | None:
 
 def _of_row(row: AuditAnchor) -> Signed:
     at: datetime = row.at.astimezone(UTC)
-    said = Statement(row.kind, row.seq, row.hash, at.isoformat(timespec="microseconds"), row.detail)
+    said = AnchorStatement(row.kind, row.seq, row.hash, at.isoformat(timespec="microseconds"), row.detail)
     return Signed(said, row.key_id, row.signature)

@@ -12,7 +12,7 @@ from recovery.audit import anchoring, keys
 from recovery.audit.actions import append_entry, audited_attempt, chain_head, lock_chain
 from recovery.audit.anchoring import KEY, MARK, Signed
 from recovery.audit.exporting import FORMATS, export_lines
-from recovery.audit.listing import Wanted, stream_entries
+from recovery.audit.listing import EntryFilter, stream_entries
 from recovery.audit.verifying import check_chain
 from recovery.errors import Refused, RepriseError, WrongUse
 from recovery.models import AuditCheck
@@ -127,13 +127,13 @@ def renew_key(*, by: Actor) -> dict[str, str]:
     return ids
 
 
-def export_log(*, fmt: str, by: Actor, wanted: Wanted | None = None) -> Iterator[str]:
+def export_log(*, fmt: str, by: Actor, wanted: EntryFilter | None = None) -> Iterator[str]:
     """The log, oldest first, as text in pieces; what `wanted` says, else all of it that `by` sees.
 
     The export's own entry is written first, before this returns, and is the last one that may be exported.
     Raises Denied, WrongUse.
     """
-    filters = wanted or Wanted()
+    filters = wanted or EntryFilter()
     with audited_attempt(action="audit.export", by=by, target_kind="audit log", target=fmt) as trying:
         by.check(Right.EXPORT_AUDIT)
         if fmt not in FORMATS:

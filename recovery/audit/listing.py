@@ -28,7 +28,7 @@ LAST: Final = datetime.max.replace(tzinfo=UTC)
 
 
 @dataclass(frozen=True)
-class Wanted:
+class EntryFilter:
     """The filters, as they stand in an address. `who` acted, or somebody acted on their behalf."""
 
     recovery: str = ""
@@ -41,7 +41,7 @@ class Wanted:
     q: str = ""
 
     @classmethod
-    def of(cls, query: Mapping[str, str]) -> "Wanted":
+    def of(cls, query: Mapping[str, str]) -> "EntryFilter":
         """From an address; what is no filter, or no value of one, is left out."""
         recovery = query.get("recovery", "").strip().upper()[:20]
         return cls(
@@ -63,7 +63,7 @@ class Wanted:
 
 
 @dataclass(frozen=True)
-class Found:
+class EntryPage:
     """One page. `before` and `after`: the place from which the next page of older or newer entries is asked, or 0.
 
     `searched`: the lowest entry that a search for text has read, where there is more to read; else 0.
@@ -75,7 +75,7 @@ class Found:
     searched: int = 0
 
 
-def matching_entries(wanted: Wanted, by: Actor) -> list[QuerySet[AuditEntry]]:
+def matching_entries(wanted: EntryFilter, by: Actor) -> list[QuerySet[AuditEntry]]:
     """The entries that `by` sees, as sets whose union they are: a person acts, or a task does on their behalf; and one
     an environment where few are seen. Each set is read along an index of its own, and no two hold the same entry.
     """
@@ -89,7 +89,7 @@ def matching_entries(wanted: Wanted, by: Actor) -> list[QuerySet[AuditEntry]]:
     ]
 
 
-def _filtered(wanted: Wanted) -> QuerySet[AuditEntry]:
+def _filtered(wanted: EntryFilter) -> QuerySet[AuditEntry]:
     """By every filter but who."""
     found = AuditEntry.objects.all()
     given = {
@@ -106,14 +106,16 @@ def _filtered(wanted: Wanted) -> QuerySet[AuditEntry]:
     return found
 
 
-def _seen(found: QuerySet[AuditEntry], wanted: Wanted, by: Actor) -> list[QuerySet[AuditEntry]]:
+def _seen(found: QuerySet[AuditEntry], wanted: EntryFilter, by: Actor) -> list[QuerySet[AuditEntry]]:
     seen = visible.visible_environments(by)
     if wanted.env or "production" in seen:  # where production is seen, words that nobody described are, too
         return [found.filter(visible.filter_entries(by))]
     return [found.filter(environment=name) for name in (*seen, "")]
 
 
-def page_of_entries(wanted: Wanted, *, by: Actor, before: int = 0, after: int = 0, size: int = 50) -> Found:
+def page_of_entries(
+    wanted: EntryFilter, *, by: Actor, before: int = 0, after: int = 0, size: int = 50
+) -> EntryPage:
     """Newest first: those below `before`, or the ones just above `after`, else the newest."""
     sets = matching_entries(wanted, by)
     floor = 0
@@ -126,12 +128,12 @@ def page_of_entries(wanted: Wanted, *, by: Actor, before: int = 0, after: int = 
     if after and not before:
         rows = _merged([s.filter(seq__gt=after).order_by("seq") for s in sets], size + 1)
         more, rows = len(rows) > size, rows[:size][::-1]
-        return Found(rows, rows[-1].seq if rows else after + 1, rows[0].seq if more else 0)
+        return EntryPage(rows, rows[-1].seq if rows else after + 1, rows[0].seq if more else 0)
     sets = [s.filter(seq__lt=before) for s in sets] if before else sets
     rows = _merged([s.order_by("-seq") for s in sets], size + 1)
     more, rows = len(rows) > size, rows[:size]
     newer = (rows[0].seq if rows else before - 1) if before else 0
-    return Found(rows, rows[-1].seq if more else 0, newer, floor + 1 if floor and not more else 0)
+    return EntryPage(rows, rows[-1].seq if more else 0, newer, floor + 1 if floor and not more else 0)
 
 
 def _merged(sets: list[QuerySet[AuditEntry]], most: int) -> list[AuditEntry]:
@@ -141,7 +143,7 @@ def _merged(sets: list[QuerySet[AuditEntry]], most: int) -> list[AuditEntry]:
     return rows[:most]
 
 
-def stream_entries(wanted: Wanted, *, by: Actor, last: int) -> QuerySet[AuditEntry]:
+def stream_entries(wanted: EntryFilter, *, by: Actor, last: int) -> QuerySet[AuditEntry]:
     """Everything that fits and that `by` sees, oldest first, up to entry `last`: for exports."""
     found = _filtered(wanted).filter(visible.filter_entries(by), seq__lte=last)
     if wanted.who:

@@ -57,7 +57,7 @@ TimeoutError and ConnectionError."""
 
 
 @dataclass(frozen=True)
-class Place:
+class StorePlace:
     """A path or URL, read: `store` names its bucket or machine ("" for this machine's files), `path` what lies there.
 
     `service`: who is asked for it. `host`, `port`: the machine that the address itself names; "" where the operator's
@@ -96,7 +96,7 @@ class Rules:
         """May some file of this machine not be opened?"""
         return bool(self.hidden or self.local_roots or self.roots)
 
-    def check_remote(self, location: str, place: Place) -> None:
+    def check_remote(self, location: str, place: StorePlace) -> None:
         """Raises Refused (`storage_root`, `storage_host`, `outbound`)."""
         named = [root for root in map(read_place, self.roots) if root.store == place.store]
         if self.roots and not any(_below(place.path, root.path) for root in named):
@@ -230,22 +230,22 @@ def check_scheme(location: str) -> None:
     )
 
 
-def read_place(location: str) -> Place:
+def read_place(location: str) -> StorePlace:
     """What a path or URL leads to; asks nothing. Raises Refused (`storage_scheme`, `storage_address`)."""
     check_scheme(location)
     scheme = scheme_of(location)
     if scheme in ("", "file"):
-        return Place("", re.sub(r"^file:/*(?=/)", "", location))
+        return StorePlace("", re.sub(r"^file:/*(?=/)", "", location))
     family = FAMILIES.get(scheme, scheme)
     authority, _, path = location.partition("://")[2].partition("/")
     if ".." in path.split("/") or any(ord(c) < 32 or c == "\\" for c in location):
         raise Refused(_odd(location), code="storage_address")
     if family == "hdfs" or (family == "abfs" and "@" in authority):
         return _with_host(location, family, authority, path)
-    return Place(f"{family}://{authority}", f"/{path}".rstrip("/"), family)
+    return StorePlace(f"{family}://{authority}", f"/{path}".rstrip("/"), family)
 
 
-def _with_host(location: str, family: str, authority: str, path: str) -> Place:
+def _with_host(location: str, family: str, authority: str, path: str) -> StorePlace:
     """Of an address that names a machine: `hdfs://host:port/x`, `abfss://container@host/x`."""
     container, at, name = authority.rpartition("@")
     try:
@@ -258,7 +258,7 @@ def _with_host(location: str, family: str, authority: str, path: str) -> Place:
     store = f"{family}://{container}{at}{host}{f':{port}' if port else ''}"
     is_cloud = family == "abfs" and host.endswith(AZURE)
     service = f"{family}://{host}{f':{port}' if port else ''}"
-    return Place(store, f"/{path}".rstrip("/"), service, "" if is_cloud else host, port or 8020)
+    return StorePlace(store, f"/{path}".rstrip("/"), service, "" if is_cloud else host, port or 8020)
 
 
 def check_root(location: str, rules: Rules) -> str:

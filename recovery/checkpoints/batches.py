@@ -12,7 +12,7 @@ from typing import Any
 from recovery.checkpoints import formats, logpages, positions
 from recovery.checkpoints.formats import CommitFile, Malformed, OffsetFile, OffsetLine
 from recovery.checkpoints.inspection import VERSION, open_checkpoint
-from recovery.checkpoints.logpages import LogPage, Span
+from recovery.checkpoints.logpages import LogPage, LogSpan
 from recovery.checkpoints.progress import folders_in
 from recovery.checkpoints.storage import MAX_FILES, Store, reaching
 from recovery.checkpoints.tree import Tree
@@ -42,7 +42,7 @@ class BatchSource:
     offset_json: str | None
     begins: bool
     begins_json: str | None = None
-    files: Span | None = None
+    files: LogSpan | None = None
     position: Mapping[str, Any] | None = None
     log: str | None = (
         None  # of a file source: its directory below `sources/`; two lines of one source share one
@@ -50,7 +50,7 @@ class BatchSource:
 
 
 @dataclass(frozen=True)
-class Batch:
+class CheckpointBatch:
     """A batch. Times and watermarks are epoch milliseconds; `next_watermark_ms` stands in the commit.
 
     `operators`: operator id -> state partitions, as the commit names them; None: no commit of state format 2 is
@@ -82,7 +82,7 @@ class Batch:
 
 
 @dataclass(frozen=True)
-class Moved:
+class ChangedValue:
     """One value that differs; None: it is not there."""
 
     name: str
@@ -99,7 +99,7 @@ class SourceStep:
     before_json: str | None
     after_json: str | None
     change: str  # "same", "moved", "added", "removed"
-    files: Span | None = None
+    files: LogSpan | None = None
 
 
 @dataclass(frozen=True)
@@ -109,12 +109,12 @@ class Difference:
     `operators` says nothing where `operators_untold` names a batch: its commit does not tell its operators.
     """
 
-    before: Batch
-    after: Batch
+    before: CheckpointBatch
+    after: CheckpointBatch
     sources: tuple[SourceStep, ...]
-    header: tuple[Moved, ...]
-    conf: tuple[Moved, ...]
-    operators: tuple[Moved, ...]
+    header: tuple[ChangedValue, ...]
+    conf: tuple[ChangedValue, ...]
+    operators: tuple[ChangedValue, ...]
     operators_untold: tuple[int, ...] = ()
 
     def as_dict(self) -> dict[str, Any]:
@@ -122,7 +122,7 @@ class Difference:
         return {**asdict(self), "before": self.before.number, "after": self.after.number}
 
 
-def read_batch(location: str, number: int) -> Batch:
+def read_batch(location: str, number: int) -> CheckpointBatch:
     """A batch of a checkpoint directory, or of the newest version in a flow's directory.
 
     Raises NotFound where neither an offset nor a commit file has this number, Unreachable, WrongUse.
@@ -139,7 +139,9 @@ def compare_batches(location: str, one: int, other: int) -> Difference:
         return diff_batches(before, after, {s.key: _step_files(tree, before, s) for s in after.sources})
 
 
-def diff_batches(before: Batch, after: Batch, files: Mapping[str, Span | None] | None = None) -> Difference:
+def diff_batches(
+    before: CheckpointBatch, after: CheckpointBatch, files: Mapping[str, LogSpan | None] | None = None
+) -> Difference:
     """What differs; `files` by source: what its log holds between both positions. Pure."""
     old = {s.key: s for s in before.sources}
     new = {s.key: s for s in after.sources}
@@ -198,7 +200,7 @@ def list_log_files(store: Store) -> Tree:
     return Tree(store, files, directories)
 
 
-def _batch(tree: Tree, number: int) -> Batch:
+def _batch(tree: Tree, number: int) -> CheckpointBatch:
     offsets, commits = tree.numbers("offsets"), tree.numbers("commits")
     if number not in offsets | commits:
         raise NotFound(f"Batch {number} is not in {tree.store.location}. {_held(offsets | commits)}")
@@ -208,7 +210,7 @@ def _batch(tree: Tree, number: int) -> Batch:
     before = _before(tree, number) if plan else None
     logs = folders_in(tree, plan, [one for one in (before, plan) if one]) if plan else {}
     sources = [_source(tree, number, line, logs[line.key], before) for line in plan.sources] if plan else []
-    return Batch(
+    return CheckpointBatch(
         number,
         tree.store.location,
         number in offsets,
@@ -285,7 +287,7 @@ def _operators(commit: CommitFile) -> dict[str, int] | None:
     return {str(k): len(v) for k, v in ids.items() if isinstance(v, list)}
 
 
-def _step_files(tree: Tree, before: Batch, source: BatchSource) -> Span | None:
+def _step_files(tree: Tree, before: CheckpointBatch, source: BatchSource) -> LogSpan | None:
     """What a file source's log holds between the batch before and this line; None where that cannot be told."""
     old = {s.key: s.offset_json for s in before.sources}
     upto = formats.log_offset(source.offset_json)
@@ -295,7 +297,7 @@ def _step_files(tree: Tree, before: Batch, source: BatchSource) -> Span | None:
     return logpages.files_between(tree, f"sources/{source.log}", -1 if after is None else after, upto)
 
 
-def _step(key: str, old: BatchSource | None, new: BatchSource | None, files: Span | None) -> SourceStep:
+def _step(key: str, old: BatchSource | None, new: BatchSource | None, files: LogSpan | None) -> SourceStep:
     kind = (new or old).kind  # type: ignore[union-attr]  # a key comes from one of both
     if old is None or new is None:
         change = "removed" if new is None else "added"
@@ -305,7 +307,7 @@ def _step(key: str, old: BatchSource | None, new: BatchSource | None, files: Spa
     return SourceStep(key, kind, before, after, change, files)
 
 
-def _header(batch: Batch) -> dict[str, str]:
+def _header(batch: CheckpointBatch) -> dict[str, str]:
     values = {
         "watermark": batch.watermark_ms,
         "next watermark": batch.next_watermark_ms,
@@ -320,6 +322,6 @@ def _told(values: Mapping[str, Any]) -> dict[str, str]:
     return {k: str(v) for k, v in values.items() if v is not None}
 
 
-def _moved(before: Mapping[str, str], after: Mapping[str, str]) -> tuple[Moved, ...]:
+def _moved(before: Mapping[str, str], after: Mapping[str, str]) -> tuple[ChangedValue, ...]:
     keys = [k for k in sorted({*before, *after}) if before.get(k) != after.get(k)]
-    return tuple(Moved(k, before.get(k), after.get(k)) for k in keys)
+    return tuple(ChangedValue(k, before.get(k), after.get(k)) for k in keys)

@@ -11,7 +11,7 @@ from typing import Any
 from recovery.checkpoints import formats
 from recovery.checkpoints.formats import Malformed
 from recovery.checkpoints.inspection import inspect_checkpoint, open_checkpoint, tree_of
-from recovery.checkpoints.layout import Kept, Layout
+from recovery.checkpoints.layout import KeptFile, Layout
 from recovery.checkpoints.mending.state import at_home
 from recovery.checkpoints.report import CheckpointReport
 from recovery.checkpoints.seed_files import dump_json, with_header
@@ -63,7 +63,7 @@ def take_state(layout: Layout, store: Store, batch: int, wanted: int) -> None:
         if wanted != version:
             _may_move(operator, needed.files, wanted - version)
         for name in needed.files:
-            layout.keep(Kept(store, name, tree.files[name]), _renamed(name, wanted - version))
+            layout.keep(KeptFile(store, name, tree.files[name]), _renamed(name, wanted - version))
 
 
 def _may_move(operator: int, files: Sequence[str], by: int) -> None:

@@ -9,7 +9,7 @@ import hashlib
 
 from recovery.checkpoints.inspection import inspect_checkpoint, judge_store, open_checkpoint
 from recovery.checkpoints.laying import require_same_files
-from recovery.checkpoints.layout import Kept, Layout, lay_out, layout_of, write_layout
+from recovery.checkpoints.layout import KeptFile, Layout, lay_out, layout_of, write_layout
 from recovery.checkpoints.mending.state import at_home
 from recovery.checkpoints.report import CheckpointReport
 from recovery.checkpoints.seed_files import metadata_of
@@ -64,7 +64,7 @@ def copy_checkpoint(location: str, to: str, *, guard: Guard, query_id: str | Non
 def _equal(layout: Layout, copied: Store) -> None:
     """Every state file holds the bytes of the original; logs are compared by the fingerprint already."""
     for name, origin in layout.files.items():
-        if isinstance(origin, Kept) and _digest(origin.store, origin.name) != _digest(copied, name):
+        if isinstance(origin, KeptFile) and _digest(origin.store, origin.name) != _digest(copied, name):
             raise Refused(f"{name} of the copy differs from the original. The copy was removed.")
 
 

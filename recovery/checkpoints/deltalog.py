@@ -70,7 +70,7 @@ class Log:
 
 
 @dataclass(frozen=True, slots=True)
-class Added:
+class AddedFile:
     """A data file as an `add` action has it. `path` as written (URL-encoded); `rows` None: not told."""
 
     path: str
@@ -97,7 +97,7 @@ class TableState:
     metadata: Mapping[str, Any]
     protocol: Mapping[str, Any]
     txns: Mapping[str, Txn]
-    files: Mapping[tuple[str, str], Added] = field(default_factory=dict)
+    files: Mapping[tuple[str, str], AddedFile] = field(default_factory=dict)
 
     @property
     def table_id(self) -> str:
@@ -217,7 +217,7 @@ class _Building:
         self.metadata: Mapping[str, Any] = {}
         self.protocol: Mapping[str, Any] = {}
         self.txns: dict[str, Txn] = {}
-        self.files: dict[tuple[str, str], Added] = {}
+        self.files: dict[tuple[str, str], AddedFile] = {}
 
     def take(self, action: Action) -> None:
         if metadata := action.get("metaData"):
@@ -246,11 +246,11 @@ def file_key(action: Action) -> tuple[str, str]:
     return str(action["path"]), f"{vector.get('pathOrInlineDv', '')}@{vector.get('offset') or ''}"
 
 
-def added_file(add: Action) -> Added:
+def added_file(add: Action) -> AddedFile:
     """An `add` (or a `remove`, `cdc` that carries the same) with its rows: statistics less what is deleted in it."""
     vector = add.get("deletionVector") or {}
     path = str(add["path"])
-    return Added(
+    return AddedFile(
         path,
         int(add.get("size") or 0),
         int(add.get("modificationTime") or 0),

@@ -20,7 +20,7 @@ from recovery.checkpoints.state.judge import JOIN_ROWS
 from recovery.checkpoints.state.names import StateFile, StoreFiles, stores_of
 from recovery.checkpoints.state.needed import read_snapshot, store_ids
 from recovery.checkpoints.state.records import read_records
-from recovery.checkpoints.state.rocksdb import Snapshot
+from recovery.checkpoints.state.rocksdb import RocksDbSnapshot
 from recovery.checkpoints.state.sst import Unchecked, read_entries
 from recovery.checkpoints.state.windows import has_windows, windows_in
 from recovery.checkpoints.storage import reaching
@@ -184,7 +184,7 @@ def _replay(tree: Tree, file: StateFile, keys: set[bytes]) -> None:
                 raise _Stop(Uncounted.TOO_LARGE)
 
 
-def _keys_of(tree: Tree, store: StoreFiles, snapshot: Snapshot) -> set[bytes]:
+def _keys_of(tree: Tree, store: StoreFiles, snapshot: RocksDbSnapshot) -> set[bytes]:
     """Live keys of all SST files that a zip names: of each the entry with the highest sequence number counts."""
     newest: dict[bytes, tuple[int, bool]] = {}
     for name, told in snapshot.files.items():

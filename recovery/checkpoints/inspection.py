@@ -24,7 +24,7 @@ from recovery.checkpoints.progress import read_sources
 from recovery.checkpoints.report import CheckpointReport, Finding, StateOperator
 from recovery.checkpoints.sidecars import judge_sidecars
 from recovery.checkpoints.state.deep import Progress
-from recovery.checkpoints.state.read import Standing, read_operators
+from recovery.checkpoints.state.read import QueryStanding, read_operators
 from recovery.checkpoints.storage import MAX_FILES, Store, reaching
 from recovery.checkpoints.tree import Tree
 from recovery.checkpoints.writer import before_2_2, written_by
@@ -38,7 +38,7 @@ OPERATOR_FILES = re.compile(r"state/[^/]+/(0/)?_(metadata|stateSchema)/")
 
 
 @dataclass(frozen=True)
-class Asked:
+class InspectionRequest:
     """What an inspection is to look at besides, and what is known already: as `inspect` says."""
 
     sink: str | None = None
@@ -99,7 +99,7 @@ def inspect_checkpoint(
     with reaching(location):
         store, version, first = _resolve(Store.open(location))
         tree = tree_of(store)
-        known = Asked(sink, deep, inputs, keeps_state, progress)
+        known = InspectionRequest(sink, deep, inputs, keeps_state, progress)
         return _judge(tree, version, first, known)
 
 
@@ -113,7 +113,7 @@ def open_checkpoint(location: str) -> tuple[Store, int | None]:
 def judge_store(store: Store, *, version: int | None = None, sink: str | None = None) -> CheckpointReport:
     """As `inspect`, for a checkpoint that is open already: on disk, or laid out and not yet written."""
     with reaching(store.location):
-        return _judge(tree_of(store), version, [], Asked(sink))
+        return _judge(tree_of(store), version, [], InspectionRequest(sink))
 
 
 def _numbers(flow: Store) -> dict[int, str]:
@@ -167,7 +167,9 @@ def _is_log(name: str) -> bool:
     return name == "metadata" or name.startswith(LOGS) or bool(OPERATOR_FILES.match(name))
 
 
-def _judge(tree: Tree, version: int | None, first: list[Finding], asked: Asked) -> CheckpointReport:
+def _judge(
+    tree: Tree, version: int | None, first: list[Finding], asked: InspectionRequest
+) -> CheckpointReport:
     findings = list(first)
     if not tree.whole:
         findings.append(finding("TOO_MANY_FILES", limit=MAX_FILES))
@@ -184,7 +186,7 @@ def _judge(tree: Tree, version: int | None, first: list[Finding], asked: Asked) 
     findings[numbering:numbering] = _numbering(tree, offsets, commits, old=old)
     sources = read_sources(tree, read.get(committed), read.get(planned), findings, read.values())
     conf = (read.get(committed) or read.get(planned) or OffsetFile(1, 0, 0, {}, ())).conf
-    standing = Standing(conf, commit, committed, planned, partitions_by_headers(read, planned), old)
+    standing = QueryStanding(conf, commit, committed, planned, partitions_by_headers(read, planned), old)
     operators = read_operators(tree, standing, findings, deep=asked.deep, progress=asked.progress)
     findings += judge_absence(
         tree,

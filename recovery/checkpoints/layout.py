@@ -21,7 +21,7 @@ ORDER = ("state", "sources", "offsets", "commits")
 
 
 @dataclass(frozen=True)
-class Kept:
+class KeptFile:
     """A file of an existing checkpoint, as it is."""
 
     store: Store
@@ -33,14 +33,14 @@ class Kept:
 class Layout:
     """Relative name -> where its bytes come from. `directories` may hold ones without files."""
 
-    files: dict[str, Kept | bytes] = field(default_factory=dict)
+    files: dict[str, KeptFile | bytes] = field(default_factory=dict)
     directories: set[str] = field(default_factory=set)
 
     def write(self, name: str, data: bytes) -> None:
         self.files[name] = data
         self._above(name)
 
-    def keep(self, kept: Kept, name: str) -> None:
+    def keep(self, kept: KeptFile, name: str) -> None:
         self.files[name] = kept
         self._above(name)
 
@@ -92,7 +92,7 @@ class LaidStore(Store):
         origin = self._origin(name)
         return None if isinstance(origin, bytes) else origin.store.inode(origin.name)
 
-    def _origin(self, name: str) -> Kept | bytes:
+    def _origin(self, name: str) -> KeptFile | bytes:
         origin = self.layout.files.get(name)
         if origin is None:
             raise FileNotFoundError(name)
@@ -116,7 +116,7 @@ def layout_of(store: Store) -> Layout:
             f"{store.location} has more than {MAX_FILES} files; it is not taken along. Check the path."
         )
     return Layout(
-        {n: Kept(store, n, size) for n, size in files.items() if not _hidden(n)},
+        {n: KeptFile(store, n, size) for n, size in files.items() if not _hidden(n)},
         {d for d in directories if not _hidden(d)},
     )
 
@@ -160,7 +160,7 @@ def _rank(folder: str) -> tuple[bool, int, str]:
     return (not folder, ORDER.index(part) if part in ORDER else len(ORDER), folder)
 
 
-def _write(origin: Kept | bytes, new: Store, name: str, link: bool) -> None:
+def _write(origin: KeptFile | bytes, new: Store, name: str, link: bool) -> None:
     if isinstance(origin, bytes):
         new.write(name, origin, later=True)
     elif link:

@@ -21,7 +21,7 @@ MANY_IDS = 1000  # beyond this many log entries every line is looked at
 
 
 @dataclass(frozen=True)
-class Span:
+class LogSpan:
     """Log entries `after` (exclusive) to `upto`: how many input files they hold, and the first hundred of them.
 
     `why`: what could not be read, in people's words; then `count` says no more than what was found.
@@ -49,7 +49,7 @@ class LogPage:
     why: str = ""
 
 
-def files_between(tree: Tree, folder: str, after: int, upto: int) -> Span:
+def files_between(tree: Tree, folder: str, after: int, upto: int) -> LogSpan:
     """The files of the log entries after one log id, up to another. Damage is said in `why`, never raised."""
     names = filelog.index_of(tree.names(folder))
     singles = {parsed[0] for n in tree.names(folder) if (parsed := filelog.parse_name(n)) and not parsed[1]}
@@ -62,7 +62,7 @@ def files_between(tree: Tree, folder: str, after: int, upto: int) -> Span:
             read.append(f"{folder}/{name}")
         except Malformed as problem:
             why = f"{folder}/{name} cannot be read: {problem.why}"
-    return Span(after, upto, seen.count, tuple(seen.first), tuple(read), why)
+    return LogSpan(after, upto, seen.count, tuple(seen.first), tuple(read), why)
 
 
 @dataclass

@@ -21,7 +21,7 @@ LINE = re.compile(rb'\{"path":"([^"]*+)","timestamp":(%b),"batchId":(%b)\}\n' % 
 
 
 @dataclass
-class Tally:
+class EntryTally:
     """How many entries, the first hundred, the last."""
 
     count: int = 0
@@ -34,7 +34,7 @@ class Tally:
         if len(self.first) < SHOWN_ENTRIES:
             self.first.append(entry)
 
-    def merge(self, later: "Tally") -> None:
+    def merge(self, later: "EntryTally") -> None:
         """Take in what follows in the log."""
         self.count += later.count
         self.first += later.first[: SHOWN_ENTRIES - len(self.first)]
@@ -128,16 +128,16 @@ def parse_entries(block: bytes) -> Iterator[SourceEntry]:
             yield source_entry(json_of(text))
 
 
-def tally_entries(pieces: Iterable[bytes], reached: int | None) -> tuple[Tally, Tally]:
+def tally_entries(pieces: Iterable[bytes], reached: int | None) -> tuple[EntryTally, EntryTally]:
     """(entries up to log id `reached`, entries after it) of one log file. Raises Malformed."""
-    before, after = Tally(), Tally()
+    before, after = EntryTally(), EntryTally()
     settled = lines_up_to(reached)
     for block in iterate_blocks(pieces):
         if settled and (count := count_usual_lines(block, settled)):
             last = block.rfind(b"\n", 0, -1) + 1
             room = SHOWN_ENTRIES - len(before.first)
             before.merge(
-                Tally(
+                EntryTally(
                     count,
                     list(islice(parse_entries(block), room)) if room else [],
                     *parse_entries(block[last:]),

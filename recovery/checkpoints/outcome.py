@@ -8,7 +8,7 @@ from typing import Any
 from recovery.checkpoints.formats import Malformed, parse_metadata
 from recovery.checkpoints.storage import Store, reaching
 from recovery.checkpoints.undo_record import MAX_RECORD_BYTES, read_record, record_name, safe_label
-from recovery.checkpoints.whereabouts import Place, recorded_place
+from recovery.checkpoints.whereabouts import CheckpointSlot, recorded_place
 from recovery.errors import Refused
 
 
@@ -69,7 +69,7 @@ def _without_record(label: str, prepared: bool) -> SeedOutcome:
     return SeedOutcome(SeedState.NOTHING, evidence=(note,))
 
 
-def _versioned(place: Place, label: str, record: Mapping[str, Any], prepared: bool) -> SeedOutcome:
+def _versioned(place: CheckpointSlot, label: str, record: Mapping[str, Any], prepared: bool) -> SeedOutcome:
     room, target = place.room, record["to_version"]
     query_id = _query_id(room, f"{target}/metadata")
     there = room.exists(str(target))
@@ -94,7 +94,7 @@ def _versioned(place: Place, label: str, record: Mapping[str, Any], prepared: bo
     return _unpublished(room, label, prepared, evidence)
 
 
-def _fixed(place: Place, label: str, record: Mapping[str, Any], prepared: bool) -> SeedOutcome:
+def _fixed(place: CheckpointSlot, label: str, record: Mapping[str, Any], prepared: bool) -> SeedOutcome:
     """A checkpoint with a fixed place: which of the three names are there tells how far it came."""
     room, name = place.room, place.fixed or ""
     # on an object store what has its metadata is whole, and what has lost it is half removed

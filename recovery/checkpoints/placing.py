@@ -36,7 +36,7 @@ from recovery.checkpoints.undo_record import (
     safe_label,
     write_record,
 )
-from recovery.checkpoints.whereabouts import NextVersion, Place, named, place_for, recorded_place
+from recovery.checkpoints.whereabouts import CheckpointSlot, NextVersion, named, place_for, recorded_place
 from recovery.errors import Refused, RepriseError
 
 __all__ = [
@@ -152,7 +152,7 @@ def publish_checkpoint(location: str, prepared: Prepared, *, guard: Guard) -> in
     return plan.to_version
 
 
-def _into_place(place: Place, plan: NextVersion, label: str) -> None:
+def _into_place(place: CheckpointSlot, plan: NextVersion, label: str) -> None:
     room, prepared = place.room, f".reprise-{label}"
     if place.fixed is None:
         try:
@@ -255,11 +255,11 @@ def _entries(store: Store, folder: str) -> list[Any]:
         return []
 
 
-def _called(place: Place, plan: NextVersion) -> str:
+def _called(place: CheckpointSlot, plan: NextVersion) -> str:
     return named(place, plan.from_version)
 
 
-def _no_newer_fence(place: Place, label: str, fence: int) -> None:
+def _no_newer_fence(place: CheckpointSlot, label: str, fence: int) -> None:
     if not place.room.exists(record_name(label)):
         return
     found = read_record(place.room, label)
@@ -270,7 +270,7 @@ def _no_newer_fence(place: Place, label: str, fence: int) -> None:
         raise Refused(f"The new {what} of {label} is in place already; nothing was changed.")
 
 
-def _unchanged(place: Place, plan: NextVersion) -> None:
+def _unchanged(place: CheckpointSlot, plan: NextVersion) -> None:
     """The planned checkpoint is still the one in use, and nothing in it has moved."""
     if place.fixed is None:
         known = list_versions(place.room.location)
@@ -296,7 +296,9 @@ def _tidy(room: Store, label: str) -> None:
             continue
 
 
-def _record(place: Place, plan: NextVersion, label: str, fence: int, query_id: str) -> dict[str, Any]:
+def _record(
+    place: CheckpointSlot, plan: NextVersion, label: str, fence: int, query_id: str
+) -> dict[str, Any]:
     return {
         "recovery": label,
         "fence": fence,

@@ -8,14 +8,14 @@ from recovery.checkpoints import filelog, formats, logscan, positions
 from recovery.checkpoints.findings import finding
 from recovery.checkpoints.folders import folders_of
 from recovery.checkpoints.formats import Malformed, OffsetFile
-from recovery.checkpoints.logscan import Tally
+from recovery.checkpoints.logscan import EntryTally
 from recovery.checkpoints.proofs import Recent
 from recovery.checkpoints.report import Entries, Finding, SourceEntry, SourceProgress
 from recovery.checkpoints.tree import Tree
 from recovery.errors import Unreachable
 
 # (sha256 of a log file, log id up to which it counts) -> what it tallies to; at most two hundred entries each
-_TALLIES: Recent[tuple[str, int | None], tuple[Tally, Tally]] = Recent(256)
+_TALLIES: Recent[tuple[str, int | None], tuple[EntryTally, EntryTally]] = Recent(256)
 
 
 def read_sources(
@@ -92,7 +92,7 @@ def _source(
     if missing and reached is not None and missing[0] > reached:
         stray = max(names)
         findings.append(finding("SOURCE_LOG_STRAY", f"{folder}/{names[stray]}", entry=stray, source=key))
-    before, after, good = Tally(), Tally(), []
+    before, after, good = EntryTally(), EntryTally(), []
     for entry in ids:
         late = reached is None or entry > reached
         found = _tallied(tree, folder, key, entry, names[entry], reached, late, findings)
@@ -187,7 +187,7 @@ def _tallied(
     reached: int | None,
     late: bool,
     findings: list[Finding],
-) -> tuple[Tally, Tally] | None:
+) -> tuple[EntryTally, EntryTally] | None:
     """One log file counted; a header without entries betrays itself only by what it does not say."""
     file = f"{folder}/{name}"
     try:
@@ -207,7 +207,7 @@ def _tallied(
     return before, after
 
 
-def _counted(tree: Tree, file: str, reached: int | None) -> tuple[Tally, Tally]:
+def _counted(tree: Tree, file: str, reached: int | None) -> tuple[EntryTally, EntryTally]:
     """One log file tallied; the same bytes, whatever their name, are gone through once. Raises Malformed."""
     known = tree.proven(file)
     found = _TALLIES.get((known, reached)) if known else None
@@ -217,7 +217,7 @@ def _counted(tree: Tree, file: str, reached: int | None) -> tuple[Tally, Tally]:
     return found
 
 
-def _incomplete(before: Tally, after: Tally, entry: int) -> str | None:
+def _incomplete(before: EntryTally, after: EntryTally, entry: int) -> str | None:
     """Whether a compacted entry betrays that lines are gone: each log id up to its own has a file at least.
 
     Not so in a log that was rebuilt from a listing, whose files all have one id.

@@ -148,7 +148,7 @@ class Remote:
         return data
 
     def open(self, path: str, mode: str = "rb") -> Any:
-        return Reader(self, path) if mode == "rb" else self._ask(self.fs.open, path, mode)
+        return RangeReader(self, path) if mode == "rb" else self._ask(self.fs.open, path, mode)
 
     def seekable(self, path: str) -> io.BufferedReader:
         """A file that can be read from any place in it. Its size is asked for when somebody reads from its end."""
@@ -264,14 +264,14 @@ class S3(Remote):
                 )
 
 
-class Reader:
+class RangeReader:
     """A file read forward by ranges: a small one costs one request, where fsspec asks for its size first."""
 
     def __init__(self, remote: Remote, path: str) -> None:
         self.remote, self.path = remote, path
         self.at, self.waiting, self.ended = 0, b"", False
 
-    def __enter__(self) -> "Reader":
+    def __enter__(self) -> "RangeReader":
         return self
 
     def __exit__(self, *error: object) -> None:

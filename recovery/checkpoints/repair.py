@@ -11,7 +11,16 @@ from recovery.checkpoints.formats import Malformed
 from recovery.checkpoints.inspection import inspect_checkpoint, judge_store, open_checkpoint
 from recovery.checkpoints.laying import LaidPlan, target_of
 from recovery.checkpoints.layout import Layout, lay_out, layout_of
-from recovery.checkpoints.mending import MENDERS, CannotMend, Known, Left, Listed, Mending, Work, state
+from recovery.checkpoints.mending import (
+    MENDERS,
+    CannotMend,
+    KnownFacts,
+    Left,
+    ListedInput,
+    Mending,
+    Work,
+    state,
+)
 from recovery.checkpoints.placing import Prepared
 from recovery.checkpoints.report import CheckpointReport, Finding, Severity
 from recovery.checkpoints.storage import reaching
@@ -19,9 +28,9 @@ from recovery.checkpoints.undo_record import Guard
 from recovery.errors import Refused
 
 __all__ = [
-    "Known",
+    "KnownFacts",
     "Left",
-    "Listed",
+    "ListedInput",
     "Mending",
     "RepairPlan",
     "damage_to_repair",
@@ -59,13 +68,13 @@ def damage_to_repair(report: CheckpointReport) -> tuple[Finding, ...]:
     return tuple(f for f in report.findings if f.severity is Severity.BLOCKER or f.code in MENDERS)
 
 
-def plan_repair(location: str, known: Known | None = None, *, sink: str | None = None) -> RepairPlan:
+def plan_repair(location: str, known: KnownFacts | None = None, *, sink: str | None = None) -> RepairPlan:
     """The preview: which damage would be mended how, and what would stay. Reads only.
 
     `location` and `sink` as for `inspect`. Raises Unreachable when a path cannot be read, Refused when it has too
     many files to be taken along.
     """
-    known = known or Known()
+    known = known or KnownFacts()
     before = inspect_checkpoint(location, sink=sink)
     store, version = open_checkpoint(location)
     with reaching(location):

@@ -6,7 +6,7 @@ from urllib.parse import unquote
 
 from recovery.checkpoints import formats, positions
 from recovery.checkpoints.batches import BatchSource, Difference, SourceStep
-from recovery.checkpoints.logpages import Span
+from recovery.checkpoints.logpages import LogSpan
 from recovery.checkpoints.report import Outcome
 
 # What the next run with the same code comes to: `The next run ...`.
@@ -66,7 +66,7 @@ def operators_untold(of: Difference) -> str:
     return f"{who}: only commits of state format 2 name operators."
 
 
-def in_between(files: Span) -> str:
+def in_between(files: LogSpan) -> str:
     """`no file`, `1 file, a.json`, `3 files, a.json to c.json`; what could not be read behind it."""
     if files.upto < files.after:
         return f"the position went back, from log entry {files.after} to {files.upto}"

@@ -12,7 +12,7 @@ from typing import Any
 
 from recovery.checkpoints import filelog
 from recovery.checkpoints.formats import OffsetLine, object_of, parse_commit, parse_offsets, text_of
-from recovery.checkpoints.layout import Kept, Layout
+from recovery.checkpoints.layout import KeptFile, Layout
 from recovery.checkpoints.positions import is_kafka
 from recovery.checkpoints.report import SourceEntry
 from recovery.checkpoints.starts import SourceStart, entries_at
@@ -179,7 +179,7 @@ def keep_log(old: Store, layout: Layout, folder: str, to: str | None = None) -> 
         return
     for entry in old.entries(folder):
         if not entry.is_dir and not entry.name.startswith("."):
-            layout.keep(Kept(old, f"{folder}/{entry.name}", entry.size), f"{to or folder}/{entry.name}")
+            layout.keep(KeptFile(old, f"{folder}/{entry.name}", entry.size), f"{to or folder}/{entry.name}")
 
 
 def cut_log(
@@ -200,7 +200,7 @@ def cut_log(
         raise Refused(f"Log entry {folder}/{lost[0]} is gone, which a restart after batch 0 asks for.")
     if stands_alone(index, keep):
         for name in keep.values():
-            layout.keep(Kept(old, f"{folder}/{name}", sizes[name]), f"{target}/{name}")
+            layout.keep(KeptFile(old, f"{folder}/{name}", sizes[name]), f"{target}/{name}")
     else:
         lines = filelog.source_lines(_entries(old, folder, reached))
         layout.write(f"{target}/{reached}.compact", lines)

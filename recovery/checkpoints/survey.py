@@ -21,7 +21,7 @@ ONE_UPDATE_MS = 60_000  # within which flows of one update begin, one after the 
 
 
 @dataclass(frozen=True)
-class Version:
+class VersionSummary:
     """One version of a flow's checkpoint. `position`: (source, offset line) pairs of the last committed batch."""
 
     number: int
@@ -39,7 +39,7 @@ class FlowTree:
 
     parts: tuple[str, ...]
     location: str
-    versions: tuple[Version, ...]
+    versions: tuple[VersionSummary, ...]
     newest: CheckpointReport | None
 
     @property
@@ -122,7 +122,7 @@ def _flow(store: Store, parts: tuple[str, ...], names: dict[int, str]) -> FlowTr
         report = inspect_checkpoint(store.child(names[number]).location)
         newest = report
         versions.append(
-            Version(
+            VersionSummary(
                 number,
                 report.location,
                 report.query_id,

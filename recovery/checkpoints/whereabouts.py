@@ -32,7 +32,7 @@ class NextVersion:
 
 
 @dataclass(frozen=True)
-class Place:
+class CheckpointSlot:
     """`room`: the directory whose names change. `fixed`: the checkpoint's own name, None for numbered versions."""
 
     room: Store
@@ -50,30 +50,30 @@ class Place:
         return self.room.location if self.fixed is None else self.room.child(self.fixed).location
 
 
-def place_for(location: str, plan: NextVersion) -> Place:
+def place_for(location: str, plan: NextVersion) -> CheckpointSlot:
     """Where this plan's names are changed. Raises Refused for one version of a flow named by itself."""
     here = Store.open(location)
     if plan.from_version is not None:
-        return Place(here, None)
+        return CheckpointSlot(here, None)
     if NUMBER.fullmatch(here.name):
         raise Refused(
             f"{location} looks like one version of a flow's checkpoint. Name the flow's directory above it."
         )
-    return Place(here.parent(), here.name)
+    return CheckpointSlot(here.parent(), here.name)
 
 
-def recorded_place(location: str, label: str) -> Place:
+def recorded_place(location: str, label: str) -> CheckpointSlot:
     """Where this label's record lies: in the flow's directory, or above a checkpoint with a fixed place."""
     here = Store.open(location)
     if here.exists(record_name(label)) or "/" not in here.root.strip("/"):
-        return Place(here, None)
+        return CheckpointSlot(here, None)
     above = here.parent()
     try:
         mine = above.exists(record_name(label)) and read_record(above, label).get("name") == here.name
     except Refused:
         mine = not here.is_dir() or not list_versions(here.location)
-    return Place(above, here.name) if mine else Place(here, None)
+    return CheckpointSlot(above, here.name) if mine else CheckpointSlot(here, None)
 
 
-def named(place: Place, version: int | None) -> str:
+def named(place: CheckpointSlot, version: int | None) -> str:
     return place.fixed if place.fixed is not None else f"version {version}"

@@ -3,7 +3,7 @@
 import sys
 from typing import Final
 
-from recovery.diagnosis.row import SEVERITIES, Row
+from recovery.diagnosis.row import SEVERITIES, ErrorRow
 from recovery.diagnosis.table import ROWS
 
 HEAD: Final = f"""\
@@ -21,7 +21,7 @@ Severity: {", ".join(f"{number} {words}" for number, words in SEVERITIES.items()
 
 def write_markdown() -> str:
     """The whole page."""
-    families: dict[str, list[Row]] = {}
+    families: dict[str, list[ErrorRow]] = {}
     for row in ROWS:
         families.setdefault(row.family, []).append(row)
     return HEAD + "".join(
@@ -29,7 +29,7 @@ def write_markdown() -> str:
     )
 
 
-def _row(row: Row) -> str:
+def _row(row: ErrorRow) -> str:
     names = ", ".join(f"`{c}`" for c in row.conditions)
     texts = "; ".join(f"“{' … '.join(p.strip() for p in parts)}”" for parts in row.texts)
     lines = [f"\n### {row.title}\n"]

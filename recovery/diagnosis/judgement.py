@@ -9,9 +9,9 @@ from recovery.checkpoints.report import CheckpointReport
 from recovery.diagnosis import operators as ops
 from recovery.diagnosis import platforms, table
 from recovery.diagnosis.advice import Advice, Meant
-from recovery.diagnosis.parsing import Condition, chain_of, innermost_condition, parse_conditions
+from recovery.diagnosis.parsing import ErrorCondition, chain_of, innermost_condition, parse_conditions
 from recovery.diagnosis.platforms import Where
-from recovery.diagnosis.row import KEEP, Row
+from recovery.diagnosis.row import KEEP, ErrorRow
 
 FAMILY_UNKNOWN: Final = "unknown"
 NO_FAILURE: Final = "no-failure-recognised"
@@ -31,10 +31,10 @@ class Judgement:
 
 
 @dataclass(frozen=True)
-class Evidence:
+class FailureEvidence:
     """What the checks may look at. `text`: every message of the chain, innermost last."""
 
-    row: Row | None
+    row: ErrorRow | None
     text: str
     report: CheckpointReport | None
     operators: ops.Operators
@@ -86,7 +86,7 @@ def diagnose_failure(
     reason = innermost_condition(conditions)
     row = reason.row if reason else table.row_of_condition(condition) if condition else None
     text = "\n".join(c["message"] for c in chain)
-    evidence = Evidence(
+    evidence = FailureEvidence(
         row,
         text,
         report,
@@ -97,7 +97,7 @@ def diagnose_failure(
         of_flow,
         place.program,
         beside,
-        unread or Evidence.unread,
+        unread or FailureEvidence.unread,
     )
     judged = _nothing(evidence) if condition == NO_FAILURE else _judge(evidence, chain)
     platforms.fit_advice(judged, row, place)
@@ -113,11 +113,11 @@ def diagnose_failure(
 
 def _as_json(
     judged: Judgement,
-    evidence: Evidence,
+    evidence: FailureEvidence,
     *,
     condition: str,
     storage: platforms.Storage,
-    conditions: Sequence[Condition],
+    conditions: Sequence[ErrorCondition],
     attempts: int | None,
 ) -> dict[str, Any]:
     row, operators = evidence.row, evidence.operators
@@ -152,7 +152,7 @@ def title_by_error(causes: Sequence[Mapping[str, Any]] | str | None, condition: 
     return str(diagnose_failure(causes=causes, condition=condition)["title"])
 
 
-def _condition_at(conditions: Sequence[Condition], at: int) -> str:
+def _condition_at(conditions: Sequence[ErrorCondition], at: int) -> str:
     return next((c.name for c in reversed(conditions) if c.cause == at), "")
 
 
@@ -171,7 +171,7 @@ def _operators(text: str, report: CheckpointReport | None, code: tuple[str, ...]
     return ops.Operators(checkpoint=stored, code=code if code is not None else said.code)
 
 
-def _judge(evidence: Evidence, chain: Sequence[Mapping[str, str]]) -> Judgement:
+def _judge(evidence: FailureEvidence, chain: Sequence[Mapping[str, str]]) -> Judgement:
     row = evidence.row
     if row is None:
         judged = _unknown(chain, evidence)
@@ -185,7 +185,7 @@ def _judge(evidence: Evidence, chain: Sequence[Mapping[str, str]]) -> Judgement:
     return judged
 
 
-def _nothing(evidence: Evidence) -> Judgement:
+def _nothing(evidence: FailureEvidence) -> Judgement:
     """Of a text in which no failure of Spark is recognised: nothing is guessed; a checkpoint's own damage is said."""
     judged = Judgement("The text holds no failure of Spark that is recognised.", "not known", 1, [], [])
     if evidence.chain:
@@ -197,7 +197,7 @@ def _nothing(evidence: Evidence) -> Judgement:
     return judged
 
 
-def _unknown(chain: Sequence[Mapping[str, str]], evidence: Evidence) -> Judgement:
+def _unknown(chain: Sequence[Mapping[str, str]], evidence: FailureEvidence) -> Judgement:
     if not chain:
         return Judgement(
             title="No error is recorded for this flow.",
@@ -220,7 +220,7 @@ def _unknown(chain: Sequence[Mapping[str, str]], evidence: Evidence) -> Judgemen
     )
 
 
-def _add_blockers(judged: Judgement, evidence: Evidence) -> None:
+def _add_blockers(judged: Judgement, evidence: FailureEvidence) -> None:
     """What the checkpoint itself shows outweighs what the error says."""
     report = evidence.report or evidence.beside
     if evidence.report is None:
@@ -243,7 +243,7 @@ def _add_blockers(judged: Judgement, evidence: Evidence) -> None:
     judged.advice = [*mends, *judged.advice]
 
 
-def _stateful_steps(judged: Judgement, evidence: Evidence) -> None:
+def _stateful_steps(judged: Judgement, evidence: FailureEvidence) -> None:
     found = evidence.operators
     title = ops.mismatch_title(found, stream=evidence.stream)
     if title is None or found.checkpoint is None or found.code is None:
@@ -313,7 +313,7 @@ def _with_other_state(new: Sequence[str], gone: Sequence[str]) -> list[Advice]:
     ]
 
 
-def _name_the_line(judged: Judgement, evidence: Evidence, names: list[str]) -> None:
+def _name_the_line(judged: Judgement, evidence: FailureEvidence, names: list[str]) -> None:
     if not (evidence.old_text and evidence.new_text):
         return
     gone, came = ops.changed_lines(evidence.old_text, evidence.new_text, names)
@@ -321,7 +321,7 @@ def _name_the_line(judged: Judgement, evidence: Evidence, names: list[str]) -> N
     judged.says += [f"Put in since it last worked: `{line}`." for line in came]
 
 
-def _state_directory(judged: Judgement, evidence: Evidence) -> None:
+def _state_directory(judged: Judgement, evidence: FailureEvidence) -> None:
     report = evidence.report
     if report is None:
         return
@@ -337,7 +337,7 @@ def _state_directory(judged: Judgement, evidence: Evidence) -> None:
         judged.severity = 3
 
 
-def _source_count(judged: Judgement, evidence: Evidence) -> None:
+def _source_count(judged: Judgement, evidence: FailureEvidence) -> None:
     """ "There are [0] sources" is what a cut offset file looks like; the file before it tells which it is."""
     counts = _offset_counts(evidence.report)
     zero = "there are [0] sources in the checkpoint" in evidence.text.lower()
@@ -366,7 +366,7 @@ def _offset_counts(report: CheckpointReport | None) -> list[int]:
     return [len(b["offsets"]) for b in planned[:2]]
 
 
-def _concurrent(judged: Judgement, evidence: Evidence) -> None:
+def _concurrent(judged: Judgement, evidence: FailureEvidence) -> None:
     report = evidence.report
     if report is None or report.last_committed is None:
         return
@@ -389,7 +389,7 @@ def _concurrent(judged: Judgement, evidence: Evidence) -> None:
         judged.says.append("Offsets and commits fit together, so look for a second run or a stale .crc file.")
 
 
-def _batch_missing(judged: Judgement, evidence: Evidence) -> None:
+def _batch_missing(judged: Judgement, evidence: FailureEvidence) -> None:
     if evidence.report is None:
         return
     files = [f.file or "" for f in evidence.report.findings]
@@ -399,12 +399,12 @@ def _batch_missing(judged: Judgement, evidence: Evidence) -> None:
         judged.damaged = "offsets"
 
 
-def _name_the_error(judged: Judgement, evidence: Evidence) -> None:
+def _name_the_error(judged: Judgement, evidence: FailureEvidence) -> None:
     if says := _error_sentence(evidence.chain):
         judged.title = says
 
 
-def _quote_the_error(judged: Judgement, evidence: Evidence) -> None:
+def _quote_the_error(judged: Judgement, evidence: FailureEvidence) -> None:
     if says := _error_sentence(evidence.chain):
         judged.says.append(says)
 
@@ -416,7 +416,7 @@ def _error_sentence(chain: Sequence[Mapping[str, str]]) -> str:
     return says and f"{says}."
 
 
-CHECKS: Final[Mapping[str, Callable[[Judgement, Evidence], None]]] = {
+CHECKS: Final[Mapping[str, Callable[[Judgement, FailureEvidence], None]]] = {
     "STREAMING_STATEFUL_OPERATOR_NOT_MATCH_IN_STATE_METADATA": _stateful_steps,
     "STREAMING_STATEFUL_OPERATOR_MISSING_STATE_DIRECTORY": _state_directory,
     "source-count-changed": _source_count,

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from recovery.diagnosis import table
-from recovery.diagnosis.row import Row
+from recovery.diagnosis.row import ErrorRow
 from recovery.diagnosis.table_pipelines import FAMILY as PIPELINES
 
 TOKEN: Final = re.compile(r"\[([A-Z][A-Z0-9_]{1,120}(?:\.[A-Z0-9_]{1,120})?)\]")
@@ -23,12 +23,12 @@ MOST_TEXT: Final = 12_000
 
 
 @dataclass(frozen=True)
-class Condition:
+class ErrorCondition:
     """One condition in a chain. `name`: Spark's, or the row's own code for a bare text. `cause`: its place."""
 
     name: str
     cause: int
-    row: Row | None
+    row: ErrorRow | None
 
 
 def chain_of(causes: Sequence[Mapping[str, Any]] | str | None) -> list[dict[str, str]]:
@@ -58,7 +58,7 @@ def _cut(text: str, most: int = MOST_TEXT) -> str:
 
 def parse_conditions(
     causes: Sequence[Mapping[str, Any]] | str | None, *, pipelines: bool = True
-) -> list[Condition]:
+) -> list[ErrorCondition]:
     """Conditions of a chain, outermost first, wrappers left out; the last one is the innermost.
 
     Texts count only where no cause carries a condition that the table knows. `pipelines`: whether the words of a
@@ -66,7 +66,7 @@ def parse_conditions(
     """
     chain = chain_of(causes)
     found = [
-        Condition(name, at, table.row_of_condition(name))
+        ErrorCondition(name, at, table.row_of_condition(name))
         for at, cause in enumerate(chain)
         for name in _tokens(cause)
     ]
@@ -79,7 +79,7 @@ def parse_conditions(
     return real or [c for c in found if c.row and c.name.endswith(WRAPPER_END)]
 
 
-def innermost_condition(conditions: Iterable[Condition]) -> Condition | None:
+def innermost_condition(conditions: Iterable[ErrorCondition]) -> ErrorCondition | None:
     """The condition that tells the reason: the innermost that the table knows, else the innermost."""
     every = list(conditions)
     known = [c for c in every if c.row]
@@ -101,7 +101,7 @@ def _tokens(cause: Mapping[str, str]) -> list[str]:
     ]
 
 
-def _texts(at: int, cause: Mapping[str, str], *, pipelines: bool) -> list[Condition]:
+def _texts(at: int, cause: Mapping[str, str], *, pipelines: bool) -> list[ErrorCondition]:
     lowered = (
         f"{cause['class_name']}: {cause['message']}".lower()
         if cause["class_name"]
@@ -109,7 +109,7 @@ def _texts(at: int, cause: Mapping[str, str], *, pipelines: bool) -> list[Condit
     )
     may_be = pipelines or "sql.pipelines." in lowered
     row = next((row for row in table.rows_of_message(lowered) if may_be or row.family != PIPELINES), None)
-    return [Condition(row.code, at, row)] if row else []
+    return [ErrorCondition(row.code, at, row)] if row else []
 
 
 def _wraps(name: str) -> bool:

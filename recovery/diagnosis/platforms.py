@@ -9,7 +9,7 @@ from enum import StrEnum
 from typing import Final, Protocol
 
 from recovery.diagnosis.advice import Advice, Meant, asks_meant
-from recovery.diagnosis.row import DELETE, EMPTY, RESET_NO, Row
+from recovery.diagnosis.row import DELETE, EMPTY, RESET_NO, ErrorRow
 
 
 class Storage(StrEnum):
@@ -19,7 +19,7 @@ class Storage(StrEnum):
     MANAGED = "managed"  # inside the workspace: only its API resets it
 
 
-class SinkKind(StrEnum):
+class WrittenKind(StrEnum):
     """What a flow writes, as far as its progress names it."""
 
     FILES = "files"
@@ -33,7 +33,7 @@ class Where:
     """What the workspace and the sink of a flow let one do."""
 
     storage: Storage = Storage.REACHABLE
-    sink: SinkKind = SinkKind.UNKNOWN
+    sink: WrittenKind = WrittenKind.UNKNOWN
     #: id of the pipeline in its workspace, for the calls of its API
     pipeline_id: str = ""
     #: the flow's name as the API sends it
@@ -49,11 +49,12 @@ class Advised(Protocol):
     dont: list[str]
 
 
-EMPTY_OF: Final[Mapping[SinkKind, str]] = {
-    SinkKind.FILES: "Do not reset to an empty checkpoint: everything would be read again, and this table of files "
+EMPTY_OF: Final[Mapping[WrittenKind, str]] = {
+    WrittenKind.FILES: "Do not reset to an empty checkpoint: everything would be read again, and this table of files "
     "silently skips new rows while batch numbers start again.",
-    SinkKind.DELTA: "Do not reset to an empty checkpoint: everything would be read again and appended a second time.",
-    SinkKind.OTHER: "Do not reset to an empty checkpoint: everything would be read again and sent a second time.",
+    WrittenKind.DELTA: "Do not reset to an empty checkpoint: everything would be read again and appended a "
+    "second time.",
+    WrittenKind.OTHER: "Do not reset to an empty checkpoint: everything would be read again and sent a second time.",
 }
 MANAGED_EMPTY: Final = (
     "Do not reset the checkpoint without a start position in the code: each source would begin where its reader's own "
@@ -63,7 +64,7 @@ MANAGED_EMPTY: Final = (
 START_OPTIONS: Final = "Auto Loader: modifiedAfter; Kafka: startingOffsets; Delta: startingVersion"
 
 
-def fit_advice(judged: Advised, row: Row | None, where: Where) -> None:
+def fit_advice(judged: Advised, row: ErrorRow | None, where: Where) -> None:
     """Change what was judged to what can be done there, and what must not be done there."""
     if where.storage is Storage.MANAGED:
         judged.dont = [_managed_dont(text) for text in judged.dont if text != DELETE]

@@ -33,7 +33,7 @@ SEVERITIES: Final[dict[int, str]] = {
 
 
 @dataclass(frozen=True)
-class Row:
+class ErrorRow:
     """`code`: Spark's condition, or a lower-case name of ours where Spark gives none.
 
     conditions: Spark's names (`*` allowed). texts: alternatives, each a run of literal parts that must

@@ -2,13 +2,13 @@
 
 from typing import Final
 
-from recovery.diagnosis.row import AGAIN, DELETE, EMPTY, KEEP, RESET_LATER, RESET_NO, Row
+from recovery.diagnosis.row import AGAIN, DELETE, EMPTY, KEEP, RESET_LATER, RESET_NO, ErrorRow
 
 FAMILY: Final = "progress log"
 STORAGE: Final = "Correct the storage (space, rights, network), then start again."
 
 ROWS: Final = (
-    Row(
+    ErrorRow(
         code="STREAMING_CHECKPOINT_MISSING_METADATA_FILE",
         conditions=("STREAMING_CHECKPOINT_MISSING_METADATA_FILE",),
         family=FAMILY,
@@ -22,7 +22,7 @@ ROWS: Final = (
         ),
         dont=KEEP,
     ),
-    Row(
+    ErrorRow(
         code="broken-json",
         texts=(
             ("mismatchedinputexception",),
@@ -42,7 +42,7 @@ ROWS: Final = (
         ),
         dont=(*KEEP, AGAIN),
     ),
-    Row(
+    ErrorRow(
         code="STATE_STORE_CHECKPOINT_LOCATION_NOT_EMPTY",
         conditions=("STATE_STORE_CHECKPOINT_LOCATION_NOT_EMPTY",),
         texts=(("checkpoint location", "should be empty on batch 0"),),
@@ -61,7 +61,7 @@ ROWS: Final = (
             "Do not clear the folder to make the message go away: the position would be lost with it.",
         ),
     ),
-    Row(
+    ErrorRow(
         code="INVALID_LOG_VERSION",
         conditions=(
             "INVALID_LOG_VERSION",
@@ -77,7 +77,7 @@ ROWS: Final = (
         do=("Run the Spark version that wrote it, or a newer one.",),
         dont=KEEP,
     ),
-    Row(
+    ErrorRow(
         code="incomplete-log-file",
         texts=(("failed to read log file",), ("incomplete log file",)),
         family=FAMILY,
@@ -90,7 +90,7 @@ ROWS: Final = (
         ),
         dont=(*KEEP, AGAIN),
     ),
-    Row(
+    ErrorRow(
         code="sink-log-gap",
         texts=(("_spark_metadata", "doesn't exist"),),
         family=FAMILY,
@@ -104,7 +104,7 @@ ROWS: Final = (
         ),
         dont=("Do not delete _spark_metadata: rows of failed writes would appear in the table.", EMPTY),
     ),
-    Row(
+    ErrorRow(
         code="sink-race",
         texts=(("race while writing batch", "file sink metadata log"),),
         family=FAMILY,
@@ -118,7 +118,7 @@ ROWS: Final = (
         ),
         dont=(AGAIN, EMPTY),
     ),
-    Row(
+    ErrorRow(
         code="source-log-gap",
         texts=(("/sources/", "doesn't exist (latestid"),),
         family=FAMILY,
@@ -131,7 +131,7 @@ ROWS: Final = (
         ),
         dont=(*KEEP, AGAIN),
     ),
-    Row(
+    ErrorRow(
         code="batch-missing",
         texts=(
             ("batch ", " doesn't exist"),
@@ -150,7 +150,7 @@ ROWS: Final = (
         ),
         dont=(*KEEP, AGAIN),
     ),
-    Row(
+    ErrorRow(
         code="CONCURRENT_STREAM_LOG_UPDATE",
         conditions=("CONCURRENT_STREAM_LOG_UPDATE",),
         texts=(
@@ -170,7 +170,7 @@ ROWS: Final = (
         ),
         dont=KEEP,
     ),
-    Row(
+    ErrorRow(
         code="STREAMING_CHECKPOINT_LOG_WRITE_FAILURE",
         conditions=(
             "STREAMING_CHECKPOINT_LOG_WRITE_FAILURE",
@@ -185,7 +185,7 @@ ROWS: Final = (
         do=(STORAGE,),
         dont=KEEP,
     ),
-    Row(
+    ErrorRow(
         code="CANNOT_LOAD_CHECKPOINT_FILE_MANAGER",
         conditions=("CANNOT_LOAD_CHECKPOINT_FILE_MANAGER", "CANNOT_LOAD_CHECKPOINT_FILE_MANAGER.*"),
         texts=(
@@ -202,7 +202,7 @@ ROWS: Final = (
         do=("Correct the path or the file manager setting that the message names.",),
         dont=KEEP,
     ),
-    Row(
+    ErrorRow(
         code="CHECKPOINT_FILE_CHECKSUM_VERIFICATION_FAILED",
         conditions=("CHECKPOINT_FILE_CHECKSUM_VERIFICATION_FAILED",),
         family=FAMILY,
@@ -216,7 +216,7 @@ ROWS: Final = (
         ),
         dont=("Do not remove the checksum file: the corrupt bytes would be used as they are.", *KEEP),
     ),
-    Row(
+    ErrorRow(
         code="STREAMING_UNFINISHED_REPARTITION_DETECTED",
         conditions=(
             "STREAMING_UNFINISHED_REPARTITION_DETECTED",
@@ -233,7 +233,7 @@ ROWS: Final = (
         do=("Run the repartition again with the same number of partitions.",),
         dont=KEEP,
     ),
-    Row(
+    ErrorRow(
         code="STATE_REWRITER_INVALID_CHECKPOINT",
         conditions=("STATE_REWRITER_INVALID_CHECKPOINT", "STATE_REWRITER_INVALID_CHECKPOINT.*"),
         family=FAMILY,

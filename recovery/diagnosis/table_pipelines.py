@@ -3,7 +3,7 @@
 from typing import Final
 
 from recovery.diagnosis.advice import Advice
-from recovery.diagnosis.row import KEEP, RESET_LATER, RESET_NO, Row
+from recovery.diagnosis.row import KEEP, RESET_LATER, RESET_NO, ErrorRow
 
 FAMILY: Final = "pipeline"
 DEFINITION: Final = "Correct the pipeline's definition as the message says; checkpoints stay as they are."
@@ -12,7 +12,7 @@ START_AGAIN: Final = "Then start it again; checkpoints stay as they are."
 NO_RESET: Final = "Do not reset a checkpoint: none of them has to do with this failure."
 
 ROWS: Final = (
-    Row(
+    ErrorRow(
         code="PIPELINE_CODE_FAILED",
         conditions=("PIPELINE_CODE_FAILED",),
         family=FAMILY,
@@ -26,7 +26,7 @@ ROWS: Final = (
         ),
         dont=(NO_RESET,),
     ),
-    Row(
+    ErrorRow(
         code="PIPELINE_CANCELLED",
         conditions=("PIPELINE_CANCELLED",),
         family=FAMILY,
@@ -37,7 +37,7 @@ ROWS: Final = (
         do=("Ask who cancelled it whether the pipeline may run, then start an update.",),
         dont=(NO_RESET,),
     ),
-    Row(
+    ErrorRow(
         code="PIPELINE_FAILED",
         conditions=("PIPELINE_FAILED",),
         family=FAMILY,
@@ -48,7 +48,7 @@ ROWS: Final = (
         do=("Read the events of the update: the error is not one of a checkpoint.",),
         dont=KEEP,
     ),
-    Row(
+    ErrorRow(
         code="SINK_PASSED_OVER",
         conditions=("SINK_PASSED_OVER",),
         family=FAMILY,
@@ -69,7 +69,7 @@ ROWS: Final = (
             "Do not reset the checkpoint alone: the table passes over each batch up to the newest one in its log.",
         ),
     ),
-    Row(
+    ErrorRow(
         code="SINK_SHARED",
         conditions=("SINK_SHARED",),
         family=FAMILY,
@@ -88,7 +88,7 @@ ROWS: Final = (
         ),
         dont=("Do not reset a checkpoint: the flows use the same numbers again.",),
     ),
-    Row(
+    ErrorRow(
         code="QUERY_ID_SHARED",
         conditions=("QUERY_ID_SHARED",),
         family=FAMILY,
@@ -107,7 +107,7 @@ ROWS: Final = (
         ),
         dont=("Do not copy a checkpoint to begin a second flow: its query id comes with it.",),
     ),
-    Row(
+    ErrorRow(
         code="SINK_NOT_READ",
         conditions=("SINK_NOT_READ",),
         family=FAMILY,
@@ -127,7 +127,7 @@ ROWS: Final = (
         ),
         dont=KEEP,
     ),
-    Row(
+    ErrorRow(
         code="PIPELINE_CYCLE",
         conditions=("PIPELINE_CYCLE",),
         texts=(("circulardependencyexception",), ("circular dependency",)),
@@ -139,7 +139,7 @@ ROWS: Final = (
         do=("Take out one of the reads that the error names.", START_AGAIN),
         dont=(NO_RESET,),
     ),
-    Row(
+    ErrorRow(
         code="PIPELINE_NO_COMPUTE",
         conditions=("PIPELINE_NO_COMPUTE",),
         texts=(
@@ -158,7 +158,7 @@ ROWS: Final = (
         do=("Look at the quota, the capacity and the cluster's own log.", START_AGAIN),
         dont=(NO_RESET,),
     ),
-    Row(
+    ErrorRow(
         code="TABLE_OR_VIEW_NOT_FOUND",
         conditions=("TABLE_OR_VIEW_NOT_FOUND",),
         family=FAMILY,
@@ -169,7 +169,7 @@ ROWS: Final = (
         do=("Correct its name in the code, make it, or grant the right to see it.", START_AGAIN),
         dont=(NO_RESET,),
     ),
-    Row(
+    ErrorRow(
         code="AUTOCDC_INVALID_STATE",
         conditions=("AUTOCDC_INVALID_STATE", "AUTOCDC_INVALID_STATE.*"),
         family=FAMILY,
@@ -183,7 +183,7 @@ ROWS: Final = (
         ),
         dont=("Do not reset the checkpoint: that does not help, the helper table stays as it is.",),
     ),
-    Row(
+    ErrorRow(
         code="AUTOCDC_MICROBATCH_VALIDATION",
         conditions=("AUTOCDC_MICROBATCH_VALIDATION", "AUTOCDC_MICROBATCH_VALIDATION.*"),
         family=FAMILY,
@@ -196,7 +196,7 @@ ROWS: Final = (
         ),
         dont=KEEP,
     ),
-    Row(
+    ErrorRow(
         code="AUTOCDC_DEFINITION",
         conditions=("AUTOCDC_*",),
         family=FAMILY,
@@ -206,7 +206,7 @@ ROWS: Final = (
         severity=1,
         do=(DEFINITION,),
     ),
-    Row(
+    ErrorRow(
         code="pipeline-sources-changed",
         texts=(("had streaming sources added or removed",),),
         family=FAMILY,
@@ -220,7 +220,7 @@ ROWS: Final = (
         ),
         dont=KEEP,
     ),
-    Row(
+    ErrorRow(
         code="TABLE_NOT_RESETTABLE",
         conditions=("TABLE_NOT_RESETTABLE",),
         texts=(("cannot find main error class 'table_not_resettable'",),),
@@ -231,7 +231,7 @@ ROWS: Final = (
         severity=1,
         do=("Choose a way that keeps the table, or ask its owner to lift the protection.",),
     ),
-    Row(
+    ErrorRow(
         code="PIPELINE_STORAGE_ROOT_INVALID",
         conditions=("PIPELINE_STORAGE_ROOT_INVALID",),
         family=FAMILY,
@@ -242,7 +242,7 @@ ROWS: Final = (
         do=("Give the storage with its scheme, such as file:/ or s3a://.",),
         dont=("Do not give another folder than before: every flow would start from an empty checkpoint.",),
     ),
-    Row(
+    ErrorRow(
         code="PIPELINE_DEFINITION",
         conditions=(
             "CANNOT_UPDATE_PARTITION_COLUMNS",

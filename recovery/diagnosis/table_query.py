@@ -3,7 +3,7 @@
 from typing import Final
 
 from recovery.diagnosis.advice import Advice, Meant
-from recovery.diagnosis.row import AGAIN, DELETE, EMPTY, KEEP, RESET_LATER, RESET_NO, RESET_YES, Row
+from recovery.diagnosis.row import AGAIN, DELETE, EMPTY, KEEP, RESET_LATER, RESET_NO, RESET_YES, ErrorRow
 
 FAMILY: Final = "query"
 REVERT: Final = Advice(
@@ -34,7 +34,7 @@ WHOLE: Final = Advice(
 )
 
 ROWS: Final = (
-    Row(
+    ErrorRow(
         code="STREAMING_STATEFUL_OPERATOR_NOT_MATCH_IN_STATE_METADATA",
         conditions=("STREAMING_STATEFUL_OPERATOR_NOT_MATCH_IN_STATE_METADATA",),
         texts=(("stateful operator name does not match with the operator in state metadata",),),
@@ -46,7 +46,7 @@ ROWS: Final = (
         do=(REVERT, CONTINUE, REWIND),
         dont=(EMPTY, DELETE, AGAIN),
     ),
-    Row(
+    ErrorRow(
         code="STREAMING_STATEFUL_OPERATOR_MISSING_STATE_DIRECTORY",
         conditions=("STREAMING_STATEFUL_OPERATOR_MISSING_STATE_DIRECTORY",),
         family=FAMILY,
@@ -61,7 +61,7 @@ ROWS: Final = (
         ),
         dont=(*KEEP, AGAIN),
     ),
-    Row(
+    ErrorRow(
         code="STATE_STORE_KEY_SCHEMA_NOT_COMPATIBLE",
         conditions=("STATE_STORE_KEY_SCHEMA_NOT_COMPATIBLE", "STATE_STORE_VALUE_SCHEMA_NOT_COMPATIBLE"),
         texts=(
@@ -80,7 +80,7 @@ ROWS: Final = (
             "Do not switch the check off (stateSchemaCheck=false): it fails later, or the results are silently wrong.",
         ),
     ),
-    Row(
+    ErrorRow(
         code="STATE_STORE_COLUMN_FAMILY_SCHEMA_INCOMPATIBLE",
         conditions=(
             "STATE_STORE_COLUMN_FAMILY_SCHEMA_INCOMPATIBLE",
@@ -103,7 +103,7 @@ ROWS: Final = (
         ),
         dont=KEEP,
     ),
-    Row(
+    ErrorRow(
         code="STATE_STORE_VALUE_SCHEMA_EVOLUTION_THRESHOLD_EXCEEDED",
         conditions=(
             "STATE_STORE_VALUE_SCHEMA_EVOLUTION_THRESHOLD_EXCEEDED",
@@ -120,7 +120,7 @@ ROWS: Final = (
         ),
         dont=KEEP,
     ),
-    Row(
+    ErrorRow(
         code="STATE_STORE_KEY_ROW_FORMAT_VALIDATION_FAILURE",
         conditions=(
             "STATE_STORE_KEY_ROW_FORMAT_VALIDATION_FAILURE",
@@ -139,7 +139,7 @@ ROWS: Final = (
         ),
         dont=KEEP,
     ),
-    Row(
+    ErrorRow(
         code="STREAM_STREAM_JOIN_INCOMPATIBLE_STATE_STORE_CONFIGS",
         conditions=("STREAM_STREAM_JOIN_INCOMPATIBLE_STATE_STORE_CONFIGS",),
         family=FAMILY,
@@ -150,7 +150,7 @@ ROWS: Final = (
         do=("Set what the message names; it takes effect in a new, seeded checkpoint only.",),
         dont=KEEP,
     ),
-    Row(
+    ErrorRow(
         code="STREAM_STREAM_JOIN_INCONSISTENT_STATE",
         conditions=("STREAM_STREAM_JOIN_INCONSISTENT_STATE", "STREAM_STREAM_JOIN_INCONSISTENT_STATE.*"),
         family=FAMILY,
@@ -165,7 +165,7 @@ ROWS: Final = (
         ),
         dont=KEEP,
     ),
-    Row(
+    ErrorRow(
         code="STREAMING_QUERY_EVOLUTION_ERROR",
         conditions=("STREAMING_QUERY_EVOLUTION_ERROR", "STREAMING_QUERY_EVOLUTION_ERROR.*"),
         texts=(("assertion failed: all sources should be named",),),
@@ -181,7 +181,7 @@ ROWS: Final = (
         ),
         dont=KEEP,
     ),
-    Row(
+    ErrorRow(
         code="STREAMING_OUTPUT_MODE",
         conditions=(
             "STREAMING_OUTPUT_MODE",
@@ -198,7 +198,7 @@ ROWS: Final = (
         do=("Correct the code as the message says; the checkpoint stays as it is.",),
         dont=KEEP,
     ),
-    Row(
+    ErrorRow(
         code="source-count-changed",
         texts=(("sources in the checkpoint offsets and now there are",),),
         family=FAMILY,
@@ -218,7 +218,7 @@ ROWS: Final = (
         ),
         dont=KEEP,
     ),
-    Row(
+    ErrorRow(
         code="source-path-changed",
         texts=(("wrong basepath", "for the root path"),),
         family=FAMILY,
@@ -237,7 +237,7 @@ ROWS: Final = (
         ),
         dont=KEEP,
     ),
-    Row(
+    ErrorRow(
         code="source-kind-changed",
         texts=(('for input string: "{',), ("no usable value for path",)),
         family=FAMILY,
@@ -256,7 +256,7 @@ ROWS: Final = (
         ),
         dont=KEEP,
     ),
-    Row(
+    ErrorRow(
         code="PROGRAM_CODE_FAILED",
         conditions=("PROGRAM_CODE_FAILED",),
         family=FAMILY,

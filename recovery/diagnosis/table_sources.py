@@ -2,13 +2,13 @@
 
 from typing import Final
 
-from recovery.diagnosis.row import KEEP, RESET_LATER, RESET_NO, RESET_YES, Row
+from recovery.diagnosis.row import KEEP, RESET_LATER, RESET_NO, RESET_YES, ErrorRow
 
 FAMILY: Final = "source"
 OPTION: Final = "Correct the option that the message names, then start again."
 
 ROWS: Final = (
-    Row(
+    ErrorRow(
         code="KAFKA_DATA_LOSS",
         conditions=("KAFKA_DATA_LOSS", "KAFKA_DATA_LOSS.*"),
         texts=(
@@ -32,7 +32,7 @@ ROWS: Final = (
         ),
         dont=("Do not set failOnDataLoss=false for good: the next loss would be silent.", *KEEP),
     ),
-    Row(
+    ErrorRow(
         code="KAFKA_OPTION",
         conditions=(
             "KAFKA_START_OFFSET_DOES_NOT_MATCH_ASSIGNED",
@@ -53,7 +53,7 @@ ROWS: Final = (
         ),
         dont=KEEP,
     ),
-    Row(
+    ErrorRow(
         code="KAFKA_AVAILABLE_NOW",
         conditions=(
             "MISMATCHED_TOPIC_PARTITIONS_*",
@@ -68,7 +68,7 @@ ROWS: Final = (
         do=("Start again.",),
         dont=KEEP,
     ),
-    Row(
+    ErrorRow(
         code="DELTA_SOURCE_CLEANED",
         conditions=(
             "DELTA_MISSING_FILES_UNEXPECTED_VERSION",
@@ -87,7 +87,7 @@ ROWS: Final = (
         ),
         dont=KEEP,
     ),
-    Row(
+    ErrorRow(
         code="DELTA_VERSION_NOT_FOUND",
         conditions=("DELTA_VERSION_NOT_FOUND", "DELTA_TIMESTAMP_GREATER_THAN_COMMIT"),
         family=FAMILY,
@@ -105,7 +105,7 @@ ROWS: Final = (
             *KEEP,
         ),
     ),
-    Row(
+    ErrorRow(
         code="DIFFERENT_DELTA_TABLE_READ_BY_STREAMING_SOURCE",
         conditions=("DIFFERENT_DELTA_TABLE_READ_BY_STREAMING_SOURCE",),
         texts=(("was reading from an unexpected delta table",),),
@@ -120,7 +120,7 @@ ROWS: Final = (
         ),
         dont=KEEP,
     ),
-    Row(
+    ErrorRow(
         code="DELTA_SOURCE_TABLE_IGNORE_CHANGES",
         conditions=("DELTA_SOURCE_TABLE_IGNORE_CHANGES", "DELTA_SOURCE_IGNORE_DELETE"),
         texts=(
@@ -135,7 +135,7 @@ ROWS: Final = (
         do=("Set skipChangeCommits or ignoreDeletes, or read the change data feed; the checkpoint is kept.",),
         dont=KEEP,
     ),
-    Row(
+    ErrorRow(
         code="DELTA_SCHEMA_CHANGED",
         conditions=(
             "DELTA_SCHEMA_CHANGED",
@@ -151,7 +151,7 @@ ROWS: Final = (
         do=("Just start again first: the new schema is taken up.",),
         dont=KEEP,
     ),
-    Row(
+    ErrorRow(
         code="DELTA_STREAMING_INCOMPATIBLE_SCHEMA_CHANGE",
         conditions=(
             "DELTA_STREAMING_INCOMPATIBLE_SCHEMA_CHANGE",
@@ -167,7 +167,7 @@ ROWS: Final = (
         do=("Set schemaTrackingLocation, or the option that the message names to allow this change once.",),
         dont=KEEP,
     ),
-    Row(
+    ErrorRow(
         code="DELTA_STREAMING_SCHEMA_LOG",
         conditions=("DELTA_STREAMING_SCHEMA_LOG_*", "DELTA_STREAMING_SCHEMA_LOCATION_*"),
         family=FAMILY,
@@ -178,7 +178,7 @@ ROWS: Final = (
         do=("Give the source a new schema location; the checkpoint is kept.",),
         dont=KEEP,
     ),
-    Row(
+    ErrorRow(
         code="DELTA_INVALID_SOURCE_OFFSET",
         conditions=(
             "DELTA_INVALID_SOURCE_VERSION",
@@ -196,7 +196,7 @@ ROWS: Final = (
         ),
         dont=KEEP,
     ),
-    Row(
+    ErrorRow(
         code="DELTA_CONCURRENT_TRANSACTION",
         conditions=("DELTA_CONCURRENT_TRANSACTION", "DELTA_CONCURRENT_TRANSACTION.*"),
         family=FAMILY,
@@ -207,7 +207,7 @@ ROWS: Final = (
         do=("Find the second run and stop it.",),
         dont=KEEP,
     ),
-    Row(
+    ErrorRow(
         code="DELTA_STREAMING_INITIAL_SNAPSHOT_TOO_LARGE",
         conditions=("DELTA_STREAMING_INITIAL_SNAPSHOT_TOO_LARGE",),
         family=FAMILY,
@@ -217,7 +217,7 @@ ROWS: Final = (
         severity=1,
         do=(OPTION,),
     ),
-    Row(
+    ErrorRow(
         code="iceberg-snapshot-expired",
         texts=(("cannot load current offset at snapshot", "was expired or removed"),),
         family=FAMILY,
@@ -228,7 +228,7 @@ ROWS: Final = (
         do=("Count what lies between, then seed a checkpoint at the oldest snapshot that is left.",),
         dont=KEEP,
     ),
-    Row(
+    ErrorRow(
         code="iceberg-snapshot-kind",
         texts=(("cannot process delete snapshot",), ("cannot process overwrite snapshot",)),
         family=FAMILY,
@@ -239,7 +239,7 @@ ROWS: Final = (
         do=("Set streaming-skip-delete-snapshots or streaming-skip-overwrite-snapshots.",),
         dont=KEEP,
     ),
-    Row(
+    ErrorRow(
         code="input-file-gone",
         conditions=(
             "FAILED_READ_FILE.FILE_NOT_EXIST",
@@ -258,7 +258,7 @@ ROWS: Final = (
         ),
         dont=("Do not leave ignoreMissingFiles on: the next loss would be silent.", *KEEP),
     ),
-    Row(
+    ErrorRow(
         code="PYTHON_STREAMING_DATA_SOURCE_RUNTIME_ERROR",
         conditions=("PYTHON_STREAMING_DATA_SOURCE_RUNTIME_ERROR", "STREAMING_PYTHON_RUNNER_INITIALIZATION_*"),
         family=FAMILY,
@@ -269,7 +269,7 @@ ROWS: Final = (
         do=("Correct the reader or its Python environment, then start again.",),
         dont=KEEP,
     ),
-    Row(
+    ErrorRow(
         code="MALFORMED_STATE_IN_RATE_PER_MICRO_BATCH_SOURCE",
         conditions=(
             "MALFORMED_STATE_IN_RATE_PER_MICRO_BATCH_SOURCE",
@@ -282,7 +282,7 @@ ROWS: Final = (
         severity=1,
         do=("Set the option back to what it was.",),
     ),
-    Row(
+    ErrorRow(
         code="STREAMING_REAL_TIME_MODE",
         conditions=(
             "STREAMING_REAL_TIME_MODE",
@@ -301,7 +301,7 @@ ROWS: Final = (
         ),
         dont=KEEP,
     ),
-    Row(
+    ErrorRow(
         code="kafka-away",
         texts=(
             ("timed out waiting for a node assignment",),
@@ -325,7 +325,7 @@ ROWS: Final = (
         ),
         dont=KEEP,
     ),
-    Row(
+    ErrorRow(
         code="DATA_SOURCE_NOT_FOUND",
         conditions=("DATA_SOURCE_NOT_FOUND",),
         texts=(("failed to find data source:",),),
@@ -340,7 +340,7 @@ ROWS: Final = (
         ),
         dont=KEEP,
     ),
-    Row(
+    ErrorRow(
         code="UNKNOWN_FIELD_EXCEPTION",
         conditions=("UNKNOWN_FIELD_EXCEPTION", "UNKNOWN_FIELD_EXCEPTION.*"),
         texts=(("unknownfieldexception",),),
@@ -352,7 +352,7 @@ ROWS: Final = (
         do=("Just start again: the new columns are in the schema now.",),
         dont=KEEP,
     ),
-    Row(
+    ErrorRow(
         code="out-of-memory",
         texts=(
             ("outofmemoryerror",),

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from recovery.diagnosis.row import KEEP, RESET_LATER, RESET_NO, Row
+from recovery.diagnosis.row import KEEP, RESET_LATER, RESET_NO, ErrorRow
 
 FAMILY: Final = "state"
 RESTORE: Final = "Restore the file from a backup or from the storage's object versions."
@@ -13,7 +13,7 @@ WITHOUT: Final = "Otherwise rebuild the state, or continue with a seeded checkpo
 _LOAD: Final = "CANNOT_LOAD_STATE_STORE."
 
 ROWS: Final = (
-    Row(
+    ErrorRow(
         code="CANNOT_LOAD_STATE_STORE.CANNOT_READ_DELTA_FILE_NOT_EXISTS",
         conditions=(
             _LOAD + "CANNOT_READ_DELTA_FILE_NOT_EXISTS",
@@ -34,7 +34,7 @@ ROWS: Final = (
         do=(RESTORE, BACK, WITHOUT),
         dont=KEEP,
     ),
-    Row(
+    ErrorRow(
         code="CANNOT_LOAD_STATE_STORE.UNCATEGORIZED",
         conditions=(
             "CANNOT_LOAD_STATE_STORE",
@@ -64,7 +64,7 @@ ROWS: Final = (
         ),
         dont=KEEP,
     ),
-    Row(
+    ErrorRow(
         code="CANNOT_LOAD_STATE_STORE.AUTO_SNAPSHOT_REPAIR_FAILED",
         conditions=(_LOAD + "AUTO_SNAPSHOT_REPAIR_FAILED",),
         family=FAMILY,
@@ -79,7 +79,7 @@ ROWS: Final = (
         ),
         dont=KEEP,
     ),
-    Row(
+    ErrorRow(
         code="CANNOT_LOAD_STATE_STORE.INVALID_CHECKPOINT_LINEAGE",
         conditions=(
             _LOAD + "CANNOT_FIND_BASE_SNAPSHOT_CHECKPOINT",
@@ -95,7 +95,7 @@ ROWS: Final = (
         do=("Restore the commit file; the ids can be read back from the names of the state files.", WITHOUT),
         dont=KEEP,
     ),
-    Row(
+    ErrorRow(
         code="CANNOT_LOAD_STATE_STORE.UNEXPECTED_VERSION",
         conditions=(_LOAD + "UNEXPECTED_VERSION", _LOAD + "SNAPSHOT_PARTITION_ID_NOT_FOUND"),
         family=FAMILY,
@@ -105,7 +105,7 @@ ROWS: Final = (
         severity=1,
         do=("Correct the batch or partition that the reading tool asks for.",),
     ),
-    Row(
+    ErrorRow(
         code="CANNOT_LOAD_STATE_STORE.ROCKSDB_STORE_PROVIDER_OUT_OF_MEMORY",
         conditions=(
             _LOAD + "HDFS_STORE_PROVIDER_OUT_OF_MEMORY",
@@ -121,7 +121,7 @@ ROWS: Final = (
         ),
         dont=KEEP,
     ),
-    Row(
+    ErrorRow(
         code="CANNOT_LOAD_STATE_STORE.UNRELEASED_THREAD_ERROR",
         conditions=(
             _LOAD + "UNRELEASED_THREAD_ERROR",
@@ -139,7 +139,7 @@ ROWS: Final = (
         do=("Start again. If it comes back, raise rocksdb.lockAcquireTimeoutMs.",),
         dont=KEEP,
     ),
-    Row(
+    ErrorRow(
         code="CANNOT_WRITE_STATE_STORE",
         conditions=(
             "CANNOT_WRITE_STATE_STORE",
@@ -157,7 +157,7 @@ ROWS: Final = (
         ),
         dont=KEEP,
     ),
-    Row(
+    ErrorRow(
         code="STATE_STORE_COMMIT_VALIDATION_FAILED",
         conditions=("STATE_STORE_COMMIT_VALIDATION_FAILED",),
         family=FAMILY,
@@ -168,7 +168,7 @@ ROWS: Final = (
         do=("Let the foreachBatch function consume the whole batch (no limit, no early return).",),
         dont=KEEP,
     ),
-    Row(
+    ErrorRow(
         code="STATE_STORE_ROW_CHECKSUM_VERIFICATION_FAILED",
         conditions=("STATE_STORE_ROW_CHECKSUM_VERIFICATION_FAILED",),
         family=FAMILY,
@@ -179,7 +179,7 @@ ROWS: Final = (
         do=(BACK.replace("Otherwise go", "Go"), WITHOUT),
         dont=("Do not switch row checksums off: wrong results would follow.", *KEEP),
     ),
-    Row(
+    ErrorRow(
         code="STDS",
         conditions=("STDS_*",),
         family=FAMILY,
@@ -189,7 +189,7 @@ ROWS: Final = (
         severity=1,
         do=("Ask for a batch that is still kept (KD006), or restore operator metadata and schema (42K03).",),
     ),
-    Row(
+    ErrorRow(
         code="STATEFUL_PROCESSOR",
         conditions=(
             "STATEFUL_PROCESSOR_*",
@@ -206,7 +206,7 @@ ROWS: Final = (
         do=("Correct the code as the message says; the checkpoint stays as it is.",),
         dont=KEEP,
     ),
-    Row(
+    ErrorRow(
         code="USER_FUNCTION_ERROR",
         conditions=("*_USER_FUNCTION_ERROR",),
         family=FAMILY,
@@ -217,7 +217,7 @@ ROWS: Final = (
         do=("Correct the function; the batch stays planned and is run again with the new code.",),
         dont=KEEP,
     ),
-    Row(
+    ErrorRow(
         code="STATE_STORE_SETTING",
         conditions=(
             "STATE_STORE_PROVIDER_DOES_NOT_SUPPORT_FINE_GRAINED_STATE_REPLAY",

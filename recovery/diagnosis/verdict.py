@@ -48,7 +48,7 @@ class CheckpointState(StrEnum):
 
 
 @dataclass(frozen=True)
-class Verdict:
+class FlowVerdict:
     """What is so of a flow, and what its next run comes to with the code that ran last."""
 
     checkpoint: CheckpointState
@@ -97,7 +97,7 @@ def judge_flow(
     others: Sequence[Finding] = (),
     file_table: bool = False,
     is_flow: bool = True,
-) -> Verdict:
+) -> FlowVerdict:
     """The verdict on a flow; with `is_flow` False on a stream of somebody's own, by the text of its failure.
 
     `report`: its checkpoint. `code`: Spark's names of the stateful operators of the code that ran last, by id; None:
@@ -115,7 +115,7 @@ def judge_flow(
     order = list(Severity)
     findings = tuple(sorted((*own, *failure), key=lambda f: order.index(f.severity)))
     outcomes = list(Outcome)
-    return Verdict(
+    return FlowVerdict(
         checkpoint=CheckpointState.NONE
         if empty
         else CheckpointState.DAMAGED

@@ -5,7 +5,7 @@ from typing import Final
 
 
 @dataclass(frozen=True)
-class Event:
+class NotifiedEvent:
     """`words` name it where one subscribes; `title` takes the facts by name; `link` is where it leads without a
     recovery or a flow."""
 
@@ -14,45 +14,51 @@ class Event:
     link: str = "/"
 
 
-EVENTS: Final[dict[str, Event]] = {
-    "approval.requested": Event(
+EVENTS: Final[dict[str, NotifiedEvent]] = {
+    "approval.requested": NotifiedEvent(
         "A plan asks for approval", "Approval asked: {recovery} of {flow} in {environment}"
     ),
-    "approval.decided": Event(
+    "approval.decided": NotifiedEvent(
         "A request for approval was approved, rejected, voided, or expired",
         "{recovery} of {flow}: {decision}",
     ),
-    "recovery.started": Event("A plan was started or resumed", "{recovery} of {flow} runs"),
-    "recovery.needs_attention": Event("A recovery needs a person", "{recovery} of {flow} needs a person"),
-    "recovery.succeeded": Event("A recovery was proven", "{recovery} of {flow} is proven"),
-    "recovery.handed_over": Event("A recovery has another owner", "{recovery} of {flow} is {owner}'s now"),
-    "recovery.unproven": Event(
+    "recovery.started": NotifiedEvent("A plan was started or resumed", "{recovery} of {flow} runs"),
+    "recovery.needs_attention": NotifiedEvent(
+        "A recovery needs a person", "{recovery} of {flow} needs a person"
+    ),
+    "recovery.succeeded": NotifiedEvent("A recovery was proven", "{recovery} of {flow} is proven"),
+    "recovery.handed_over": NotifiedEvent(
+        "A recovery has another owner", "{recovery} of {flow} is {owner}'s now"
+    ),
+    "recovery.unproven": NotifiedEvent(
         "A recovery was ended without proof", "{recovery} of {flow} was ended without proof"
     ),
-    "recovery.rolled_back": Event("A recovery was rolled back", "{recovery} of {flow} was rolled back"),
-    "recovery.break_glass": Event(
+    "recovery.rolled_back": NotifiedEvent(
+        "A recovery was rolled back", "{recovery} of {flow} was rolled back"
+    ),
+    "recovery.break_glass": NotifiedEvent(
         "Someone bypassed the approval (break-glass)", "Break-glass: {recovery} of {flow} in {environment}"
     ),
-    "flow.failed": Event("A flow has begun to fail", "{flow} fails in {environment}"),
-    "pipeline.failed": Event(
+    "flow.failed": NotifiedEvent("A flow has begun to fail", "{flow} fails in {environment}"),
+    "pipeline.failed": NotifiedEvent(
         "A pipeline has begun to fail before or beside its flows", "{pipeline} fails in {environment}"
     ),
-    "flow.retention": Event(
+    "flow.retention": NotifiedEvent(
         "Unread input of a flow is about to be lost to retention, or is", "{flow}: unread input {unread}"
     ),
-    "queue.late": Event(
+    "queue.late": NotifiedEvent(
         "Tasks wait: a worker is away or does not keep up",
         "Tasks of queue {queue} have waited for {seconds} s",
     ),
-    "audit.broken": Event(
+    "audit.broken": NotifiedEvent(
         "The audit log's chain is broken", "The audit log is not what was written", "/audit/chain"
     ),
-    "channel.failing": Event(
+    "channel.failing": NotifiedEvent(
         "Another channel cannot be delivered to",
         "Channel {channel} cannot be delivered to",
         "/settings/notifications",
     ),
-    "channel.test": Event("A test message", "A test message from Reprise", "/settings/notifications"),
+    "channel.test": NotifiedEvent("A test message", "A test message from Reprise", "/settings/notifications"),
 }
 
 DECISIONS: Final = ("approved", "rejected", "expired", "voided")

@@ -20,7 +20,7 @@ TABLE, COMPARED = True, False  # rows are merged: what an update wrote is not wh
 
 
 @dataclass(frozen=True)
-class Facts:
+class AutoCdcFacts:
     """`auxiliary_kept`: the auxiliary table is there and stays (None: not known). Times in ms since the epoch.
 
     `last_batch`: the newest batch that ran. `tombstones_since_ms`: older ones may be gone (None: kept for ever, as in
@@ -34,12 +34,16 @@ class Facts:
     replays_from_ms: int | None = None
 
 
-def facts_of(report: SinkReport) -> Facts:
+def facts_of(report: SinkReport) -> AutoCdcFacts:
     """What is known of both tables. Without it SCD type 2 is taken for granted: it asks for more."""
-    return report.facts if isinstance(report.facts, Facts) else Facts(scd_type=2, last_batch=report.head)
+    return (
+        report.facts
+        if isinstance(report.facts, AutoCdcFacts)
+        else AutoCdcFacts(scd_type=2, last_batch=report.head)
+    )
 
 
-def memory(facts: Facts) -> Memory:
+def memory(facts: AutoCdcFacts) -> Memory:
     """Sequences by key; tombstones, or batch ids, in the auxiliary table."""
     if facts.scd_type == 2:
         says = "SCD type 2: rows are guarded by their sequence; the auxiliary table holds numbers of batches."
@@ -48,7 +52,7 @@ def memory(facts: Facts) -> Memory:
     return Memory(says, facts.auxiliary_kept, Precision.EXACT)
 
 
-def risk(start: Start, facts: Facts) -> Risk:
+def risk(start: Start, facts: AutoCdcFacts) -> Risk:
     """Nothing twice where the auxiliary table stays, numbers go on, and no tombstone has gone."""
     if facts.auxiliary_kept is False:
         return Risk(
@@ -83,7 +87,7 @@ def risk(start: Start, facts: Facts) -> Risk:
     )
 
 
-def _numbers(start: Start, facts: Facts) -> Risk | None:
+def _numbers(start: Start, facts: AutoCdcFacts) -> Risk | None:
     if start.repeats(start.planned):
         return None  # the same batch under its own number: its deletions count as its own
     if start.planned is not None:

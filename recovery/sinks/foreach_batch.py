@@ -18,7 +18,7 @@ TABLE = COMPARED = False  # what the code writes to is its own affair
 
 
 @dataclass(frozen=True)
-class Facts:
+class ForeachBatchFacts:
     """What the code was seen to do. `txn_app_id`: the id of its Delta writes (None: none, or not seen).
 
     `head`: the newest txnVersion that the table has for that id. `every_write_guarded`: no other write was found (None:
@@ -33,12 +33,12 @@ class Facts:
     computes_first: bool = False
 
 
-def facts_of(report: SinkReport) -> Facts:
+def facts_of(report: SinkReport) -> ForeachBatchFacts:
     """What was seen of the code; nothing, where nobody looked."""
-    return report.facts if isinstance(report.facts, Facts) else Facts()
+    return report.facts if isinstance(report.facts, ForeachBatchFacts) else ForeachBatchFacts()
 
 
-def memory(facts: Facts) -> Memory:
+def memory(facts: ForeachBatchFacts) -> Memory:
     """By txnAppId, or nothing; None where the code was not read."""
     others = (
         f" It also does, again with each repeat: {', '.join(facts.side_effects)}."
@@ -63,7 +63,7 @@ def memory(facts: Facts) -> Memory:
     )
 
 
-def risk(start: Start, facts: Facts) -> Risk:
+def risk(start: Start, facts: ForeachBatchFacts) -> Risk:
     """Batches that vanish under the code's own id; else everything that is read again."""
     if facts.txn_app_id is not None and facts.head is not None:
         gone = passed_over(facts.head, start)
@@ -83,7 +83,7 @@ def risk(start: Start, facts: Facts) -> Risk:
     )
 
 
-def _again(start: Start, facts: Facts) -> Risk:
+def _again(start: Start, facts: ForeachBatchFacts) -> Risk:
     """The batch that the table holds is tried again, and skipped there; what else the code does happens again.
 
     A skipped write computes nothing: on Spark 4.2 a batch with state then fails

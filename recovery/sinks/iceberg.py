@@ -17,7 +17,7 @@ TABLE, COMPARED = True, False
 
 
 @dataclass(frozen=True)
-class Facts:
+class IcebergSinkFacts:
     """`heads`: query id -> newest batch in the table's history. `query_id`: that of the checkpoint."""
 
     heads: Mapping[str, int] = field(default_factory=dict)
@@ -30,15 +30,15 @@ class Facts:
         return self.heads.get(self.query_id) if self.query_id else None
 
 
-def facts_of(report: SinkReport) -> Facts:
+def facts_of(report: SinkReport) -> IcebergSinkFacts:
     """Heads by query id; whether snapshots were expired is told by `report.facts` alone, and taken for so without."""
-    if isinstance(report.facts, Facts):
+    if isinstance(report.facts, IcebergSinkFacts):
         return report.facts
     mine = next((query for query, head in report.heads.items() if head == report.head), None)
-    return Facts(dict(report.heads), mine, expired=True)
+    return IcebergSinkFacts(dict(report.heads), mine, expired=True)
 
 
-def memory(facts: Facts) -> Memory:
+def memory(facts: IcebergSinkFacts) -> Memory:
     """The newest batch of each query id, as long as its snapshot is kept."""
     said = "none of this query's is in its history" if facts.head is None else f"this query's is {facts.head}"
     forgets = " Snapshots were expired, and what they remembered is forgotten." if facts.expired else ""
@@ -49,7 +49,7 @@ def memory(facts: Facts) -> Memory:
     )
 
 
-def risk(start: Start, facts: Facts) -> Risk:
+def risk(start: Start, facts: IcebergSinkFacts) -> Risk:
     """Under the old id, batches up to the head vanish; under a new one, what is read again is doubled."""
     # Expired snapshots are older than the query's newest one; only where none of it is left may one be the planned.
     forgotten = facts.head is None and facts.expired

@@ -16,7 +16,7 @@ TABLE, COMPARED = False, True  # its records are told by offsets; see recovery/s
 
 
 @dataclass(frozen=True)
-class Facts:
+class KafkaSinkFacts:
     """`topics`: where the stream writes; none, where each row names its own, or nobody knows.
 
     `ends`: the offsets behind the last committed record, as an offset line of Spark (None: nobody could ask). `failed`:
@@ -33,12 +33,12 @@ class Facts:
     problem: str = ""
 
 
-def facts_of(report: SinkReport) -> Facts:
+def facts_of(report: SinkReport) -> KafkaSinkFacts:
     """The topics, as far as they are known."""
-    return report.facts if isinstance(report.facts, Facts) else Facts()
+    return report.facts if isinstance(report.facts, KafkaSinkFacts) else KafkaSinkFacts()
 
 
-def memory(facts: Facts) -> Memory:
+def memory(facts: KafkaSinkFacts) -> Memory:
     """Nothing."""
     return Memory(
         "Kafka remembers nothing of Spark's batches: a row that is sent twice is there twice.",
@@ -47,7 +47,7 @@ def memory(facts: Facts) -> Memory:
     )
 
 
-def risk(start: Start, facts: Facts) -> Risk:
+def risk(start: Start, facts: KafkaSinkFacts) -> Risk:
     """Everything that is read again is sent again."""
     rows = repeated(start)
     where = f" in {', '.join(facts.topics)}" if facts.topics else ""

@@ -16,23 +16,23 @@ TABLE, COMPARED = True, False
 
 
 @dataclass(frozen=True)
-class Facts:
+class MaterializedViewFacts:
     """Nothing need be known."""
 
 
-def facts_of(report: SinkReport) -> Facts:
+def facts_of(report: SinkReport) -> MaterializedViewFacts:
     """Nothing is needed."""
-    return Facts()
+    return MaterializedViewFacts()
 
 
-def memory(facts: Facts) -> Memory:
+def memory(facts: MaterializedViewFacts) -> Memory:
     """Nothing, and nothing is needed."""
     return Memory(
         "A materialized view is recomputed by every update; it remembers no batch.", True, Precision.EXACT
     )
 
 
-def risk(start: Start, facts: Facts) -> Risk:
+def risk(start: Start, facts: MaterializedViewFacts) -> Risk:
     """None of its own."""
     return Risk(
         Amount(value=0),

@@ -18,7 +18,7 @@ APART = ("delta", "iceberg")
 
 
 @dataclass(frozen=True)
-class Facts:
+class SharedTableFacts:
     """`table`: the kind of the table's own sink; `flows`: all that write it; `reset`: those that start anew."""
 
     table: str
@@ -26,12 +26,12 @@ class Facts:
     reset: tuple[str, ...] = ()
 
 
-def facts_of(report: SinkReport) -> Facts:
+def facts_of(report: SinkReport) -> SharedTableFacts:
     """Which flows, and the kind of the table; an unknown kind, where nobody told."""
-    return report.facts if isinstance(report.facts, Facts) else Facts("unknown", ())
+    return report.facts if isinstance(report.facts, SharedTableFacts) else SharedTableFacts("unknown", ())
 
 
-def memory(facts: Facts) -> Memory:
+def memory(facts: SharedTableFacts) -> Memory:
     """By the table's kind."""
     if facts.table == "files":
         return Memory(
@@ -44,7 +44,7 @@ def memory(facts: Facts) -> Memory:
     return Memory("What this table remembers of several writers is not known here.", None, Precision.UNKNOWN)
 
 
-def risk(start: Start, facts: Facts) -> Risk:
+def risk(start: Start, facts: SharedTableFacts) -> Risk:
     """Rows vanish in a shared file table whatever is done; apart, only the flows that start anew count."""
     if facts.table == "files" and len(facts.flows) > 1:
         return Risk(

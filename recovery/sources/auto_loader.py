@@ -51,7 +51,7 @@ PLACE = "on the reader (spark.readStream), before load(); take it out once the f
 
 
 @dataclass(frozen=True)
-class Facts:
+class AutoLoaderFacts:
     """What the ledger and the directory say; None: not asked, or no answer. Times in ms since the epoch.
 
     `read`: decoded URIs of the files that cloud_files_state calls committed. `listing`: what lies there now.
@@ -77,7 +77,7 @@ def changes(before: str | None, after: str | None) -> tuple[Change, ...]:
     return compared(parts(before), parts(after), by_number)
 
 
-def distance(start: str | None, end: str | None, facts: Facts) -> Distance:
+def distance(start: str | None, end: str | None, facts: AutoLoaderFacts) -> Distance:
     """Files by their numbers; an estimate, as numbers that a retry skipped would count too."""
     old, new = (_read(line) or 0 for line in (start, end))
     if old == new:
@@ -87,7 +87,7 @@ def distance(start: str | None, end: str | None, facts: Facts) -> Distance:
     )
 
 
-def reach(offset_json: str | None, facts: Facts) -> Reach:
+def reach(offset_json: str | None, facts: AutoLoaderFacts) -> Reach:
     """Whether files that were never committed still lie there cannot be told by the number; unread ones are counted."""
     _read(offset_json)
     if facts.read is None or facts.listing is None:
@@ -103,7 +103,7 @@ def reach(offset_json: str | None, facts: Facts) -> Reach:
     )
 
 
-def option(offset_json: str | None, facts: Facts) -> StartOption:
+def option(offset_json: str | None, facts: AutoLoaderFacts) -> StartOption:
     """`modifiedAfter` between what was read and what was not; what it doubles where no time parts the two."""
     if _read(offset_json) is None:
         return _everything()
@@ -122,7 +122,7 @@ def option(offset_json: str | None, facts: Facts) -> StartOption:
     return _after(min(waiting) - 1 if waiting else max(done) - 1, done, waiting)
 
 
-def started_at(at_ms: int, facts: Facts) -> StartOption:
+def started_at(at_ms: int, facts: AutoLoaderFacts) -> StartOption:
     """`modifiedAfter` at a time that a person names, with what it doubles and misses. Raises Refused where unknown."""
     if facts.read is None or facts.listing is None:
         raise Refused(
@@ -138,7 +138,7 @@ def started_at(at_ms: int, facts: Facts) -> StartOption:
     return _after(at_ms, done, waiting)
 
 
-def at(wanted: Wanted, committed: str | None, facts: Facts) -> Candidate:
+def at(wanted: Wanted, committed: str | None, facts: AutoLoaderFacts) -> Candidate:
     """The committed number by hand, nothing else: no other number has a ledger. Raises Refused."""
     _read(committed)
     wish(wanted, of=OF, can=CAN)

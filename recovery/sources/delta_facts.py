@@ -116,7 +116,7 @@ class DataFile:
     """One file that a stream reads. `path` as the log writes it; `rows` None: nobody told.
 
     `vector`: rows in it are marked as deleted (or it stands for such marks), so that its footer tells too many.
-    `plain`: read as Parquet below the table's folder it yields what the table does (`deltalog.Added`).
+    `plain`: read as Parquet below the table's folder it yields what the table does (`deltalog.AddedFile`).
     """
 
     path: str
@@ -306,7 +306,7 @@ def _file(body: Mapping[str, Any]) -> DataFile:
 
 
 def in_reading_order(files: Iterable[Any]) -> tuple[DataFile, ...]:
-    """Files of a snapshot (deltalog.Added) as a new stream reads them: by modificationTime, then by path."""
+    """Files of a snapshot (deltalog.AddedFile) as a new stream reads them: by modificationTime, then by path."""
     ordered = sorted(files, key=lambda f: (f.modified_ms, f.path.encode()))
     return tuple(DataFile(f.path, f.size, f.rows, f.vector, f.plain) for f in ordered)
 

@@ -23,7 +23,7 @@ AGE_MS = {"us": 0.001, "ms": 1, "s": 1000, "m": 60_000, "min": 60_000, "h": 3_60
 
 
 @dataclass(frozen=True)
-class Facts:
+class FileSourceFacts:
     """One file source at `asked_ms` (ms since the epoch).
 
     `log`: entries of its log, in log order, committed and planned. `listing`: what lies there now, in listing order
@@ -81,10 +81,10 @@ def facts_of(
     asked_ms: int = 0,
     rows: Mapping[str, int] | None = None,
     options: Mapping[str, Any] | None = None,
-) -> Facts:
+) -> FileSourceFacts:
     """Facts from a source's progress (its log is read again here) and what lies there now. Raises Unreachable."""
     told = _lower(options or {})
-    return Facts(
+    return FileSourceFacts(
         log=(*progress.committed, *progress.planned),
         listing=None if listing is None else tuple(listing),
         rows=rows or {},
@@ -151,7 +151,7 @@ class Unread:
         return (*self.late, *self.namesakes)
 
 
-def unread(read: Mapping[str, SourceEntry], facts: Facts, *, planned: bool = False) -> Unread:
+def unread(read: Mapping[str, SourceEntry], facts: FileSourceFacts, *, planned: bool = False) -> Unread:
     """What follows, where the log names `read`. `planned`: what it names beyond that stays in it, as in a checkpoint
     that goes on; a seed leaves it out.
 
@@ -179,7 +179,7 @@ def unread(read: Mapping[str, SourceEntry], facts: Facts, *, planned: bool = Fal
     return Unread(tuple(new), late, namesakes, _unsure(read, new, left, bound, facts))
 
 
-def _bound(seen: Mapping[str, int], facts: Facts) -> int:
+def _bound(seen: Mapping[str, int], facts: FileSourceFacts) -> int:
     """What is older is forgotten, and not taken. With an empty log Spark counts from 0."""
     return max(seen.values(), default=0) - facts.max_file_age_ms
 
@@ -189,7 +189,7 @@ def _unsure(
     new: Sequence[InputFile],
     left: Sequence[InputFile],
     bound: int,
-    facts: Facts,
+    facts: FileSourceFacts,
 ) -> str:
     """Where batches are limited, how they are cut decides about files of one name, and about one written again that
     is forgotten in between, but too old in the end."""
@@ -207,13 +207,13 @@ def _unsure(
     return ""
 
 
-def rewritten(facts: Facts) -> list[InputFile]:
+def rewritten(facts: FileSourceFacts) -> list[InputFile]:
     """Listed files that the log names with another time: what they held when they were read may be gone."""
     times = {path: e.timestamp_ms for path, e in facts.entries.items()}
     return [f for f in facts.listing or () if times.get(f.path, f.mtime_ms) != f.mtime_ms]
 
 
-def measured(paths: Sequence[str], facts: Facts, seconds: Amount | None = None) -> Distance:
+def measured(paths: Sequence[str], facts: FileSourceFacts, seconds: Amount | None = None) -> Distance:
     there = [facts.there[p].size for p in paths if p in facts.there]
     missing = len(paths) - len(there)
     size = Amount(

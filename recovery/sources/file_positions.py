@@ -8,7 +8,7 @@ from recovery.checkpoints.uris import canonical_uri, encode_uri
 from recovery.errors import Refused
 from recovery.sources.base import Candidate, Change, InputFile, Moved, Part, Precision, Wanted
 from recovery.sources.comparing import NOTHING_READ, ZERO, count, moment, wish
-from recovery.sources.file_facts import DIRECTORY, Facts, entry, measured, unread
+from recovery.sources.file_facts import DIRECTORY, FileSourceFacts, entry, measured, unread
 
 OF = "a file source"
 CAN = ("at_ms", "file", "earliest", "latest", "by_hand")
@@ -21,7 +21,7 @@ class FileCandidate(Candidate):
     read: tuple[SourceEntry, ...] = ()
 
 
-def positioned(wanted: Wanted, committed: str | None, facts: Facts) -> FileCandidate:
+def positioned(wanted: Wanted, committed: str | None, facts: FileSourceFacts) -> FileCandidate:
     """As `files.at`."""
     before = entry(committed)
     named = wish(wanted, of=OF, can=CAN)
@@ -37,7 +37,7 @@ def positioned(wanted: Wanted, committed: str | None, facts: Facts) -> FileCandi
 
 
 def _wanted(
-    named: str, wanted: Wanted, done: Mapping[str, SourceEntry], facts: Facts
+    named: str, wanted: Wanted, done: Mapping[str, SourceEntry], facts: FileSourceFacts
 ) -> tuple[set[str], dict[str, str]]:
     """Decoded URIs that count as read at the wanted position, and what has to be said of it."""
     if named == "by_hand":
@@ -56,7 +56,7 @@ def _wanted(
     return _before_time(wanted.at_ms or 0, facts)
 
 
-def _after_file(path: str, done: Mapping[str, SourceEntry], facts: Facts) -> set[str]:
+def _after_file(path: str, done: Mapping[str, SourceEntry], facts: FileSourceFacts) -> set[str]:
     order = [*done, *(f.path for f in facts.in_turn(facts.listing or ()) if f.path not in done)]
     if path not in order:
         raise Refused(
@@ -66,7 +66,7 @@ def _after_file(path: str, done: Mapping[str, SourceEntry], facts: Facts) -> set
     return set(order[: order.index(path) + 1])
 
 
-def _before_time(at_ms: int, facts: Facts) -> tuple[set[str], dict[str, str]]:
+def _before_time(at_ms: int, facts: FileSourceFacts) -> tuple[set[str], dict[str, str]]:
     """Files with an older mtime count as read, whatever was read of them; those of exactly that time are read next."""
     if at_ms > facts.asked_ms:
         raise Refused(
@@ -87,7 +87,7 @@ def _candidate(
     read: set[str],
     kept: dict[str, SourceEntry],
     said: dict[str, str],
-    facts: Facts,
+    facts: FileSourceFacts,
 ) -> FileCandidate:
     again = [path for path in done if path not in read]
     following = unread(kept, facts)
@@ -122,7 +122,7 @@ def _fallbacks(
     old: Sequence[InputFile],
     taken: Sequence[InputFile],
     done: Mapping[str, SourceEntry],
-    facts: Facts,
+    facts: FileSourceFacts,
 ) -> dict[str, str]:
     """What cannot be had as wished: files to be read again that are gone or too old; old ones that come in anew."""
     words = [said[DIRECTORY]] if DIRECTORY in said else []
@@ -142,7 +142,7 @@ def _fallbacks(
     return {DIRECTORY: " ".join(words)} if words else {}
 
 
-def _log(read: set[str], upto: int, facts: Facts) -> dict[str, SourceEntry]:
+def _log(read: set[str], upto: int, facts: FileSourceFacts) -> dict[str, SourceEntry]:
     """Entries of the log up to one that are read, by decoded URI, and one more for files that no entry names yet."""
     held = {path: e for path, e in facts.read_at(upto).items() if path in read}
     following = max((e.batch_id for e in held.values()), default=-1) + 1

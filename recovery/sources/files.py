@@ -34,7 +34,7 @@ from recovery.sources.base import (
 from recovery.sources.comparing import NOTHING_READ, ZERO, by_number, compared, count
 from recovery.sources.file_facts import (
     DIRECTORY,
-    Facts,
+    FileSourceFacts,
     by_time,
     entry,
     facts_of,
@@ -67,7 +67,7 @@ def changes(before: str | None, after: str | None) -> tuple[Change, ...]:
     return compared(parts(before), parts(after), by_number)
 
 
-def distance(start: str | None, end: str | None, facts: Facts) -> Distance:
+def distance(start: str | None, end: str | None, facts: FileSourceFacts) -> Distance:
     """Files exactly, bytes of those that are still there, rows where all are known, seconds between newest mtimes."""
     low, high = sorted(-1 if n is None else n for n in (entry(start), entry(end)))
     if low == high:
@@ -77,7 +77,7 @@ def distance(start: str | None, end: str | None, facts: Facts) -> Distance:
     return measured(facts.between(low, high), facts, _seconds(low, high, facts))
 
 
-def reach(offset_json: str | None, facts: Facts, *, planned: bool = False) -> Reach:
+def reach(offset_json: str | None, facts: FileSourceFacts, *, planned: bool = False) -> Reach:
     """Files after the position that are gone, or too old for Spark to take; what was written again is said.
 
     `planned`: as `file_facts.unread`.
@@ -103,7 +103,7 @@ def reach(offset_json: str | None, facts: Facts, *, planned: bool = False) -> Re
     return Reach(True, " ".join(said) or "Every file after this position is there and new enough to be read.")
 
 
-def reach_from(start: FileCandidate | None, committed: str | None, facts: Facts) -> Reach:
+def reach_from(start: FileCandidate | None, committed: str | None, facts: FileSourceFacts) -> Reach:
     """Whether everything after the place where the stream shall begin can be read.
 
     A start before the committed position reads again what is there, and what is gone of it is in its `fallbacks`: what
@@ -117,7 +117,7 @@ def reach_from(start: FileCandidate | None, committed: str | None, facts: Facts)
     return reach(start.offset_json, facts) if behind else told
 
 
-def option(offset_json: str | None, facts: Facts) -> StartOption:
+def option(offset_json: str | None, facts: FileSourceFacts) -> StartOption:
     """None: Spark's file stream refuses modifiedAfter and modifiedBefore (ModifiedDateFilter, seen on 4.2 and 4.3)."""
     entry(offset_json)
     return StartOption(
@@ -129,7 +129,7 @@ def option(offset_json: str | None, facts: Facts) -> StartOption:
     )
 
 
-def at(wanted: Wanted, committed: str | None, facts: Facts) -> FileCandidate:
+def at(wanted: Wanted, committed: str | None, facts: FileSourceFacts) -> FileCandidate:
     """Just after a named file in reading order, at a modification time, the earliest, the latest, or a log id by hand.
 
     Raises Refused for a file that is not known, a time in the future, a log id that the log does not have.
@@ -137,7 +137,7 @@ def at(wanted: Wanted, committed: str | None, facts: Facts) -> FileCandidate:
     return positioned(wanted, committed, facts)
 
 
-def fresh(options: Mapping[str, Any], facts: Facts | None) -> Fresh:
+def fresh(options: Mapping[str, Any], facts: FileSourceFacts | None) -> Fresh:
     """Every file that lies there is read, whatever its age; those that were read and are gone are not."""
     if facts is None or facts.listing is None:
         return Fresh(
@@ -169,7 +169,7 @@ def words(progress: SourceProgress) -> str:
     return f"{len(progress.committed):,} read, newest {newest} (log entry {progress.log_offset}){planned}"
 
 
-def _seconds(low: int, high: int, facts: Facts) -> Amount | None:
+def _seconds(low: int, high: int, facts: FileSourceFacts) -> Amount | None:
     old, new = (newest(facts.read_at(n)) for n in (low, high))
     if old is None or new is None:
         return None
@@ -184,7 +184,7 @@ def _said_gone(gone: Sequence[str]) -> list[str]:
     return [f"{count(len(gone), 'file')} after this position {_are(gone)} gone, such as {name(gone[0])}."]
 
 
-def _said_late(late: Sequence[InputFile], facts: Facts) -> list[str]:
+def _said_late(late: Sequence[InputFile], facts: FileSourceFacts) -> list[str]:
     if not late:
         return []
     days = facts.max_file_age_ms / 86_400_000
@@ -204,7 +204,9 @@ def _said_namesakes(of: Sequence[InputFile]) -> list[str]:
     ]
 
 
-def _said_rewritten(read: Mapping[str, SourceEntry], new: Sequence[InputFile], facts: Facts) -> list[str]:
+def _said_rewritten(
+    read: Mapping[str, SourceEntry], new: Sequence[InputFile], facts: FileSourceFacts
+) -> list[str]:
     taken = {f.path for f in new}
     said = []
     if twice := [path for path in read if path in taken]:

@@ -51,7 +51,7 @@ class Snapshot:
 
 
 @dataclass(frozen=True)
-class Facts:
+class IcebergSourceFacts:
     """One table at `asked_ms`. `chain`: the current snapshot and its ancestors, oldest first.
 
     `others`: snapshots that are known and no ancestors (rolled back, other branches). `skips`: those of FAILS that the
@@ -103,7 +103,7 @@ def changes(before: str | None, after: str | None) -> tuple[Change, ...]:
     return compared(parts(before), parts(after), lambda *_: _order(_read(before), _read(after)))
 
 
-def distance(start: str | None, end: str | None, facts: Facts) -> Distance:
+def distance(start: str | None, end: str | None, facts: IcebergSourceFacts) -> Distance:
     """Files exactly where the summaries count them, rows where whole snapshots lie between; Distance() if unknown."""
     if _read(start) == _read(end):
         return ZERO
@@ -113,7 +113,7 @@ def distance(start: str | None, end: str | None, facts: Facts) -> Distance:
     return _between(min(low, high), max(low, high), facts)
 
 
-def reach(offset_json: str | None, facts: Facts) -> Reach:
+def reach(offset_json: str | None, facts: IcebergSourceFacts) -> Reach:
     """Whether the snapshot is known, and whether all that follows can be streamed."""
     told = _read(offset_json)
     if not facts.chain:
@@ -134,7 +134,7 @@ def reach(offset_json: str | None, facts: Facts) -> Reach:
     return _kept(facts, index)
 
 
-def option(offset_json: str | None, facts: Facts) -> StartOption:
+def option(offset_json: str | None, facts: IcebergSourceFacts) -> StartOption:
     """`stream-from-timestamp` that starts at the snapshot of the position: whole snapshots only."""
     told = _read(offset_json)
     place = _place(told, facts)
@@ -156,7 +156,7 @@ def option(offset_json: str | None, facts: Facts) -> StartOption:
     return _started(first, 0 if whole else place.position, facts)
 
 
-def at(wanted: Wanted, committed: str | None, facts: Facts) -> Candidate:
+def at(wanted: Wanted, committed: str | None, facts: IcebergSourceFacts) -> Candidate:
     """A time, a version (snapshot id, to be read next), the earliest, the latest (all read), or by hand."""
     old = _read(committed)
     named = wish(wanted, of=OF, can=CAN)
@@ -181,7 +181,7 @@ def at(wanted: Wanted, committed: str | None, facts: Facts) -> Candidate:
     )
 
 
-def _told(named: str, wanted: Wanted, facts: Facts) -> tuple[Standing, dict[str, str]]:
+def _told(named: str, wanted: Wanted, facts: IcebergSourceFacts) -> tuple[Standing, dict[str, str]]:
     oldest, newest = facts.chain[0], facts.chain[-1]
     if named == "earliest":
         return Standing(oldest.snapshot_id, 0, False), {}
@@ -204,7 +204,7 @@ def _told(named: str, wanted: Wanted, facts: Facts) -> tuple[Standing, dict[str,
     return _told_at(wanted.at_ms or 0, facts)
 
 
-def _told_at(at_ms: int, facts: Facts) -> tuple[Standing, dict[str, str]]:
+def _told_at(at_ms: int, facts: IcebergSourceFacts) -> tuple[Standing, dict[str, str]]:
     """The first snapshot that was made at or after the time."""
     oldest, newest = facts.chain[0], facts.chain[-1]
     found = next((s for s in facts.chain if s.at_ms >= at_ms), None)
@@ -222,7 +222,7 @@ def _told_at(at_ms: int, facts: Facts) -> tuple[Standing, dict[str, str]]:
     return Standing(found.snapshot_id, 0, False), said
 
 
-def _checked(line: str | None, facts: Facts) -> Standing:
+def _checked(line: str | None, facts: IcebergSourceFacts) -> Standing:
     told = _read(line)
     place = _place(told, facts)
     if told is None or place is None:
@@ -233,7 +233,7 @@ def _checked(line: str | None, facts: Facts) -> Standing:
     return told
 
 
-def _started(first: int, read: int, facts: Facts) -> StartOption:
+def _started(first: int, read: int, facts: IcebergSourceFacts) -> StartOption:
     """Start before chain[first], of which `read` files were read already. `first` beyond the end: what comes next."""
     chain = facts.chain
     after = first >= len(chain)
@@ -273,7 +273,7 @@ def _oldest_after(at_ms: int, chain: Sequence[Snapshot]) -> int:
     return last
 
 
-def _gone(told: Standing, facts: Facts) -> Reach:
+def _gone(told: Standing, facts: IcebergSourceFacts) -> Reach:
     oldest = facts.chain[0]
     if told.snapshot_id in facts.others:
         why = f"Snapshot {told.snapshot_id} is no longer in the current history: the table was rolled back or branched."
@@ -285,7 +285,7 @@ def _gone(told: Standing, facts: Facts) -> Reach:
     return Reach(False, why, lost=Distance(), parts=("table",))
 
 
-def _kept(facts: Facts, index: int) -> Reach:
+def _kept(facts: IcebergSourceFacts, index: int) -> Reach:
     at, newest = facts.chain[index], facts.chain[-1]
     if at is newest:
         return Reach(True, "The position's snapshot is the current one, which is never expired.")
@@ -311,14 +311,14 @@ def skipped(options: Mapping[str, Any]) -> frozenset[str]:
     return frozenset(name for name, value in told.items() if value.strip().lower() == "true")
 
 
-def _index(told: Standing | None, facts: Facts) -> int | None:
+def _index(told: Standing | None, facts: IcebergSourceFacts) -> int | None:
     """Which snapshot of the chain it stands in, the first where nothing was read; None: that is not there."""
     if told is None or told.snapshot_id == START:
         return 0 if facts.chain else None
     return next((i for i, s in enumerate(facts.chain) if s.snapshot_id == told.snapshot_id), None)
 
 
-def _place(told: Standing | None, facts: Facts) -> Place | None:
+def _place(told: Standing | None, facts: IcebergSourceFacts) -> Place | None:
     """None: its snapshot is not in the chain. Nothing read, or no snapshot then: before the first."""
     found = _index(told, facts)
     if found is None or told is None or told.snapshot_id == START:
@@ -327,11 +327,11 @@ def _place(told: Standing | None, facts: Facts) -> Place | None:
     return None if told.scan_all else Place(found, told.position)
 
 
-def _size(facts: Facts, index: int, scan_all: bool) -> int | None:
+def _size(facts: IcebergSourceFacts, index: int, scan_all: bool) -> int | None:
     return None if scan_all or not 0 <= index < len(facts.chain) else facts.chain[index].files
 
 
-def _between(low: Place, high: Place, facts: Facts) -> Distance:
+def _between(low: Place, high: Place, facts: IcebergSourceFacts) -> Distance:
     """Files, rows, bytes that appends added from one place to a later one."""
     taken: list[tuple[Snapshot, int | None]]
     if low.snapshot == high.snapshot:

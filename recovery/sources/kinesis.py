@@ -36,7 +36,7 @@ SHOWN_SHARDS = 4
 
 
 @dataclass(frozen=True)
-class Facts:
+class KinesisFacts:
     """The service is not asked. `last_read_ms`: when the last committed batch was planned, ms since the epoch."""
 
     asked_ms: int = 0
@@ -63,13 +63,13 @@ def changes(before: str | None, after: str | None) -> tuple[Change, ...]:
     return compared(parts(before), parts(after), _order)
 
 
-def distance(start: str | None, end: str | None, facts: Facts) -> Distance:
+def distance(start: str | None, end: str | None, facts: KinesisFacts) -> Distance:
     """Zero between equal positions: sequence numbers do not count records."""
     same = all(c.moved is Moved.SAME for c in changes(start, end))
     return opaque.distance(None, None) if same else Distance()
 
 
-def reach(offset_json: str | None, facts: Facts) -> Reach:
+def reach(offset_json: str | None, facts: KinesisFacts) -> Reach:
     """Not known."""
     parts(offset_json)
     return Reach(
@@ -79,7 +79,7 @@ def reach(offset_json: str | None, facts: Facts) -> Reach:
     )
 
 
-def option(offset_json: str | None, facts: Facts) -> StartOption:
+def option(offset_json: str | None, facts: KinesisFacts) -> StartOption:
     """Databricks' `initialPosition` at the time of the last committed batch: at-least-once."""
     found = parts(offset_json)
     if not found or facts.last_read_ms is None:
@@ -106,7 +106,7 @@ def option(offset_json: str | None, facts: Facts) -> StartOption:
     )
 
 
-def at(wanted: Wanted, committed: str | None, facts: Facts) -> Candidate:
+def at(wanted: Wanted, committed: str | None, facts: KinesisFacts) -> Candidate:
     """By hand only. Raises Refused for any other wish."""
     parts(committed)
     if wanted.by_hand is not None:

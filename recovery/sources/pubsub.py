@@ -30,7 +30,7 @@ KEYS = {"sourceVersion", "seqNum", "fetchEpoch"}
 
 
 @dataclass(frozen=True)
-class Facts:
+class PubSubFacts:
     """The service is not asked: the console holds no credentials of it."""
 
     asked_ms: int = 0
@@ -51,14 +51,14 @@ def changes(before: str | None, after: str | None) -> tuple[Change, ...]:
     return compared(parts(before), parts(after), by_number)
 
 
-def distance(start: str | None, end: str | None, facts: Facts) -> Distance:
+def distance(start: str | None, end: str | None, facts: PubSubFacts) -> Distance:
     """Zero between equal offsets: a sequence number does not count rows."""
     for line in (start, end):
         _read(line)
     return opaque.distance(start, end)
 
 
-def reach(offset_json: str | None, facts: Facts) -> Reach:
+def reach(offset_json: str | None, facts: PubSubFacts) -> Reach:
     """Not known."""
     _read(offset_json)
     return Reach(
@@ -68,7 +68,7 @@ def reach(offset_json: str | None, facts: Facts) -> Reach:
     )
 
 
-def option(offset_json: str | None, facts: Facts) -> StartOption:
+def option(offset_json: str | None, facts: PubSubFacts) -> StartOption:
     """None: a subscription is moved by a seek outside of Spark."""
     _read(offset_json)
     return StartOption(
@@ -81,7 +81,7 @@ def option(offset_json: str | None, facts: Facts) -> StartOption:
     )
 
 
-def at(wanted: Wanted, committed: str | None, facts: Facts) -> Candidate:
+def at(wanted: Wanted, committed: str | None, facts: PubSubFacts) -> Candidate:
     """By hand only, and only as the position that was committed. Raises Refused for anything else."""
     _read(committed)
     if wanted.by_hand is not None:

@@ -19,7 +19,7 @@ OF = "a Python data source"
 
 
 @dataclass(frozen=True)
-class Facts:
+class PythonSourceFacts:
     """Nothing is asked of a reader that only the pipeline's code can run."""
 
     asked_ms: int = 0
@@ -40,18 +40,18 @@ def changes(before: str | None, after: str | None) -> tuple[Change, ...]:
     return opaque.changes(_checked(before), _checked(after))
 
 
-def distance(start: str | None, end: str | None, facts: Facts) -> Distance:
+def distance(start: str | None, end: str | None, facts: PythonSourceFacts) -> Distance:
     """Zero between equal offsets; else only the author's reader could count."""
     return opaque.distance(_checked(start), _checked(end))
 
 
-def reach(offset_json: str | None, facts: Facts) -> Reach:
+def reach(offset_json: str | None, facts: PythonSourceFacts) -> Reach:
     """Not known."""
     _checked(offset_json)
     return Reach(None, "Only the reader in the pipeline's code knows what this source still holds.")
 
 
-def option(offset_json: str | None, facts: Facts) -> StartOption:
+def option(offset_json: str | None, facts: PythonSourceFacts) -> StartOption:
     """None of Spark's: a new query starts where the author's `initialOffset()` says."""
     line = _checked(offset_json)
     return StartOption(
@@ -64,7 +64,7 @@ def option(offset_json: str | None, facts: Facts) -> StartOption:
     )
 
 
-def at(wanted: Wanted, committed: str | None, facts: Facts) -> Candidate:
+def at(wanted: Wanted, committed: str | None, facts: PythonSourceFacts) -> Candidate:
     """By hand only. Raises Refused for any other wish, Malformed for what is no JSON."""
     _checked(committed)
     if wanted.by_hand is not None:

@@ -30,7 +30,7 @@ MAX_SECONDS = 2**62  # of a Java long
 
 
 @dataclass(frozen=True)
-class Facts:
+class RateFacts:
     """Options of the reader (None: not known) and the creation time in entry 0 of its log; times in ms."""
 
     rows_per_second: int | None = None
@@ -54,7 +54,7 @@ def changes(before: str | None, after: str | None) -> tuple[Change, ...]:
     return compared(parts(before), parts(after), by_number)
 
 
-def distance(start: str | None, end: str | None, facts: Facts) -> Distance:
+def distance(start: str | None, end: str | None, facts: RateFacts) -> Distance:
     """Rows and seconds; rows are exact where the options are known (rowsPerSecond, rampUpTime)."""
     low, high = sorted((_seconds(start) or 0, _seconds(end) or 0))
     if low == high:
@@ -67,13 +67,13 @@ def distance(start: str | None, end: str | None, facts: Facts) -> Distance:
     return Distance(rows=rows, seconds=Amount(value=high - low))
 
 
-def reach(offset_json: str | None, facts: Facts) -> Reach:
+def reach(offset_json: str | None, facts: RateFacts) -> Reach:
     """Always: the rows are computed anew."""
     _seconds(offset_json)
     return Reach(True, "A rate source makes its rows by counting; any second can be made again.")
 
 
-def option(offset_json: str | None, facts: Facts) -> StartOption:
+def option(offset_json: str | None, facts: RateFacts) -> StartOption:
     """None: a new query begins at its own creation time."""
     _seconds(offset_json)
     return StartOption(
@@ -84,7 +84,7 @@ def option(offset_json: str | None, facts: Facts) -> StartOption:
     )
 
 
-def at(wanted: Wanted, committed: str | None, facts: Facts) -> Candidate:
+def at(wanted: Wanted, committed: str | None, facts: RateFacts) -> Candidate:
     """A time, the earliest (second 0), the latest (now), or a number of seconds by hand."""
     _seconds(committed)
     named = wish(wanted, of=OF, can=CAN)
@@ -98,7 +98,7 @@ def at(wanted: Wanted, committed: str | None, facts: Facts) -> Candidate:
     return candidate(line, label(line), changes(committed, line), distance(committed, line, facts))
 
 
-def _second_at(at_ms: int, facts: Facts) -> int:
+def _second_at(at_ms: int, facts: RateFacts) -> int:
     if facts.start_ms is None:
         raise Refused(
             "When this rate source was created is not known, so a time names no second of it. "
@@ -112,7 +112,7 @@ def _second_at(at_ms: int, facts: Facts) -> int:
     return (at_ms - facts.start_ms) // 1000
 
 
-def _value(seconds: int, rows_per_second: int, facts: Facts) -> int:
+def _value(seconds: int, rows_per_second: int, facts: RateFacts) -> int:
     """Rows made in the first `seconds` seconds, in whole numbers as Spark's Longs count them."""
     speed = rows_per_second // (facts.ramp_up_seconds + 1)
     ramp = min(seconds, facts.ramp_up_seconds)

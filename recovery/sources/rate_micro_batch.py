@@ -32,7 +32,7 @@ LIMIT = 2**62  # of a Java long
 
 
 @dataclass(frozen=True)
-class Facts:
+class RateMicroBatchFacts:
     """Options of the reader; None: not known. Times in ms."""
 
     rows_per_batch: int | None = None
@@ -63,7 +63,7 @@ def changes(before: str | None, after: str | None) -> tuple[Change, ...]:
     return compared(parts(before), parts(after), by_number)
 
 
-def distance(start: str | None, end: str | None, facts: Facts) -> Distance:
+def distance(start: str | None, end: str | None, facts: RateMicroBatchFacts) -> Distance:
     """Rows, exact: they are what the offset counts."""
     old, new = (_read(line) or Standing(0, facts.start_ms) for line in (start, end))
     if old == new:
@@ -71,13 +71,13 @@ def distance(start: str | None, end: str | None, facts: Facts) -> Distance:
     return Distance(rows=Amount(value=abs(new.rows - old.rows)))
 
 
-def reach(offset_json: str | None, facts: Facts) -> Reach:
+def reach(offset_json: str | None, facts: RateMicroBatchFacts) -> Reach:
     """Always: the rows are computed anew."""
     _read(offset_json)
     return Reach(True, "This source makes its rows by counting; any of them can be made again.")
 
 
-def option(offset_json: str | None, facts: Facts) -> StartOption:
+def option(offset_json: str | None, facts: RateMicroBatchFacts) -> StartOption:
     """None: `startTimestamp` moves the time of the rows, not their number."""
     _read(offset_json)
     return StartOption(
@@ -88,7 +88,7 @@ def option(offset_json: str | None, facts: Facts) -> StartOption:
     )
 
 
-def at(wanted: Wanted, committed: str | None, facts: Facts) -> Candidate:
+def at(wanted: Wanted, committed: str | None, facts: RateMicroBatchFacts) -> Candidate:
     """The earliest, an offset by hand, or the batch whose rows carry a time."""
     _read(committed)
     named = wish(wanted, of=OF, can=CAN)
@@ -102,7 +102,7 @@ def at(wanted: Wanted, committed: str | None, facts: Facts) -> Candidate:
     return candidate(line, label(line), changes(committed, line), distance(committed, line, facts))
 
 
-def _standing_at(at_ms: int, facts: Facts) -> Standing:
+def _standing_at(at_ms: int, facts: RateMicroBatchFacts) -> Standing:
     """Before the first batch whose time is at or after `at_ms`."""
     if facts.rows_per_batch is None:
         raise Refused("How many rows a batch has is not known (rowsPerBatch). Give the offset by hand.")

@@ -4,6 +4,7 @@ A kind's name is that of `checkpoints.report.SourceProgress.kind` where an offse
 and Auto Loader's older shapes are told by the reader's format.
 """
 
+from collections.abc import Callable
 from typing import Any
 
 from recovery.sources import (
@@ -35,6 +36,16 @@ KINDS: tuple[SourceKind[Any], ...] = (
     unknown,
 )
 BY_NAME = {kind.KIND: kind for kind in KINDS}
+#: kinds that no one is asked about -> the facts to judge them by
+UNASKED: dict[str, Callable[[], Any]] = {
+    rate.KIND: rate.RateFacts,
+    rate_micro_batch.KIND: rate_micro_batch.RateMicroBatchFacts,
+    python.KIND: python.PythonSourceFacts,
+    auto_loader.KIND: auto_loader.AutoLoaderFacts,
+    kinesis.KIND: kinesis.KinesisFacts,
+    pubsub.KIND: pubsub.PubSubFacts,
+    unknown.KIND: unknown.UnknownSourceFacts,
+}
 
 # DataStreamReader.format -> kind; a table that is named alone has no format of its own.
 FORMATS = {

@@ -28,7 +28,7 @@ OF = "a source that is not known here"
 
 
 @dataclass(frozen=True)
-class Facts:
+class UnknownSourceFacts:
     """Nothing is asked of such a source. `asked_ms`: when the position was read, ms since the epoch."""
 
     asked_ms: int = 0
@@ -49,17 +49,17 @@ def changes(before: str | None, after: str | None) -> tuple[Change, ...]:
     return opaque.changes(before, after)
 
 
-def distance(start: str | None, end: str | None, facts: Facts) -> Distance:
+def distance(start: str | None, end: str | None, facts: UnknownSourceFacts) -> Distance:
     """Zero between equal lines; else not known."""
     return opaque.distance(start, end)
 
 
-def reach(offset_json: str | None, facts: Facts) -> Reach:
+def reach(offset_json: str | None, facts: UnknownSourceFacts) -> Reach:
     """Not known: the source was not asked."""
     return Reach(None, "This source is not known here, so what it still holds was not read.")
 
 
-def option(offset_json: str | None, facts: Facts) -> StartOption:
+def option(offset_json: str | None, facts: UnknownSourceFacts) -> StartOption:
     """None: which options such a source has is not known."""
     return StartOption(
         False,
@@ -69,7 +69,7 @@ def option(offset_json: str | None, facts: Facts) -> StartOption:
     )
 
 
-def at(wanted: Wanted, committed: str | None, facts: Facts) -> Candidate:
+def at(wanted: Wanted, committed: str | None, facts: UnknownSourceFacts) -> Candidate:
     """By hand only; what that costs is not known. Raises Refused for any other wish."""
     return opaque.by_hand(wanted, committed, OF)
 

@@ -76,7 +76,7 @@ def _aged(facts: Facts) -> list[str]:
     found: list[str] = []
     for source in facts.sources:
         held = source.facts
-        if isinstance(held, file_facts.Facts) and source.start is None:
+        if isinstance(held, file_facts.FileSourceFacts) and source.start is None:
             at_entry = file_facts.entry(source.position.offset_json)
             read = held.read_at(-1 if at_entry is None else at_entry)
             late = {f.path for f in file_facts.unread(read, held, planned=True).passed_over}
@@ -124,7 +124,7 @@ def gone_unread(facts: Facts) -> tuple[str, ...]:
 
 def _gone_unread(source: SourceFacts) -> list[str]:
     held = source.facts
-    if not isinstance(held, file_facts.Facts) or held.listing is None:
+    if not isinstance(held, file_facts.FileSourceFacts) or held.listing is None:
         return []
     known = {*held.there, *source.gone}
     return [path for path in held.entries if path not in known]
@@ -133,7 +133,7 @@ def _gone_unread(source: SourceFacts) -> list[str]:
 def written_again(facts: Facts) -> bool:
     """Whether a file lies there that held something else when it was read, for all that anybody knows."""
     held = (s.facts for s in facts.sources)
-    return any(isinstance(told, file_facts.Facts) and file_facts.rewritten(told) for told in held)
+    return any(isinstance(told, file_facts.FileSourceFacts) and file_facts.rewritten(told) for told in held)
 
 
 def number_of(source: SourceFacts) -> int:

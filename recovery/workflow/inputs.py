@@ -169,7 +169,7 @@ def with_rows(
     found = []
     for n, source in enumerate(sources):
         held, wish = source.facts, wishes.get(str(n))
-        if source.start is not None and wish is not None and isinstance(held, file_facts.Facts):
+        if source.start is not None and wish is not None and isinstance(held, file_facts.FileSourceFacts):
             start = files.at(wish, source.position.offset_json, replace(held, rows=rows))
             source = replace(source, start=start)
         found.append(source)

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from recovery.checkpoints.repair import Known, Listed, RepairPlan, plan_repair
+from recovery.checkpoints.repair import KnownFacts, ListedInput, RepairPlan, plan_repair
 from recovery.checkpoints.uris import encode_uri
 from recovery.sinks.base import SinkReport
 from recovery.sources.live.files import listing
@@ -22,7 +22,7 @@ def preview(
 
     `inputs`: {location, options} per source in plan order. Reads only; raises Unreachable.
     """
-    known = Known(
+    known = KnownFacts(
         new_query_id=query_id,
         sink_kind=sink.kind,
         sink_head=sink.head,
@@ -32,7 +32,7 @@ def preview(
     return plan_repair(place, known, sink=table or None)
 
 
-def _listed(one: Mapping[str, Any]) -> Listed | None:
+def _listed(one: Mapping[str, Any]) -> ListedInput | None:
     """None: nobody can say what a batch takes (place not known, or batches are cut by bytes)."""
     location, options = (
         one.get("location"),
@@ -42,4 +42,4 @@ def _listed(one: Mapping[str, Any]) -> Listed | None:
         return None
     files = tuple((encode_uri(f.path), f.mtime_ms) for f in listing(location, options=options))
     most = options.get("maxfilespertrigger")
-    return Listed(files, int(most) if most is not None and str(most).isdigit() else None)
+    return ListedInput(files, int(most) if most is not None and str(most).isdigit() else None)

@@ -11,18 +11,18 @@ from recovery.checkpoints.report import CheckpointReport
 from recovery.checkpoints.uris import canonical_uri
 from recovery.diagnosis import operators as ops
 from recovery.diagnosis.judgement import title_by_error
-from recovery.diagnosis.platforms import SinkKind, Storage, Where
-from recovery.diagnosis.verdict import Verdict, judge_flow
+from recovery.diagnosis.platforms import Storage, Where, WrittenKind
+from recovery.diagnosis.verdict import FlowVerdict, judge_flow
 from recovery.errors import Refused
 from recovery.models import Flow, Recovery
 from recovery.numbers import whole
 from recovery.workflow.neighbours import between, writes_files
 from recovery.workflow.places import checkpoint_of
 
-SINKS = {"FileSink": SinkKind.FILES, "DeltaSink": SinkKind.DELTA, "KafkaTable": SinkKind.OTHER}
+SINKS = {"FileSink": WrittenKind.FILES, "DeltaSink": WrittenKind.DELTA, "KafkaTable": WrittenKind.OTHER}
 
 
-def verdict_on(flow: Flow, report: CheckpointReport, *, recovery: Recovery | None, root: str) -> Verdict:
+def verdict_on(flow: Flow, report: CheckpointReport, *, recovery: Recovery | None, root: str) -> FlowVerdict:
     """The verdict on a flow over a report of its checkpoint, which lies in `root`. `recovery`: its open one."""
     failed = flow.state == "failed"
     return judge_flow(
@@ -108,7 +108,7 @@ def where_of(flow: Flow) -> Where:
     """What the flow's workspace and sink let one do."""
     sink = flow.last_progress.get("sink") if isinstance(flow.last_progress, dict) else None
     described = str(sink.get("description") or "") if isinstance(sink, dict) else ""
-    kind = next((kind for name, kind in SINKS.items() if described.startswith(name)), SinkKind.UNKNOWN)
+    kind = next((kind for name, kind in SINKS.items() if described.startswith(name)), WrittenKind.UNKNOWN)
     return Where(
         storage=Storage.REACHABLE if flow.pipeline.spec.get("storage") else Storage.MANAGED,
         sink=kind,

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from recovery.checkpoints.mending import Known
+from recovery.checkpoints.mending import KnownFacts
 from recovery.checkpoints.placing import publish_checkpoint
 from recovery.checkpoints.repair import plan_repair, prepare_repair
 from tests.damages import hands
@@ -89,7 +89,7 @@ def repaired(place: Place) -> None:
     """The next version, as `repair` writes it."""
     where = str(place.flow)
     head = max(int(f.name) for f in place.sink_log.iterdir() if f.name.isdigit())
-    plan = plan_repair(where, Known(sink_kind="files", sink_head=head), sink=str(place.table))
+    plan = plan_repair(where, KnownFacts(sink_kind="files", sink_head=head), sink=str(place.table))
     assert plan.complete, plan
     publish_checkpoint(
         where, prepare_repair(where, plan, recovery="r1", fence=1, guard=lambda: None), guard=lambda: None

@@ -51,7 +51,7 @@ def kafka_source(wanted: Wanted | None = None, partitions: int = 3, gone: int = 
 
 def file_source(wanted: Wanted | None = None) -> dict[str, Any]:
     names = [f"file:///nowhere/in/changes-000{n}.json" for n in range(1, 8)]
-    told = files.Facts(
+    told = files.FileSourceFacts(
         log=tuple(SourceEntry(path, NOON + n * 60_000, n // 2) for n, path in enumerate(names[:4])),
         listing=tuple(InputFile(path, 702, NOON + n * 60_000) for n, path in enumerate(names)),
         asked_ms=NOON + 3_600_000,

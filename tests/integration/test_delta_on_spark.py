@@ -152,7 +152,7 @@ def test_for_each_batch_absorbs_repeats_only_with_its_own_application_id(
             where = tmp_path / f"{checkpoint} {keyed}"
             assert lake.stream(source, table, where, options={"startingVersion": 1}, keyed=keyed) == ""
         told = live_sink.read(str(table), query_id=None)
-        guarded = foreach_batch.Facts(keyed or None, told.heads.get(keyed), bool(keyed))
+        guarded = foreach_batch.ForeachBatchFacts(keyed or None, told.heads.get(keyed), bool(keyed))
         risk = foreach_batch.risk(Start(0, reread=Distance(rows=Amount(value=12))), guarded)
         assert foreach_batch.memory(guarded).absorbs_repeats is bool(keyed)
         assert (len(risk.vanished), risk.doubled) == ((1, None) if keyed else (0, Amount(value=12)))

@@ -167,4 +167,4 @@ def test_spark_refuses_a_start_option_for_files(spark: Any, tmp_path: Path, opti
         reader.json(str(flow.source)).writeStream.format("noop").option(
             "checkpointLocation", str(tmp_path / "ck")
         ).trigger(availableNow=True).start().awaitTermination()
-    assert not files.option(None, files.Facts()).supported
+    assert not files.option(None, files.FileSourceFacts()).supported

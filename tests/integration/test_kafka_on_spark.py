@@ -89,7 +89,7 @@ class Stream:
     def seed(self) -> seed.Prepared:
         plan = seed.plan_seed(inspect_checkpoint(self.flow, sink=self.table))
         made = seed.prepare_seed(self.flow, plan, recovery="R-1", fence=1, guard=free)
-        self.version = seed.publish(self.flow, made, guard=free)
+        self.version = seed.publish_checkpoint(self.flow, made, guard=free)
         return made
 
 

@@ -227,10 +227,10 @@ def test_a_mended_checkpoint_goes_on_with_its_state_and_reads_each_file_once(
             flow.run(plain)
     damage(flow.checkpoint())
     files = sorted((tmp_path / "in").iterdir())
-    there = repair.Listed(
+    there = repair.ListedInput(
         tuple((f"file://{f}".replace(" ", "%20"), f.stat().st_mtime_ns // 10**6) for f in files[:3]), 1
     )
-    known = repair.Known(
+    known = repair.KnownFacts(
         new_query_id="11111111-1111-4111-8111-111111111111",
         sink_kind="files",
         sink_head=2,
@@ -256,7 +256,7 @@ def test_an_inferred_entry_names_its_files_in_the_bytes_that_spark_wrote(spark: 
     assert flow.run(dedup) == [9]
     write(flow.checkpoint() / "sources/0/0", "v1")
     there = tuple((encode_uri(f.path), f.mtime_ms) for f in listing(str(tmp_path / "in"), options={}))
-    plan = repair.plan_repair(flow.place, repair.Known(listings={"0": repair.Listed(there)}))
+    plan = repair.plan_repair(flow.place, repair.KnownFacts(listings={"0": repair.ListedInput(there)}))
     assert {e.path for e in plan.after.sources[0].committed if e.batch_id == 0} == sound
     put_in_place(flow, plan)
     flow.put((10, [0, 1, 2, 10]))
@@ -298,7 +298,7 @@ def test_transform_with_state_finds_its_schemas_after_a_copy_and_a_move(spark: A
     (tmp_path / "moved").rename(tmp_path / "flow/5")
     flow.put((2, [1]))
     assert flow.run(counted, checkpoint=tmp_path / "copy", mode="update") == [102]
-    plan = repair.plan_repair(flow.place, repair.Known())
+    plan = repair.plan_repair(flow.place, repair.KnownFacts())
     assert [m.code for m in plan.mendings] == ["STATE_SCHEMA_ELSEWHERE"]
     put_in_place(flow, plan)
     assert flow.run(counted, mode="update") == [102]

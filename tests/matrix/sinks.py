@@ -101,7 +101,7 @@ class Batches:
         return f'@dp.table(name="{self.name}")\ndef {self.name}():\n    return {frame}\n'
 
     def report(self, query_id: str | None) -> SinkReport:
-        seen = foreach_batch.Facts(every_write_guarded=False)
+        seen = foreach_batch.ForeachBatchFacts(every_write_guarded=False)
         return SinkReport("foreach_batch", str(self.folder), None, facts=seen)
 
     def rows(self) -> Counter[int]:
@@ -131,7 +131,7 @@ class Guarded(Batches):
     def report(self, query_id: str | None) -> SinkReport:
         app = f"app-{self.name}"
         head = reading.read(str(self.folder), query_id=None).heads.get(app)
-        seen = foreach_batch.Facts(app, head, every_write_guarded=True)
+        seen = foreach_batch.ForeachBatchFacts(app, head, every_write_guarded=True)
         return SinkReport("foreach_batch", str(self.folder), None, facts=seen)
 
     def rows(self) -> Counter[int]:

@@ -5,10 +5,10 @@ Codes are stable: plans, audit entries and docs/checkpoints.md name them. What S
 """
 
 from recovery.checkpoints.findings import logs, place, sinks, state
-from recovery.checkpoints.findings.kind import Kind
+from recovery.checkpoints.findings.kind import FindingKind
 from recovery.checkpoints.report import Finding
 
-TABLE: tuple[Kind, ...] = (*place.TABLE, *logs.TABLE, *state.TABLE, *sinks.TABLE)
+TABLE: tuple[FindingKind, ...] = (*place.TABLE, *logs.TABLE, *state.TABLE, *sinks.TABLE)
 BY_CODE = {kind.code: kind for kind in TABLE}
 
 

@@ -8,7 +8,7 @@ B, W, I = Severity.BLOCKER, Severity.WARNING, Severity.INFO  # noqa: E741
 
 
 @dataclass(frozen=True)
-class Kind:
+class FindingKind:
     """`says`, `spark` and `do` may hold {words} that a finding fills in.
 
     `outcome` is what the next run with the same code comes to, where it is neither of the usual two: a blocker

@@ -1,10 +1,10 @@
 """Query id, offsets, commits and the logs of sources."""
 
-from recovery.checkpoints.findings.kind import B, I, Kind, W
+from recovery.checkpoints.findings.kind import B, FindingKind, I, W
 from recovery.checkpoints.report import Outcome
 
-TABLE: tuple[Kind, ...] = (
-    Kind(
+TABLE: tuple[FindingKind, ...] = (
+    FindingKind(
         "METADATA_MISSING",
         B,
         "The file metadata, which holds the query id, is missing.",
@@ -12,7 +12,7 @@ TABLE: tuple[Kind, ...] = (
         "Take repair: it writes the known id, else a new one where no sink knows it.",
         seed=True,
     ),
-    Kind(
+    FindingKind(
         "METADATA_UNREADABLE",
         B,
         "The file metadata does not hold a query id: {why}.",
@@ -20,21 +20,21 @@ TABLE: tuple[Kind, ...] = (
         "Take repair: it writes the known id, else a new one where no sink knows it.",
         seed=True,
     ),
-    Kind(
+    FindingKind(
         "OFFSETS_MISSING",
         B,
         "No offset file is left, but commits, source logs or state are.",
         "Fails with a bare assertion, or finds the checkpoint not empty.",
         "Put the offset files back from a backup, or begin again with an empty table and an empty checkpoint.",
     ),
-    Kind(
+    FindingKind(
         "OFFSET_UNREADABLE",
         B,
         "Offset file {batch} of the last committed batches cannot be read: {why}.",
         "Fails: incomplete log file, or a JSON error.",
         "Take repair: it rebuilds the file where the files beside it suffice; else put it back from a backup.",
     ),
-    Kind(
+    FindingKind(
         "OFFSET_PLANNED_UNREADABLE",
         B,
         "Offset file {batch}, of a batch that was planned and not committed, cannot be read: {why}.",
@@ -43,21 +43,21 @@ TABLE: tuple[Kind, ...] = (
         "it out.",
         seed=True,
     ),
-    Kind(
+    FindingKind(
         "OFFSET_SOURCES_LOST",
         B,
         "Offset file {batch} has {found} source lines; the batch before has {expected}.",
         'Fails: "There are [{found}] sources in the checkpoint offsets", as if the code had changed.',
         "Take repair: it rebuilds the file where the files beside it suffice; else put it back from a backup.",
     ),
-    Kind(
+    FindingKind(
         "OFFSET_NEWER_FORMAT",
         B,
         "Offset file {batch} is in format {version}, newer than any known here.",
         "An older Spark fails: INVALID_LOG_VERSION.",
         "Use the Spark version that wrote it.",
     ),
-    Kind(
+    FindingKind(
         "OFFSET_NEIGHBOUR_MISSING",
         B,
         "Offset file {batch} is missing, the one before the newest.",
@@ -65,7 +65,7 @@ TABLE: tuple[Kind, ...] = (
         "Take repair: it rebuilds the file where the files beside it suffice. A seeded reset writes both.",
         seed=True,
     ),
-    Kind(
+    FindingKind(
         "OFFSET_STRAY",
         B,
         "Offset file {batch} does not follow on the others; it is a stray.",
@@ -73,7 +73,7 @@ TABLE: tuple[Kind, ...] = (
         "Take repair, or a seeded reset: both leave the stray out.",
         seed=True,
     ),
-    Kind(
+    FindingKind(
         "COMMIT_UNREADABLE",
         B,
         "Commit file {batch}, the newest, cannot be read: {why}.",
@@ -81,21 +81,21 @@ TABLE: tuple[Kind, ...] = (
         "Take repair: it rebuilds the file where its content is known, or leaves it out under a file table. Else find "
         "out whether the sink holds batch {batch}; put the file back if it does.",
     ),
-    Kind(
+    FindingKind(
         "COMMIT_NEWER_FORMAT",
         B,
         "Commit file {batch} is in format {version}, newer than any known here.",
         "An older Spark fails: INVALID_LOG_VERSION.",
         "Use the Spark version that wrote it.",
     ),
-    Kind(
+    FindingKind(
         "COMMITS_AHEAD",
         B,
         "Batch {batch} is committed, but the newest offset file is {newest}.",
         "Runs batch {newest} again into the sink, then fails: CONCURRENT_STREAM_LOG_UPDATE.",
         "Take repair: it rebuilds the file from the source's log; else put it back from the progress events.",
     ),
-    Kind(
+    FindingKind(
         "COMMITS_BEHIND",
         W,
         "Batch {planned} was planned, which Spark does only after batch {before} is committed; "
@@ -103,7 +103,7 @@ TABLE: tuple[Kind, ...] = (
         "Runs batch {planned} again and goes on.",
         "Put the old code back and let it finish batch {planned} before anything is reset.",
     ),
-    Kind(
+    FindingKind(
         "BATCH_PLANNED",
         I,
         "Batch {batch} was planned and not committed.",
@@ -111,7 +111,7 @@ TABLE: tuple[Kind, ...] = (
         "Nothing. Positions are taken from the last committed batch.",
         seed=True,
     ),
-    Kind(
+    FindingKind(
         "BATCH_PLANNED_AS_MAP",
         B,
         "Batch {batch} was planned and not committed, and the offsets are in format 2.",
@@ -120,14 +120,14 @@ TABLE: tuple[Kind, ...] = (
         "again. A seeded reset leaves it out too.",
         seed=True,
     ),
-    Kind(
+    FindingKind(
         "SOURCE_LOG_MISSING",
         B,
         "Source {source} is at log entry {entry}, which its log does not have.",
         'Fails: "batch {entry} doesn\'t exist".',
         "Take repair: it infers the entry from what lies there, and the table's rows confirm it; or put it back.",
     ),
-    Kind(
+    FindingKind(
         "SOURCE_LOG_PLANNED_MISSING",
         B,
         "The planned batch needs log entry {entry} of source {source}, which its log does not have.",
@@ -135,14 +135,14 @@ TABLE: tuple[Kind, ...] = (
         "Take repair, or a seeded reset: both leave the planned batch out, and it is planned again.",
         seed=True,
     ),
-    Kind(
+    FindingKind(
         "SOURCE_LOG_UNREADABLE",
         B,
         "A log entry of source {source} cannot be read: {why}.",
         "Fails: incomplete log file, or a JSON error.",
         "Take repair: it infers the entry from what lies there, and the table's rows confirm it; or put it back.",
     ),
-    Kind(
+    FindingKind(
         "SOURCE_LOG_HEADER_ONLY",
         B,
         "Log entry {entry} of source {source} names no file, though its batch was committed.",
@@ -150,14 +150,14 @@ TABLE: tuple[Kind, ...] = (
         "Take repair: it infers the entry from what lies there, and the table's rows confirm it; or put it back.",
         outcome=Outcome.DOUBLES,
     ),
-    Kind(
+    FindingKind(
         "SOURCE_LOG_GAP",
         B,
         "Log entry {entry} of source {source} is missing, and no compacted entry replaces it.",
         "Fails: the entry doesn't exist.",
         "Take repair: it infers the entry from what lies there, and the table's rows confirm it; or put it back.",
     ),
-    Kind(
+    FindingKind(
         "SOURCE_READ_TWICE",
         W,
         "Source {source} has no log of its own and is where source {other} is in every batch that is kept: the "
@@ -165,14 +165,14 @@ TABLE: tuple[Kind, ...] = (
         "Goes on where the code reads one source twice; else fails: a log entry doesn't exist.",
         "Nothing, where the code uses one stream in two places; else put the log back from a backup.",
     ),
-    Kind(
+    FindingKind(
         "SOURCE_UNKNOWN",
         I,
         "Source {source} is not a file source; its position is kept as it is written.",
         "Goes on from there.",
         "Nothing. This version cannot position such a source.",
     ),
-    Kind(
+    FindingKind(
         "SOURCE_KEPT",
         I,
         "Source {source} is {kind}, at {position}; its position is kept as it is written.",
@@ -180,7 +180,7 @@ TABLE: tuple[Kind, ...] = (
         "Nothing.",
         seed=True,
     ),
-    Kind(
+    FindingKind(
         "KAFKA_START_UNREADABLE",
         W,
         "The offsets at which source {source} began cannot be read: {why}.",
@@ -188,7 +188,7 @@ TABLE: tuple[Kind, ...] = (
         "Nothing, while offsets are committed.",
         seed=True,
     ),
-    Kind(
+    FindingKind(
         "NAME_STRAY",
         B,
         "{name} in {folder} counts as batch {batch}, the newest, and there is no file of that name.",
@@ -196,7 +196,7 @@ TABLE: tuple[Kind, ...] = (
         "Move the file away.",
         seed=True,
     ),
-    Kind(
+    FindingKind(
         "ASYNC_PROGRESS",
         W,
         "{missing} of the batches {span} have neither offsets nor a commit: progress was tracked asynchronously.",
@@ -205,7 +205,7 @@ TABLE: tuple[Kind, ...] = (
         "Expect rows after batch {last} twice, unless the sink takes a row once.",
         seed=True,
     ),
-    Kind(
+    FindingKind(
         "PROGRESS_UNRECORDED",
         B,
         "The log of source {source} goes on to entry {entry}; the offsets end at entry {reached} of it: batches were "
@@ -215,7 +215,7 @@ TABLE: tuple[Kind, ...] = (
         outcome=Outcome.DOUBLES,
         seed=True,
     ),
-    Kind(
+    FindingKind(
         "WRITTEN_BEFORE_2_2",
         W,
         "There are no commit files and no settings in the headers: so Spark before 2.2 left it, with {partitions} "
@@ -224,7 +224,7 @@ TABLE: tuple[Kind, ...] = (
         "Set spark.sql.shuffle.partitions to {partitions} for the first run.",
         outcome=Outcome.OPEN,
     ),
-    Kind(
+    FindingKind(
         "HEADER_CONF_EMPTY",
         W,
         "The header of offset file {batch} holds no configuration, which Spark has written since 2.2.",
@@ -232,7 +232,7 @@ TABLE: tuple[Kind, ...] = (
         "Put the header back from the offset file before it, or take a reset that drops the state.",
         seed=True,
     ),
-    Kind(
+    FindingKind(
         "WATERMARK_AHEAD",
         B,
         "Batch {batch} begins at watermark {held}, but the commit before it set {wanted} (epoch milliseconds).",
@@ -240,7 +240,7 @@ TABLE: tuple[Kind, ...] = (
         "Set batchWatermarkMs of the offset file to {wanted}; a seeded reset would keep it as it is.",
         outcome=Outcome.LOSES,
     ),
-    Kind(
+    FindingKind(
         "CONTROL_BATCH",
         I,
         "Batch {batch} was put in by Spark itself ({operation}); it read nothing and reached no sink.",
@@ -248,14 +248,14 @@ TABLE: tuple[Kind, ...] = (
         "Nothing, unless the sink is a file table: compare with --sink.",
         seed=True,
     ),
-    Kind(
+    FindingKind(
         "CONTROL_BATCH_PLANNED",
         W,
         "Batch {batch} was put in by Spark itself ({operation}) and is not committed.",
         "May refuse to start until that operation is finished.",
         "Finish the operation with the same call before anything else.",
     ),
-    Kind(
+    FindingKind(
         "INPUT_PLANNED_GONE",
         B,
         "{count} input files that source {source} has planned are gone, the first {first}.",
@@ -263,7 +263,7 @@ TABLE: tuple[Kind, ...] = (
         "Put them back before anything runs.",
         outcome=Outcome.LOSES,
     ),
-    Kind(
+    FindingKind(
         "INPUT_READ_GONE",
         I,
         "{count} input files that source {source} has read are gone, the first {first}.",
@@ -271,7 +271,7 @@ TABLE: tuple[Kind, ...] = (
         "Do not begin again with an empty checkpoint: it would not get their rows again.",
         seed=True,
     ),
-    Kind(
+    FindingKind(
         "INPUT_UNCHECKED",
         I,
         "Whether the input files of source {source} are still there is not known: {why}.",
@@ -279,7 +279,7 @@ TABLE: tuple[Kind, ...] = (
         "Nothing.",
         seed=True,
     ),
-    Kind(
+    FindingKind(
         "OFFSET_SOURCE_DROPPED",
         B,
         "Offset file {batch} has no position of source {source}; the batch before has one.",
@@ -287,28 +287,28 @@ TABLE: tuple[Kind, ...] = (
         "Put the line back from the offset file before, unless the code has dropped this source by name.",
         outcome=Outcome.DOUBLES,
     ),
-    Kind(
+    FindingKind(
         "OFFSET_GOES_BACK",
         B,
         "Offset file {batch} has source {source} at log entry {here}; batch {before} had it at {there} already.",
         "Fails with a bare assertion: a position never goes back.",
         "Put the file back from a backup.",
     ),
-    Kind(
+    FindingKind(
         "HEADER_SETTING_LOST",
         B,
         "The header of offset file {batch} lacks {setting}, by which the state of operator {operator} was written.",
         "Fails: the state is read in the oldest format, or with the session's store.",
         "Copy the header of another offset file; a header is never made up.",
     ),
-    Kind(
+    FindingKind(
         "HEADER_PARTITIONS_MORE",
         B,
         "The header of offset file {batch} has {told} partitions; the state of operator {operator} has {partitions}.",
         "Fails: CANNOT_LOAD_STATE_STORE, a partition's files do not exist.",
         "Set spark.sql.shuffle.partitions in the header to {partitions}.",
     ),
-    Kind(
+    FindingKind(
         "HEADER_PARTITIONS_FEWER",
         B,
         "The header of offset file {batch} has {told} partitions; the state of operator {operator} has {partitions}.",
@@ -316,7 +316,7 @@ TABLE: tuple[Kind, ...] = (
         "Set spark.sql.shuffle.partitions in the header to {partitions}.",
         outcome=Outcome.LOSES,
     ),
-    Kind(
+    FindingKind(
         "SOURCE_LOG_STRAY",
         B,
         "Log entry {entry} of source {source} does not follow on the others; it is a stray.",
@@ -324,7 +324,7 @@ TABLE: tuple[Kind, ...] = (
         "Move the file away. A seeded reset leaves it out.",
         seed=True,
     ),
-    Kind(
+    FindingKind(
         "SOURCE_LOG_INCOMPLETE",
         B,
         "The compacted log entry {entry} of source {source} has lost lines: {why}.",

@@ -1,17 +1,17 @@
 """The checkpoint as a directory: where it is, what lies in it that does not belong there."""
 
-from recovery.checkpoints.findings.kind import B, I, Kind, W
+from recovery.checkpoints.findings.kind import B, FindingKind, I, W
 from recovery.checkpoints.report import Outcome
 
-TABLE: tuple[Kind, ...] = (
-    Kind(
+TABLE: tuple[FindingKind, ...] = (
+    FindingKind(
         "CHECKPOINT_EMPTY",
         I,
         "The directory holds no checkpoint yet.",
         "Starts from the beginning, with batch 0.",
         "Nothing, where a start from the beginning is meant; else look for the right directory.",
     ),
-    Kind(
+    FindingKind(
         "NOT_A_CHECKPOINT",
         B,
         "The directory holds files, but none of a checkpoint.",
@@ -19,14 +19,14 @@ TABLE: tuple[Kind, ...] = (
         "Check the path.",
         outcome=Outcome.UNKNOWN,
     ),
-    Kind(
+    FindingKind(
         "VERSION_NOT_A_DIRECTORY",
         B,
         "{name} beside the versions is a file, and its name is the highest number.",
         "Takes the file for the newest version and fails.",
         "Move the file away.",
     ),
-    Kind(
+    FindingKind(
         "ORPHAN_CRC",
         B,
         "The checksum file {name} is left of a file that is gone, and Spark will write that file next.",
@@ -34,7 +34,7 @@ TABLE: tuple[Kind, ...] = (
         "Delete the checksum file. Repair and a seeded reset copy none.",
         seed=True,
     ),
-    Kind(
+    FindingKind(
         "SIDECAR_DIFFERS",
         I,
         "{count} files of the logs are not those that their checksum files were written for, such as {name}: someone "
@@ -43,7 +43,7 @@ TABLE: tuple[Kind, ...] = (
         "Nothing; find out who changed the file, if that was not meant.",
         seed=True,
     ),
-    Kind(
+    FindingKind(
         "OLDER_FILE_UNREADABLE",
         W,
         "{name} cannot be read: {why}. A restart does not read it.",
@@ -51,7 +51,7 @@ TABLE: tuple[Kind, ...] = (
         "Nothing, unless a rewind is planned.",
         seed=True,
     ),
-    Kind(
+    FindingKind(
         "TOO_LARGE",
         B,
         "{name} has {size} bytes, more than the {limit} that are read here.",
@@ -59,7 +59,7 @@ TABLE: tuple[Kind, ...] = (
         "Look at the file: a log of this size is seldom meant.",
         outcome=Outcome.UNKNOWN,
     ),
-    Kind(
+    FindingKind(
         "TOO_MANY_FILES",
         B,
         "There are more than {limit} files; the rest was not looked at.",
@@ -67,7 +67,7 @@ TABLE: tuple[Kind, ...] = (
         "Check the path and the retention settings.",
         outcome=Outcome.UNKNOWN,
     ),
-    Kind(
+    FindingKind(
         "LOCATION_TEMPORARY",
         W,
         "The checkpoint lies below a temporary place: {place}.",
@@ -75,14 +75,14 @@ TABLE: tuple[Kind, ...] = (
         "Give the query a lasting place of its own, and take the checkpoint along.",
         seed=True,
     ),
-    Kind(
+    FindingKind(
         "LOCATION_SHARED",
         B,
         "Queries {queries} share the checkpoint {place}.",
         "Fails with CONCURRENT_STREAM_LOG_UPDATE, or each goes on from the other's position.",
         "Give each query a checkpoint of its own.",
     ),
-    Kind(
+    FindingKind(
         "QUERY_ID_SHARED",
         B,
         "Flows {flows} have checkpoints with one query id, {id}: one is a copy of the other.",
@@ -90,7 +90,7 @@ TABLE: tuple[Kind, ...] = (
         "Give all but one of them a new checkpoint: its query begins with a new id there.",
         outcome=Outcome.UNKNOWN,
     ),
-    Kind(
+    FindingKind(
         "FLOW_RENAMED",
         W,
         "Flow {new} began with the same input files as flow {old} of the same table.",
@@ -98,7 +98,7 @@ TABLE: tuple[Kind, ...] = (
         "If {old} was renamed to {new}: stop, and move the directory {old} to the new name before the next run.",
         seed=True,
     ),
-    Kind(
+    FindingKind(
         "DIRECTORY_IN_THE_WAY",
         B,
         "{folder}/{name} is a directory, and Spark will write a file of that name next.",

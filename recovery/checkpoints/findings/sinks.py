@@ -1,10 +1,10 @@
 """The table beside the checkpoint."""
 
-from recovery.checkpoints.findings.kind import B, I, Kind, W
+from recovery.checkpoints.findings.kind import B, FindingKind, I, W
 from recovery.checkpoints.report import Outcome
 
-TABLE: tuple[Kind, ...] = (
-    Kind(
+TABLE: tuple[FindingKind, ...] = (
+    FindingKind(
         "SINK_SWALLOWS",
         B,
         "The table's log has batch {head} already; the next batch would be {next}.",
@@ -12,7 +12,7 @@ TABLE: tuple[Kind, ...] = (
         "Go on with batch {wanted}: take a seeded reset from a checkpoint at that batch, never an empty one.",
         outcome=Outcome.LOSES,
     ),
-    Kind(
+    FindingKind(
         "SINK_SWALLOWED",
         W,
         "Batches {first} to {last} are in the table's log from before this checkpoint planned them ({count} seen): the "
@@ -21,7 +21,7 @@ TABLE: tuple[Kind, ...] = (
         "Compare the table with its input. Where rows are missing, begin again with an empty table "
         "and an empty checkpoint.",
     ),
-    Kind(
+    FindingKind(
         "SINK_UNCOMMITTED_BATCH",
         W,
         "The table has batch {head}, which the checkpoint has planned and not committed.",
@@ -30,7 +30,7 @@ TABLE: tuple[Kind, ...] = (
         "Put the old code back and let it finish batch {head}, or, where a batch before it was committed, take a "
         "seeded reset: it goes on after batch {head}, whose rows the table has.",
     ),
-    Kind(
+    FindingKind(
         "SINK_LOG_BEHIND",
         B,
         "The table's log ends at batch {head}; the next batch would be {next}.",
@@ -39,7 +39,7 @@ TABLE: tuple[Kind, ...] = (
         "checkpoint.",
         outcome=Outcome.UNREADABLE_TABLE,
     ),
-    Kind(
+    FindingKind(
         "SINK_LOG_MISSING",
         B,
         "The table keeps no log of batches (_spark_metadata), and the next batch would be {next}.",
@@ -48,7 +48,7 @@ TABLE: tuple[Kind, ...] = (
         "begin again with an empty table and an empty checkpoint.",
         outcome=Outcome.UNREADABLE_TABLE,
     ),
-    Kind(
+    FindingKind(
         "SINK_WITHOUT_LOG",
         I,
         "The table keeps no log of batches (_spark_metadata): batch jobs or foreachBatch have written it.",
@@ -57,7 +57,7 @@ TABLE: tuple[Kind, ...] = (
         "See that what foreachBatch writes is written once, also when a batch runs again.",
         seed=True,
     ),
-    Kind(
+    FindingKind(
         "SINK_NOT_COMPARED",
         I,
         "The table is {kind}, which keeps no log of a file sink; what it remembers of batches was not compared.",
@@ -65,7 +65,7 @@ TABLE: tuple[Kind, ...] = (
         "Nothing.",
         seed=True,
     ),
-    Kind(
+    FindingKind(
         "SINK_LOG_HOLE",
         B,
         "The table's log has no batch {batch}, and no compacted entry replaces it.",
@@ -73,7 +73,7 @@ TABLE: tuple[Kind, ...] = (
         "Put the entry back from a backup, or begin again with an empty table and an empty checkpoint.",
         outcome=Outcome.UNREADABLE_TABLE,
     ),
-    Kind(
+    FindingKind(
         "SINK_LOG_UNREADABLE",
         B,
         "An entry of the table's log cannot be read: {why}.",
@@ -81,7 +81,7 @@ TABLE: tuple[Kind, ...] = (
         "Put the entry back from a backup, or begin again with an empty table and an empty checkpoint.",
         outcome=Outcome.UNREADABLE_TABLE,
     ),
-    Kind(
+    FindingKind(
         "SINK_SHARED",
         B,
         "Flows {flows} write one file table; their batch numbers are the same.",
@@ -89,7 +89,7 @@ TABLE: tuple[Kind, ...] = (
         "Give each stream a table of its own, or use a format that takes several writers.",
         outcome=Outcome.LOSES,
     ),
-    Kind(
+    FindingKind(
         "SINK_SKIPS_STATE",
         B,
         "The table has batch {head}, which the checkpoint has planned and not committed; its state is in format 2.",
@@ -97,7 +97,7 @@ TABLE: tuple[Kind, ...] = (
         "about CheckpointInfo, at every start.",
         "Remove entry {head} of the table's log: the batch is then written again, once.",
     ),
-    Kind(
+    FindingKind(
         "SINK_FORGOT_BATCH",
         B,
         "The table has batch {head}, which the checkpoint has planned and not committed, and has forgotten so by its "
@@ -107,7 +107,7 @@ TABLE: tuple[Kind, ...] = (
         "committed, begin again with an empty table and an empty checkpoint.",
         outcome=Outcome.DOUBLES,
     ),
-    Kind(
+    FindingKind(
         "SINK_FORGOT",
         B,
         "The table has batches of this query up to {head}, and has forgotten so by its setting {setting}; the next "
@@ -116,14 +116,14 @@ TABLE: tuple[Kind, ...] = (
         "Put back the checkpoint of batch {head}, or begin again with an empty table and an empty checkpoint.",
         outcome=Outcome.DOUBLES,
     ),
-    Kind(
+    FindingKind(
         "SINK_ORPHAN_CRC",
         B,
         "The checksum file {name} in the table's log is left of a file that is gone, and Spark will write that next.",
         'Fails on the local file system: "Multiple streaming queries are concurrently using".',
         "Delete the checksum file.",
     ),
-    Kind(
+    FindingKind(
         "SINK_FILE_GONE",
         B,
         "{count} data files that the table's log names are not in the table, such as {name}.",

@@ -1,6 +1,6 @@
 """State: operators, their metadata, schemas and files."""
 
-from recovery.checkpoints.findings.kind import B, I, Kind, W
+from recovery.checkpoints.findings.kind import B, FindingKind, I, W
 from recovery.checkpoints.report import Outcome
 
 BACKUP = "Put it back from a backup, go back to batch {back}, or take a reset that drops the state."
@@ -10,8 +10,8 @@ UNTOLD = (
 )
 UNCHECKED = "Runs without an error and without checking that the code's operator is the state's."
 
-TABLE: tuple[Kind, ...] = (
-    Kind(
+TABLE: tuple[FindingKind, ...] = (
+    FindingKind(
         "STATE_MISSING",
         B,
         "The state of operator {operator} is missing.",
@@ -19,7 +19,7 @@ TABLE: tuple[Kind, ...] = (
         "Put it back from a backup, or take a reset that drops the state.",
         seed=True,
     ),
-    Kind(
+    FindingKind(
         "STATE_UNTOLD",
         I,
         "There is no state, and nothing here shows whether the query keeps any: commits in format 1 name no operators.",
@@ -28,7 +28,7 @@ TABLE: tuple[Kind, ...] = (
         seed=True,
         outcome=Outcome.OPEN,
     ),
-    Kind(
+    FindingKind(
         "STATE_UNTOLD_WATERMARK",
         W,
         "There is no state, but the watermark has come to {watermark} (epoch milliseconds), which seldom is without a "
@@ -38,7 +38,7 @@ TABLE: tuple[Kind, ...] = (
         seed=True,
         outcome=Outcome.OPEN,
     ),
-    Kind(
+    FindingKind(
         "STATE_PARTITION_MISSING",
         B,
         "Operator {operator} has {expected} partitions, and partition {partition} is missing.",
@@ -46,7 +46,7 @@ TABLE: tuple[Kind, ...] = (
         "Put it back from a backup, or take a reset that drops the state.",
         seed=True,
     ),
-    Kind(
+    FindingKind(
         "STATE_STORE_MISSING",
         B,
         "Partition {partition} of operator {operator} has no store {store}.",
@@ -54,7 +54,7 @@ TABLE: tuple[Kind, ...] = (
         "Put it back from a backup, or take a reset that drops the state.",
         seed=True,
     ),
-    Kind(
+    FindingKind(
         "STATE_FILE_MISSING",
         B,
         "A restart loads version {version} of operator {operator}'s state, and {file} of it is missing.",
@@ -62,7 +62,7 @@ TABLE: tuple[Kind, ...] = (
         BACKUP,
         seed=True,
     ),
-    Kind(
+    FindingKind(
         "STATE_SST_MISSING",
         B,
         "A restart loads {zip} of operator {operator}, which names {file}; that file is missing.",
@@ -70,7 +70,7 @@ TABLE: tuple[Kind, ...] = (
         BACKUP,
         seed=True,
     ),
-    Kind(
+    FindingKind(
         "STATE_FILE_DAMAGED",
         B,
         "A restart reads {file} of operator {operator}, and it is damaged: {why}.",
@@ -78,7 +78,7 @@ TABLE: tuple[Kind, ...] = (
         BACKUP,
         seed=True,
     ),
-    Kind(
+    FindingKind(
         "STATE_BLOCK_DAMAGED",
         B,
         "A restart loads {file} of operator {operator}, and keys and values in it are damaged: {why}.",
@@ -88,7 +88,7 @@ TABLE: tuple[Kind, ...] = (
         seed=True,
         outcome=Outcome.UNKNOWN,
     ),
-    Kind(
+    FindingKind(
         "STATE_FILTER_DAMAGED",
         W,
         "The filter in {file} of operator {operator} is damaged: {why}. Keys and values are not.",
@@ -96,7 +96,7 @@ TABLE: tuple[Kind, ...] = (
         "Nothing at once. Look at the disk: it has changed a byte.",
         seed=True,
     ),
-    Kind(
+    FindingKind(
         "STATE_SNAPSHOT_DAMAGED",
         W,
         "{file} of operator {operator} cannot be loaded: {why}. An older state and the changes after it can.",
@@ -104,7 +104,7 @@ TABLE: tuple[Kind, ...] = (
         "Nothing at once. Keep the older files: the file used in its place is the last of its kind.",
         seed=True,
     ),
-    Kind(
+    FindingKind(
         "STATE_AHEAD",
         B,
         "A restart loads version {version} of operator {operator}'s state, but {file} is of a later one: batches were "
@@ -115,7 +115,7 @@ TABLE: tuple[Kind, ...] = (
         seed=True,
         outcome=Outcome.LOSES,
     ),
-    Kind(
+    FindingKind(
         "STATE_IDS_MISSING",
         B,
         "Commit file {batch} names no state files of operator {operator}, but their names carry unique ids.",
@@ -123,7 +123,7 @@ TABLE: tuple[Kind, ...] = (
         "Put the commit file back; where each version has one file, its id is in the file's name.",
         seed=True,
     ),
-    Kind(
+    FindingKind(
         "STATE_NEWER_FORMAT",
         B,
         "{file} of operator {operator} is in format {version}, newer than known.",
@@ -131,7 +131,7 @@ TABLE: tuple[Kind, ...] = (
         "Use the Spark version that wrote it.",
         seed=True,
     ),
-    Kind(
+    FindingKind(
         "STATE_PROVIDER_DIFFERS",
         B,
         "The offset file says {provider}, but the state files of operator {operator} are those of {layout}.",
@@ -139,7 +139,7 @@ TABLE: tuple[Kind, ...] = (
         "Put the offset file back as it was.",
         seed=True,
     ),
-    Kind(
+    FindingKind(
         "STATE_SCHEMA_UNREADABLE",
         B,
         "The state schema {file} of operator {operator} cannot be read: {why}.",
@@ -147,7 +147,7 @@ TABLE: tuple[Kind, ...] = (
         "Put the file back. Where the code is sure to be unchanged, delete it: Spark writes it again.",
         seed=True,
     ),
-    Kind(
+    FindingKind(
         "STATE_SCHEMA_GONE",
         B,
         "The metadata of operator {operator} names the state schema {file}, which is missing.",
@@ -155,7 +155,7 @@ TABLE: tuple[Kind, ...] = (
         "Put the file back from a backup, or take a reset that drops the state.",
         seed=True,
     ),
-    Kind(
+    FindingKind(
         "STATE_SCHEMA_MISSING",
         W,
         "The state schema {file} of operator {operator} is missing.",
@@ -163,7 +163,7 @@ TABLE: tuple[Kind, ...] = (
         "Make sure that keys and values of the state did not change; put the file back if in doubt.",
         seed=True,
     ),
-    Kind(
+    FindingKind(
         "STATE_SCHEMA_EARLY",
         W,
         "The metadata of operator {operator} names one state schema, as builds before 4.0 did: {file}.",
@@ -171,7 +171,7 @@ TABLE: tuple[Kind, ...] = (
         "Make sure that keys and values of the state did not change.",
         seed=True,
     ),
-    Kind(
+    FindingKind(
         "STATE_SCHEMA_ELSEWHERE",
         W,
         "The metadata of operator {operator} names a state schema outside this checkpoint: {path}.",
@@ -179,7 +179,7 @@ TABLE: tuple[Kind, ...] = (
         "Rewrite the paths when a checkpoint is copied or moved.",
         seed=True,
     ),
-    Kind(
+    FindingKind(
         "STATE_GAP",
         W,
         "The state of operator {operator} cannot be loaded at versions {first} to {last}: {file} is missing.",
@@ -187,7 +187,7 @@ TABLE: tuple[Kind, ...] = (
         "Nothing, unless a rollback to one of these batches is planned.",
         seed=True,
     ),
-    Kind(
+    FindingKind(
         "STATE_OLD_FILE_DAMAGED",
         W,
         "{file} of operator {operator} is damaged: {why}. A restart does not read it.",
@@ -195,7 +195,7 @@ TABLE: tuple[Kind, ...] = (
         "Nothing, unless a rollback is planned.",
         seed=True,
     ),
-    Kind(
+    FindingKind(
         "STATE_FILE_UNKNOWN",
         I,
         "Operator {operator} has {count} files of an unknown kind, such as {file}; they may be newer than known.",
@@ -203,7 +203,7 @@ TABLE: tuple[Kind, ...] = (
         "Nothing. These files were not judged.",
         seed=True,
     ),
-    Kind(
+    FindingKind(
         "STATE_UNCHECKED",
         I,
         "{count} files of operator {operator} were not checked, such as {file}: {why}.",
@@ -211,7 +211,7 @@ TABLE: tuple[Kind, ...] = (
         "Nothing.",
         seed=True,
     ),
-    Kind(
+    FindingKind(
         "OPERATOR_METADATA_MISSING",
         W,
         "Operator {operator} has state, but its metadata is missing.",
@@ -219,7 +219,7 @@ TABLE: tuple[Kind, ...] = (
         "Make sure that the code did not change; any good run writes the file again, and repair does where it can.",
         seed=True,
     ),
-    Kind(
+    FindingKind(
         "OPERATOR_METADATA_NOT_YET",
         I,
         "Operator {operator} has no metadata: Spark before 4.0 writes none.",
@@ -227,7 +227,7 @@ TABLE: tuple[Kind, ...] = (
         "Nothing; after an upgrade, run once with unchanged code.",
         seed=True,
     ),
-    Kind(
+    FindingKind(
         "OPERATOR_METADATA_LOST",
         B,
         "The metadata of operator {operator} is missing or unreadable, and its schemas are found only by it.",
@@ -235,7 +235,7 @@ TABLE: tuple[Kind, ...] = (
         "Put the file back from a backup, or take a reset that drops the state.",
         seed=True,
     ),
-    Kind(
+    FindingKind(
         "OPERATOR_METADATA_UNREADABLE",
         W,
         "The metadata of operator {operator} cannot be read: {why}.",
@@ -243,7 +243,7 @@ TABLE: tuple[Kind, ...] = (
         "Make sure that the code did not change; any good run writes the file again, and repair does where it can.",
         seed=True,
     ),
-    Kind(
+    FindingKind(
         "OPERATOR_METADATA_NEWER",
         W,
         "The metadata of operator {operator} is in format {version}, newer than known.",

@@ -3,10 +3,10 @@
 from collections.abc import Callable, Mapping
 
 from recovery.checkpoints.mending import batches, sources, state
-from recovery.checkpoints.mending.work import CannotMend, Known, Left, Listed, Mending, Work
+from recovery.checkpoints.mending.work import CannotMend, KnownFacts, Left, ListedInput, Mending, Work
 from recovery.checkpoints.report import Finding
 
-__all__ = ["MENDERS", "CannotMend", "Known", "Left", "Listed", "Mending", "Work"]
+__all__ = ["MENDERS", "CannotMend", "KnownFacts", "Left", "ListedInput", "Mending", "Work"]
 
 MENDERS: Mapping[str, Callable[[Work, Finding], Mending]] = {
     "METADATA_MISSING": batches.mend_metadata,

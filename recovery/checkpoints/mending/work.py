@@ -13,7 +13,7 @@ from recovery.checkpoints.tree import MAX_SMALL_BYTES
 
 
 @dataclass(frozen=True)
-class Listed:
+class ListedInput:
     """What lies in a source's place now: (URL-encoded URI as Spark writes it, mtime in ms) per file.
 
     `max_files`: the reader's maxFilesPerTrigger; None: it takes all that is there.
@@ -24,7 +24,7 @@ class Listed:
 
 
 @dataclass(frozen=True)
-class Known:
+class KnownFacts:
     """What somebody knows beside the checkpoint itself. Everything may be left out.
 
     `query_id`: the id that the lost file held. `new_query_id`: one to take where nobody knows it.
@@ -39,7 +39,7 @@ class Known:
     sink_head: int | None = None
     offsets: Mapping[int, tuple[str | None, ...]] = field(default_factory=dict)
     operators: tuple[str, ...] = ()
-    listings: Mapping[str, Listed] = field(default_factory=dict)
+    listings: Mapping[str, ListedInput] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -84,7 +84,7 @@ class Work:
     old: Store
     layout: Layout
     report: CheckpointReport
-    known: Known
+    known: KnownFacts
     target: str
 
     def read(self, name: str) -> bytes:

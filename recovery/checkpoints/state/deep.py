@@ -20,7 +20,7 @@ from recovery.checkpoints.state.blocks import UnknownCodec, plain_blocks
 from recovery.checkpoints.state.checksums import crc32c
 from recovery.checkpoints.state.names import StateFile, StoreFiles
 from recovery.checkpoints.state.records import check_records
-from recovery.checkpoints.state.rocksdb import BAD_ZIP, NO_ZIP, Snapshot, parse_snapshot, store_failed
+from recovery.checkpoints.state.rocksdb import BAD_ZIP, NO_ZIP, RocksDbSnapshot, parse_snapshot, store_failed
 from recovery.checkpoints.state.sst import FilterDamaged, Unchecked, check_sst
 from recovery.checkpoints.tree import Tree
 
@@ -160,7 +160,7 @@ def _zip(tree: Tree, store: StoreFiles, file: StateFile, sure: bool) -> _Answer:
     return _Answer(file.name, tuple(problems.items()), names=tuple(t for t in tables if t not in problems))
 
 
-def _named(store: StoreFiles, zipped: str, snapshot: Snapshot) -> Iterator[tuple[str, Malformed]]:
+def _named(store: StoreFiles, zipped: str, snapshot: RocksDbSnapshot) -> Iterator[tuple[str, Malformed]]:
     for name, size in snapshot.files.items():
         whole = f"{store.folder}/{name}"
         here = store.shared.get(whole)

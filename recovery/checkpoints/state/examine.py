@@ -12,8 +12,8 @@ from recovery.checkpoints.formats import Malformed
 from recovery.checkpoints.state.chain import Chain, chain_of_version
 from recovery.checkpoints.state.ids import lineage_of
 from recovery.checkpoints.state.names import StateFile, StoreFiles
-from recovery.checkpoints.state.needed import Unreadable, read_snapshot, store_ids
-from recovery.checkpoints.state.rocksdb import Snapshot
+from recovery.checkpoints.state.needed import UnreadableState, read_snapshot, store_ids
+from recovery.checkpoints.state.rocksdb import RocksDbSnapshot
 from recovery.checkpoints.state.sst import BlockDamaged
 from recovery.checkpoints.tree import Tree
 
@@ -35,7 +35,7 @@ class Examined:
 
     store: StoreFiles
     links: Chain | None = None
-    snapshot: Snapshot | None = None
+    snapshot: RocksDbSnapshot | None = None
     bases: list[Bad] = field(default_factory=list)
     steps: list[Bad] = field(default_factory=list)
 
@@ -64,7 +64,7 @@ def examine_store(
     one = Examined(store)
     try:
         ids = store_ids(tree, store, version, unique_id)
-    except Unreadable as bad:
+    except UnreadableState as bad:
         one.steps.append(Bad(bad.file, bad))
         return one
     useless: set[str] = set()
@@ -116,7 +116,7 @@ def _base(tree: Tree, one: Examined, base: StateFile, problems: Mapping[str, Mal
         return
     try:
         one.snapshot = read_snapshot(tree, base)
-    except Unreadable as bad:
+    except UnreadableState as bad:
         yield Bad(bad.file, bad)
         return
     for name, size in one.snapshot.files.items():

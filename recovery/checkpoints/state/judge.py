@@ -22,7 +22,7 @@ JOIN_ROWS = "keyWithIndexToValue"  # the stores of a join whose keys are its row
 
 
 @dataclass(frozen=True)
-class Scope:
+class StateScope:
     """What is judged: an operator's stores, at the version that a restart loads. `verified`: of a deep look."""
 
     tree: Tree
@@ -45,14 +45,14 @@ class Scope:
 
 
 @dataclass(frozen=True)
-class Judged:
+class StateJudgement:
     """`rows` at the restart's version, `back`: committed batches whose state is whole."""
 
     rows: int | None = None
     back: tuple[int, ...] = ()
 
 
-def judge_files(scope: Scope, findings: list[Finding]) -> Judged:
+def judge_files(scope: StateScope, findings: list[Finding]) -> StateJudgement:
     """Findings for the version that a restart loads, and for holes and damage among the earlier ones."""
     history, number, version = scope.history, scope.operator, scope.version
     mine, ids = scope.expected, history.ids(number, version)
@@ -83,10 +83,10 @@ def judge_files(scope: Scope, findings: list[Finding]) -> Judged:
     found += _gaps(number, back, mine, histories, kind, history)
     found += _deep(scope, {f.file for f in found})
     findings += found[:SHOWN]
-    return Judged(_rows(examined), back)
+    return StateJudgement(_rows(examined), back)
 
 
-def _deep(scope: Scope, said: Collection[str | None]) -> Iterator[Finding]:
+def _deep(scope: StateScope, said: Collection[str | None]) -> Iterator[Finding]:
     """What a deep look found in files that a restart does not read, and what it could not check."""
     if scope.verified is None:
         return
@@ -132,7 +132,7 @@ def _repaired(bad: Bad, words: Mapping[str, object]) -> Finding:
     return finding("STATE_SNAPSHOT_DAMAGED", bad.file, operator=words["operator"], why=bad.problem.why)
 
 
-def _ahead(scope: Scope, kind: str | None) -> list[Finding]:
+def _ahead(scope: StateScope, kind: str | None) -> list[Finding]:
     """A snapshot from batches that were taken back: nothing writes over it, and its name fits again one day.
 
     The planned batch may have written the version after the restart's already. Changes are written over before

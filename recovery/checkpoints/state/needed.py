@@ -8,7 +8,7 @@ from recovery.checkpoints.state.chain import chain_of_version
 from recovery.checkpoints.state.ids import ids_of_store, lineage_of
 from recovery.checkpoints.state.metadata import UNKNOWN, OperatorMetadata, metadata_file, parse_metadata
 from recovery.checkpoints.state.names import NUMBER, StateFile, StoreFiles, stores_of
-from recovery.checkpoints.state.rocksdb import Snapshot, parse_snapshot
+from recovery.checkpoints.state.rocksdb import RocksDbSnapshot, parse_snapshot
 from recovery.checkpoints.tree import Tree
 
 
@@ -48,7 +48,7 @@ def files_needed(
             links = chain_of_version(store, version, store_ids(tree, store, version, unique_id))
             base = links.base
             snapshot = read_snapshot(tree, base) if base and base.kind == "zip" else None
-        except Unreadable as problem:
+        except UnreadableState as problem:
             unreadable.append((problem.file, problem.why))
             continue
         found = [f.name for f in links.files]
@@ -60,7 +60,7 @@ def files_needed(
     return Needed(tuple(sorted(files)), tuple(missing), tuple(unreadable))
 
 
-class Unreadable(Malformed):
+class UnreadableState(Malformed):
     """A state file that had to be opened is damaged."""
 
     def __init__(self, file: str, problem: Malformed) -> None:
@@ -75,18 +75,18 @@ def store_ids(tree: Tree, store: StoreFiles, version: int, unique_id: str | None
     try:
         return lineage_of(tree, store, version, unique_id)
     except Malformed as problem:
-        raise Unreadable(f"{store.folder}/{version}_{unique_id}.changelog", problem) from problem
+        raise UnreadableState(f"{store.folder}/{version}_{unique_id}.changelog", problem) from problem
 
 
-def read_snapshot(tree: Tree, zipped: StateFile) -> Snapshot:
+def read_snapshot(tree: Tree, zipped: StateFile) -> RocksDbSnapshot:
     """The metadata of a zip. Raises Unreadable."""
     try:
         with tree.store.stream(zipped.name) as stream:
             return parse_snapshot(stream)
     except FileNotFoundError as error:
-        raise Unreadable(zipped.name, Malformed("it is missing")) from error
+        raise UnreadableState(zipped.name, Malformed("it is missing")) from error
     except Malformed as problem:
-        raise Unreadable(zipped.name, problem) from problem
+        raise UnreadableState(zipped.name, problem) from problem
 
 
 def _metadata(tree: Tree, operator: int, version: int) -> OperatorMetadata:

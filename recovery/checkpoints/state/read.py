@@ -10,7 +10,7 @@ from recovery.checkpoints.report import Finding, StateOperator, StateSchema, Sta
 from recovery.checkpoints.state import described
 from recovery.checkpoints.state.deep import Progress, Verified, verify_state_files
 from recovery.checkpoints.state.history import History
-from recovery.checkpoints.state.judge import Judged, Scope, judge_files
+from recovery.checkpoints.state.judge import StateJudgement, StateScope, judge_files
 from recovery.checkpoints.state.metadata import UNKNOWN, OperatorMetadata, metadata_file, parse_metadata
 from recovery.checkpoints.state.names import (
     DEFAULT,
@@ -30,7 +30,7 @@ SHOWN_VERSIONS = 100
 
 
 @dataclass(frozen=True)
-class Standing:
+class QueryStanding:
     """Where the query stands: conf of the offset file, newest commit, newest committed and planned batch.
 
     `partitions`: of the state, where the headers tell it; they are newer than the operators' metadata. `old`: a Spark
@@ -54,7 +54,7 @@ class Standing:
 
 def read_operators(
     tree: Tree,
-    standing: Standing,
+    standing: QueryStanding,
     findings: list[Finding],
     *,
     deep: bool = False,
@@ -112,7 +112,7 @@ class Files:
 def _operator(
     tree: Tree,
     number: int,
-    standing: Standing,
+    standing: QueryStanding,
     stores: dict[tuple[int, str], StoreFiles],
     history: History,
     verified: Verified | None,
@@ -131,9 +131,9 @@ def _operator(
     provider = standing.conf.get(PROVIDER, "").rsplit(".", 1)[-1] or None
     _provider(number, provider, files.layout, findings)
     _unknown_files(tree, number, stores, findings)
-    judged = Judged()
+    judged = StateJudgement()
     if expected and standing.version:
-        scope = Scope(tree, number, standing.version, names, expected, stores, history, verified)
+        scope = StateScope(tree, number, standing.version, names, expected, stores, history, verified)
         judged = judge_files(scope, findings)
     return StateOperator(
         operator_id=number,
@@ -164,7 +164,7 @@ def _size(tree: Tree, number: int) -> int:
     return sum(tree.files[n] for n in mine)
 
 
-def _metadata(tree: Tree, number: int, standing: Standing, findings: list[Finding]) -> OperatorMetadata:
+def _metadata(tree: Tree, number: int, standing: QueryStanding, findings: list[Finding]) -> OperatorMetadata:
     """v1 is only compared with the code; without v2 (schemas in `_stateSchema`) Spark does not start."""
     file = metadata_file(tree, number) or f"state/{number}/_metadata/metadata"
     words: dict[str, object] = {"operator": number}

@@ -26,7 +26,7 @@ KNOWN = {"v1", "v2", *LINEAGE}  # v1 has no version line
 
 
 @dataclass(frozen=True)
-class Snapshot:
+class RocksDbSnapshot:
     """`files`: name below the store's directory -> bytes, 0 where it is not told. `rows`: None if untold."""
 
     files: dict[str, int]
@@ -34,7 +34,7 @@ class Snapshot:
     column_families: tuple[str, ...] = ()
 
 
-def parse_snapshot(stream: Any) -> Snapshot:
+def parse_snapshot(stream: Any) -> RocksDbSnapshot:
     """The metadata of a zip, from a seekable binary stream. Malformed: not a zip, or without metadata."""
     try:
         with zipfile.ZipFile(stream) as bundle:
@@ -61,7 +61,7 @@ def store_failed(error: Exception) -> bool:
     )  # EINVAL: a place before the file's start
 
 
-def _snapshot(body: dict[str, Any]) -> Snapshot:
+def _snapshot(body: dict[str, Any]) -> RocksDbSnapshot:
     files: dict[str, int] = {}
     for part, folder, key in (("sstFiles", "SSTs", "dfsSstFileName"), ("logFiles", "logs", "dfsLogFileName")):
         listed = body.get(part) or []
@@ -75,7 +75,7 @@ def _snapshot(body: dict[str, Any]) -> Snapshot:
             files[f"{folder}/{name}"] = size if isinstance(size, int) else 0
     rows = body.get("numKeys")
     families = body.get("columnFamilyMapping")
-    return Snapshot(
+    return RocksDbSnapshot(
         files,
         rows if isinstance(rows, int) and not isinstance(rows, bool) and rows >= 0 else None,
         tuple(sorted(families)) if isinstance(families, dict) else (),

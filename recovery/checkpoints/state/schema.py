@@ -28,7 +28,7 @@ class FamilySchema:
     value: tuple[Column, ...]
 
 
-class _Reader:
+class _SchemaReader:
     """Java's DataInputStream over bytes."""
 
     def __init__(self, data: bytes) -> None:
@@ -69,7 +69,7 @@ def parse_schema(data: bytes, *, early: bool = False) -> tuple[FamilySchema, ...
     """
     if not data:
         raise Malformed("it is empty")
-    reader = _Reader(data)
+    reader = _SchemaReader(data)
     version = reader.utf()
     if version == "v1":
         return (FamilySchema(DEFAULT, columns_in(reader.utf()), columns_in(reader.utf())),)
@@ -85,7 +85,7 @@ def parse_schema(data: bytes, *, early: bool = False) -> tuple[FamilySchema, ...
     raise Malformed(why, newer=newer and newer[:9])
 
 
-def _families(reader: _Reader, count: int, *, early: bool) -> tuple[FamilySchema, ...]:
+def _families(reader: _SchemaReader, count: int, *, early: bool) -> tuple[FamilySchema, ...]:
     """As released versions write them; where that does not fit, perhaps as the builds before 4.0 did."""
     start = reader.at
     try:
@@ -97,7 +97,7 @@ def _families(reader: _Reader, count: int, *, early: bool) -> tuple[FamilySchema
         return tuple(_family(reader, ids=False) for _ in range(count))
 
 
-def _family(reader: _Reader, *, ids: bool) -> FamilySchema:
+def _family(reader: _SchemaReader, *, ids: bool) -> FamilySchema:
     name = reader.utf()
     if ids:
         reader.number(">h")

@@ -58,7 +58,7 @@ class FilterDamaged(Malformed):
     """A filter. RocksDB goes on without it, and reads blocks that the filter would have spared it."""
 
 
-class Entry(NamedTuple):
+class SstEntry(NamedTuple):
     """One entry of a key: the one with the highest `sequence`, in whatever file, is what is true of it."""
 
     key: bytes
@@ -107,7 +107,7 @@ def check_sst(stream: Any, size: int) -> None:
     table.check_rest()
 
 
-def read_entries(stream: Any, size: int) -> Iterator[Entry]:
+def read_entries(stream: Any, size: int) -> Iterator[SstEntry]:
     """Every entry of an SST file of `size` bytes, in the order of its keys. Raises as `check_sst`."""
     table = _Table(stream, read_footer(stream, size))
     named = table.named()
@@ -122,7 +122,7 @@ def read_entries(stream: Any, size: int) -> Iterator[Entry]:
             if len(key) < TAG:
                 raise Malformed("a key in it is cut short")
             tag = int.from_bytes(key[-TAG:], "little")
-            yield Entry(key[:-TAG], tag >> 8, tag & 0xFF in GONE)
+            yield SstEntry(key[:-TAG], tag >> 8, tag & 0xFF in GONE)
 
 
 def read_footer(stream: Any, size: int) -> Footer:

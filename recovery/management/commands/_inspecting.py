@@ -6,8 +6,8 @@ from datetime import UTC, datetime
 from recovery import names
 from recovery.checkpoints import said
 from recovery.checkpoints.absent import UNTOLD
-from recovery.checkpoints.batches import Batch, BatchSource, Difference, Moved
-from recovery.checkpoints.logpages import Span
+from recovery.checkpoints.batches import BatchSource, ChangedValue, CheckpointBatch, Difference
+from recovery.checkpoints.logpages import LogSpan
 from recovery.checkpoints.report import (
     CheckpointReport,
     Finding,
@@ -202,7 +202,7 @@ def shown(text: str) -> str:
     return clean if len(text) <= 500 else f"{clean}…"
 
 
-def batch_lines(batch: Batch) -> Iterator[str]:
+def batch_lines(batch: CheckpointBatch) -> Iterator[str]:
     """One batch: whether it is done, where it stands, which files it took."""
     yield f"Batch {batch.number}: {batch_state(batch)}."
     yield ""
@@ -219,7 +219,7 @@ def batch_lines(batch: Batch) -> Iterator[str]:
     yield from _problems(batch)
 
 
-def batch_state(batch: Batch) -> str:
+def batch_state(batch: CheckpointBatch) -> str:
     if batch.committed:
         return "committed" if batch.planned else "committed, and its offset file is missing"
     return "planned, not committed"
@@ -235,7 +235,7 @@ def _batch_source(source: BatchSource) -> Iterator[str]:
     yield from _files(source.files)
 
 
-def _files(files: Span | None) -> Iterator[str]:
+def _files(files: LogSpan | None) -> Iterator[str]:
     if files is None:
         return
     for entry in files.first[:SHOWN_FILES]:
@@ -244,7 +244,7 @@ def _files(files: Span | None) -> Iterator[str]:
         yield f"    and {files.count - SHOWN_FILES:,} more; --json lists a hundred"
 
 
-def _problems(batch: Batch) -> Iterator[str]:
+def _problems(batch: CheckpointBatch) -> Iterator[str]:
     for problem in batch.problems:
         yield ""
         yield f"{problem.file} cannot be read: {problem.why}. Run inspect without --batch: it says what to do."
@@ -276,7 +276,7 @@ def difference_lines(of: Difference) -> Iterator[str]:
         yield from _problems(batch)
 
 
-def _moved(of: Moved) -> str:
+def _moved(of: ChangedValue) -> str:
     return f"  {shown(of.name)}: {shown(_or_none(of.before))} to {shown(_or_none(of.after))}"
 
 

@@ -9,7 +9,7 @@ from typing import Any, TextIO, cast
 
 from recovery.audit import archiving, keeping, keys, reviews
 from recovery.audit.evidence import pack_evidence
-from recovery.audit.listing import Wanted
+from recovery.audit.listing import EntryFilter
 from recovery.audit.tags import ACTIONS, OUTCOMES
 from recovery.errors import Refused, WrongUse
 from recovery.management.commands._base import Answer, RepriseCommand, table
@@ -120,7 +120,7 @@ class Command(RepriseCommand):
         fmt, output = options["format"], options["output"]
         if output is None:
             fmt = "json" if self.as_json else fmt
-            pieces = keeping.export_log(fmt=fmt, by=self.actor, wanted=Wanted.of(given))
+            pieces = keeping.export_log(fmt=fmt, by=self.actor, wanted=EntryFilter.of(given))
             if self.as_json:
                 entries = json.loads("".join(pieces))
                 return Answer({"format": "json", "count": len(entries), "entries": entries}, "")
@@ -129,7 +129,9 @@ class Command(RepriseCommand):
                 raw.write(piece)
             return Answer({}, "")
         file = _new(output)
-        count = _fill(file, lambda: keeping.export_log(fmt=fmt, by=self.actor, wanted=Wanted.of(given)), fmt)
+        count = _fill(
+            file, lambda: keeping.export_log(fmt=fmt, by=self.actor, wanted=EntryFilter.of(given)), fmt
+        )
         return Answer(
             {"format": fmt, "file": str(file), "count": count}, f"Exported {count} entries to {file}."
         )

@@ -141,9 +141,9 @@ class _Move:
     """Data files of one commit: `came` with rows; `moved` in the place of those that are `gone`. `taken`: rows went."""
 
     version: int
-    came: tuple[deltalog.Added, ...]
-    moved: tuple[deltalog.Added, ...]
-    gone: tuple[deltalog.Added, ...]
+    came: tuple[deltalog.AddedFile, ...]
+    moved: tuple[deltalog.AddedFile, ...]
+    gone: tuple[deltalog.AddedFile, ...]
     taken: bool
     schema: bool
 
@@ -162,7 +162,7 @@ def _move(version: int, actions: list[deltalog.Action]) -> _Move:
     )
 
 
-Files = tuple[tuple[int, tuple[deltalog.Added, ...]], ...]
+Files = tuple[tuple[int, tuple[deltalog.AddedFile, ...]], ...]
 
 
 def _slice(files: Files, as_parquet: bool) -> Slice:

@@ -3,18 +3,18 @@
 from collections.abc import Mapping
 from typing import Any
 
-from recovery.sinks.iceberg import Facts
+from recovery.sinks.iceberg import IcebergSinkFacts
 from recovery.sources.live import iceberg
 
 QUERY, EPOCH = "spark.sql.streaming.queryId", "spark.sql.streaming.epochId"
 
 
-def read(location: str, *, query_id: str | None, metadata: str | None = None) -> Facts:
+def read(location: str, *, query_id: str | None, metadata: str | None = None) -> IcebergSinkFacts:
     """The newest batch of each query in the current history. Raises Unreachable as `sources.live.iceberg.facts`."""
     return iceberg.read(location, metadata, lambda body: _facts(body, query_id))
 
 
-def _facts(body: Mapping[str, Any], query_id: str | None) -> Facts:
+def _facts(body: Mapping[str, Any], query_id: str | None) -> IcebergSinkFacts:
     chain, _ = iceberg.history(body)
     heads: dict[str, int] = {}
     for (
@@ -31,4 +31,4 @@ def _facts(body: Mapping[str, Any], query_id: str | None) -> Facts:
             and len(epoch) < 19
         ):
             heads.setdefault(query, int(epoch))
-    return Facts(heads, query_id, bool(chain) and chain[-1].get("parent-snapshot-id") is not None)
+    return IcebergSinkFacts(heads, query_id, bool(chain) and chain[-1].get("parent-snapshot-id") is not None)

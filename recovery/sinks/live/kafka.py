@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from recovery.checkpoints.report import Finding, Severity
 from recovery.errors import Refused
 from recovery.sinks.base import SinkReport
-from recovery.sinks.kafka import KIND, Facts
+from recovery.sinks.kafka import KIND, KafkaSinkFacts
 from recovery.sources import slices
 from recovery.sources.kafka_facts import KafkaFacts, PartitionFacts, written
 from recovery.sources.live import kafka as live
@@ -31,16 +31,16 @@ def read(options: Mapping[str, str], *, failed_ms: int | None = None) -> SinkRep
     """
     topic = topic_of(options)
     if topic is None:
-        return _unasked(Facts(problem=ROW_BY_ROW))
+        return _unasked(KafkaSinkFacts(problem=ROW_BY_ROW))
     times = () if failed_ms is None else tuple(max(0, failed_ms - skew) for skew in (SKEW_MS, WORST_SKEW_MS))
     try:
         there = _asked(options, topic, times)
     except Refused as problem:
-        return _unasked(Facts((topic,), problem=problem.sentence))
+        return _unasked(KafkaSinkFacts((topic,), problem=problem.sentence))
     parts = {(name, n): p for name, of in there.topics.items() for n, p in of.partitions.items()}
     ids = {name: of.topic_id or "" for name, of in there.topics.items()}
     begun = [written({key: _first_since(ms, p) for key, p in parts.items()}) for ms in times]
-    facts = Facts(
+    facts = KafkaSinkFacts(
         (topic,),
         ends=written({key: p.high for key, p in parts.items()}),
         failed=begun[0] if begun else None,
@@ -100,7 +100,7 @@ def _line(offsets: str | None) -> str | None:
     return None if offsets in (None, "{}") else offsets
 
 
-def _unasked(facts: Facts) -> SinkReport:
+def _unasked(facts: KafkaSinkFacts) -> SinkReport:
     where = f"topic {facts.topics[0]}" if facts.topics else "topics named row by row"
     found = Finding(
         "SINK_NOT_ASKED",

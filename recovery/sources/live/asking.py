@@ -50,7 +50,7 @@ def listing(described: Mapping[str, Any]) -> tuple[InputFile, ...] | None:
 
 def facts_of_files(
     progress: SourceProgress, described: Mapping[str, Any], there: tuple[InputFile, ...] | None
-) -> file_facts.Facts:
+) -> file_facts.FileSourceFacts:
     """The facts that positions of a file source are judged by, with what its listing showed."""
     return file_facts.facts_of(progress, there, asked_ms=now_ms(), options=options_of(described))
 

@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 from recovery.checkpoints.formats import Malformed, object_of, text_of
 from recovery.checkpoints.storage import Store, TooLarge, reaching
 from recovery.errors import Unreachable
-from recovery.sources.iceberg import MAX_SNAPSHOT_AGE_MS, Facts, Snapshot
+from recovery.sources.iceberg import MAX_SNAPSHOT_AGE_MS, IcebergSourceFacts, Snapshot
 
 NAME = re.compile(r"(?:v(\d{1,18})|(\d{1,18})-[^/]+)(?:\.gz)?\.metadata\.json(?:\.gz)?")
 MAX_BYTES = 256 << 20  # of one metadata file
@@ -25,7 +25,7 @@ T = TypeVar("T")
 MAX_AGE = "history.expire.max-snapshot-age-ms"
 
 
-def facts(location: str, *, asked_ms: int, metadata: str | None = None) -> Facts:
+def facts(location: str, *, asked_ms: int, metadata: str | None = None) -> IcebergSourceFacts:
     """The table's history. `metadata`: name of the metadata file in `<location>/metadata`, where a catalog told it.
 
     Raises Unreachable when there is no table, its metadata cannot be read, or the storage fails.
@@ -83,11 +83,11 @@ def history(body: Mapping[str, Any]) -> tuple[list[Mapping[str, Any]], frozenset
     return [known[held] for held in chain], frozenset(known) - frozenset(chain)
 
 
-def _facts(body: Mapping[str, Any], asked_ms: int) -> Facts:
+def _facts(body: Mapping[str, Any], asked_ms: int) -> IcebergSourceFacts:
     chain, others = history(body)
     properties = body.get("properties") or {}
     age = properties.get(MAX_AGE) if isinstance(properties, dict) else None
-    return Facts(
+    return IcebergSourceFacts(
         chain=tuple(_snapshot(held) for held in reversed(chain)),
         others=others,
         max_age_ms=int(age)

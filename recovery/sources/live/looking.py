@@ -159,7 +159,7 @@ def _files(asked: Asked) -> SourceFacts:
 
 
 def _with_file_start(
-    found: SourceFacts, held: file_facts.Facts, wanted: Wanted | None, committed: str | None
+    found: SourceFacts, held: file_facts.FileSourceFacts, wanted: Wanted | None, committed: str | None
 ) -> SourceFacts:
     begun, problem = _met(lambda w: files.at(w, committed, held), wanted)
     start = begun if isinstance(begun, FileCandidate) else None

@@ -48,8 +48,8 @@ def look(
     ask = ASK.get(progress.kind)
     if ask is not None:
         return ask(progress, described, noted)
-    kind: Any = registry.of(progress.kind)
-    return Unread(kind.reach(progress.offset_json, kind.Facts()))
+    kind = registry.of(progress.kind)
+    return Unread(kind.reach(progress.offset_json, registry.UNASKED[kind.KIND]()))
 
 
 def _files(progress: SourceProgress, described: Mapping[str, Any], noted: Callable[[Ids], Ids]) -> Unread:

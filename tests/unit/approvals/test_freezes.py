@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from recovery.approvals.freezes import (
     Dated,
-    Unreadable,
+    UnreadableFreeze,
     Weekly,
     freeze_covering,
     parse_all,
@@ -98,7 +98,7 @@ def test_of_several_windows_the_one_that_ends_last_is_named() -> None:
 )
 def test_a_kept_line_that_is_no_window_freezes_always_and_reads_as_it_stands(line: str) -> None:
     window = read_stored_freeze(line)
-    assert window == Unreadable(line)
+    assert window == UnreadableFreeze(line)
     assert window.covers(at("2026-11-20T17:00"))
     assert freeze_covering([parse_freeze(WEEKEND), window], at("2026-11-21T00:00")) is window
     assert str(window) == line

@@ -8,7 +8,7 @@ import pytest
 
 from recovery.approvals import rules
 from recovery.approvals.freezes import parse_freeze
-from recovery.approvals.rules import Asked, Cast, Group, Rule, Standing, Who
+from recovery.approvals.rules import ApprovalStanding, Cast, RequestFacts, Rule, VoterGroup, Who
 
 NOW = datetime(2026, 11, 18, 12, 0, tzinfo=UTC)  # a Wednesday
 RULE = Rule("production", 2, expiry_hours=8)
@@ -17,23 +17,23 @@ RES = Who("res", 9)
 YES = (Cast(ANN, "approve"), Cast(BOB, "approve"))
 
 
-def asked(**values: Any) -> Asked:
+def asked(**values: Any) -> RequestFacts:
     given: dict[str, Any] = {
         "state": "open", "hash": "h1", "rule": RULE, "requester": RES, "author": Who("eve"),
         "expires_at": NOW + timedelta(hours=8), **values,
     }  # fmt: skip
-    return Asked(**given)
+    return RequestFacts(**given)
 
 
-def approved(**values: Any) -> Asked:
+def approved(**values: Any) -> RequestFacts:
     return asked(**{"state": "approved", "decided_at": NOW - timedelta(minutes=30), **values})
 
 
-def standing(**values: Any) -> Standing:
+def standing(**values: Any) -> ApprovalStanding:
     given: dict[str, Any] = {
         "rule": RULE, "hash": "h1", "strategy": "continue", "asked": approved(), "votes": YES, **values,
     }  # fmt: skip
-    return Standing(**given)
+    return ApprovalStanding(**given)
 
 
 @pytest.mark.parametrize(
@@ -53,7 +53,7 @@ def test_the_shipped_rules(environment: str, votes: int, glass: bool) -> None:
     assert rules.problem_of_rule(rule) is None
 
 
-GROUPS = (Group("data", ("ann", "bob"), 1), Group("risk", ("cat",), 1))
+GROUPS = (VoterGroup("data", ("ann", "bob"), 1), VoterGroup("risk", ("cat",), 1))
 
 
 @pytest.mark.parametrize(
@@ -68,11 +68,11 @@ GROUPS = (Group("data", ("ann", "bob"), 1), Group("risk", ("cat",), 1))
         ({"waiting_minutes": 480}, "no plan could ever run"),
         ({"break_glass_minutes": 0}, "between 1 minute"),
         ({"break_glass_minutes": 1441}, "between 1 minute"),
-        ({"groups": (Group("", ("ann",), 1),)}, "needs a name"),
-        ({"groups": (Group("data", (), 1),)}, "needs a name"),
-        ({"groups": (Group("data", ("ann",), 2),)}, "fewer members"),
-        ({"groups": (*GROUPS, Group("ops", ("dan",), 1))}, "more votes than are needed"),
-        ({"groups": (Group("data", ("ann",), 1),)}, "fewer members than votes are needed"),
+        ({"groups": (VoterGroup("", ("ann",), 1),)}, "needs a name"),
+        ({"groups": (VoterGroup("data", (), 1),)}, "needs a name"),
+        ({"groups": (VoterGroup("data", ("ann",), 2),)}, "fewer members"),
+        ({"groups": (*GROUPS, VoterGroup("ops", ("dan",), 1))}, "more votes than are needed"),
+        ({"groups": (VoterGroup("data", ("ann",), 1),)}, "fewer members than votes are needed"),
         ({"strategies": ()}, "At least one strategy"),
         ({"groups": GROUPS}, None),
         ({"strategies": ("continue",), "waiting_minutes": 479, "break_glass": True}, None),
@@ -141,7 +141,7 @@ def test_a_kept_freeze_window_that_nobody_can_read_holds_the_place_frozen_and_sa
     ],
 )  # fmt: skip
 def test_who_may_vote(
-    what: Asked, who: Who, voted: tuple[Cast, ...], choice: str, hash_: str, code: str | None
+    what: RequestFacts, who: Who, voted: tuple[Cast, ...], choice: str, hash_: str, code: str | None
 ) -> None:
     found = rules.may_vote(what, who, voted, choice, hash_, NOW)
     assert (found.code if found else None) == code
@@ -198,7 +198,7 @@ FROZEN = (parse_freeze("Wed 08:00 - Wed 18:00 UTC release day"),)
         (standing(rule=replace(DEVELOPMENT, freezes=FROZEN), asked=None), "frozen"),
     ],
 )  # fmt: skip
-def test_when_a_plan_may_run(what: Standing, code: str | None) -> None:
+def test_when_a_plan_may_run(what: ApprovalStanding, code: str | None) -> None:
     found = rules.may_run(what, NOW)
     assert (found.code if found else None) == code
 
@@ -231,7 +231,7 @@ LATER = NOW + timedelta(minutes=1)
     ],
 )  # fmt: skip
 def test_broken_glass_stands_above_votes_and_freezes_and_below_the_rest(
-    what: Standing, run: str | None, glass: str | None
+    what: ApprovalStanding, run: str | None, glass: str | None
 ) -> None:
     may, broke = rules.may_run(what, NOW), rules.may_break_glass(what, NOW)
     assert ((may.code if may else None), (broke.code if broke else None)) == (run, glass)
@@ -251,7 +251,7 @@ def test_broken_glass_stands_above_votes_and_freezes_and_below_the_rest(
         (standing(rule=DEVELOPMENT, asked=None), "not_needed"),
     ],
 )
-def test_when_votes_can_be_asked_for(what: Standing, code: str | None) -> None:
+def test_when_votes_can_be_asked_for(what: ApprovalStanding, code: str | None) -> None:
     found = rules.may_ask(what, NOW)
     assert (found.code if found else None) == code
 

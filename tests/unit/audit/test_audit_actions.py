@@ -11,7 +11,7 @@ from recovery.audit import tags
 from recovery.audit.actions import append_entry, audited_attempt
 from recovery.audit.exporting import csv_cell
 from recovery.audit.keeping import export_log, verify_chain
-from recovery.audit.listing import Wanted
+from recovery.audit.listing import EntryFilter
 from recovery.errors import Denied, OutcomeUnknown, Refused, Unreachable, WrongUse
 from recovery.models import AuditEntry
 from recovery.people.roles import SYSTEM, Actor, Stranger
@@ -120,7 +120,7 @@ def test_every_code_has_words() -> None:
 
 
 def exported(fmt: str, by: Actor, **wanted: str) -> str:
-    return "".join(export_log(fmt=fmt, by=by, wanted=Wanted(**wanted)))
+    return "".join(export_log(fmt=fmt, by=by, wanted=EntryFilter(**wanted)))
 
 
 @pytest.mark.usefixtures("five_entries")

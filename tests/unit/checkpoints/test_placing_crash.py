@@ -10,12 +10,12 @@ import pytest
 from recovery.checkpoints import inspect_checkpoint, list_versions, placing, repair, seed, transplant
 from recovery.checkpoints.copying import copy_checkpoint
 from recovery.checkpoints.placing import SeedState
-from recovery.checkpoints.repair import Known
+from recovery.checkpoints.repair import KnownFacts
 from tests.checkpoint_builder import Built
 from tests.unit.checkpoints.killing import deaths, killed
 from tests.unit.checkpoints.seeding import free, tree
 
-KNOWN = Known(query_id="11111111-1111-4111-8111-111111111111", sink_kind="files", sink_head=2)
+KNOWN = KnownFacts(query_id="11111111-1111-4111-8111-111111111111", sink_kind="files", sink_head=2)
 
 
 def seeded(where: str, fence: int) -> None:

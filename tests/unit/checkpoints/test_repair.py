@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from recovery.checkpoints import inspect_checkpoint, list_versions, placing, repair
-from recovery.checkpoints.repair import Known, Listed
+from recovery.checkpoints.repair import KnownFacts, ListedInput
 from recovery.errors import Refused
 from tests.checkpoint_builder import STARTED_MS, Built, dumps, input_uri, put, sink_log
 from tests.unit.checkpoints.seeding import flow, free, tree
@@ -18,8 +18,8 @@ from tests.unit.checkpoints.seeding import flow, free, tree
 __all__ = ["flow"]
 
 Damage = Callable[[Path], Any]
-FILES = Known(new_query_id="11111111-1111-4111-8111-111111111111", sink_kind="files", sink_head=2)
-BLIND = Known(new_query_id=FILES.new_query_id)
+FILES = KnownFacts(new_query_id="11111111-1111-4111-8111-111111111111", sink_kind="files", sink_head=2)
+BLIND = KnownFacts(new_query_id=FILES.new_query_id)
 
 
 def drop(checkpoint: Path, name: str) -> None:
@@ -32,7 +32,7 @@ def cut(checkpoint: Path, name: str, size: int) -> None:
     (checkpoint / name).write_text((checkpoint / name).read_text()[:size])
 
 
-def repaired(flow: Path, known: Known = FILES, recovery: str = "R-1", fence: int = 1) -> int | None:
+def repaired(flow: Path, known: KnownFacts = FILES, recovery: str = "R-1", fence: int = 1) -> int | None:
     plan = repair.plan_repair(str(flow), known)
     ready = repair.prepare_repair(str(flow), plan, recovery=recovery, fence=fence, guard=free)
     return placing.publish_checkpoint(str(flow), ready, guard=free)
@@ -179,9 +179,9 @@ def test_progress_events_tell_where_a_lost_batch_ended(tmp_path: Path) -> None:
     assert [s.log_offset for s in inspect_checkpoint(str(tmp_path / "flow")).sources] == [2, 2]
 
 
-def listed(numbers: range, **words: Any) -> Known:
+def listed(numbers: range, **words: Any) -> KnownFacts:
     files = tuple((input_uri(0, n), STARTED_MS - 1 if n < 3 else STARTED_MS + 60_000) for n in numbers)
-    return replace(FILES, listings={"0": Listed(files, **words)})
+    return replace(FILES, listings={"0": ListedInput(files, **words)})
 
 
 @pytest.mark.parametrize(
@@ -211,7 +211,7 @@ def test_a_broken_compacted_entry_is_rebuilt_from_the_single_ones(tmp_path: Path
     sound = list(inspect_checkpoint(str(tmp_path / "flow")).sources[0].committed)
     put(tmp_path / "flow/0/sources/0/9.compact", "v1\n{")
     files = tuple((input_uri(0, n), STARTED_MS + (n if n < 10 else 60_000)) for n in range(12))
-    known = replace(FILES, sink_head=9, listings={"0": Listed(files)})
+    known = replace(FILES, sink_head=9, listings={"0": ListedInput(files)})
     plan = repair.plan_repair(str(tmp_path / "flow"), known)
     assert plan.complete
     assert [(e.path, e.batch_id) for e in plan.after.sources[0].committed] == [
@@ -219,7 +219,7 @@ def test_a_broken_compacted_entry_is_rebuilt_from_the_single_ones(tmp_path: Path
     ]
 
 
-STAYS: list[tuple[str, Damage, Known, str]] = [
+STAYS: list[tuple[str, Damage, KnownFacts, str]] = [
     ("no listing", lambda c: put(c / "sources/0/2", "v1"), FILES, "no listing was given"),
     ("files gone", lambda c: put(c / "sources/0/2", "v1"), listed(range(2)), "its files are gone"),
     (
@@ -231,7 +231,7 @@ STAYS: list[tuple[str, Damage, Known, str]] = [
     (
         "more files than a batch takes",
         lambda c: put(c / "sources/0/2", "v1"),
-        replace(FILES, listings={"0": Listed(tuple((f"file:///x/{n}", 5) for n in range(3)), 2)}),
+        replace(FILES, listings={"0": ListedInput(tuple((f"file:///x/{n}", 5) for n in range(3)), 2)}),
         "takes at most 2",
     ),
     ("state gone", lambda c: drop(c, "state/0/1"), FILES, "Put it back"),
@@ -256,7 +256,7 @@ STAYS: list[tuple[str, Damage, Known, str]] = [
 
 @pytest.mark.parametrize(("damage", "known", "words"), [s[1:] for s in STAYS], ids=[s[0] for s in STAYS])
 def test_what_cannot_be_mended_is_said_and_nothing_is_written(
-    flow: Path, damage: Damage, known: Known, words: str
+    flow: Path, damage: Damage, known: KnownFacts, words: str
 ) -> None:
     damage(flow / "0")
     before = tree(flow)

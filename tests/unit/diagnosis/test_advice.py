@@ -4,7 +4,7 @@ import pytest
 
 from recovery.diagnosis import diagnose_failure
 from recovery.diagnosis.advice import Meant, asks_meant, recommend_advice, stored_advice
-from recovery.diagnosis.platforms import MANAGED_EMPTY, SinkKind, Storage, Where
+from recovery.diagnosis.platforms import MANAGED_EMPTY, Storage, Where, WrittenKind
 from recovery.diagnosis.row import DELETE, EMPTY
 from recovery.diagnosis.table import ROWS
 from tests.unit.diagnosis.messages import INCIDENT
@@ -73,9 +73,9 @@ def test_a_workspace_that_manages_checkpoints_is_advised_by_its_own_way() -> Non
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.code)
 def test_no_row_tells_a_managed_workspace_to_touch_a_checkpoint(row: object) -> None:
     from recovery.diagnosis.platforms import fit_advice
-    from recovery.diagnosis.row import RESET_NO, Row
+    from recovery.diagnosis.row import RESET_NO, ErrorRow
 
-    assert isinstance(row, Row)
+    assert isinstance(row, ErrorRow)
 
     class Judged:
         advice = list(row.advice)
@@ -88,8 +88,8 @@ def test_no_row_tells_a_managed_workspace_to_touch_a_checkpoint(row: object) -> 
     assert DELETE not in judged.dont
 
 
-@pytest.mark.parametrize("sink", [SinkKind.FILES, SinkKind.DELTA, SinkKind.OTHER])
-def test_what_an_empty_checkpoint_does_is_told_of_this_sink(sink: SinkKind) -> None:
+@pytest.mark.parametrize("sink", [WrittenKind.FILES, WrittenKind.DELTA, WrittenKind.OTHER])
+def test_what_an_empty_checkpoint_does_is_told_of_this_sink(sink: WrittenKind) -> None:
     found = diagnose_failure(causes=INCIDENT, report=HEALTHY, where=Where(sink=sink))
     assert EMPTY not in found["dont"]
     assert len(found["dont"]) == len(diagnose_failure(causes=INCIDENT, report=HEALTHY)["dont"])

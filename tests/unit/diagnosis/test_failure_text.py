@@ -15,7 +15,7 @@ from recovery.diagnosis.failure_text import MOST_CHARACTERS, read_failure
 from recovery.diagnosis.judgement import NO_FAILURE, diagnose_failure
 from recovery.diagnosis.of_text import diagnose_text
 from recovery.diagnosis.platforms import Where
-from recovery.diagnosis.row import Row
+from recovery.diagnosis.row import ErrorRow
 from recovery.diagnosis.table import ROWS
 from recovery.diagnosis.table_pipelines import FAMILY as PIPELINES
 from tests.unit.diagnosis.messages import INCIDENT, message_of
@@ -202,7 +202,7 @@ OURS = re.compile(
 
 
 @pytest.mark.parametrize("row", [r for r in ROWS if r.family != PIPELINES], ids=lambda r: r.code)
-def test_a_program_s_owner_is_never_told_what_only_a_pipeline_has(row: Row) -> None:
+def test_a_program_s_owner_is_never_told_what_only_a_pipeline_has(row: ErrorRow) -> None:
     name = next((c for c in row.conditions if "*" not in c), None)
     if name is None:
         said = [row.title, row.damaged, *(a.says for a in row.advice), *row.dont]

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from recovery.diagnosis import condition_of, diagnose_failure, innermost_condition, parse_conditions
 from recovery.diagnosis.parsing import WRAPPERS
-from recovery.diagnosis.row import Row
+from recovery.diagnosis.row import ErrorRow
 from recovery.diagnosis.table import ROWS, row_of_condition
 from tests.unit.diagnosis.messages import BY_PATTERN, INCIDENT, PLAIN, message_of, templates, wrapped
 
@@ -17,20 +17,20 @@ NAMED = [(row, name) for row in ROWS for name in row.conditions if "*" not in na
 PATTERNS = [(row, name) for row in ROWS for name in row.conditions if "*" in name]
 
 
-def row_of(causes: list[dict[str, str]]) -> Row | None:
+def row_of(causes: list[dict[str, str]]) -> ErrorRow | None:
     found = innermost_condition(parse_conditions(causes))
     return found.row if found else None
 
 
 @pytest.mark.parametrize(("row", "condition"), NAMED, ids=[n for _, n in NAMED])
-def test_each_condition_of_the_table_is_found_below_its_wrappers(row: Row, condition: str) -> None:
+def test_each_condition_of_the_table_is_found_below_its_wrappers(row: ErrorRow, condition: str) -> None:
     causes = wrapped(message_of(condition))
     assert condition_of(causes) == condition
     assert row_of(causes) is row
 
 
 @pytest.mark.parametrize(("row", "pattern"), PATTERNS, ids=[n for _, n in PATTERNS])
-def test_each_pattern_of_the_table_finds_its_members(row: Row, pattern: str) -> None:
+def test_each_pattern_of_the_table_finds_its_members(row: ErrorRow, pattern: str) -> None:
     members = [
         c for c in templates() if fnmatchcase(c, pattern) and row_of_condition(c) is row and c not in WRAPPERS
     ]

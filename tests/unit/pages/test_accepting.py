@@ -112,7 +112,7 @@ def test_who_accepted_fewer_rows_is_named_where_more_are_asked(responder: Client
     Recovery.objects.filter(pk=of.pk).update(choices={**of.choices, "accepted": codec.to_json(held)})
     page = review(responder, of)
     assert asks(page) == ["loss"]
-    (row,) = reviewing.costs([f.STATE_ROWS], held)
+    (row,) = reviewing.list_costs([f.STATE_ROWS], held)
     assert (row.held_by, row.held) == ("anna", "3 rows")
     assert "anna" in page.one("loses_rows").text
 
@@ -142,7 +142,7 @@ def test_a_plan_of_before_names_the_one_who_accepted_it(responder: Client) -> No
         "forecast": f.losing().plans.get().body["forecast"],
         "accepted": {"loss": True, "repeats": False, "by": "anna", "reason": "They are tests."},
     }
-    (row,) = reviewing.accepted(Plan(body=body))
+    (row,) = reviewing.list_acceptances(Plan(body=body))
     assert (row.code, row.by, row.reason) == ("accepted-loss", "anna", "They are tests.")
 
 

@@ -194,7 +194,7 @@ def test_production_asks_who_it_is_and_the_vote_is_given_afterwards() -> None:
 def test_a_proof_is_good_for_ten_minutes_and_staging_asks_for_none() -> None:
     row, user = factories.asked(), factories.person("approver", "cat")
     client = signed_in(user)
-    proved(client, user, time.time() - 60 * freshness.minutes())
+    proved(client, user, time.time() - 60 * freshness.proof_minutes())
     assert "/reauthenticate" in vote(client, row)["Location"]
     proved(client, user, time.time() + 3600)
     assert "/reauthenticate" in vote(client, row)["Location"]
@@ -269,7 +269,7 @@ def test_in_production_a_stale_sign_in_breaks_no_glass_until_it_is_proved_again(
     there = f"/recoveries/{row.pk}/break-glass"
     given = {"reason": "Readers wait.", "typed": row.flow.short, "hash": row.plans.get().hash}
     client = signed_in(user, fresh=False)
-    for age in (None, 60 * freshness.minutes() + 1):
+    for age in (None, 60 * freshness.proof_minutes() + 1):
         if age is not None:
             proved(client, user, time.time() - age)
         sent = client.post(there, given)

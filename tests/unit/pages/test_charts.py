@@ -93,7 +93,7 @@ def test_unknown_is_no_bar_zero_is_a_thin_one_and_waiting_rows_are_dashed() -> N
     [(9999, "9,999"), (12_345, "12 k"), (1_250_000, "1.2 M"), (3e9, "3.0 G"), (2.94, "2.9")],
 )
 def test_a_long_number_fits_under_its_bar_and_stands_in_full_in_the_words(value: float, said: str) -> None:
-    assert charts.chart("n", "u", [("0", value)]).bars[0].value == said
+    assert charts.draw_chart("n", "u", [("0", value)]).bars[0].value == said
 
 
 @pytest.fixture

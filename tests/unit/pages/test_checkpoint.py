@@ -180,8 +180,8 @@ def test_a_checkpoint_that_cannot_be_reached_is_said(responder: Client, flow: Fl
 
 
 def test_a_number_that_is_no_date_is_unknown() -> None:
-    assert words.moment(10**20) is None
-    assert words.moment(STARTED_MS) is not None
+    assert words.parse_moment(10**20) is None
+    assert words.parse_moment(STARTED_MS) is not None
 
 
 def test_state_growth_is_drawn_by_batch_with_its_unit() -> None:
@@ -203,4 +203,4 @@ def test_state_growth_is_drawn_by_batch_with_its_unit() -> None:
     ("numbers", "said"), [([], ""), ([3], "3"), ([0, 1, 2, 5], "0 to 2, 5"), ([1, 3], "1, 3")]
 )
 def test_numbers_are_said_as_ranges(numbers: list[int], said: str) -> None:
-    assert words.ranges(numbers) == said
+    assert words.format_ranges(numbers) == said

@@ -11,7 +11,7 @@ ITEMS = [dag.Item(k, k * 5, "ok", "ok") for k in "abcd"]
 
 
 def test_what_is_fed_stands_to_the_right_of_what_feeds_it() -> None:
-    graph = dag.draw("p", "", ITEMS, [("a", "b"), ("b", "d"), ("c", "d"), ("a", "d")])
+    graph = dag.draw_graph("p", "", ITEMS, [("a", "b"), ("b", "d"), ("c", "d"), ("a", "d")])
 
     x = {n.name[0]: n.x for n in graph.nodes}
     assert x["a"] < x["b"] < x["d"]
@@ -19,7 +19,7 @@ def test_what_is_fed_stands_to_the_right_of_what_feeds_it() -> None:
 
 
 def test_nodes_do_not_overlap_and_stay_inside_the_picture() -> None:
-    graph = dag.draw("p", "", ITEMS, [("a", "b"), ("a", "c"), ("a", "d")])
+    graph = dag.draw_graph("p", "", ITEMS, [("a", "b"), ("a", "c"), ("a", "d")])
 
     column = sorted(n.y for n in graph.nodes if n.x > 2)
     assert all(b - a >= dag.HEIGHT for a, b in pairwise(column))
@@ -30,11 +30,11 @@ def test_nodes_do_not_overlap_and_stay_inside_the_picture() -> None:
 
 @pytest.mark.parametrize("edges", [[("a", "a")], [("a", "b"), ("b", "a")], [("a", "z")], []])
 def test_a_graph_that_should_not_be_is_drawn_all_the_same(edges: list[tuple[str, str]]) -> None:
-    assert len(dag.draw("p", "", ITEMS, edges).nodes) == 4
+    assert len(dag.draw_graph("p", "", ITEMS, edges).nodes) == 4
 
 
 def test_no_item_gives_an_empty_graph() -> None:
-    assert dag.draw("p", "", [], []).nodes == ()
+    assert dag.draw_graph("p", "", [], []).nodes == ()
 
 
 @pytest.mark.django_db

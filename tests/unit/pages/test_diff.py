@@ -8,7 +8,7 @@ from tests.factories import CODE, OLD_CODE
 
 
 def test_a_removed_line_stands_with_its_old_number_and_the_rest_keeps_both() -> None:
-    found = diff.compare("p.py", OLD_CODE, CODE)
+    found = diff.compare_texts("p.py", OLD_CODE, CODE)
 
     assert (found.added, found.removed, found.says) == (0, 1, "1 line removed")
     gone = next(r for r in found.rows if r.kind == "del")
@@ -19,20 +19,20 @@ def test_a_removed_line_stands_with_its_old_number_and_the_rest_keeps_both() -> 
 
 
 def test_code_cannot_bring_markup_into_the_page() -> None:
-    found = diff.compare("p.py", "", 'x = "<script>alert(1)</script>"\n')
+    found = diff.compare_texts("p.py", "", 'x = "<script>alert(1)</script>"\n')
 
     assert "<script>" not in "".join(r.text for r in found.rows)
     assert "&lt;script&gt;" in "".join(r.text for r in found.rows)
 
 
 def test_the_line_that_is_the_cause_is_pointed_at_with_a_sentence() -> None:
-    found = diff.point_at(diff.compare("p.py", OLD_CODE, CODE), OLD_CODE, ["dropDuplicates"], "Gone.")
+    found = diff.point_at(diff.compare_texts("p.py", OLD_CODE, CODE), OLD_CODE, ["dropDuplicates"], "Gone.")
 
     assert [r.kind for r in found.rows if r.kind in ("hit", "note")] == ["hit", "note"]
 
 
 def test_equal_texts_show_the_whole_file() -> None:
-    found = diff.compare("p.py", CODE, CODE)
+    found = diff.compare_texts("p.py", CODE, CODE)
 
     assert not found.changed
     assert len(found.rows) == len(CODE.splitlines())
@@ -46,7 +46,7 @@ def test_changed_files_come_first() -> None:
 
 @given(st.text(alphabet="ab'\"#\n\t<& ", max_size=60), st.text(alphabet="ab'\"#\n\t<& ", max_size=60))
 def test_the_rows_of_a_diff_hold_every_line_that_differs(before: str, after: str) -> None:
-    found = diff.compare("p.py", before, after, context=1000)
+    found = diff.compare_texts("p.py", before, after, context=1000)
 
     old = [r.old for r in found.rows if r.old]
     new = [r.new for r in found.rows if r.new]

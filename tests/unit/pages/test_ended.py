@@ -36,7 +36,7 @@ def test_the_patch_page_shows_the_sealed_change_and_reads_no_code_again(
     def read(flow: Any) -> Any:
         raise AssertionError("the workspace was asked for today's code")
 
-    monkeypatch.setattr(source, "read", read)
+    monkeypatch.setattr(source, "read_source", read)
     sealed_patch(ended, [{"path": "/a.py", "before": "one\n", "after": "two\n"}])
     page = text(responder, f"/recoveries/{ended.pk}/patch")
     assert parse(page).value("patch-that-ran") == "1"

@@ -159,9 +159,9 @@ def test_limits_are_counted_while_the_shared_cache_is_away(tmp_path: Path) -> No
 )
 def test_a_path_that_the_workspace_does_not_have_is_never_written(client: Client, name: str) -> None:
     """An edited file is one of the pipeline's own, or it is dropped: no path out of a form reaches a disk."""
-    from console.presenters.patching import changed
+    from console.presenters.patching import changed_files
 
     own = {"/Workspace/customers/customers.py": "a = 1\n"}
-    assert changed(own, {name: "evil", "/Workspace/customers/customers.py": "a = 2\n"}) == {
+    assert changed_files(own, {name: "evil", "/Workspace/customers/customers.py": "a = 2\n"}) == {
         "/Workspace/customers/customers.py": "a = 2\n"
     }

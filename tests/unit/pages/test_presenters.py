@@ -30,7 +30,7 @@ from tests import factories as f
 
 
 def test_every_question_of_the_comparison_has_an_answer_for_every_strategy() -> None:
-    compare = wizard.compare(f.judged_options(), "", EXECUTABLE, recommended="continue")
+    compare = wizard.compare_strategies(f.judged_options(), "", EXECUTABLE, recommended="continue")
 
     assert [c.strategy for c in compare.columns] == ["continue", "revert", "full-refresh", "empty"]
     assert {len(line.cells) for line in compare.lines} == {4}
@@ -51,7 +51,7 @@ def test_only_a_strategy_that_this_version_can_run_can_be_pressed() -> None:
     blocked_by_code = f.judged_option("revert", blocked="…", blocker={"code": "old_code_unknown"})
 
     options = [*f.judged_options()[:1], blocked_by_code, *f.judged_options()[3:]]
-    columns = wizard.compare(options, "", EXECUTABLE, recommended="continue").columns
+    columns = wizard.compare_strategies(options, "", EXECUTABLE, recommended="continue").columns
 
     assert [c.disabled for c in columns] == [False, False, True]
     assert [c.checked for c in columns] == [True, False, False]
@@ -70,7 +70,9 @@ def test_only_a_strategy_that_this_version_can_run_can_be_pressed() -> None:
 def test_only_what_is_recommended_and_can_be_undone_is_preselected(
     chosen: str, recommended: str, checked: list[str]
 ) -> None:
-    columns = wizard.compare(f.judged_options(), chosen, EXECUTABLE, recommended=recommended).columns
+    columns = wizard.compare_strategies(
+        f.judged_options(), chosen, EXECUTABLE, recommended=recommended
+    ).columns
 
     assert [c.strategy for c in columns if c.checked] == checked
     assert [c.strategy for c in columns if c.recommended] == ([recommended] if recommended else [])
@@ -79,7 +81,7 @@ def test_only_what_is_recommended_and_can_be_undone_is_preselected(
 def test_what_was_counted_to_lose_rows_is_recommended_on_no_page() -> None:
     options = [f.judged_option("continue", forecast={"lost": f.amount(9)}), f.judged_option("revert")]
 
-    assert not any("Recommended" in r.tags for r in wizard.ladder(f.DIAGNOSIS, Meant.YES, options))
+    assert not any("Recommended" in r.tags for r in wizard.advice_ladder(f.DIAGNOSIS, Meant.YES, options))
     assert recommended_strategy(options, f.DIAGNOSIS, Meant.YES) == ""
 
 
@@ -87,14 +89,14 @@ def test_what_was_counted_to_lose_rows_is_recommended_on_no_page() -> None:
     ("meant", "first"), [(None, []), ("unknown", []), ("yes", ["advice-continue"]), ("no", ["advice-revert"])]
 )
 def test_the_ladder_recommends_what_the_answer_makes_right(meant: str | None, first: list[str]) -> None:
-    rungs = wizard.ladder(f.DIAGNOSIS, meant_of(meant), f.judged_options())
+    rungs = wizard.advice_ladder(f.DIAGNOSIS, meant_of(meant), f.judged_options())
 
     assert [r.code for r in rungs if "Recommended" in r.tags] == first
     assert [r.code for r in rungs if r.first] == first
 
 
 def test_a_forecast_that_is_not_known_is_marked_as_bad_for_rows_lost_and_never_shown_as_zero() -> None:
-    lost, doubled, reread = wizard.forecast(
+    lost, doubled, reread = wizard.forecast_view(
         f.forecast_of(lost=f.amount(None, exact=False), reread=f.amount(13, 4))
     )
 
@@ -104,7 +106,7 @@ def test_a_forecast_that_is_not_known_is_marked_as_bad_for_rows_lost_and_never_s
 
 
 def test_a_position_says_what_is_read_first_and_whether_it_can_be_read() -> None:
-    kept, anew = wizard.positions([f.position(), f.position("start")])
+    kept, anew = wizard.position_rows([f.position(), f.position("start")])
 
     assert (kept.same, anew.same) == ("same place, same bytes", "begins again")
     assert kept.next_says == "3 files in all, 8 rows, exact"
@@ -112,8 +114,8 @@ def test_a_position_says_what_is_read_first_and_whether_it_can_be_read() -> None
 
 
 def test_safe_to_wait_is_not_claimed_before_the_files_were_read() -> None:
-    before = wizard.asks(f.DIAGNOSIS, {"status": "none"})
-    after = wizard.asks(f.DIAGNOSIS, f.facts())
+    before = wizard.trouble_summary(f.DIAGNOSIS, {"status": "none"})
+    after = wizard.trouble_summary(f.DIAGNOSIS, f.facts())
 
     assert (before[2].code, after[2].code) == ("not-asked-yet", "while-files-stay")
     assert "8 rows in 3 files" in after[1].text
@@ -130,7 +132,7 @@ def test_how_bad_it_is_has_the_same_words_on_the_page_in_the_command_and_in_the_
     found = {**f.DIAGNOSIS, "severity": severity}
     flow = Flow(name="spark_catalog.default.flow", pipeline=Pipeline(name="customers"))
 
-    assert wizard.asks(found, {})[1].answer == means.capitalize()
+    assert wizard.trouble_summary(found, {})[1].answer == means.capitalize()
     assert f"Severity   {severity} of 5, {means}\n" in diagnose.text(flow, found)
     assert f"{severity} {means}" in guide.HEAD
 
@@ -146,7 +148,7 @@ def test_of_a_topic_its_own_records_wait_and_retention_says_how_long() -> None:
         }
     ]  # fmt: skip
 
-    _, bad, wait = wizard.asks(f.DIAGNOSIS, facts)
+    _, bad, wait = wizard.trouble_summary(f.DIAGNOSIS, facts)
 
     assert "90 rows" in bad.text
     assert wait.code == "until-retention"
@@ -160,7 +162,7 @@ def test_waiting_is_not_safe_when_a_file_is_gone_and_not_known_when_nobody_could
     facts = f.facts()
     facts["options"][0]["positions"][0]["readable"] = {"ok": ok, "says": "6 of 7 files"}
 
-    assert wizard.asks(f.DIAGNOSIS, facts)[2].answer.startswith(answer)
+    assert wizard.trouble_summary(f.DIAGNOSIS, facts)[2].answer.startswith(answer)
 
 
 @pytest.mark.parametrize(
@@ -177,40 +179,40 @@ def test_the_operators_of_checkpoint_and_code_are_compared_place_by_place(
 ) -> None:
     told = {"operators": {"checkpoint": ["dedupe"], "code": code}}
 
-    assert [o.badge.word for o in wizard.operators(told)] == [word]
+    assert [o.badge.word for o in wizard.operator_rows(told)] == [word]
     verdict = judge_flow(f.REPORT, code=code)
-    assert checkpoint.operators(f.CHECKPOINT, verdict)[0].badge.word == word
+    assert checkpoint.operator_rows(f.CHECKPOINT, verdict)[0].badge.word == word
 
 
 def test_a_checkpoint_with_a_blocker_is_damaged_whatever_else_it_has() -> None:
     blocker = Finding("X", Severity.BLOCKER, "offsets/2 is empty.", "Mend it.")
     verdict = judge_flow(replace(f.REPORT, findings=(*f.REPORT.findings, blocker)), code=None)
 
-    badge, says = checkpoint.judgement(verdict)
+    badge, says = checkpoint.judge_fit(verdict)
 
-    found = checkpoint.findings([f.as_dict() for f in verdict.findings])
+    found = checkpoint.finding_rows([f.as_dict() for f in verdict.findings])
     assert (badge.word, says) == ("Damaged", "offsets/2 is empty.")
-    assert checkpoint.counted(found) == "1 blocker, 0 warnings, 1 note"
+    assert checkpoint.count_findings(found) == "1 blocker, 0 warnings, 1 note"
     assert found[0].kind == "blocker"
 
 
 def test_an_intact_checkpoint_that_does_not_fit_the_code_is_never_shown_as_good() -> None:
     verdict = judge_flow(f.REPORT, code=[])
 
-    badge, _ = checkpoint.judgement(verdict)
+    badge, _ = checkpoint.judge_fit(verdict)
 
-    found = checkpoint.findings([f.as_dict() for f in verdict.findings])
+    found = checkpoint.finding_rows([f.as_dict() for f in verdict.findings])
     assert (badge.kind, found[0].code, found[0].kind) == ("failed", "STATE_OPERATOR_NOT_IN_CODE", "blocker")
     assert [r.outcome for r in found] == ["fails", ""]
 
 
 def test_the_restart_point_is_the_last_committed_batch() -> None:
-    rows = checkpoint.batches(f.CHECKPOINT)
+    rows = checkpoint.batch_rows(f.CHECKPOINT)
 
     assert [(r.batch, r.committed, r.restart) for r in rows] == [
         (3, False, False), (2, True, True), (1, True, False), (0, True, False),
     ]  # fmt: skip
-    assert [(s.read, s.planned, s.last) for s in checkpoint.sources(f.CHECKPOINT)] == [
+    assert [(s.read, s.planned, s.last) for s in checkpoint.source_rows(f.CHECKPOINT)] == [
         (4, 1, "changes-0004.json")
     ]
 
@@ -221,10 +223,13 @@ def test_events_of_other_flows_are_left_out_and_those_of_the_whole_update_are_no
     rows = events.of_flow(EVENTS, FLOW)
 
     assert [r.id for r in rows] == ["e-27", "e-26", "e-20", "e-2"]
-    assert events.opened(rows, "") == "e-26"
-    assert events.opened(rows, "e-20") == "e-20"
+    assert events.opened_event(rows, "") == "e-26"
+    assert events.opened_event(rows, "e-20") == "e-20"
     assert [
-        r.id for r in events.fitting(rows, events.Wanted.of({"level": "ERROR", "text": "stateful OPERATOR"}))
+        r.id
+        for r in events.filter_events(
+            rows, events.EventFilter.of({"level": "ERROR", "text": "stateful OPERATOR"})
+        )
     ] == ["e-26"]
     assert [c.root for c in rows[1].causes] == [False, True]
 
@@ -255,7 +260,7 @@ def test_an_error_is_told_by_its_first_sentence(message: str, said: str) -> None
     ],
 )
 def test_a_measured_value_is_said_in_words(value: object, said: str) -> None:
-    assert reviewing.plain(value) == said
+    assert reviewing.plain_value(value) == said
 
 
 @pytest.mark.parametrize(
@@ -363,22 +368,24 @@ def test_what_a_criterion_measured_is_said_in_words(code: str, value: object, sa
     ],
 )
 def test_what_a_criterion_expects_is_said_in_words(code: str, value: object, said: str) -> None:
-    assert reviewing.expected(code, value) == said
+    assert reviewing.describe_expected(code, value) == said
 
 
 def test_the_verdict_claims_exactly_once_only_when_the_measurement_does() -> None:
     recovery = SimpleNamespace(state="succeeded", label="R-1")
 
-    assert verifying.verdict(recovery, f.measured()).code == "proven"
-    assert verifying.verdict(recovery, f.measured(False)).code == "not-proven"
-    assert verifying.verdict(recovery, {**f.measured(), "verified": None}).code == "not-all-measured"
-    assert verifying.verdict(recovery, {}).code == "not-measured"
+    assert verifying.proof_verdict(recovery, f.measured()).code == "proven"
+    assert verifying.proof_verdict(recovery, f.measured(False)).code == "not-proven"
+    assert verifying.proof_verdict(recovery, {**f.measured(), "verified": None}).code == "not-all-measured"
+    assert verifying.proof_verdict(recovery, {}).code == "not-measured"
 
 
 def test_rows_that_are_there_twice_as_accepted_are_no_plain_green() -> None:
     told = f.measured(repeats=6)
-    found = verifying.verdict(SimpleNamespace(state="succeeded", label="R-1"), told)
-    lost, doubled, *_ = verifying.against(f.forecast_of(doubled=f.amount(6), new_rows=8), told)
+    found = verifying.proof_verdict(SimpleNamespace(state="succeeded", label="R-1"), told)
+    lost, doubled, *_ = verifying.forecast_against_outcome(
+        f.forecast_of(doubled=f.amount(6), new_rows=8), told
+    )
 
     assert (found.kind, found.code) == ("attention", "proven-as-accepted")
     assert [(a.measured, a.bad) for a in (lost, doubled)] == [("0 rows", False), ("6 rows", False)]
@@ -389,7 +396,7 @@ def test_rows_that_are_there_twice_as_accepted_are_no_plain_green() -> None:
 def test_a_bound_that_was_kept_is_no_wrong_forecast() -> None:
     most = {**f.amount(6, exact=False), "bound": "at most"}
     bad = [
-        verifying.against(f.forecast_of(doubled=most), f.measured(repeats=repeats))[1].bad
+        verifying.forecast_against_outcome(f.forecast_of(doubled=most), f.measured(repeats=repeats))[1].bad
         for repeats in (0, 6, 7)
     ]
     assert bad == [False, False, True]
@@ -409,13 +416,13 @@ def test_a_measured_bound_is_shown_as_one_and_its_difference_is_not_known(
     bound: str, rows: int, shown: str, difference: str, bad: bool
 ) -> None:
     told = {**f.measured(), "doubled": rows, "doubled_bound": bound, "doubled_before": None}
-    found = verifying.against(f.forecast_of(), told)[1]
+    found = verifying.forecast_against_outcome(f.forecast_of(), told)[1]
     assert (found.measured, found.difference, found.bad) == (shown, difference, bad)
 
 
 def test_rows_that_were_lost_before_are_no_difference() -> None:
     told = {**f.measured(), "lost": 9, "lost_bound": "estimate", "lost_before": 9}
-    lost = verifying.against(f.forecast_of(), told)[0]
+    lost = verifying.forecast_against_outcome(f.forecast_of(), told)[0]
     assert (lost.measured, lost.difference, lost.bad) == ("0 rows", "0", False)
 
 
@@ -423,27 +430,33 @@ def test_failing_criteria_come_first_and_unknown_ones_before_those_that_hold() -
     told = f.measured(False)
     told["criteria"][7]["ok"] = None
 
-    rows = verifying.criteria(told, [])
+    rows = verifying.criterion_rows(told, [])
 
     assert [r.badge.word for r in rows] == ["Fails", "Fails", "Not measured", *["Holds"] * 5]
-    assert verifying.counted(rows) == "5 hold, 2 fail, 1 unknown"
+    assert verifying.count_criteria(rows) == "5 hold, 2 fail, 1 unknown"
 
 
 def test_a_wrong_forecast_is_called_wrong() -> None:
-    *_, new, table = verifying.against(f.forecast_of(new_rows=8, table_after=20), f.measured(False))
+    *_, new, table = verifying.forecast_against_outcome(
+        f.forecast_of(new_rows=8, table_after=20), f.measured(False)
+    )
 
     assert (new.difference, new.bad, table.difference) == ("−2", True, "−2")
 
 
 def test_rows_of_the_data_are_shown_verbatim() -> None:
-    sample = verifying.samples({"samples": {"extra_rows": [{"id": 1004, "name": "Ada"}, {"id": None}]}})[0]
+    sample = verifying.sample_rows({"samples": {"extra_rows": [{"id": 1004, "name": "Ada"}, {"id": None}]}})[
+        0
+    ]
 
     assert (sample.title, sample.columns) == ("Extra rows", ["id", "name"])
     assert sample.rows == [["1004", "Ada"], ["null", ""]]
 
 
 def test_an_audit_change_shows_both_sides_and_marks_what_stayed() -> None:
-    rows = auditing.changes({"state": "planned", "plan": "a"}, {"state": "running", "plan": "a", "by": None})
+    rows = auditing.list_changes(
+        {"state": "planned", "plan": "a"}, {"state": "running", "plan": "a", "by": None}
+    )
 
     assert [(c.name, c.before, c.after, c.same) for c in rows] == [
         ("state", "planned", "running", False), ("plan", "a", "a", True), ("by", "–", "not measured", False),
@@ -453,21 +466,21 @@ def test_an_audit_change_shows_both_sides_and_marks_what_stayed() -> None:
 def test_only_a_file_of_the_workspace_that_differs_is_a_patch() -> None:
     now = {"a.py": "1", "b.py": "2"}
 
-    assert patching.changed(now, {"a.py": "1", "b.py": "3", "c.py": "4"}) == {"b.py": "3"}
+    assert patching.changed_files(now, {"a.py": "1", "b.py": "3", "c.py": "4"}) == {"b.py": "3"}
 
 
 def test_a_run_is_polled_only_while_something_moves_by_itself() -> None:
     step = SimpleNamespace(state="unknown", kind="rerun")
 
-    assert running.polls(SimpleNamespace(state="running"), []) == 1
-    assert running.polls(SimpleNamespace(state="needs_attention"), [step]) == 2
+    assert running.poll_seconds(SimpleNamespace(state="running"), []) == 1
+    assert running.poll_seconds(SimpleNamespace(state="needs_attention"), [step]) == 2
     assert (
-        running.polls(
+        running.poll_seconds(
             SimpleNamespace(state="needs_attention"), [SimpleNamespace(state="failed", kind="seed")]
         )
         == 0
     )
-    assert running.polls(SimpleNamespace(state="succeeded"), []) == 0
+    assert running.poll_seconds(SimpleNamespace(state="succeeded"), []) == 0
 
 
 def moved_position(**values: Any) -> dict[str, Any]:
@@ -491,7 +504,7 @@ def moved_position(**values: Any) -> dict[str, Any]:
 
 
 def test_a_start_that_was_chosen_is_told_with_what_it_costs_and_the_parts_that_move() -> None:
-    (row,) = wizard.positions([moved_position()])
+    (row,) = wizard.position_rows([moved_position()])
     assert row.same == "chosen start; never read: 8 rows; read again: 0 rows"
     assert [(p[0], p[1], p[2], p[3].word) for p in row.parts] == [("orders-0", "5", "13", "Ahead")]
     assert (row.staying, list(row.fallbacks)) == (8, [("orders-0", "Its end was taken.")])
@@ -508,7 +521,7 @@ def test_a_start_that_was_chosen_is_told_with_what_it_costs_and_the_parts_that_m
     ],
 )
 def test_what_waits_is_said_for_every_kind_of_source(ahead: dict[str, Any], kind: str, says: str) -> None:
-    (row,) = wizard.positions([moved_position(kind=kind, next=ahead)])
+    (row,) = wizard.position_rows([moved_position(kind=kind, next=ahead)])
     assert row.next_says == says
 
 
@@ -518,7 +531,7 @@ def test_a_plan_that_goes_back_in_a_topic_says_that_its_state_is_built_anew_and_
     topic = {**f.position(), "kind": "kafka"}
     plan.body = {**plan.body, "strategy": "rewind", "positions": [topic]}
 
-    review = reviewing.plan(plan)
+    review = reviewing.plan_view(plan)
 
     assert review.lead.startswith("Go back in the input of flow customers_incremental_flow")
     assert review.numbering.endswith("state dropped (12 keys) and built again by the code.")

@@ -55,17 +55,17 @@ def test_a_failure_after_the_recovery_is_not_taken_for_the_one_before() -> None:
 
 def test_numbers_of_any_edition_are_shown_and_what_is_not_known_is_no_zero() -> None:
     found = report(proven(lost=None, doubled=7, some_later_number=12345), RESPONDER)
-    told = {n.name: n.value for n in words.numbers(found.measured)}
+    told = {n.name: n.value for n in words.proof_numbers(found.measured)}
     assert (told["Lost"], told["Doubled"], told["Some later number"]) == ("not known", "7", "12,345")
-    text = words.closing(found, "https://reprise.example/")
+    text = words.closing_text(found, "https://reprise.example/")
     assert [part in text for part in ("not known lost", "7 doubled", "8 new")] == [True] * 3
 
 
 def test_a_measured_bound_is_no_exact_number_in_the_report_and_the_channel() -> None:
     found = report(proven(doubled=0, doubled_bound="at least", lost_bound="estimate"), RESPONDER)
-    told = {n.name: n.value for n in words.numbers(found.measured)}
+    told = {n.name: n.value for n in words.proof_numbers(found.measured)}
     assert (told["Lost"], told["Doubled"]) == ("about 0", "at least 0")
-    text = words.closing(found, "https://reprise.example/")
+    text = words.closing_text(found, "https://reprise.example/")
     assert [part in text for part in ("0 lost by", "at least 0 doubled")] == [True] * 2
 
 
@@ -73,7 +73,7 @@ def test_a_measured_bound_is_no_exact_number_in_the_report_and_the_channel() -> 
 def test_rows_that_were_lost_before_are_an_estimate_unless_there_are_none(
     rows: int | None, shown: str
 ) -> None:
-    found = words.numbers(proven(lost_before=rows).measured)
+    found = words.proof_numbers(proven(lost_before=rows).measured)
     assert {n.name: n.value for n in found}[words.NUMBERS["lost_before"]] == shown
 
 
@@ -105,12 +105,12 @@ def test_the_report_of_a_program_names_who_accepted_what(responder: Client) -> N
 def test_the_badge_of_a_proof_names_what_it_accepted_and_what_fails(
     make: str, kind: str, numbers: list[str]
 ) -> None:
-    shown = verifying.badge(getattr(factories, make)(factories.failed_flow()))
+    shown = verifying.proof_badge(getattr(factories, make)(factories.failed_flow()))
     assert (shown.kind, re.findall("[0-9]+", shown.word)) == (kind, numbers)
 
 
 def test_a_criterion_that_holds_with_accepted_repeats_comes_first_and_is_no_plain_yes() -> None:
-    rows = verifying.criteria(factories.repeated(factories.failed_flow()).measured, [])
+    rows = verifying.criterion_rows(factories.repeated(factories.failed_flow()).measured, [])
     assert [(r.code, r.badge.kind) for r in rows[:2]] == [
         ("NO_KEY_TWICE", "attention"),
         (rows[1].code, "ok"),
@@ -120,7 +120,7 @@ def test_a_criterion_that_holds_with_accepted_repeats_comes_first_and_is_no_plai
 def test_the_time_to_recover_is_split_into_waiting_and_work() -> None:
     at = [f"2026-11-22T03:0{minute}:00+00:00" for minute in (0, 4, 5, 7, 8)]
     times = Times(at[0], at[1], at[2], at[3], at[4], at[4], 480)
-    assert [(s.kind, s.seconds, s.x, s.width) for s in words.spent(times)] == [
+    assert [(s.kind, s.seconds, s.x, s.width) for s in words.time_spent(times)] == [
         ("a", 240, 0.0, 500.0),
         ("b", 60, 500.0, 125.0),
         ("a", 120, 625.0, 250.0),
@@ -131,12 +131,12 @@ def test_the_time_to_recover_is_split_into_waiting_and_work() -> None:
 @pytest.mark.parametrize("noted", [(None, AT, AT), (AT, None, AT), (AT, AT, None)])
 def test_the_time_is_not_split_where_a_moment_was_not_noted(noted: tuple[str | None, ...]) -> None:
     failed, sealed, proven = noted
-    assert words.spent(Times(failed, AT, sealed, AT, proven, AT, None)) == []
+    assert words.time_spent(Times(failed, AT, sealed, AT, proven, AT, None)) == []
 
 
 def test_the_closing_words_claim_no_proof_that_was_not_given() -> None:
     one = factories.unproven(factories.failed_flow())
-    first = words.closing(report(one, RESPONDER), "https://reprise.example").splitlines()[0]
+    first = words.closing_text(report(one, RESPONDER), "https://reprise.example").splitlines()[0]
     assert first.startswith("[Ended without proof]")
     assert "Proven" not in first
 

@@ -57,7 +57,7 @@ def test_the_address_of_a_recovery_leads_to_where_it_stands(responder: Client, n
 
 def built(recovery: Recovery, here: str) -> stepper.Stepper:
     steps = list(Step.objects.filter(recovery=recovery).order_by("ordinal"))
-    return stepper.build(recovery, steps, plan_of(recovery), here, timezone.now())
+    return stepper.build_stepper(recovery, steps, plan_of(recovery), here, timezone.now())
 
 
 def test_a_step_that_cannot_be_reached_yet_has_no_link() -> None:

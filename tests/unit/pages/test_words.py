@@ -14,7 +14,7 @@ NOW = datetime(2026, 11, 21, 3, 12, 40, tzinfo=UTC)
     ("value", "said"), [(0, "0 rows"), (1, "1 row"), (1204880, "1,204,880 rows"), (None, "unknown rows")]
 )
 def test_a_count_carries_its_unit_and_what_is_not_known_is_never_zero(value: int | None, said: str) -> None:
-    assert words.count(value, "row") == said
+    assert words.format_count(value, "row") == said
 
 
 @pytest.mark.parametrize(
@@ -29,7 +29,7 @@ def test_a_count_carries_its_unit_and_what_is_not_known_is_never_zero(value: int
     ],
 )
 def test_a_size_is_said_in_its_largest_unit(value: int | None, said: str) -> None:
-    assert words.size(value) == said
+    assert words.format_size(value) == said
 
 
 @pytest.mark.parametrize(
@@ -38,7 +38,7 @@ def test_a_size_is_said_in_its_largest_unit(value: int | None, said: str) -> Non
      (3600, "1 h"), (None, "unknown")],
 )  # fmt: skip
 def test_a_duration_has_at_most_two_parts(seconds: float | None, said: str) -> None:
-    assert words.duration(seconds) == said
+    assert words.format_duration(seconds) == said
 
 
 @pytest.mark.parametrize(
@@ -55,8 +55,8 @@ def test_a_duration_has_at_most_two_parts(seconds: float | None, said: str) -> N
 )
 def test_a_time_is_absolute_with_its_zone_and_names_another_day(value: object, said: str) -> None:
     if isinstance(value, int):
-        said = words.clock(datetime.fromtimestamp(value / 1000, UTC), NOW)
-    assert words.clock(value, NOW) == said
+        said = words.format_clock(datetime.fromtimestamp(value / 1000, UTC), NOW)
+    assert words.format_clock(value, NOW) == said
 
 
 @pytest.mark.parametrize(
@@ -71,15 +71,15 @@ def test_a_time_is_absolute_with_its_zone_and_names_another_day(value: object, s
     ],
 )
 def test_a_relative_time_is_as_coarse_as_people_say_it(back: int, said: str) -> None:
-    assert words.ago(NOW - timedelta(seconds=back), NOW) == said
+    assert words.format_ago(NOW - timedelta(seconds=back), NOW) == said
 
 
 def test_a_state_that_nobody_knows_is_shown_as_unknown_under_its_own_name() -> None:
-    assert status.badge(status.FLOW, "half_open") == status.Badge("unknown", "Half open")
+    assert status.state_badge(status.FLOW, "half_open") == status.Badge("unknown", "Half open")
 
 
 def test_dots_always_have_five_places_and_say_them_in_words() -> None:
-    dots = status.dots(["ok", "failed", "mystery"])
+    dots = status.update_dots(["ok", "failed", "mystery"])
 
     assert dots.kinds == ("none", "none", "ok", "failed", "unknown")
     assert dots.label == "Last 5 updates, oldest first: no update, no update, ok, failed, unknown"

@@ -10,7 +10,7 @@ from django.test import Client
 
 from recovery.audit import evidence, keeping, listing, reviews
 from recovery.audit.actions import append_entry
-from recovery.audit.listing import Wanted
+from recovery.audit.listing import EntryFilter
 from recovery.errors import Denied, NotFound
 from recovery.models import AuditEntry, Pipeline, RoleIn
 from recovery.people.roles import SYSTEM, Actor, Grant, Role, Stranger
@@ -146,7 +146,7 @@ class TestSight:
     ) -> None:
         by, found, before = ada(default, **elsewhere), [], 0
         for _ in range(len(WHERE) * 3):
-            page = listing.page_of_entries(Wanted(who="bob"), by=by, before=before, size=2)
+            page = listing.page_of_entries(EntryFilter(who="bob"), by=by, before=before, size=2)
             found += [e.seq for e in page.entries]
             before = page.before
             if not before:

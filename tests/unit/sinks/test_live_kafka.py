@@ -58,7 +58,7 @@ def broker(monkeypatch: pytest.MonkeyPatch) -> Broker:
     return found
 
 
-def facts(**how: Any) -> kafka.Facts:
+def facts(**how: Any) -> kafka.KafkaSinkFacts:
     return kafka.facts_of(live.read(OPTIONS, **how))
 
 
@@ -69,7 +69,7 @@ def test_a_topic_is_asked_by_the_writers_own_login_and_only_for_committed_record
         "kafka.bootstrap.servers": "broker:9092", "subscribe": "out", "kafka.isolation.level": "read_committed"
     }  # fmt: skip
     assert (found.kind, found.declared, found.head, found.location) == ("kafka", "kafka", None, "topic out")
-    assert facts() == kafka.Facts(("out",), '{"out":{"0":9,"1":4}}', ids={"out": "id-1"})
+    assert facts() == kafka.KafkaSinkFacts(("out",), '{"out":{"0":9,"1":4}}', ids={"out": "id-1"})
 
 
 def test_what_a_failed_attempt_may_have_sent_begins_when_its_batch_was_planned(broker: Broker) -> None:

@@ -53,12 +53,12 @@ SHARDS = {"metadata": {"streamName": "s", "batchId": "1"}}
 CASES = {
     "files": Case(
         ('{"logOffset":0}', '{"logOffset":1}'),
-        files.Facts(
+        files.FileSourceFacts(
             log=tuple(SourceEntry(f"file:///in/{n}", NOW + n, n) for n in range(2)),
             listing=tuple(InputFile(f"file:///in/{n}", 10, NOW + n) for n in range(3)),
             asked_ms=NOW + 10,
         ),
-        files.Facts(),
+        files.FileSourceFacts(),
     ),
     "kafka": Case(
         ('{"a":{"0":3,"1":4}}', '{"a":{"0":5,"1":4}}'),
@@ -71,25 +71,29 @@ CASES = {
     ),
     "iceberg": Case(
         (snapshot_line(7, 1), snapshot_line(8, 1)),
-        iceberg.Facts(
+        iceberg.IcebergSourceFacts(
             tuple(iceberg.Snapshot(n, NOW + n, "append", 2, 10, 100) for n in (7, 8, 9)), asked_ms=NOW
         ),
-        iceberg.Facts(),
+        iceberg.IcebergSourceFacts(),
     ),
-    "rate": Case(("7", "12"), rate.Facts(5, 0, NOW, NOW + 60_000), rate.Facts()),
+    "rate": Case(("7", "12"), rate.RateFacts(5, 0, NOW, NOW + 60_000), rate.RateFacts()),
     "rate-micro-batch": Case(
         ('{"offset":3,"timestamp":1000}', '{"offset":6,"timestamp":2000}'),
-        rate_micro_batch.Facts(3),
-        rate_micro_batch.Facts(),
+        rate_micro_batch.RateMicroBatchFacts(3),
+        rate_micro_batch.RateMicroBatchFacts(),
     ),
-    "python": Case(('{"offset": 5, "x": "y"}', '{"offset": 6, "x": "y"}'), python.Facts(NOW), python.Facts()),
+    "python": Case(
+        ('{"offset": 5, "x": "y"}', '{"offset": 6, "x": "y"}'),
+        python.PythonSourceFacts(NOW),
+        python.PythonSourceFacts(),
+    ),
     "auto-loader": Case(
         (
             '{"seqNum":9,"sourceVersion":1,"lastBackfillStartTimeMs":1,"lastBackfillFinishTimeMs":2}',
             '{"seqNum":11,"sourceVersion":3,"lastBackfillStartTimeMs":1,"lastBackfillFinishTimeMs":2,"lastInputPath":"a"}',
         ),
-        auto_loader.Facts(frozenset({"s3://b/a"}), (InputFile("s3://b/a", 1, NOW),), NOW),
-        auto_loader.Facts(),
+        auto_loader.AutoLoaderFacts(frozenset({"s3://b/a"}), (InputFile("s3://b/a", 1, NOW),), NOW),
+        auto_loader.AutoLoaderFacts(),
     ),
     "kinesis": Case(
         (
@@ -100,18 +104,20 @@ CASES = {
                 {**SHARDS, "shardId-0": {"iteratorType": "AFTER_SEQUENCE_NUMBER", "iteratorPosition": "50"}}
             ),
         ),
-        kinesis.Facts(NOW, NOW - 1000),
-        kinesis.Facts(),
+        kinesis.KinesisFacts(NOW, NOW - 1000),
+        kinesis.KinesisFacts(),
     ),
     "pubsub": Case(
         (
             '{"sourceVersion":1,"seqNum":4,"fetchEpoch":2}',
             '{"sourceVersion":1,"seqNum":5,"fetchEpoch":2}',
         ),
-        pubsub.Facts(NOW),
-        pubsub.Facts(),
+        pubsub.PubSubFacts(NOW),
+        pubsub.PubSubFacts(),
     ),
-    "unknown": Case(("12", "anything: at all"), unknown.Facts(NOW), unknown.Facts()),
+    "unknown": Case(
+        ("12", "anything: at all"), unknown.UnknownSourceFacts(NOW), unknown.UnknownSourceFacts()
+    ),
 }
 WANTED = [
     Wanted(earliest=True),

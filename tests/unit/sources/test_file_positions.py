@@ -26,9 +26,11 @@ def there(name: str, mtime: int = T, size: int = 10) -> InputFile:
     return InputFile(f"file:///in/{name}", size, mtime)
 
 
-def facts(log: Sequence[SourceEntry], listing: Sequence[InputFile] | None, **more: int) -> files.Facts:
+def facts(
+    log: Sequence[SourceEntry], listing: Sequence[InputFile] | None, **more: int
+) -> files.FileSourceFacts:
     rows = {f"file:///in/{name}": 3 for name in "abcdefg"}
-    return files.Facts(
+    return files.FileSourceFacts(
         tuple(log), None if listing is None else tuple(listing), rows, asked_ms=T + DAY, **more
     )
 

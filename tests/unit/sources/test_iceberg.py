@@ -12,13 +12,15 @@ from recovery.contracts.amounts import Amount, Bound
 from recovery.errors import Refused, Unreachable
 from recovery.sources import iceberg
 from recovery.sources.base import Distance, Moved, Precision, Wanted
-from recovery.sources.iceberg import Facts, Snapshot
+from recovery.sources.iceberg import IcebergSourceFacts, Snapshot
 from recovery.sources.live.iceberg import facts as ask
 from tests.unit.sources.test_contract import snapshot_line as line
 
 CHAIN = tuple(Snapshot(n, 1000 * n, "append", 2, 10, 100) for n in (1, 2, 3, 4))
-KNOWN = Facts(CHAIN, frozenset({9}), asked_ms=9000)
-CHANGED = Facts((CHAIN[0], Snapshot(2, 2000, "delete"), Snapshot(3, 3000, "overwrite", 1), CHAIN[3]))
+KNOWN = IcebergSourceFacts(CHAIN, frozenset({9}), asked_ms=9000)
+CHANGED = IcebergSourceFacts(
+    (CHAIN[0], Snapshot(2, 2000, "delete"), Snapshot(3, 3000, "overwrite", 1), CHAIN[3])
+)
 
 
 @pytest.mark.parametrize(
@@ -47,7 +49,7 @@ def test_a_part_of_a_snapshot_is_an_estimate_of_rows_and_exact_in_files() -> Non
 
 def test_compaction_adds_nothing() -> None:
     chain = (*CHAIN[:2], Snapshot(3, 3000, "replace", 1, 20, 150), CHAIN[3])
-    assert iceberg.distance(line(2, 2), line(4, 2), Facts(chain)).rows == Amount(value=10)
+    assert iceberg.distance(line(2, 2), line(4, 2), IcebergSourceFacts(chain)).rows == Amount(value=10)
 
 
 @pytest.mark.parametrize(
@@ -59,11 +61,11 @@ def test_compaction_adds_nothing() -> None:
         (line(9, 0), KNOWN, False, "rolled back or branched"),
         (
             line(1, 0),
-            Facts((CHAIN[0], Snapshot(2, 2000, "delete"))),
+            IcebergSourceFacts((CHAIN[0], Snapshot(2, 2000, "delete"))),
             False,
             "streaming-skip-delete-snapshots",
         ),
-        (line(1, 0), Facts(), None, "was not read"),
+        (line(1, 0), IcebergSourceFacts(), None, "was not read"),
         (line(4, 3, True), KNOWN, True, "current one, which is never expired"),
         (line(2, 3, True), KNOWN, True, "may take it from"),
         (line(7, 3, True), KNOWN, False, "was expired or removed"),
@@ -77,7 +79,7 @@ def test_compaction_adds_nothing() -> None:
         ),
     ],
 )
-def test_what_can_still_be_read(at: str, facts: Facts, readable: bool | None, says: str) -> None:
+def test_what_can_still_be_read(at: str, facts: IcebergSourceFacts, readable: bool | None, says: str) -> None:
     found = iceberg.reach(at, facts)
     assert found.readable is readable
     assert says in found.why
@@ -94,7 +96,7 @@ def test_what_can_still_be_read(at: str, facts: Facts, readable: bool | None, sa
         # Two snapshots of one time: the option finds the newer one, a millisecond earlier finds the older one.
         (
             line(2, 0),
-            Facts((CHAIN[0], CHAIN[1], Snapshot(3, 2000, "append", 2, 10))),
+            IcebergSourceFacts((CHAIN[0], CHAIN[1], Snapshot(3, 2000, "append", 2, 10))),
             "1999",
             Precision.EXACT,
             0,
@@ -102,7 +104,9 @@ def test_what_can_still_be_read(at: str, facts: Facts, readable: bool | None, sa
         ),
         (
             line(2, 0),
-            Facts((Snapshot(1, 1999, "append", 2, 10), CHAIN[1], Snapshot(3, 2000, "append", 2, 10))),
+            IcebergSourceFacts(
+                (Snapshot(1, 1999, "append", 2, 10), CHAIN[1], Snapshot(3, 2000, "append", 2, 10))
+            ),
             "1999",
             Precision.AT_LEAST_ONCE,
             10,
@@ -111,7 +115,7 @@ def test_what_can_still_be_read(at: str, facts: Facts, readable: bool | None, sa
     ],
 )
 def test_the_option_starts_at_whole_snapshots(
-    at: str, facts: Facts, time: str, precision: Precision, doubled: int, missed: int
+    at: str, facts: IcebergSourceFacts, time: str, precision: Precision, doubled: int, missed: int
 ) -> None:
     found = iceberg.option(at, facts)
     assert found.options == {"stream-from-timestamp": time}
@@ -205,8 +209,8 @@ def test_the_history_is_read_from_the_newest_metadata(tmp_path: Path, name: str,
     table(tmp_path, "snap-1.avro", b"")
     table(tmp_path, name, gzip.compress(data, mtime=0) if packed else data)
     found = ask(str(tmp_path), asked_ms=9000)
-    assert found == Facts(CHAIN, frozenset({9}), 5000, 9000, "7b1e")
-    assert ask(str(tmp_path), asked_ms=9000, metadata="v3.metadata.json") == Facts(asked_ms=9000)
+    assert found == IcebergSourceFacts(CHAIN, frozenset({9}), 5000, 9000, "7b1e")
+    assert ask(str(tmp_path), asked_ms=9000, metadata="v3.metadata.json") == IcebergSourceFacts(asked_ms=9000)
 
 
 def test_the_history_ends_where_snapshots_were_expired_and_where_it_goes_round(tmp_path: Path) -> None:

@@ -27,13 +27,13 @@ NOW = 1_790_000_000_000
 def test_rows_of_a_rate_source_are_counted_as_spark_makes_them(
     start: str, end: str, ramp_up: int, rows: int
 ) -> None:
-    found = rate.distance(start, end, rate.Facts(10, ramp_up))
+    found = rate.distance(start, end, rate.RateFacts(10, ramp_up))
     assert (found.rows, found.seconds) == (Amount(value=rows), Amount(value=abs(int(end) - int(start))))
-    assert rate.distance(start, end, rate.Facts()).rows is None
+    assert rate.distance(start, end, rate.RateFacts()).rows is None
 
 
 def test_a_time_is_a_second_of_a_rate_source() -> None:
-    facts = rate.Facts(10, 0, NOW, NOW + 60_000)
+    facts = rate.RateFacts(10, 0, NOW, NOW + 60_000)
     found = rate.at(Wanted(at_ms=NOW + 7_900), "5", facts)
     assert (found.offset_json, found.lost.rows, found.reread.rows) == ("7", Amount(value=20), Amount(value=0))
     assert rate.at(Wanted(latest=True), "5", facts).offset_json == "60"
@@ -42,11 +42,11 @@ def test_a_time_is_a_second_of_a_rate_source() -> None:
         with pytest.raises(Refused, match="outside of what this source has made"):
             rate.at(Wanted(at_ms=outside), "5", facts)
     with pytest.raises(Refused, match="not known"):
-        rate.at(Wanted(latest=True), "5", rate.Facts())
+        rate.at(Wanted(latest=True), "5", rate.RateFacts())
 
 
 def test_a_time_is_a_batch_of_a_rate_micro_batch_source() -> None:
-    facts = rate_micro_batch.Facts(3, 1000, 500)
+    facts = rate_micro_batch.RateMicroBatchFacts(3, 1000, 500)
     old = '{"offset":3,"timestamp":1500}'
     found = rate_micro_batch.at(Wanted(at_ms=2001), old, facts)
     assert (found.offset_json, found.lost.rows) == ('{"offset":9,"timestamp":2500}', Amount(value=6))
@@ -59,19 +59,19 @@ def test_a_time_is_a_batch_of_a_rate_micro_batch_source() -> None:
 
 def test_an_author_s_offset_is_kept_to_the_byte_and_put_in_no_order() -> None:
     line = '{"offset": 5,  "x": "y"}'
-    found = python.at(Wanted(by_hand=line), '{"offset": 6, "x": "y"}', python.Facts())
+    found = python.at(Wanted(by_hand=line), '{"offset": 6, "x": "y"}', python.PythonSourceFacts())
     assert (found.offset_json, found.precision) == (line, Precision.UNKNOWN)
     assert (found.lost.rows, found.reread.rows, found.changes[0].moved) == (None, None, Moved.UNCLEAR)
     assert python.changes('{"a": 1}', '{"a":1}')[0].moved is Moved.UNCLEAR  # Spark compares the text
-    told = python.option(line, python.Facts())
+    told = python.option(line, python.PythonSourceFacts())
     assert not told.supported
     written = ast.literal_eval(told.code.removeprefix("return json.loads(").removesuffix(")"))
     assert json.loads(written) == json.loads(line)
 
 
-def loader(read: dict[str, int], waiting: dict[str, int]) -> auto_loader.Facts:
+def loader(read: dict[str, int], waiting: dict[str, int]) -> auto_loader.AutoLoaderFacts:
     files = [InputFile(name, 1, NOW + at) for name, at in {**read, **waiting}.items()]
-    return auto_loader.Facts(frozenset(read), tuple(files), NOW + 10_000)
+    return auto_loader.AutoLoaderFacts(frozenset(read), tuple(files), NOW + 10_000)
 
 
 OFFSET = '{"seqNum":9,"sourceVersion":1}'
@@ -108,17 +108,19 @@ def test_a_time_that_loses_files_says_so() -> None:
     with pytest.raises(Refused, match="future"):
         auto_loader.started_at(NOW + 99_000, facts)
     with pytest.raises(Refused, match="cloud_files_state"):
-        auto_loader.started_at(NOW, auto_loader.Facts())
+        auto_loader.started_at(NOW, auto_loader.AutoLoaderFacts())
 
 
 def test_nothing_is_computed_without_the_ledger_and_everything_read_where_nothing_was() -> None:
-    unknown = auto_loader.option(OFFSET, auto_loader.Facts())
+    unknown = auto_loader.option(OFFSET, auto_loader.AutoLoaderFacts())
     assert (unknown.options, unknown.precision) == ({}, Precision.UNKNOWN)
-    assert auto_loader.option(None, auto_loader.Facts()).options == {
+    assert auto_loader.option(None, auto_loader.AutoLoaderFacts()).options == {
         "cloudFiles.includeExistingFiles": "true"
     }
     with pytest.raises(Refused, match="ledger"):
-        auto_loader.at(Wanted(by_hand='{"seqNum":8,"sourceVersion":1}'), OFFSET, auto_loader.Facts())
+        auto_loader.at(
+            Wanted(by_hand='{"seqNum":8,"sourceVersion":1}'), OFFSET, auto_loader.AutoLoaderFacts()
+        )
 
 
 def shards(**at: str) -> str:
@@ -140,15 +142,15 @@ def test_shards_are_compared_one_by_one() -> None:
 
 
 def test_a_kinesis_start_is_at_least_once_and_says_its_second() -> None:
-    found = kinesis.option(shards(a="9"), kinesis.Facts(NOW, NOW + 1_999))
+    found = kinesis.option(shards(a="9"), kinesis.KinesisFacts(NOW, NOW + 1_999))
     told = json.loads(found.options["initialPosition"])
     assert told == {"at_timestamp": "09/21/2026 14:13:21 UTC", "format": "MM/dd/yyyy HH:mm:ss ZZZ"}
     assert (found.precision, found.doubled) == (Precision.AT_LEAST_ONCE, None)
-    assert not kinesis.option(shards(a="9"), kinesis.Facts()).supported
-    assert kinesis.option(None, kinesis.Facts()).options == {"initialPosition": "trim_horizon"}
+    assert not kinesis.option(shards(a="9"), kinesis.KinesisFacts()).supported
+    assert kinesis.option(None, kinesis.KinesisFacts()).options == {"initialPosition": "trim_horizon"}
 
 
 def test_a_subscription_is_moved_outside_of_spark() -> None:
-    found = pubsub.option('{"sourceVersion":1,"seqNum":4,"fetchEpoch":2}', pubsub.Facts())
+    found = pubsub.option('{"sourceVersion":1,"seqNum":4,"fetchEpoch":2}', pubsub.PubSubFacts())
     assert (found.supported, found.precision) == (False, Precision.AT_LEAST_ONCE)
     assert "subscriptions seek" in found.place

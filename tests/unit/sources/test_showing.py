@@ -167,7 +167,7 @@ def test_the_latest_leaves_out_what_waits_and_the_earliest_reads_again() -> None
 
 
 def test_files_that_are_skipped_are_a_cost_though_the_offset_line_is_the_same() -> None:
-    facts = files.Facts(
+    facts = files.FileSourceFacts(
         log=(SourceEntry("file:///in/0", NOW, 0),),
         listing=tuple(InputFile(f"file:///in/{n}", 10, NOW + n) for n in range(3)),
         asked_ms=NOW + 10,

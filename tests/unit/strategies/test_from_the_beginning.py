@@ -52,8 +52,11 @@ def test_a_planned_batch_may_be_sent_again_by_a_start_from_nothing() -> None:
     ("sink", "blocks"),
     [
         (replace(FILES, declared="parquet"), True),
-        (SinkReport("foreach_batch", "f", None, facts=foreach_batch.Facts("app", 2, True)), True),
-        (SinkReport("foreach_batch", "f", None, facts=foreach_batch.Facts("app", None, True)), False),
+        (SinkReport("foreach_batch", "f", None, facts=foreach_batch.ForeachBatchFacts("app", 2, True)), True),
+        (
+            SinkReport("foreach_batch", "f", None, facts=foreach_batch.ForeachBatchFacts("app", None, True)),
+            False,
+        ),
         (replace(DELTA, declared="delta"), False),  # under a new query id it takes every number
         (LOOSE["kafka"], False),
     ],
@@ -71,10 +74,12 @@ def test_a_full_refresh_is_blocked_at_a_sink_that_keeps_its_numbers_and_is_not_e
 
 def test_a_batch_with_state_is_not_tried_again_where_txn_app_id_skips_its_write() -> None:
     """Nothing computes its state then, and Spark fails it."""
-    held = stream(sink=SinkReport("foreach_batch", "f", None, facts=foreach_batch.Facts("app", 3, True)))
+    held = stream(
+        sink=SinkReport("foreach_batch", "f", None, facts=foreach_batch.ForeachBatchFacts("app", 3, True))
+    )
     planned = replace(held, checkpoint=replace(held.checkpoint, last_planned=3))
     assert "STATE_STORE_COMMIT_VALIDATION_FAILED" in (options(planned)["revert"].blocked or "")
-    first = foreach_batch.Facts("app", 3, True, computes_first=True)
+    first = foreach_batch.ForeachBatchFacts("app", 3, True, computes_first=True)
     computes = replace(planned, sink=SinkReport("foreach_batch", "f", None, facts=first))
     assert options(computes)["revert"].blocked is None
     plain = replace(planned, checkpoint=replace(planned.checkpoint, state_operators=()))
@@ -159,7 +164,7 @@ def test_every_position_has_what_pages_need() -> None:
 
 
 def test_topics_that_are_known_are_named() -> None:
-    told = SinkReport("kafka", "t", None, facts=kafka.Facts(("out",)))
+    told = SinkReport("kafka", "t", None, facts=kafka.KafkaSinkFacts(("out",)))
     assert any("in out" in f.says for f in options(stream(sink=told))["continue"].findings)
 
 

@@ -222,7 +222,7 @@ def test_a_declared_sink_is_read_again_by_resetting_its_flow_and_no_table() -> N
     assert option.forecast.table_after is None
 
 
-FOREACH = foreach_batch.Facts("orders", 4, True)
+FOREACH = foreach_batch.ForeachBatchFacts("orders", 4, True)
 BARRED = [
     ("files behind", SinkReport("files", "/w", 1), "continue", "could no longer be read"),
     ("files ahead", SinkReport("files", "/w", 4), "continue", "At most 5 rows would be among them."),
@@ -231,7 +231,7 @@ BARRED = [
     ("foreachBatch's own id", SinkReport("foreach_batch", "f", None, facts=FOREACH), "continue", "disagree"),
     (
         "SCD without its auxiliary table",
-        SinkReport("auto_cdc", "/w", 2, facts=auto_cdc.Facts(1, False, 2)),
+        SinkReport("auto_cdc", "/w", 2, facts=auto_cdc.AutoCdcFacts(1, False, 2)),
         "continue",
         "auxiliary table",
     ),

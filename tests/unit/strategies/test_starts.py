@@ -25,7 +25,7 @@ from tests.unit.strategies.streams import KAFKA, LINES, NO_ROW, of, source, star
 COUNTED = Counts(table=10, processed=10, waiting=9, everything=15, reread=4)
 SKIPPED = Counts(table=10, processed=10, waiting=2, everything=15, skipped=3)
 LOOSE = SinkReport("kafka", "t", None)
-ABSORBS = SinkReport("auto_cdc", "/w", 2, facts=auto_cdc.Facts(1, True, 2))
+ABSORBS = SinkReport("auto_cdc", "/w", 2, facts=auto_cdc.AutoCdcFacts(1, True, 2))
 
 
 def options(told: Facts) -> dict[str, Option]:
@@ -164,7 +164,7 @@ def gone_file(wanted: Wanted | None) -> SourceFacts:
     """File 5 was planned and is gone, file 1 was read and is gone."""
     planned = SourceEntry(FILES[4], 1004, 3)
     there = [f for f in LISTED if f.path not in (FILES[0], FILES[4])]
-    facts = files.Facts(log=(*entries(), planned), listing=tuple(there), asked_ms=5000)
+    facts = files.FileSourceFacts(log=(*entries(), planned), listing=tuple(there), asked_ms=5000)
     begun = None if wanted is None else files.at(wanted, '{"logOffset":2}', facts)
     read = {files.decode_uri(e.path) for e in begun.read} if begun else {*FILES[:4]}
     return customers_source(
@@ -200,7 +200,7 @@ def test_a_watermark_does_nothing_to_a_query_without_state_and_that_is_said() ->
 
 
 LISTED = (*customers_source().processed, *customers_source().waiting)
-LOG = files.Facts(log=tuple(entries()), listing=LISTED, asked_ms=5000)
+LOG = files.FileSourceFacts(log=tuple(entries()), listing=LISTED, asked_ms=5000)
 
 
 def wished(wanted: Wanted) -> SourceFacts:

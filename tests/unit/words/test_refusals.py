@@ -42,7 +42,7 @@ def typed(**fields: str) -> Callable[[], Any]:
     ]
     post = QueryDict(mutable=True)
     post.update({name.replace("_", "."): value for name, value in fields.items()})
-    return lambda: forms.asked(post, {"sources": sources})
+    return lambda: forms.read_wishes(post, {"sources": sources})
 
 
 FORMS = wishes.FORMS

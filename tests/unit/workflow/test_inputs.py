@@ -153,7 +153,7 @@ def test_nothing_read_again_is_nothing_to_count() -> None:
 
 def started(wanted: Wanted) -> SourceFacts:
     """A directory with two files, the first of which was read, started as wished."""
-    told = file_facts.Facts(
+    told = file_facts.FileSourceFacts(
         log=(SourceEntry("file:///in/a.json", 1, 0),),
         listing=(InputFile("file:///in/a.json", 5, 1), InputFile("file:///in/b.json", 7, 2)),
         asked_ms=9,

@@ -78,12 +78,14 @@ def test_a_run_says_how_far_it_is_where_every_step_ran_before() -> None:
     of = f.running()
     steps = list(of.steps.order_by("ordinal"))
     plan = of.plans.get()
-    assert "of about" not in running.progress(running.steps(steps, plan, NOW), steps, {}, NOW)
+    assert "of about" not in running.describe_progress(running.step_rows(steps, plan, NOW), steps, {}, NOW)
     before = earlier("mine")
     for kind in {s.kind for s in steps}:
         ended(before, kind, 2)
     usual = usual_steps(of.flow)
-    assert " s of about " in running.progress(running.steps(steps, plan, NOW, usual), steps, usual, NOW)
+    assert " s of about " in running.describe_progress(
+        running.step_rows(steps, plan, NOW, usual), steps, usual, NOW
+    )
 
 
 def test_the_sign_of_life_is_that_of_the_step_that_runs() -> None:
