@@ -86,7 +86,7 @@ def _flow(world: World) -> Any:
         spec={"storage": str(world.root)},
         name="p",
         pipeline_id="p",
-        workspace=SimpleNamespace(roots=(), real_roots={}),
+        workspace=SimpleNamespace(roots=(), real_roots={}, has_streams=False),
     )
     return SimpleNamespace(name=world.dataset, short=world.name, dataset=world.dataset, pipeline=pipeline)
 

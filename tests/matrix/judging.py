@@ -19,7 +19,7 @@ from tests.matrix.world import PATH, World
 
 def scene_of(world: World) -> Scene:
     """What the API and the disk would say, of a pipeline that has no API."""
-    workspace = SimpleNamespace(name="matrix", roots=(), real_roots={})
+    workspace = SimpleNamespace(name="matrix", roots=(), real_roots={}, has_streams=False)
     pipeline = SimpleNamespace(
         workspace=workspace, environment="test", pipeline_id="p", name="p", spec={"storage": str(world.root)}
     )
