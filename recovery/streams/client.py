@@ -18,8 +18,9 @@ from django.utils import timezone
 from recovery import reach, trace
 from recovery.errors import NotFound, Refused, RepriseError
 from recovery.models import Pipeline, Stream, StreamStart, Workspace
-from recovery.pipelines.client import PipelinesClient
+from recovery.pipelines.client import PipelinesClient, StandstillProof
 from recovery.pipelines.errors import ActiveUpdate
+from recovery.pipelines.folding import SILENT
 from recovery.streams import commands, files, tailing
 from recovery.streams.settling import Begun, Ending, ending
 from recovery.streams.standing import Standing, standing_of
@@ -181,6 +182,23 @@ class StreamsClient(PipelinesClient):
             start.folder = commands.begin(held.stream.start)
             start.save(update_fields=["folder"])
         return start.update_id
+
+    def prove_standstill(self, pipeline_id: str) -> StandstillProof:
+        """Raises Refused for a stream of which neither a log nor a command tells: one that waits for input leaves its
+        checkpoint as quiet as one that has ended, and a checkpoint must not be changed below it."""
+        held = self._one(pipeline_id)
+        if held.stands.alive:
+            raise Refused(f"{held.pipeline.name} runs.", code="still_active")
+        if held.stands.alive is False:
+            by_command = held.stream.runner == COMMAND and bool(held.stream.running)
+            return StandstillProof.RUNNING_COMMAND if by_command else StandstillProof.LOG_ENDED
+        if held.stands.updates and held.stands.updates[0].state == SILENT:
+            return StandstillProof.NO_SIGN_OF_LIFE
+        raise Refused(
+            f"Nothing tells whether {held.pipeline.name} runs. Adopt it again with --event-log, or, as an admin, with "
+            "--running.",
+            code="standstill_unknown",
+        )
 
     def asks_of_people(self, pipeline_id: str, update_id: str) -> str:
         start = StreamStart.objects.filter(update_id=update_id, by_hand=True, is_look=False).first()

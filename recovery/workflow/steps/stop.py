@@ -4,13 +4,14 @@ Under a plan it proves that this still is so, and that nothing has moved since t
 """
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 from django.utils import timezone
 
 from recovery.errors import Refused
 from recovery.models import Step
 from recovery.pipelines import starters
+from recovery.pipelines.client import StandstillProof
 from recovery.pipelines.events import when
 from recovery.pipelines.starters import active_runs
 from recovery.pipelines.workspaces import client_for
@@ -22,6 +23,12 @@ from recovery.workflow.gather import ACTIVE, Scene, look, other_fingerprints
 from recovery.workflow.steps.base import Context, PlanVoid, Probed, Waits, saw
 
 SECONDS = 120
+STANDSTILL: Final = {
+    StandstillProof.NO_ACTIVE_UPDATE: "no update is active",
+    StandstillProof.RUNNING_COMMAND: "the running command says that it does not run",
+    StandstillProof.LOG_ENDED: "its event log says that its last run has ended",
+    StandstillProof.NO_SIGN_OF_LIFE: "its event log has no end, and no sign of life for ten minutes",
+}
 
 
 def run(context: Context) -> Mapping[str, Any] | Waits:
@@ -32,8 +39,9 @@ def run(context: Context) -> Mapping[str, Any] | Waits:
     if drift := compare(context.body["preconditions"], scene.preconditions()):
         raise PlanVoid(drift)
     holds.prove(context.recovery, context.client)
+    proof = context.client.prove_standstill(context.pipeline_id)
     context.log(
-        f"Still stopped: no update is active. Checkpoint, code and table are as sealed in {context.plan.hash[:8]}."
+        f"Still stopped: {STANDSTILL[proof]}. Checkpoint, code and table are as sealed in {context.plan.hash[:8]}."
     )
     return {
         "proved": ["checkpoint", "code", "sink", "active_update"],
@@ -90,7 +98,8 @@ def go_on(context: Context, ended: str) -> Mapping[str, Any]:
     """Read back how the update that was stopped last has ended."""
     stopped = context.step.result["stopped"]
     if stopped is None:
-        context.log("No update was active: the pipeline was stopped already.")
+        proof = context.client.prove_standstill(context.pipeline_id)
+        context.log(f"Nothing had to be stopped: {STANDSTILL[proof]}.")
         return {"was": "idle", "seconds": 0.0}
     update, seconds = context.client.get_update(context.pipeline_id, stopped), round(_seconds(context), 1)
     context.log(f"Read back: update {stopped} is {update.get('state')}, no update is active. {seconds} s.")

@@ -11,6 +11,7 @@ import pytest
 from recovery.errors import NotFound, Refused, Unreachable
 from recovery.models import Stream, StreamStart
 from recovery.people.roles import SYSTEM, Actor, Role
+from recovery.pipelines.client import StandstillProof
 from recovery.pipelines.errors import ActiveUpdate
 from recovery.pipelines.workspaces import client_for
 from recovery.streams import commands
@@ -86,6 +87,38 @@ def test_a_stream_that_runs_is_not_started_and_its_stop_is_the_command(
     client.stop(key)
     answer = client.get_pipeline(key)
     assert (answer["state"], [u["state"] for u in answer["latest_updates"]]) == ("IDLE", [])
+
+
+def write_log(folder: Path, *lines: bytes, name: str = "local-1") -> str:
+    folder.mkdir(exist_ok=True)
+    (folder / name).write_bytes(b"".join([*logs.started(), logs.query_started(), *lines]))
+    return str(folder)
+
+
+def test_what_proves_a_standstill_is_named_and_silence_is_no_end(checkpoint: Built, tmp_path: Path) -> None:
+    asleep = {"start": python(""), "running": python("raise SystemExit(1)")}
+    ended = write_log(tmp_path / "data" / "ended", logs.terminated("it failed"), logs.ended())
+    silent = write_log(tmp_path / "data" / "silent", name="local-1.inprogress")
+    for said, proof in (
+        ({"event_log": silent}, StandstillProof.NO_SIGN_OF_LIFE),
+        ({"event_log": ended}, StandstillProof.LOG_ENDED),
+        (asleep, StandstillProof.RUNNING_COMMAND),
+    ):
+        stream, client = adopted(checkpoint, **said)
+        assert client.prove_standstill(stream.pipeline.pipeline_id) is proof
+
+
+@pytest.mark.parametrize(
+    ("said", "code"),
+    [({}, "standstill_unknown"), ({"start": python(""), "running": python("")}, "still_active")],
+)
+def test_a_stream_of_which_nothing_tells_that_it_stands_still_is_not_reset(
+    checkpoint: Built, said: dict[str, str], code: str
+) -> None:
+    stream, client = adopted(checkpoint, **said)
+    with pytest.raises(Refused) as refusal:
+        client.prove_standstill(stream.pipeline.pipeline_id)
+    assert refusal.value.code == code
 
 
 @pytest.mark.parametrize("said", ["/nowhere/at/all", python("import time; time.sleep(60)")])

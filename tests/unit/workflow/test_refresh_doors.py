@@ -12,6 +12,7 @@ from recovery.pipelines import find
 from recovery.workflow import broker, refreshing
 from recovery.workflow.refreshing import BelowRefresh, Phase
 from tests import factories as f
+from tests.unit.pages.conftest import static_files  # noqa: F401  (a fixture)
 from tests.unit.people.run import run_json, token_of
 
 pytestmark = pytest.mark.django_db
