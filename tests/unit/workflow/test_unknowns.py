@@ -52,7 +52,7 @@ def stuck(monkeypatch: pytest.MonkeyPatch) -> Step:
     """An unknown rerun whose update is known; nothing answers."""
     for module in (probing, unknowns):
         monkeypatch.setattr(module, "client_for", away)
-    for name in ("inspect", "questions_service"):
+    for name in ("inspect_checkpoint", "questions_service"):
         monkeypatch.setattr(probing, name, away)
     step = factories.unknown().steps.get(kind="rerun")
     Step.objects.filter(pk=step.pk).update(result={"update_id": "7c1f02d4"})
