@@ -11,8 +11,9 @@ from typing import Any
 
 from recovery.server.java import find_java
 
-# A test's JVM ends before the better compiler has paid for itself, and shares few cores with much else.
-QUICK = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+# A test's JVM ends before the better compiler has paid for itself, and shares few cores with much else. Without that
+# compiler Java keeps 48 MB for code, which the plans of a whole run fill.
+QUICK = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m -XX:+UseSerialGC"
 
 
 class SparkChild:

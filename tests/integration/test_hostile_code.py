@@ -3,6 +3,7 @@
 What it reached it raises as an exception, so each place also shows that a failure of such code is seen.
 """
 
+import hashlib
 import json
 import os
 import re
@@ -23,8 +24,12 @@ pytestmark = pytest.mark.spark
 ATTACK = """
 def make_attack(targets):
     def attack():
-        import os, socket
+        import hashlib, os, socket
         from pathlib import Path
+
+        def is_same(pid, command):
+            # a thread of the attacker's own may have the same number where it lives
+            return hashlib.sha256(Path(f"/proc/{pid}/cmdline").read_bytes()).hexdigest() == command
 
         def read(path):
             with open(path, "rb") as file:
@@ -40,12 +45,15 @@ def make_attack(targets):
                 peer.connect(os.path.basename(path))
                 return True
 
-        def process(pid):
-            return bool(Path(f"/proc/{pid}/environ").read_bytes()) or bool(Path(f"/proc/{pid}/cmdline").read_bytes())
+        def process(target):
+            return is_same(*target)
 
-        def kill(pid):
-            os.kill(pid, 0)
-            return True
+        def kill(target):
+            os.kill(target[0], 0)
+            try:
+                return is_same(*target)
+            except OSError:
+                return True
 
         def environments():
             for place in Path("/proc").glob("[0-9]*/environ"):
@@ -141,8 +149,8 @@ def treasure():
 """
 
 
-def targets_in(stack: Stack, victim: str, update: str) -> list[tuple[str, str | int]]:
-    """What an attacker wants, as (try, path or process id); every path is there."""
+def targets_in(stack: Stack, victim: str, update: str) -> list[tuple[str, str | tuple[int, str]]]:
+    """What an attacker wants, as (try, path, or process id and its command); every path is there."""
     home, demo = stack.home, stack.demo
     files = ["instance.env", "audit.key", "people.json", "demo.json", "pipelines.token", "spark.token"]
     files += ["pipelines.sqlite3", "reprise.sqlite3"]
@@ -156,8 +164,13 @@ def targets_in(stack: Stack, victim: str, update: str) -> list[tuple[str, str | 
         ("write", str(Path(__file__).resolve().parents[2] / "recovery" / "planted.py")),
         ("write", "/etc/planted"),
         ("connect", str(home / "broker.sock")),
-        *[(act, pid) for pid in [*server, os.getpid()] for act in ("process", "kill")],
+        *[(act, (pid, command_of(pid))) for pid in [*server, os.getpid()] for act in ("process", "kill")],
     ]
+
+
+def command_of(pid: int) -> str:
+    """A digest of the words that a process was started by."""
+    return hashlib.sha256(Path(f"/proc/{pid}/cmdline").read_bytes()).hexdigest()
 
 
 def reached(text: str) -> list[str]:
