@@ -5,6 +5,7 @@ show (`reading`); a page gives it a deadline and the instance's breaker, too (`i
 """
 
 import os
+import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -48,6 +49,7 @@ def _default(home: str, data_roots: str, allow: str) -> Access:
         local_roots=split(data_roots),
         hidden=(str(here), *access.SYSTEM),
         shown=tuple(str(here / name) for name in SHOWN),
+        own_code=tuple(sorted({str(settings.ROOT), os.path.realpath(sys.prefix)})),
         homes=_homes(),
         may_call=_Guard(allowed),
     )

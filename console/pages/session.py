@@ -79,10 +79,6 @@ def _is_over(request: Request) -> bool:
     return limits.is_over("address", get_adapter().get_client_ip(request))
 
 
-def _status(problem: str) -> int:
-    return 429 if problem == TOO_MANY else 422 if problem else 200
-
-
 def _form(request: Request, back: str, name: str = "", problem: str = "", status: int = 200) -> HttpResponse:
     context = {
         "next": back, "name": name, "problem": problem, "passkeys": can_use_passkeys(request),
@@ -100,7 +96,8 @@ def second_step(request: Request) -> HttpResponse:
     """The code or passkey of somebody whose password was right: nobody is signed in before it."""
     stage: Any = request._login_stage  # type: ignore[attr-defined]
     user, problem = stage.login.user, ""
-    if request.method == "POST" and _is_over(request):
+    is_over = request.method == "POST" and _is_over(request)
+    if is_over:
         problem = TOO_MANY
     elif request.method == "POST":
         kind = AuthenticateForm if "code" in request.POST else AuthenticateWebAuthnForm
@@ -120,7 +117,8 @@ def second_step(request: Request) -> HttpResponse:
         passkeys.begin_authentication(user) if "webauthn" in kinds and can_use_passkeys(request) else None
     )
     context = {"problem": problem, "who": user.get_username(), "codes": "totp" in kinds, "options": options}
-    return render(request, "account/second_step.html", context, status=_status(problem))
+    status = 429 if is_over else 422 if problem else 200
+    return render(request, "account/second_step.html", context, status=status)
 
 
 @require_http_methods(["GET", "HEAD", "POST"])

@@ -77,10 +77,10 @@ class Rules:
 
     `roots`: below one of them, where there are any (a workspace's). `real_roots`: (root, where it led when a person
     named it) of those on this machine; a root that is not among them lies where it says, through no link.
-    `local_roots`: as `roots`, for files of this machine alone (the operator's). `hidden`: folders of this machine that
-    are never opened; real paths. `shown`: what may be below those all the same, and outside of `local_roots`; `roots`
-    hold for it too. `may_call(host, port, named)` raises Refused for a machine that may not be called; `named`: by a
-    root.
+    `local_roots`: as `roots`, for files of this machine alone (the operator's). `hidden`: folders of this machine
+    that are never opened; real paths. `shown`: what may be below those all the same, and outside of `local_roots`;
+    `roots` hold for it too. `own_code`: folders of the programs that run this console; read, and never changed.
+    `may_call(host, port, named)` raises Refused for a machine that may not be called; `named`: by a root.
     """
 
     roots: tuple[str, ...] = ()
@@ -88,13 +88,14 @@ class Rules:
     local_roots: tuple[str, ...] = ()
     hidden: tuple[str, ...] = ()
     shown: tuple[str, ...] = ()
+    own_code: tuple[str, ...] = ()
     homes: tuple[str, ...] = ()
     may_call: Callable[[str, int, bool], None] | None = field(default=None, compare=False)
 
     @property
     def limits_files(self) -> bool:
         """May some file of this machine not be opened?"""
-        return bool(self.hidden or self.local_roots or self.roots)
+        return bool(self.hidden or self.local_roots or self.roots or self.own_code)
 
     def check_remote(self, location: str, place: StorePlace) -> None:
         """Raises Refused (`storage_root`, `storage_host`, `outbound`)."""
@@ -113,6 +114,19 @@ class Rules:
             self._check_machine(path)
         if self.roots:
             self._check_roots(path)
+
+    def check_change(self, path: str) -> None:
+        """Of a real path that is about to be written, renamed or removed. Raises Refused (`own_code`).
+
+        Who may patch a pipeline's code may name any file as that code, the console's among them.
+        """
+        is_shown = any(_below(path, place) for place in self.shown)
+        if not is_shown and any(_below(path, place) for place in self.own_code):
+            raise Refused(
+                f"{path} belongs to the programs of this console: nothing is changed there. Keep a stream's program, "
+                "checkpoint and table in folders of their own.",
+                code="own_code",
+            )
 
     def _check_machine(self, path: str) -> None:
         """What the operator leaves to be read."""

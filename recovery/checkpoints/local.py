@@ -97,11 +97,24 @@ def _checked(handle: int) -> int:
     return handle
 
 
+def _changeable(handle: int) -> int:
+    """As `_checked`, for a folder below which something is about to change. Raises Refused."""
+    _checked(handle)
+    rules = access.current_access().rules
+    if rules.own_code:
+        try:
+            rules.check_change(os.readlink(f"/proc/self/fd/{handle}"))  # noqa: PTH115  # as in `_checked`
+        except BaseException:
+            os.close(handle)
+            raise
+    return handle
+
+
 @contextmanager
 def folder_of(path: str) -> Iterator[tuple[int, str]]:
-    """(the open folder in which a path lies, the path's last part). Raises Refused where it may not be opened."""
+    """(the open folder in which a path is about to change, the path's last part). Raises Refused."""
     above, _, name = path.rstrip("/").rpartition("/")
-    handle = _checked(os.open(above or "/", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC))
+    handle = _changeable(os.open(above or "/", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC))
     try:
         yield handle, name
     finally:
@@ -132,7 +145,7 @@ def make_folders(path: str) -> None:
             at, _, name = at.rpartition("/")
             at = at or "/"
             missing.append(name)
-    handle = _checked(handle)
+    handle = _changeable(handle)
     try:
         for name in reversed(missing):
             with contextlib.suppress(FileExistsError):

@@ -148,7 +148,7 @@ class StreamsClient(PipelinesClient):
         return [p for p in self._streams().values_list("program", flat=True) if p]
 
     def _check_program(self, path: str) -> None:
-        folders = {p.rpartition("/")[0] for p in self._programs()}
+        folders = {folder for p in self._programs() if (folder := p.rpartition("/")[0])}
         is_beside = any(path.startswith(f"{folder}/") for folder in folders) and path.endswith(".py")
         if path not in self._programs() and (not is_beside or ".." in path.split("/")):
             raise NotFound(f"{path} is no file of an adopted program.")

@@ -181,6 +181,25 @@ def test_only_files_of_adopted_programs_are_read_and_written(checkpoint: Built, 
             client.export(str(path))
 
 
+def test_the_console_s_own_programs_are_not_patched_whoever_adopts_them(
+    checkpoint: Built, settings: Any
+) -> None:
+    program = settings.ROOT / "recovery" / "breaker.py"
+    before = program.read_bytes()
+    _, client = adopted(checkpoint, program=str(program))
+    with pytest.raises(Refused) as refused:
+        client.import_file(str(program), b"import os\n")
+    assert refused.value.code == "own_code"
+    assert program.read_bytes() == before
+
+
+def test_a_program_in_the_root_folder_opens_no_other_file(checkpoint: Built, tmp_path: Path) -> None:
+    stream, client = adopted(checkpoint)
+    Stream.objects.filter(pk=stream.pk).update(program="/x.py")
+    with pytest.raises(NotFound):
+        client.export(str(tmp_path / "y.py"))
+
+
 def test_a_plain_stream_has_no_settings_to_change(checkpoint: Built) -> None:
     stream, client = adopted(checkpoint)
     with pytest.raises(Refused):
