@@ -154,7 +154,8 @@ class Env(BaseSettings):
         default="required",
         description="What must hold pipelines' code before the Pipelines API server starts, by a trial at each start. "
         "`required`: it reaches nothing of the console. `container`: no file, environment or process of the console; "
-        "for a container that holds no secret. `optional`: as much as the machine allows; what is missing is said.",
+        "for a container that holds no secret. `optional`: as much as the machine allows; what is missing is said. "
+        "Commands of adopted streams are held by the same rule.",
     )
     code_variables: str = Field(
         default="",

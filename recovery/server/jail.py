@@ -88,6 +88,11 @@ LAUNCH_PLACES: Final = [str(PROJECT), sysconfig.get_paths()["purelib"]]
 LAUNCH: Final = (
     f"import sys; sys.path[:0] = {LAUNCH_PLACES!r}; from recovery.server.landlock import main; main()"
 )
+LAUNCH_COMMAND: Final = (
+    f"import sys; sys.path[:0] = {LAUNCH_PLACES!r}; "
+    "from recovery.server.landlock import main_of_command; main_of_command()"
+)
+OWN_CODE: Final = ("bin", "console", "devtools", "manage.py", "recovery", "templates")  # of PROJECT
 DEVICES: Final = ("null", "zero", "full", "random", "urandom", "shm")
 PROBE_SECONDS: Final = 20.0
 BUBBLEWRAP: Final = "bwrap"
@@ -301,6 +306,40 @@ def jail_command(argv: Sequence[str], *, confinement: Confinement) -> list[str]:
     return command
 
 
+def hold_command(argv: Sequence[str], *, home: Path, entered: int | None = None) -> list[str]:
+    """The command that runs a person's words as this user, without what is the console's in `home`.
+
+    Files elsewhere, logins of the user and other processes stay as they are: such a command starts a stream that goes
+    on when it has ended, and another one stops that stream. No process's memory or environment can be read. As
+    `jail_command`, it holds what `measure_protection` says can be held. `entered`: an open descriptor, which gets a
+    byte when the place is made: without it the exit code is not the program's.
+    """
+    protection = measure_protection()
+    hidden = (
+        home,
+        *[PROJECT / name for name in ("secrets", ".git", ".env", "var")],
+        *[
+            path
+            for place in {TEMPORARY, Path(tempfile.gettempdir())}
+            for path in place.glob("reprise-[0-9]*-*")
+        ],
+        *files_of_settings(),
+    )
+    confinement = Confinement(
+        hidden=hidden,
+        readable=(*[PROJECT / name for name in OWN_CODE], Path(sys.prefix)),
+        writable=tuple(home / name for name in (*DATA, "workspace")),
+    )
+    inner = Confinement() if protection.bubblewrap else confinement
+    mark = "-" if entered is None else str(entered)
+    command = [sys.executable, "-I", "-S", "-c", LAUNCH_COMMAND, inner.dump(), mark, *argv]
+    if protection.bubblewrap:
+        places = mounts_of(confinement.entries())
+        held = ("--unshare-user", "--disable-userns", "--cap-drop", "ALL")
+        command = [protection.bubblewrap, "--dev-bind", "/", "/", *places, *held, "--", *command]
+    return command
+
+
 def with_kernels_files(confinement: Confinement) -> Confinement:
     """A closed place for Landlock alone, with what bubblewrap mounts by itself: processes, and harmless devices.
 
@@ -317,9 +356,14 @@ def with_kernels_files(confinement: Confinement) -> Confinement:
 
 def mounts(confinement: Confinement) -> list[str]:
     """Bubblewrap's arguments that show what a confinement shows. What is hidden can neither be read nor written."""
-    entries = confinement.entries()
     arguments = base_of_a_closed_jail(confinement) if confinement.closed else ["--bind", "/", "/"]
-    arguments += ["--dev", "/dev", "--proc", "/proc"]
+    arguments += ["--dev", "/dev", "--proc", "/proc", *mounts_of(confinement.entries())]
+    return [*arguments, *["--remount-ro", "/"] * confinement.closed]
+
+
+def mounts_of(entries: Mapping[Path, Sight]) -> list[str]:
+    """The same for folders and files, parents first, above a root that is there."""
+    arguments = []
     for place, sight in entries.items():
         path = str(place)
         if sight is not Sight.HIDDEN:
@@ -329,9 +373,7 @@ def mounts(confinement: Confinement) -> list[str]:
         else:
             arguments += ["--ro-bind", "/dev/null", path]
     folders = [path for path, sight in entries.items() if sight is Sight.HIDDEN and path.is_dir()]
-    for folder in [*folders, *[Path("/")] * confinement.closed]:
-        arguments += ["--remount-ro", str(folder)]
-    return arguments
+    return arguments + [word for folder in folders for word in ("--remount-ro", str(folder))]
 
 
 def base_of_a_closed_jail(confinement: Confinement) -> list[str]:

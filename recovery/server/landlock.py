@@ -56,12 +56,14 @@ def confine_by_landlock(confinement: Confinement) -> None:
     restrict_to(confinement.grants())
 
 
-def restrict_to(grants: Sequence[Grant]) -> None:
+def restrict_to(
+    grants: Sequence[Grant], *, scoped: Scope = Scope.ABSTRACT_UNIX_SOCKET | Scope.SIGNAL
+) -> None:
     """As `confine_by_landlock`, with the rights already listed: a confined process cannot list every folder itself.
 
-    A path where a link lies by now gives no right: it was listed as what it is, without links.
+    A path where a link lies by now gives no right: it was listed as what it is, without links. `scoped`: whom the
+    process cannot reach outside (ABI 6).
     """
-    scoped = Scope.ABSTRACT_UNIX_SOCKET | Scope.SIGNAL
     with Ruleset(handled_fs=READ | WRITE, handled_net=AccessNet.NONE, scoped=scoped) as ruleset:
         for path, sight in grants:
             with (
@@ -105,3 +107,23 @@ def main() -> NoReturn:
     drop_capabilities()
     restrict_to(Confinement.load(sys.argv[1]).grants(listing=True))
     os.execvp(sys.argv[2], sys.argv[2:])  # noqa: S606
+
+
+def main_of_command() -> NoReturn:
+    """As `main`, for a person's command: confinement, a descriptor or "-", program, arguments.
+
+    It may signal processes outside, as one command starts a stream and another one stops it. A byte in the descriptor
+    says that the place was made, so that the exit code is that of the program; 127 and 126: there is no such program.
+    """
+    drop_capabilities()
+    if landlock_abi():
+        grants = Confinement.load(sys.argv[1]).grants(listing=True)
+        restrict_to(grants, scoped=Scope.ABSTRACT_UNIX_SOCKET)
+    if sys.argv[2] != "-":
+        os.write(int(sys.argv[2]), b".")
+        os.close(int(sys.argv[2]))
+    try:
+        os.execvp(sys.argv[3], sys.argv[3:])  # noqa: S606
+    except OSError as error:
+        sys.stderr.write(f"{sys.argv[3]} cannot be run: {error.strerror}.\n")
+        sys.exit(127 if isinstance(error, FileNotFoundError) else 126)

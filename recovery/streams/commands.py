@@ -1,10 +1,12 @@
 """The commands by which a stream is started, stopped and asked for: the words that an admin wrote down, and no shell.
 
-They run with the console's own user, with no more of its environment than `KEPT`: none of its secrets.
+What they run can be a program that a responder patched. So they run as the console's user, who has the logins that they
+need, but with no more of its environment than `KEPT`, and without its home (`recovery.server.jail.hold_command`).
 """
 
 import json
 import os
+import select
 import shlex
 import signal
 import subprocess
@@ -20,8 +22,9 @@ from typing import Final
 from django.conf import settings
 
 from recovery.audit import cleansing
-from recovery.errors import OutcomeUnknown, RepriseError, Unreachable, WrongUse
+from recovery.errors import OutcomeUnknown, Refused, RepriseError, Unreachable, WrongUse
 from recovery.names import shown
+from recovery.server.jail import hold_command, measure_protection
 from recovery.streams import launch
 
 KEPT: Final = (
@@ -86,7 +89,7 @@ def begin(words: Sequence[str]) -> str:
     """Run a start command beside this process. The folder in which its end is told. Raises OutcomeUnknown."""
     folder = Path(settings.REPRISE_HOME) / "streams" / uuid.uuid4().hex
     folder.mkdir(parents=True, mode=0o700)
-    order = {"words": list(words), "environment": environment(), "cwd": str(Path.home())}
+    order = {"words": confine(words), "environment": environment(), "cwd": str(Path.home())}
     command = folder / "command.json"
     command.touch(mode=0o600)
     command.write_text(json.dumps(order))
@@ -123,6 +126,20 @@ def launched(folder: str) -> Launched:
     return Launched(code, took, cleansing.cleanse_text(output))
 
 
+def confine(words: Sequence[str], *, entered: int | None = None) -> list[str]:
+    """The command that runs these words and reaches nothing of the console. Raises Refused (`no_confinement`)."""
+    protection, demand = measure_protection(), settings.REPRISE_CONFINEMENT
+    missing = protection.bubblewrap is None if demand == "required" else protection.landlock == 0
+    if missing and demand != "optional":
+        raise Refused(
+            "This machine cannot keep a command away from the console's secrets: "
+            f"{protection.why or 'its Linux has no Landlock'}. "
+            "Allow user namespaces, or see REPRISE_CONFINEMENT in the operator's guide.",
+            code="no_confinement",
+        )
+    return hold_command(words, home=Path(settings.REPRISE_HOME), entered=entered)
+
+
 def environment() -> dict[str, str]:
     """What a command may know of ours."""
     return {name: os.environ[name] for name in KEPT if name in os.environ}
@@ -136,16 +153,20 @@ def _number(place: Path) -> int | None:
 
 
 def _run(words: Sequence[str], seconds: float) -> tuple[int, str]:
-    with tempfile.TemporaryFile() as printed:
+    """Exit code and output. Raises Unreachable where the command did not begin or did not end, Refused."""
+    entered, mark = os.pipe()
+    with tempfile.TemporaryFile() as printed, os.fdopen(entered, "rb") as entry:
         try:
             process = subprocess.Popen(
-                list(words), env=environment(), cwd=Path.home(), stdin=subprocess.DEVNULL, stdout=printed,
-                stderr=subprocess.STDOUT, start_new_session=True,
+                confine(words, entered=mark), env=environment(), cwd=Path.home(), stdin=subprocess.DEVNULL,
+                stdout=printed, stderr=subprocess.STDOUT, start_new_session=True, pass_fds=(mark,),
             )  # fmt: skip
         except OSError as error:
             raise Unreachable(
                 f"{shown(words[0])} cannot be run: {error.strerror}.", code="no_command"
             ) from error
+        finally:
+            os.close(mark)
         try:
             code = process.wait(seconds)
         except subprocess.TimeoutExpired as late:
@@ -156,7 +177,12 @@ def _run(words: Sequence[str], seconds: float) -> tuple[int, str]:
                 code="command_late",
             ) from late
         printed.seek(max(0, printed.seek(0, os.SEEK_END) - launch.KEPT))
-        return code, cleansing.cleanse_text(printed.read(launch.KEPT).decode(errors="replace"))
+        output = cleansing.cleanse_text(printed.read(launch.KEPT).decode(errors="replace"))
+        if not select.select([entry], [], [], 0)[0] or not entry.read(1):
+            raise Unreachable(
+                f"No place for {shown(words[0])} could be made: {shown(output[-TAIL:])}", code="no_command"
+            )
+        return code, output
 
 
 def _said(words: Sequence[str], code: int, output: str) -> str:

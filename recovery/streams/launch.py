@@ -1,11 +1,13 @@
 """Runs one start command beside the worker that asked for it, so that a worker that ends takes no stream with it.
 
 Standard library only: `python launch.py FOLDER`. `FOLDER/command.json` holds the words and the environment; the end of
-what the command prints goes to `FOLDER/output`, its exit code to `FOLDER/exit` when it has ended.
+what the command prints goes to `FOLDER/output`, its exit code to `FOLDER/exit` when it has ended, whatever it left
+running.
 """
 
 import json
 import os
+import select
 import subprocess
 import sys
 from pathlib import Path
@@ -13,6 +15,7 @@ from pathlib import Path
 KEPT = 64 * 1024
 """Bytes of its output that are kept."""
 EVERY = 4 * 1024
+LOOK_SECONDS = 0.2
 
 
 def main(folder: Path) -> int:
@@ -29,14 +32,22 @@ def main(folder: Path) -> int:
         _write(folder / "exit", b"127")
         return 127
     (folder / "pid").write_text(str(process.pid))
-    kept, written = bytearray(), 0
     assert process.stdout is not None
-    while piece := os.read(process.stdout.fileno(), EVERY):
-        kept = (kept + piece)[-KEPT:]
-        written += len(piece)
-        _write(folder / "output", bytes(kept))
+    kept, is_told = bytearray(), False
+    while True:
+        if select.select([process.stdout], [], [], LOOK_SECONDS)[0]:
+            piece = os.read(process.stdout.fileno(), EVERY)
+            if not piece:
+                break
+            kept = (kept + piece)[-KEPT:]
+            _write(folder / "output", bytes(kept))
+        elif not is_told and process.poll() is not None:
+            # What it left behind still prints, and would be killed by a pipe that is closed.
+            _write(folder / "exit", str(process.returncode).encode())
+            is_told = True
     code = process.wait()
-    _write(folder / "exit", str(code).encode())
+    if not is_told:
+        _write(folder / "exit", str(code).encode())
     return code
 
 

@@ -1,6 +1,8 @@
 """Commands start, stop and ask for a stream; what they did is told as the Pipelines API tells it."""
 
+import ast
 import json
+import os
 import shlex
 import sys
 from pathlib import Path
@@ -14,6 +16,8 @@ from recovery.people.roles import SYSTEM, Actor, Role
 from recovery.pipelines.client import StandstillProof
 from recovery.pipelines.errors import ActiveUpdate
 from recovery.pipelines.workspaces import client_for
+from recovery.server import jail
+from recovery.server.jail import Protection
 from recovery.streams import commands
 from recovery.streams.actions import Said, adopt_stream
 from recovery.streams.client import StreamsClient
@@ -69,6 +73,83 @@ def test_a_start_command_runs_apart_and_what_it_printed_is_kept_without_our_secr
     )
     assert found[0]["event_type"] == "create_update"
     assert found[-1]["details"]["update_progress"]["state"] == "FAILED"
+
+
+REACHES = """
+import os, pathlib, sys
+home, data, worker = sys.argv[1:]
+def tried(act):
+    try:
+        return bool(act())
+    except OSError:
+        return False
+print({
+    "secret": tried(lambda: pathlib.Path(home, "secret").read_text()),
+    "past the mount": tried(lambda: pathlib.Path(f"/proc/{worker}/root{home}/secret").read_text()),
+    "environment": tried(lambda: pathlib.Path(f"/proc/{worker}/environ").read_bytes()),
+    "storage": tried(lambda: pathlib.Path(home, "storage", "x").write_text("x")),
+    "data": tried(lambda: pathlib.Path(data, "x").write_text("x")),
+})
+"""
+
+
+def test_a_command_reaches_data_and_nothing_of_the_console(checkpoint: Built, settings: Any) -> None:
+    home = settings.REPRISE_HOME
+    (home / "storage").mkdir(parents=True)
+    (home / "secret").write_text("of the audit log")
+    reaches = [sys.executable, "-c", REACHES, str(home), str(checkpoint.root.parent), str(os.getpid())]
+    assert ast.literal_eval(commands.stop(reaches)) == {
+        "secret": False, "past the mount": False, "environment": False, "storage": True, "data": True,
+    }  # fmt: skip
+
+
+def test_a_command_does_not_change_the_console_s_programs(settings: Any) -> None:
+    program = settings.ROOT / "recovery" / "breaker.py"
+    with pytest.raises(commands.CommandFailed, match="Read-only"):
+        commands.stop([sys.executable, "-c", f"open({str(program)!r}, 'a')"])
+
+
+def test_what_a_start_command_leaves_running_goes_on_until_the_stop_command_ends_it(tmp_path: Path) -> None:
+    pid = tmp_path / "pid"
+    sleeper = (
+        f"import subprocess; p = subprocess.Popen(['sleep', '60']); open({str(pid)!r}, 'w').write(str(p.pid))"
+    )
+    folder = commands.begin([sys.executable, "-c", sleeper])
+    assert wait_for(lambda: commands.launched(folder).exit_code == 0 and pid.read_text(), "it was started")
+    running = ["kill", "-0", pid.read_text()]
+    assert commands.is_running(running)
+    commands.stop(["kill", "-9", pid.read_text()])
+    assert wait_for(lambda: not commands.is_running(running), "it was stopped")
+
+
+def test_a_place_that_cannot_be_made_is_no_answer_of_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(commands, "hold_command", lambda words, **_: ["false"])
+    with pytest.raises(Unreachable) as refusal:
+        commands.is_running(["true"])
+    assert refusal.value.code == "no_command"
+
+
+@pytest.mark.parametrize(
+    ("demand", "protection", "refused"),
+    [
+        ("required", Protection(None, 7), True),
+        ("container", Protection(None, 7), False),
+        ("container", Protection(None, 0), True),
+        ("optional", Protection(None, 0), False),
+    ],
+)
+def test_a_command_runs_only_where_it_is_held_as_the_operator_demands(
+    demand: str, protection: Protection, refused: bool, settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings.REPRISE_CONFINEMENT = demand
+    for module in (commands, jail):
+        monkeypatch.setattr(module, "measure_protection", lambda: protection)
+    if not refused:
+        assert commands.confine(["true"])[-1] == "true"
+        return
+    with pytest.raises(Refused) as refusal:
+        commands.confine(["true"])
+    assert refusal.value.code == "no_confinement"
 
 
 def test_a_stream_that_runs_is_not_started_and_its_stop_is_the_command(
