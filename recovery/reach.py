@@ -117,10 +117,17 @@ def resolve_roots(roots: Sequence[str]) -> dict[str, str]:
     return found
 
 
+def streams_folder() -> Path:
+    """Where rehearsals of plain streams lie, which name no storage of their own."""
+    return Path(settings.REPRISE_HOME).resolve() / "storage" / "streams"
+
+
 def rules_of(workspaces: Iterable[Workspace], rules: Rules) -> Rules:
     """`rules`, held to the roots of these workspaces."""
     held = list(workspaces)
     roots = tuple(root for workspace in held for root in workspace.roots)
+    if roots and any(workspace.has_streams for workspace in held):
+        roots = (*roots, str(streams_folder()))
     real = tuple(pair for workspace in held for pair in workspace.real_roots.items())
     return replace(rules, roots=roots, real_roots=real)
 

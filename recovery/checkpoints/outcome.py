@@ -1,15 +1,19 @@
 """What became of a new checkpoint whose worker may have died at any point: decided from disk, reads only."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any
+from typing import Any, Final
 
 from recovery.checkpoints.formats import Malformed, parse_metadata
 from recovery.checkpoints.storage import Store, reaching
 from recovery.checkpoints.undo_record import MAX_RECORD_BYTES, read_record, record_name, safe_label
 from recovery.checkpoints.whereabouts import CheckpointSlot, recorded_place
-from recovery.errors import Refused
+from recovery.errors import Refused, RepriseError
+
+MOST_NAMES: Final = 20_000
+_RECORD: Final = re.compile(r"\.reprise-([A-Za-z0-9][A-Za-z0-9._-]{0,63})\.undo\.json")
 
 
 class SeedState(StrEnum):
@@ -58,6 +62,26 @@ def probe_outcome(location: str, *, recovery: str) -> SeedOutcome:
             return SeedOutcome(SeedState.UNCLEAR, evidence=(_saw(False, problem.sentence),))
         seen = _fixed if place.fixed is not None else _versioned
         return seen(place, label, record, prepared)
+
+
+def half_swapped(location: str) -> str:
+    """The label of the recovery whose swap of a checkpoint with a fixed place has stopped between its two renames; ""
+    for none. Reads only."""
+    with reaching(location):
+        here = Store.open(location)
+        if "/" not in here.root.strip("/"):
+            return ""
+        try:
+            names = [e.name for e in here.parent().entries("", MOST_NAMES)]
+        except (FileNotFoundError, NotADirectoryError):
+            return ""
+    for label in (match[1] for name in names if (match := _RECORD.fullmatch(name))):
+        try:
+            if probe_outcome(location, recovery=label).state is SeedState.HALF:
+                return label
+        except RepriseError:
+            continue
+    return ""
 
 
 def _without_record(label: str, prepared: bool) -> SeedOutcome:

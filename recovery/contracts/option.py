@@ -50,6 +50,7 @@ class BlockerCode(StrEnum):
     SEED_REFUSED = "seed_refused"
     SINK_BARS = "sink_bars"
     SINK_NOT_EMPTIED = "sink_not_emptied"
+    NO_REFRESH = "no_refresh"
     BATCH_UNSETTLED = "batch_unsettled"
     NO_WATERMARK = "no_watermark"
     NOTHING_DAMAGED = "nothing_damaged"

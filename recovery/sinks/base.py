@@ -35,6 +35,9 @@ class SinkReport:
     declared: str = (
         ""  # format of a sink that the code declares (create_sink): no table, no selection can name it
     )
+    by_function: bool = (
+        False  # foreachBatch writes it: the code decides what becomes of a batch that comes again
+    )
     facts: Any = None  # what the module of its kind asks for, where that is more than this report
 
     def as_dict(self) -> dict[str, Any]:

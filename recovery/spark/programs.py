@@ -6,9 +6,12 @@ is noted, and what it would write before that is refused. All else that it does 
 
 import importlib.util
 import json
+import os
+import posixpath
 import re
 import runpy
 import sys
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -28,6 +31,18 @@ _READS: Final = re.compile(
 _MAKES: Final = re.compile(
     r"\s*CREATE\s+(?:EXTERNAL\s+)?(?:TABLE|SCHEMA|DATABASE)\s+IF\s+NOT\s+EXISTS\b", re.IGNORECASE
 )
+_PLACED: Final = re.compile(
+    r"\s*CREATE\s+(?:EXTERNAL\s+)?TABLE\s+IF\s+NOT\s+EXISTS\s+(?P<name>[\w.`]+).*?\bUSING\s+(?P<format>\w+)\b"
+    r".*?\bLOCATION\s+['\"](?P<place>[^'\"]+)['\"]",
+    re.IGNORECASE | re.DOTALL,
+)
+CHECKPOINTS: Final = "spark.sql.streaming.checkpointLocation"
+SLEEPS: Final = 20
+"""A program that sleeps so often after its first start only waits for its queries."""
+
+
+class _Waits(BaseException):
+    """The program does nothing any more but wait for its queries. No `except Exception` of its own catches it."""
 
 
 @dataclass
@@ -61,14 +76,18 @@ def load(spark: Any, placed: Mapping[str, Path], request: Mapping[str, Any], fol
     if path.suffix != ".py":
         raise BadCode(f"{path.name} is no Python file: only Python programs can be analysed.")
     configuration = request["configuration"]
-    arguments = json.loads(configuration.get(ARGUMENTS) or "[]")
+    arguments = _placed_arguments(json.loads(configuration.get(ARGUMENTS) or "[]"), placed)
     wanted = configuration.get(CHECKPOINT) or ""
-    sys.path.insert(0, str(folder))
+    sys.path[:0] = [str(path.parent), str(folder)]
+    os.chdir(folder)
+    base = ""
 
     def run() -> Query:
-        return _chosen(_queries(spark, path, arguments, placed), wanted, flow)
+        return _chosen(_queries(spark, path, arguments, placed, base=base), wanted, flow)
 
     chosen = run()
+    if base := _folder_of(chosen.checkpoint, wanted):
+        chosen = run()
     found = Definitions()
     found.flows.append(
         SimpleNamespace(name=flow, target=flow, func=lambda: run().frame, spark_conf={}, mode=chosen.mode)
@@ -90,20 +109,46 @@ def _chosen(queries: Sequence[Query], checkpoint: str, flow: str) -> Query:
 
 
 def _same_place(one: str, other: str) -> bool:
+    """A relative place is below the folder in which the program is started, which nobody has said."""
     ends = [re.sub(r"^s3[an]?://", "s3://", plain(place)).rstrip("/") for place in (one, other)]
-    return ends[0] == ends[1]
+    return ends[0] == ends[1] or bool(_folder_of(one, other))
 
 
-def _queries(spark: Any, path: Path, arguments: Sequence[str], placed: Mapping[str, Path]) -> list[Query]:
-    """What the program would start. An error after the first start is not the query's own, and is left out."""
+def _folder_of(named: str, whole: str) -> str:
+    """The folder from which a relative place leads to the whole one; "" where it is not relative, or elsewhere."""
+    named, whole = posixpath.normpath(named or "/"), plain(whole).rstrip("/")
+    if named.startswith(("/", "..")) or ":" in named or not whole.endswith(f"/{named}"):
+        return ""
+    return whole.removesuffix(f"/{named}")
+
+
+def _placed_arguments(arguments: Sequence[str], placed: Mapping[str, Path]) -> list[str]:
+    """Files that were sent along are named where they lie here."""
+
+    def told(argument: str) -> str:
+        option, equals, value = argument.partition("=")
+        if argument in placed:
+            return str(placed[argument])
+        return f"{option}={placed[value]}" if equals and value in placed else argument
+
+    return [told(str(argument)) for argument in arguments]
+
+
+def _queries(
+    spark: Any, path: Path, arguments: Sequence[str], placed: Mapping[str, Path], *, base: str = ""
+) -> list[Query]:
+    """What the program would start. An error after the first start is not the query's own, and is left out.
+
+    `base`: the folder in which it is started, to which its relative places belong."""
     found: list[Query] = []
     before = sys.argv, set(sys.modules)
     sys.argv = [str(path), *map(str, arguments)]
     try:
-        with _standing_in(spark, found):
+        with _standing_in(spark, found, base):
             runpy.run_path(str(path), run_name="__main__")
-    except BadCode:
-        raise
+    except (BadCode, _Waits):
+        if not found:
+            raise
     except (Exception, SystemExit) as error:
         if not found:
             raise BadCode(where(error, placed)) from error
@@ -122,17 +167,38 @@ def _forget_modules(placed: Mapping[str, Path], known: set[str]) -> None:
 
 
 @contextmanager
-def _standing_in(spark: Any, found: list[Query]) -> Iterator[None]:
+def _standing_in(spark: Any, found: list[Query], base: str) -> Iterator[None]:
     """The question's session stands in for the program's own, and notes for its queries."""
+    import pyspark
+    from pyspark.core import context
     from pyspark.sql import session as classic
     from pyspark.sql.connect import dataframe, readwriter
     from pyspark.sql.connect import session as connect
+    from pyspark.sql.connect.streaming import readwriter as streaming
+
+    known = _Known(base)
+    reader = streaming.DataStreamReader
 
     def get(builder: Any) -> Any:
         for name, value in dict(getattr(builder, "_options", {})).items():
+            known.settings[str(name)] = str(value)
             if str(name).startswith("spark.sql."):
                 _set(spark, str(name), value)
         return spark
+
+    own_table, own_load = reader.table, reader.load
+
+    def table(stream: Any, tableName: str) -> Any:
+        place = known.tables.get(_last(tableName))
+        return own_table(stream, tableName) if place is None else stream.format(place[0]).load(place[1])
+
+    def load(stream: Any, path: Any = None, *args: Any, **kwargs: Any) -> Any:
+        return own_load(stream, known.whole(path), *args, **kwargs)
+
+    def sleep(seconds: float) -> None:
+        known.sleeps += 1
+        if found and known.sleeps > SLEEPS:
+            raise _Waits
 
     writers = (readwriter.DataFrameWriter, readwriter.DataFrameWriterV2)
     acts = (
@@ -160,11 +226,16 @@ def _standing_in(spark: Any, found: list[Query]) -> Iterator[None]:
             for session in (classic.SparkSession, connect.SparkSession)
             for name in ("getActiveSession", "active")
         ],
-        (connect.SparkSession, "sparkContext", property(lambda _: _Anything())),
+        (classic.SparkSession, "__new__", staticmethod(lambda *_, **__: spark)),
+        (connect.SparkSession, "sparkContext", property(lambda _: _Context(known))),
         (connect.SparkSession, "streams", property(lambda _: _Anything())),
-        (connect.SparkSession, "sql", _guarded_sql(connect.SparkSession.sql)),
+        (connect.SparkSession, "sql", _guarded_sql(connect.SparkSession.sql, known)),
+        (reader, "table", table),
+        (reader, "load", load),
+        (time, "sleep", sleep),
+        *[(module, "SparkContext", _Contexts(known)) for module in (pyspark, context)],
         (connect.SparkSession, "stop", lambda _: None),
-        (dataframe.DataFrame, "writeStream", property(lambda frame: _Writer(frame, found))),
+        (dataframe.DataFrame, "writeStream", property(lambda frame: _Writer(frame, found, known))),
         *[(w, act, _refused_write) for w in writers for act in acts if hasattr(w, act)],
     ]
     kept = [(owner, name, owner.__dict__.get(name)) for owner, name, _ in patches]
@@ -189,9 +260,11 @@ def _set(spark: Any, name: str, value: Any) -> None:
     spark.conf._set_all(configs={name: str(value)}, silent=True)
 
 
-def _guarded_sql(own: Any) -> Any:
+def _guarded_sql(own: Any, known: "_Known") -> Any:
     def sql(session: Any, text: str, *args: Any, **kwargs: Any) -> Any:
         if _MAKES.match(text):
+            if placed := _PLACED.match(text):
+                known.tables[_last(placed["name"])] = placed["format"].lower(), placed["place"]
             return _Anything()
         if not _READS.match(text):
             raise BadCode(
@@ -211,10 +284,38 @@ def _delta_stub() -> list[str]:
     if importlib.util.find_spec("delta") is not None:
         return []
     module = ModuleType("delta")
-    module.configure_spark_with_delta_pip = lambda builder, *a, **k: builder  # type: ignore[attr-defined]
-    module.DeltaTable = _Anything()  # type: ignore[attr-defined]
-    sys.modules["delta"] = module
-    return ["delta"]
+    module.__path__ = []
+    names = {"delta": module}
+    for name in ("tables", "pip_utils", "exceptions"):
+        names[f"delta.{name}"] = part = ModuleType(f"delta.{name}")
+        setattr(module, name, part)
+    for part in names.values():
+        part.configure_spark_with_delta_pip = lambda builder, *a, **k: builder  # type: ignore[attr-defined]
+        part.DeltaTable = _Anything()  # type: ignore[attr-defined]
+    sys.modules.update(names)
+    return list(names)
+
+
+def _last(table: str) -> str:
+    """The name of a table without its catalog and schema."""
+    return table.replace("`", "").rsplit(".", 1)[-1].lower()
+
+
+@dataclass
+class _Known:
+    """What a program has said so far. `base`: where it is started, "" where that is not known; `tables`: name of a
+    table that it makes where there is none -> (format, place)."""
+
+    base: str
+    settings: dict[str, str] = field(default_factory=dict)
+    tables: dict[str, tuple[str, str]] = field(default_factory=dict)
+    sleeps: int = 0
+
+    def whole(self, place: Any) -> Any:
+        """A relative place, from where the program is started."""
+        if not self.base or not isinstance(place, str) or place.startswith("/") or ":" in place:
+            return place
+        return posixpath.normpath(f"{self.base}/{place}")
 
 
 class _Anything:
@@ -233,6 +334,35 @@ class _Anything:
 
     def __bool__(self) -> bool:
         return False
+
+
+class _Context(_Anything):
+    """Stands for a SparkContext: of its settings it knows those that the program has named."""
+
+    def __init__(self, known: _Known) -> None:
+        self._known = known
+
+    def getConf(self) -> "_Context":
+        return self
+
+    def get(self, key: str, defaultValue: Any = None) -> Any:
+        return self._known.settings.get(key, defaultValue)
+
+
+class _Contexts:
+    """Stands for the class SparkContext."""
+
+    def __init__(self, known: _Known) -> None:
+        self._known = known
+
+    def __call__(self, *args: Any, **kwargs: Any) -> _Context:
+        return _Context(self._known)
+
+    getOrCreate = __call__
+
+    _active_spark_context = None
+    _jvm = None
+    _gateway = None
 
 
 class _Started(_Anything):
@@ -254,8 +384,8 @@ class _Started(_Anything):
 class _Writer:
     """Takes what `DataStreamWriter` takes, and notes the query in place of starting it."""
 
-    def __init__(self, frame: Any, found: list[Query]) -> None:
-        self._query, self._found = Query(frame), found
+    def __init__(self, frame: Any, found: list[Query], known: _Known) -> None:
+        self._query, self._found, self._known = Query(frame), found, known
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
@@ -312,7 +442,14 @@ class _Writer:
         self.options(**told)
 
     def _noted(self) -> _Started:
-        self._found.append(self._query)
+        query = self._query
+        if not query.checkpoint and query.name and (root := self._known.settings.get(CHECKPOINTS)):
+            query.options["checkpointLocation"] = f"{root.rstrip('/')}/{query.name}"
+        if (placed := self._known.tables.get(_last(query.table))) and query.table:
+            query.format, query.options["path"] = placed
+        if "path" in query.options:
+            query.options["path"] = self._known.whole(query.options["path"])
+        self._found.append(query)
         return _Started()
 
 

@@ -167,3 +167,5 @@ class Facts:
     ] = ()  # datasets downstream of the flow's table, in an order in which they can run
     refresh_below: bool = True  # False: a person leaves them as they are
     bounded: tuple[Finding, ...] = ()  # what a budget kept from being counted
+    is_plain: bool = False  # a program of its own, which no Pipelines API runs
+    state_refused: bool = False  # the flow fails because its code stores other columns than its state has

@@ -156,8 +156,11 @@ def damaged(report: CheckpointReport) -> Blocker:
 def other_code(facts: Facts) -> bool:
     """Whether the code is known not to be the one whose state it is: steps of the same names may store other columns.
 
-    Spark compares keys and values of a store only when a batch runs (StateSchemaCompatibilityChecker).
+    Spark compares keys and values of a store only when a batch runs (StateSchemaCompatibilityChecker); where that is
+    what the flow fails with, today's code is another one, whether the old one is known or not.
     """
+    if facts.state_refused and dict(facts.new_code.files) == dict(facts.code.files):
+        return True
     return facts.old_code is not None and dict(facts.old_code.files) != dict(facts.new_code.files)
 
 

@@ -62,6 +62,12 @@ def blocked(facts: Facts) -> Blocker | None:
     """Why full-refresh cannot run here; None when it can."""
     if reason := common.any_block(facts, anew=True):
         return reason
+    if facts.is_plain:
+        says = (
+            "Nothing empties the table of a plain program: it has no full refresh. By hand, with the stream stopped: "
+            "move its table and its checkpoint away together, then start it."
+        )
+        return Blocker(code=BlockerCode.NO_REFRESH, says=says)
     if facts.new_code.operators is None:
         says = f"The code could not be analysed: {facts.new_code.problem}"
         return Blocker(code=BlockerCode.CODE_NOT_ANALYSED, says=says)

@@ -1,14 +1,15 @@
 """What a plan says of its sink: what a start doubles there, what would vanish, what can be measured afterwards."""
 
 from dataclasses import replace
+from typing import Any
 
 from recovery.checkpoints.reconciled import reconcile_report
 from recovery.checkpoints.report import CheckpointReport, Finding, Severity
 from recovery.contracts.amounts import Amount, Bound, RowAmount
 from recovery.contracts.option import Blocker, BlockerCode
-from recovery.sinks import registry
+from recovery.sinks import foreach_batch, registry
 from recovery.sinks.base import SinkReport
-from recovery.sinks.kinds import Risk, Start, in_words
+from recovery.sinks.kinds import Risk, SinkKind, Start, in_words
 from recovery.sources.base import Distance, Precision
 from recovery.sources.comparing import ZERO, count
 from recovery.strategies.base import Facts
@@ -58,8 +59,13 @@ def is_table(facts: Facts) -> bool:
 
 def at_least_once(facts: Facts) -> bool:
     """Whether nobody can promise that a row which is written again is there once."""
-    kind = registry.of(facts.sink.kind)
+    kind = _writer(facts.sink)
     return kind.memory(kind.facts_of(facts.sink)).guarantee in (Precision.AT_LEAST_ONCE, Precision.UNKNOWN)
+
+
+def _writer(sink: SinkReport) -> SinkKind[Any]:
+    """What decides which batches are written: the sink, or the function of foreachBatch, whatever table it writes."""
+    return foreach_batch if sink.by_function else registry.of(sink.kind)
 
 
 def start(
@@ -95,7 +101,7 @@ def anew(facts: Facts) -> Start:
 
 def risk(facts: Facts, of: Start) -> Risk:
     """What such a start does to the rows in this flow's sink."""
-    kind = registry.of(facts.sink.kind)
+    kind = _writer(facts.sink)
     return kind.risk(of, kind.facts_of(facts.sink))
 
 
@@ -156,7 +162,7 @@ def _run_too(facts: Facts) -> tuple[Finding, ...]:
 
 def _repeats(facts: Facts, found: Risk) -> tuple[Finding, ...]:
     if at_least_once(facts):
-        kind = registry.of(facts.sink.kind)
+        kind = _writer(facts.sink)
         return (
             Finding(
                 "SINK_AT_LEAST_ONCE",

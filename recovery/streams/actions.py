@@ -17,6 +17,7 @@ from recovery.approvals.rules import asks_less
 from recovery.approvals.selectors import rule_for
 from recovery.audit.actions import audited_attempt
 from recovery.checkpoints import access, inspect_checkpoint
+from recovery.checkpoints.outcome import half_swapped
 from recovery.checkpoints.report import CheckpointReport
 from recovery.encryption import decrypted, encrypted
 from recovery.errors import NotFound, Refused, RepriseError, WrongUse
@@ -27,7 +28,7 @@ from recovery.people.roles import ENVIRONMENTS, Actor, Right
 from recovery.pipelines.inventory import refresh
 from recovery.pipelines.workspaces import QUESTIONS, TOKEN
 from recovery.spark import programs_words as words
-from recovery.streams import commands, files, tailing
+from recovery.streams import commands, files, imports, tailing
 from recovery.streams.sinks import Sink, sink_by_log, sink_of
 
 RUNNERS: Final = ("by-hand", "command")
@@ -83,8 +84,10 @@ def adopt_stream(*, checkpoint: str, said: Said, by: Actor) -> Stream:
             report = _read(place)
             _readable(values)
             sink = _sink(values, said, report)
-        before = _described(known) if known else None
-        stream = _kept(workspace, known, place, _name(said, known, place), environment, values, sink, report)
+            before = _described(known) if known else None
+            stream = _kept(
+                workspace, known, place, _name(said, known, place), environment, values, sink, report
+            )
         trying.environment = environment
         verb = "changed" if known else "adopted"
         trying.done(f"Stream {stream.pipeline.name} {verb}.", before=before, after=_described(stream))
@@ -206,6 +209,12 @@ def _values(said: Said, known: Stream | None, by: Actor) -> dict[str, Any]:
 
 
 def _read(place: str) -> CheckpointReport:
+    if label := half_swapped(place):
+        raise Refused(
+            f"The swap of {label} at {place} stopped between its two renames: the old checkpoint is whole in "
+            f".reprise-{label}-before beside it. Resume or roll back {label}, or rename it back.",
+            code="half_swapped",
+        )
     report = inspect_checkpoint(place)
     if report.format == "none" or not report.query_id:
         raise NotFound(
@@ -222,7 +231,7 @@ def _read(place: str) -> CheckpointReport:
 def _readable(values: dict[str, Any]) -> None:
     """The program and the logs that were named are there. Raises NotFound, Refused, Unreachable."""
     if values["program"]:
-        files.program_files(values["program"])
+        files.program_files(values["program"], values["arguments"])
     if values["event_log"]:
         list_logs(values["event_log"])
 
@@ -296,15 +305,18 @@ def _kept(
 
 
 def _spec(name: str, environment: str, place: str, values: dict[str, Any], sink: Sink) -> dict[str, Any]:
-    """A pipeline's settings, as far as a plain stream has them."""
-    program = values["program"]
+    """A pipeline's settings, as far as a plain stream has them. Its root is the folder that holds all of its files."""
+    program, variables = values["program"], commands.variables_of(values["start"])
+    read = files.program_files(program, values["arguments"]) if program else {}
+    root = imports.common_folder(list(read))
     return {
         "name": name,
         "tags": {"environment": environment},
         "catalog": "spark_catalog",
         "schema": "default",
         "libraries": [{"file": {"path": program}}] if program else [],
-        "root_path": program.rpartition("/")[0],
+        "root_path": root,
+        "clusters": [{"spark_env_vars": variables}] if variables else [],
         "configuration": {
             words.ENGINE: words.PLAIN,
             words.ARGUMENTS: json.dumps(values["arguments"]),

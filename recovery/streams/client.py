@@ -16,9 +16,10 @@ from typing import Any, Final
 from django.utils import timezone
 
 from recovery import reach, trace
+from recovery.checkpoints.outcome import half_swapped
 from recovery.errors import NotFound, Refused, RepriseError
 from recovery.models import Pipeline, Stream, StreamStart, Workspace
-from recovery.pipelines.client import PipelinesClient, StandstillProof
+from recovery.pipelines.client import PROGRAM_FILE, PipelinesClient, StandstillProof
 from recovery.pipelines.errors import ActiveUpdate
 from recovery.pipelines.folding import SILENT
 from recovery.streams import commands, files, tailing
@@ -59,6 +60,7 @@ class StreamsClient(PipelinesClient):
     def __init__(self, workspace: Workspace) -> None:
         self._workspace = workspace
         self._polled: dict[str, Held] | None = None
+        self._files: dict[int, tuple[str, ...]] = {}
 
     def __repr__(self) -> str:
         return f"StreamsClient({self._workspace.name})"
@@ -124,14 +126,12 @@ class StreamsClient(PipelinesClient):
         return {"path": path, "object_type": "FILE"}
 
     def list_dir(self, path: str) -> list[dict[str, Any]]:
-        """The files of the programs in this folder: no others are anybody's business."""
-        with self._reading():
-            return [
-                {"path": name, "object_type": "FILE"}
-                for program in self._programs()
-                if program.rpartition("/")[0] == path.rstrip("/")
-                for name in files.program_files(program)
-            ]
+        """The files of the programs with this root: no others are anybody's business."""
+        root, found = path.rstrip("/"), dict[str, None]()
+        for stream in self._streams().exclude(program=""):
+            if stream.pipeline.spec.get("root_path") == root:
+                found |= dict.fromkeys(self._files_of(stream))
+        return [{"path": name, "object_type": "FILE", PROGRAM_FILE: True} for name in found]
 
     def export(self, path: str) -> bytes:
         self._check_program(path)
@@ -144,14 +144,27 @@ class StreamsClient(PipelinesClient):
         with self._reading():
             files.write_file(path, content)
 
-    def _programs(self) -> list[str]:
-        return [p for p in self._streams().values_list("program", flat=True) if p]
+    def _files_of(self, stream: Stream) -> tuple[str, ...]:
+        """Paths of a program's files, asked once by each client."""
+        if stream.pk not in self._files:
+            with self._reading():
+                self._files[stream.pk] = tuple(files.program_files(stream.program, stream.arguments))
+        return self._files[stream.pk]
 
     def _check_program(self, path: str) -> None:
-        folders = {folder for p in self._programs() if (folder := p.rpartition("/")[0])}
-        is_beside = any(path.startswith(f"{folder}/") for folder in folders) and path.endswith(".py")
-        if path not in self._programs() and (not is_beside or ".." in path.split("/")):
-            raise NotFound(f"{path} is no file of an adopted program.")
+        """Raises NotFound for what is neither a file of an adopted program nor a module beside one."""
+        for stream in self._streams().exclude(program=""):
+            if path == stream.program:
+                return
+            try:
+                listed = self._files_of(stream)
+            except RepriseError:
+                listed = (stream.program,)  # its program is gone; what is asked for may be that of another
+            folders = {folder for name in listed if (folder := name.rpartition("/")[0])}
+            is_beside = any(path.startswith(f"{folder}/") for folder in folders) and path.endswith(".py")
+            if path in listed or (is_beside and ".." not in path.split("/")):
+                return
+        raise NotFound(f"{path} is no file of an adopted program.")
 
     # What acts
 
@@ -159,6 +172,8 @@ class StreamsClient(PipelinesClient):
         """Start the stream by its command, or wait for a person who does; one that runs after a start of ours is looked
         at instead. Raises ActiveUpdate for one that somebody else started."""
         held = self._one(pipeline_id)
+        if not held.standing.query_id:
+            raise Refused(_gone(held.stream.checkpoint), code="no_checkpoint")
         active = next((t for t in held.stands.updates if t.state in ACTIVE), None)
         last = held.stream.starts.order_by("-asked_at").first()
         is_ours = last is not None and last.ended == "COMPLETED"
@@ -314,7 +329,8 @@ class StreamsClient(PipelinesClient):
             return {}
         try:
             with self._reading():
-                return {p: c.decode() for p, c in files.program_files(stream.program).items()}
+                told = files.program_files(stream.program, stream.arguments)
+                return {path: content.decode() for path, content in told.items()}
         except (RepriseError, UnicodeDecodeError):
             return {}
 
@@ -327,6 +343,19 @@ class StreamsClient(PipelinesClient):
             "spec": dict(held.pipeline.spec),
             "latest_updates": updates,
         }
+
+
+def _gone(checkpoint: str) -> str:
+    """A stream that is started now would begin from nothing, and say nothing of it."""
+    half = half_swapped(checkpoint)
+    if half:
+        return (
+            f"{checkpoint} is not there: {half} stopped between its two renames, and the old checkpoint is whole in "
+            f".reprise-{half}-before beside it. Resume or roll back {half}; start nothing before."
+        )
+    return (
+        f"There is no checkpoint at {checkpoint}, so a start would begin from nothing: nothing was started."
+    )
 
 
 def _begun(start: StreamStart) -> Begun:

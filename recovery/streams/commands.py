@@ -4,8 +4,10 @@ What they run can be a program that a responder patched. So they run as the cons
 need, but with no more of its environment than `KEPT`, and without its home (`recovery.server.jail.hold_command`).
 """
 
+import itertools
 import json
 import os
+import re
 import select
 import shlex
 import signal
@@ -33,6 +35,11 @@ KEPT: Final = (
     "SPARK_HOME", "AWS_PROFILE", "AWS_REGION", "AWS_CONFIG_FILE", "DATABRICKS_CONFIG_FILE",
 )  # fmt: skip
 """Variables of the worker that a command gets."""
+_NOT_OF_CODE: Final = re.compile(
+    r"^(?:PATH|HOME|LD_.*|PYTHON.*|JAVA_.*|SPARK_.*|PYSPARK_.*|HADOOP_.*|DJANGO_.*|REPRISE_.*)$"
+    r"|SECRET|PASS|TOKEN|CREDENTIAL|KEY|PRIVATE|AUTH",
+    re.IGNORECASE,
+)
 STOP_SECONDS: Final = 90.0
 LOOK_SECONDS: Final = 20.0
 MOST_WORDS: Final = 200
@@ -67,6 +74,17 @@ def words_of(text: str, option: str) -> list[str]:
     if not words or len(words) > MOST_WORDS:
         raise WrongUse(f"{option} needs a program, and at most {MOST_WORDS} words.")
     return words
+
+
+def variables_of(words: Sequence[str]) -> dict[str, str]:
+    """What a command that begins with `env NAME=VALUE …` gives to the program, for the study of its code: without what
+    is of the machine, and without what may be a secret."""
+    if not words or words[0].rpartition("/")[2] != "env":
+        return {}
+    given = itertools.takewhile(
+        lambda pair: pair[1] and pair[0].isidentifier(), (w.partition("=") for w in words[1:])
+    )
+    return {name: value for name, _, value in given if not _NOT_OF_CODE.search(name)}
 
 
 def is_running(words: Sequence[str]) -> bool:

@@ -1,31 +1,107 @@
-"""The files of a program: it, and the modules beside it that it imports. Read only through the storage guard."""
+"""The files of a program: it, the modules that it imports, its settings. Read only through the storage guard."""
 
-import ast
+from collections.abc import Collection, Iterator, Sequence
 from typing import Final
 
 from recovery.checkpoints.storage import Store, TooLarge, reaching
-from recovery.errors import NotFound, Refused
+from recovery.errors import NotFound, Refused, RepriseError
+from recovery.streams import imports
 
 LARGEST: Final = 4 << 20
 MOST_FILES: Final = 200
+MOST_NAMES: Final = 2_000
+"""So many names of a folder are looked at."""
+MOST_FOLDERS: Final = 50
 PACKAGE: Final = "__init__.py"
 
 
-def program_files(program: str) -> dict[str, bytes]:
-    """Path -> bytes, the program first. Raises NotFound, Refused, Unreachable."""
+def program_files(program: str, arguments: Sequence[str] = ()) -> dict[str, bytes]:
+    """Path -> bytes, the program first: it, what it imports from its folder or those above it, and the settings beside
+    these that the code or its `arguments` name. Raises NotFound, Refused, Unreachable."""
     folder, _, name = program.rpartition("/")
     with reaching(program):
-        store = Store.open(folder or "/")
-        found = {program: _read(store, name)}
-        waiting = [program]
+        shelf = _Shelf()
+        found = {program: _read(shelf.store(folder), name)}
+        waiting, texts = [program], {argument.rpartition("/")[2] for argument in arguments}
         while waiting:
-            for module in _imports(found[waiting.pop()]):
-                for path in _files_of(store, module):
-                    where = f"{folder}/{path}"
-                    if where not in found and len(found) < MOST_FILES:
-                        found[where] = _read(store, path)
-                        waiting.append(where)
+            path = waiting.pop()
+            names = imports.read_names(found[path])
+            texts |= names.texts
+            for module in shelf.modules(path.rpartition("/")[0], names):
+                if module not in found and len(found) < MOST_FILES:
+                    found[module] = shelf.read(module)
+                    waiting.append(module)
+        for path in shelf.settings(imports.common_folder(list(found)), texts):
+            if len(found) < MOST_FILES:
+                found.setdefault(path, shelf.read(path))
     return found
+
+
+class _Shelf:
+    """The folders in which files of one program are looked for; each is listed once."""
+
+    def __init__(self) -> None:
+        self._held: dict[str, tuple[frozenset[str], frozenset[str]]] = {}
+
+    def store(self, folder: str) -> Store:
+        return Store.open(folder or "/")
+
+    def read(self, path: str) -> bytes:
+        folder, _, name = path.rpartition("/")
+        return _read(self.store(folder), name)
+
+    def _names(self, folder: str) -> tuple[frozenset[str], frozenset[str]]:
+        """(files, folders) in a folder; none where it cannot be listed."""
+        if folder not in self._held:
+            try:
+                entries = self.store(folder).entries("", MOST_NAMES)
+            except (OSError, RepriseError):
+                entries = []
+            files = frozenset(e.name for e in entries if not e.is_dir)
+            self._held[folder] = files, frozenset(e.name for e in entries if e.is_dir)
+        return self._held[folder]
+
+    def modules(self, folder: str, names: imports.Names) -> Iterator[str]:
+        """The files that the imports of a module in this folder may mean."""
+        for module in names.relative:
+            yield from self._module(_plain(f"{folder}/{module}"))
+            yield from self._module(_plain(f"{folder}/{module.rpartition('/')[0]}"))
+        found: dict[str, str] = {}
+        for module in names.modules:  # a package before what is in it: that is where its modules are
+            top = module.split("/")[0]
+            for above in [found[top]] if top in found else imports.folders_above(folder):
+                files = list(self._module(f"{above}/{module}"))
+                if files or module in self._names(above)[1]:
+                    found.setdefault(top, above)
+                    yield from files
+                    break
+
+    def _module(self, path: str) -> Iterator[str]:
+        folder, _, name = path.rpartition("/")
+        files, folders = self._names(folder)
+        if f"{name}.py" in files:
+            yield f"{path}.py"
+        elif name in folders and PACKAGE in self._names(path)[0]:
+            yield f"{path}/{PACKAGE}"
+
+    def settings(self, root: str, texts: Collection[str]) -> Iterator[str]:
+        """Files of settings in the program's folder and the folders in it."""
+        below = [f"{root}/{name}" for name in sorted(self._names(root)[1]) if not name.startswith((".", "_"))]
+        for folder in [root, *below[:MOST_FOLDERS]]:
+            for name in sorted(self._names(folder)[0]):
+                if imports.is_named(f"{folder}/{name}", frozenset(texts)):
+                    yield f"{folder}/{name}"
+
+
+def _plain(path: str) -> str:
+    """Without `..`."""
+    parts: list[str] = []
+    for part in path.split("/"):
+        if part == "..":
+            parts = parts[:-1]
+        elif part != ".":
+            parts.append(part)
+    return "/".join(parts)
 
 
 def read_file(path: str) -> bytes:
@@ -60,23 +136,3 @@ def _read(store: Store, name: str) -> bytes:
         raise Refused(
             f"{store.location}/{name} has more than {LARGEST // 1024**2} MB, so it is not read."
         ) from error
-
-
-def _imports(content: bytes) -> list[str]:
-    try:
-        nodes = list(ast.walk(ast.parse(content)))
-    except (SyntaxError, ValueError, RecursionError):
-        return []
-    names = [alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names]
-    names += [node.module or "" for node in nodes if isinstance(node, ast.ImportFrom)]
-    return sorted({name.split(".")[0] for name in names if name})
-
-
-def _files_of(store: Store, module: str) -> list[str]:
-    """The file of a module that lies beside the program, or those of a package."""
-    if store.exists(f"{module}.py"):
-        return [f"{module}.py"]
-    if not store.exists(f"{module}/{PACKAGE}"):
-        return []
-    inside = store.entries(module, MOST_FILES)
-    return sorted(f"{module}/{e.name}" for e in inside if e.name.endswith(".py") and not e.is_dir)

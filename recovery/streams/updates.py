@@ -140,13 +140,13 @@ def newest_first(told: Iterable[Told]) -> tuple[Told, ...]:
 
 
 def alive_by_log(seen: Sequence[tuple[Run, Application]], now: datetime) -> bool | None:
-    """Does the newest run go on, by its log alone? None: no log tells of one, or it is silent."""
+    """Does a run go on, by the logs alone? None: no log tells of one, or the newest is silent. An older one of another
+    application that still writes counts too: two programs use one checkpoint then."""
     if not seen:
         return None
-    run, app = seen[-1]
-    if run.state is not RunState.RUNNING:
-        return False
-    return True if _running(app, now, None) == "RUNNING" else None
+    if any(run.state is RunState.RUNNING and _running(app, now, None) == "RUNNING" for run, app in seen):
+        return True
+    return None if seen[-1][0].state is RunState.RUNNING else False
 
 
 def _when(ms: int) -> datetime:

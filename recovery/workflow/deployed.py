@@ -5,14 +5,16 @@ from fnmatch import fnmatch
 from typing import Any
 
 from recovery.errors import Refused
-from recovery.pipelines.client import PipelinesClient
+from recovery.pipelines.client import PROGRAM_FILE, PipelinesClient
 
 
 def read_code(client: PipelinesClient, spec: Mapping[str, Any]) -> tuple[tuple[str, ...], dict[str, str]]:
-    """Definition files (`libraries`) and every other .py/.sql file under `root_path`, as text by path."""
+    """Definition files (`libraries`) and every other .py/.sql file under `root_path`, as text by path; of what the API
+    calls a program's own files the others too."""
     root = (spec.get("root_path") or "").rstrip("/")
     libraries: list[str] = []
-    everything = _tree(client, root) if root else []
+    items = _tree(client, root) if root else {}
+    everything = list(items)
     for entry in spec.get("libraries") or []:
         if include := (entry.get("glob") or {}).get("include"):
             pattern = include.replace("/**", "/*") if include.endswith("**") else include
@@ -21,21 +23,22 @@ def read_code(client: PipelinesClient, spec: Mapping[str, Any]) -> tuple[tuple[s
             libraries += [p for p in found if fnmatch(p, pattern) and p.endswith((".py", ".sql"))]
         elif path := (entry.get("file") or entry.get("notebook") or {}).get("path"):
             libraries.append(path)
-    wanted = dict.fromkeys([*libraries, *(p for p in everything if p.endswith((".py", ".sql")))])
+    read = [p for p, item in items.items() if p.endswith((".py", ".sql")) or item.get(PROGRAM_FILE)]
+    wanted = dict.fromkeys([*libraries, *read])
     texts = {path: _text(client, path) for path in wanted}
     if not libraries:
         raise Refused("The pipeline lists no source file (libraries), so its code cannot be read.")
     return tuple(dict.fromkeys(libraries)), texts
 
 
-def _tree(client: PipelinesClient, root: str) -> list[str]:
-    paths: list[str] = []
+def _tree(client: PipelinesClient, root: str) -> dict[str, Mapping[str, object]]:
+    """Every file below a folder, by path, as the API lists it."""
+    found: dict[str, Mapping[str, object]] = {}
     for item in client.list_dir(root):
-        if item.get("object_type") == "DIRECTORY":
-            paths += _tree(client, item["path"])
-        else:
-            paths.append(item["path"])
-    return sorted(paths)
+        found |= (
+            _tree(client, item["path"]) if item.get("object_type") == "DIRECTORY" else {item["path"]: item}
+        )
+    return dict(sorted(found.items()))
 
 
 def _text(client: PipelinesClient, path: str) -> str:

@@ -20,7 +20,7 @@ from recovery.models import Flow, Stream
 from recovery.pipelines.client import PipelinesClient
 from recovery.pipelines.inputs import all_noted_ids, note_sources
 from recovery.pipelines.workspaces import client_for, questions_service
-from recovery.sinks import unknown
+from recovery.sinks import foreach_batch, unknown
 from recovery.sinks.base import SinkReport
 from recovery.sinks.live import reading as sinks
 from recovery.sources.base import InputFile, SourceFacts, Wanted
@@ -44,12 +44,14 @@ from recovery.workflow.deployed import last_good_source, read_code
 from recovery.workflow.kept_studies import Ground, KeptStudies, Mark
 from recovery.workflow.lineends import laid_over
 from recovery.workflow.neighbours import between
-from recovery.workflow.places import checkpoint_of
+from recovery.workflow.places import checkpoint_of, storage_of
 from recovery.workflow.studied import code_facts, code_request, counts
 from recovery.workflow.usual import usual_update_seconds
 
 Ask = Callable[[StudyRequest, Mapping[str, Mark]], Study]  # with the marks of the input files that are known
 
+STATE_REFUSED = ("STATE_STORE_KEY_SCHEMA_NOT_COMPATIBLE", "STATE_STORE_VALUE_SCHEMA_NOT_COMPATIBLE")
+"""Conditions of a failure that prove that the code's state has other columns than the checkpoint's."""
 ACTIVE = {
     "QUEUED",
     "CREATED",
@@ -121,7 +123,7 @@ def look(flow: Flow, *, known: Mapping[str, str] | None = None) -> Scene:
     client = client_for(flow.pipeline.workspace)
     answer = client.get_pipeline(flow.pipeline.pipeline_id)
     spec = answer.get("spec") or {}
-    storage = (spec.get("storage") or "").rstrip("/")
+    storage = storage_of(flow, spec)
     libraries, code = read_code(client, spec)
     place = checkpoint_of(flow, storage)
     told = Whereabouts("", {}) if known else whereabouts_of(flow)
@@ -219,6 +221,7 @@ def gather(
         beside=beside,
         readers=below.readers_of(flow),
         refresh_below=refresh_below,
+        state_refused=flow.state == "failed" and flow.condition in STATE_REFUSED,
     )
     old = found.old_code
     written_by = old if old and old.sources else found.new_code
@@ -304,7 +307,7 @@ def facts_of(
         active_update=scene.active_update,
         last_update=scene.last_update,
         checkpoint=scene.checkpoint,
-        sink=scene.sink,
+        sink=written_by(scene.sink, new_study.sink, old_study.sink if old_study else None),
         sources=found.sources,
         old_code=old_code,
         code=code_facts(scene.code, new_study),
@@ -322,7 +325,16 @@ def facts_of(
         usual_update_seconds=scene.usual_seconds,
         output_mode=_output_mode(new_study),
         bounded=not_counted(new_study.bounded),
+        is_plain=flow.pipeline.workspace.has_streams,
     )
+
+
+def written_by(sink: SinkReport, *told: Mapping[str, object] | None) -> SinkReport:
+    """The sink of a program whose function writes it (foreachBatch), by the code of today or the last good one. Files
+    that such a function writes have no log by which those of a rerun could be told."""
+    if not any(one is not None and one.get("format") == "foreachBatch" for one in told):
+        return sink
+    return replace(sink, by_function=True, kind=foreach_batch.KIND if sink.kind == "files" else sink.kind)
 
 
 def _output_mode(answer: Study) -> OutputMode | None:

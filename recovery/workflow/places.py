@@ -1,5 +1,8 @@
 """Where a flow's checkpoint and a table's files lie, from what the Pipelines API says."""
 
+from collections.abc import Mapping
+
+from recovery import reach
 from recovery.checkpoints import access
 from recovery.errors import Refused
 from recovery.models import Flow, Stream
@@ -33,3 +36,12 @@ def _of_stream(flow: Flow) -> str:
     place = Stream.objects.get(pipeline=flow.pipeline_id).checkpoint
     access.check_roots(place, flow.pipeline.workspace.roots)
     return place
+
+
+def storage_of(flow: Flow, spec: Mapping[str, object]) -> str:
+    """Where rehearsals for a flow may lie, which Spark and Reprise both reach: the pipeline's storage root, or a folder
+    of our own for a plain stream, which has none. "": nowhere."""
+    if flow.pipeline.workspace.has_streams:
+        return f"file:{reach.streams_folder() / flow.pipeline.pipeline_id}"
+    told = spec.get("storage") or ""
+    return told.rstrip("/") if isinstance(told, str) else ""

@@ -109,8 +109,9 @@ def where_of(flow: Flow) -> Where:
     sink = flow.last_progress.get("sink") if isinstance(flow.last_progress, dict) else None
     described = str(sink.get("description") or "") if isinstance(sink, dict) else ""
     kind = next((kind for name, kind in SINKS.items() if described.startswith(name)), WrittenKind.UNKNOWN)
+    reached = flow.pipeline.workspace.has_streams or flow.pipeline.spec.get("storage")
     return Where(
-        storage=Storage.REACHABLE if flow.pipeline.spec.get("storage") else Storage.MANAGED,
+        storage=Storage.REACHABLE if reached else Storage.MANAGED,
         sink=kind,
         pipeline_id=flow.pipeline.pipeline_id,
         flow=flow.name,

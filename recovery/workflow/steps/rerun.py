@@ -12,7 +12,7 @@ from recovery.models.step import has_unnoted_start
 from recovery.pipelines.client import ActiveUpdate, PipelinesClient
 from recovery.pipelines.events import ENDED, failure_of, was_cut
 from recovery.pipelines.workspaces import client_for
-from recovery.workflow import reviewed
+from recovery.workflow import reviewed, strangers
 from recovery.workflow.evidence import places, remade, seen
 from recovery.workflow.gather import look
 from recovery.workflow.own_updates import Asked, Found, find_own, judged_by_a_person
@@ -54,6 +54,7 @@ def go_on(context: Context, ended: str) -> Mapping[str, Any]:
 
 def _start(context: Context) -> str:
     body = _selection(context.step.args)
+    strangers.refuse_foreign_batches(context)
     # what lies there now must be read by this update; what comes later may be or not
     readers = Readers(lambda: look(context.flow, known=places(context.body)))
     if changed := remade(context.body, readers):

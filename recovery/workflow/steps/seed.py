@@ -49,6 +49,10 @@ def run(context: Context) -> Mapping[str, Any]:
     make = _repaired if context.step.args.get("action") == "repair" else _seeded
     prepared = make(context, place, report)
     context.log(f"Undo record written. Prepared from {_called(report)}batch {report.last_committed}.")
+    if (
+        report.version is None
+    ):  # what starts a plain stream asks nobody, and its one folder is about to be renamed
+        context.client.prove_standstill(context.pipeline_id)
     version = placing.publish_checkpoint(place, prepared, guard=context.watch.guard)
     if version is None:
         context.log(
@@ -56,7 +60,10 @@ def run(context: Context) -> Mapping[str, Any]:
         )
     else:
         context.log(f"Renamed to version {version}. Version {report.version} is untouched.")
-    return {**_read_back(context, place, version), "from_version": report.version}
+    result = {**_read_back(context, place, version), "from_version": report.version}
+    if version is None:
+        context.client.prove_standstill(context.pipeline_id)
+    return result
 
 
 def _called(report: CheckpointReport) -> str:

@@ -135,3 +135,63 @@ def test_nothing_of_pyspark_stays_replaced(spark: Any, tmp_path: Path) -> None:
     before = (SparkSession.Builder.getOrCreate, DataFrame.__dict__["writeStream"], dict(os.environ))
     started(spark, tmp_path, SESSION + READ + START.format("a"))
     assert before == (SparkSession.Builder.getOrCreate, DataFrame.__dict__["writeStream"], dict(os.environ))
+
+
+def test_a_table_that_the_program_makes_where_there_is_none_is_read_and_written_by_its_place(
+    spark: Any, tmp_path: Path
+) -> None:
+    code = (
+        SESSION
+        + "spark.sql(\"CREATE TABLE IF NOT EXISTS shop.raw (id INT) USING delta LOCATION '/data/raw'\")\n"
+        'spark.sql("""create table if not exists out\n using DELTA location \'/data/out\'""")\n'
+        "df = spark.readStream.table('shop.raw')\n"
+        "df.writeStream.option('checkpointLocation', '/ck').toTable('out')\n"
+    )
+    (query,) = started(spark, tmp_path, code)
+    assert (query.format, query.options["path"]) == ("delta", "/data/out")
+    read = query.frame._plan.plan(spark.client).read.data_source
+    assert (read.format, list(read.paths)) == ("delta", ["/data/raw"])
+
+
+def test_a_program_that_waits_by_sleeping_is_read_to_its_last_start(spark: Any, tmp_path: Path) -> None:
+    code = SESSION + READ + START.format("a") + "while True:\n    time.sleep(10)\n    q.status\n"
+    assert [query.name for query in started(spark, tmp_path, code)] == ["a"]
+
+
+def test_relative_places_are_those_of_the_folder_in_which_it_is_started(spark: Any, tmp_path: Path) -> None:
+    code = SESSION + (
+        'df = spark.readStream.schema("id int").json("data/in")\n'
+        'df.writeStream.option("checkpointLocation", "./ck/a").start("out")\n'
+    )
+    (query,) = started(spark, tmp_path, code)
+    assert programs._chosen([query, programs.Query(None)], "file:///srv/app/ck/a", "x") is query
+    assert programs._folder_of("./ck/a", "/srv/app/ck/a") == "/srv/app"
+    assert [
+        programs._folder_of(*p) for p in (("/ck/a", "/ck/a"), ("b", "/ck/a"), ("s3://b/a", "/x/s3:/b/a"))
+    ] == [""] * 3
+    file = tmp_path / "program.py"
+    (query,) = programs._queries(spark, file, (), {"/program.py": file}, base="/srv/app")
+    assert query.options["path"] == "/srv/app/out"
+    assert list(query.frame._plan.plan(spark.client).read.data_source.paths) == ["/srv/app/data/in"]
+
+
+def test_a_context_knows_the_settings_that_the_program_named_and_a_root_of_checkpoints_counts(
+    spark: Any, tmp_path: Path
+) -> None:
+    code = (
+        "from pyspark import SparkContext, SparkConf\nfrom delta.tables import DeltaTable\n"
+        "sc = SparkContext.getOrCreate()\n"
+        'spark = SparkSession.builder.config("spark.sql.streaming.checkpointLocation", "/ck")'
+        '.config("spark.shop.in", "/in").getOrCreate()\n'
+        'df = spark.readStream.schema("id int").json(spark.sparkContext.getConf().get("spark.shop.in"))\n'
+        'df.writeStream.queryName("orders").format("noop").start()\n'
+    )
+    (query,) = started(spark, tmp_path, code)
+    assert query.checkpoint == "/ck/orders"
+    assert list(query.frame._plan.plan(spark.client).read.data_source.paths) == ["/in"]
+
+
+def test_arguments_that_name_files_of_the_program_name_them_where_they_lie(tmp_path: Path) -> None:
+    placed = {"/srv/app/prod.yaml": tmp_path / "prod.yaml"}
+    told = programs._placed_arguments(["--conf=/srv/app/prod.yaml", "/srv/app/prod.yaml", "--x=1"], placed)
+    assert told == [f"--conf={tmp_path}/prod.yaml", f"{tmp_path}/prod.yaml", "--x=1"]

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from django.utils import timezone
 
 from recovery.errors import NotFound, Refused, Unreachable
 from recovery.models import Stream, StreamStart
@@ -286,3 +287,49 @@ def test_a_plain_stream_has_no_settings_to_change(checkpoint: Built) -> None:
     with pytest.raises(Refused):
         client.edit_pipeline(stream.pipeline.pipeline_id, {})
     assert SYSTEM.role is Role.SYSTEM
+
+
+def half_swap(checkpoint: Built) -> None:
+    """A recovery died between its two renames."""
+    room, name = checkpoint.root.parent, checkpoint.root.name
+    record = {"recovery": "R-7", "name": name, "batch": 2, "to_version": None, "query_id": "x", "fence": 1}
+    (room / ".reprise-R-7.undo.json").write_text(json.dumps(record))
+    checkpoint.root.rename(room / ".reprise-R-7-before")
+
+
+@pytest.mark.parametrize(
+    "become", [half_swap, lambda built: built.root.rename(built.root.parent / "elsewhere")]
+)
+def test_a_stream_whose_checkpoint_is_gone_is_not_started_from_nothing(
+    checkpoint: Built, become: Any
+) -> None:
+    stream, client = adopted(checkpoint, start=python(""), running=python("raise SystemExit(1)"))
+    become(checkpoint)
+    with pytest.raises(Refused) as refusal:
+        client.start_update(stream.pipeline.pipeline_id)
+    assert refusal.value.code == "no_checkpoint"
+    assert ("R-7" in refusal.value.sentence) == (become is half_swap)
+    assert not StreamStart.objects.exists()
+
+
+def test_a_swap_that_is_half_done_is_said_to_who_adopts_its_checkpoint(checkpoint: Built) -> None:
+    half_swap(checkpoint)
+    with pytest.raises(Refused) as refusal:
+        adopted(checkpoint)
+    assert refusal.value.code == "half_swapped"
+
+
+def test_an_older_run_that_still_writes_its_log_is_no_standstill(checkpoint: Built, tmp_path: Path) -> None:
+    """Two programs use one checkpoint: the newest run has ended, and another application goes on."""
+    folder = tmp_path / "data" / "two"
+    write_log(folder, logs.terminated("it failed"), logs.ended(), name="local-2")
+    older = {**json.loads(logs.query_started()), "runId": "11111111-1111-1111-1111-111111111111"}
+    older |= {"timestamp": "2026-01-01T00:00:00.000Z"}
+    batch = json.loads(logs.progress(3))
+    batch["progress"] |= {"runId": older["runId"], "timestamp": timezone.now().isoformat()}
+    lines = [*logs.started("local-9"), logs.line(older), logs.line(batch)]
+    (folder / "local-9.inprogress").write_bytes(b"".join(lines))
+    stream, client = adopted(checkpoint, event_log=str(folder))
+    with pytest.raises(Refused) as refusal:
+        client.prove_standstill(stream.pipeline.pipeline_id)
+    assert refusal.value.code == "still_active"

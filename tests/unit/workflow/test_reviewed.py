@@ -88,11 +88,14 @@ def body(*patch: dict[str, str]) -> dict[str, Any]:
     }
 
 
+PLAIN = SimpleNamespace(pipeline=SimpleNamespace(workspace=SimpleNamespace(has_streams=False)))
+
+
 def context(client: Workspace, of: dict[str, Any], **result: Any) -> Any:
     step = SimpleNamespace(result=dict(result), args={"refresh": ["c.s.t"]})
     watch = SimpleNamespace(keep=lambda **values: step.result.update(values), guard=lambda: None)
     return SimpleNamespace(
-        step=step, watch=watch, body=of, client=client, pipeline_id="p", flow=None, held_by="",
+        step=step, watch=watch, body=of, client=client, pipeline_id="p", flow=PLAIN, held_by="",
         log=lambda text: None,
     )  # fmt: skip
 

@@ -1,0 +1,39 @@
+"""A stream that somebody else starts during its recovery: batches of theirs are none of the plan's. Reads only.
+
+A pipeline's update is known to its API. A plain stream is started by schedulers and people who ask no one, so what its
+checkpoint holds is compared with what this recovery has left there.
+"""
+
+from recovery import reach
+from recovery.checkpoints import read_fingerprint
+from recovery.errors import Refused
+from recovery.streams.standing import standing_of
+from recovery.workflow.places import checkpoint_of
+from recovery.workflow.steps.base import Context
+
+
+def refuse_foreign_batches(context: Context) -> None:
+    """Raises Refused (`batch_by_others`) before the first start of a plan's code, where the checkpoint of a plain
+    stream is no longer as the plan's steps left it."""
+    if not context.flow.pipeline.workspace.has_streams or context.step.result.get("updates"):
+        return
+    place = checkpoint_of(context.flow)
+    seed = context.recovery.steps.filter(plan=context.plan, kind="seed", state="done").first()
+    with reach.reading(context.flow.pipeline.workspace):
+        if seed is None:
+            is_same = read_fingerprint(place) == context.body["preconditions"]["checkpoint"]["fingerprint"]
+            wanted = context.body["preconditions"]["checkpoint"]["last_committed"]
+        else:
+            wanted = seed.result["last_committed"]
+        standing = standing_of(place)
+    if seed is not None:
+        is_same = standing.query_id == seed.result["query_id"] and standing.committed == wanted
+    if is_same:
+        return
+    raise Refused(
+        f"Something else has started this stream since {context.recovery.label} "
+        f"{'put the checkpoint into place' if seed else 'was planned'}: batch {wanted} was the last one, now it is "
+        f"{standing.committed}. Nothing was started. Keep what starts it from doing so, stop it, then end this "
+        "recovery without proof and look at the stream again.",
+        code="batch_by_others",
+    )

@@ -1,0 +1,176 @@
+"""Plain programs that nobody of Reprise wrote: broken, adopted, and recovered by commands, beside a batch computation.
+
+A recovery that is proven has every row that the batch computation has, each as often; else its forecast is the
+difference; else it is refused or ends without proof.
+"""
+
+import json
+import shlex
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.kafka import KafkaBroker
+from tests.plain.cells import AFTER, BEFORE, BY_ID, CELLS, Cell, kept_then_all
+from tests.plain.programs import PROGRAMS
+from tests.plain.world import Row, World, answered
+from tests.stack import Stack
+
+pytestmark = pytest.mark.spark
+
+
+def ids(cell: Cell) -> str:
+    return f"{cell.program}, {cell.name}, {cell.strategy}"
+
+
+def world_of(cell: Cell, base: Path, kafka: KafkaBroker | None) -> World:
+    """The program has run well, was broken, and has failed."""
+    world = World(base / "w", PROGRAMS[cell.program], kafka)
+    world.write(cell.good)
+    for rows in BEFORE:
+        world.arrive(rows)
+    done = world.run()
+    assert done.returncode == 0, done.stderr[-3000:]
+    world.write(cell.bad)
+    for rows in cell.after:
+        world.arrive(rows)
+    if cell.damage is not None:
+        cell.damage(world)
+    if not cell.is_quiet:
+        done = world.run()
+        assert done.returncode != 0, "the incident is none"
+    return world
+
+
+def more_words(cell: Cell, world: World, base: Path) -> list[str]:
+    """The old code, where it is put back: from version control."""
+    if cell.strategy != "revert":
+        return []
+    old = base / "old"
+    for name, text in world.program.files.items():
+        place = old / Path(name).relative_to(Path(world.program.main).parent)
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_text(text.replace("@STEP@", cell.good))
+    return ["--code", str(old)]
+
+
+def is_held(amount: dict[str, Any], real: int) -> bool:
+    """Is a forecast true of what came? `rows` None: nothing is claimed."""
+    if amount["rows"] is None:
+        return True
+    if amount["exact"]:
+        return bool(amount["rows"] == real)
+    return bool(real <= amount["rows"]) if amount.get("bound") == "at_most" else True
+
+
+@pytest.mark.parametrize("cell", CELLS, ids=ids)
+def test_a_plain_program_is_recovered_to_what_a_batch_computes_or_says_the_difference(
+    stack: Stack, kafka: KafkaBroker, cell: Cell, tmp_path: Path
+) -> None:
+    world = world_of(cell, tmp_path, kafka)
+    code, stream = answered(stack, *world.adopt_words())
+    assert code == 0, stream
+    before = world.rows()
+    _, diagnosis = answered(stack, "diagnose", stream["pipeline"])
+    code, answer = answered(
+        stack, "recover", stream["pipeline"], "--flow", stream["flow"], "--strategy", cell.strategy,
+        *cell.more, *more_words(cell, world, tmp_path),
+    )  # fmt: skip
+    right, held = cell.right(world), world.rows()
+    says = json.dumps({"answer": answer, "diagnosis": diagnosis.get("diagnosis", diagnosis)}, indent=1)[:9000]
+    lost, doubled = right - held, held - right
+    if "error" in answer:
+        assert answer["error"]["code"] == cell.ends, says
+        assert held == before, "a refusal changes nothing"
+        return
+    if answer["state"] == "succeeded":
+        assert _is_true(answer, lost, doubled), f"PROVEN OVER A WRONG TABLE: -{lost} +{doubled}\n{says}"
+    assert answer["state"] == {"proven": "succeeded"}.get(cell.ends, cell.ends), says
+    assert _is_true(answer, lost, doubled), f"-{lost} +{doubled}\n{says}"
+
+
+def _is_true(answer: dict[str, Any], lost: Counter[Row], doubled: Counter[Row]) -> bool:
+    for which, real in (("lost", lost.total()), ("doubled", doubled.total())):
+        if not is_held(answer["forecast"][which], real):
+            return False
+        measured = (answer.get("measured") or {}).get(which)
+        if isinstance(measured, int) and measured != real:
+            return False
+    return True
+
+
+def cell_of(program: str, good: str, bad: str) -> Cell:
+    return Cell("its own test", program, good, bad, "continue")
+
+
+def tree(folder: Path) -> dict[str, bytes]:
+    return {p.relative_to(folder).as_posix(): p.read_bytes() for p in folder.rglob("*") if p.is_file()}
+
+
+def test_a_recovery_whose_start_fails_is_rolled_back_to_the_byte(stack: Stack, tmp_path: Path) -> None:
+    world = world_of(cell_of("files to parquet", BY_ID, ""), tmp_path, None)
+    before = tree(world.checkpoint)
+    _, stream = answered(stack, *world.adopt_words(start="false"))
+    code, answer = answered(
+        stack, "recover", stream["pipeline"], "--flow", stream["flow"], "--strategy", "continue"
+    )
+    assert code == 1, answer
+    assert tree(world.checkpoint) != before
+    code, answer = answered(stack, "rollback", answer["recovery"])
+    assert (code, answer.get("state")) == (0, "rolled_back"), answer
+    assert tree(world.checkpoint) == before
+
+
+STRANGER = """\
+import pathlib, shutil, sys
+checkpoint = pathlib.Path(sys.argv[1])
+if list(checkpoint.parent.glob(".reprise-*-before")):
+    newest = max(int(p.name) for p in (checkpoint / "commits").iterdir() if p.name.isdigit())
+    if not (checkpoint.parent / "came").exists():
+        for name in ("offsets", "commits"):
+            shutil.copy(checkpoint / name / str(newest), checkpoint / name / str(newest + 1))
+        (checkpoint.parent / "came").touch()
+sys.exit(1)
+"""
+
+
+def test_a_batch_of_somebody_else_during_a_recovery_stops_it(stack: Stack, tmp_path: Path) -> None:
+    """It comes right after the new checkpoint is in place, and its program has ended when it is asked for."""
+    world = world_of(cell_of("files to parquet", BY_ID, ""), tmp_path, None)
+    (tmp_path / "running.py").write_text(STRANGER)
+    running = shlex.join([sys.executable, str(tmp_path / "running.py"), str(world.checkpoint)])
+    _, stream = answered(stack, *world.adopt_words(running=running))
+    held = world.rows()
+    code, answer = answered(
+        stack, "recover", stream["pipeline"], "--flow", stream["flow"], "--strategy", "continue"
+    )
+    assert code == 1, answer
+    assert (world.base / "came").exists()
+    assert "batch_by_others" in json.dumps(answer) or "Something else has started" in json.dumps(answer)
+    assert world.rows() == held
+
+
+def test_a_stream_without_an_end_is_recovered_and_runs_on(stack: Stack, tmp_path: Path) -> None:
+    world = World(tmp_path / "w", PROGRAMS["endless"])
+    world.write(BY_ID)
+    for number, rows in enumerate(BEFORE):
+        world.arrive(rows)
+        world.run_until(number)
+    world.write("")
+    for rows in AFTER:
+        world.arrive(rows)
+    assert world.run().returncode != 0
+    _, stream = answered(stack, *world.adopt_words())
+    try:
+        code, answer = answered(
+            stack, "recover", stream["pipeline"], "--flow", stream["flow"], "--strategy", "continue"
+        )
+        assert (code, answer.get("state")) == (0, "succeeded"), answer
+        assert world.rows() == kept_then_all(world)
+        assert subprocess.run(["pgrep", "-f", str(world.main)], check=False).returncode == 0
+    finally:
+        subprocess.run(["pkill", "-f", str(world.main)], check=False)

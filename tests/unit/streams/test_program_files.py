@@ -1,0 +1,63 @@
+"""A program is more than its file: what it imports, from wherever its team put it, and the settings that it names."""
+
+from pathlib import Path
+
+import pytest
+
+from recovery.streams import commands, files, imports
+
+SHOP = {
+    "jobs/run.py": "import os, sys\nfrom shop.core import config\nfrom shop.streams.orders import Orders\n",
+    "shop/__init__.py": "",
+    "shop/core/__init__.py": "",
+    "shop/core/config.py": "from pathlib import Path\nHERE = Path('x') / 'conf'\n",
+    "shop/streams/__init__.py": "",
+    "shop/streams/orders.py": "from ..core import session\nfrom . import helpers\n",
+    "shop/streams/helpers.py": "",
+    "shop/streams/unused.py": "",
+    "shop/core/session.py": "from pyspark.sql import SparkSession\n",
+    "conf/dev.json": "{}",
+    "conf/db-password.json": "{}",
+    "data/rows.json": "{}",
+    "other.py": "",
+}
+
+
+@pytest.fixture
+def app(tmp_path: Path) -> Path:
+    for name, text in SHOP.items():
+        place = tmp_path / "srv" / "app" / name
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_text(text)
+    return tmp_path / "srv" / "app"
+
+
+def test_modules_of_packages_above_and_settings_that_are_named_belong_to_it(app: Path) -> None:
+    found = files.program_files(str(app / "jobs/run.py"))
+    assert sorted(Path(path).relative_to(app).as_posix() for path in found) == [
+        "conf/dev.json", "jobs/run.py", "shop/__init__.py", "shop/core/__init__.py", "shop/core/config.py",
+        "shop/core/session.py", "shop/streams/__init__.py", "shop/streams/helpers.py", "shop/streams/orders.py",
+    ]  # fmt: skip
+    assert imports.common_folder(list(found)) == str(app)
+
+
+def test_a_file_of_settings_may_be_named_by_an_argument(tmp_path: Path) -> None:
+    for name in ("job.py", "prod.yaml", "dev.yaml", "secrets.yaml"):
+        (tmp_path / name).write_text("")
+    told = files.program_files(str(tmp_path / "job.py"), [f"--conf={tmp_path}/prod.yaml", "secrets.yaml"])
+    assert [Path(path).name for path in told] == ["job.py", "prod.yaml"]
+
+
+@pytest.mark.parametrize(
+    ("words", "given"),
+    [
+        (["env", "SHOP_ENV=prod", "PATH=/bin", "DB_PASSWORD=x", "python", "A=b"], {"SHOP_ENV": "prod"}),
+        (["/usr/bin/env", "SPARK_HOME=/x", "TEAM=a=b", "java"], {"TEAM": "a=b"}),
+        (["python", "SHOP_ENV=prod"], {}),
+        ([], {}),
+    ],
+)
+def test_variables_of_a_start_command_are_known_to_its_code_but_for_secrets(
+    words: list[str], given: dict[str, str]
+) -> None:
+    assert commands.variables_of(words) == given
