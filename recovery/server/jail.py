@@ -12,7 +12,9 @@ alone, one without both gets the program as it is. Whether that will do is decid
 `recovery.server.proof` tries it.
 """
 
+import base64
 import functools
+import json
 import os
 import pwd
 import shutil
@@ -312,7 +314,8 @@ def hold_command(argv: Sequence[str], *, home: Path, entered: int | None = None)
     Files elsewhere, logins of the user and other processes stay as they are: such a command starts a stream that goes
     on when it has ended, and another one stops that stream. No process's memory or environment can be read. As
     `jail_command`, it holds what `measure_protection` says can be held. `entered`: an open descriptor, which gets a
-    byte when the place is made: without it the exit code is not the program's.
+    byte when the place is made: without it the exit code is not the program's. The words are packed: whoever looks for
+    a program by its command line (`pgrep -f`) must not find what holds that very look.
     """
     protection = measure_protection()
     hidden = (
@@ -332,7 +335,8 @@ def hold_command(argv: Sequence[str], *, home: Path, entered: int | None = None)
     )
     inner = Confinement() if protection.bubblewrap else confinement
     mark = "-" if entered is None else str(entered)
-    command = [sys.executable, "-I", "-S", "-c", LAUNCH_COMMAND, inner.dump(), mark, *argv]
+    words = base64.b64encode(json.dumps(list(argv)).encode()).decode()
+    command = [sys.executable, "-I", "-S", "-c", LAUNCH_COMMAND, inner.dump(), mark, words]
     if protection.bubblewrap:
         places = mounts_of(confinement.entries())
         held = ("--unshare-user", "--disable-userns", "--cap-drop", "ALL")

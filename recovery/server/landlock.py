@@ -10,8 +10,10 @@ A process confines itself with `confine_by_landlock`. To confine a program from 
     python -I -S -c "$(recovery.server.jail.LAUNCH)" CONFINEMENT PROGRAM ARGUMENT…
 """
 
+import base64
 import contextlib
 import ctypes
+import json
 import os
 import stat
 import sys
@@ -110,7 +112,7 @@ def main() -> NoReturn:
 
 
 def main_of_command() -> NoReturn:
-    """As `main`, for a person's command: confinement, a descriptor or "-", program, arguments.
+    """As `main`, for a person's command: confinement, a descriptor or "-", and its words (JSON in base64).
 
     It may signal processes outside, as one command starts a stream and another one stops it. A byte in the descriptor
     says that the place was made, so that the exit code is that of the program; 127 and 126: there is no such program.
@@ -122,8 +124,9 @@ def main_of_command() -> NoReturn:
     if sys.argv[2] != "-":
         os.write(int(sys.argv[2]), b".")
         os.close(int(sys.argv[2]))
+    words = json.loads(base64.b64decode(sys.argv[3]))
     try:
-        os.execvp(sys.argv[3], sys.argv[3:])  # noqa: S606
+        os.execvp(words[0], words)  # noqa: S606
     except OSError as error:
-        sys.stderr.write(f"{sys.argv[3]} cannot be run: {error.strerror}.\n")
+        sys.stderr.write(f"{words[0]} cannot be run: {error.strerror}.\n")
         sys.exit(127 if isinstance(error, FileNotFoundError) else 126)

@@ -1,6 +1,7 @@
 """Commands start, stop and ask for a stream; what they did is told as the Pipelines API tells it."""
 
 import ast
+import base64
 import json
 import os
 import shlex
@@ -146,7 +147,7 @@ def test_a_command_runs_only_where_it_is_held_as_the_operator_demands(
     for module in (commands, jail):
         monkeypatch.setattr(module, "measure_protection", lambda: protection)
     if not refused:
-        assert commands.confine(["true"])[-1] == "true"
+        assert json.loads(base64.b64decode(commands.confine(["true"])[-1])) == ["true"]
         return
     with pytest.raises(Refused) as refusal:
         commands.confine(["true"])
@@ -333,3 +334,8 @@ def test_an_older_run_that_still_writes_its_log_is_no_standstill(checkpoint: Bui
     with pytest.raises(Refused) as refusal:
         client.prove_standstill(stream.pipeline.pipeline_id)
     assert refusal.value.code == "still_active"
+
+
+def test_a_program_is_looked_for_by_its_command_line_without_finding_the_look(tmp_path: Path) -> None:
+    """What confines a command has its words on a command line of its own."""
+    assert commands.is_running(["pgrep", "-f", f"{tmp_path}/orders.py"]) is False

@@ -76,7 +76,7 @@ def scene_of(code: str, *topics: str) -> gather.Scene:
     )
     report = CheckpointReport("/ck", "structured-streaming", 0, "q-1", 2, 2, progress)
     pipeline = SimpleNamespace(
-        workspace=SimpleNamespace(name="w", roots=(), real_roots={}),
+        workspace=SimpleNamespace(name="w", roots=(), real_roots={}, has_streams=False),
         environment="test",
         pipeline_id="p",
         name="p",

@@ -51,6 +51,9 @@ class Pipeline:
         self.updates.insert(0, {"update_id": update, "cause": "API_CALL", "creation_time": created} | info)
 
 
+PIPELINES = SimpleNamespace(workspace=SimpleNamespace(has_streams=False))
+
+
 @pytest.fixture
 def context(monkeypatch: pytest.MonkeyPatch) -> Any:
     step = SimpleNamespace(result={}, args={"refresh": ["t"]})
@@ -62,7 +65,7 @@ def context(monkeypatch: pytest.MonkeyPatch) -> Any:
     watch = SimpleNamespace(keep=lambda **v: setattr(step, "result", {**step.result, **v}), guard=lambda: 0)
     return SimpleNamespace(
         step=step, watch=watch, body=BODY, client=client, pipeline_id="p", held_by="", log=lambda text: None,
-        flow=SimpleNamespace(name="f"),
+        flow=SimpleNamespace(name="f", pipeline=PIPELINES),
     )  # fmt: skip
 
 
