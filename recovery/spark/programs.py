@@ -109,7 +109,7 @@ def _chosen(queries: Sequence[Query], checkpoint: str, flow: str) -> Query:
 
 
 def _same_place(one: str, other: str) -> bool:
-    """A relative place is below the folder in which the program is started, which nobody has said."""
+    """A relative place is below the folder in which the program is started, which is not known."""
     ends = [re.sub(r"^s3[an]?://", "s3://", plain(place)).rstrip("/") for place in (one, other)]
     return ends[0] == ends[1] or bool(_folder_of(one, other))
 
@@ -337,7 +337,7 @@ class _Anything:
 
 
 class _Context(_Anything):
-    """Stands for a SparkContext: of its settings it knows those that the program has named."""
+    """In place of a SparkContext: of its settings it knows those that the program has named."""
 
     def __init__(self, known: _Known) -> None:
         self._known = known
@@ -350,7 +350,7 @@ class _Context(_Anything):
 
 
 class _Contexts:
-    """Stands for the class SparkContext."""
+    """In place of the class SparkContext."""
 
     def __init__(self, known: _Known) -> None:
         self._known = known

@@ -331,7 +331,7 @@ def facts_of(
 
 def written_by(sink: SinkReport, *told: Mapping[str, object] | None) -> SinkReport:
     """The sink of a program whose function writes it (foreachBatch), by the code of today or the last good one. Files
-    that such a function writes have no log by which those of a rerun could be told."""
+    that such a function writes have no log that names those of a rerun."""
     if not any(one is not None and one.get("format") == "foreachBatch" for one in told):
         return sink
     return replace(sink, by_function=True, kind=foreach_batch.KIND if sink.kind == "files" else sink.kind)
