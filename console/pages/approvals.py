@@ -115,7 +115,7 @@ def _shown(request: Request, by: Actor, of: ApprovalRequest) -> dict[str, Any]:
     return {
         "section": "approvals", "of": of, "recovery": of.recovery, "plan": of.plan, "flow": flow,
         "workspace": flow.pipeline.workspace.name, "environment": of.environment,
-        "title": approving.ask_for_vote(of.plan.body),
+        "title": approving.ask_for_vote(of.plan.contents),
         "state": approving.state_by_clock(of, now),
         "badge": approving.request_badge(of, count.given, now),
         "review": reviewing.plan_view(of.plan),

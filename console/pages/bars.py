@@ -344,13 +344,13 @@ def _waits(of: RecoveryPage) -> ActionBar:
 
 def _run(of: RecoveryPage, plan: Plan, back: Link) -> ActionBar:
     environment = of.recovery.flow.pipeline.environment
-    body = plan.body
-    effect = f"Runs {format_count(len(plan.planned_steps), 'step')} in {environment}."
+    contents = plan.contents
+    effect = f"Runs {format_count(len(contents.steps), 'step')} in {environment}."
     no = selectors.run_refusal(of.recovery, plan)
     why = may_run(of, plan) or (no.says if no is not None else None)
     links = (*_glass(of), *_leave(of))
     ask = Primary("Run recovery of 1 flow", href=reverse("confirm", args=[of.pk]))
-    if body["strategy"] == "full-refresh":
+    if contents.strategy == "full-refresh":
         ask = Primary("Run full refresh of 1 flow", href=reverse("confirm", args=[of.pk]))
         return ActionBar(
             effect, "Empties the table first. Cannot be undone; you are asked once more.", ask, links, why
@@ -358,7 +358,7 @@ def _run(of: RecoveryPage, plan: Plan, back: Link) -> ActionBar:
     if environment not in rules.LENIENT:
         return ActionBar(
             effect,
-            f"{body['rollback']} Asks you to type the flow's name first.",
+            f"{contents.rollback} Asks you to type the flow's name first.",
             ask,
             (back, *links),
             why,
@@ -367,4 +367,4 @@ def _run(of: RecoveryPage, plan: Plan, back: Link) -> ActionBar:
     primary = Primary(
         "Run recovery of 1 flow", post=reverse("run", args=[of.pk]), name="act", value="execute"
     )
-    return ActionBar(effect, str(body["rollback"]), primary, (back, *links), why)
+    return ActionBar(effect, contents.rollback, primary, (back, *links), why)

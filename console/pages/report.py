@@ -18,10 +18,10 @@ def show_report(request: Request, by: Actor, recovery_id: int) -> HttpResponse:
     recovery = selectors.recovery_or_404(recovery_id, by)
     found = report(recovery, by)
     plan = selectors.plan_of(recovery) or recovery.plans.order_by("-pk").first()
-    body = plan.body if plan else {}
+    contents = plan.contents if plan else None
     measured = recovery.measured or {}
     accepted = reviewing.list_acceptances(plan) if plan else []
-    criteria = verifying.criterion_rows(measured, plan.criteria if plan else ())
+    criteria = verifying.criterion_rows(measured, contents.criteria if contents else ())
     context = {
         "section": "recoveries",
         "recovery": recovery,
@@ -30,22 +30,26 @@ def show_report(request: Request, by: Actor, recovery_id: int) -> HttpResponse:
         "environment": found.environment,
         "report": found,
         "badge": verifying.proof_badge(recovery),
-        "verdict": verifying.proof_verdict(recovery, measured, accepted, plan.forecast if plan else None),
+        "verdict": verifying.proof_verdict(
+            recovery, measured, accepted, contents.forecast if contents else None
+        ),
         "uncompared": uncompared(measured),
         "asks": reporting.report_asks(found),
         "spent": reporting.time_spent(found.times),
         "timeline": reporting.list_moments(found),
-        "against": verifying.forecast_against_outcome(plan.forecast, measured) if plan and measured else [],
+        "against": verifying.forecast_against_outcome(contents.forecast, measured)
+        if contents and measured
+        else [],
         "numbers": reporting.proof_numbers(found.measured),
         "criteria": criteria,
-        "left": below.effect_rows(plan.forecast.left_behind) if plan else [],
+        "left": below.effect_rows(contents.forecast.left_behind) if contents else [],
         "whole_flow": verifying.whole_flow(measured),
         "not_measured": verifying.not_measured(measured),
         "tables_below": below.refreshed(measured),
         "counted": verifying.count_criteria(criteria),
         "diffs": [
-            diff.compare_texts(str(p["path"]), str(p.get("before") or ""), str(p.get("after") or ""))
-            for p in body.get("patch") or []
+            diff.compare_texts(change.path, change.before, change.after)
+            for change in (contents.patch if contents else ())
         ],
         "closing": reporting.closing_text(found, settings.REPRISE_PUBLIC_URL, accepted),
     }

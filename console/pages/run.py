@@ -66,7 +66,7 @@ def _asked_once_more(request: Request, by: Actor, recovery_id: int) -> HttpRespo
     of = read_scene(recovery_id, by)
     if of.plan is None or of.recovery.state not in WAITS or approvals.run_refusal(of.recovery, of.plan):
         return None  # what may not run is not confirmed: the act itself says why
-    if not typed_name(of) and of.plan.body["strategy"] != "full-refresh":
+    if not typed_name(of) and of.plan.contents.strategy != "full-refresh":
         return None
     if "confirmed" not in request.POST:
         return redirect("confirm", recovery_id)
@@ -93,7 +93,7 @@ def what_to_confirm(of: RecoveryPage) -> dict[str, Any]:
     return {
         **build_frame(of, "review"),
         "review": reviewing.plan_view(of.plan),
-        "question": approving.ask_for_vote(of.plan.body),
+        "question": approving.ask_for_vote(of.plan.contents),
         "approved_by": [v.voter for v in votes if v.choice == "approve"],
         "name": typed_name(of),
     }
@@ -167,9 +167,9 @@ def show_verification(request: Request, by: Actor, recovery_id: int) -> HttpResp
     """What was measured against what was fixed in the plan."""
     of = read_scene(recovery_id, by)
     measured = of.recovery.measured or {}
-    body = of.plan.body if of.plan is not None else {}
-    rows = verifying.criterion_rows(measured, of.plan.criteria if of.plan else ())
-    forecast = of.plan.forecast if of.plan else None
+    contents = of.plan.contents if of.plan is not None else None
+    rows = verifying.criterion_rows(measured, contents.criteria if contents else ())
+    forecast = contents.forecast if contents else None
     accepted = reviewing.list_acceptances(of.plan) if of.plan else ()
     verdict = verifying.proof_verdict(of.recovery, measured, accepted, forecast)
     against = verifying.forecast_against_outcome(forecast, measured) if forecast and measured else []
@@ -193,7 +193,7 @@ def show_verification(request: Request, by: Actor, recovery_id: int) -> HttpResp
         "tables_below": below.refreshed(measured),
         "times": verifying.list_times(of.recovery, of.plan, of.steps),
         "held": stopping.held_rows(list(of.recovery.holds.order_by("pk"))),
-        "strategy": body.get("strategy"),
+        "strategy": contents.strategy if contents else None,
         "uncompared": uncompared(measured),
         "below_left": below.effect_rows(forecast.left_behind) if forecast else [],
         "poll": 1 if of.recovery.state in running.LIVE else 0,

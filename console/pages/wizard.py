@@ -151,7 +151,9 @@ def _offset(of: RecoveryPage, form: forms.StrategyForm) -> dict[str, Any]:
         "ask_meant": meant is None and words.meant_question(recovery.diagnosis, meant) is not None,
         "details": details,
         "key": key,
-        "key_line": words.key_line(facts),
+        "key_line": words.key_line(
+            facts.get("key") or (), facts.get("key_from") or "", whole_rows=bool(facts.get("whole_rows"))
+        ),
         "key_characters": forms.KEY_CHARACTERS,
         "poll": 1 if facts.get("status") == "working" else 0,
         "usual": usual_look(of.recovery.flow, "facts") if facts.get("status") == "working" else None,
@@ -207,9 +209,9 @@ def _patch_act(
 def _patch_that_ran(of: RecoveryPage) -> dict[str, Any]:
     """The code of an ended recovery as its sealed plan has it: nothing of it is read again."""
     assert of.plan is not None
-    sealed = of.plan.body.get("patch") or []
-    before = {str(p["path"]): str(p.get("before") or "") for p in sealed}
-    after = {str(p["path"]): str(p.get("after") or "") for p in sealed}
+    sealed = of.plan.contents.patch
+    before = {change.path: change.before for change in sealed}
+    after = {change.path: change.after for change in sealed}
     return {
         **build_frame(of, "patch"),
         "bar": bars.patch_bar(of),

@@ -1,12 +1,13 @@
 """Requests for approval as people read them: where they stand, who voted, who may, what a press will do. Pure."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 
 from console.presenters import status, words
 from recovery.approvals.rules import LIVE, Cast, RequestFacts, Rule, Who, ready_at, tally_votes, votes_text
+from recovery.contracts.plan import PlanBody
 
 STATES: Final = {
     "open": status.Badge("pending", "Open"),
@@ -40,10 +41,10 @@ def request_badge(request: Any, given: int, now: datetime) -> status.Badge:
     return status.Badge("pending", f"{given} of {words.format_count(request.rule['votes'], 'vote')}")
 
 
-def ask_for_vote(body: Mapping[str, Any]) -> str:
+def ask_for_vote(contents: PlanBody) -> str:
     """The title: a verb, a count, the place."""
-    place = body["environment"]
-    if body["strategy"] == "full-refresh" and words.is_sink(body):
+    place = contents.environment
+    if contents.strategy == "full-refresh" and contents.sink.is_declared:
         return f"Reset 1 flow in {place} and send everything again?"
     return {
         "continue": f"Reset 1 flow in {place}?",
@@ -51,7 +52,7 @@ def ask_for_vote(body: Mapping[str, Any]) -> str:
         "repair": f"Mend the checkpoint of 1 flow in {place}?",
         "revert": f"Put back the code of 1 flow in {place}?",
         "full-refresh": f"Empty 1 table in {place} and read everything again?",
-    }.get(str(body["strategy"]), f"Run {body['strategy']} for 1 flow in {place}?")
+    }.get(contents.strategy, f"Run {contents.strategy} for 1 flow in {place}?")
 
 
 def vote_rows(

@@ -22,7 +22,7 @@ def handover_text(recovery: Any, plan: Any | None, public_url: str, now: datetim
 def _plan(plan: Any | None) -> str:
     if plan is None:
         return ""
-    rows = plan.forecast
+    rows = plan.contents.forecast
     amounts = ((rows.lost, "lost"), (rows.doubled, "doubled"), (rows.reread, "read again"))
     numbers = ", ".join(f"{name} {words.format_number(amount.rows)}" for amount, name in amounts)
-    return f" Plan {plan.hash[:8]}, {plan.body.get('strategy')}: {numbers}."
+    return f" Plan {plan.hash[:8]}, {plan.contents.strategy}: {numbers}."

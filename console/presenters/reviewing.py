@@ -8,8 +8,8 @@ from typing import Any, Final
 from console.presenters import below, checkpoint, diff, wizard, words
 from recovery.contracts.acceptance import Acceptance, Accepted, Cost, Effect
 from recovery.contracts.amounts import Bound
-from recovery.contracts.forecast import Forecast
-from recovery.plans.accepted import costs_of, stored_accepted
+from recovery.contracts.plan import PlanBody, Preconditions
+from recovery.plans.accepted import costs_of
 from recovery.plans.drift import SETTINGS
 from recovery.strategies.catalogue import GO_BACK
 from recovery.strategies.downstream import AGREES
@@ -97,8 +97,8 @@ class AcceptedRow:
 
 def list_acceptances(plan: Any) -> list[AcceptedRow]:
     """Of plans that were sealed before acceptances were part of them: none."""
-    held = stored_accepted(plan.body.get("accepted"))
-    pairs = [(cost, held.of(cost.effect)) for cost in costs_of(plan.forecast)]
+    held = plan.contents.accepted
+    pairs = [(cost, held.of(cost.effect)) for cost in costs_of(plan.contents.forecast)]
     return [
         AcceptedRow((one.cost or cost).says, one.by, one.reason, f"accepted-{cost.effect.value}")
         for cost, one in pairs
@@ -108,7 +108,7 @@ def list_acceptances(plan: Any) -> list[AcceptedRow]:
 
 @dataclass(frozen=True)
 class Review:
-    body: Mapping[str, Any]
+    contents: PlanBody
     lead: str
     forecast: list[wizard.ForecastNumber]
     windows: wizard.LostWindows | None
@@ -126,46 +126,46 @@ class Review:
 
 
 def plan_view(of: Any) -> Review:
-    body, forecast = of.body, of.forecast
-    found = checkpoint.finding_rows(body["findings"])
-    numbering = body["numbering"]
-    query = "new query id" if numbering["query_id"] == "new" else "same query id"
+    contents = of.contents
+    forecast, numbering = contents.forecast, contents.numbering
+    findings = checkpoint.finding_rows([finding.as_dict() for finding in contents.findings])
+    query = "new query id" if numbering.query_id == "new" else "same query id"
     return Review(
-        body=body,
-        lead=lead_sentence(body),
+        contents=contents,
+        lead=lead_sentence(contents),
         forecast=wizard.forecast_view(forecast),
         windows=wizard.lost_windows(forecast.lost),
         accepted=list_acceptances(of),
-        grows=_grows(body, forecast),
-        positions=wizard.position_rows(body["positions"]),
-        numbering=f"The first new batch is {numbering['next_batch']}; {query}; {_state(body)}.",
-        findings=found,
-        counted=checkpoint.count_findings(found),
+        grows=_grows(contents),
+        positions=wizard.position_rows(contents.positions),
+        numbering=f"The first new batch is {numbering.next_batch}; {query}; {_state(contents)}.",
+        findings=findings,
+        counted=checkpoint.count_findings(findings),
         steps=[
             PlannedStepRow(n, STEP_NAMES.get(step.kind, step.kind), step.says, IF_NOT.get(step.kind, ""))
-            for n, step in enumerate(of.planned_steps, start=1)
+            for n, step in enumerate(contents.steps, start=1)
         ],
-        diffs=[diff.compare_texts(p["path"], p.get("before", ""), p.get("after", "")) for p in body["patch"]],
-        fingerprints=list_fingerprints(body["preconditions"]),
-        key_line=wizard.key_line(body),
+        diffs=[diff.compare_texts(c.path, c.before, c.after) for c in contents.patch],
+        fingerprints=list_fingerprints(contents.preconditions),
+        key_line=wizard.key_line(contents.key, contents.key_from, whole_rows=contents.whole_rows),
         below=below.effect_rows(forecast.downstream),
     )
 
 
-def _state(body: Mapping[str, Any]) -> str:
-    if body["state"] == "keep":
-        return f"state kept ({body.get('state_held', 'as it is')})"
-    dropped = f"state dropped ({body.get('state_held', 'none')})"
-    return f"{dropped} and built again by the code" if body["strategy"] in GO_BACK else dropped
+def _state(contents: PlanBody) -> str:
+    if contents.state == "keep":
+        return f"state kept ({contents.state_held or 'as it is'})"
+    dropped = f"state dropped ({contents.state_held or 'none'})"
+    return f"{dropped} and built again by the code" if contents.strategy in GO_BACK else dropped
 
 
-def lead_sentence(body: Mapping[str, Any]) -> str:
+def lead_sentence(contents: PlanBody) -> str:
     """One sentence: what this plan does to which flow, where."""
-    flow, pipeline, place = words.last_part(body["flow"]), body["pipeline"]["name"], body["environment"]
-    where = f"flow {flow} of pipeline {pipeline} in {place}"
-    last = body["numbering"]["next_batch"] - 1
+    flow, pipeline = words.last_part(contents.flow), contents.pipeline.name
+    where = f"flow {flow} of pipeline {pipeline} in {contents.environment}"
+    last = contents.numbering.next_batch - 1
     refresh = f"Empty the table of {where} and read everything that can still be read again."
-    if words.is_sink(body):
+    if contents.sink.is_declared:
         refresh = f"Give {where} an empty checkpoint and send everything that can still be read again."
     return {
         "continue": f"Continue {where} after batch {last}, without the old state.",
@@ -173,16 +173,16 @@ def lead_sentence(body: Mapping[str, Any]) -> str:
         "rewind": f"Go back in the input of {where} and let its code build its state again, from batch {last + 1} on.",
         "revert": f"Put the old code of {where} back and go on after batch {last} with its state.",
         "full-refresh": refresh,
-    }.get(body["strategy"], f"Recover {where} by {body['strategy']}.")
+    }.get(contents.strategy, f"Recover {where} by {contents.strategy}.")
 
 
-def _grows(body: Mapping[str, Any], forecast: Forecast) -> str:
-    waiting = body.get("waiting_files") or []
+def _grows(contents: PlanBody) -> str:
+    forecast, waiting = contents.forecast, contents.waiting_files
     grown = words.format_count(forecast.new_rows, "new row")
-    table = f"Table {words.format_number(body.get('table_rows'))} → {words.format_count(forecast.table_after, 'row')}."
-    if words.is_sink(body):
-        table = f"Sent to {body['sink']['place']}."
-    files = all(p.get("kind", "files") == "files" for p in body["positions"])
+    table = f"Table {words.format_number(contents.table_rows)} → {words.format_count(forecast.table_after, 'row')}."
+    if contents.sink.is_declared:
+        table = f"Sent to {contents.sink.place}."
+    files = all(p.get("kind", "files") == "files" for p in contents.positions)
     return (
         f"{grown}, {words.format_count(len(waiting), 'file')} waiting. {table}"
         if files
@@ -190,25 +190,24 @@ def _grows(body: Mapping[str, Any], forecast: Forecast) -> str:
     )
 
 
-def list_fingerprints(conditions: Mapping[str, Any]) -> list[tuple[str, str]]:
+def list_fingerprints(conditions: Preconditions) -> list[tuple[str, str]]:
     """What the plan relies on; read again before anything is changed."""
-    point, sink = conditions["checkpoint"], conditions["sink"]
+    point, sink = conditions.checkpoint, conditions.sink
     rows = [
         (
             "Checkpoint",
-            f"version {point['version']}, batch {point['last_committed']}, {words.shorten_hash(point['fingerprint'])}",
+            f"version {point.version}, batch {point.last_committed}, {words.shorten_hash(point.fingerprint)}",
         ),
-        ("Sink", f"{sink['declared']}, {words.shorten_hash(sink['fingerprint']) or 'not distinguished'}")
-        if "declared" in sink
-        else ("Table's log", f"batch {sink['head']}, {words.shorten_hash(sink['fingerprint'])}"),
-        ("Active update", str(conditions.get("active_update") or "none")),
+        ("Sink", f"{sink.declared}, {words.shorten_hash(sink.fingerprint) or 'not distinguished'}")
+        if sink.declared is not None
+        else ("Table's log", f"batch {sink.head}, {words.shorten_hash(sink.fingerprint)}"),
+        ("Active update", conditions.active_update or "none"),
     ]
-    noted = conditions.get("settings") or {}  # plans that were sealed before have none
-    if noted:
-        rows.append(("Pipeline's settings", f"as sealed: {', '.join(SETTINGS.get(p, p) for p in noted)}"))
+    if settings := conditions.settings:
+        rows.append(("Pipeline's settings", f"as sealed: {', '.join(SETTINGS.get(p, p) for p in settings)}"))
     return rows + [
         (words.name_tail(path), f"sha256 {words.shorten_hash(digest)}")
-        for path, digest in conditions["code"].items()
+        for path, digest in conditions.code.items()
     ]
 
 

@@ -181,12 +181,12 @@ def _seed(steps: Sequence[Any], plan: Any | None) -> str:
     if plan is None:
         return ""
     if of_plan(steps, "seed", plan) is None:
-        return "by the rerun" if plan.body.get("strategy") == "full-refresh" else "not needed"
+        return "by the rerun" if plan.contents.strategy == "full-refresh" else "not needed"
     return _took(of_plan(steps, "seed", plan))
 
 
 def _patched(recovery: Any, plan: Any | None) -> str:
-    changed = plan.body.get("patch") if plan is not None else recovery.choices.get("patch")
+    changed = plan.contents.patch if plan is not None else recovery.choices.get("patch")
     if changed is None:
         return ""
     return words.format_count(len(changed), "file") if changed else "no change"

@@ -521,10 +521,9 @@ def seconds_since(value: Any, now: datetime) -> str:
     return words.format_ago(value, now).removesuffix(" ago")
 
 
-def key_line(facts: Mapping[str, Any]) -> str:
-    """By what rows are told apart, and who says so."""
-    key = ", ".join(facts.get("key") or []) or "the whole row"
-    whence = facts.get("key_from")
-    if facts.get("whole_rows"):
-        return f"Repeats are looked for by {key} ({whence}); new rows are compared in every column."
-    return f"Rows are identified by {key}" + (f" ({whence})." if whence and whence != key else ".")
+def key_line(columns: Sequence[str], key_from: str, *, whole_rows: bool) -> str:
+    """By what rows are told apart, and where that comes from."""
+    key = ", ".join(columns) or "the whole row"
+    if whole_rows:
+        return f"Repeats are looked for by {key} ({key_from}); new rows are compared in every column."
+    return f"Rows are identified by {key}" + (f" ({key_from})." if key_from and key_from != key else ".")

@@ -1,6 +1,6 @@
 """Numbers and times in people's words: every number with its unit, every time with its zone. Pure."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -10,11 +10,6 @@ from django.utils.dateparse import parse_datetime
 def format_number(value: int | float | None) -> str:
     """`1,204,880`; None is `unknown`, never 0."""
     return "unknown" if value is None else f"{value:,}"
-
-
-def is_sink(body: Mapping[str, Any]) -> bool:
-    """Whether a plan's flow writes to a sink that its code declares, and to no table."""
-    return bool((body.get("sink") or {}).get("declared"))
 
 
 def format_count(value: int | None, noun: str, plural: str = "") -> str:

@@ -98,7 +98,7 @@ def glass_over(plan: Plan | None, now: datetime | None = None) -> datetime | Non
 
 def editors_of_plan(plan: Plan) -> tuple[Who, ...]:
     """Who edited the code that the plan changes."""
-    return tuple(Who(e["name"], e["user_id"]) for e in plan.body.get("editors") or ())
+    return tuple(Who(editor.name, editor.user_id) for editor in plan.contents.editors)
 
 
 def request_facts(request: ApprovalRequest) -> RequestFacts:
@@ -135,12 +135,12 @@ def votes_cast(votes: Iterable[Vote]) -> list[Cast]:
 
 def approval_standing(recovery: Recovery, plan: Plan) -> ApprovalStanding:
     """All that decides whether this plan may run, read now."""
-    request, glass = request_of(plan), glass_of(plan)
+    request, glass, contents = request_of(plan), glass_of(plan), plan.contents
     return ApprovalStanding(
         rule=rule_for(recovery.flow.pipeline.environment),
         hash=plan.hash,
-        strategy=str(plan.body.get("strategy", "")),
-        sealed_in=str(plan.body.get("environment", "")),
+        strategy=contents.strategy,
+        sealed_in=contents.environment,
         asked=request_facts(request) if request is not None else None,
         votes=votes_cast(votes_in_force(request)),
         glass_until=glass.until if glass is not None else None,

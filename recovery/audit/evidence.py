@@ -26,6 +26,7 @@ from recovery.audit.actions import audited_attempt
 from recovery.audit.anchoring import Signed
 from recovery.audit.exporting import COLUMNS, entry_columns
 from recovery.audit.keeping import sign_chain
+from recovery.contracts import codec
 from recovery.errors import Denied, Refused, Unreachable
 from recovery.models import AuditEntry, Plan, Recovery, Step
 from recovery.numbers import whole
@@ -95,10 +96,11 @@ def _files(recovery: Recovery) -> dict[str, bytes]:
         entry_columns(e)
         for e in AuditEntry.objects.filter(recovery=recovery.label).order_by("seq").values(*COLUMNS)
     ]
+    sealed = list(recovery.plans.order_by("pk"))
     plans = [
         {"hash": p.hash, "sealed_by": p.sealed_by, "sealed_at": p.sealed_at, "voided_at": p.voided_at,
          "drift": p.drift, "body": p.body}
-        for p in recovery.plans.order_by("pk")
+        for p in sealed
     ]  # fmt: skip
     steps = [_step(s) for s in recovery.steps.order_by("ordinal")]
     facts = {
@@ -115,7 +117,7 @@ def _files(recovery: Recovery) -> dict[str, bytes]:
     records = {name: rows for name, rows in others.items() if name not in approvals}
     verification = {
         "measured": recovery.measured,
-        "criteria": plans[-1]["body"].get("criteria", []) if plans else [],
+        "criteria": [codec.to_json(c) for c in sealed[-1].contents.criteria] if sealed else [],
     }
     worded = [{**e, "words": tags.ACTIONS.get(e["action"], "")} for e in entries]
     shown = {"facts": facts, "plans": plans, "approvals": approvals, "records": records, "steps": steps,

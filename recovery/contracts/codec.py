@@ -5,6 +5,7 @@ import json
 from collections.abc import Mapping
 from typing import Any, TypeVar
 
+from recovery.contracts.plan import PlanBody
 from recovery.contracts.value import Value
 
 V = TypeVar("V", bound=Value)
@@ -25,6 +26,12 @@ def seal(body: Mapping[str, Any]) -> str:
 def read(kind: type[V], stored: Mapping[str, Any]) -> V:
     """The value that was stored, of this release or an older one. Raises ValueError for anything else."""
     return kind.model_validate(dict(stored))
+
+
+def read_plan(body: Mapping[str, Any]) -> PlanBody:
+    """The contents of a sealed plan. Of one that was sealed before plans had a schema number, keys that are not known
+    any more are left out. Raises ValueError for anything else."""
+    return PlanBody.model_validate(dict(body), extra="forbid" if "schema" in body else "ignore")
 
 
 def to_json(value: Value) -> dict[str, Any]:

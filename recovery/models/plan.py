@@ -3,9 +3,7 @@
 from django.db import models
 
 from recovery.contracts import codec
-from recovery.contracts.criteria import Criterion
-from recovery.contracts.forecast import Forecast
-from recovery.contracts.steps import PlannedStep
+from recovery.contracts.plan import PlanBody
 from recovery.models.recovery import Recovery
 
 
@@ -25,16 +23,6 @@ class Plan(models.Model):
         return self.hash[:8]
 
     @property
-    def planned_steps(self) -> tuple[PlannedStep, ...]:
-        """Its steps, as sealed."""
-        return tuple(codec.read(PlannedStep, one) for one in self.body["steps"])
-
-    @property
-    def criteria(self) -> tuple[Criterion, ...]:
-        """What its proof measures, as sealed."""
-        return tuple(codec.read(Criterion, one) for one in self.body["criteria"])
-
-    @property
-    def forecast(self) -> Forecast:
-        """What it will do to rows, as sealed."""
-        return codec.read(Forecast, self.body["forecast"])
+    def contents(self) -> PlanBody:
+        """What it fixes, as a value; `body` is what the hash was made of."""
+        return codec.read_plan(self.body)

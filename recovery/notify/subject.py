@@ -50,9 +50,10 @@ def facts_of_subject(recovery: Recovery | None, flow: Flow | None) -> dict[str, 
     plan = recovery.plans.filter(voided_at=None).order_by("-pk").first()
     if plan is None:
         return found
+    contents = plan.contents
     return found | {
-        "strategy": str(plan.body.get("strategy") or recovery.strategy),
-        "forecast": describe_forecast(plan.forecast),
+        "strategy": contents.strategy,
+        "forecast": describe_forecast(contents.forecast),
         "plan": plan.hash[:12],
     }
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from django.db.models import Q
 
+from recovery.contracts.plan import PlanBody
 from recovery.models import Pipeline, Step
 from recovery.models.step import has_unnoted_start
 from recovery.pipelines.events import when
@@ -38,17 +39,15 @@ def reruns_of(pipeline: Pipeline, updates: Sequence[Mapping[str, Any]]) -> Rerun
 def _started(step: Step, flow: str) -> Iterator[tuple[str, Rerun]]:
     """Every update that the step has noted, the first one first."""
     told = [*(step.result.get("updates") or [step.result.get("ended")]), step.result.get("update_id")]
-    body: Mapping[str, Any] = step.plan.body if step.plan else {}
-    next_batch = int((body.get("numbering") or {}).get("next_batch") or 0)
+    contents = step.plan.contents if step.plan else None
+    next_batch = contents.numbering.next_batch if contents else 0
     for n, name in enumerate(dict.fromkeys(str(u) for u in told if u)):
-        yield name, Rerun(flow, next_batch, () if n else _heads(body))
+        yield name, Rerun(flow, next_batch, () if n or contents is None else _sealed_heads(contents))
 
 
-def _heads(body: Mapping[str, Any]) -> tuple[int | None, ...]:
+def _sealed_heads(contents: PlanBody) -> tuple[int | None, ...]:
     """The newest number in the log of the plan's table of files, as read for the seal."""
-    sealed = (body.get("preconditions") or {}).get("sink") or {}
-    of_files = (body.get("sink") or {}).get("kind") == "files"
-    return (sealed["head"],) if of_files and "head" in sealed else ()
+    return (contents.preconditions.sink.head,) if contents.sink.kind == "files" else ()
 
 
 def _may_have_started(step: Step) -> bool:

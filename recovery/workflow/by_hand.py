@@ -18,7 +18,7 @@ from recovery.models import Flow, Plan, Recovery, Step
 from recovery.people.roles import Actor, Right
 from recovery.pipelines import starters
 from recovery.pipelines.workspaces import client_for
-from recovery.plans.accepted import effects_of, stored_accepted
+from recovery.plans.accepted import effects_of
 from recovery.sources import wishes
 from recovery.sources.base import Wanted
 from recovery.strategies.catalogue import EXECUTABLE, JUDGES, NOT_HERE, POSITIONED
@@ -388,29 +388,27 @@ def _step(step: Step) -> dict[str, Any]:
 
 def forecast(plan: Plan) -> dict[str, Any]:
     """`{lost, doubled, reread, downstream[], flows[]}` as the contract says, with the table's growth beside them."""
-    body = plan.body
-    sealed = plan.forecast
+    contents = plan.contents
+    sealed = contents.forecast
     told = codec.to_read_json(sealed) | {"downstream": [codec.to_json(d) for d in sealed.downstream]}
-    return {**told, "flows": [{"flow": body["flow"], **told}]}
+    return {**told, "flows": [{"flow": contents.flow, **told}]}
 
 
 def planned(recovery: Recovery, plan: Plan) -> dict[str, Any]:
     """The object that `plan` prints."""
-    body = plan.body
+    contents = plan.contents
     return {
         "recovery": recovery.label,
         "plan_hash": plan.hash,
-        "strategy": body["strategy"],
+        "strategy": contents.strategy,
         "forecast": forecast(plan),
-        "accepted": codec.to_json(stored_accepted(body.get("accepted"))),
-        "findings": body["findings"],
-        "steps": body["steps"],
-        "positions": body["positions"],
-        "criteria": body["criteria"],
-        "key": body["key"],
-        "key_from": body["key_from"],
-        "patch": [
-            {k: c[k] for k in ("path", "before_sha256", "after_sha256", "diff")} for c in body["patch"]
-        ],
-        "rollback": body["rollback"],
+        "accepted": codec.to_json(contents.accepted),
+        "findings": [finding.as_dict() for finding in contents.findings],
+        "steps": [codec.to_json(step) for step in contents.steps],
+        "positions": list(contents.positions),
+        "criteria": [codec.to_json(criterion) for criterion in contents.criteria],
+        "key": list(contents.key),
+        "key_from": contents.key_from,
+        "patch": [change.without_texts for change in contents.patch],
+        "rollback": contents.rollback,
     }

@@ -11,6 +11,7 @@ from recovery.checkpoints import inspect_checkpoint, placing
 from recovery.checkpoints.reconciled import count_batch_committed
 from recovery.checkpoints.report import CheckpointReport, Entries, SourceProgress
 from recovery.checkpoints.uris import decode_uri
+from recovery.contracts.plan import PlanBody, PlannedInput
 from recovery.errors import Refused, RepriseError
 from recovery.pipelines import events as api_events
 from recovery.pipelines.workspaces import questions_service
@@ -43,7 +44,7 @@ from recovery.workflow import rehearsing, topics, whole
 from recovery.workflow.budgets import budgets
 from recovery.workflow.gather import Scene, listing, request_for
 from recovery.workflow.inputs import Counted
-from recovery.workflow.planned_inputs import held_of, is_named, of_files
+from recovery.workflow.planned_inputs import held_of
 from recovery.workflow.readers import Readers
 
 Ask = Callable[[MeasureRequest], Measure]
@@ -51,38 +52,22 @@ Ask = Callable[[MeasureRequest], Measure]
 SCOPES = {"continue": "both", "rewind": "same", "revert": "same", "repair": "same", "full-refresh": "new"}
 
 
-def scope_of(body: Mapping[str, Any]) -> str:
+def scope_of(contents: PlanBody) -> str:
     """Where the rerun's batches are told from those before: a seed whose sources start elsewhere has its own log."""
-    return "same" if seed_args(body).get("starts") else SCOPES[body["strategy"]]
+    return "same" if contents.seed_args.get("starts") else SCOPES[contents.strategy]
 
 
-def seed_args(body: Mapping[str, Any]) -> Mapping[str, Any]:
-    """What the plan's seed is told; nothing where it has none."""
-    return next((s["args"] for s in body["steps"] if s["kind"] == "seed"), {})
-
-
-def seen(body: Mapping[str, Any], readers: Readers) -> dict[str, Any]:
+def seen(contents: PlanBody, readers: Readers) -> dict[str, Any]:
     """What is there now, by source (index in the plan as text; JSON): the input files, or the position behind
     everything."""
-    found: dict[str, Any] = {}
-    for n, source in enumerate(body["inputs"]):
+    there: dict[str, Any] = {}
+    for n, source in enumerate(contents.inputs):
         number = str(n)
-        if of_files(source):
-            found[number] = [f.path for f in listing(source["location"], source["options"])]
+        if source.is_files:
+            there[number] = [f.path for f in listing(source.location, source.options)]
             continue
-        found[number] = {"latest": looking.latest(readers.of(number), source["kind"], source["start"])}
-    return found
-
-
-def places(body: Mapping[str, Any]) -> dict[str, str]:
-    """Where the tables lie, as the plan knows it. A sink that the code declares is asked for anew each time."""
-    own = "" if is_declared(body) else body["table_place"]
-    return {body["dataset"]: own, **body["other_tables"]}
-
-
-def is_declared(body: Mapping[str, Any]) -> bool:
-    """Whether the plan's flow writes to a sink that its code declares, and to no table of the catalog."""
-    return bool((body.get("sink") or {}).get("declared"))
+        there[number] = {"latest": looking.latest(readers.of(number), source.kind, source.start)}
+    return there
 
 
 def arrived(before: Mapping[str, Any], after: Mapping[str, Any]) -> tuple[str, ...]:
@@ -99,7 +84,7 @@ def arrived(before: Mapping[str, Any], after: Mapping[str, Any]) -> tuple[str, .
 
 def collect(
     scene: Scene,
-    body: Mapping[str, Any],
+    contents: PlanBody,
     readers: Readers,
     *,
     seen: Mapping[str, Any],
@@ -116,107 +101,104 @@ def collect(
     of the table's log then; `version_before`: its version, of a table that counts its commits.
     `topic_before`: where a topic ended then. `marks_before`: of the table's data files then.
     """
-    scope = scope_of(body)
+    scope = scope_of(contents)
     new = scene.checkpoint
-    old = _old(scene, body, scope)
-    before = _sink_before(scene, body, sink_before, version_before)
+    old = _old(scene, contents, scope)
+    before = _sink_before(scene, contents, sink_before, version_before)
     evidence = Evidence(
         scope=scope,
         old=old,
         new=new,
-        listed=_listed(old, new, body, seen, scope),
+        listed=_listed(old, new, contents, seen, scope),
         first_batch=first_batch(scene, update_ids),
         sink_before=before,
         sink_after=scene.sink,
         measure=None,
-        planned=_planned(old, new, body, scope),
+        planned=_planned(old, new, contents, scope),
         old_files=None if scope == "new" else whole.old_files(scene, before, marks_before),
     )
-    stretches = _stretches(scene, body, readers)
+    stretches = _stretches(scene, contents, readers)
     inputs, files = new_inputs(scope, old, new), new_data_files(scope, before, scene.sink)
     since = measured_from(scope, before)
     wanted = Counted({"new": inputs}, {"new": {n: s.as_dict() for n, s in stretches.items() if s}})
-    flow, every = whole.input_of(scene, body, readers, old)
+    flow, every = whole.input_of(scene, contents, readers, old)
     evidence = replace(
         evidence,
         whole_flow=flow,
-        measure=_measure(scene, body, scope, wanted, files, sink_before, since, topic_before, every),
+        measure=_measure(scene, contents, scope, wanted, files, sink_before, since, topic_before, every),
         measured_inputs=inputs,
         measured_files=files,
         measured_since=since,
-        reached=_reached(scene, body, readers, seen, stretches),
+        reached=_reached(scene, contents, readers, seen, stretches),
     )
     if evidence.measure:
         readers.note(evidence.measure.sources)
     late = arrivals(evidence)
     if late or any(r.arrived for r in evidence.reached.values()):
-        evidence = replace(evidence, arrived_rows=_arrived_rows(scene, body, readers, late))
+        evidence = replace(evidence, arrived_rows=_arrived_rows(scene, contents, readers, late))
     return evidence
 
 
-def _others(body: Mapping[str, Any]) -> list[tuple[int, Mapping[str, Any]]]:
-    """The inputs that are no files, each with its index in the plan: what readers and looks are told by."""
-    return [(n, source) for n, source in enumerate(body["inputs"]) if not of_files(source)]
-
-
-def _index(new: CheckpointReport, n: int, source: Mapping[str, Any]) -> int:
+def _index(new: CheckpointReport, n: int, source: PlannedInput) -> int:
     """By what the evidence knows the plan's `n`th input: its index in the checkpoint; none of theirs for a name that
     is not there."""
     held = held_of(new, n, source)
     if held is not None:
         return held.index
-    return len(new.sources) + n if is_named(source) else n
+    return len(new.sources) + n if source.is_named else n
 
 
-def _end(scene: Scene, n: int, source: Mapping[str, Any]) -> str | None:
+def _end(scene: Scene, n: int, source: PlannedInput) -> str | None:
     """How far a source is committed now."""
     held = held_of(scene.checkpoint, n, source)
     return None if held is None else held.offset_json
 
 
-def _start(body: Mapping[str, Any], source: Mapping[str, Any]) -> str | None:
-    """Where the rerun began in a source; a full refresh begins anew."""
-    start: str | None = None if scope_of(body) == "new" else source["start"]
-    return start
+def _start(contents: PlanBody, source: PlannedInput) -> str | None:
+    """Where the rerun began in a source; a full refresh begins with nothing."""
+    return None if scope_of(contents) == "new" else source.start
 
 
 def _between(
-    readers: Readers, n: int, source: Mapping[str, Any], start: str | None, end: str | None
+    readers: Readers, n: int, source: PlannedInput, start: str | None, end: str | None
 ) -> Slice | None:
     """Of the plan's `n`th input. None also where a Kafka topic is not the one any more that the plan was sealed on."""
-    return looking.between(readers.of(str(n)), source["kind"], start, end, noted=source.get("topic_ids"))
+    return looking.between(readers.of(str(n)), source.kind, start, end, noted=source.topic_ids)
 
 
-def remade(body: Mapping[str, Any], readers: Readers) -> tuple[str, ...]:
+def remade(contents: PlanBody, readers: Readers) -> tuple[str, ...]:
     """Kafka topics that were deleted since the seal, or deleted and made again."""
-    sealed = [(n, s["topic_ids"]) for n, s in enumerate(body["inputs"]) if s.get("topic_ids")]
-    found = [looking.remade(readers.of(str(n)), ids) for n, ids in sealed]
-    return tuple(dict.fromkeys(topic for topics in found for topic in topics))
+    remade = [
+        looking.remade(readers.of(str(n)), source.topic_ids)
+        for n, source in enumerate(contents.inputs)
+        if source.topic_ids
+    ]
+    return tuple(dict.fromkeys(topic for topics in remade for topic in topics))
 
 
-def _stretches(scene: Scene, body: Mapping[str, Any], readers: Readers) -> dict[str, Slice | None]:
+def _stretches(scene: Scene, contents: PlanBody, readers: Readers) -> dict[str, Slice | None]:
     """What the rerun has read of each source that is no file source, so that it can be read again."""
     found = {}
-    for n, source in _others(body):
-        start, end = _start(body, source), _end(scene, n, source)
+    for n, source in contents.other_inputs:
+        start, end = _start(contents, source), _end(scene, n, source)
         found[str(n)] = _between(readers, n, source, start, end)
     return found
 
 
 def _reached(
     scene: Scene,
-    body: Mapping[str, Any],
+    contents: PlanBody,
     readers: Readers,
     seen: Mapping[str, Any],
     stretches: Mapping[str, Slice | None],
 ) -> dict[int, Reached]:
     found = {}
-    for n, source in _others(body):
-        number, kind = str(n), source["kind"]
-        start, end = _start(body, source), _end(scene, n, source)
+    for n, source in contents.other_inputs:
+        number, kind = str(n), source.kind
+        start, end = _start(contents, source), _end(scene, n, source)
         was = (seen.get(number) or {}).get("latest")
         left = _between(readers, n, source, end, was) if was else None
-        beyond = _between(readers, n, source, source["latest"], end) if source["latest"] else None
+        beyond = _between(readers, n, source, source.latest, end) if source.latest else None
         found[_index(scene.checkpoint, n, source)] = Reached(
             kind=kind,
             start=start,
@@ -228,13 +210,13 @@ def _reached(
     return found
 
 
-def _old(scene: Scene, body: Mapping[str, Any], scope: str) -> CheckpointReport:
+def _old(scene: Scene, contents: PlanBody, scope: str) -> CheckpointReport:
     """The checkpoint as it was when the plan was sealed. A version that went on is cut back to then."""
-    planned = body["preconditions"]["checkpoint"]
+    planned = contents.preconditions.checkpoint
     if scope != "same":
-        found = inspect_checkpoint(_place_before(scene, body, planned["version"]))
-        return count_batch_committed(found, body["numbering"]["next_batch"] - 1) if scope == "both" else found
-    new, told = scene.checkpoint, zip(body["inputs"], body["positions"], strict=True)
+        found = inspect_checkpoint(_place_before(scene, contents, planned.version))
+        return count_batch_committed(found, contents.numbering.next_batch - 1) if scope == "both" else found
+    new, told = scene.checkpoint, zip(contents.inputs, contents.positions, strict=True)
     at = {_index(new, n, source): p["after"]["offset_json"] for n, (source, p) in enumerate(told)}
     if set(at) != {s.index for s in new.sources}:
         raise Refused(
@@ -243,13 +225,13 @@ def _old(scene: Scene, body: Mapping[str, Any], scope: str) -> CheckpointReport:
             code="other_sources",
         )
     cut = tuple(_cut(s, at[s.index]) for s in new.sources)
-    return replace(new, sources=cut, last_committed=planned["last_committed"])
+    return replace(new, sources=cut, last_committed=planned.last_committed)
 
 
-def _place_before(scene: Scene, body: Mapping[str, Any], version: int | None) -> str:
+def _place_before(scene: Scene, contents: PlanBody, version: int | None) -> str:
     """Where the checkpoint lies that the plan was made on: an older version, or set aside where there is one place."""
     if version is None:
-        return placing.set_aside(scene.checkpoint_place, recovery=body["recovery"])
+        return placing.set_aside(scene.checkpoint_place, recovery=contents.recovery)
     return f"{scene.checkpoint_place}/{version}"
 
 
@@ -262,34 +244,31 @@ def _cut(source: SourceProgress, offset: str | None) -> SourceProgress:
     return replace(source, committed=kept, offset_json=offset, log_offset=edge, planned=Entries())
 
 
-def _sink_before(
-    scene: Scene, body: Mapping[str, Any], files: Sequence[str], version: int | None
-) -> SinkReport:
-    head = body["preconditions"]["sink"]["head"]
+def _sink_before(scene: Scene, contents: PlanBody, files: Sequence[str], version: int | None) -> SinkReport:
+    head = contents.preconditions.sink.head
     return SinkReport(scene.sink.kind, scene.sink.location, head, older=tuple(files), version=version)
 
 
 def _planned(
-    old: CheckpointReport, new: CheckpointReport, body: Mapping[str, Any], scope: str
+    old: CheckpointReport, new: CheckpointReport, contents: PlanBody, scope: str
 ) -> dict[int, tuple[str, ...]]:
     """Files that the plan knew, read or to be read, by the source's index in the checkpoint.
 
     An empty checkpoint ("new") takes what Spark ignores too.
     """
-    found = {}
-    for n, source in enumerate(body["inputs"]):
-        if of_files(source):
-            held = held_of(old, n, source)
-            read = tuple(decode_uri(e.path) for e in held.committed) if held and held.kind == "files" else ()
-            more = source.get("ignored", ()) if scope == "new" else ()
-            found[_index(new, n, source)] = (*read, *source["waiting"], *more)
-    return found
+    known = {}
+    for n, source in contents.file_inputs:
+        held = held_of(old, n, source)
+        read = tuple(decode_uri(e.path) for e in held.committed) if held and held.kind == "files" else ()
+        more = source.ignored if scope == "new" else ()
+        known[_index(new, n, source)] = (*read, *source.waiting, *more)
+    return known
 
 
 def _listed(
     old: CheckpointReport,
     new: CheckpointReport,
-    body: Mapping[str, Any],
+    contents: PlanBody,
     seen: Mapping[str, Any],
     scope: str,
 ) -> dict[int, tuple[str, ...]]:
@@ -298,14 +277,13 @@ def _listed(
     Read again from nothing ("new"), a file that is gone cannot come back and is not asked for. Going on, one that
     Spark ignores is not asked for.
     """
-    planned, found = _planned(old, new, body, scope), {}
-    for n, source in enumerate(body["inputs"]):
-        if of_files(source):
-            index = _index(new, n, source)
-            never = set(source["gone"] if scope == "new" else source.get("ignored", ()))
-            known = dict.fromkeys((*planned[index], *seen.get(str(n), ())))
-            found[index] = tuple(p for p in known if p not in never)
-    return found
+    planned, listed = _planned(old, new, contents, scope), {}
+    for n, source in contents.file_inputs:
+        index = _index(new, n, source)
+        never = set(source.gone if scope == "new" else source.ignored)
+        known = dict.fromkeys((*planned[index], *seen.get(str(n), ())))
+        listed[index] = tuple(p for p in known if p not in never)
+    return listed
 
 
 def first_batch(scene: Scene, update_ids: Iterable[str]) -> FirstBatch | None:
@@ -334,7 +312,7 @@ def _batches(scene: Scene, update_id: str) -> Iterator[FirstBatch]:
 
 def _measure(
     scene: Scene,
-    body: Mapping[str, Any],
+    contents: PlanBody,
     scope: str,
     wanted: Counted,
     files: tuple[str, ...],
@@ -343,29 +321,29 @@ def _measure(
     topic: topics.Noted | None,
     every: WholeInput | None,
 ) -> Measure:
-    key = tuple(body["key"])
+    key = contents.key
     asked = MeasureRequest(
         answers=questions_service(scene.flow.pipeline.workspace),
-        table=body["dataset"],
+        table=contents.dataset,
         old_files=() if scope == "new" or since is not None else tuple(sink_before),
         new_files=files,
         old_version=since,
         study=request_for(scene, scene.code, wanted, key),
         key=key or None,
-        state_kept=body["state"] == "keep",
-        whole_rows=bool(body.get("whole_rows")),
+        state_kept=contents.state == "keep",
+        whole_rows=contents.whole_rows,
         whole=every,
         since=came_since(scene.table_place, since),
         budgets=budgets(scene.flow.name),
     )
-    if is_declared(body):
+    if contents.sink.is_declared:
         ask: Ask = partial(topics.measured, scene, before=_failed_counts(topic, scope))
     else:
         ask = partial(measure, timeout=settings.REPRISE_MEASURE_SECONDS)
     found = ask(asked)
-    if found.problem is None or body["state"] == "keep" or not scene.checkpoint.state_operators:
+    if found.problem is None or contents.state == "keep" or not scene.checkpoint.state_operators:
         return found
-    return _measured_by_rehearsal(scene, body, asked, ask) or found
+    return _measured_by_rehearsal(scene, contents, asked, ask) or found
 
 
 def came_since(place: str, version: int | None) -> Since | None:
@@ -389,18 +367,18 @@ def _failed_counts(topic: topics.Noted | None, scope: str) -> topics.Noted | Non
 
 
 def _measured_by_rehearsal(
-    scene: Scene, body: Mapping[str, Any], asked: MeasureRequest, ask: Ask
+    scene: Scene, contents: PlanBody, asked: MeasureRequest, ask: Ask
 ) -> Measure | None:
     """Where a batch cannot stand for the state that the rerun began without: against what a rehearsal writes.
 
     None where it could not be run, or where the update may have written other rows (`Rehearsal.why`).
     """
-    seeded = seed_args(body)
+    seeded = contents.seed_args
     with rehearsing.rehearsed(
         asked.study,
         storage=scene.storage,
-        purpose=f"proof-{body['recovery']}",
-        watermark_ms=seeded.get("watermark_ms", body.get("watermark_ms")) if seeded else None,
+        purpose=f"proof-{contents.recovery}",
+        watermark_ms=seeded.get("watermark_ms", contents.watermark_ms) if seeded else None,
         conf=scene.checkpoint.conf,
     ) as found:
         if found.problem is not None or found.why:
@@ -408,21 +386,19 @@ def _measured_by_rehearsal(
         return ask(replace(asked, expected=found.output))
 
 
-def _arrived_rows(
-    scene: Scene, body: Mapping[str, Any], readers: Readers, late: tuple[str, ...]
-) -> int | None:
+def _arrived_rows(scene: Scene, contents: PlanBody, readers: Readers, late: tuple[str, ...]) -> int | None:
     """Rows of the input that the plan did not know; with kept state nobody can tell them apart."""
-    if body["state"] == "keep" and scene.checkpoint.state_operators:
+    if contents.state == "keep" and scene.checkpoint.state_operators:
         return None
     slices = {}
-    for n, source in _others(body):
+    for n, source in contents.other_inputs:
         end = _end(scene, n, source)
-        beyond = _between(readers, n, source, source["latest"], end)
+        beyond = _between(readers, n, source, source.latest, end)
         if beyond is None:
             return None
         slices[str(n)] = beyond.as_dict()
     wanted = Counted({"arrived": late}, {"arrived": slices} if slices else {})
-    return study(request_for(scene, scene.code, wanted, tuple(body["key"]))).rows.get("arrived")
+    return study(request_for(scene, scene.code, wanted, contents.key)).rows.get("arrived")
 
 
 def table_rows(scene: Scene, dataset: str) -> int | None:
@@ -433,11 +409,11 @@ def table_rows(scene: Scene, dataset: str) -> int | None:
 
 
 def changed_since(
-    scene: Scene, body: Mapping[str, Any], *, version: int | None, files: Iterable[str]
+    scene: Scene, contents: PlanBody, *, version: int | None, files: Iterable[str]
 ) -> tuple[str, ...]:
     """Data files that the table has gained or lost since it had this version and these files; none of a declared
     sink."""
-    if is_declared(body):
+    if contents.sink.is_declared:
         return ()
-    now = sinks.read(body["table_place"], query_id=scene.checkpoint.query_id)
+    now = sinks.read(contents.table_place, query_id=scene.checkpoint.query_id)
     return sinks.written_since(now, version, tuple(files))

@@ -15,6 +15,7 @@ from recovery.checkpoints.held import HeldState, held_states
 from recovery.checkpoints.reconciled import reconcile_report
 from recovery.checkpoints.repair import RepairPlan, damage_to_repair
 from recovery.checkpoints.report import CheckpointReport, Finding
+from recovery.contracts.plan import CheckpointMark, Preconditions, SinkMark
 from recovery.errors import Refused, RepriseError
 from recovery.models import Flow, Stream
 from recovery.pipelines.client import PipelinesClient
@@ -94,23 +95,23 @@ class Scene:
         spec: Mapping[str, Any] = self.pipeline.get("spec") or {}
         return spec
 
-    def preconditions(self) -> dict[str, Any]:
+    def preconditions(self) -> Preconditions:
         """What a plan relies on; read again at execution and compared."""
-        return {
-            "checkpoint": {
-                "version": self.checkpoint.version,
-                "last_committed": self.checkpoint.last_committed,
-                "fingerprint": self.checkpoint.fingerprint,
-            },
-            "code": fingerprints.of_code(self.code),
-            "settings": fingerprints.of_settings(self.spec),
-            "sink": {
-                "head": self.sink.head,
-                "fingerprint": self.sink.fingerprint,
-                **({"declared": self.sink.declared} if self.sink.declared else {}),
-            },
-            "active_update": self.active_update,
-        }
+        return Preconditions(
+            checkpoint=CheckpointMark(
+                version=self.checkpoint.version,
+                last_committed=self.checkpoint.last_committed,
+                fingerprint=self.checkpoint.fingerprint,
+            ),
+            code=fingerprints.of_code(self.code),
+            settings=fingerprints.of_settings(self.spec),
+            sink=SinkMark(
+                head=self.sink.head,
+                fingerprint=self.sink.fingerprint,
+                declared=self.sink.declared or None,
+            ),
+            active_update=self.active_update,
+        )
 
 
 @reach.of_flow
@@ -479,7 +480,7 @@ def _repair(scene: Scene, known: Study, old_known: Study | None) -> RepairPlan |
         sink=scene.sink,
         query_id=str(uuid.uuid4()),
         operators=(old_known.operators if old_known else None) or known.operators or (),
-        inputs=[{"location": asking.place_of(d), "options": d.get("options")} for d in described],
+        inputs=[(asking.place_of(d), d.get("options") or {}) for d in described],
     )
 
 

@@ -20,7 +20,7 @@ from recovery.workflow.steps import rerun
 def chosen(plan: Plan) -> dict[str, str]:
     """Datasets that a plan refreshes, each with the flow that writes it; none where it has no such step."""
     args: Mapping[str, Any] = next(
-        (step.args for step in plan.planned_steps if step.kind is StepKind.REFRESH), {}
+        (step.args for step in plan.contents.steps if step.kind is StepKind.REFRESH), {}
     )
     return dict(zip(args.get("refresh") or (), args.get("flows") or (), strict=True))
 
@@ -43,9 +43,12 @@ def measure(scene: Scene, plan: Plan, result: Mapping[str, Any] | None) -> tuple
     told = scene.client.events(scene.flow.pipeline.pipeline_id, filter=f"update_id = '{update_id}'")
     said = statuses(told, update_id)
     compared = {
-        name for one in plan.criteria if one.code == AGREES for name in one.expected.get("compared") or ()
+        name
+        for criterion in plan.contents.criteria
+        if criterion.code == AGREES
+        for name in criterion.expected.get("compared") or ()
     }
-    tables = {d.dataset for d in plan.forecast.downstream if not d.view}
+    tables = {d.dataset for d in plan.contents.forecast.downstream if not d.view}
     found = []
     for dataset, flow in chosen(plan).items():
         why = _not_compared(dataset in compared, table=dataset in tables)

@@ -16,28 +16,29 @@ def preview(
     sink: SinkReport,
     query_id: str,
     operators: Sequence[str],
-    inputs: Sequence[Mapping[str, Any]],
+    inputs: Sequence[tuple[str | None, Mapping[str, Any]]],
 ) -> RepairPlan:
     """The repair of the flow's newest version. `query_id`: taken where the old one is lost.
 
-    `inputs`: {location, options} per source in plan order. Reads only; raises Unreachable.
+    `inputs`: location and options of each source, in plan order. Reads only; raises Unreachable.
     """
     known = KnownFacts(
         new_query_id=query_id,
         sink_kind=sink.kind,
         sink_head=sink.head,
         operators=tuple(operators),
-        listings={str(n): found for n, one in enumerate(inputs) if (found := _listed(one)) is not None},
+        listings={
+            str(n): listed
+            for n, (location, options) in enumerate(inputs)
+            if (listed := _listed(location, options)) is not None
+        },
     )
     return plan_repair(place, known, sink=table or None)
 
 
-def _listed(one: Mapping[str, Any]) -> ListedInput | None:
-    """None: nobody can say what a batch takes (place not known, or batches are cut by bytes)."""
-    location, options = (
-        one.get("location"),
-        {str(k).lower(): v for k, v in (one.get("options") or {}).items()},
-    )
+def _listed(location: str | None, reader_options: Mapping[str, Any]) -> ListedInput | None:
+    """None: what a batch takes is not known (place not known, or batches are cut by bytes)."""
+    options = {str(k).lower(): v for k, v in reader_options.items()}
     if not location or "maxbytespertrigger" in options:
         return None
     files = tuple((encode_uri(f.path), f.mtime_ms) for f in listing(location, options=options))

@@ -17,7 +17,6 @@ from recovery.audit.actions import append_entry
 from recovery.models import Recovery, Step
 from recovery.people.roles import SYSTEM
 from recovery.workflow import broker
-from recovery.workflow.evidence import is_declared
 from recovery.workflow.moves import move, step_to
 
 PAUSES: Final = tuple(timedelta(seconds=s) for s in (5, 15, 45, 120, 300))
@@ -85,7 +84,7 @@ def may_repeat(step: Step) -> bool:
 def _writes_again(step: Step) -> bool:
     """Would the batch that a cut update left open be written a second time? A declared sink (a topic, a function of
     each batch) takes it again; and its update runs the whole pipeline, so the sinks of other flows take theirs."""
-    return step.plan is not None and is_declared(step.plan.body)
+    return step.plan is not None and step.plan.contents.sink.is_declared
 
 
 def next_repeat(step: Step) -> Repeat | None:

@@ -15,7 +15,6 @@ from recovery.models import AuditEntry, Plan, Recovery
 from recovery.people.roles import Actor, Right
 from recovery.people.visible import filter_entries
 from recovery.pipelines.events import when
-from recovery.plans.accepted import stored_accepted
 from recovery.workflow import unknowns
 from recovery.workflow.selectors import plan_of
 
@@ -115,7 +114,7 @@ class Report:
 def report(recovery: Recovery, by: Actor) -> Report:
     """The report as `by` may read it: audit entries are for who may read the log."""
     plan = plan_of(recovery) or recovery.plans.order_by("-pk").first()
-    body: Mapping[str, Any] = plan.body if plan else {}
+    contents = plan.contents if plan else None
     measured, flow = recovery.measured or {}, recovery.flow
     told, more = _entries(recovery, by)
     steps = list(recovery.steps.order_by("ordinal"))
@@ -131,19 +130,18 @@ def report(recovery: Recovery, by: Actor) -> Report:
         dataset=flow.dataset,
         owner=recovery.owner,
         cause=str(recovery.diagnosis.get("title") or ""),
-        strategy=str(body.get("strategy") or recovery.strategy),
+        strategy=contents.strategy if contents else recovery.strategy,
         plan_hash=plan.hash if plan else None,
         sealed_by=plan.sealed_by if plan else None,
         times=times(recovery, plan),
-        forecast=body.get("forecast") or {},
-        accepted=stored_accepted(body.get("accepted")),
+        forecast=codec.to_read_json(contents.forecast) if contents else {},
+        accepted=contents.accepted if contents else Accepted(),
         measured={k: v for k, v in measured.items() if k not in ("criteria", "samples")},
-        criteria=tuple(measured.get("criteria") or body.get("criteria") or ()),
-        positions=tuple(body.get("positions") or ()),
-        patch=tuple(
-            {k: one.get(k) for k in ("path", "before_sha256", "after_sha256", "diff")}
-            for one in body.get("patch") or ()
+        criteria=tuple(
+            measured.get("criteria") or [codec.to_json(c) for c in (contents.criteria if contents else ())]
         ),
+        positions=contents.positions if contents else (),
+        patch=tuple(change.without_texts for change in contents.patch) if contents else (),
         steps=tuple(_step(s) for s in steps),
         statements=tuple(said for s in steps for said in unknowns.statements(s)),
         votes=_votes(plan),

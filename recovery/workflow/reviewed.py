@@ -9,9 +9,10 @@ import hashlib
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from recovery.contracts.plan import PlanBody
 from recovery.errors import NotFound, Refused
 from recovery.pipelines.client import PipelinesClient
-from recovery.plans.drift import from_reviewed, reviewed_code
+from recovery.plans.drift import compare_reviewed
 from recovery.workflow import fingerprints
 from recovery.workflow.deployed import read_code
 
@@ -21,15 +22,15 @@ WAY_ON = (
 )
 
 
-def still(body: Mapping[str, Any], client: PipelinesClient, pipeline_id: str, *, so: str) -> None:
+def still(contents: PlanBody, client: PipelinesClient, pipeline_id: str, *, so: str) -> None:
     """Raise Refused, with what differs and what `so` did not happen, unless the workspace is as the plan left it."""
     spec = client.get_pipeline(pipeline_id).get("spec") or {}
     _, code = read_code(client, spec)
-    same(body, spec, code, client, so=so)
+    same(contents, spec, code, client, so=so)
 
 
 def same(
-    body: Mapping[str, Any],
+    contents: PlanBody,
     spec: Mapping[str, Any],
     code: Mapping[str, str],
     client: PipelinesClient,
@@ -38,24 +39,20 @@ def same(
 ) -> None:
     """As `still`, of settings and source that were read already."""
     now = fingerprints.of_code(code)
-    listed = body["preconditions"]["code"]
-    for path in reviewed_code(
-        body
-    ):  # what a patch has put back may lie where no listing of the pipeline looks
-        if path not in now and path not in listed and (found := _sha(client, path)):
-            now[path] = found
-    if drift := from_reviewed(body, {"code": now, "settings": fingerprints.of_settings(spec)}):
+    # what a patch has put back may be where no listing of the pipeline looks
+    for path in contents.reviewed_code:
+        if path not in now and path not in contents.preconditions.code and (sha256 := _sha(client, path)):
+            now[path] = sha256
+    if drift := compare_reviewed(contents, code=now, settings=fingerprints.of_settings(spec)):
         raise Refused(f"{' '.join(d.says for d in drift)} {so} {WAY_ON}", code="not_as_reviewed")
 
 
-def ran(
-    body: Mapping[str, Any], client: PipelinesClient, pipeline_id: str, update_ids: Iterable[str]
-) -> None:
+def ran(contents: PlanBody, client: PipelinesClient, pipeline_id: str, update_ids: Iterable[str]) -> None:
     """Raise Refused when an update has read another code than the plan's; silent where the workspace keeps no copy.
 
     A file may be edited, and put back, between the look and the update's own reading.
     """
-    wanted = reviewed_code(body)
+    wanted = contents.reviewed_code
     for update_id in update_ids:
         read = client.update_source(pipeline_id, update_id) or {}
         other = [

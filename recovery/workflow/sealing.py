@@ -3,7 +3,7 @@
 import difflib
 import hashlib
 from collections.abc import Collection, Mapping
-from typing import Any, Final
+from typing import Final
 
 from django.db import transaction
 from django.utils import timezone
@@ -14,6 +14,18 @@ from recovery.contracts import codec
 from recovery.contracts.acceptance import Accepted, Effect
 from recovery.contracts.codec import seal
 from recovery.contracts.option import Option, SettledBy
+from recovery.contracts.plan import (
+    SCHEMA,
+    Editor,
+    Numbering,
+    PatchChange,
+    PipelineName,
+    PlanBody,
+    PlannedInput,
+    SealedDiagnosis,
+    SinkPlace,
+    WaitingFile,
+)
 from recovery.errors import Refused, RepriseError
 from recovery.models import Plan, Recovery, Step
 from recovery.people.roles import Actor
@@ -82,8 +94,8 @@ def _seal(recovery: Recovery, by: Actor, accept: Collection[Effect] | None) -> P
     changed = {p: text for p, text in target.items() if scene.code.get(p) != text}
     if changed:
         _must_validate(recovery, changed)
-    body = build(recovery, scene, facts, option, changed, held)
-    return _write(recovery, body, by)
+    contents = build(recovery, scene, facts, option, changed, held)
+    return _write(recovery, contents, by)
 
 
 def wanted_code(scene: Scene, facts: Facts, strategy: str) -> Mapping[str, str]:
@@ -105,11 +117,11 @@ def _must_validate(recovery: Recovery, changed: Mapping[str, str]) -> None:
         raise Refused(f"The changed code does not validate: {answer['says']}", code="invalid_code")
 
 
-def _editors(recovery: Recovery, changed: Mapping[str, str]) -> list[dict[str, Any]]:
-    """Who edited the code that the plan changes, each once: authors of the plan, beside who seals it."""
+def _editors(recovery: Recovery, changed: Mapping[str, str]) -> tuple[Editor, ...]:
+    """Who edited the code that the plan changes, each once: authors of the plan, as is who seals it."""
     by_path = recovery.choices.get("editors") or {}
     named = {(who["name"], who["user_id"]) for path in changed for who in by_path.get(path, [])}
-    return [{"name": name, "user_id": user_id} for name, user_id in sorted(named, key=str)]
+    return tuple(Editor(name=name, user_id=user_id) for name, user_id in sorted(named, key=str))
 
 
 def build(
@@ -119,78 +131,84 @@ def build(
     option: Option,
     changed: Mapping[str, str],
     accepted: Accepted,
-) -> dict[str, Any]:
-    """The plan's body (docs/wiring.md); plain JSON. `accepted`: what people accepted of its costs."""
-    shown = codec.to_json(option)
+) -> PlanBody:
+    """The plan's contents. `accepted`: what people accepted of its costs."""
     if option.strategy == "revert":
         facts = put_back(facts)
     code = facts.old_code if option.strategy == "revert" and facts.old_code else facts.new_code
     standing = _standing(facts, option)
     last, kept = standing.last_committed, option.strategy in ("revert", "repair")
-    return {
-        "recovery": recovery.label,
-        "workspace": facts.workspace,
-        "environment": facts.environment,
-        "pipeline": {"id": facts.pipeline_id, "name": facts.pipeline},
-        "flow": facts.flow,
-        "dataset": facts.dataset,
-        "checkpoint_place": scene.checkpoint_place,
-        "table_place": scene.table_place,
-        "sink": {
-            "kind": scene.sink.kind,
-            "declared": scene.sink.declared,
-            "place": scene.sink.location,
-        },
-        "other_tables": dict(scene.others),
-        "diagnosis": {k: recovery.diagnosis.get(k) for k in ("condition", "title", "damaged", "severity")},
-        "strategy": option.strategy,
-        "key": list(code.key),
-        "key_from": code.key_from,
-        "whole_rows": whole_rows(code),
-        "proof": EDITION,
-        "positions": shown["positions"],
-        "numbering": {
-            "next_batch": 0 if option.strategy == "full-refresh" or last is None else last + 1,
-            "query_id": "kept" if kept and standing.query_id == facts.checkpoint.query_id else "new",
-        },
-        "state": "keep" if kept else "drop",
-        "code_operators": None if code.operators is None else list(code.operators),
-        "state_held": state_keys(facts),
-        "watermark_ms": reconcile_report(facts.checkpoint).closed_ms,
-        "patch": [_change(path, scene.code.get(path, ""), text) for path, text in sorted(changed.items())],
-        "editors": _editors(recovery, changed),
-        "forecast": shown["forecast"],
-        "accepted": codec.to_json(accepted),
-        "table_rows": facts.counts.table,
-        "preconditions": scene.preconditions(),
-        "waiting_files": [
-            {"path": f.path, "size": f.size, "mtime_ms": f.mtime_ms} for f in files_of(facts, "waiting")
-        ],
-        "wishes": dict(recovery.choices.get("positions") or {}),
-        "inputs": [_input(s) for s in facts.sources],
-        "gathered_at": facts.gathered_at,
-        "steps": shown["steps"],
-        "criteria": shown["criteria"],
-        "rollback": option.rollback,
-        "findings": shown["findings"],
-    }
+    return PlanBody(
+        schema_number=SCHEMA,
+        recovery=recovery.label,
+        workspace=facts.workspace,
+        environment=facts.environment,
+        pipeline=PipelineName(id=facts.pipeline_id, name=facts.pipeline),
+        flow=facts.flow,
+        dataset=facts.dataset,
+        checkpoint_place=scene.checkpoint_place,
+        table_place=scene.table_place,
+        sink=SinkPlace(kind=scene.sink.kind, declared=scene.sink.declared, place=scene.sink.location),
+        other_tables=dict(scene.others),
+        diagnosis=_diagnosis(recovery),
+        strategy=option.strategy,
+        key=code.key,
+        key_from=code.key_from,
+        whole_rows=whole_rows(code),
+        proof=EDITION,
+        positions=option.positions,
+        numbering=Numbering(
+            next_batch=0 if option.strategy == "full-refresh" or last is None else last + 1,
+            query_id="kept" if kept and standing.query_id == facts.checkpoint.query_id else "new",
+        ),
+        state="keep" if kept else "drop",
+        code_operators=None if code.operators is None else tuple(code.operators),
+        state_held=state_keys(facts),
+        watermark_ms=reconcile_report(facts.checkpoint).closed_ms,
+        patch=tuple(_change(path, scene.code.get(path, ""), text) for path, text in sorted(changed.items())),
+        editors=_editors(recovery, changed),
+        forecast=option.forecast,
+        accepted=accepted,
+        table_rows=facts.counts.table,
+        preconditions=scene.preconditions(),
+        waiting_files=tuple(
+            WaitingFile(path=f.path, size=f.size, mtime_ms=f.mtime_ms) for f in files_of(facts, "waiting")
+        ),
+        wishes=dict(recovery.choices.get("positions") or {}),
+        inputs=tuple(_input(source) for source in facts.sources),
+        gathered_at=facts.gathered_at,
+        steps=option.steps,
+        criteria=option.criteria,
+        rollback=option.rollback,
+        findings=option.findings,
+    )
 
 
-def _input(source: SourceFacts) -> dict[str, Any]:
+def _diagnosis(recovery: Recovery) -> SealedDiagnosis:
+    told = recovery.diagnosis
+    return SealedDiagnosis(
+        condition=told.get("condition"),
+        title=told.get("title"),
+        damaged=told.get("damaged"),
+        severity=told.get("severity"),
+    )
+
+
+def _input(source: SourceFacts) -> PlannedInput:
     """What the steps need to know of a source. Only of files the reader's options: others hold passwords."""
     files = source.position.kind == "files"
-    return {
-        "source": source.position.source,
-        "kind": source.position.kind,
-        "location": source.location,
-        "options": {k: str(v) for k, v in source.options.items()} if files else {},
-        "waiting": [f.path for f in source.waiting],
-        "gone": list(source.gone),
-        "ignored": [f.path for f in source.ignored],
-        "start": source.begins,
-        "latest": source.latest,
-        "topic_ids": _topic_ids(source),
-    }
+    return PlannedInput(
+        source=source.position.source,
+        kind=source.position.kind,
+        location=source.location,
+        options={k: str(v) for k, v in source.options.items()} if files else {},
+        waiting=tuple(f.path for f in source.waiting),
+        gone=tuple(source.gone),
+        ignored=tuple(f.path for f in source.ignored),
+        start=source.begins,
+        latest=source.latest,
+        topic_ids=_topic_ids(source),
+    )
 
 
 def _topic_ids(source: SourceFacts) -> dict[str, str]:
@@ -206,44 +224,45 @@ def _standing(facts: Facts, option: Option) -> CheckpointReport:
     return reconcile_report(facts.checkpoint) if option.strategy == "continue" else facts.checkpoint
 
 
-def _change(path: str, before: str, after: str) -> dict[str, str]:
+def _change(path: str, before: str, after: str) -> PatchChange:
     lines = difflib.unified_diff(
         before.splitlines(keepends=True), after.splitlines(keepends=True), f"a{path}", f"b{path}"
     )
-    return {
-        "path": path,
-        "before_sha256": hashlib.sha256(before.encode()).hexdigest(),
-        "after_sha256": hashlib.sha256(after.encode()).hexdigest(),
-        "diff": "".join(line if line.endswith("\n") else line + "\n" for line in lines),
-        "before": before,
-        "after": after,
-    }
+    return PatchChange(
+        path=path,
+        before_sha256=hashlib.sha256(before.encode()).hexdigest(),
+        after_sha256=hashlib.sha256(after.encode()).hexdigest(),
+        diff="".join(line if line.endswith("\n") else line + "\n" for line in lines),
+        before=before,
+        after=after,
+    )
 
 
-def _write(recovery: Recovery, body: Mapping[str, Any], by: Actor) -> Plan:
-    """Plan, its steps, the state and the audit row: one transaction. `recovery` holds the choices of the body."""
+def _write(recovery: Recovery, contents: PlanBody, by: Actor) -> Plan:
+    """Plan, its steps, the state and the audit row: one transaction. `recovery` holds the choices of the plan."""
+    body = codec.to_json(contents)
     digest = seal(body)
     with transaction.atomic():
         fresh = lock(recovery.pk)
         refuse_other(fresh, basis(recovery))
         if fresh.state in WAITS:
             withdraw(fresh, "A newer plan was sealed in its place.")
-        _save_accepted(fresh, stored_accepted(body.get("accepted")), by)
-        move(fresh, "planned", strategy=body["strategy"])
-        plan = Plan.objects.create(recovery=fresh, hash=digest, body=dict(body), sealed_by=by.name)
+        _save_accepted(fresh, contents.accepted, by)
+        move(fresh, "planned", strategy=contents.strategy)
+        plan = Plan.objects.create(recovery=fresh, hash=digest, body=body, sealed_by=by.name)
         begun = fresh.steps.count()
-        for number, step in enumerate(body["steps"], start=begun + 1):
+        for number, step in enumerate(contents.steps, start=begun + 1):
             Step.objects.create(
                 recovery=fresh,
                 plan=plan,
                 ordinal=number,
-                kind=step["kind"],
-                says=step["says"],
-                args=step["args"],
+                kind=step.kind,
+                says=step.says,
+                args=dict(step.args),
                 idempotency_key=f"{digest[:40]}-{number}",
             )
-        says = f"Plan {digest[:8]} sealed: {body['strategy']} for {body['flow']}."
-        after = {"plan": digest, "strategy": body["strategy"], "forecast": body["forecast"]}
+        says = f"Plan {digest[:8]} sealed: {contents.strategy} for {contents.flow}."
+        after = {"plan": digest, "strategy": contents.strategy, "forecast": codec.to_json(contents.forecast)}
         note("plan.seal", fresh, says, by=by, after=after)
     return plan
 

@@ -21,8 +21,9 @@ def refuse_foreign_batches(context: Context) -> None:
     seed = context.recovery.steps.filter(plan=context.plan, kind="seed", state="done").first()
     with reach.reading(context.flow.pipeline.workspace):
         if seed is None:
-            is_same = read_fingerprint(place) == context.body["preconditions"]["checkpoint"]["fingerprint"]
-            wanted = context.body["preconditions"]["checkpoint"]["last_committed"]
+            planned = context.contents.preconditions.checkpoint
+            is_same = read_fingerprint(place) == planned.fingerprint
+            wanted = planned.last_committed
         else:
             wanted = seed.result["last_committed"]
         standing = standing_of(place)

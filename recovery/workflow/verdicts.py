@@ -60,7 +60,7 @@ def _operators_of(recovery: Recovery) -> Sequence[str] | None:
     last = reruns.select_related("plan").order_by("started_at").last()
     if last is None or last.started_at is None or _gathered_after(gathered, last.started_at):
         return gathered.get("code_operators")
-    return last.plan.body.get("code_operators") if last.state == "done" and last.plan else None
+    return last.plan.contents.code_operators if last.state == "done" and last.plan else None
 
 
 def _gathered_after(facts: Mapping[str, Any], moment: datetime) -> bool:

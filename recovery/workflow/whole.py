@@ -2,11 +2,11 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 from urllib.parse import unquote
 
 from recovery.checkpoints.report import CheckpointReport
 from recovery.checkpoints.uris import canonical_uri, decode_uri
+from recovery.contracts.plan import PlanBody
 from recovery.errors import RepriseError
 from recovery.sinks.base import SinkReport
 from recovery.sinks.live import delta
@@ -18,7 +18,7 @@ from recovery.workflow import inputs
 from recovery.workflow.budgets import compare_bytes
 from recovery.workflow.fingerprints import files_below
 from recovery.workflow.gather import Scene, listing
-from recovery.workflow.planned_inputs import held_of, of_files
+from recovery.workflow.planned_inputs import held_of
 from recovery.workflow.readers import Readers
 
 Marks = Mapping[str, Sequence[int | None]]  # data file below the table -> bytes, mtime in ms
@@ -99,7 +99,7 @@ def table_bytes(scene: Scene) -> int | None:
 
 
 def input_of(
-    scene: Scene, body: Mapping[str, Any], readers: Readers, old: CheckpointReport
+    scene: Scene, contents: PlanBody, readers: Readers, old: CheckpointReport
 ) -> tuple[WholeFlow | None, WholeInput | None]:
     """All input that was ever committed, before the rerun or by it, and can still be read; and how much that is.
 
@@ -107,22 +107,22 @@ def input_of(
     """
     if scene.sink.declared or not compared(scene.sink) or not scene.table_place:
         return None, None
-    kinds = [source.get("kind", "files") for source in body["inputs"]]
+    kinds = [source.kind for source in contents.inputs]
     if sorted(s.kind for s in old.sources) != sorted(kinds):
         return WholeFlow(why=NotWhole.OTHER_SOURCES), None
     try:
-        told, asked = _within(scene, body, readers, old, compare_bytes(scene.flow.name))
+        told, asked = _within(scene, contents, readers, old, compare_bytes(scene.flow.name))
     except RepriseError:  # what cannot be listed or asked takes nothing from the rest of the proof
         return WholeFlow(why=NotWhole.NOT_READABLE), None
     return told, None if told.why else asked
 
 
 def _within(
-    scene: Scene, body: Mapping[str, Any], readers: Readers, old: CheckpointReport, limit: int
+    scene: Scene, contents: PlanBody, readers: Readers, old: CheckpointReport, limit: int
 ) -> tuple[WholeFlow, WholeInput]:
-    told, asked = _files(scene, body, old)
+    told, asked = _files(scene, contents, old)
     if told.size is not None and told.size <= limit:
-        told, asked = _with_others(scene, body, readers, old, told, asked)
+        told, asked = _with_others(scene, contents, readers, old, told, asked)
     table = table_bytes(scene) if told.why is None else None
     told = replace(told, size=None if told.size is None or table is None else told.size + table)
     if told.why is None and (told.size is None or told.size > limit):
@@ -130,12 +130,10 @@ def _within(
     return told, asked
 
 
-def _files(scene: Scene, body: Mapping[str, Any], old: CheckpointReport) -> tuple[WholeFlow, WholeInput]:
+def _files(scene: Scene, contents: PlanBody, old: CheckpointReport) -> tuple[WholeFlow, WholeInput]:
     files, gone, size = [], 0, 0
-    for n, source in enumerate(body["inputs"]):
-        if not of_files(source):
-            continue
-        there = {f.path: f.size for f in listing(source["location"], source["options"])}
+    for n, source in contents.file_inputs:
+        there = {f.path: f.size for f in listing(source.location, source.options)}
         held = [held_of(report, n, source) for report in (old, scene.checkpoint)]
         ever = dict.fromkeys(decode_uri(e.path) for s in held if s for e in s.committed)
         files += [path for path in ever if path in there]
@@ -146,7 +144,7 @@ def _files(scene: Scene, body: Mapping[str, Any], old: CheckpointReport) -> tupl
 
 def _with_others(
     scene: Scene,
-    body: Mapping[str, Any],
+    contents: PlanBody,
     readers: Readers,
     old: CheckpointReport,
     told: WholeFlow,
@@ -154,13 +152,11 @@ def _with_others(
 ) -> tuple[WholeFlow, WholeInput]:
     """The same and what sources that are no files have of what was committed."""
     slices, size, cut = {}, float(told.size or 0), 0
-    for n, source in enumerate(body["inputs"]):
-        if of_files(source):
-            continue
+    for n, source in contents.other_inputs:
         progress = held_of(scene.checkpoint, n, source)
         if progress is None:
             return replace(told, why=NotWhole.NOT_READABLE), asked
-        facts = looking.look(progress, readers.of(str(n)), noted=source.get("topic_ids"))
+        facts = looking.look(progress, readers.of(str(n)), noted=source.topic_ids)
         span = facts.spans.processed
         if span is None or facts.problem:
             return replace(told, why=NotWhole.NOT_READABLE), asked

@@ -15,6 +15,7 @@ from recovery.pipelines.listing import together
 from recovery.workflow.accepting import NotAccepted
 from tests.factories.flows import CODE, OLD_CODE, PATH, ago, incident
 from tests.factories.judged import DIAGNOSIS, facts, options
+from tests.factories.plans import plan_body
 
 
 @together()
@@ -180,7 +181,7 @@ def body(of: Recovery, strategy: str = "continue") -> dict[str, Any]:
                 "after": OLD_CODE,
             }
         ]
-    return {
+    return plan_body() | {
         "recovery": of.label,
         "workspace": of.flow.pipeline.workspace.name,
         "environment": of.flow.pipeline.environment,
@@ -210,7 +211,6 @@ def body(of: Recovery, strategy: str = "continue") -> dict[str, Any]:
             "active_update": None,
         },
         "waiting_files": facts()["waiting_files"],
-        "processed_files": [],
         "gathered_at": timezone.now().isoformat(),
         "steps": chosen["steps"],
         "criteria": chosen["criteria"],
@@ -221,7 +221,7 @@ def body(of: Recovery, strategy: str = "continue") -> dict[str, Any]:
 
 def sealed(of: Recovery, strategy: str = "continue", **values: Any) -> Plan:
     """Seal a plan with its pending steps; the recovery becomes planned."""
-    written = {**body(of, strategy), "seal_number": of.plans.count()}
+    written = body(of, strategy)
     plan = Plan.objects.create(recovery=of, hash=seal(written), body=written, sealed_by="responder", **values)
     for one in written["steps"]:
         step(of, one["kind"], says=one["says"], plan=plan)

@@ -8,6 +8,7 @@ from typing import Any
 from unittest import mock
 
 from recovery.contracts.option import Option
+from recovery.contracts.plan import PlanBody
 from recovery.errors import RepriseError
 from recovery.strategies.base import Facts, KeyKind
 from recovery.strategies.sinks import compared, is_table
@@ -37,7 +38,7 @@ class Failed(Exception):
     """A plan that was said to run did not. One sentence."""
 
 
-def perform(world: World, scene: Scene, found: Facts, option: Option, body: Mapping[str, Any]) -> Outcome:
+def perform(world: World, scene: Scene, found: Facts, option: Option, contents: PlanBody) -> Outcome:
     """Run one option on the world. Raises Failed. The world is left as the plan leaves it."""
     before = world.rows()
     code = sealing.wanted_code(scene, found, option.strategy)
@@ -45,10 +46,10 @@ def perform(world: World, scene: Scene, found: Facts, option: Option, body: Mapp
     for step in option.steps:
         if step.kind not in ELSEWHERE:
             try:
-                said = ACTS[step.kind](world, step, body, code) or said
+                said = ACTS[step.kind](world, step, contents, code) or said
             except RepriseError as problem:
                 raise Failed(f"{step.kind}: {problem.sentence}") from problem
-    came = outcome(world, option, before, int(said["answer"]), chosen=bool(body["wishes"]))
+    came = outcome(world, option, before, int(said["answer"]), chosen=bool(contents.wishes))
     if option.strategy in KEYED and found.new_code.key_kind is KeyKind.OLD_CODE and counts_keys(found):
         stood = Counter[int]() if option.strategy == "full-refresh" else before
         return replace(came, doubled=sum(repeats_of_keys(stood, world.rows()).values()))
@@ -68,13 +69,13 @@ def repeats_of_keys(before: Counter[int], after: Counter[int]) -> Counter[int]:
     return Counter({n: more for n, times in after.items() if (more := times - max(before[n], 1)) > 0})
 
 
-def _seed(world: World, step: Any, body: Mapping[str, Any], code: Mapping[str, str]) -> None:
+def _seed(world: World, step: Any, contents: PlanBody, code: Mapping[str, str]) -> None:
     watch = SimpleNamespace(guard=lambda: None, log=lambda _: None, keep=lambda **_: None)
     flow = _flow(world)
     recovery = SimpleNamespace(label="R-1", flow=flow, pk=1)
     told = SimpleNamespace(args=dict(step.args), fence=1, result={}, recovery=recovery, pk=1)
     context: Any = SimpleNamespace(
-        step=told, watch=watch, recovery=recovery, flow=flow, body=body, log=lambda _: None, plan=None
+        step=told, watch=watch, recovery=recovery, flow=flow, contents=contents, log=lambda _: None, plan=None
     )
     # the one thing that a seed asks an API for, where the query has to make its own empty state
     with mock.patch.object(seed, "look", return_value=judging.scene_of(world)):
@@ -91,7 +92,7 @@ def _flow(world: World) -> Any:
     return SimpleNamespace(name=world.dataset, short=world.name, dataset=world.dataset, pipeline=pipeline)
 
 
-def _rerun(world: World, step: Any, body: Mapping[str, Any], code: Mapping[str, str]) -> dict[str, Any]:
+def _rerun(world: World, step: Any, contents: PlanBody, code: Mapping[str, str]) -> dict[str, Any]:
     if step.args.get("full_refresh") or step.args.get("reset") or not step.args:
         _next_version(world)
     if step.args.get("full_refresh"):

@@ -172,8 +172,8 @@ def _one(world: World, scene: Any, found: Any, option: Option, wishes: Mapping[s
     if option.blocked and option.strategy not in RUN_THOUGH_BLOCKED:
         return Result("blocked", option.blocked)
     try:
-        body = judging.plan(scene, found, option, wishes)
-        came = acting.perform(world, scene, found, option, body)
+        contents = judging.plan(scene, found, option, wishes)
+        came = acting.perform(world, scene, found, option, contents)
     except Failed as problem:
         foreseen = option.blocked and option.forecast.new_rows is None
         return Result("untold" if foreseen else "failed", f"the update fails: {problem}")

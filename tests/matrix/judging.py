@@ -8,6 +8,7 @@ from typing import Any
 from recovery.checkpoints import inspect_checkpoint
 from recovery.contracts.acceptance import Accepted
 from recovery.contracts.option import Option
+from recovery.contracts.plan import PlanBody
 from recovery.sources import wishes as wishing
 from recovery.sources.base import Wanted
 from recovery.strategies import mapped
@@ -55,8 +56,8 @@ def facts(world: World, scene: Scene, wishes: Mapping[str, Wanted]) -> Facts:
     return found if proposed is None else replace(found, confirmed=proposed.unconfirmed)
 
 
-def plan(scene: Scene, found: Facts, option: Option, wishes: Mapping[str, Wanted]) -> dict[str, Any]:
-    """The body of the plan that would be sealed."""
+def plan(scene: Scene, found: Facts, option: Option, wishes: Mapping[str, Wanted]) -> PlanBody:
+    """The contents of the plan that would be sealed."""
     chosen = {n: wishing.as_dict(w) for n, w in wishes.items()}
     recovery: Any = SimpleNamespace(label="R-1", diagnosis={}, choices={"positions": chosen})
     target = sealing.wanted_code(scene, found, option.strategy)

@@ -239,7 +239,7 @@ def _below(one: Downstream) -> str:
 
 def plan_text(data: Mapping[str, Any], plan: Plan, then: str) -> str:
     """The forecast, the findings and the steps of a plan, for people."""
-    forecast = plan.forecast
+    forecast = plan.contents.forecast
     lines = [f"Plan {data['plan_hash'][:8]} of {data['recovery']}: {data['strategy']}", "", "Forecast"]
     for name, part in (("lost", forecast.lost), ("doubled", forecast.doubled), ("reread", forecast.reread)):
         rows = "unknown" if part.rows is None else f"{part.rows:,}"
@@ -251,7 +251,7 @@ def plan_text(data: Mapping[str, Any], plan: Plan, then: str) -> str:
     for finding in data["findings"]:
         lines += ["", f"{finding['severity'].capitalize()}: {finding['says']}", f"  {finding['do']}"]
     lines += ["", "Steps"] + [
-        f"  {n}. {step.kind:<7} {step.says}" for n, step in enumerate(plan.planned_steps, start=1)
+        f"  {n}. {step.kind:<7} {step.says}" for n, step in enumerate(plan.contents.steps, start=1)
     ]
     lines += ["", f"Undo: {data['rollback']}", f"Next: {then}"]
     return "\n".join(lines)

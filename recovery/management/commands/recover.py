@@ -31,7 +31,7 @@ class Command(RepriseCommand):
         patch = by_hand.read_patch(flow, code=options["code"], diff=options["patch"])
         self._stop(flow)
         recovery, plan = _acting.seal(flow, options, patch, by=self.actor)
-        _acting.say(f"{recovery.label}: plan {plan.hash[:8]} sealed, {plan.body['strategy']}.")
+        _acting.say(f"{recovery.label}: plan {plan.hash[:8]} sealed, {plan.contents.strategy}.")
         actions.execute(recovery_id=recovery.pk, by=self.actor)
         return _acting.ended(by_hand.wait(recovery, say=_acting.say, timeout=options["timeout"]))
 

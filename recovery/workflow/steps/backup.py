@@ -21,7 +21,7 @@ LARGEST: Final = 32 * 1024 * 1024
 
 def run(context: Context) -> Mapping[str, Any]:
     """Each file as sealed, or refused; then all of it read back from where it was kept."""
-    sealed: Mapping[str, str] = context.body["preconditions"]["code"]
+    sealed = context.contents.preconditions.code
     size = 0
     for path, sha256 in sealed.items():
         content = context.client.export(path)
@@ -61,8 +61,8 @@ def _as_sealed(path: str, content: bytes, sha256: str) -> None:
 def _checkpoint(context: Context) -> dict[str, Any]:
     """What a rollback must find again. Raises Refused when the checkpoint is no longer the planned one."""
     place = checkpoint_of(context.flow)
-    report = inspect_checkpoint(place, sink=context.body["table_place"] or None)
-    if report.fingerprint != context.body["preconditions"]["checkpoint"]["fingerprint"]:
+    report = inspect_checkpoint(place, sink=context.contents.table_place or None)
+    if report.fingerprint != context.contents.preconditions.checkpoint.fingerprint:
         raise Refused(
             f"The checkpoint is no longer as planned (version {report.version}, batch {report.last_committed}). "
             "Nothing was changed. Seal a new plan."

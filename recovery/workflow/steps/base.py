@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from recovery.contracts.plan import PlanBody
 from recovery.errors import RepriseError
 from recovery.models import Flow, Plan, Recovery, Step
 from recovery.pipelines.client import PipelinesClient
@@ -47,9 +48,9 @@ class Context:
         return self.step.plan
 
     @property
-    def body(self) -> Mapping[str, Any]:
-        body: Mapping[str, Any] = self.plan.body
-        return body
+    def contents(self) -> PlanBody:
+        """What the plan fixes."""
+        return self.plan.contents
 
     @property
     def client(self) -> PipelinesClient:

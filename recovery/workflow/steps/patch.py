@@ -19,24 +19,24 @@ def run(context: Context) -> Mapping[str, Any]:
     The API has no conditional write, so the hash is read immediately before.
     """
     done = []
-    for change in context.body["patch"]:
-        path, now = change["path"], _sha(context.client, change["path"])
-        if now == change["after_sha256"]:
+    for change in context.contents.patch:
+        path, now = change.path, _sha(context.client, change.path)
+        if now == change.after_sha256:
             context.log(f"{path} is already as planned.")
-        elif now != change["before_sha256"]:
+        elif now != change.before_sha256:
             raise Refused(
                 f"{path} is not the file that the plan was made on (sha256 {now[:8]}, planned "
-                f"{change['before_sha256'][:8]}). It was left alone. Seal a new plan."
+                f"{change.before_sha256[:8]}). It was left alone. Seal a new plan."
             )
         else:
             context.watch.guard()
-            context.client.import_file(path, change["after"].encode())
+            context.client.import_file(path, change.after.encode())
             context.log(f"{path} written.")
             read_back = _sha(context.client, path)
-            if read_back != change["after_sha256"]:
+            if read_back != change.after_sha256:
                 raise OutcomeUnknown(f"{path} reads back as {read_back[:8]}, not as planned.")
             context.log(f"Read back: sha256 {read_back[:8]}…{read_back[-4:]}.")
-        done.append({"path": path, "sha256": change["after_sha256"]})
+        done.append({"path": path, "sha256": change.after_sha256})
     return {"files": done}
 
 
@@ -49,16 +49,16 @@ def probe(step: Step) -> Probed:
     assert step.plan is not None
     client = client_for(step.recovery.flow.pipeline.workspace)
     evidence, states = [], set()
-    for change in step.plan.body["patch"]:
-        now = _sha(client, change["path"])
-        state = {change["after_sha256"]: "new", change["before_sha256"]: "old"}.get(now, "other")
+    for change in step.plan.contents.patch:
+        now = _sha(client, change.path)
+        state = {change.after_sha256: "new", change.before_sha256: "old"}.get(now, "other")
         states.add(state)
         says = {
             "new": "is as planned",
             "old": "is still as before",
             "other": "is neither the old nor the planned file",
         }
-        evidence.append(saw(state != "other", f"{change['path']} {says[state]}."))
+        evidence.append(saw(state != "other", f"{change.path} {says[state]}."))
     if states == {"new"}:
-        return Probed("done", evidence, {"files": [c["path"] for c in step.plan.body["patch"]]})
+        return Probed("done", evidence, {"files": [change.path for change in step.plan.contents.patch]})
     return Probed("unclear" if "other" in states else "not_done", evidence)

@@ -19,5 +19,5 @@ def run(context: Context) -> Waits:
 
 
 def _start(context: Context) -> str:
-    reviewed.still(context.body, context.client, context.pipeline_id, so="Nothing below was refreshed.")
+    reviewed.still(context.contents, context.client, context.pipeline_id, so="Nothing below was refreshed.")
     return rerun.start(context, rerun.selected(context.step.args["refresh"]))

@@ -13,7 +13,7 @@ from recovery.pipelines.client import ActiveUpdate, PipelinesClient
 from recovery.pipelines.events import ENDED, failure_of, was_cut
 from recovery.pipelines.workspaces import client_for
 from recovery.workflow import reviewed, strangers
-from recovery.workflow.evidence import places, remade, seen
+from recovery.workflow.evidence import remade, seen
 from recovery.workflow.gather import look
 from recovery.workflow.own_updates import Asked, Found, find_own, judged_by_a_person
 from recovery.workflow.readers import Readers
@@ -53,18 +53,18 @@ def go_on(context: Context, ended: str) -> Mapping[str, Any]:
 
 
 def _start(context: Context) -> str:
-    body = _selection(context.step.args)
+    body, contents = _selection(context.step.args), context.contents
     strangers.refuse_foreign_batches(context)
     # what lies there now must be read by this update; what comes later may be or not
-    readers = Readers(lambda: look(context.flow, known=places(context.body)))
-    if changed := remade(context.body, readers):
+    readers = Readers(lambda: look(context.flow, known=contents.table_places))
+    if changed := remade(contents, readers):
         raise Refused(
             f"Since the plan was sealed, {', '.join(changed)} was deleted, or deleted and made again: its records are "
             "not those that the plan counts on, so no update was started. Roll back, then make a new plan."
         )
-    there = seen(context.body, readers)
+    there = seen(contents, readers)
     # last of all, and again at each attempt: who mended a cause may have mended it in the code
-    reviewed.still(context.body, context.client, context.pipeline_id, so="No update was started.")
+    reviewed.still(contents, context.client, context.pipeline_id, so="No update was started.")
     return start(context, body, listed=there)
 
 

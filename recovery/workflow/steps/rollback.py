@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from recovery.checkpoints import placing, read_fingerprint
+from recovery.contracts.plan import PatchChange
 from recovery.errors import NotFound, OutcomeUnknown, Refused
 from recovery.models import Recovery, Step
 from recovery.pipelines.client import PipelinesClient
@@ -43,7 +44,7 @@ def refusal(recovery: Recovery) -> str | None:
 
 def _head(step: Step) -> int | None:
     """The newest batch that the table has; where it knows queries apart, of the seed's query."""
-    table = step.plan.body["table_place"] if step.plan else None
+    table = step.plan.contents.table_place if step.plan else None
     return sinks.read(table, query_id=step.result.get("query_id")).head if table else None
 
 
@@ -64,7 +65,7 @@ def run(context: Context) -> Mapping[str, Any]:
         if before is not None:
             _goes_back_to(context, place, before.result["checkpoint"])
     copy = backup.kept(before) if before is not None else {}
-    changed = context.body["patch"] if "patch" in done else []
+    changed = context.contents.patch if "patch" in done else []
     written = [_write_back(context, change, copy) for change in changed]
     written += _put_back(context, {p: c for p, c in copy.items() if p not in written})
     return {"checkpoint": "seed" in done, "files": written}
@@ -83,16 +84,16 @@ def _goes_back_to(context: Context, place: str, before: Mapping[str, Any]) -> No
     )
 
 
-def _write_back(context: Context, change: Mapping[str, Any], copy: Mapping[str, bytes]) -> str:
-    path, now = str(change["path"]), _sha(context.client, change["path"])
-    if now not in (change["after_sha256"], change["before_sha256"], None):
+def _write_back(context: Context, change: PatchChange, copy: Mapping[str, bytes]) -> str:
+    path, now = change.path, _sha(context.client, change.path)
+    if now not in (change.after_sha256, change.before_sha256, None):
         raise Refused(
             f"{path} was edited since the recovery wrote it; it was left alone. Mend it by hand.",
             code="edited",
         )
-    if now != change["before_sha256"]:
+    if now != change.before_sha256:
         context.watch.guard()
-        context.client.import_file(path, copy.get(path, change["before"].encode()))
+        context.client.import_file(path, copy.get(path, change.before.encode()))
         context.log(f"{path} written back." if now else f"{path} was lost; written back.")
     return path
 

@@ -22,7 +22,6 @@ from recovery.sinks.base import SinkReport
 from recovery.sinks.live import reading as sinks
 from recovery.spark.api import Rehearsal
 from recovery.workflow import rehearsing, repairing, reviewed
-from recovery.workflow.evidence import places
 from recovery.workflow.gather import NOTHING, look, request_for
 from recovery.workflow.places import checkpoint_of
 from recovery.workflow.steps.base import Context, Probed, saw
@@ -37,9 +36,8 @@ def run(context: Context) -> Mapping[str, Any]:
     if not placing.probe_outcome(place, recovery=label).in_place:
         placing.clean_leftovers(place, recovery=label)
     # beside its table, as when it was planned: a batch that only the table has finished counts as done
-    report = inspect_checkpoint(place, sink=context.body["table_place"] or None)
-    planned = context.body["preconditions"]["checkpoint"]
-    if report.fingerprint != planned["fingerprint"]:
+    report = inspect_checkpoint(place, sink=context.contents.table_place or None)
+    if report.fingerprint != context.contents.preconditions.checkpoint.fingerprint:
         raise Refused(
             f"The checkpoint is no longer as planned (version {report.version}, batch {report.last_committed}). "
             "It was left alone. Seal a new plan.",
@@ -92,8 +90,8 @@ def _seeded(context: Context, place: str, report: CheckpointReport) -> Prepared:
 def _primed(
     context: Context, report: CheckpointReport, watermark_ms: int | None
 ) -> AbstractContextManager[Rehearsal]:
-    scene = look(context.flow, known=places(context.body))
-    reviewed.same(context.body, scene.spec, scene.code, scene.client, so="The checkpoint was left alone.")
+    scene = look(context.flow, known=context.contents.table_places)
+    reviewed.same(context.contents, scene.spec, scene.code, scene.client, so="The checkpoint was left alone.")
     return rehearsing.rehearsed(
         request_for(scene, scene.code, NOTHING, ()),
         storage=scene.storage,
@@ -132,22 +130,22 @@ def _said(start: SourceStart) -> str:
 
 def _sink(context: Context, report: CheckpointReport) -> SinkReport:
     """What the plan's table remembers now; a sink that is no table remembers nothing that a repair could use."""
-    place, told = context.body["table_place"], context.body.get("sink") or {}
-    if place:
-        return sinks.read(place, query_id=report.query_id)
-    return SinkReport(told.get("kind", "unknown"), told.get("place", ""), None)
+    contents = context.contents
+    if contents.table_place:
+        return sinks.read(contents.table_place, query_id=report.query_id)
+    return SinkReport(contents.sink.kind, contents.sink.place, None)
 
 
 def _repaired(context: Context, place: str, report: CheckpointReport) -> Prepared:
     """Lay the repair out again from what is there now; it must be the one that was sealed."""
-    args, body = context.step.args, context.body
+    args, contents = context.step.args, context.contents
     plan = repairing.preview(
         place,
-        table=body["table_place"],
+        table=contents.table_place,
         sink=_sink(context, report),
         query_id=args["query_id"],
         operators=args["operators"],
-        inputs=body["inputs"],
+        inputs=[(source.location, source.options) for source in contents.inputs],
     )
     if [m.as_dict() for m in plan.mendings] != args["mendings"]:
         raise Refused(
@@ -170,7 +168,7 @@ def _wanted(context: Context) -> list[str | None]:
     if (starts := _starts(context)) is not None:
         return [start.offset_json for start in sorted(starts, key=lambda s: s.index)]
     args = context.step.args
-    return args.get("offsets") or [p["after"]["offset_json"] for p in context.body["positions"]]
+    return args.get("offsets") or [p["after"]["offset_json"] for p in context.contents.positions]
 
 
 def _read_back(context: Context, place: str, version: int | None) -> dict[str, Any]:

@@ -16,9 +16,9 @@ from recovery.pipelines.events import when
 from recovery.pipelines.starters import active_runs
 from recovery.pipelines.workspaces import client_for
 from recovery.plans.drift import compare
+from recovery.plans.values import Drift
 from recovery.verification.evidence import data_files
 from recovery.workflow import holds, noted_files, topics, whole
-from recovery.workflow.evidence import places
 from recovery.workflow.gather import ACTIVE, Scene, look, other_fingerprints
 from recovery.workflow.steps.base import Context, PlanVoid, Probed, Waits, saw
 
@@ -35,8 +35,11 @@ def run(context: Context) -> Mapping[str, Any] | Waits:
     """The early stop asks the API to stop; a plan's stop only proves that it still is stopped."""
     if context.step.plan is None:
         return _stop(context)
-    scene = look(context.flow, known=places(context.body))
-    if drift := compare(context.body["preconditions"], scene.preconditions()):
+    contents = context.contents
+    if not contents.is_runnable:
+        raise PlanVoid([Drift("plan", "", "", "It was sealed by a release that did not note what it reads.")])
+    scene = look(context.flow, known=contents.table_places)
+    if drift := compare(contents.preconditions, scene.preconditions()):
         raise PlanVoid(drift)
     holds.prove(context.recovery, context.client)
     proof = context.client.prove_standstill(context.pipeline_id)

@@ -11,6 +11,7 @@ from typing import Any
 from django.utils import timezone
 
 from recovery.contracts import codec
+from recovery.contracts.plan import PlanBody
 from recovery.errors import Interrupted, Refused
 from recovery.models import Step
 from recovery.spark.api import Measure
@@ -60,15 +61,15 @@ def run(context: Context) -> Waits:
     done = {kind: step.result for kind, step in steps.items()}
     if "rerun" not in done or "stop" not in done:
         raise Refused("The rerun has not ended, so there is nothing to verify yet.")
-    scene = look(context.flow, known=reading.places(context.body))
+    scene = look(context.flow, known=context.contents.table_places)
     started = rerun.updates(done["rerun"])
-    reviewed.same(context.body, scene.spec, scene.code, scene.client, so="Nothing was measured.")
-    reviewed.ran(context.body, context.client, context.pipeline_id, started)
+    reviewed.same(context.contents, scene.spec, scene.code, scene.client, so="Nothing was measured.")
+    reviewed.ran(context.contents, context.client, context.pipeline_id, started)
     readers = Readers(lambda: scene)
     stood = noted_files.stood(steps["stop"], place=scene.table_place)
     evidence = reading.collect(
         scene,
-        context.body,
+        context.contents,
         readers,
         seen=done["rerun"].get("listed") or {},
         sink_before=stood.files,
@@ -78,12 +79,14 @@ def run(context: Context) -> Waits:
         update_ids=started,
     )
     context.log("Measured on Spark in a fresh session: " + _counts(evidence))
-    reviewed.ran(context.body, context.client, context.pipeline_id, refreshed.updates_of(done.get("refresh")))
+    reviewed.ran(
+        context.contents, context.client, context.pipeline_id, refreshed.updates_of(done.get("refresh"))
+    )
     evidence = replace(
         evidence,
         below=refreshed.measure(scene, context.plan, done.get("refresh")),
     )
-    before = _before(context, scene, evidence, reading.seen(context.body, readers))
+    before = _before(context, scene, evidence, reading.seen(context.contents, readers))
     context.watch.keep(**{noted_files.FIELD: _noted(context, scene).as_dict()})
     _start_further(context, before)
     return Waits()
@@ -95,12 +98,12 @@ def _steps(context: Context) -> dict[str, Step]:
 
 
 def _before(context: Context, scene: Scene, evidence: Evidence, listed: Mapping[str, Any]) -> BeforeFurther:
-    body, measure = context.body, evidence.measure
-    declared = reading.is_declared(body)
-    verdict = judge(body["strategy"], context.plan.criteria, evidence, edition=body.get("proof", 1))
+    contents, measure = context.contents, evidence.measure
+    declared = contents.sink.is_declared
+    verdict = judge(contents.strategy, contents.criteria, evidence, edition=contents.proof)
     return BeforeFurther(
         verdict=verdict.as_dict(),
-        outcome=outcome_of(context.plan.forecast, context.plan.criteria, evidence).as_dict(),
+        outcome=outcome_of(contents.forecast, contents.criteria, evidence).as_dict(),
         below=_below(context, evidence),
         rows=None if measure is None else measure.new_rows if declared else measure.table_rows,
         listed=dict(listed),
@@ -113,17 +116,17 @@ def _before(context: Context, scene: Scene, evidence: Evidence, listed: Mapping[
 
 def _noted(context: Context, scene: Scene) -> noted_files.Noted:
     """The table's data files before the further update; a table that counts its commits tells them by its log."""
-    by_log = reading.is_declared(context.body) or scene.sink.version is not None
+    by_log = context.contents.sink.is_declared or scene.sink.version is not None
     files = () if by_log else data_files(scene.sink)
     return noted_files.keep(context.step, files, None, place=scene.table_place)
 
 
 def _start_further(context: Context, before: BeforeFurther) -> None:
-    body = context.body
-    reviewed.still(body, context.client, context.pipeline_id, so="The further update was not started.")
+    contents = context.contents
+    reviewed.still(contents, context.client, context.pipeline_id, so="The further update was not started.")
     context.watch.keep(before_further=asdict(before))
     context.watch.guard()
-    tables = [] if reading.is_declared(body) else [body["dataset"]]
+    tables = [] if contents.sink.is_declared else [contents.dataset]
     update_id = context.client.start_update(context.pipeline_id, **rerun.selected(tables))
     context.watch.keep(further=update_id)
     context.log(f"Further update {update_id} accepted; it must add nothing.")
@@ -136,19 +139,19 @@ def find_end(context: Context) -> str | None:
 
 def go_on(context: Context, ended: str) -> Mapping[str, Any]:
     """Measure what the further update did, then the other places, and judge."""
-    body, update_id = context.body, str(context.step.result["further"])
+    contents, update_id = context.contents, str(context.step.result["further"])
     before = BeforeFurther(**context.step.result["before_further"])
     context.watch.keep(further=None)
     if ended != "COMPLETED" and (who := context.held_by):
         raise Refused(f"{who} stopped the run while it was verified. Resume to measure again.")
     if ended == "FAILED" and rerun.is_cut(context.client, context.pipeline_id, update_id):
         raise Interrupted(f"The further update {update_id} was cut off. It says nothing; measure again.")
-    reviewed.ran(body, context.client, context.pipeline_id, [update_id])
-    scene = look(context.flow, known=reading.places(body))
+    reviewed.ran(contents, context.client, context.pipeline_id, [update_id])
+    scene = look(context.flow, known=contents.table_places)
     readers = Readers(lambda: scene)
     others_before = _steps(context)["stop"].result["others"]
     evidence = Evidence(
-        scope=reading.scope_of(body),
+        scope=reading.scope_of(contents),
         old=None,
         new=None,
         listed=None,
@@ -156,11 +159,11 @@ def go_on(context: Context, ended: str) -> Mapping[str, Any]:
         sink_before=None,
         sink_after=None,
         measure=Measure(strange=before.strange),
-        further=_further(context.step, scene, body, before, readers, ended),
+        further=_further(context.step, scene, contents, before, readers, ended),
         others_before=refreshed.besides(context.plan, others_before),
         others_after=refreshed.besides(context.plan, other_fingerprints(scene)),
     )
-    verdict = completed(Verdict.of(before.verdict), context.plan.criteria, evidence)
+    verdict = completed(Verdict.of(before.verdict), contents.criteria, evidence)
     for one in verdict.criteria:
         word = {True: "holds", False: "does NOT hold", None: "could not be measured"}[one.ok]
         context.log(f"{one.code} {word}. {one.why}")
@@ -171,24 +174,24 @@ def go_on(context: Context, ended: str) -> Mapping[str, Any]:
 
 
 def _further(
-    step: Step, scene: Scene, body: Mapping[str, Any], before: BeforeFurther, readers: Readers, ended: str
+    step: Step, scene: Scene, contents: PlanBody, before: BeforeFurther, readers: Readers, ended: str
 ) -> FurtherUpdate:
     noted = noted_files.FIELD in step.result
     files = noted_files.stood(step, place=scene.table_place).files if noted else before.files
     return FurtherUpdate(
         state=ended,
         rows_before=before.rows,
-        rows_after=_rows_after(scene, body, before) if ended == "COMPLETED" else None,
+        rows_after=_rows_after(scene, contents, before) if ended == "COMPLETED" else None,
         files_before=(),
-        files_after=reading.changed_since(scene, body, version=before.version, files=files),
-        arrived=reading.arrived(before.listed, reading.seen(body, readers)),
+        files_after=reading.changed_since(scene, contents, version=before.version, files=files),
+        arrived=reading.arrived(before.listed, reading.seen(contents, readers)),
     )
 
 
-def _rows_after(scene: Scene, body: Mapping[str, Any], before: BeforeFurther) -> int | None:
+def _rows_after(scene: Scene, contents: PlanBody, before: BeforeFurther) -> int | None:
     """Rows of the table; of a topic, its records since the rerun began."""
-    if not reading.is_declared(body):
-        return reading.table_rows(scene, body["dataset"])
+    if not contents.sink.is_declared:
+        return reading.table_rows(scene, contents.dataset)
     if before.rows is None:
         return None
     came = topics.more(scene, before.ends, topics.ends(scene))
@@ -207,7 +210,7 @@ def _below(context: Context, evidence: Evidence) -> dict[str, Any]:
     """What became of each dataset downstream, and what the plan leaves behind."""
     return {
         "downstream": [one.as_dict() for one in evidence.below or ()],
-        "left_behind": [codec.to_json(one) for one in context.plan.forecast.left_behind],
+        "left_behind": [codec.to_json(one) for one in context.contents.forecast.left_behind],
     }
 
 

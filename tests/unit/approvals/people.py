@@ -24,7 +24,7 @@ def planned(environment: str = "production", *kinds: str) -> Recovery:
         "planned", flow=flow(environment=environment), choices={"strategy": "continue", "patch": {}}
     )
     made = plan(row, *(kinds or ("stop", "seed", "rerun", "verify")))
-    made.body |= {"patch": [], "strategy": "continue", "environment": environment}
+    made.body |= {"environment": environment}
     made.save()
     return row
 

@@ -9,7 +9,6 @@ from django.db import IntegrityError, transaction
 from django.utils import timezone
 
 from recovery.approvals import actions, selectors
-from recovery.contracts import codec
 from recovery.errors import Denied, Refused, WrongUse
 from recovery.models import (
     ApprovalRequest,
@@ -26,7 +25,7 @@ from recovery.workflow import engine, sealing
 from recovery.workflow.moves import claim
 from recovery.workflow.steps.base import PlanVoid
 from tests import factories
-from tests.factories.judged import forecast_of
+from tests.factories.plans import plan_contents
 from tests.refusals import refused
 from tests.unit.approvals.people import Clock, actor, ask, entries, no, planned, yes
 
@@ -217,12 +216,13 @@ def test_taking_the_plan_back_voids_the_votes_and_the_old_hash_is_refused_with_w
 
 def seal(row: Recovery, by: Actor, **more: Any) -> None:
     fresh = Recovery.objects.get(pk=row.pk)
-    body = {
-        "strategy": "continue", "flow": row.flow.name, "forecast": codec.to_json(forecast_of()), "patch": [],
-        "steps": [{"kind": "stop", "says": "", "args": {}}],
-        "environment": row.flow.pipeline.environment, **more,
-    }  # fmt: skip
-    sealing._write(fresh, body, by)
+    contents = plan_contents(
+        flow=row.flow.name,
+        steps=[{"kind": "stop", "says": "", "args": {}}],
+        environment=row.flow.pipeline.environment,
+        **more,
+    )
+    sealing._write(fresh, contents, by)
     row.refresh_from_db()
 
 
@@ -235,7 +235,7 @@ def test_a_newer_seal_voids_what_was_given_and_the_same_people_vote_anew(
     old = row.plans.get().hash
     for who in (ann, bob)[:votes]:
         yes(row, who)
-    seal(row, ada, number=2)
+    seal(row, ada, gathered_at="2026-11-22T00:00:00+00:00")
     first.refresh_from_db()
     assert (row.state, first.state) == ("planned", "voided")
     with refused("needs_approval", Refused):

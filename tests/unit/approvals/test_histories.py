@@ -24,7 +24,6 @@ from hypothesis.stateful import (
 )
 
 from recovery.approvals import actions, changing, rules
-from recovery.contracts import codec
 from recovery.errors import RepriseError
 from recovery.models import ApprovalRequest, AuditEntry, Recovery, Step, Vote
 from recovery.people.roles import Actor, Role
@@ -33,7 +32,7 @@ from recovery.workflow import actions as workflow
 from recovery.workflow import engine, sealing
 from recovery.workflow.moves import claim
 from recovery.workflow.steps.base import PlanVoid
-from tests.factories.judged import forecast_of
+from tests.factories.plans import plan_contents
 from tests.unit.approvals.people import Clock, actor, planned
 
 RESPONDERS, APPROVERS = ("ada", "ben"), ("ann", "bob", "cat")
@@ -161,12 +160,12 @@ class Histories(RuleBasedStateMachine):
     def seal(self, who: str) -> None:
         self.seals += 1
         kinds = ("stop", "seed", "rerun", "verify")
-        body = {
-            "strategy": "continue", "flow": "f", "forecast": codec.to_json(forecast_of()), "patch": [],
-            "environment": "staging",
-            "number": self.seals, "steps": [{"kind": k, "says": "", "args": {}} for k in kinds],
-        }  # fmt: skip
-        sealing._write(self.row, body, self.people[who])
+        contents = plan_contents(
+            environment="staging",
+            table_rows=self.seals,
+            steps=[{"kind": kind, "says": "", "args": {}} for kind in kinds],
+        )
+        sealing._write(self.row, contents, self.people[who])
         self.m_state, self.m_author = "planned", who
         self._nobody()
 

@@ -138,10 +138,8 @@ def test_what_was_not_shown_is_not_accepted(responder: Client) -> None:
 
 
 def test_a_plan_of_before_names_the_one_who_accepted_it(responder: Client) -> None:
-    body = {
-        "forecast": f.losing().plans.get().body["forecast"],
-        "accepted": {"loss": True, "repeats": False, "by": "anna", "reason": "They are tests."},
-    }
+    accepted = {"loss": True, "repeats": False, "by": "anna", "reason": "They are tests."}
+    body = {**f.losing().plans.get().body, "accepted": accepted}
     (row,) = reviewing.list_acceptances(Plan(body=body))
     assert (row.code, row.by, row.reason) == ("accepted-loss", "anna", "They are tests.")
 

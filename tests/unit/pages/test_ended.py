@@ -37,7 +37,19 @@ def test_the_patch_page_shows_the_sealed_change_and_reads_no_code_again(
         raise AssertionError("the workspace was asked for today's code")
 
     monkeypatch.setattr(source, "read_source", read)
-    sealed_patch(ended, [{"path": "/a.py", "before": "one\n", "after": "two\n"}])
+    sealed_patch(
+        ended,
+        [
+            {
+                "path": "/a.py",
+                "before_sha256": "",
+                "after_sha256": "",
+                "diff": "",
+                "before": "one\n",
+                "after": "two\n",
+            }
+        ],
+    )
     page = text(responder, f"/recoveries/{ended.pk}/patch")
     assert parse(page).value("patch-that-ran") == "1"
     assert "two" in page

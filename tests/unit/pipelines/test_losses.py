@@ -10,6 +10,7 @@ from recovery.models import Flow, Listed, Pipeline, Plan, Recovery, Step, Worksp
 from recovery.people.roles import Role
 from recovery.pipelines.asking import BACK, UPDATES
 from recovery.pipelines.inventory import refresh
+from tests.factories.plans import plan_body
 from tests.unit.people.run import run_json, token_of
 from tests.unit.pipelines.api import START, Api
 from tests.unit.pipelines.api import Pipeline as Shop
@@ -148,11 +149,10 @@ def opened(flow: str, *, next_batch: int, head: int | None, result: dict[str, ob
     """An open recovery of a flow, with the rerun step of its sealed plan."""
     recovery = Recovery.objects.create(flow=Flow.objects.get(name=flow), created_by="ann", owner="ann")
     Recovery.objects.filter(pk=recovery.pk).update(created_at=START)
-    body = {
-        "numbering": {"next_batch": next_batch, "query_id": "kept"},
-        "sink": {"kind": "files"},
-        "preconditions": {"sink": {"head": head, "fingerprint": ""}},
-    }
+    body = plan_body(
+        numbering={"next_batch": next_batch, "query_id": "kept"},
+        preconditions={"sink": {"head": head, "fingerprint": ""}},
+    )
     plan = Plan.objects.create(recovery=recovery, hash=f"{recovery.pk:064x}", body=body, sealed_by="ann")
     return Step.objects.create(
         recovery=recovery,

@@ -6,7 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from recovery.contracts import codec
 from recovery.contracts.codec import canonical_json, seal
+from recovery.contracts.plan import Preconditions
 from recovery.plans.drift import compare
 
 JSON = st.recursive(
@@ -36,14 +38,15 @@ def test_not_a_number_is_refused() -> None:
         seal({"rows": float("nan")})
 
 
-def planned() -> dict[str, Any]:
-    return {
+def planned(**changes: Any) -> Preconditions:
+    stored = {
         "checkpoint": {"version": 0, "last_committed": 2, "fingerprint": "a" * 64},
         "code": {"/p/q.py": "1" * 64},
         "sink": {"head": 2, "fingerprint": "s" * 64},
         "settings": {"configuration": "4" * 64, "catalog": "5" * 64},
         "active_update": None,
     }
+    return codec.read(Preconditions, stored | changes)
 
 
 @pytest.mark.parametrize(
@@ -69,7 +72,7 @@ def planned() -> dict[str, Any]:
     ],
 )
 def test_whatever_moved_is_said(part: str, value: Any, what: str, words: str) -> None:
-    drift = compare(planned(), {**planned(), part: value})
+    drift = compare(planned(), planned(**{part: value}))
     assert [d.what for d in drift] == [what]
     assert words in drift[0].says
 
@@ -80,7 +83,6 @@ def test_nothing_moved_is_no_drift() -> None:
 
 def test_what_a_plan_did_not_note_of_the_settings_is_not_compared() -> None:
     """Plans that were sealed before: nothing, or fewer parts."""
-    now = planned()
-    for noted in ({}, {"settings": {"catalog": "5" * 64}}):
-        sealed = {k: v for k, v in planned().items() if k != "settings"} | noted
-        assert compare(sealed, {**now, "settings": {**now["settings"], "configuration": "6" * 64}}) == []
+    now = planned(settings={"catalog": "5" * 64, "configuration": "6" * 64})
+    for noted in ({}, {"catalog": "5" * 64}):
+        assert compare(planned(settings=noted), now) == []

@@ -4,10 +4,9 @@ from typing import Any
 
 from django.utils import timezone
 
-from recovery.contracts import codec
 from recovery.models import Flow, Pipeline, Plan, Recovery, Step, Workspace
 from recovery.people.roles import Actor, Role
-from tests.factories.judged import forecast_of
+from tests.factories.plans import plan_body
 
 RESPONDER = Actor("ada", Role.RESPONDER, via="command")
 VIEWER = Actor("vic", Role.VIEWER, via="command")
@@ -54,7 +53,7 @@ def plan(of: Recovery, *kinds: str) -> Plan:
     made = Plan.objects.create(
         recovery=of,
         hash=f"{of.pk:064d}",
-        body={"patch": [], "forecast": codec.to_json(forecast_of())},
+        body=plan_body(environment=of.flow.pipeline.environment),
         sealed_by="ada",
     )
     for number, kind in enumerate(kinds, start=1):

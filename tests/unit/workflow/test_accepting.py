@@ -16,6 +16,7 @@ from recovery.sources.base import Wanted
 from recovery.strategies.base import Facts
 from recovery.workflow import accepting, actions, positioning, sealing, studies
 from tests.factories.judged import forecast_of
+from tests.factories.plans import plan_contents
 from tests.refusals import refused
 from tests.unit.strategies.facts import facts
 from tests.unit.strategies.test_state_rows import AGGREGATE, JOIN, stateful
@@ -77,7 +78,7 @@ def gathered(monkeypatch: pytest.MonkeyPatch) -> Any:
             table_place="/w",
             sink=found.sink,
             others={},
-            preconditions=lambda: {"checkpoint": {}},
+            preconditions=lambda: plan_contents().preconditions,
         )
         monkeypatch.setattr(sealing, "gather", lambda flow, **given: (scene, found))
 

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from django.db import IntegrityError, transaction
 
+from recovery.contracts.plan import Editor
 from recovery.diagnosis.advice import Meant
 from recovery.errors import Denied, Refused, RepriseError
 from recovery.models import AuditEntry, Recovery
@@ -104,11 +105,11 @@ def test_everybody_who_edited_a_file_of_the_patch_is_known_and_who_only_saved_it
     row.refresh_from_db()
     names = {path: [e["name"] for e in who] for path, who in row.choices["editors"].items()}
     assert names == {"/p/a.py": ["ann"], "/p/b.py": ["bob", "cat"]}
-    assert sealing._editors(row, {"/p/b.py": "y = 2"}) == [
-        {"name": "bob", "user_id": 2},
-        {"name": "cat", "user_id": 3},
-    ]
-    assert sealing._editors(row, {}) == []
+    assert sealing._editors(row, {"/p/b.py": "y = 2"}) == (
+        Editor(name="bob", user_id=2),
+        Editor(name="cat", user_id=3),
+    )
+    assert sealing._editors(row, {}) == ()
 
 
 def test_with_another_strategy_the_patch_goes_and_who_edited_it_too() -> None:

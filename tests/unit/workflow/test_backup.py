@@ -20,6 +20,7 @@ from recovery.workflow.moves import claim
 from recovery.workflow.steps import backup, rollback
 from recovery.workflow.steps.base import Context
 from tests.checkpoint_builder import Built, sink_log
+from tests.factories.plans import plan_body
 from tests.refusals import refused
 from tests.unit.pipelines.stub import Answer, Asked, serving
 from tests.unit.workflow.rows import RESPONDER, plan, recovery
@@ -86,18 +87,22 @@ def sha(content: bytes) -> str:
 def body(place: str, table: str) -> dict[str, Any]:
     change = {
         "path": CODE,
+        "diff": "",
         "before": OLD,
         "after": NEW,
         "before_sha256": sha(OLD.encode()),
         "after_sha256": sha(NEW.encode()),
     }
-    return {
-        "strategy": "continue", "patch": [change], "table_place": table, "checkpoint_place": place,
-        "preconditions": {
+    fingerprint = inspect_checkpoint(place, sink=table).fingerprint
+    return plan_body(
+        patch=[change],
+        table_place=table,
+        checkpoint_place=place,
+        preconditions={
             "code": {CODE: sha(OLD.encode()), OTHER: sha(HELPER)},
-            "checkpoint": {"fingerprint": inspect_checkpoint(place, sink=table).fingerprint},
+            "checkpoint": {"fingerprint": fingerprint},
         },
-    }  # fmt: skip
+    )
 
 
 def claimed(step: Step) -> Context:
@@ -264,7 +269,7 @@ def test_a_rollback_leaves_a_file_alone_that_somebody_has_edited(row: Recovery, 
     assert files.files[OTHER] == b"somebody's work\n"
     files.files[CODE] = b"edited too\n"
     with refused("edited"):
-        rollback._write_back(roll_back_context(row), row.plans.get().body["patch"][0], {})
+        rollback._write_back(roll_back_context(row), row.plans.get().contents.patch[0], {})
 
 
 def roll_back_context(row: Recovery) -> Context:

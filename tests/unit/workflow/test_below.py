@@ -21,6 +21,7 @@ from recovery.workflow.chosen import basis, chosen
 from recovery.workflow.steps import refresh, rerun
 from tests import factories as f
 from tests.factories.judged import forecast_of
+from tests.factories.plans import plan_body
 from tests.unit.workflow.rows import RESPONDER
 from tests.unit.workflow.test_rerun import context, run  # noqa: F401
 
@@ -108,11 +109,11 @@ def refreshing(flows: dict[str, str], downstream: Sequence[Downstream] = ()) -> 
     args = {"refresh": list(flows), "flows": list(flows.values())}
     step = PlannedStep(kind=StepKind.REFRESH, says="", args=args)
     criterion = Criterion(code=AGREES, says="", expected={"datasets": list(flows), "compared": []})
-    body = {
-        "steps": [codec.to_json(step)] if flows else [],
-        "criteria": [codec.to_json(criterion)],
-        "forecast": codec.to_json(forecast_of(downstream=tuple(downstream))),
-    }
+    body = plan_body(
+        steps=[codec.to_json(step)] if flows else [],
+        criteria=[codec.to_json(criterion)],
+        forecast=codec.to_json(forecast_of(downstream=tuple(downstream))),
+    )
     return Plan(body=body)
 
 

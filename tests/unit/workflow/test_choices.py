@@ -10,6 +10,7 @@ from recovery.models import AuditEntry, Plan, Recovery
 from recovery.people.roles import Actor, Role
 from recovery.workflow import actions, broker, sealing, studies, tasks
 from recovery.workflow.chosen import basis
+from tests.factories.plans import plan_contents
 from tests.unit.workflow.rows import RESPONDER, recovery
 
 pytestmark = pytest.mark.django_db
@@ -59,7 +60,7 @@ def test_choices_that_change_while_the_worker_looks_are_not_those_of_the_plan(
     CHANGES[name](asked.pk)
 
     with pytest.raises(Refused, match="seal again"):
-        sealing._write(asked, {"strategy": "continue", "steps": []}, RESPONDER)
+        sealing._write(asked, plan_contents(), RESPONDER)
 
     assert Plan.objects.count() == 0
 

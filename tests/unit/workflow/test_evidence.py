@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 
 from recovery.checkpoints.report import CheckpointReport, SourceProgress
+from recovery.contracts import codec
+from recovery.contracts.plan import PlanBody
 from recovery.errors import Refused
 from recovery.sinks.base import SinkReport
 from recovery.sources.base import Position, Precision, SourceFacts
@@ -21,6 +23,7 @@ from recovery.workflow import evidence, readers, sealing
 from recovery.workflow.gather import Scene
 from recovery.workflow.readers import Readers
 from tests.delta_tables import TABLE, add, commit, table
+from tests.factories.plans import plan_contents, planned_input
 from tests.refusals import refused
 
 REMOTE = "SPARK_OF_THIS_TEST"
@@ -102,25 +105,22 @@ def scene(*ends: str | None, kind: str = "delta") -> Scene:
     )
 
 
-def body(*inputs: Mapping[str, Any]) -> dict[str, Any]:
+def contents(*inputs: Mapping[str, Any], strategy: str = "revert") -> PlanBody:
     """A plan that puts the old code back: its batches go on in the same version of the checkpoint."""
-    return {
-        "strategy": "revert",
-        "dataset": "main.shop.t",
-        "key": [],
-        "state": "drop",
-        "steps": [],
-        "inputs": list(inputs),
-        "positions": [{"after": {"offset_json": source["start"]}} for source in inputs],
-        "preconditions": {"checkpoint": {"version": 0, "last_committed": 3}, "sink": {"head": 8}},
-    }
+    return plan_contents(
+        strategy=strategy,
+        dataset="main.shop.t",
+        inputs=list(inputs),
+        positions=[{"after": {"offset_json": source["start"]}} for source in inputs],
+        preconditions={"checkpoint": {"version": 0, "last_committed": 3}, "sink": {"head": 8}},
+    )
 
 
 def of_delta(number: int, start: int, latest: int) -> dict[str, Any]:
-    return {"source": number, "kind": "delta", "start": line(start), "latest": line(latest)}
+    return planned_input(number, kind="delta", start=line(start), latest=line(latest))
 
 
-def collected(there: Scene, plan: Mapping[str, Any], told: Readers, seen: Mapping[str, Any]) -> Any:
+def collected(there: Scene, plan: PlanBody, told: Readers, seen: Mapping[str, Any]) -> Any:
     return evidence.collect(
         there, plan, told, seen=seen, sink_before=(), version_before=8, update_ids=["u-1"]
     )
@@ -129,7 +129,7 @@ def collected(there: Scene, plan: Mapping[str, Any], told: Readers, seen: Mappin
 def test_spark_is_asked_once_where_the_code_reads_however_much_is_to_be_known_of_its_sources(
     spark: Spark, places: tuple[Path, Path]
 ) -> None:
-    plan = body(of_delta(0, 2, 3), of_delta(1, 2, 4))
+    plan = contents(of_delta(0, 2, 3), of_delta(1, 2, 4))
     there = scene(line(4), line(4))
     told = Readers(lambda: there)
 
@@ -157,7 +157,7 @@ def test_nobody_asks_where_files_are_read_from(spark: Spark, tmp_path: Path) -> 
     file = tmp_path / "1.json"
     file.write_text("{}")
     source = {"source": 0, "location": str(tmp_path), "options": {}, "start": None, "waiting": [], "gone": []}
-    plan = body(source)
+    plan = contents(source)
     told = Readers(looked_at)
     seen = evidence.seen(plan, told)
     assert seen == {"0": [f"file://{file}"]}
@@ -170,7 +170,7 @@ def test_a_file_that_spark_ignores_is_asked_for_where_all_is_read_from_nothing(
     spark: Spark, monkeypatch: pytest.MonkeyPatch, strategy: str, asked_for: list[str]
 ) -> None:
     source = {"source": 0, "location": "/in", "options": {}, "start": None, "waiting": ["new"], "gone": []}
-    plan = {**body({**source, "ignored": ["old"]}), "strategy": strategy}
+    plan = contents({**source, "ignored": ["old"]}, strategy=strategy)
     there = scene(None, kind="files")
     monkeypatch.setattr(evidence, "inspect_checkpoint", lambda _: there.checkpoint)
     found = collected(there, plan, Readers(lambda: there), {"0": ["new", "old"]})
@@ -197,12 +197,12 @@ def test_a_topic_that_was_made_again_since_the_seal_is_told_by_the_id_that_was_s
     position = Position("0", "kafka", '{"orders":{"0":10}}', "", Precision.EXACT, True)
     was = KafkaFacts(1, {"orders": replace(held, topic_id="id-1")}, {"orders": None})
     sealed = sealing._input(SourceFacts(position, "orders", facts=was))
-    assert sealed["topic_ids"] == {"orders": "id-1"}
+    assert sealed.topic_ids == {"orders": "id-1"}
     told = Readers(lambda: scene())
-    assert evidence.remade(body(sealed), told) == ("orders",)
+    assert evidence.remade(contents(codec.to_json(sealed)), told) == ("orders",)
     assert evidence._between(told, 0, sealed, '{"orders":{"0":10}}', '{"orders":{"0":15}}') is None
-    anew = {**sealed, "topic_ids": {"orders": "id-2"}}
-    assert evidence.remade(body(anew), told) == ()
+    anew = sealed.model_copy(update={"topic_ids": {"orders": "id-2"}})
+    assert evidence.remade(contents(codec.to_json(anew)), told) == ()
     assert evidence._between(told, 0, anew, '{"orders":{"0":10}}', '{"orders":{"0":15}}') is not None
 
 
@@ -257,7 +257,7 @@ def named(there: Scene, *names: str) -> Scene:
 
 
 def test_named_sources_are_measured_as_those_without_a_name(spark: Spark, places: tuple[Path, Path]) -> None:
-    plan = body({**of_delta(0, 2, 3), "source": "orders"}, {**of_delta(1, 2, 4), "source": "returns"})
+    plan = contents({**of_delta(0, 2, 3), "source": "orders"}, {**of_delta(1, 2, 4), "source": "returns"})
     there = named(scene(line(4), line(4)), "orders", "returns")
     told = Readers(lambda: there)
 
@@ -278,7 +278,7 @@ def test_named_sources_that_stand_in_another_order_in_the_checkpoint_are_told_by
     spark: Spark,
 ) -> None:
     """`returns` is the second in the code and the first in the checkpoint, and came less far."""
-    plan = body({**of_delta(0, 2, 4), "source": "orders"}, {**of_delta(1, 1, 3), "source": "returns"})
+    plan = contents({**of_delta(0, 2, 4), "source": "orders"}, {**of_delta(1, 1, 3), "source": "returns"})
     there = named(scene(line(3), line(4)), "returns", "orders")
     told = Readers(lambda: there)
     found = collected(there, plan, told, evidence.seen(plan, told))
@@ -298,7 +298,7 @@ def test_files_of_named_sources_are_each_asked_for_where_they_were_read(tmp_path
         listed[name] = [f"file://{place}/2.json"]
         inputs.append({"source": name, "location": str(place), "options": {}, "start": None, "waiting": [],
                        "gone": []})  # fmt: skip
-    plan = body(*inputs)
+    plan = contents(*inputs)
     there = named(scene(None, None, kind="files"), "returns", "orders")
     seen = evidence.seen(plan, Readers(lambda: there))
     assert seen == {"0": listed["orders"], "1": listed["returns"]}
@@ -307,7 +307,7 @@ def test_files_of_named_sources_are_each_asked_for_where_they_were_read(tmp_path
 
 
 def test_a_named_source_that_the_checkpoint_does_not_hold_is_not_taken_for_another(spark: Spark) -> None:
-    plan = body({**of_delta(0, 2, 4), "source": "orders"}, {**of_delta(1, 2, 4), "source": "returns"})
+    plan = contents({**of_delta(0, 2, 4), "source": "orders"}, {**of_delta(1, 2, 4), "source": "returns"})
     there = named(scene(line(4), line(4)), "orders", "refunds")
     told = Readers(lambda: there)
     with refused("other_sources", Refused):

@@ -196,9 +196,9 @@ def test_a_plan_names_the_inputs_of_the_code_that_it_runs(strategy: str, topics:
     found = facts("both", "old", "orders")
     option = next(o for o in judge_all(found) if o.strategy == strategy)
     recovery: Any = SimpleNamespace(label="R-1", diagnosis={}, choices={})
-    body = sealing.build(recovery, scene_of("both", "orders"), found, option, {}, Accepted())
-    assert [one["location"] for one in body["inputs"]] == topics
-    assert [one["location"] for one in body["positions"]] == topics
+    contents = sealing.build(recovery, scene_of("both", "orders"), found, option, {}, Accepted())
+    assert [source.location for source in contents.inputs] == topics
+    assert [position["location"] for position in contents.positions] == topics
 
 
 @pytest.mark.parametrize("name", [None, "orders"])

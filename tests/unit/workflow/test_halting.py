@@ -13,8 +13,9 @@ from recovery.workflow.steps import rerun, verify
 from recovery.workflow.steps.base import Context
 from recovery.workflow.steps.verify import BeforeFurther
 from recovery.workflow.watches import Watched
+from tests.factories.plans import plan_contents
 
-BODY = {"dataset": "t", "patch": [], "preconditions": {"code": of_code({"/p/q.py": ""})}}
+CONTENTS = plan_contents(dataset="t", preconditions={"code": of_code({"/p/q.py": ""})})
 
 
 class World:
@@ -38,7 +39,7 @@ class World:
         return SimpleNamespace(
             client=client, pipeline_id="p", held_by=self.who, step=step,
             watch=SimpleNamespace(guard=lambda: None, keep=lambda **values: step.result.update(values)),
-            log=self.said.append, body=BODY, flow=SimpleNamespace(name="f"),
+            log=self.said.append, contents=CONTENTS, flow=SimpleNamespace(name="f"),
         )  # fmt: skip
 
     def ends(self) -> str:

@@ -119,7 +119,7 @@ def test_an_update_into_a_sink_that_takes_a_batch_twice_is_not_started_again_by_
     monkeypatch: Any, sent: list[Any]
 ) -> None:
     step = standing("rerun")
-    Plan.objects.update(body={**Plan.objects.get().body, "sink": {"declared": True}})
+    Plan.objects.update(body={**Plan.objects.get().body, "sink": {"declared": "kafka"}})
     step = Step.objects.select_related("plan").get(pk=step.pk)
     assert attempt(monkeypatch, step, Interrupted("Spark ended.")) == ("failed", "needs_attention")
 

@@ -14,10 +14,11 @@ from recovery.workflow.own_updates import Asked
 from recovery.workflow.steps import rerun
 from recovery.workflow.steps.base import Waits
 from recovery.workflow.watches import Watched
+from tests.factories.plans import plan_contents
 
 STATES = {"u-1": "FAILED", "u-2": "CANCELED", "u-3": "COMPLETED"}
 SPEC = {"libraries": [{"file": {"path": "/p/q.py"}}]}
-BODY = {"inputs": [], "patch": [], "preconditions": {"code": of_code({"/p/q.py": ""})}, "dataset": "t"}
+CONTENTS = plan_contents(dataset="t", preconditions={"code": of_code({"/p/q.py": ""})})
 
 
 class Pipeline:
@@ -64,7 +65,7 @@ def context(monkeypatch: pytest.MonkeyPatch) -> Any:
     monkeypatch.setattr(rerun, "client_for", lambda workspace: client)
     watch = SimpleNamespace(keep=lambda **v: setattr(step, "result", {**step.result, **v}), guard=lambda: 0)
     return SimpleNamespace(
-        step=step, watch=watch, body=BODY, client=client, pipeline_id="p", held_by="", log=lambda text: None,
+        step=step, watch=watch, contents=CONTENTS, client=client, pipeline_id="p", held_by="", log=lambda text: None,
         flow=SimpleNamespace(name="f", pipeline=PIPELINES),
     )  # fmt: skip
 

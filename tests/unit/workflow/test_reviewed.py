@@ -6,11 +6,13 @@ from typing import Any
 
 import pytest
 
+from recovery.contracts.plan import PlanBody
 from recovery.errors import NotFound, Refused
 from recovery.pipelines import itself
 from recovery.workflow import fingerprints, reviewed
 from recovery.workflow.steps import rerun, seed, verify
 from recovery.workflow.steps.base import Waits
+from tests.factories.plans import plan_contents
 from tests.refusals import refused
 
 CODE, HELPER, PUT_BACK = "/p/q.py", "/p/helper.py", "/else/old.py"
@@ -34,7 +36,7 @@ def sha(content: bytes) -> str:
 
 
 def change(path: str, before: bytes, after: bytes) -> dict[str, str]:
-    return {"path": path, "before_sha256": sha(before), "after_sha256": sha(after)}
+    return {"path": path, "before_sha256": sha(before), "after_sha256": sha(after), "diff": ""}
 
 
 class Workspace:
@@ -74,28 +76,26 @@ class Workspace:
         return self.ran.get(update)
 
 
-def body(*patch: dict[str, str]) -> dict[str, Any]:
-    return {
-        "inputs": [],
-        "dataset": "c.s.t",
-        "table_place": "/t",
-        "other_tables": {},
-        "patch": list(patch),
-        "preconditions": {
+def contents(*patch: dict[str, str], settings: dict[str, str] | None = None) -> PlanBody:
+    return plan_contents(
+        dataset="c.s.t",
+        table_place="/t",
+        patch=list(patch),
+        preconditions={
             "code": {CODE: sha(OLD), HELPER: sha(HELP)},
-            "settings": fingerprints.of_settings(SPEC),
+            "settings": fingerprints.of_settings(SPEC) if settings is None else settings,
         },
-    }
+    )
 
 
 PLAIN = SimpleNamespace(pipeline=SimpleNamespace(workspace=SimpleNamespace(has_streams=False)))
 
 
-def context(client: Workspace, of: dict[str, Any], **result: Any) -> Any:
+def context(client: Workspace, of: PlanBody, **result: Any) -> Any:
     step = SimpleNamespace(result=dict(result), args={"refresh": ["c.s.t"]})
     watch = SimpleNamespace(keep=lambda **values: step.result.update(values), guard=lambda: None)
     return SimpleNamespace(
-        step=step, watch=watch, body=of, client=client, pipeline_id="p", flow=PLAIN, held_by="",
+        step=step, watch=watch, contents=of, client=client, pipeline_id="p", flow=PLAIN, held_by="",
         log=lambda text: None,
     )  # fmt: skip
 
@@ -121,7 +121,7 @@ PATCH = change(CODE, OLD, NEW)
 )
 def test_the_update_starts_on_code_as_it_was_reviewed(patch: Any, files: dict[str, bytes]) -> None:
     there = Workspace(files)
-    assert updated(context(there, body(*patch))) == "u-1"
+    assert updated(context(there, contents(*patch))) == "u-1"
     assert there.started == ["u-1"]
 
 
@@ -138,7 +138,7 @@ def test_the_update_starts_on_code_as_it_was_reviewed(patch: Any, files: dict[st
 )
 def test_code_that_was_changed_after_the_review_is_not_run(files: dict[str, bytes], says: str) -> None:
     there = Workspace(files)
-    standing = context(there, body(PATCH))
+    standing = context(there, contents(PATCH))
     with refused("not_as_reviewed", Refused) as refusal:
         rerun.run(standing)
     assert refusal.value.sentence.startswith(f"{says} No update was started.")
@@ -166,7 +166,7 @@ def test_settings_that_were_changed_after_the_review_are_not_run_with(
     with pytest.raises(
         Refused, match=f"The pipeline's {part} was changed since the plan was made. No update"
     ):
-        rerun.run(context(there, body(PATCH)))
+        rerun.run(context(there, contents(PATCH)))
     assert there.started == []
 
 
@@ -188,20 +188,18 @@ def test_settings_that_were_changed_after_the_review_are_not_run_with(
     ],
 )
 def test_settings_that_no_code_reads_are_no_drift(settings: dict[str, Any]) -> None:
-    assert updated(context(Workspace(dict(AS_PATCHED), **settings), body(PATCH))) == "u-1"
+    assert updated(context(Workspace(dict(AS_PATCHED), **settings), contents(PATCH))) == "u-1"
 
 
 def test_a_file_that_the_pipeline_lists_no_more_is_gone_though_it_lies_there() -> None:
-    of = body(PATCH)
-    del of["preconditions"]["settings"]
+    of = contents(PATCH, settings={})
     there = Workspace(dict(AS_PATCHED), root_path="", libraries=[{"file": {"path": HELPER}}])
     with refused("not_as_reviewed", Refused):
         rerun.run(context(there, of))
 
 
 def test_a_plan_that_was_sealed_before_settings_were_kept_is_not_held_against_them() -> None:
-    of = body(PATCH)
-    del of["preconditions"]["settings"]
+    of = contents(PATCH, settings={})
     there = Workspace(dict(AS_PATCHED), configuration={"min_amount": "1000"})
     assert updated(context(there, of)) == "u-1"
 
@@ -210,7 +208,7 @@ def test_an_update_that_was_started_already_is_watched_on_whatever_the_code_is_n
     there = Workspace(dict(AS_PATCHED))
     there.start_update("p")
     there.files[CODE] = b"edited since\n"
-    assert updated(context(there, body(PATCH), update_id="u-1")) == "u-1"
+    assert updated(context(there, contents(PATCH), update_id="u-1")) == "u-1"
     assert there.started == ["u-1"]
 
 
@@ -228,7 +226,7 @@ def verifying(monkeypatch: pytest.MonkeyPatch) -> Any:
             SimpleNamespace(kind="rerun", result={"update_id": "u-1"}),
             SimpleNamespace(kind="stop", result={"sink_files": [], "others": {}}),
         ]
-        standing = context(there, body(PATCH))
+        standing = context(there, contents(PATCH))
         standing.plan = None
         standing.recovery = SimpleNamespace(steps=SimpleNamespace(filter=lambda **_: steps))
         monkeypatch.setattr(verify, "look", lambda flow, known: looked_at(there))
@@ -254,14 +252,14 @@ def test_what_an_update_has_read_of_other_code_is_never_proven(verifying: Any) -
 
 
 def test_an_update_of_which_no_source_is_kept_says_nothing_of_it() -> None:
-    reviewed.ran(body(PATCH), Workspace({}), "p", ["u-1"])  # type: ignore[arg-type]
+    reviewed.ran(contents(PATCH), Workspace({}), "p", ["u-1"])  # type: ignore[arg-type]
 
 
 def test_the_further_update_does_not_run_changed_code_either() -> None:
     there = Workspace({**AS_PATCHED, CODE: b"edited while it was measured\n"})
     before = verify.BeforeFurther({}, {}, {}, None, {}, None, [], None, None)
     with refused("not_as_reviewed", Refused):
-        verify._start_further(context(there, body(PATCH)), before)
+        verify._start_further(context(there, contents(PATCH)), before)
     assert there.started == []
 
 
@@ -270,4 +268,4 @@ def test_state_is_not_made_by_changed_code(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr(seed, "look", lambda flow, known: looked_at(there))
     report: Any = None
     with refused("not_as_reviewed", Refused):
-        seed._primed(context(there, body(PATCH)), report, None)
+        seed._primed(context(there, contents(PATCH)), report, None)

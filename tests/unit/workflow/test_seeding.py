@@ -16,6 +16,7 @@ from recovery.workflow.moves import claim
 from recovery.workflow.steps import seed
 from recovery.workflow.steps.base import Context
 from tests.checkpoint_builder import Built, sink_log
+from tests.factories.plans import plan_body
 from tests.refusals import refused
 from tests.unit.checkpoints.test_starts import KAFKA, entry, line, uri
 from tests.unit.workflow.rows import plan, recovery
@@ -35,13 +36,12 @@ def row(tmp_path: Path) -> Recovery:
     sink_log(tmp_path / "table", 2)
     sealed = plan(made, "seed", "rerun", "verify")
     report = inspect_checkpoint(str(place), sink=str(tmp_path / "table"))
-    sealed.body |= {
-        "strategy": "continue",
-        "table_place": str(tmp_path / "table"),
-        "checkpoint_place": str(place),
-        "positions": [{"after": {"offset_json": s.offset_json}} for s in report.sources],
-        "preconditions": {"checkpoint": {"fingerprint": report.fingerprint}},
-    }
+    sealed.body = plan_body(
+        table_place=str(tmp_path / "table"),
+        checkpoint_place=str(place),
+        positions=[{"after": {"offset_json": s.offset_json}} for s in report.sources],
+        preconditions={"checkpoint": {"fingerprint": report.fingerprint}},
+    )
     sealed.save()
     return Recovery.objects.select_related("flow__pipeline__workspace").get(pk=made.pk)
 
@@ -55,7 +55,7 @@ def claimed(row: Recovery, **args: Any) -> Context:
 
 
 def place(row: Recovery) -> str:
-    return str(row.plans.get().body["checkpoint_place"])
+    return row.plans.get().contents.checkpoint_place
 
 
 CHOSEN = [

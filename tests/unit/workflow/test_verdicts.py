@@ -6,6 +6,7 @@ import pytest
 
 from recovery.models import Plan, Recovery, Step
 from recovery.workflow.verdicts import code_operators
+from tests.factories.plans import plan_body
 from tests.unit.workflow.rows import flow, plan, recovery
 
 pytestmark = pytest.mark.django_db
@@ -19,7 +20,7 @@ def with_rerun(rerun: str, *, gathered: str, body: dict[str, list[str]], seen: s
     """Its code had no stateful step when facts were gathered; its plan's rerun began at 3:00."""
     one = recovery("needs_attention", flow=flow(seen))
     sealed = plan(one, "rerun")
-    Plan.objects.filter(pk=sealed.pk).update(body=body)
+    Plan.objects.filter(pk=sealed.pk).update(body=plan_body(**body))
     began = None if rerun == "pending" else BEGAN
     Step.objects.filter(plan=sealed).update(state=rerun, started_at=began)
     one.facts = {"status": "ready", "code_operators": [], "at": gathered}

@@ -11,6 +11,7 @@ import pytest
 
 from recovery.checkpoints.report import CheckpointReport, Entries, SourceEntry, SourceProgress
 from recovery.contracts.amounts import Bound
+from recovery.contracts.plan import PlanBody
 from recovery.sinks.base import SinkReport
 from recovery.sinks.live import delta
 from recovery.sources.kafka_facts import KafkaFacts, PartitionFacts, TopicFacts
@@ -22,6 +23,7 @@ from recovery.verification.words import Claim, FlowCode, headline, whole_finding
 from recovery.workflow import whole
 from tests.delta_tables import add, commit, remove, table
 from tests.factories.judged import forecast_of
+from tests.factories.plans import plan_contents, planned_input
 from tests.unit.verification.world import World
 
 FILES = ("part-0.parquet", "k=a b/part-1.parquet")
@@ -142,9 +144,7 @@ def test_commits_that_the_log_no_longer_has_are_not_known(tmp_path: Path) -> Non
 # ---- the whole flow
 
 
-def flow_over(
-    place: Path, tmp_path: Path, *names: str, kind: str = "files"
-) -> tuple[Any, dict[str, Any], Any]:
+def flow_over(place: Path, tmp_path: Path, *names: str, kind: str = "files") -> tuple[Any, PlanBody, Any]:
     """A flow that has read these input files, each of 10 bytes where it is there: scene, plan, old checkpoint."""
     folder = tmp_path / "in"
     folder.mkdir(exist_ok=True)
@@ -157,8 +157,8 @@ def flow_over(
         source = SourceProgress(0, kind, '{"logOffset":1}', 1, entries)
         return CheckpointReport("/c", "structured-streaming", 0, "q", 1, 1, (source,))
 
-    body = {"inputs": [{"source": 0, "location": str(folder), "options": {}}]}
-    return scene(place, checkpoint=report(len(names))), body, report(1)
+    contents = plan_contents(inputs=[planned_input(location=str(folder))])
+    return scene(place, checkpoint=report(len(names))), contents, report(1)
 
 
 @pytest.mark.parametrize(
@@ -176,8 +176,8 @@ def test_input_and_table_are_compared_up_to_a_limit_that_a_flow_may_have_of_its_
     place: Path, tmp_path: Path, settings: Any, limit: int, of_flow: dict[str, int], why: NotWhole | None
 ) -> None:
     settings.REPRISE_COMPARE_BYTES, settings.REPRISE_COMPARE_BYTES_OF = limit, of_flow
-    there, body, old = flow_over(place, tmp_path, "1.json", "2.json", "gone.json")
-    told, asked = whole.input_of(there, body, None, old)  # type: ignore[arg-type]
+    there, contents, old = flow_over(place, tmp_path, "1.json", "2.json", "gone.json")
+    told, asked = whole.input_of(there, contents, None, old)  # type: ignore[arg-type]
     assert told is not None
     assert (told.why, told.files, told.gone) == (why, 2, 1)
     assert (asked is None) is (why is not None)
@@ -189,8 +189,8 @@ def test_input_and_table_are_compared_up_to_a_limit_that_a_flow_may_have_of_its_
 def test_a_code_that_reads_other_sources_is_not_run_over_what_was_read_before(
     place: Path, tmp_path: Path
 ) -> None:
-    there, body, old = flow_over(place, tmp_path, "1.json", kind="kafka")
-    told, asked = whole.input_of(there, body, None, old)  # type: ignore[arg-type]
+    there, contents, old = flow_over(place, tmp_path, "1.json", kind="kafka")
+    told, asked = whole.input_of(there, contents, None, old)  # type: ignore[arg-type]
     assert told is not None
     assert (told.why, asked) == (NotWhole.OTHER_SOURCES, None)
 
@@ -198,17 +198,17 @@ def test_a_code_that_reads_other_sources_is_not_run_over_what_was_read_before(
 def test_an_input_that_cannot_be_listed_takes_nothing_from_the_rest_of_the_proof(
     place: Path, tmp_path: Path
 ) -> None:
-    there, body, old = flow_over(place, tmp_path, "1.json")
-    body["inputs"][0]["location"] = str(tmp_path / "absent")
-    told, asked = whole.input_of(there, body, None, old)  # type: ignore[arg-type]
+    there, contents, old = flow_over(place, tmp_path, "1.json")
+    contents = plan_contents(inputs=[planned_input(location=str(tmp_path / "absent"))])
+    told, asked = whole.input_of(there, contents, None, old)  # type: ignore[arg-type]
     assert told is not None
     assert (told.why, asked) == (NotWhole.NOT_READABLE, None)
 
 
 def test_a_sink_that_is_no_table_is_not_compared_whole(place: Path, tmp_path: Path) -> None:
-    there, body, old = flow_over(place, tmp_path, "1.json")
+    there, contents, old = flow_over(place, tmp_path, "1.json")
     there.sink = replace(there.sink, declared="parquet")
-    assert whole.input_of(there, body, None, old) == (None, None)  # type: ignore[arg-type]
+    assert whole.input_of(there, contents, None, old) == (None, None)  # type: ignore[arg-type]
 
 
 # ---- a topic that retention has cut
@@ -231,9 +231,9 @@ def topic_input(
     monkeypatch.setattr(live_kafka, "facts", lambda *_a, **_k: there_now)
     source = SourceProgress(0, "kafka", '{"t":{"0":100}}', None)
     report = CheckpointReport("/c", "structured-streaming", 0, "q", 1, 1, (source,))
-    body = {"inputs": [{"source": 0, "kind": "kafka", "location": "t", "options": {}}]}
+    contents = plan_contents(inputs=[planned_input(kind="kafka", location="t")])
     readers: Any = SimpleNamespace(of=lambda _n: READER)
-    return whole.input_of(scene(place, checkpoint=report), body, readers, report)
+    return whole.input_of(scene(place, checkpoint=report), contents, readers, report)
 
 
 def topic_outcome(world: World, flow: WholeFlow | None, forecast: dict[str, Any], rows: int) -> Outcome:
