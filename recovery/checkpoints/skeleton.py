@@ -27,13 +27,18 @@ def header_line(conf: Mapping[str, str], watermark_ms: int) -> str:
     return json.dumps(told, separators=(",", ":"), ensure_ascii=False)
 
 
-def lay_skeleton(place: str, lines: Sequence[str], *, guard: Guard) -> None:
-    """Write it at `place`. `lines`: all of `offsets/0`. Raises Refused where something is there already."""
+def lay_skeleton(
+    place: str, lines: Sequence[str], *, guard: Guard, logs: Mapping[int, bytes] | None = None
+) -> None:
+    """Write it at `place`. `lines`: all of `offsets/0`; `logs`: entry 0 of the logs of file sources that it names.
+    Raises Refused where something is there already."""
     there = Store.open(place)
     with reaching(place):
         if there.exists() and there.entries():
             raise Refused(f"{place} is not empty. Name a new directory.")
         layout = Layout()
         layout.write("offsets/0", "\n".join(lines).encode())
+        for number, log in (logs or {}).items():
+            layout.write(f"sources/{number}/0", log)
         layout.write("metadata", metadata_of(str(uuid.uuid4())))
         write_layout(layout, there, guard)

@@ -35,6 +35,7 @@ from recovery.spark.paths import literal, plain
 from recovery.spark.replay import FORMATS, CannotReplay, Reader, Replace, UnseenStream, sql_texts
 from recovery.spark.session import driver_of, first_line, lost_contact, use
 from recovery.spark.touching import imports_beside, watched
+from recovery.spark.unsure import by_order
 
 
 class Flow:
@@ -203,6 +204,7 @@ def study(spark: Any, request: Mapping[str, Any], folder: Path) -> dict[str, Any
         return {"operators": None, "problem": str(error)}
     if flow.numbered.code == UNSEEN_STREAM:
         return {"operators": None, "problem": flow.numbered.problem, "problem_code": UNSEEN_STREAM}
+    facts_of_files = ("_metadata",) if explained.file_facts(flow.text) else ()
     out: dict[str, Any] = {
         "operators": flow.operators,
         "sources": flow.sources,
@@ -216,6 +218,8 @@ def study(spark: Any, request: Mapping[str, Any], folder: Path) -> dict[str, Any
         "rests_on": flow.rests_on,
         "driver": driver_of(spark),
         "output_mode": flow.output_mode,
+        "varies": sorted({*explained.besides(flow.text), *by_order(flow.text), *facts_of_files}),
+        "watermarked": explained.has_watermark(flow.text),
     }
     from pyspark.errors import PySparkException
 

@@ -29,6 +29,7 @@ __all__ = [
     "MeasureRequest",
     "Rehearsal",
     "RehearsalRequest",
+    "Replay",
     "Rewritten",
     "Since",
     "Study",
@@ -172,6 +173,9 @@ class Study:
     `rests_on`: what the answer rests on beside the request, the input that it names and the flow's table; None: not
     known, as the code cannot be analysed. `driver`: the run of Spark that answered (`Whereabouts.driver`).
     `output_mode`: as the code writes; a pipeline's flow appends.
+    `varies`: by what the state that the code builds of one input may differ from run to run: other relations,
+    functions of people's own, such as yield another value each time or go by the order of rows; (): by nothing that the
+    plan shows, None: not known. `watermarked`: whether the code names a watermark; None: not known.
     """
 
     operators: tuple[Text, ...] | None = None
@@ -196,6 +200,8 @@ class Study:
     driver: Text = ""
     bounded: tuple[Bounded, ...] = ()
     output_mode: Text = "append"
+    varies: tuple[Text, ...] | None = None
+    watermarked: bool | None = None
 
 
 @dataclass(frozen=True)
@@ -395,6 +401,19 @@ class Defined:
 
 
 @dataclass(frozen=True)
+class Replay:
+    """Input that was processed: the state is built of it, and the rows that it yields go nowhere.
+
+    `next_ms`: the watermark at which the batch after it begins, as the checkpoint's last commit set it. `first`: the
+    state has to be of version 1, as it is to stand behind the first batch of all; else it is of version 2.
+    """
+
+    input: WholeInput
+    next_ms: int | None = None
+    first: bool = False
+
+
+@dataclass(frozen=True)
 class RehearsalRequest:
     """Run the flow's own streaming query over exactly what `study.sets` and `study.slices` name, into a scratch folder.
 
@@ -403,12 +422,15 @@ class RehearsalRequest:
     the watermark to begin with (None: none was reached). Without any input it leaves empty state of the code's shape.
     `study.sets` and `study.slices` name the input in the order in which Spark reads it. `conf`: settings of the header
     of the checkpoint's last committed offset file (partitions, provider and formats of state); None: the session's.
+    `replay`: what the query reads before, in one batch at that watermark, for the state to begin with; None: it begins
+    with empty state.
     """
 
     study: StudyRequest
     scratch: str
     watermark_ms: int | None = None
     conf: Mapping[str, str] | None = None
+    replay: Replay | None = None
 
 
 @dataclass(frozen=True)

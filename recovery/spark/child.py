@@ -142,6 +142,8 @@ def _answer(message: dict[str, Any]) -> dict[str, Any]:
             return defined.compare(spark, request, folder)
         if question == "stage":
             return rehearsing.stage(spark, request, folder)
+        if question == "replay":
+            return rehearsing.replay(spark, request, folder)
         if question == "rehearse":
             return rehearsing.run(spark, request, folder)
         if question == "count":

@@ -18,6 +18,7 @@ from recovery.checkpoints.inspection import inspect_checkpoint
 from recovery.checkpoints.storage import Store, reaching
 from recovery.checkpoints.tree import MAX_SMALL_BYTES
 from recovery.errors import Refused
+from recovery.spark import replayed
 from recovery.spark.asking import checked, sent
 
 if TYPE_CHECKING:
@@ -35,6 +36,7 @@ class Staged:
     """What `stage` answers (`recovery.spark.rehearsing.stage`)."""
 
     cuts: Mapping[Annotated[str, MaxLen(6)], Count] = field(default_factory=dict)
+    before: Annotated[tuple[Annotated[int, Ge(0), Le(10_000)], ...], MaxLen(10_000)] = ()
     sources: Annotated[int, Ge(0), Le(10_000)] = 0
     why: Annotated[str, MaxLen(100_000)] = ""
     problem: Annotated[str, MaxLen(100_000)] | None = None
@@ -64,11 +66,25 @@ def rehearse(request: "RehearsalRequest", *, timeout: float, ask: Ask) -> dict[s
         return {"problem": staged.problem}
     place = f"{request.scratch.rstrip('/')}/checkpoint"
     first = skeleton.header_line(_conf(request), request.watermark_ms or 0)
-    skeleton.lay_skeleton(place, ["v1", first, *["-"] * staged.sources], guard=lambda: None)
-    told |= {"cuts": dict(staged.cuts), "seconds": max(1.0, until - time.monotonic())}
-    ran = checked(Ran, ask("rehearse", told, seconds=told["seconds"] + GRACE_SECONDS))
+    planned = staged.before if request.replay is not None and request.replay.first else ()
+    lines = ['{"logOffset":0}' if n in planned else "-" for n in range(staged.sources)]
+    logs = {n: replayed.source_log(request.scratch, n) for n in planned}
+    skeleton.lay_skeleton(place, ["v1", first, *lines], logs=logs, guard=lambda: None)
+    told |= {"cuts": dict(staged.cuts), "before": list(staged.before)}
+
+    def run(question: str) -> Ran:
+        seconds = max(1.0, until - time.monotonic())
+        return checked(Ran, ask(question, {**told, "seconds": seconds}, seconds=seconds + GRACE_SECONDS))
+
+    ran = Ran()
+    if request.replay is not None:
+        ran = run("replay")
+        replayed.set_watermark(place, request.replay.next_ms)
+    if ran.problem is None and _has_input(request):
+        ran = run("rehearse")
     if ran.problem is not None:
         return {"problem": ran.problem}
+    replayed.forget_log(request.scratch)
     return {
         **asdict(ran),
         "watermark_ms": watermark(place),
@@ -76,6 +92,11 @@ def rehearse(request: "RehearsalRequest", *, timeout: float, ask: Ask) -> dict[s
         "checkpoint": place,
         "why": staged.why,
     }
+
+
+def _has_input(request: "RehearsalRequest") -> bool:
+    """Whether the query runs over more than what was processed: without that it leaves empty state, and does."""
+    return request.replay is None or bool(request.study.sets or request.study.slices)
 
 
 def _conf(request: "RehearsalRequest") -> Mapping[str, str]:

@@ -63,6 +63,15 @@ def unsure(text: str, columns: Sequence[str], *, foreign: Collection[str] = ()) 
     return found.result(columns)
 
 
+def by_order(text: str) -> tuple[str, ...]:
+    """Functions of the query's groups and windows whose value depends on the order of rows, by name."""
+    lines = section(text, "Analyzed Logical Plan")[1:]
+    grouped = [line for line in lines if node_of(line) in ("Aggregate", "Window")]
+    return tuple(
+        sorted({name for line in grouped for name in (*_BY_ORDER.findall(line), *_RANKED.findall(line))})
+    )
+
+
 class _Reading:
     """What is found on the way from the sources up to the result: ids of attributes that differ, and rows."""
 

@@ -1,6 +1,8 @@
 """A rehearsal from the asker's side: two questions, the checkpoint between them, and what is read back."""
 
+import dataclasses
 import json
+import shutil
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -10,7 +12,7 @@ import pytest
 from recovery.checkpoints.formats import parse_offsets
 from recovery.errors import Refused
 from recovery.spark import scratch
-from recovery.spark.api import RehearsalRequest, StudyRequest
+from recovery.spark.api import RehearsalRequest, Replay, StudyRequest, WholeInput
 from recovery.spark.asking import Service
 
 STUDY = StudyRequest(Service("http://nowhere", ""), {}, "", (), {}, "c", "s", "c.s.t")
@@ -107,3 +109,63 @@ def test_only_what_a_rehearsal_leaves_is_cleared(tmp_path: Path) -> None:
     scratch.clear(str(place))
     assert not place.exists()
     scratch.clear(str(place))
+
+
+def test_what_was_processed_is_the_one_batch_that_the_checkpoint_has_planned(tmp_path: Path) -> None:
+    """At the watermark of its header; the batch after it begins at that of the flow's own last commit."""
+    place = tmp_path / "scratch"
+    (place / "input/1/before").mkdir(parents=True)
+    (place / "input/1/before/part 0.parquet").write_bytes(b"x")
+    (place / "input/1/before/_SUCCESS").touch()
+    child = Child(tmp_path / "nowhere", stage={**STAGED, "before": [1]}, replay={"batches": 1}, rehearse=RAN)
+    seen: dict[str, Any] = {}
+
+    def ask(question: str, told: Mapping[str, Any], *, seconds: float) -> dict[str, Any]:
+        if question == "stage":  # the folder is there once the copy was written
+            shutil.copytree(tmp_path / "copied", place / "input")
+        if question == "replay":
+            seen["laid"] = parse_offsets((place / "checkpoint/offsets/0").read_bytes())
+            seen["log"] = (place / "checkpoint/sources/1/0").read_text().splitlines()
+            (place / "checkpoint/commits").mkdir()
+            (place / "checkpoint/commits/0").write_text('v1\n{"nextBatchWatermarkMs":1}')
+        if question == "rehearse":
+            (place / "rows/_spark_metadata").mkdir(parents=True)
+            (place / "rows/_spark_metadata/1").touch()
+            return dict(RAN)
+        child.asked.append((question, told, seconds))
+        answer: dict[str, Any] = child.answers[question]
+        return answer
+
+    shutil.move(place / "input", tmp_path / "copied")
+    place.rmdir()
+    study = dataclasses.replace(STUDY, sets={"new": ("file:///b",)})
+    request = RehearsalRequest(
+        study, str(place), 8000, CONF, Replay(WholeInput(("file:///a",)), 9000, first=True)
+    )
+    found = scratch.rehearse(request, timeout=60, ask=ask)
+
+    assert [question for question, *_ in child.asked] == ["stage", "replay"]
+    assert [source.offset_json for source in seen["laid"].sources] == [None, '{"logOffset":0}']
+    assert seen["laid"].watermark_ms == 8000
+    entry = json.loads(seen["log"][1])
+    assert (seen["log"][0], len(seen["log"]), entry["batchId"]) == ("v1", 2, 0)
+    assert entry["path"] == f"file://{place}/input/1/before/part%200.parquet"
+    assert (found["rows"], found["watermark_ms"]) == (5, 9000)
+    assert not (place / "rows/_spark_metadata").exists()
+
+
+def test_without_further_input_a_replay_is_all_there_is(tmp_path: Path) -> None:
+    place = tmp_path / "scratch"
+    asked = []
+
+    def ask(question: str, told: Mapping[str, Any], *, seconds: float) -> dict[str, Any]:
+        asked.append(question)
+        if question == "replay":
+            (place / "checkpoint/commits").mkdir()
+            (place / "checkpoint/commits/0").write_text('v1\n{"nextBatchWatermarkMs":1}')
+            return {"batches": 1}
+        return {**STAGED, "before": []}
+
+    request = RehearsalRequest(STUDY, str(place), None, CONF, Replay(WholeInput()))
+    found = scratch.rehearse(request, timeout=60, ask=ask)
+    assert (asked, found["rows"], found["watermark_ms"]) == (["stage", "replay"], None, None)
