@@ -32,7 +32,7 @@ from recovery.errors import Denied, RepriseError, WrongUse
 from recovery.people.roles import Actor, Right
 from recovery.plans.accepted import stored_accepted, written_costs
 from recovery.strategies.catalogue import EXECUTABLE, GO_BACK, POSITIONED
-from recovery.strategies.recommending import recommended_strategy
+from recovery.strategies.recommending import decision
 from recovery.workflow import actions, positioning, selectors, studies
 from recovery.workflow.transitions import WAITS
 from recovery.workflow.usual import usual_look
@@ -139,13 +139,15 @@ def _offset(of: RecoveryPage, form: forms.StrategyForm) -> dict[str, Any]:
         )
         for o in options
     ]
+    decided = decision(options, recovery.diagnosis, meant)
     return {
         "facts": facts,
+        "decided": decided,
         "compare": words.compare_strategies(
             options,
             str(typed),
             EXECUTABLE,
-            recommended=recommended_strategy(options, recovery.diagnosis, meant),
+            recommended=decided.strategy,
             sink=bool((facts.get("sink") or {}).get("declared")),
         ),
         "ask_meant": meant is None and words.meant_question(recovery.diagnosis, meant) is not None,

@@ -156,6 +156,8 @@ def _state(contents: PlanBody) -> str:
     if contents.state == "keep":
         return f"state kept ({contents.state_held or 'as it is'})"
     dropped = f"state dropped ({contents.state_held or 'none'})"
+    if contents.state == "rebuild":
+        return f"{dropped} and rebuilt by a replay of what was processed"
     return f"{dropped} and built again by the code" if contents.strategy in GO_BACK else dropped
 
 
@@ -170,6 +172,7 @@ def lead_sentence(contents: PlanBody) -> str:
     return {
         "continue": f"Continue {where} after batch {last}, without the old state.",
         "repair": f"Mend the checkpoint of {where} and go on after batch {last} with its state.",
+        "rebuild": f"Replay what {where} has processed for the state of its new code, and go on after batch {last}.",
         "rewind": f"Go back in the input of {where} and let its code build its state again, from batch {last + 1} on.",
         "revert": f"Put the old code of {where} back and go on after batch {last} with its state.",
         "full-refresh": refresh,

@@ -12,6 +12,8 @@ class Strategy(StrEnum):
     """The old code is put back; the checkpoint stays."""
     REPAIR = "repair"
     """Damaged files of the checkpoint are mended; nothing is reset."""
+    REBUILD = "rebuild"
+    """What was processed is replayed for the state of the new code; progress is kept."""
     REWIND = "rewind"
     """Reading goes back, and the code builds its state again."""
     FULL_REFRESH = "full-refresh"

@@ -53,6 +53,14 @@ class BlockerCode(StrEnum):
     NO_REFRESH = "no_refresh"
     BATCH_UNSETTLED = "batch_unsettled"
     NO_WATERMARK = "no_watermark"
+    REPLAY_DIFFERS = "replay_differs"
+    REPLAY_ORDER_MATTERS = "replay_order_matters"
+    REPLAY_MODE_UNKNOWN = "replay_mode_unknown"
+    REPLAY_INPUT_GONE = "replay_input_gone"
+    REPLAY_INPUT_CHANGED = "replay_input_changed"
+    REPLAY_INPUT_UNKNOWN = "replay_input_unknown"
+    REPLAY_OF_PROGRAM = "replay_of_program"
+    NO_SCRATCH_PLACE = "no_scratch_place"
     NOTHING_DAMAGED = "nothing_damaged"
     NOT_MENDABLE = "not_mendable"
     DAMAGE_HARMLESS = "damage_harmless"
@@ -84,6 +92,8 @@ SETTLED: Mapping[BlockerCode, SettledBy] = {
     BlockerCode.NOTHING_TO_PUT_BACK: SettledBy.PATCH,
     BlockerCode.SOURCES_DIFFER: SettledBy.PATCH,
     BlockerCode.READER_FAILS: SettledBy.PATCH,
+    BlockerCode.REPLAY_DIFFERS: SettledBy.PATCH,
+    BlockerCode.REPLAY_ORDER_MATTERS: SettledBy.PATCH,
     BlockerCode.SOURCES_SEEN_OTHERWISE: SettledBy.SOURCES,
     BlockerCode.SOURCES_UNCONFIRMED: SettledBy.SOURCES,
     BlockerCode.SOURCE_WITHOUT_START: SettledBy.START,

@@ -235,8 +235,8 @@ class PlanBody(Value):
     """Each source before and after (`strategies.positions`)."""
     numbering: Numbering
     """How the batches go on."""
-    state: Literal["keep", "drop"]
-    """What becomes of the state."""
+    state: Literal["keep", "drop", "rebuild"]
+    """What becomes of the state; rebuild: dropped, and built by a replay of what was processed."""
     code_operators: tuple[str, ...] | None = None
     """Spark's names of the stateful operators of the code that the plan runs; None: not known."""
     state_held: str | None = None

@@ -303,6 +303,13 @@ def _with_other_state(new: Sequence[str], gone: Sequence[str]) -> list[Advice]:
             undoable=True,
         ),
         Advice(
+            "Keep the position, and replay what was processed for the state of the new code (rebuild). Right if the "
+            "change was meant.",
+            "rebuild",
+            Meant.YES,
+            undoable=True,
+        ),
+        Advice(
             "Go back in the input and build the state of the new code from what is read again (rewind). Right if the "
             "change was meant.",
             "rewind",

@@ -18,6 +18,13 @@ CONTINUE: Final = Advice(
     Meant.YES,
     undoable=True,
 )
+REBUILD: Final = Advice(
+    "If it was meant and the new code keeps state, rebuild: what was processed is replayed for the new state, progress "
+    "is kept.",
+    "rebuild",
+    Meant.YES,
+    undoable=True,
+)
 REWIND: Final = Advice(
     "If it was meant and the new code keeps state behind a watermark, rewind: it goes back in the input and builds the "
     "open windows again.",
@@ -43,7 +50,7 @@ ROWS: Final = (
         damaged="nothing",
         reset=RESET_LATER,
         severity=3,
-        do=(REVERT, CONTINUE, REWIND),
+        do=(REVERT, CONTINUE, REBUILD, REWIND),
         dont=(EMPTY, DELETE, AGAIN),
     ),
     ErrorRow(
@@ -74,7 +81,7 @@ ROWS: Final = (
         damaged="nothing",
         reset=RESET_LATER,
         severity=3,
-        do=(REVERT, REWIND, WHOLE),
+        do=(REVERT, REBUILD, REWIND, WHOLE),
         dont=(
             *KEEP,
             "Do not switch the check off (stateSchemaCheck=false): it fails later, or the results are silently wrong.",

@@ -140,7 +140,7 @@ def _unfit(step: StatefulStep, held: Sequence[StateOperator]) -> Finding:
             Severity.BLOCKER,
             f"The code has a stateful step for which the checkpoint stores no state: {_named(step.in_code)}.",
             f"Take {ops.operator_word(str(step.in_code))} out again if it was a mistake, else build its state "
-            "(rewind).",
+            "(rebuild).",
             spark=REFUSES,
             outcome=Outcome.FAILS,
         )
@@ -162,7 +162,7 @@ def _unfit(step: StatefulStep, held: Sequence[StateOperator]) -> Finding:
         "STATE_OPERATOR_DIFFERS",
         Severity.BLOCKER,
         f"The checkpoint has {place} where the code has {_named(step.in_code)}.",
-        "Put the old code back if the change was a mistake, else build the new step's state (rewind).",
+        "Put the old code back if the change was a mistake, else build the new step's state (rebuild).",
         file=file,
         spark=REFUSES,
         outcome=Outcome.FAILS,

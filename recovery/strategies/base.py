@@ -10,6 +10,7 @@ from recovery.checkpoints.repair import RepairPlan
 from recovery.checkpoints.report import CheckpointReport, Finding
 from recovery.sinks.base import SinkReport
 from recovery.sources.base import Distance, SourceFacts
+from recovery.sources.replaying import Processed
 from recovery.strategies.readers import Reader
 
 
@@ -80,6 +81,8 @@ class CodeFacts:
     key_kind: KeyKind = KeyKind.WHOLE_ROW
     windows: str = ""  # how rows are put into windows, as a digest; "": that cannot be told
     groups: GroupRows = GroupRows.UNKNOWN
+    varies: tuple[str, ...] | None = None  # by what its state may differ from run to run; None: not known
+    watermarked: bool | None = None  # whether it names a watermark; None: not known
 
 
 @dataclass(frozen=True)
@@ -112,6 +115,7 @@ class Counts:
     rehearsed_later: int | None = None  # of those, behind a later watermark than it began with
     unread_late: int | None = None  # the same of a rehearsal over the rows that were never read alone
     rehearsed_why: str = ""  # why an update may write fewer rows; "": it writes the same
+    rebuilt: int | None = None  # `waiting` with the state that a replay of what was processed builds
     by_file: Mapping[str, int] = field(default_factory=dict)
 
 
@@ -169,3 +173,6 @@ class Facts:
     bounded: tuple[Finding, ...] = ()  # what a budget kept from being counted
     is_plain: bool = False  # a program of its own, which no Pipelines API runs
     state_refused: bool = False  # the flow fails because its code stores other columns than its state has
+    processed: Processed | None = None  # what a replay would read; None: nobody looked
+    scratch: bool = True  # whether there is a place where the code can be run over a copy of its input
+    skipped_before: bool = False  # whether an earlier recovery made a source begin elsewhere

@@ -4,16 +4,17 @@ from collections.abc import Callable, Mapping
 
 from recovery.contracts.names import Strategy
 from recovery.contracts.option import BlockerCode, Option, SettledBy
-from recovery.plans.accepted import costs_of
-from recovery.strategies import continue_, empty, full_refresh, repair, revert, rewind
+from recovery.strategies import continue_, empty, full_refresh, rebuild, repair, revert, rewind
 from recovery.strategies.base import Facts
+from recovery.strategies.deciding import NOT_ASKED, decide
 from recovery.strategies.downstream import with_downstream
 
-# in the order in which one is recommended: mending needs no reset, so it comes first where it suffices
+# those that a plan can be sealed for
 EXECUTABLE = (
     Strategy.REPAIR,
     Strategy.CONTINUE,
     Strategy.REVERT,
+    Strategy.REBUILD,
     Strategy.REWIND,
     Strategy.FULL_REFRESH,
 )
@@ -27,6 +28,7 @@ JUDGES: Mapping[str, Callable[[Facts], Option]] = {
     Strategy.CONTINUE: continue_.judge,
     Strategy.REVERT: revert.judge,
     Strategy.REPAIR: repair.judge,
+    Strategy.REBUILD: rebuild.judge,
     Strategy.REWIND: rewind.judge,
     Strategy.FULL_REFRESH: full_refresh.judge,
     Strategy.EMPTY: empty.judge,
@@ -38,21 +40,10 @@ NOT_HERE = {
 
 
 def judge_all(facts: Facts) -> tuple[Option, ...]:
-    """Every strategy judged; the gentlest that can run and loses and doubles nothing is marked as recommended."""
+    """Every strategy judged; the one that the decision table names is marked as recommended."""
     options = tuple(with_downstream(facts, judge(facts)) for judge in JUDGES.values())
-    best = _recommended({o.strategy: o for o in options})
+    best = decide(options, NOT_ASKED).strategy
     return tuple(o.weighed(recommended=o.strategy == best, findings=facts.bounded) for o in options)
-
-
-def _recommended(options: Mapping[str, Option]) -> str | None:
-    """One whose repeats are exact before one with a bound; None where each loses or doubles rows, or may."""
-    safe = [name for name in EXECUTABLE if name in options and is_harmless(options[name])]
-    return next((name for name in safe if options[name].forecast.doubled.exact), next(iter(safe), None))
-
-
-def is_harmless(option: Option) -> bool:
-    """Whether it can run and has a forecast without any row to accept."""
-    return option.blocker is None and not costs_of(option.forecast)
 
 
 def needs_start(option: Option) -> bool:

@@ -29,7 +29,7 @@ OPERATOR_WORDS = {
 }
 
 
-STATE_ANEW = "go back and rebuild its state (rewind)"
+STATE_ANEW = "replay what was processed for its state (rebuild), go back and build it again (rewind)"
 
 
 def word(operator: str) -> str:

@@ -3,27 +3,30 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from recovery.contracts.names import Strategy
 from recovery.contracts.option import Option
 from recovery.diagnosis.advice import Meant, asks_meant, recommend_advice, stored_advice
-from recovery.strategies.catalogue import EXECUTABLE, is_harmless
+from recovery.strategies.deciding import NOT_ASKED, Decision, decide
+
+Diagnosis = Mapping[str, Any]  # as stored with a recovery
 
 
-def recommended_strategy(options: Sequence[Option], diagnosis: Mapping[str, Any], meant: Meant | None) -> str:
-    """The strategy to recommend; "" where each loses or doubles rows, or may, or where it hangs on an answer that
-    nobody has given. `diagnosis`: as stored with the recovery, whose pages show the same recommendation."""
+def decision(options: Sequence[Option], diagnosis: Diagnosis, meant: Meant | None) -> Decision:
+    """What the decision table says; nothing where it hangs on an answer that is not given yet.
+
+    `diagnosis`: as stored with the recovery, whose pages show the same recommendation.
+    """
     advice = stored_advice(diagnosis)
     if not asks_meant(advice):
-        return next((o.strategy.value for o in options if o.recommended), "")
-    one = recommend_advice(advice, meant)
-    if one is None:
-        return ""
-    harmless = {o.strategy.value for o in options if is_harmless(o)}
-    if meant is Meant.NO:  # anything else would bring a mistake into production
-        return one.strategy if one.strategy in harmless else ""
-    if one.strategy in harmless:
-        return one.strategy
-    return next((name for name in EXECUTABLE if name in harmless and name is not Strategy.REVERT), "")
+        return decide(options, NOT_ASKED)
+    if recommend_advice(advice, meant) is None:
+        return Decision()
+    return decide(options, meant)
+
+
+def recommended_strategy(options: Sequence[Option], diagnosis: Diagnosis, meant: Meant | None) -> str:
+    """The strategy to recommend; "" where each loses or doubles rows, or may, or where it hangs on an answer that
+    nobody has given."""
+    return decision(options, diagnosis, meant).strategy
 
 
 def default_strategy(meant: Meant | None) -> str:

@@ -30,6 +30,7 @@ from recovery.spark.api import (
     measure,
     study,
 )
+from recovery.strategies import rebuild
 from recovery.strategies.common import plural
 from recovery.verification.evidence import (
     Evidence,
@@ -46,10 +47,18 @@ from recovery.workflow.gather import Scene, listing, request_for
 from recovery.workflow.inputs import Counted
 from recovery.workflow.planned_inputs import held_of
 from recovery.workflow.readers import Readers
+from recovery.workflow.replaying import processed_until, replayed
 
 Ask = Callable[[MeasureRequest], Measure]
 # a repaired version holds the old one's logs, mended: it is cut back to the position as one that went on
-SCOPES = {"continue": "both", "rewind": "same", "revert": "same", "repair": "same", "full-refresh": "new"}
+SCOPES = {
+    "continue": "both",
+    "rebuild": "both",
+    "rewind": "same",
+    "revert": "same",
+    "repair": "same",
+    "full-refresh": "new",
+}
 
 
 def scope_of(contents: PlanBody) -> str:
@@ -125,7 +134,9 @@ def collect(
     evidence = replace(
         evidence,
         whole_flow=flow,
-        measure=_measure(scene, contents, scope, wanted, files, sink_before, since, topic_before, every),
+        measure=_measure(
+            scene, contents, readers, old, scope, wanted, files, sink_before, since, topic_before, every
+        ),
         measured_inputs=inputs,
         measured_files=files,
         measured_since=since,
@@ -313,6 +324,8 @@ def _batches(scene: Scene, update_id: str) -> Iterator[FirstBatch]:
 def _measure(
     scene: Scene,
     contents: PlanBody,
+    readers: Readers,
+    old: CheckpointReport,
     scope: str,
     wanted: Counted,
     files: tuple[str, ...],
@@ -340,6 +353,8 @@ def _measure(
         ask: Ask = partial(topics.measured, scene, before=_failed_counts(topic, scope))
     else:
         ask = partial(measure, timeout=settings.REPRISE_MEASURE_SECONDS)
+    if contents.state == rebuild.STATE:
+        return _measured_by_replay(scene, readers, old, contents.recovery, asked, ask)
     found = ask(asked)
     if found.problem is None or contents.state == "keep" or not scene.checkpoint.state_operators:
         return found
@@ -364,6 +379,21 @@ def came_since(place: str, version: int | None) -> Since | None:
 def _failed_counts(topic: topics.Noted | None, scope: str) -> topics.Noted | None:
     """A refresh sends everything again, what a failed attempt had sent too: the plan says so."""
     return topic if topic is None or scope != "new" else {**topic, "failed": None}
+
+
+def _measured_by_replay(
+    scene: Scene, readers: Readers, old: CheckpointReport, label: str, asked: MeasureRequest, ask: Ask
+) -> Measure:
+    """Against what the code writes of the new input after a replay of what was processed before, made once more: the
+    state that the seed took is not asked to prove itself."""
+    try:
+        held = processed_until(old, readers.all, scene.noted)
+    except RepriseError as problem:
+        return Measure(problem=problem.sentence)
+    with replayed(asked.study, held, old, storage=scene.storage, purpose=f"proof-{label}") as found:
+        if found.problem is not None or found.why:
+            return Measure(problem=found.problem or f"The replay may differ from the update: {found.why}")
+        return ask(replace(asked, expected=found.output))
 
 
 def _measured_by_rehearsal(

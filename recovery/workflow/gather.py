@@ -17,7 +17,7 @@ from recovery.checkpoints.repair import RepairPlan, damage_to_repair
 from recovery.checkpoints.report import CheckpointReport, Finding
 from recovery.contracts.plan import CheckpointMark, Preconditions, SinkMark
 from recovery.errors import Refused, RepriseError
-from recovery.models import Flow, Stream
+from recovery.models import Flow, Step, Stream
 from recovery.pipelines.client import PipelinesClient
 from recovery.pipelines.inputs import all_noted_ids, note_sources
 from recovery.pipelines.workspaces import client_for, questions_service
@@ -27,6 +27,7 @@ from recovery.sinks.live import reading as sinks
 from recovery.sources.base import InputFile, SourceFacts, Wanted
 from recovery.sources.live import asking
 from recovery.sources.live import files as live_files
+from recovery.sources.live.replaying import processed
 from recovery.spark.api import (
     FROM_CODE,
     FROM_OLD_CODE,
@@ -39,7 +40,7 @@ from recovery.spark.api import (
 )
 from recovery.strategies import late, state_rows
 from recovery.strategies.base import Counts, Facts, OutputMode, checkpoint_watched, table_watched
-from recovery.workflow import below, declared, fingerprints, inputs, leaving, rehearsing, repairing
+from recovery.workflow import below, declared, fingerprints, inputs, leaving, rehearsing, repairing, replaying
 from recovery.workflow.budgets import budgets, not_counted
 from recovery.workflow.deployed import last_good_source, read_code
 from recovery.workflow.kept_studies import Ground, KeptStudies, Mark
@@ -223,12 +224,22 @@ def gather(
         readers=below.readers_of(flow),
         refresh_below=refresh_below,
         state_refused=flow.state == "failed" and flow.condition in STATE_REFUSED,
+        skipped_before=skipped_before(flow),
     )
     old = found.old_code
     written_by = old if old and old.sources else found.new_code
     digest = fingerprints.digest_of_code(written_by.files)
     note_sources(flow, written_by.sources, table=scene.table_place, code=digest)
     return scene, found
+
+
+def skipped_before(flow: Flow) -> bool:
+    """Whether a recovery has seeded this flow at positions that a person chose: its log then does not tell what was
+    processed."""
+    seeds = Step.objects.filter(recovery__flow=flow, kind="seed", state="done", plan__isnull=False)
+    return any(
+        step.plan is not None and step.plan.body.get("wishes") for step in seeds.select_related("plan")
+    )
 
 
 def reusing(scene: Scene) -> Ask:
@@ -297,7 +308,7 @@ def facts_of(
     apart = inputs.counted(found.sources, settings.REPRISE_COUNT_BYTES, ("unread",))
     if not late.same_windows(old_code, new_code):
         apart = NOTHING
-    return Facts(
+    facts = Facts(
         gathered_at=timezone.now().isoformat(),
         workspace=flow.pipeline.workspace.name,
         environment=flow.pipeline.environment,
@@ -327,7 +338,18 @@ def facts_of(
         output_mode=_output_mode(new_study),
         bounded=not_counted(new_study.bounded),
         is_plain=flow.pipeline.workspace.has_streams,
+        processed=processed(found.sources) if new_code.operators else None,
+        scratch=bool(scene.storage),
     )
+    rebuilt = replaying.counted(
+        facts,
+        new_study,
+        wanted,
+        lambda of: request_for(scene, new_files, of, proposed),
+        storage=scene.storage,
+        limit=settings.REPRISE_COUNT_BYTES,
+    )
+    return replace(facts, counts=replace(facts.counts, rebuilt=rebuilt))
 
 
 def written_by(sink: SinkReport, *told: Mapping[str, object] | None) -> SinkReport:

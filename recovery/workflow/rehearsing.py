@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from recovery.errors import Refused
 from recovery.spark import scratch
-from recovery.spark.api import Rehearsal, RehearsalRequest, Study, StudyRequest, rehearse
+from recovery.spark.api import Rehearsal, RehearsalRequest, Replay, Study, StudyRequest, rehearse
 from recovery.strategies.base import Counts
 from recovery.workflow.inputs import Counted
 from recovery.workflow.studied import counts
@@ -68,6 +68,11 @@ def counted(
     )
 
 
+def place_of(storage: str, flow: str, purpose: str) -> str:
+    """The folder of a rehearsal."""
+    return f"{storage}/{FOLDER}/{flow.strip('`').replace('/', '_')}-{purpose}"
+
+
 @contextmanager
 def rehearsed(
     request: StudyRequest,
@@ -76,21 +81,22 @@ def rehearsed(
     purpose: str,
     watermark_ms: int | None,
     conf: Mapping[str, str],
+    replay: Replay | None = None,
 ) -> Iterator[Rehearsal]:
     """Run the flow over what `request` names, from a watermark on; without input, for empty state of its shape.
 
-    `conf`: settings of the old checkpoint's header. What the rehearsal left is there inside the block, and gone after
-    it. Raises Unreachable, and Refused where the pipeline names no storage; what Spark or the code has against it is in
-    `Rehearsal.problem`.
+    `conf`: settings of the old checkpoint's header; `replay`: of what its state is built before. What the rehearsal
+    left is there inside the block, and gone after it. Raises Unreachable, and Refused where the pipeline names no
+    storage; what Spark or the code has against it is in `Rehearsal.problem`.
     """
     if not storage:
         raise Refused(
             "The pipeline names no storage root, so there is no place for a rehearsal.", code="no_storage"
         )
-    place = f"{storage}/{FOLDER}/{request.flow.strip('`').replace('/', '_')}-{purpose}"
+    place = place_of(storage, request.flow, purpose)
     scratch.clear(place)
     study = replace(request, table=None, by_file=False)
     try:
-        yield rehearse(RehearsalRequest(study, place, watermark_ms, dict(conf) or None))
+        yield rehearse(RehearsalRequest(study, place, watermark_ms, dict(conf) or None, replay))
     finally:
         scratch.clear(place)

@@ -161,7 +161,7 @@ def build(
             next_batch=0 if option.strategy == "full-refresh" or last is None else last + 1,
             query_id="kept" if kept and standing.query_id == facts.checkpoint.query_id else "new",
         ),
-        state="keep" if kept else "drop",
+        state="keep" if kept else "rebuild" if option.strategy == "rebuild" else "drop",
         code_operators=None if code.operators is None else tuple(code.operators),
         state_held=state_keys(facts),
         watermark_ms=reconcile_report(facts.checkpoint).closed_ms,

@@ -44,6 +44,8 @@ def code_facts(files: Mapping[str, str], answer: Study) -> CodeFacts:
         key_kind=_kind(answer),
         windows=answer.windows,
         groups=GroupRows(answer.groups),
+        varies=answer.varies,
+        watermarked=answer.watermarked,
     )
 
 

@@ -210,7 +210,7 @@ def _steps(strategy: str) -> list[dict[str, Any]]:
         ],
         "full-refresh": [("rerun", "Empty spark_catalog.crm.customers_changes and read everything again.")],
         "empty": [("rerun", "Start from an empty checkpoint.")],
-    }["continue" if strategy == "rewind" else strategy]
+    }["continue" if strategy in ("rewind", "rebuild") else strategy]
     backup = ("backup", "Keep the source as it is and what the checkpoint goes back to; read it back.")
     first = ("stop", "Prove that the pipeline is still stopped and nothing has moved since the plan.")
     kept = (backup,) if strategy in ("continue", "revert") else ()

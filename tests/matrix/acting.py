@@ -17,7 +17,18 @@ from recovery.workflow.gather import Scene
 from recovery.workflow.steps import seed
 from tests.matrix import judging
 from tests.matrix.room import first
-from tests.matrix.world import IN_WINDOWS, JOINED, LIMITED, PLAIN, World, still_open
+from tests.matrix.world import (
+    IN_WINDOWS,
+    JOINED,
+    LATE_PARTNER,
+    LIMITED,
+    MATCHES,
+    PARTNERS,
+    PLAIN,
+    ROUND,
+    World,
+    still_open,
+)
 
 PASS_OVER = ("parquet", "guarded")  # sinks that skip batches by their number
 WITHOUT_STATE = ("continue",)  # the others keep it, or build it from everything again
@@ -157,6 +168,8 @@ def _yielded(world: World, option: Option, waiting: Counter[int], operator: str)
     """Rows that should come of what waits: repeats once where the code drops them, none of those that it has seen."""
     if operator in (PLAIN, LIMITED):
         return waiting
+    if operator in MATCHES:
+        return Counter({n: 1 for n in (*waiting, LATE_PARTNER) if n % ROUND in PARTNERS or n == LATE_PARTNER})
     if operator in (*IN_WINDOWS, JOINED):
         # the old code goes on: what it had read, and what is new, but for what stays open
         every = world.read + waiting

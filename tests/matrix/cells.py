@@ -26,10 +26,13 @@ SOURCES: Mapping[str, tuple[str, ...]] = {
     "delta and delta": ("delta", "delta"),
 }
 ONE_OPERATOR = ("stateful operator removed", "offsets damaged", "uncommitted batch")
+REPLAYED = (("files", "delta"), ("delta", "parquet"), ("delta", "delta"))
 # Which incidents are run for a pair. Sources and sinks do not know of each other, so each is paired with one or two.
 PAIRS: Mapping[tuple[str, str], tuple[str, ...]] = {
     **{(s, k): incidents.NAMES for k in ("delta", "parquet") for s in ("kafka", "files", "delta")},
-    **dict.fromkeys((("files", "parquet"), ("kafka", "delta")), (*incidents.NAMES, *incidents.OF_STATE)),
+    ("kafka", "delta"): (*incidents.NAMES, *incidents.OF_STATE),
+    ("files", "parquet"): (*incidents.NAMES, *incidents.OF_STATE, *incidents.OF_REPLAY),
+    **dict.fromkeys(REPLAYED, (*incidents.NAMES, *incidents.OF_REPLAY)),
     ("files and kafka", "delta"): ("stateful operator removed", "source added", "source removed"),
     ("delta and delta", "parquet"): ("stateful operator removed", "source removed", "source replaced"),
     ("change feed", "delta"): incidents.NAMES,
@@ -43,6 +46,7 @@ CHOSEN = (
     ("files", "parquet", "stateful operator added"),
     ("files", "parquet", "stateful operator changed"),
     ("files", "parquet", "windowed aggregation removed"),
+    ("delta", "delta", "key of windows changed"),
     ("files", "parquet", "source added"),
     ("files", "parquet", "source removed"),
     ("files", "parquet", "source replaced"),
@@ -63,6 +67,7 @@ COLUMNS = (
     LATER,
     "revert",
     "repair",
+    "rebuild",
     "rewind",
     ANEW,
     "full-refresh",

@@ -9,7 +9,11 @@ from tests.matrix.sources import Source, Unread
 from tests.matrix.world import (
     JOINED,
     KEPT,
+    KEYED,
+    LATE_PARTNER,
     LIMITED,
+    MATCHED,
+    MATCHED_TOO,
     ONCE,
     ONCE_TOO,
     PARTNERS,
@@ -17,6 +21,7 @@ from tests.matrix.world import (
     PROCESSED,
     ROUND,
     SESSIONS,
+    WIDENED,
     WINDOWED,
     World,
 )
@@ -41,7 +46,7 @@ class Incident:
 def begin(world: World) -> None:
     """Two updates of some batches each; repeats among them where the code drops repeats."""
     for _ in range(2):
-        if world.operator == JOINED:
+        if world.operator in (JOINED, MATCHED):
             pairs(world)
             world.good()
             continue
@@ -90,6 +95,14 @@ def separated(world: World, more: Callable[[], Source]) -> None:
     """A join is taken out, and its second source with it, while rows wait in both."""
     pairs(world)
     world.sources, world.operator = world.sources[:-1], PLAIN
+    fails(world)
+
+
+def matched(world: World, more: Callable[[], Source]) -> None:
+    """The condition of a join is changed, while rows wait in both, and a partner of a row that was read long ago."""
+    pairs(world)
+    world.sources[1].put([LATE_PARTNER])
+    world.operator = MATCHED_TOO
     fails(world)
 
 
@@ -164,6 +177,9 @@ INCIDENTS = (
     Incident("join removed", JOINED, separated, of_two=True),
     Incident("applyInPandasWithState removed", KEPT, operator(PLAIN)),
     Incident("transformWithState removed", PROCESSED, operator(PLAIN)),
+    Incident("key of windows changed", WINDOWED, operator(KEYED), rewound=True),
+    Incident("aggregate changed", WINDOWED, operator(WIDENED), rewound=True),
+    Incident("join changed", MATCHED, matched, of_two=True),
 )
 OF_STATE = (
     "windowed aggregation removed",
@@ -173,5 +189,7 @@ OF_STATE = (
     "applyInPandasWithState removed",
     "transformWithState removed",
 )
+OF_REPLAY = ("key of windows changed", "aggregate changed", "join changed")
+"""Changes of a stateful step that has no way out but a replay; run with the sources that are replayed."""
 """What becomes of rows in the state hangs neither on the source nor on the sink: run with few of them."""
-NAMES = tuple(i.name for i in INCIDENTS if i.name not in OF_STATE)
+NAMES = tuple(i.name for i in INCIDENTS if i.name not in (*OF_STATE, *OF_REPLAY))

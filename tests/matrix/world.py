@@ -19,6 +19,14 @@ _TIMED = '.selectExpr("id", "k", "timestamp_seconds(id * 10) as t").withWatermar
 _GROUPED = '.agg(f.max("k").alias("k")).select("id", "k")'
 # each id is a group of its own, ten seconds after the one before it
 WINDOWED = f'{_TIMED}.groupBy(f.window("t", "10 seconds"), "id"){_GROUPED}'
+# the same rows from other state: another key, and one more value
+KEYED = (
+    f'{_TIMED}.groupBy(f.window("t", "10 seconds"), "id", "k").agg(f.count("*").alias("n")).select("id", "k")'
+)
+WIDENED = (
+    f'{_TIMED}.groupBy(f.window("t", "10 seconds"), "id")'
+    '.agg((f.max("k") + f.count("k") - f.count("k")).alias("k")).select("id", "k")'
+)
 SESSIONS = f'{_TIMED}.groupBy(f.session_window("t", "5 seconds"), "id"){_GROUPED}'
 # people's own code, which holds each id back until its window is over
 KEPT = (
@@ -70,10 +78,14 @@ class Keep(StatefulProcessor):
         pass
 """,
 }
-IN_WINDOWS = (WINDOWED, SESSIONS, KEPT, PROCESSED)
+IN_WINDOWS = (WINDOWED, KEYED, WIDENED, SESSIONS, KEPT, PROCESSED)
 OPEN = 3  # so many of the newest ids are in windows that end after the watermark
 # each id of the first source once, with a row of the second one or, after the watermark, without
 JOINED = "join"
+# each id of the first source that the second one has too, whenever it came
+MATCHED, MATCHED_TOO = "join by id", "join by id and k"
+MATCHES = (MATCHED, MATCHED_TOO)
+LATE_PARTNER = 1  # an id of the first round whose row in the second source comes last
 ROUND = 6  # ids of a round
 PARTNERS = (0, 2, 5)  # which of a round the second source of a join has too
 OPEN_IN_JOIN = 2
@@ -118,6 +130,10 @@ class World:
 
     def _frame(self) -> str:
         reads = [f"({s.reads})" for s in self.sources]
+        if self.operator in (MATCHED, MATCHED_TOO):
+            on = "id = id2" if self.operator == MATCHED else "id = id2 AND k = k2"
+            right = f'({reads[1]}).selectExpr("id as id2", "k as k2")'
+            return f'{reads[0]}.join({right}, f.expr("{on}")).select("id", "k")'
         if self.operator != JOINED:
             return f"{'.unionByName'.join(reads)}{self.operator}"
         left, right = (f"{r}{_TIMED}" for r in reads)

@@ -46,9 +46,9 @@ def plan_options(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--strategy",
         help="continue (seeded reset, the default), repair (mend damaged files, keep state), revert (put the old "
-        "code back; the default with --meant no), rewind (go back by --position and build the state again) or "
-        "full-refresh. Of a recovery, as R-12, strategy, code and key stay as they were chosen there, unless an "
-        "option names others.",
+        "code back; the default with --meant no), rebuild (replay what was processed for the state of the new "
+        "code), rewind (go back by --position and build the state again) or full-refresh. Of a recovery, as R-12, "
+        "strategy, code and key stay as they were chosen there, unless an option names others.",
     )
     parser.add_argument(
         "--meant",

@@ -2,7 +2,8 @@
 
 What a seed starts at is in the step's arguments, as sealed: `starts` (`SourceStart.as_dict()` of every source of the
 new code), `watermark_ms`, `state` (the folder of a checkpoint whose state is carried over; "prime": empty state of the
-code's shape). None of them: every source where it stands, without state.
+code's shape; "rebuild": that of a replay of what was processed). None of them: every source where it stands, without
+state.
 Crash order is in checkpoints.placing: undo record, prepared directory, read back, one rename.
 """
 
@@ -20,14 +21,19 @@ from recovery.errors import Refused
 from recovery.models import Step
 from recovery.sinks.base import SinkReport
 from recovery.sinks.live import reading as sinks
-from recovery.spark.api import Rehearsal
+from recovery.spark import scratch
+from recovery.spark.api import Rehearsal, study
+from recovery.strategies import rebuild
+from recovery.strategies.common import plural
 from recovery.workflow import rehearsing, repairing, reviewed
-from recovery.workflow.gather import NOTHING, look, request_for
+from recovery.workflow.gather import NOTHING, Scene, look, request_for
 from recovery.workflow.places import checkpoint_of
+from recovery.workflow.replaying import processed_until, replayed
 from recovery.workflow.steps.base import Context, Probed, saw
 
-SECONDS = 600
+SECONDS = 3600
 PRIME = "prime"  # args.state: empty state, as the code's own query leaves it
+REBUILD = rebuild.STATE  # args.state: that of a replay
 
 
 def run(context: Context) -> Mapping[str, Any]:
@@ -76,6 +82,8 @@ def _starts(context: Context) -> list[SourceStart] | None:
 
 def _seeded(context: Context, place: str, report: CheckpointReport) -> Prepared:
     state, watermark_ms = (context.step.args.get(name) for name in ("state", "watermark_ms"))
+    if state == REBUILD:
+        return _rebuilt(context, place, report)
     if state != PRIME:
         return _laid(context, place, report, state, watermark_ms)
     if watermark_ms is None:  # windows up to it were written; those that end later were in the state
@@ -87,11 +95,36 @@ def _seeded(context: Context, place: str, report: CheckpointReport) -> Prepared:
         return _laid(context, place, report, found.checkpoint, watermark_ms)
 
 
+def _rebuilt(context: Context, place: str, report: CheckpointReport) -> Prepared:
+    """With the state of a replay. Nothing but the scratch folder is written before that has ended."""
+    scene = _reviewed(context)
+    answer = study(request_for(scene, scene.code, NOTHING, ()))
+    held = processed_until(report, answer.sources, scene.noted)
+    context.log(
+        f"What was processed up to batch {report.last_committed} is replayed: {plural(held.pieces, 'file')}, at the "
+        f"watermark {report.closed_ms or 0} ms since the epoch, into no table."
+    )
+    request = request_for(scene, scene.code, NOTHING, ())
+    # each attempt has a folder of its own: after a kill Spark may still write into that of the one before
+    *before, purpose = (f"seed-{context.recovery.label}-{n}" for n in range(1, context.step.fence + 1))
+    for old in before:
+        scratch.clear(rehearsing.place_of(scene.storage, context.flow.name, old))
+    with replayed(request, held, report, storage=scene.storage, purpose=purpose) as found:
+        if found.problem is not None:
+            raise Refused(f"What was processed could not be replayed: {found.problem}", code="replay_failed")
+        return _laid(context, place, report, found.checkpoint, None)
+
+
+def _reviewed(context: Context) -> Scene:
+    scene = look(context.flow, known=context.contents.table_places)
+    reviewed.same(context.contents, scene.spec, scene.code, scene.client, so="The checkpoint was left alone.")
+    return scene
+
+
 def _primed(
     context: Context, report: CheckpointReport, watermark_ms: int | None
 ) -> AbstractContextManager[Rehearsal]:
-    scene = look(context.flow, known=context.contents.table_places)
-    reviewed.same(context.contents, scene.spec, scene.code, scene.client, so="The checkpoint was left alone.")
+    scene = _reviewed(context)
     return rehearsing.rehearsed(
         request_for(scene, scene.code, NOTHING, ()),
         storage=scene.storage,

@@ -33,7 +33,7 @@ def test_a_step_that_was_added_or_replaced_is_not_continued_without_its_state() 
     advice = stored_advice(diagnose_failure(causes=added, report=None))
     one = recommend_advice(advice, Meant.YES)
     assert one is not None
-    assert one.strategy == "rewind"
+    assert one.strategy == "rebuild"
     assert "continue" not in {a.strategy for a in advice}
 
 

@@ -1,16 +1,22 @@
 """The step that puts a seed into place starts every source where the sealed plan says, or changes nothing."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from django.utils import timezone
 
 from recovery.checkpoints import inspect_checkpoint, list_versions
+from recovery.checkpoints.report import CheckpointReport
 from recovery.checkpoints.seed import SourceStart
 from recovery.errors import Refused, WrongUse
 from recovery.models import Recovery, Step
+from recovery.sources.replaying import Processed
+from recovery.spark.api import Rehearsal, Study
 from recovery.workflow.beat import Watch
 from recovery.workflow.moves import claim
 from recovery.workflow.steps import seed
@@ -100,6 +106,62 @@ def test_state_from_a_rehearsal_is_carried_over(row: Recovery, tmp_path: Path) -
     where = [SourceStart(n, n, line(2)).as_dict() for n in (0, 1)]
     seed.run(claimed(row, starts=where, state=str(tmp_path / "scratch")))
     assert [o.version for o in inspect_checkpoint(place(row)).state_operators] == [3]
+
+
+class Replayed:
+    """A pipelines side that replays: what it was asked, and the checkpoint that it leaves."""
+
+    def __init__(self, patch: pytest.MonkeyPatch, found: Rehearsal) -> None:
+        self.found, self.asked = found, []  # type: ignore[var-annotated]
+        patch.setattr(seed, "_reviewed", lambda context: SimpleNamespace(code={}, noted={}, storage="/s"))
+        patch.setattr(seed, "request_for", lambda *_: "the code")
+        patch.setattr(seed, "study", lambda request: Study(sources=({"path": "/in"},)))
+        patch.setattr(seed, "processed_until", self.processed)
+        patch.setattr(seed, "replayed", self.replay)
+        self.gap: Refused | None = None
+
+    def processed(self, report: CheckpointReport, sources: object, noted: object) -> Processed:
+        if self.gap:
+            raise self.gap
+        self.asked.append((report.last_committed, sources))
+        return Processed(files=("a",))
+
+    @contextmanager
+    def replay(self, request: object, held: Processed, *_: object, **how: object) -> Iterator[Rehearsal]:
+        self.asked.append((request, held.files, how["purpose"]))
+        yield self.found
+
+
+def test_a_rebuild_replays_what_was_processed_and_takes_its_state(
+    row: Recovery, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Built(tmp_path / "scratch", batches=2).write()
+    side = Replayed(monkeypatch, Rehearsal(checkpoint=str(tmp_path / "scratch")))
+    before = inspect_checkpoint(place(row))
+    seed.run(claimed(row, state="rebuild"))
+    after = inspect_checkpoint(place(row))
+    assert side.asked == [(2, ({"path": "/in"},)), ("the code", ("a",), f"seed-{row.label}-1")]
+    assert [o.version for o in after.state_operators] == [3]
+    assert (after.closed_ms, after.watermark_ms) == (before.closed_ms, before.watermark_ms)
+    assert [s.offset_json for s in after.sources] == [s.offset_json for s in before.sources]
+
+
+@pytest.mark.parametrize(
+    ("found", "gap", "code"),
+    [
+        (Rehearsal(problem="Spark is gone."), None, "replay_failed"),
+        (Rehearsal(), Refused("A file is gone.", code="replay_input_gone"), "replay_input_gone"),
+    ],
+    ids=["it failed", "input is gone since the seal"],
+)
+def test_a_replay_that_cannot_be_made_leaves_the_checkpoint_alone(
+    row: Recovery, monkeypatch: pytest.MonkeyPatch, found: Rehearsal, gap: Refused | None, code: str
+) -> None:
+    side = Replayed(monkeypatch, found)
+    side.gap = gap
+    with refused(code, Refused):
+        seed.run(claimed(row, state="rebuild"))
+    assert list_versions(place(row)) == [0]
 
 
 @pytest.mark.parametrize(

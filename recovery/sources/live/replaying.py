@@ -1,0 +1,56 @@
+"""Looks whether all that was processed of a flow's sources is still there as it was (`sources.replaying`)."""
+
+from collections.abc import Sequence
+
+from recovery.errors import RepriseError
+from recovery.sources import delta, files
+from recovery.sources.base import SourceFacts
+from recovery.sources.delta_facts import DeltaFacts, DeltaOffset
+from recovery.sources.live import delta as live_delta
+from recovery.sources.live.asking import known_place, options_of
+from recovery.sources.live.looking import MOST_COMMITS
+from recovery.sources.replaying import Gap, GapCode, Processed, processed_files, processed_versions
+from recovery.sources.slices import Slice
+
+
+def processed(sources: Sequence[SourceFacts]) -> Processed:
+    """Of all sources of the code, in plan order. Asks the logs of Delta tables; raises nothing for a source."""
+    held = [_of(index, source) for index, source in enumerate(sources)]
+    gaps = tuple(one for one, _ in held if isinstance(one, Gap))
+    there = {index: one for index, (one, _) in enumerate(held) if isinstance(one, Slice)}
+    sizes = [size for _, size in held]
+    return Processed(
+        files=tuple(path for part in there.values() for path in part.files),
+        slices={str(n): part for n, part in there.items() if part.kind != files.KIND},
+        size=None if None in sizes or gaps else sum(size for size in sizes if size is not None),
+        gaps=gaps,
+    )
+
+
+def _of(index: int, source: SourceFacts) -> tuple[Slice | Gap, int | None]:
+    """One source, and the bytes of it; None: not known."""
+    if source.problem:
+        return Gap(index, GapCode.UNKNOWN, f"Source {index}: {source.problem}"), None
+    if source.position.kind == files.KIND:
+        return processed_files(index, source), sum(f.size for f in source.processed)
+    if source.position.kind == delta.KIND and isinstance(source.facts, DeltaFacts):
+        return _of_delta(index, source, source.facts)
+    says = f"Source {index}: where a source of kind {source.position.kind} first began is not known here."
+    return Gap(index, GapCode.UNKNOWN, says), None
+
+
+def _of_delta(index: int, source: SourceFacts, known: DeltaFacts) -> tuple[Slice | Gap, int | None]:
+    if known.latest >= MOST_COMMITS:
+        says = f"Source {index}: its table has more than {MOST_COMMITS:,} commits, which are not opened for this."
+        return Gap(index, GapCode.UNKNOWN, says), None
+    place, options = known_place(source.described), options_of(source.described)
+    first = DeltaOffset(known.table_id, 0).as_json()  # from there on its files are looked for
+    try:
+        every = live_delta.read(place, offsets=[first], options=options, known=known, since=0)
+    except RepriseError as problem:
+        return Gap(index, GapCode.UNKNOWN, f"Source {index}: {problem.sentence}"), None
+    told = processed_versions(index, source.position.offset_json, every)
+    if isinstance(told, Gap) or not told.direct:
+        return told, None if isinstance(told, Gap) or told.versions else 0
+    sizes = {f.path: f.size for commit in every.commits.values() for f in commit.files}
+    return told, sum(sizes.get(path, 0) for _, paths in told.versions for path in paths)

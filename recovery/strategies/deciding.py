@@ -1,0 +1,85 @@
+"""The decision table: which strategy is recommended, and which one next. Pure.
+
+A row counts where its strategy can run without a cost to accept, and where the change of the code was meant as in the
+row. The first row that counts is the recommendation, the next one the runner-up; those whose repeats are known exactly
+come before those that have a bound.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from recovery.contracts.names import Strategy
+from recovery.contracts.option import Option
+from recovery.diagnosis.advice import Meant
+from recovery.plans.accepted import costs_of
+
+NOT_ASKED: Final = None
+"""The answer where nothing hangs on whether a change was meant."""
+
+
+@dataclass(frozen=True)
+class Rule:
+    """One row. `answers`: those under which it counts; `because`: why this one, for people."""
+
+    strategy: Strategy
+    answers: tuple[Meant | None, ...]
+    because: str
+
+
+RULES: Final = (
+    Rule(
+        Strategy.REPAIR, (NOT_ASKED,), "Damaged files are mended; position and state stay, nothing is reset."
+    ),
+    Rule(
+        Strategy.CONTINUE,
+        (NOT_ASKED, Meant.YES),
+        "The code needs no state: position and rows stay, the old state goes.",
+    ),
+    Rule(Strategy.REVERT, (NOT_ASKED, Meant.NO), "The checkpoint fits the old code as it is."),
+    Rule(
+        Strategy.REBUILD,
+        (NOT_ASKED, Meant.YES),
+        "All that was processed is there: its replay gives the new code the state that it needs.",
+    ),
+    Rule(
+        Strategy.REWIND,
+        (NOT_ASKED, Meant.YES),
+        "The watermark keeps written windows; the others are counted again from a start that you choose.",
+    ),
+    Rule(
+        Strategy.FULL_REFRESH,
+        (NOT_ASKED, Meant.YES),
+        "All input is there: the table is emptied and computed again.",
+    ),
+)
+
+
+@dataclass(frozen=True)
+class Decision:
+    """`strategy` "": none is recommended. `rule` and `because`: of the row; 0 and "" then. `runner_up` "": there is no
+    other that costs nothing. `of`: how many rules there are."""
+
+    strategy: str = ""
+    rule: int = 0
+    because: str = ""
+    runner_up: str = ""
+    of: int = len(RULES)
+
+
+def decide(options: Sequence[Option], answer: Meant | None) -> Decision:
+    """What is recommended of these options. `answer`: None where the change is not asked for."""
+    harmless = {o.strategy: o for o in options if is_harmless(o)}
+    rows = [(n, r) for n, r in enumerate(RULES, 1) if answer in r.answers and r.strategy in harmless]
+    rows.sort(key=lambda row: not harmless[row[1].strategy].forecast.doubled.exact)
+    if not rows:
+        return Decision()
+    number, first = rows[0]
+    return Decision(
+        first.strategy.value, number, first.because, rows[1][1].strategy.value if rows[1:] else ""
+    )
+
+
+def is_harmless(option: Option) -> bool:
+    """Whether it can run and has a forecast without any row to accept."""
+    return option.blocker is None and not costs_of(option.forecast)

@@ -1,0 +1,295 @@
+"""rebuild: the new code's state is built by a replay of what was processed; progress stays where it is.
+
+What was processed is read once more, as one batch, into a scratch checkpoint whose rows go nowhere; its state is put
+behind the kept position. The batch runs at the watermark of the last committed batch, so that the state holds what no
+table has yet, and nothing else. Which batches rows once came in must not matter for that (`_hangs_on_batches`).
+"""
+
+from collections.abc import Mapping
+from typing import Final
+
+from recovery.checkpoints.reconciled import reconcile_report
+from recovery.checkpoints.report import Finding, Severity
+from recovery.checkpoints.seed import plan_seed
+from recovery.contracts.amounts import Bound, RowAmount
+from recovery.contracts.forecast import Forecast
+from recovery.contracts.names import StepKind, Strategy
+from recovery.contracts.option import Blocker, BlockerCode, Option
+from recovery.contracts.steps import PlannedStep
+from recovery.errors import Refused
+from recovery.sinks.kinds import Start
+from recovery.sources.comparing import count, moment
+from recovery.sources.replaying import GapCode
+from recovery.strategies import common, late, mapped, sinks, sources, starts
+from recovery.strategies.base import CodeFacts, Facts, OutputMode
+from recovery.strategies.positions import positions
+
+STATE: Final = "rebuild"
+"""`args.state` of its seed: the state of a replay."""
+WINDOWED: Final = "stateStoreSave"
+JOIN: Final = "symmetricHashJoin"
+ALONE: Final = frozenset({WINDOWED, "dedupe", "globalLimit"})
+"""Steps whose state, where it is the only one, is the same however its input was cut into batches. With a watermark
+too: what it takes out of the state is what the table has, and a row that came late is of no group that is left."""
+NAMED_SOURCES: Final = "spark.sql.streaming.queryEvolution.enableSourceEvolution"
+OWN_CODE: Final = frozenset(
+    {"flatMapGroupsWithState", "transformWithStateInPySparkExec", "transformWithStateInPandasExec"}
+)
+BY_GAP: Final[Mapping[GapCode, BlockerCode]] = {
+    GapCode.GONE: BlockerCode.REPLAY_INPUT_GONE,
+    GapCode.CHANGED: BlockerCode.REPLAY_INPUT_CHANGED,
+    GapCode.UNKNOWN: BlockerCode.REPLAY_INPUT_UNKNOWN,
+}
+
+
+def judge(facts: Facts) -> Option:
+    """The option, blocked or not."""
+    last, new_rows = facts.checkpoint.last_committed, facts.counts.rebuilt
+    operators, doubled, start = facts.new_code.operators or (), _doubled(facts), _start(facts)
+    return Option(
+        strategy=Strategy.REBUILD,
+        title="rebuild",
+        summary="Keep progress, replay what was processed for the new state",
+        blocker=blocked(facts),
+        forecast=Forecast(
+            lost=starts.lost(facts),
+            doubled=doubled,
+            reread=starts.reread(facts, f"Nothing is read again into the table. {_cost(facts)}"),
+            new_rows=new_rows,
+            table_after=common.table_after(facts, new_rows),
+            state=f"Rebuilt: {common.names(operators)}" if operators else "None to build",
+            seconds=common.seconds(facts, 4),
+        ),
+        findings=_findings(facts, start),
+        steps=common.steps(
+            facts.new_code.files != facts.code.files,
+            PlannedStep(
+                kind=StepKind.SEED,
+                says=f"Replay what was processed up to batch {last} into a scratch checkpoint, whose rows go nowhere; "
+                f"seed the next checkpoint version with its state: {starts.said(facts)}, the watermark as it is, new "
+                "query id. The old version stays untouched.",
+                args={**starts.seed(facts, last), "state": STATE},
+            ),
+            common.rerun(facts),
+        ),
+        criteria=common.criteria(
+            facts,
+            begins=common.goes_on(last, starts.offsets(facts, facts.checkpoint)),
+            files=(
+                "same" if starts.starts(facts) else "both",
+                sum(starts.read_by(s) for s in facts.sources),
+            ),
+            before=facts.counts.table,
+            rows={
+                "scope": "new",
+                "key": list(facts.new_code.key),
+                **sinks.unsettled(facts, start),
+            },
+            repeats=common.repeats_of(doubled, facts.new_code),
+            new_rows=new_rows,
+        ),
+        rollback=common.until_committed(last, common.SEEDED_BACK),
+        code_live="Yes",
+        table_meanwhile=common.readable(facts),
+        positions=positions(facts, after="same"),
+        mapping=mapped.as_dict(facts),
+    )
+
+
+def blocked(facts: Facts) -> Blocker | None:
+    """Why rebuild cannot run here; None when it can."""
+    reason = common.any_block(facts) or common.unread_code(facts) or not_repeatable(facts)
+    reason = reason or mapped.block(facts) or sources.block(facts) or _unreadable(facts)
+    if reason:
+        return reason
+    try:
+        plan_seed(facts.checkpoint, starts=starts.starts(facts) or None)
+    except Refused as refusal:
+        return Blocker(code=BlockerCode.SEED_REFUSED, says=refusal.sentence)
+    return sinks.block(facts, _start(facts))
+
+
+def not_repeatable(facts: Facts) -> Blocker | None:
+    """Why this code, or this checkpoint, has no state that a replay could build; None when it has.
+
+    Asked before anything is replayed for a forecast, too.
+    """
+    code = facts.new_code
+    if facts.is_plain:
+        says = (
+            "A plain program is not replayed here yet. Put the old code back (revert), or go back (rewind)."
+        )
+        return Blocker(code=BlockerCode.REPLAY_OF_PROGRAM, says=says)
+    if not code.operators:
+        says = "The code keeps no state, so there is none to rebuild: take continue."
+        return Blocker(code=BlockerCode.CODE_KEEPS_NO_STATE, says=says)
+    if reconcile_report(facts.checkpoint) is not facts.checkpoint:
+        return Blocker(
+            code=BlockerCode.BATCH_UNSETTLED,
+            says=f"The table holds batch {facts.checkpoint.last_planned}, which the checkpoint has not committed. Put "
+            "the old code back (revert) and let it finish that batch, then rebuild.",
+        )
+    same = code.operators == tuple(o.name for o in facts.checkpoint.state_operators)
+    if same and not common.other_code(facts):
+        return Blocker(
+            code=BlockerCode.CODE_KEEPS_SAME_STATE,
+            says=f"The code has the {common.names(code.operators)} step that the checkpoint holds state for, and is "
+            "not known to be other code. If it is the old code, take revert.",
+        )
+    return _hangs_on_batches(code) or _varies(facts) or _unwritten_windows(facts)
+
+
+def _hangs_on_batches(code: CodeFacts) -> Blocker | None:
+    """State that is another one where its rows came in other batches, or in another order."""
+    operators = code.operators or ()
+    if len(operators) == 1 and operators[0] in ALONE:
+        return None
+    if set(operators) == {JOIN} and code.watermarked is False:
+        return None
+    if own := [o for o in operators if o in OWN_CODE]:
+        why = f"What {common.word(own[0])} keeps, its own code alone knows: it may go by the order of rows or by time."
+    else:
+        why = (
+            f"The state of {common.names(operators)}{'' if code.watermarked is False else ' behind a watermark'} hangs "
+            "on the batches and the order in which rows came, which a replay does not repeat."
+        )
+    return Blocker(
+        code=BlockerCode.REPLAY_ORDER_MATTERS, says=f"{why} Go back (rewind), or take full-refresh."
+    )
+
+
+def _varies(facts: Facts) -> Blocker | None:
+    """Code of which two runs over the same input may build other state."""
+    code = facts.new_code
+    if facts.output_mode is not OutputMode.APPEND:
+        says = "Only a query that appends is replayed here; this one writes in another mode, or in one not known."
+        return Blocker(code=BlockerCode.REPLAY_MODE_UNKNOWN, says=says)
+    if code.varies == ():
+        return None
+    named = ", ".join(code.varies or ("what it computes is not known",))
+    return Blocker(
+        code=BlockerCode.REPLAY_DIFFERS,
+        says=f"Two runs of the code over the same input may build other state: {named}. Take that out, go back "
+        "(rewind), or take full-refresh.",
+    )
+
+
+def _unwritten_windows(facts: Facts) -> Blocker | None:
+    """Windows of which nothing shows whether the table has them: only those of windows before can."""
+    if WINDOWED not in (facts.new_code.operators or ()):
+        return None
+    before = [o.name for o in sorted(facts.checkpoint.state_operators, key=lambda o: o.operator_id)]
+    if facts.checkpoint.closed_ms and before[:1] == [WINDOWED]:
+        return None
+    return Blocker(
+        code=BlockerCode.NO_WATERMARK,
+        says="The checkpoint has no watermark of windows, so nothing shows which of them the table has. Take "
+        "full-refresh.",
+    )
+
+
+def _unreadable(facts: Facts) -> Blocker | None:
+    """Input that cannot be replayed, and no place to do it."""
+    if not facts.scratch:
+        says = "There is no folder that Spark and Reprise both reach, for a scratch checkpoint. Take full-refresh."
+        return Blocker(code=BlockerCode.NO_SCRATCH_PLACE, says=says)
+    if facts.checkpoint.conf.get(NAMED_SOURCES) == "true":
+        says = "The flow's sources have names, which copies of them cannot have. Take full-refresh."
+        return Blocker(code=BlockerCode.REPLAY_INPUT_UNKNOWN, says=says)
+    if facts.skipped_before:
+        says = (
+            "An earlier recovery let a source begin at another position, so its log does not tell which rows were "
+            "processed. Take full-refresh."
+        )
+        return Blocker(code=BlockerCode.REPLAY_INPUT_UNKNOWN, says=says)
+    if any(starts.moved(s) for s in facts.sources if s.position.offset_json is not None):
+        says = "rebuild keeps the positions of the checkpoint, and another start is chosen; take rewind for that."
+        return Blocker(code=BlockerCode.START_NOT_TAKEN, says=says)
+    if facts.processed is None:
+        says = "Whether what was processed can still be read was not looked at. Count again."
+        return Blocker(code=BlockerCode.REPLAY_INPUT_UNKNOWN, says=says)
+    if facts.processed.gaps:
+        gap = facts.processed.gaps[0]
+        return Blocker(
+            code=BY_GAP[gap.code], says=f"{gap.says} The state cannot be built of all that was processed."
+        )
+    return None
+
+
+def _start(facts: Facts) -> Start:
+    """A seed goes on with the next number under a new query id; nothing is read again into the table."""
+    return sinks.start(facts, facts.checkpoint, sources.nothing(""), query_id_kept=False)
+
+
+def _doubled(facts: Facts) -> RowAmount:
+    """None by the reset; windows that are cut otherwise may hold rows that the table has in windows of before."""
+    amount = sinks.doubled(facts, _start(facts), f"No committed {sources.unit(facts)} is read again.")
+    if WINDOWED not in (facts.new_code.operators or ()) or amount.rows != 0 or _same_windows(facts):
+        return amount
+    at = moment(facts.checkpoint.closed_ms or 0)
+    if _known_to_differ(facts):
+        why = f"Windows are cut otherwise than before: those that begin before {at}, the watermark, and end after it "
+        why += "count rows that the table has in windows of before."
+        return RowAmount(rows=None, bound=Bound.UNKNOWN, why=why)
+    why = f"Windows up to {at}, the watermark, are written and stay; whether they are cut as before is not known."
+    return RowAmount(rows=0, bound=Bound.ESTIMATE, why=why)
+
+
+def _same_windows(facts: Facts) -> bool:
+    return late.same_windows(facts.old_code, facts.new_code)
+
+
+def _known_to_differ(facts: Facts) -> bool:
+    old = facts.old_code.windows if facts.old_code else ""
+    return bool(old and facts.new_code.windows) and old != facts.new_code.windows
+
+
+def _cost(facts: Facts) -> str:
+    """What the replay reads, before anything is sealed."""
+    told = facts.processed
+    if told is None or told.gaps:
+        return "What a replay would read is not known."
+    size = "of a size that is not known" if told.size is None else count(told.size, "byte")
+    return (
+        f"For the state, {common.plural(told.pieces, 'file')} ({size}) are copied into a scratch folder and replayed, "
+        "and once more for the proof; both copies are removed."
+    )
+
+
+def _findings(facts: Facts, start: Start) -> tuple[Finding, ...]:
+    found = [*facts.sink.findings, *sinks.findings(facts, start)]
+    found += [*mapped.findings(facts), *sources.findings(facts)]
+    found.append(
+        Finding("STATE_REPLAYED", Severity.INFO, _cost(facts), "Make sure that there is room for it.")
+    )
+    found.append(_older_rows(facts))
+    if facts.counts.rebuilt is None:
+        says = "How many rows will come was not counted: that takes a replay, which is larger than what is counted, or"
+        says += " failed."
+        found.append(
+            Finding("REBUILD_NOT_COUNTED", Severity.WARNING, says, "The proof counts them after the rerun.")
+        )
+    if WINDOWED in (facts.new_code.operators or ()) and not _same_windows(facts):
+        at = moment(facts.checkpoint.closed_ms or 0)
+        says = f"Nothing is counted twice as long as the code cuts its windows as before: those up to {at} are written."
+        do = "If their length or their start was changed, take full-refresh."
+        found.append(Finding("SAME_WINDOWS", Severity.WARNING, says, do))
+    return tuple(found)
+
+
+def _older_rows(facts: Facts) -> Finding:
+    """What a replay does not touch, by the step whose state it builds."""
+    operators = facts.new_code.operators or ()
+    if "dedupe" in operators:
+        key = ", ".join(facts.new_code.key) or "the new key"
+        says = (
+            f"Rows of before stay as the old code wrote them: some may repeat each other by {key}, and rows that the "
+            "old code dropped stay out. No new row repeats a key that was processed."
+        )
+    elif JOIN in operators:
+        says = (
+            "Rows of before stay as the old code joined them; matches that it did not write do not come now."
+        )
+    else:
+        says = "Rows of before stay as the old code computed them."
+    return Finding("OLDER_ROWS_STAY", Severity.INFO, says, "To change them too, take full-refresh.")

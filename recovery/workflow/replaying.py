@@ -1,0 +1,95 @@
+"""What was processed, replayed: for a forecast, for the state of a seed, and for what a proof expects."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+
+from recovery.checkpoints.report import CheckpointReport
+from recovery.errors import Refused
+from recovery.sources.live.replaying import processed
+from recovery.sources.replaying import Processed
+from recovery.spark.api import Rehearsal, Replay, Study, StudyRequest, WholeInput
+from recovery.strategies import common, rebuild
+from recovery.strategies.base import Facts
+from recovery.workflow import inputs, rehearsing
+from recovery.workflow.inputs import Counted
+
+Request = Callable[[Counted], StudyRequest]
+
+
+def counted(
+    facts: Facts, told: Study, wanted: Counted, request: Request, *, storage: str, limit: int
+) -> int | None:
+    """Rows that the code writes of what waits, with the state of a replay; None: not counted.
+
+    A replay takes as long as an update over all that was processed: above `limit` bytes none is made for a forecast.
+    """
+    held = facts.processed
+    if (
+        rebuild.not_repeatable(facts)
+        or held is None
+        or held.gaps
+        or not storage
+        or "waiting" not in wanted.sets
+    ):
+        return None
+    if (by_batch := _by_batch(facts, told)) is not None:
+        return by_batch
+    if held.size is None or held.size > limit:
+        return None
+    with replayed(
+        request(wanted.only("waiting")), held, facts.checkpoint, storage=storage, purpose="forecast-rebuild"
+    ) as found:
+        return None if found.problem or found.why else found.rows
+
+
+def _by_batch(facts: Facts, told: Study) -> int | None:
+    """By a batch over all files and one over those that were processed: dropDuplicates without a watermark writes the
+    first row of a key, whatever batch it comes in."""
+    rows = [told.rows.get(label) for label in ("everything", "processed")]
+    whole = common.only_files(facts) and not common.files_of(facts, "ignored")
+    if (
+        None in rows
+        or facts.new_code.operators != ("dedupe",)
+        or facts.new_code.watermarked is not False
+        or not whole
+    ):
+        return None
+    everything, before = rows
+    return None if everything is None or before is None else everything - before
+
+
+def processed_until(
+    report: CheckpointReport,
+    described: Sequence[Mapping[str, object]],
+    noted: Mapping[str, Mapping[str, str]],
+) -> Processed:
+    """What was processed up to the last committed batch of `report`, by readers as `described`. Raises Refused where
+    it cannot be replayed, Unreachable for input files that cannot be listed."""
+    told = inputs.identified(described, report.sources)
+    held = processed(inputs.inputs_of(report, told, noted=noted).sources)
+    if held.gaps:
+        raise Refused(
+            f"What was processed cannot be replayed: {held.gaps[0].says} The checkpoint was left alone.",
+            code=rebuild.BY_GAP[held.gaps[0].code].value,
+        )
+    return held
+
+
+@contextmanager
+def replayed(
+    request: StudyRequest, held: Processed, report: CheckpointReport, *, storage: str, purpose: str
+) -> Iterator[Rehearsal]:
+    """A rehearsal that first replays what was processed, up to the last committed batch of `report`."""
+    with rehearsing.rehearsed(
+        request,
+        storage=storage,
+        purpose=purpose,
+        watermark_ms=report.closed_ms,
+        conf=report.conf,
+        replay=Replay(
+            WholeInput(held.files, {n: part.as_dict() for n, part in held.slices.items()}),
+            report.watermark_ms,
+            first=report.last_committed == 0,
+        ),
+    ) as found:
+        yield found

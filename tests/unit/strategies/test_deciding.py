@@ -1,0 +1,65 @@
+"""The decision table, row by row: what is recommended, what comes next, and that the documentation says the same."""
+
+from pathlib import Path
+
+import pytest
+
+from recovery.contracts.amounts import Bound, RowAmount
+from recovery.contracts.names import Strategy
+from recovery.contracts.option import Blocker, BlockerCode, Option
+from recovery.diagnosis.advice import Meant
+from recovery.strategies.catalogue import EXECUTABLE, judge_all
+from recovery.strategies.deciding import NOT_ASKED, RULES, decide
+from tests.unit.strategies.facts import facts
+
+ONE = next(o for o in judge_all(facts()) if o.strategy == "continue")
+PAGE = Path(__file__).resolve().parents[3] / "docs" / "strategies.md"
+
+
+def able(*names: str) -> list[Option]:
+    """All of them could run at no cost, but those that are not named."""
+    blocker = Blocker(code=BlockerCode.SEED_REFUSED, says="…")
+    return [
+        ONE.model_copy(update={"strategy": s, "blocker": None if s in names else blocker}) for s in Strategy
+    ]
+
+
+@pytest.mark.parametrize("number", range(1, len(RULES) + 1))
+def test_each_row_counts_where_no_row_before_it_does(number: int) -> None:
+    rule = RULES[number - 1]
+    later = [r.strategy for r in RULES[number - 1 :]]
+    for answer in rule.answers:
+        found = decide(able(*later), answer)
+        following = [r.strategy for r in RULES[number:] if answer in r.answers]
+        assert (found.rule, found.strategy, found.because) == (number, rule.strategy, rule.because)
+        assert found.runner_up == (following[0] if following else "")
+    for answer in {NOT_ASKED, *Meant} - set(rule.answers):
+        assert decide(able(rule.strategy), answer).strategy == ""
+
+
+def test_where_nobody_knows_whether_it_was_meant_nothing_is_recommended() -> None:
+    assert decide(able(*Strategy), Meant.UNKNOWN).strategy == ""
+
+
+def test_a_strategy_that_has_a_cost_is_neither_recommended_nor_next() -> None:
+    lost = RowAmount(rows=1, bound=Bound.EXACT)
+    costly = ONE.model_copy(update={"forecast": ONE.forecast.model_copy(update={"lost": lost})})
+    assert decide([costly], NOT_ASKED).strategy == ""
+
+
+def test_repeats_that_are_known_exactly_come_before_those_that_have_a_bound() -> None:
+    most = ONE.forecast.model_copy(update={"doubled": RowAmount(rows=0, bound=Bound.AT_MOST)})
+    options = [
+        o.model_copy(update={"forecast": most}) if o.strategy == "continue" else o for o in able(*Strategy)
+    ]
+    found = decide(options, Meant.YES)
+    assert (found.strategy, found.runner_up) == ("rebuild", "rewind")
+
+
+def test_the_documentation_has_each_row_and_each_strategy_that_can_run_has_one() -> None:
+    text = PAGE.read_text()
+    for number, rule in enumerate(RULES, 1):
+        marks = ["yes" if answer in rule.answers else "" for answer in (NOT_ASKED, Meant.YES, Meant.NO)]
+        cells = " | ".join([str(number), rule.strategy, *marks, rule.because])
+        assert f"| {cells} |".replace("|  |", "| |").replace("|  |", "| |") in text
+    assert {r.strategy for r in RULES} == set(EXECUTABLE)

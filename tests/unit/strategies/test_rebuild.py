@@ -1,0 +1,189 @@
+"""rebuild: what can be replayed, what it promises, and why it is refused."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from recovery.checkpoints.report import StateOperator
+from recovery.contracts.amounts import Bound
+from recovery.contracts.option import Option
+from recovery.diagnosis.advice import Advice, Meant
+from recovery.plans.accepted import costs_of
+from recovery.sinks.base import SinkReport
+from recovery.sources.replaying import Gap, GapCode, Processed
+from recovery.strategies.base import CodeFacts, Counts, Facts, OutputMode
+from recovery.strategies.catalogue import judge_all
+from recovery.strategies.recommending import recommended_strategy
+from recovery.verification.criteria import REQUIRED
+from tests.unit.strategies.facts import WITH, WITHOUT, checkpoint, facts
+from tests.unit.strategies.streams import start
+
+T = 1_795_000_000_000
+SUM, JOIN = "stateStoreSave", "symmetricHashJoin"
+KEPT = Counts(table=12, processed=13, waiting=8, everything=20, rebuilt=7)
+WHOLE = Processed(files=("a", "b", "c", "d"), size=400)
+
+
+def code(*operators: str, **changes: Any) -> CodeFacts:
+    values = {"key": ("region",), "varies": (), "watermarked": False, "windows": "w", **changes}
+    return CodeFacts({"/p/q.py": WITHOUT}, operators, sources=({"path": "/in"},), **values)
+
+
+def changed(*operators: str, held: tuple[str, ...] = ("dedupe",), **changes: Any) -> Facts:
+    """The key of the dropDuplicates was changed; all that was processed is there."""
+    new = changes.pop("new", code(*(operators or ("dedupe",))))
+    report = checkpoint(
+        last_planned=2,
+        state_operators=tuple(StateOperator(n, name, 2) for n, name in enumerate(held)),
+        closed_ms=changes.pop("closed_ms", None),
+        conf=changes.pop("conf", {}),
+    )
+    old = CodeFacts(
+        {"/p/q.py": WITH}, held, sources=({"path": "/in"},), windows=changes.pop("old_windows", "w")
+    )
+    told = facts(
+        checkpoint=report, code=new, new_code=new, old_code=old, counts=KEPT, output_mode=OutputMode.APPEND
+    )
+    return replace(told, **{"processed": WHOLE, **changes})
+
+
+def judged(given: Facts) -> Option:
+    return next(o for o in judge_all(given) if o.strategy == "rebuild")
+
+
+def test_nothing_is_lost_or_doubled_and_the_state_is_that_of_a_replay() -> None:
+    option = judged(changed())
+    forecast = option.forecast
+    assert option.blocked is None
+    assert [(a.rows, a.exact) for a in (forecast.lost, forecast.doubled)] == [(0, True), (0, True)]
+    assert (forecast.new_rows, forecast.table_after, costs_of(forecast)) == (7, 19, ())
+    assert forecast.state == "Rebuilt: dropDuplicates"
+    assert {c.code for c in option.criteria} >= set(REQUIRED["rebuild"]) | {
+        "COUNTS_EQUAL_FORECAST",
+        "NO_KEY_TWICE",
+    }
+    args = next(s.args for s in option.steps if s.kind == "seed")
+    assert (args["state"], "watermark_ms" in args, args["last_committed"]) == ("rebuild", False, 2)
+    assert [s.kind for s in option.steps] == ["stop", "backup", "seed", "rerun", "verify"]
+
+
+# what the code or the checkpoint is -> why no replay builds its state
+NOT_REPEATABLE: dict[str, tuple[Facts, str]] = {
+    "no state": (changed(new=code()), "code_keeps_no_state"),
+    "the old code": (changed(old_code=None), "code_keeps_same_state"),
+    "a function of people's own": (changed(new=code("dedupe", varies=("rand",))), "replay_differs"),
+    "not known what it computes": (changed(new=code("dedupe", varies=None)), "replay_differs"),
+    "update mode": (changed(output_mode=OutputMode.UPDATE), "replay_mode_unknown"),
+    "within a watermark": (changed("dedupeWithinWatermark"), "replay_order_matters"),
+    "sessions": (changed("sessionWindowStateStoreSaveExec"), "replay_order_matters"),
+    "its own state": (changed("transformWithStateInPySparkExec"), "replay_order_matters"),
+    "a step after another": (changed(SUM, "dedupe"), "replay_order_matters"),
+    "a join behind a watermark": (changed(new=code(JOIN, watermarked=True)), "replay_order_matters"),
+    "windows without a watermark": (changed(SUM, held=(SUM,)), "no_watermark"),
+    "windows that are new": (changed(SUM, closed_ms=T), "no_watermark"),
+    "files that are gone": (
+        changed(processed=Processed(gaps=(Gap(0, GapCode.GONE, "…"),))),
+        "replay_input_gone",
+    ),
+    "files written again": (
+        changed(processed=Processed(gaps=(Gap(0, GapCode.CHANGED, "…"),))),
+        "replay_input_changed",
+    ),
+    "another kind of source": (
+        changed(processed=Processed(gaps=(Gap(0, GapCode.UNKNOWN, "…"),))),
+        "replay_input_unknown",
+    ),
+    "nobody looked": (changed(processed=None), "replay_input_unknown"),
+    "rows were skipped before": (changed(skipped_before=True), "replay_input_unknown"),
+    "sources with names": (
+        changed(conf={"spark.sql.streaming.queryEvolution.enableSourceEvolution": "true"}),
+        "replay_input_unknown",
+    ),
+    "a plain program": (changed(is_plain=True), "replay_of_program"),
+    "no place for it": (changed(scratch=False), "no_scratch_place"),
+}
+
+
+@pytest.mark.parametrize(("given", "blocker"), NOT_REPEATABLE.values(), ids=NOT_REPEATABLE.keys())
+def test_what_a_replay_could_not_build_is_refused(given: Facts, blocker: str) -> None:
+    option = judged(given)
+    assert option.blocker is not None
+    assert option.blocker.code == blocker
+    assert not option.recommended
+
+
+@pytest.mark.parametrize("operators", [("dedupe",), (JOIN,), (JOIN, JOIN), ("globalLimit",)])
+def test_steps_that_no_batch_border_changes_are_rebuilt(operators: tuple[str, ...]) -> None:
+    assert judged(changed(*operators)).blocked is None
+
+
+def test_a_start_that_was_chosen_is_not_thrown_away_in_silence() -> None:
+    moved = replace(facts().sources[0], start=start("0"))
+    option = judged(changed(sources=(moved,)))
+    assert option.blocker is not None
+    assert option.blocker.code == "start_not_taken"
+
+
+# the windows of old and new code -> rows doubled, and how sure that is
+WINDOWS: dict[str, tuple[str, str, tuple[int | None, Bound]]] = {
+    "cut as before": ("w", "w", (0, Bound.EXACT)),
+    "cut otherwise": ("w", "v", (None, Bound.UNKNOWN)),
+    "not known": ("", "", (0, Bound.ESTIMATE)),
+}
+
+
+@pytest.mark.parametrize(("old", "new", "doubled"), WINDOWS.values(), ids=WINDOWS.keys())
+def test_windows_that_are_cut_otherwise_may_count_rows_that_the_table_has(
+    old: str, new: str, doubled: tuple[int | None, Bound]
+) -> None:
+    given = changed(new=code(SUM, windows=new, watermarked=True), held=(SUM,), closed_ms=T, old_windows=old)
+    option = judged(given)
+    amount = option.forecast.doubled
+    assert option.blocked is None
+    assert (amount.rows, amount.bound) == doubled
+    assert bool(costs_of(option.forecast)) is (amount.bound is not Bound.EXACT)
+    assert ("SAME_WINDOWS" in {f.code for f in option.findings}) is (amount.bound is not Bound.EXACT)
+
+
+def test_what_older_rows_may_hold_is_said_and_a_count_that_failed_too() -> None:
+    uncounted = judged(changed(counts=replace(KEPT, rebuilt=None)))
+    codes = {f.code for f in uncounted.findings}
+    assert codes >= {"OLDER_ROWS_STAY", "STATE_REPLAYED", "REBUILD_NOT_COUNTED"}
+    assert uncounted.forecast.new_rows is None
+    assert "COUNTS_EQUAL_FORECAST" not in {c.code for c in uncounted.criteria}
+    assert "REBUILD_NOT_COUNTED" not in {f.code for f in judged(changed()).findings}
+
+
+def test_the_cost_of_the_replay_is_told_before() -> None:
+    assert "4 files (400 bytes)" in judged(changed()).forecast.reread.why
+
+
+def test_a_sink_that_is_at_least_once_promises_nothing() -> None:
+    option = judged(changed(sink=SinkReport("kafka", "t", None)))
+    assert not option.forecast.doubled.exact
+
+
+ADVICE = {
+    "advice": [
+        Advice("…", "revert", Meant.NO, undoable=True).as_dict(),
+        Advice("…", "rebuild", Meant.YES, undoable=True).as_dict(),
+        Advice("…", "rewind", Meant.YES, undoable=True).as_dict(),
+    ]
+}
+
+
+@pytest.mark.parametrize(
+    ("given", "meant", "strategy"),
+    [
+        (changed(), Meant.YES, "rebuild"),
+        (changed(), Meant.NO, "revert"),
+        (changed(), None, ""),
+        (changed(processed=None), Meant.YES, ""),
+        (changed(scratch=False), Meant.YES, ""),
+    ],
+)
+def test_it_is_what_a_change_that_was_meant_is_recommended_where_it_can_run(
+    given: Facts, meant: Meant | None, strategy: str
+) -> None:
+    assert recommended_strategy(judge_all(given), ADVICE, meant) == strategy
