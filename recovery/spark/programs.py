@@ -70,6 +70,10 @@ def is_program(request: Mapping[str, Any]) -> bool:
 def load(spark: Any, placed: Mapping[str, Path], request: Mapping[str, Any], folder: Path) -> Definitions:
     """The one query of the program that has the request's checkpoint, as a flow. Raises `BadCode`."""
     libraries = request["libraries"]
+    if not libraries:
+        raise BadCode(
+            "No program was named, so what its next start would do is not known: adopt it with --program."
+        )
     if len(libraries) != 1 or libraries[0] not in placed:
         raise BadCode("The program's file is not there.")
     path, flow = placed[libraries[0]], str(request["flow"])

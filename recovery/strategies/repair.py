@@ -107,7 +107,10 @@ def blocked(facts: Facts) -> Blocker | None:
 
 
 def _code_differs(facts: Facts, plan: RepairPlan) -> Blocker | None:
-    """A mended checkpoint still has to fit the code that runs on it."""
+    """A mended checkpoint still has to fit the code that runs on it. Of a plain stream whose program was not named
+    nothing of that is known; mending changes no code, and what cannot be measured afterwards is not proven."""
+    if facts.is_plain and not facts.code.files:
+        return None
     wrong = mapped.mismatch(facts, plan.after.sources, "mended or not, Spark would refuse it.")
     if reason := common.unread_code(facts) or wrong:
         return reason

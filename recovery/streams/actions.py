@@ -216,9 +216,10 @@ def _read(place: str) -> CheckpointReport:
             code="half_swapped",
         )
     report = inspect_checkpoint(place)
-    if report.format == "none" or not report.query_id:
+    if report.format == "none" or not (report.query_id or report.sources or report.last_planned is not None):
         raise NotFound(
-            f"There is no checkpoint at {place}: no query id can be read there.", code="no_checkpoint"
+            f"There is no checkpoint at {place}: neither a query id nor a batch can be read there.",
+            code="no_checkpoint",
         )
     if report.version is not None:
         raise Refused(
@@ -246,7 +247,7 @@ def _sink(values: dict[str, Any], said: Said, report: CheckpointReport) -> Sink:
         tailing.catch_up(values["event_log"])
     except RepriseError:
         return Sink("", "")
-    seen = tailing.runs_of(values["event_log"], [report.query_id or ""])
+    seen = tailing.runs_of(values["event_log"], [report.query_id] if report.query_id else [])
     return sink_by_log([batch for one in seen for batch in one.run.batches[-1:]])
 
 
@@ -281,7 +282,9 @@ def _kept(
     now = timezone.now()
     values = {**values, "sink": sink.place or values["sink"]}
     spec = _spec(name, environment, place, values, sink)
-    query_ids = list(dict.fromkeys([*(known.query_ids if known else []), report.query_id or ""]))
+    query_ids = list(
+        dict.fromkeys([*(known.query_ids if known else []), *_query_of(place, values["event_log"], report)])
+    )
     if known is not None:
         Pipeline.objects.filter(pk=known.pipeline_id).update(
             name=name, environment=environment, spec=spec, gone=False
@@ -302,6 +305,14 @@ def _kept(
     return Stream.objects.create(
         pipeline=pipeline, checkpoint=place, query_ids=query_ids, adopted_at=now, **values
     )
+
+
+def _query_of(place: str, event_log: str, report: CheckpointReport) -> list[str]:
+    """The query's id; of a checkpoint that has lost it the one that an event log's plans name with this place."""
+    if report.query_id:
+        return [report.query_id]
+    told = tailing.query_at(event_log, place) if event_log else ""
+    return [told] if told else []
 
 
 def _spec(name: str, environment: str, place: str, values: dict[str, Any], sink: Sink) -> dict[str, Any]:

@@ -55,7 +55,8 @@ def open_recovery(*, flow_id: int, by: Actor) -> Recovery:
     """
     flow = Flow.objects.select_related("pipeline__workspace").get(pk=flow_id)
     # read before the transaction: storage may be slow, and an open transaction holds everybody up
-    diagnosis = diagnosing.diagnose_flow(flow) if flow.state == "failed" else {}
+    is_broken = flow.state == "failed" or diagnosing.may_need_recovery(flow)
+    diagnosis = diagnosing.diagnose_flow(flow) if is_broken else {}
     with audited_attempt(
         action="recovery.open", by=by, target_kind="flow", target=flow.name,
         environment=flow.pipeline.environment, pipeline=name_pipeline(flow.pipeline),
@@ -63,7 +64,7 @@ def open_recovery(*, flow_id: int, by: Actor) -> Recovery:
         by.check(Right.RECOVER, flow.pipeline.environment)
         refuse_inactive(Workspace.objects.select_for_update().get(pk=flow.pipeline.workspace_id))
         _refuse_second(flow)
-        if flow.state != "failed":
+        if not is_broken:
             raise Refused(
                 f"{flow.short} is {'healthy' if flow.state == 'ok' else flow.state}: there is no failure to recover "
                 "from. Nothing was opened.",

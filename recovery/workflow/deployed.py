@@ -6,11 +6,13 @@ from typing import Any
 
 from recovery.errors import Refused
 from recovery.pipelines.client import PROGRAM_FILE, PipelinesClient
+from recovery.spark.programs_words import is_plain_program
 
 
 def read_code(client: PipelinesClient, spec: Mapping[str, Any]) -> tuple[tuple[str, ...], dict[str, str]]:
     """Definition files (`libraries`) and every other .py/.sql file under `root_path`, as text by path; of what the API
-    calls a program's own files the others too."""
+    calls a program's own files the others too. None of a plain stream whose program was not named: what its code would
+    do is then not known, and what needs no code can be planned all the same. Raises Refused."""
     root = (spec.get("root_path") or "").rstrip("/")
     libraries: list[str] = []
     items = _tree(client, root) if root else {}
@@ -26,7 +28,7 @@ def read_code(client: PipelinesClient, spec: Mapping[str, Any]) -> tuple[tuple[s
     read = [p for p, item in items.items() if p.endswith((".py", ".sql")) or item.get(PROGRAM_FILE)]
     wanted = dict.fromkeys([*libraries, *read])
     texts = {path: _text(client, path) for path in wanted}
-    if not libraries:
+    if not libraries and not is_plain_program(spec):
         raise Refused("The pipeline lists no source file (libraries), so its code cannot be read.")
     return tuple(dict.fromkeys(libraries)), texts
 

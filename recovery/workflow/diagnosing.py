@@ -33,6 +33,16 @@ def diagnose_flow(flow: Flow) -> dict[str, Any]:
     return found
 
 
+@reach.of_flow
+def may_need_recovery(flow: Flow) -> bool:
+    """Has a plain stream something to recover from though none of its runs is known to have failed? Its checkpoint is
+    damaged, or no log tells of its runs. Of any other flow its API tells."""
+    if not flow.pipeline.workspace.has_streams or flow.state in ("failed", "running"):
+        return False
+    report = _report(flow)
+    return flow.state == "unknown" or (report is not None and bool(report.blockers))
+
+
 def diagnose_pipeline(failure: UpdateFailure) -> dict[str, Any]:
     """The diagnosis of a pipeline whose newest update failed before or beside its flows, in the same shape."""
     found: dict[str, Any] = diagnose_failure(

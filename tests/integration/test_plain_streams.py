@@ -72,7 +72,7 @@ def test_a_plain_program_is_recovered_to_what_a_batch_computes_or_says_the_diffe
     stack: Stack, kafka: KafkaBroker, cell: Cell, tmp_path: Path
 ) -> None:
     world = world_of(cell, tmp_path, kafka)
-    code, stream = answered(stack, *world.adopt_words())
+    code, stream = answered(stack, *world.adopt_words(is_named=cell.is_named))
     assert code == 0, stream
     before = world.rows()
     _, diagnosis = answered(stack, "diagnose", stream["pipeline"])

@@ -144,6 +144,8 @@ class Cell:
     damage: Callable[[World], None] | None = None
     more: tuple[str, ...] = ()
     after: tuple[Rows, ...] = AFTER
+    is_named: bool = True
+    """Is the program's file named where the stream is adopted?"""
     is_quiet: bool = False
     """The broken program does not fail by itself: it ends as if all were well."""
 
@@ -170,7 +172,9 @@ CELLS: Final = (
          damage=truncate("offsets"), after=AGAIN),
     Cell("commits truncated", "files to parquet", BY_ID, BY_ID, "repair", right=all_by_id,
          damage=truncate("commits"), after=AGAIN),
-    Cell("metadata lost", "kafka to delta", BY_ID, BY_ID, "repair", right=all_by_id, damage=lose("metadata"),
+    Cell("metadata lost", "files to parquet", BY_ID, BY_ID, "repair", right=all_by_id, damage=lose("metadata"),
          is_quiet=True),
+    Cell("metadata lost, program not named", "files to parquet", BY_ID, BY_ID, "repair", "unproven", all_by_id,
+         damage=lose("metadata"), is_quiet=True, is_named=False),
     Cell("state cut", "files to parquet", BY_ID, BY_ID, "repair", right=all_by_id, damage=cut_state, after=AGAIN),
 )  # fmt: skip

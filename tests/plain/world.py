@@ -171,14 +171,14 @@ class World:
             process.terminate()
             process.wait(60)
 
-    def adopt_words(self, **other: str) -> list[str]:
+    def adopt_words(self, *, is_named: bool = True, **other: str) -> list[str]:
         """The words of `adopt`, with all that a team can tell; `other`: another command to start, stop, tell."""
         held = ("PATH", "SPARK_CONF_DIR", "JAVA_HOME", "SPARK_LOCAL_IP")
         given = [f"{name}={self._environment[name]}" for name in held if name in self._environment]
         return [
             "adopt", str(self.checkpoint), "--name", f"plain-{self.topic}", "--sink", str(self.out),
-            "--event-log", str(self.base / "events"), "--program", str(self.main),
-            *(part for argument in self.arguments for part in (f"--argument={argument}",)),
+            "--event-log", str(self.base / "events"), *(["--program", str(self.main)] if is_named else []),
+            *(f"--argument={argument}" for argument in self.arguments),
             "--start", other.get("start") or shlex.join(["env", *given, *self.words]),
             "--stop", f"pkill -f {self.main}", "--running", other.get("running") or f"pgrep -f {self.main}",
             "--environment", "development",

@@ -10,6 +10,7 @@ import pytest
 from recovery.models import AuditEntry, Flow, Stream, Workspace
 from recovery.people.roles import Role
 from recovery.streams import commands
+from recovery.workflow import diagnosing
 from tests.checkpoint_builder import Built
 from tests.unit.eventlogs import logs
 from tests.unit.people.run import run_json, token_of
@@ -128,3 +129,29 @@ def test_a_command_is_split_as_a_shell_would_and_run_without_one(tmp_path: Path)
     )
     assert words[-1] == "; touch x"
     assert commands.is_running(words) is False
+
+
+def test_a_checkpoint_that_has_lost_its_id_is_adopted_and_may_be_recovered(
+    monkeypatch: pytest.MonkeyPatch, checkpoint: Built, tmp_path: Path, responder: str
+) -> None:
+    """An event log's plan names the place, and so the query."""
+    (checkpoint.root / "metadata").unlink()
+    folder = tmp_path / "data" / "events"
+    folder.mkdir(parents=True)
+    told = [*logs.started(), logs.query_started(), logs.batch_plan(place=f"file:{checkpoint.root}"), logs.progress(0),
+            logs.terminated(None), logs.ended()]  # fmt: skip
+    (folder / "local-1").write_bytes(b"".join(told))
+    code, answer = adopt(monkeypatch, responder, checkpoint.root, "--event-log", str(folder))
+    assert (code, answer["query_id"], answer["state"]) == (0, logs.QUERY, "ok")
+    assert diagnosing.may_need_recovery(Flow.objects.get())
+
+
+def test_a_stream_that_ran_well_needs_no_recovery_and_that_of_no_log_may(
+    monkeypatch: pytest.MonkeyPatch, checkpoint: Built, responder: str
+) -> None:
+    adopt(monkeypatch, responder, checkpoint.root)
+    flow = Flow.objects.get()
+    assert diagnosing.may_need_recovery(flow)
+    for state, may in (("ok", False), ("running", False), ("stopped", False)):
+        flow.state = state
+        assert diagnosing.may_need_recovery(flow) is may
