@@ -25,6 +25,7 @@ app.autodiscover_tasks(
         "recovery.approvals",
         "recovery.people",
         "recovery.health",
+        "recovery.streams",
     ]
 )
 app.steps["worker"].add(Pulse)

@@ -241,6 +241,7 @@ CELERY_TASK_ROUTES = {
     "recovery.pipelines.tasks.look_at_workspace": {"queue": "probes"},
     "recovery.pipelines.tasks.test_workspace": {"queue": "probes"},
     "recovery.workflow.tasks.learn_sources": {"queue": "probes"},
+    "recovery.streams.tasks.ask_running": {"queue": "probes"},  # other people's commands, 20 s each at most
 }
 CELERY_BEAT_SCHEDULER = "console.life:Scheduler"
 CELERY_BEAT_SCHEDULE = {
@@ -253,6 +254,11 @@ CELERY_BEAT_SCHEDULE = {
         "task": "recovery.pipelines.tasks.test_workspaces",
         "schedule": 3600.0,
         "options": {"expires": 3600.0},
+    },
+    "ask-running": {
+        "task": "recovery.streams.tasks.ask_running",
+        "schedule": 10.0,  # each stream every 30 s at most (streams.running)
+        "options": {"expires": 10.0},
     },
     "look-at-inputs": {
         "task": "recovery.pipelines.tasks.look_at_inputs",

@@ -29,6 +29,7 @@ from console.pages import (
     run,
     search,
     session,
+    streams,
     wizard,
     workspaces,
 )
@@ -55,6 +56,8 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("flows/<int:flow_id>/events", flow.event_log, name="flow-events"),
     path("flows/<int:flow_id>/code", flow.code, name="flow-code"),
     path("flows/<int:flow_id>/recoveries", flow.history, name="flow-recoveries"),
+    path("flows/<int:flow_id>/stream", streams.edit_stream, name="stream-edit"),
+    path("streams/new", streams.add_stream, name="stream-add"),
     path("search", search.show_results, name="search"),
     path("diagnose", error_text.diagnose_pasted_text, name="error-text"),
     path("recoveries", recoveries.list_recoveries, name="recoveries"),

@@ -22,6 +22,7 @@ from recovery.audit.origin import client_address
 from recovery.errors import Denied, NotFound, RepriseError, Unreachable, WrongUse
 from recovery.people.actions import actor_for_token
 from recovery.people.roles import Actor, Right
+from recovery.streams.running import never_run
 
 STATUS: Final[Mapping[type[RepriseError], int]] = {
     WrongUse: 400,
@@ -51,7 +52,7 @@ def route(**acts: Acts) -> Callable[..., HttpResponse]:
         try:
             by = request.actor = _actor(request)
             _check(request, by, right, named)
-            with reach.in_request():
+            with reach.in_request(), never_run():
                 status, answer = act(_body(request), by, **named)
         except Unknown as nobody:
             return _problem(401, "no_token", str(nobody), headers={"WWW-Authenticate": "Bearer"})

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from django.urls import URLPattern
 
-from console.api import recoveries, refreshes, workspaces
+from console.api import recoveries, refreshes, streams, workspaces
 from console.api.base import Act, Body, acts_of
 from recovery.people.roles import Actor
 
@@ -34,6 +34,7 @@ TAKES: Final[Mapping[Act, Mapping[str, Schema]]] = {
         **CHOSEN,
     },
     refreshes.request_refresh: {"pipeline": TEXT, "flow": TEXT},
+    streams.add_stream: {"checkpoint": TEXT, "arguments": TEXTS, **dict.fromkeys(streams.TEXTS, TEXT)},
     workspaces.add_workspace: {"name": TEXT, **GIVEN},
     workspaces.change_workspace: {"on": YES, **GIVEN},
     workspaces.remove_workspace: {"reason": TEXT},
@@ -42,6 +43,7 @@ TAKES: Final[Mapping[Act, Mapping[str, Schema]]] = {
 NEEDED: Final[Mapping[Act, tuple[str, ...]]] = {
     recoveries.open_one: ("pipeline",),
     refreshes.request_refresh: ("pipeline",),
+    streams.add_stream: ("checkpoint",),
     workspaces.add_workspace: ("name",),
 }
 PROBLEM: Final[Schema] = {

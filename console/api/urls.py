@@ -4,7 +4,7 @@ from typing import Final
 
 from django.urls import URLPattern, path
 
-from console.api import openapi, refreshes, workspaces
+from console.api import openapi, refreshes, streams, workspaces
 from console.api.base import route
 from console.api.recoveries import (
     look_up_positions,
@@ -29,6 +29,10 @@ ROUTES: Final[list[URLPattern]] = [
     path(f"{ONE}/plan", route(POST=(Right.RECOVER, seal_plan))),
     path("api/v1/refreshes", route(POST=(Right.RECOVER, refreshes.request_refresh))),
     path("api/v1/refreshes/<str:ticket>", route(GET=(Right.VIEW, refreshes.show_refresh))),
+    path(
+        "api/v1/streams",
+        route(GET=(Right.VIEW, streams.list_streams), POST=(Right.RECOVER, streams.add_stream)),
+    ),
     path(
         "api/v1/workspaces",
         route(GET=(Right.MANAGE, workspaces.list_workspaces), POST=(Right.MANAGE, workspaces.add_workspace)),

@@ -23,6 +23,7 @@ from recovery.audit.aims import find_aim
 from recovery.errors import Denied, NotFound, RepriseError, Unreachable
 from recovery.people.actions import actor_for_user
 from recovery.people.roles import Actor, Right, who_may
+from recovery.streams.running import never_run
 
 P = ParamSpec("P")
 View = Callable[Concatenate[Request, Actor, P], HttpResponse]
@@ -47,7 +48,7 @@ def page(right: Right | None, *, methods: Sequence[str] = ("GET",)) -> Callable[
                     return HttpResponseNotAllowed(methods)
                 if right is not None:
                     require_right(request, actor, right)
-                with reach.in_request():
+                with reach.in_request(), never_run():
                     return view(request, actor, *args, **kwargs)
             except Denied as denied:
                 raise PermissionDenied(denied.sentence) from denied

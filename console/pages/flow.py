@@ -12,10 +12,10 @@ from django.utils import timezone
 from console.middleware import Request
 from console.pages import source
 from console.pages.base import is_unchanged, may_why, no_news, page, refusal_of, render_page
-from console.presenters import below, charts, diff, events, status, unread, verifying, versions
+from console.presenters import below, charts, diff, events, status, streams, unread, verifying, versions
 from console.presenters import flow as flows
 from recovery.errors import RepriseError
-from recovery.models import Flow, Recovery
+from recovery.models import Flow, Recovery, Stream
 from recovery.people import visible
 from recovery.people.roles import Actor, Right
 from recovery.pipelines import retagging
@@ -25,6 +25,8 @@ from recovery.pipelines.downstream import Node
 from recovery.pipelines.events import batches
 from recovery.pipelines.workspaces import client_for
 from recovery.strategies.common import word
+from recovery.streams.running import answer_of
+from recovery.streams.signs import sign_from
 from recovery.workflow import actions, counting_below, diagnosing, refreshing
 from recovery.workflow.selectors import open_recovery_of
 from recovery.workflow.waiting import Waiting, waiting
@@ -112,6 +114,7 @@ def overview(request: Request, by: Actor, flow_id: int) -> HttpResponse:
         "refresh": below.refresh_offer(flow, frame["below_behind"], timezone.now()),
         **_counted(flow, by),
         "feeders": below.feeders(flow, _writers(flow, by)),
+        **_adopted(flow),
     }
     return render_page(request, "flow/overview.html", context, refusal=refusal)
 
@@ -124,6 +127,16 @@ def _posted(request: Request, by: Actor, flow_id: int) -> tuple[HttpResponse | N
     opened: list[Recovery] = []
     refusal = refusal_of(lambda: opened.append(actions.open_recovery(flow_id=flow_id, by=by)))
     return (redirect("diagnose", opened[0].pk), None) if opened else (None, refusal)
+
+
+def _adopted(flow: Flow) -> dict[str, object]:
+    """What is kept of an adopted stream besides its flow: whether it runs, what is odd; nothing for other flows."""
+    stream = Stream.objects.filter(pipeline=flow.pipeline_id).first()
+    if stream is None:
+        return {}
+    signs = streams.sign_rows([sign_from(stored) for stored in stream.signs])
+    runs = streams.running_fact(answer_of(stream), timezone.now())
+    return {"stream": stream, "signs": signs, "runs": runs}
 
 
 def _unread(flow: Flow) -> dict[str, Any]:

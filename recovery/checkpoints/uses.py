@@ -48,7 +48,7 @@ def list_uses(flow_location: str) -> tuple[VersionUse, ...]:
             return ()
         newest = sorted(names, reverse=True)[:MAX_VERSIONS]
         trees = [list_log_files(store.child(names[n])) for n in newest]
-        older: list[Tree | None] = [*trees[1:], None]
+        older: list[Tree | None] = [*trees[1:], None][: len(trees)]
         return tuple(_use(n, tree, old) for n, tree, old in zip(newest, trees, older, strict=True))
 
 

@@ -6,18 +6,20 @@ numbered files. One that ends loses its `.inprogress`: it is the same log under 
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from recovery.checkpoints.formats import Malformed
 from recovery.checkpoints.storage import Entry, Store, reaching
+from recovery.errors import NotFound
 from recovery.eventlogs.folding import close, fold
-from recovery.eventlogs.lines import Mark, lines
+from recovery.eventlogs.lines import Mark, Rest, lines
 from recovery.eventlogs.values import Application, application_from
 
 ROLLING: Final = "eventlog_v2_"
 RUNNING: Final = ".inprogress"
 STATUS: Final = "appstatus_"
+COMPACTED: Final = ".compact"
 MOST_LOGS: Final = 200_000
 _PART: Final = re.compile(r"events_(\d{1,9})_")
 
@@ -40,26 +42,35 @@ class Log:
 @dataclass(frozen=True)
 class Tail:
     """How far a log was read: `file` of a rolling one, and the place in it. `app`: what it said so far. `problem`: why
-    the rest cannot be read. `is_done`: it has ended, and all of it was read."""
+    the rest cannot be read. `is_done`: it has ended, and all of it was read. `missed`: files of a rolling one that were
+    cleaned up before they were read. `is_half`: its last line has no end yet."""
 
     app: Application = field(default_factory=Application)
     file: int = 0
     mark: Mark = field(default_factory=Mark)
     problem: str = ""
     is_done: bool = False
+    missed: int = 0
+    is_half: bool = False
 
     def as_json(self) -> dict[str, Any]:
         mark = [self.mark.offset, self.mark.skip]
         return {
             "app": self.app.as_json(), "file": self.file, "mark": mark, "problem": self.problem,
-            "is_done": self.is_done,
+            "is_done": self.is_done, "missed": self.missed,
+            "is_half": self.is_half,
         }  # fmt: skip
 
 
 def list_logs(location: str) -> list[Log]:
-    """Every log of a folder, the newest first. Raises Unreachable, Refused, WrongUse."""
+    """Every log of a folder, the newest first. Raises NotFound (`no_event_logs`), Unreachable, Refused, WrongUse."""
     with reaching(location):
-        entries = Store.open(location).entries(limit=MOST_LOGS)
+        try:
+            entries = Store.open(location).entries(limit=MOST_LOGS)
+        except (FileNotFoundError, NotADirectoryError) as error:
+            raise NotFound(
+                f"There is no folder of event logs at {location}.", code="no_event_logs"
+            ) from error
     found: dict[str, Log] = {}
     for entry in entries:
         log = _log(entry)
@@ -96,7 +107,8 @@ def _rolled(folder: Store, tail: Tail, most_lines: int) -> tuple[Tail, bool]:
     numbers = _numbers(entries)
     for number in sorted(n for n in numbers if n >= tail.file):
         if number > tail.file:
-            tail = Tail(tail.app, number)
+            gone = 0 if numbers[number].endswith(COMPACTED) else number - tail.file - 1
+            tail = Tail(tail.app, number, missed=tail.missed + gone)
         tail, more = _file(folder, numbers[number], tail, most_lines)
         if more:
             return tail, True
@@ -108,34 +120,41 @@ def _rolled(folder: Store, tail: Tail, most_lines: int) -> tuple[Tail, bool]:
 def _numbers(entries: Iterable[Entry]) -> dict[int, str]:
     """Files by number; a compacted one (`.compact`) holds what the earlier ones had."""
     found = {int(part[1]): e.name for e in entries if (part := _PART.match(e.name))}
-    compacted = [n for n, name in found.items() if name.endswith(".compact")]
+    compacted = [n for n, name in found.items() if name.endswith(COMPACTED)]
     return {n: name for n, name in found.items() if n >= max(compacted, default=0)}
 
 
 def _ended(tail: Tail) -> Tail:
-    return Tail(
-        close(tail.app, tail.app.ended_ms or tail.app.last_ms), tail.file, tail.mark, tail.problem, True
-    )
+    return replace(tail, app=close(tail.app, tail.app.ended_ms or tail.app.last_ms), is_done=True)
 
 
 def _file(store: Store, name: str, tail: Tail, most_lines: int) -> tuple[Tail, bool]:
     if tail.problem:
         return tail, False
     app, mark, read = tail.app, tail.mark, 0
-    stream = store.stream(name)
+    stream, rest = store.stream(name), Rest()
     try:
-        for line in lines(stream, mark):
+        for line in lines(stream, mark, rest):
             app, mark, read = fold(app, line.text), line.mark, read + 1
             if read >= most_lines:
-                return Tail(app, tail.file, mark), True
+                return replace(tail, app=app, mark=mark), True
     except Malformed as problem:
-        return Tail(app, tail.file, mark, f"{name} cannot be read on: {problem.why}."), False
+        why = f"{name} cannot be read on: {problem.why}."
+        return replace(tail, app=app, mark=mark, problem=why), False
     finally:
         stream.close()
-    return Tail(app, tail.file, mark), False
+    return replace(tail, app=app, mark=mark, is_half=rest.length > 0), False
 
 
 def tail_from(stored: Any) -> Tail:
     """As `Tail.as_json` wrote it."""
     app = application_from(stored["app"])
-    return Tail(app, stored["file"], Mark(*stored["mark"]), stored["problem"], stored["is_done"])
+    return Tail(
+        app,
+        stored["file"],
+        Mark(*stored["mark"]),
+        stored["problem"],
+        stored["is_done"],
+        stored.get("missed", 0),
+        stored.get("is_half", False),
+    )

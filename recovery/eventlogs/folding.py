@@ -88,6 +88,8 @@ def _query(app: Application, kind: str, event: Mapping[str, Any]) -> Application
         return _seen(app.with_run(run), at) if run.query_id and run.run_id else app
     if kind == "QueryTerminatedEvent":
         return _terminated(app, event)
+    if kind == "QueryIdleEvent":  # since 3.5: it waits for input
+        return _seen(app, _moment(event.get("timestamp")))
     progress = event.get("progress")
     if kind != "QueryProgressEvent" or not isinstance(progress, dict):
         return app
@@ -97,7 +99,13 @@ def _query(app: Application, kind: str, event: Mapping[str, Any]) -> Application
     )
     if not run.run_id:
         return app
-    return _seen(app.with_run(_with_progress(run, progress)), at)
+    return _seen(app.with_run(_with_progress(run, progress)), at + _took_ms(progress))
+
+
+def _took_ms(progress: Mapping[str, Any]) -> int:
+    """A progress bears the time at which its batch began, and is written when it has ended."""
+    took = progress.get("durationMs")
+    return (_number(took.get("triggerExecution")) or 0) if isinstance(took, dict) else 0
 
 
 def _with_progress(run: Run, progress: Mapping[str, Any]) -> Run:

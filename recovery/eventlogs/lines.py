@@ -27,8 +27,16 @@ class Line:
     mark: Mark
 
 
-def lines(stream: Any, mark: Mark) -> Iterator[Line]:
-    """Every line from `mark` on that is whole by now. Raises Malformed, OSError."""
+@dataclass
+class Rest:
+    """`length`: plain bytes after the last whole line."""
+
+    length: int = 0
+
+
+def lines(stream: Any, mark: Mark, rest_of: Rest | None = None) -> Iterator[Line]:
+    """Every line from `mark` on that is whole by now; what is left after them goes to `rest_of`. Raises Malformed,
+    OSError."""
     rest, length, skip = bytearray(), 0, mark.skip
     for offset, pieces in blocks(stream, mark.offset):
         seen = 0
@@ -47,3 +55,5 @@ def lines(stream: Any, mark: Mark) -> Iterator[Line]:
             else:
                 rest += piece[begin:]
         skip = 0
+    if rest_of is not None:
+        rest_of.length = length

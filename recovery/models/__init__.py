@@ -22,7 +22,7 @@ from recovery.models.pipeline import Flow, Pipeline
 from recovery.models.plan import Plan
 from recovery.models.recovery import Recovery
 from recovery.models.step import Step
-from recovery.models.stream import EventLog, Stream, StreamStart
+from recovery.models.stream import EventLog, LogFolder, Stream, StreamStart
 from recovery.models.study import KeptStudy
 from recovery.models.unread import FlowInput
 from recovery.models.workspace import Workspace
@@ -48,6 +48,7 @@ __all__ = [
     "KeptStudy",
     "ListVersion",
     "Listed",
+    "LogFolder",
     "Message",
     "Person",
     "Pipeline",

@@ -10,7 +10,9 @@ class Stream(models.Model):
 
     `checkpoint`, `sink`, `event_log`, `program`: paths or URLs, "" where nobody said. `query_ids`: those that its
     checkpoint has had, the newest last. `runner`: `by-hand | command`; `start`, `stop`, `running`: the words of each
-    command.
+    command. `owner`: whom to tell and to ask. `running_answer`: what the running command answered last
+    (`streams.running.Answer`), when it was asked, since when it answers so, and why it is not known. `signs`: what is
+    odd about it (`streams.signs.Sign`).
     """
 
     pipeline = models.OneToOneField(Pipeline, on_delete=models.CASCADE, related_name="stream")
@@ -25,6 +27,12 @@ class Stream(models.Model):
     start = models.JSONField(default=list)
     stop = models.JSONField(default=list)
     running = models.JSONField(default=list)
+    owner = models.CharField(max_length=200, blank=True, default="")
+    running_answer = models.CharField(max_length=20, blank=True, default="")
+    running_asked_at = models.DateTimeField(null=True)
+    running_since = models.DateTimeField(null=True)
+    running_says = models.CharField(max_length=1000, blank=True, default="")
+    signs = models.JSONField(default=list)
     adopted_at = models.DateTimeField()
 
     def __str__(self) -> str:
@@ -37,7 +45,7 @@ class StreamStart(models.Model):
     `update_id`: by which the recovery knows it; `batch_before`: the newest committed batch then, None for none;
     `source`: the program's files as they were, by path. `is_look`: nothing was started, a stream that runs is watched.
     `ended`: how it ended for the recovery, "" while it is waited for; `run_id`: of the run that came of it, where an
-    event log tells. `says`: what was seen last, for people.
+    event log tells.
     """
 
     stream = models.ForeignKey(Stream, on_delete=models.CASCADE, related_name="starts")
@@ -59,9 +67,23 @@ class StreamStart(models.Model):
         return self.update_id
 
 
+class LogFolder(models.Model):
+    """When a folder of event logs was last listed, and why it could not be read last (`problem`: a code)."""
+
+    folder = models.CharField(max_length=1000, unique=True)
+    looked_at = models.DateTimeField(null=True)
+    problem = models.CharField(max_length=60, blank=True, default="")
+    says = models.CharField(max_length=1000, blank=True, default="")
+    problem_since = models.DateTimeField(null=True)
+
+    def __str__(self) -> str:
+        return self.folder
+
+
 class EventLog(models.Model):
     """How far one event log was read (`eventlogs.folders.Tail`), and whose it is. `queries`: `,id,id,`, to be searched;
-    "" for a log without a stream."""
+    "" for a log without a stream. `moved_at`: when it was seen to have grown, by our clock; `skew_ms`: how far its
+    driver's clock is ahead of ours, 0 where that is not known; `is_gone`: it was cleaned up before its end was read."""
 
     folder = models.CharField(max_length=1000)
     name = models.CharField(max_length=400)
@@ -71,6 +93,9 @@ class EventLog(models.Model):
     queries = models.TextField(blank=True, default="")
     tail = models.JSONField(default=dict)
     read_at = models.DateTimeField()
+    moved_at = models.DateTimeField(null=True)
+    skew_ms = models.BigIntegerField(default=0)
+    is_gone = models.BooleanField(default=False)
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["folder", "name"], name="one_row_per_event_log")]

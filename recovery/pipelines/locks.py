@@ -10,8 +10,8 @@ from typing import Final
 from django.conf import settings
 from django.db import connection
 
-# Our classes among PostgreSQL's two-key advisory locks: "RpPl", "RpLk", "RpSt"
-_CLASSES: Final = {"poll": 0x5270506C, "look": 0x52704C6B, "study": 0x52705374}
+# Our classes among PostgreSQL's two-key advisory locks: "RpPl", "RpLk", "RpSt", "RpRn"
+_CLASSES: Final = {"poll": 0x5270506C, "look": 0x52704C6B, "study": 0x52705374, "running": 0x5270526E}
 
 
 def only_poll(workspace_id: int) -> AbstractContextManager[bool]:
@@ -27,6 +27,11 @@ def only_look(workspace_id: int) -> AbstractContextManager[bool]:
 def only_study() -> AbstractContextManager[bool]:
     """Yields whether nobody else studies code in the background now, of whatever workspace."""
     return _only("study", 0)
+
+
+def only_asking() -> AbstractContextManager[bool]:
+    """Yields whether no one else asks the running commands of adopted streams now."""
+    return _only("running", 0)
 
 
 @contextmanager

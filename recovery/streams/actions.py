@@ -23,7 +23,7 @@ from recovery.encryption import decrypted, encrypted
 from recovery.errors import NotFound, Refused, RepriseError, WrongUse
 from recovery.eventlogs.folders import list_logs
 from recovery.models import Flow, Pipeline, Stream, Workspace
-from recovery.names import is_plain
+from recovery.names import is_plain, shown
 from recovery.people.roles import ENVIRONMENTS, Actor, Right
 from recovery.pipelines.inventory import refresh
 from recovery.pipelines.workspaces import QUESTIONS, TOKEN
@@ -35,6 +35,8 @@ RUNNERS: Final = ("by-hand", "command")
 BUILT_IN: Final = "streams"
 """The workspace that is made with the first stream, where nobody has added one of its kind."""
 LONGEST: Final = 1000
+LOOK_SECONDS: Final = 5.0
+"""So long its event logs are read at once, for the sink's name; a poll reads the rest."""
 MOST_ARGUMENTS: Final = 200
 
 
@@ -42,7 +44,8 @@ MOST_ARGUMENTS: Final = 200
 class Said:
     """What somebody says of a stream; None: nothing, and what was said before stays.
 
-    `start`, `stop`, `running`: commands, as a shell would take them. `workspace`: which one of plain streams.
+    `start`, `stop`, `running`: commands, as a shell would take them. `workspace`: which one of plain streams. `owner`:
+    whom to tell and to ask.
     """
 
     name: str | None = None
@@ -57,33 +60,35 @@ class Said:
     running: str | None = None
     environment: str | None = None
     workspace: str | None = None
+    owner: str | None = None
 
     @property
     def has_commands(self) -> bool:
         return any(one is not None for one in (self.start, self.stop, self.running))
 
 
-def adopt_stream(*, checkpoint: str, said: Said, by: Actor) -> Stream:
+def adopt_stream(*, checkpoint: str, said: Said, by: Actor, is_one_of_many: bool = False) -> Stream:
     """Put a plain stream on the list, by its checkpoint; one that is there takes what is said of it now.
 
-    It is read first: raises NotFound (`no_checkpoint`), Refused (`not_plain`, `commands_missing`, and as the storage's
+    `is_one_of_many`: whoever asks has read the event logs, and polls the workspace once for all of them. The checkpoint
+    is read first: raises NotFound (`no_checkpoint`), Refused (`not_plain`, `commands_missing`, and as the storage's
     guard), Denied, WrongUse, Unreachable. What is written is a row and its audit entry, in one transaction.
     """
-    place = _place(checkpoint, "The checkpoint")
+    place = spelled_place(checkpoint, "The checkpoint")
     with audited_attempt(
         action="stream.adopt", by=by, target_kind="stream", target=place, environment=said.environment or ""
     ) as trying:
         by.check(Right.RECOVER, said.environment)
-        workspace = _workspace(said, by)
+        workspace = workspace_of(said, by)
         known = Stream.objects.filter(checkpoint=place, pipeline__workspace=workspace).first()
         environment = _environment(said, workspace, known, by)
         by.check(Right.RECOVER, environment)
         values = _values(said, known, by)
-        _check_places((place, *(values[n] for n in ("sink", "event_log", "program"))), by)
+        check_places((place, *(values[n] for n in ("sink", "event_log", "program"))), by)
         with reach.reading(workspace):
-            report = _read(place)
+            report = read_plain(place)
             _readable(values)
-            sink = _sink(values, said, report)
+            sink = _sink(values, report, is_read=is_one_of_many)
             before = _described(known) if known else None
             stream = _kept(
                 workspace, known, place, _name(said, known, place), environment, values, sink, report
@@ -91,12 +96,13 @@ def adopt_stream(*, checkpoint: str, said: Said, by: Actor) -> Stream:
         trying.environment = environment
         verb = "changed" if known else "adopted"
         trying.done(f"Stream {stream.pipeline.name} {verb}.", before=before, after=_described(stream))
-    refresh(workspace_id=workspace.pk, only=stream.pipeline.pipeline_id)
+    if not is_one_of_many:
+        refresh(workspace_id=workspace.pk, only=stream.pipeline.pipeline_id)
     stream.refresh_from_db()
     return stream
 
 
-def _check_places(places: Iterable[str], by: Actor) -> None:
+def check_places(places: Iterable[str], by: Actor) -> None:
     """Raises Refused for a place that this person may not have read, WrongUse."""
     for place in places:
         if "/" in place:
@@ -104,7 +110,7 @@ def _check_places(places: Iterable[str], by: Actor) -> None:
                 access.read_place(place)
 
 
-def _place(text: str, what: str) -> str:
+def spelled_place(text: str, what: str) -> str:
     """A path or URL, spelled in full. Raises WrongUse, Refused."""
     place = text.strip().rstrip("/")
     if not place or len(place) > LONGEST or "`" in place or not is_plain(place):
@@ -119,8 +125,9 @@ def _place(text: str, what: str) -> str:
     return place
 
 
-def _workspace(said: Said, by: Actor) -> Workspace:
-    """The one that was named, the only one of plain streams, or the one that is made with the first of them."""
+def workspace_of(said: Said, by: Actor, *, is_look: bool = False) -> Workspace:
+    """The one that was named, the only one of plain streams, or the one that is made with the first of them; a look
+    makes none."""
     rows = Workspace.objects.active().filter(kind="streams").order_by("pk")
     if said.workspace:
         row = rows.filter(name=said.workspace).first()
@@ -130,10 +137,10 @@ def _workspace(said: Said, by: Actor) -> Workspace:
     found = list(rows[:2])
     if len(found) > 1:
         raise WrongUse("There are several workspaces of plain streams: name one with --workspace.")
-    return found[0] if found else _built_in()
+    return found[0] if found else _built_in(is_look=is_look)
 
 
-def _built_in() -> Workspace:
+def _built_in(*, is_look: bool) -> Workspace:
     """With the questions service of the instance's own workspace: what counts rows there counts them here too."""
     if Workspace.objects.filter(name=BUILT_IN).exists():
         raise Refused(
@@ -142,6 +149,8 @@ def _built_in() -> Workspace:
             code="no_streams_workspace",
         )
     row = Workspace(name=BUILT_IN, kind="streams", environment="production")
+    if is_look:
+        return row
     from_ = Workspace.objects.active().exclude(questions_url="").order_by("pk").first()
     if from_ is not None:
         row.questions_url, row.questions_spark = from_.questions_url, from_.questions_spark
@@ -178,20 +187,28 @@ def _values(said: Said, known: Stream | None, by: Actor) -> dict[str, Any]:
         name: getattr(known, name) if known else default
         for name, default in (
             ("sink", ""), ("event_log", ""), ("program", ""), ("arguments", []), ("spark_python", ""),
-            ("runner", "by-hand"), ("start", []), ("stop", []), ("running", []),
+            ("runner", "by-hand"), ("start", []), ("stop", []), ("running", []), ("owner", ""),
         )
     }  # fmt: skip
     for name, what in (("event_log", "The event log"), ("program", "The program")):
         if (text := getattr(said, name)) is not None:
-            values[name] = _place(text, what) if text else ""
+            values[name] = spelled_place(text, what) if text else ""
     if said.sink is not None:
-        values["sink"] = _place(said.sink, "The sink") if "/" in said.sink else said.sink.strip()[:400]
+        values["sink"] = spelled_place(said.sink, "The sink") if "/" in said.sink else said.sink.strip()[:400]
     if said.arguments is not None:
         if len(said.arguments) > MOST_ARGUMENTS:
             raise WrongUse(f"A program takes at most {MOST_ARGUMENTS} arguments here.")
         values["arguments"] = list(said.arguments)
     if said.spark_python is not None:
         values["spark_python"] = said.spark_python[:LONGEST]
+    if said.owner is not None:
+        values["owner"] = shown(said.owner.strip())[:200]
+    return {**values, **_runner_values(said, values, by)}
+
+
+def _runner_values(said: Said, known: dict[str, Any], by: Actor) -> dict[str, Any]:
+    """Who starts and stops it, and by which words: those of an admin. Raises WrongUse, Refused, Denied."""
+    values = {name: known[name] for name in ("runner", "start", "stop", "running")}
     if said.has_commands or said.runner == "command":
         by.check(Right.MANAGE)
     for name in ("start", "stop", "running"):
@@ -208,7 +225,8 @@ def _values(said: Said, known: Stream | None, by: Actor) -> dict[str, Any]:
     return values
 
 
-def _read(place: str) -> CheckpointReport:
+def read_plain(place: str) -> CheckpointReport:
+    """Raises NotFound where there is no checkpoint, Refused for one that is a pipeline's or is half swapped."""
     if label := half_swapped(place):
         raise Refused(
             f"The swap of {label} at {place} stopped between its two renames: the old checkpoint is whole in "
@@ -237,14 +255,15 @@ def _readable(values: dict[str, Any]) -> None:
         list_logs(values["event_log"])
 
 
-def _sink(values: dict[str, Any], said: Said, report: CheckpointReport) -> Sink:
-    """Where it writes: as somebody said, else as its newest batch says in the event log."""
+def _sink(values: dict[str, Any], report: CheckpointReport, *, is_read: bool) -> Sink:
+    """Where it writes: as somebody said, else as its newest batch says in the event log, which `is_read` by now."""
     if values["sink"]:
         return sink_of(values["sink"])
     if not values["event_log"]:
         return Sink("", "")
     try:
-        tailing.catch_up(values["event_log"])
+        if not is_read:
+            tailing.catch_up(values["event_log"], seconds=LOOK_SECONDS)
     except RepriseError:
         return Sink("", "")
     seen = tailing.runs_of(values["event_log"], [report.query_id] if report.query_id else [])
@@ -255,15 +274,15 @@ def _name(said: Said, known: Stream | None, place: str) -> str:
     """As somebody said, else the folder's. Raises WrongUse."""
     if said.name is None and known:
         return known.pipeline.name
-    parts = [p for p in place.split("/") if p]
-    name = " ".join((said.name or _called(parts)).split())
+    name = " ".join((said.name or called_after(place)).split())
     if not name or len(name) > 200 or not is_plain(name) or "/" in name or "`" in name:
         raise WrongUse("A stream needs a name of 1 to 200 characters, without a slash.", code="stream_name")
     return name
 
 
-def _called(parts: list[str]) -> str:
-    """`_checkpoint` and the like are no names: the folder above them has one."""
+def called_after(place: str) -> str:
+    """The name of a checkpoint's folder; `_checkpoint` and the like are no names: the folder above them has one."""
+    parts = [p for p in place.split("/") if p]
     plain = [p for p in parts if p.strip("_").lower() not in ("checkpoint", "checkpoints", "chk", "ck")]
     return (plain or parts or [""])[-1]
 
@@ -341,6 +360,7 @@ def _described(stream: Stream) -> dict[str, Any]:
     """A stream for the audit log."""
     names = (
         "checkpoint", "sink", "event_log", "program", "arguments", "runner", "start", "stop", "running",
+        "owner",
     )  # fmt: skip
     told = {name: getattr(stream, name) for name in names}
     return {**told, "name": stream.pipeline.name, "environment": stream.pipeline.environment}

@@ -18,14 +18,14 @@ from django.utils import timezone
 from recovery import reach, trace
 from recovery.checkpoints.outcome import half_swapped
 from recovery.errors import NotFound, Refused, RepriseError
+from recovery.eventlogs.seen import Seen
 from recovery.models import Pipeline, Stream, StreamStart, Workspace
 from recovery.pipelines.client import PROGRAM_FILE, PipelinesClient, StandstillProof
 from recovery.pipelines.errors import ActiveUpdate
 from recovery.pipelines.folding import SILENT
-from recovery.streams import commands, files, tailing
+from recovery.streams import commands, files, noting, running, tailing
 from recovery.streams.settling import Begun, Ending, ending
 from recovery.streams.standing import Standing, standing_of
-from recovery.streams.tailing import Seen
 from recovery.streams.updates import Stands, Told, alive_by_log, events_of, newest_first, told_of
 
 COMMAND: Final = "command"
@@ -38,16 +38,19 @@ STARTS: Final = 20
 ACTIVE: Final = ("RUNNING", "WAITING_FOR_RESOURCES")
 RUNNING_NOW: Final = "running-now"
 """Id of the update of a stream that runs, and of which no log tells."""
+STOPPED_NOW: Final = "stopped-now"
+"""Likewise of one that does not run, by its running command."""
 _OF_UPDATE: Final = re.compile(r"update_id = '([^']{1,200})'")
 
 
 @dataclass(frozen=True)
 class Held:
-    """A stream as it was read: its row, where its checkpoint stands, its updates."""
+    """A stream as it was read: its row, where its checkpoint stands, its updates, and the runs that its logs have."""
 
     stream: Stream
     standing: Standing
     stands: Stands
+    seen: tuple[Seen, ...] = ()
 
     @property
     def pipeline(self) -> Pipeline:
@@ -77,7 +80,11 @@ class StreamsClient(PipelinesClient):
         with self._reading():
             for folder in sorted(folders):
                 self._quietly_catch_up(folder)
-            self._polled = {s.pipeline.pipeline_id: self._held(s, is_exact=False) for s in streams}
+            index = tailing.LogIndex(folders)
+            self._polled = {
+                s.pipeline.pipeline_id: self._held(s, is_exact=False, index=index) for s in streams
+            }
+        noting.note_signs(streams, {held.stream.pk: held.seen for held in self._polled.values()})
         return [self._answer(held) for held in self._polled.values()]
 
     def get_pipeline(self, pipeline_id: str) -> dict[str, Any]:
@@ -272,7 +279,7 @@ class StreamsClient(PipelinesClient):
             raise NotFound(f"There is no update {update_id[:80]!r}.")
         return found
 
-    def _held(self, stream: Stream, *, is_exact: bool) -> Held:
+    def _held(self, stream: Stream, *, is_exact: bool, index: tailing.LogIndex | None = None) -> Held:
         try:
             standing = standing_of(stream.checkpoint)
         except RepriseError:
@@ -280,8 +287,10 @@ class StreamsClient(PipelinesClient):
                 raise
             standing = Standing()
         self._note_query(stream, standing.query_id)
-        seen = tailing.runs_of(stream.event_log, stream.query_ids) if stream.event_log else []
-        return Held(stream, standing, self._stands(stream, standing, seen, is_exact=is_exact))
+        runs_of = tailing.runs_of if index is None else index.runs_of
+        seen = runs_of(stream.event_log, stream.query_ids) if stream.event_log else []
+        stands = self._stands(stream, standing, seen, is_exact=is_exact)
+        return Held(stream, standing, stands, tuple(seen))
 
     def _note_query(self, stream: Stream, query_id: str) -> None:
         if query_id and query_id not in stream.query_ids:
@@ -290,19 +299,25 @@ class StreamsClient(PipelinesClient):
 
     def _stands(self, stream: Stream, standing: Standing, seen: list[Seen], *, is_exact: bool) -> Stands:
         now = timezone.now()
-        alive = alive_by_log([(s.run, s.app) for s in seen], now)
-        asked = is_exact and stream.runner == COMMAND and bool(stream.running)
+        alive = alive_by_log(seen, now)
+        asked = is_exact and stream.runner == COMMAND and bool(stream.running) and running.may_run()
+        noted = None if asked else noting.noted_answer(stream, seen, now)
         if asked:
             alive = commands.is_running(stream.running)
+        elif noted is not None:
+            alive = noted.alive
         starts = list(stream.starts.order_by("-asked_at")[:STARTS])
         claimed = _claimed(starts, seen)
         told = [self._of_start(s, claimed.get(s.pk), standing, alive, now) for s in starts]
         mine = {one.run.run_id for one in claimed.values()}
-        sure = alive if asked else None
-        told += [told_of(s.run, s.app, now, alive=sure) for s in seen if s.run.run_id not in mine]
+        sure = alive if asked or noted is not None else None
+        told += [told_of(s, now, alive=sure) for s in seen if s.run.run_id not in mine]
         if alive and not any(t.state in ACTIVE for t in told):
-            since = starts[0].ended_at if starts and starts[0].ended_at else now
+            since = starts[0].ended_at if starts and starts[0].ended_at else stream.running_since or now
             told.append(Told(RUNNING_NOW, "RUNNING", int(since.timestamp() * 1000)))
+        if alive is False and noted is not None and not told:
+            since = stream.running_since or now
+            told.append(Told(STOPPED_NOW, "CANCELED", int(since.timestamp() * 1000)))
         return Stands(newest_first(told), alive)
 
     def _of_start(

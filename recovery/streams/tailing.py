@@ -1,62 +1,113 @@
 """Follows the event logs of a folder: what was read of each is kept, and only what is new is read again."""
 
 import time
-from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime, timedelta
 from typing import Any, Final
 
+from django.db.models import Q
 from django.utils import timezone
 
+from recovery.errors import RepriseError
 from recovery.eventlogs.folders import Log, Tail, list_logs, read_on, tail_from
-from recovery.eventlogs.values import Application, Run
-from recovery.models import EventLog
+from recovery.eventlogs.seen import Seen
+from recovery.eventlogs.values import Run
+from recovery.models import EventLog, LogFolder
+from recovery.streams.signs import SKEWED
 
 AT_ONCE: Final = 5_000
 """Lines of one log that are read before what they say is kept."""
 SECONDS: Final = 10.0
 """So long one look reads, at most; the next one goes on."""
-
-
-@dataclass(frozen=True)
-class Seen:
-    """A run, and its application as far as its log was read."""
-
-    run: Run
-    app: Application
+WATCHED: Final = timedelta(minutes=2)
+"""A folder that was looked at so short a time before tells when a line was written."""
+QUIET: Final = timedelta(hours=1)
+RARELY: Final = timedelta(minutes=1)
+"""A rolling log that has been quiet for `QUIET` is looked into so often: its folder does not tell that it grew."""
 
 
 def catch_up(folder: str, *, seconds: float = SECONDS) -> bool:
     """Read what was written to the logs of a folder since the last look, the newest logs first. Answers whether all of
-    it was read. Raises Unreachable, Refused, WrongUse."""
-    until = time.monotonic() + seconds
-    logs = list_logs(folder)
-    known = {
-        row["name"]: row
-        for row in EventLog.objects.filter(folder=folder).values("name", "mtime_ms", "size", "is_done")
-    }
+    it was read. What hinders it is kept too. Raises Unreachable, Refused, WrongUse."""
+    until, now = time.monotonic() + seconds, timezone.now()
+    known_folder = LogFolder.objects.filter(folder=folder).first()
+    try:
+        logs = list_logs(folder)
+    except RepriseError as error:
+        _note_problem(known_folder or LogFolder(folder=folder), error, now)
+        raise
+    fields = ("name", "mtime_ms", "size", "is_done", "read_at", "moved_at", "is_gone")
+    known = {row["name"]: row for row in EventLog.objects.filter(folder=folder).values(*fields)}
+    before = known_folder.looked_at if known_folder else None
+    since = before if before and now - before < WATCHED else None
+    _note_gone(folder, logs, known)
+    is_whole = _read_all(folder, logs, known, until, since)
+    LogFolder.objects.update_or_create(
+        folder=folder,
+        defaults={
+            "looked_at": now if is_whole else None,
+            "problem": "",
+            "says": "",
+            "problem_since": None,
+        },
+    )
+    return is_whole
+
+
+def _read_all(
+    folder: str,
+    logs: Sequence[Log],
+    known: Mapping[str, Mapping[str, Any]],
+    until: float,
+    since: datetime | None,
+) -> bool:
+    now = timezone.now()
     for log in logs:
         row = known.get(log.name)
-        if row is not None and _is_same(log, row):
+        if row is not None and _is_same(log, row, now):
             continue
-        if time.monotonic() >= until or not _read(folder, log, until):
+        if time.monotonic() >= until or not _read(folder, log, until, since):
             return False
     return True
 
 
-def _is_same(log: Log, row: Mapping[str, Any]) -> bool:
+def _note_problem(row: LogFolder, error: RepriseError, now: datetime) -> None:
+    row.problem, row.says = error.code, error.sentence[:1000]
+    row.problem_since = row.problem_since or now
+    row.save()
+
+
+def _note_gone(folder: str, logs: Sequence[Log], known: Mapping[str, Mapping[str, Any]]) -> None:
+    """Logs that were cleaned up before their end was read, and those that are there again."""
+    there = {log.name for log in logs}
+    gone = [n for n, row in known.items() if n not in there and not row["is_done"] and not row["is_gone"]]
+    back = [n for n, row in known.items() if n in there and row["is_gone"]]
+    for names, is_gone in ((gone, True), (back, False)):
+        if names:
+            EventLog.objects.filter(folder=folder, name__in=names).update(is_gone=is_gone)
+
+
+def _is_same(log: Log, row: Mapping[str, Any], now: datetime) -> bool:
     """Was all read of a log that has not changed since? A rolling one tells no size."""
     if row["is_done"]:
         return True
-    return not log.is_rolling and log.is_open and (log.mtime_ms, log.size) == (row["mtime_ms"], row["size"])
+    if log.is_rolling:
+        quiet = row["moved_at"] is not None and now - row["moved_at"] > QUIET
+        return quiet and log.mtime_ms == row["mtime_ms"] and now - row["read_at"] < RARELY
+    return log.is_open and (log.mtime_ms, log.size) == (row["mtime_ms"], row["size"])
 
 
-def _read(folder: str, log: Log, until: float) -> bool:
+def _read(folder: str, log: Log, until: float, since: datetime | None) -> bool:
     row = EventLog.objects.filter(folder=folder, name=log.name).first()
-    tail = tail_from(row.tail) if row and row.tail else Tail()
-    more = True
+    before = tail_from(row.tail) if row and row.tail else Tail()
+    tail, more = before, True
     while more and time.monotonic() < until:
         tail, more = read_on(folder, log, tail, most_lines=AT_ONCE)
+    now = timezone.now()
     queries = sorted({run.query_id for run in tail.app.runs})
+    has_grown = (tail.file, tail.mark) != (before.file, before.mark)
     EventLog.objects.update_or_create(
         folder=folder,
         name=log.name,
@@ -66,24 +117,96 @@ def _read(folder: str, log: Log, until: float) -> bool:
             "is_done": tail.is_done,
             "queries": f",{','.join(queries)}," if queries else "",
             "tail": tail.as_json(),
-            "read_at": timezone.now(),
+            "read_at": now,
+            "moved_at": _moved_at(row, log, tail, has_grown=has_grown, now=now),
+            "skew_ms": _skew_ms(row, before, tail, since, now),
+            "is_gone": False,
         },
     )
     return not more
 
 
+def _moved_at(
+    row: EventLog | None, log: Log, tail: Tail, *, has_grown: bool, now: datetime
+) -> datetime | None:
+    """When the log was seen to grow. What was there before the first look grew when its store wrote it."""
+    if row is not None and row.moved_at is not None:
+        return now if has_grown else row.moved_at
+    written_ms = log.mtime_ms if log.mtime_ms is not None and not log.is_rolling else tail.app.last_ms
+    return None if written_ms is None else min(now, moment_of(written_ms))
+
+
+def _skew_ms(row: EventLog | None, before: Tail, tail: Tail, since: datetime | None, now: datetime) -> int:
+    """An event that came between two looks bears a time between them, unless its clock is another one."""
+    known, last = row.skew_ms if row else 0, tail.app.last_ms
+    was_whole = row is None or row.mtime_ms is not None
+    if since is None or last is None or last == before.app.last_ms or not was_whole:
+        return known
+    begin, end, off = since.timestamp() * 1000, now.timestamp() * 1000, SKEWED.total_seconds() * 1000
+    first = tail.app.started_ms if row is None else last
+    if first is None or last - first > end - begin + off:
+        return known  # it had run before its log came here
+    ahead, late = last - end, begin - last
+    return int(ahead) if ahead > off else -int(late) if late > off else 0
+
+
+def moment_of(ms: int) -> datetime:
+    """Raises nothing: a time beyond the calendar is its beginning."""
+    try:
+        return datetime.fromtimestamp(ms / 1000, timezone.get_default_timezone())
+    except (ValueError, OverflowError, OSError):
+        return datetime.fromtimestamp(0, timezone.get_default_timezone())
+
+
+class LogIndex:
+    """Which logs of some folders are of which query: asked once for many streams. `logs`: how many there are;
+    `queries`: the ids of all that they tell of."""
+
+    def __init__(self, folders: Collection[str]) -> None:
+        self._logs: dict[tuple[str, str], list[int]] = defaultdict(list)
+        self.queries: set[str] = set()
+        rows = EventLog.objects.filter(folder__in=list(folders))
+        self.logs = rows.count()
+        for pk, folder, queries in rows.exclude(queries="").values_list("pk", "folder", "queries"):
+            for query_id in queries.strip(",").split(","):
+                self._logs[folder, query_id].append(pk)
+                self.queries.add(query_id)
+
+    def runs_of(self, folder: str, query_ids: Collection[str]) -> list[Seen]:
+        """Every run of these queries in the logs of a folder, the oldest first."""
+        keys = {pk for query_id in query_ids for pk in self._logs.get((folder, query_id), ())}
+        return _in_order(EventLog.objects.filter(pk__in=keys) if keys else (), query_ids)
+
+
 def runs_of(folder: str, query_ids: Collection[str]) -> list[Seen]:
-    """Every run of these queries that the logs of a folder tell of, the oldest first."""
-    found: dict[str, Seen] = {}
+    """As `LogIndex.runs_of`, of one stream."""
+    wanted = Q()
     for query_id in query_ids:
-        for row in EventLog.objects.filter(folder=folder, queries__contains=f",{query_id},"):
-            app = tail_from(row.tail).app
-            found |= {run.run_id: Seen(run, app) for run in _of(app.runs, query_ids)}
+        wanted |= Q(queries__contains=f",{query_id},")
+    return _in_order(EventLog.objects.filter(wanted, folder=folder) if query_ids else (), query_ids)
+
+
+def _in_order(rows: Iterable[EventLog], query_ids: Collection[str]) -> list[Seen]:
+    found = {seen.run.run_id: seen for row in rows for seen in _seen_in(row, query_ids)}
     return sorted(found.values(), key=lambda seen: seen.run.started_ms)
 
 
-def _of(runs: Iterable[Run], query_ids: Collection[str]) -> list[Run]:
-    return [run for run in runs if run.query_id in query_ids]
+def _seen_in(row: EventLog, query_ids: Collection[str]) -> Iterable[Seen]:
+    tail = tail_from(row.tail)
+    skew = timedelta(milliseconds=row.skew_ms)
+    for run in tail.app.runs:
+        if run.query_id in query_ids:
+            yield Seen(
+                _by_our_clock(run, row.skew_ms), tail.app, row.name, row.moved_at, skew, tail.problem, tail.missed,
+                row.is_gone, row.is_done, tail.is_half,
+            )  # fmt: skip
+
+
+def _by_our_clock(run: Run, skew_ms: int) -> Run:
+    if not skew_ms:
+        return run
+    ended = None if run.ended_ms is None else run.ended_ms - skew_ms
+    return replace(run, started_ms=run.started_ms - skew_ms, ended_ms=ended)
 
 
 def query_at(folder: str, checkpoint: str) -> str:
@@ -91,10 +214,11 @@ def query_at(folder: str, checkpoint: str) -> str:
     rows = EventLog.objects.filter(folder=folder).exclude(queries="").order_by("-mtime_ms")
     for row in rows.iterator(chunk_size=50):
         for run in reversed(tail_from(row.tail).app.runs):
-            if run.checkpoint and _plain(run.checkpoint) == _plain(checkpoint):
+            if run.checkpoint and plain_place(run.checkpoint) == plain_place(checkpoint):
                 return run.query_id
     return ""
 
 
-def _plain(place: str) -> str:
+def plain_place(place: str) -> str:
+    """A path without `file:`, so that both spellings of it are equal."""
     return "/" + place.removeprefix("file:").lstrip("/") if place.startswith(("file:", "/")) else place

@@ -10,7 +10,8 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
 from recovery.diagnosis.failure_text import read_failure
-from recovery.eventlogs.values import Application, Run, RunState
+from recovery.eventlogs.seen import Seen
+from recovery.eventlogs.values import Run, RunState
 from recovery.pipelines.folding import SILENT
 
 SILENT_AFTER: Final = timedelta(minutes=10)
@@ -56,27 +57,20 @@ class Stands:
     alive: bool | None = None
 
 
-def told_of(
-    run: Run,
-    app: Application,
-    now: datetime,
-    *,
-    alive: bool | None,
-    update_id: str = "",
-    request_id: str = "",
-) -> Told:
+def told_of(seen: Seen, now: datetime, *, alive: bool | None) -> Told:
     """The update of a run. `alive`: whether the stream runs, where somebody can tell better than its log."""
-    state = STATES.get(run.state) or _running(app, now, alive)
+    run, app = seen.run, seen.app
+    state = STATES.get(run.state) or _running(seen, now, alive)
     ended = run.ended_ms if run.ended_ms is not None else app.last_ms if state == "CANCELED" else None
-    cause = "API_CALL" if update_id else "UNKNOWN"
-    return Told(update_id or run.run_id, state, run.started_ms, ended, run, run.failure, request_id, cause)
+    return Told(run.run_id, state, run.started_ms, ended, run, run.failure)
 
 
-def _running(app: Application, now: datetime, alive: bool | None) -> str:
+def _running(seen: Seen, now: datetime, alive: bool | None) -> str:
+    """By when its log was seen to grow: the times in it are those of another clock, and come once a batch."""
     if alive is not None:
         return "RUNNING" if alive else "CANCELED"
-    last = app.last_ms or app.started_ms or 0
-    return "SILENT" if now - _when(last) > SILENT_AFTER else "RUNNING"
+    last = seen.moved_at or _when(seen.app.last_ms or seen.app.started_ms or 0)
+    return "SILENT" if seen.is_gone or now - last > SILENT_AFTER else "RUNNING"
 
 
 def events_of(told: Told, *, pipeline_id: str, flow: str, dataset: str) -> list[dict[str, Any]]:
@@ -139,14 +133,14 @@ def newest_first(told: Iterable[Told]) -> tuple[Told, ...]:
     return tuple(sorted(by_id.values(), key=lambda one: one.created_ms, reverse=True)[:NEWEST])
 
 
-def alive_by_log(seen: Sequence[tuple[Run, Application]], now: datetime) -> bool | None:
+def alive_by_log(seen: Sequence[Seen], now: datetime) -> bool | None:
     """Does a run go on, by the logs alone? None: no log tells of one, or the newest is silent. An older one of another
     application that still writes counts too: two programs use one checkpoint then."""
     if not seen:
         return None
-    if any(run.state is RunState.RUNNING and _running(app, now, None) == "RUNNING" for run, app in seen):
+    if any(s.run.state is RunState.RUNNING and _running(s, now, None) == "RUNNING" for s in seen):
         return True
-    return None if seen[-1][0].state is RunState.RUNNING else False
+    return None if seen[-1].run.state is RunState.RUNNING else False
 
 
 def _when(ms: int) -> datetime:

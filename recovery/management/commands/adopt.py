@@ -1,16 +1,40 @@
-"""`manage.py adopt CHECKPOINT`: a plain Structured Streaming query joins the inventory, where it runs."""
+"""`manage.py adopt CHECKPOINT`: a plain Structured Streaming query joins the inventory, where it runs.
+
+`--roots` finds many of them, and matches each with its event log by query id.
+"""
 
 from argparse import ArgumentParser
+from collections.abc import Mapping
 from typing import Any
 
-from recovery.management.commands._base import Answer, RepriseCommand
+from recovery.errors import WrongUse
+from recovery.management.commands._base import Answer, RepriseCommand, table
 from recovery.names import shown
 from recovery.people.roles import ENVIRONMENTS, Right
 from recovery.streams.actions import RUNNERS, Said, adopt_stream
+from recovery.streams.candidates import (
+    Candidate,
+    Listing,
+    Skip,
+    adopt_candidates,
+    list_candidates,
+    workspaces_of,
+)
+from recovery.streams.describing import stream_json
+from recovery.streams.finding import ScanProblem
+
+OF_ONE = ("sink", "program", "argument", "spark_python", "runner", "start", "stop", "running", "name")
+SKIPS = {
+    Skip.NONE: "",
+    Skip.ADOPTED: "on the list",
+    Skip.SHARED: "its query id is in another folder too",
+    Skip.NO_QUERY: "no query id can be read",
+}
 
 
 class Command(RepriseCommand):
-    """`{pipeline, flow}`, and what is known of it: `{state, checkpoint, sink, event_log, program, runner}`."""
+    """`{pipeline, flow}`, and what is known of it: `{state, checkpoint, sink, event_log, program, runner}`. With
+    `--roots`: `{found, adopted, streams[], refused[], problems[]}`; exit 1 where one was refused."""
 
     help = "Puts a plain stream on the list, by its checkpoint. Nothing of it is changed."
     right = Right.RECOVER
@@ -18,13 +42,22 @@ class Command(RepriseCommand):
         "Examples:\n"
         "  bin/manage adopt s3://shop-lake/checkpoints/orders --sink s3://shop-lake/tables/orders "
         "--event-log s3://shop-lake/spark-events\n"
+        "  bin/manage adopt --roots s3://shop-lake/checkpoints --event-log s3://shop-lake/spark-events --list\n"
         "  bin/manage adopt /data/checkpoints/orders --program /srv/orders.py --argument --in=/data/in "
         "--start 'systemctl start orders' --stop 'systemctl stop orders' "
         "--running 'systemctl is-active --quiet orders'"
     )
 
     def add_options(self, parser: ArgumentParser) -> None:
-        parser.add_argument("checkpoint", help="The folder that the program names as checkpointLocation.")
+        parser.add_argument(
+            "checkpoint", nargs="?", help="The folder that the program names as checkpointLocation."
+        )
+        parser.add_argument(
+            "--roots", nargs="+", metavar="FOLDER", help="Every checkpoint below these folders instead."
+        )
+        parser.add_argument(
+            "--list", action="store_true", help="With --roots: show what would be adopted, and adopt nothing."
+        )
         parser.add_argument("--name", help="What it is called here. Default: the folder's name.")
         parser.add_argument(
             "--sink", metavar="PATH|TABLE", help="Where it writes: then its rows can be counted."
@@ -50,6 +83,7 @@ class Command(RepriseCommand):
                 metavar="CMD",
                 help=f"{says} Words as for a shell, run by the worker without one.",
             )
+        parser.add_argument("--owner", metavar="TEXT", help="Whom to tell and to ask: a team, an address.")
         parser.add_argument(
             "--environment", choices=ENVIRONMENTS, help="Which rules hold for it. Default: production."
         )
@@ -58,37 +92,108 @@ class Command(RepriseCommand):
         )
 
     def answer(self, options: dict[str, Any]) -> Answer:
-        arguments = options["argument"]
-        said = Said(
-            name=options["name"],
-            sink=options["sink"],
-            event_log=options["event_log"],
-            program=options["program"],
-            arguments=None if arguments is None else tuple(arguments),
-            spark_python=options["spark_python"],
-            runner=options["runner"],
-            start=options["start"],
-            stop=options["stop"],
-            running=options["running"],
-            environment=options["environment"],
-            workspace=options["workspace"],
-        )
-        stream = adopt_stream(checkpoint=options["checkpoint"], said=said, by=self.actor)
-        flow = stream.pipeline.flows.get()
-        data = {
-            "pipeline": stream.pipeline.pipeline_id,
-            "flow": flow.name,
-            "state": flow.state,
-            "environment": stream.pipeline.environment,
-            "query_id": stream.query_ids[-1] if stream.query_ids else None,
-            "checkpoint": stream.checkpoint,
-            "sink": stream.sink or None,
-            "event_log": stream.event_log or None,
-            "program": stream.program or None,
-            "runner": stream.runner,
-        }
+        if bool(options["checkpoint"]) == bool(options["roots"]):
+            raise WrongUse("Name one checkpoint, or --roots with the folders above several.")
+        if options["roots"]:
+            return self._many(options)
+        if options["list"]:
+            raise WrongUse("--list shows what is below --roots: name those.")
+        stream = adopt_stream(checkpoint=options["checkpoint"], said=_said(options), by=self.actor)
+        data = stream_json(stream)
         return Answer(
             data,
-            f"Stream {shown(flow.name)} is on the list: {flow.state}. Next: bin/manage diagnose "
+            f"Stream {shown(str(data['flow']))} is on the list: {data['state']}. Next: bin/manage diagnose "
             f"{stream.pipeline.pipeline_id}",
         )
+
+    def _many(self, options: dict[str, Any]) -> Answer:
+        if given := [name for name in OF_ONE if options[name] is not None]:
+            names = ", ".join(f"--{name.replace('_', '-')}" for name in given)
+            raise WrongUse(f"{names} belongs to one stream: leave it out with --roots, and say it later.")
+        said = _said(options)
+        listing = list_candidates(roots=options["roots"], said=said, by=self.actor)
+        found, refused = list(listing.candidates), list[ScanProblem]()
+        if not options["list"]:
+            found, refused = adopt_candidates(listing=listing, said=said, by=self.actor)
+            _poll(found)
+        before = {c.place for c in listing.candidates if c.skip is Skip.ADOPTED}
+        adopted = [c for c in found if c.pipeline and c.place not in before]
+        data = {
+            "found": len(found),
+            "adopted": len(adopted),
+            "streams": [c.as_json() for c in found],
+            "refused": [_problem(p) for p in refused],
+            "problems": [_problem(p) for p in listing.scan.problems],
+            "is_whole": listing.scan.is_whole and listing.logs_are_whole,
+            "folders": listing.scan.folders,
+            "versioned": listing.scan.versioned,
+            "logs": listing.logs,
+            "queries_without_checkpoint": listing.queries_without,
+            "seconds": listing.seconds,
+        }
+        says = _text(found, listing, refused, len(adopted), is_list=options["list"])
+        return Answer(data, says, exit_code=int(bool(refused)))
+
+
+def _said(options: Mapping[str, Any]) -> Said:
+    arguments = options["argument"]
+    return Said(
+        name=options["name"],
+        sink=options["sink"],
+        event_log=options["event_log"],
+        program=options["program"],
+        arguments=None if arguments is None else tuple(arguments),
+        spark_python=options["spark_python"],
+        runner=options["runner"],
+        start=options["start"],
+        stop=options["stop"],
+        running=options["running"],
+        environment=options["environment"],
+        workspace=options["workspace"],
+        owner=options["owner"],
+    )
+
+
+def _poll(found: list[Candidate]) -> None:
+    from recovery.pipelines.inventory import refresh  # late: a list that adopts nothing starts without it
+
+    for workspace_id in workspaces_of(found):
+        refresh(workspace_id=workspace_id)
+
+
+def _problem(problem: ScanProblem) -> dict[str, str]:
+    return {"place": problem.place, "code": problem.code, "says": problem.says}
+
+
+def _text(
+    found: list[Candidate], listing: Listing, refused: list[ScanProblem], adopted: int, *, is_list: bool
+) -> str:
+    """The list, then what is wrong with it, then what to type next."""
+    head = ("NAME", "STATE", "LAST BATCH", "CHECKPOINT", "NOT ADOPTED")
+    rows = [
+        (
+            shown(c.name),
+            c.state,
+            "" if c.committed is None else str(c.committed),
+            shown(c.place),
+            SKIPS[c.skip],
+        )
+        for c in found
+    ]
+    new = sum(c.skip is Skip.NONE for c in listing.candidates)
+    parts = [table(head, rows)] if rows else ["No checkpoint of a plain stream is below these folders."]
+    parts += [f"{shown(p.place)}: {shown(p.says)}" for p in (*listing.scan.problems, *refused)]
+    if not listing.scan.is_whole:
+        parts.append("The search was cut short by its bounds: name folders further down.")
+    if not listing.logs_are_whole:
+        parts.append("Not all of the event logs were read. Ask again: it goes on where it ended.")
+    if listing.queries_without:
+        parts.append(
+            f"{listing.queries_without} queries of the event logs have no checkpoint below these folders."
+        )
+    parts.append(
+        f"{new} would be adopted. Leave --list out to adopt them."
+        if is_list
+        else f"{adopted} adopted. Next: bin/manage flows --failing"
+    )
+    return "\n\n".join(parts)

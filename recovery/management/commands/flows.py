@@ -9,7 +9,7 @@ from django.db.models import Q
 from django.utils import timezone
 
 from recovery.management.commands._base import Answer, RepriseCommand, ago, lasting, table
-from recovery.models import Flow, Pipeline, Workspace
+from recovery.models import Flow, Pipeline, Stream, Workspace
 from recovery.names import shown
 from recovery.people.roles import Right
 from recovery.people.visible import filter_visible
@@ -17,6 +17,7 @@ from recovery.pipelines import retention
 from recovery.pipelines.alone import health_of
 from recovery.pipelines.behind import NOT_OK, since_of
 from recovery.pipelines.failures import failure_from, say_health
+from recovery.streams.describing import running_json, signs_json
 
 MARKS = {"ok": "ok", "failed": "x", "stopped": "stop", "none": "-"}
 
@@ -25,6 +26,8 @@ SHOWN = (
     "name", "dataset", "flow_type", "streaming", "state", "failing_since", "failed_update", "condition", "behind_since",
     "behind_why", "behind_update", "last_batch", "history", "code_seen_at", "code_problem", "pipeline__pipeline_id",
     "pipeline__name", "pipeline__state", "pipeline__environment", "pipeline__workspace__name",
+    "pipeline__stream__running", "pipeline__stream__running_answer", "pipeline__stream__running_asked_at",
+    "pipeline__stream__running_says", "pipeline__stream__signs",
 )  # fmt: skip
 """What the list reads of a flow: no error, no progress, no setting."""
 
@@ -57,7 +60,7 @@ class Command(RepriseCommand):
         )  # before the rows: their age is never understated
         flows = Flow.objects.filter(
             filter_visible(self.actor, "pipeline__"), pipeline__gone=False
-        ).select_related("pipeline__workspace")
+        ).select_related("pipeline__workspace", "pipeline__stream")
         pipelines = Pipeline.objects.filter(filter_visible(self.actor), gone=False).select_related(
             "workspace"
         )
@@ -122,7 +125,14 @@ def as_json(flow: Flow) -> dict[str, Any]:
         "last_batch": flow.last_batch,
         "history": flow.history,
         "unread": retention.as_dict(flow, timezone.now()),
+        "stream": stream_signs_json(flow),
     }
+
+
+def stream_signs_json(flow: Flow) -> dict[str, object] | None:
+    """Of an adopted stream whether it runs by its command, and what is odd about it; null for a pipeline's flow."""
+    stream: Stream | None = getattr(flow.pipeline, "stream", None)
+    return None if stream is None else {"running": running_json(stream), "signs": signs_json(stream)}
 
 
 def workspace_json(workspace: Workspace, now: datetime) -> dict[str, Any]:

@@ -306,6 +306,11 @@ def test_a_source_without_a_log_is_refused(tmp_path: Path, key: str) -> None:
 FIRST, SECOND = (f"00000000-0000-4000-8000-00000000000{n}" for n in (1, 2))
 
 
+def test_a_checkpoint_without_versions_has_no_uses(tmp_path: Path) -> None:
+    built(tmp_path / "orders")
+    assert list_uses(str(tmp_path / "orders")) == ()
+
+
 def test_versions_say_when_they_were_used_and_which_was_seeded(tmp_path: Path) -> None:
     built(tmp_path / "0", planned=1, query_id=FIRST)
     seeded = tmp_path / "1"

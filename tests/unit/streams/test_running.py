@@ -182,6 +182,7 @@ def test_what_proves_a_standstill_is_named_and_silence_is_no_end(checkpoint: Bui
     asleep = {"start": python(""), "running": python("raise SystemExit(1)")}
     ended = write_log(tmp_path / "data" / "ended", logs.terminated("it failed"), logs.ended())
     silent = write_log(tmp_path / "data" / "silent", name="local-1.inprogress")
+    os.utime(tmp_path / "data" / "silent" / "local-1.inprogress", (1_000, 1_000))
     for said, proof in (
         ({"event_log": silent}, StandstillProof.NO_SIGN_OF_LIFE),
         ({"event_log": ended}, StandstillProof.LOG_ENDED),

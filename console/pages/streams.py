@@ -1,0 +1,116 @@
+"""Add a stream, and change what is said of one: the same door as `bin/manage adopt`."""
+
+from typing import Final
+
+from django.contrib import messages
+from django.http import HttpResponse, QueryDict
+from django.shortcuts import redirect
+from django.utils import timezone
+
+from console.middleware import Request
+from console.pages.base import may_why, page, render_page, require_right
+from console.pages.flow import flow_or_404
+from console.pages.freshness import unless_fresh
+from console.presenters import checkpoint as checkpoints
+from console.presenters import streams as presenting
+from recovery.errors import Denied, RepriseError
+from recovery.models import Stream
+from recovery.people.roles import ENVIRONMENTS, Actor, Right
+from recovery.streams.actions import Said, adopt_stream
+from recovery.streams.preview import Preview, preview_stream
+
+COMMANDS: Final = ("start", "stop", "running")
+TYPED: Final = ("sink", "event_log", "program", "owner", "name", "environment", "runner", *COMMANDS)
+
+
+@page(Right.RECOVER, methods=("GET", "POST"))
+def add_stream(request: Request, by: Actor) -> HttpResponse:
+    """One field; with `checkpoint`, what that shows and what would help next. POST adopts it."""
+    place = request.POST.get("checkpoint", request.GET.get("checkpoint", "")).strip()
+    if not place:
+        return render_page(request, "streams/start.html", {"section": "flows"})
+    if request.method == "POST" and "look" not in request.POST:
+        return _adopt(request, by, place)
+    return _show(request, by, place, request.POST if request.method == "POST" else QueryDict())
+
+
+@page(Right.RECOVER, methods=("GET", "POST"))
+def edit_stream(request: Request, by: Actor, flow_id: int) -> HttpResponse:
+    """What is said of an adopted stream. POST changes it; a pipeline's flow has nothing to be said here."""
+    flow = flow_or_404(flow_id, by)
+    require_right(request, by, Right.RECOVER, flow.pipeline.environment)
+    stream = Stream.objects.filter(pipeline=flow.pipeline_id).first()
+    if stream is None:
+        return redirect("flow", flow_id)
+    if request.method == "POST" and "look" not in request.POST:
+        return _adopt(request, by, stream.checkpoint)
+    return _show(request, by, stream.checkpoint, request.POST if request.method == "POST" else QueryDict())
+
+
+def _adopt(request: Request, by: Actor, place: str) -> HttpResponse:
+    said = _said(request.POST, by)
+    if said.has_commands and (asked := unless_fresh(request)):
+        return asked
+    try:
+        stream = adopt_stream(checkpoint=place, said=said, by=by)
+    except Denied:
+        raise
+    except RepriseError as refusal:  # also of what is not there: it is named in a field of this page
+        return _show(request, by, place, request.POST, refusal)
+    messages.success(request, f"Stream {stream.pipeline.name} is on the list, with what was said of it.")
+    return redirect("flow", stream.pipeline.flows.get().pk)
+
+
+def _said(post: QueryDict, by: Actor) -> Said:
+    """What the form sent; a field that it did not send stays as it is. Commands are an admin's."""
+    given = {name: post.get(name, "").strip() for name in TYPED if name in post}
+    arguments = tuple(post.get("arguments", "").splitlines()) if "arguments" in post else None
+    if not by.may(Right.MANAGE):
+        given = {name: value for name, value in given.items() if name not in (*COMMANDS, "runner")}
+    elif not any(given.get(name) for name in COMMANDS):
+        given = {name: value for name, value in given.items() if name not in COMMANDS}
+    needed = {n: given.pop(n) or None for n in ("name", "environment", "runner") if n in given}
+    return Said(**given, **needed, arguments=arguments)
+
+
+def _show(
+    request: Request, by: Actor, place: str, typed: QueryDict, refusal: RepriseError | None = None
+) -> HttpResponse:
+    """The form over what the checkpoint tells; only the first field where that cannot be read."""
+    said = Said(
+        event_log=typed.get("event_log", "").strip() or None, sink=typed.get("sink", "").strip() or None
+    )
+    try:
+        found = preview_stream(checkpoint=place, said=said, by=by)
+    except Denied:
+        raise
+    except RepriseError as unread:
+        started = {"section": "flows", "checkpoint": place}
+        return render_page(request, "streams/start.html", started, refusal=refusal or unread, status=422)
+    context = _context(
+        found, by, {name: typed.get(name, "") for name in (*TYPED, "arguments") if name in typed}
+    )
+    return render_page(
+        request, "streams/adopt.html", context, refusal=refusal, status=422 if refusal else None
+    )
+
+
+def _context(found: Preview, by: Actor, typed: dict[str, str]) -> dict[str, object]:
+    now = timezone.now()
+    stands, keeps = presenting.stream_facts(found, now)
+    needs = presenting.needs_of(found)
+    flow = found.known.pipeline.flows.get() if found.known else None
+    return {
+        "section": "flows",
+        "found": found,
+        "checkpoint": found.place,
+        "flow": flow,
+        "stands": stands,
+        "keeps": keeps,
+        "findings": checkpoints.finding_rows([f.as_dict() for f in found.report.findings]),
+        "needs": needs,
+        "answered": presenting.count_answered(needs),
+        "given": presenting.typed_values(found, typed),
+        "environments": ENVIRONMENTS,
+        "why_no_commands": may_why(by, Right.MANAGE),
+    }

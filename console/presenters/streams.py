@@ -1,0 +1,197 @@
+"""The pages that adopt a stream and change what is said of it: what its checkpoint shows, what would help next."""
+
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Final
+
+from console.presenters import status, words
+from console.presenters.flow import Fact
+from recovery.checkpoints.report import CheckpointReport
+from recovery.diagnosis.operators import operator_word
+from recovery.models import Stream
+from recovery.sources import labels
+from recovery.streams.preview import Preview
+from recovery.streams.running import Answer, RunningAnswer
+from recovery.streams.signs import Sign, say_sign
+
+FOUND, SAID, MISSING = (
+    status.Badge("ok", "Found"),
+    status.Badge("ok", "Said"),
+    status.Badge("pending", "Not yet"),
+)
+BAD: Final = status.Badge("failed", "Not readable")
+
+
+@dataclass(frozen=True)
+class Need:
+    """One thing that would help, in the order of use. `found`: what is known of it by now; `buys`: what it is for."""
+
+    code: str
+    title: str
+    badge: status.Badge
+    found: str
+    buys: str
+
+
+@dataclass(frozen=True)
+class SignRow:
+    badge: status.Badge
+    kind: str
+    code: str
+    says: str
+    do: str
+    file: str = ""
+    spark: str = ""
+    next_run: str = ""
+
+
+def stream_facts(found: Preview, now: datetime) -> tuple[list[Fact], list[Fact]]:
+    """What the checkpoint shows, in two columns: how far the stream came, and what it keeps."""
+    report, standing = found.report, found.standing
+    moved = None if standing.moved_ms is None else datetime.fromtimestamp(standing.moved_ms / 1000, UTC)
+    age = f"{words.format_clock(moved, now)}, {words.format_ago(moved, now)}" if moved else ""
+    sources = [f"{s.kind}: {labels.words(s)}" for s in report.sources]
+    first = [
+        Fact("Query id", report.query_id or "not known", "the event log names it too"),
+        Fact("Last batch", _batch(report.last_committed, "committed"), age),
+        Fact("Planned", _planned(report), _planned_means(report)),
+        Fact("Sources", str(len(sources)), "; ".join(sources)),
+    ]
+    return first, [*_state(report), _judged(report)]
+
+
+def _batch(number: int | None, how: str) -> str:
+    return "none" if number is None else f"{number:,}, {how}"
+
+
+def _is_open(report: CheckpointReport) -> bool:
+    planned, committed = report.last_planned, report.last_committed
+    return planned is not None and (committed is None or planned > committed)
+
+
+def _planned(report: CheckpointReport) -> str:
+    return f"{report.last_planned:,}, not committed" if _is_open(report) else "nothing beyond it"
+
+
+def _planned_means(report: CheckpointReport) -> str:
+    return "the next start runs it again, over the same rows" if _is_open(report) else ""
+
+
+def _state(report: CheckpointReport) -> list[Fact]:
+    steps = [
+        f"{operator_word(o.name)}, {words.format_count(o.partitions, 'partition')}"
+        for o in report.state_operators
+    ]
+    if not steps:
+        return [Fact("State", "no stateful step", "as far as its files tell")]
+    return [Fact("State", words.format_count(len(steps), "step"), "; ".join(steps))]
+
+
+def _judged(report: CheckpointReport) -> Fact:
+    if report.blockers:
+        return Fact("Files", "damaged", report.blockers[0].says)
+    return Fact(
+        "Files",
+        "complete",
+        "every file that a restart needs can be read; whether the program fits is another question",
+    )
+
+
+def needs_of(found: Preview) -> list[Need]:
+    """In the order of use."""
+    return [_sink_need(found), _log_need(found), *_said_needs(found.known)]
+
+
+def _sink_need(found: Preview) -> Need:
+    buys = "rows can be counted, and a recovery proven."
+    place = found.sink.place or found.sink.dataset
+    if not place:
+        return Need("sink", "Sink", MISSING, "The path or the name of the table that it writes.", buys)
+    how = "By its newest batch in the event log." if found.sink_is_read else ""
+    kind = "" if found.sink.dataset else " Its format is not known yet: there are no files in it that tell."
+    return Need(
+        "sink", "Sink", FOUND if found.sink_is_read else SAID, f"`{place}`. {how}{kind}".strip(), buys
+    )
+
+
+def _log_need(found: Preview) -> Need:
+    buys = "the cause in words, rates, the live state."
+    logs, title = found.logs, "Event log"
+    if logs.problem is not None:
+        return Need("event-log", title, BAD, logs.problem.sentence, buys)
+    if logs.newest is not None:
+        newest = logs.newest
+        count = words.format_count(logs.applications, "application")
+        says = f"`{logs.folder}`: {count} with this query id, newest `{newest.app.app_id}`, Spark {newest.app.version}."
+        return Need("event-log", title, FOUND, says, buys)
+    if logs.folder:
+        return Need(
+            "event-log", title, SAID, f"`{logs.folder}`: no application with this query id yet.", buys
+        )
+    return Need("event-log", title, MISSING, "The folder that `spark.eventLog.dir` names.", buys)
+
+
+def _said_needs(known: Stream | None) -> list[Need]:
+    program, owner = (known.program, known.owner) if known else ("", "")
+    runs = known is not None and known.runner == "command"
+    return [
+        Need(
+            "program", "Program", SAID if program else MISSING, f"`{program}`." if program else "Its Python file.",
+            "which line changed, and what the next start would do, without running a batch.",
+        ),
+        Need(
+            "runner", "How it starts and stops", SAID if runs else MISSING,
+            "By commands." if runs else "By hand until somebody says otherwise.",
+            "a recovery that needs no one at the keyboard.",
+        ),
+        Need(
+            "owner", "Owner", SAID if owner else MISSING, f"{owner}." if owner else "A team, or who is on call.",
+            "the right people are asked before rows are lost.",
+        ),
+    ]  # fmt: skip
+
+
+def count_answered(needs: Sequence[Need]) -> int:
+    """How many need nothing more."""
+    return sum(need.badge in (FOUND, SAID) for need in needs)
+
+
+def typed_values(found: Preview, typed: Mapping[str, str]) -> dict[str, str]:
+    """What the fields hold: what was typed, else what is known."""
+    known = found.known
+    kept = {
+        "sink": known.sink if known else found.sink.place,
+        "event_log": known.event_log if known and known.event_log else found.logs.folder,
+        "program": known.program if known else "",
+        "arguments": "\n".join(known.arguments) if known else "",
+        "runner": known.runner if known else "by-hand",
+        "start": shlex.join(known.start) if known else "",
+        "stop": shlex.join(known.stop) if known else "",
+        "running": shlex.join(known.running) if known else "",
+        "owner": known.owner if known else "",
+        "name": found.name,
+        "environment": found.environment,
+    }
+    return {name: typed.get(name, value) for name, value in kept.items()}
+
+
+def sign_rows(signs: Sequence[Sign]) -> list[SignRow]:
+    """As findings show them."""
+    badge = status.Badge("attention", "Warning")
+    return [SignRow(badge, "warning", str(sign.code), *say_sign(sign)) for sign in signs]
+
+
+def running_fact(answer: RunningAnswer, now: datetime) -> Fact | None:
+    """`Runs: yes`, with the age of the answer; None without a command."""
+    word = {
+        Answer.RUNNING: "yes",
+        Answer.NOT_RUNNING: "no",
+        Answer.UNKNOWN: "not known",
+        Answer.NOT_ASKED: "not asked yet",
+    }[answer.answer]
+    if answer.at is None:
+        return None if answer.answer is Answer.NOT_ASKED else Fact("Runs", word)
+    old = "" if answer.is_fresh(now) else ", too old to count"
+    return Fact("Runs", word, f"by its command, {words.format_ago(answer.at, now)}{old}")

@@ -1,0 +1,41 @@
+"""An adopted stream as programs read it: one shape for the command and the API."""
+
+from recovery.models import Stream
+from recovery.streams.running import answer_of
+from recovery.streams.signs import say_sign, sign_from
+
+
+def stream_json(stream: Stream) -> dict[str, object]:
+    """A stream with all that is kept of it. `running`: what its running command answered, null without one."""
+    flow = stream.pipeline.flows.get()
+    return {
+        "pipeline": stream.pipeline.pipeline_id,
+        "flow": flow.name,
+        "state": flow.state,
+        "environment": stream.pipeline.environment,
+        "query_id": stream.query_ids[-1] if stream.query_ids else None,
+        "checkpoint": stream.checkpoint,
+        "sink": stream.sink or None,
+        "event_log": stream.event_log or None,
+        "program": stream.program or None,
+        "runner": stream.runner,
+        "owner": stream.owner or None,
+        "running": running_json(stream),
+        "signs": signs_json(stream),
+    }
+
+
+def running_json(stream: Stream) -> dict[str, object] | None:
+    """`{answer, asked_at, says}` of its running command; null where it has none."""
+    if not stream.running:
+        return None
+    answer = answer_of(stream)
+    asked_at = answer.at.isoformat() if answer.at else None
+    return {"answer": str(answer.answer) or "not_asked", "asked_at": asked_at, "says": answer.says or None}
+
+
+def signs_json(stream: Stream) -> list[dict[str, object]]:
+    """What is odd about it, each `{code, at, says, do}`."""
+    signs = [sign_from(stored) for stored in stream.signs]
+    told = [(sign, *say_sign(sign)) for sign in signs]
+    return [{"code": str(s.code), "at": s.at or None, "says": says, "do": do} for s, says, do in told]

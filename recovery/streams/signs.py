@@ -1,0 +1,209 @@
+"""What is odd about an adopted stream: codes with their parameters. The sentences are output only. Pure."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from datetime import datetime, timedelta
+from enum import StrEnum
+from typing import Any, Final
+
+from recovery.eventlogs.seen import Seen
+from recovery.eventlogs.values import RunState
+from recovery.streams.running import Answer, RunningAnswer
+from recovery.streams.updates import SILENT_AFTER
+
+HALF_AFTER: Final = timedelta(minutes=2)
+"""A line that has no end for so long is left by a driver that was cut off."""
+SKEWED: Final = timedelta(minutes=2)
+"""Clocks that differ by less count as the same."""
+
+
+class SignCode(StrEnum):
+    """SILENT: its log has no end, and has not grown for long. LOGS_GONE: the folder of event logs is not there;
+    LOGS_AWAY: it cannot be read. LOG_CLEANED: the log of its newest run was removed before its end was read;
+    LOG_PART_CLEANED: some files of a rolling one were. LOG_CORRUPT: a log cannot be read on; LOG_HALF: its last line
+    has no end. CLOCKS_APART: the driver's clock differs from ours. TWO_ATTEMPTS: two attempts of one application have
+    no end. RUNNING_UNKNOWN: the running command does not answer; RUNNING_DIFFERS: it answers that nothing runs while
+    the log grows."""
+
+    SILENT = "stream_silent"
+    LOGS_GONE = "event_logs_gone"
+    LOGS_AWAY = "event_logs_unreadable"
+    LOG_CLEANED = "event_log_cleaned_up"
+    LOG_PART_CLEANED = "event_log_part_cleaned_up"
+    LOG_CORRUPT = "event_log_corrupt"
+    LOG_HALF = "event_log_half_written"
+    CLOCKS_APART = "clocks_apart"
+    TWO_ATTEMPTS = "two_attempts"
+    RUNNING_UNKNOWN = "running_unknown"
+    RUNNING_DIFFERS = "running_differs"
+
+
+@dataclass(frozen=True)
+class Sign:
+    """`at`: since when, ISO, "" where that is not known. `facts`: what the sentence names."""
+
+    code: SignCode
+    at: str = ""
+    facts: Mapping[str, str] = field(default_factory=dict)
+
+    def as_json(self) -> dict[str, object]:
+        return asdict(self)
+
+
+def sign_from(stored: Mapping[str, Any]) -> Sign:
+    """As `Sign.as_json` wrote it."""
+    return Sign(SignCode(stored["code"]), str(stored["at"]), dict(stored["facts"]))
+
+
+@dataclass(frozen=True)
+class FolderProblem:
+    """Why a folder of event logs could not be read: `code` of the refusal, since when."""
+
+    folder: str
+    code: str
+    since: datetime | None
+
+
+def signs_of(
+    seen: Sequence[Seen], problem: FolderProblem | None, answer: RunningAnswer, now: datetime
+) -> tuple[Sign, ...]:
+    """The most important first. `seen`: the runs of the stream, the oldest first."""
+    newest = seen[-1] if seen else None
+    signs = [_of_folder(problem), _of_attempts(seen), *_of_answer(answer, newest, now)]
+    if newest is not None:
+        signs += [_of_silence(newest, answer, problem, now), *_of_log(newest, now), _of_clock(newest)]
+    return tuple(sign for sign in signs if sign is not None)
+
+
+def _of_folder(problem: FolderProblem | None) -> Sign | None:
+    if problem is None:
+        return None
+    code = SignCode.LOGS_GONE if problem.code == "no_event_logs" else SignCode.LOGS_AWAY
+    return Sign(code, _iso(problem.since), {"folder": problem.folder, "why": problem.code})
+
+
+def _of_attempts(seen: Sequence[Seen]) -> Sign | None:
+    """Attempts of one application with no end: the newest counts, and an older one may still write."""
+    if len(seen) < 2 or not _is_open(seen[-1]):
+        return None
+    newest = seen[-1]
+    others = [
+        s for s in seen[:-1] if _is_open(s) and s.app.app_id == newest.app.app_id and s.log != newest.log
+    ]
+    if not others:
+        return None
+    facts = {"application": newest.app.app_id, "newest": newest.app.attempt, "other": others[-1].app.attempt}
+    return Sign(SignCode.TWO_ATTEMPTS, _iso(newest.moved_at), facts)
+
+
+def _of_silence(
+    newest: Seen, answer: RunningAnswer, problem: FolderProblem | None, now: datetime
+) -> Sign | None:
+    is_known = answer.alive is not None and answer.is_fresh(now)
+    if not _is_open(newest) or newest.is_gone or is_known or problem is not None:
+        return None
+    if newest.moved_at is None or now - newest.moved_at <= SILENT_AFTER:
+        return None
+    return Sign(SignCode.SILENT, _iso(newest.moved_at), {"application": newest.app.app_id})
+
+
+def _of_log(newest: Seen, now: datetime) -> list[Sign]:
+    facts = {"log": newest.log, "application": newest.app.app_id}
+    found = []
+    if newest.is_gone and _is_open(newest):
+        found.append(Sign(SignCode.LOG_CLEANED, _iso(newest.moved_at), facts))
+    if newest.missed:
+        found.append(Sign(SignCode.LOG_PART_CLEANED, "", {**facts, "files": str(newest.missed)}))
+    if newest.problem:
+        found.append(Sign(SignCode.LOG_CORRUPT, _iso(newest.moved_at), {**facts, "why": newest.problem}))
+    if newest.is_half and newest.moved_at is not None and now - newest.moved_at > HALF_AFTER:
+        found.append(Sign(SignCode.LOG_HALF, _iso(newest.moved_at), facts))
+    return found
+
+
+def _of_clock(newest: Seen) -> Sign | None:
+    if abs(newest.skew) <= SKEWED:
+        return None
+    minutes = round(newest.skew.total_seconds() / 60)
+    facts = {
+        "application": newest.app.app_id,
+        "minutes": str(abs(minutes)),
+        "way": "ahead" if minutes > 0 else "behind",
+    }
+    return Sign(SignCode.CLOCKS_APART, "", facts)
+
+
+def _of_answer(answer: RunningAnswer, newest: Seen | None, now: datetime) -> list[Sign]:
+    if answer.answer is Answer.UNKNOWN:
+        return [Sign(SignCode.RUNNING_UNKNOWN, _iso(answer.at), {"why": answer.says})]
+    if newest is None or not _is_open(newest) or answer.alive is not False or not answer.is_fresh(now):
+        return []
+    if newest.moved_at is None or answer.at is None or newest.moved_at <= answer.at:
+        return []
+    return [Sign(SignCode.RUNNING_DIFFERS, _iso(answer.at), {"application": newest.app.app_id})]
+
+
+def _is_open(seen: Seen) -> bool:
+    return seen.run.state is RunState.RUNNING
+
+
+def _iso(at: datetime | None) -> str:
+    return "" if at is None else at.isoformat(timespec="seconds")
+
+
+def say_sign(sign: Sign) -> tuple[str, str]:
+    """What is so, and what to do."""
+    return _WORDS[sign.code](sign.facts)
+
+
+def _of(says: str, do: str) -> Callable[[Mapping[str, str]], tuple[str, str]]:
+    return lambda facts: (says.format(**facts), do.format(**facts))
+
+
+_WORDS: Final[Mapping[SignCode, Callable[[Mapping[str, str]], tuple[str, str]]]] = {
+    SignCode.SILENT: _of(
+        "Application {application} has no end in its event log, and the log has not grown for more than 10 min.",
+        "Look whether its driver lives. A killed driver writes no end.",
+    ),
+    SignCode.LOGS_GONE: _of(
+        "The folder of event logs {folder} is not there any more. The state shown is the last one that was read.",
+        "Put the folder back, or name another one for this stream.",
+    ),
+    SignCode.LOGS_AWAY: _of(
+        "The folder of event logs {folder} cannot be read. The state shown is the last one that was read.",
+        "Test the workspace in Settings: its answer names what is missing.",
+    ),
+    SignCode.LOG_CLEANED: _of(
+        "Event log {log} was removed before its end was read, so how application {application} ended is not known.",
+        "Let the clean-up keep logs for longer than a poll takes.",
+    ),
+    SignCode.LOG_PART_CLEANED: _of(
+        "Of rolling event log {log}, {files} files were removed before they were read: batches in them are not shown.",
+        "Nothing is lost in the stream. Let the clean-up keep more files.",
+    ),
+    SignCode.LOG_CORRUPT: _of(
+        "Event log {log} cannot be read beyond a point: what came later is not known.",
+        "Look at the checkpoint: it shows how far the stream came.",
+    ),
+    SignCode.LOG_HALF: _of(
+        "The last line of event log {log} is half written: its driver was cut off, or the store shows the rest late.",
+        "Nothing. The line is read once it is whole.",
+    ),
+    SignCode.CLOCKS_APART: _of(
+        "The clock of application {application} is about {minutes} min {way} of this console's, or its log comes late. "
+        "Times shown are corrected.",
+        "Set both clocks by one time service.",
+    ),
+    SignCode.TWO_ATTEMPTS: _of(
+        "Attempts {other} and {newest} of application {application} both have no end in their event logs.",
+        "Make sure that attempt {other} is dead: two drivers must not write to one checkpoint.",
+    ),
+    SignCode.RUNNING_UNKNOWN: _of(
+        "The running command does not tell whether the stream runs.",
+        "An admin can mend the command: {why}",
+    ),
+    SignCode.RUNNING_DIFFERS: _of(
+        "The running command says that nothing runs, and the event log of application {application} has grown since.",
+        "Look whether the command asks for the right program.",
+    ),
+}

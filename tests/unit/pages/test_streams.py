@@ -1,0 +1,181 @@
+"""A stream is added by its checkpoint on a page, and what is said of it is changed there: asked once, by who may."""
+
+import os
+import re
+import shlex
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.test import Client
+from django.urls import reverse
+
+from recovery.models import AuditEntry, Flow, Stream
+from tests import factories
+from tests.checkpoint_builder import Built
+from tests.unit.eventlogs import logs
+
+pytestmark = pytest.mark.django_db
+NEEDS = ("sink", "event-log", "program", "runner", "owner")
+
+
+@pytest.fixture(autouse=True)
+def home(settings: Any, tmp_path: Path) -> None:
+    settings.REPRISE_HOME = tmp_path / "home"
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> str:
+    return str(Built(tmp_path / "data" / "orders" / "_checkpoint", query_id=logs.QUERY).write().root)
+
+
+@pytest.fixture
+def events(tmp_path: Path) -> str:
+    folder = tmp_path / "data" / "events"
+    folder.mkdir(parents=True)
+    told = [
+        *logs.started(), logs.query_started(), logs.progress(0), logs.terminated(logs.FAILURE), logs.ended(),
+    ]  # fmt: skip
+    (folder / "local-1").write_bytes(b"".join(told))
+    return str(folder)
+
+
+def signed_in(client: Client, role: str) -> Client:
+    client.force_login(user := factories.person(role))
+    session = client.session
+    session["account_authentication_methods"] = [{"method": "password", "at": time.time()}]
+    session["account_authentication_methods_user"] = str(user.pk)
+    session.save()
+    return client
+
+
+def values(answer: Any, prefix: str) -> dict[str, str]:
+    found = re.findall(rf'data-code="{prefix}([\w-]+)" data-value="([^"]*)"', answer.content.decode())
+    return dict(found)
+
+
+def look(client: Client, place: str) -> Any:
+    return client.get(reverse("stream-add"), {"checkpoint": place})
+
+
+def add(client: Client, place: str, **said: str) -> Any:
+    return client.post(reverse("stream-add"), {"checkpoint": place, **said})
+
+
+def test_a_checkpoint_is_read_and_what_is_missing_is_asked_in_the_order_of_use(
+    responder: Client, place: str
+) -> None:
+    assert b'name="checkpoint"' in responder.get(reverse("stream-add")).content
+    answer = look(responder, place)
+    assert (answer.status_code, tuple(values(answer, "need-"))) == (200, NEEDS)
+    assert set(values(answer, "need-").values()) == {"pending"}
+    page = answer.content.decode()
+    assert logs.QUERY in page.replace("<wbr>", "")
+    assert not Stream.objects.exists()
+
+
+def test_it_is_added_and_opened_and_what_was_said_is_not_asked_again(
+    responder: Client, place: str, events: str
+) -> None:
+    answer = add(responder, place, name="shop", event_log=events, owner="Team shop-core")
+    flow = Flow.objects.get()
+    assert (answer.status_code, answer["Location"]) == (302, reverse("flow", args=[flow.pk]))
+    assert (flow.state, flow.name) == ("failed", "shop")
+    entry = AuditEntry.objects.get(action="stream.adopt")
+    assert (entry.outcome, entry.via) == ("done", "page")
+    answer = responder.get(reverse("stream-edit", args=[flow.pk]))
+    assert values(answer, "need-") == {
+        "sink": "ok", "event-log": "ok", "program": "pending", "runner": "pending", "owner": "ok",
+    }  # fmt: skip
+    page = answer.content.decode()
+    assert all(f'value="{text}"' in page for text in (events, "Team shop-core", "shop", "/out"))
+    assert b'data-code="adopted"' in responder.get(reverse("flow", args=[flow.pk])).content
+
+
+def test_what_is_said_later_changes_the_one_stream(responder: Client, place: str, tmp_path: Path) -> None:
+    add(responder, place)
+    program = tmp_path / "data" / "orders.py"
+    program.write_text("")
+    edit = reverse("stream-edit", args=[Flow.objects.get().pk])
+    answer = responder.post(
+        edit, {"program": str(program), "arguments": "--in=/a b\n--once", "name": "orders"}
+    )
+    assert answer.status_code == 302
+    stream = Stream.objects.get()
+    assert (stream.program, stream.arguments) == (str(program), ["--in=/a b", "--once"])
+
+
+@pytest.mark.parametrize(
+    ("wrong", "status"), [("/nowhere", 422), ("relative", 422), ("/etc", 422), ("http://x/y", 422), ("", 200)]
+)
+def test_what_is_no_checkpoint_is_said_in_the_field_that_begins_the_page(
+    responder: Client, wrong: str, status: int
+) -> None:
+    for answer in (look(responder, wrong), add(responder, wrong)):
+        assert answer.status_code == status
+        assert b'id="ck"' in answer.content
+    assert not Stream.objects.exists()
+
+
+def test_what_was_typed_stays_where_it_is_refused(responder: Client, place: str, tmp_path: Path) -> None:
+    answer = add(responder, place, program=str(tmp_path / "data" / "no.py"), owner="Team <b>")
+    assert answer.status_code == 422
+    assert b"Team &lt;b&gt;" in answer.content
+    assert not Stream.objects.exists()
+
+
+def test_commands_are_an_admins_and_a_responders_are_not_even_taken(client: Client, place: str) -> None:
+    words = shlex.join([sys.executable, "-c", ""])
+    said = {"runner": "command", "start": words, "running": words, "environment": "production"}
+    answer = look(signed_in(client, "responder"), place)
+    assert b'data-code="no-commands"' in answer.content
+    add(client, place, **said)
+    assert (Stream.objects.get().runner, Stream.objects.get().start) == ("by-hand", [])
+    admin = signed_in(Client(), "admin")
+    edit = reverse("stream-edit", args=[Flow.objects.get().pk])
+    assert admin.post(edit, said).status_code == 302
+    stream = Stream.objects.get()
+    assert (stream.runner, stream.running) == ("command", shlex.split(words))
+    client.post(edit, {"name": "again"})
+    assert Stream.objects.get().start == shlex.split(words)
+
+
+def test_an_admin_who_left_the_screen_is_asked_before_commands_are_taken(client: Client, place: str) -> None:
+    client.force_login(factories.person("admin"))
+    answer = add(client, place, runner="command", start="true", running="true")
+    assert answer["Location"].startswith(reverse("reauthenticate"))
+    assert not Stream.objects.exists()
+
+
+def test_a_weaker_environment_is_an_admins_to_give(client: Client, place: str) -> None:
+    assert add(signed_in(client, "responder"), place, environment="development").status_code == 403
+    assert not Stream.objects.exists()
+
+
+def test_a_page_runs_no_command(client: Client, place: str, tmp_path: Path) -> None:
+    mark = tmp_path / "ran"
+    words = shlex.join([sys.executable, "-c", f"open({str(mark)!r}, 'w')"])
+    admin = signed_in(client, "admin")
+    add(admin, place, runner="command", start=words, stop=words, running=words)
+    flow = Flow.objects.get()
+    for name in ("flow", "stream-edit", "flow-events", "flow-code", "flow-checkpoint"):
+        assert admin.get(reverse(name, args=[flow.pk])).status_code == 200, name
+    assert not mark.exists()
+
+
+def test_signs_and_the_answer_of_the_command_stand_on_the_flows_page(
+    client: Client, place: str, events: str
+) -> None:
+    admin = signed_in(client, "admin")
+    add(admin, place, event_log=events, runner="command", start="true", running="true")
+    os.rename(events, f"{events}-away")  # noqa: PTH104
+    from recovery.pipelines.inventory import refresh
+    from recovery.streams import running
+
+    running.keep_answer(Stream.objects.get(), running.Answer.RUNNING)
+    refresh(workspace_id=Stream.objects.get().pipeline.workspace_id)
+    page = admin.get(reverse("flow", args=[Flow.objects.get().pk])).content.decode()
+    assert 'data-code="event_logs_gone"' in page
+    assert 'data-code="runs"' in page
