@@ -1,5 +1,7 @@
 """The recovery rooms as one Django application."""
 
+import resource
+
 from django.apps import AppConfig
 
 
@@ -13,5 +15,7 @@ class RecoveryConfig(AppConfig):
         from recovery.checkpoints import access
         from recovery.pipelines.follow import follow
 
+        # A process of the same user could ask for a dump of this one's memory, secrets included.
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
         follow()
         access.install_access(reach.default)

@@ -94,7 +94,11 @@ LAUNCH_COMMAND: Final = (
     f"import sys; sys.path[:0] = {LAUNCH_PLACES!r}; "
     "from recovery.server.landlock import main_of_command; main_of_command()"
 )
-OWN_CODE: Final = ("bin", "console", "devtools", "manage.py", "recovery", "templates")  # of PROJECT
+OWN_DOORS: Final = ("reprise-[0-9]*-*", "reprise-pg-*", ".s.PGSQL.*")  # broker and databases of the console
+DATABASES: Final = ("/run/postgresql", "/var/run/postgresql")
+CACHES: Final = (
+    ".cache", ".ivy2", ".ivy2.5.2", ".m2", ".kube/cache", ".aws/cli/cache", ".aws/sso/cache", ".config/gcloud",
+)  # fmt: skip
 DEVICES: Final = ("null", "zero", "full", "random", "urandom", "shm")
 PROBE_SECONDS: Final = 20.0
 BUBBLEWRAP: Final = "bwrap"
@@ -167,7 +171,7 @@ def machine_confinement(
     own_secrets = tuple(PROJECT / name for name in ("secrets", ".git", ".env", "var"))
     agent = os.environ.get("SSH_AUTH_SOCK", "")
     temporary = dict.fromkeys((TEMPORARY, Path(tempfile.gettempdir())))  # the broker's may be in the second
-    doors = [path for place in temporary for pattern in DOORS for path in place.glob(pattern)]
+    doors = [p for place in temporary for pattern in DOORS for p in place.glob(pattern) if not p.is_symlink()]
     keys = [Path(name) for name in KEYS] + [Path(agent).parent] * bool(agent) + peoples_homes()
     if (beside := os.environ.get("XDG_RUNTIME_DIR", "")).startswith("/"):
         keys.append(Path(beside))
@@ -318,30 +322,52 @@ def hold_command(argv: Sequence[str], *, home: Path, entered: int | None = None)
     a program by its command line (`pgrep -f`) must not find what holds that very look.
     """
     protection = measure_protection()
-    hidden = (
-        home,
-        *[PROJECT / name for name in ("secrets", ".git", ".env", "var")],
-        *[
-            path
-            for place in {TEMPORARY, Path(tempfile.gettempdir())}
-            for path in place.glob("reprise-[0-9]*-*")
-        ],
-        *files_of_settings(),
-    )
-    confinement = Confinement(
-        hidden=hidden,
-        readable=(*[PROJECT / name for name in OWN_CODE], Path(sys.prefix)),
-        writable=tuple(home / name for name in (*DATA, "workspace")),
-    )
+    confinement = command_confinement(home)
     inner = Confinement() if protection.bubblewrap else confinement
     mark = "-" if entered is None else str(entered)
     words = base64.b64encode(json.dumps(list(argv)).encode()).decode()
     command = [sys.executable, "-I", "-S", "-c", LAUNCH_COMMAND, inner.dump(), mark, words]
     if protection.bubblewrap:
-        places = mounts_of(confinement.entries())
+        # A folder that is mounted cannot be renamed: the home would be there for the next command by another name.
+        above = {place for at in (home, PROJECT, Path(sys.prefix)) for place in at.resolve().parents}
+        pinned = [
+            word
+            for place in sorted(above)
+            if place != Path("/")
+            for word in ("--bind", str(place), str(place))
+        ]
         held = ("--unshare-user", "--disable-userns", "--cap-drop", "ALL")
-        command = [protection.bubblewrap, "--dev-bind", "/", "/", *places, *held, "--", *command]
+        places = mounts_of(confinement.entries())
+        command = [protection.bubblewrap, "--dev-bind", "/", "/", *pinned, *places, *held, "--", *command]
     return command
+
+
+def command_confinement(home: Path) -> Confinement:
+    """What a person's command sees: the machine as its user does, without what is the console's.
+
+    Programs and settings that the console itself obeys (its code, Python, dot files of its user) are read, and never
+    written; caches of clients are written (`CACHES`).
+    """
+    temporary = {TEMPORARY, Path(tempfile.gettempdir())}
+    doors = [p for place in temporary for pattern in OWN_DOORS for p in place.glob(pattern) if is_own(p)]
+    person = Path.home()
+    dotted = [path for path in person.glob(".*") if path.name not in CACHES]
+    return Confinement(
+        hidden=(
+            home, *[PROJECT / name for name in ("secrets", ".git", ".env", "var")], *doors,
+            *map(Path, DATABASES), *files_of_settings(),
+        ),
+        readable=(PROJECT, Path(sys.prefix), Path(sys.base_prefix), home / "workspace", *dotted),
+        writable=(*[home / name for name in DATA], *[person / name for name in CACHES]),
+    )  # fmt: skip
+
+
+def is_own(path: Path) -> bool:
+    """Did this user make it? Of what others put into a shared folder, a link may lead anywhere."""
+    try:
+        return path.lstat().st_uid == os.getuid() and not path.is_symlink()
+    except OSError:
+        return False
 
 
 def with_kernels_files(confinement: Confinement) -> Confinement:

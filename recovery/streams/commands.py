@@ -4,6 +4,7 @@ What they run can be a program that a responder patched. So they run as the cons
 need, but with no more of its environment than `KEPT`, and without its home (`recovery.server.jail.hold_command`).
 """
 
+import contextlib
 import itertools
 import json
 import os
@@ -13,7 +14,7 @@ import shlex
 import signal
 import subprocess
 import sys
-import tempfile
+import time
 import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -45,6 +46,7 @@ LOOK_SECONDS: Final = 20.0
 MOST_WORDS: Final = 200
 LONGEST: Final = 8_000
 TAIL: Final = 2_000
+OUTPUT_SECONDS: Final = 0.1
 
 
 class CommandFailed(RepriseError):
@@ -155,7 +157,9 @@ def confine(words: Sequence[str], *, entered: int | None = None) -> list[str]:
             "Allow user namespaces, or see REPRISE_CONFINEMENT in the operator's guide.",
             code="no_confinement",
         )
-    return hold_command(words, home=Path(settings.REPRISE_HOME), entered=entered)
+    home = Path(settings.REPRISE_HOME)
+    home.mkdir(parents=True, exist_ok=True, mode=0o700)  # what is not there cannot be hidden
+    return hold_command(words, home=home, entered=entered)
 
 
 def environment() -> dict[str, str]:
@@ -171,13 +175,13 @@ def _number(place: Path) -> int | None:
 
 
 def _run(words: Sequence[str], seconds: float) -> tuple[int, str]:
-    """Exit code and output. Raises Unreachable where the command did not begin or did not end, Refused."""
+    """Exit code and the end of its output. Raises Unreachable where it did not begin or did not end, Refused."""
     entered, mark = os.pipe()
-    with tempfile.TemporaryFile() as printed, os.fdopen(entered, "rb") as entry:
+    with os.fdopen(entered, "rb") as entry:
         try:
             process = subprocess.Popen(
                 confine(words, entered=mark), env=environment(), cwd=Path.home(), stdin=subprocess.DEVNULL,
-                stdout=printed, stderr=subprocess.STDOUT, start_new_session=True, pass_fds=(mark,),
+                stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True, pass_fds=(mark,),
             )  # fmt: skip
         except OSError as error:
             raise Unreachable(
@@ -185,22 +189,37 @@ def _run(words: Sequence[str], seconds: float) -> tuple[int, str]:
             ) from error
         finally:
             os.close(mark)
-        try:
-            code = process.wait(seconds)
-        except subprocess.TimeoutExpired as late:
-            os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
-            raise Unreachable(
-                f"{shown(words[0])} did not end within {seconds:.0f} s, so what it did is not known.",
-                code="command_late",
-            ) from late
-        printed.seek(max(0, printed.seek(0, os.SEEK_END) - launch.KEPT))
-        output = cleansing.cleanse_text(printed.read(launch.KEPT).decode(errors="replace"))
+        with process:
+            output = _read_output(process, time.monotonic() + seconds)
+            if process.poll() is None:
+                os.killpg(process.pid, signal.SIGKILL)
+                raise Unreachable(
+                    f"{shown(words[0])} did not end within {seconds:.0f} s, so what it did is not known.",
+                    code="command_late",
+                )
         if not select.select([entry], [], [], 0)[0] or not entry.read(1):
             raise Unreachable(
                 f"No place for {shown(words[0])} could be made: {shown(output[-TAIL:])}", code="no_command"
             )
-        return code, output
+        return process.returncode, output
+
+
+def _read_output(process: "subprocess.Popen[bytes]", until: float) -> str:
+    """The end of what a process prints until it has ended, or until then by `time.monotonic()`; bounded."""
+    assert process.stdout is not None
+    kept, is_open = bytearray(), True
+    while time.monotonic() < until:
+        has_ended = process.poll() is not None
+        if is_open and select.select([process.stdout], [], [], 0 if has_ended else OUTPUT_SECONDS)[0]:
+            piece = os.read(process.stdout.fileno(), launch.KEPT)
+            is_open = bool(piece)
+            kept = (kept + piece)[-launch.KEPT :]
+        elif has_ended:
+            break
+        elif not is_open:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(max(0.0, until - time.monotonic()))
+    return cleansing.cleanse_text(kept.decode(errors="replace"))
 
 
 def _said(words: Sequence[str], code: int, output: str) -> str:

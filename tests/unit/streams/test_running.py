@@ -105,10 +105,46 @@ def test_a_command_reaches_data_and_nothing_of_the_console(checkpoint: Built, se
     }  # fmt: skip
 
 
-def test_a_command_does_not_change_the_console_s_programs(settings: Any) -> None:
-    program = settings.ROOT / "recovery" / "breaker.py"
+OBEYED = {
+    "its code": lambda root, home: root / "recovery" / "breaker.py",
+    "a module that it would import": lambda root, home: root / "celery.py",
+    "Python's own modules": lambda root, home: Path(os.__file__),
+    "a login that runs a program": lambda root, home: home / ".aws" / "config",
+}
+
+
+@pytest.mark.parametrize("place", OBEYED)
+def test_a_command_does_not_change_what_the_console_itself_obeys(
+    place: str, settings: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "person" / ".aws").mkdir(parents=True)
+    monkeypatch.setenv("HOME", str(tmp_path / "person"))
+    path = OBEYED[place](settings.ROOT, tmp_path / "person")
     with pytest.raises(commands.CommandFailed, match="Read-only"):
-        commands.stop([sys.executable, "-c", f"open({str(program)!r}, 'a')"])
+        commands.stop([sys.executable, "-c", f"open({str(path)!r}, 'ab')"])
+
+
+def test_a_command_does_not_rename_what_the_home_is_in(settings: Any, tmp_path: Path) -> None:
+    settings.REPRISE_HOME = tmp_path / "above" / "home"
+    with pytest.raises(commands.CommandFailed, match="busy"):
+        commands.stop(["mv", str(tmp_path / "above"), str(tmp_path / "elsewhere")])
+    assert (tmp_path / "above" / "home").is_dir()
+
+
+def test_a_link_of_somebody_else_hides_nothing_from_a_command(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "reprise-1-x").symlink_to("/usr")
+    monkeypatch.setattr(jail, "TEMPORARY", tmp_path)
+    assert commands.stop(["true"]) == ""
+
+
+def test_of_endless_output_the_end_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert len(commands.stop(["head", "-c", "1000000", "/dev/zero"])) <= commands.launch.KEPT
+    monkeypatch.setattr(commands, "STOP_SECONDS", 1.0)
+    with pytest.raises(Unreachable) as refusal:
+        commands.stop(["yes"])
+    assert refusal.value.code == "command_late"
 
 
 def test_what_a_start_command_leaves_running_goes_on_until_the_stop_command_ends_it(tmp_path: Path) -> None:
