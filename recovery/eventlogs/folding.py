@@ -114,8 +114,17 @@ def _with_progress(run: Run, progress: Mapping[str, Any]) -> Run:
     is_idle = isinstance(took, dict) and "addBatch" not in took
     if is_idle or len(json.dumps(progress)) > LARGEST_PROGRESS:
         return run
-    kept = (*run.batches, dict(progress))[-MOST_BATCHES:]
+    kept = (*run.batches, {**_rows_of(progress.get("sources")), **progress})[-MOST_BATCHES:]
     return replace(run, batches=kept, batches_in_all=run.batches_in_all + 1)
+
+
+def _rows_of(sources: Any) -> dict[str, int]:
+    """The rows of all sources: an event log has those of each source alone."""
+    if not isinstance(sources, list):
+        return {}
+    rows = [_number(s.get("numInputRows")) for s in sources if isinstance(s, dict)]
+    known = [count for count in rows if count is not None]
+    return {"numInputRows": sum(known)} if len(known) == len(sources) else {}
 
 
 def _terminated(app: Application, event: Mapping[str, Any]) -> Application:
@@ -136,7 +145,8 @@ def _terminated(app: Application, event: Mapping[str, Any]) -> Application:
 
 def _plan(app: Application, event: Mapping[str, Any]) -> Application:
     app, text = _seen(app, _number(event.get("time"))), event.get("physicalPlanDescription")
-    plan = read_plan(text) if isinstance(text, str) else None
+    description = _text(event.get("description"), MOST_NAME * 4)
+    plan = read_plan(text, description) if isinstance(text, str) else None
     run = app.run(plan.run_id) if plan else None
     if plan is None or run is None:
         return app

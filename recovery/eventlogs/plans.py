@@ -8,9 +8,12 @@ from recovery.eventlogs.values import Operator
 
 MOST_PLAN: Final = 4 << 20
 MOST_OPERATORS: Final = 50
+MOST_DESCRIPTION: Final = 2_000
 _STATE: Final = re.compile(
     r"state info \[ checkpoint = ([^\n]{1,2000}?), runId = ([0-9a-f-]{36}), opId = (\d{1,5}),"
 )
+_RUN: Final = re.compile(r"^runId = ([0-9a-f-]{36})$", re.MULTILINE)
+_NO_PLACE: Final = "<unknown>"
 _STEP: Final = re.compile(r"^\((\d{1,6})\) (\w{1,100})", re.MULTILINE)
 _COLUMNS: Final = re.compile(r"^(?:Arguments|Keys(?: \[\d+\])?): ?\[([^\]\n]{0,4000})\]", re.MULTILINE)
 _ID: Final = re.compile(r"#\d+L?(?:-T\w+)?")
@@ -18,15 +21,16 @@ _ID: Final = re.compile(r"#\d+L?(?:-T\w+)?")
 
 @dataclass(frozen=True)
 class PlanFacts:
-    """`checkpoint`: the query's folder, "" where the plan has no state."""
+    """`checkpoint`: the query's folder, "" where the plan does not name it: Spark prints that of a file table and of
+    `foreachBatch` before it knows the place, and with the id of no run."""
 
     run_id: str
     checkpoint: str
     operators: tuple[Operator, ...]
 
 
-def read_plan(text: str) -> PlanFacts | None:
-    """Of a plan with state; None for any other, which names no query."""
+def read_plan(text: str, description: str) -> PlanFacts | None:
+    """Of a plan with state; None for any other. `description`: of the execution, which names the run of its batch."""
     text = text[:MOST_PLAN]
     first = _STATE.search(text)
     if first is None:
@@ -39,8 +43,9 @@ def read_plan(text: str) -> PlanFacts | None:
         state = _STATE.search(part)
         if state and len(found) < MOST_OPERATORS and not step[2].endswith("Restore"):
             found.setdefault(int(state[3]), Operator(step[2], _columns(part)))
-    place = first[1].rstrip("/")
-    return PlanFacts(first[2], place.removesuffix("/state"), tuple(found[number] for number in sorted(found)))
+    run = _RUN.search(description[:MOST_DESCRIPTION])
+    place = "" if first[1] == _NO_PLACE else first[1].rstrip("/").removesuffix("/state")
+    return PlanFacts(run[1] if run else first[2], place, tuple(found[number] for number in sorted(found)))
 
 
 def _columns(part: str) -> tuple[str, ...]:

@@ -50,7 +50,7 @@ class Sign:
         return asdict(self)
 
 
-def sign_from(stored: Mapping[str, Any]) -> Sign:
+def sign_from(stored: Any) -> Sign:
     """As `Sign.as_json` wrote it."""
     return Sign(SignCode(stored["code"]), str(stored["at"]), dict(stored["facts"]))
 
