@@ -9,6 +9,8 @@ from console.presenters import status, words
 from console.presenters.reviewing import STEP_NAMES
 from console.presenters.stopping import LogLine
 from console.presenters.wizard import Ask, Rung, safe_to_wait
+from recovery.contracts import codec
+from recovery.contracts.results import SeedResult
 from recovery.workflow import probing, repeating, unknowns
 from recovery.workflow.probing import Asked, Probe
 from recovery.workflow.transitions import SKIPS
@@ -59,8 +61,10 @@ def step_result(step: Any) -> str:
     says = step.state in ("done", "running") or repeating.next_repeat(step) is not None
     if "skipped" in told or (says and step.log):
         return str(step.log[-1][1])
-    if step.kind == "seed" and step.state == "done" and told.get("version") is not None:
-        return f"Version {told['version']} is in use. Version {told.get('from_version')} is untouched."
+    if step.kind == "seed" and step.state == "done":
+        seeded = codec.read(SeedResult, told)
+        if seeded.version is not None:
+            return f"Version {seeded.version} is in use. Version {seeded.from_version} is untouched."
     return str(step.says)
 
 

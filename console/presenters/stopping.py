@@ -6,6 +6,8 @@ from typing import Any
 
 from console.presenters import status, words
 from console.presenters.wizard import Ask
+from recovery.contracts import codec
+from recovery.contracts.results import StoppedResult
 
 
 @dataclass(frozen=True)
@@ -71,10 +73,10 @@ def stop_verdict(step: Any | None) -> StopVerdict | None:
         return StopVerdict(
             "unknown", "Whether the pipeline runs is not known.", step.problem, code="stop-unknown"
         )
-    result = step.result or {}
-    if result.get("was") == "running":
-        took = words.format_duration(result.get("seconds"))
-        said = f"Update {result.get('update_id')} was active; read back, it is {result.get('ended')}. It took {took}."
+    result = codec.read(StoppedResult, step.result)
+    if result.was == "running":
+        took = words.format_duration(result.seconds)
+        said = f"Update {result.update_id} was active; read back, it is {result.ended}. It took {took}."
     else:
         said = "No update was active. Read from the Pipelines API, not from the answer to the order."
     return StopVerdict("ok", "No update of this pipeline is active.", said, step.ended_at, code="stopped")
@@ -137,24 +139,25 @@ def held_rows(holds: Sequence[Any]) -> list[EvidenceRow]:
 
 def job_rows(step: Any | None, holds: Sequence[Any]) -> list[EvidenceRow]:
     """What would have started the pipeline again, as the stop found it; empty before the stop has ended."""
-    result = (step.result or {}) if step is not None and step.state == "done" else {}
-    if result.get("jobs_unknown"):
+    done = step.result if step is not None and step.state == "done" else {}
+    result = codec.read(StoppedResult, done)
+    if result.jobs_unknown:
         return [
             EvidenceRow(
                 "unknown",
                 "Whether a job starts the pipeline again is not known",
-                str(result["jobs_unknown"]),
+                result.jobs_unknown,
             ),
             *held_rows(holds),
         ]
-    if not holds and result.get("jobs") == []:
+    if not holds and result.jobs == ():
         return [
             EvidenceRow(
                 "ok",
                 "Nothing starts the pipeline by itself: no job, no continuous mode, no retry that was seen",
             )
         ]
-    off = [EvidenceRow("ok", f"Was paused already: {j}") for j in result.get("jobs") or () if not holds]
+    off = [EvidenceRow("ok", f"Was paused already: {j}") for j in result.jobs or () if not holds]
     return [*held_rows(holds), *off]
 
 

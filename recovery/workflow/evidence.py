@@ -12,6 +12,7 @@ from recovery.checkpoints.reconciled import count_batch_committed
 from recovery.checkpoints.report import CheckpointReport, Entries, SourceProgress
 from recovery.checkpoints.uris import decode_uri
 from recovery.contracts.plan import PlanBody, PlannedInput
+from recovery.contracts.results import TopicMark
 from recovery.errors import Refused, RepriseError
 from recovery.pipelines import events as api_events
 from recovery.pipelines.workspaces import questions_service
@@ -100,7 +101,7 @@ def collect(
     sink_before: Sequence[str],
     version_before: int | None,
     update_ids: Sequence[str],
-    topic_before: topics.Noted | None = None,
+    topic_before: TopicMark | None = None,
     marks_before: whole.Marks | None = None,
 ) -> Evidence:
     """Evidence of one rerun, but for the other places and the further update, which come after.
@@ -331,7 +332,7 @@ def _measure(
     files: tuple[str, ...],
     sink_before: Sequence[str],
     since: int | None,
-    topic: topics.Noted | None,
+    topic: TopicMark | None,
     every: WholeInput | None,
 ) -> Measure:
     key = contents.key
@@ -376,9 +377,9 @@ def came_since(place: str, version: int | None) -> Since | None:
     return Since(came.written.as_dict(), tuple(moved))
 
 
-def _failed_counts(topic: topics.Noted | None, scope: str) -> topics.Noted | None:
+def _failed_counts(topic: TopicMark | None, scope: str) -> TopicMark | None:
     """A refresh sends everything again, what a failed attempt had sent too: the plan says so."""
-    return topic if topic is None or scope != "new" else {**topic, "failed": None}
+    return topic if topic is None or scope != "new" else topic.model_copy(update={"failed": None})
 
 
 def _measured_by_replay(

@@ -7,30 +7,19 @@ import hashlib
 import json
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any, Final
 
+from recovery.contracts import codec
+from recovery.contracts.results import DataFilesResult, NotedFiles
 from recovery.errors import Refused
 from recovery.models import KeptFile, Step
 from recovery.workflow.whole import below
 
 PAGE: Final = 20_000  # files
 NAME: Final = "data-files/"
-FIELD: Final = "noted_files"
 
 Marks = Mapping[str, Sequence[int | None]]  # name of a data file below its table -> bytes, mtime in ms
-
-
-@dataclass(frozen=True)
-class Noted:
-    """What the step's row holds. `sha256`: of all lines. `marked`: sizes and times were noted too."""
-
-    files: int
-    sha256: str
-    marked: bool
-
-    def as_dict(self) -> dict[str, Any]:
-        return asdict(self)
 
 
 @dataclass(frozen=True)
@@ -41,7 +30,7 @@ class Stood:
     marks: Marks | None
 
 
-def keep(step: Step, files: Sequence[str], marks: Marks | None, *, place: str) -> Noted:
+def keep(step: Step, files: Sequence[str], marks: Marks | None, *, place: str) -> NotedFiles:
     """Write the pages of a step, in place of those of an earlier try. `place`: of the table."""
     digest, pages = hashlib.sha256(), 0
     for page in _pages(files):
@@ -58,7 +47,7 @@ def keep(step: Step, files: Sequence[str], marks: Marks | None, *, place: str) -
         )
         pages += 1
     _kept(step).filter(path__gte=f"{NAME}{pages:06}").delete()
-    return Noted(len(files), digest.hexdigest(), marks is not None)
+    return NotedFiles(files=len(files), sha256=digest.hexdigest(), marked=marks is not None)
 
 
 def _pages(files: Sequence[str]) -> Iterator[Sequence[str]]:
@@ -74,14 +63,16 @@ def _kept(step: Step) -> Any:
 
 
 def stood(step: Step, *, place: str) -> Stood:
-    """What a stop step noted; of one that ran before there were pages, what stands in its row.
+    """What a step noted; of one that ran before there were pages, what its row holds.
 
     Raises Refused where the pages are not those that were written.
     """
-    result = step.result
-    if FIELD not in result:
-        return Stood(tuple(result["sink_files"]), result.get("sink_marks"))
-    noted = Noted(**result[FIELD])
+    result = codec.read(DataFilesResult, step.result)
+    noted = result.noted_files
+    if noted is None:
+        marks_of_row = result.sink_marks
+        marked = None if marks_of_row is None else {name: list(mark) for name, mark in marks_of_row.items()}
+        return Stood(result.sink_files, marked)
     digest, files, marks = hashlib.sha256(), [], {}
     for content in _kept(step).order_by("path").values_list("content", flat=True).iterator(chunk_size=1):
         lines = zlib.decompress(bytes(content))

@@ -6,6 +6,8 @@ checkpoint holds is compared with what this recovery has left there.
 
 from recovery import reach
 from recovery.checkpoints import read_fingerprint
+from recovery.contracts import codec
+from recovery.contracts.results import SeedResult
 from recovery.errors import Refused
 from recovery.streams.standing import standing_of
 from recovery.workflow.places import checkpoint_of
@@ -25,10 +27,11 @@ def refuse_foreign_batches(context: Context) -> None:
             is_same = read_fingerprint(place) == planned.fingerprint
             wanted = planned.last_committed
         else:
-            wanted = seed.result["last_committed"]
+            seeded = codec.read(SeedResult, seed.result)
+            wanted = seeded.last_committed
         standing = standing_of(place)
     if seed is not None:
-        is_same = standing.query_id == seed.result["query_id"] and standing.committed == wanted
+        is_same = standing.query_id == seeded.query_id and standing.committed == wanted
     if is_same:
         return
     raise Refused(

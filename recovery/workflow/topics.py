@@ -1,37 +1,35 @@
 """The topic that a flow writes to, before a rerun and after it: what is noted, and what Spark is asked to compare."""
 
-from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
 
 from recovery.checkpoints.formats import Malformed
+from recovery.contracts.results import TopicMark
 from recovery.errors import Refused
 from recovery.sinks import kafka
 from recovery.sinks.live import kafka as live
 from recovery.spark.api import Measure, MeasureRequest, measure
 from recovery.workflow.gather import Scene
 
-Noted = Mapping[str, Any]
 NOT_NOTED = (
     "Where the topic ended before the rerun was not noted, so it is not known what the rerun sent to it."
 )
 
 
-def noted(scene: Scene) -> Noted | None:
-    """Where the topic ends now, by offset lines (JSON); None: the flow writes to no topic, or nobody could ask."""
+def noted(scene: Scene) -> TopicMark | None:
+    """Where the topic ends now; None: the flow writes to no topic, or it could not be asked."""
     facts = kafka.facts_of(scene.sink)
     if scene.sink.kind != kafka.KIND or facts.ends is None:
         return None
-    return {
-        "ends": facts.ends,
-        "failed": facts.failed,
-        "failed_early": facts.failed_early,
-        "ids": dict(facts.ids),
-        "topics": list(facts.topics),
-    }
+    return TopicMark(
+        ends=facts.ends,
+        failed=facts.failed,
+        failed_early=facts.failed_early,
+        ids=dict(facts.ids),
+        topics=tuple(facts.topics),
+    )
 
 
-def measured(scene: Scene, asked: MeasureRequest, before: Noted | None) -> Measure:
+def measured(scene: Scene, asked: MeasureRequest, before: TopicMark | None) -> Measure:
     """The records that came since `before` beside those that had to come. Raises Unreachable.
 
     `asked.topic` is filled in here.
@@ -39,13 +37,13 @@ def measured(scene: Scene, asked: MeasureRequest, before: Noted | None) -> Measu
     facts = kafka.facts_of(scene.sink)
     if scene.sink.kind != kafka.KIND:
         return Measure(problem=f"What came into a sink of format {scene.sink.declared} cannot be read here.")
-    if facts.problem or before is None or list(facts.topics) != before["topics"]:
+    if facts.problem or before is None or tuple(facts.topics) != before.topics:
         return Measure(problem=facts.problem or NOT_NOTED)
     try:
-        since = live.between(_options(scene), before["ends"], facts.ends, before["ids"])
-        failed, early = before["failed"], before.get("failed_early")
-        part = live.between(_options(scene), failed, before["ends"], before["ids"]) if failed else None
-        margin = live.between(_options(scene), early, failed, before["ids"]) if failed and early else None
+        since = live.between(_options(scene), before.ends, facts.ends, before.ids)
+        failed, early = before.failed, before.failed_early
+        part = live.between(_options(scene), failed, before.ends, before.ids) if failed else None
+        margin = live.between(_options(scene), early, failed, before.ids) if failed and early else None
     except (Refused, Malformed) as problem:
         return Measure(problem=f"The topic could not be asked: {problem}")
     if since is None or (failed and part is None) or (failed and early and margin is None):

@@ -9,6 +9,8 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from recovery.checkpoints import inspect_checkpoint
+from recovery.contracts import codec
+from recovery.contracts.results import BackupResult, KeptCheckpoint
 from recovery.errors import Refused
 from recovery.models import KeptFile, Step
 from recovery.workflow.places import checkpoint_of
@@ -44,9 +46,9 @@ def run(context: Context) -> Mapping[str, Any]:
     files = "1 source file" if len(sealed) == 1 else f"{len(sealed)} source files"
     context.log(
         f"Kept and read back: {files}, {size:,} bytes. The checkpoint goes back to version "
-        f"{checkpoint['version']}, batch {checkpoint['last_committed']}."
+        f"{checkpoint.version}, batch {checkpoint.last_committed}."
     )
-    return {"files": dict(sealed), "bytes": size, "checkpoint": checkpoint}
+    return codec.to_json(BackupResult(files=dict(sealed), bytes=size, checkpoint=checkpoint))
 
 
 def _as_sealed(path: str, content: bytes, sha256: str) -> None:
@@ -58,7 +60,7 @@ def _as_sealed(path: str, content: bytes, sha256: str) -> None:
         )
 
 
-def _checkpoint(context: Context) -> dict[str, Any]:
+def _checkpoint(context: Context) -> KeptCheckpoint:
     """What a rollback must find again. Raises Refused when the checkpoint is no longer the planned one."""
     place = checkpoint_of(context.flow)
     report = inspect_checkpoint(place, sink=context.contents.table_place or None)
@@ -67,14 +69,14 @@ def _checkpoint(context: Context) -> dict[str, Any]:
             f"The checkpoint is no longer as planned (version {report.version}, batch {report.last_committed}). "
             "Nothing was changed. Seal a new plan."
         )
-    return {
-        "place": place,
-        "version": report.version,
-        "query_id": report.query_id,
-        "last_committed": report.last_committed,
-        "offsets": [s.offset_json for s in report.sources],
-        "fingerprint": report.fingerprint,
-    }
+    return KeptCheckpoint(
+        place=place,
+        version=report.version,
+        query_id=report.query_id,
+        last_committed=report.last_committed,
+        offsets=tuple(s.offset_json for s in report.sources),
+        fingerprint=report.fingerprint,
+    )
 
 
 def _read_back(step: Step, sealed: Mapping[str, str]) -> None:

@@ -4,6 +4,8 @@ import hashlib
 from collections.abc import Mapping
 from typing import Any
 
+from recovery.contracts import codec
+from recovery.contracts.results import PatchResult, WrittenFile
 from recovery.errors import OutcomeUnknown, Refused
 from recovery.models import Step
 from recovery.pipelines.client import PipelinesClient
@@ -18,7 +20,7 @@ def run(context: Context) -> Mapping[str, Any]:
 
     The API has no conditional write, so the hash is read immediately before.
     """
-    done = []
+    done: list[WrittenFile] = []
     for change in context.contents.patch:
         path, now = change.path, _sha(context.client, change.path)
         if now == change.after_sha256:
@@ -36,8 +38,8 @@ def run(context: Context) -> Mapping[str, Any]:
             if read_back != change.after_sha256:
                 raise OutcomeUnknown(f"{path} reads back as {read_back[:8]}, not as planned.")
             context.log(f"Read back: sha256 {read_back[:8]}…{read_back[-4:]}.")
-        done.append({"path": path, "sha256": change.after_sha256})
-    return {"files": done}
+        done.append(WrittenFile(path=path, sha256=change.after_sha256))
+    return codec.to_json(PatchResult(files=tuple(done)))
 
 
 def _sha(client: PipelinesClient, path: str) -> str:
@@ -60,5 +62,6 @@ def probe(step: Step) -> Probed:
         }
         evidence.append(saw(state != "other", f"{change.path} {says[state]}."))
     if states == {"new"}:
-        return Probed("done", evidence, {"files": [change.path for change in step.plan.contents.patch]})
+        written = (WrittenFile(path=c.path, sha256=c.after_sha256) for c in step.plan.contents.patch)
+        return Probed("done", evidence, codec.to_json(PatchResult(files=tuple(written))))
     return Probed("unclear" if "other" in states else "not_done", evidence)

@@ -7,7 +7,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from recovery.checkpoints import placing, read_fingerprint
+from recovery.contracts import codec
 from recovery.contracts.plan import PatchChange
+from recovery.contracts.results import BackupResult, KeptCheckpoint, RollbackResult, SeedResult
 from recovery.errors import NotFound, OutcomeUnknown, Refused
 from recovery.models import Recovery, Step
 from recovery.pipelines.client import PipelinesClient
@@ -45,7 +47,7 @@ def refusal(recovery: Recovery) -> str | None:
 def _head(step: Step) -> int | None:
     """The newest batch that the table has; where it knows queries apart, of the seed's query."""
     table = step.plan.contents.table_place if step.plan else None
-    return sinks.read(table, query_id=step.result.get("query_id")).head if table else None
+    return sinks.read(table, query_id=codec.read(SeedResult, step.result).query_id).head if table else None
 
 
 def run(context: Context) -> Mapping[str, Any]:
@@ -59,29 +61,27 @@ def run(context: Context) -> Mapping[str, Any]:
     if place and not placing.is_undone(place, recovery=context.recovery.label):
         context.watch.guard()
         placing.undo_publish(place, recovery=context.recovery.label, sink_head=_head(done["seed"]))
-        version = done["seed"].result["version"]
+        version = codec.read(SeedResult, done["seed"].result).version
         made = "The new checkpoint" if version is None else f"Version {version}"
         context.log(f"{made} renamed away; the old one is in use again.")
         if before is not None:
-            _goes_back_to(context, place, before.result["checkpoint"])
+            _goes_back_to(context, place, codec.read(BackupResult, before.result).checkpoint)
     copy = backup.kept(before) if before is not None else {}
     changed = context.contents.patch if "patch" in done else []
     written = [_write_back(context, change, copy) for change in changed]
     written += _put_back(context, {p: c for p, c in copy.items() if p not in written})
-    return {"checkpoint": "seed" in done, "files": written}
+    return codec.to_json(RollbackResult(checkpoint="seed" in done, files=tuple(written)))
 
 
-def _goes_back_to(context: Context, place: str, before: Mapping[str, Any]) -> None:
+def _goes_back_to(context: Context, place: str, before: KeptCheckpoint) -> None:
     """Read back: the checkpoint in use is the one that the backup saw. Raises OutcomeUnknown."""
-    if read_fingerprint(place) != before["fingerprint"]:
+    if read_fingerprint(place) != before.fingerprint:
         raise OutcomeUnknown(
-            f"The checkpoint does not read back as it was kept (version {before['version']}, batch "
-            f"{before['last_committed']}). Look at it before anything is started.",
+            f"The checkpoint does not read back as it was kept (version {before.version}, batch "
+            f"{before.last_committed}). Look at it before anything is started.",
             code="not_as_kept",
         )
-    context.log(
-        f"Read back: version {before['version']}, batch {before['last_committed']}, as it was kept before."
-    )
+    context.log(f"Read back: version {before.version}, batch {before.last_committed}, as it was kept before.")
 
 
 def _write_back(context: Context, change: PatchChange, copy: Mapping[str, bytes]) -> str:

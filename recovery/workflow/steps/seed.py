@@ -17,6 +17,8 @@ from recovery.checkpoints.placing import Prepared
 from recovery.checkpoints.reconciled import reconcile_report
 from recovery.checkpoints.report import CheckpointReport
 from recovery.checkpoints.seed import SourceStart
+from recovery.contracts import codec
+from recovery.contracts.results import SeedResult
 from recovery.errors import Refused
 from recovery.models import Step
 from recovery.sinks.base import SinkReport
@@ -64,10 +66,10 @@ def run(context: Context) -> Mapping[str, Any]:
         )
     else:
         context.log(f"Renamed to version {version}. Version {report.version} is untouched.")
-    result = {**_read_back(context, place, version), "from_version": report.version}
+    result = _read_back(context, place, version, from_version=report.version)
     if version is None:
         context.client.prove_standstill(context.pipeline_id)
-    return result
+    return codec.to_json(result)
 
 
 def _called(report: CheckpointReport) -> str:
@@ -204,22 +206,23 @@ def _wanted(context: Context) -> list[str | None]:
     return args.get("offsets") or [p["after"]["offset_json"] for p in context.contents.positions]
 
 
-def _read_back(context: Context, place: str, version: int | None) -> dict[str, Any]:
+def _read_back(context: Context, place: str, version: int | None, *, from_version: int | None) -> SeedResult:
     now = inspect_checkpoint(place)
     wanted = _wanted(context)
-    found = [s.offset_json for s in now.sources]
-    if now.version != version or found != wanted or now.blockers:
+    offsets = [s.offset_json for s in now.sources]
+    if now.version != version or offsets != wanted or now.blockers:
         raise Refused(
-            f"Version {now.version} reads back with offsets {found}, planned: {wanted}. Roll back, then seal again.",
+            f"Version {now.version} reads back with offsets {offsets}, planned: {wanted}. Roll back, then seal again.",
             code="not_as_sealed",
         )
     context.log(f"Read back: intact, next batch {(now.last_committed or 0) + 1}, offsets as planned.")
-    return {
-        "version": version,
-        "query_id": now.query_id,
-        "last_committed": now.last_committed,
-        "offsets": found,
-    }
+    return SeedResult(
+        version=version,
+        from_version=from_version,
+        query_id=now.query_id,
+        last_committed=now.last_committed,
+        offsets=tuple(offsets),
+    )
 
 
 def probe(step: Step) -> Probed:
@@ -232,15 +235,12 @@ def probe(step: Step) -> Probed:
         if seen.published is not None:
             is_newest = report.version == seen.published
             evidence.append(saw(is_newest, f"Spark's newest version is {report.version}."))
-        return Probed(
-            "done",
-            evidence,
-            {
-                "version": seen.published,
-                "from_version": None if seen.published is None else seen.published - 1,
-                "query_id": report.query_id,
-                "last_committed": report.last_committed,
-                "offsets": [s.offset_json for s in report.sources],
-            },
+        result = SeedResult(
+            version=seen.published,
+            from_version=None if seen.published is None else seen.published - 1,
+            query_id=report.query_id,
+            last_committed=report.last_committed,
+            offsets=tuple(s.offset_json for s in report.sources),
         )
+        return Probed("done", evidence, codec.to_json(result))
     return Probed("unclear" if seen.unclear else "not_done", evidence)

@@ -8,6 +8,8 @@ from typing import Any, Final
 
 from django.utils import timezone
 
+from recovery.contracts import codec
+from recovery.contracts.results import NotedFiles, StandstillResult, StoppedResult
 from recovery.errors import Refused
 from recovery.models import Step
 from recovery.pipelines import starters
@@ -46,17 +48,18 @@ def run(context: Context) -> Mapping[str, Any] | Waits:
     context.log(
         f"Still stopped: {STANDSTILL[proof]}. Checkpoint, code and table are as sealed in {context.plan.hash[:8]}."
     )
-    return {
-        "proved": ["checkpoint", "code", "sink", "active_update"],
-        "others": other_fingerprints(scene),
-        "newest_update": scene.last_update,
-        noted_files.FIELD: _noted(context.step, scene).as_dict(),
-        "sink_version": scene.sink.version,
-        "topic": topics.noted(scene),
-    }
+    result = StandstillResult(
+        proved=("checkpoint", "code", "sink", "active_update"),
+        others=other_fingerprints(scene),
+        newest_update=scene.last_update,
+        noted_files=_noted(context.step, scene),
+        sink_version=scene.sink.version,
+        topic=topics.noted(scene),
+    )
+    return codec.to_json(result)
 
 
-def _noted(step: Step, scene: Scene) -> noted_files.Noted:
+def _noted(step: Step, scene: Scene) -> NotedFiles:
     """The table's data files as they are now; a table that counts its commits tells them by its log."""
     files = data_files(scene.sink) if scene.sink.version is None else ()
     return noted_files.keep(step, files, whole.marks(scene), place=scene.table_place)
@@ -77,7 +80,7 @@ def find_end(context: Context) -> str | None:
 
     Raises Refused when the time is over.
     """
-    stopped, active = context.step.result["stopped"], _active(context)
+    stopped, active = codec.read(StoppedResult, context.step.result).stopped, _active(context)
     if active is not None and active != stopped:
         context.watch.guard()
         context.client.stop(context.pipeline_id)
@@ -99,7 +102,7 @@ def find_end(context: Context) -> str | None:
 
 def go_on(context: Context, ended: str) -> Mapping[str, Any]:
     """Read back how the update that was stopped last has ended."""
-    stopped = context.step.result["stopped"]
+    stopped = codec.read(StoppedResult, context.step.result).stopped
     if stopped is None:
         proof = context.client.prove_standstill(context.pipeline_id)
         context.log(f"Nothing had to be stopped: {STANDSTILL[proof]}.")
@@ -110,7 +113,7 @@ def go_on(context: Context, ended: str) -> Mapping[str, Any]:
 
 
 def _seconds(context: Context) -> float:
-    begun = when(context.step.result["begun"])
+    begun = when(codec.read(StoppedResult, context.step.result).begun)
     assert begun is not None, "written by this step, in ISO form"
     return (timezone.now() - begun).total_seconds()
 

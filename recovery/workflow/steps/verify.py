@@ -12,6 +12,7 @@ from django.utils import timezone
 
 from recovery.contracts import codec
 from recovery.contracts.plan import PlanBody
+from recovery.contracts.results import DataFilesResult, NotedFiles, StandstillResult
 from recovery.errors import Interrupted, Refused
 from recovery.models import Step
 from recovery.spark.api import Measure
@@ -62,7 +63,7 @@ def run(context: Context) -> Waits:
     if "rerun" not in done or "stop" not in done:
         raise Refused("The rerun has not ended, so there is nothing to verify yet.")
     scene = look(context.flow, known=context.contents.table_places)
-    started = rerun.updates(done["rerun"])
+    started, standstill = rerun.updates(done["rerun"]), codec.read(StandstillResult, done["stop"])
     reviewed.same(context.contents, scene.spec, scene.code, scene.client, so="Nothing was measured.")
     reviewed.ran(context.contents, context.client, context.pipeline_id, started)
     readers = Readers(lambda: scene)
@@ -73,8 +74,8 @@ def run(context: Context) -> Waits:
         readers,
         seen=done["rerun"].get("listed") or {},
         sink_before=stood.files,
-        version_before=done["stop"].get("sink_version"),
-        topic_before=done["stop"].get("topic"),
+        version_before=standstill.sink_version,
+        topic_before=standstill.topic,
         marks_before=stood.marks,
         update_ids=started,
     )
@@ -87,7 +88,7 @@ def run(context: Context) -> Waits:
         below=refreshed.measure(scene, context.plan, done.get("refresh")),
     )
     before = _before(context, scene, evidence, reading.seen(context.contents, readers))
-    context.watch.keep(**{noted_files.FIELD: _noted(context, scene).as_dict()})
+    context.watch.keep(noted_files=codec.to_json(_noted(context, scene)))
     _start_further(context, before)
     return Waits()
 
@@ -114,7 +115,7 @@ def _before(context: Context, scene: Scene, evidence: Evidence, listed: Mapping[
     )
 
 
-def _noted(context: Context, scene: Scene) -> noted_files.Noted:
+def _noted(context: Context, scene: Scene) -> NotedFiles:
     """The table's data files before the further update; a table that counts its commits tells them by its log."""
     by_log = context.contents.sink.is_declared or scene.sink.version is not None
     files = () if by_log else data_files(scene.sink)
@@ -149,7 +150,7 @@ def go_on(context: Context, ended: str) -> Mapping[str, Any]:
     reviewed.ran(contents, context.client, context.pipeline_id, [update_id])
     scene = look(context.flow, known=contents.table_places)
     readers = Readers(lambda: scene)
-    others_before = _steps(context)["stop"].result["others"]
+    others_before = codec.read(StandstillResult, _steps(context)["stop"].result).others
     evidence = Evidence(
         scope=reading.scope_of(contents),
         old=None,
@@ -176,7 +177,7 @@ def go_on(context: Context, ended: str) -> Mapping[str, Any]:
 def _further(
     step: Step, scene: Scene, contents: PlanBody, before: BeforeFurther, readers: Readers, ended: str
 ) -> FurtherUpdate:
-    noted = noted_files.FIELD in step.result
+    noted = codec.read(DataFilesResult, step.result).noted_files is not None
     files = noted_files.stood(step, place=scene.table_place).files if noted else before.files
     return FurtherUpdate(
         state=ended,

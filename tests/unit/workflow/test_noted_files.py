@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from recovery.contracts import codec
 from recovery.models import KeptFile, Step
 from recovery.workflow import noted_files
 from recovery.workflow.noted_files import Stood
@@ -23,8 +24,8 @@ def step(monkeypatch: pytest.MonkeyPatch) -> Step:
 
 
 def noted(step: Step, files: tuple[str, ...] = FILES, marks: noted_files.Marks | None = MARKS) -> None:
-    found = noted_files.keep(step, files, marks, place=PLACE).as_dict()
-    step.result = json.loads(json.dumps({noted_files.FIELD: found}))
+    kept = codec.to_json(noted_files.keep(step, files, marks, place=PLACE))
+    step.result = json.loads(json.dumps({"noted_files": kept}))
 
 
 @pytest.mark.parametrize("marks", [MARKS, {}, None], ids=["marked", "none there", "not marked"])

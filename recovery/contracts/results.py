@@ -1,0 +1,158 @@
+"""What a step leaves on its row when it is done, for the next step, a rollback and the pages: one value a kind.
+
+The update of a rerun or a refresh, and what a proof measured, are not among them yet (`docs/wiring.md`).
+"""
+
+from collections.abc import Mapping
+from typing import Literal
+
+from pydantic import ConfigDict
+
+from recovery.contracts.value import Duration, Flag, Number, Value
+
+
+class StepResult(Value):
+    """The row also holds notes of the runner and of people (`watched`, `probe`, `statements` …): they are left out."""
+
+    model_config = ConfigDict(extra="ignore")
+
+
+class NotedFiles(Value):
+    """Which data files a table had, kept in pages (`workflow.noted_files`)."""
+
+    files: Number
+    """How many."""
+    sha256: str
+    """Over all lines of the pages."""
+    marked: Flag
+    """Whether sizes and times were noted too."""
+
+
+class DataFilesResult(StepResult):
+    """A step that noted the data files of the flow's table."""
+
+    noted_files: NotedFiles | None = None
+    """Which they are; None: of a row from before they were kept in pages."""
+    sink_files: tuple[str, ...] = ()
+    """Decoded URIs of the files, of a row from before pages."""
+    sink_marks: Mapping[str, tuple[int | None, ...]] | None = None
+    """Bytes, and time in ms, of each by its name below the table, of a row from before pages."""
+
+
+class TopicMark(Value):
+    """Where the topic that a flow writes to ended."""
+
+    ends: str
+    """The offsets behind the last committed record, as Spark's offset line."""
+    failed: str | None
+    """The first offsets at which a failed attempt of the planned batch may have written; None: there is none."""
+    failed_early: str | None = None
+    """The same, where the clocks of its cluster do not agree."""
+    ids: Mapping[str, str]
+    """The id of each topic."""
+    topics: tuple[str, ...]
+    """Their names."""
+
+
+class StoppedResult(StepResult):
+    """The early stop: the pipeline is quiet, and what would have started it again."""
+
+    was: Literal["idle", "running", "unknown"] | None = None
+    """What it was before; None: the stop has not ended."""
+    seconds: Duration | None = None
+    """How long the stop took; None: not known."""
+    update_id: str | None = None
+    """The update that was stopped; None: none ran."""
+    ended: str | None = None
+    """The state in which that update ended."""
+    begun: str | None = None
+    """When the stop began, in ISO form."""
+    stopped: str | None = None
+    """The update that was asked to stop last; None: none was."""
+    jobs: tuple[str, ...] | None = None
+    """What would start the pipeline again, for people; None: not looked at."""
+    jobs_unknown: str = ""
+    """Why it is not known what would; "": it is."""
+
+
+class StandstillResult(DataFilesResult):
+    """A plan's stop: nothing has moved since the seal. What is noted here, the proof compares with."""
+
+    proved: tuple[str, ...] = ()
+    """The preconditions that were read again."""
+    others: Mapping[str, str | None]
+    """Fingerprints of the places that the plan must leave alone, by name."""
+    newest_update: str | None = None
+    """The pipeline's newest update at that time; None: it has none."""
+    sink_version: Number | None = None
+    """The version of the table; None: of one that counts no commits."""
+    topic: TopicMark | None = None
+    """Where the topic ended; None: the flow writes to none, or it was not known."""
+
+
+class KeptCheckpoint(Value):
+    """The checkpoint that a rollback goes back to."""
+
+    place: str
+    """Where the flow's checkpoint is."""
+    version: Number | None
+    """Its version; None: it has one fixed place."""
+    query_id: str | None
+    """The id of its query."""
+    last_committed: Number | None
+    """Its last committed batch; None: it has none."""
+    offsets: tuple[str | None, ...]
+    """The offset line of each source."""
+    fingerprint: str
+    """sha256 over its logs."""
+
+
+class BackupResult(StepResult):
+    """What is kept for a rollback."""
+
+    files: Mapping[str, str]
+    """sha256 of each source file, by path."""
+    bytes: Number
+    """Of all of them."""
+    checkpoint: KeptCheckpoint
+    """What the checkpoint goes back to."""
+
+
+class WrittenFile(Value):
+    """A source file as it is in the workspace now."""
+
+    path: str
+    """Its path."""
+    sha256: str
+    """Of what was read back."""
+
+
+class PatchResult(StepResult):
+    """The source files that the plan wrote."""
+
+    files: tuple[WrittenFile, ...]
+    """Each, as planned."""
+
+
+class SeedResult(StepResult):
+    """The checkpoint that was put into place."""
+
+    version: Number | None
+    """Its version; None: it has one fixed place."""
+    from_version: Number | None = None
+    """The version that it was made from, which is untouched."""
+    query_id: str | None = None
+    """The id of its query."""
+    last_committed: Number | None = None
+    """Its last committed batch; None: it has none."""
+    offsets: tuple[str | None, ...] = ()
+    """The offset line of each source."""
+
+
+class RollbackResult(StepResult):
+    """What was undone."""
+
+    checkpoint: Flag
+    """Whether the old checkpoint is in use again."""
+    files: tuple[str, ...]
+    """Paths of the source files that were written back."""
