@@ -52,6 +52,8 @@ from recovery.workflow.usual import usual_update_seconds
 
 Ask = Callable[[StudyRequest, Mapping[str, Mark]], Study]  # with the marks of the input files that are known
 
+FUNCTION = "foreachbatch"
+"""The format of a sink that is a function of the code, as a study tells it."""
 STATE_REFUSED = ("STATE_STORE_KEY_SCHEMA_NOT_COMPATIBLE", "STATE_STORE_VALUE_SCHEMA_NOT_COMPATIBLE")
 """Conditions of a failure that prove that the code's state has other columns than the checkpoint's."""
 ACTIVE = {
@@ -355,7 +357,7 @@ def facts_of(
 def written_by(sink: SinkReport, *told: Mapping[str, object] | None) -> SinkReport:
     """The sink of a program whose function writes it (foreachBatch), by the code of today or the last good one. Files
     that such a function writes have no log that names those of a rerun."""
-    if not any(one is not None and one.get("format") == "foreachBatch" for one in told):
+    if not any(one is not None and str(one.get("format")).lower() == FUNCTION for one in told):
         return sink
     return replace(sink, by_function=True, kind=foreach_batch.KIND if sink.kind == "files" else sink.kind)
 

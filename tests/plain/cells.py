@@ -159,7 +159,7 @@ CELLS: Final = (
     Cell("dropDuplicates removed", "kafka to delta", BY_ID, "", "continue"),
     Cell("dropDuplicates removed", "package", BY_ID, "", "continue"),
     Cell("dropDuplicates removed", "foreachBatch to delta", BY_ID, "", "continue"),
-    Cell("dropDuplicates removed", "foreachBatch to parquet", BY_ID, "", "continue"),
+    Cell("dropDuplicates removed", "foreachBatch to parquet", BY_ID, "", "continue", "unproven"),
     Cell("dropDuplicates removed", "tables", BY_ID, "", "continue"),
     Cell("put back", "files to parquet", BY_ID, "", "revert", right=all_by_id, after=AGAIN),
     Cell("put back", "kafka to delta", BY_ID, "", "revert", right=all_by_id, after=AGAIN),
@@ -174,7 +174,7 @@ CELLS: Final = (
          damage=truncate("commits"), after=AGAIN),
     Cell("metadata lost", "files to parquet", BY_ID, BY_ID, "repair", right=all_by_id, damage=lose("metadata"),
          is_quiet=True),
-    Cell("metadata lost, program not named", "files to parquet", BY_ID, BY_ID, "repair", "unproven", all_by_id,
+    Cell("metadata lost, program not named", "files to parquet", BY_ID, BY_ID, "repair", "loses_rows", all_by_id,
          damage=lose("metadata"), is_quiet=True, is_named=False),
     Cell("state cut", "files to parquet", BY_ID, BY_ID, "repair", right=all_by_id, damage=cut_state, after=AGAIN),
 )  # fmt: skip
