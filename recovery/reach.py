@@ -49,7 +49,7 @@ def _default(home: str, data_roots: str, allow: str) -> Access:
         local_roots=split(data_roots),
         hidden=(str(here), *access.SYSTEM),
         shown=tuple(str(here / name) for name in SHOWN),
-        own_code=tuple(sorted({str(settings.ROOT), os.path.realpath(sys.prefix)})),
+        own_code=tuple(sorted({str(settings.ROOT), *map(os.path.realpath, (sys.prefix, sys.base_prefix))})),
         homes=_homes(),
         may_call=_Guard(allowed),
     )

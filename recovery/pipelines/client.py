@@ -23,8 +23,8 @@ JOBS: Final = "/api/2.2/jobs"
 EVENTS_PAGE: Final = 250
 PAGES: Final = 1000
 LARGEST_IMPORT: Final = 10 * 1024 * 1024
-PROGRAM_FILE: Final = "x-reprise-program-file"
-"""Of an item in a listing: it is read with the code, whatever its name."""
+PROGRAMS: Final = "x-reprise-programs"
+"""Of an item in a listing: the programs that read it. It is part of their code, whatever its name, and of no other."""
 
 
 class StandstillProof(StrEnum):

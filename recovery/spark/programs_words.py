@@ -7,6 +7,8 @@ ENGINE: Final = "reprise.engine"
 PLAIN: Final = "structured-streaming"
 ARGUMENTS: Final = "reprise.arguments"
 CHECKPOINT: Final = "reprise.checkpoint"
+RUNNER: Final = "reprise.runner"
+"""Digest of what starts, stops and watches the stream."""
 
 
 def is_plain_program(spec: Mapping[str, object]) -> bool:

@@ -4,9 +4,12 @@ Right: RECOVER in the stream's environment. MANAGE for the commands that start a
 an environment that asks for less than the workspace's.
 """
 
+import hashlib
 import json
+import os
+import re
 import uuid
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -80,10 +83,15 @@ def adopt_stream(*, checkpoint: str, said: Said, by: Actor, is_one_of_many: bool
     ) as trying:
         by.check(Right.RECOVER, said.environment)
         workspace = workspace_of(said, by)
-        known = Stream.objects.filter(checkpoint=place, pipeline__workspace=workspace).first()
+        known = find_adopted(place)
+        if known is not None:
+            _check_known(known, workspace, by)
+            place = known.checkpoint
         environment = _environment(said, workspace, known, by)
         by.check(Right.RECOVER, environment)
         values = _values(said, known, by)
+        if values["program"]:
+            _check_program(values["program"], by)
         check_places((place, *(values[n] for n in ("sink", "event_log", "program"))), by)
         with reach.reading(workspace):
             report = read_plain(place)
@@ -100,6 +108,50 @@ def adopt_stream(*, checkpoint: str, said: Said, by: Actor, is_one_of_many: bool
         refresh(workspace_id=workspace.pk, only=stream.pipeline.pipeline_id)
     stream.refresh_from_db()
     return stream
+
+
+def find_adopted(checkpoint: str) -> Stream | None:
+    """The stream of any workspace that has this checkpoint, however its place is spelled; links are followed."""
+    wanted = _real_place(checkpoint)
+    streams = Stream.objects.select_related("pipeline__workspace").filter(
+        pipeline__workspace__removed_at=None
+    )
+    return next((stream for stream in streams if _real_place(stream.checkpoint) == wanted), None)
+
+
+def _real_place(place: str) -> str:
+    read = access.read_place(place)
+    path = re.sub(r"/+", "/", read.path).rstrip("/")
+    return f"{read.store}{path}" if read.store else os.path.realpath(path)
+
+
+def _check_known(stream: Stream, workspace: Workspace, by: Actor) -> None:
+    """Who changes a stream may recover it where it is now. Raises Denied, Refused."""
+    by.check(Right.RECOVER, stream.pipeline.environment)
+    if stream.pipeline.workspace_id != workspace.pk:
+        raise Refused(
+            f"Workspace {stream.pipeline.workspace.name} has a stream with this checkpoint. Change it there, with "
+            f"--workspace {stream.pipeline.workspace.name}.",
+            code="adopted_elsewhere",
+        )
+    if stream.pipeline.flows.filter(recoveries__state="running").exists():
+        raise Refused(
+            "A recovery of this stream is running. Wait for its end, then change the stream.",
+            code="recovery_runs",
+        )
+
+
+def _check_program(program: str, by: Actor) -> None:
+    """It is a Python file, and of no stream that this person may not recover. Raises Refused, Denied."""
+    real = _real_place(program)
+    if not (program.endswith(".py") and real.endswith(".py")):
+        raise Refused(
+            f"{program} is no Python file. Only Python programs are read; leave --program out for others.",
+            code="no_python_file",
+        )
+    for stream in Stream.objects.select_related("pipeline").exclude(program=""):
+        if _real_place(stream.program) == real:
+            by.check(Right.RECOVER, stream.pipeline.environment)
 
 
 def check_places(places: Iterable[str], by: Actor) -> None:
@@ -305,9 +357,8 @@ def _kept(
         dict.fromkeys([*(known.query_ids if known else []), *_query_of(place, values["event_log"], report)])
     )
     if known is not None:
-        Pipeline.objects.filter(pk=known.pipeline_id).update(
-            name=name, environment=environment, spec=spec, gone=False
-        )
+        # The poll that follows moves it, by the same rule as a pipeline whose tag was changed (retagging).
+        Pipeline.objects.filter(pk=known.pipeline_id).update(name=name, spec=spec, gone=False)
         Flow.objects.filter(pipeline=known.pipeline_id).update(
             name=name, short=name.rsplit(".", 1)[-1], dataset=sink.dataset
         )
@@ -334,6 +385,13 @@ def _query_of(place: str, event_log: str, report: CheckpointReport) -> list[str]
     return [told] if told else []
 
 
+def _digest_of_runner(values: Mapping[str, object]) -> str:
+    """What starts and stops the stream and what tells that it stands still: a plan is approved with these, and void
+    with others."""
+    named = [values[name] for name in ("runner", "start", "stop", "running", "event_log")]
+    return hashlib.sha256(json.dumps(named).encode()).hexdigest()
+
+
 def _spec(name: str, environment: str, place: str, values: dict[str, Any], sink: Sink) -> dict[str, Any]:
     """A pipeline's settings, as far as a plain stream has them. Its root is the folder that holds all of its files."""
     program, variables = values["program"], commands.variables_of(values["start"])
@@ -350,6 +408,7 @@ def _spec(name: str, environment: str, place: str, values: dict[str, Any], sink:
         "configuration": {
             words.ENGINE: words.PLAIN,
             words.ARGUMENTS: json.dumps(values["arguments"]),
+            words.RUNNER: _digest_of_runner(values),
             words.CHECKPOINT: place,
         },
         "x-reprise-dataset": sink.dataset,

@@ -7,6 +7,7 @@ know, asks the running command as well (`is_exact`).
 
 import re
 import uuid
+from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -20,7 +21,7 @@ from recovery.checkpoints.outcome import half_swapped
 from recovery.errors import NotFound, Refused, RepriseError
 from recovery.eventlogs.seen import Seen
 from recovery.models import Pipeline, Stream, StreamStart, Workspace
-from recovery.pipelines.client import PROGRAM_FILE, PipelinesClient, StandstillProof
+from recovery.pipelines.client import PROGRAMS, PipelinesClient, StandstillProof
 from recovery.pipelines.errors import ActiveUpdate
 from recovery.pipelines.folding import SILENT
 from recovery.streams import commands, files, noting, running, tailing
@@ -134,11 +135,12 @@ class StreamsClient(PipelinesClient):
 
     def list_dir(self, path: str) -> list[dict[str, Any]]:
         """The files of the programs with this root: no others are anybody's business."""
-        root, found = path.rstrip("/"), dict[str, None]()
+        root, programs = path.rstrip("/"), defaultdict[str, list[str]](list)
         for stream in self._streams().exclude(program=""):
             if stream.pipeline.spec.get("root_path") == root:
-                found |= dict.fromkeys(self._files_of(stream))
-        return [{"path": name, "object_type": "FILE", PROGRAM_FILE: True} for name in found]
+                for name in self._files_of(stream):
+                    programs[name].append(stream.program)
+        return [{"path": name, "object_type": "FILE", PROGRAMS: of} for name, of in programs.items()]
 
     def export(self, path: str) -> bytes:
         self._check_program(path)

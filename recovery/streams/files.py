@@ -1,8 +1,13 @@
 """The files of a program: it, the modules that it imports, its settings. Read only through the storage guard."""
 
+import contextlib
+import os
+import stat
 from collections.abc import Collection, Iterator, Sequence
+from pathlib import Path
 from typing import Final
 
+from recovery.checkpoints.access import scheme_of
 from recovery.checkpoints.storage import Store, TooLarge, reaching
 from recovery.errors import NotFound, Refused, RepriseError
 from recovery.streams import imports
@@ -28,11 +33,11 @@ def program_files(program: str, arguments: Sequence[str] = ()) -> dict[str, byte
             names = imports.read_names(found[path])
             texts |= names.texts
             for module in shelf.modules(path.rpartition("/")[0], names):
-                if module not in found and len(found) < MOST_FILES:
+                if module not in found and len(found) < MOST_FILES and not _leads_away(module):
                     found[module] = shelf.read(module)
                     waiting.append(module)
         for path in shelf.settings(imports.common_folder(list(found)), texts):
-            if len(found) < MOST_FILES:
+            if len(found) < MOST_FILES and not _leads_away(path):
                 found.setdefault(path, shelf.read(path))
     return found
 
@@ -93,6 +98,13 @@ class _Shelf:
                     yield f"{folder}/{name}"
 
 
+def _leads_away(path: str) -> bool:
+    """Is it a link to another folder? Who can write beside a program could have any file read as part of it."""
+    return not scheme_of(path) and os.path.realpath(path) != str(
+        Path(os.path.realpath(path.rpartition("/")[0])) / path.rpartition("/")[2]
+    )
+
+
 def _plain(path: str) -> str:
     """Without `..`."""
     parts: list[str] = []
@@ -119,6 +131,9 @@ def write_file(path: str, content: bytes) -> None:
         aside = f".{name}.reprise"
         store.remove(aside)
         store.write(aside, content)
+        if store.local:  # the secrets in it, and who may start it, stay as they are
+            with contextlib.suppress(FileNotFoundError):
+                Path(store.path(aside)).chmod(stat.S_IMODE(Path(store.path(name)).stat().st_mode))
         store.replace(aside, name)
         store.sync()
 

@@ -1,11 +1,11 @@
 """The source of a pipeline: as the workspace holds it now, and as the last good update read it. Reads only."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from fnmatch import fnmatch
 from typing import Any
 
 from recovery.errors import Refused
-from recovery.pipelines.client import PROGRAM_FILE, PipelinesClient
+from recovery.pipelines.client import PROGRAMS, PipelinesClient
 from recovery.spark.programs_words import is_plain_program
 
 
@@ -25,12 +25,18 @@ def read_code(client: PipelinesClient, spec: Mapping[str, Any]) -> tuple[tuple[s
             libraries += [p for p in found if fnmatch(p, pattern) and p.endswith((".py", ".sql"))]
         elif path := (entry.get("file") or entry.get("notebook") or {}).get("path"):
             libraries.append(path)
-    read = [p for p, item in items.items() if p.endswith((".py", ".sql")) or item.get(PROGRAM_FILE)]
+    read = [p for p, item in items.items() if _is_code(p, item, libraries)]
     wanted = dict.fromkeys([*libraries, *read])
     texts = {path: _text(client, path) for path in wanted}
     if not libraries and not is_plain_program(spec):
         raise Refused("The pipeline lists no source file (libraries), so its code cannot be read.")
     return tuple(dict.fromkeys(libraries)), texts
+
+
+def _is_code(path: str, item: Mapping[str, object], libraries: Sequence[str]) -> bool:
+    if isinstance(programs := item.get(PROGRAMS), list):
+        return not set(programs).isdisjoint(libraries)
+    return path.endswith((".py", ".sql"))
 
 
 def _tree(client: PipelinesClient, root: str) -> dict[str, Mapping[str, object]]:

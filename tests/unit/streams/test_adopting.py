@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from recovery.models import AuditEntry, Flow, Stream, Workspace
+from recovery.models import AuditEntry, Flow, Person, RoleIn, Stream, Workspace
 from recovery.people.roles import Role
 from recovery.streams import commands
-from recovery.workflow import diagnosing
+from recovery.workflow import diagnosing, fingerprints
 from tests.checkpoint_builder import Built
 from tests.unit.eventlogs import logs
 from tests.unit.people.run import run_json, token_of
@@ -104,6 +104,64 @@ def test_commands_and_weaker_rules_are_an_admins_to_give(
     code, again = adopt(monkeypatch, responder, checkpoint.root, "--name", "shop")
     assert (code, again["pipeline"], again["flow"]) == (0, told["pipeline"], "shop")
     assert Stream.objects.get().start == ["true"]
+
+
+@pytest.mark.parametrize("spelled", ["{}", "/{}", "{}/.", "{}/../_checkpoint", "linked"])
+def test_a_stream_is_changed_under_its_own_rules_however_its_place_is_spelled(
+    monkeypatch: pytest.MonkeyPatch, checkpoint: Built, tmp_path: Path, responder: str, spelled: str
+) -> None:
+    adopt(monkeypatch, responder, checkpoint.root)
+    workspace = Workspace.objects.get()
+    Workspace.objects.create(name="dev", kind="streams", environment="development")
+    (tmp_path / "linked").symlink_to(checkpoint.root)
+    place = str(tmp_path / "linked") if spelled == "linked" else spelled.format(checkpoint.root)
+    code, told = run_json(monkeypatch, responder, "adopt", place, "--workspace", "dev")
+    assert (code, told["error"]["code"]) == (1, "adopted_elsewhere")
+    code, told = run_json(
+        monkeypatch, responder, "adopt", place, "--workspace", workspace.name, "--name", "shop"
+    )
+    assert (code, told["flow"]) == (0, "shop")
+    assert Stream.objects.count() == 1
+    elsewhere = token_of("dev", Role.NONE)
+    person = Person.objects.get(user__username="dev")
+    RoleIn.objects.create(person=person, environment="development", role=Role.RESPONDER)
+    code, told = run_json(
+        monkeypatch, elsewhere, "adopt", place, "--workspace", "dev", "--environment", "development"
+    )
+    assert (code, told["error"]["code"]) == (1, "denied")
+
+
+def test_a_move_to_weaker_rules_waits_as_that_of_a_pipeline_does(
+    monkeypatch: pytest.MonkeyPatch, checkpoint: Built, responder: str
+) -> None:
+    adopt(monkeypatch, responder, checkpoint.root)
+    admin = token_of("ada", Role.ADMIN)
+    code, told = adopt(monkeypatch, admin, checkpoint.root, "--environment", "development")
+    assert (code, told["environment"]) == (0, "production")
+    assert Stream.objects.get().pipeline.wanted_environment == "development"
+    assert AuditEntry.objects.filter(action="pipeline.retag", environment="production").exists()
+
+
+def test_other_commands_are_another_stream_to_a_plan(
+    monkeypatch: pytest.MonkeyPatch, checkpoint: Built
+) -> None:
+    admin = token_of("ada", Role.ADMIN)
+    marks = []
+    for start in ("true", "touch x"):
+        adopt(monkeypatch, admin, checkpoint.root, "--start", start, "--running", "false")
+        marks.append(fingerprints.of_settings(Stream.objects.get().pipeline.spec))
+    assert [part for part in marks[0] if marks[0][part] != marks[1][part]] == ["configuration"]
+
+
+def test_a_program_is_a_python_file_and_of_nobody_elses_stream(
+    monkeypatch: pytest.MonkeyPatch, checkpoint: Built, tmp_path: Path, responder: str
+) -> None:
+    secret = tmp_path / "data" / "logins.env"
+    secret.write_text("password=x")
+    (tmp_path / "data" / "linked.py").symlink_to(secret)
+    for program in (secret, tmp_path / "data" / "linked.py"):
+        code, told = adopt(monkeypatch, responder, checkpoint.root, "--program", str(program))
+        assert (code, told["error"]["code"]) == (1, "no_python_file")
 
 
 def test_what_is_no_checkpoint_of_a_plain_stream_is_refused(

@@ -32,6 +32,23 @@ def app(tmp_path: Path) -> Path:
     return tmp_path / "srv" / "app"
 
 
+def test_a_link_beside_a_program_brings_no_file_of_another_folder(app: Path, tmp_path: Path) -> None:
+    (tmp_path / "login.json").write_text("{}")
+    (app / "shop" / "streams" / "helpers.py").unlink()
+    for link in (app / "conf" / "dev.json", app / "shop" / "streams" / "helpers.py"):
+        link.unlink(missing_ok=True)
+        link.symlink_to(tmp_path / "login.json")
+    read = files.program_files(str(app / "jobs/run.py"))
+    assert not {"dev.json", "helpers.py"} & {Path(path).name for path in read}
+
+
+def test_a_patched_file_keeps_who_may_read_and_start_it(app: Path) -> None:
+    program = app / "jobs" / "run.py"
+    program.chmod(0o750)
+    files.write_file(str(program), b"x = 1\n")
+    assert (program.read_text(), program.stat().st_mode & 0o777) == ("x = 1\n", 0o750)
+
+
 def test_modules_of_packages_above_and_settings_that_are_named_belong_to_it(app: Path) -> None:
     found = files.program_files(str(app / "jobs/run.py"))
     assert sorted(Path(path).relative_to(app).as_posix() for path in found) == [
