@@ -149,9 +149,10 @@ def _check_program(program: str, by: Actor) -> None:
             f"{program} is no Python file. Only Python programs are read; leave --program out for others.",
             code="no_python_file",
         )
-    for stream in Stream.objects.select_related("pipeline").exclude(program=""):
-        if _real_place(stream.program) == real:
-            by.check(Right.RECOVER, stream.pipeline.environment)
+    programs = Stream.objects.exclude(program="").values_list("program", "pipeline__environment")
+    for other, environment in programs:
+        if _real_place(other) == real:
+            by.check(Right.RECOVER, environment)
 
 
 def check_places(places: Iterable[str], by: Actor) -> None:
