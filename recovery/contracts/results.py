@@ -145,6 +145,8 @@ class SeedResult(StepResult):
     """The id of its query."""
     last_committed: Number | None = None
     """Its last committed batch; None: it has none."""
+    last_planned: Number | None = None
+    """The newest batch that it has planned; None: it has none, or an older version did not note it."""
     offsets: tuple[str | None, ...] = ()
     """The offset line of each source."""
 

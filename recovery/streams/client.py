@@ -20,14 +20,15 @@ from recovery import reach, trace
 from recovery.checkpoints.outcome import half_swapped
 from recovery.errors import NotFound, Refused, RepriseError
 from recovery.eventlogs.seen import Seen
-from recovery.models import Pipeline, Stream, StreamStart, Workspace
+from recovery.eventlogs.values import RunState
+from recovery.models import Pipeline, Plan, Stream, StreamStart, Workspace
 from recovery.pipelines.client import PROGRAMS, PipelinesClient, StandstillProof
 from recovery.pipelines.errors import ActiveUpdate
 from recovery.pipelines.folding import SILENT
 from recovery.streams import commands, files, noting, running, tailing
 from recovery.streams.settling import Begun, Ending, ending
 from recovery.streams.standing import Standing, standing_of
-from recovery.streams.updates import Stands, Told, alive_by_log, events_of, newest_first, told_of
+from recovery.streams.updates import Stands, Told, alive_by_log, events_of, is_writing, newest_first, told_of
 
 COMMAND: Final = "command"
 LOOK_SECONDS: Final = 4.0
@@ -178,15 +179,13 @@ class StreamsClient(PipelinesClient):
     # What acts
 
     def start_update(self, pipeline_id: str, **body: Any) -> str:
-        """Start the stream by its command, or wait for a person who does; one that runs after a start of ours is looked
-        at instead. Raises ActiveUpdate for one that somebody else started."""
+        """Start the stream by its command, or wait for a person who does; one that still runs after a start of this
+        plan is looked at instead. Raises ActiveUpdate for any other that runs."""
         held = self._one(pipeline_id)
         if not held.standing.query_id:
             raise Refused(_gone(held.stream.checkpoint), code="no_checkpoint")
         active = next((t for t in held.stands.updates if t.state in ACTIVE), None)
-        last = held.stream.starts.order_by("-asked_at").first()
-        is_ours = last is not None and last.ended == "COMPLETED"
-        is_look = held.stands.alive is True and is_ours
+        is_look = held.stands.alive is True and _goes_on_from_us(held, timezone.now())
         if not is_look and active is not None:
             raise ActiveUpdate(f"{held.pipeline.name} runs already.", update_id=active.update_id)
         by_command = held.stream.runner == COMMAND and bool(held.stream.start)
@@ -360,6 +359,22 @@ class StreamsClient(PipelinesClient):
             "spec": dict(held.pipeline.spec),
             "latest_updates": updates,
         }
+
+
+def _goes_on_from_us(held: Held, now: datetime) -> bool:
+    """Is what runs now what a start of the plan that is carried out left running? Only recoveries start here, one at a
+    time, so a start since the seal is this plan's. An older one proves nothing of what runs since."""
+    last = held.stream.starts.filter(is_look=False).order_by("-asked_at").first()
+    if last is None or last.ended != "COMPLETED":
+        return False
+    plans = Plan.objects.filter(recovery__flow__pipeline=held.pipeline, recovery__active=True)
+    plan = plans.order_by("pk").last()
+    if plan is None or last.asked_at < plan.sealed_at:
+        return False
+    going = [s for s in held.seen if s.run.state is RunState.RUNNING]
+    if any(s.run.run_id != last.run_id and is_writing(s, now) for s in going):
+        return False
+    return not last.run_id or any(s.run.run_id == last.run_id for s in going)
 
 
 def _gone(checkpoint: str) -> str:

@@ -138,9 +138,14 @@ def alive_by_log(seen: Sequence[Seen], now: datetime) -> bool | None:
     application that still writes counts too: two programs use one checkpoint then."""
     if not seen:
         return None
-    if any(s.run.state is RunState.RUNNING and _running(s, now, None) == "RUNNING" for s in seen):
+    if any(is_writing(s, now) for s in seen):
         return True
     return None if seen[-1].run.state is RunState.RUNNING else False
+
+
+def is_writing(seen: Seen, now: datetime) -> bool:
+    """Does a run without an end still write its log?"""
+    return seen.run.state is RunState.RUNNING and _running(seen, now, None) == "RUNNING"
 
 
 def _when(ms: int) -> datetime:

@@ -31,7 +31,9 @@ def refuse_foreign_batches(context: Context) -> None:
             wanted = seeded.last_committed
         standing = standing_of(place)
     if seed is not None:
-        is_same = standing.query_id == seeded.query_id and standing.committed == wanted
+        is_same = (standing.query_id, standing.committed) == (seeded.query_id, wanted)
+        is_noted = seeded.last_planned is not None or wanted is None  # older versions did not
+        is_same = is_same and (standing.planned == seeded.last_planned or not is_noted)
     if is_same:
         return
     raise Refused(

@@ -221,6 +221,7 @@ def _read_back(context: Context, place: str, version: int | None, *, from_versio
         from_version=from_version,
         query_id=now.query_id,
         last_committed=now.last_committed,
+        last_planned=now.last_planned,
         offsets=tuple(offsets),
     )
 
@@ -240,6 +241,7 @@ def probe(step: Step) -> Probed:
             from_version=None if seen.published is None else seen.published - 1,
             query_id=report.query_id,
             last_committed=report.last_committed,
+            last_planned=report.last_planned,
             offsets=tuple(s.offset_json for s in report.sources),
         )
         return Probed("done", evidence, codec.to_json(result))

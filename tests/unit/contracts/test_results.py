@@ -31,7 +31,17 @@ ROWS: list[tuple[type[StepResult], dict[str, Any]]] = [
     (StandstillResult, STANDSTILL),
     (BackupResult, {"files": {"/p/q.py": "1"}, "bytes": 7, "checkpoint": CHECKPOINT}),
     (PatchResult, {"files": [{"path": "/p/q.py", "sha256": "1"}]}),
-    (SeedResult, {"version": 1, "from_version": 0, "query_id": "q", "last_committed": 2, "offsets": [None]}),
+    (
+        SeedResult,
+        {
+            "version": 1,
+            "from_version": 0,
+            "query_id": "q",
+            "last_committed": 2,
+            "last_planned": 3,
+            "offsets": [None],
+        },
+    ),
     (RollbackResult, {"checkpoint": True, "files": ["/p/q.py"]}),
 ]
 

@@ -6,6 +6,7 @@ import json
 import os
 import shlex
 import sys
+import uuid
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ import pytest
 from django.utils import timezone
 
 from recovery.errors import NotFound, Refused, Unreachable
-from recovery.models import Stream, StreamStart
+from recovery.models import Plan, Recovery, Stream, StreamStart
 from recovery.people.roles import SYSTEM, Actor, Role
 from recovery.pipelines.client import StandstillProof
 from recovery.pipelines.errors import ActiveUpdate
@@ -376,3 +377,69 @@ def test_an_older_run_that_still_writes_its_log_is_no_standstill(checkpoint: Bui
 def test_a_program_is_looked_for_by_its_command_line_without_finding_the_look(tmp_path: Path) -> None:
     """What confines a command has its words on a command line of its own."""
     assert commands.is_running(["pgrep", "-f", f"{tmp_path}/orders.py"]) is False
+
+
+RUNS, ASLEEP = python(""), python("raise SystemExit(1)")
+OTHERS = "22222222-2222-2222-2222-222222222222"
+
+
+def begun_run(run: str = logs.RUN) -> bytes:
+    told = json.loads(logs.query_started(run=run))
+    return logs.line({**told, "timestamp": timezone.now().isoformat()})
+
+
+def planned(stream: Stream, **values: Any) -> Recovery:
+    """A recovery of this stream that carries out a plan."""
+    recovery = Recovery.objects.create(flow=stream.pipeline.flows.get(), created_by="ada", **values)
+    Plan.objects.create(recovery=recovery, hash=uuid.uuid4().hex, body={}, sealed_by="ada")
+    return recovery
+
+
+def left_running(stream: Stream, run_id: str = "") -> None:
+    StreamStart.objects.create(
+        stream=stream,
+        update_id="start-1",
+        asked_at=timezone.now(),
+        ended="COMPLETED",
+        ended_at=timezone.now(),
+        run_id=run_id,
+    )
+
+
+@pytest.mark.parametrize(
+    ("case", "is_look"),
+    [
+        ("left running by this plan", True),
+        ("its log tells of the same run", True),
+        ("its log tells of another run", False),
+        ("that run has ended", False),
+        ("left by a plan before", False),
+        ("left by a recovery that ended", False),
+    ],
+)
+def test_only_what_this_plan_left_running_is_looked_at_instead_of_started(
+    case: str, is_look: bool, checkpoint: Built, tmp_path: Path
+) -> None:
+    lines = {
+        "its log tells of the same run": [begun_run()],
+        "its log tells of another run": [begun_run(), begun_run(OTHERS)],
+        "that run has ended": [begun_run(), logs.terminated(None)],
+    }.get(case, [])
+    folder = tmp_path / "data" / "events"
+    folder.mkdir()
+    (folder / "local-1.inprogress").write_bytes(b"".join([*logs.started(), *lines]))
+    stream, client = adopted(checkpoint, start=RUNS, running=RUNS, event_log=str(folder))
+    if case == "left by a recovery that ended":
+        planned(stream, active=False, state="succeeded")
+    else:
+        recovery = planned(stream)
+    left_running(stream, logs.RUN if lines else "")
+    if case == "left by a plan before":
+        Plan.objects.create(recovery=recovery, hash=uuid.uuid4().hex, body={}, sealed_by="ada")
+    if is_look:
+        name = client.start_update(stream.pipeline.pipeline_id)
+        assert StreamStart.objects.get(update_id=name).is_look
+        return
+    with pytest.raises(ActiveUpdate):
+        client.start_update(stream.pipeline.pipeline_id)
+    assert StreamStart.objects.count() == 1
