@@ -115,4 +115,5 @@ def where_of(flow: Flow) -> Where:
         sink=kind,
         pipeline_id=flow.pipeline.pipeline_id,
         flow=flow.name,
+        program=flow.pipeline.workspace.has_streams,
     )

@@ -219,6 +219,16 @@ def test_what_mends_a_checkpoint_names_no_pipeline_to_a_program_s_owner(kind: ob
     assert not OURS.search(kind.do)  # type: ignore[attr-defined]
 
 
+def test_no_plan_empties_the_table_of_an_adopted_program() -> None:
+    row = next(
+        r for r in ROWS if r.family != PIPELINES and any(a.strategy == "full-refresh" for a in r.advice)
+    )
+    causes = message_of(next(c for c in row.conditions if "*" not in c))
+    for where, is_planned in ((Where(flow="orders"), True), (Where(flow="orders", program=True), False)):
+        found = diagnose_failure(causes=causes, report=HEALTHY, where=where)
+        assert ("full-refresh" in [a["strategy"] for a in found["advice"]]) is is_planned
+
+
 def test_a_program_s_table_is_never_emptied_without_its_checkpoint() -> None:
     of_text = diagnose_text(TEXTS["a step that was taken out"].text).found
     whole = next(a for a in of_text["advice"] if a["strategy"] == "full-refresh")
