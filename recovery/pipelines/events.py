@@ -228,6 +228,20 @@ CUT: Final = "UpdateCutOff"
 """Class name by which our own server says that an update failed because what it ran on ended."""
 
 
+NOTHING_BEGAN: Final = "NothingBegan"
+"""Class of the cause of an update of a plain stream of which nothing shows that it began."""
+
+
+def was_unseen(events: Iterable[Mapping[str, Any]]) -> bool:
+    """Did an update fail because nothing shows that it began?"""
+    return any(
+        cause["class_name"] == NOTHING_BEGAN
+        for event in events
+        if event.get("event_type") == "flow_progress"
+        for cause in causes(event)
+    )
+
+
 def was_cut(events: Iterable[Mapping[str, Any]]) -> bool:
     """Did an update fail because what it ran on ended, by its own events? False where they do not say."""
     return any(

@@ -23,6 +23,12 @@ IDLE: Final = timedelta(seconds=60)
 FOREGROUND: Final = timedelta(seconds=6)
 """A start command that ran for so long was the program itself, and not what sent it elsewhere."""
 
+NOTHING_BEGAN: Final = (
+    "Nothing shows that it began: the start command ended with 0, and since then nothing runs, no event log tells of a "
+    "run, and no batch was committed."
+)
+NO_END: Final = "It began, and nothing runs any more: its event log has no end, and no batch was committed."
+
 
 @dataclass(frozen=True)
 class Begun:
@@ -62,7 +68,7 @@ def ending(begun: Begun, run: Run | None, standing: Standing, alive: bool | None
     if run is not None and run.state is not RunState.RUNNING and alive is not True:
         return DONE if not standing.is_open else Ending("FAILED", _left_open(standing))
     if alive is False:
-        return _gone(begun, standing, since, now)
+        return _gone(begun, run, standing, since, now)
     came = _came(begun, standing)
     if alive is None and not came:
         return WAITING
@@ -86,18 +92,24 @@ def _goes_on(came: int, standing: Standing, since: timedelta, now: datetime) -> 
     return DONE if not came and since > IDLE else RUNNING
 
 
-def _gone(begun: Begun, standing: Standing, since: timedelta, now: datetime) -> Ending:
-    """Nothing runs: it has ended, or it has not begun yet."""
+def _gone(begun: Begun, run: Run | None, standing: Standing, since: timedelta, now: datetime) -> Ending:
+    """Nothing runs: it has ended, or it has not begun yet. That a command ended with 0 shows neither: what it has sent
+    elsewhere may have crashed at once."""
     if begun.by_hand and not _came(begun, standing):
         return WAITING
     if begun.command_ended is None and not begun.by_hand:
         return WAITING  # the command is still at it
-    foreground = begun.command_took is not None and begun.command_took >= FOREGROUND
-    if standing.is_open and (foreground or since > NO_SIGN):
+    took = begun.command_took or timedelta()
+    came, is_late = _came(begun, standing), since - took > NO_SIGN
+    if standing.is_open and (took >= FOREGROUND or is_late):
         return Ending("FAILED", f"{_left_open(standing)} {begun.output[-4000:]}".rstrip())
-    if not standing.is_open and (foreground or _came(begun, standing)) and _quiet(standing, now) >= QUIET / 2:
-        return DONE
-    return DONE if not standing.is_open and since > NO_SIGN else WAITING
+    if standing.is_open:
+        return WAITING
+    if came:
+        return DONE if _quiet(standing, now) >= QUIET / 2 else WAITING
+    if not is_late:
+        return WAITING  # its log may come late
+    return Ending("FAILED", NOTHING_BEGAN if run is None else NO_END)
 
 
 def _quiet(standing: Standing, now: datetime) -> timedelta:

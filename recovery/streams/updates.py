@@ -12,7 +12,9 @@ from typing import Any, Final
 from recovery.diagnosis.failure_text import read_failure
 from recovery.eventlogs.seen import Seen
 from recovery.eventlogs.values import Run, RunState
+from recovery.pipelines import events as api_events
 from recovery.pipelines.folding import SILENT
+from recovery.streams import settling
 
 SILENT_AFTER: Final = timedelta(minutes=10)
 """An application that is said to run, and has written nothing for so long, is not known to run."""
@@ -124,6 +126,8 @@ def _causes(failure: str) -> list[dict[str, str]]:
     """The exception's chain, outermost first."""
     if not failure:
         return [{"class_name": "", "message": "The stream ended, and nothing says why."}]
+    if failure == settling.NOTHING_BEGAN:
+        return [{"class_name": api_events.NOTHING_BEGAN, "message": failure}]
     return list(read_failure(failure).causes) or [{"class_name": "", "message": failure[:12_000]}]
 
 

@@ -12,6 +12,7 @@ from recovery.strategies.common import plural
 from recovery.strategies.sinks import compared
 from recovery.verification import topics
 from recovery.verification.evidence import (
+    UNSEEN,
     Evidence,
     Reached,
     arrivals,
@@ -335,6 +336,8 @@ def further_update_adds_nothing(expected: Mapping[str, Any], evidence: Evidence)
     further = evidence.further
     if further is None:
         return unknown("No further update was run.")
+    if further.state == UNSEEN:
+        return unknown("Nothing shows that the further update began.")
     if further.state != "COMPLETED":
         return Finding({"state": further.state}, False, f"The further update ended as {further.state}.")
     sides = (further.rows_before, further.rows_after, further.files_before, further.files_after)

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any
+from typing import Any, Final
 
 from recovery.checkpoints.report import CheckpointReport, SourceEntry, SourceProgress
 from recovery.checkpoints.uris import decode_uri
@@ -44,11 +44,15 @@ class Reached:
     arrived: bool = False
 
 
+UNSEEN: Final = "UNSEEN"
+"""State of an update of which nothing shows that it began."""
+
+
 @dataclass(frozen=True)
 class FurtherUpdate:
     """One more update after the rerun. `arrived`: input files listed after it that were not before it."""
 
-    state: str  # COMPLETED, FAILED, CANCELED, …
+    state: str  # COMPLETED, FAILED, CANCELED, …, or UNSEEN
     rows_before: int | None
     rows_after: int | None
     files_before: tuple[str, ...] | None  # data files the sink's log names

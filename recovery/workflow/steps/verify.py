@@ -15,8 +15,9 @@ from recovery.contracts.plan import PlanBody
 from recovery.contracts.results import DataFilesResult, NotedFiles, StandstillResult
 from recovery.errors import Interrupted, Refused
 from recovery.models import Step
+from recovery.pipelines.events import was_unseen
 from recovery.spark.api import Measure
-from recovery.verification.evidence import Evidence, FurtherUpdate, data_files
+from recovery.verification.evidence import UNSEEN, Evidence, FurtherUpdate, data_files
 from recovery.verification.judge import Verdict, completed, judge
 from recovery.verification.outcome import outcome_of
 from recovery.workflow import evidence as reading
@@ -147,6 +148,10 @@ def go_on(context: Context, ended: str) -> Mapping[str, Any]:
         raise Refused(f"{who} stopped the run while it was verified. Resume to measure again.")
     if ended == "FAILED" and rerun.is_cut(context.client, context.pipeline_id, update_id):
         raise Interrupted(f"The further update {update_id} was cut off. It says nothing; measure again.")
+    if ended == "FAILED" and was_unseen(
+        context.client.events(context.pipeline_id, filter=f"update_id = '{update_id}'")
+    ):
+        ended = UNSEEN
     reviewed.ran(contents, context.client, context.pipeline_id, [update_id])
     scene = look(context.flow, known=contents.table_places)
     readers = Readers(lambda: scene)

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from recovery.eventlogs.values import Run, RunState
-from recovery.streams.settling import Begun, ending
+from recovery.streams.settling import NO_END, NOTHING_BEGAN, Begun, ending
 from recovery.streams.standing import Standing
 
 NOW = datetime(2026, 11, 23, 12, tzinfo=UTC)
@@ -46,6 +46,12 @@ SENT_OFF = {"command_ended": 0, "command_took": timedelta(seconds=1)}
         (begun(**SENT_OFF), None, standing(5, 4), False, "WAITING_FOR_RESOURCES"),
         (begun(**SENT_OFF), None, standing(5, 5), False, "COMPLETED"),
         (begun(200, **SENT_OFF), None, standing(5, 4), False, "FAILED"),
+        # nothing shows that it began: what the command sent elsewhere may have crashed at once
+        (begun(200, **SENT_OFF), None, standing(4, 4), False, "FAILED"),
+        (begun(200, **FOREGROUND), None, standing(4, 4), False, "FAILED"),
+        (begun(**FOREGROUND), None, standing(4, 4), False, "WAITING_FOR_RESOURCES"),
+        (begun(200, **SENT_OFF), run(RunState.RUNNING), standing(4, 4), False, "FAILED"),
+        (begun(200, **SENT_OFF), run(RunState.ENDED), standing(4, 4), False, "COMPLETED"),
         # it goes on
         (begun(), None, standing(5, 4), True, "RUNNING"),
         (begun(), None, standing(5, 5, quiet_s=2), True, "RUNNING"),
@@ -66,3 +72,8 @@ def test_a_start_ends_by_what_is_seen(
     of: Begun, came: Run | None, stands: Standing, alive: bool | None, state: str
 ) -> None:
     assert ending(of, came, stands, alive, NOW).state == state
+
+
+@pytest.mark.parametrize(("came", "why"), [(None, NOTHING_BEGAN), (run(RunState.RUNNING), NO_END)])
+def test_a_start_that_nothing_shows_has_a_cause_of_its_own(came: Run | None, why: str) -> None:
+    assert ending(begun(200, **SENT_OFF), came, standing(4, 4), False, NOW).failure == why  # type: ignore[arg-type]

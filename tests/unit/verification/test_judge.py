@@ -111,6 +111,7 @@ TABLE: list[tuple[str, str, dict[str, Any], bool | None]] = [
     ("one unread", "NOTHING_ELSE_CHANGED", {"others_after": {"table x": None, "checkpoint y": "2"}}, None),
     ("not run", "FURTHER_UPDATE_ADDS_NOTHING", {"further": None}, None),
     ("failed", "FURTHER_UPDATE_ADDS_NOTHING", further("FAILED", 7, 7, ("f",), ("f",)), False),
+    ("not seen", "FURTHER_UPDATE_ADDS_NOTHING", further("UNSEEN", 7, None, ("f",), ("f",)), None),
     ("a row", "FURTHER_UPDATE_ADDS_NOTHING", further("COMPLETED", 7, 8, ("f",), ("f", "g")), False),
     ("a row fewer", "FURTHER_UPDATE_ADDS_NOTHING", further("COMPLETED", 7, 6, ("f",), ("f",)), False),
     ("files swapped", "FURTHER_UPDATE_ADDS_NOTHING", further("COMPLETED", 7, 7, ("f",), ("g",)), False),
