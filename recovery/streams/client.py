@@ -10,7 +10,7 @@ import uuid
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any, Final
 
@@ -28,10 +28,21 @@ from recovery.pipelines.folding import SILENT
 from recovery.streams import commands, files, noting, running, tailing
 from recovery.streams.settling import Begun, Ending, ending
 from recovery.streams.standing import Standing, standing_of
-from recovery.streams.updates import Stands, Told, alive_by_log, events_of, is_writing, newest_first, told_of
+from recovery.streams.updates import (
+    Stands,
+    Told,
+    alive_by_log,
+    doubt_of,
+    events_of,
+    is_writing,
+    newest_first,
+    told_of,
+)
 
 COMMAND: Final = "command"
 LOOK_SECONDS: Final = 4.0
+PROOF_SECONDS: Final = 20.0
+"""So long the logs are read before a standstill is proven: what they do not tell in time proves nothing."""
 EARLIER: Final = timedelta(seconds=30)
 """The driver's clock is another one: a run may seem to have begun so long before it was asked for."""
 LOST: Final = timedelta(minutes=1)
@@ -47,12 +58,14 @@ _OF_UPDATE: Final = re.compile(r"update_id = '([^']{1,200})'")
 
 @dataclass(frozen=True)
 class Held:
-    """A stream as it was read: its row, where its checkpoint stands, its updates, and the runs that its logs have."""
+    """A stream as it was read: its row, where its checkpoint stands, its updates, and the runs that its logs have.
+    `is_read`: all that its logs hold by now."""
 
     stream: Stream
     standing: Standing
     stands: Stands
     seen: tuple[Seen, ...] = ()
+    is_read: bool = True
 
     @property
     def pipeline(self) -> Pipeline:
@@ -209,17 +222,21 @@ class StreamsClient(PipelinesClient):
     def prove_standstill(self, pipeline_id: str) -> StandstillProof:
         """Raises Refused for a stream of which neither a log nor a command tells: one that waits for input leaves its
         checkpoint as quiet as one that has ended, and a checkpoint must not be changed below it."""
-        held = self._one(pipeline_id)
-        if held.stands.alive:
-            raise Refused(f"{held.pipeline.name} runs.", code="still_active")
-        if held.stands.alive is False:
-            by_command = held.stream.runner == COMMAND and bool(held.stream.running)
-            return StandstillProof.RUNNING_COMMAND if by_command else StandstillProof.LOG_ENDED
-        if held.stands.updates and held.stands.updates[0].state == SILENT:
+        held = self._one(pipeline_id, seconds=PROOF_SECONDS)
+        name, alive = held.pipeline.name, held.stands.alive
+        if alive:
+            raise Refused(f"{name} runs.", code="still_active")
+        if alive is False and held.stream.runner == COMMAND and held.stream.running:
+            return StandstillProof.RUNNING_COMMAND
+        is_silent = bool(held.stands.updates) and held.stands.updates[0].state == SILENT
+        why = doubt_of(held.seen, held.standing.committed, is_read=held.is_read)
+        if not why and alive is False:
+            return StandstillProof.LOG_ENDED
+        if not why and is_silent:
             return StandstillProof.NO_SIGN_OF_LIFE
         raise Refused(
-            f"Nothing tells whether {held.pipeline.name} runs. Adopt it again with --event-log, or, as an admin, with "
-            "--running.",
+            f"{f'{why} So nothing' if why else 'Nothing'} tells whether {name} runs. Adopt it again with --event-log, "
+            "or, as an admin, with --running.",
             code="standstill_unknown",
         )
 
@@ -254,7 +271,7 @@ class StreamsClient(PipelinesClient):
         rows = Stream.objects.filter(pipeline__workspace=self._workspace)
         return rows.select_related("pipeline").order_by("pk")
 
-    def _one(self, pipeline_id: str) -> Held:
+    def _one(self, pipeline_id: str, *, seconds: float = LOOK_SECONDS) -> Held:
         if self._polled is not None:
             if pipeline_id not in self._polled:
                 raise NotFound(f"There is no stream {pipeline_id[:80]!r}.")
@@ -263,16 +280,15 @@ class StreamsClient(PipelinesClient):
         if stream is None:
             raise NotFound(f"There is no stream {pipeline_id[:80]!r}.")
         with self._reading():
-            if stream.event_log:
-                self._quietly_catch_up(stream.event_log)
-            return self._held(stream, is_exact=True)
+            is_read = not stream.event_log or self._quietly_catch_up(stream.event_log, seconds)
+            return replace(self._held(stream, is_exact=True), is_read=is_read)
 
-    def _quietly_catch_up(self, folder: str) -> None:
-        """A folder of logs that cannot be read leaves what is known as it is, which grows old."""
+    def _quietly_catch_up(self, folder: str, seconds: float = LOOK_SECONDS) -> bool:
+        """Whether all was read. A folder of logs that cannot be read leaves what is known as it is, which grows old."""
         try:
-            tailing.catch_up(folder, seconds=LOOK_SECONDS)
+            return tailing.catch_up(folder, seconds=seconds)
         except RepriseError:
-            return
+            return False
 
     def _told(self, pipeline_id: str, update_id: str) -> Told:
         found = next((t for t in self._one(pipeline_id).stands.updates if t.update_id == update_id), None)

@@ -147,6 +147,21 @@ def alive_by_log(seen: Sequence[Seen], now: datetime) -> bool | None:
     return None if seen[-1].run.state is RunState.RUNNING else False
 
 
+def doubt_of(seen: Sequence[Seen], committed: int | None, *, is_read: bool) -> str:
+    """Why the logs' word of an end, or their silence, proves no standstill; "" where it does. `committed`: the newest
+    batch of the checkpoint; `is_read`: were the logs read to where they are now?"""
+    if not is_read:
+        return "Its event logs could not be read in whole."
+    if seen and seen[-1].problem and not seen[-1].is_done:
+        return f"Its newest event log cannot be read on: {seen[-1].problem}"
+    logged = [s.run.last_batch for s in seen if s.run.last_batch is not None]
+    if (
+        committed is not None and logged and committed > max(logged) + 1
+    ):  # a kill can hide one batch from the log
+        return f"Its checkpoint has batch {committed}, and its event logs end with batch {max(logged)}."
+    return ""
+
+
 def is_writing(seen: Seen, now: datetime) -> bool:
     """Does a run without an end still write its log?"""
     return seen.run.state is RunState.RUNNING and _running(seen, now, None) == "RUNNING"

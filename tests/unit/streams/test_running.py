@@ -443,3 +443,25 @@ def test_only_what_this_plan_left_running_is_looked_at_instead_of_started(
     with pytest.raises(ActiveUpdate):
         client.start_update(stream.pipeline.pipeline_id)
     assert StreamStart.objects.count() == 1
+
+
+def test_a_log_that_does_not_tell_all_proves_no_standstill(
+    checkpoint: Built, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Somebody ran it with another log; its log is corrupt; or there is more than could be read."""
+    data = tmp_path / "data"
+    elsewhere = write_log(data / "elsewhere", logs.progress(0), logs.terminated(None), logs.ended())
+    corrupt = data / "corrupt"
+    corrupt.mkdir()
+    lines = [*logs.started(), logs.query_started(), logs.progress(2), logs.terminated(None)]
+    (corrupt / "local-1.zstd.inprogress").write_bytes(logs.zstd(lines) + b"no frame")
+    well = write_log(data / "well", logs.progress(1), logs.terminated(None), logs.ended())
+    for folder, is_whole in ((elsewhere, True), (str(corrupt), True), (well, False)):
+        stream, client = adopted(checkpoint, event_log=folder)
+        with monkeypatch.context() as patch:
+            if not is_whole:
+                patch.setattr("recovery.streams.tailing.catch_up", lambda *_, **__: False)
+            with pytest.raises(Refused) as refusal:
+                client.prove_standstill(stream.pipeline.pipeline_id)
+        assert refusal.value.code == "standstill_unknown"
+    assert client.prove_standstill(stream.pipeline.pipeline_id) is StandstillProof.LOG_ENDED
