@@ -10,6 +10,13 @@ from typing import Final
 MOST_PARENTS: Final = 3
 """So many folders above a module are looked into for what it imports: its package's root, and what puts that there."""
 SETTINGS: Final = (".json", ".yaml", ".yml", ".ini", ".cfg", ".conf", ".toml", ".properties", ".sql", ".avsc")
+FOLDERS: Final = frozenset(
+    {
+        "conf", "config", "configs", "configuration", "env", "environments", "etc", "properties", "queries",
+        "resources", "schema", "schemas", "settings", "sql",
+    }
+)  # fmt: skip
+"""What folders of settings are called. Of another folder that the code names, its files may be the stream's input."""
 _SECRET: Final = re.compile(
     r"secret|password|passwd|credential|token|private|keytab|keystore|\bkeys?\b", re.IGNORECASE
 )
@@ -66,11 +73,13 @@ def parts_of(text: str) -> Iterator[str]:
 
 
 def is_named(path: str, texts: Sequence[str] | frozenset[str]) -> bool:
-    """Is this a file of settings that the code names, by itself or by its folder? What may hold secrets is none."""
+    """Is this a file of settings that the code names, by itself or by its folder? What may hold secrets is none, nor is
+    a hidden file, as a recovery keeps them beside a checkpoint."""
     folder, _, name = path.rpartition("/")
-    if not name.endswith(SETTINGS) or _SECRET.search(name):
+    if not name.endswith(SETTINGS) or name.startswith(".") or _SECRET.search(name):
         return False
-    return name in texts or folder.rpartition("/")[2] in texts
+    within = folder.rpartition("/")[2]
+    return name in texts or (within in texts and within.lower() in FOLDERS)
 
 
 def folders_above(folder: str) -> list[str]:

@@ -32,6 +32,15 @@ def app(tmp_path: Path) -> Path:
     return tmp_path / "srv" / "app"
 
 
+def test_input_that_lies_beside_a_program_is_no_part_of_it(app: Path) -> None:
+    program = app / "orders.py"
+    program.write_text("import sys\nbase = sys.argv[1]\nread(f'{base}/in').write(f'{base}/out')\n")
+    for name in ("in/0001.json", "out/_spark_metadata/0.json", ".reprise-R-1.undo.json"):
+        (app / name).parent.mkdir(parents=True, exist_ok=True)
+        (app / name).write_text("{}")
+    assert list(files.program_files(str(program), [str(app)])) == [str(program)]
+
+
 def test_a_link_beside_a_program_brings_no_file_of_another_folder(app: Path, tmp_path: Path) -> None:
     (tmp_path / "login.json").write_text("{}")
     (app / "shop" / "streams" / "helpers.py").unlink()
