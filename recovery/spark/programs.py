@@ -4,7 +4,6 @@ The program runs as it is, but for its session, which is the question's, and its
 is noted, and what it would write before that is refused. All else that it does happens: it is other people's code.
 """
 
-import importlib.util
 import json
 import os
 import posixpath
@@ -19,15 +18,11 @@ from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any, Final
 
+from recovery.spark import reads_only
 from recovery.spark.definitions import BadCode, Definitions, parts_of, where
 from recovery.spark.paths import plain
 from recovery.spark.programs_words import ARGUMENTS, CHECKPOINT, ENGINE, PLAIN
 
-_READS: Final = re.compile(
-    r"\s*(?:SELECT|WITH|SET|USE|SHOW|DESC|DESCRIBE|EXPLAIN|FROM|VALUES|ADD|"
-    r"CREATE\s+(?:OR\s+REPLACE\s+)?(?:GLOBAL\s+)?TEMP(?:ORARY)?\s+)",
-    re.IGNORECASE,
-)
 _MAKES: Final = re.compile(
     r"\s*CREATE\s+(?:EXTERNAL\s+)?(?:TABLE|SCHEMA|DATABASE)\s+IF\s+NOT\s+EXISTS\b", re.IGNORECASE
 )
@@ -176,7 +171,7 @@ def _standing_in(spark: Any, found: list[Query], base: str) -> Iterator[None]:
     import pyspark
     from pyspark.core import context
     from pyspark.sql import session as classic
-    from pyspark.sql.connect import dataframe, readwriter
+    from pyspark.sql.connect import dataframe
     from pyspark.sql.connect import session as connect
     from pyspark.sql.connect.streaming import readwriter as streaming
 
@@ -204,17 +199,6 @@ def _standing_in(spark: Any, found: list[Query], base: str) -> Iterator[None]:
         if found and known.sleeps > SLEEPS:
             raise _Waits
 
-    writers = (readwriter.DataFrameWriter, readwriter.DataFrameWriterV2)
-    acts = (
-        "save",
-        "saveAsTable",
-        "insertInto",
-        "create",
-        "replace",
-        "append",
-        "overwrite",
-        "createOrReplace",
-    )
     patches: list[tuple[Any, str, Any]] = [
         *[
             (builder, name, stand_in)
@@ -240,17 +224,18 @@ def _standing_in(spark: Any, found: list[Query], base: str) -> Iterator[None]:
         *[(module, "SparkContext", _Contexts(known)) for module in (pyspark, context)],
         (connect.SparkSession, "stop", lambda _: None),
         (dataframe.DataFrame, "writeStream", property(lambda frame: _Writer(frame, found, known))),
-        *[(w, act, _refused_write) for w in writers for act in acts if hasattr(w, act)],
+        *reads_only.doors(),
     ]
     kept = [(owner, name, owner.__dict__.get(name)) for owner, name, _ in patches]
     for owner, name, stand_in in patches:
         setattr(owner, name, stand_in)
-    added = _delta_stub()
+    delta = _stand_in_for_delta()
     try:
         yield
     finally:
-        for name in added:
-            sys.modules.pop(name, None)
+        for name in [name for name in sys.modules if _is_of_delta(name)]:
+            del sys.modules[name]
+        sys.modules.update(delta)
         for owner, name, own in kept:
             delattr(owner, name) if own is None else setattr(owner, name, own)
 
@@ -270,23 +255,22 @@ def _guarded_sql(own: Any, known: "_Known") -> Any:
             if placed := _PLACED.match(text):
                 known.tables[_last(placed["name"])] = placed["format"].lower(), placed["place"]
             return _Anything()
-        if not _READS.match(text):
-            raise BadCode(
-                f"The program runs {' '.join(text.split())[:60]!r} before it starts its stream; it was not run here."
-            )
+        reads_only.check_statement(text)
         return own(session, text, *args, **kwargs)
 
     return sql
 
 
-def _refused_write(writer: Any, *args: Any, **kwargs: Any) -> Any:
-    raise BadCode("The program writes a table before it starts its stream; that was not done here.")
+def _is_of_delta(name: str) -> bool:
+    return name.partition(".")[0] == "delta"
 
 
-def _delta_stub() -> list[str]:
-    """`delta.configure_spark_with_delta_pip` gives its builder back where the package is not there."""
-    if importlib.util.find_spec("delta") is not None:
-        return []
+def _stand_in_for_delta() -> dict[str, ModuleType]:
+    """`delta.configure_spark_with_delta_pip` gives its builder back. The package's own modules, which could change
+    tables, are given back where it is there."""
+    own = {name: module for name, module in sys.modules.items() if _is_of_delta(name)}
+    for name in own:
+        del sys.modules[name]
     module = ModuleType("delta")
     module.__path__ = []
     names = {"delta": module}
@@ -297,7 +281,7 @@ def _delta_stub() -> list[str]:
         part.configure_spark_with_delta_pip = lambda builder, *a, **k: builder  # type: ignore[attr-defined]
         part.DeltaTable = _Anything()  # type: ignore[attr-defined]
     sys.modules.update(names)
-    return list(names)
+    return own
 
 
 def _last(table: str) -> str:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from recovery.spark import programs
+from recovery.spark import programs, reads_only
 from recovery.spark.definitions import BadCode
 
 HEAD = """\
@@ -110,6 +110,17 @@ def test_of_several_queries_the_one_with_the_checkpoint_is_taken(spark: Any, tmp
         'spark.range(3).writeTo("t").append()\n',
         'spark.sql("INSERT INTO t VALUES (1)")\n',
         'spark.sql("DROP TABLE t")\n',
+        'spark.sql("WITH x AS (SELECT 1) INSERT INTO t SELECT * FROM x")\n',
+        'spark.sql("FROM s INSERT INTO t SELECT *")\n',
+        'spark.range(3).writeTo("t").overwritePartitions()\n',
+        "from pyspark.sql.functions import expr\n"
+        'spark.range(3).mergeInto("t", expr("true")).whenMatched().delete().merge()\n',
+        'spark.catalog.createTable("t", path="/x", source="parquet")\n',
+        'spark.catalog.createExternalTable("t", path="/x", source="parquet")\n',
+        "from pyspark.sql.connect.dataframe import DataFrame\nfrom pyspark.sql.connect.plan import SQL\n"
+        'DataFrame(SQL("DELETE FROM t"), spark).schema\n',
+        "from pyspark.sql.connect.streaming.readwriter import DataStreamWriter\n"
+        'DataStreamWriter(spark.readStream.format("rate").load()._plan, spark).format("noop").start()\n',
     ],
 )
 def test_what_a_program_would_write_before_its_start_is_refused(
@@ -117,6 +128,71 @@ def test_what_a_program_would_write_before_its_start_is_refused(
 ) -> None:
     with pytest.raises(BadCode):
         started(spark, tmp_path, SESSION + code + READ + START.format("a"))
+
+
+@pytest.mark.parametrize(
+    ("text", "reads"),
+    [
+        ("SELECT 'INSERT INTO t' AS x", True),
+        ("-- INSERT\n/* DELETE */ WITH x AS (SELECT 'a; MERGE') SELECT `update`, last_update FROM x", True),
+        ("FROM s |> WHERE op = 'DELETE'", True),
+        ("CREATE OR REPLACE TEMP VIEW v AS SELECT 1", True),
+        ("with x as (select 1)\ndelete from t", False),
+        ("WITH x AS (SELECT r'\\') INSERT INTO t SELECT 'y'", False),
+        ("WITH x AS (SELECT 1) -- it's\rINSERT INTO t SELECT 'y'", False),
+        ("/* /* */ ' */ WITH x AS (SELECT 1) INSERT INTO t SELECT '1'", False),
+        ("EXECUTE IMMEDIATE 'INSERT INTO t VALUES (1)'", False),
+        ("/* x */ TRUNCATE TABLE t", False),
+    ],
+)
+def test_a_statement_reads_where_it_changes_nothing_outside_strings_and_comments(
+    text: str, reads: bool
+) -> None:
+    assert reads_only.is_read(text) is reads
+
+
+def test_every_command_and_act_of_a_catalog_that_spark_knows_and_that_changes_something_is_refused() -> None:
+    from pyspark.sql.connect.proto import catalog_pb2, commands_pb2, relations_pb2
+
+    passed = set()
+    for of, wrap in (
+        (commands_pb2.Command, lambda m: m),
+        (catalog_pb2.Catalog, lambda m: relations_pb2.Relation(catalog=m)),
+    ):
+        for act in of.DESCRIPTOR.oneofs[0].fields:
+            message = of()
+            getattr(message, act.name).SetInParent()
+            try:
+                reads_only.refuse_change(wrap(message))
+            except BadCode:
+                continue
+            passed.add(act.name)
+    changing = (
+        "create_table",
+        "drop_table",
+        "create_database",
+        "truncate",
+        "write",
+        "merge",
+        "extension",
+        "start",
+    )
+    assert {"create_dataframe_view", "table_exists"} < passed
+    assert [name for name in passed if any(word in name.replace("get_create", "") for word in changing)] == []
+
+
+def test_a_delta_package_that_is_there_is_stood_in_for_and_given_back(
+    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import sys
+    from types import ModuleType
+
+    real = ModuleType("delta")
+    monkeypatch.setitem(sys.modules, "delta", real)
+    code = SESSION + "import delta\nassert hasattr(delta, 'configure_spark_with_delta_pip')\n" + READ
+    started(spark, tmp_path, code + START.format("a"))
+    assert sys.modules["delta"] is real
+    assert "delta.tables" not in sys.modules
 
 
 def test_a_program_that_fails_before_its_start_or_has_no_stream_is_bad_code(
