@@ -4,6 +4,7 @@ A log is one file, `<application>[_<attempt>][.<codec>][.inprogress]`, or a fold
 numbered files. One that ends loses its `.inprogress`: it is the same log under another name.
 """
 
+import math
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
@@ -88,28 +89,31 @@ def _log(entry: Entry) -> Log | None:
     return Log(entry.name.removesuffix(RUNNING), entry.name.endswith(RUNNING), entry.size, entry.mtime_ms)
 
 
-def read_on(location: str, log: Log, tail: Tail, *, most_lines: int) -> tuple[Tail, bool]:
-    """`tail` with what was written since, up to so many lines; whether there may be more. Raises Unreachable."""
+def read_on(
+    location: str, log: Log, tail: Tail, *, most_lines: int, until: float = math.inf
+) -> tuple[Tail, bool]:
+    """`tail` with what was written since, up to so many lines, and to a time of the monotonic clock; whether there may
+    be more. Raises Unreachable."""
     with reaching(location):
         store = Store.open(location)
         try:
             if log.is_rolling:
-                return _rolled(store.child(log.name), tail, most_lines)
+                return _rolled(store.child(log.name), tail, most_lines, until)
             name = f"{log.name}{RUNNING}" if log.is_open else log.name
-            tail, more = _file(store, name, tail, most_lines)
+            tail, more = _file(store, name, tail, most_lines, until)
             return (tail, more) if more or log.is_open else (_ended(tail), False)
         except FileNotFoundError:
             return tail, False  # renamed or cleaned up since it was listed; the next look sees
 
 
-def _rolled(folder: Store, tail: Tail, most_lines: int) -> tuple[Tail, bool]:
+def _rolled(folder: Store, tail: Tail, most_lines: int, until: float) -> tuple[Tail, bool]:
     entries = folder.entries(limit=MOST_LOGS)
     numbers = _numbers(entries)
     for number in sorted(n for n in numbers if n >= tail.file):
         if number > tail.file:
             gone = 0 if numbers[number].endswith(COMPACTED) else number - tail.file - 1
             tail = Tail(tail.app, number, missed=tail.missed + gone)
-        tail, more = _file(folder, numbers[number], tail, most_lines)
+        tail, more = _file(folder, numbers[number], tail, most_lines, until)
         if more:
             return tail, True
     status = [e.name for e in entries if e.name.startswith(STATUS)]
@@ -128,13 +132,13 @@ def _ended(tail: Tail) -> Tail:
     return replace(tail, app=close(tail.app, tail.app.ended_ms or tail.app.last_ms), is_done=True)
 
 
-def _file(store: Store, name: str, tail: Tail, most_lines: int) -> tuple[Tail, bool]:
+def _file(store: Store, name: str, tail: Tail, most_lines: int, until: float) -> tuple[Tail, bool]:
     if tail.problem:
         return tail, False
     app, mark, read = tail.app, tail.mark, 0
     stream, rest = store.stream(name), Rest()
     try:
-        for line in lines(stream, mark, rest):
+        for line in lines(stream, mark, rest, until=until):
             app, mark, read = fold(app, line.text), line.mark, read + 1
             if read >= most_lines:
                 return replace(tail, app=app, mark=mark), True
@@ -143,7 +147,7 @@ def _file(store: Store, name: str, tail: Tail, most_lines: int) -> tuple[Tail, b
         return replace(tail, app=app, mark=mark, problem=why), False
     finally:
         stream.close()
-    return replace(tail, app=app, mark=mark, is_half=rest.length > 0), False
+    return replace(tail, app=app, mark=mark, is_half=rest.length > 0 and not rest.is_cut), rest.is_cut
 
 
 def tail_from(stored: Any) -> Tail:

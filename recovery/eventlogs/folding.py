@@ -1,6 +1,7 @@
 """Folds the lines of an event log, one after the other, into what its application and its queries did."""
 
 import json
+import math
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -21,6 +22,11 @@ SETTINGS: Final = (
 MOST_TEXT: Final = 64_000
 MOST_NAME: Final = 300
 LARGEST_PROGRESS: Final = 64_000
+DEEPEST: Final = 40
+"""An event of a query is nested 5 deep."""
+LARGEST_INT: Final = 1 << 63
+LATEST_MS: Final = 1 << 48
+PLAN_FIELDS: Final = ("time", "physicalPlanDescription", "description")
 _WANTED: Final = tuple(
     f'{{"Event":"{name}'.encode()
     for name in (
@@ -34,17 +40,46 @@ def fold(app: Application, line: bytes) -> Application:
     if not line.startswith(_WANTED):
         return replace(app, left_out=app.left_out + 1) if not line.startswith(b"{") else app
     try:
-        event = json.loads(line)
+        event = json.loads(line, parse_constant=_unsaid, parse_float=_float, parse_int=_int)
     except (ValueError, RecursionError):
         return replace(app, left_out=app.left_out + 1)
     if not isinstance(event, dict):
         return app
     kind = str(event.get("Event") or "")
+    if kind == PLAN:
+        return _plan(app, {name: _clean(event.get(name)) for name in PLAN_FIELDS})
+    event = _clean(event)
     if kind.startswith(LISTENER):
         return _query(app, kind.removeprefix(LISTENER), event)
-    if kind == PLAN:
-        return _plan(app, event)
     return _application(app, kind, event)
+
+
+def _clean(value: Any, depth: int = 0) -> Any:
+    """What every database keeps: no deep nesting, no NUL, no half of a character."""
+    if isinstance(value, str):
+        text = value.replace("\0", "\N{REPLACEMENT CHARACTER}")
+        return text if text.isascii() else text.encode(errors="replace").decode()
+    if not isinstance(value, (dict, list)):
+        return value
+    if depth >= DEEPEST:
+        return None
+    if isinstance(value, list):
+        return [_clean(item, depth + 1) for item in value]
+    return {_clean(name): _clean(item, depth + 1) for name, item in value.items()}
+
+
+def _unsaid(_: str) -> None:
+    """NaN and the infinities are no JSON."""
+
+
+def _float(text: str) -> float | None:
+    number = float(text)
+    return number if math.isfinite(number) else None
+
+
+def _int(text: str) -> int | None:
+    number = int(text) if len(text) < 20 else LARGEST_INT
+    return number if abs(number) < LARGEST_INT else None
 
 
 def _application(app: Application, kind: str, event: Mapping[str, Any]) -> Application:
@@ -88,11 +123,9 @@ def _query(app: Application, kind: str, event: Mapping[str, Any]) -> Application
         return _seen(app.with_run(run), at) if run.query_id and run.run_id else app
     if kind == "QueryTerminatedEvent":
         return _terminated(app, event)
-    if kind == "QueryIdleEvent":  # since 3.5: it waits for input
-        return _seen(app, _moment(event.get("timestamp")))
     progress = event.get("progress")
-    if kind != "QueryProgressEvent" or not isinstance(progress, dict):
-        return app
+    if kind != "QueryProgressEvent" or not isinstance(progress, dict):  # since 3.5: that it waits for input
+        return _seen(app, _moment(event.get("timestamp")))
     at = _moment(progress.get("timestamp")) or app.last_ms or 0
     run = app.run(_id(progress.get("runId"))) or Run(
         _id(progress.get("id")), _id(progress.get("runId")), _text(progress.get("name"), MOST_NAME), at
@@ -169,7 +202,8 @@ def _id(value: Any) -> str:
 
 
 def _number(value: Any) -> int | None:
-    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
+    is_number = isinstance(value, int) and not isinstance(value, bool)
+    return value if is_number and 0 <= value < LATEST_MS else None
 
 
 def _moment(value: Any) -> int | None:

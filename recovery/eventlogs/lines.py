@@ -1,13 +1,19 @@
 """Whole lines of an event log from where a look ended before, in bounded memory."""
 
+import math
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
+from recovery.checkpoints.formats import Malformed
 from recovery.eventlogs.blocks import blocks
 
 LONGEST_LINE: Final = 16 << 20
 """A longer line is left out: the plan of one query may have megabytes, no event of a stream has so many."""
+
+LARGEST_BLOCK: Final = 256 << 20
+"""Plain bytes of one block: packed, they may be a few hundred. Spark closes one at each flush."""
 
 
 @dataclass(frozen=True)
@@ -29,20 +35,27 @@ class Line:
 
 @dataclass
 class Rest:
-    """`length`: plain bytes after the last whole line."""
+    """`length`: plain bytes after the last whole line; `is_cut`: time was over before the end."""
 
     length: int = 0
+    is_cut: bool = False
 
 
-def lines(stream: Any, mark: Mark, rest_of: Rest | None = None) -> Iterator[Line]:
+def lines(stream: Any, mark: Mark, rest_of: Rest | None = None, *, until: float = math.inf) -> Iterator[Line]:
     """Every line from `mark` on that is whole by now; what is left after them goes to `rest_of`. Raises Malformed,
-    OSError."""
+    OSError. `until`: of the monotonic clock."""
     rest, length, skip = bytearray(), 0, mark.skip
     for offset, pieces in blocks(stream, mark.offset):
         seen = 0
         for piece in pieces:
             begin = min(max(skip - seen, 0), len(piece))
             seen += len(piece)
+            if seen > LARGEST_BLOCK or length > LARGEST_BLOCK:
+                raise Malformed(f"a block or line of it has more than {LARGEST_BLOCK >> 20} MiB")
+            if time.monotonic() >= until:
+                if rest_of is not None:
+                    rest_of.length, rest_of.is_cut = length, True
+                return
             while (end := piece.find(b"\n", begin)) >= 0:
                 length += end - begin
                 whole = bytes(rest) + piece[begin:end] if length <= LONGEST_LINE else b""

@@ -1,5 +1,6 @@
 """Follows the event logs of a folder: what was read of each is kept, and only what is new is read again."""
 
+import logging
 import time
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -7,6 +8,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any, Final
 
+from django.db import DataError, IntegrityError, transaction
 from django.db.models import Q
 from django.utils import timezone
 
@@ -17,6 +19,19 @@ from recovery.eventlogs.values import Run
 from recovery.models import EventLog, LogFolder
 from recovery.streams.signs import SKEWED
 
+bugs = logging.getLogger(__name__)
+MOST_NAME: Final = 400
+BROKEN: Final = (
+    ArithmeticError,
+    AttributeError,
+    LookupError,
+    RecursionError,
+    TypeError,
+    ValueError,
+    DataError,
+    IntegrityError,
+)
+"""What a line may cause that nobody has thought of; a database or store that is away is none of it."""
 AT_ONCE: Final = 5_000
 """Lines of one log that are read before what they say is kept."""
 SECONDS: Final = 10.0
@@ -68,8 +83,31 @@ def _read_all(
         row = known.get(log.name)
         if row is not None and _is_same(log, row, now):
             continue
-        if time.monotonic() >= until or not _read(folder, log, until, since):
+        if time.monotonic() >= until:
             return False
+        try:
+            with transaction.atomic():
+                is_whole = _read(folder, log, until, since)
+        except BROKEN:  # other people's data: one log must not hide all others
+            bugs.exception("An event log could not be followed.")
+            is_whole = _give_up(folder, log, now)
+        if not is_whole:
+            return False
+    return True
+
+
+def _give_up(folder: str, log: Log, now: datetime) -> bool:
+    """Keep what was read of a log before, and that it cannot be read on. Answers True: there is no more to read."""
+    row = EventLog.objects.filter(folder=folder, name=log.name[:MOST_NAME]).first() or EventLog(
+        folder=folder, name=log.name[:MOST_NAME], tail=Tail().as_json()
+    )
+    row.tail = {
+        **Tail().as_json(),
+        **row.tail,
+        "problem": f"{log.name} cannot be read on: Reprise has a bug there.",
+    }
+    row.mtime_ms, row.size, row.read_at = log.mtime_ms, log.size, now
+    row.save()
     return True
 
 
@@ -104,7 +142,7 @@ def _read(folder: str, log: Log, until: float, since: datetime | None) -> bool:
     before = tail_from(row.tail) if row and row.tail else Tail()
     tail, more = before, True
     while more and time.monotonic() < until:
-        tail, more = read_on(folder, log, tail, most_lines=AT_ONCE)
+        tail, more = read_on(folder, log, tail, most_lines=AT_ONCE, until=until)
     now = timezone.now()
     queries = sorted({run.query_id for run in tail.app.runs})
     has_grown = (tail.file, tail.mark) != (before.file, before.mark)

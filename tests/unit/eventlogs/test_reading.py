@@ -1,6 +1,7 @@
 """Event logs are read as Spark writes them: packed or plain, one file or many, whole or half written."""
 
 import io
+import json
 from pathlib import Path
 
 import pytest
@@ -8,8 +9,9 @@ import pytest
 from recovery.checkpoints.formats import Malformed
 from recovery.eventlogs.blocks import blocks
 from recovery.eventlogs.folders import Log, Tail, list_logs, read_on, tail_from
+from recovery.eventlogs.folding import fold
 from recovery.eventlogs.lines import LONGEST_LINE, Mark, lines
-from recovery.eventlogs.values import Operator, RunState
+from recovery.eventlogs.values import Application, Operator, RunState
 from tests.unit.eventlogs import logs
 
 WHOLE = [
@@ -155,3 +157,48 @@ def test_what_is_no_log_is_not_listed_and_the_name_of_one_that_ends_is_its_own(t
     assert {(log.name, log.is_open) for log in list_logs(str(tmp_path))} == {
         ("local-1.zstd", False), ("local-2", True),
     }  # fmt: skip
+
+
+def test_a_query_that_waits_for_input_gives_a_sign_of_life() -> None:
+    idle = logs.line({
+        "Event": logs.LISTENER + "QueryIdleEvent", "id": logs.QUERY, "runId": logs.RUN,
+        "timestamp": "2026-11-22T21:00:00.000Z",
+    })  # fmt: skip
+    before = folded(*logs.started(), logs.query_started())
+    assert (fold(before, idle).last_ms or 0) - (before.last_ms or 0) == 29 * 60_000
+
+
+def folded(*told: bytes) -> Application:
+    app = Application()
+    for line in told:
+        app = fold(app, line)
+    return app
+
+
+@pytest.mark.parametrize(
+    "value", [b"NaN", b"-Infinity", b"1e999", b"9" * 400, b"[" * 700 + b"]" * 700, b'"\\ud800"', b'"\\u0000"']
+)
+def test_whatever_a_line_says_can_be_kept(value: bytes) -> None:
+    line = logs.progress(3).replace(b'"numOutputRows":-1', b'"numOutputRows":' + value)
+    app = folded(*logs.started(), logs.query_started(), line)
+    assert app.runs[0].last_batch == 3
+    kept = json.dumps(app.as_json(), allow_nan=False, ensure_ascii=False)
+    assert "\\u0000" not in kept
+    assert kept.encode()
+
+
+def test_a_look_ends_in_time_and_the_next_one_goes_on(tmp_path: Path) -> None:
+    (tmp_path / "local-1").write_bytes(b"".join(WHOLE))
+    log = list_logs(str(tmp_path))[0]
+    tail, more = read_on(str(tmp_path), log, Tail(), most_lines=1000, until=0.0)
+    assert (more, tail.is_done, tail.is_half) == (True, False, False)
+    tail, more = read_on(str(tmp_path), log, tail, most_lines=1000)
+    assert (more, tail.is_done) == (False, True)
+
+
+def test_few_bytes_that_unpack_without_end_are_a_problem_of_that_log(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("recovery.eventlogs.lines.LARGEST_BLOCK", 1 << 20)
+    (tmp_path / "local-1.zstd").write_bytes(logs.zstd([b"x" * (4 << 20)]))
+    assert read_whole(tmp_path).problem

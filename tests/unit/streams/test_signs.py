@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from recovery.errors import NotFound
+from recovery.eventlogs.folders import Log, Tail
 from recovery.eventlogs.seen import Seen
 from recovery.eventlogs.values import Application, Run, RunState
 from recovery.models import EventLog, LogFolder
@@ -169,6 +170,23 @@ class TestFollowed:
             log.write(line[50:])
         seen = self.seen(place)
         assert (seen.is_half, seen.run.last_batch) == (False, 7)
+
+
+@pytest.mark.django_db
+def test_a_log_that_breaks_its_reader_hides_no_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("local-1", "local-2"):
+        (tmp_path / name).write_bytes(b"".join([*logs.started(), logs.query_started()]))
+    whole = tailing.read_on
+
+    def broken(folder: str, log: Log, tail: Tail, **more: Any) -> tuple[Tail, bool]:
+        if log.name == "local-1":
+            raise RecursionError
+        return whole(folder, log, tail, **more)
+
+    monkeypatch.setattr(tailing, "read_on", broken)
+    assert tailing.catch_up(str(tmp_path))
+    rows = {row.name: bool(row.tail["problem"]) for row in EventLog.objects.all()}
+    assert rows == {"local-1": True, "local-2": False}
 
 
 def started_at(at: datetime) -> bytes:
