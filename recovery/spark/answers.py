@@ -201,7 +201,7 @@ def study(spark: Any, request: Mapping[str, Any], folder: Path) -> dict[str, Any
     try:
         flow = Flow(spark, request, folder)
     except BadCode as error:
-        return {"operators": None, "problem": str(error)}
+        return {"operators": None, "problem": str(error), "problem_code": error.code}
     if flow.numbered.code == UNSEEN_STREAM:
         return {"operators": None, "problem": flow.numbered.problem, "problem_code": UNSEEN_STREAM}
     facts_of_files = ("_metadata",) if explained.file_facts(flow.text) else ()

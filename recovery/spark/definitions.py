@@ -12,13 +12,22 @@ import traceback
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
-from typing import Any
+from typing import Any, Final
 
 from recovery.errors import WrongUse
 
+OTHER_CHECKPOINT: Final = "other_checkpoint"
+"""No query of a plain program is known to have the checkpoint that is studied."""
+
 
 class BadCode(Exception):
-    """The code of the pipeline does not parse, raises, or has no such flow. One sentence."""
+    """The code of the pipeline does not parse, raises, or has no such flow. One sentence.
+
+    `code`: OTHER_CHECKPOINT, or "" for every other problem."""
+
+    def __init__(self, sentence: str, *, code: str = "") -> None:
+        super().__init__(sentence)
+        self.code = code
 
 
 @dataclass

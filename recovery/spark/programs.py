@@ -19,7 +19,7 @@ from types import ModuleType, SimpleNamespace
 from typing import Any, Final
 
 from recovery.spark import reads_only
-from recovery.spark.definitions import BadCode, Definitions, parts_of, where
+from recovery.spark.definitions import OTHER_CHECKPOINT, BadCode, Definitions, parts_of, where
 from recovery.spark.paths import plain
 from recovery.spark.programs_words import ARGUMENTS, CHECKPOINT, ENGINE, PLAIN
 
@@ -55,6 +55,14 @@ class Query:
     @property
     def checkpoint(self) -> str:
         return next((v for k, v in self.options.items() if k.lower() == "checkpointlocation"), "")
+
+
+@dataclass(frozen=True)
+class Learned:
+    """What a program would start; `stopped`: the error by which it ended after its first start, else ""."""
+
+    queries: Sequence[Query]
+    stopped: str = ""
 
 
 def is_program(request: Mapping[str, Any]) -> bool:
@@ -96,15 +104,25 @@ def load(spark: Any, placed: Mapping[str, Path], request: Mapping[str, Any], fol
     return found
 
 
-def _chosen(queries: Sequence[Query], checkpoint: str, flow: str) -> Query:
+def _chosen(learned: "Learned", checkpoint: str, flow: str) -> Query:
+    """The query that has this checkpoint. One that names no checkpoint may have been given it elsewhere."""
+    queries = learned.queries
     if not queries:
         raise BadCode("The program starts no streaming query.")
     by_place = [q for q in queries if q.checkpoint and _same_place(q.checkpoint, checkpoint)]
-    by_name = [q for q in queries if q.name and q.name == flow]
-    for found in (by_place, by_name, queries):
+    placeless = [q for q in queries if not q.checkpoint]
+    by_name = [q for q in placeless if q.name and q.name == flow]
+    alone = placeless if not learned.stopped else []  # a later query could be the one
+    for found in [by_place] if by_place else [by_name, alone]:
         if len(found) == 1:
             return found[0]
-    raise BadCode(f"The program starts {len(queries)} queries, and none of them names this checkpoint.")
+    named = ", ".join(sorted({q.checkpoint for q in queries if q.checkpoint})[:5]) or "none"
+    stopped = f" It stopped with an error after a start: {learned.stopped}" if learned.stopped else ""
+    raise BadCode(
+        f"Not one query alone of the {len(queries)} that the program starts is that of this checkpoint. "
+        f"Checkpoints that it names: {named}.{stopped}",
+        code=OTHER_CHECKPOINT,
+    )
 
 
 def _same_place(one: str, other: str) -> bool:
@@ -135,26 +153,32 @@ def _placed_arguments(arguments: Sequence[str], placed: Mapping[str, Path]) -> l
 
 def _queries(
     spark: Any, path: Path, arguments: Sequence[str], placed: Mapping[str, Path], *, base: str = ""
-) -> list[Query]:
+) -> "Learned":
     """What the program would start. An error after the first start is not the query's own, and is left out.
 
     `base`: the folder in which it is started, to which its relative places belong."""
     found: list[Query] = []
+    stopped = ""
     before = sys.argv, set(sys.modules)
     sys.argv = [str(path), *map(str, arguments)]
     try:
         with _standing_in(spark, found, base):
             runpy.run_path(str(path), run_name="__main__")
-    except (BadCode, _Waits):
+    except _Waits:
+        pass
+    except BadCode as error:
         if not found:
             raise
+        stopped = str(error)
     except (Exception, SystemExit) as error:
         if not found:
             raise BadCode(where(error, placed)) from error
+        if not isinstance(error, SystemExit) or error.code:
+            stopped = where(error, placed)
     finally:
         sys.argv = before[0]
         _forget_modules(placed, before[1])
-    return found
+    return Learned(tuple(found), stopped)
 
 
 def _forget_modules(placed: Mapping[str, Path], known: set[str]) -> None:

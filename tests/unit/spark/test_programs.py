@@ -1,14 +1,14 @@
 """What a plain program would start is learned without a start, whatever way it goes about it. No Spark answers here."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from recovery.spark import programs, reads_only
-from recovery.spark.definitions import BadCode
+from recovery.spark.definitions import OTHER_CHECKPOINT, BadCode
 
 HEAD = """\
 import sys, time, argparse
@@ -42,7 +42,17 @@ def spark(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
 def started(spark: Any, tmp_path: Path, code: str, *arguments: str) -> list[programs.Query]:
     file = tmp_path / "program.py"
     file.write_text(HEAD + code)
+    return list(learned(spark, file, *arguments).queries)
+
+
+def learned(spark: Any, file: Path, *arguments: str) -> programs.Learned:
     return programs._queries(spark, file, arguments, {"/program.py": file})
+
+
+def chosen(
+    queries: Sequence[programs.Query], checkpoint: str, flow: str, stopped: str = ""
+) -> programs.Query:
+    return programs._chosen(programs.Learned(queries, stopped), checkpoint, flow)
 
 
 def test_a_program_with_a_master_of_its_own_is_read_and_waits_for_nothing(spark: Any, tmp_path: Path) -> None:
@@ -96,10 +106,35 @@ def test_what_comes_after_the_start_does_not_matter_and_a_function_of_batches_is
 
 def test_of_several_queries_the_one_with_the_checkpoint_is_taken(spark: Any, tmp_path: Path) -> None:
     queries = started(spark, tmp_path, SESSION + READ + START.format("a") + START.format("b"))
-    assert programs._chosen(queries, "file:///ck/b", "x").name == "b"
-    assert programs._chosen(queries, "/elsewhere", "a").name == "a"
-    with pytest.raises(BadCode):
-        programs._chosen(queries, "/elsewhere", "x")
+    assert chosen(queries, "file:///ck/b", "x").name == "b"
+
+
+@pytest.mark.parametrize(
+    ("code", "stopped"),
+    [
+        (START.format("a"), False),  # its name is the stream's, its checkpoint another
+        (START.format("a") + START.format("b"), False),
+        (START.format("b"), False),
+        (START.format("b") + "q.lastProgress['x']\n" + START.format("orders"), True),
+        ('df.writeStream.format("noop").start()\n' + "q = 1 / 0\n", True),
+    ],
+)
+def test_a_query_of_another_checkpoint_is_not_taken_for_the_one(
+    spark: Any, tmp_path: Path, code: str, stopped: bool
+) -> None:
+    (tmp_path / "program.py").write_text(HEAD + SESSION + READ + code)
+    found = learned(spark, tmp_path / "program.py")
+    assert bool(found.stopped) is stopped
+    with pytest.raises(BadCode) as raised:
+        programs._chosen(found, "/ck/orders", "a")
+    assert raised.value.code == OTHER_CHECKPOINT
+
+
+def test_a_query_without_a_checkpoint_of_its_own_is_taken_by_its_name_or_where_it_is_alone() -> None:
+    named, nameless = programs.Query(None, name="a"), programs.Query(None)
+    elsewhere = programs.Query(None, name="a", options={"checkpointLocation": "/elsewhere"})
+    assert chosen([named, nameless, elsewhere], "/ck/orders", "a", "an error") is named
+    assert chosen([nameless, elsewhere], "/ck/orders", "a") is nameless
 
 
 @pytest.mark.parametrize(
@@ -201,7 +236,7 @@ def test_a_program_that_fails_before_its_start_or_has_no_stream_is_bad_code(
     with pytest.raises(BadCode):
         started(spark, tmp_path, SESSION + "{}['x']\n")
     with pytest.raises(BadCode):
-        programs._chosen(started(spark, tmp_path, SESSION), "/ck", "x")
+        chosen(started(spark, tmp_path, SESSION), "/ck", "x")
 
 
 def test_nothing_of_pyspark_stays_replaced(spark: Any, tmp_path: Path) -> None:
@@ -240,13 +275,13 @@ def test_relative_places_are_those_of_the_folder_in_which_it_is_started(spark: A
         'df.writeStream.option("checkpointLocation", "./ck/a").start("out")\n'
     )
     (query,) = started(spark, tmp_path, code)
-    assert programs._chosen([query, programs.Query(None)], "file:///srv/app/ck/a", "x") is query
+    assert chosen([query, programs.Query(None)], "file:///srv/app/ck/a", "x") is query
     assert programs._folder_of("./ck/a", "/srv/app/ck/a") == "/srv/app"
     assert [
         programs._folder_of(*p) for p in (("/ck/a", "/ck/a"), ("b", "/ck/a"), ("s3://b/a", "/x/s3:/b/a"))
     ] == [""] * 3
     file = tmp_path / "program.py"
-    (query,) = programs._queries(spark, file, (), {"/program.py": file}, base="/srv/app")
+    (query,) = programs._queries(spark, file, (), {"/program.py": file}, base="/srv/app").queries
     assert query.options["path"] == "/srv/app/out"
     assert list(query.frame._plan.plan(spark.client).read.data_source.paths) == ["/srv/app/data/in"]
 
