@@ -9,9 +9,9 @@ from recovery.eventlogs.values import Operator
 MOST_PLAN: Final = 4 << 20
 MOST_OPERATORS: Final = 50
 MOST_DESCRIPTION: Final = 2_000
-_STATE: Final = re.compile(
-    r"state info \[ checkpoint = ([^\n]{1,2000}?), runId = ([0-9a-f-]{36}), opId = (\d{1,5}),"
-)
+_STATE: Final = "state info [ checkpoint = "
+LONGEST_PLACE: Final = 2_000
+_OF_STATE: Final = re.compile(r", runId = ([0-9a-f-]{36}), opId = (\d{1,5}),")
 _RUN: Final = re.compile(r"^runId = ([0-9a-f-]{36})$", re.MULTILINE)
 _NO_PLACE: Final = "<unknown>"
 _STEP: Final = re.compile(r"^\((\d{1,6})\) (\w{1,100})", re.MULTILINE)
@@ -32,20 +32,39 @@ class PlanFacts:
 def read_plan(text: str, description: str) -> PlanFacts | None:
     """Of a plan with state; None for any other. `description`: of the execution, which names the run of its batch."""
     text = text[:MOST_PLAN]
-    first = _STATE.search(text)
+    first = _state(text, 0, len(text))
     if first is None:
         return None
     steps = list(_STEP.finditer(text))
     ends = [step.start() for step in steps[1:]] + [len(text)]
     found: dict[int, Operator] = {}
     for step, end in zip(steps, ends, strict=True):
-        part = text[step.start() : end]
-        state = _STATE.search(part)
-        if state and len(found) < MOST_OPERATORS and not step[2].endswith("Restore"):
-            found.setdefault(int(state[3]), Operator(step[2], _columns(part)))
+        state = None if len(found) >= MOST_OPERATORS else _state(text, step.start(), end)
+        if state and not step[2].endswith("Restore"):
+            found.setdefault(state.number, Operator(step[2], _columns(text[step.start() : end])))
     run = _RUN.search(description[:MOST_DESCRIPTION])
-    place = "" if first[1] == _NO_PLACE else first[1].rstrip("/").removesuffix("/state")
-    return PlanFacts(run[1] if run else first[2], place, tuple(found[number] for number in sorted(found)))
+    place = "" if first.place == _NO_PLACE else first.place.rstrip("/").removesuffix("/state")
+    return PlanFacts(run[1] if run else first.run_id, place, tuple(found[number] for number in sorted(found)))
+
+
+@dataclass(frozen=True)
+class _State:
+    place: str
+    run_id: str
+    number: int
+
+
+def _state(text: str, begin: int, end: int) -> _State | None:
+    """What a part of a plan says first of state. Each place in the text is looked at once: a plan is other people's."""
+    while (at := text.find(_STATE, begin, end)) >= 0:
+        begin = at + len(_STATE)
+        line_end = text.find("\n", begin, min(end, begin + LONGEST_PLACE + 100))
+        line = text[begin : line_end if line_end >= 0 else min(end, begin + LONGEST_PLACE + 100)]
+        again = line.find(_STATE)
+        told = _OF_STATE.search(line if again < 0 else line[:again])
+        if told and 0 < told.start() <= LONGEST_PLACE:
+            return _State(line[: told.start()], told[1], int(told[2]))
+    return None
 
 
 def _columns(part: str) -> tuple[str, ...]:

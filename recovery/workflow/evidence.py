@@ -33,6 +33,7 @@ from recovery.spark.api import (
 )
 from recovery.strategies import rebuild
 from recovery.strategies.common import plural
+from recovery.verification.criteria import FIRST_BATCH_AT_POSITION
 from recovery.verification.evidence import (
     Evidence,
     FirstBatch,
@@ -120,7 +121,7 @@ def collect(
         old=old,
         new=new,
         listed=_listed(old, new, contents, seen, scope),
-        first_batch=first_batch(scene, update_ids),
+        first_batch=first_batch(scene, update_ids, planned=_planned_batch(contents)),
         sink_before=before,
         sink_after=scene.sink,
         measure=None,
@@ -298,10 +299,19 @@ def _listed(
     return listed
 
 
-def first_batch(scene: Scene, update_ids: Iterable[str]) -> FirstBatch | None:
-    """The first batch of this flow that the events of these updates tell of; None when they tell of none."""
+def _planned_batch(contents: PlanBody) -> int | None:
+    """The batch that the plan's code shall begin with; None: the plan says none."""
+    told = [c.expected.get("batch") or 0 for c in contents.criteria if c.code == FIRST_BATCH_AT_POSITION]
+    return told[0] if told else None
+
+
+def first_batch(scene: Scene, update_ids: Iterable[str], *, planned: int | None = None) -> FirstBatch | None:
+    """The first batch of this flow that the events of these updates tell of; None when they tell of none. Of a plain
+    stream's run only the newest are kept, so where they begin after the planned one its checkpoint tells."""
     told = [batch for update_id in update_ids for batch in _batches(scene, update_id)]
-    return min(told, key=lambda first: first.batch, default=None)
+    first = min(told, key=lambda first: first.batch, default=None)
+    is_cut = first is not None and planned is not None and first.batch > planned
+    return None if is_cut and scene.flow.pipeline.workspace.has_streams else first
 
 
 def _batches(scene: Scene, update_id: str) -> Iterator[FirstBatch]:

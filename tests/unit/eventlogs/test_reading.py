@@ -2,6 +2,7 @@
 
 import io
 import json
+import time
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from recovery.eventlogs.blocks import blocks
 from recovery.eventlogs.folders import Log, Tail, list_logs, read_on, tail_from
 from recovery.eventlogs.folding import fold
 from recovery.eventlogs.lines import LONGEST_LINE, Mark, lines
+from recovery.eventlogs.plans import read_plan
 from recovery.eventlogs.values import Application, Operator, RunState
 from tests.unit.eventlogs import logs
 
@@ -202,3 +204,9 @@ def test_few_bytes_that_unpack_without_end_are_a_problem_of_that_log(
     monkeypatch.setattr("recovery.eventlogs.lines.LARGEST_BLOCK", 1 << 20)
     (tmp_path / "local-1.zstd").write_bytes(logs.zstd([b"x" * (4 << 20)]))
     assert read_whole(tmp_path).problem
+
+
+def test_a_plan_that_begins_to_tell_of_state_again_and_again_takes_no_longer() -> None:
+    begun = time.process_time()
+    assert read_plan("state info [ checkpoint = " * 100_000, "") is None
+    assert time.process_time() - begun < 2

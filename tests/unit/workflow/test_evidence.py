@@ -248,6 +248,21 @@ def test_the_rerun_s_first_batch_is_that_of_all_its_updates(
     assert (found and found.batch, found and found.start_offsets) == (batch, batch and (start,))
 
 
+@pytest.mark.parametrize(
+    ("has_streams", "planned", "batch"), [(True, 1, None), (True, 3, 3), (False, 1, 3), (True, None, 3)]
+)
+def test_where_the_newest_batches_alone_are_kept_the_checkpoint_tells_of_the_first(
+    has_streams: bool, planned: int | None, batch: int | None
+) -> None:
+    there = scene(line(4))
+    flow: Any = there.flow
+    client: Any = there.client
+    flow.pipeline.workspace.has_streams = has_streams
+    client.events = lambda *_, **__: FAILED
+    found = evidence.first_batch(there, ["u-1"], planned=planned)
+    assert (found and found.batch) == batch
+
+
 # ---- sources that the checkpoint knows by names: readers and looks are told by their place in the code
 
 
