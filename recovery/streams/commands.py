@@ -38,7 +38,7 @@ KEPT: Final = (
 """Variables of the worker that a command gets."""
 _NOT_OF_CODE: Final = re.compile(
     r"^(?:PATH|HOME|LD_.*|PYTHON.*|JAVA_.*|SPARK_.*|PYSPARK_.*|HADOOP_.*|DJANGO_.*|REPRISE_.*)$"
-    r"|SECRET|PASS|TOKEN|CREDENTIAL|KEY|PRIVATE|AUTH",
+    r"|SECRET|PASS(?:W|P|_|\d|$)|TOKEN|CREDENTIAL|KEY|PRIVATE|AUTH(?:_|\d|$|EN|ORI)",
     re.IGNORECASE,
 )
 STOP_SECONDS: Final = 90.0
@@ -84,9 +84,18 @@ def variables_of(words: Sequence[str]) -> dict[str, str]:
     if not words or words[0].rpartition("/")[2] != "env":
         return {}
     given = itertools.takewhile(
-        lambda pair: pair[1] and pair[0].isidentifier(), (w.partition("=") for w in words[1:])
+        lambda pair: pair[1] and pair[0].isidentifier(),
+        (w.partition("=") for w in _behind_options(words[1:])),
     )
     return {name: value for name, _, value in given if not _NOT_OF_CODE.search(name)}
+
+
+def _behind_options(words: Sequence[str]) -> Sequence[str]:
+    """The words of `env` from its first variable on."""
+    at = 0
+    while at < len(words) and words[at].startswith("-"):
+        at += 2 if words[at] in ("-u", "-C", "--unset", "--chdir") else 1
+    return words[at:]
 
 
 def is_running(words: Sequence[str]) -> bool:

@@ -87,3 +87,17 @@ def test_variables_of_a_start_command_are_known_to_its_code_but_for_secrets(
     words: list[str], given: dict[str, str]
 ) -> None:
     assert commands.variables_of(words) == given
+
+
+@pytest.mark.parametrize(
+    ("words", "given"),
+    [
+        (["env", "-i", "-u", "X", "MIN=5", "python"], {"MIN": "5"}),
+        (["env", "--chdir=/x", "PASSTHROUGH=1", "AUTHOR=a", "python"], {"PASSTHROUGH": "1", "AUTHOR": "a"}),
+        (["env", "DBPASS=1", "PASSWORD=1", "DB_AUTH=1", "AUTH_HEADER=1", "API_KEY=1", "PASS_2=1", "x"], {}),
+    ],
+)
+def test_variables_count_behind_options_and_unless_a_word_of_theirs_is_a_secrets(
+    words: list[str], given: dict[str, str]
+) -> None:
+    assert commands.variables_of(words) == given
