@@ -105,11 +105,13 @@ def is_thorough(nodeid: str) -> bool:
 
 
 def digest_code(paths: Iterable[str], root: Path = ROOT) -> str:
-    """sha256 over names and bytes of every Python file below `paths`."""
+    """sha256 over names and bytes of every file below `paths`: pages are proven with their templates and styles."""
     digest = hashlib.sha256()
     for path in sorted(paths):
         place = root / path
-        for file in sorted(place.rglob("*.py")) if place.is_dir() else [place]:
+        for file in sorted(place.rglob("*")) if place.is_dir() else [place]:
+            if not file.is_file() or file.suffix == ".pyc":
+                continue
             digest.update(f"{file.relative_to(root)}\0".encode())
             digest.update(hashlib.sha256(file.read_bytes()).digest())
     return digest.hexdigest()

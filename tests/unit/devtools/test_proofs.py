@@ -29,7 +29,7 @@ def test_a_proof_of_unchanged_code_is_current(code: Path) -> None:
     assert proofs.list_stale([PROOF], {"rows": passed(code)}, code) == []
 
 
-@pytest.mark.parametrize("path", ["room/module.py", "room/new.py", "other.py"])
+@pytest.mark.parametrize("path", ["room/module.py", "room/new.py", "room/page.html", "other.py"])
 def test_a_changed_or_new_file_makes_its_proof_old(code: Path, path: str) -> None:
     run = passed(code)
     (code / path).write_text("answer = 2\n")
