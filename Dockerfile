@@ -15,11 +15,11 @@ FROM base AS wheels-web
 COPY requirements/uv.txt requirements/web.txt /requirements/
 RUN python -m venv /opt/venv \
  && pip install --no-cache-dir --require-hashes -r /requirements/uv.txt \
- && python -m uv pip sync --no-cache --python /opt/venv/bin/python --require-hashes /requirements/web.txt
+ && python -m uv pip sync --no-cache --compile-bytecode --python /opt/venv/bin/python --require-hashes /requirements/web.txt
 
 FROM wheels-web AS wheels-spark
 COPY requirements/spark.txt /requirements/
-RUN python -m uv pip sync --no-cache --python /opt/venv/bin/python --require-hashes /requirements/spark.txt
+RUN python -m uv pip sync --no-cache --compile-bytecode --python /opt/venv/bin/python --require-hashes /requirements/spark.txt
 
 FROM base AS app
 RUN groupadd --system --gid 10001 reprise \
@@ -30,6 +30,8 @@ COPY manage.py ./
 COPY console console
 COPY recovery recovery
 COPY templates templates
+# The root is read-only where it runs: without this, each process would compile all that it imports at each start.
+RUN python -m compileall -q manage.py console recovery
 ENV REPRISE_HOME=/var/lib/reprise
 STOPSIGNAL SIGTERM
 USER 10001:10001

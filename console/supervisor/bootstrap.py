@@ -162,9 +162,9 @@ def install(venv: Path, name: str) -> None:
             raise
         run_logged([*pip, lock], log)
     else:
-        run_logged(
-            [python, "-m", "uv", "pip", "sync", "-q", "--python", python, "--require-hashes", lock], log
-        )
+        # compiled here, once: other people's code runs where it cannot write, so nothing would keep it compiled there
+        sync = [python, "-m", "uv", "pip", "sync", "-q", "--compile-bytecode", "--python", python]
+        run_logged([*sync, "--require-hashes", lock], log)
     stamp = {"set": name, "sha256": lock_sha256(name), "root": str(ROOT), "python": platform.python_version()}
     (venv / "reprise-lock.json").write_text(json.dumps(stamp))
 

@@ -211,6 +211,9 @@ COMMANDS: dict[str, Callable[[list[str]], int]] = {
 
 def main(command: str, arguments: list[str]) -> int:
     """Run one command of bin/. An expected failure is one sentence on stderr and exit code 2."""
+    # Images of containers often set it. Each of our many processes would then compile all that it imports, at each
+    # start: that is half of a start.
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     try:
         return COMMANDS[command](arguments)
     except CannotStart as problem:

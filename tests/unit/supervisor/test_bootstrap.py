@@ -2,6 +2,7 @@
 
 import errno
 import json
+import os
 import platform
 import subprocess
 import sys
@@ -9,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from console.supervisor import bootstrap
+from console.supervisor import bootstrap, tools
 
 
 @pytest.mark.parametrize(
@@ -123,3 +124,12 @@ def test_the_modules_that_run_before_the_environment_need_the_standard_library_o
     )
 
     assert answer.stdout.strip() == "[]"
+
+
+def test_a_command_lets_python_keep_compiled_code_whatever_the_caller_has_set(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")
+
+    assert tools.main("check", ["wrong"]) == 2
+    assert "PYTHONDONTWRITEBYTECODE" not in os.environ
