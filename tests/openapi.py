@@ -20,8 +20,6 @@ CHECKS = [
     response_schema_conformance,
     status_code_conformance,
 ]
-EXAMPLES = 20
-"""Of each operation, and of each kind of data: good, and such as the document forbids."""
 Named = dict[str, str]
 
 
@@ -34,8 +32,10 @@ def operations(app: Any, path: str, token: str) -> Iterator[Any]:
         yield found.ok()
 
 
-def hold(operation: Any, token: str, named: Callable[[], Named]) -> int:
+def hold(operation: Any, token: str, named: Callable[[], Named], examples: int) -> int:
     """Ask one operation; fails with what does not agree. How often it was asked.
+
+    `examples`: at most so many of each kind of data: good, and such as the document forbids.
 
     `named`: real values for what a question names, so that not every one is about nothing. Fails where any
     answer is not as the document says, or is an error of the server's own.
@@ -56,7 +56,7 @@ def hold(operation: Any, token: str, named: Callable[[], Named]) -> int:
 
     for mode in (GenerationMode.POSITIVE, GenerationMode.NEGATIVE):
         bounded = settings(
-            max_examples=EXAMPLES,
+            max_examples=examples,
             deadline=None,
             database=None,
             phases=[Phase.explicit, Phase.generate],

@@ -23,6 +23,7 @@ pytestmark = [
     pytest.mark.django_db(databases=["default", "pipelines"]),
     pytest.mark.filterwarnings("default"),
 ]
+examples = pytest.mark.parametrize("examples", [6, 60])  # of each operation; every day, and in a proof
 STARTS = ("POST", "/api/2.0/pipelines/{pipeline_id}/updates")  # what it would start needs Spark
 
 
@@ -40,7 +41,8 @@ def console(db: None, tmp_path: Path) -> Iterator[str]:
         yield token_of("ada", "admin")  # type: ignore[arg-type]
 
 
-def test_the_pipelines_api_answers_as_its_document_says(asker: Asker) -> None:
+@examples
+def test_the_pipelines_api_answers_as_its_document_says(asker: Asker, examples: int) -> None:
     kept = asker.make(name="kept")
     asker.send("POST", "/workspace/mkdirs", {"path": "/kept"})
 
@@ -53,13 +55,16 @@ def test_the_pipelines_api_answers_as_its_document_says(asker: Asker) -> None:
     found = {}
     for operation in operations(ApiHandler(), "/api/openapi.json", TOKEN):
         name = (operation.method.upper(), operation.path)
-        found[name] = hold(operation, TOKEN, dict if name == STARTS else real)
+        found[name] = hold(operation, TOKEN, dict if name == STARTS else real, examples)
     itself = ("GET", "/api/openapi.json")
     assert {*found, itself} == {(route.method, route.path) for route in ROUTES}
     assert min(found.values()) > 0
 
 
-def test_the_consoles_api_answers_as_its_document_says(console: str, monkeypatch: pytest.MonkeyPatch) -> None:
+@examples
+def test_the_consoles_api_answers_as_its_document_says(
+    console: str, monkeypatch: pytest.MonkeyPatch, examples: int
+) -> None:
     """With every right: what may be acted upon is asked too. No worker is at work, and no workspace answers."""
     row = recovery("diagnosing")
     monkeypatch.setattr(tasks.look_positions, "delay", lambda *args: None)
@@ -73,6 +78,6 @@ def test_the_consoles_api_answers_as_its_document_says(console: str, monkeypatch
         real = (
             {} if name[0] == "DELETE" else {"label": row.label, "workspace": place, "pipeline": "customers"}
         )
-        found[name] = hold(operation, console, lambda real=real: real)
+        found[name] = hold(operation, console, lambda real=real: real, examples)
     assert len(found) == sum(len(acts_of(route)) for route in ROUTES_OF_CONSOLE) - 1
     assert min(found.values()) > 0
