@@ -118,39 +118,68 @@ class CommandServer:
         self.requests.close()
         self.process.wait(30)
 
+    def begin(self, request: Request, out: int | None = None) -> "Running":
+        """Begin one command; what it prints goes into the file `out` where one is given."""
+        return Running(self.requests, request, out)
+
     def run(self, request: Request, seconds: float) -> "subprocess.CompletedProcess[str]":
         """Run one command to its end. Raises TimeoutExpired, then it was killed."""
-        ours, theirs = socket.socketpair()
-        with ours, tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
-            with theirs:
-                fds = [out.fileno(), err.fileno(), theirs.fileno()]
-                socket.send_fds(self.requests, [request.written()], fds)
-            code = wait_for_end(ours, request.arguments, seconds)
-            for file in (out, err):
-                file.seek(0)
-            return subprocess.CompletedProcess(
-                [MANAGE, *request.arguments], code, out.read().decode(), err.read().decode()
-            )
+        return self.begin(request).wait(seconds)
 
 
-def wait_for_end(answer: socket.socket, arguments: Sequence[str], seconds: float) -> int:
-    """The exit code of a command; a signal that ended it is negative, as with `subprocess`."""
-    answer.settimeout(seconds)
-    pid = 0
-    try:
-        with answer.makefile() as lines:
-            pid = int(lines.readline() or 0)
-            code = lines.readline()
-    except BaseException as interruption:
-        if pid:
+class Running:
+    """A command that has begun."""
+
+    def __init__(self, requests: socket.socket, request: Request, out: int | None) -> None:
+        self.arguments = request.arguments
+        self.held = contextlib.ExitStack()
+        self.files = tempfile.TemporaryFile(), tempfile.TemporaryFile()  # noqa: SIM115 (`wait` closes them)
+        for file in self.files:
+            self.held.enter_context(file)
+        self.answer, theirs = socket.socketpair()
+        self.lines = self.held.enter_context(self.answer.makefile())
+        self.held.enter_context(self.answer)
+        self._pid = 0
+        with theirs:
+            stdout, stderr = (file.fileno() for file in self.files)
+            fds = [stdout if out is None else out, stderr, theirs.fileno()]
+            socket.send_fds(requests, [request.written()], fds)
+
+    @property
+    def pid(self) -> int:
+        """Its process; 0 where the server ended before it began one."""
+        if not self._pid:
+            self._pid = int(self.lines.readline() or 0)
+        return self._pid
+
+    def kill(self) -> None:
+        if self.pid:
             with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
-        if isinstance(interruption, TimeoutError):
-            raise subprocess.TimeoutExpired([MANAGE, *arguments], seconds) from None
-        raise
-    if not code:
-        raise RuntimeError("The command server ended; its output is on stderr.")
-    return int(code)
+                os.kill(self.pid, signal.SIGKILL)
+
+    def wait(self, seconds: float = 300) -> "subprocess.CompletedProcess[str]":
+        """Its end, and what it printed. Raises TimeoutExpired, then it was killed."""
+        with self.held:
+            code = self._wait_for_code(seconds)
+            for file in self.files:
+                file.seek(0)
+            out, err = (file.read().decode() for file in self.files)
+        return subprocess.CompletedProcess([MANAGE, *self.arguments], code, out, err)
+
+    def _wait_for_code(self, seconds: float) -> int:
+        """The exit code; a signal that ended it is negative, as with `subprocess`."""
+        self.answer.settimeout(seconds)
+        try:
+            code = self.lines.readline() if self.pid else ""
+        except BaseException as interruption:
+            if self._pid:
+                self.kill()
+            if isinstance(interruption, TimeoutError):
+                raise subprocess.TimeoutExpired([MANAGE, *self.arguments], seconds) from None
+            raise
+        if not code:
+            raise RuntimeError("The command server ended; its output is on stderr.")
+        return int(code)
 
 
 _lock = threading.Lock()
@@ -175,6 +204,13 @@ def run(
     if any(environment.get(name) != os.environ.get(name) for name in names):
         return run_alone(arguments, environment, seconds=seconds)
     return server().run(Request.of(arguments, environment), seconds)
+
+
+def begin(arguments: Sequence[str], environment: Mapping[str, str], out: int | None = None) -> Running:
+    """`manage.py ARGUMENTS` with this environment, as soon as it has a process. Prints into `out` where it is given."""
+    running = server().begin(Request.of(arguments, environment), out)
+    assert running.pid, "the command server ended"
+    return running
 
 
 def run_alone(

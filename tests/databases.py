@@ -62,6 +62,14 @@ def fresh(url: str) -> dict[str, str]:
     return {variable: named(url, name) for variable, name in names.items()}
 
 
+def replace(url: str, *, template: str) -> None:
+    """Make the database that `url` names a copy of another one, which no connection uses; what it held is gone."""
+    name = sql.Identifier(urlsplit(url).path.lstrip("/"))
+    with administrator(url) as connection:
+        connection.execute(sql.SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)").format(name))
+        connection.execute(sql.SQL("CREATE DATABASE {} TEMPLATE {}").format(name, sql.Identifier(template)))
+
+
 def drop(made: dict[str, str]) -> None:
     """Remove what `fresh` made, whoever is still connected."""
     for url in made.values():

@@ -9,6 +9,9 @@ from django.urls import set_urlconf
 
 from recovery.audit import anchor
 from recovery.pipelines.transport import Transport
+from tests.instances import instances
+
+__all__ = ["instances"]
 
 
 @pytest.fixture(autouse=True)

@@ -3,22 +3,15 @@ back, double clicks. Each of them has a connection of its own; the database deci
 """
 
 import json
-import os
-import subprocess
-import sys
 from collections import Counter
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[3]
+from tests.instances import Instances
+
 WORK = """
-import json, os, sys
 from threading import Barrier, Thread
-os.environ["DJANGO_SETTINGS_MODULE"] = "console.settings"
-import django; django.setup()
-from django.core.management import call_command
 from django.db import connection
 from recovery.approvals import actions
 from recovery.errors import RepriseError
@@ -27,7 +20,6 @@ from recovery.people.roles import Role
 from recovery.workflow import actions as workflow, broker, tasks
 from tests.unit.approvals.people import actor, planned
 
-call_command("migrate", verbosity=0)
 broker.check = lambda: None
 tasks.run_step.delay = lambda *args: None
 WHO = {name: actor(name, Role.RESPONDER) for name in ("ada", "ben")}
@@ -76,7 +68,7 @@ def situation(environment, before, acts, times):
         found.append(at_once(row.pk, acts))
     return found
 
-print(json.dumps({name: situation(*given) for name, given in json.loads(sys.argv[1]).items()}))
+print(json.dumps({name: situation(*given) for name, given in SITUATIONS.items()}))
 """
 ASKED = [["ask", "ada"]]
 SITUATIONS: dict[str, tuple[str, list[list[str]], list[list[str]], int]] = {
@@ -92,15 +84,10 @@ SITUATIONS: dict[str, tuple[str, list[list[str]], list[list[str]], int]] = {
 
 
 @pytest.fixture(scope="module")
-def found(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[dict[str, Any]]]:
+def found(instances: Instances) -> dict[str, list[dict[str, Any]]]:
     """What every situation ended in, each tried some times."""
-    environment = {**os.environ, "REPRISE_HOME": str(tmp_path_factory.mktemp("instance"))}
-    command = [sys.executable, "-c", WORK, json.dumps(SITUATIONS)]
-    done = subprocess.run(
-        command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False, timeout=300
-    )
-    assert done.returncode == 0, done.stderr
-    answers: dict[str, list[dict[str, Any]]] = json.loads(done.stdout.splitlines()[-1])
+    asked = f"SITUATIONS = json.loads({json.dumps(SITUATIONS)!r})"
+    answers: dict[str, list[dict[str, Any]]] = instances.migrated().python(asked + WORK)
     return answers
 
 

@@ -2,42 +2,19 @@
 
 import hashlib
 import json
-import os
 import sqlite3
-import subprocess
-import sys
 from contextlib import closing
-from pathlib import Path
 
 import pytest
 
-from tests import command_server
+from tests.instances import Instances
 
-ROOT = Path(__file__).resolve().parents[3]
 COLUMNS = ("seq", "at", "actor", "role", "via", "request_id", "action", "outcome", "target_kind", "target",
            "recovery", "says", "before", "after", "prev_hash")  # fmt: skip
 CHECK = """
-import os; os.environ["DJANGO_SETTINGS_MODULE"] = "console.settings"
-import django; django.setup()
-from recovery.audit.actions import append_entry
-from recovery.audit.keeping import verify_chain
-from recovery.people.roles import SYSTEM
 append_entry(action="step.run", outcome="done", by=SYSTEM, says="new")
-import json; print(json.dumps(verify_chain()))
+print(json.dumps(verify_chain()))
 """
-
-
-def migrate(home: Path, *arguments: str) -> None:
-    environment = {**os.environ, "REPRISE_HOME": str(home)}
-    command_server.run(["migrate", *arguments, "-v", "0"], environment).check_returncode()
-
-
-def check(home: Path) -> str:
-    environment = {**os.environ, "REPRISE_HOME": str(home)}
-    command = [sys.executable, "-c", CHECK]
-    return subprocess.run(
-        command, cwd=ROOT, env=environment, check=True, stdout=subprocess.PIPE, text=True
-    ).stdout
 
 
 def first_format(seq: int, prev_hash: str) -> dict[str, object]:
@@ -49,9 +26,12 @@ def first_format(seq: int, prev_hash: str) -> dict[str, object]:
     return {**fields, "hash": hashlib.sha256(text.encode()).hexdigest()}
 
 
-def test_entries_of_the_first_version_are_unchanged_and_verify_after_the_migration(home: Path) -> None:
-    migrate(home, "recovery", "0002_audit_guard")
-    with closing(sqlite3.connect(home / "reprise.sqlite3")) as database, database:
+def test_entries_of_the_first_version_are_unchanged_and_verify_after_the_migration(
+    instances: Instances,
+) -> None:
+    here = instances.empty()
+    here.manage("migrate", "recovery", "0002_audit_guard", "-v", "0")
+    with closing(sqlite3.connect(here.file)) as database, database:
         prev = "0" * 64
         for seq in (1, 2, 3):
             entry = first_format(seq, prev)
@@ -66,11 +46,11 @@ def test_entries_of_the_first_version_are_unchanged_and_verify_after_the_migrati
             statement = f"INSERT INTO recovery_auditentry ({names}) VALUES ({marks})"  # noqa: S608
             database.execute(statement, list(stored.values()))
 
-    migrate(home)
+    here.manage("migrate", "-v", "0")
 
-    found = json.loads(check(home))
+    found = here.python(CHECK)
     assert (found["problems"], found["entries"]) == ([], 4)
-    with closing(sqlite3.connect(home / "reprise.sqlite3")) as database:
+    with closing(sqlite3.connect(here.file)) as database:
         assert database.execute("SELECT format FROM recovery_auditentry ORDER BY seq").fetchall() == [
             (1,),
             (1,),
@@ -82,10 +62,10 @@ def test_entries_of_the_first_version_are_unchanged_and_verify_after_the_migrati
                 database.execute(statement)
 
 
-def test_the_way_back_leaves_the_guard_of_before(home: Path) -> None:
-    migrate(home)
-    migrate(home, "recovery", "0002_audit_guard")
-    with closing(sqlite3.connect(home / "reprise.sqlite3")) as database:
+def test_the_way_back_leaves_the_guard_of_before(instances: Instances) -> None:
+    here = instances.migrated()
+    here.manage("migrate", "recovery", "0002_audit_guard", "-v", "0")
+    with closing(sqlite3.connect(here.file)) as database:
         found = database.execute(
             "SELECT name FROM sqlite_master WHERE type = 'trigger' ORDER BY name"
         ).fetchall()

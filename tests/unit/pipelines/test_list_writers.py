@@ -4,31 +4,19 @@ Each has a connection of its own, on a database as an instance has it; the one d
 between its change and its end.
 """
 
-import json
-import os
-import subprocess
-import sys
-from pathlib import Path
-
 import pytest
 
-from tests import databases
+from tests.instances import Instances
 
 pytestmark = pytest.mark.database
-ROOT = Path(__file__).resolve().parents[3]
 WORK = """
-import json, os, sys
 from threading import Event, Thread
-os.environ["DJANGO_SETTINGS_MODULE"] = "console.settings"
-import django; django.setup()
-from django.core.management import call_command
 from django.db import connection, transaction
 from django.utils import timezone
 from recovery.models import Flow, FlowInput, Listed, Pipeline, Workspace
 from recovery.pipelines import listing
 from recovery.pipelines.inputs import note_sources
 
-call_command("migrate", verbosity=0)
 now = timezone.now()
 here = Workspace.objects.create(name="here", url="http://127.0.0.1:1", token_ref="env:X", environment="production")
 pipeline = Pipeline.objects.create(
@@ -83,21 +71,9 @@ print(json.dumps({act: one(act) for act in SLOW}))
 
 
 @pytest.fixture(scope="module")
-def found(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[object]]:
+def found(instances: Instances) -> dict[str, list[object]]:
     """What the list shows after each kind of change that another transaction came into."""
-    own = databases.fresh(os.environ.get(databases.VARIABLE, ""))
-    home = str(tmp_path_factory.mktemp("instance"))
-    done = subprocess.run(
-        [sys.executable, "-c", WORK],
-        cwd=ROOT,
-        env={**os.environ, **own, "REPRISE_HOME": home},
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=120,
-    )
-    assert done.returncode == 0, done.stderr
-    answers: dict[str, list[object]] = json.loads(done.stdout.splitlines()[-1])
+    answers: dict[str, list[object]] = instances.migrated().python(WORK)
     return answers
 
 

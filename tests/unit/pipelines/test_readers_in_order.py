@@ -3,31 +3,19 @@
 Each has a connection of its own, on a database as an instance has it.
 """
 
-import json
-import os
-import subprocess
-import sys
-from pathlib import Path
-
 import pytest
 
 from recovery.models import Flow, Pipeline, Workspace
 from recovery.pipelines import across
-from tests import databases
+from tests.instances import Instances
 
-ROOT = Path(__file__).resolve().parents[3]
 WORK = """
-import json, os
 from threading import Barrier, BrokenBarrierError, Thread
-os.environ["DJANGO_SETTINGS_MODULE"] = "console.settings"
-import django; django.setup()
-from django.core.management import call_command
 from django.db import connection
 from django.utils import timezone
 from recovery.models import Flow, Pipeline, Workspace
 from recovery.pipelines import across
 
-call_command("migrate", verbosity=0)
 now = timezone.now()
 here = Workspace.objects.create(name="here", url="http://127.0.0.1:1", token_ref="env:X", environment="production")
 def made(name, other):
@@ -65,20 +53,8 @@ print(json.dumps({"errors": errors, "held": max(map(len, runs)), "wrote": wrote}
 
 
 @pytest.mark.database
-def test_two_pipelines_that_read_each_other_are_judged_one_after_the_other(tmp_path: Path) -> None:
-    own = databases.fresh(os.environ.get(databases.VARIABLE, ""))
-    done = subprocess.run(
-        [sys.executable, "-c", WORK],
-        cwd=ROOT,
-        env={**os.environ, **own, "REPRISE_HOME": str(tmp_path)},
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=120,
-    )
-    databases.drop(own)
-    assert done.returncode == 0, done.stderr
-    assert json.loads(done.stdout.splitlines()[-1]) == {"errors": [], "held": 2, "wrote": 2}
+def test_two_pipelines_that_read_each_other_are_judged_one_after_the_other(instances: Instances) -> None:
+    assert instances.migrated().python(WORK) == {"errors": [], "held": 2, "wrote": 2}
 
 
 @pytest.mark.django_db
