@@ -1,19 +1,19 @@
 """What stands between the console and the web: headers, cookies, CSRF, and what a path may name."""
 
-import json
 import os
-import subprocess
-import sys
+import runpy
+from collections import ChainMap
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
+from django.conf import global_settings
 from django.test import Client
 
+from console import settings
 from tests import factories
 from tests.unit.people.truth import ANYONE, POST
-
-pytestmark = pytest.mark.django_db
-ROOT = Path(__file__).resolve().parents[3]
 
 EVERYWHERE = {
     "Content-Security-Policy": "default-src 'none'",
@@ -26,6 +26,7 @@ EVERYWHERE = {
 }
 
 
+@pytest.mark.django_db
 @pytest.mark.parametrize("path", ["/", "/sign-in", "/no-such", "/audit", "/sign-in/passkey"])
 def test_every_answer_carries_the_headers(client: Client, path: str) -> None:
     client.force_login(factories.person("viewer"))
@@ -35,6 +36,7 @@ def test_every_answer_carries_the_headers(client: Client, path: str) -> None:
     assert answer["Cache-Control"] == "no-store"
 
 
+@pytest.mark.django_db
 def test_static_files_carry_them_too(client: Client) -> None:
     answer = client.get("/static/reprise/page.js")
     assert answer["Cross-Origin-Resource-Policy"] == "same-origin"
@@ -42,6 +44,7 @@ def test_static_files_carry_them_too(client: Client) -> None:
     answer.close()
 
 
+@pytest.mark.django_db
 def test_no_page_has_anything_inline(client: Client) -> None:
     client.force_login(factories.person("admin"))
     for path in ("/sign-in", "/account", "/settings/people", "/reauthenticate"):
@@ -53,6 +56,7 @@ def test_no_page_has_anything_inline(client: Client) -> None:
 SENT = sorted(route for route in {*POST, *ANYONE} if "<" not in route)
 
 
+@pytest.mark.django_db
 @pytest.mark.parametrize("route", SENT)
 def test_no_form_is_taken_without_its_token(route: str) -> None:
     client = Client(enforce_csrf_checks=True)
@@ -71,24 +75,25 @@ def test_no_view_is_exempt_from_csrf_but_those_that_take_a_token_and_no_session(
     assert all(str(p.pattern).startswith("api/") for p in exempt)
 
 
-def settings_of(tmp_path: Path, **given: str) -> dict[str, object]:
-    """Settings as a process with these variables has them."""
-    program = (
-        "import json, django; django.setup(); from django.conf import settings as s; print(json.dumps({n: getattr(s, n)"
-        " for n in dir(s) if n.isupper() and isinstance(getattr(s, n), (str, bool, int, type(None)))}"
-        " | {'CACHE': s.CACHES['default'], 'APPS': s.SOCIALACCOUNT_PROVIDERS['openid_connect']['APPS']}))"
-    )
-    clean = {k: v for k, v in os.environ.items() if not k.startswith("REPRISE_")}
-    env = {**clean, "DJANGO_SETTINGS_MODULE": "console.settings", "REPRISE_HOME": str(tmp_path), **given}
-    done = subprocess.run(
-        [sys.executable, "-c", program], cwd=ROOT, env=env, capture_output=True, text=True, check=True
-    )
-    found: dict[str, object] = json.loads(done.stdout)
-    return found
+SettingsOf = Callable[..., Mapping[str, Any]]
 
 
-def test_over_https_cookies_are_this_hosts_alone(tmp_path: Path) -> None:
-    found = settings_of(tmp_path, REPRISE_SECURE="true", REPRISE_SECRET_KEY="x" * 60)
+@pytest.fixture
+def settings_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SettingsOf:
+    """Runs the settings' code with these variables alone, as a process that begins does."""
+
+    def read(**given: str) -> Mapping[str, Any]:
+        for name in [name for name in os.environ if name.startswith("REPRISE_")]:
+            monkeypatch.delenv(name)
+        for name, value in {"REPRISE_HOME": str(tmp_path), **given}.items():
+            monkeypatch.setenv(name, value)
+        return ChainMap(runpy.run_path(settings.__file__), vars(global_settings))
+
+    return read
+
+
+def test_over_https_cookies_are_this_hosts_alone(settings_of: SettingsOf) -> None:
+    found = settings_of(REPRISE_SECURE="true", REPRISE_SECRET_KEY="x" * 60)
     assert (found["SESSION_COOKIE_NAME"], found["CSRF_COOKIE_NAME"]) == (
         "__Host-sessionid",
         "__Host-csrftoken",
@@ -99,16 +104,18 @@ def test_over_https_cookies_are_this_hosts_alone(tmp_path: Path) -> None:
     assert found["SESSION_COOKIE_SAMESITE"] == found["CSRF_COOKIE_SAMESITE"] == "Lax"
     assert found["SECURE_HSTS_SECONDS"] == 31536000
     assert found["MFA_WEBAUTHN_ALLOW_INSECURE_ORIGIN"] is False
-    assert found["APPS"] == []
+    assert found["SOCIALACCOUNT_PROVIDERS"]["openid_connect"]["APPS"] == []
 
 
-def test_the_company_s_provider_is_set_by_variables_and_its_secret_by_a_file(tmp_path: Path) -> None:
+def test_the_company_s_provider_is_set_by_variables_and_its_secret_by_a_file(
+    tmp_path: Path, settings_of: SettingsOf
+) -> None:
     (tmp_path / "secret").write_text("from a file\n")
     found = settings_of(
-        tmp_path, REPRISE_OIDC_ISSUER="https://id.example", REPRISE_OIDC_CLIENT_ID="reprise",
+        REPRISE_OIDC_ISSUER="https://id.example", REPRISE_OIDC_CLIENT_ID="reprise",
         REPRISE_OIDC_CLIENT_SECRET_FILE=str(tmp_path / "secret"),
     )  # fmt: skip
-    assert found["APPS"] == [
+    assert found["SOCIALACCOUNT_PROVIDERS"]["openid_connect"]["APPS"] == [
         {"provider_id": "company", "name": "company account", "client_id": "reprise", "secret": "from a file",
          "settings": {"server_url": "https://id.example"}}
     ]  # fmt: skip
@@ -125,10 +132,9 @@ def test_the_company_s_provider_is_set_by_variables_and_its_secret_by_a_file(tmp
     ],
 )
 def test_limits_are_counted_where_all_processes_look(
-    tmp_path: Path, given: dict[str, str], location: str | None
+    settings_of: SettingsOf, given: dict[str, str], location: str | None
 ) -> None:
-    cache = settings_of(tmp_path, **given)["CACHE"]
-    assert cache.get("LOCATION") == location  # type: ignore[attr-defined]
+    assert settings_of(**given)["CACHES"]["default"].get("LOCATION") == location
 
 
 def test_limits_are_counted_while_the_shared_cache_is_away(tmp_path: Path) -> None:
@@ -157,7 +163,7 @@ def test_limits_are_counted_while_the_shared_cache_is_away(tmp_path: Path) -> No
         "x.py\x00",
     ],
 )
-def test_a_path_that_the_workspace_does_not_have_is_never_written(client: Client, name: str) -> None:
+def test_a_path_that_the_workspace_does_not_have_is_never_written(name: str) -> None:
     """An edited file is one of the pipeline's own, or it is dropped: no path out of a form reaches a disk."""
     from console.presenters.patching import changed_files
 
