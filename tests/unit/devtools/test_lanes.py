@@ -4,7 +4,9 @@ import json
 import os
 import subprocess
 import sys
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -38,27 +40,36 @@ def run_pytest(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str
     )
 
 
-@pytest.mark.parametrize("workers", ["0", "2"])
-def test_a_test_over_the_budget_fails_the_lane_and_is_named(tmp_path: Path, workers: str) -> None:
-    run = run_pytest(tmp_path, "--budget=0.3", "-n", workers)
+@dataclass(frozen=True)
+class Overrun:
+    """A run whose slow test exceeds the budget: its end, and the seconds that it kept of each test."""
 
-    assert run.returncode == 1
-    assert "2 passed" in run.stdout
-    assert "test_slow" in run.stdout.partition("over this lane's budget")[2]
+    run: subprocess.CompletedProcess[str]
+    seconds: dict[str, dict[str, Any]]
+
+
+@pytest.fixture(scope="module", params=["0", "2"])
+def overrun(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Overrun:
+    """Without workers, and with two."""
+    folder = tmp_path_factory.mktemp("overrun")
+    target = folder / "seconds.jsonl"
+    run = run_pytest(folder, "--budget=0.3", "-n", request.param, f"--seconds-file={target}")
+    kept = map(json.loads, target.read_text().splitlines())
+    return Overrun(run, {seconds["nodeid"].split("::")[1]: seconds for seconds in kept})
+
+
+def test_a_test_over_the_budget_fails_the_lane_and_is_named(overrun: Overrun) -> None:
+    assert overrun.run.returncode == 1
+    assert "2 passed" in overrun.run.stdout
+    assert "test_slow" in overrun.run.stdout.partition("over this lane's budget")[2]
 
 
 def test_within_the_budget_the_lane_passes(tmp_path: Path) -> None:
     assert run_pytest(tmp_path, "--budget=60").returncode == 0
 
 
-def test_the_seconds_of_every_test_are_kept(tmp_path: Path) -> None:
-    target = tmp_path / "seconds.jsonl"
-    run_pytest(tmp_path, f"--seconds-file={target}", "-n", "2")
-
-    kept = {
-        seconds["nodeid"].split("::")[1]: seconds
-        for seconds in map(json.loads, target.read_text().splitlines())
-    }
+def test_the_seconds_of_every_test_are_kept(overrun: Overrun) -> None:
+    kept = overrun.seconds
     assert set(kept) == {"test_quick", "test_slow"}
     assert kept["test_slow"]["call"] >= 0.4
     assert kept["test_slow"]["cpu"] > kept["test_quick"]["cpu"]
@@ -118,9 +129,10 @@ def test_a_few_failed_tests_are_asked_again_and_named_where_that_is_wanted(
 ) -> None:
     monkeypatch.setattr(lanes, "SECONDS_FOLDER", tmp_path / "seconds")
     monkeypatch.setattr(lanes, "ROOT", tmp_path)  # ids are relative to where pytest runs
-    monkeypatch.setenv(
-        "PYTEST_ADDOPTS", f"-c {os.devnull} --rootdir={tmp_path} -p no:cacheprovider -p tests.lanes"
-    )
+    # No plugin but those that the lane's options are of: the others take seconds to import.
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
+    plugins = "-p no:cacheprovider -p tests.lanes -p xdist.plugin -p pytest_timeout"
+    monkeypatch.setenv("PYTEST_ADDOPTS", f"-c {os.devnull} --rootdir={tmp_path} {plugins}")
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
     module = tmp_path / "test_flaky.py"
     module.write_text(FLAKY.format(tests=tests, passes_later=passes_later))
