@@ -1,14 +1,10 @@
 """What the workers of a test run share: started once, ended with the run, however that ends."""
 
-import contextlib
 import json
-import os
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -16,8 +12,9 @@ import pytest
 from console.supervisor import processes
 from tests import shared
 from tests.stack import ROOT, wait_for
+from tests.unit.kept_thing import config
 
-HERE = "tests.unit.test_shared"
+HERE = "tests.unit.kept_thing"
 # The first process of a run, which goes on until it is killed; it says who keeps the thing, and where.
 RUN = f"""
 import sys, time
@@ -29,29 +26,6 @@ shared.begin(run)
 print(shared.reach(run, "thing")["pid"], run.stash[shared.FOLDER], flush=True)
 time.sleep(600)
 """
-
-
-@contextlib.contextmanager
-def thing() -> Iterator[dict[str, Any]]:
-    """Something that writes down when it starts and when it is ended."""
-    book = Path(os.environ["THING_BOOK"])
-    with book.open("a") as pen:
-        pen.write("start\n")
-    yield {"pid": os.getpid()}
-    with book.open("a") as pen:
-        pen.write("end\n")
-
-
-@contextlib.contextmanager
-def broken() -> Iterator[dict[str, Any]]:
-    raise OSError("no room for it")
-    yield {}
-
-
-def config(folder: Path | None = None) -> Any:
-    """As pytest's: of a worker where a folder is given."""
-    worker = {"workerinput": {"shared": str(folder)}} if folder else {}
-    return SimpleNamespace(stash=pytest.Stash(), **worker)
 
 
 @pytest.fixture

@@ -97,6 +97,7 @@ def test_a_broker_that_says_nothing_is_asked_once(home: Path, monkeypatch: pytes
     with silent:
         silent.bind(str(home / "s"))
         silent.listen()
+        monkeypatch.setattr(queues, "PATIENCE", dict.fromkeys(queues.PATIENCE, 0.2))
         monkeypatch.setattr(current_app.conf, "broker_read_url", f"redis+socket://{home}/s")
         assert {queue.length for queue in queues.measure(timezone.now())} == {None}
         silent.setblocking(False)
