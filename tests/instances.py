@@ -85,6 +85,11 @@ def as_command(code: str) -> list[str]:
     return ["shell", "--no-imports", "-c", IMPORTS + code]
 
 
+def name_in(url: str) -> str:
+    """The database that a URL names."""
+    return urlsplit(url).path.lstrip("/")
+
+
 class Instances:
     """Makes instances below `folder`; one replaces the one before it of the same name."""
 
@@ -95,16 +100,33 @@ class Instances:
         self.urls: set[str] = set()
 
     def keep_template(self) -> None:
-        """Copy the migrated database of the tests, outside of any test's transaction."""
+        """Copy the migrated database of the tests, outside of any test's transaction.
+
+        pytest-django makes none where no collected test has the mark `django_db`: then an instance migrates its own.
+        """
+        place = None if self.has_tests_database() else self.empty()
+        if place:
+            place.manage("migrate", "-v", "0")
         if self.server:
-            name = connection.settings_dict["NAME"]
+            url = place.url if place else databases.named(self.server, connection.settings_dict["NAME"])
             connection.close()  # PostgreSQL copies no database that somebody uses
-            databases.replace(self.url_of("template"), template=name)
+            databases.replace(self.url_of("template"), template=name_in(url))
             self.urls.add(self.url_of("template"))
+            return
+        if place:
+            shutil.copyfile(place.file, self.folder / "template")
             return
         connection.ensure_connection()
         with closing(sqlite3.connect(self.folder / "template")) as target:
             connection.connection.backup(target)
+
+    def has_tests_database(self) -> bool:
+        """Whether pytest-django made the database of the tests: another one than the settings name."""
+        if self.server:
+            made: bool = connection.settings_dict["NAME"] != name_in(self.server)
+            return made
+        in_memory: bool = connection.is_in_memory_db()
+        return in_memory
 
     def url_of(self, name: str) -> str:
         return databases.named(self.server, f"{name}_{self.mark}") if self.server else ""
@@ -115,7 +137,7 @@ class Instances:
 
     def migrated(self, name: str = "here") -> Place:
         """An instance whose database has every migration and no row but theirs."""
-        place = self._make(name, urlsplit(self.url_of("template")).path.lstrip("/"))
+        place = self._make(name, name_in(self.url_of("template")))
         if not place.on_postgresql:
             shutil.copyfile(self.folder / "template", place.file)
         return place
