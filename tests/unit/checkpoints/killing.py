@@ -1,6 +1,5 @@
 """Kills a writer at its nth write: a forked process, so that a death is a death and costs no start."""
 
-import gc
 import os
 import signal
 from collections.abc import Callable, Iterator
@@ -15,7 +14,6 @@ def killed(act: Callable[[], object], nth: int, when: str) -> bool:
     """Was `act` killed at its nth write? False: it ended before that; an error in it fails the test."""
     child = os.fork()
     if child == 0:
-        gc.disable()  # a collection would copy every page of the parent
         try:
             _arm(nth, when)
             act()
