@@ -74,10 +74,6 @@ SMOKE = Part(
 )  # fmt: skip
 
 
-#: Containers often set the second: each of the hundreds of processes would then compile all that it imports.
-NOT_FOR_TESTS = (postgres.VARIABLE, "PYTHONDONTWRITEBYTECODE")
-
-
 def run_part(python: Path, part: Part, more: Sequence[str] = (), *, ask_again: bool = False) -> PartResult:
     """Run one part; its seconds by test go into a file of its own, which `devtools.durations` reads.
 
@@ -114,7 +110,7 @@ def list_failed(seconds_file: Path) -> tuple[str, ...]:
 
 def run_pytest(command: Sequence[str], database: str) -> int:
     """Exit code of pytest. PostgreSQL is a real server of this call alone, on a socket of its own."""
-    environment = {name: value for name, value in os.environ.items() if name not in NOT_FOR_TESTS}
+    environment = {name: value for name, value in os.environ.items() if name != postgres.VARIABLE}
     with ExitStack() as stack:
         if database == "postgresql":
             began = time.monotonic()
