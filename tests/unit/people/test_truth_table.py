@@ -3,21 +3,29 @@
 import json
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
+from django.conf import settings
+from django.contrib.auth import BACKEND_SESSION_KEY, HASH_SESSION_KEY, SESSION_KEY
 from django.contrib.auth.models import User
+from django.contrib.sessions.backends.db import SessionStore
+from django.core.cache import cache
+from django.db import transaction
 from django.test import Client
 from django.utils import timezone
 
 from recovery.audit.actions import append_entry
-from recovery.models import AuditEntry, Flow, Recovery, RoleIn, Token
-from recovery.people.roles import SYSTEM
+from recovery.models import AuditEntry, Flow, Person, Recovery, RoleIn, Token
+from recovery.people.roles import SYSTEM, Role
 from recovery.workflow.refreshing import BelowRefresh
 from tests import factories
+from tests.unit.conftest import without_anchor
 from tests.unit.people.run import run_json, token_of
 from tests.unit.people.truth import ANYONE, API, BOUND, COMMANDS, GET, HOLDERS, POST, ROLES
 
@@ -27,14 +35,37 @@ GOOD = (200, 204, 302)
 OBJECTS = re.compile(r"<(int:flow_id|int:pipeline_pk|int:recovery_id|int:request_id|int:seq|str:label)>")
 
 
-@pytest.fixture
-def recovery(client: Client) -> Recovery:
-    """A planned recovery of a failed flow in development."""
-    return factories.planned()
+@dataclass(frozen=True)
+class Situation:
+    """What all tests of this module ask about. None of them changes it for another: each is rolled back to it."""
+
+    #: A planned recovery of a failed flow in development.
+    recovery: Recovery
+    #: Another one, for which approval was asked.
+    asked: Recovery
+    #: What is filled in for each part of an address.
+    values: dict[str, str]
+    #: By role, a person of that name who has it over the whole instance.
+    people: dict[str, User]
+    #: By role, the token of `<role>-by-token`.
+    tokens: dict[str, str]
 
 
-@pytest.fixture
-def address(recovery: Recovery) -> Address:
+@pytest.fixture(scope="module")
+def situation(django_db_setup: None, django_db_blocker: Any) -> Iterator[Situation]:
+    """Made once, in a transaction around those of the tests."""
+    around = transaction.atomic()
+    with django_db_blocker.unblock(), without_anchor():
+        around.__enter__()
+        made = make_situation()
+    yield made
+    with django_db_blocker.unblock():
+        transaction.set_rollback(True)
+        around.__exit__(None, None, None)
+
+
+def make_situation() -> Situation:
+    recovery = factories.planned()
     other = factories.person("viewer", "somebody-else").person  # type: ignore[attr-defined]
     asked = factories.asked(factories.failed_flow(factories.pipeline(name="orders")))
     entry = append_entry(action="recovery.open", outcome="done", by=SYSTEM, says="x", recovery=recovery.label)
@@ -47,16 +78,44 @@ def address(recovery: Recovery) -> Address:
         "int:seq": entry.seq, "int:person_id": other.pk, "int:pipeline_pk": recovery.flow.pipeline_id,
         "str:workspace": recovery.flow.pipeline.workspace.name,
     }  # fmt: skip
-    return lambda route: "/" + re.sub(r"<([^>]+)>", lambda m: str(values[m[1]]), route)
+    return Situation(
+        recovery=recovery,
+        asked=asked,
+        values={part: str(value) for part, value in values.items()},
+        people={role: factories.person(role) for role in ROLES},
+        tokens={role: token_of(f"{role}-by-token", Role(role)) for role in ROLES},
+    )
+
+
+@pytest.fixture
+def recovery(situation: Situation) -> Recovery:
+    return Recovery.objects.get(pk=situation.recovery.pk)
+
+
+@pytest.fixture
+def address(situation: Situation) -> Address:
+    return lambda route: "/" + re.sub(r"<([^>]+)>", lambda m: situation.values[m[1]], route)
+
+
+@contextmanager
+def undone() -> Iterator[None]:
+    """What is done within is rolled back at its end, and no try counts against a limit of the next one."""
+    cache.clear()
+    with transaction.atomic():
+        yield
+        transaction.set_rollback(True)
 
 
 def signed_in(client: Client, user: User) -> Client:
     """Signed in a moment ago, as a person with a password is."""
-    client.force_login(user)
-    session = client.session
+    session = SessionStore()
+    session[SESSION_KEY] = str(user.pk)
+    session[BACKEND_SESSION_KEY] = settings.AUTHENTICATION_BACKENDS[0]
+    session[HASH_SESSION_KEY] = user.get_session_auth_hash()
     session["account_authentication_methods"] = [{"method": "password", "at": time.time()}]
     session["account_authentication_methods_user"] = str(user.pk)
     session.save()
+    client.cookies[settings.SESSION_COOKIE_NAME] = str(session.session_key)
     return client
 
 
@@ -87,45 +146,51 @@ def test_every_page_has_its_row() -> None:
     assert set(POST) <= set(GET)
 
 
-def test_every_page_that_takes_a_post_has_a_row_for_it(client: Client, address: Address) -> None:
-    signed_in(client, factories.person("admin"))
+def test_every_page_that_takes_a_post_has_a_row_for_it(
+    client: Client, situation: Situation, address: Address
+) -> None:
+    signed_in(client, situation.people["admin"])
     for route in set(GET) - set(POST):
         assert client.post(address(route)).status_code == 405, route
 
 
 @pytest.mark.parametrize("route", GET)
 def test_a_page_opens_for_the_roles_of_the_table_and_for_no_other(
-    client: Client, address: Address, route: str
+    client: Client, situation: Situation, address: Address, route: str
 ) -> None:
     # who has no second factor has no recovery codes; at a test's bare host name there are no passkeys
     good = {"account/recovery-codes": (404,), "account/passkey": (409,)}.get(route, GOOD)
     target = address(route)
     for role in ROLES:
-        signed_in(client, factories.person(role))
+        signed_in(client, situation.people[role])
         answer = client.get(target)
         assert answer.status_code in (good if role in HOLDERS[GET[route]] else (403,)), role
 
 
-@pytest.mark.parametrize("role", ROLES)
 @pytest.mark.parametrize("route", POST)
 def test_an_act_is_denied_to_every_role_without_its_right_and_changes_nothing(
-    client: Client, address: Address, route: str, role: str
+    client: Client, situation: Situation, address: Address, route: str
 ) -> None:
     target, (body, right) = address(route), POST[route]
-    before = list(Recovery.objects.values()), list(User.objects.values("username", "is_active"))
-    user = factories.person(role)
-    signed_in(client, user)
+    before = list_what_acts_change()
+    for role in ROLES:
+        with undone():
+            signed_in(client, situation.people[role])
 
-    answer = client.post(target, body)
+            answer = client.post(target, body)
 
-    if role in HOLDERS[right]:
-        assert answer.status_code != 403
-        assert not AuditEntry.objects.filter(actor=role, role=role, outcome="denied").exists()
-    else:
-        assert answer.status_code == 403
-        user.delete()
-        assert before == (list(Recovery.objects.values()), list(User.objects.values("username", "is_active")))
-        assert AuditEntry.objects.filter(actor=role, outcome="denied").count() == 1
+            denied = AuditEntry.objects.filter(actor=role, outcome="denied")
+            if role in HOLDERS[right]:
+                assert answer.status_code != 403, role
+                assert not denied.filter(role=role).exists(), role
+            else:
+                assert answer.status_code == 403, role
+                assert before == list_what_acts_change(), role
+                assert denied.count() == 1, role
+
+
+def list_what_acts_change() -> tuple[list[dict[str, Any]], ...]:
+    return list(Recovery.objects.values()), list(User.objects.values("username", "is_active"))
 
 
 @pytest.mark.parametrize("route", GET)
@@ -139,9 +204,9 @@ def test_who_has_not_signed_in_is_led_to_the_sign_in_and_back(
 
 @pytest.mark.parametrize("route", GET)
 def test_an_account_that_was_switched_off_is_nobody_at_once(
-    client: Client, address: Address, route: str
+    client: Client, situation: Situation, address: Address, route: str
 ) -> None:
-    user = factories.person("admin")
+    user = situation.people["admin"]
     signed_in(client, user)
     User.objects.filter(pk=user.pk).update(is_active=False)
 
@@ -149,9 +214,11 @@ def test_an_account_that_was_switched_off_is_nobody_at_once(
 
 
 @pytest.mark.parametrize("route", GET)
-def test_an_account_without_a_role_sees_nothing(client: Client, address: Address, route: str) -> None:
-    user = factories.person("admin")
-    user.person.delete()  # type: ignore[attr-defined]
+def test_an_account_without_a_role_sees_nothing(
+    client: Client, situation: Situation, address: Address, route: str
+) -> None:
+    user = situation.people["admin"]
+    Person.objects.get(user=user).delete()
     signed_in(client, User.objects.get(pk=user.pk))
 
     assert client.get(address(route)).status_code == 403
@@ -215,15 +282,17 @@ def called(client: Client, address: Address, route: str, method: str, token: str
 
 
 @pytest.mark.parametrize(("route", "method"), CALLS)
-@pytest.mark.parametrize("role", ROLES)
 def test_a_call_works_for_the_roles_of_the_table_and_for_no_other(
-    client: Client, address: Address, route: str, method: str, role: str
+    client: Client, situation: Situation, address: Address, route: str, method: str
 ) -> None:
-    answer = called(client, address, route, method, token_of("ada", role))  # type: ignore[arg-type]
+    for role in ROLES:
+        with undone():
+            answer = called(client, address, route, method, situation.tokens[role])
 
-    denied = role not in HOLDERS[API[route][method][1]]
-    assert (answer.status_code == 403) is denied, answer.content
-    assert AuditEntry.objects.filter(outcome="denied", actor="ada", via="api").count() == int(denied)
+            denied = role not in HOLDERS[API[route][method][1]]
+            assert (answer.status_code == 403) is denied, (role, answer.content)
+            entries = AuditEntry.objects.filter(outcome="denied", actor=f"{role}-by-token", via="api")
+            assert entries.count() == int(denied), role
 
 
 @pytest.mark.parametrize(
@@ -240,8 +309,10 @@ def test_a_call_does_not_even_tell_what_is_in_another_environment(
 
 
 @pytest.mark.parametrize(("route", "method"), CALLS)
-def test_a_session_alone_calls_nothing(client: Client, address: Address, route: str, method: str) -> None:
-    signed_in(client, factories.person("admin"))
+def test_a_session_alone_calls_nothing(
+    client: Client, situation: Situation, address: Address, route: str, method: str
+) -> None:
+    signed_in(client, situation.people["admin"])
 
     answer = client.generic(method, address(route), data="{}", content_type="application/json")
 
@@ -260,10 +331,12 @@ def test_every_command_has_its_row() -> None:
 ASKING = [name for name, (_, right) in COMMANDS.items() if right]
 
 
-def arguments(name: str, recovery: Recovery) -> list[str]:
-    values = {"recovery": recovery.label, "pipeline": recovery.flow.pipeline.name}
-    if "{asked}" in COMMANDS[name][0]:
-        values["asked"] = factories.asked(factories.failed_flow(factories.pipeline(name="orders"))).label
+def arguments(name: str, situation: Situation) -> list[str]:
+    values = {
+        "recovery": situation.recovery.label,
+        "pipeline": situation.recovery.flow.pipeline.name,
+        "asked": situation.asked.label,
+    }
     return [name, *(a.format(**values) for a in COMMANDS[name][0])]
 
 
@@ -274,39 +347,54 @@ def nothing_answers(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("name", ASKING)
-@pytest.mark.parametrize("role", ROLES)
 def test_a_command_works_for_the_roles_of_the_table_and_for_no_other(
-    monkeypatch: pytest.MonkeyPatch, recovery: Recovery, name: str, role: str
+    monkeypatch: pytest.MonkeyPatch, situation: Situation, name: str
 ) -> None:
-    code, found = run_json(monkeypatch, token_of("ada", role), *arguments(name, recovery))  # type: ignore[arg-type]
+    for role in ROLES:
+        with undone():
+            code, found = run_json(monkeypatch, situation.tokens[role], *arguments(name, situation))
 
-    denied = found.get("error", {}).get("code") == "denied"
-    assert denied is (role not in HOLDERS[str(COMMANDS[name][1])]), found
-    assert (code == 1) if denied else True
-    assert AuditEntry.objects.filter(outcome="denied", actor="ada", via="command").count() == int(denied)
+            denied = found.get("error", {}).get("code") == "denied"
+            assert denied is (role not in HOLDERS[str(COMMANDS[name][1])]), (role, found)
+            assert (code == 1) if denied else True, role
+            entries = AuditEntry.objects.filter(outcome="denied", actor=f"{role}-by-token", via="command")
+            assert entries.count() == int(denied), role
 
 
 @pytest.mark.parametrize(
     "name", [n for n in ASKING if COMMANDS[n][1] in BOUND and n not in ("flows", "token", "adopt")]
 )
 def test_a_command_finds_nothing_in_an_environment_that_its_owner_may_not_see(
-    monkeypatch: pytest.MonkeyPatch, recovery: Recovery, name: str
+    monkeypatch: pytest.MonkeyPatch, situation: Situation, name: str
 ) -> None:
     token = token_of("ada", "none")  # type: ignore[arg-type]
     person = User.objects.get(username="ada").person  # type: ignore[attr-defined]
     RoleIn.objects.create(person=person, environment="staging", role=holder(str(COMMANDS[name][1])))
 
-    code, found = run_json(monkeypatch, token, *arguments(name, recovery))
+    code, found = run_json(monkeypatch, token, *arguments(name, situation))
 
     assert (code, found["error"]["code"]) == (2, "not_found")
 
 
-@pytest.mark.parametrize("what", ["none", "unknown", "revoked", "expired", "switched off", "without a role"])
+NOT_GOOD = ("none", "unknown", "revoked", "expired", "switched off", "without a role")
+
+
 @pytest.mark.parametrize("name", ASKING)
 def test_a_token_that_is_not_good_does_nothing(
-    monkeypatch: pytest.MonkeyPatch, recovery: Recovery, name: str, what: str
+    monkeypatch: pytest.MonkeyPatch, situation: Situation, name: str
 ) -> None:
-    token: str | None = token_of("ada", "admin")  # type: ignore[arg-type]
+    for what in NOT_GOOD:
+        with undone():
+            token = spoil_token(situation.tokens["admin"], what)
+
+            code, found = run_json(monkeypatch, token, *arguments(name, situation))
+
+            wanted = (2, "wrong_use") if what == "none" else (1, "denied")
+            assert (code, found["error"]["code"]) == wanted, what
+
+
+def spoil_token(token: str, what: str) -> str | None:
+    """What is sent instead of an administrator's token, or that token after this happened to it."""
     now = timezone.now()
     if what == "revoked":
         Token.objects.update(revoked_at=now)
@@ -315,30 +403,27 @@ def test_a_token_that_is_not_good_does_nothing(
     elif what == "switched off":
         User.objects.update(is_active=False)
     elif what == "without a role":
-        User.objects.get(username="ada").person.delete()  # type: ignore[attr-defined]
+        Person.objects.get(user__username="admin-by-token").delete()
     else:
-        token = None if what == "none" else "rp_unknown"
-
-    code, found = run_json(monkeypatch, token, *arguments(name, recovery))
-
-    assert (code, found["error"]["code"]) == ((2, "wrong_use") if what == "none" else (1, "denied"))
+        return None if what == "none" else "rp_unknown"
+    return token
 
 
 @pytest.mark.parametrize("name", ASKING)
 def test_a_narrowed_token_has_its_own_rights_only(
-    monkeypatch: pytest.MonkeyPatch, recovery: Recovery, name: str
+    monkeypatch: pytest.MonkeyPatch, situation: Situation, name: str
 ) -> None:
     """A token that may only look, and only in staging, of somebody who may do more."""
     role = "admin" if "admin" in HOLDERS[str(COMMANDS[name][1])] else holder(str(COMMANDS[name][1]))
     token = token_of("ada", role)  # type: ignore[arg-type]
     Token.objects.update(rights=["VIEW"])
-    _, found = run_json(monkeypatch, token, *arguments(name, recovery))
+    _, found = run_json(monkeypatch, token, *arguments(name, situation))
     assert (found.get("error", {}).get("code") == "denied") is (
         COMMANDS[name][1] != "VIEW" or name == "token"
     )
 
     Token.objects.update(rights=None, environments=["staging"])
-    _, found = run_json(monkeypatch, token, *arguments(name, recovery))
+    _, found = run_json(monkeypatch, token, *arguments(name, situation))
     denied = dict.fromkeys(("adopt", "audit", "token", "workspace"), "denied")
     wanted = {**denied, "flows": None}.get(name, "not_found")
     assert found.get("error", {}).get("code") == wanted
