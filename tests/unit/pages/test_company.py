@@ -66,7 +66,7 @@ class Provider(BaseHTTPRequestHandler):
 @pytest.fixture(autouse=True)
 def provider(settings: Any) -> Iterator[str]:
     server = HTTPServer(("127.0.0.1", 0), Provider)
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
     thread.start()
     url = f"http://127.0.0.1:{server.server_port}"
     app = {"provider_id": "company", "name": "Corp", "client_id": "reprise", "secret": "s" * 32,

@@ -143,7 +143,7 @@ class _Inner(BaseHTTPRequestHandler):
 def inner() -> Iterator[str]:
     server = HTTPServer(("127.0.0.1", 0), _Inner)
     _Inner.asked.clear()
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
     thread.start()
     yield f"http://localhost:{server.server_port}"
     server.shutdown()

@@ -2,9 +2,12 @@
 
 import json
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from copy import deepcopy
 from typing import Any
 
 import pytest
+from django.db import transaction
 
 from recovery.models import Channel, Flow, Message, Pipeline, Recovery, Workspace
 from recovery.people.roles import Role
@@ -175,31 +178,46 @@ def after_a_failure_of_analysis(shop: Shop, update: str) -> None:
 
 
 WHY = ("state", "failing_since", "failed_update", "condition", "error")
+# How many updates have come since: around the limits of what a poll reads of them.
+ASKED_AFTER = (1, 4, 5, 6, 16)
 
 
-@pytest.mark.parametrize("more", [1, 4, 5, 6, 16])
 @pytest.mark.parametrize("ran", [run_of_view, cancelled, after_a_failure_of_analysis])
 @pytest.mark.parametrize("failed", [lambda shop: shop.run("u1", {ORDERS: "FAILED"}, "FAILED"), fail_beside])
 def test_a_flow_fails_with_its_cause_until_an_update_completes_it(
-    shop: Shop, failed: Callable[..., None], ran: Callable[[Shop, str], None], more: int
+    shop: Shop, failed: Callable[..., None], ran: Callable[[Shop, str], None]
 ) -> None:
     shop.run("u0", {ORDERS: "COMPLETED", VIEW: "COMPLETED"})
     failed(shop, *(["u1"] if failed is fail_beside else []))
     first = poll()
     why = Flow.objects.values(*WHY).get(name=ORDERS)
     assert (why["state"], why["failed_update"]) == ("failed", "u1")
-    for number in range(more):
+    for number in range(16):
         ran(shop, f"v{number}")
         shop.updates = shop.updates[:15]
         poll()
-    pipeline = poll()
-    assert Flow.objects.values(*WHY).get(name=ORDERS) == why
-    assert (pipeline.judged, pipeline.judged_since, pipeline.failure["update_id"]) == (
-        "failed", first.judged_since, "u1",
-    )  # fmt: skip
-    shop.run("w", {ORDERS: "COMPLETED", VIEW: "EXCLUDED"}, full_refresh_selection=[ORDERS])
-    assert (poll().judged, poll().failing_since) == ("ok", None)
-    assert Flow.objects.values_list(*WHY, "failure_memory").get(name=ORDERS) == ("ok", None, "", "", [], {})
+        if number + 1 not in ASKED_AFTER:
+            continue
+        pipeline = poll()
+        assert Flow.objects.values(*WHY).get(name=ORDERS) == why, number
+        assert (pipeline.judged, pipeline.judged_since, pipeline.failure["update_id"]) == (
+            "failed", first.judged_since, "u1",
+        ), number  # fmt: skip
+        with undone(shop):
+            shop.run("w", {ORDERS: "COMPLETED", VIEW: "EXCLUDED"}, full_refresh_selection=[ORDERS])
+            assert (poll().judged, poll().failing_since) == ("ok", None), number
+            memory = Flow.objects.values_list(*WHY, "failure_memory").get(name=ORDERS)
+            assert memory == ("ok", None, "", "", [], {}), number
+
+
+@contextmanager
+def undone(shop: Shop) -> Iterator[None]:
+    """What the pipeline does within, and what is recorded of it, is undone at its end."""
+    before = deepcopy(vars(shop))
+    with transaction.atomic():
+        yield
+        transaction.set_rollback(True)
+    vars(shop).update(before)
 
 
 @pytest.mark.parametrize(

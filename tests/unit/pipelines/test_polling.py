@@ -19,7 +19,7 @@ from tests.unit.pipelines.elsewhere import held_elsewhere
 from tests.unit.pipelines.stub import Answer, Asked, Stub, serving
 
 pytestmark = pytest.mark.django_db
-MANY = 60
+MANY = 3 * inventory.AGAIN
 FLOW = "main.shop.orders_flow"
 
 
