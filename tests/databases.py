@@ -5,6 +5,7 @@ variable set. Then those of them that use no database are left out: they would o
 """
 
 import os
+import re
 import secrets
 from pathlib import Path
 from urllib.parse import parse_qsl, urlsplit
@@ -15,6 +16,8 @@ from psycopg import sql
 
 VARIABLE = "REPRISE_TEST_DATABASE_URL"
 UNIT = Path(__file__).parent / "unit"
+#: A module with a test of the database has one of these words; `signed_log` is a fixture that uses it.
+WORDS = re.compile(r"django_db|database|\bdb\b|transactional|signed_log")
 
 
 def use(url: str) -> None:
@@ -38,6 +41,19 @@ def uses_database(item: pytest.Item) -> bool:
     fixtures = set(getattr(item, "fixturenames", ()))
     marked = any(item.get_closest_marker(name) for name in ("django_db", "database"))
     return marked or bool(fixtures & {"db", "transactional_db"})
+
+
+def mentions_database(module: Path) -> bool:
+    """Whether a test of this module may use a database, as far as its text shows."""
+    return WORDS.search(module.read_text()) is not None
+
+
+def is_left_out(config: pytest.Config, module: Path) -> bool:
+    """Whether no test of this file uses a database, so that a run on PostgreSQL need not read it."""
+    if not os.environ.get(VARIABLE) or UNIT not in module.parents or not module.match("test_*.py"):
+        return False
+    is_named = any(Path(argument.partition("::")[0]).resolve() == module for argument in config.args)
+    return not is_named and not mentions_database(module)
 
 
 def choose(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -40,9 +40,10 @@ def group_of(item: pytest.Item) -> str:
 def is_of_module(item: pytest.Item, name: str) -> bool:
     """Whether a fixture is of the test's own module, and is made once for several of its tests."""
     info = getattr(item, "_fixtureinfo", None)
-    definitions = info.name2fixturedefs.get(name, ()) if info else ()
-    module = item.nodeid.partition("::")[0]
-    return any(found.scope != "function" and found.baseid == module for found in definitions)
+    dear = [
+        found for found in (info.name2fixturedefs.get(name, ()) if info else ()) if found.scope != "function"
+    ]
+    return bool(dear) and any(found.baseid == item.nodeid.partition("::")[0] for found in dear)
 
 
 def tell(items: list[pytest.Item], folder: Path, worker: str) -> None:
