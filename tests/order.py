@@ -18,8 +18,12 @@ def group(items: list[pytest.Item]) -> None:
 
     All other tests go to whichever worker is free.
     """
+    shared: dict[int, str] = {}  # the examples of one test have one object that says what fixtures it has
     for item in items:
-        if name := group_of(item):
+        info = id(getattr(item, "_fixtureinfo", item))
+        if info not in shared:
+            shared[info] = group_by_fixtures(item)
+        if name := ALONE if item.get_closest_marker(ALONE) else shared[info]:
             item.add_marker(pytest.mark.xdist_group(name))
 
 
@@ -30,8 +34,11 @@ def sort(items: list[pytest.Item]) -> None:
 
 def group_of(item: pytest.Item) -> str:
     """The name of its group, or ""."""
-    if item.get_closest_marker(ALONE):
-        return ALONE
+    return ALONE if item.get_closest_marker(ALONE) else group_by_fixtures(item)
+
+
+def group_by_fixtures(item: pytest.Item) -> str:
+    """The name of the group that its fixtures make, or ""."""
     names = getattr(item, "fixturenames", ())
     dear = next((DEAR[name] for name in names if name in DEAR), "")
     return dear or next((item.nodeid.partition("::")[0] for name in names if is_of_module(item, name)), "")

@@ -7,6 +7,7 @@ import json
 import textwrap
 from collections.abc import Callable
 from dataclasses import fields
+from functools import cache
 from types import FunctionType
 from typing import Any
 
@@ -55,11 +56,17 @@ def _gather(function: Callable[..., Any], code: dict[str, str]) -> None:
     name = f"{function.__module__}.{function.__qualname__}"
     if name in code:
         return
-    code[name] = plain(inspect.getsource(function))
-    words = {node.id for node in ast.walk(ast.parse(code[name])) if isinstance(node, ast.Name)}
-    for word in sorted(words):
+    code[name], words = _read(function)
+    for word in words:
         used = function.__globals__.get(word)  # type: ignore[attr-defined]
         if isinstance(used, FunctionType) and used.__module__.startswith("tests.damages"):
             _gather(used, code)
         elif isinstance(used, str | int | float | tuple | dict):
             code[f"{function.__module__}.{word}"] = repr(used)
+
+
+@cache
+def _read(function: Callable[..., Any]) -> tuple[str, list[str]]:
+    """Its plain text, and the names in it: most bases are made by the same functions."""
+    text = plain(inspect.getsource(function))
+    return text, sorted({node.id for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Name)})
