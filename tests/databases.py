@@ -16,8 +16,8 @@ from psycopg import sql
 
 VARIABLE = "REPRISE_TEST_DATABASE_URL"
 UNIT = Path(__file__).parent / "unit"
-#: A module with a test of the database has one of these words; `signed_log` is a fixture that uses it.
-WORDS = re.compile(r"django_db|database|\bdb\b|transactional|signed_log")
+#: A module with a test of the database has one of these words; the last three are fixtures that use it.
+WORDS = re.compile(r"django_db|database|\bdb\b|transactional|signed_log|kept_outside|five_entries")
 
 
 def use(url: str) -> None:
