@@ -62,10 +62,25 @@ RUNNING_WORKERS = (
 )
 #: More failed tests than this are a broken change, not flaky tests: nothing is asked again.
 MOST_FLAKY = 3
-UNIT_SQLITE = Part("unit tests, SQLite", "sqlite", (UNIT, *UNIT_WORKERS), budget=60, timeout=240)
-UNIT_POSTGRESQL = Part("unit tests, PostgreSQL", "postgresql", (UNIT, *UNIT_WORKERS), budget=60, timeout=240)
+EVERY_DAY = ("-m", "not thorough")
+# Pages and rights read by the same few queries, whichever page shows them: every day PostgreSQL is asked of the rooms
+# that write and list, and of the pages of lists. The proof `postgresql` asks it of everything.
+PAGES_OF_LISTS = (
+    f"{UNIT}/pages/test_lists.py",
+    f"{UNIT}/pages/test_search.py",
+    f"{UNIT}/pages/test_audit.py",
+)
+NOT_ON_POSTGRESQL = (f"{UNIT}/pages", f"{UNIT}/words", f"{UNIT}/api", f"{UNIT}/people/test_truth_table.py")
+UNIT_SQLITE = Part(
+    "unit tests, SQLite", "sqlite", (UNIT, *EVERY_DAY, *UNIT_WORKERS), budget=60, timeout=240
+)  # fmt: skip
+UNIT_POSTGRESQL = Part(
+    "unit tests, PostgreSQL", "postgresql",
+    (UNIT, *PAGES_OF_LISTS, *(f"--ignore={path}" for path in NOT_ON_POSTGRESQL), *EVERY_DAY, *UNIT_WORKERS),
+    budget=60, timeout=240,
+)  # fmt: skip
 INSTANCE = Part(
-    "running instance", "sqlite", (*RUNNING, "-m", "not thorough", *RUNNING_WORKERS), budget=240, timeout=400
+    "running instance", "sqlite", (*RUNNING, *EVERY_DAY, *RUNNING_WORKERS), budget=240, timeout=400
 )
 EVERYDAY = (UNIT_SQLITE, UNIT_POSTGRESQL, INSTANCE)
 SMOKE = Part(

@@ -43,13 +43,13 @@ PAIRS: Mapping[tuple[str, str], tuple[str, ...]] = {
 EARLIER, LATER, FRESH = "continue from earlier", "continue from later", "continue, new source from its start"
 ANEW = "rewind to the start"
 # Run at every `bin/test`, and first of all: each source, sink and incident once, in the pair that costs Spark least,
-# and of each cell the columns that are performed. Strategies that are blocked are judged in every cell all the same.
+# and of each cell the columns that are performed. A blocked strategy is judged in every cell all the same. Changed
+# keys of windows cost most; `test_rebuild_on_spark` asks one every day.
 CHOSEN: Mapping[tuple[str, str, str], tuple[str, ...]] = {
     ("files", "parquet", "stateful operator removed"): ("continue", "revert", "full-refresh", "empty"),
     ("files", "parquet", "stateful operator added"): ("revert", ANEW),
     ("files", "parquet", "stateful operator changed"): ("rebuild", "full-refresh"),
     ("files", "parquet", "windowed aggregation removed"): ("continue",),
-    ("delta", "delta", "key of windows changed"): ("rebuild",),
     ("files", "parquet", "source added"): (FRESH,),
     ("files", "parquet", "source removed"): ("continue",),
     ("files", "parquet", "source replaced"): (FRESH,),
