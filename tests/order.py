@@ -10,6 +10,14 @@ from xdist.scheduler import LoadScopeScheduling
 # Fixtures of a conftest that are dear to make and are made once in each worker.
 DEAR = {"gallery": "gallery"}
 ALONE = "alone"
+#: Each keeps one worker for more than a minute. They begin first: at the end the other workers would wait for them.
+LONG = (
+    "tests/integration/test_matrix.py",
+    "tests/integration/test_plain_streams.py",
+    "tests/integration/test_kafka_to_delta.py",
+    "tests/integration/test_first_recovery.py",
+    "tests/browser/test_walk.py",
+)
 GROUPS = "groups.json"
 
 
@@ -28,8 +36,10 @@ def group(items: list[pytest.Item]) -> None:
 
 
 def sort(items: list[pytest.Item]) -> None:
-    """Tests that strike the instance go last."""
-    items.sort(key=lambda item: item.get_closest_marker(ALONE) is not None)
+    """The long ones go first, tests that strike the instance last; the others keep their order."""
+    items.sort(
+        key=lambda item: (item.get_closest_marker(ALONE) is not None, not item.nodeid.startswith(LONG))
+    )
 
 
 def group_of(item: pytest.Item) -> str:

@@ -47,3 +47,7 @@ def test_those_that_strike_the_instance_are_one_group_and_come_last(
     scheduler.folder, scheduler.group = tmp_path, None
     assert scheduler._split_scope(request.node.nodeid) == order.ALONE
     assert scheduler._split_scope("tests/other.py::test") == "tests/other.py::test"
+
+
+def test_modules_that_begin_first_are_there() -> None:
+    assert [module for module in order.LONG if not (Path(__file__).parents[2] / module).exists()] == []
