@@ -64,11 +64,14 @@ class Room:
         """The same answer without the fork, in a fresh session of this process."""
         request = self.request(code, **more)
         spark = session.fresh(self.remote, request.configuration)
-        before, place = list(sys.path), Path.cwd()
+        before, place, keeps_nothing = list(sys.path), Path.cwd(), sys.dont_write_bytecode
+        # as where the product runs it: code that changes within a second, in as many letters, is not taken for the old
+        sys.dont_write_bytecode = True
         try:
             answer = answers.study(spark, json.loads(json.dumps(sent(request))), self.code)
             return as_study(json.loads(json.dumps(answer)))
         finally:
+            sys.dont_write_bytecode = keeps_nothing
             sys.path[:] = before
             os.chdir(place)
             spark.stop()
