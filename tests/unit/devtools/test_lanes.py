@@ -75,6 +75,23 @@ def test_the_seconds_of_every_test_are_kept(overrun: Overrun) -> None:
     assert kept["test_slow"]["cpu"] > kept["test_quick"]["cpu"]
 
 
+@pytest.mark.parametrize("part", lanes.EVERYDAY, ids=lambda part: part.name)
+def test_no_argument_of_a_part_is_below_another_one_which_would_make_pytest_drop_it(part: lanes.Part) -> None:
+    paths = [Path(argument) for argument in part.arguments if (ROOT / argument).exists()]
+
+    assert paths
+    assert [path for path in paths if {*path.parents} & {*paths}] == []
+
+
+def test_of_the_pages_postgresql_is_asked_of_those_of_lists_alone() -> None:
+    ignored = {ROOT / path for path in lanes.NOT_ON_POSTGRESQL}
+    pages = {page.name for page in (ROOT / lanes.UNIT / "pages").glob("test_*.py") if page not in ignored}
+
+    assert pages == {*lanes.PAGES_OF_LISTS}
+    assert ROOT / lanes.UNIT / "pages" not in ignored
+    assert [path for path in ignored if not path.exists()] == []
+
+
 @pytest.mark.parametrize(
     ("arguments", "lane", "rest"),
     [
