@@ -200,17 +200,25 @@ def run(
     arguments: Sequence[str], environment: Mapping[str, str], *, seconds: float = 300
 ) -> "subprocess.CompletedProcess[str]":
     """`manage.py ARGUMENTS` with exactly this environment, in the project's folder. Raises TimeoutExpired."""
-    names = {name for name in (*environment, *os.environ) if name.startswith(AT_THE_START)}
-    if any(environment.get(name) != os.environ.get(name) for name in names):
+    if needs_own_python(environment):
         return run_alone(arguments, environment, seconds=seconds)
     return server().run(Request.of(arguments, environment), seconds)
 
 
 def begin(arguments: Sequence[str], environment: Mapping[str, str], out: int | None = None) -> Running:
     """`manage.py ARGUMENTS` with this environment, as soon as it has a process. Prints into `out` where it is given."""
+    assert not needs_own_python(environment), (
+        "a fork would ignore these variables: only `run` starts a Python"
+    )
     running = server().begin(Request.of(arguments, environment), out)
     assert running.pid, "the command server ended"
     return running
+
+
+def needs_own_python(environment: Mapping[str, str]) -> bool:
+    """Whether a variable that an interpreter reads as it starts differs from the one of this process."""
+    names = {name for name in (*environment, *os.environ) if name.startswith(AT_THE_START)}
+    return any(environment.get(name) != os.environ.get(name) for name in names)
 
 
 def run_alone(
