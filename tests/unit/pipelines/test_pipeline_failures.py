@@ -192,11 +192,11 @@ def test_a_flow_fails_with_its_cause_until_an_update_completes_it(
     first = poll()
     why = Flow.objects.values(*WHY).get(name=ORDERS)
     assert (why["state"], why["failed_update"]) == ("failed", "u1")
-    for number in range(16):
+    for number in range(1, max(ASKED_AFTER) + 1):
         ran(shop, f"v{number}")
         shop.updates = shop.updates[:15]
         poll()
-        if number + 1 not in ASKED_AFTER:
+        if number not in ASKED_AFTER:
             continue
         pipeline = poll()
         assert Flow.objects.values(*WHY).get(name=ORDERS) == why, number
