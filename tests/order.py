@@ -57,10 +57,9 @@ def group_by_fixtures(item: pytest.Item) -> str:
 def is_of_module(item: pytest.Item, name: str) -> bool:
     """Whether a fixture is of the test's own module, and is made once for several of its tests."""
     info = getattr(item, "_fixtureinfo", None)
-    dear = [
-        found for found in (info.name2fixturedefs.get(name, ()) if info else ()) if found.scope != "function"
-    ]
-    return bool(dear) and any(found.baseid == item.nodeid.partition("::")[0] for found in dear)
+    definitions = info.name2fixturedefs.get(name, ()) if info else ()
+    lasting = [definition for definition in definitions if definition.scope != "function"]
+    return bool(lasting) and any(made.baseid == item.nodeid.partition("::")[0] for made in lasting)
 
 
 def tell(items: list[pytest.Item], folder: Path, worker: str) -> None:
