@@ -37,6 +37,15 @@ def test_a_changed_or_new_file_makes_its_proof_old(code: Path, path: str) -> Non
     assert len(proofs.list_stale([PROOF], {"rows": run}, code)) == 1
 
 
+def test_compiled_code_makes_no_proof_old(code: Path) -> None:
+    run = passed(code)
+    compiled = code / "room" / "__pycache__" / "module.cpython-311.pyc"
+    compiled.parent.mkdir()
+    compiled.write_bytes(b"compiled")
+
+    assert proofs.list_stale([PROOF], {"rows": run}, code) == []
+
+
 def test_a_proof_that_never_ran_or_failed_is_named(code: Path) -> None:
     failed = replace(passed(code), result="failed")
 
