@@ -63,8 +63,9 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     return order.Groups(config, log, config.stash[shared.FOLDER]) if is_ours else None
 
 
-def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    return databases.is_left_out(config, collection_path) or None
+def pytest_ignore_collect(collection_path: Path) -> bool | None:
+    # pytest does not ask for a file that its arguments name
+    return databases.is_left_out(collection_path) or None
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)  # xdist reads the groups, and another plugin may mix the order

@@ -7,6 +7,7 @@ variable set. Then those of them that use no database are left out: they would o
 import os
 import re
 import secrets
+from collections.abc import Iterable
 from pathlib import Path
 from urllib.parse import parse_qsl, urlsplit
 
@@ -48,12 +49,11 @@ def mentions_database(module: Path) -> bool:
     return WORDS.search(module.read_text()) is not None
 
 
-def is_left_out(config: pytest.Config, module: Path) -> bool:
+def is_left_out(module: Path) -> bool:
     """Whether no test of this file uses a database, so that a run on PostgreSQL need not read it."""
     if not os.environ.get(VARIABLE) or UNIT not in module.parents or not module.match("test_*.py"):
         return False
-    is_named = any(Path(argument.partition("::")[0]).resolve() == module for argument in config.args)
-    return not is_named and not mentions_database(module)
+    return not mentions_database(module)
 
 
 def choose(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -86,9 +86,9 @@ def replace(url: str, *, template: str) -> None:
         connection.execute(sql.SQL("CREATE DATABASE {} TEMPLATE {}").format(name, sql.Identifier(template)))
 
 
-def drop(made: dict[str, str]) -> None:
-    """Remove what `fresh` made, whoever is still connected."""
-    for url in made.values():
+def drop(urls: Iterable[str]) -> None:
+    """Remove these databases, whoever is still connected."""
+    for url in urls:
         with administrator(url) as connection:
             name = urlsplit(url).path.lstrip("/")
             connection.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name)))

@@ -153,7 +153,7 @@ class Instances:
 
     def drop(self) -> None:
         """Remove every database, whoever is still connected."""
-        databases.drop({url: url for url in self.urls})
+        databases.drop(self.urls)
 
 
 @pytest.fixture(scope="session")

@@ -262,6 +262,6 @@ def instance(*arguments: str, **more: str) -> Iterator[Stack]:
         yield running
     finally:
         running.end()
-        databases.drop(made)
+        databases.drop(made.values())
         shutil.rmtree(home, ignore_errors=True)
         running.output.unlink(missing_ok=True)

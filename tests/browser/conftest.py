@@ -92,7 +92,7 @@ def _gallery(api: str) -> Iterator[Gallery]:
     finally:
         server.terminate()
         server.wait(20)
-        databases.drop(made)
+        databases.drop(made.values())
         shutil.rmtree(home, ignore_errors=True)
 
 

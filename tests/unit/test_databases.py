@@ -17,24 +17,17 @@ def test_no_module_with_a_test_of_the_database_is_left_unread(request: pytest.Fi
 
 
 @pytest.mark.parametrize(
-    ("url", "module", "named", "left_out"),
+    ("url", "module", "left_out"),
     [
-        ("postgresql:///x", RULES, "tests/unit", True),
-        ("postgresql:///x", PAGES, "tests/unit", False),
-        ("postgresql:///x", RULES, f"{RULES}::test_sort", False),
-        ("postgresql:///x", databases.UNIT.parent / "contract" / "test_openapi.py", "tests", False),
-        ("", RULES, "tests/unit", False),
+        ("postgresql:///x", RULES, True),
+        ("postgresql:///x", PAGES, False),
+        ("postgresql:///x", databases.UNIT.parent / "contract" / "test_process.py", False),
+        ("", RULES, False),
     ],
 )
 def test_postgresql_leaves_out_the_unit_tests_that_name_no_database(
-    monkeypatch: pytest.MonkeyPatch,
-    pytestconfig: pytest.Config,
-    url: str,
-    module: Path,
-    named: str,
-    left_out: bool,
+    monkeypatch: pytest.MonkeyPatch, url: str, module: Path, left_out: bool
 ) -> None:
     monkeypatch.setenv(databases.VARIABLE, url)
-    monkeypatch.setattr(pytestconfig, "args", [named])
 
-    assert databases.is_left_out(pytestconfig, module) is left_out
+    assert databases.is_left_out(module) is left_out
