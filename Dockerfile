@@ -31,7 +31,7 @@ COPY console console
 COPY recovery recovery
 COPY templates templates
 # The root is read-only where it runs: without this, each process would compile all that it imports at each start.
-RUN python -m compileall -q manage.py console recovery
+RUN python -m compileall -q console recovery
 ENV REPRISE_HOME=/var/lib/reprise
 STOPSIGNAL SIGTERM
 USER 10001:10001

@@ -143,7 +143,7 @@ def run_parts(
     """Run every part, also after one that failed: a person wants to know all that is broken."""
     results = []
     for part in parts:
-        say(f"\n== {part.name}: pytest {' '.join((*part.arguments, *more))}")
+        say(f"\n== {part.name}")
         results.append(run_part(python, part, more, ask_again=ask_again))
     return results
 

@@ -57,11 +57,11 @@ CHOSEN: Mapping[tuple[str, str, str], tuple[str, ...]] = {
     ("files", "parquet", "source replaced"): (FRESH,),
     ("files", "parquet", "offsets damaged"): ("repair",),
     ("files", "foreachBatch", "offsets damaged"): ("repair",),
-    ("files", "foreachBatch with txnAppId", "offsets damaged"): ("repair",),
+    ("files", "foreachBatch with txnAppId", "stateful operator removed"): ("continue",),
     ("kafka", "delta", "uncommitted batch"): ("continue",),
     ("kafka", "parquet", "retention passed"): (EARLIER, LATER),
-    ("kafka", "kafka", "offsets damaged"): ("full-refresh",),
-    ("delta", "parquet", "offsets damaged"): ("full-refresh",),
+    ("kafka", "kafka", "uncommitted batch"): ("continue",),
+    ("delta", "parquet", "stateful operator removed"): ("continue",),
 }
 COLUMNS = (
     "continue",
