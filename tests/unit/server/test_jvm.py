@@ -25,6 +25,14 @@ SERVER = Path(jvm.__file__).parent
 IN_THE_JAIL = {"runner.py", "runner_parent.py", "probe.py"}
 
 
+@pytest.fixture(autouse=True)
+def _connections_end_here() -> Iterator[None]:
+    """py4j closes a connection when the garbage collector finds it, and logs that. Within another test's `ast.parse`
+    the traceback of that log is parsed too, which CPython 3.11 answers with a SystemError."""
+    yield
+    gc.collect()
+
+
 @contextmanager
 def answering(*answers: bytes) -> Iterator[int]:
     """The port of a JVM that takes any secret, and then answers each command with the next of these."""
