@@ -73,7 +73,19 @@ OTHER_PAGES = tuple(
     for page in sorted((ROOT / UNIT / "pages").glob("test_*.py"))
     if page.name not in PAGES_OF_LISTS
 )
-NOT_ON_POSTGRESQL = (*OTHER_PAGES, f"{UNIT}/words", f"{UNIT}/api", f"{UNIT}/people/test_truth_table.py")
+# Tables of what one process decides from rows that it reads by the same few queries: neither locks nor order matter.
+DECIDED_IN_ONE_PROCESS = tuple(
+    f"{UNIT}/{module}"
+    for module in (
+        "approvals/test_histories.py",
+        "people/test_audit_sight.py",
+        "people/test_truth_table.py",
+        "pipelines/test_losses.py",
+        "pipelines/test_pipeline_failures.py",
+        "streams/test_running.py",
+    )
+)
+NOT_ON_POSTGRESQL = (*OTHER_PAGES, f"{UNIT}/words", f"{UNIT}/api", *DECIDED_IN_ONE_PROCESS)
 UNIT_SQLITE = Part(
     "unit tests, SQLite", "sqlite", (UNIT, *EVERY_DAY, *UNIT_WORKERS), budget=60, timeout=240
 )  # fmt: skip

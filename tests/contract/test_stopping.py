@@ -22,7 +22,7 @@ def heavy():
 def stream(api: Api) -> Stream:
     """A stream with so much before it that it has to be stopped."""
     stream = Stream(api, "long", one_by_one=True)
-    for number in range(600):
+    for number in range(300):
         stream.arrive({"id": number, "word": "w"})
     return stream
 
@@ -109,11 +109,11 @@ def test_a_stop_right_after_the_start_is_kept(api: Api, stream: Stream) -> None:
 
 def test_a_pipeline_goes_on_after_a_stop(api: Api) -> None:
     stream = Stream(api, "goes_on", one_by_one=True, view=False)
-    for number in range(30):
+    for number in range(12):
         stream.arrive({"id": number, "word": "w"})
     update_id = begin(api, stream)
     api.call("POST", f"/pipelines/{stream.id}/stop")
     assert api.finish(stream.id, update_id) == "CANCELED"
     _, state = api.run(stream.id)
     assert state == "COMPLETED"
-    assert len(stream.batches()) == 30
+    assert len(stream.batches()) == 12
