@@ -54,6 +54,10 @@ class Unreachable(RepriseError):
     exit_code = 2
 
 
+class Missing(Unreachable):
+    """Its place answered, and what the answer needs is not there: to ask again by itself would help nobody."""
+
+
 class Interrupted(RepriseError):
     """What was waited for was cut off from outside: the process or the machine that it ran on ended."""
 

@@ -1,6 +1,6 @@
 """Asks an API whatever its own OpenAPI document allows, and what it does not, and holds the answers against it."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import schemathesis
@@ -20,7 +20,7 @@ CHECKS = [
     response_schema_conformance,
     status_code_conformance,
 ]
-Named = dict[str, str]
+Named = Mapping[str, object]
 
 
 def operations(app: Any, path: str, token: str) -> Iterator[Any]:
@@ -32,20 +32,22 @@ def operations(app: Any, path: str, token: str) -> Iterator[Any]:
         yield found.ok()
 
 
-def hold(operation: Any, token: str, named: Callable[[], Named], examples: int) -> int:
+def hold(
+    operation: Any, token: str, named: Callable[[], Named], examples: int, *, always: bool = False
+) -> int:
     """Ask one operation; fails with what does not agree. How often it was asked.
 
     `examples`: at most so many of each kind of data: good, and such as the document forbids.
 
-    `named`: real values for what a question names, so that not every one is about nothing. Fails where any
-    answer is not as the document says, or is an error of the server's own.
+    `named`: real values for what a question names, so that not every one is about nothing; given to two questions of
+    three, or `always`. Fails where any answer is not as the document says, or is an error of the server's own.
     """
     asked = 0
 
     def ask(case: Any) -> None:
         nonlocal asked
         asked += 1
-        if asked % 3:
+        if always or asked % 3:
             for held in (case.path_parameters, case.query, case.body):
                 if isinstance(held, dict):
                     held.update({name: value for name, value in named().items() if name in held})

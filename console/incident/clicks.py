@@ -23,9 +23,10 @@ APART, LATE = timedelta(seconds=2), timedelta(seconds=45)
 PARTITIONS = 3
 GOOD, WAITING = (150, 120), 90
 SECONDS = 30  # for an answer of the broker
-# what a broker answers about a topic that was just made
+# what a broker answers about a topic that was just made, or right after its own start
 BEGINNING = (
-    KafkaError.NOT_LEADER_FOR_PARTITION, KafkaError.LEADER_NOT_AVAILABLE, KafkaError.UNKNOWN_TOPIC_OR_PART
+    KafkaError.NOT_LEADER_FOR_PARTITION, KafkaError.LEADER_NOT_AVAILABLE, KafkaError.UNKNOWN_TOPIC_OR_PART,
+    KafkaError.UNKNOWN_LEADER_EPOCH, KafkaError.FENCED_LEADER_EPOCH,
 )  # fmt: skip
 KEPT_MS = 30 * 24 * 3600 * 1000
 

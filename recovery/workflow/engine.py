@@ -14,7 +14,7 @@ from django.utils import timezone
 from recovery import reach
 from recovery.approvals.selectors import glass_over
 from recovery.audit.actions import append_entry
-from recovery.errors import Interrupted, OutcomeUnknown, RepriseError, Unreachable
+from recovery.errors import Interrupted, Missing, OutcomeUnknown, RepriseError, Unreachable
 from recovery.models import Plan, Recovery, Step
 from recovery.people.roles import SYSTEM
 from recovery.pipelines.errors import is_passing
@@ -283,6 +283,8 @@ def _passing(failure: RepriseError) -> repeating.Why | None:
     """Why a failure may be over by itself; None where it is not."""
     if isinstance(failure, Interrupted):
         return repeating.Why.CUT
+    if isinstance(failure, Missing):
+        return None
     silent = isinstance(failure, Unreachable) or is_passing(failure)
     return repeating.Why.NO_ANSWER if silent else None
 

@@ -25,6 +25,7 @@ pytestmark = [
 ]
 examples = pytest.mark.parametrize("examples", [6, 60])  # of each operation; every day, and in a proof
 STARTS = ("POST", "/api/2.0/pipelines/{pipeline_id}/updates")  # what it would start needs Spark
+QUESTIONS = ("POST", "/api/2.0/x-reprise/questions")  # a good one needs Spark: here each has too little time
 
 
 @pytest.fixture
@@ -55,7 +56,10 @@ def test_the_pipelines_api_answers_as_its_document_says(asker: Asker, examples: 
     found = {}
     for operation in operations(ApiHandler(), "/api/openapi.json", TOKEN):
         name = (operation.method.upper(), operation.path)
-        found[name] = hold(operation, TOKEN, dict if name == STARTS else real, examples)
+        if name == QUESTIONS:
+            found[name] = hold(operation, TOKEN, lambda: {"seconds": 0}, examples, always=True)
+        else:
+            found[name] = hold(operation, TOKEN, dict if name == STARTS else real, examples)
     itself = ("GET", "/api/openapi.json")
     assert {*found, itself} == {(route.method, route.path) for route in ROUTES}
     assert min(found.values()) > 0
