@@ -41,3 +41,14 @@ class StepKind(StrEnum):
     """Measure the criteria."""
     ROLLBACK = "rollback"
     """Undo what can be undone."""
+
+
+class Meant(StrEnum):
+    """Whether the change that made code and checkpoint differ was meant, as a person says."""
+
+    YES = "yes"
+    """It was meant: the code stays."""
+    NO = "no"
+    """It was a mistake: the code is put back."""
+    UNKNOWN = "unknown"
+    """The person does not know."""

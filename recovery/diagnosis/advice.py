@@ -2,16 +2,9 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from enum import StrEnum
 from typing import Any
 
-
-class Meant(StrEnum):
-    """Whether the change that made code and checkpoint differ was meant, as a person says."""
-
-    YES = "yes"
-    NO = "no"
-    UNKNOWN = "unknown"
+from recovery.contracts.names import Meant as Meant
 
 
 def meant_of(stored: object) -> Meant | None:

@@ -5,6 +5,8 @@ from typing import ClassVar
 from django.db import models
 from django.db.models import Q
 
+from recovery.contracts import codec
+from recovery.contracts.choices import Choices
 from recovery.models.listed import ListedQuerySet, OnLists
 from recovery.models.pipeline import Flow
 
@@ -63,3 +65,8 @@ class Recovery(OnLists):
     @property
     def label(self) -> str:
         return f"R-{self.pk}"
+
+    @property
+    def chosen(self) -> Choices:
+        """What people have chosen, as a value; `choices` is how it is stored."""
+        return codec.read(Choices, self.choices)

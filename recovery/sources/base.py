@@ -9,6 +9,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from recovery.contracts.amounts import Amount
+from recovery.contracts.choices import Wanted as Wanted
 
 if TYPE_CHECKING:
     from recovery.sources.slices import Slice
@@ -137,29 +138,6 @@ class StartOption:
     doubled: Amount | None = None
     missed: Amount | None = None
     note: str = ""
-
-
-@dataclass(frozen=True)
-class Wanted:
-    """A position that a person names. Exactly one is set; times are ms since the epoch, zone-free.
-
-    `parts`: wishes for single parts by their names (`orders-3`), each with one field set, None: as committed. What it
-    does not name starts as the one field beside it says, and as committed where none is set.
-    """
-
-    at_ms: int | None = None
-    version: int | None = None
-    file: str | None = None  # its path, as listed; the position is just after it
-    by_hand: str | None = None  # the source's own offset JSON
-    earliest: bool = False
-    latest: bool = False
-    parts: Mapping[str, "Wanted | None"] = field(default_factory=dict)
-
-    @property
-    def times(self) -> tuple[int, ...]:
-        """Every time in it, ms since the epoch: the source has to be asked for each."""
-        told = [self.at_ms, *(part.at_ms for part in self.parts.values() if part)]
-        return tuple(dict.fromkeys(ms for ms in told if ms is not None))
 
 
 @dataclass(frozen=True)

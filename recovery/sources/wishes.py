@@ -6,10 +6,11 @@ becomes of it: that is found out again wherever it is needed.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import fields, replace
 from datetime import UTC, datetime
+from operator import itemgetter
 from typing import Any
 
+from recovery.contracts import codec
 from recovery.errors import WrongUse
 from recovery.numbers import whole
 from recovery.sources.base import Wanted
@@ -91,7 +92,7 @@ def with_parts(wanted: Wanted | None, edits: Mapping[str, str]) -> Wanted | None
     if wanted is None or not _whole(wanted):
         parts = {name: wish for name, wish in parts.items() if wish is not None}
         return Wanted(parts=parts) if parts else None
-    return replace(wanted, parts=parts)
+    return wanted.model_copy(update={"parts": parts})
 
 
 def from_lines(text: str) -> dict[str, str]:
@@ -141,27 +142,43 @@ def _form(name: str, value: Any) -> str:
 
 def as_dict(wanted: Wanted) -> dict[str, Any]:
     """Plain JSON: the one field that is set, and `parts` where there are any."""
-    told = {f.name: getattr(wanted, f.name) for f in fields(wanted) if f.name != "parts"}
-    held = {name: value for name, value in told.items() if value is not None and value is not False}
-    parts = {name: wish and as_dict(wish) for name, wish in wanted.parts.items()}
-    return {**held, "parts": parts} if parts else held
+    return codec.to_json(wanted)
+
+
+def as_dicts(positions: Mapping[str, Wanted | None]) -> dict[str, dict[str, object]]:
+    """Wishes by source as they are saved: only sources that start elsewhere than where they were committed."""
+    return {key: as_dict(wanted) for key, wanted in sorted(positions.items()) if wanted is not None}
+
+
+def describe(positions: Mapping[str, Wanted | None]) -> str:
+    """Wishes by source for people."""
+    each = [
+        f"source {key} at {text(wanted)[:200]}"
+        for key, wanted in sorted(positions.items(), key=itemgetter(0))
+        if wanted is not None
+    ]
+    return "; ".join(each) or "every source where it was committed"
 
 
 def of(body: Mapping[str, Any]) -> Wanted:
     """Back from `as_dict`. Raises WrongUse for what it never wrote."""
-    told = dict(body)
-    parts = told.pop("parts", None) or {}
     try:
-        found = Wanted(**told)
-        parts = {name: wish and of(wish) for name, wish in parts.items()}
-        whole_ones = _whole(found)
-    except (TypeError, AttributeError, ValueError, OverflowError) as error:
+        found = codec.read(Wanted, body)
+        _refuse_unclear(found)
+    except (TypeError, ValueError, OverflowError) as error:
         raise WrongUse(f"This names no position. Write one of: {FORMS}.", code="no_position") from error
-    if len(whole_ones) > 1 or not (whole_ones or parts):
+    return found
+
+
+def _refuse_unclear(wanted: Wanted) -> None:
+    """Raise WrongUse unless a wish and each of its parts name one position that can be written."""
+    whole_ones = _whole(wanted)
+    if len(whole_ones) > 1 or not (whole_ones or wanted.parts):
         raise WrongUse(f"Name one position for each source: {FORMS}.", code="not_one_position")
-    for name, wish in parts.items():
+    for name, wish in wanted.parts.items():
+        if wish is not None:
+            _refuse_unclear(wish)
         of_part(name, text_of_part(wish))
-    return replace(found, parts=parts)
 
 
 def by_source(given: Sequence[str]) -> dict[str, Wanted | None]:

@@ -1,0 +1,193 @@
+"""What people have chosen for a recovery, what one of them changes of it, and what workers answered to it."""
+
+from collections.abc import Mapping
+from typing import Any, Literal, Self
+
+from pydantic import SerializerFunctionWrapHandler, model_serializer
+
+from recovery.contracts.acceptance import Accepted, Cost, Effect
+from recovery.contracts.names import Meant, Strategy
+from recovery.contracts.plan import Editor
+from recovery.contracts.value import Flag, Number, Value
+
+
+class Wanted(Value):
+    """A start position that a person names: one field is set, or `parts`, or both. What is kept is this wish, never
+    what becomes of it."""
+
+    at_ms: Number | None = None
+    """A time, in milliseconds since the epoch."""
+    version: Number | None = None
+    """A version of a table."""
+    file: str | None = None
+    """Path of a file, as listed; the position is just after it."""
+    by_hand: str | None = None
+    """The source's own offset JSON."""
+    earliest: Flag = False
+    """The first input that the source still has."""
+    latest: Flag = False
+    """After the last input that the source has."""
+    parts: Mapping[str, "Wanted | None"] = {}
+    """Wishes for single parts by their names (`orders-3`), each with one field set; None: as committed. A part that is
+    not named starts as the one field above says, and as committed where none is set."""
+
+    @property
+    def times(self) -> tuple[int, ...]:
+        """Every time in it, ms since the epoch: the source has to be asked for each."""
+        named = [self.at_ms, *(part.at_ms for part in self.parts.values() if part)]
+        return tuple(dict.fromkeys(ms for ms in named if ms is not None))
+
+    @model_serializer(mode="wrap")
+    def _write(self, write: SerializerFunctionWrapHandler) -> dict[str, object]:
+        """What is set, and nothing else: the same wish is the same JSON, however it was written."""
+        fields: dict[str, object] = write(self)
+        return {
+            name: value for name, value in fields.items() if value not in (None, {}) and value is not False
+        }
+
+
+class WorkerAnswer(Value):
+    """What a worker was asked on a person's behalf, and how far it is."""
+
+    status: str = ""
+    """working, ready, valid, invalid or failed; "": nothing was asked."""
+    ticket: str = ""
+    """Name of the newest request. An answer to another one is thrown away."""
+    started_at: str | None = None
+    """When it was asked, in ISO form."""
+    at: str | None = None
+    """When the answer came, in ISO form."""
+    repeats: Number = 0
+    """How often it was asked again because its worker had gone silent."""
+    problem: str | None = None
+    """Why there is no answer, for people."""
+    says: str | None = None
+    """The answer, for people."""
+    code: str | None = None
+    """The code of a refusal."""
+    costs: tuple[Cost, ...] = ()
+    """What has to be accepted before the answer can be another one."""
+
+
+class PositionsAnswer(WorkerAnswer):
+    """The newest look at start positions. What it found of each source is a row of its own."""
+
+    asked: Mapping[str, Wanted] = {}
+    """The positions that were asked about, by source."""
+    wishes: Mapping[str, Wanted] | None = None
+    """Those of the newest look that came to its end; None: none has."""
+
+
+class ValidationAnswer(WorkerAnswer):
+    """What the Pipelines API said of the edited source."""
+
+    update_id: str | None = None
+    """The update that validated it; "": it was no update."""
+
+
+class Requester(Value):
+    """Who asked for a plan: it is sealed in this person's name."""
+
+    name: str
+    """The person's name."""
+    role: str
+    """The role in the recovery's environment."""
+    user_id: Number | None
+    """None: someone who is no user of this console."""
+    request_id: str
+    """The request that asked."""
+
+
+class SealingAnswer(WorkerAnswer):
+    """The newest try to seal a plan."""
+
+    by: Requester | None = None
+    """Who asked for it."""
+    basis: str = ""
+    """Digest of the choices that it was asked of: other ones are not sealed in this name."""
+    accept: tuple[Effect, ...] | None = None
+    """Effects that the request accepts, of any number of rows; None: what was accepted on Review."""
+    plan: str | None = None
+    """Hash of the plan that was sealed."""
+
+
+class Halt(Value):
+    """A person's wish that the run ends. The step that runs obeys it."""
+
+    by: str = ""
+    """Who asked; "": no one."""
+    at: str | None = None
+    """When, in ISO form."""
+    when: Literal["now", "step"] = "now"
+    """now: its update is stopped; step: the step that runs ends first."""
+
+
+class Choices(Value):
+    """What was chosen for a recovery so far, as it is stored with it. A key that is not set was not chosen yet."""
+
+    meant: Meant | None = None
+    """Whether the change that made code and checkpoint differ was meant; None: no one was asked."""
+    strategy: Strategy | None = None
+    """How the flow goes on."""
+    key: tuple[str, ...] = ()
+    """Columns that identify a row; (): those that the code names, or all of them."""
+    patch: Mapping[str, str] | None = None
+    """New text of edited files by path; empty: the code is kept as it is; None: not decided."""
+    editors: Mapping[str, tuple[Editor, ...]] = {}
+    """Who edited each file of the patch: none of them votes on a plan that holds it."""
+    original: Mapping[str, str] = {}
+    """What the edited files held before; older releases kept it."""
+    positions: Mapping[str, Wanted] = {}
+    """Where sources start, by their number in the code; one that is missing starts where it was committed."""
+    positions_look: PositionsAnswer = PositionsAnswer()
+    """What other positions would cost."""
+    confirmed: tuple[str, ...] = ()
+    """Which source of the checkpoint continues as which of the code, `old->new`, as a person has confirmed."""
+    below: Literal["left"] | None = None
+    """left: the plan leaves what is downstream as it is."""
+    validation: ValidationAnswer = ValidationAnswer()
+    """Whether the edited source is valid."""
+    sealing: SealingAnswer = SealingAnswer()
+    """How far the sealing of a plan is."""
+    accepted: Accepted = Accepted()
+    """What people have accepted of the plan that is sealed next."""
+    halt: Halt = Halt()
+    """Whether the run shall end."""
+
+    @property
+    def refresh_below(self) -> bool:
+        """Whether the plan refreshes what is downstream."""
+        return self.below is None
+
+    def replace(self, **values: Any) -> Self:
+        """These choices with other values. They are taken as they are: give values of the right type."""
+        return self.model_copy(update=values)
+
+    def forget(self, *names: str) -> Self:
+        """These choices as if the named ones had never been made."""
+        kept = {name: getattr(self, name) for name in self.model_fields_set - set(names)}
+        return self.model_construct(set(kept), **kept)
+
+
+class ChoicesChange(Value):
+    """What one act of a person or a program changes of a recovery's choices. None: that choice stays as it is."""
+
+    meant: Meant | None = None
+    """Whether the change of the code was meant."""
+    strategy: str | None = None
+    """How the flow goes on, as it was named; what is no strategy is refused with those that are."""
+    default_strategy: Flag = False
+    """Choose the default strategy where none is named or chosen: for commands and programs, which plan in one act."""
+    key: tuple[str, ...] | None = None
+    """Columns that identify a row."""
+    patch: Mapping[str, str] | None = None
+    """New text of the files that are edited, by path; empty: the code is kept as it is."""
+    confirmed: tuple[str, ...] | None = None
+    """Which source continues as which, `old->new`; all others are not confirmed."""
+    refresh_below: Flag | None = None
+    """Whether the plan refreshes what is downstream."""
+    positions: Mapping[str, Wanted | None] | None = None
+    """Where sources start, by their number in the code; None, or a source that is missing: where it was committed."""
+    accept: frozenset[Effect] = frozenset()
+    """What of the costs of these positions is accepted: rows left out, rows read again. What a plan costs is accepted
+    when it is sealed."""
