@@ -8,9 +8,11 @@ import sys
 import time
 from collections.abc import Callable
 
+from recovery.contracts.choices import ChoicesChange
 from recovery.models import Recovery
 from recovery.people.roles import Actor, Role
 from recovery.pipelines.find import find_flow, find_fresh
+from recovery.planning import actions as planning
 from recovery.workflow import actions, studies
 
 PATIENCE_SECONDS = 600.0
@@ -26,9 +28,9 @@ def main(pipeline: str, mark: str) -> None:
     seconds["gather"] = _waited(
         recovery, "facts", lambda: actions.request_facts(recovery_id=recovery.pk, by=by)
     )
-    actions.choose_strategy(recovery_id=recovery.pk, strategy="continue", by=by)
+    planning.update_choices(recovery_id=recovery.pk, change=ChoicesChange(strategy="continue"), by=by)
     seconds["seal"] = _waited(
-        recovery, "sealing", lambda: actions.request_plan(recovery_id=recovery.pk, by=by)
+        recovery, "sealing", lambda: planning.request_plan(recovery_id=recovery.pk, by=by)
     )
     sys.stdout.write(f"{mark}{json.dumps({'recovery': recovery.label, 'seconds': seconds})}\n")
 

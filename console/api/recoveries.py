@@ -7,17 +7,16 @@ from typing import Any
 
 from console.api import fields
 from console.api.base import Body
+from recovery.contracts.choices import ChoicesChange, Wanted
 from recovery.diagnosis.advice import meant_of
 from recovery.errors import Refused, WrongUse
 from recovery.models import Recovery
 from recovery.people.roles import Actor
 from recovery.pipelines.find import find_flow, find_fresh
+from recovery.planning import actions as planning
 from recovery.plans.accepted import effects_of
 from recovery.sources import showing, wishes
-from recovery.sources.base import Wanted
-from recovery.strategies.recommending import default_strategy
-from recovery.workflow import actions, by_hand, positioning
-from recovery.workflow.chosen import chosen
+from recovery.workflow import by_hand, positioning
 from recovery.workflow.reporting import report
 from recovery.workflow.selectors import open_recovery_of, plan_of, recovery_or_404
 from recovery.workflow.studies import looked, slot
@@ -57,7 +56,8 @@ def look_up_positions(body: Body, by: Actor, label: str) -> tuple[int, Body]:
     fields.allow_only(body, ("position", *CHOSEN))
     recovery = recovery_or_404(label, by)
     given = fields.read_texts(body, "position")
-    _choose(recovery, body, by)
+    planning.update_choices(recovery_id=recovery.pk, change=_read_change(body), by=by)
+    recovery.refresh_from_db()
     positioning.request_positions(recovery_id=recovery.pk, positions=_wanted(recovery, given), by=by)
     recovery.refresh_from_db()
     return 202, _positions(recovery)
@@ -80,45 +80,36 @@ def seal_plan(body: Body, by: Actor, label: str) -> tuple[int, Body]:
         body, ("position", "confirm", "accept_loss", "accept_repeats", "refresh_below", *CHOSEN)
     )
     recovery = recovery_or_404(label, by)
-    accepted = {name: fields.read_flag(body, name) for name in ("accept_loss", "accept_repeats")}
-    given, confirmed = fields.read_texts(body, "position"), fields.read_texts(body, "confirm")
-    _choose(recovery, body, by)
-    wanted = _wanted(recovery, given)
-    if (
-        "refresh_below" in body
-        and (refresh := fields.read_flag(body, "refresh_below")) != chosen(recovery).refresh_below
-    ):
-        actions.choose_below(recovery_id=recovery.pk, refresh=refresh, by=by)
-    if confirmed or recovery.choices.get("confirmed"):
-        positioning.confirm_sources(recovery_id=recovery.pk, confirmed=confirmed, by=by)
-    if wanted or recovery.choices.get("positions"):
-        positioning.choose_positions(recovery_id=recovery.pk, positions=wanted, by=by, **accepted)
-    accept = effects_of(loss=accepted["accept_loss"], repeats=accepted["accept_repeats"])
-    actions.request_plan(recovery_id=recovery.pk, by=by, accept=accept)
+    accept = effects_of(
+        loss=fields.read_flag(body, "accept_loss"), repeats=fields.read_flag(body, "accept_repeats")
+    )
+    change = _read_change(
+        body,
+        confirmed=tuple(fields.read_texts(body, "confirm")),
+        refresh_below=fields.read_flag(body, "refresh_below") if "refresh_below" in body else None,
+        positions=_wanted(recovery, fields.read_texts(body, "position")),
+        accept=frozenset(accept),
+    )
+    planning.update_choices(recovery_id=recovery.pk, change=change, by=by)
+    planning.request_plan(recovery_id=recovery.pk, by=by, accept=accept)
     recovery.refresh_from_db()
     return 202, _shown(recovery)
 
 
-def _choose(recovery: Recovery, body: Body, by: Actor) -> None:
-    """Save strategy (`default_strategy` where none is named or chosen), key and patch; what is not sent stays.
-
-    Another strategy forgets the patch and the positions that were looked up for the one before.
-    """
-    held = recovery.choices
-    said = fields.read_text(body, "meant", "") or held.get("meant")
+def _read_change(body: Body, **of_plan: Any) -> ChoicesChange:
+    """What was sent as a change, with `of_plan` that only a plan takes; what is not sent stays as it was chosen."""
+    said = fields.read_text(body, "meant", "")
     meant = meant_of(said)
-    if said and said != held.get("meant"):
-        if meant is None:
-            raise WrongUse("meant is yes, no or unknown.", code="bad_choice")
-        actions.say_whether_meant(recovery_id=recovery.pk, meant=meant, by=by)
-    strategy = fields.read_text(body, "strategy", held.get("strategy") or default_strategy(meant))
-    key = fields.read_texts(body, "key") if "key" in body else list(held.get("key") or [])
-    patch = fields.read_files(body, "patch") if "patch" in body else None
-    if (strategy, key) != (held.get("strategy"), held.get("key")):
-        actions.choose_strategy(recovery_id=recovery.pk, strategy=strategy, key=key, by=by)
-    if patch is not None:
-        actions.save_patch(recovery_id=recovery.pk, files=patch, by=by)
-    recovery.refresh_from_db()
+    if said and meant is None:
+        raise WrongUse("meant is yes, no or unknown.", code="bad_choice")
+    return ChoicesChange(
+        meant=meant,
+        strategy=fields.read_text(body, "strategy", "") if "strategy" in body else None,
+        default_strategy=True,
+        key=tuple(fields.read_texts(body, "key")) if "key" in body else None,
+        patch=fields.read_files(body, "patch") if "patch" in body else None,
+        **of_plan,
+    )
 
 
 def _wanted(recovery: Recovery, given: list[str]) -> dict[str, Wanted | None]:
@@ -161,6 +152,6 @@ def _positions(recovery: Recovery) -> dict[str, Any]:
         "lost": list(costs.lost),
         "repeated": list(costs.repeated),
         "unmet": positioning.unmet(sources, asked),
-        "chosen": recovery.choices.get("positions") or {},
+        "chosen": wishes.as_dicts(recovery.chosen.positions),
         "api": showing.api_call(pipeline_id=flow.pipeline.pipeline_id, flow=flow.name, dataset=flow.dataset),
     }

@@ -8,6 +8,7 @@ from django.http import QueryDict
 
 from console.forms.said import list_problems
 from recovery.contracts.acceptance import Effect
+from recovery.contracts.choices import ChoicesChange
 from recovery.errors import WrongUse
 
 KEY_CHARACTERS: Final = 4000
@@ -18,13 +19,15 @@ class StrategyForm(forms.Form):
     strategy = forms.CharField(label="Strategy", max_length=30, required=False)
     key = forms.CharField(label="Key columns", max_length=KEY_CHARACTERS, required=False)
 
-    def wanted(self) -> dict[str, Any]:
-        """Arguments of `choose_strategy`: the key is a list of columns, split at commas. Raises WrongUse."""
+    def read_change(self) -> ChoicesChange:
+        """Strategy and key; the key's columns are split at commas. Raises WrongUse."""
         if not self.is_valid():
             raise WrongUse(f"{list_problems(self)} Nothing was saved.", code="bad_choice")
         given: Mapping[str, Any] = self.cleaned_data
         columns = [c.strip() for c in str(given.get("key") or "").split(",")]
-        return {"strategy": given.get("strategy") or "", "key": [c for c in columns if c]}
+        return ChoicesChange(
+            strategy=given.get("strategy") or "", key=tuple(column for column in columns if column)
+        )
 
 
 class AcceptForm(forms.Form):

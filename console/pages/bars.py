@@ -16,6 +16,7 @@ from recovery.approvals import rules, selectors
 from recovery.contracts.acceptance import Cost
 from recovery.models import Plan
 from recovery.people.roles import Right
+from recovery.sources import wishes
 from recovery.strategies.catalogue import GO_BACK, POSITIONED
 from recovery.workflow import accepting, positioning
 from recovery.workflow.journal import right_to_run
@@ -163,12 +164,12 @@ def positions_bar(of: RecoveryPage, look: Mapping[str, Any]) -> ActionBar:
         Link(reverse("offset", args=[of.pk]), "Back to the strategy"),
         reverse("positions", args=[of.pk]),
     )
-    chosen = of.recovery.choices.get("positions") or {}
+    chosen = wishes.as_dicts(of.recovery.chosen.positions)
     if not of.is_open:
         return _to_current(of)
     if of.recovery.state == "planned":
         return _sealed(of, "A plan is sealed with these positions.", "To choose others", back)
-    if of.recovery.choices.get("strategy") not in POSITIONED:
+    if of.recovery.chosen.strategy not in POSITIONED:
         return ActionBar(
             "Nothing to choose here.",
             "",
@@ -195,7 +196,7 @@ def positions_bar(of: RecoveryPage, look: Mapping[str, Any]) -> ActionBar:
             (back,),
             may_edit(of) or " ".join(positioning.unmet(look["sources"], look["wishes"])) or None,
         )
-    if of.recovery.choices.get("strategy") in GO_BACK and not chosen:
+    if of.recovery.chosen.strategy in GO_BACK and not chosen:
         why = "Say at a source how far to go back, and look up what this costs. Then choose it here."
         go_on = Primary("Choose these positions, go to Patch code", form="choose")
         return ActionBar(
@@ -215,7 +216,7 @@ def patch_bar(of: RecoveryPage) -> ActionBar:
     if of.recovery.state == "planned":
         return _sealed(of, "A plan is sealed with this code.", "To edit it", back)
     why = may_edit(of) or (
-        None if of.recovery.choices.get("strategy") else "No strategy is chosen yet. Choose one in step 3."
+        None if of.recovery.chosen.strategy else "No strategy is chosen yet. Choose one in step 3."
     )
     return ActionBar(
         "Saves this code in the recovery.",
@@ -228,7 +229,7 @@ def patch_bar(of: RecoveryPage) -> ActionBar:
 
 def review_bar(of: RecoveryPage, void: Plan | None) -> ActionBar:
     back = Link(reverse("patch", args=[of.pk]), "Back to Patch code")
-    plan, sealing = of.plan, of.recovery.choices.get("sealing") or {}
+    plan, sealing = of.plan, of.recovery.chosen.sealing
     href = reverse("review", args=[of.pk])
     asks = of.recovery.state == "needs_attention" and plan is not None and not may_ask(of, plan)
     if of.recovery.state in ("cancelled", "expired"):
@@ -241,15 +242,13 @@ def review_bar(of: RecoveryPage, void: Plan | None) -> ActionBar:
         )
     if of.recovery.state not in ("diagnosing", *WAITS) and not asks:
         return _to_current(of)
-    if sealing.get("status") == "working":
+    if sealing.status == "working":
         return ActionBar(
             "Nothing to do now.", "The facts are read again and the plan is sealed.", None, (back,)
         )
     if plan is None:
         why = may_edit(of) or (
-            None
-            if of.recovery.choices.get("strategy")
-            else "No strategy is chosen yet. Choose one in step 3."
+            None if of.recovery.chosen.strategy else "No strategy is chosen yet. Choose one in step 3."
         )
         if costs_to_accept(of) and why is None:
             return _accept(of, back)

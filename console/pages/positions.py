@@ -11,8 +11,11 @@ from console.pages import bars
 from console.pages.base import page, refusal_of, require_right
 from console.pages.frame import RecoveryPage, build_frame, read_scene, show_live
 from console.presenters import positions as words
+from recovery.contracts.acceptance import Effect
+from recovery.contracts.choices import ChoicesChange
 from recovery.errors import Refused, WrongUse
 from recovery.people.roles import Actor, Right
+from recovery.planning import actions as planning
 from recovery.workflow import positioning
 from recovery.workflow.studies import looked
 
@@ -38,34 +41,33 @@ def _act(request: Request, of: RecoveryPage, by: Actor) -> None:
     post, look = request.POST, looked(of.recovery)
     act = post.get("act", "look")
     if act == "choose":
-        _choose(request, of, by, look)
+        _choose(request, of, by)
         return
     if act == "confirm":
-        positioning.confirm_sources(recovery_id=of.pk, confirmed=post.getlist("confirm"), by=by)
+        change = ChoicesChange(confirmed=tuple(post.getlist("confirm")))
+        planning.update_choices(recovery_id=of.pk, change=change, by=by)
         return
     if act == "committed":
-        positioning.choose_positions(recovery_id=of.pk, positions={}, by=by)
+        planning.update_choices(recovery_id=of.pk, change=ChoicesChange(positions={}), by=by)
         wanted = {}
     else:
         wanted = forms.read_common_time(post, look) if act == "all" else forms.read_wishes(post, look)
     positioning.request_positions(recovery_id=of.pk, positions=wanted, by=by)
 
 
-def _choose(request: Request, of: RecoveryPage, by: Actor, look: dict[str, Any]) -> None:
+def _choose(request: Request, of: RecoveryPage, by: Actor) -> None:
     """What was looked at, as the page showed it: a newer look has another ticket."""
-    if request.POST.get("ticket") != look.get("ticket"):
+    if request.POST.get("ticket") != of.recovery.chosen.positions_look.ticket:
         raise Refused(
             "Someone has looked up other positions since this page was shown. Read these first.",
             code="stale_look",
         )
-    accepted = request.POST.getlist("accept")
-    positioning.choose_positions(
-        recovery_id=of.pk,
-        positions=positioning.wished(look),
-        by=by,
-        accept_loss="loss" in accepted,
-        accept_repeats="repeats" in accepted,
+    ticked = request.POST.getlist("accept")
+    change = ChoicesChange(
+        positions=of.recovery.chosen.positions_look.wishes or {},
+        accept=frozenset(effect for effect in Effect if effect.value in ticked),
     )
+    planning.update_choices(recovery_id=of.pk, change=change, by=by)
 
 
 def _shown(request: Request, of: RecoveryPage) -> dict[str, Any]:
@@ -77,8 +79,8 @@ def _shown(request: Request, of: RecoveryPage) -> dict[str, Any]:
         "bar": bars.positions_bar(of, look),
         "positions": shown,
         "sources": words.source_matches(of.recovery, positioning.mapping_of(of.recovery)),
-        "takes": words.takes_positions(of.recovery.choices.get("strategy") or ""),
-        "strategy": of.recovery.choices.get("strategy") or "",
+        "takes": words.takes_positions(of.recovery.chosen.strategy or ""),
+        "strategy": of.recovery.chosen.strategy or "",
         "wanted": wanted,
         "everything": everything,
         "at": typed.get("at", ""),

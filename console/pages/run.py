@@ -120,7 +120,7 @@ def _run(of: RecoveryPage) -> dict[str, Any]:
         "log": running.log_lines([s for s in of.steps if of.plan and s.plan_id == of.plan.pk]),
         "stuck": stuck,
         "refusal_back": refusal,
-        "halt": of.recovery.choices.get("halt") or {},
+        "halt": of.recovery.chosen.halt,
         "why_not_stop": may_why(of.by, Right.RECOVER, of.environment),
         "poll": polls,
         "bar": bars.run_bar(of, stuck, refusal),

@@ -26,11 +26,13 @@ from console.pages.frame import RecoveryPage, build_frame, read_scene, show_live
 from console.presenters import below, checkpoint, diff, outlook, patching, reviewing, status, stopping
 from console.presenters import wizard as words
 from recovery.approvals.actions import request_approval
+from recovery.contracts.choices import ChoicesChange
 from recovery.contracts.option import stored_options
 from recovery.diagnosis.advice import meant_of
 from recovery.errors import Denied, RepriseError, WrongUse
 from recovery.people.roles import Actor, Right
-from recovery.plans.accepted import stored_accepted, written_costs
+from recovery.planning import actions as planning
+from recovery.plans.accepted import written_costs
 from recovery.strategies.catalogue import EXECUTABLE, GO_BACK, POSITIONED
 from recovery.strategies.recommending import decision
 from recovery.workflow import actions, positioning, selectors, studies
@@ -42,7 +44,7 @@ def _say_meant(post: QueryDict, recovery_id: int, by: Actor) -> None:
     meant = meant_of(post.get("meant", ""))
     if meant is None:
         raise WrongUse("Say whether the change was meant: yes, no or unknown.", code="bad_choice")
-    actions.say_whether_meant(recovery_id=recovery_id, meant=meant, by=by)
+    planning.update_choices(recovery_id=recovery_id, change=ChoicesChange(meant=meant), by=by)
 
 
 @page(Right.VIEW, methods=("GET", "POST"))
@@ -55,7 +57,7 @@ def diagnose_step(request: Request, by: Actor, recovery_id: int) -> HttpResponse
         return done
     of = read_scene(recovery_id, by)
     recovery = of.recovery
-    meant = meant_of(recovery.choices.get("meant"))
+    meant = recovery.chosen.meant
     context = {
         **build_frame(of, "diagnose"),
         "asks": words.trouble_summary(recovery.diagnosis, recovery.facts),
@@ -102,7 +104,9 @@ def offset_step(request: Request, by: Actor, recovery_id: int) -> HttpResponse:
             return redirect("offset", recovery_id)
     elif request.method == "POST":
         form = forms.StrategyForm(request.POST)
-        refusal = refusal_of(lambda: actions.choose_strategy(recovery_id=recovery_id, by=by, **form.wanted()))
+        refusal = refusal_of(
+            lambda: planning.update_choices(recovery_id=recovery_id, change=form.read_change(), by=by)
+        )
         if refusal is None:
             return redirect(_after_strategy(request, by, recovery_id), recovery_id)
     of = read_scene(recovery_id, by)
@@ -114,11 +118,11 @@ def offset_step(request: Request, by: Actor, recovery_id: int) -> HttpResponse:
 def _after_strategy(request: Request, by: Actor, recovery_id: int) -> str:
     """Patch code; or the start offsets, where they were asked for or are needed: they are looked up on the way."""
     recovery = selectors.recovery_or_404(recovery_id, by)
-    needed = recovery.choices.get("strategy") in GO_BACK and not recovery.choices.get("positions")
+    needed = recovery.chosen.strategy in GO_BACK and not recovery.chosen.positions
     if request.POST.get("next") != "positions" and not needed:
         return "patch"
     if not studies.slot(recovery, studies.LOOK):
-        wanted = positioning.wished({"wishes": recovery.choices.get("positions")})
+        wanted = recovery.chosen.positions
         refusal_of(lambda: positioning.request_positions(recovery_id=recovery_id, positions=wanted, by=by))
     return "positions"
 
@@ -127,9 +131,9 @@ def _offset(of: RecoveryPage, form: forms.StrategyForm) -> dict[str, Any]:
     recovery = of.recovery
     facts = recovery.facts
     options = stored_options(facts)
-    meant = meant_of(recovery.choices.get("meant"))
-    typed = form.data.get("strategy") or recovery.choices.get("strategy") or ""
-    key = form.data.get("key", ", ".join(recovery.choices.get("key") or []))
+    meant = recovery.chosen.meant
+    typed = form.data.get("strategy") or recovery.chosen.strategy or ""
+    key = form.data.get("key", ", ".join(recovery.chosen.key))
     details = [
         (
             o.strategy.value,
@@ -184,7 +188,7 @@ def patch_step(request: Request, by: Actor, recovery_id: int) -> HttpResponse:
         "validation": patching.validation_result(of.recovery),
     }
     context["poll"] = 0
-    context["poll_validation"] = (of.recovery.choices.get("validation") or {}).get("status") == "working"
+    context["poll_validation"] = of.recovery.chosen.validation.status == "working"
     try:
         context |= _editors(of, typed)
     except RepriseError as problem:
@@ -202,7 +206,8 @@ def _patch_act(
     refusal = refusal_of(lambda: read.append(selectors.source_files(recovery)))
     if refusal is None:
         files = patching.changed_files(read[0], typed)
-        refusal = refusal_of(lambda: actions.save_patch(recovery_id=recovery_id, files=files, by=by))
+        change = ChoicesChange(patch=files)
+        refusal = refusal_of(lambda: planning.update_choices(recovery_id=recovery_id, change=change, by=by))
     if refusal is None and act == "validate":
         refusal = refusal_of(lambda: actions.request_validation(recovery_id=recovery_id, by=by))
     return refusal, "review" if act == "keep" else "patch"
@@ -243,7 +248,7 @@ def _editors(of: RecoveryPage, typed: dict[str, str] | None) -> dict[str, Any]:
 def _validation(request: Request, by: Actor, recovery_id: int) -> HttpResponse:
     """Only the panel: polling it must not touch what somebody is typing."""
     of = read_scene(recovery_id, by)
-    state = (of.recovery.choices.get("validation") or {}).get("status")
+    state = of.recovery.chosen.validation.status
     context = {
         **build_frame(of, "patch"),
         "validation": patching.validation_result(of.recovery),
@@ -262,14 +267,14 @@ def _review_act(post: QueryDict, recovery_id: int, by: Actor) -> Callable[[], ob
     if post.get("act") == "accept":
         return partial(_accept_and_seal, post, recovery_id, by)
     if post.get("act") in ("below", "no-below"):
-        refresh = post["act"] == "below"
-        return partial(actions.choose_below, recovery_id=recovery_id, refresh=refresh, by=by)
-    act = actions.edit_again if post.get("act") == "edit" else actions.request_plan
+        change = ChoicesChange(refresh_below=post["act"] == "below")
+        return partial(planning.update_choices, recovery_id=recovery_id, change=change, by=by)
+    act = actions.edit_again if post.get("act") == "edit" else planning.request_plan
     return partial(act, recovery_id=recovery_id, by=by)
 
 
 def _accept_and_seal(post: QueryDict, recovery_id: int, by: Actor) -> None:
-    actions.accept_and_seal(recovery_id=recovery_id, by=by, **forms.AcceptForm(post).accepted())
+    planning.accept_and_seal(recovery_id=recovery_id, by=by, **forms.AcceptForm(post).accepted())
 
 
 def _way_back_closed(of: RecoveryPage) -> str:
@@ -283,8 +288,7 @@ def _way_back_closed(of: RecoveryPage) -> str:
 
 
 def _outlook(of: RecoveryPage) -> outlook.Outlook | None:
-    chosen = str(of.recovery.choices.get("strategy"))
-    return outlook.outlook(of.recovery.facts, chosen, bars.costs_to_accept(of))
+    return outlook.outlook(of.recovery.facts, str(of.recovery.chosen.strategy), bars.costs_to_accept(of))
 
 
 @page(Right.VIEW, methods=("GET", "POST"))
@@ -296,11 +300,10 @@ def review_step(request: Request, by: Actor, recovery_id: int) -> HttpResponse:
     if done is not None:
         return done
     of = read_scene(recovery_id, by)
-    sealing = of.recovery.choices.get("sealing") or {}
+    chosen = of.recovery.chosen
+    sealing = chosen.sealing
     void = selectors.void_plan_of(of.recovery)
-    costs = reviewing.list_costs(
-        bars.costs_to_accept(of), stored_accepted(of.recovery.choices.get("accepted"))
-    )
+    costs = reviewing.list_costs(bars.costs_to_accept(of), chosen.accepted)
     context = {
         **build_frame(of, "review"),
         "sealing": sealing,
@@ -319,13 +322,13 @@ def review_step(request: Request, by: Actor, recovery_id: int) -> HttpResponse:
         "bar": bars.review_bar(of, void),
         "below": below.refresh_choice(of.recovery) if of.recovery.state == "diagnosing" else None,
         "way_back_closed": _way_back_closed(of),
-        "poll": 1 if sealing.get("status") == "working" else 0,
-        "usual": usual_look(of.recovery.flow, "sealing") if sealing.get("status") == "working" else None,
+        "poll": 1 if sealing.status == "working" else 0,
+        "usual": usual_look(of.recovery.flow, "sealing") if sealing.status == "working" else None,
     }
     if of.recovery.state == "awaiting_approval" and not context["poll"]:
         context |= {"poll": 5, "version": f"{context['version']}-{len(context['approval']['votes'])}"}
-    if costs and sealing.get("status") != "working":
+    if costs and sealing.status != "working":
         context["badge"] = status.Badge("attention", reviewing.unaccepted_badge(costs))
-    if void is not None and not context["void"].replaced and sealing.get("status") != "working":
+    if void is not None and not context["void"].replaced and sealing.status != "working":
         context["badge"] = status.Badge("failed", "Plan void, nothing ran")
     return show_live(request, "wizard/review.html", context, refusal=refusal)

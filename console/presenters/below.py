@@ -13,7 +13,6 @@ from recovery.models import Flow, Recovery
 from recovery.pipelines.behind import behind_of, since_of
 from recovery.pipelines.downstream import Node, State, Why
 from recovery.verification.below import DONE
-from recovery.workflow.chosen import LEFT
 from recovery.workflow.counting_below import BelowCount, Held, Rows, Unknown
 from recovery.workflow.counting_below import Phase as Counting
 from recovery.workflow.refreshing import BelowRefresh, Phase, late_below
@@ -317,12 +316,12 @@ class Choice:
 
 def refresh_choice(recovery: Recovery) -> Choice | None:
     """None where nothing is below, or nobody has counted yet."""
-    strategy = recovery.choices.get("strategy")
-    option = next((o for o in stored_options(recovery.facts) if o.strategy == strategy), None)
+    chosen = recovery.chosen
+    option = next((o for o in stored_options(recovery.facts) if o.strategy == chosen.strategy), None)
     found = option.forecast.downstream if option else ()
     if not found:
         return None
-    left_out = recovery.choices.get("below") == LEFT
+    left_out = not chosen.refresh_below
     counted = left_out or not any(one.reason is DownstreamReason.LEFT_OUT for one in found)
     return Choice(not left_out, [_effect(one) for one in found] if counted else None)
 

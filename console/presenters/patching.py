@@ -16,11 +16,10 @@ def wanted_source(
     """The whole source as it would run: what was just typed, else what is saved, else what the strategy begins with."""
     if typed is not None:
         return laid_over(now, typed)
-    if "patch" in recovery.choices and (
-        recovery.choices["patch"] or recovery.choices.get("strategy") != "revert"
-    ):
-        return laid_over(now, recovery.choices["patch"])
-    if recovery.choices.get("strategy") == "revert" and good:
+    chosen = recovery.chosen
+    if chosen.patch is not None and (chosen.patch or chosen.strategy != "revert"):
+        return laid_over(now, chosen.patch)
+    if chosen.strategy == "revert" and good:
         return {**now, **good}
     return dict(now)
 
@@ -78,7 +77,7 @@ def advise_patch(
     recovery: Any, now: Mapping[str, str], texts: Mapping[str, str], good_known: bool
 ) -> PatchAdvice:
     """Whether this strategy needs a change, in one sentence."""
-    strategy = recovery.choices.get("strategy")
+    strategy = recovery.chosen.strategy
     same = dict(now) == dict(texts)
     if strategy == "revert":
         if same and not good_known:
@@ -144,21 +143,21 @@ class Validation:
 
 def validation_result(recovery: Any) -> Validation:
     """The last answer of validate_only, or that none was asked for."""
-    told = recovery.choices.get("validation") or {}
-    state, says = told.get("status") or "none", str(told.get("says") or told.get("problem") or "")
+    answer = recovery.chosen.validation
+    state, says = answer.status or "none", answer.says or answer.problem or ""
     if state == "working":
         return Validation(
             status.Badge("running", "Being validated", spin=True),
             "Spark is asked whether the graph is valid.",
-            told.get("started_at"),
+            answer.started_at,
         )
     if state == "valid":
-        return Validation(status.Badge("ok", "Valid"), says, told.get("at"))
+        return Validation(status.Badge("ok", "Valid"), says, answer.at)
     if state == "invalid":
         first = says.splitlines()[0] if says else "The graph is not valid."
-        return Validation(status.Badge("failed", "Not valid"), first, told.get("at"), says)
+        return Validation(status.Badge("failed", "Not valid"), first, answer.at, says)
     if state == "failed":
-        return Validation(status.Badge("unknown", "Could not be validated"), says, told.get("at"))
+        return Validation(status.Badge("unknown", "Could not be validated"), says, answer.at)
     return Validation(
         status.Badge("pending", "Not validated"),
         "Ask Spark before the plan is sealed; sealing validates as well.",

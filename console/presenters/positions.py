@@ -197,12 +197,12 @@ CERTAIN: Final = {
 def source_matches(recovery: Any, mapping: Mapping[str, Any] | None) -> Sources | None:
     """None where every source goes on as itself, or nobody has looked yet."""
     told = mapping or {}
-    needed, said = confirmable(told), recovery.choices.get("confirmed") or []
+    needed, said = confirmable(told), recovery.chosen.confirmed
     if not (needed or told.get("added") or told.get("dropped") or told.get("notes")):
         return None
     pairs = [_pair(p, f"{p['old']}->{p['new']}", needed, said) for p in told.get("pairs") or []]
     pairs += [_pair(d, f"{d['old']}->", needed, said) for d in told.get("dropped") or []]
-    chosen = recovery.choices.get("positions") or {}
+    chosen = recovery.chosen.positions
     return Sources(
         pairs=pairs,
         added=[(a["new"], a["asks"], a["new"] in chosen) for a in told.get("added") or []],
@@ -234,7 +234,7 @@ def positions_page(
 ) -> PositionsPage:
     """`look`: `studies.looked`. `wanted`: text that the names of shown parts contain. `typed`: what was sent and
     refused."""
-    looked, chosen = look.get("wishes") or {}, recovery.choices.get("positions") or {}
+    looked, chosen = look.get("wishes") or {}, wishes.as_dicts(recovery.chosen.positions)
     sources = look["sources"]
     told = showing.costs(sources)
     flow = recovery.flow
@@ -270,9 +270,9 @@ def command_line(recovery: Any, looked: Mapping[str, Any], costs: showing.Costs)
         for key, body in looked.items()
         for one in wishes.arguments(key, wishes.of(body))
     ]
-    told += [f"--confirm {shlex.quote(key)}" for key in recovery.choices.get("confirmed") or ()]
+    told += [f"--confirm {shlex.quote(key)}" for key in recovery.chosen.confirmed]
     told += ["--accept-loss"] * bool(costs.lost) + ["--accept-repeats"] * bool(costs.repeated)
-    strategy = recovery.choices.get("strategy") or "continue"
+    strategy = recovery.chosen.strategy or "continue"
     return " ".join(["bin/manage plan", recovery.label, "--strategy", strategy, *told])
 
 

@@ -178,7 +178,7 @@ def run_asks(recovery: Any, step: Any) -> list[Ask]:
 
 
 def _ended_how(recovery: Any) -> str:
-    return "paused" if (recovery.choices.get("halt") or {}).get("when") == "step" else "stopped"
+    return "paused" if recovery.chosen.halt.when == "step" else "stopped"
 
 
 PROBED: Final = {

@@ -9,6 +9,7 @@ from django.urls import reverse
 
 from console.presenters import words
 from console.presenters.verifying import accepted_cost
+from recovery.contracts.choices import Choices
 
 NAMES: Final = (
     ("diagnose", "Diagnose"),
@@ -93,10 +94,10 @@ def current_slug(recovery: Any, steps: Sequence[Any], plan: Any | None) -> str:
         return "diagnose"
     if stop.state != "done":
         return "stop"
-    if not recovery.choices.get("strategy"):
+    if not recovery.chosen.strategy:
         return "offset"
     voided = any(s.plan_id for s in steps)
-    return "review" if voided or "patch" in recovery.choices else "patch"
+    return "review" if voided or recovery.chosen.patch is not None else "patch"
 
 
 def build_stepper(recovery: Any, steps: Sequence[Any], plan: Any | None, here: str, now: datetime) -> Stepper:
@@ -129,7 +130,7 @@ def _href(recovery: Any, slug: str) -> str:
 def _done(recovery: Any, steps: Sequence[Any], plan: Any | None) -> dict[str, bool]:
     stop = early_stop(steps)
     ran = has_begun(recovery, steps, plan)
-    chosen = bool(recovery.choices.get("strategy"))
+    chosen = bool(recovery.chosen.strategy)
     rerun = of_plan(steps, "rerun", plan)
     seed = of_plan(steps, "seed", plan)
     rerun_done = rerun is not None and rerun.state == "done"
@@ -137,7 +138,7 @@ def _done(recovery: Any, steps: Sequence[Any], plan: Any | None) -> dict[str, bo
         "diagnose": True,
         "stop": (stop is not None and stop.state == "done") or plan is not None,
         "offset": chosen or plan is not None,
-        "patch": "patch" in recovery.choices or plan is not None,
+        "patch": recovery.chosen.patch is not None or plan is not None,
         "review": ran,
         "seed": seed.state == "done" if seed is not None else rerun_done,
         "rerun": rerun_done,
@@ -150,7 +151,7 @@ def _notes(recovery: Any, steps: Sequence[Any], plan: Any | None, now: datetime)
     return {
         "diagnose": words.format_clock(recovery.created_at, now, zone=False)[-8:],
         "stop": _took(stop),
-        "offset": _strategy(recovery.choices),
+        "offset": _strategy(recovery.chosen),
         "patch": _patched(recovery, plan),
         "review": f"sealed {plan.hash[:8]}" if plan is not None else "",
         "seed": _seed(steps, plan),
@@ -159,12 +160,10 @@ def _notes(recovery: Any, steps: Sequence[Any], plan: Any | None, now: datetime)
     }
 
 
-def _strategy(choices: Any) -> str:
+def _strategy(chosen: Choices) -> str:
     """The strategy, and how many sources shall start elsewhere than where they were committed."""
-    moved = len(choices.get("positions") or {})
-    return str(choices.get("strategy") or "") + (
-        f", {words.format_count(moved, 'start')} moved" if moved else ""
-    )
+    moved = len(chosen.positions)
+    return str(chosen.strategy or "") + (f", {words.format_count(moved, 'start')} moved" if moved else "")
 
 
 def _took(step: Any | None) -> str:
@@ -186,7 +185,7 @@ def _seed(steps: Sequence[Any], plan: Any | None) -> str:
 
 
 def _patched(recovery: Any, plan: Any | None) -> str:
-    changed = plan.contents.patch if plan is not None else recovery.choices.get("patch")
+    changed = plan.contents.patch if plan is not None else recovery.chosen.patch
     if changed is None:
         return ""
     return words.format_count(len(changed), "file") if changed else "no change"

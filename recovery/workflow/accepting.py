@@ -9,7 +9,7 @@ from recovery.contracts.option import stored_options
 from recovery.errors import Refused
 from recovery.models import Recovery
 from recovery.people.roles import Actor
-from recovery.plans.accepted import accepted, costs_of, stored_accepted, written_costs
+from recovery.plans.accepted import accepted, costs_of, written_costs
 
 
 class NotAccepted(Refused):
@@ -49,7 +49,7 @@ def save_accepted(
             "What the plan costs has changed since this page was shown. Read it again, then accept it.",
             code="other_costs",
         )
-    held = stored_accepted(recovery.choices.get("accepted"))
+    held = recovery.chosen.accepted
     after = accepted([held.loss, held.repeats, *mine])
     recovery.choices = {**recovery.choices, "accepted": codec.to_json(after)}
     Recovery.objects.filter(pk=recovery.pk).update(choices=recovery.choices)
@@ -65,7 +65,7 @@ def accepted_of(
     before; None: what was. Raises NotAccepted where the forecast costs more than that.
     """
     costs = costs_of(forecast)
-    held = stored_accepted(recovery.choices.get("accepted"))
+    held = recovery.chosen.accepted
     if effects is not None:
         held = accepted(
             Acceptance(effect=c.effect, by=by.name, reason="", rows=c.rows, bound=c.bound)
@@ -81,21 +81,18 @@ def accepted_of(
 def costs_to_accept(recovery: Recovery) -> tuple[Cost, ...]:
     """What has to be accepted before a plan of these choices is sealed, as far as it is known: by the newest try to
     seal it, else by the facts, where nothing was edited or moved since they were gathered."""
-    choices, held = recovery.choices, stored_accepted(recovery.choices.get("accepted"))
-    sealing = choices.get("sealing") or {}
-    if sealing.get("status") == "failed" and sealing.get("costs"):
-        costs = tuple(codec.read(Cost, c) for c in sealing["costs"])
-    else:
-        costs = _foreseen(recovery)
-    return tuple(cost for cost in costs if not held.allows(cost))
+    choices = recovery.chosen
+    sealing = choices.sealing
+    costs = sealing.costs if sealing.status == "failed" and sealing.costs else _foreseen(recovery)
+    return tuple(cost for cost in costs if not choices.accepted.allows(cost))
 
 
 def _foreseen(recovery: Recovery) -> tuple[Cost, ...]:
-    choices = recovery.choices
-    if choices.get("patch") or choices.get("positions"):
+    choices = recovery.chosen
+    if choices.patch or choices.positions:
         return ()
     options = stored_options(recovery.facts)
-    option = next((o for o in options if o.strategy == choices.get("strategy")), None)
+    option = next((o for o in options if o.strategy == choices.strategy), None)
     return () if option is None or option.blocked else costs_of(option.forecast)
 
 

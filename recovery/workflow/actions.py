@@ -4,48 +4,31 @@ Each checks the right, writes the change and its audit row in one transaction an
 commit. A refusal or denial is a row as well (`trying`), in a transaction of its own.
 """
 
-import ast
-from collections.abc import Collection, Mapping, Sequence
-from typing import Any
-
 from django.db import IntegrityError, transaction
 from django.utils import timezone
 
-from recovery.approvals.rules import strategy_allowed
-from recovery.approvals.selectors import rule_for
 from recovery.audit.actions import audited_attempt
 from recovery.audit.aims import name_pipeline
-from recovery.contracts import codec
-from recovery.contracts.acceptance import Effect
-from recovery.contracts.option import stored_options
-from recovery.diagnosis.advice import Meant
 from recovery.errors import Refused, RepriseError
 from recovery.models import Flow, Plan, Recovery, Step, Workspace
 from recovery.people.roles import Actor, Right
 from recovery.pipelines.workspaces import refuse_inactive
-from recovery.plans.accepted import stored_accepted
-from recovery.strategies.catalogue import EXECUTABLE, settled_later
 from recovery.workflow import (
-    accepting,
     broker,
     diagnosing,
     engine,
-    lineends,
     owning,
-    positioning,
     sealing,
     skipping,
     starting,
     studies,
     watches,
 )
-from recovery.workflow.chosen import LEFT, basis, without_acceptance
 from recovery.workflow.journal import right_to_run, trying
 from recovery.workflow.moves import get as _get
 from recovery.workflow.moves import held_by, lock, move, only_in
 from recovery.workflow.selectors import open_recovery_of, plan_of
 from recovery.workflow.steps import rollback
-from recovery.workflow.transitions import WAITS
 
 
 def open_recovery(*, flow_id: int, by: Actor) -> Recovery:
@@ -144,122 +127,6 @@ def request_facts(*, recovery_id: int, by: Actor) -> None:
         attempted.done("Facts requested: positions, rows, forecast of every strategy.")
 
 
-def choose_strategy(*, recovery_id: int, strategy: str, key: Sequence[str] = (), by: Actor) -> None:
-    """Save how the flow shall go on. Refuses an unknown strategy and one that the facts say is blocked."""
-    recovery = _get(recovery_id)
-    with trying("recovery.strategy", recovery, by) as attempted:
-        recovery = lock(recovery_id)
-        only_in(recovery, "diagnosing")
-        _may_choose(recovery, strategy)
-        before = {k: recovery.choices.get(k) for k in ("strategy", "key")}
-        after = {"strategy": strategy, "key": [k.strip() for k in key if k.strip()]}
-        same = (before["strategy"], before["key"] or []) == (after["strategy"], after["key"])
-        kept = dict(recovery.choices) if same else without_acceptance(recovery.choices)
-        if kept.get("strategy") != strategy:
-            for stale in ("patch", "editors", "original", "validation", *positioning.CHOICES):
-                kept.pop(stale, None)
-        Recovery.objects.filter(pk=recovery_id).update(choices={**kept, **after})
-        attempted.done(f"Strategy {strategy} chosen.", before=before, after=after)
-
-
-def say_whether_meant(*, recovery_id: int, meant: Meant, by: Actor) -> None:
-    """Save whether the change that made code and checkpoint differ was meant. It sets what is recommended, and changes
-    nothing that was chosen."""
-    recovery = _get(recovery_id)
-    with trying("recovery.meant", recovery, by) as attempted:
-        recovery = lock(recovery_id)
-        only_in(recovery, "diagnosing")
-        before = {"meant": recovery.choices.get("meant")}
-        after = {"meant": meant.value}
-        Recovery.objects.filter(pk=recovery_id).update(choices={**recovery.choices, **after})
-        attempted.done(f"{SAID_OF_CHANGE[meant]}.", before=before, after=after)
-
-
-SAID_OF_CHANGE: Mapping[Meant, str] = {
-    Meant.YES: "The change of the code was meant",
-    Meant.NO: "The change of the code was a mistake",
-    Meant.UNKNOWN: "Whether the change of the code was meant is not known",
-}
-
-
-def _may_choose(recovery: Recovery, strategy: str) -> None:
-    rule = rule_for(recovery.flow.pipeline.environment)
-    if no := strategy_allowed(rule, strategy):
-        raise Refused(no.says, code=no.code)
-    option = next((o for o in stored_options(recovery.facts) if o.strategy == strategy), None)
-    blocked = option.blocked if option else None
-    if strategy not in EXECUTABLE:
-        reason = blocked or "this version cannot run it."
-        raise Refused(f"{strategy} cannot be taken: {reason}", code="blocked")
-    if option and blocked and not settled_later(option):
-        raise Refused(f"{strategy} cannot be taken: {blocked}", code="blocked")
-
-
-def choose_below(*, recovery_id: int, refresh: bool, by: Actor) -> None:
-    """Whether the plan refreshes what stands downstream of the flow's table; it does unless somebody leaves it out."""
-    recovery = _get(recovery_id)
-    with trying("recovery.below", recovery, by) as attempted:
-        recovery = lock(recovery_id)
-        only_in(recovery, "diagnosing")
-        kept = {k: v for k, v in recovery.choices.items() if k != "below"}
-        after = {} if refresh else {"below": LEFT}
-        Recovery.objects.filter(pk=recovery_id).update(choices={**kept, **after})
-        says = "The plan refreshes what is below." if refresh else "The plan leaves what is below as it is."
-        attempted.done(
-            says, before={"below": recovery.choices.get("below")}, after={"below": after.get("below")}
-        )
-
-
-def save_patch(*, recovery_id: int, files: Mapping[str, str], by: Actor) -> None:
-    """Save edited source in the recovery (nothing is written to the workspace yet); no file: the code is kept.
-
-    Raises Refused for a Python file that does not parse, naming file and line.
-    """
-    recovery = _get(recovery_id)
-    with trying("recovery.patch" if files else "recovery.keep", recovery, by) as attempted:
-        recovery = lock(recovery_id)
-        only_in(recovery, "diagnosing")
-        for path, text in files.items():
-            check_parses(path, text)
-        kept = {k: v for k, v in recovery.choices.items() if k != "validation"}
-        patch = {
-            path: lineends.unix(text) for path, text in files.items()
-        }  # as browsers and editors do not agree
-        if patch != (kept.get("patch") or {}):
-            kept = without_acceptance(kept)
-        editors = _editors(kept, patch, by)
-        Recovery.objects.filter(pk=recovery_id).update(choices={**kept, "patch": patch, "editors": editors})
-        attempted.done(f"Edited source saved: {', '.join(files)}." if files else "The code is kept as it is.")
-
-
-def _editors(
-    choices: Mapping[str, Any], patch: Mapping[str, str], by: Actor
-) -> dict[str, list[dict[str, Any]]]:
-    """Who edited each file of the patch, `{path: [{name, user_id}]}`: none of them votes on a plan that holds it."""
-    before, known = choices.get("patch") or {}, choices.get("editors") or {}
-    me = {"name": by.name, "user_id": by.user_id}
-    found = {}
-    for path, text in patch.items():
-        others = [who for who in known.get(path, []) if who != me]
-        mine = me in known.get(path, []) or before.get(path) != text
-        found[path] = [*others, me] if mine else others
-    return found
-
-
-def check_parses(path: str, text: str) -> None:
-    """Raise Refused unless the text of a .py file is Python."""
-    if not path.endswith(".py"):
-        return
-    try:
-        ast.parse(text)
-    except (SyntaxError, ValueError) as error:
-        line = getattr(error, "lineno", None)
-        raise Refused(
-            f"{path} does not parse: {getattr(error, 'msg', error)}" + (f" in line {line}." if line else "."),
-            code="does_not_parse",
-        ) from error
-
-
 def request_validation(*, recovery_id: int, by: Actor) -> None:
     """Have a worker run validate_only on the saved patch; the answer appears in `choices["validation"]`."""
     from recovery.workflow import tasks
@@ -271,50 +138,6 @@ def request_validation(*, recovery_id: int, by: Actor) -> None:
         only_in(recovery, "diagnosing")
         broker.send_on_commit(tasks.validate_patch, recovery_id, studies.begin(recovery, "validation"))
         attempted.done("Validation of the edited source requested.")
-
-
-def request_plan(*, recovery_id: int, by: Actor, accept: Collection[Effect] | None = None) -> None:
-    """Have a worker gather again with the saved choices and seal a plan. `accept`: as `sealing.seal_recovery`."""
-    recovery = _get(recovery_id)
-    with trying("plan.seal", recovery, by):  # the worker that seals records it
-        broker.check()
-        recovery = lock(recovery_id)
-        only_in(recovery, "diagnosing", *sorted(WAITS))
-        _ask_for_plan(recovery, by, accept)
-
-
-def accept_and_seal(
-    *, recovery_id: int, effects: Collection[Effect], shown: str, reason: str, by: Actor
-) -> None:
-    """Accept these effects of the next plan, with the rows that were shown (`accepted.written_costs`), and have it
-    sealed; both or neither.
-
-    Raises Refused while a plan is sealed and where the costs are others by now, Unreachable without a broker.
-    """
-    recovery = _get(recovery_id)
-    with trying("recovery.accept", recovery, by, reason=reason) as attempted:
-        broker.check()
-        recovery = lock(recovery_id)
-        only_in(recovery, "diagnosing")
-        before = recovery.choices.get("accepted")
-        held = accepting.save_accepted(recovery, effects=effects, shown=shown, reason=reason.strip(), by=by)
-        _ask_for_plan(recovery, by, None)
-        attempted.done(
-            accepting.says_accepted(held),
-            before={"accepted": codec.to_json(stored_accepted(before))},
-            after={"accepted": codec.to_json(held)},
-        )
-
-
-def _ask_for_plan(recovery: Recovery, by: Actor, accept: Collection[Effect] | None) -> None:
-    """Note that a plan of these choices was asked for, and wake a worker on commit. `recovery` is locked."""
-    from recovery.workflow import tasks
-
-    role = by.grant(recovery.flow.pipeline.environment).role.value
-    who = {"name": by.name, "role": role, "user_id": by.user_id, "request_id": by.request_id}
-    effects = None if accept is None else sorted(effect.value for effect in accept)
-    ticket = studies.begin(recovery, "sealing", by=who, basis=basis(recovery), accept=effects, costs=[])
-    broker.send_on_commit(tasks.seal_plan, recovery.pk, ticket)
 
 
 def edit_again(*, recovery_id: int, by: Actor) -> None:

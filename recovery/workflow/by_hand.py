@@ -1,4 +1,4 @@
-"""What the commands do with the same actions as the pages: plan at once, run, wait, tell."""
+"""What the commands do with the same actions as the pages: open, stop, run, wait, report."""
 
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -11,148 +11,22 @@ from django.utils import timezone
 from recovery.audit.actions import audited_attempt
 from recovery.audit.aims import name_pipeline
 from recovery.contracts import codec
-from recovery.diagnosis.advice import Meant, meant_of
-from recovery.diagnosis.platforms import Storage
-from recovery.errors import Refused, RepriseError, Unreachable, WrongUse
+from recovery.errors import Refused, Unreachable, WrongUse
 from recovery.models import Flow, Plan, Recovery, Step
 from recovery.people.roles import Actor, Right
 from recovery.pipelines import starters
 from recovery.pipelines.workspaces import client_for
-from recovery.plans.accepted import effects_of
-from recovery.sources import wishes
 from recovery.sources.base import Wanted
-from recovery.strategies.catalogue import EXECUTABLE, JUDGES, NOT_HERE, POSITIONED
-from recovery.strategies.recommending import default_strategy
-from recovery.workflow import actions, positioning, sealing
-from recovery.workflow.chosen import chosen
+from recovery.workflow import actions, positioning
 from recovery.workflow.deployed import read_code
-from recovery.workflow.gather import gather
 from recovery.workflow.lineends import laid_over
 from recovery.workflow.moves import words
 from recovery.workflow.patching import apply_diff
-from recovery.workflow.places import checkpoint_of
 from recovery.workflow.selectors import open_recovery_of, plan_of
 from recovery.workflow.steps.stop import active_update
-from recovery.workflow.verdicts import where_of
 
 Say = Callable[[str], None]
 MOVING = frozenset({"running", "verifying"})
-
-
-def make_plan(
-    *,
-    flow: Flow,
-    strategy: str | None,
-    patch: Mapping[str, str] | None,
-    key: Sequence[str] | None,
-    by: Actor,
-    again: bool = False,
-    positions: Sequence[str] = (),
-    accept_loss: bool = False,
-    accept_repeats: bool = False,
-    confirmed: Sequence[str] = (),
-    meant: Meant | None = None,
-    refresh_below: bool | None = None,
-) -> tuple[Recovery, Plan]:
-    """Open (or go on with) the flow's recovery, save the choices, gather and seal, all before returning.
-
-    `strategy`, `patch`, `key`: None is what the open recovery has, where it has any; else
-    `recommending.default_strategy`, no edit, no key.
-    `positions`: where sources shall start, as `sources.wishes.by_source` takes them; none: where they were committed.
-    `confirmed`: which source goes on as which, as `positioning.confirm_sources` takes it. `accept_loss`,
-    `accept_repeats`: a plan that loses or repeats rows, or may, is refused without (`accepting.NotAccepted`).
-    `meant`: whether the change was meant, kept with the recovery. `refresh_below`: whether the plan refreshes what is
-    downstream; None is what was chosen before, else it does. `again`: a sealed plan that has not run is taken back
-    first. When sealing is refused, a recovery that this
-    call opened is cancelled again: nothing is left behind.
-    """
-    opened = open_recovery_of(flow.pk)
-    before = opened.choices if opened else {}
-    strategy = strategy or before.get("strategy")
-    strategy = strategy or default_strategy(meant or meant_of(before.get("meant")))
-    _can_be_planned(flow, strategy, by)
-    if positions and strategy not in POSITIONED:
-        raise WrongUse(f"{strategy} takes no --position; {' and '.join(POSITIONED)} do.")
-    wishes.by_source(positions)  # what cannot be read is said before anything is opened
-    recovery = open_or_go_on(flow, by=by, again=again)
-    try:
-        if meant is not None:
-            actions.say_whether_meant(recovery_id=recovery.pk, meant=meant, by=by)
-        held = recovery.choices.get("key") or ()
-        actions.choose_strategy(
-            recovery_id=recovery.pk, strategy=strategy, key=held if key is None else key, by=by
-        )
-        if patch is not None:
-            actions.save_patch(recovery_id=recovery.pk, files=patch, by=by)
-        recovery.refresh_from_db()
-        if confirmed or recovery.choices.get("confirmed"):
-            positioning.confirm_sources(recovery_id=recovery.pk, confirmed=confirmed, by=by)
-        if refresh_below is not None and refresh_below != chosen(recovery).refresh_below:
-            actions.choose_below(recovery_id=recovery.pk, refresh=refresh_below, by=by)
-        _choose_positions(recovery, positions, by, accept_loss=accept_loss, accept_repeats=accept_repeats)
-        recovery.refresh_from_db()
-        accept = effects_of(loss=accept_loss, repeats=accept_repeats)
-        plan = sealing.seal_recovery(recovery=recovery, by=by, accept=accept)
-    except RepriseError as failure:
-        if opened is None:
-            actions.cancel(recovery_id=recovery.pk, reason=f"No plan: {failure.sentence}", by=by)
-        raise
-    recovery.refresh_from_db()
-    return recovery, plan
-
-
-def _choose_positions(recovery: Recovery, given: Sequence[str], by: Actor, **accepted: bool) -> None:
-    """As given; without any, a choice that was made before is taken back, as a patch is."""
-    if given:
-        positioning.choose_at_once(recovery_id=recovery.pk, given=given, by=by, **accepted)
-    elif recovery.choices.get("positions"):
-        positioning.choose_positions(recovery_id=recovery.pk, positions={}, by=by)
-
-
-def _can_be_planned(flow: Flow, strategy: str, by: Actor) -> None:
-    """Raise WrongUse for a name that is no strategy; Refused, with this flow's rows, for one that never runs."""
-    if strategy in EXECUTABLE:
-        _is_reachable(flow, by)
-        return
-    if strategy not in JUDGES and strategy not in NOT_HERE:
-        raise WrongUse(f"There is no strategy {strategy!r}. Take one of: {', '.join(EXECUTABLE)}.")
-    there = flow.pipeline.environment
-    with audited_attempt(
-        action="recovery.strategy",
-        by=by,
-        target_kind="flow",
-        target=flow.name,
-        environment=there,
-        pipeline=name_pipeline(flow.pipeline),
-    ):
-        by.check(Right.RECOVER, flow.pipeline.environment)
-    reason = NOT_HERE.get(strategy) or JUDGES[strategy](gather(flow)[1]).blocked
-    with audited_attempt(
-        action="recovery.strategy",
-        by=by,
-        target_kind="flow",
-        target=flow.name,
-        environment=there,
-        pipeline=name_pipeline(flow.pipeline),
-    ):
-        raise Refused(f"{strategy} cannot be taken: {reason}", code="blocked")
-
-
-def _is_reachable(flow: Flow, by: Actor) -> None:
-    """Raise Refused, before anything is opened, for a flow whose workspace keeps the checkpoint itself."""
-    if where_of(flow).storage is Storage.REACHABLE:
-        return
-    there = flow.pipeline.environment
-    with audited_attempt(
-        action="recovery.open",
-        by=by,
-        target_kind="flow",
-        target=flow.name,
-        environment=there,
-        pipeline=name_pipeline(flow.pipeline),
-    ):
-        by.check(Right.RECOVER, there)
-        checkpoint_of(flow)
 
 
 def open_or_go_on(flow: Flow, *, by: Actor, again: bool = False) -> Recovery:
@@ -239,11 +113,11 @@ def look(
         )
     patch = read_patch(flow, code=code, diff=diff)
     if patch is None and recovery is not None:
-        patch = recovery.choices.get("patch")
+        patch = recovery.chosen.patch
     return positioning.looked_at(flow, given, patch)
 
 
-def read_patch(flow: Flow, *, code: str | None, diff: str | None) -> dict[str, str] | None:
+def read_patch(flow: Flow, *, code: str | None, diff: str | None) -> Mapping[str, str] | None:
     """New text by workspace path, from a folder laid out like the pipeline's root or from a unified diff; None where
     neither is named.
 

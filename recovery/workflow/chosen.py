@@ -1,47 +1,20 @@
-"""What a person has chosen about the sources of a recovery, as the facts are gathered with it."""
+"""What a plan is made of, and what another choice takes back."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
-
+from recovery.contracts.choices import Choices
 from recovery.contracts.codec import seal
 from recovery.errors import Refused
 from recovery.models import Recovery
-from recovery.sources import wishes
-from recovery.sources.base import Wanted
 
 BASIS = ("strategy", "key", "patch", "positions", "confirmed", "accepted", "below")
 """What of `recovery.choices` a plan is made of."""
-LEFT = "left"
-"""`choices["below"]` where a person leaves out of the plan what is downstream."""
 
 
-@dataclass(frozen=True)
-class Chosen:
-    """`wishes`: where sources shall start, by their index as text. `confirmed`: which source goes on as which.
-    `refresh_below`: whether the plan refreshes what is downstream."""
-
-    wishes: dict[str, Wanted]
-    confirmed: tuple[str, ...]
-    refresh_below: bool = True
-
-
-def chosen(recovery: Recovery) -> Chosen:
-    """From `recovery.choices`. Raises WrongUse for a wish that nobody could have written."""
-    told: dict[str, Any] = recovery.choices.get("positions") or {}
-    return Chosen(
-        {source: wishes.of(body) for source, body in told.items()},
-        tuple(recovery.choices.get("confirmed") or ()),
-        recovery.choices.get("below") != LEFT,
-    )
-
-
-def without_acceptance(choices: Mapping[str, Any]) -> dict[str, Any]:
+def without_acceptance(choices: Choices) -> Choices:
     """These choices after another one was made: what was accepted, and what a refused plan asked to accept, were of a
     plan that is no longer the one to seal."""
-    kept = {name: value for name, value in choices.items() if name != "accepted"}
-    if (kept.get("sealing") or {}).get("costs"):
-        kept["sealing"] = {**kept["sealing"], "costs": []}
+    kept = choices.forget("accepted")
+    if kept.sealing.costs:
+        kept = kept.replace(sealing=kept.sealing.model_copy(update={"costs": ()}))
     return kept
 
 

@@ -164,8 +164,8 @@ def _halted(step_id: int, fence: int) -> bool:
 
 def _held_back(step: Step) -> str:
     """Who or what stopped or paused the run; empty when nothing did. What only measures has no time limit."""
-    if halt := halt_of(step.recovery_id):
-        return f"{halt['by']} {'paused' if halt.get('when') == 'step' else 'stopped'} the run"
+    if (halt := halt_of(step.recovery_id)).by:
+        return f"{halt.by} {'paused' if halt.when == 'step' else 'stopped'} the run"
     if step.kind != "verify" and (over := glass_over(step.plan)):
         return f"The broken glass was over at {over:%Y-%m-%d %H:%M} UTC,"
     return ""

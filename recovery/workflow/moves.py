@@ -7,6 +7,8 @@ from django.db.models import F
 from django.utils import timezone
 
 from recovery.approvals.moves import settle_request
+from recovery.contracts import codec
+from recovery.contracts.choices import Halt
 from recovery.errors import NotFound, Refused
 from recovery.models import Recovery, Step
 from recovery.notify.actions import announce_event
@@ -67,17 +69,16 @@ def only_in(recovery: Recovery, *states: str) -> None:
         )
 
 
-def halt_of(recovery_id: int) -> dict[str, str]:
-    """`{by, at, when}`: who asked for the run to end, `when` "now" (its update is stopped) or "step" (the step
-    that runs ends first). Empty when nobody did, or when it was resumed since."""
+def halt_of(recovery_id: int) -> Halt:
+    """Who asked for the run to end. By no one where it was resumed since."""
     choices = Recovery.objects.values_list("choices", flat=True).get(pk=recovery_id)
-    return dict(choices.get("halt") or {})
+    return codec.read(Halt, choices.get("halt") or {})
 
 
 def held_by(recovery_id: int) -> str:
     """Who stopped the run; empty when nobody did, and for a run that is only paused after the step that runs."""
     halt = halt_of(recovery_id)
-    return "" if halt.get("when") == "step" else halt.get("by", "")
+    return "" if halt.when == "step" else halt.by
 
 
 def words(state: str) -> str:

@@ -39,7 +39,7 @@ from recovery.strategies.common import files_of, state_keys, whole_rows
 from recovery.strategies.revert import put_back
 from recovery.verification.criteria import EDITION
 from recovery.workflow.accepting import accepted_of, says_accepted
-from recovery.workflow.chosen import basis, chosen, refuse_other
+from recovery.workflow.chosen import basis, refuse_other
 from recovery.workflow.gather import Scene, gather
 from recovery.workflow.journal import note
 from recovery.workflow.moves import lock, move
@@ -68,20 +68,18 @@ def seal_recovery(*, recovery: Recovery, by: Actor, accept: Collection[Effect] |
 
 
 def _seal(recovery: Recovery, by: Actor, accept: Collection[Effect] | None) -> Plan:
-    strategy = recovery.choices.get("strategy") or ""
+    chosen = recovery.chosen
+    strategy, key = chosen.strategy, chosen.key
     if strategy not in EXECUTABLE:
         raise Refused(f"Choose how the flow goes on first: one of {', '.join(EXECUTABLE)}.")
-    patch = dict(recovery.choices.get("patch") or {})
-    key = tuple(recovery.choices.get("key") or ())
-    picked = chosen(recovery)
     scene, facts = gather(
         recovery.flow,
-        patch=patch,
+        patch=chosen.patch or {},
         strategy=strategy,
         key=key,
-        wishes=picked.wishes,
-        confirmed=picked.confirmed,
-        refresh_below=picked.refresh_below,
+        wishes=chosen.positions,
+        confirmed=chosen.confirmed,
+        refresh_below=chosen.refresh_below,
     )
     option = next(o for o in judge_all(facts) if o.strategy == strategy)
     if option.blocked:

@@ -15,18 +15,17 @@ from django.utils.dateparse import parse_datetime
 
 from recovery.checkpoints.formats import Malformed
 from recovery.contracts import codec
-from recovery.contracts.acceptance import Effect
 from recovery.errors import Refused, RepriseError
 from recovery.models import Flow, PositionsLook, Recovery
 from recovery.people.roles import Actor, Role
-from recovery.sources import showing, wishes
+from recovery.sources import showing
 from recovery.sources.base import Wanted
 from recovery.strategies.base import Facts
 from recovery.strategies.catalogue import judge_all, not_applicable
 from recovery.strategies.common import files_of, state_keys, whole_rows
 from recovery.workflow import broker, sealing
 from recovery.workflow.accepting import NotAccepted
-from recovery.workflow.chosen import chosen, refuse_other
+from recovery.workflow.chosen import refuse_other
 from recovery.workflow.gather import gather, positions
 from recovery.workflow.journal import note
 from recovery.workflow.validation import validate
@@ -116,14 +115,13 @@ def gather_facts(recovery_id: int, ticket: str) -> None:
     """Judge every strategy with today's code."""
 
     def work(recovery: Recovery) -> Mapping[str, Any]:
-        key = tuple(recovery.choices.get("key") or ())
-        picked = chosen(recovery)
+        chosen = recovery.chosen
         _, facts = gather(
             recovery.flow,
-            key=key,
-            wishes=picked.wishes,
-            confirmed=picked.confirmed,
-            refresh_below=picked.refresh_below,
+            key=chosen.key,
+            wishes=chosen.positions,
+            confirmed=chosen.confirmed,
+            refresh_below=chosen.refresh_below,
         )
         return shown(facts)
 
@@ -165,10 +163,9 @@ def look_positions(recovery_id: int, ticket: str) -> None:
     """
 
     def work(recovery: Recovery) -> Mapping[str, Any]:
-        asked = slot(recovery, LOOK)["asked"]
-        wanted = {key: wishes.of(body) for key, body in asked.items()}
-        sources = positions_shown(recovery.flow, wanted, recovery.choices.get("patch"))
-        return {"status": "ready", "wishes": asked, "sources": sources}
+        chosen = recovery.chosen
+        sources = positions_shown(recovery.flow, chosen.positions_look.asked, chosen.patch)
+        return {"status": "ready", "wishes": slot(recovery, LOOK)["asked"], "sources": sources}
 
     _run(recovery_id, LOOK, ticket, work)
 
@@ -203,7 +200,7 @@ def validate_patch(recovery_id: int, ticket: str) -> None:
     """Run validate_only on the saved patch."""
 
     def work(recovery: Recovery) -> Mapping[str, Any]:
-        return validate(recovery.flow, recovery.choices.get("patch") or {})
+        return validate(recovery.flow, recovery.chosen.patch or {})
 
     _run(recovery_id, "validation", ticket, work)
 
@@ -212,18 +209,17 @@ def seal_plan(recovery_id: int, ticket: str) -> None:
     """Gather again with the patch, and seal."""
 
     def work(recovery: Recovery) -> Mapping[str, Any]:
-        request = recovery.choices["sealing"]
-        refuse_other(recovery, request["basis"])
-        asked = request["by"]
-        by = Actor(asked["name"], Role(asked["role"]), asked["user_id"], "task", asked["request_id"])
-        named = request.get("accept")
-        accept = None if named is None else [Effect(effect) for effect in named]
+        request = recovery.chosen.sealing
+        refuse_other(recovery, request.basis)
+        asked = request.by
+        assert asked is not None, "a plan is asked for by a person"
+        by = Actor(asked.name, Role(asked.role), asked.user_id, "task", asked.request_id)
         try:
-            plan = sealing.seal_recovery(recovery=recovery, by=by, accept=accept)
+            plan = sealing.seal_recovery(recovery=recovery, by=by, accept=request.accept)
         except (
             NotAccepted
         ):  # of choices that were changed meanwhile: these costs are not those of the next plan
-            refuse_other(Recovery.objects.get(pk=recovery.pk), request["basis"])
+            refuse_other(Recovery.objects.get(pk=recovery.pk), request.basis)
             raise
         return {"status": "ready", "plan": plan.hash}
 

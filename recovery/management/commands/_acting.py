@@ -7,16 +7,19 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from recovery.approvals import rules, selectors
+from recovery.contracts.choices import ChoicesChange
 from recovery.contracts.forecast import Downstream, Forecast
-from recovery.diagnosis.advice import Meant, meant_of
+from recovery.contracts.names import Meant
+from recovery.diagnosis.advice import meant_of
 from recovery.errors import Refused, WrongUse
 from recovery.management.commands._base import Answer
 from recovery.models import Flow, Plan, Recovery
 from recovery.people.roles import Actor
 from recovery.pipelines.find import find_flow, find_fresh
+from recovery.planning import plan_now
+from recovery.plans.accepted import effects_of
 from recovery.sources import wishes
 from recovery.strategies.common import plural
-from recovery.strategies.recommending import default_strategy
 from recovery.verification.words import bound_findings, headline, whole_findings
 from recovery.workflow import by_hand
 from recovery.workflow.moves import words
@@ -47,8 +50,8 @@ def plan_options(parser: ArgumentParser) -> None:
         "--strategy",
         help="continue (seeded reset, the default), repair (mend damaged files, keep state), revert (put the old "
         "code back; the default with --meant no), rebuild (replay what was processed for the state of the new "
-        "code), rewind (go back by --position and build the state again) or full-refresh. Of a recovery, as R-12, "
-        "strategy, code and key stay as they were chosen there, unless an option names others.",
+        "code), rewind (go back by --position and build the state again) or full-refresh. Strategy, code and key of an "
+        "open recovery stay as they were chosen, unless an option names others.",
     )
     parser.add_argument(
         "--meant",
@@ -61,6 +64,11 @@ def plan_options(parser: ArgumentParser) -> None:
         "--code", metavar="DIR", help="Folder with the changed source, laid out like the root."
     )
     change.add_argument("--patch", metavar="FILE.diff", help="Unified diff against today's source.")
+    change.add_argument(
+        "--keep-code",
+        action="store_true",
+        help="Run the source as it is in the workspace, whatever was edited in the recovery.",
+    )
     parser.add_argument("--key", help="Columns that identify a row when verifying: a,b.")
     _start_options(parser)
     _acceptance_options(parser)
@@ -123,26 +131,28 @@ def _below_options(parser: ArgumentParser) -> None:
 def seal(
     flow: Flow, options: Mapping[str, Any], patch: Mapping[str, str] | None, *, by: Actor, again: bool = False
 ) -> tuple[Recovery, Plan]:
-    """Seal the plan that the options of `plan_options` describe, with the patch that they name.
-
-    What they do not name is what a named recovery has chosen; of a pipeline: continue, no edit, no key.
-    """
-    goes_on = bool(RECOVERY.fullmatch(options["pipeline"]))
-    meant = meant_of(options["meant"])
-    key = None if options["key"] is None and goes_on else (options["key"] or "").split(",")
-    return by_hand.make_plan(
+    """Seal the plan that the options of `plan_options` describe, with the patch that they name."""
+    return plan_now.make_plan(
         flow=flow,
-        strategy=options["strategy"] or (None if goes_on else default_strategy(meant)),
-        patch=patch if patch is not None or goes_on else {},
-        key=key,
-        by=by,
-        again=again,
+        change=read_change(options, patch),
         positions=options["position"],
-        accept_loss=options["accept_loss"],
-        accept_repeats=options["accept_repeats"],
-        confirmed=options["confirm"],
-        meant=meant,
-        **({} if options["refresh_below"] is None else {"refresh_below": options["refresh_below"]}),
+        accept=effects_of(loss=options["accept_loss"], repeats=options["accept_repeats"]),
+        again=again,
+        by=by,
+    )
+
+
+def read_change(options: Mapping[str, Any], patch: Mapping[str, str] | None) -> ChoicesChange:
+    """The options as a change. What they do not name stays as it was chosen, but for the sources: those start where
+    they were committed, and none is confirmed, unless `--position` and `--confirm` are there."""
+    return ChoicesChange(
+        meant=meant_of(options["meant"]),
+        strategy=options["strategy"] or None,
+        default_strategy=True,
+        key=None if options["key"] is None else tuple(options["key"].split(",")),
+        patch={} if options["keep_code"] else patch,
+        confirmed=tuple(options["confirm"]),
+        refresh_below=options["refresh_below"],
     )
 
 

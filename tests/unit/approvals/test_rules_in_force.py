@@ -23,6 +23,7 @@ from recovery.workflow import actions as workflow
 from recovery.workflow import engine
 from tests.refusals import refused
 from tests.unit.approvals.people import Clock, actor, ask, entries, planned, yes
+from tests.unit.workflow.rows import choose
 
 pytestmark = pytest.mark.django_db
 
@@ -144,7 +145,7 @@ def test_a_strategy_that_the_place_does_not_allow_is_refused_before_it_is_chosen
         ask(row, ada)
     Recovery.objects.filter(pk=row.pk).update(state="diagnosing")
     with refused("strategy_not_allowed", Refused):
-        workflow.choose_strategy(recovery_id=row.pk, strategy="continue", by=ada)
+        choose(row.pk, strategy="continue", by=ada)
 
 
 def glass(row: Recovery, by: Actor, reason: str = "Export at 06:00, nobody answers.") -> BreakGlass:

@@ -9,10 +9,10 @@ from django.utils import timezone
 from console.pages import source
 from recovery.models import AuditEntry, Plan, Recovery
 from recovery.people.roles import Actor, Role
-from recovery.workflow import actions
 from tests import factories as f
 from tests.pages import parse
 from tests.unit.pages.reading import text
+from tests.unit.workflow.rows import choose
 
 pytestmark = pytest.mark.django_db
 
@@ -65,7 +65,7 @@ def test_the_way_back_of_an_ended_recovery_is_called_planned(responder: Client, 
 def test_who_keeps_the_code_is_not_said_to_have_edited_it() -> None:
     recovery = f.at_patch()
     ada = Actor(name="ada", role=Role.RESPONDER)
-    actions.save_patch(recovery_id=recovery.pk, files={}, by=ada)
+    choose(recovery.pk, patch={}, by=ada)
     assert AuditEntry.objects.latest("seq").code == "recovery.keep.done"
-    actions.save_patch(recovery_id=recovery.pk, files={"/a.py": "x = 1\n"}, by=ada)
+    choose(recovery.pk, patch={"/a.py": "x = 1\n"}, by=ada)
     assert AuditEntry.objects.latest("seq").code == "recovery.patch.done"

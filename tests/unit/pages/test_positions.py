@@ -397,10 +397,10 @@ GO_BACK = "Choose how far to go back first: every row of the windows after 09:06
 
 def test_going_back_is_chosen_on_the_strategy_page_and_leads_to_how_far(responder: Client) -> None:
     """It is blocked only until a start is chosen, and that is the next page's matter."""
-    of = p.at_positions(strategy="")
+    of = p.at_positions()
     rewind = {"strategy": "rewind", "blocked": GO_BACK, "blocker": {"code": "start_needed"}}
     options = [*of.facts["options"], {**of.facts["options"][0], **rewind}]
-    Recovery.objects.filter(pk=of.pk).update(facts={**of.facts, "options": options})
+    Recovery.objects.filter(pk=of.pk).update(choices={}, facts={**of.facts, "options": options})
     page = asked(responder, f"/recoveries/{of.pk}/offset")
     assert page.all(id="st-rewind", value="rewind", disabled=False)
     assert page.one("needs-a-start")

@@ -231,10 +231,11 @@ def test_what_a_recovery_has_chosen_stays_where_no_option_says_otherwise(
     monkeypatch.setattr(sealing, "seal_recovery", noted)
     run(monkeypatch, token, "plan", of.label, "--positions")
     run(monkeypatch, token, "plan", of.label, "--again")
-    run(monkeypatch, token, "plan", "shop", "--again")
+    Recovery.objects.filter(pk=of.pk).update(choices=held)
+    run(monkeypatch, token, "plan", "shop", "--again")  # its open recovery
 
     assert asked == [held["patch"]]
-    assert sealed == [held, {"strategy": "continue", "key": [], "patch": {}}]
+    assert sealed == [held, held]
 
 
 def test_an_ended_recovery_does_not_stand_for_the_open_one_of_its_flow(

@@ -17,11 +17,11 @@ from recovery.people.roles import Actor, Role
 from recovery.sources import comparing, kafka, wishes
 from recovery.sources.base import Wanted
 from recovery.sources.kafka_facts import KafkaFacts
-from recovery.workflow import actions, broker, positioning
+from recovery.workflow import actions, broker
 from tests import factories
 from tests.factories import positions
 from tests.refusals import refused
-from tests.unit.workflow.rows import RESPONDER, VIEWER, flow, plan, recovery
+from tests.unit.workflow.rows import RESPONDER, VIEWER, choose, flow, plan, recovery
 
 GRACE = Actor("grace", Role.RESPONDER, via="page")
 
@@ -160,11 +160,7 @@ def sealing() -> None:
 
 
 def choosing(**choices: Any) -> Callable[[], None]:
-    return lambda: positioning.choose_positions(
-        recovery_id=recovery("diagnosing", choices=choices).pk,
-        positions={"0": Wanted(latest=True)},
-        by=RESPONDER,
-    )
+    return lambda: choose(recovery("diagnosing", choices=choices), positions={"0": Wanted(latest=True)})
 
 
 ACTS = (

@@ -4,8 +4,10 @@ from typing import Any
 
 from django.utils import timezone
 
+from recovery.contracts.choices import ChoicesChange
 from recovery.models import Flow, Pipeline, Plan, Recovery, Step, Workspace
 from recovery.people.roles import Actor, Role
+from recovery.planning.actions import update_choices
 from tests.factories.plans import plan_body
 
 RESPONDER = Actor("ada", Role.RESPONDER, via="command")
@@ -46,6 +48,12 @@ def recovery(state: str = "planned", **values: Any) -> Recovery:
         facts={"status": "none"},
         **values,
     )
+
+
+def choose(of: Recovery | int, *, by: Actor = RESPONDER, **named: Any) -> None:
+    """Change what is named of the recovery's choices."""
+    number = of if isinstance(of, int) else of.pk
+    update_choices(recovery_id=number, change=ChoicesChange(**named), by=by)
 
 
 def plan(of: Recovery, *kinds: str) -> Plan:

@@ -11,16 +11,17 @@ from recovery.contracts.acceptance import Acceptance, Accepted, Cost, Effect
 from recovery.contracts.amounts import Bound, RowAmount
 from recovery.errors import Refused
 from recovery.models import AuditEntry, Plan, Recovery
+from recovery.planning import choosing
 from recovery.plans.accepted import costs_of, stored_accepted
 from recovery.sources.base import Wanted
 from recovery.strategies.base import Facts
-from recovery.workflow import accepting, actions, positioning, sealing, studies
+from recovery.workflow import accepting, sealing, studies
 from tests.factories.judged import forecast_of
 from tests.factories.plans import plan_contents
 from tests.refusals import refused
 from tests.unit.strategies.facts import facts
 from tests.unit.strategies.test_state_rows import AGGREGATE, JOIN, stateful
-from tests.unit.workflow.rows import RESPONDER, recovery
+from tests.unit.workflow.rows import RESPONDER, choose, recovery
 
 pytestmark = pytest.mark.django_db
 LOSS, REPEATS = Effect.LOSS, Effect.REPEATS
@@ -164,18 +165,23 @@ def test_the_way_on_from_a_strategy_that_needs_a_start_is_named(gathered: Any) -
 
 
 TAKEN_BACK = {
-    "strategy": lambda pk: actions.choose_strategy(recovery_id=pk, strategy="revert", by=RESPONDER),
-    "key": lambda pk: actions.choose_strategy(recovery_id=pk, strategy="continue", key=["id"], by=RESPONDER),
-    "sources": lambda pk: positioning.confirm_sources(recovery_id=pk, confirmed=["0->"], by=RESPONDER),
-    "code": lambda pk: actions.save_patch(recovery_id=pk, files={"/p/a.py": "x = 2"}, by=RESPONDER),
-    "positions": lambda pk: positioning.choose_positions(recovery_id=pk, positions={}, by=RESPONDER),
+    "strategy": lambda pk: choose(pk, strategy="revert", by=RESPONDER),
+    "key": lambda pk: choose(pk, strategy="continue", key=["id"], by=RESPONDER),
+    "sources": lambda pk: choose(pk, confirmed=["0->"], by=RESPONDER),
+    "code": lambda pk: choose(pk, patch={"/p/a.py": "x = 2"}, by=RESPONDER),
+    "positions": lambda pk: choose(pk, positions={}, by=RESPONDER),
 }
 
 
 @pytest.mark.parametrize("name", TAKEN_BACK)
 def test_another_choice_takes_it_back(name: str) -> None:
     refused_once = {"status": "failed", "costs": [codec.to_json(NINE)]}
-    of = of_options(patch={"/p/a.py": "x = 1"}, accepted=codec.to_json(HELD), sealing=refused_once)
+    of = of_options(
+        patch={"/p/a.py": "x = 1"},
+        positions={"0": {"latest": True}},
+        accepted=codec.to_json(HELD),
+        sealing=refused_once,
+    )
     TAKEN_BACK[name](of.pk)
     of.refresh_from_db()
     assert stored_accepted(of.choices.get("accepted")) == Accepted()
@@ -183,11 +189,9 @@ def test_another_choice_takes_it_back(name: str) -> None:
 
 
 SAVED_AGAIN = {
-    "code": lambda pk: actions.save_patch(recovery_id=pk, files={"/p/a.py": "x = 1"}, by=RESPONDER),
-    "strategy and key": lambda pk: actions.choose_strategy(
-        recovery_id=pk, strategy="continue", key=["id"], by=RESPONDER
-    ),
-    "sources": lambda pk: positioning.confirm_sources(recovery_id=pk, confirmed=["0->"], by=RESPONDER),
+    "code": lambda pk: choose(pk, patch={"/p/a.py": "x = 1"}, by=RESPONDER),
+    "strategy and key": lambda pk: choose(pk, strategy="continue", key=["id"], by=RESPONDER),
+    "sources": lambda pk: choose(pk, confirmed=["0->"], by=RESPONDER),
 }
 
 
@@ -202,10 +206,8 @@ def test_the_same_choice_saved_again_keeps_it(name: str) -> None:
 def test_to_read_again_is_not_to_write_twice(monkeypatch: pytest.MonkeyPatch) -> None:
     """A start before the committed position may repeat rows in the table, or not: only a forecast knows."""
     of = of_options()
-    monkeypatch.setattr(positioning, "_may_choose", lambda *given: None)  # it was looked up
-    positioning.choose_positions(
-        recovery_id=of.pk, positions={"0": Wanted(earliest=True)}, accept_repeats=True, by=RESPONDER
-    )
+    monkeypatch.setattr(choosing, "_require_looked_up", lambda *given: None)  # it was looked up
+    choose(of.pk, positions={"0": Wanted(earliest=True)}, accept={Effect.REPEATS}, by=RESPONDER)
     of.refresh_from_db()
     assert of.choices["positions"] == {"0": {"earliest": True}}
     with refused("repeats_rows", accepting.NotAccepted):
@@ -302,7 +304,7 @@ def test_what_a_plan_of_other_choices_cost_is_not_asked(
     of, finds = of_options(), sealing.gather
 
     def meanwhile(flow: Any, **given: Any) -> Any:
-        actions.choose_strategy(recovery_id=of.pk, strategy="continue", key=["id"], by=RESPONDER)
+        choose(of.pk, strategy="continue", key=["id"], by=RESPONDER)
         return finds(flow, **given)
 
     monkeypatch.setattr(sealing, "gather", meanwhile)

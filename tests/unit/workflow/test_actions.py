@@ -11,11 +11,12 @@ from recovery.diagnosis.advice import Meant
 from recovery.errors import Denied, Refused, RepriseError
 from recovery.models import AuditEntry, Recovery
 from recovery.people.roles import Actor, Role
+from recovery.planning import actions as planning
 from recovery.workflow import actions, broker, sealing, tasks
 from recovery.workflow.moves import halt_of, held_by
 from tests import factories as f
 from tests.refusals import refused
-from tests.unit.workflow.rows import RESPONDER, VIEWER, flow, plan, recovery
+from tests.unit.workflow.rows import RESPONDER, VIEWER, choose, flow, plan, recovery
 
 pytestmark = pytest.mark.django_db
 
@@ -53,12 +54,12 @@ def test_a_healthy_flow_is_left_alone() -> None:
 ACTS: dict[str, Callable[[int], Any]] = {
     "recovery.stop": lambda pk: actions.request_stop(recovery_id=pk, by=VIEWER),
     "recovery.facts": lambda pk: actions.request_facts(recovery_id=pk, by=VIEWER),
-    "recovery.strategy": lambda pk: actions.choose_strategy(recovery_id=pk, strategy="continue", by=VIEWER),
-    "recovery.meant": lambda pk: actions.say_whether_meant(recovery_id=pk, meant=Meant.YES, by=VIEWER),
-    "recovery.keep": lambda pk: actions.save_patch(recovery_id=pk, files={}, by=VIEWER),
-    "recovery.patch": lambda pk: actions.save_patch(recovery_id=pk, files={"/a.py": "x = 1"}, by=VIEWER),
+    "recovery.strategy": lambda pk: choose(pk, strategy="continue", by=VIEWER),
+    "recovery.meant": lambda pk: choose(pk, meant=Meant.YES, by=VIEWER),
+    "recovery.keep": lambda pk: choose(pk, patch={}, by=VIEWER),
+    "recovery.patch": lambda pk: choose(pk, patch={"/a.py": "x = 1"}, by=VIEWER),
     "recovery.validate": lambda pk: actions.request_validation(recovery_id=pk, by=VIEWER),
-    "plan.seal": lambda pk: actions.request_plan(recovery_id=pk, by=VIEWER),
+    "plan.seal": lambda pk: planning.request_plan(recovery_id=pk, by=VIEWER),
     "recovery.execute": lambda pk: actions.execute(recovery_id=pk, by=VIEWER),
     "plan.withdraw": lambda pk: actions.edit_again(recovery_id=pk, by=VIEWER),
     "recovery.halt": lambda pk: actions.stop_run(recovery_id=pk, by=VIEWER),
@@ -87,7 +88,7 @@ def test_a_viewer_may_not_open_one_either() -> None:
 def test_an_edit_that_does_not_parse_is_refused_by_line() -> None:
     row = recovery("diagnosing")
     with refused("does_not_parse"):
-        actions.save_patch(recovery_id=row.pk, files={"/p/q.py": "x = 1\ndef ("}, by=RESPONDER)
+        choose(row.pk, patch={"/p/q.py": "x = 1\ndef ("}, by=RESPONDER)
     row.refresh_from_db()
     assert "patch" not in row.choices
 
@@ -101,7 +102,7 @@ def test_everybody_who_edited_a_file_of_the_patch_is_known_and_who_only_saved_it
         (cat, {"/p/a.py": "x = 1", "/p/b.py": "y = 2"}),
         (ann, {"/p/a.py": "x = 1", "/p/b.py": "y = 2"}),
     ):
-        actions.save_patch(recovery_id=row.pk, files=files, by=by)
+        choose(row.pk, patch=files, by=by)
     row.refresh_from_db()
     names = {path: [e["name"] for e in who] for path, who in row.choices["editors"].items()}
     assert names == {"/p/a.py": ["ann"], "/p/b.py": ["bob", "cat"]}
@@ -114,22 +115,22 @@ def test_everybody_who_edited_a_file_of_the_patch_is_known_and_who_only_saved_it
 
 def test_with_another_strategy_the_patch_goes_and_who_edited_it_too() -> None:
     row = recovery("diagnosing", choices={"strategy": "continue"})
-    actions.save_patch(recovery_id=row.pk, files={"/p/a.py": "x = 1"}, by=RESPONDER)
-    actions.choose_strategy(recovery_id=row.pk, strategy="revert", key=[], by=RESPONDER)
+    choose(row.pk, patch={"/p/a.py": "x = 1"}, by=RESPONDER)
+    choose(row.pk, strategy="revert", key=[], by=RESPONDER)
     row.refresh_from_db()
     assert not {"patch", "editors"} & set(row.choices)
 
 
 def test_browsers_line_ends_do_not_reach_the_source() -> None:
     row = recovery("diagnosing")
-    actions.save_patch(recovery_id=row.pk, files={"/p/q.py": "x = 1\r\ny = 2\r\n"}, by=RESPONDER)
+    choose(row.pk, patch={"/p/q.py": "x = 1\r\ny = 2\r\n"}, by=RESPONDER)
     row.refresh_from_db()
     assert row.choices["patch"] == {"/p/q.py": "x = 1\ny = 2\n"}
 
 
 def test_whether_the_change_was_meant_is_kept_audited_and_chooses_nothing() -> None:
     row = recovery("diagnosing", choices={"strategy": "continue", "key": ["id"]})
-    actions.say_whether_meant(recovery_id=row.pk, meant=Meant.NO, by=RESPONDER)
+    choose(row.pk, meant=Meant.NO, by=RESPONDER)
     row.refresh_from_db()
     assert row.choices == {"strategy": "continue", "key": ["id"], "meant": "no"}
     assert (last().action, last().outcome) == ("recovery.meant", "done")
@@ -139,7 +140,7 @@ def test_whether_the_change_was_meant_is_kept_audited_and_chooses_nothing() -> N
 def test_whether_the_change_was_meant_is_no_longer_changed_once_a_plan_is_sealed() -> None:
     row = recovery("planned")
     with pytest.raises(Refused):
-        actions.say_whether_meant(recovery_id=row.pk, meant=Meant.NO, by=RESPONDER)
+        choose(row.pk, meant=Meant.NO, by=RESPONDER)
 
 
 def test_a_blocked_strategy_cannot_be_chosen() -> None:
@@ -148,7 +149,7 @@ def test_a_blocked_strategy_cannot_be_chosen() -> None:
         facts={"options": [f.option("empty", blocked="It would silently lose 8 rows.")]}
     )
     with refused("blocked"):
-        actions.choose_strategy(recovery_id=row.pk, strategy="empty", by=RESPONDER)
+        choose(row.pk, strategy="empty", by=RESPONDER)
 
 
 @pytest.mark.parametrize(
@@ -165,7 +166,7 @@ def test_what_a_later_step_settles_does_not_keep_a_strategy_from_being_chosen(op
     row = recovery("diagnosing")
     Recovery.objects.filter(pk=row.pk).update(facts={"options": [f.option(**option)]})
 
-    actions.choose_strategy(recovery_id=row.pk, strategy=option["strategy"], by=RESPONDER)
+    choose(row.pk, strategy=option["strategy"], by=RESPONDER)
 
     row.refresh_from_db()
     assert row.choices["strategy"] == option["strategy"]
@@ -219,7 +220,7 @@ def test_a_sealed_plan_that_has_not_run_can_be_taken_back_and_edited_again() -> 
     assert [(d["what"], d["says"].split()[0]) for d in sealed.drift] == [("plan", "ada")]
     assert set(row.steps.values_list("state", flat=True)) == {"skipped"}
     assert (last().action, last().outcome, last().before["plan"]) == ("plan.withdraw", "done", sealed.hash)
-    actions.choose_strategy(recovery_id=row.pk, strategy="revert", by=RESPONDER)
+    choose(row.pk, strategy="revert", by=RESPONDER)
 
 
 @pytest.mark.parametrize("state", ["diagnosing", "running", "verifying", "needs_attention", "succeeded"])
@@ -271,7 +272,7 @@ def test_a_run_is_paused_by_a_wish_that_does_not_stop_what_runs() -> None:
     actions.pause_run(recovery_id=row.pk, by=RESPONDER)
     assert held_by(row.pk) == "", "an update that is watched goes on to its end"
     halt = halt_of(row.pk)
-    assert (halt["by"], halt["when"]) == ("ada", "step")
+    assert (halt.by, halt.when) == ("ada", "step")
     assert (last().action, last().outcome) == ("recovery.pause", "done")
 
 
@@ -280,7 +281,7 @@ def test_what_has_no_further_step_to_begin_cannot_be_paused(state: str) -> None:
     row = recovery(state, active=state != "succeeded")
     with refused("wrong_state"):
         actions.pause_run(recovery_id=row.pk, by=RESPONDER)
-    assert halt_of(row.pk) == {}
+    assert halt_of(row.pk).by == ""
 
 
 def test_a_pause_does_not_soften_a_stop_and_a_stop_hardens_a_pause() -> None:

@@ -15,14 +15,14 @@ from recovery.errors import Refused
 from recovery.models import Plan
 from recovery.strategies.downstream import AGREES
 from recovery.strategies.readers import Reader
-from recovery.workflow import actions, refreshed
+from recovery.workflow import refreshed
 from recovery.workflow.below import readers_of
-from recovery.workflow.chosen import basis, chosen
+from recovery.workflow.chosen import basis
 from recovery.workflow.steps import refresh, rerun
 from tests import factories as f
 from tests.factories.judged import forecast_of
 from tests.factories.plans import plan_body
-from tests.unit.workflow.rows import RESPONDER
+from tests.unit.workflow.rows import RESPONDER, choose
 from tests.unit.workflow.test_rerun import context, run  # noqa: F401
 
 
@@ -81,9 +81,9 @@ def test_whether_what_is_below_is_refreshed_is_a_choice_that_the_plan_rests_on()
     recovery = f.opened(f.incident())
     before = basis(recovery)
     for refreshes in (False, True):
-        actions.choose_below(recovery_id=recovery.pk, refresh=refreshes, by=RESPONDER)
+        choose(recovery.pk, refresh_below=refreshes, by=RESPONDER)
         recovery.refresh_from_db()
-        assert chosen(recovery).refresh_below is refreshes
+        assert recovery.chosen.refresh_below is refreshes
         assert (basis(recovery) == before) is refreshes
 
 

@@ -6,11 +6,14 @@ from typing import Any
 
 import pytest
 
-from recovery.diagnosis.advice import Meant
+from recovery.contracts.acceptance import Effect
+from recovery.contracts.choices import ChoicesChange
+from recovery.contracts.names import Meant
 from recovery.errors import Refused, RepriseError
 from recovery.management.commands import _acting
 from recovery.models import AuditEntry, Flow, Pipeline, Recovery
 from recovery.people.roles import Actor
+from recovery.planning import plan_now
 from recovery.workflow import broker, by_hand
 from tests.unit.workflow.rows import RESPONDER, flow, plan, recovery
 
@@ -74,15 +77,24 @@ def test_the_options_of_a_plan_are_what_is_sealed(monkeypatch: pytest.MonkeyPatc
     parser, sealed, of = ArgumentParser(), dict[str, Any](), recovery("diagnosing").flow
     _acting.plan_options(parser)
     given = "orders --strategy rewind --key a,b --position 0=earliest --position 1=latest --accept-loss --confirm 0->1"
-    monkeypatch.setattr(by_hand, "make_plan", lambda **told: sealed.update(told))
+    monkeypatch.setattr(plan_now, "make_plan", lambda **told: sealed.update(told))
 
     _acting.seal(of, vars(parser.parse_args(given.split())), {"/p/q.py": "x = 1"}, by=RESPONDER, again=True)
 
     assert sealed == {
-        "flow": of, "strategy": "rewind", "patch": {"/p/q.py": "x = 1"}, "key": ["a", "b"], "by": RESPONDER,
-        "again": True, "positions": ["0=earliest", "1=latest"], "accept_loss": True, "accept_repeats": False,
-        "confirmed": ["0->1"], "meant": None,
+        "flow": of, "again": True, "by": RESPONDER, "positions": ["0=earliest", "1=latest"],
+        "accept": (Effect.LOSS,),
+        "change": ChoicesChange(
+            strategy="rewind", default_strategy=True, key=("a", "b"), patch={"/p/q.py": "x = 1"}, confirmed=("0->1",)
+        ),
     }  # fmt: skip
+
+
+def test_the_source_of_the_workspace_is_named_as_what_runs() -> None:
+    parser = ArgumentParser()
+    _acting.plan_options(parser)
+    for given, patch in (("orders", None), ("orders --keep-code", {})):
+        assert _acting.read_change(vars(parser.parse_args(given.split())), None).patch == patch
 
 
 MEANT = [(Meant.NO, "revert"), (Meant.YES, "continue"), (Meant.UNKNOWN, "continue"), (None, "continue")]
@@ -101,7 +113,7 @@ def test_whether_the_change_was_meant_names_the_strategy_where_no_one_does(
         asked.append(name)
         raise Refused("Far enough.", code="stopped")
 
-    monkeypatch.setattr(by_hand, "_can_be_planned", stop_there)
+    monkeypatch.setattr(plan_now, "_require_plannable", stop_there)
     with pytest.raises(Refused):
         _acting.seal(of, vars(parser.parse_args(given)), None, by=RESPONDER)
     assert asked == [strategy]
@@ -111,10 +123,10 @@ def test_the_answer_that_an_open_recovery_holds_names_the_strategy_too(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     asked, of = list[str](), recovery("diagnosing", choices={"meant": "no"}).flow
-    monkeypatch.setattr(by_hand, "_can_be_planned", lambda flow, name, by: asked.append(name))
+    monkeypatch.setattr(plan_now, "_require_plannable", lambda flow, name, by: asked.append(name))
     with pytest.raises(RepriseError):  # it takes no position
-        by_hand.make_plan(
-            flow=of, strategy=None, patch=None, key=None, by=RESPONDER, positions=["0=earliest"]
+        plan_now.make_plan(
+            flow=of, change=ChoicesChange(default_strategy=True), positions=["0=earliest"], by=RESPONDER
         )
     assert asked == ["revert"]
 
@@ -131,7 +143,7 @@ def test_a_plan_that_no_storage_lets_run_is_refused_before_anything_is_opened() 
     Pipeline.objects.filter(pk=kept.pipeline_id).update(spec={})
     kept.pipeline.refresh_from_db()
     with pytest.raises(Refused) as refusal:
-        by_hand.make_plan(flow=kept, strategy="continue", patch=None, key=None, by=RESPONDER)
+        plan_now.make_plan(flow=kept, change=ChoicesChange(strategy="continue"), by=RESPONDER)
     assert refusal.value.code == "no_storage"
     assert Recovery.objects.count() == 0
     assert AuditEntry.objects.filter(action="recovery.open", outcome="failed").count() == 1

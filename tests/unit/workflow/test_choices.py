@@ -8,17 +8,18 @@ import pytest
 from recovery.errors import Refused
 from recovery.models import AuditEntry, Plan, Recovery
 from recovery.people.roles import Actor, Role
-from recovery.workflow import actions, broker, sealing, studies, tasks
+from recovery.planning import actions as planning
+from recovery.workflow import broker, sealing, studies, tasks
 from recovery.workflow.chosen import basis
 from tests.factories.plans import plan_contents
-from tests.unit.workflow.rows import RESPONDER, recovery
+from tests.unit.workflow.rows import RESPONDER, choose, recovery
 
 pytestmark = pytest.mark.django_db
 OTHER = Actor("bob", Role.RESPONDER, 2)
 CHANGES: dict[str, Callable[[int], Any]] = {
-    "strategy": lambda pk: actions.choose_strategy(recovery_id=pk, strategy="revert", by=OTHER),
-    "key": lambda pk: actions.choose_strategy(recovery_id=pk, strategy="continue", key=["zip"], by=OTHER),
-    "patch": lambda pk: actions.save_patch(recovery_id=pk, files={"/p/a.py": "x = 2"}, by=OTHER),
+    "strategy": lambda pk: choose(pk, strategy="revert", by=OTHER),
+    "key": lambda pk: choose(pk, strategy="continue", key=["zip"], by=OTHER),
+    "patch": lambda pk: choose(pk, patch={"/p/a.py": "x = 2"}, by=OTHER),
 }
 
 
@@ -32,7 +33,7 @@ def no_broker(monkeypatch: pytest.MonkeyPatch) -> None:
 def asked() -> Recovery:
     """A recovery whose plan RESPONDER has asked for."""
     row = recovery("diagnosing", choices={"strategy": "continue", "key": ["id"]})
-    actions.request_plan(recovery_id=row.pk, by=RESPONDER)
+    planning.request_plan(recovery_id=row.pk, by=RESPONDER)
     row.refresh_from_db()
     return row
 
@@ -74,16 +75,16 @@ def test_a_look_or_a_validation_in_between_is_no_other_choice(asked: Recovery) -
 
 def test_of_two_choices_at_once_both_stay(monkeypatch: pytest.MonkeyPatch) -> None:
     row = recovery("diagnosing", choices={"strategy": "continue"})
-    read = actions._get
+    read = planning.get
 
     def slowly(recovery_id: int) -> Recovery:
         found = read(recovery_id)
-        monkeypatch.setattr(actions, "_get", read)
-        actions.save_patch(recovery_id=recovery_id, files={"/p/a.py": "x = 2"}, by=OTHER)
+        monkeypatch.setattr(planning, "get", read)
+        choose(recovery_id, patch={"/p/a.py": "x = 2"}, by=OTHER)
         return found
 
-    monkeypatch.setattr(actions, "_get", slowly)
-    actions.choose_strategy(recovery_id=row.pk, strategy="continue", key=["id"], by=RESPONDER)
+    monkeypatch.setattr(planning, "get", slowly)
+    choose(row.pk, strategy="continue", key=["id"], by=RESPONDER)
 
     row.refresh_from_db()
     assert (row.choices["patch"], row.choices["key"]) == ({"/p/a.py": "x = 2"}, ["id"])

@@ -7,15 +7,16 @@ from typing import Any
 import pytest
 
 from recovery.checkpoints.formats import Malformed
+from recovery.contracts.acceptance import Effect
 from recovery.errors import Denied, Refused
 from recovery.models import AuditEntry, Recovery
 from recovery.sources import kafka
 from recovery.sources.base import Position, Precision, SourceFacts, Wanted
 from recovery.sources.kafka_facts import KafkaFacts, PartitionFacts, TopicFacts
-from recovery.workflow import actions, broker, positioning, studies, tasks
+from recovery.workflow import broker, positioning, studies, tasks
 from tests import factories as f
 from tests.refusals import refused
-from tests.unit.workflow.rows import RESPONDER, VIEWER, recovery
+from tests.unit.workflow.rows import RESPONDER, VIEWER, choose, recovery
 
 pytestmark = pytest.mark.django_db
 
@@ -88,9 +89,7 @@ def test_a_look_that_fails_says_why_and_keeps_the_one_before() -> None:
     assert "cannot be positioned by a version" in look["problem"]
     assert look["wishes"] == {"0": {"latest": True}}
     with refused("not_looked", Refused):
-        positioning.choose_positions(
-            recovery_id=of.pk, positions=LATEST, by=RESPONDER, accept_loss=True
-        )  # a wish that failed lies between
+        choose(of.pk, positions=LATEST, by=RESPONDER, accept={Effect.LOSS})  # a wish that failed lies between
 
 
 def test_a_line_by_hand_that_nobody_can_read_is_an_answer_and_no_bug(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -112,16 +111,17 @@ def test_a_wish_that_its_source_cannot_meet_is_not_chosen_as_if_it_were_the_comm
     of, wanted = row(), {"0": Wanted(version=7)}
     assert looked_at(of, wanted)["status"] == "ready"
     with refused("no_such_position", Refused):
-        positioning.choose_positions(recovery_id=of.pk, positions=wanted, by=RESPONDER)
+        choose(of.pk, positions=wanted, by=RESPONDER)
 
 
 def test_a_source_that_is_not_there_is_refused_with_those_that_are() -> None:
     of = row()
     assert looked_at(of, {"7": Wanted(latest=True)})["problem"] == "There is no source 7 here. Sources: 0."
     looked_at(of, {})
-    for act in (positioning.request_positions, positioning.choose_positions):
-        with refused("no_source", Refused):
-            act(recovery_id=of.pk, positions={"7": None}, by=RESPONDER)
+    with refused("no_source", Refused):
+        positioning.request_positions(recovery_id=of.pk, positions={"7": None}, by=RESPONDER)
+    with refused("no_source", Refused):
+        choose(of, positions={"7": None})
     assert last().outcome == "failed"
 
 
@@ -129,8 +129,8 @@ def test_positions_are_chosen_only_as_they_were_looked_at() -> None:
     of = row()
     looked_at(of, EARLIEST)
     with refused("not_looked", Refused):
-        positioning.choose_positions(recovery_id=of.pk, positions=LATEST, by=RESPONDER, accept_loss=True)
-    positioning.choose_positions(recovery_id=of.pk, positions=EARLIEST, by=RESPONDER, accept_repeats=True)
+        choose(of.pk, positions=LATEST, by=RESPONDER, accept={Effect.LOSS})
+    choose(of.pk, positions=EARLIEST, by=RESPONDER, accept={Effect.REPEATS})
     of.refresh_from_db()
     assert of.choices["positions"] == {"0": {"earliest": True}}
     entry = last()
@@ -141,8 +141,8 @@ def test_positions_are_chosen_only_as_they_were_looked_at() -> None:
 
 
 REFUSED = {
-    "loses": (LATEST, {"accept_repeats": True}, "loses_rows", "Source 0: 4 rows never read"),
-    "repeats": (EARLIEST, {"accept_loss": True}, "repeats_rows", "Source 0: 4 rows read a second time"),
+    "loses": (LATEST, Effect.REPEATS, "loses_rows", "Source 0: 4 rows never read"),
+    "repeats": (EARLIEST, Effect.LOSS, "repeats_rows", "Source 0: 4 rows read a second time"),
 }
 
 
@@ -152,7 +152,7 @@ def test_a_cost_that_was_not_accepted_is_refused_by_its_rows(name: str) -> None:
     of = row()
     looked_at(of, wanted)
     with pytest.raises(Refused, match=says) as refused:
-        positioning.choose_positions(recovery_id=of.pk, positions=wanted, by=RESPONDER, **accepted)
+        choose(of.pk, positions=wanted, accept={accepted})
     assert refused.value.code == code
     of.refresh_from_db()
     assert "positions" not in of.choices
@@ -160,49 +160,50 @@ def test_a_cost_that_was_not_accepted_is_refused_by_its_rows(name: str) -> None:
 
 def test_as_committed_needs_no_look_and_takes_the_choice_back() -> None:
     of = row(positions={"0": {"latest": True}})
-    positioning.choose_positions(recovery_id=of.pk, positions={}, by=RESPONDER)
+    choose(of.pk, positions={}, by=RESPONDER)
     of.refresh_from_db()
     assert of.choices["positions"] == {}
     assert last().says == "Start positions chosen: every source where it was committed."
 
 
-@pytest.mark.parametrize("strategy", ["revert", "full-refresh", "repair", ""])
-def test_a_strategy_without_positions_takes_none(strategy: str) -> None:
+@pytest.mark.parametrize("strategy", ["revert", "full-refresh", "repair", None])
+def test_a_strategy_without_positions_takes_none(strategy: str | None) -> None:
     of = row(strategy=strategy)
     looked_at(of, EARLIEST)
     with refused("no_positions", Refused):
-        positioning.choose_positions(recovery_id=of.pk, positions=EARLIEST, by=RESPONDER, accept_repeats=True)
+        choose(of.pk, positions=EARLIEST, by=RESPONDER, accept={Effect.REPEATS})
 
 
 @pytest.mark.parametrize("state", ["planned", "awaiting_approval", "approved", "running", "succeeded"])
 def test_a_sealed_plan_is_taken_back_first(state: str) -> None:
     of = recovery(state, choices={"strategy": "continue"})
     with refused("wrong_state"):
-        positioning.choose_positions(recovery_id=of.pk, positions={}, by=RESPONDER)
+        choose(of.pk, positions={}, by=RESPONDER)
 
 
 def test_another_strategy_drops_what_was_chosen_for_the_last_one(monkeypatch: pytest.MonkeyPatch) -> None:
     of = row(positions={"0": {"latest": True}}, positions_look={"status": "ready"})
-    actions.choose_strategy(recovery_id=of.pk, strategy="revert", by=RESPONDER)
+    choose(of.pk, strategy="revert", by=RESPONDER)
     of.refresh_from_db()
     assert of.choices == {"strategy": "revert", "key": []}
 
 
 def test_a_viewer_may_neither_look_nor_choose() -> None:
     of = row()
-    for act in (positioning.request_positions, positioning.choose_positions):
-        with refused("denied", Denied):
-            act(recovery_id=of.pk, positions={}, by=VIEWER)
+    with refused("denied", Denied):
+        positioning.request_positions(recovery_id=of.pk, positions={}, by=VIEWER)
+    with refused("denied", Denied):
+        choose(of, positions={}, by=VIEWER)
     assert [e.outcome for e in AuditEntry.objects.all()] == ["denied", "denied"]
 
 
 def test_what_is_confirmed_about_sources_is_saved_audited_and_dropped_with_the_strategy() -> None:
     of = row()
-    positioning.confirm_sources(recovery_id=of.pk, confirmed=["1->0", "0->", "1->0"], by=RESPONDER)
+    choose(of.pk, confirmed=["1->0", "0->", "1->0"], by=RESPONDER)
     of.refresh_from_db()
     assert of.choices["confirmed"] == ["0->", "1->0"]
     assert (last().action, last().after) == ("recovery.sources", {"confirmed": ["0->", "1->0"]})
-    actions.choose_strategy(recovery_id=of.pk, strategy="revert", by=RESPONDER)
+    choose(of.pk, strategy="revert", by=RESPONDER)
     of.refresh_from_db()
     assert "confirmed" not in of.choices
 
@@ -215,9 +216,9 @@ def test_only_a_proposal_that_was_made_can_be_confirmed(key: str, known: list[st
         option = f.option("continue", mapping={"pairs": pairs, "unconfirmed": []})
         Recovery.objects.filter(pk=of.pk).update(facts={"status": "ready", "options": [option]})
     with refused("no_pair", Refused):
-        positioning.confirm_sources(recovery_id=of.pk, confirmed=[key], by=RESPONDER)
+        choose(of.pk, confirmed=[key], by=RESPONDER)
 
 
 def test_a_viewer_confirms_nothing() -> None:
     with pytest.raises(Denied):
-        positioning.confirm_sources(recovery_id=row().pk, confirmed=[], by=VIEWER)
+        choose(row().pk, confirmed=[], by=VIEWER)

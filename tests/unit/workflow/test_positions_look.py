@@ -8,12 +8,13 @@ from typing import Any
 import pytest
 from django.apps import apps
 
+from recovery.contracts.acceptance import Effect
 from recovery.models import PositionsLook, Recovery
 from recovery.sources import kafka
 from recovery.sources.base import Position, Precision, SourceFacts, Wanted
 from recovery.workflow import broker, positioning, studies, tasks
 from tests.factories import positions as at
-from tests.unit.workflow.rows import RESPONDER, recovery
+from tests.unit.workflow.rows import RESPONDER, choose, recovery
 
 pytestmark = pytest.mark.django_db
 MANY = 1000
@@ -44,9 +45,7 @@ def look(of: Recovery, wanted: Mapping[str, Wanted]) -> Recovery:
 @pytest.mark.parametrize("given", [(), ("0=earliest",), ("0=latest", f"0/{at.TOPIC}-7=600")])
 def test_a_thousand_partitions_leave_nothing_but_the_wish_in_the_choices(given: tuple[str, ...]) -> None:
     of = recovery("diagnosing", choices={"strategy": "continue"})
-    positioning.choose_at_once(
-        recovery_id=of.pk, given=given, by=RESPONDER, accept_loss=True, accept_repeats=True
-    )
+    choose(of, positions=positioning.look_at_once(recovery_id=of.pk, given=given), accept=set(Effect))
     of.refresh_from_db()
     assert len(json.dumps(of.choices)) < 1000
     assert len(studies.looked(of)["sources"][0]["changes"]) == MANY

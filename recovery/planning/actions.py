@@ -1,0 +1,101 @@
+"""The doors of planning: change the choices, ask for a plan, seal one. Keyword-only, `by=` who, ids not objects.
+
+Each checks the right, writes the change and its audit rows in one transaction, and wakes a worker on commit. A refusal
+or denial is a row as well (`journal.trying`), in a transaction of its own.
+"""
+
+from collections.abc import Collection
+
+from recovery.contracts import codec
+from recovery.contracts.acceptance import Effect
+from recovery.contracts.choices import ChoicesChange
+from recovery.models import Plan, Recovery
+from recovery.people.roles import Actor
+from recovery.planning import choosing
+from recovery.workflow import accepting, broker, sealing, studies
+from recovery.workflow.chosen import basis
+from recovery.workflow.journal import trying
+from recovery.workflow.moves import get, lock, only_in
+from recovery.workflow.transitions import WAITS
+
+
+def update_choices(*, recovery_id: int, change: ChoicesChange, by: Actor) -> None:
+    """Change what was chosen for a recovery: all that the change names, or nothing.
+
+    Each part that differs from what was chosen before is a row of the audit log; a part that is the same writes none.
+    Raises Denied; Refused while a plan is sealed, and as the parts do (`choosing`): the row names the part.
+    """
+    parts = choosing.list_parts(change)
+    if not parts:
+        return
+    recovery = get(recovery_id)
+    with trying(parts[0][0], recovery, by) as attempted:
+        recovery = lock(recovery_id)
+        only_in(recovery, "diagnosing")
+        taken = []
+        for action, take in parts:
+            attempted.action = action  # a refusal is recorded as the act that is refused
+            if part := take(recovery, change, by):
+                choosing.write_choices(recovery, part.choices)
+                taken.append((action, part))
+        if taken:
+            Recovery.objects.filter(pk=recovery_id).update(choices=recovery.choices)
+        for (
+            action,
+            part,
+        ) in taken:  # last: from the first row on, every other audited change waits for the commit
+            attempted.action = action
+            attempted.done(part.says, before=part.before, after=part.after)
+
+
+def request_plan(*, recovery_id: int, by: Actor, accept: Collection[Effect] | None = None) -> None:
+    """Have a worker gather again with the saved choices and seal a plan. `accept`: as `sealing.seal_recovery`."""
+    recovery = get(recovery_id)
+    with trying("plan.seal", recovery, by):  # the worker that seals records it
+        broker.check()
+        recovery = lock(recovery_id)
+        only_in(recovery, "diagnosing", *sorted(WAITS))
+        _ask_for_plan(recovery, by, accept)
+
+
+def accept_and_seal(
+    *, recovery_id: int, effects: Collection[Effect], shown: str, reason: str, by: Actor
+) -> None:
+    """Accept these effects of the next plan, with the rows that were shown (`accepted.written_costs`), and have it
+    sealed; both or neither.
+
+    Raises Refused while a plan is sealed and where the costs are others by now, Unreachable without a broker.
+    """
+    recovery = get(recovery_id)
+    with trying("recovery.accept", recovery, by, reason=reason) as attempted:
+        broker.check()
+        recovery = lock(recovery_id)
+        only_in(recovery, "diagnosing")
+        before = recovery.chosen.accepted
+        held = accepting.save_accepted(recovery, effects=effects, shown=shown, reason=reason.strip(), by=by)
+        _ask_for_plan(recovery, by, None)
+        attempted.done(
+            accepting.says_accepted(held),
+            before={"accepted": codec.to_json(before)},
+            after={"accepted": codec.to_json(held)},
+        )
+
+
+def _ask_for_plan(recovery: Recovery, by: Actor, accept: Collection[Effect] | None) -> None:
+    """Note that a plan of these choices was asked for, and wake a worker on commit. `recovery` is locked."""
+    from recovery.workflow import tasks
+
+    role = by.grant(recovery.flow.pipeline.environment).role.value
+    who = {"name": by.name, "role": role, "user_id": by.user_id, "request_id": by.request_id}
+    effects = None if accept is None else sorted(effect.value for effect in accept)
+    ticket = studies.begin(recovery, "sealing", by=who, basis=basis(recovery), accept=effects, costs=[])
+    broker.send_on_commit(tasks.seal_plan, recovery.pk, ticket)
+
+
+def seal_at_once(*, recovery_id: int, by: Actor, accept: Collection[Effect]) -> Plan:
+    """Gather with the saved choices and seal a plan before returning, for commands. `accept`, and what it raises: as
+    `sealing.seal_recovery`; Denied."""
+    recovery = get(recovery_id)
+    with trying("plan.seal", recovery, by):  # sealing records it, outside of this transaction: it asks Spark
+        only_in(recovery, "diagnosing", *sorted(WAITS))
+    return sealing.seal_recovery(recovery=recovery, by=by, accept=accept)

@@ -1,0 +1,118 @@
+"""A sealed plan before returning, as the commands make it: open, choose, look up, seal."""
+
+from collections.abc import Collection, Sequence
+
+from recovery.audit.actions import audited_attempt
+from recovery.audit.aims import name_pipeline
+from recovery.contracts.acceptance import Effect
+from recovery.contracts.choices import Choices, ChoicesChange
+from recovery.diagnosis.platforms import Storage
+from recovery.errors import Refused, RepriseError, WrongUse
+from recovery.models import Flow, Plan, Recovery
+from recovery.people.roles import Actor, Right
+from recovery.planning.actions import seal_at_once, update_choices
+from recovery.planning.choosing import find_strategy
+from recovery.sources import wishes
+from recovery.strategies.catalogue import EXECUTABLE, JUDGES, NOT_HERE, POSITIONED
+from recovery.workflow import actions, by_hand, positioning
+from recovery.workflow.gather import gather
+from recovery.workflow.places import checkpoint_of
+from recovery.workflow.selectors import open_recovery_of
+from recovery.workflow.verdicts import where_of
+
+
+def make_plan(
+    *,
+    flow: Flow,
+    change: ChoicesChange,
+    positions: Sequence[str] = (),
+    accept: Collection[Effect] = (),
+    again: bool = False,
+    by: Actor,
+) -> tuple[Recovery, Plan]:
+    """Open (or go on with) the flow's recovery, change its choices, gather and seal.
+
+    `positions`: where sources start, as `sources.wishes.by_source` takes them; none: where they were committed.
+    `accept`: effects that are accepted, of these positions and of the plan, of any number of rows. `again`: a sealed
+    plan that has not run is taken back first. When sealing is refused, a recovery that this call opened is cancelled
+    again: nothing is left behind.
+    """
+    opened = open_recovery_of(flow.pk)
+    strategy = find_strategy(opened.chosen if opened else Choices(), change) or ""
+    _require_plannable(flow, strategy, by)
+    if positions and strategy not in POSITIONED:
+        raise WrongUse(f"{strategy} takes no --position; {' and '.join(POSITIONED)} do.")
+    wishes.by_source(positions)  # what cannot be read is refused before anything is opened
+    recovery = by_hand.open_or_go_on(flow, by=by, again=again)
+    try:
+        _choose(recovery, change, positions, accept, by)
+        plan = seal_at_once(recovery_id=recovery.pk, by=by, accept=accept)
+    except RepriseError as failure:
+        if opened is None:
+            actions.cancel(recovery_id=recovery.pk, reason=f"No plan: {failure.sentence}", by=by)
+        raise
+    recovery.refresh_from_db()
+    return recovery, plan
+
+
+def _choose(
+    recovery: Recovery,
+    change: ChoicesChange,
+    positions: Sequence[str],
+    accept: Collection[Effect],
+    by: Actor,
+) -> None:
+    """Positions come last: what they cost is looked up with the code that was chosen before them."""
+    if not positions:
+        update_choices(recovery_id=recovery.pk, change=change.model_copy(update={"positions": {}}), by=by)
+        return
+    update_choices(recovery_id=recovery.pk, change=change, by=by)
+    wanted = positioning.look_at_once(recovery_id=recovery.pk, given=positions)
+    start = ChoicesChange(positions=wanted, accept=frozenset(accept))
+    update_choices(recovery_id=recovery.pk, change=start, by=by)
+
+
+def _require_plannable(flow: Flow, strategy: str, by: Actor) -> None:
+    """Raise WrongUse for a name that is no strategy; Refused, with this flow's rows, for one that never runs."""
+    if strategy in EXECUTABLE:
+        _require_storage(flow, by)
+        return
+    if strategy not in JUDGES and strategy not in NOT_HERE:
+        raise WrongUse(f"There is no strategy {strategy!r}. Take one of: {', '.join(EXECUTABLE)}.")
+    there = flow.pipeline.environment
+    with audited_attempt(
+        action="recovery.strategy",
+        by=by,
+        target_kind="flow",
+        target=flow.name,
+        environment=there,
+        pipeline=name_pipeline(flow.pipeline),
+    ):
+        by.check(Right.RECOVER, there)
+    reason = NOT_HERE.get(strategy) or JUDGES[strategy](gather(flow)[1]).blocked
+    with audited_attempt(
+        action="recovery.strategy",
+        by=by,
+        target_kind="flow",
+        target=flow.name,
+        environment=there,
+        pipeline=name_pipeline(flow.pipeline),
+    ):
+        raise Refused(f"{strategy} cannot be taken: {reason}", code="blocked")
+
+
+def _require_storage(flow: Flow, by: Actor) -> None:
+    """Raise Refused, before anything is opened, for a flow whose workspace keeps the checkpoint itself."""
+    if where_of(flow).storage is Storage.REACHABLE:
+        return
+    there = flow.pipeline.environment
+    with audited_attempt(
+        action="recovery.open",
+        by=by,
+        target_kind="flow",
+        target=flow.name,
+        environment=there,
+        pipeline=name_pipeline(flow.pipeline),
+    ):
+        by.check(Right.RECOVER, there)
+        checkpoint_of(flow)
