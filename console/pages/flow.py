@@ -14,6 +14,7 @@ from console.pages import source
 from console.pages.base import is_unchanged, may_why, no_news, page, refusal_of, render_page
 from console.presenters import below, charts, diff, events, status, streams, unread, verifying, versions
 from console.presenters import flow as flows
+from recovery.contracts.diagnosis import Diagnosis
 from recovery.errors import RepriseError
 from recovery.models import Flow, Recovery, Stream
 from recovery.people import visible
@@ -81,10 +82,10 @@ def _writers(flow: Flow, by: Actor) -> list[Flow]:
     return [f for f in seen if f.pipeline_id == flow.pipeline_id] or seen[:FEEDERS]
 
 
-def diagnosis_of(flow: Flow, recovery: Recovery | None) -> dict[str, Any] | None:
+def diagnosis_of(flow: Flow, recovery: Recovery | None) -> Diagnosis | None:
     """Of the open recovery, else made now; None where the flow did not fail."""
     if recovery is not None:
-        return dict(recovery.diagnosis)
+        return recovery.diagnosis_value
     return diagnosing.diagnose_flow(flow) if flow.state == "failed" else None
 
 
@@ -224,8 +225,8 @@ def code(request: Request, by: Actor, flow_id: int) -> HttpResponse:
         found = source.read_source(flow)
     except RepriseError as problem:
         return render_page(request, "flow/code.html", {**context, "problem": problem})
-    diagnosis = diagnosis_of(flow, context["recovery"]) or {}
-    lost = [word(o) for o in (diagnosis.get("operators") or {}).get("checkpoint") or []]
+    diagnosis = diagnosis_of(flow, context["recovery"]) or Diagnosis()
+    lost = [word(o) for o in diagnosis.operators.checkpoint]
     before = found.good or found.now
     note = "This step is gone from the code; the checkpoint still holds its state."
     diffs = [

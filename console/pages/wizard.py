@@ -57,16 +57,17 @@ def diagnose_step(request: Request, by: Actor, recovery_id: int) -> HttpResponse
         return done
     of = read_scene(recovery_id, by)
     recovery = of.recovery
-    meant = recovery.chosen.meant
+    meant, diagnosis = recovery.chosen.meant, recovery.diagnosis_value
     context = {
         **build_frame(of, "diagnose"),
-        "asks": words.trouble_summary(recovery.diagnosis, recovery.facts),
-        "meant": words.meant_question(recovery.diagnosis, meant),
+        "diagnosis": diagnosis,
+        "asks": words.trouble_summary(diagnosis, recovery.facts),
+        "meant": words.meant_question(diagnosis, meant),
         "why_not_say": bars.may_edit(of)
         if recovery.state == "diagnosing"
         else "A plan holds what was chosen.",
-        "ladder": words.advice_ladder(recovery.diagnosis, meant, stored_options(recovery.facts)),
-        "operators": words.operator_rows(recovery.diagnosis),
+        "ladder": words.advice_ladder(diagnosis, meant, stored_options(recovery.facts)),
+        "operators": words.operator_rows(diagnosis),
         "bar": bars.diagnose_bar(of),
     }
     return show_live(request, "wizard/diagnose.html", context, refusal=refusal)
@@ -143,7 +144,8 @@ def _offset(of: RecoveryPage, form: forms.StrategyForm) -> dict[str, Any]:
         )
         for o in options
     ]
-    decided = decision(options, recovery.diagnosis, meant)
+    diagnosis = recovery.diagnosis_value
+    decided = decision(options, diagnosis, meant)
     return {
         "facts": facts,
         "decided": decided,
@@ -154,7 +156,7 @@ def _offset(of: RecoveryPage, form: forms.StrategyForm) -> dict[str, Any]:
             recommended=decided.strategy,
             sink=bool((facts.get("sink") or {}).get("declared")),
         ),
-        "ask_meant": meant is None and words.meant_question(recovery.diagnosis, meant) is not None,
+        "ask_meant": meant is None and words.meant_question(diagnosis, meant) is not None,
         "details": details,
         "key": key,
         "key_line": words.key_line(

@@ -1,11 +1,9 @@
 """What the page of a pasted error text says beside the diagnosis. Pure."""
 
-from collections.abc import Mapping
-from typing import Any
-
 from console.presenters.wizard import Ask
 from console.presenters.wizard import trouble_summary as asks_of_flow
-from recovery.diagnosis.advice import asks_meant, stored_advice
+from recovery.contracts.diagnosis import Diagnosis
+from recovery.diagnosis.advice import asks_meant
 
 WAIT = Ask(
     "Safe to wait?",
@@ -16,14 +14,14 @@ WAIT = Ask(
 )
 
 
-def answer_asks(found: Mapping[str, Any], *, is_recognised: bool) -> list[Ask]:
+def answer_asks(found: Diagnosis, *, is_recognised: bool) -> list[Ask]:
     """What happened, how bad, safe to wait: as on a flow's page, without what only a flow's facts tell."""
     what, bad, _ = asks_of_flow(found, {})
     return [what, bad if is_recognised else Ask(bad.ask, "Not known", bad.text, "not-known"), WAIT]
 
 
-def explain_order(found: Mapping[str, Any]) -> str:
+def explain_order(found: Diagnosis) -> str:
     """In which order the ways on are shown, and what decides between them."""
-    if asks_meant(stored_advice(found)):
+    if asks_meant(found.advice):
         return "Which is right depends on whether the change was meant: only you know that."
     return "Safest first."

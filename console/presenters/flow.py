@@ -9,6 +9,7 @@ from django.urls import reverse
 
 from console.presenters import below, dag, status, words
 from console.presenters.inventory import first_sentence, waiting_elsewhere
+from recovery.contracts.diagnosis import Diagnosis
 from recovery.contracts.option import first_positions
 from recovery.diagnosis.judgement import title_by_error
 from recovery.models import Flow, Recovery
@@ -59,14 +60,13 @@ def writes(flow: Flow) -> str:
 
 
 def sentence(
-    flow: Flow, diagnosis: dict[str, Any] | None, late: Sequence[below.DatasetRow] = ()
+    flow: Flow, diagnosis: Diagnosis | None, late: Sequence[below.DatasetRow] = ()
 ) -> tuple[str, str]:
     """What is so, in one sentence, and what it means. `late`: what is below the flow and behind it."""
     if flow.state == "failed":
-        title = (diagnosis or {}).get("title") or first_sentence(flow.error)
-        says = (diagnosis or {}).get("says") or "The error was not recognised; it is below as it came."
-        damaged = (diagnosis or {}).get("damaged") or ""
-        return title, f"{says} {damage(damaged)}".strip()
+        why = diagnosis or Diagnosis()
+        says = why.says or "The error was not recognised; it is below as it came."
+        return why.title or first_sentence(flow.error), f"{says} {damage(why)}".strip()
     if says := below.explain_behind(flow):
         what, state = writes(flow), status.state_badge(status.FLOW, flow.state).word.lower()
         return f"This {what} is {state}.", says
@@ -93,11 +93,11 @@ def _of_pipeline(flow: Flow) -> tuple[str, str] | None:
     return f"This flow {well}, but its pipeline is not as it should be.", say_health(health)
 
 
-def damage(damaged: str) -> str:
-    """`Nothing is damaged.`; else what is. Empty where the diagnosis does not say."""
-    if not damaged:
+def damage(diagnosis: Diagnosis) -> str:
+    """`Nothing is damaged.`; else what is. Empty where that was not judged."""
+    if diagnosis.is_anything_damaged is None:
         return ""
-    return "Nothing is damaged." if damaged == "nothing" else f"Damaged: {damaged}."
+    return f"Damaged: {diagnosis.damaged}." if diagnosis.is_anything_damaged else "Nothing is damaged."
 
 
 def facts(

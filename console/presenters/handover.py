@@ -11,7 +11,7 @@ def handover_text(recovery: Any, plan: Any | None, public_url: str, now: datetim
     flow = recovery.flow
     lines = [
         f"{recovery.label}: {flow.short} of pipeline {flow.pipeline.name} ({flow.pipeline.environment}, "
-        f"workspace {flow.pipeline.workspace.name}). {recovery.diagnosis.get('title', '')}".rstrip(),
+        f"workspace {flow.pipeline.workspace.name}). {recovery.diagnosis_value.title}".rstrip(),
         f"State at {words.format_clock(now, now)}: {status.state_badge(status.RECOVERY, recovery.state).word.lower()}. "
         f"Owner: {recovery.owner}.{_plan(plan)}",
         f"{public_url.rstrip('/')}/recoveries/{recovery.label}",

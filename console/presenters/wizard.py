@@ -11,10 +11,11 @@ from console.presenters.checkpoint import step_words
 from console.presenters.flow import damage
 from console.presenters.inventory import waiting_elsewhere
 from recovery.contracts.amounts import RowAmount
+from recovery.contracts.diagnosis import Diagnosis
 from recovery.contracts.forecast import Forecast
-from recovery.contracts.names import Strategy
+from recovery.contracts.names import Meant, Strategy
 from recovery.contracts.option import Option, first_positions, stored_options
-from recovery.diagnosis.advice import Meant, asks_meant, stored_advice
+from recovery.diagnosis.advice import asks_meant
 from recovery.diagnosis.advice import recommend_advice as recommended_advice
 from recovery.diagnosis.row import SEVERITIES
 from recovery.diagnosis.verdict import StepFit, stateful_steps
@@ -63,18 +64,18 @@ class Ask:
     code: str = ""
 
 
-def trouble_summary(diagnosis: Mapping[str, Any], facts: Mapping[str, Any]) -> list[Ask]:
+def trouble_summary(diagnosis: Diagnosis, facts: Mapping[str, Any]) -> list[Ask]:
     """What happened, how bad, safe to wait: in this order on every page that begins with trouble."""
     ready = facts.get("status") == "ready"
-    bad = SEVERITIES.get(int(diagnosis.get("severity") or 3), SEVERITIES[3]).capitalize()
+    bad = SEVERITIES.get(diagnosis.severity, SEVERITIES[3]).capitalize()
     rows = f" {_waits(facts)} wait to be read." if ready else ""
     return [
         Ask(
             "What happened",
-            str(diagnosis.get("title") or "The update failed"),
-            str(diagnosis.get("says") or ""),
+            diagnosis.title or "The update failed",
+            diagnosis.says,
         ),
-        Ask("How bad", bad, (damage(str(diagnosis.get("damaged") or "")) + rows).strip() or "Not known yet."),
+        Ask("How bad", bad, (damage(diagnosis) + rows).strip() or "Not known yet."),
         safe_to_wait(facts),
     ]
 
@@ -145,14 +146,12 @@ class Rung:
     code: str = ""
 
 
-def advice_ladder(
-    diagnosis: Mapping[str, Any], meant: Meant | None, options: Sequence[Option] = ()
-) -> list[Rung]:
+def advice_ladder(diagnosis: Diagnosis, meant: Meant | None, options: Sequence[Option] = ()) -> list[Rung]:
     """The diagnosis' advice, safest first, as it is ordered there; one is recommended once it is known which.
 
     `options`: the strategies as they were counted; then nothing else is recommended here than beside their numbers.
     """
-    advice = stored_advice(diagnosis)
+    advice = diagnosis.advice
     best = recommended_advice(advice, meant)
     if options and best is not None and best.strategy:
         counted = recommended_strategy(options, diagnosis, meant)
@@ -177,9 +176,9 @@ class MeantQuestion:
     answered: bool
 
 
-def meant_question(diagnosis: Mapping[str, Any], meant: Meant | None) -> MeantQuestion | None:
+def meant_question(diagnosis: Diagnosis, meant: Meant | None) -> MeantQuestion | None:
     """None where what is right does not hang on it."""
-    if not asks_meant(stored_advice(diagnosis)):
+    if not asks_meant(diagnosis.advice):
         return None
     words_of = {
         Meant.YES: "Yes, it was meant",
@@ -198,9 +197,9 @@ class ComparedOperator:
     means: str
 
 
-def operator_rows(diagnosis: Mapping[str, Any]) -> list[ComparedOperator]:
+def operator_rows(diagnosis: Diagnosis) -> list[ComparedOperator]:
     """Stateful operators, checkpoint against code, by place."""
-    told = diagnosis.get("operators") or {}
+    operators = diagnosis.operators
     return [
         ComparedOperator(
             step.place,
@@ -208,7 +207,7 @@ def operator_rows(diagnosis: Mapping[str, Any]) -> list[ComparedOperator]:
             "not known" if step.fit is StepFit.UNKNOWN else _named(step.in_code),
             *step_words(step),
         )
-        for step in stateful_steps(list(told.get("checkpoint") or []), told.get("code"))
+        for step in stateful_steps(operators.checkpoint, operators.code)
     ]
 
 

@@ -1,53 +1,14 @@
 """What to do about a failure, and which way is recommended once it is known whether a change was meant."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Sequence
 
-from recovery.contracts.names import Meant as Meant
+from recovery.contracts.diagnosis import Advice
+from recovery.contracts.names import Meant
 
 
 def meant_of(stored: object) -> Meant | None:
     """As it is stored with a recovery; None where nobody was asked yet."""
     return next((meant for meant in Meant if meant.value == stored), None)
-
-
-@dataclass(frozen=True)
-class Advice:
-    """One way on, for people, and what decides on it."""
-
-    #: what to do, for people
-    says: str
-    #: the strategy that does it; "": none of ours
-    strategy: str = ""
-    #: the answer that makes it the right one; None: it does not hang on that
-    right_if: Meant | None = None
-    #: whether it can be undone; None: that is not told
-    undoable: bool | None = None
-
-    def as_dict(self) -> dict[str, Any]:
-        """Plain JSON, as diagnoses are stored."""
-        return {
-            "says": self.says,
-            "strategy": self.strategy,
-            "right_if": self.right_if.value if self.right_if else None,
-            "undoable": self.undoable,
-        }
-
-
-def stored_advice(diagnosis: Mapping[str, Any]) -> tuple[Advice, ...]:
-    """The advice of a stored diagnosis, safest first. One that was stored as sentences alone recommends nothing."""
-    if "advice" not in diagnosis:
-        return tuple(Advice(str(says), right_if=Meant.UNKNOWN) for says in diagnosis.get("do") or [])
-    return tuple(
-        Advice(
-            says=str(one.get("says") or ""),
-            strategy=str(one.get("strategy") or ""),
-            right_if=meant_of(one.get("right_if")),
-            undoable=one.get("undoable"),
-        )
-        for one in diagnosis["advice"]
-    )
 
 
 def asks_meant(advice: Sequence[Advice]) -> bool:

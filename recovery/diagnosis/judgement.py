@@ -6,14 +6,22 @@ from typing import Any, Final
 
 from recovery.blaming import find_code_failure, first_sentence
 from recovery.checkpoints.report import CheckpointReport
+from recovery.contracts.diagnosis import (
+    FAMILY_UNKNOWN,
+    RESET_UNKNOWN,
+    Advice,
+    Diagnosis,
+    ErrorCause,
+    StatefulOperators,
+    Storage,
+)
+from recovery.contracts.names import Meant
 from recovery.diagnosis import operators as ops
 from recovery.diagnosis import platforms, table
-from recovery.diagnosis.advice import Advice, Meant
 from recovery.diagnosis.parsing import ErrorCondition, chain_of, innermost_condition, parse_conditions
 from recovery.diagnosis.platforms import Where
 from recovery.diagnosis.row import KEEP, ErrorRow
 
-FAMILY_UNKNOWN: Final = "unknown"
 NO_FAILURE: Final = "no-failure-recognised"
 """Condition of a text that a person gave, in which nothing of Spark's fails that we know."""
 
@@ -68,8 +76,8 @@ def diagnose_failure(
     where: Where | None = None,
     beside: CheckpointReport | None = None,
     unread: str = "",
-) -> dict[str, Any]:
-    """The diagnosis of a failure, as plain JSON (the shape of `recovery.diagnosis` in docs/wiring.md).
+) -> Diagnosis:
+    """The diagnosis of a failure.
 
     `condition`: what the failure was named by, where the error has no condition of Spark's or of the table.
     `of_flow`: is a flow's checkpoint part of the question? Not where the failure is a whole pipeline's.
@@ -101,7 +109,7 @@ def diagnose_failure(
     )
     judged = _nothing(evidence) if condition == NO_FAILURE else _judge(evidence, chain)
     platforms.fit_advice(judged, row, place)
-    return _as_json(
+    return _conclude(
         judged,
         evidence,
         condition=reason.name if reason else condition if row or condition == NO_FAILURE else "",
@@ -111,35 +119,34 @@ def diagnose_failure(
     )
 
 
-def _as_json(
+def _conclude(
     judged: Judgement,
     evidence: FailureEvidence,
     *,
     condition: str,
-    storage: platforms.Storage,
+    storage: Storage,
     conditions: Sequence[ErrorCondition],
     attempts: int | None,
-) -> dict[str, Any]:
+) -> Diagnosis:
     row, operators = evidence.row, evidence.operators
-    return {
-        "condition": condition,
-        "family": row.family if row else FAMILY_UNKNOWN,
-        "title": judged.title,
-        "says": " ".join(judged.says),
-        "damaged": judged.damaged,
-        "severity": judged.severity,
-        "reset": row.reset if row else "not known",
-        "do": [one.says for one in judged.advice],
-        "dont": judged.dont,
-        "advice": [one.as_dict() for one in judged.advice],
-        "storage": storage.value,
-        "operators": {
-            "checkpoint": list(operators.checkpoint or ()),
-            "code": None if operators.code is None else list(operators.code),
-        },
-        "causes": [{**c, "condition": _condition_at(conditions, at)} for at, c in enumerate(evidence.chain)],
-        "attempts": attempts if attempts is not None else _attempts(evidence.text),
-    }
+    return Diagnosis(
+        condition=condition,
+        family=row.family if row else FAMILY_UNKNOWN,
+        title=judged.title,
+        says=" ".join(judged.says),
+        damaged=judged.damaged,
+        severity=judged.severity,
+        reset=row.reset if row else RESET_UNKNOWN,
+        do=tuple(one.says for one in judged.advice),
+        dont=tuple(judged.dont),
+        advice=tuple(judged.advice),
+        storage=storage,
+        operators=StatefulOperators(checkpoint=operators.checkpoint or (), code=operators.code),
+        causes=tuple(
+            ErrorCause(**c, condition=_condition_at(conditions, at)) for at, c in enumerate(evidence.chain)
+        ),
+        attempts=attempts if attempts is not None else _attempts(evidence.text),
+    )
 
 
 def title_by_error(causes: Sequence[Mapping[str, Any]] | str | None, condition: str = "") -> str:
@@ -149,7 +156,7 @@ def title_by_error(causes: Sequence[Mapping[str, Any]] | str | None, condition: 
     row = reason.row if reason else table.row_of_condition(condition) if condition else None
     if row is None or row.code in NEEDS_CHECKPOINT:
         return ""
-    return str(diagnose_failure(causes=causes, condition=condition)["title"])
+    return diagnose_failure(causes=causes, condition=condition).title
 
 
 def _condition_at(conditions: Sequence[ErrorCondition], at: int) -> str:

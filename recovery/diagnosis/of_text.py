@@ -2,10 +2,11 @@
 
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from recovery.checkpoints import inspect_checkpoint
 from recovery.checkpoints.report import CheckpointReport, Finding, Outcome, Severity
+from recovery.contracts.diagnosis import Diagnosis
 from recovery.diagnosis import judgement, parsing
 from recovery.diagnosis.failure_text import FailureText, read_failure
 from recovery.diagnosis.judgement import NO_FAILURE
@@ -26,16 +27,16 @@ NO_CHECKPOINT: Final = "No checkpoint was given, so this rests on the text alone
 
 @dataclass(frozen=True)
 class TextDiagnosis:
-    """`found`: in the shape of a flow's diagnosis. `is_of_another_query`: the checkpoint is of another one than the
-    text, so neither explains the other."""
+    """What a text shows, alone or with the checkpoint that was given with it."""
 
     failure: FailureText
-    found: dict[str, Any]
+    found: Diagnosis
+    #: whether the checkpoint is of another query than the text, so that neither explains the other
     is_of_another_query: bool = False
 
     @property
     def is_recognised(self) -> bool:
-        return bool(self.found["condition"] != NO_FAILURE)
+        return self.found.condition != NO_FAILURE
 
 
 def read_checkpoint(
@@ -73,19 +74,19 @@ def diagnose_text(
         where=Where(program=True),
         unread=unread,
     )
-    return TextDiagnosis(failure, {**found, "says": _says(failure, found["says"])}, other)
+    return TextDiagnosis(failure, found.model_copy(update={"says": _says(failure, found.says)}), other)
 
 
 def with_failure(report: CheckpointReport, told: TextDiagnosis) -> tuple[Finding, ...]:
     """The report's findings with what the text adds to them, blockers first: nobody may take a checkpoint for sound
     whose program fails, or may fail."""
     if not told.is_recognised:
-        return (*report.findings, _doubt("NO_FAILURE_RECOGNISED", told.found["title"], WHAT_TO_GIVE))
+        return (*report.findings, _doubt("NO_FAILURE_RECOGNISED", told.found.title, WHAT_TO_GIVE))
     if told.is_of_another_query:
         says = f"The text is of query {told.failure.query_id}, this checkpoint of query {report.query_id}."
         return (*report.findings, _doubt("ERROR_OF_ANOTHER_QUERY", says, WHOSE_TEXT))
-    code = told.found["operators"]["code"]
-    judged = judge_flow(report, code=code, failed=True, why_failed=told.found["title"], is_flow=False)
+    code = told.found.operators.code
+    judged = judge_flow(report, code=code, failed=True, why_failed=told.found.title, is_flow=False)
     return tuple(dict.fromkeys(judged.findings))
 
 

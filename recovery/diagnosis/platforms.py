@@ -8,15 +8,10 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Final, Protocol
 
-from recovery.diagnosis.advice import Advice, Meant, asks_meant
+from recovery.contracts.diagnosis import Advice, Storage
+from recovery.contracts.names import Meant
+from recovery.diagnosis.advice import asks_meant
 from recovery.diagnosis.row import DELETE, EMPTY, RESET_NO, ErrorRow
-
-
-class Storage(StrEnum):
-    """Who can reach a flow's checkpoint."""
-
-    REACHABLE = "reachable"  # a storage root that the pipeline names
-    MANAGED = "managed"  # inside the workspace: only its API resets it
 
 
 class WrittenKind(StrEnum):

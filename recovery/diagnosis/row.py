@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from fnmatch import translate
 from typing import Final
 
-from recovery.diagnosis.advice import Advice
+from recovery.contracts.diagnosis import Advice
 
 GAP: Final = r"[^\n]{0,300}?"
 

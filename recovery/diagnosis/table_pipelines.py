@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from recovery.diagnosis.advice import Advice
+from recovery.contracts.diagnosis import Advice
 from recovery.diagnosis.row import KEEP, RESET_LATER, RESET_NO, ErrorRow
 
 FAMILY: Final = "pipeline"

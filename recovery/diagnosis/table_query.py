@@ -2,7 +2,8 @@
 
 from typing import Final
 
-from recovery.diagnosis.advice import Advice, Meant
+from recovery.contracts.diagnosis import Advice
+from recovery.contracts.names import Meant
 from recovery.diagnosis.row import AGAIN, DELETE, EMPTY, KEEP, RESET_LATER, RESET_NO, RESET_YES, ErrorRow
 
 FAMILY: Final = "query"

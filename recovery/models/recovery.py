@@ -7,6 +7,7 @@ from django.db.models import Q
 
 from recovery.contracts import codec
 from recovery.contracts.choices import Choices
+from recovery.contracts.diagnosis import StoredDiagnosis
 from recovery.models.listed import ListedQuerySet, OnLists
 from recovery.models.pipeline import Flow
 
@@ -61,6 +62,11 @@ class Recovery(OnLists):
 
     def __str__(self) -> str:
         return self.label
+
+    @property
+    def diagnosis_value(self) -> StoredDiagnosis:
+        """Why it was opened, as a value."""
+        return codec.read(StoredDiagnosis, self.diagnosis)
 
     @property
     def label(self) -> str:

@@ -6,7 +6,7 @@ from recovery.audit.actions import audited_attempt
 from recovery.audit.aims import name_pipeline
 from recovery.contracts.acceptance import Effect
 from recovery.contracts.choices import Choices, ChoicesChange
-from recovery.diagnosis.platforms import Storage
+from recovery.contracts.diagnosis import Storage
 from recovery.errors import Refused, RepriseError, WrongUse
 from recovery.models import Flow, Plan, Recovery
 from recovery.people.roles import Actor, Right

@@ -150,7 +150,6 @@ class Facts:
     old_problem: str = ""  # why they could not be looked at
     others: Mapping[str, str] = field(default_factory=dict)  # other flows and tables -> fingerprint
     usual_update_seconds: float | None = None
-    diagnosis: Mapping[str, Any] = field(default_factory=dict)
     repair: RepairPlan | None = None  # None: nothing in the checkpoint is damaged
     beside: tuple[
         Beside, ...

@@ -9,9 +9,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from recovery.contracts.names import Strategy
+from recovery.contracts.names import Meant, Strategy
 from recovery.contracts.option import Option
-from recovery.diagnosis.advice import Meant
 from recovery.plans.accepted import costs_of
 
 NOT_ASKED: Final = None

@@ -1,24 +1,19 @@
 """Which strategy is recommended: by what it does to rows, and by whether the change of the code was meant."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
+from recovery.contracts.diagnosis import Diagnosis
+from recovery.contracts.names import Meant
 from recovery.contracts.option import Option
-from recovery.diagnosis.advice import Meant, asks_meant, recommend_advice, stored_advice
+from recovery.diagnosis.advice import asks_meant, recommend_advice
 from recovery.strategies.deciding import NOT_ASKED, Decision, decide
-
-Diagnosis = Mapping[str, Any]  # as stored with a recovery
 
 
 def decision(options: Sequence[Option], diagnosis: Diagnosis, meant: Meant | None) -> Decision:
-    """What the decision table says; nothing where it hangs on an answer that is not given yet.
-
-    `diagnosis`: as stored with the recovery, whose pages show the same recommendation.
-    """
-    advice = stored_advice(diagnosis)
-    if not asks_meant(advice):
+    """What the decision table says; nothing where it hangs on an answer that is not given yet."""
+    if not asks_meant(diagnosis.advice):
         return decide(options, NOT_ASKED)
-    if recommend_advice(advice, meant) is None:
+    if recommend_advice(diagnosis.advice, meant) is None:
         return Decision()
     return decide(options, meant)
 

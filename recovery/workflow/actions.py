@@ -4,11 +4,16 @@ Each checks the right, writes the change and its audit row in one transaction an
 commit. A refusal or denial is a row as well (`trying`), in a transaction of its own.
 """
 
+from datetime import datetime
+from typing import Any
+
 from django.db import IntegrityError, transaction
 from django.utils import timezone
 
 from recovery.audit.actions import audited_attempt
 from recovery.audit.aims import name_pipeline
+from recovery.contracts import codec
+from recovery.contracts.diagnosis import Diagnosis, StoredDiagnosis
 from recovery.errors import Refused, RepriseError
 from recovery.models import Flow, Plan, Recovery, Step, Workspace
 from recovery.people.roles import Actor, Right
@@ -39,7 +44,7 @@ def open_recovery(*, flow_id: int, by: Actor) -> Recovery:
     flow = Flow.objects.select_related("pipeline__workspace").get(pk=flow_id)
     # read before the transaction: storage may be slow, and an open transaction holds everybody up
     is_broken = flow.state == "failed" or diagnosing.may_need_recovery(flow)
-    diagnosis = diagnosing.diagnose_flow(flow) if is_broken else {}
+    diagnosis = diagnosing.diagnose_flow(flow) if is_broken else None
     with audited_attempt(
         action="recovery.open", by=by, target_kind="flow", target=flow.name,
         environment=flow.pipeline.environment, pipeline=name_pipeline(flow.pipeline),
@@ -47,7 +52,7 @@ def open_recovery(*, flow_id: int, by: Actor) -> Recovery:
         by.check(Right.RECOVER, flow.pipeline.environment)
         refuse_inactive(Workspace.objects.select_for_update().get(pk=flow.pipeline.workspace_id))
         _refuse_second(flow)
-        if not is_broken:
+        if diagnosis is None:
             raise Refused(
                 f"{flow.short} is {'healthy' if flow.state == 'ok' else flow.state}: there is no failure to recover "
                 "from. Nothing was opened.",
@@ -57,10 +62,7 @@ def open_recovery(*, flow_id: int, by: Actor) -> Recovery:
             with transaction.atomic():
                 recovery = Recovery.objects.create(
                     flow=flow,
-                    diagnosis={
-                        **diagnosis,
-                        "failed_at": flow.failing_since.isoformat() if flow.failing_since else None,
-                    },
+                    diagnosis=_stored(diagnosis, flow.failing_since),
                     facts={"status": "none"},
                     created_by=by.name,
                     owner=by.name,
@@ -71,6 +73,12 @@ def open_recovery(*, flow_id: int, by: Actor) -> Recovery:
             _refuse_second(flow)
             raise
     return recovery
+
+
+def _stored(diagnosis: Diagnosis, failing_since: datetime | None) -> dict[str, Any]:
+    """A diagnosis with the time of its failure, which the flow forgets once it is well."""
+    failed_at = failing_since.isoformat() if failing_since else None
+    return codec.to_json(StoredDiagnosis(**dict(diagnosis), failed_at=failed_at))
 
 
 def _refuse_second(flow: Flow) -> None:

@@ -1,10 +1,9 @@
 """Joins what the pure diagnosis needs: the failure's causes, the checkpoint, the code then and now."""
 
-from typing import Any
-
 from recovery import reach
 from recovery.checkpoints import inspect_checkpoint
 from recovery.checkpoints.report import CheckpointReport
+from recovery.contracts.diagnosis import Diagnosis
 from recovery.diagnosis import diagnose_failure
 from recovery.errors import RepriseError
 from recovery.models import Flow
@@ -16,13 +15,13 @@ from recovery.workflow.verdicts import where_of
 
 
 @reach.of_flow
-def diagnose_flow(flow: Flow) -> dict[str, Any]:
-    """The diagnosis of a flow's last failure (docs/wiring.md).
+def diagnose_flow(flow: Flow) -> Diagnosis:
+    """The diagnosis of a flow's last failure.
 
     What cannot be read (storage, code) makes it say less, never fail: the error itself is known.
     """
     old, new = _code(flow)
-    found: dict[str, Any] = diagnose_failure(
+    return diagnose_failure(
         causes=flow.error,
         report=_report(flow),
         old_text=old,
@@ -30,7 +29,6 @@ def diagnose_flow(flow: Flow) -> dict[str, Any]:
         condition=flow.condition,
         where=where_of(flow),
     )
-    return found
 
 
 @reach.of_flow
@@ -43,12 +41,9 @@ def may_need_recovery(flow: Flow) -> bool:
     return flow.state == "unknown" or (report is not None and bool(report.blockers))
 
 
-def diagnose_pipeline(failure: UpdateFailure) -> dict[str, Any]:
-    """The diagnosis of a pipeline whose newest update failed before or beside its flows, in the same shape."""
-    found: dict[str, Any] = diagnose_failure(
-        causes=failure.causes, condition=failure.condition, of_flow=False
-    )
-    return found
+def diagnose_pipeline(failure: UpdateFailure) -> Diagnosis:
+    """The diagnosis of a pipeline whose newest update failed before its flows, or next to them."""
+    return diagnose_failure(causes=failure.causes, condition=failure.condition, of_flow=False)
 
 
 def _report(flow: Flow) -> CheckpointReport | None:

@@ -129,7 +129,7 @@ def report(recovery: Recovery, by: Actor) -> Report:
         flow=flow.name,
         dataset=flow.dataset,
         owner=recovery.owner,
-        cause=str(recovery.diagnosis.get("title") or ""),
+        cause=recovery.diagnosis_value.title,
         strategy=contents.strategy if contents else recovery.strategy,
         plan_hash=plan.hash if plan else None,
         sealed_by=plan.sealed_by if plan else None,
@@ -175,7 +175,7 @@ def times(recovery: Recovery, plan: Plan | None) -> Times:
 def failed_at(recovery: Recovery) -> datetime | None:
     """When the flow began to fail, as noted when the recovery was opened; for one that an older version opened, as the
     flow still says, where that was before the recovery."""
-    noted = when(recovery.diagnosis.get("failed_at"))
+    noted = when(recovery.diagnosis_value.failed_at)
     since = recovery.flow.failing_since
     return noted or (since if since is not None and since <= recovery.created_at else None)
 

@@ -183,12 +183,9 @@ def build(
 
 
 def _diagnosis(recovery: Recovery) -> SealedDiagnosis:
-    told = recovery.diagnosis
+    why = recovery.diagnosis_value
     return SealedDiagnosis(
-        condition=told.get("condition"),
-        title=told.get("title"),
-        damaged=told.get("damaged"),
-        severity=told.get("severity"),
+        condition=why.condition, title=why.title, damaged=why.damaged, severity=why.severity
     )
 
 

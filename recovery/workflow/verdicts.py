@@ -9,9 +9,10 @@ from django.db import DatabaseError
 from recovery.checkpoints import list_versions
 from recovery.checkpoints.report import CheckpointReport
 from recovery.checkpoints.uris import canonical_uri
+from recovery.contracts.diagnosis import Storage
 from recovery.diagnosis import operators as ops
 from recovery.diagnosis.judgement import title_by_error
-from recovery.diagnosis.platforms import Storage, Where, WrittenKind
+from recovery.diagnosis.platforms import Where, WrittenKind
 from recovery.diagnosis.verdict import FlowVerdict, judge_flow
 from recovery.errors import Refused
 from recovery.models import Flow, Recovery
@@ -71,8 +72,8 @@ def _gathered_after(facts: Mapping[str, Any], moment: datetime) -> bool:
 def title_of(flow: Flow, recovery: Recovery | None = None) -> str:
     """What is wrong with a failed flow, in one sentence: of its open recovery, else of its error alone. Reads no
     storage; "" where the error is not one that is known."""
-    if recovery is not None and recovery.diagnosis.get("title"):
-        return str(recovery.diagnosis["title"])
+    if recovery is not None and (title := recovery.diagnosis_value.title):
+        return title
     return title_by_error(flow.error, flow.condition)
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from recovery.contracts.diagnosis import StatefulOperators
 from recovery.diagnosis import diagnose_failure
 from recovery.errors import NotFound, Refused
 from recovery.models import Flow, Pipeline, Workspace
@@ -118,9 +119,9 @@ def test_the_failure_is_read_from_the_events_and_explained(client: PipelinesClie
     flow = next(name for name in log.definitions(events) if name.endswith(".rows_flow"))
     assert log.statuses(events)[flow].status == "FAILED"
     found = diagnose_failure(causes=log.failure_of(events, flow))
-    assert found["condition"] == MISMATCH
-    assert found["operators"] == {"checkpoint": ["dedupe"], "code": []}
-    assert found["title"].startswith("The code no longer has the dropDuplicates step")
+    assert found.condition == MISMATCH
+    assert found.operators == StatefulOperators(checkpoint=("dedupe",), code=())
+    assert found.title.startswith("The code no longer has the dropDuplicates step")
 
 
 def test_events_page_by_page_are_the_events_at_once(

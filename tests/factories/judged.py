@@ -12,11 +12,12 @@ from recovery.checkpoints.report import (
     StateOperator,
 )
 from recovery.contracts import codec
+from recovery.contracts.diagnosis import Diagnosis
 from recovery.contracts.forecast import Forecast
 from recovery.contracts.option import Option
 from tests.factories.flows import CONDITION, MESSAGE, ago
 
-DIAGNOSIS: dict[str, Any] = {
+STORED_DIAGNOSIS: dict[str, Any] = {
     "condition": CONDITION,
     "family": "state-operator",
     "title": "The code no longer has the dropDuplicates step whose state is in the checkpoint.",
@@ -54,6 +55,7 @@ DIAGNOSIS: dict[str, Any] = {
     ],
     "attempts": 3,
 }
+DIAGNOSIS = codec.read(Diagnosis, STORED_DIAGNOSIS)
 
 REPORT = CheckpointReport(
     location="file:/nowhere/storage/_checkpoints/spark_catalog/crm/customers_changes/customers_incremental_flow/0",

@@ -14,7 +14,7 @@ from recovery.models import Flow, Hold, Plan, Recovery, Step
 from recovery.pipelines.listing import together
 from recovery.workflow.accepting import NotAccepted
 from tests.factories.flows import CODE, OLD_CODE, PATH, ago, incident
-from tests.factories.judged import DIAGNOSIS, facts, options
+from tests.factories.judged import STORED_DIAGNOSIS, facts, options
 from tests.factories.plans import plan_body
 
 
@@ -22,7 +22,7 @@ from tests.factories.plans import plan_body
 def opened(of: Flow | None = None, **values: Any) -> Recovery:
     """A recovery just opened: diagnosed, nothing else."""
     given = {
-        "diagnosis": DIAGNOSIS,
+        "diagnosis": STORED_DIAGNOSIS,
         "facts": {"status": "none"},
         "created_by": "responder",
         "owner": "responder",
@@ -190,7 +190,7 @@ def body(of: Recovery, strategy: str = "continue") -> dict[str, Any]:
         "dataset": of.flow.dataset,
         "checkpoint_place": "file:/nowhere/storage/_checkpoints/customers_incremental_flow",
         "table_place": "file:/nowhere/warehouse/crm.db/customers_changes",
-        "diagnosis": {k: DIAGNOSIS[k] for k in ("condition", "title", "damaged", "severity")},
+        "diagnosis": {k: STORED_DIAGNOSIS[k] for k in ("condition", "title", "damaged", "severity")},
         "strategy": strategy,
         "key": ["customer_id", "sequence_num"],
         "key_from": "the columns of dropDuplicates in the last good code",

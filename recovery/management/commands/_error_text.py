@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, Final
 
 from recovery.checkpoints.report import CheckpointReport
+from recovery.contracts import codec
 from recovery.diagnosis.failure_text import MOST_CHARACTERS
 from recovery.diagnosis.of_text import NO_CHECKPOINT, TextDiagnosis, diagnose_text, read_checkpoint
 from recovery.diagnosis.row import SEVERITIES
@@ -65,7 +66,7 @@ def answer_of_text(text: str, checkpoint: str | None) -> Answer:
         "problem": problem,
         "query_id": told.failure.query_id or None,
         "checkpoint": _summary(report),
-        "diagnosis": told.found,
+        "diagnosis": codec.to_json(told.found),
     }
     return Answer(data, "\n".join(_lines(told, report, problem)), exit_code=1)
 
@@ -93,12 +94,12 @@ def _summary(report: CheckpointReport | None) -> dict[str, Any] | None:
 
 def _lines(told: TextDiagnosis, report: CheckpointReport | None, problem: str | None) -> Iterator[str]:
     found, failure = told.found, told.failure
-    yield plain(found["title"])
+    yield plain(found.title)
     yield ""
     yield f"Query id   {failure.query_id or 'not named in the text'}"
-    yield f"Condition  {shown(found['condition'] or 'none that Spark names')}"
-    yield f"Damaged    {plain(found['damaged'])}"
-    yield f"Severity   {found['severity']} of 5, {SEVERITIES[found['severity']]}"
+    yield f"Condition  {shown(found.condition or 'none that Spark names')}"
+    yield f"Damaged    {plain(found.damaged)}"
+    yield f"Severity   {found.severity} of 5, {SEVERITIES[found.severity]}"
     if report is not None:
         yield f"Checkpoint {_inspecting.shown(report.location)}: {_inspecting.standing(report)}"
     elif problem:

@@ -59,8 +59,8 @@ def lines(
     yield f"Size         {report.size_bytes:,} bytes in all"
     yield from findings(report.findings)
     if failed is not None and failed.is_recognised:
-        yield from ("", "Why it failed, by the text", shown(failed.found["title"]))
-        yield f"Condition    {shown(failed.found['condition'] or 'none that Spark names')}"
+        yield from ("", "Why it failed, by the text", shown(failed.found.title))
+        yield f"Condition    {shown(failed.found.condition or 'none that Spark names')}"
         yield from _diagnosis.write_body(failed.found)
 
 

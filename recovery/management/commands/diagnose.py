@@ -1,13 +1,14 @@
 """`manage.py diagnose PIPELINE`, or `--error FILE`: why a flow, or a stream of one's own, fails, and what to do."""
 
 from argparse import ArgumentParser
-from collections.abc import Mapping
 from textwrap import fill
 from typing import Any, Final
 
 from recovery.checkpoints import access
-from recovery.diagnosis.advice import Meant, asks_meant, recommend_advice, stored_advice
-from recovery.diagnosis.platforms import Storage
+from recovery.contracts import codec
+from recovery.contracts.diagnosis import Diagnosis, Storage
+from recovery.contracts.names import Meant
+from recovery.diagnosis.advice import asks_meant, recommend_advice
 from recovery.diagnosis.row import SEVERITIES
 from recovery.errors import WrongUse
 from recovery.management.commands import _error_text
@@ -87,7 +88,7 @@ examples:
         from recovery.workflow.diagnosing import diagnose_flow
 
         found = diagnose_flow(flow)
-        return Answer({**about, "diagnosis": found}, text(flow, found), exit_code=1)
+        return Answer({**about, "diagnosis": codec.to_json(found)}, text(flow, found), exit_code=1)
 
 
 @access.allow_anywhere()  # who is at the machine names the places, with that machine's rights
@@ -111,21 +112,21 @@ def answer_of_pipeline(pipeline: Pipeline, failure: UpdateFailure) -> Answer:
         "state": pipeline.judged,
         "failing_since": since.isoformat() if since else None,
         "problem": pipeline.workspace.poll_error or None,
-        "diagnosis": found,
+        "diagnosis": codec.to_json(found),
         "says": say_failure(failure),
     }
     lines = [
-        plain(found["title"]), "",
+        plain(found.title), "",
         f"Pipeline   {shown(pipeline.name)} ({pipeline.environment})",
         f"Failing    for {ago(since)}, last in update {shown(failure.update_id)}" if since
         else f"Failing    last in update {shown(failure.update_id)}",
-        f"Condition  {shown(found['condition'] or 'none that Spark names')}",
+        f"Condition  {shown(found.condition or 'none that Spark names')}",
         "", fill(plain(say_failure(failure)), 100),
-        "", "Do", *write_points(found["do"]), "", "Do not",
-        *write_points(t.removeprefix("Do not ") for t in found["dont"]),
+        "", "Do", *write_points(found.do), "", "Do not",
+        *write_points(t.removeprefix("Do not ") for t in found.dont),
     ]  # fmt: skip
-    if found["causes"]:
-        lines += ["", "The error", fill(shown(found["causes"][-1]["message"][:1500]), 100)]
+    if found.causes:
+        lines += ["", "The error", fill(shown(found.causes[-1].message[:1500]), 100)]
     return Answer(about, "\n".join(lines), exit_code=1)
 
 
@@ -134,15 +135,15 @@ def runs(flow: Flow) -> str:
     return ", ".join(flow.history) or "are none yet"
 
 
-def text(flow: Flow, found: dict[str, Any]) -> str:
+def text(flow: Flow, found: Diagnosis) -> str:
     """What happened, how bad it is, what to do, what not to do, and the error itself last."""
-    lines = [plain(found["title"]), ""]
+    lines = [plain(found.title), ""]
     lines += [
         f"Flow       {shown(flow.name)} of pipeline {shown(flow.pipeline.name)} ({flow.pipeline.environment})",
         f"Failing    for {ago(flow.failing_since)}, last in update {flow.failed_update}",
-        f"Condition  {shown(found['condition'] or 'none that Spark names')}",
-        f"Damaged    {plain(found['damaged'])}",
-        f"Severity   {found['severity']} of 5, {SEVERITIES[found['severity']]}",
+        f"Condition  {shown(found.condition or 'none that Spark names')}",
+        f"Damaged    {plain(found.damaged)}",
+        f"Severity   {found.severity} of 5, {SEVERITIES[found.severity]}",
     ]
     return "\n".join([*lines, *write_body(found), "", *next_lines(flow, found)])
 
@@ -153,12 +154,12 @@ NO_STRATEGY: Final = (
 )
 
 
-def next_lines(flow: Flow, found: Mapping[str, Any]) -> list[str]:
+def next_lines(flow: Flow, found: Diagnosis) -> list[str]:
     """The command that goes on: one for each answer to whether the change was meant, where it hangs on that."""
-    if found.get("storage") == Storage.MANAGED:
+    if found.storage is Storage.MANAGED:
         return ["Next: as above. The workspace keeps this checkpoint, so no plan can be made from here."]
     plan = f"bin/manage plan {flow.pipeline.pipeline_id} --flow {flow.name} --strategy"
-    advice = stored_advice(found)
+    advice = found.advice
     if not asks_meant(advice):
         named = next((a.strategy for a in advice if a.strategy), None)
         return [f"Next: {plan} {named}"] if named else [NO_STRATEGY]

@@ -11,6 +11,7 @@ from recovery.checkpoints.absent import UNTOLD, KeepsState
 from recovery.checkpoints.batches import compare_batches, read_batch
 from recovery.checkpoints.report import CheckpointReport
 from recovery.checkpoints.survey import is_storage_root, survey_root
+from recovery.contracts import codec
 from recovery.diagnosis.of_text import diagnose_text, with_failure
 from recovery.errors import WrongUse
 from recovery.management.commands import _error_text
@@ -106,7 +107,7 @@ class Command(RepriseCommand):
         for source, progress in zip(told["sources"], report.sources, strict=True):
             source["label"] = labels.words(progress)
         name = None if known is None else {"pipeline": known[0].pipeline.name, "name": known[0].name}
-        found = failed.found if failed else None
+        found = codec.to_json(failed.found) if failed else None
         data = {**told, "sink": sink.as_dict() if sink else None, "flow": name, "diagnosis": found}
         bad = bool(report.blockers or failed)
         return Answer(data, "\n".join(texts.lines(report, sink, failed)), exit_code=int(bad))

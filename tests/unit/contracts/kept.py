@@ -8,6 +8,7 @@ from typing import Any
 
 RELEASES = Path(__file__).parents[1] / "deployed" / "releases"
 _PLAN = re.compile(r"recovery_plan\"? VALUES ?\(\d+, ?'([0-9a-f]{64})', ?'")
+_DIAGNOSIS = re.compile(r'\{"condition": ?"[^"]*", ?"family"')
 _OPTIONS = re.compile(r'"options": ?')
 
 
@@ -24,6 +25,13 @@ def options() -> Iterator[dict[str, Any]]:
         for found in _OPTIONS.finditer(dump):
             held = json.JSONDecoder().raw_decode(dump, found.end())[0]
             yield from (one for one in held if isinstance(one, dict) and "forecast" in one)
+
+
+def diagnoses() -> Iterator[dict[str, Any]]:
+    """Every diagnosis that was stored with a recovery."""
+    for dump in _dumps():
+        for found in _DIAGNOSIS.finditer(dump):
+            yield json.JSONDecoder().raw_decode(dump, found.start())[0]
 
 
 def _dumps() -> Iterator[str]:

@@ -2,9 +2,12 @@
 
 import pytest
 
+from recovery.contracts import codec
+from recovery.contracts.diagnosis import Diagnosis, Storage
+from recovery.contracts.names import Meant
 from recovery.diagnosis import diagnose_failure
-from recovery.diagnosis.advice import Meant, asks_meant, recommend_advice, stored_advice
-from recovery.diagnosis.platforms import MANAGED_EMPTY, Storage, Where, WrittenKind
+from recovery.diagnosis.advice import asks_meant, recommend_advice
+from recovery.diagnosis.platforms import MANAGED_EMPTY, Where, WrittenKind
 from recovery.diagnosis.row import DELETE, EMPTY
 from recovery.diagnosis.table import ROWS
 from tests.unit.diagnosis.messages import INCIDENT
@@ -20,7 +23,7 @@ MANAGED = Where(Storage.MANAGED, pipeline_id="77a1", flow="customers_incremental
 def test_a_step_that_was_taken_out_is_dropped_or_put_back_as_it_was_meant(
     meant: Meant | None, strategy: str | None
 ) -> None:
-    advice = stored_advice(diagnose_failure(causes=INCIDENT, report=HEALTHY))
+    advice = diagnose_failure(causes=INCIDENT, report=HEALTHY).advice
     assert asks_meant(advice)
     one = recommend_advice(advice, meant)
     assert (one.strategy if one else None) == strategy
@@ -30,7 +33,7 @@ def test_a_step_that_was_added_or_replaced_is_not_continued_without_its_state() 
     added = INCIDENT.replace("[(OperatorId: 0 -> OperatorName: dedupe)]", "[]").replace(
         "batch: []", "batch: [(OperatorId: 0 -> OperatorName: dedupe)]"
     )
-    advice = stored_advice(diagnose_failure(causes=added, report=None))
+    advice = diagnose_failure(causes=added, report=None).advice
     one = recommend_advice(advice, Meant.YES)
     assert one is not None
     assert one.strategy == "rebuild"
@@ -38,19 +41,20 @@ def test_a_step_that_was_added_or_replaced_is_not_continued_without_its_state() 
 
 
 def test_what_cannot_be_undone_is_told_and_never_the_first_answer() -> None:
-    advice = stored_advice(diagnose_failure(causes=INCIDENT, report=HEALTHY))
+    advice = diagnose_failure(causes=INCIDENT, report=HEALTHY).advice
     assert [a.strategy for a in advice if a.undoable is False] == ["full-refresh"]
     assert all(one is None or one.undoable for one in (recommend_advice(advice, m) for m in Meant))
 
 
 def test_where_nothing_hangs_on_the_change_the_first_is_recommended_without_a_question() -> None:
-    advice = stored_advice(diagnose_failure(causes="[CANNOT_LOAD_STATE_STORE.UNCATEGORIZED] x", report=None))
+    advice = diagnose_failure(causes="[CANNOT_LOAD_STATE_STORE.UNCATEGORIZED] x", report=None).advice
     assert not asks_meant(advice)
     assert recommend_advice(advice, None) == advice[0]
 
 
 def test_a_diagnosis_of_before_is_shown_and_recommends_nothing() -> None:
-    advice = stored_advice({"do": ["If the step was taken out by mistake, put it back.", "Else continue."]})
+    stored = {"do": ["If the step was taken out by mistake, put it back.", "Else continue."]}
+    advice = codec.read(Diagnosis, stored).advice
     assert len(advice) == 2
     assert not asks_meant(advice)
     assert recommend_advice(advice, Meant.YES) is None
@@ -58,7 +62,7 @@ def test_a_diagnosis_of_before_is_shown_and_recommends_nothing() -> None:
 
 def test_a_workspace_that_manages_checkpoints_is_advised_by_its_own_way() -> None:
     found = diagnose_failure(causes=INCIDENT, report=None, where=MANAGED)
-    advice = stored_advice(found)
+    advice = found.advice
     assert not any(a.strategy for a in advice), "no plan can be made from here"
     reset = recommend_advice(advice, Meant.YES)
     assert reset is not None
@@ -66,8 +70,8 @@ def test_a_workspace_that_manages_checkpoints_is_advised_by_its_own_way() -> Non
     assert "/api/2.0/pipelines/77a1/updates" in reset.says
     back = recommend_advice(advice, Meant.NO)
     assert (back and back.undoable, reset.undoable) == (True, False)
-    assert not {EMPTY, DELETE} & set(found["dont"])
-    assert MANAGED_EMPTY in found["dont"]
+    assert not {EMPTY, DELETE} & set(found.dont)
+    assert MANAGED_EMPTY in found.dont
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.code)
@@ -91,5 +95,5 @@ def test_no_row_tells_a_managed_workspace_to_touch_a_checkpoint(row: object) -> 
 @pytest.mark.parametrize("sink", [WrittenKind.FILES, WrittenKind.DELTA, WrittenKind.OTHER])
 def test_what_an_empty_checkpoint_does_is_told_of_this_sink(sink: WrittenKind) -> None:
     found = diagnose_failure(causes=INCIDENT, report=HEALTHY, where=Where(sink=sink))
-    assert EMPTY not in found["dont"]
-    assert len(found["dont"]) == len(diagnose_failure(causes=INCIDENT, report=HEALTHY)["dont"])
+    assert EMPTY not in found.dont
+    assert len(found.dont) == len(diagnose_failure(causes=INCIDENT, report=HEALTHY).dont)

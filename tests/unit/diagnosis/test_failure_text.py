@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from recovery.checkpoints.findings import TABLE
 from recovery.checkpoints.report import CheckpointReport, Finding, Outcome, Severity
+from recovery.contracts import codec
 from recovery.diagnosis.failure_text import MOST_CHARACTERS, read_failure
 from recovery.diagnosis.judgement import NO_FAILURE, diagnose_failure
 from recovery.diagnosis.of_text import diagnose_text
@@ -35,10 +36,10 @@ def failing(reason: str) -> str:
 @pytest.mark.parametrize("public", TEXTS.values(), ids=TEXTS)
 def test_a_text_as_people_post_it_gets_its_condition_and_its_ways_on(public: Public) -> None:
     told = diagnose_text(public.text)
-    assert told.found["condition"] == public.condition
-    strategies = tuple(a["strategy"] for a in told.found["advice"] if a["strategy"])
+    assert told.found.condition == public.condition
+    strategies = tuple(a.strategy for a in told.found.advice if a.strategy)
     assert strategies == public.strategies
-    assert told.found["do"]
+    assert told.found.do
     assert told.failure.query_id == (QUERY if public.names_query else "")
 
 
@@ -55,19 +56,19 @@ def test_a_text_as_people_post_it_gets_its_condition_and_its_ways_on(public: Pub
 )
 def test_what_a_runner_puts_before_each_line_changes_nothing(public: Public, prefix: str) -> None:
     text = "\r\n".join(f"{prefix}{line}" for line in public.text.splitlines())
-    assert diagnose_text(text).found["condition"] == public.condition
+    assert diagnose_text(text).found.condition == public.condition
 
 
 def test_a_container_s_log_in_json_and_an_event_log_are_read_as_well() -> None:
     for public in TEXTS.values():
         lines = [json.dumps({"log": f"{line}\n", "stream": "stderr"}) for line in public.text.splitlines()]
-        assert diagnose_text("\n".join(lines)).found["condition"] == public.condition
+        assert diagnose_text("\n".join(lines)).found.condition == public.condition
     event = {"Event": "org.apache.spark.sql.streaming.StreamingQueryListener$QueryTerminatedEvent", "id": QUERY,
              "runId": RUN, "exception": f"java.lang.IllegalStateException: {LOST}\n\tat a.C.d(C.scala:1)"}  # fmt: skip
     told = diagnose_text(f"{json.dumps({'Event': 'SparkListenerLogStart'})}\n{json.dumps(event)}\n")
-    assert (told.found["condition"], told.failure.query_id) == ("KAFKA_DATA_LOSS", QUERY)
+    assert (told.found.condition, told.failure.query_id) == ("KAFKA_DATA_LOSS", QUERY)
     escaped = json.dumps(OLD_TASK.format(ids=IDS, reason=f"java.lang.IllegalStateException: {LOST}"))
-    assert diagnose_text(escaped).found["condition"] == "KAFKA_DATA_LOSS"
+    assert diagnose_text(escaped).found.condition == "KAFKA_DATA_LOSS"
 
 
 def test_of_a_whole_log_the_last_failure_counts_and_what_the_end_of_the_program_says_does_not() -> None:
@@ -81,7 +82,7 @@ def test_of_a_whole_log_the_last_failure_counts_and_what_the_end_of_the_program_
     began = time.perf_counter()
     told = diagnose_text(log)
     assert time.perf_counter() - began < 20
-    assert (told.found["condition"], told.failure.query_id) == ("KAFKA_DATA_LOSS", QUERY)
+    assert (told.found.condition, told.failure.query_id) == ("KAFKA_DATA_LOSS", QUERY)
 
 
 def test_a_failure_of_the_newest_start_counts_before_a_query_s_of_an_older_one() -> None:
@@ -90,17 +91,17 @@ def test_a_failure_of_the_newest_start_counts_before_a_query_s_of_an_older_one()
     newer = (
         "pyspark.errors.AnalysisException: [DATA_SOURCE_NOT_FOUND] Failed to find the data source: kafka.\n"
     )
-    assert diagnose_text(start + older + start + newer).found["condition"] == "DATA_SOURCE_NOT_FOUND"
-    assert diagnose_text(start + older + start + CHATTER).found["condition"] == "KAFKA_DATA_LOSS"
+    assert diagnose_text(start + older + start + newer).found.condition == "DATA_SOURCE_NOT_FOUND"
+    assert diagnose_text(start + older + start + CHATTER).found.condition == "KAFKA_DATA_LOSS"
 
 
 def test_where_the_query_s_own_error_hides_its_cause_the_run_s_earlier_lines_tell_it() -> None:
     task = f"24/05/06 07:08:00 WARN TaskSetManager: Lost task 0.0 in stage 1.0 (TID 1) (h executor 1): " \
            f"java.lang.IllegalStateException: {LOST}\n\tat org.apache.spark.sql.kafka010.X.y(X.scala:1)\n"  # fmt: skip
     told = diagnose_text(task + failing("Writing job aborted"))
-    assert told.found["condition"] == "KAFKA_DATA_LOSS"
+    assert told.found.condition == "KAFKA_DATA_LOSS"
     another = failing("boom").replace(RUN, QUERY)
-    assert diagnose_text(task + another + failing("Writing job aborted")).found["condition"] == ""
+    assert diagnose_text(task + another + failing("Writing job aborted")).found.condition == ""
 
 
 def test_a_warning_is_taken_for_the_failure_only_where_there_is_no_error_and_that_is_said() -> None:
@@ -134,9 +135,9 @@ JAVA = "{}: boom\n\tat com.acme.Shop.main(Shop.java:7)\n"
 )  # fmt: skip
 def test_a_text_without_a_failure_of_spark_is_called_that_and_nothing_is_advised(text: str) -> None:
     found = diagnose_text(text).found
-    assert found["condition"] == NO_FAILURE == "no-failure-recognised"
-    assert (found["do"], found["dont"], found["advice"]) == ([], [], [])
-    assert (found["damaged"], found["reset"], found["family"]) == ("not known", "not known", "unknown")
+    assert found.condition == NO_FAILURE == "no-failure-recognised"
+    assert (found.do, found.dont, found.advice) == ((), (), ())
+    assert (found.damaged, found.reset, found.family) == ("not known", "not known", "unknown")
 
 
 @pytest.mark.parametrize(
@@ -150,9 +151,9 @@ def test_a_text_without_a_failure_of_spark_is_called_that_and_nothing_is_advised
 )
 def test_a_failure_of_spark_that_the_table_does_not_know_is_called_unknown_not_none(text: str) -> None:
     found = diagnose_text(text).found
-    assert found["condition"] != NO_FAILURE
-    assert found["family"] == "unknown"
-    assert found["dont"]
+    assert found.condition != NO_FAILURE
+    assert found.family == "unknown"
+    assert found.dont
 
 
 def test_shape_and_judgement_are_those_of_a_flow() -> None:
@@ -161,26 +162,25 @@ def test_shape_and_judgement_are_those_of_a_flow() -> None:
     ]
     of_flow = diagnose_failure(causes=causes, report=HEALTHY)
     of_text = diagnose_text(causes[0]["message"], report=HEALTHY).found
-    assert list(of_text) == list(of_flow)
-    assert [a["strategy"] for a in of_text["advice"]] == [a["strategy"] for a in of_flow["advice"]]
+    assert [a.strategy for a in of_text.advice] == [a.strategy for a in of_flow.advice]
     for field in ("condition", "damaged", "severity", "reset", "operators", "family"):
-        assert of_text[field] == of_flow[field]
+        assert getattr(of_text, field) == getattr(of_flow, field)
 
 
 def test_the_checkpoint_s_own_damage_is_joined_to_what_the_text_says() -> None:
     told = diagnose_text(failing(LOST), report=replace(HEALTHY, findings=(DAMAGE,)))
     assert not told.is_of_another_query
-    assert (told.found["condition"], told.found["damaged"], told.found["do"][0]) == (
+    assert (told.found.condition, told.found.damaged, told.found.do[0]) == (
         "KAFKA_DATA_LOSS", "offsets/3", "Rebuild it.",
     )  # fmt: skip
     alone = diagnose_text("hello", report=replace(HEALTHY, findings=(DAMAGE,))).found
-    assert (alone["condition"], alone["do"]) == (NO_FAILURE, ["Rebuild it."])
+    assert (alone.condition, alone.do) == (NO_FAILURE, ("Rebuild it.",))
 
 
 def test_paths_in_advice_stay_as_they_are_for_a_program() -> None:
     mend = "Put /data/flow/offsets/3 of the pipeline back."
     report = replace(HEALTHY, findings=(replace(DAMAGE, do=mend),))
-    assert diagnose_text(failing(LOST), report=report).found["do"][0] == mend
+    assert diagnose_text(failing(LOST), report=report).found.do[0] == mend
 
 
 def test_a_checkpoint_of_another_query_explains_nothing_of_the_error_and_its_damage_is_still_said() -> None:
@@ -188,12 +188,12 @@ def test_a_checkpoint_of_another_query_explains_nothing_of_the_error_and_its_dam
         "There are [1] sources in the checkpoint offsets and now there are [2] sources requested by it"
     )
     cut = replace(HEALTHY, batches=({"planned": True, "offsets": []}, {"planned": True, "offsets": ["a"]}))
-    assert diagnose_text(text, report=cut).found["damaged"] == "the newest offset file"
+    assert diagnose_text(text, report=cut).found.damaged == "the newest offset file"
     other = diagnose_text(text, report=replace(cut, query_id=RUN, findings=(DAMAGE,)))
     assert other.is_of_another_query
-    assert other.found["damaged"] == "offsets/3"
-    assert QUERY in other.found["says"]
-    assert RUN in other.found["says"]
+    assert other.found.damaged == "offsets/3"
+    assert QUERY in other.found.says
+    assert RUN in other.found.says
 
 
 OURS = re.compile(
@@ -210,7 +210,7 @@ def test_a_program_s_owner_is_never_told_what_only_a_pipeline_has(row: ErrorRow)
         return
     for report in (None, HEALTHY):
         found = diagnose_failure(causes=message_of(name), report=report, where=Where(program=True))
-        for text in (found["title"], found["damaged"], found["says"], *found["do"], *found["dont"]):
+        for text in (found.title, found.damaged, found.says, *found.do, *found.dont):
             assert not OURS.search(text), text
 
 
@@ -226,19 +226,19 @@ def test_no_plan_empties_the_table_of_an_adopted_program() -> None:
     causes = message_of(next(c for c in row.conditions if "*" not in c))
     for where, is_planned in ((Where(flow="orders"), True), (Where(flow="orders", program=True), False)):
         found = diagnose_failure(causes=causes, report=HEALTHY, where=where)
-        assert ("full-refresh" in [a["strategy"] for a in found["advice"]]) is is_planned
+        assert ("full-refresh" in [a.strategy for a in found.advice]) is is_planned
 
 
 def test_a_program_s_table_is_never_emptied_without_its_checkpoint() -> None:
     of_text = diagnose_text(TEXTS["a step that was taken out"].text).found
-    whole = next(a for a in of_text["advice"] if a["strategy"] == "full-refresh")
-    assert "checkpoint" in whole["says"]
+    whole = next(a for a in of_text.advice if a.strategy == "full-refresh")
+    assert "checkpoint" in whole.says
 
 
 def test_a_table_that_is_not_there_is_put_in_a_program_s_words() -> None:
     found = diagnose_text(failing("[TABLE_OR_VIEW_NOT_FOUND] The table or view `a` cannot be found.")).found
-    assert found["condition"] == "TABLE_OR_VIEW_NOT_FOUND"
-    assert not any(OURS.search(text) for text in found["do"])
+    assert found.condition == "TABLE_OR_VIEW_NOT_FOUND"
+    assert not any(OURS.search(text) for text in found.do)
 
 
 @pytest.mark.parametrize(
@@ -258,9 +258,7 @@ def test_a_hostile_text_is_read_in_bounded_time(text: str) -> None:
 
 def test_of_a_text_beyond_the_bound_the_end_is_read_and_that_is_known() -> None:
     assert read_failure("x" * MOST_CHARACTERS + failing(LOST)).is_cut
-    assert (
-        diagnose_text("x\n" * (MOST_CHARACTERS // 2) + failing(LOST)).found["condition"] == "KAFKA_DATA_LOSS"
-    )
+    assert diagnose_text("x\n" * (MOST_CHARACTERS // 2) + failing(LOST)).found.condition == "KAFKA_DATA_LOSS"
     assert not read_failure(failing(LOST)).is_cut
 
 
@@ -274,6 +272,6 @@ PIECES = st.sampled_from(
 @given(st.lists(PIECES, max_size=30).map("".join))
 def test_any_text_gives_a_whole_diagnosis(text: str) -> None:
     found = diagnose_text(text).found
-    json.dumps(found)
-    assert found["title"]
-    assert 1 <= found["severity"] <= 5
+    json.dumps(codec.to_json(found))
+    assert found.title
+    assert 1 <= found.severity <= 5

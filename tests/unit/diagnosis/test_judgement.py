@@ -6,6 +6,8 @@ from typing import Any
 import pytest
 
 from recovery.checkpoints.report import CheckpointReport, Finding, Severity, StateOperator
+from recovery.contracts import codec
+from recovery.contracts.diagnosis import StatefulOperators
 from recovery.diagnosis import diagnose_failure
 from tests.unit.diagnosis.messages import INCIDENT, wrapped
 
@@ -44,30 +46,30 @@ def mismatch(stored: list[str], running: list[str]) -> str:
 
 def test_the_incident_is_explained_in_peoples_words() -> None:
     found = diagnose_failure(causes=wrapped(INCIDENT), report=HEALTHY)
-    assert set(found) == KEYS
-    assert found["condition"] == "STREAMING_STATEFUL_OPERATOR_NOT_MATCH_IN_STATE_METADATA"
-    assert found["title"] == (
+    assert set(codec.to_json(found)) == KEYS
+    assert found.condition == "STREAMING_STATEFUL_OPERATOR_NOT_MATCH_IN_STATE_METADATA"
+    assert found.title == (
         "The code no longer has the dropDuplicates step whose state is stored in the checkpoint, "
         "so Spark refuses to start the flow."
     )
-    assert found["damaged"] == "nothing"
-    assert (found["severity"], found["family"], found["attempts"]) == (3, "query", None)
-    assert found["operators"] == {"checkpoint": ["dedupe"], "code": []}
-    assert "last committed batch is 2" in found["says"]
-    assert [one["strategy"] for one in found["advice"]] == ["continue", "revert", "full-refresh"]
-    assert found["do"] == [one["says"] for one in found["advice"]]
-    dont = " ".join(found["dont"])
+    assert found.damaged == "nothing"
+    assert (found.severity, found.family, found.attempts) == (3, "query", None)
+    assert found.operators == StatefulOperators(checkpoint=("dedupe",), code=())
+    assert "last committed batch is 2" in found.says
+    assert [one.strategy for one in found.advice] == ["continue", "revert", "full-refresh"]
+    assert found.do == tuple(one.says for one in found.advice)
+    dont = " ".join(found.dont)
     assert "empty checkpoint" in dont
     assert "delete the checkpoint folder" in dont
     assert "just start it again" in dont
-    assert [c["condition"] for c in found["causes"]] == [found["condition"], "", found["condition"]]
+    assert [c.condition for c in found.causes] == [found.condition, "", found.condition]
 
 
 def test_the_same_error_without_a_condition_is_the_same_diagnosis() -> None:
     bare = INCIDENT.partition("] ")[2]
     assert (
-        diagnose_failure(causes=bare, report=HEALTHY)["title"]
-        == diagnose_failure(causes=INCIDENT, report=HEALTHY)["title"]
+        diagnose_failure(causes=bare, report=HEALTHY).title
+        == diagnose_failure(causes=INCIDENT, report=HEALTHY).title
     )
 
 
@@ -84,26 +86,26 @@ def test_the_same_error_without_a_condition_is_the_same_diagnosis() -> None:
     ],
 )  # fmt: skip
 def test_the_title_names_the_steps_that_differ(stored: list[str], running: list[str], title: str) -> None:
-    assert diagnose_failure(causes=mismatch(stored, running))["title"].startswith(title)
+    assert diagnose_failure(causes=mismatch(stored, running)).title.startswith(title)
 
 
 def test_the_line_that_was_taken_out_is_shown() -> None:
     old = 'rows = read()\nrows = rows.dropDuplicates(["id"])\nreturn rows\n'
     new = 'rows = read()\nreturn rows.select("*")\n'
     found = diagnose_failure(causes=INCIDENT, old_text=old, new_text=new)
-    assert 'Taken out since it last worked: `rows = rows.dropDuplicates(["id"])`.' in found["says"]
-    assert "select" not in found["says"]
+    assert 'Taken out since it last worked: `rows = rows.dropDuplicates(["id"])`.' in found.says
+    assert "select" not in found.says
 
 
 def test_an_unknown_error_is_said_to_be_unknown() -> None:
     found = diagnose_failure(causes=wrapped("[QUANTUM_FLUX] The flux is off."), report=HEALTHY)
-    assert (found["condition"], found["family"], found["damaged"]) == ("QUANTUM_FLUX", "unknown", "not known")
-    assert "does not know" in found["title"]
-    assert diagnose_failure(causes=[{"class_name": "a.B", "message": "oops"}])["condition"] == ""
+    assert (found.condition, found.family, found.damaged) == ("QUANTUM_FLUX", "unknown", "not known")
+    assert "does not know" in found.title
+    assert diagnose_failure(causes=[{"class_name": "a.B", "message": "oops"}]).condition == ""
 
 
 def test_no_error_at_all_is_said() -> None:
-    assert diagnose_failure(causes=[])["title"] == "No error is recorded for this flow."
+    assert diagnose_failure(causes=[]).title == "No error is recorded for this flow."
 
 
 SOURCES = (
@@ -124,8 +126,8 @@ def test_a_cut_offset_file_is_told_from_a_change_of_sources(
     text: str, offsets: tuple[dict[str, Any], ...], damaged: str
 ) -> None:
     found = diagnose_failure(causes=text, report=replace(HEALTHY, batches=offsets))
-    assert found["damaged"] == damaged
-    assert any("code need not be changed" in text for text in found["do"]) is (damaged != "nothing")
+    assert found.damaged == damaged
+    assert any("code need not be changed" in text for text in found.do) is (damaged != "nothing")
 
 
 def test_a_lost_offset_file_is_told_from_a_second_run() -> None:
@@ -133,54 +135,54 @@ def test_a_lost_offset_file_is_told_from_a_second_run() -> None:
         "[CONCURRENT_STREAM_LOG_UPDATE] Concurrent update to the log. Multiple streaming jobs detected for 2."
     )
     lost = diagnose_failure(causes=text, report=replace(HEALTHY, last_committed=3, last_planned=2))
-    assert lost["damaged"] == "offsets/3"
-    assert "nothing else writes" in lost["title"]
+    assert lost.damaged == "offsets/3"
+    assert "nothing else writes" in lost.title
     real = diagnose_failure(causes=text, report=HEALTHY)
-    assert "look for a second run" in real["says"]
-    assert "rests on the error alone" in diagnose_failure(causes=text)["says"]
+    assert "look for a second run" in real.says
+    assert "rests on the error alone" in diagnose_failure(causes=text).says
 
 
 @pytest.mark.parametrize(("file", "damaged"), [("sources/0/2", "a source log"), ("offsets/1", "offsets")])
 def test_a_missing_batch_is_placed_by_the_checkpoint(file: str, damaged: str) -> None:
     finding = Finding("gap", Severity.WARNING, "A file is missing.", "Rebuild it.", file)
     found = diagnose_failure(causes="batch 2 doesn't exist", report=replace(HEALTHY, findings=(finding,)))
-    assert found["damaged"] == damaged
+    assert found.damaged == damaged
 
 
 @pytest.mark.parametrize(("stored", "severity"), [((), 3), (HEALTHY.state_operators, 4)])
 def test_a_new_step_is_told_from_lost_state(stored: tuple[StateOperator, ...], severity: int) -> None:
     text = "[STREAMING_STATEFUL_OPERATOR_MISSING_STATE_DIRECTORY] The state directory is missing."
     found = diagnose_failure(causes=text, report=replace(HEALTHY, state_operators=stored))
-    assert found["severity"] == severity
-    assert found["damaged"] == ("state" if stored else "nothing")
+    assert found.severity == severity
+    assert found.damaged == ("state" if stored else "nothing")
 
 
 def test_damage_in_the_checkpoint_outweighs_what_the_error_says() -> None:
     finding = Finding("x", Severity.BLOCKER, "Commit 2 is empty.", "Remove commits/2.", "commits/2")
     found = diagnose_failure(causes=wrapped(INCIDENT), report=replace(HEALTHY, findings=(finding,)))
-    assert (found["damaged"], found["severity"], found["do"][0]) == ("commits/2", 4, "Remove commits/2.")
-    assert "Commit 2 is empty." in found["says"]
+    assert (found.damaged, found.severity, found.do[0]) == ("commits/2", 4, "Remove commits/2.")
+    assert "Commit 2 is empty." in found.says
 
 
 def test_attempts_are_those_that_somebody_counted_or_spark_says() -> None:
-    assert diagnose_failure(causes=INCIDENT, attempts=3)["attempts"] == 3
+    assert diagnose_failure(causes=INCIDENT, attempts=3).attempts == 3
     said = diagnose_failure(
         causes="Flow 'a' has FAILED more than 2 times and will not be restarted. [STREAM_FAILED]"
     )
-    assert said["attempts"] == 3
+    assert said.attempts == 3
 
 
 def test_operators_of_code_that_nobody_has_read_are_not_called_none() -> None:
     found = diagnose_failure(causes="[STATE_STORE_KEY_SCHEMA_NOT_COMPATIBLE] x", report=HEALTHY)
 
-    assert found["operators"] == {"checkpoint": ["dedupe"], "code": None}
+    assert found.operators == StatefulOperators(checkpoint=("dedupe",), code=None)
 
 
 def test_a_step_that_stores_other_columns_is_not_told_to_drop_its_state() -> None:
     """The code still has the step, and a checkpoint without its state cannot start it."""
     found = diagnose_failure(causes="[STATE_STORE_KEY_SCHEMA_NOT_COMPATIBLE] x", report=HEALTHY)
 
-    told = " ".join(found["do"])
+    told = " ".join(found.do)
     assert "put the old code back" in told
     assert "rewind" in told
     assert "continue" not in told
@@ -190,4 +192,4 @@ def test_operators_come_from_the_checkpoint_when_the_error_does_not_say() -> Non
     found = diagnose_failure(
         causes="[STATE_STORE_KEY_SCHEMA_NOT_COMPATIBLE] x", report=HEALTHY, operators_code=("dedupe",)
     )
-    assert found["operators"] == {"checkpoint": ["dedupe"], "code": ["dedupe"]}
+    assert found.operators == StatefulOperators(checkpoint=("dedupe",), code=("dedupe",))

@@ -99,8 +99,8 @@ def test_a_user_function_with_nothing_inside_is_the_reason_itself() -> None:
     found = diagnose_failure(
         causes="[STREAM_FAILED] x [FOREACH_BATCH_USER_FUNCTION_ERROR] y: ZeroDivisionError"
     )
-    assert found["condition"] == "FOREACH_BATCH_USER_FUNCTION_ERROR"
-    assert found["damaged"] == "nothing"
+    assert found.condition == "FOREACH_BATCH_USER_FUNCTION_ERROR"
+    assert found.damaged == "nothing"
 
 
 def test_the_innermost_known_condition_wins_over_an_unknown_one_below_it() -> None:
@@ -118,7 +118,7 @@ def test_an_unlisted_sub_condition_falls_back_to_its_parent() -> None:
 @pytest.mark.parametrize("causes", [None, [], "", [{}], [{"message": None}], [3], ["x"]])
 def test_nothing_to_parse_is_no_condition(causes: object) -> None:
     assert condition_of(causes) == ""  # type: ignore[arg-type]
-    assert diagnose_failure(causes=causes)["family"] == "unknown"  # type: ignore[arg-type]
+    assert diagnose_failure(causes=causes).family == "unknown"  # type: ignore[arg-type]
 
 
 @settings(max_examples=150, deadline=None)
@@ -137,9 +137,9 @@ def test_nothing_to_parse_is_no_condition(causes: object) -> None:
 )
 def test_any_text_gives_a_whole_diagnosis(causes: list[dict[str, str]]) -> None:
     found = diagnose_failure(causes=causes)
-    assert found["title"]
-    assert 1 <= found["severity"] <= 5
-    assert len(found["causes"]) == len(causes)
+    assert found.title
+    assert 1 <= found.severity <= 5
+    assert len(found.causes) == len(causes)
 
 
 @pytest.mark.parametrize(

@@ -19,8 +19,11 @@ from console.presenters import (
 )
 from console.presenters.measured import say_measured
 from recovery.checkpoints.report import Finding, Severity
+from recovery.contracts import codec
+from recovery.contracts.diagnosis import Diagnosis
+from recovery.contracts.names import Meant
 from recovery.diagnosis import guide
-from recovery.diagnosis.advice import Meant, meant_of
+from recovery.diagnosis.advice import meant_of
 from recovery.diagnosis.verdict import judge_flow
 from recovery.management.commands import diagnose
 from recovery.models import Flow, Pipeline
@@ -129,7 +132,7 @@ def test_safe_to_wait_is_not_claimed_before_the_files_were_read() -> None:
 def test_how_bad_it_is_has_the_same_words_on_the_page_in_the_command_and_in_the_documentation(
     severity: int, means: str
 ) -> None:
-    found = {**f.DIAGNOSIS, "severity": severity}
+    found = f.DIAGNOSIS.model_copy(update={"severity": severity})
     flow = Flow(name="spark_catalog.default.flow", pipeline=Pipeline(name="customers"))
 
     assert wizard.trouble_summary(found, {})[1].answer == means.capitalize()
@@ -177,7 +180,7 @@ def test_waiting_is_not_safe_when_a_file_is_gone_and_not_known_when_nobody_could
 def test_the_operators_of_checkpoint_and_code_are_compared_place_by_place(
     code: list[str] | None, word: str
 ) -> None:
-    told = {"operators": {"checkpoint": ["dedupe"], "code": code}}
+    told = codec.read(Diagnosis, {"operators": {"checkpoint": ["dedupe"], "code": code}})
 
     assert [o.badge.word for o in wizard.operator_rows(told)] == [word]
     verdict = judge_flow(f.REPORT, code=code)

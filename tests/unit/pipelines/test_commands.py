@@ -7,7 +7,8 @@ from datetime import timedelta
 import pytest
 from django.utils import timezone
 
-from recovery.diagnosis.advice import Advice, Meant
+from recovery.contracts.diagnosis import Advice, Diagnosis
+from recovery.contracts.names import Meant
 from recovery.management.commands import diagnose
 from recovery.management.commands._base import plain
 from recovery.models import Flow, Workspace
@@ -195,8 +196,7 @@ YES, NO, UNKNOWN = Meant.YES, Meant.NO, Meant.UNKNOWN
     ],
 )
 def test_diagnose_says_what_is_next_or_that_no_strategy_is(advice: list[Advice], lines: list[str]) -> None:
-    found = {"advice": [one.as_dict() for one in advice]}
-    said = diagnose.next_lines(f.failed_flow(), found)
+    said = diagnose.next_lines(f.failed_flow(), Diagnosis(advice=tuple(advice)))
     assert len(said) == len(lines)
     for line, wanted in zip(said, lines, strict=True):
         assert line == NONE if wanted == NONE else f"--strategy {wanted}" in line

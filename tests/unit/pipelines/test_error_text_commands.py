@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from django.core.management import call_command
 
+from recovery.contracts import codec
 from recovery.diagnosis import diagnose_failure
 from tests.checkpoint_builder import Built, put
 from tests.unit.diagnosis.messages import INCIDENT
@@ -62,7 +63,7 @@ def test_a_text_alone_is_diagnosed_without_token_or_instance_in_the_shape_of_a_f
         None,
     )
     assert found["diagnosis"]["condition"] == "KAFKA_DATA_LOSS"
-    assert set(found["diagnosis"]) == set(diagnose_failure(causes=INCIDENT))
+    assert set(found["diagnosis"]) == set(codec.to_json(diagnose_failure(causes=INCIDENT)))
     assert found["query_id"] == QUERY
 
 

@@ -5,9 +5,8 @@ from pathlib import Path
 import pytest
 
 from recovery.contracts.amounts import Bound, RowAmount
-from recovery.contracts.names import Strategy
+from recovery.contracts.names import Meant, Strategy
 from recovery.contracts.option import Blocker, BlockerCode, Option
-from recovery.diagnosis.advice import Meant
 from recovery.strategies.catalogue import EXECUTABLE, judge_all
 from recovery.strategies.deciding import NOT_ASKED, RULES, decide
 from tests.unit.strategies.facts import facts

@@ -7,8 +7,9 @@ import pytest
 
 from recovery.checkpoints.report import StateOperator
 from recovery.contracts.amounts import Bound
+from recovery.contracts.diagnosis import Advice, Diagnosis
+from recovery.contracts.names import Meant
 from recovery.contracts.option import Option
-from recovery.diagnosis.advice import Advice, Meant
 from recovery.plans.accepted import costs_of
 from recovery.sinks.base import SinkReport
 from recovery.sources.replaying import Gap, GapCode, Processed
@@ -164,13 +165,13 @@ def test_a_sink_that_is_at_least_once_promises_nothing() -> None:
     assert not option.forecast.doubled.exact
 
 
-ADVICE = {
-    "advice": [
-        Advice("…", "revert", Meant.NO, undoable=True).as_dict(),
-        Advice("…", "rebuild", Meant.YES, undoable=True).as_dict(),
-        Advice("…", "rewind", Meant.YES, undoable=True).as_dict(),
-    ]
-}
+ADVICE = Diagnosis(
+    advice=(
+        Advice("…", "revert", Meant.NO, undoable=True),
+        Advice("…", "rebuild", Meant.YES, undoable=True),
+        Advice("…", "rewind", Meant.YES, undoable=True),
+    )
+)
 
 
 @pytest.mark.parametrize(

@@ -5,9 +5,11 @@ from typing import Any
 
 import pytest
 
+from recovery.contracts import codec
 from recovery.contracts.amounts import Bound, RowAmount
+from recovery.contracts.diagnosis import Advice, Diagnosis
+from recovery.contracts.names import Meant
 from recovery.contracts.option import Blocker, BlockerCode, Option
-from recovery.diagnosis.advice import Meant
 from recovery.plans.accepted import costs_of
 from recovery.strategies.base import Facts
 from recovery.strategies.catalogue import JUDGES, judge_all
@@ -16,9 +18,7 @@ from tests import factories as f
 from tests.unit.strategies.facts import facts
 
 ASKS = f.DIAGNOSIS
-DAMAGED: dict[str, Any] = {
-    "advice": [{"says": "Mend it.", "strategy": "", "right_if": None, "undoable": None}]
-}
+DAMAGED = Diagnosis(advice=(Advice("Mend it."),))
 OPTIONS = judge_all(facts())
 
 
@@ -37,12 +37,12 @@ def blocked(name: str) -> list[Option]:
         (blocked("revert"), ASKS, Meant.NO, ""),
         (blocked("continue"), ASKS, Meant.YES, ""),
         (OPTIONS, DAMAGED, None, "continue"),
-        (OPTIONS, {"do": ["of a diagnosis of before"]}, None, "continue"),
+        (OPTIONS, codec.read(Diagnosis, {"do": ["of a diagnosis of before"]}), None, "continue"),
         ([], ASKS, Meant.YES, ""),
     ],
 )
 def test_the_answer_sets_what_is_recommended(
-    options: Sequence[Option], diagnosis: dict[str, Any], meant: Meant | None, strategy: str
+    options: Sequence[Option], diagnosis: Diagnosis, meant: Meant | None, strategy: str
 ) -> None:
     assert recommended_strategy(options, diagnosis, meant) == strategy
 

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 from django.db import IntegrityError, transaction
 
+from recovery.contracts.names import Meant
 from recovery.contracts.plan import Editor
-from recovery.diagnosis.advice import Meant
 from recovery.errors import Denied, Refused, RepriseError
 from recovery.models import AuditEntry, Recovery
 from recovery.people.roles import Actor, Role
