@@ -1,10 +1,10 @@
 """What a step leaves on its row when it is done, for the next step, a rollback and the pages: one value a kind.
 
-The update of a rerun or a refresh, and what a proof measured, are not among them yet (`docs/wiring.md`).
+What a proof measured is not among them yet (`docs/wiring.md`).
 """
 
 from collections.abc import Mapping
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import ConfigDict
 
@@ -149,6 +149,100 @@ class SeedResult(StepResult):
     """The newest batch that it has planned; None: it has none, or an older version did not note it."""
     offsets: tuple[str | None, ...] = ()
     """The offset line of each source."""
+
+
+class StartRequest(Value):
+    """What a step notes before it asks for its update, so that the update can be told from those of others."""
+
+    selection: Mapping[str, Any]
+    """The start request, as the Pipelines API takes it."""
+    request_id: str
+    """The id of the request that it belongs to; "": none."""
+    at: str
+    """When it was asked for, in ISO form, UTC."""
+
+
+class SourceEnd(Value):
+    """Where a source that is no files ended."""
+
+    latest: str | None
+    """The offset line behind everything that it had; None: not known."""
+
+
+InputMark = tuple[str, ...] | SourceEnd
+"""What one source held: decoded URIs of its files, or its end."""
+
+
+class UpdateResult(StepResult):
+    """A step that starts one update, a rerun or a refresh. It is kept piece by piece, as each is known."""
+
+    newest_before: str | None = None
+    """The pipeline's newest update before the start request; None: it had none, or there was no start request yet."""
+    asked: StartRequest | None = None
+    """The start request; None: none yet, or of a release that did not note it."""
+    unnoted: Flag = True
+    """Whether a start request may have been accepted whose update is not noted."""
+    unclear: tuple[str, ...] = ()
+    """Updates of which it is neither proven nor ruled out that they are this step's."""
+    listed: Mapping[str, InputMark] = {}
+    """What each input held right before the start, by its index in the plan."""
+    update_id: str | None = None
+    """The step's update; None: none is noted, or it did not complete."""
+    updates: tuple[str, ...] = ()
+    """Every update that was noted, first one first. Of releases that did not keep all: none."""
+    ended: str | None = None
+    """The last update that did not complete; None: none."""
+    state: str | None = None
+    """How the update ended; None: it has not, or did not complete."""
+
+    @property
+    def started(self) -> tuple[str, ...]:
+        """Every update that the step has started, the first one first; of a step of a release that did not keep all,
+        the last two. Those of attempts that failed count: their batches are the step's too."""
+        told = self.updates or (self.ended,)
+        return tuple(u for u in dict.fromkeys((*told, self.update_id)) if u)
+
+    @property
+    def has_unnoted_start(self) -> bool:
+        """Whether an attempt reached its start request and no update of it is noted."""
+        return "newest_before" in self.model_fields_set and self.unnoted and not self.update_id
+
+    def noting(self, update_id: str) -> dict[str, Any]:
+        """What a row keeps once this update is known to be the step's."""
+        every = dict.fromkeys((*self.started, update_id))
+        return {"update_id": update_id, "updates": [*every], "unnoted": False}
+
+
+class BeforeFurther(Value):
+    """What was measured before the further update, kept while that runs."""
+
+    verdict: Mapping[str, Any]
+    """The criteria but for the late ones (`judge.LATE`), as `recovery.measured` holds them."""
+    outcome: Mapping[str, Any]
+    """What became of rows, as `recovery.measured` holds it."""
+    below: Mapping[str, Any]
+    """What became of the datasets below, as `recovery.measured` holds it."""
+    rows: Number | None
+    """Rows of the table, or records of a topic since the rerun began; None: not known."""
+    listed: Mapping[str, InputMark]
+    """What each input held, by its index in the plan."""
+    version: Number | None
+    """The version of the table; None: of one that counts no commits, or a topic."""
+    files: tuple[str, ...]
+    """Data files, of a row from before they were kept in pages."""
+    ends: str | None
+    """Where the topic ended, as an offset line; None of a table."""
+    strange: Number | None
+    """Records of others in the topic; None of a table."""
+
+
+class VerifyResult(DataFilesResult):
+    """A proof. Until its further update has ended, what was measured before it."""
+
+    before_further: BeforeFurther | None = None
+    """What was measured before; None: nothing yet, or the further update has been judged."""
+    further: str | None = None
+    """The further update; None: none runs."""
 
 
 class RollbackResult(StepResult):

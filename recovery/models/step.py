@@ -1,8 +1,5 @@
 """One step of a recovery. The database owns it; Celery only wakes it."""
 
-from collections.abc import Mapping
-from typing import Any
-
 from django.db import models
 from django.db.models import Q
 
@@ -55,8 +52,3 @@ class Step(models.Model):
 
     def __str__(self) -> str:
         return f"{self.kind} of R-{self.recovery_id}"
-
-
-def has_unnoted_start(result: Mapping[str, Any]) -> bool:
-    """Whether an attempt reached its start request and no update of it is noted, by `Step.result`."""
-    return "newest_before" in result and bool(result.get("unnoted", True)) and not result.get("update_id")

@@ -6,15 +6,19 @@ flow. Whatever else ran while it was open is judged as at any other time.
 
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
-from typing import Any
+from typing import Any, Final
 
 from django.db.models import Q
 
+from recovery.contracts import codec
 from recovery.contracts.plan import PlanBody
+from recovery.contracts.results import UpdateResult
 from recovery.models import Pipeline, Step
-from recovery.models.step import has_unnoted_start
 from recovery.pipelines.events import when
 from recovery.pipelines.losses import Rerun, Reruns
+
+MAY_HAVE_STARTED: Final = ("running", "unknown", "pending")
+"""States of a step that may have started an update which it has not noted yet."""
 
 
 def reruns_of(pipeline: Pipeline, updates: Sequence[Mapping[str, Any]]) -> Reruns:
@@ -29,27 +33,22 @@ def reruns_of(pipeline: Pipeline, updates: Sequence[Mapping[str, Any]]) -> Rerun
     unnoted: dict[str, str | None] = {}
     for step in steps:
         flow = step.recovery.flow.name
-        for name, rerun in _started(step, flow):
+        noted = codec.read(UpdateResult, step.result)
+        for name, rerun in _started(step, noted, flow):
             by_update.setdefault(name, rerun)
-        if _may_have_started(step):
-            unnoted[flow] = step.result["newest_before"]
+        if noted.has_unnoted_start and step.state in MAY_HAVE_STARTED:
+            unnoted[flow] = noted.newest_before
     return Reruns(by_update, unnoted)
 
 
-def _started(step: Step, flow: str) -> Iterator[tuple[str, Rerun]]:
+def _started(step: Step, noted: UpdateResult, flow: str) -> Iterator[tuple[str, Rerun]]:
     """Every update that the step has noted, the first one first."""
-    told = [*(step.result.get("updates") or [step.result.get("ended")]), step.result.get("update_id")]
     contents = step.plan.contents if step.plan else None
     next_batch = contents.numbering.next_batch if contents else 0
-    for n, name in enumerate(dict.fromkeys(str(u) for u in told if u)):
+    for n, name in enumerate(noted.started):
         yield name, Rerun(flow, next_batch, () if n or contents is None else _sealed_heads(contents))
 
 
 def _sealed_heads(contents: PlanBody) -> tuple[int | None, ...]:
     """The newest number in the log of the plan's table of files, as read for the seal."""
     return (contents.preconditions.sink.head,) if contents.sink.kind == "files" else ()
-
-
-def _may_have_started(step: Step) -> bool:
-    """Whether the step may have started an update that it has not noted yet."""
-    return has_unnoted_start(step.result) and step.state in ("running", "unknown", "pending")

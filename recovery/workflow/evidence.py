@@ -3,7 +3,6 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any
 
 from django.conf import settings
 
@@ -12,7 +11,7 @@ from recovery.checkpoints.reconciled import count_batch_committed
 from recovery.checkpoints.report import CheckpointReport, Entries, SourceProgress
 from recovery.checkpoints.uris import decode_uri
 from recovery.contracts.plan import PlanBody, PlannedInput
-from recovery.contracts.results import TopicMark
+from recovery.contracts.results import InputMark, SourceEnd, TopicMark
 from recovery.errors import Refused, RepriseError
 from recovery.pipelines import events as api_events
 from recovery.pipelines.workspaces import questions_service
@@ -68,29 +67,34 @@ def scope_of(contents: PlanBody) -> str:
     return "same" if contents.seed_args.get("starts") else SCOPES[contents.strategy]
 
 
-def seen(contents: PlanBody, readers: Readers) -> dict[str, Any]:
-    """What is there now, by source (index in the plan as text; JSON): the input files, or the position behind
-    everything."""
-    there: dict[str, Any] = {}
+def seen(contents: PlanBody, readers: Readers) -> dict[str, InputMark]:
+    """What is there now, by source (index in the plan as text)."""
+    there: dict[str, InputMark] = {}
     for n, source in enumerate(contents.inputs):
         number = str(n)
         if source.is_files:
-            there[number] = [f.path for f in listing(source.location, source.options)]
+            there[number] = tuple(f.path for f in listing(source.location, source.options))
             continue
-        there[number] = {"latest": looking.latest(readers.of(number), source.kind, source.start)}
+        there[number] = SourceEnd(latest=looking.latest(readers.of(number), source.kind, source.start))
     return there
 
 
-def arrived(before: Mapping[str, Any], after: Mapping[str, Any]) -> tuple[str, ...]:
+def arrived(before: Mapping[str, InputMark], after: Mapping[str, InputMark]) -> tuple[str, ...]:
     """What came between two looks: files, or the number of a source whose end has moved."""
     found: list[str] = []
     for number, now in after.items():
         was = before.get(number)
-        if isinstance(now, list):
-            found += [p for p in now if p not in set(was or ())]
+        if not isinstance(now, SourceEnd):
+            known = frozenset(_files_of(was))
+            found += [p for p in now if p not in known]
         elif was is not None and now != was:
             found.append(f"source {number}")
     return tuple(found)
+
+
+def _files_of(mark: InputMark | None) -> tuple[str, ...]:
+    """The files that a file source held; none of another source, or where that was not noted."""
+    return () if mark is None or isinstance(mark, SourceEnd) else mark
 
 
 def collect(
@@ -98,7 +102,7 @@ def collect(
     contents: PlanBody,
     readers: Readers,
     *,
-    seen: Mapping[str, Any],
+    seen: Mapping[str, InputMark],
     sink_before: Sequence[str],
     version_before: int | None,
     update_ids: Sequence[str],
@@ -202,14 +206,15 @@ def _reached(
     scene: Scene,
     contents: PlanBody,
     readers: Readers,
-    seen: Mapping[str, Any],
+    seen: Mapping[str, InputMark],
     stretches: Mapping[str, Slice | None],
 ) -> dict[int, Reached]:
     found = {}
     for n, source in contents.other_inputs:
         number, kind = str(n), source.kind
         start, end = _start(contents, source), _end(scene, n, source)
-        was = (seen.get(number) or {}).get("latest")
+        mark = seen.get(number)
+        was = mark.latest if isinstance(mark, SourceEnd) else None
         left = _between(readers, n, source, end, was) if was else None
         beyond = _between(readers, n, source, source.latest, end) if source.latest else None
         found[_index(scene.checkpoint, n, source)] = Reached(
@@ -282,7 +287,7 @@ def _listed(
     old: CheckpointReport,
     new: CheckpointReport,
     contents: PlanBody,
-    seen: Mapping[str, Any],
+    seen: Mapping[str, InputMark],
     scope: str,
 ) -> dict[int, tuple[str, ...]]:
     """Files that must stand in one batch: known to the plan, or there when the rerun began.
@@ -294,7 +299,7 @@ def _listed(
     for n, source in contents.file_inputs:
         index = _index(new, n, source)
         never = set(source.gone if scope == "new" else source.ignored)
-        known = dict.fromkeys((*planned[index], *seen.get(str(n), ())))
+        known = dict.fromkeys((*planned[index], *_files_of(seen.get(str(n)))))
         listed[index] = tuple(p for p in known if p not in never)
     return listed
 

@@ -7,13 +7,13 @@ in its place would be measured as if it were the plan's.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any, Final
 
 from recovery import trace
-from recovery.models import Step
+from recovery.contracts.results import StartRequest, UpdateResult
 from recovery.pipelines.client import PipelinesClient
 from recovery.pipelines.events import as_object, details, when
 
@@ -29,30 +29,6 @@ class Whose(StrEnum):
     OWN = "own"
     OTHERS = "others"
     UNKNOWN = "unknown"
-
-
-@dataclass(frozen=True)
-class Asked:
-    """What a step notes before it asks for its update. `selection`: the start request; `request_id`: of the request
-    that it belongs to, "" for none; `at`: ISO time, UTC."""
-
-    selection: Mapping[str, Any]
-    request_id: str
-    at: str
-
-    @classmethod
-    def now(cls, selection: Mapping[str, Any], at: datetime) -> "Asked":
-        return cls(dict(selection), trace.current(), at.isoformat())
-
-    @classmethod
-    def of(cls, result: Mapping[str, Any]) -> "Asked | None":
-        """None: a version began the step that did not note it."""
-        told = result.get("asked")
-        return cls(told["selection"], told["request_id"], told["at"]) if told else None
-
-    def as_dict(self) -> dict[str, Any]:
-        """Plain JSON, for `Step.result["asked"]`."""
-        return asdict(self)
 
 
 @dataclass(frozen=True)
@@ -72,24 +48,23 @@ class Found:
         return bool(self.own) or (not self.unclear and self.seen_all)
 
 
-def find_own(client: PipelinesClient, pipeline_id: str, result: Mapping[str, Any]) -> Found:
-    """What a step has started since it noted the newest update, by `Step.result`. Raises Unreachable."""
-    newer, seen_all = _newer(client, pipeline_id, result["newest_before"])
-    known = {result.get("ended"), *(result.get("updates") or ())}
+def note_request(selection: Mapping[str, Any], at: datetime) -> StartRequest:
+    """What to keep of a start request that is about to be sent."""
+    return StartRequest(selection=dict(selection), request_id=trace.current(), at=at.isoformat())
+
+
+def find_own(client: PipelinesClient, pipeline_id: str, result: UpdateResult) -> Found:
+    """What a step has started since it noted the newest update. Raises Unreachable."""
+    newer, seen_all = _newer(client, pipeline_id, result.newest_before)
+    known = {result.ended, *result.updates}
     candidates = [u for u in newer if u.get("update_id") not in known]
-    asked = Asked.of(result)
-    whose = {str(u["update_id"]): _judge(client, pipeline_id, u, asked) for u in candidates}
+    whose = {str(u["update_id"]): _judge(client, pipeline_id, u, result.asked) for u in candidates}
     own, unclear, others = (
         [u for u, of in whose.items() if of is one] for one in (Whose.OWN, Whose.UNKNOWN, Whose.OTHERS)
     )
     if len(own) == 1:
         return Found(own[0], tuple(unclear), tuple(others), seen_all)
     return Found("", (*own, *unclear), tuple(others), seen_all)
-
-
-def judged_by_a_person(step: Step) -> frozenset[str]:
-    """Updates that were shown as unclear before somebody let the step begin again: they are not waited for."""
-    return frozenset(step.result.get("unclear") or ())
 
 
 def _newer(
@@ -104,7 +79,7 @@ def _newer(
 
 
 def _judge(
-    client: PipelinesClient, pipeline_id: str, update: Mapping[str, Any], asked: Asked | None
+    client: PipelinesClient, pipeline_id: str, update: Mapping[str, Any], asked: StartRequest | None
 ) -> Whose:
     if asked is None:
         return Whose.UNKNOWN

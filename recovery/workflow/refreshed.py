@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from recovery.contracts.names import StepKind
+from recovery.contracts.results import UpdateResult
 from recovery.errors import RepriseError
 from recovery.models import Plan
 from recovery.pipelines.events import statuses
@@ -14,7 +15,6 @@ from recovery.strategies.base import checkpoint_watched, table_watched
 from recovery.strategies.downstream import AGREES
 from recovery.verification.below import DONE, NotCompared, Refreshed
 from recovery.workflow.gather import NOTHING, Scene, request_for
-from recovery.workflow.steps import rerun
 
 
 def chosen(plan: Plan) -> dict[str, str]:
@@ -33,12 +33,12 @@ def besides(plan: Plan, others: Mapping[str, str | None]) -> dict[str, str | Non
     return {name: print_ for name, print_ in others.items() if name not in ours}
 
 
-def measure(scene: Scene, plan: Plan, result: Mapping[str, Any] | None) -> tuple[Refreshed, ...] | None:
-    """Each dataset that the plan refreshes, after it. `result`: of the step; None: it was not done."""
+def measure(scene: Scene, plan: Plan, result: UpdateResult) -> tuple[Refreshed, ...] | None:
+    """Each dataset that the plan refreshes, after it. `result`: of its step, empty where that
+    was not done."""
     if not chosen(plan):
         return ()
-    update_id = (result or {}).get("update_id")
-    if not update_id:
+    if not (update_id := result.update_id):
         return None
     told = scene.client.events(scene.flow.pipeline.pipeline_id, filter=f"update_id = '{update_id}'")
     said = statuses(told, update_id)
@@ -83,8 +83,3 @@ def _compared(scene: Scene, one: Refreshed, flow: str) -> Refreshed:
         rows_unsure=found.rows_unsure,
         table_only=found.table_only,
     )
-
-
-def updates_of(result: Mapping[str, Any] | None) -> list[str]:
-    """Every update that the step has started."""
-    return rerun.updates(result) if result else []

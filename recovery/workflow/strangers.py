@@ -7,7 +7,7 @@ checkpoint holds is compared with what this recovery has left there.
 from recovery import reach
 from recovery.checkpoints import read_fingerprint
 from recovery.contracts import codec
-from recovery.contracts.results import SeedResult
+from recovery.contracts.results import SeedResult, UpdateResult
 from recovery.errors import Refused
 from recovery.streams.standing import standing_of
 from recovery.workflow.places import checkpoint_of
@@ -17,7 +17,10 @@ from recovery.workflow.steps.base import Context
 def refuse_foreign_batches(context: Context) -> None:
     """Raises Refused (`batch_by_others`) before the first start of a plan's code, where the checkpoint of a plain
     stream is no longer as the plan's steps left it."""
-    if not context.flow.pipeline.workspace.has_streams or context.step.result.get("updates"):
+    if (
+        not context.flow.pipeline.workspace.has_streams
+        or codec.read(UpdateResult, context.step.result).updates
+    ):
         return
     place = checkpoint_of(context.flow)
     seed = context.recovery.steps.filter(plan=context.plan, kind="seed", state="done").first()

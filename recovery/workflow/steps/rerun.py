@@ -6,16 +6,17 @@ from typing import Any
 
 from django.utils import timezone
 
+from recovery.contracts import codec
+from recovery.contracts.results import InputMark, UpdateResult
 from recovery.errors import Interrupted, OutcomeUnknown, Refused, RepriseError
 from recovery.models import Step
-from recovery.models.step import has_unnoted_start
 from recovery.pipelines.client import ActiveUpdate, PipelinesClient
 from recovery.pipelines.events import ENDED, failure_of, was_cut
 from recovery.pipelines.workspaces import client_for
 from recovery.workflow import reviewed, strangers
 from recovery.workflow.evidence import remade, seen
 from recovery.workflow.gather import look
-from recovery.workflow.own_updates import Asked, Found, find_own, judged_by_a_person
+from recovery.workflow.own_updates import Found, find_own, note_request
 from recovery.workflow.readers import Readers
 from recovery.workflow.repeating import resets
 from recovery.workflow.steps.base import Context, Probed, Waits, saw
@@ -31,19 +32,19 @@ def run(context: Context) -> Waits:
 
 def begin(context: Context, start: Callable[[Context], str]) -> Waits:
     """Wait for the update of this step; `start` starts one where none was started."""
-    if not (context.step.result.get("update_id") or _started_before(context)):
+    if not (codec.read(UpdateResult, context.step.result).update_id or _started_before(context)):
         start(context)
     return Waits()
 
 
 def find_end(context: Context) -> str | None:
     """How the update of this step has ended; None while it runs."""
-    return find_end_of(context, str(context.step.result["update_id"]))
+    return find_end_of(context, str(codec.read(UpdateResult, context.step.result).update_id))
 
 
 def go_on(context: Context, ended: str) -> Mapping[str, Any]:
     """Read back. Raises Refused where the update did not complete."""
-    update_id = str(context.step.result["update_id"])
+    update_id = str(codec.read(UpdateResult, context.step.result).update_id)
     if ended != "COMPLETED":
         cut = ended == "FAILED" and is_cut(context.client, context.pipeline_id, update_id)
         context.watch.keep(update_id=None, ended=update_id)
@@ -68,11 +69,15 @@ def _start(context: Context) -> str:
     return start(context, body, listed=there)
 
 
-def start(context: Context, body: Mapping[str, Any], **noted: Any) -> str:
-    """Start the one update of this step. What is needed to find it again is kept before, with `noted`."""
+def start(context: Context, body: Mapping[str, Any], *, listed: Mapping[str, InputMark] | None = None) -> str:
+    """Start the one update of this step. What is needed to find it again is kept before, with `listed`, what the inputs
+    hold, where that matters."""
     before = newest(context.client, context.pipeline_id)
-    asked = Asked.now(body, timezone.now())
-    context.watch.keep(newest_before=before, asked=asked.as_dict(), unnoted=True, unclear=[], **noted)
+    asked = note_request(body, timezone.now())
+    noted = UpdateResult(newest_before=before, asked=asked, unnoted=True, unclear=())
+    if listed is not None:
+        noted = noted.model_copy(update={"listed": listed})
+    context.watch.keep(**codec.to_read_json(noted))
     context.watch.guard()
     try:
         update_id = context.client.start_update(context.pipeline_id, **body)
@@ -95,19 +100,7 @@ def start(context: Context, body: Mapping[str, Any], **noted: Any) -> str:
 
 def _note(context: Context, update_id: str) -> None:
     """This step's update now; those of attempts that failed stay in `updates`: their batches are the rerun's too."""
-    context.watch.keep(**_noted(context.step.result, update_id))
-
-
-def _noted(result: Mapping[str, Any], update_id: str) -> dict[str, Any]:
-    every = list(dict.fromkeys([*updates(result), update_id]))
-    return {"update_id": update_id, "updates": every, "unnoted": False}
-
-
-def updates(result: Mapping[str, Any]) -> list[str]:
-    """Every update that the step has started, the first one first; of a step that was begun by a version that did not
-    note them all, the last two."""
-    told = result.get("updates") or [result.get("ended")]
-    return [u for u in dict.fromkeys([*told, result.get("update_id")]) if u]
+    context.watch.keep(**codec.read(UpdateResult, context.step.result).noting(update_id))
 
 
 def _selection(args: Mapping[str, Any]) -> dict[str, Any]:
@@ -125,20 +118,22 @@ def selected(tables: Sequence[str]) -> dict[str, list[str]]:
 def _started_before(context: Context) -> str | None:
     """The update that an earlier attempt of this step started but could not note down. Raises OutcomeUnknown where it
     is neither proven nor ruled out that one of those that appeared is it."""
-    if not has_unnoted_start(context.step.result):
+    result = codec.read(UpdateResult, context.step.result)
+    if not result.has_unnoted_start:
         return None
-    found = find_own(context.client, context.pipeline_id, context.step.result)
+    found = find_own(context.client, context.pipeline_id, result)
     if found.own:
         _note(context, found.own)
         context.log(f"Update {found.own} was started by this step before; watching it.")
         return found.own
-    if not found.proven and not _settled_by_a_person(context.step, found):
+    if not found.proven and not _settled_by_a_person(result, found):
         raise OutcomeUnknown(_unclear(found), code="whose_update")
     return None
 
 
-def _settled_by_a_person(step: Step, found: Found) -> bool:
-    return bool(step.result.get("unclear")) and set(found.unclear) <= judged_by_a_person(step)
+def _settled_by_a_person(result: UpdateResult, found: Found) -> bool:
+    """Whether all that is unclear was shown as such before somebody let the step begin again: it is not waited for."""
+    return bool(result.unclear) and set(found.unclear) <= set(result.unclear)
 
 
 def _unclear(found: Found) -> str:
@@ -197,9 +192,10 @@ def probe(step: Step) -> Probed:
     """An update of ours that runs or has ended is watched on; none started is proven by the list of updates."""
     flow = step.recovery.flow
     client = client_for(flow.pipeline.workspace)
-    update_id = step.result.get("update_id")
-    if has_unnoted_start(step.result):
-        found = find_own(client, flow.pipeline.pipeline_id, step.result)
+    noted = codec.read(UpdateResult, step.result)
+    update_id = noted.update_id
+    if noted.has_unnoted_start:
+        found = find_own(client, flow.pipeline.pipeline_id, noted)
         if not found.proven:
             kept = {**step.result, "unclear": list(found.unclear) or ["more"]}
             return Probed("unclear", [saw(None, _unclear(found))], kept)
@@ -213,18 +209,18 @@ def probe(step: Step) -> Probed:
         return Probed(
             "done",
             [saw(True, f"Update {update_id} is COMPLETED.")],
-            {**step.result, **_noted(step.result, update_id), "state": state},
+            {**step.result, **noted.noting(update_id), "state": state},
         )
     if state in ENDED:
         cut = state == "FAILED" and is_cut(client, flow.pipeline.pipeline_id, update_id)
         return Probed(
             harmless if cut else "not_done",
             [saw(True, f"Update {update_id} is {state}. Resuming starts a new one.")],
-            {**step.result, **_noted(step.result, update_id), "update_id": None, "ended": update_id},
+            {**step.result, **noted.noting(update_id), "update_id": None, "ended": update_id},
             cut=cut,
         )
     return Probed(
         "again",
         [saw(True, f"Update {update_id} is {state}. It is watched on, not started again.")],
-        {**step.result, **_noted(step.result, update_id)},
+        {**step.result, **noted.noting(update_id)},
     )

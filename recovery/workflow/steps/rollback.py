@@ -9,7 +9,7 @@ from typing import Any
 from recovery.checkpoints import placing, read_fingerprint
 from recovery.contracts import codec
 from recovery.contracts.plan import PatchChange
-from recovery.contracts.results import BackupResult, KeptCheckpoint, RollbackResult, SeedResult
+from recovery.contracts.results import BackupResult, KeptCheckpoint, RollbackResult, SeedResult, UpdateResult
 from recovery.errors import NotFound, OutcomeUnknown, Refused
 from recovery.models import Recovery, Step
 from recovery.pipelines.client import PipelinesClient
@@ -39,7 +39,7 @@ def refusal(recovery: Recovery) -> str | None:
             return None  # an attempt that died had come so far; the source may be left to do
         return placing.undo_refusal(place, recovery=recovery.label, sink_head=_head(done["seed"]))
     rerun = recovery.steps.filter(kind="rerun").first()
-    if rerun and rerun.result.get("update_id") and rerun.state == "done":
+    if rerun and codec.read(UpdateResult, rerun.result).update_id and rerun.state == "done":
         return "The update has run with the changed code; what it committed stays. Patch the code by a new recovery."
     return None
 

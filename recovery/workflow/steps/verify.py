@@ -4,15 +4,22 @@ Measuring twice does no harm, so a silent attempt is repeated by itself; the fur
 what has arrived since.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from django.utils import timezone
 
 from recovery.contracts import codec
 from recovery.contracts.plan import PlanBody
-from recovery.contracts.results import DataFilesResult, NotedFiles, StandstillResult
+from recovery.contracts.results import (
+    BeforeFurther,
+    InputMark,
+    NotedFiles,
+    StandstillResult,
+    UpdateResult,
+    VerifyResult,
+)
 from recovery.errors import Interrupted, Refused
 from recovery.models import Step
 from recovery.pipelines.events import was_unseen
@@ -31,62 +38,41 @@ from recovery.workflow.steps.base import Context, Probed, Waits, saw
 SECONDS = 3600
 
 
-@dataclass(frozen=True)
-class BeforeFurther:
-    """What was measured before the further update, kept on the row while that runs.
-
-    `verdict`: without the late criteria (`judge.LATE`); `outcome`, `below`: as `recovery.measured` holds them; `rows`:
-    of the table, or of a topic's records since the rerun began; `listed`: the input as `evidence.seen` tells it;
-    `version`: of the table; `ends`: of the topic, an offset line; `strange`: records of others there, None for
-    a table.
-    """
-
-    verdict: dict[str, Any]
-    outcome: dict[str, Any]
-    below: dict[str, Any]
-    rows: int | None
-    listed: dict[str, Any]
-    version: int | None
-    files: Sequence[str]  # of rows that were written before there were pages; empty since
-    ends: str | None
-    strange: int | None
-
-
 def run(context: Context) -> Waits:
     """Measure, then start the further update; a criterion not measured never passes.
 
     A further update that an attempt before has started, and that nobody has read back, is waited for: no second one.
     """
-    if context.step.result.get("further") and context.step.result.get("before_further"):
+    kept = codec.read(VerifyResult, context.step.result)
+    if kept.further and kept.before_further:
         return Waits()
     steps = _steps(context)
-    done = {kind: step.result for kind, step in steps.items()}
-    if "rerun" not in done or "stop" not in done:
+    if "rerun" not in steps or "stop" not in steps:
         raise Refused("The rerun has not ended, so there is nothing to verify yet.")
     scene = look(context.flow, known=context.contents.table_places)
-    started, standstill = rerun.updates(done["rerun"]), codec.read(StandstillResult, done["stop"])
+    reran = codec.read(UpdateResult, steps["rerun"].result)
+    refresh = codec.read(UpdateResult, steps["refresh"].result) if "refresh" in steps else UpdateResult()
+    standstill = codec.read(StandstillResult, steps["stop"].result)
     reviewed.same(context.contents, scene.spec, scene.code, scene.client, so="Nothing was measured.")
-    reviewed.ran(context.contents, context.client, context.pipeline_id, started)
+    reviewed.ran(context.contents, context.client, context.pipeline_id, reran.started)
     readers = Readers(lambda: scene)
     stood = noted_files.stood(steps["stop"], place=scene.table_place)
     evidence = reading.collect(
         scene,
         context.contents,
         readers,
-        seen=done["rerun"].get("listed") or {},
+        seen=reran.listed,
         sink_before=stood.files,
         version_before=standstill.sink_version,
         topic_before=standstill.topic,
         marks_before=stood.marks,
-        update_ids=started,
+        update_ids=reran.started,
     )
     context.log("Measured on Spark in a fresh session: " + _counts(evidence))
-    reviewed.ran(
-        context.contents, context.client, context.pipeline_id, refreshed.updates_of(done.get("refresh"))
-    )
+    reviewed.ran(context.contents, context.client, context.pipeline_id, refresh.started)
     evidence = replace(
         evidence,
-        below=refreshed.measure(scene, context.plan, done.get("refresh")),
+        below=refreshed.measure(scene, context.plan, refresh),
     )
     before = _before(context, scene, evidence, reading.seen(context.contents, readers))
     context.watch.keep(noted_files=codec.to_json(_noted(context, scene)))
@@ -99,7 +85,9 @@ def _steps(context: Context) -> dict[str, Step]:
     return {s.kind: s for s in context.recovery.steps.filter(plan=context.plan, state="done")}
 
 
-def _before(context: Context, scene: Scene, evidence: Evidence, listed: Mapping[str, Any]) -> BeforeFurther:
+def _before(
+    context: Context, scene: Scene, evidence: Evidence, listed: Mapping[str, InputMark]
+) -> BeforeFurther:
     contents, measure = context.contents, evidence.measure
     declared = contents.sink.is_declared
     verdict = judge(contents.strategy, contents.criteria, evidence, edition=contents.proof)
@@ -108,7 +96,7 @@ def _before(context: Context, scene: Scene, evidence: Evidence, listed: Mapping[
         outcome=outcome_of(contents.forecast, contents.criteria, evidence).as_dict(),
         below=_below(context, evidence),
         rows=None if measure is None else measure.new_rows if declared else measure.table_rows,
-        listed=dict(listed),
+        listed=listed,
         version=None if declared else scene.sink.version,
         files=(),
         ends=topics.ends(scene) if declared else None,
@@ -126,7 +114,7 @@ def _noted(context: Context, scene: Scene) -> NotedFiles:
 def _start_further(context: Context, before: BeforeFurther) -> None:
     contents = context.contents
     reviewed.still(contents, context.client, context.pipeline_id, so="The further update was not started.")
-    context.watch.keep(before_further=asdict(before))
+    context.watch.keep(before_further=codec.to_json(before))
     context.watch.guard()
     tables = [] if contents.sink.is_declared else [contents.dataset]
     update_id = context.client.start_update(context.pipeline_id, **rerun.selected(tables))
@@ -136,13 +124,14 @@ def _start_further(context: Context, before: BeforeFurther) -> None:
 
 def find_end(context: Context) -> str | None:
     """How the further update has ended; None while it runs."""
-    return rerun.find_end_of(context, str(context.step.result["further"]))
+    return rerun.find_end_of(context, str(codec.read(VerifyResult, context.step.result).further))
 
 
 def go_on(context: Context, ended: str) -> Mapping[str, Any]:
     """Measure what the further update did, then the other places, and judge."""
-    contents, update_id = context.contents, str(context.step.result["further"])
-    before = BeforeFurther(**context.step.result["before_further"])
+    contents, kept = context.contents, codec.read(VerifyResult, context.step.result)
+    update_id, before = str(kept.further), kept.before_further
+    assert before is not None, "it is kept before the further update is asked for"
     context.watch.keep(further=None)
     if ended != "COMPLETED" and (who := context.held_by):
         raise Refused(f"{who} stopped the run while it was verified. Resume to measure again.")
@@ -182,7 +171,7 @@ def go_on(context: Context, ended: str) -> Mapping[str, Any]:
 def _further(
     step: Step, scene: Scene, contents: PlanBody, before: BeforeFurther, readers: Readers, ended: str
 ) -> FurtherUpdate:
-    noted = codec.read(DataFilesResult, step.result).noted_files is not None
+    noted = codec.read(VerifyResult, step.result).noted_files is not None
     files = noted_files.stood(step, place=scene.table_place).files if noted else before.files
     return FurtherUpdate(
         state=ended,

@@ -15,6 +15,8 @@ from recovery.contracts.results import (
     StandstillResult,
     StepResult,
     StoppedResult,
+    UpdateResult,
+    VerifyResult,
 )
 
 RUNNER = {"watched": {}, "probe": {}, "statements": [], "skipped": {"by": "ada"}}
@@ -26,6 +28,17 @@ TOPIC = {"ends": "{}", "failed": None, "failed_early": None, "ids": {"t": "id"},
 NOTED = {"noted_files": {"files": 2, "sha256": "a", "marked": True}, "sink_files": [], "sink_marks": None}
 STANDSTILL = {
     **NOTED, "proved": ["code"], "others": {"table t": None}, "newest_update": "u", "sink_version": 3, "topic": TOPIC,
+}  # fmt: skip
+ASKED = {"selection": {"refresh_selection": ["t"]}, "request_id": "", "at": "2026-11-23T00:00:00+00:00"}
+UPDATE = {
+    "newest_before": "u-0", "asked": ASKED, "unnoted": False, "unclear": [],
+    "listed": {"0": ["file:/in/1"], "1": {"latest": None}},
+    "update_id": "u-3", "updates": ["u-1", "u-3"], "ended": "u-1", "state": "COMPLETED",
+}  # fmt: skip
+BEFORE = {
+    "verdict": {"verified": False, "criteria": [{"code": "EACH_FILE_ONCE", "ok": None}]}, "outcome": {"lost": None},
+    "below": {"downstream": []}, "rows": 3, "listed": {"0": [], "1": {"latest": "{}"}}, "version": 7, "files": [],
+    "ends": None, "strange": None,
 }  # fmt: skip
 ROWS: list[tuple[type[StepResult], dict[str, Any]]] = [
     (StandstillResult, STANDSTILL),
@@ -42,6 +55,8 @@ ROWS: list[tuple[type[StepResult], dict[str, Any]]] = [
             "offsets": [None],
         },
     ),
+    (UpdateResult, UPDATE),
+    (VerifyResult, {**NOTED, "before_further": BEFORE, "further": "u-4"}),
     (RollbackResult, {"checkpoint": True, "files": ["/p/q.py"]}),
 ]
 
@@ -64,6 +79,46 @@ def test_a_stop_that_has_not_ended_says_nothing_of_its_update() -> None:
 def test_the_files_of_a_row_from_before_pages_are_those_in_it() -> None:
     old = codec.read(DataFilesResult, {"sink_files": ["/t/a"], "sink_marks": {"a": [1, None]}})
     assert (old.noted_files, old.sink_files, old.sink_marks) == (None, ("/t/a",), {"a": (1, None)})
+
+
+@pytest.mark.parametrize(
+    ("row", "started"),
+    [
+        ({}, ()),
+        ({"update_id": "u-2"}, ("u-2",)),
+        ({"ended": "u-1", "update_id": "u-2"}, ("u-1", "u-2")),
+        ({"ended": "u-1", "update_id": None}, ("u-1",)),
+        (UPDATE, ("u-1", "u-3")),
+    ],
+)
+def test_a_step_knows_the_updates_that_it_started_of_older_releases_the_last_two(
+    row: dict[str, Any], started: tuple[str, ...]
+) -> None:
+    assert codec.read(UpdateResult, row).started == started
+
+
+@pytest.mark.parametrize(
+    ("row", "has_unnoted_start"),
+    [
+        ({}, False),
+        ({"newest_before": None}, True),
+        ({"newest_before": "u-0", "unnoted": True, "ended": "u-1"}, True),
+        ({"newest_before": "u-0", "unnoted": False}, False),
+        ({"newest_before": "u-0", "unnoted": True, "update_id": "u-1"}, False),
+    ],
+)
+def test_a_start_is_unnoted_from_its_request_until_its_update_is_kept(
+    row: dict[str, Any], has_unnoted_start: bool
+) -> None:
+    assert codec.read(UpdateResult, row).has_unnoted_start is has_unnoted_start
+
+
+def test_what_is_kept_of_a_start_is_what_is_known_by_then() -> None:
+    noted = UpdateResult(newest_before=None, unnoted=True, unclear=(), listed={"0": ("file:/in/1",)})
+    assert codec.to_read_json(noted) == {
+        "newest_before": None, "unnoted": True, "unclear": [], "listed": {"0": ["file:/in/1"]},
+    }  # fmt: skip
+    assert noted.noting("u-1") == {"update_id": "u-1", "updates": ["u-1"], "unnoted": False}
 
 
 @pytest.mark.parametrize("row", [{}, {"version": "1"}, {"version": 1, "offsets": [1]}])

@@ -10,6 +10,7 @@ from recovery.contracts import codec
 from recovery.contracts.criteria import Criterion
 from recovery.contracts.forecast import DatasetKind, Downstream, DownstreamEffect
 from recovery.contracts.names import StepKind
+from recovery.contracts.results import UpdateResult
 from recovery.contracts.steps import PlannedStep
 from recovery.errors import Refused
 from recovery.models import Plan
@@ -18,7 +19,7 @@ from recovery.strategies.readers import Reader
 from recovery.workflow import refreshed
 from recovery.workflow.below import readers_of
 from recovery.workflow.chosen import basis
-from recovery.workflow.steps import refresh, rerun
+from recovery.workflow.steps import refresh
 from tests import factories as f
 from tests.factories.judged import forecast_of
 from tests.factories.plans import plan_body
@@ -95,7 +96,7 @@ def test_the_refresh_selects_what_is_below_and_is_started_once(context: Any) -> 
     with pytest.raises(Refused):
         run(context, refresh)
     assert asked == [{"refresh_selection": ["v", "w"]}]
-    assert rerun.updates(context.step.result) == ["u-1"]
+    assert codec.read(UpdateResult, context.step.result).started == ("u-1",)
     noted = {"newest_before": "u-0", "asked": context.step.result["asked"]}
     context.step.result = {**noted, "updates": []}  # its worker was killed before it could note the id
     with pytest.raises(Refused):
@@ -135,16 +136,15 @@ def test_why_a_dataset_is_not_compared_is_measured_with_it() -> None:
         client=SimpleNamespace(events=lambda *_, **__: []),
         flow=SimpleNamespace(pipeline=SimpleNamespace(pipeline_id="p")),
     )
-    found = refreshed.measure(scene, plan, {"update_id": "u-1"})
+    found = refreshed.measure(scene, plan, UpdateResult(update_id="u-1"))
     assert found is not None
     assert [one.as_dict()["not_compared"] for one in found] == ["reads_stream", "defined_in_sql"]
 
 
-@pytest.mark.parametrize(("result", "found"), [(None, None), ({}, None)])
-def test_a_refresh_that_was_not_done_is_not_measured(result: Any, found: Any) -> None:
+def test_a_refresh_that_was_not_done_is_not_measured() -> None:
     scene: Any = SimpleNamespace()
-    assert refreshed.measure(scene, refreshing({"v": "v"}), result) is found
-    assert refreshed.measure(scene, refreshing({}), result) == ()
+    assert refreshed.measure(scene, refreshing({"v": "v"}), UpdateResult()) is None
+    assert refreshed.measure(scene, refreshing({}), UpdateResult()) == ()
 
 
 @pytest.mark.django_db

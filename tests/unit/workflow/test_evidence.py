@@ -11,6 +11,7 @@ import pytest
 from recovery.checkpoints.report import CheckpointReport, SourceProgress
 from recovery.contracts import codec
 from recovery.contracts.plan import PlanBody
+from recovery.contracts.results import InputMark, SourceEnd
 from recovery.errors import Refused
 from recovery.sinks.base import SinkReport
 from recovery.sources.base import Position, Precision, SourceFacts
@@ -120,7 +121,7 @@ def of_delta(number: int, start: int, latest: int) -> dict[str, Any]:
     return planned_input(number, kind="delta", start=line(start), latest=line(latest))
 
 
-def collected(there: Scene, plan: PlanBody, told: Readers, seen: Mapping[str, Any]) -> Any:
+def collected(there: Scene, plan: PlanBody, told: Readers, seen: Mapping[str, InputMark]) -> Any:
     return evidence.collect(
         there, plan, told, seen=seen, sink_before=(), version_before=8, update_ids=["u-1"]
     )
@@ -138,7 +139,7 @@ def test_spark_is_asked_once_where_the_code_reads_however_much_is_to_be_known_of
     commit(places[1], 4, add("f4"))
     after = evidence.seen(plan, told)
 
-    assert before == {"0": {"latest": line(4)}, "1": {"latest": line(4)}}
+    assert before == {"0": SourceEnd(latest=line(4)), "1": SourceEnd(latest=line(4))}
     assert found.reached == {
         0: Reached("delta", line(2), line(4), left_empty=True, measured=(line(2), line(4)), arrived=True),
         1: Reached("delta", line(2), line(4), left_empty=True, measured=(line(2), line(4)), arrived=False),
@@ -160,7 +161,7 @@ def test_nobody_asks_where_files_are_read_from(spark: Spark, tmp_path: Path) -> 
     plan = contents(source)
     told = Readers(looked_at)
     seen = evidence.seen(plan, told)
-    assert seen == {"0": [f"file://{file}"]}
+    assert seen == {"0": (f"file://{file}",)}
     assert collected(scene(None, kind="files"), plan, told, seen).reached == {}
     assert spark.studies == []
 
@@ -280,7 +281,7 @@ def test_named_sources_are_measured_as_those_without_a_name(spark: Spark, places
     found = collected(there, plan, told, before)
     commit(places[1], 4, add("f4"))
 
-    assert before == {"0": {"latest": line(4)}, "1": {"latest": line(4)}}
+    assert before == {"0": SourceEnd(latest=line(4)), "1": SourceEnd(latest=line(4))}
     assert found.reached == {
         0: Reached("delta", line(2), line(4), left_empty=True, measured=(line(2), line(4)), arrived=True),
         1: Reached("delta", line(2), line(4), left_empty=True, measured=(line(2), line(4)), arrived=False),
@@ -310,7 +311,7 @@ def test_files_of_named_sources_are_each_asked_for_where_they_were_read(tmp_path
         place = tmp_path / name
         place.mkdir()
         (place / "2.json").write_text("{}")
-        listed[name] = [f"file://{place}/2.json"]
+        listed[name] = (f"file://{place}/2.json",)
         inputs.append({"source": name, "location": str(place), "options": {}, "start": None, "waiting": [],
                        "gone": []})  # fmt: skip
     plan = contents(*inputs)
@@ -318,7 +319,7 @@ def test_files_of_named_sources_are_each_asked_for_where_they_were_read(tmp_path
     seen = evidence.seen(plan, Readers(lambda: there))
     assert seen == {"0": listed["orders"], "1": listed["returns"]}
     found = evidence._listed(there.checkpoint, there.checkpoint, plan, seen, "same")
-    assert found == {0: tuple(listed["returns"]), 1: tuple(listed["orders"])}
+    assert found == {0: listed["returns"], 1: listed["orders"]}
 
 
 def test_a_named_source_that_the_checkpoint_does_not_hold_is_not_taken_for_another(spark: Spark) -> None:

@@ -1,17 +1,17 @@
 """A run that somebody stops: the step that watches an update stops it, once, and watches it to its end."""
 
 from collections.abc import Iterator
-from dataclasses import asdict
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from recovery.contracts import codec
+from recovery.contracts.results import BeforeFurther
 from recovery.errors import Refused
 from recovery.workflow.fingerprints import of_code
 from recovery.workflow.steps import rerun, verify
 from recovery.workflow.steps.base import Context
-from recovery.workflow.steps.verify import BeforeFurther
 from recovery.workflow.watches import Watched
 from tests.factories.plans import plan_contents
 
@@ -68,8 +68,18 @@ def test_a_stopped_rerun_names_who_did_it_and_how_to_go_on() -> None:
 
 def test_a_stopped_verification_is_no_verdict() -> None:
     context = World("ada").context()
-    before = BeforeFurther({"verified": False, "criteria": []}, {}, {}, 20, {}, None, [], None, None)
-    context.step.result.update(further="u-1", before_further=asdict(before))
+    before = BeforeFurther(
+        verdict={"verified": False, "criteria": []},
+        outcome={},
+        below={},
+        rows=20,
+        listed={},
+        version=None,
+        files=(),
+        ends=None,
+        strange=None,
+    )
+    context.step.result.update(further="u-1", before_further=codec.to_json(before))
     with pytest.raises(Refused, match="ada stopped the run while it was verified"):
         verify.go_on(context, "CANCELED")
     assert context.step.result["further"] is None

@@ -1,5 +1,6 @@
 """Every update that a rerun has started stays known, however many attempts it took: their batches are all its own."""
 
+from collections.abc import Mapping
 from datetime import timedelta
 from types import SimpleNamespace
 from typing import Any
@@ -7,10 +8,11 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
+from recovery.contracts import codec
+from recovery.contracts.results import StartRequest, UpdateResult
 from recovery.errors import OutcomeUnknown, Refused, RepriseError, Unreachable
 from recovery.pipelines.client import ActiveUpdate
 from recovery.workflow.fingerprints import of_code
-from recovery.workflow.own_updates import Asked
 from recovery.workflow.steps import rerun
 from recovery.workflow.steps.base import Waits
 from recovery.workflow.watches import Watched
@@ -79,12 +81,16 @@ def run(context: Any, kind: Any = rerun) -> Any:
     return kind.go_on(context, ended)
 
 
+def started(result: Mapping[str, Any]) -> list[str]:
+    return [*codec.read(UpdateResult, result).started]
+
+
 def test_updates_of_attempts_that_failed_stay_known(context: Any) -> None:
     for _ in range(2):
         with pytest.raises(Refused):
             run(context)
     result = {**context.step.result, **run(context)}
-    assert (result["update_id"], rerun.updates(result)) == ("u-3", ["u-1", "u-2", "u-3"])
+    assert (result["update_id"], started(result)) == ("u-3", ["u-1", "u-2", "u-3"])
 
 
 OWN: dict[str, Any] = {"refresh_selection": ["t"]}
@@ -92,7 +98,7 @@ OWN: dict[str, Any] = {"refresh_selection": ["t"]}
 
 def dies(context: Any, *, request: str = "") -> None:
     """An attempt that comes to its start and dies before it notes an update."""
-    asked = Asked(OWN, request, timezone.now().isoformat()).as_dict()
+    asked = codec.to_json(StartRequest(selection=OWN, request_id=request, at=timezone.now().isoformat()))
     context.watch.keep(newest_before=context.client.updates[0]["update_id"], asked=asked, unnoted=True)
 
 
@@ -109,10 +115,10 @@ def test_an_update_that_was_started_by_an_attempt_that_died_is_noted_by_the_next
     probed = rerun.probe(context.step)
     assert probed.outcome == "not_done"
     assert probed.result is not None
-    assert rerun.updates(probed.result) == ["u-1", "u-2"]
+    assert started(probed.result) == ["u-1", "u-2"]
     with pytest.raises(Refused):
         run(context)
-    assert rerun.updates(context.step.result) == ["u-1", "u-2"]
+    assert started(context.step.result) == ["u-1", "u-2"]
 
 
 @pytest.mark.parametrize(
@@ -136,7 +142,7 @@ def test_an_update_of_somebody_else_is_not_taken_for_the_step_s_own(
     assert rerun.probe(context.step).outcome == "repeat", "it is proven that none was started"
     with pytest.raises(Refused):
         run(context)
-    assert rerun.updates(context.step.result) == ["u-1"]
+    assert started(context.step.result) == ["u-1"]
 
 
 def test_a_request_id_proves_the_step_s_own_among_others(context: Any) -> None:
@@ -147,7 +153,7 @@ def test_a_request_id_proves_the_step_s_own_among_others(context: Any) -> None:
     context.client.said["other"] = created("req-of-somebody-else")
     with pytest.raises(Refused):
         run(context)
-    assert (rerun.updates(context.step.result), context.client.started) == (["u-1"], ["u-1"])
+    assert (started(context.step.result), context.client.started) == (["u-1"], ["u-1"])
 
 
 @pytest.mark.parametrize("late", [timedelta(hours=1), timedelta(hours=-1)])
@@ -163,7 +169,7 @@ def test_an_update_of_which_nothing_proves_whose_it_is_is_a_person_s_to_judge(
     context.watch.keep(**(probed.result or {}))  # shown to a person, who lets the step begin again
     with pytest.raises(Refused):
         run(context)
-    assert rerun.updates(context.step.result) == ["u-1"]
+    assert started(context.step.result) == ["u-1"]
 
 
 def test_two_updates_that_may_be_the_step_s_own_are_a_person_s_to_judge(context: Any) -> None:
@@ -215,20 +221,4 @@ def test_an_update_after_one_that_is_noted_is_never_the_step_s_own(context: Any)
     context.client.add("by hand", **OWN)
     with pytest.raises(Refused):
         run(context)
-    assert rerun.updates(context.step.result) == ["u-1", "u-2"]
-
-
-@pytest.mark.parametrize(
-    ("result", "known"),
-    [
-        ({}, []),
-        ({"update_id": "u-2"}, ["u-2"]),
-        ({"ended": "u-1", "update_id": "u-2"}, ["u-1", "u-2"]),
-        ({"ended": "u-1", "update_id": None}, ["u-1"]),
-        ({"updates": ["u-1", "u-2"], "ended": "u-1", "update_id": "u-2"}, ["u-1", "u-2"]),
-    ],
-)
-def test_steps_that_were_begun_before_updates_were_noted_know_their_last_two(
-    result: dict[str, Any], known: list[str]
-) -> None:
-    assert rerun.updates(result) == known
+    assert started(context.step.result) == ["u-1", "u-2"]

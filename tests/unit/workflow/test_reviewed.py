@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from recovery.contracts.plan import PlanBody
+from recovery.contracts.results import BeforeFurther
 from recovery.errors import NotFound, Refused
 from recovery.pipelines import itself
 from recovery.workflow import fingerprints, reviewed
@@ -257,7 +258,17 @@ def test_an_update_of_which_no_source_is_kept_says_nothing_of_it() -> None:
 
 def test_the_further_update_does_not_run_changed_code_either() -> None:
     there = Workspace({**AS_PATCHED, CODE: b"edited while it was measured\n"})
-    before = verify.BeforeFurther({}, {}, {}, None, {}, None, [], None, None)
+    before = BeforeFurther(
+        verdict={},
+        outcome={},
+        below={},
+        rows=None,
+        listed={},
+        version=None,
+        files=(),
+        ends=None,
+        strange=None,
+    )
     with refused("not_as_reviewed", Refused):
         verify._start_further(context(there, contents(PATCH)), before)
     assert there.started == []
