@@ -13,7 +13,7 @@ from recovery.contracts.criteria import Criterion
 from recovery.contracts.findings import Finding
 from recovery.contracts.forecast import Forecast
 from recovery.contracts.names import StepKind, Strategy
-from recovery.contracts.steps import PlannedStep
+from recovery.contracts.steps import PlannedStep, SeedArgs
 from recovery.contracts.value import Flag, Number, Value
 
 SCHEMA = 1
@@ -278,9 +278,10 @@ class PlanBody(Value):
         return {"inputs", "other_tables"} <= self.model_fields_set
 
     @property
-    def seed_args(self) -> Mapping[str, Any]:
-        """The arguments of its seed; none where it has no seed."""
-        return next((step.args for step in self.steps if step.kind is StepKind.SEED), {})
+    def seed_args(self) -> SeedArgs | None:
+        """The arguments of its seed; None where it has no seed."""
+        told = (step.args for step in self.steps if step.kind is StepKind.SEED)
+        return next((SeedArgs.model_validate(dict(args)) for args in told), None)
 
     @property
     def other_inputs(self) -> tuple[tuple[int, PlannedInput], ...]:

@@ -1,10 +1,10 @@
-"""The steps of a plan, as they are fixed when it is sealed."""
+"""The steps of a plan, as they are fixed when it is sealed, and what each kind of them is told."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Literal
 
 from recovery.contracts.names import StepKind
-from recovery.contracts.value import Value
+from recovery.contracts.value import Number, Value
 
 
 class PlannedStep(Value):
@@ -15,4 +15,47 @@ class PlannedStep(Value):
     says: str
     """The same for people, in a sentence."""
     args: Mapping[str, Any] = {}
-    """What it is told, as JSON; each kind has its own."""
+    """What it is told, as JSON: of a rerun or a refresh `UpdateArgs`, of a seed `SeedArgs`, of any other nothing."""
+
+
+class UpdateArgs(Value):
+    """What the one update of a rerun or a refresh is asked for. Only what is set is stored."""
+
+    full_refresh: tuple[str, ...] = ()
+    """Tables that it empties and reads again; with them it updates nothing else."""
+    refresh: tuple[str, ...] = ()
+    """Tables that it updates; (): the whole pipeline."""
+    reset: tuple[str, ...] = ()
+    """Flows that get an empty checkpoint."""
+    flows: tuple[str, ...] = ()
+    """Of a refresh, the flow that writes each of its tables."""
+
+    @property
+    def is_reset(self) -> bool:
+        """Whether the update throws progress or rows away."""
+        return bool(self.full_refresh or self.reset)
+
+
+class SeedArgs(Value):
+    """What checkpoint a seed puts into place. Only what is set is stored."""
+
+    action: Literal["repair"] | None = None
+    """`repair`: the old one with its damage mended; None: a new one that goes on from it."""
+    last_committed: Number | None = None
+    """The batch after which it goes on; None: from nothing."""
+    from_version: Number | None = None
+    """The version that it is made from; None: the checkpoint has one fixed place."""
+    starts: tuple[Mapping[str, Any], ...] | None = None
+    """Where each source starts (`checkpoints.starts.SourceStart`); none: all after the last committed batch."""
+    state: str | None = None
+    """`prime`: empty state of the code's shape; `rebuild`: that of a replay; None: none."""
+    watermark_ms: Number | None = None
+    """The watermark that empty state begins with, in ms since 1970; None: that of the checkpoint."""
+    offsets: tuple[str | None, ...] = ()
+    """Of a repair, the offset line of each source."""
+    query_id: str | None = None
+    """Of a repair, the id of the query, where the old file of it is lost."""
+    operators: tuple[str, ...] = ()
+    """Of a repair, Spark's names of the stateful operators of the code."""
+    mendings: tuple[Mapping[str, Any], ...] = ()
+    """Of a repair, each damage and its mending (`checkpoints.mending.work.Mending`)."""

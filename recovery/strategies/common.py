@@ -5,11 +5,12 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from recovery.checkpoints.report import CheckpointReport, Severity
+from recovery.contracts import codec
 from recovery.contracts.amounts import Bound, RowAmount
 from recovery.contracts.criteria import Criterion
 from recovery.contracts.names import StepKind
 from recovery.contracts.option import Blocker, BlockerCode
-from recovery.contracts.steps import PlannedStep
+from recovery.contracts.steps import PlannedStep, UpdateArgs
 from recovery.sources import files
 from recovery.sources.base import InputFile
 from recovery.strategies.base import CodeFacts, Facts, KeyKind
@@ -302,12 +303,12 @@ def rerun(facts: Facts) -> PlannedStep:
         return PlannedStep(
             kind=StepKind.RERUN,
             says=f"Update {facts.dataset} and nothing else.",
-            args={"refresh": [facts.dataset]},
+            args=codec.to_read_json(UpdateArgs(refresh=(facts.dataset,))),
         )
     return PlannedStep(
         kind=StepKind.RERUN,
         says=f"Update the pipeline, which sends to {facts.dataset}.",
-        args={"refresh": []},
+        args=codec.to_read_json(UpdateArgs(refresh=())),
     )
 
 
@@ -316,9 +317,11 @@ def rerun_anew(facts: Facts) -> PlannedStep:
     if not facts.sink.declared:
         verb = "Empty" if is_table(facts) else "Reset"
         says = f"{verb} {facts.dataset} and read everything again (full_refresh_selection)."
-        return PlannedStep(kind=StepKind.RERUN, says=says, args={"full_refresh": [facts.dataset]})
+        args = UpdateArgs(full_refresh=(facts.dataset,))
+        return PlannedStep(kind=StepKind.RERUN, says=says, args=codec.to_read_json(args))
     says = f"Give {facts.flow} an empty checkpoint and read everything again (reset_checkpoint_selection)."
-    return PlannedStep(kind=StepKind.RERUN, says=says, args={"refresh": [], "reset": [facts.flow]})
+    args = UpdateArgs(refresh=(), reset=(facts.flow,))
+    return PlannedStep(kind=StepKind.RERUN, says=says, args=codec.to_read_json(args))
 
 
 BESIDE_WORDS = {

@@ -3,6 +3,7 @@
 from recovery.checkpoints.reconciled import HELD_BY_THE_TABLE, reconcile_report
 from recovery.checkpoints.report import Finding, Severity
 from recovery.checkpoints.seed import plan_seed
+from recovery.contracts import codec
 from recovery.contracts.amounts import Bound, RowAmount
 from recovery.contracts.forecast import Forecast
 from recovery.contracts.names import StepKind, Strategy
@@ -41,7 +42,7 @@ def judge(facts: Facts) -> Option:
                 kind=StepKind.SEED,
                 says=f"Seed the next checkpoint version from batch {last}: {starts.said(facts)}, no state, "
                 "new query id. The old version stays untouched.",
-                args=starts.seed(facts, last),
+                args=codec.to_read_json(starts.seed(facts, last)),
             ),
             common.rerun(facts),
         ),

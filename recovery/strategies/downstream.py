@@ -9,11 +9,12 @@ is named; so is what reads it.
 from collections.abc import Sequence
 from typing import Final
 
+from recovery.contracts import codec
 from recovery.contracts.criteria import Criterion
 from recovery.contracts.forecast import DatasetKind, Downstream, DownstreamEffect, DownstreamReason
 from recovery.contracts.names import StepKind
 from recovery.contracts.option import Option
-from recovery.contracts.steps import PlannedStep
+from recovery.contracts.steps import PlannedStep, UpdateArgs
 from recovery.strategies.base import Facts
 from recovery.strategies.readers import Reader
 
@@ -108,7 +109,7 @@ def _with_step(steps: Sequence[PlannedStep], chosen: Sequence[Reader]) -> tuple[
     """Before the proof: it is measured too."""
     names = [r.dataset for r in chosen]
     short = ", ".join(name.rsplit(".", 1)[-1] for name in names)
-    args = {"refresh": names, "flows": [r.flow for r in chosen]}
+    args = codec.to_read_json(UpdateArgs(refresh=tuple(names), flows=tuple(r.flow for r in chosen)))
     step = PlannedStep(
         kind=StepKind.REFRESH, says=f"Refresh what is below: {short} (refresh_selection).", args=args
     )

@@ -11,6 +11,7 @@ from typing import Final
 from recovery.checkpoints.reconciled import reconcile_report
 from recovery.checkpoints.report import Finding, Severity
 from recovery.checkpoints.seed import plan_seed
+from recovery.contracts import codec
 from recovery.contracts.amounts import Bound, RowAmount
 from recovery.contracts.forecast import Forecast
 from recovery.contracts.names import StepKind, Strategy
@@ -68,7 +69,7 @@ def judge(facts: Facts) -> Option:
                 says=f"Replay what was processed up to batch {last} into a scratch checkpoint, whose rows go nowhere; "
                 f"seed the next checkpoint version with its state: {starts.said(facts)}, the watermark as it is, new "
                 "query id. The old version stays untouched.",
-                args={**starts.seed(facts, last), "state": STATE},
+                args=codec.to_read_json(starts.seed(facts, last).model_copy(update={"state": STATE})),
             ),
             common.rerun(facts),
         ),

@@ -2,11 +2,12 @@
 
 from recovery.checkpoints.repair import RepairPlan
 from recovery.checkpoints.report import CheckpointReport, Finding, Severity, StateOperator
+from recovery.contracts import codec
 from recovery.contracts.amounts import Bound, RowAmount
 from recovery.contracts.forecast import Forecast
 from recovery.contracts.names import StepKind, Strategy
 from recovery.contracts.option import Blocker, BlockerCode, Option
-from recovery.contracts.steps import PlannedStep
+from recovery.contracts.steps import PlannedStep, SeedArgs
 from recovery.sinks.kinds import Start
 from recovery.strategies import common, mapped, sinks, sources, starts, state_rows
 from recovery.strategies.base import Facts
@@ -36,7 +37,7 @@ def judge(facts: Facts) -> Option:
                 kind=StepKind.SEED,
                 says=f"Write the next checkpoint version with {_mendings(facts.repair)} mended, state and positions as "
                 "they are. The old version stays untouched.",
-                args=_arguments(facts),
+                args=codec.to_read_json(_arguments(facts)),
             ),
             common.rerun(facts),
         ),
@@ -187,18 +188,18 @@ def _mendings(plan: RepairPlan | None) -> str:
     return ", ".join(dict.fromkeys(m.file for m in plan.mendings))
 
 
-def _arguments(facts: Facts) -> dict[str, object]:
+def _arguments(facts: Facts) -> SeedArgs:
     """What the step needs to lay the same repair out again, and to see that it is the same."""
     plan = facts.repair
-    return {
-        "action": "repair",
-        "last_committed": _after(facts).last_committed,
-        "from_version": facts.checkpoint.version,
-        "offsets": [s.offset_json for s in _after(facts).sources],
-        "query_id": None if plan is None else plan.after.query_id,
-        "operators": list(facts.new_code.operators or ()),
-        "mendings": [] if plan is None else [m.as_dict() for m in plan.mendings],
-    }
+    return SeedArgs(
+        action="repair",
+        last_committed=_after(facts).last_committed,
+        from_version=facts.checkpoint.version,
+        offsets=tuple(s.offset_json for s in _after(facts).sources),
+        query_id=None if plan is None else plan.after.query_id,
+        operators=tuple(facts.new_code.operators or ()),
+        mendings=() if plan is None else tuple(m.as_dict() for m in plan.mendings),
+    )
 
 
 def _findings(plan: RepairPlan | None) -> tuple[Finding, ...]:

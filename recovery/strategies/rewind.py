@@ -11,11 +11,12 @@ from recovery.checkpoints.formats import Malformed
 from recovery.checkpoints.reconciled import reconcile_report
 from recovery.checkpoints.report import Finding, Severity
 from recovery.checkpoints.seed import plan_seed
+from recovery.contracts import codec
 from recovery.contracts.amounts import Bound, RowAmount
 from recovery.contracts.forecast import Forecast
 from recovery.contracts.names import StepKind, Strategy
 from recovery.contracts.option import Blocker, BlockerCode, Option
-from recovery.contracts.steps import PlannedStep
+from recovery.contracts.steps import PlannedStep, SeedArgs
 from recovery.errors import Refused
 from recovery.sinks.kinds import Start
 from recovery.sources import registry
@@ -54,7 +55,7 @@ def judge(facts: Facts) -> Option:
                 kind=StepKind.SEED,
                 says=f"Seed the next checkpoint version from batch {last}: {starts.said(facts)}, empty state of the "
                 "new code, the watermark as it is, new query id. The old version stays untouched.",
-                args=_arguments(facts),
+                args=codec.to_read_json(_arguments(facts)),
             ),
             common.rerun(facts),
         ),
@@ -224,10 +225,10 @@ def _from_the_first(source: SourceFacts) -> bool:
     return first.offset_json == source.begins and not first.fallbacks and whole is True
 
 
-def _arguments(facts: Facts) -> dict[str, object]:
+def _arguments(facts: Facts) -> SeedArgs:
     report = facts.checkpoint
-    told = starts.seed(facts, report.last_committed)
-    return {**told, "state": "prime", "watermark_ms": report.closed_ms}
+    primed = {"state": "prime", "watermark_ms": report.closed_ms}
+    return starts.seed(facts, report.last_committed).model_copy(update=primed)
 
 
 def _findings(facts: Facts) -> tuple[Finding, ...]:

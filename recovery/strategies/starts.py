@@ -7,6 +7,7 @@ from recovery.checkpoints.starts import SourceStart
 from recovery.checkpoints.uris import decode_uri
 from recovery.contracts.amounts import Bound, RowAmount, joint_bound
 from recovery.contracts.option import Blocker, BlockerCode
+from recovery.contracts.steps import SeedArgs
 from recovery.sources import registry
 from recovery.sources.base import Distance, SourceFacts
 from recovery.sources.comparing import count, moment
@@ -102,11 +103,11 @@ def offsets(facts: Facts, standing: CheckpointReport) -> list[str | None]:
     return [s.offset_json for s in told] if told else [s.offset_json for s in standing.sources]
 
 
-def seed(facts: Facts, last: int | None) -> dict[str, object]:
+def seed(facts: Facts, last: int | None) -> SeedArgs:
     """What the step that seeds is told: after which batch of which version, and which sources start elsewhere."""
-    told = starts(facts)
-    elsewhere = {"starts": [s.as_dict() for s in told]} if told else {}
-    return {"last_committed": last, "from_version": facts.checkpoint.version, **elsewhere}
+    args = SeedArgs(last_committed=last, from_version=facts.checkpoint.version)
+    told = tuple(s.as_dict() for s in starts(facts))
+    return args.model_copy(update={"starts": told}) if told else args
 
 
 def lost(facts: Facts) -> RowAmount:

@@ -64,7 +64,8 @@ SCOPES = {
 
 def scope_of(contents: PlanBody) -> str:
     """Where the rerun's batches are told from those before: a seed whose sources start elsewhere has its own log."""
-    return "same" if contents.seed_args.get("starts") else SCOPES[contents.strategy]
+    seeded = contents.seed_args
+    return "same" if seeded is not None and seeded.starts else SCOPES[contents.strategy]
 
 
 def seen(contents: PlanBody, readers: Readers) -> dict[str, InputMark]:
@@ -419,17 +420,24 @@ def _measured_by_rehearsal(
 
     None where it could not be run, or where the update may have written other rows (`Rehearsal.why`).
     """
-    seeded = contents.seed_args
     with rehearsing.rehearsed(
         asked.study,
         storage=scene.storage,
         purpose=f"proof-{contents.recovery}",
-        watermark_ms=seeded.get("watermark_ms", contents.watermark_ms) if seeded else None,
+        watermark_ms=_watermark(contents),
         conf=scene.checkpoint.conf,
     ) as found:
         if found.problem is not None or found.why:
             return None
         return ask(replace(asked, expected=found.output))
+
+
+def _watermark(contents: PlanBody) -> int | None:
+    """The watermark that the rerun began with; None: none, or it had all its state."""
+    seeded = contents.seed_args
+    if seeded is None:
+        return None
+    return seeded.watermark_ms if "watermark_ms" in seeded.model_fields_set else contents.watermark_ms
 
 
 def _arrived_rows(scene: Scene, contents: PlanBody, readers: Readers, late: tuple[str, ...]) -> int | None:

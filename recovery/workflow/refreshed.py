@@ -2,10 +2,11 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
 
+from recovery.contracts import codec
 from recovery.contracts.names import StepKind
 from recovery.contracts.results import UpdateResult
+from recovery.contracts.steps import UpdateArgs
 from recovery.errors import RepriseError
 from recovery.models import Plan
 from recovery.pipelines.events import statuses
@@ -19,10 +20,9 @@ from recovery.workflow.gather import NOTHING, Scene, request_for
 
 def chosen(plan: Plan) -> dict[str, str]:
     """Datasets that a plan refreshes, each with the flow that writes it; none where it has no such step."""
-    args: Mapping[str, Any] = next(
-        (step.args for step in plan.contents.steps if step.kind is StepKind.REFRESH), {}
-    )
-    return dict(zip(args.get("refresh") or (), args.get("flows") or (), strict=True))
+    told = (step.args for step in plan.contents.steps if step.kind is StepKind.REFRESH)
+    args = codec.read(UpdateArgs, next(told, {}))
+    return dict(zip(args.refresh, args.flows, strict=True))
 
 
 def besides(plan: Plan, others: Mapping[str, str | None]) -> dict[str, str | None]:

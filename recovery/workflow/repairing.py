@@ -14,11 +14,11 @@ def preview(
     *,
     table: str,
     sink: SinkReport,
-    query_id: str,
+    query_id: str | None,
     operators: Sequence[str],
     inputs: Sequence[tuple[str | None, Mapping[str, Any]]],
 ) -> RepairPlan:
-    """The repair of the flow's newest version. `query_id`: taken where the old one is lost.
+    """The repair of the flow's newest version. `query_id`: taken where the old one is lost; None: none is known.
 
     `inputs`: location and options of each source, in plan order. Reads only; raises Unreachable.
     """

@@ -14,6 +14,8 @@ from django.db import transaction
 from django.utils import timezone
 
 from recovery.audit.actions import append_entry
+from recovery.contracts import codec
+from recovery.contracts.steps import UpdateArgs
 from recovery.models import Recovery, Step
 from recovery.people.roles import SYSTEM
 from recovery.workflow import broker
@@ -63,17 +65,14 @@ class Repeat:
         return cls(stored["number"], Why(stored["why"]), stored["at"], stored["due"])
 
 
-def resets(args: Mapping[str, Any]) -> bool:
-    """Does the update of a step with these arguments throw progress or rows away?"""
-    return bool(args.get("full_refresh") or args.get("reset"))
-
-
 def is_harmless(step: Step, *, acted: bool) -> bool:
     """May it be begun again without anybody's word, once it is known that it does not go on? `acted`: did its last
     attempt come to its first effect?"""
     if step.kind == "rollback":
         return False
-    return step.kind in READING or (step.kind in STARTING and not resets(step.args)) or not acted
+    if step.kind in STARTING and not codec.read(UpdateArgs, step.args).is_reset:
+        return True
+    return step.kind in READING or not acted
 
 
 def may_repeat(step: Step) -> bool:

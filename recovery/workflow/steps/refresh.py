@@ -3,6 +3,8 @@
 Started at most once, resumed and probed as the rerun is: what it notes down has the same names.
 """
 
+from recovery.contracts import codec
+from recovery.contracts.steps import UpdateArgs
 from recovery.workflow import reviewed
 from recovery.workflow.steps import rerun
 from recovery.workflow.steps.base import Context, Waits
@@ -20,4 +22,4 @@ def run(context: Context) -> Waits:
 
 def _start(context: Context) -> str:
     reviewed.still(context.contents, context.client, context.pipeline_id, so="Nothing below was refreshed.")
-    return rerun.start(context, rerun.selected(context.step.args["refresh"]))
+    return rerun.start(context, rerun.selected(codec.read(UpdateArgs, context.step.args).refresh))

@@ -8,6 +8,7 @@ from django.utils import timezone
 
 from recovery.contracts import codec
 from recovery.contracts.results import InputMark, UpdateResult
+from recovery.contracts.steps import UpdateArgs
 from recovery.errors import Interrupted, OutcomeUnknown, Refused, RepriseError
 from recovery.models import Step
 from recovery.pipelines.client import ActiveUpdate, PipelinesClient
@@ -18,7 +19,6 @@ from recovery.workflow.evidence import remade, seen
 from recovery.workflow.gather import look
 from recovery.workflow.own_updates import Found, find_own, note_request
 from recovery.workflow.readers import Readers
-from recovery.workflow.repeating import resets
 from recovery.workflow.steps.base import Context, Probed, Waits, saw
 from recovery.workflow.watches import Watched
 
@@ -54,7 +54,7 @@ def go_on(context: Context, ended: str) -> Mapping[str, Any]:
 
 
 def _start(context: Context) -> str:
-    body, contents = _selection(context.step.args), context.contents
+    body, contents = _selection(codec.read(UpdateArgs, context.step.args)), context.contents
     strangers.refuse_foreign_batches(context)
     # what lies there now must be read by this update; what comes later may be or not
     readers = Readers(lambda: look(context.flow, known=contents.table_places))
@@ -103,11 +103,11 @@ def _note(context: Context, update_id: str) -> None:
     context.watch.keep(**codec.read(UpdateResult, context.step.result).noting(update_id))
 
 
-def _selection(args: Mapping[str, Any]) -> dict[str, Any]:
-    if args.get("full_refresh"):
-        return {"full_refresh_selection": list(args["full_refresh"])}
-    reset = {"reset_checkpoint_selection": list(args["reset"])} if args.get("reset") else {}
-    return selected(args["refresh"]) | reset
+def _selection(args: UpdateArgs) -> dict[str, list[str]]:
+    if args.full_refresh:
+        return {"full_refresh_selection": list(args.full_refresh)}
+    reset = {"reset_checkpoint_selection": list(args.reset)} if args.reset else {}
+    return selected(args.refresh) | reset
 
 
 def selected(tables: Sequence[str]) -> dict[str, list[str]]:
@@ -201,7 +201,7 @@ def probe(step: Step) -> Probed:
             return Probed("unclear", [saw(None, _unclear(found))], kept)
         update_id = found.own or None
     # what a reset or a full refresh may have thrown away is a person's to judge
-    harmless = "not_done" if resets(step.args) else "repeat"
+    harmless = "not_done" if codec.read(UpdateArgs, step.args).is_reset else "repeat"
     if update_id is None:
         return Probed(harmless, [saw(True, "No update was started by this step.")])
     state = client.get_update(flow.pipeline.pipeline_id, update_id).get("state")

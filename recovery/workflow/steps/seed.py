@@ -19,6 +19,7 @@ from recovery.checkpoints.report import CheckpointReport
 from recovery.checkpoints.seed import SourceStart
 from recovery.contracts import codec
 from recovery.contracts.results import SeedResult
+from recovery.contracts.steps import SeedArgs
 from recovery.errors import Refused
 from recovery.models import Step
 from recovery.sinks.base import SinkReport
@@ -52,7 +53,7 @@ def run(context: Context) -> Mapping[str, Any]:
             code="stale",
         )
     context.watch.guard()
-    make = _repaired if context.step.args.get("action") == "repair" else _seeded
+    make = _repaired if _args(context).action == "repair" else _seeded
     prepared = make(context, place, report)
     context.log(f"Undo record written. Prepared from {_called(report)}batch {report.last_committed}.")
     if (
@@ -77,13 +78,17 @@ def _called(report: CheckpointReport) -> str:
     return "" if report.version is None else f"version {report.version}, "
 
 
+def _args(context: Context) -> SeedArgs:
+    return codec.read(SeedArgs, context.step.args)
+
+
 def _starts(context: Context) -> list[SourceStart] | None:
-    told = context.step.args.get("starts")
-    return [SourceStart.of(one) for one in told] if told else None
+    return [SourceStart.of(one) for one in _args(context).starts or ()] or None
 
 
 def _seeded(context: Context, place: str, report: CheckpointReport) -> Prepared:
-    state, watermark_ms = (context.step.args.get(name) for name in ("state", "watermark_ms"))
+    args = _args(context)
+    state, watermark_ms = args.state, args.watermark_ms
     if state == REBUILD:
         return _rebuilt(context, place, report)
     if state != PRIME:
@@ -173,16 +178,16 @@ def _sink(context: Context, report: CheckpointReport) -> SinkReport:
 
 def _repaired(context: Context, place: str, report: CheckpointReport) -> Prepared:
     """Lay the repair out again from what is there now; it must be the one that was sealed."""
-    args, contents = context.step.args, context.contents
+    args, contents = _args(context), context.contents
     plan = repairing.preview(
         place,
         table=contents.table_place,
         sink=_sink(context, report),
-        query_id=args["query_id"],
-        operators=args["operators"],
+        query_id=args.query_id,
+        operators=args.operators,
         inputs=[(source.location, source.options) for source in contents.inputs],
     )
-    if [m.as_dict() for m in plan.mendings] != args["mendings"]:
+    if [m.as_dict() for m in plan.mendings] != list(args.mendings):
         raise Refused(
             "What can be mended is no longer what the plan says. The checkpoint was left alone. Seal a new plan.",
             code="stale",
@@ -202,8 +207,7 @@ def _wanted(context: Context) -> list[str | None]:
     """The offset line of every source, in the order of the code that runs next, as sealed."""
     if (starts := _starts(context)) is not None:
         return [start.offset_json for start in sorted(starts, key=lambda s: s.index)]
-    args = context.step.args
-    return args.get("offsets") or [p["after"]["offset_json"] for p in context.contents.positions]
+    return list(_args(context).offsets) or [p["after"]["offset_json"] for p in context.contents.positions]
 
 
 def _read_back(context: Context, place: str, version: int | None, *, from_version: int | None) -> SeedResult:
