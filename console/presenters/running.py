@@ -10,9 +10,9 @@ from console.presenters.reviewing import STEP_NAMES
 from console.presenters.stopping import LogLine
 from console.presenters.wizard import Ask, Rung, safe_to_wait
 from recovery.contracts import codec
+from recovery.contracts.probes import Asked, read_evidence
 from recovery.contracts.results import SeedResult
 from recovery.workflow import probing, repeating, unknowns
-from recovery.workflow.probing import Asked, Probe
 from recovery.workflow.transitions import SKIPS
 from recovery.workflow.usual import Usual
 
@@ -145,8 +145,8 @@ def poll_seconds(recovery: Any, of: Sequence[Any]) -> int:
 def run_asks(recovery: Any, step: Any) -> list[Ask]:
     """The three questions when a step is unknown or failed, or when the run was stopped before it."""
     name = STEP_NAMES.get(step.kind, step.kind)
-    proven = [e for e in step.evidence if e.get("proven") is not None]
-    unread = [str(e["says"]) for e in step.evidence if e.get("proven") is None]
+    evidence = read_evidence(step.evidence)
+    unread = [line.says for line in evidence if line.proven is None]
     if step.state == "unknown":
         first = Ask(
             "What happened",
@@ -156,7 +156,9 @@ def run_asks(recovery: Any, step: Any) -> list[Ask]:
         )
         bad = Ask(
             "How bad",
-            f"{len(proven)} of {len(step.evidence)} things are known" if step.evidence else "Being read",
+            f"{len(evidence) - len(unread)} of {len(evidence)} things are known"
+            if evidence
+            else "Being read",
             " ".join([*unread[:1], "A step that is proven not done goes on by itself; no other does."]),
         )
     elif step.state == "pending":
@@ -214,7 +216,7 @@ class ProbeTable:
 
 def probe_view(step: Any) -> ProbeTable | None:
     """None before the first probe, and for steps that an older version probed."""
-    found = Probe.of(step) if step.state == "unknown" else None
+    found = probing.newest_probe(step) if step.state == "unknown" else None
     if found is None:
         return None
     rows = tuple(

@@ -7,6 +7,7 @@ from typing import Any
 from console.presenters import status, words
 from console.presenters.wizard import Ask
 from recovery.contracts import codec
+from recovery.contracts.probes import read_evidence
 from recovery.contracts.results import StoppedResult
 
 
@@ -104,16 +105,15 @@ class EvidenceRow:
 def evidence_rows(step: Any) -> tuple[list[EvidenceRow], list[EvidenceRow]]:
     """What a probe proved (either way) and what it could not."""
     proven, open_ = [], []
-    for line in step.evidence:
-        told = line.get("proven")
-        if told is None:
-            open_.append(EvidenceRow("unknown", str(line["says"])))
+    for line in read_evidence(step.evidence):
+        if line.proven is None:
+            open_.append(EvidenceRow("unknown", line.says))
         else:
             proven.append(
                 EvidenceRow(
-                    "ok" if told else "attention",
-                    str(line["says"]),
-                    "" if told else "not as it should be after this step",
+                    "ok" if line.proven else "attention",
+                    line.says,
+                    "" if line.proven else "not as it should be after this step",
                 )
             )
     return proven, open_

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Final
 
@@ -10,6 +10,7 @@ from recovery.checkpoints.formats import Malformed, parse_metadata
 from recovery.checkpoints.storage import Store, reaching
 from recovery.checkpoints.undo_record import MAX_RECORD_BYTES, read_record, record_name, safe_label
 from recovery.checkpoints.whereabouts import CheckpointSlot, recorded_place
+from recovery.contracts.probes import EvidenceLine
 from recovery.errors import Refused, RepriseError
 
 MOST_NAMES: Final = 20_000
@@ -29,14 +30,14 @@ class SeedState(StrEnum):
 
 @dataclass(frozen=True)
 class SeedOutcome:
-    """What the disk proves about a new checkpoint whose worker may have died. `evidence`: [{proven, says}].
+    """What the disk proves about a new checkpoint whose worker may have died.
 
     `published`: the version's number; None too for a checkpoint with a fixed place, whose `state` tells.
     """
 
     state: SeedState
     published: int | None = None
-    evidence: tuple[Mapping[str, Any], ...] = field(default=())
+    evidence: tuple[EvidenceLine, ...] = ()
 
     @property
     def unclear(self) -> bool:
@@ -143,7 +144,7 @@ def _fixed(place: CheckpointSlot, label: str, record: Mapping[str, Any], prepare
     return _unpublished(room, label, prepared, evidence)
 
 
-def _unpublished(room: Store, label: str, prepared: bool, evidence: list[Mapping[str, Any]]) -> SeedOutcome:
+def _unpublished(room: Store, label: str, prepared: bool, evidence: list[EvidenceLine]) -> SeedOutcome:
     if prepared:
         evidence.append(_saw(True, "The prepared directory is there under a name that Spark ignores."))
         return SeedOutcome(SeedState.PREPARED, evidence=tuple(evidence))
@@ -160,5 +161,5 @@ def _query_id(room: Store, name: str) -> str | None:
         return None
 
 
-def _saw(proven: bool, says: str) -> Mapping[str, Any]:
-    return {"proven": proven, "says": says}
+def _saw(proven: bool, says: str) -> EvidenceLine:
+    return EvidenceLine(proven=proven, says=says)

@@ -13,7 +13,7 @@ class Step(models.Model):
     """`fence` rises with every attempt: a worker holding an old one can change nothing any more.
 
     `plan` is empty for the early stop, which needs none. `log` lines: [time ISO, text]. `evidence`
-    is what a probe found: [{proven: bool, says}]. `look_at`: when it is next looked at by itself: a running
+    is what a probe found (`contracts.probes.EvidenceLine`). `look_at`: when it is next looked at by itself: a running
     step without a worker, which waits for an update (`workflow.watches`); a pending one that begins again then
     (`workflow.repeating`). `repeats`: each time it began again by itself, `repeating.Repeat` as plain JSON.
     """

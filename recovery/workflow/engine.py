@@ -14,6 +14,7 @@ from django.utils import timezone
 from recovery import reach
 from recovery.approvals.selectors import glass_over
 from recovery.audit.actions import append_entry
+from recovery.contracts import codec
 from recovery.errors import Interrupted, Missing, OutcomeUnknown, RepriseError, Unreachable
 from recovery.models import Plan, Recovery, Step
 from recovery.people.roles import SYSTEM
@@ -301,17 +302,16 @@ def probe_step(step_id: int, fence: int) -> None:
     except RepriseError as failure:
         seen = Probed("unclear", [saw(None, f"Could not be found out: {failure.sentence}")])
     moves = seen.outcome in ("done", "again", "repeat")  # by itself: nobody has to judge it by more
-    probe = {} if moves else {"probe": probing.probe_of(step, began, seen.evidence).as_dict()}
+    probe = {} if moves else {"probe": codec.to_json(probing.probe_of(step, began, seen.evidence))}
     with transaction.atomic():
         held = Step.objects.select_for_update().filter(pk=step_id, fence=fence, state="unknown").first()
         if held is None:
             return
-        news = held.evidence != seen.evidence
+        evidence = [codec.to_json(line) for line in seen.evidence]
+        news = held.evidence != evidence
         # what was said or asked for meanwhile stays: the probe's own result was made of an older row
         told = {k: v for k, v in (seen.result or {}).items() if k not in ("statements", "stopping", "probe")}
-        Step.objects.filter(pk=step_id).update(
-            evidence=seen.evidence, result={**held.result, **told, **probe}
-        )
+        Step.objects.filter(pk=step_id).update(evidence=evidence, result={**held.result, **told, **probe})
         step.refresh_from_db()
         if news:
             _audit(
@@ -319,7 +319,7 @@ def probe_step(step_id: int, fence: int) -> None:
                 "step.probe",
                 "done",
                 f"Probe of step {step.kind}: {seen.outcome.replace('_', ' ')}.",
-                after={"evidence": seen.evidence},
+                after={"evidence": evidence},
             )
     if seen.outcome == "done":
         finish(step, {})

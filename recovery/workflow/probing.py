@@ -3,16 +3,16 @@
 Each question is asked whatever became of the others; one that is not answered is *not known*, never a no.
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
-from enum import StrEnum
-from typing import Any, Final, Self
+from typing import Final
 
 from django.utils import timezone
 
 from recovery import reach
 from recovery.checkpoints import inspect_checkpoint
+from recovery.contracts import codec
+from recovery.contracts.probes import Asked, EvidenceLine, Probe, ProbeAnswer, read_evidence
 from recovery.errors import RepriseError
 from recovery.models import Step
 from recovery.pipelines.events import when
@@ -28,7 +28,7 @@ SPARK_SECONDS: Final = 15.0
 
 def leaves_open(step: Step) -> bool:
     """Of an unknown step: has its probe left a question open, or not answered at all?"""
-    return not step.evidence or any(line.get("proven") is None for line in step.evidence)
+    return not step.evidence or any(line.proven is None for line in read_evidence(step.evidence))
 
 
 def is_answered(step: Step) -> bool:
@@ -36,65 +36,26 @@ def is_answered(step: Step) -> bool:
     return step.state != "unknown" or bool(step.evidence or step.result.get("statements"))
 
 
-class Asked(StrEnum):
-    """The questions. `effect`: what the step did, asked by the probe of its kind."""
-
-    EFFECT = "effect"
-    WORKER = "worker"
-    ACTIVE = "active"
-    CHECKPOINT = "checkpoint"
-    SPARK = "spark"
+def newest_probe(step: Step) -> Probe | None:
+    """The newest probe of a step; None before the first, and for steps that an older version probed."""
+    stored = step.result.get("probe")
+    return codec.read(Probe, stored) if stored else None
 
 
-@dataclass(frozen=True)
-class Reading:
-    """One answer: `proven` None where it could not be read; `at` ISO time, UTC."""
-
-    asked: Asked
-    proven: bool | None
-    says: str
-    at: str
+def is_due(probe: Probe) -> bool:
+    """Is it time for the next one?"""
+    at = when(probe.following)
+    return at is not None and at <= timezone.now()
 
 
-@dataclass(frozen=True)
-class Probe:
-    """One probe: which one it is (1 is the first), when it began and ended, what it read, when the next one begins (""
-    where every question was answered: nothing is read again by itself)."""
-
-    number: int
-    began: str
-    ended: str
-    readings: tuple[Reading, ...]
-    following: str = ""
-
-    def as_dict(self) -> dict[str, Any]:
-        """Plain JSON, for `Step.result["probe"]`."""
-        return asdict(self)
-
-    @classmethod
-    def of(cls, step: Step) -> Self | None:
-        """The newest probe of a step; None before the first, and for steps that an older version probed."""
-        told = step.result.get("probe")
-        if not told:
-            return None
-        readings = tuple(
-            Reading(Asked(r["asked"]), r["proven"], r["says"], r["at"]) for r in told["readings"]
-        )
-        return cls(told["number"], told["began"], told["ended"], readings, told["following"])
-
-    @property
-    def is_due(self) -> bool:
-        """Is it time for the next one?"""
-        at = when(self.following)
-        return at is not None and at <= timezone.now()
-
-
-def probe_of(step: Step, began: datetime, evidence: Sequence[Mapping[str, Any]]) -> Probe:
+def probe_of(step: Step, began: datetime, evidence: Sequence[EvidenceLine]) -> Probe:
     """What was read now: the evidence of the step's own probe, then every other question."""
     at = timezone.now().isoformat()
-    effect = tuple(Reading(Asked.EFFECT, line.get("proven"), str(line["says"]), at) for line in evidence)
+    effect = tuple(
+        ProbeAnswer(asked=Asked.EFFECT, proven=line.proven, says=line.says, at=at) for line in evidence
+    )
     readings = (*effect, *(_asked(asked, ask, step) for asked, ask in QUESTIONS))
-    before, ended = Probe.of(step), timezone.now()
+    before, ended = newest_probe(step), timezone.now()
     open_ones = any(r.proven is None for r in readings)
     return Probe(
         number=before.number + 1 if before else 1,
@@ -105,12 +66,13 @@ def probe_of(step: Step, began: datetime, evidence: Sequence[Mapping[str, Any]])
     )
 
 
-def _asked(asked: Asked, ask: Callable[[Step], str], step: Step) -> Reading:
+def _asked(asked: Asked, ask: Callable[[Step], str], step: Step) -> ProbeAnswer:
+    proven: bool | None
     try:
         says, proven = ask(step), True
     except RepriseError as problem:
         says, proven = problem.sentence, None
-    return Reading(asked, proven, says, timezone.now().isoformat())
+    return ProbeAnswer(asked=asked, proven=proven, says=says, at=timezone.now().isoformat())
 
 
 def _worker(step: Step) -> str:

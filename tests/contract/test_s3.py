@@ -271,7 +271,7 @@ def test_a_worker_killed_at_any_write_leaves_what_the_next_one_recognises(
     assert read_fingerprint(f"{flow}/0") == before
     assert Store.open(flow).exists("1/metadata") == (outcome.published == 1)
     if outcome.state is SeedState.UNCLEAR:
-        assert "a copy or a removal has stopped midway" in outcome.evidence[-1]["says"]
+        assert "a copy or a removal has stopped midway" in outcome.evidence[-1].says
         Store.open(flow).remove("1")  # as the evidence tells a person to do
     if outcome.published is None:
         seed.clean_leftovers(flow, recovery="R-1")

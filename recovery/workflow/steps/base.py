@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from recovery.contracts.plan import PlanBody
+from recovery.contracts.probes import EvidenceLine
 from recovery.errors import RepriseError
 from recovery.models import Flow, Plan, Recovery, Step
 from recovery.pipelines.client import PipelinesClient
@@ -89,7 +90,7 @@ class Probed:
     """
 
     outcome: str
-    evidence: list[dict[str, Any]]
+    evidence: list[EvidenceLine]
     result: Mapping[str, Any] | None = None
     cut: bool = False
 
@@ -102,6 +103,6 @@ class StepKind(Protocol):
     probe: Callable[[Step], Probed]
 
 
-def saw(proven: bool | None, says: str) -> dict[str, Any]:
+def saw(proven: bool | None, says: str) -> EvidenceLine:
     """One line of evidence. None: could not be read."""
-    return {"proven": proven, "says": says}
+    return EvidenceLine(proven=proven, says=says)

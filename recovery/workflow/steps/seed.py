@@ -234,7 +234,7 @@ def probe(step: Step) -> Probed:
     """Decided from disk alone: only the rename makes anything visible to Spark."""
     place = checkpoint_of(step.recovery.flow)
     seen = placing.probe_outcome(place, recovery=step.recovery.label)
-    evidence = [dict(line) for line in seen.evidence]
+    evidence = list(seen.evidence)
     if seen.in_place:
         report = inspect_checkpoint(place)
         if seen.published is not None:

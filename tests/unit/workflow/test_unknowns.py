@@ -7,11 +7,12 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
+from recovery.contracts import codec
+from recovery.contracts.probes import Asked, EvidenceLine
 from recovery.errors import Denied, Unreachable
 from recovery.models import AuditEntry, Recovery, ReviewItem, Step
 from recovery.people.roles import Actor, Role
 from recovery.workflow import broker, engine, probing, starting, tasks, unknowns
-from recovery.workflow.probing import Asked, Probe
 from recovery.workflow.steps.base import Probed, saw
 from tests import factories
 from tests.refusals import refused
@@ -60,7 +61,7 @@ def stuck(monkeypatch: pytest.MonkeyPatch) -> Step:
     return step
 
 
-def probed(monkeypatch: pytest.MonkeyPatch, step: Step, outcome: str, *evidence: dict[str, Any]) -> Step:
+def probed(monkeypatch: pytest.MonkeyPatch, step: Step, outcome: str, *evidence: EvidenceLine) -> Step:
     found = Probed(outcome, list(evidence))
     monkeypatch.setitem(engine.KINDS, "rerun", SimpleNamespace(probe=lambda _: found))  # type: ignore[arg-type]
     engine.probe_step(step.pk, step.fence)
@@ -73,7 +74,7 @@ def test_every_question_is_asked_and_what_does_not_answer_is_not_known(
 ) -> None:
     step = probed(monkeypatch, stuck, "unclear", saw(None, "Not read."))
 
-    probe = Probe.of(step)
+    probe = probing.newest_probe(step)
     assert probe is not None
     assert [(r.asked, r.proven) for r in probe.readings] == [
         (Asked.EFFECT, None), (Asked.WORKER, True), (Asked.ACTIVE, None), (Asked.CHECKPOINT, None), (Asked.SPARK, None),
@@ -88,7 +89,7 @@ def test_a_probe_that_could_not_ask_is_no_end_of_asking(monkeypatch: pytest.Monk
     engine.probe_step(stuck.pk, stuck.fence)
     stuck.refresh_from_db()
     assert stuck.evidence[0]["proven"] is None
-    assert Probe.of(stuck).following  # type: ignore[union-attr]
+    assert probing.newest_probe(stuck).following  # type: ignore[union-attr]
 
 
 def test_it_reads_again_when_it_is_due_and_not_before(
@@ -101,7 +102,7 @@ def test_it_reads_again_when_it_is_due_and_not_before(
     monkeypatch.setattr(probing.timezone, "now", lambda: later)
     tasks.reap()
     assert ("probe_step", step.pk) in sent
-    assert Probe.of(probed(monkeypatch, step, "unclear", saw(None, "Not read."))).number == 2  # type: ignore[union-attr]
+    assert probing.newest_probe(probed(monkeypatch, step, "unclear", saw(None, "Not read."))).number == 2  # type: ignore[union-attr]
     # what did not change is one row of the audit log, however often it is read
     assert AuditEntry.objects.filter(action="step.probe").count() == 1
 
@@ -111,7 +112,7 @@ def test_where_everything_answered_nothing_is_read_again(
 ) -> None:
     monkeypatch.setattr(probing, "QUESTIONS", ((Asked.WORKER, lambda step: "gone"),))
     step = probed(monkeypatch, stuck, "not_done", saw(True, "No update was started."))
-    assert Probe.of(step).following == ""  # type: ignore[union-attr]
+    assert probing.newest_probe(step).following == ""  # type: ignore[union-attr]
 
 
 def test_its_update_is_stopped_and_then_it_is_read_what_it_did(
@@ -129,7 +130,7 @@ def test_its_update_is_stopped_and_then_it_is_read_what_it_did(
 
     stuck.refresh_from_db()
     assert api.stopped == 1
-    assert stuck.evidence == found.evidence
+    assert stuck.evidence == [codec.to_json(line) for line in found.evidence]
     assert "stopping" not in stuck.result
     entry = AuditEntry.objects.get(action="step.stop")
     assert (entry.actor, entry.outcome) == ("responder", "done")
@@ -200,8 +201,8 @@ def test_a_word_lets_a_person_go_on_where_the_probe_has_not_answered(stuck: Step
     ("changed", "answered", "leaves_open"),
     [
         ({"evidence": []}, False, True),
-        ({"evidence": [saw(None, "Not read.")]}, True, True),
-        ({"evidence": [saw(True, "It ended.")]}, True, False),
+        ({"evidence": [{"proven": None, "says": "Not read."}]}, True, True),
+        ({"evidence": [{"proven": True, "says": "It ended."}]}, True, False),
         ({"evidence": [], "result": {"statements": [{}]}}, True, True),
         ({"evidence": [], "state": "failed"}, True, True),
     ],
