@@ -92,8 +92,8 @@ ROWS: Final = (
         code="QUERY_ID_SHARED",
         conditions=("QUERY_ID_SHARED",),
         family=FAMILY,
-        title="Two flows run under one query id, as one checkpoint is a copy of the other: Spark ends the older query "
-        "without an error when the younger one starts.",
+        title="Two flows run under one query id, as one checkpoint is a copy of the other: within one application, "
+        "Spark ends the older query without an error when the younger one starts.",
         damaged="nothing that is written; the flow that was ended has read less than there was",
         reset=RESET_NO,
         severity=4,

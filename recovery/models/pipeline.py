@@ -63,7 +63,8 @@ class Flow(OnLists):
     `below_refresh`: the last refresh below it that was asked for outside of a recovery (`refreshing.BelowRefresh`), {}
     for none; `below_count`: the last count there (`counting_below.BelowCount`), {} for none. `sink_memory`:
     `losses.SinkMemory` of its file table, {} where there is nothing to remember. `failure_memory`:
-    `failing.FailureMemory`, {} where it does not fail.
+    `failing.FailureMemory`, {} where it does not fail. `query_id`: that of its newest progress, "" before the first
+    one and once the code has the flow no more.
 
     What its code says of where it reads from is in its `sources`. `code_digest`: of the code that was studied for that
     last, "" where nobody noted it; `code_seen_at`: when Reprise last looked at the code; `code_problem`: why it could
@@ -93,6 +94,7 @@ class Flow(OnLists):
     error = models.JSONField(default=list)
     last_batch = models.BigIntegerField(null=True)
     last_progress = models.JSONField(default=dict)
+    query_id = models.CharField(max_length=80, blank=True, default="", db_index=True)
     history = models.JSONField(default=list)  # last five outcomes, oldest first: ok|failed|stopped|none
     updated_at = models.DateTimeField()
     code_digest = models.CharField(max_length=64, blank=True, default="")

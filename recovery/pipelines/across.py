@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any, Final
 
 from django.db import transaction
-from django.db.models import Q, QuerySet, TextField
+from django.db.models import Count, Q, QuerySet, TextField
 from django.db.models.functions import Cast
 from django.utils import timezone
 
@@ -17,6 +17,7 @@ from recovery.models import Flow, Pipeline
 from recovery.models.listed import hold_pipelines
 from recovery.pipelines import behind
 from recovery.pipelines.downstream import Node, Standing, below
+from recovery.pipelines.losses import QUERY_ID_SHARED
 
 NAMES: Final = 50
 """So many names at once are looked for by the database; of more, all flows are read."""
@@ -59,6 +60,32 @@ def written_elsewhere(pipeline: Pipeline, nodes: Iterable[Node]) -> dict[str, li
     for dataset, name in rows.filter(dataset__in=written, streaming=True).values_list("dataset", "name"):
         found.setdefault(dataset, []).append(name)
     return found
+
+
+def query_ids_elsewhere(pipeline: Pipeline, ids: Collection[str]) -> set[str]:
+    """Which of these query ids flows of other pipelines of the workspace have too."""
+    if not ids:
+        return set()
+    rows = _queries_of(pipeline.workspace_id).exclude(pipeline=pipeline).filter(query_id__in=ids)
+    return set(rows.values_list("query_id", flat=True))
+
+
+def find_misjudged_twins(workspace_id: int) -> list[int]:
+    """Pipelines with a flow whose row does not show that a flow of another pipeline has its query id, or no longer has.
+    Those of which something is still to be read are judged when that is read."""
+    queries = _queries_of(workspace_id)
+    users = queries.order_by().values("query_id").annotate(pipelines=Count("pipeline", distinct=True))
+    shared = list(users.filter(pipelines__gt=1).values_list("query_id", flat=True))
+    shows = Q(condition=QUERY_ID_SHARED)
+    wrong = Q(condition="", query_id__in=shared) | (shows & Q(state="unknown") & ~Q(query_id__in=shared))
+    rows = Flow.objects.filter(wrong, pipeline__workspace_id=workspace_id, pipeline__gone=False)
+    rows = rows.exclude(pipeline__heads="").order_by("pipeline")
+    return list(rows.values_list("pipeline_id", flat=True).distinct())
+
+
+def _queries_of(workspace_id: int) -> QuerySet[Flow]:
+    listed = Flow.objects.filter(pipeline__workspace_id=workspace_id, pipeline__gone=False, streaming=True)
+    return listed.exclude(query_id="")
 
 
 def readers_of(workspace_id: int, datasets: Collection[str]) -> QuerySet[Flow]:

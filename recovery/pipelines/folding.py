@@ -270,7 +270,11 @@ def _progressed(progress: log.Progress | None) -> dict[str, Any]:
     if progress is None:
         return {}
     body = {**progress.body, "truncated": True} if progress.truncated else dict(progress.body)
-    return {"last_progress": body, "last_batch": progress.batch}
+    return {
+        "last_progress": body,
+        "last_batch": progress.batch,
+        "query_id": str(body.get("id") or "")[:80],
+    }
 
 
 def name_flow_condition(causes: Sequence[Mapping[str, str]]) -> str:

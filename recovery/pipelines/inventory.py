@@ -22,7 +22,7 @@ from recovery.models import Flow, Pipeline, Recovery, Workspace
 from recovery.names import shown
 from recovery.notify.actions import announce_event
 from recovery.pipelines import across, behind, folding, listing, losses, retagging, twins
-from recovery.pipelines.asking import Asked, Clients, Reply
+from recovery.pipelines.asking import Asked, Clients, Older, Reply
 from recovery.pipelines.client import ApiDenied
 from recovery.pipelines.errors import Busy
 from recovery.pipelines.failing import NOTHING, is_gone, memory_of, read_memory
@@ -128,7 +128,23 @@ def _refresh(workspace: Workspace, clients: Clients, only: str | None) -> str:
     mine = Pipeline.objects.filter(workspace__in=Workspace.objects.active().filter(pk=workspace.pk))
     mine.filter(gone=True, pipeline_id__in=seen).update(gone=False)
     mine.filter(gone=False).exclude(pipeline_id__in=seen).update(gone=True)
+    for key in across.find_misjudged_twins(workspace.pk):
+        _judge_again(key)
     return problem
+
+
+def _judge_again(key: int) -> None:
+    """Write how a pipeline and its flows are by what is stored, as a flow of another pipeline has changed."""
+
+    def write(locked: frozenset[int]) -> None:
+        with listing.together():
+            pipeline = Pipeline.objects.get(pk=key)
+            known = Reply({}, older=Older(pipeline.updates))
+            _write_flows(pipeline, pipeline.updates, known, pipeline.updates, locked, again=True)
+            _write_health(pipeline, judge_pipeline(folding.real(pipeline.updates)), pipeline.updates)
+            listing.derive_again([pipeline.pk])
+
+    across.write_in_order([key], write)
 
 
 def _known(workspace: Workspace) -> QuerySet[Pipeline]:
@@ -246,14 +262,16 @@ def _write_flows(
     reply: Reply,
     back: Sequence[Mapping[str, Any]],
     held: Collection[int],
+    *,
+    again: bool = False,
 ) -> None:
     """Write the flows that changed: an update that was read can change them, and for a pipeline that was never judged
     what is known of its updates. What changed for readers in other pipelines, quiet ones too, is written with it.
 
     `back`: the updates as far back as batches into file tables have to be counted. `held`: pipelines whose rows this
-    transaction holds. Raises `NotHeld`."""
+    transaction holds. `again`: judge them though nothing was read. Raises `NotHeld`."""
     readings, older = reply.readings, reply.older
-    if not readings and not older.readings and pipeline.judged:
+    if not again and not readings and not older.readings and pipeline.judged:
         return
     rows = {f.name: f for f in Flow.objects.filter(pipeline=pipeline)}
     names = dict.fromkeys([*rows, *(n for r in readings for n in (*r.definitions, *r.statuses))])
@@ -262,7 +280,8 @@ def _write_flows(
     folded = losses.over(
         folded, rows, back, missed=older.missed, reruns=reruns_of(pipeline, back), elsewhere=written
     )
-    folded = twins.over(folded, rows, updates)
+    ids = twins.query_ids(folded, rows).values()
+    folded = twins.over(folded, rows, updates, across.query_ids_elsewhere(pipeline, set(ids)))
     elsewhere = across.standings_elsewhere(pipeline, behind.nodes_of(folded, rows))
     moved: set[str] = set()
     for name, values in behind.over(folded, rows, updates, elsewhere).items():
@@ -401,5 +420,5 @@ def _drop_removed(pipeline: Pipeline, readings: Sequence[folding.Reading]) -> No
         return
     removed = Flow.objects.filter(pipeline=pipeline).exclude(name__in=list(whole[-1].definitions))
     used = Recovery.objects.filter(flow__in=removed).values("flow")
-    removed.filter(pk__in=used).update(state="unknown", **NOTHING.fields(), **behind.NOT_BEHIND)
+    removed.filter(pk__in=used).update(state="unknown", query_id="", **NOTHING.fields(), **behind.NOT_BEHIND)
     removed.exclude(pk__in=used).delete()

@@ -1,10 +1,10 @@
-"""Flows of a pipeline that run under one query id: their checkpoints are copies of each other. Pure: no I/O.
+"""Flows that run under one query id: their checkpoints are copies of each other. Pure: no I/O.
 
 Of two queries with one id Spark stops the older one when the younger starts, without an error (`stopActiveRunOnRestart`
 of StreamingQueryManager): its update completes, and it has read less than there was.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -14,33 +14,48 @@ from recovery.pipelines.losses import GIVES_WAY, QUERY_ID_SHARED
 
 
 def over(
-    folded: Mapping[str, dict[str, Any]], rows: Mapping[str, Flow], updates: Sequence[Mapping[str, Any]]
+    folded: Mapping[str, dict[str, Any]],
+    rows: Mapping[str, Flow],
+    updates: Sequence[Mapping[str, Any]],
+    elsewhere: Collection[str] = (),
 ) -> dict[str, dict[str, Any]]:
     """`folded`: new values of each flow's row, by name; with the state of those that share a query id.
 
     The id is that of the newest progress, so a flow with a new checkpoint has its own once it has run. A flow that the
-    newest update does not know is not asked: the code no longer has it.
+    newest update does not know is not asked: the code no longer has it. `elsewhere`: query ids of flows of other
+    pipelines. Whether those run in the same Spark application is not known, so whether rows are missing is not either.
     """
     defined = set((updates[0].get("flows") or {}) if updates else {}) or set(folded)
     users: dict[str, list[str]] = {}
-    for name in folded:
-        if name in defined and (query_id := _query_id(folded[name], rows.get(name))):
+    for name, query_id in query_ids(folded, rows).items():
+        if name in defined:
             users.setdefault(query_id, []).append(name)
     found = dict(folded)
-    for name in (one for several in users.values() if len(several) > 1 for one in several):
-        if not found[name].get("failure_memory") and not found[name].get("condition"):
-            found[name] = found[name] | _fields(name, found[name]["state"], rows.get(name), updates)
+    for query_id, names in users.items():
+        if len(names) == 1 and query_id not in elsewhere:
+            continue
+        for name in names:
+            if not found[name].get("failure_memory") and not found[name].get("condition"):
+                fields = (
+                    _fields(name, found[name]["state"], rows.get(name), updates)
+                    if len(names) > 1
+                    else _fields_elsewhere(name, found[name]["state"], updates)
+                )
+                found[name] = found[name] | fields
     return found
 
 
-def _query_id(values: Mapping[str, Any], row: Flow | None) -> str:
-    progress = values.get("last_progress", row.last_progress if row else {})
-    return str(progress.get("id") or "") if isinstance(progress, Mapping) else ""
+def query_ids(folded: Mapping[str, dict[str, Any]], rows: Mapping[str, Flow]) -> dict[str, str]:
+    """The query id of each flow that has one, by name: of its new values, else of its row."""
+    kept = {name: row.query_id for name, row in rows.items()}
+    found = {name: str(values.get("query_id", kept.get(name, ""))) for name, values in folded.items()}
+    return {name: query_id for name, query_id in found.items() if query_id}
 
 
 def _fields(flow: str, state: str, row: Flow | None, updates: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    ran = next((u for u in updates if flow in (u.get("flows") or {})), {})
-    known = row is not None and row.condition == QUERY_ID_SHARED
+    ran = _newest_run(flow, updates)
+    # a row that shared its id with another pipeline alone has no such time yet
+    known = row is not None and row.condition == QUERY_ID_SHARED and row.failing_since is not None
     return {
         "state": "failed" if state in GIVES_WAY else state,
         "failing_since": row.failing_since if row is not None and known else _time(ran, flow),
@@ -50,6 +65,20 @@ def _fields(flow: str, state: str, row: Flow | None, updates: Sequence[Mapping[s
         "condition": QUERY_ID_SHARED,
         "error": [],
     }
+
+
+def _fields_elsewhere(flow: str, state: str, updates: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    return {
+        "state": "unknown" if state in GIVES_WAY else state,
+        "failing_since": None,
+        "failed_update": str(_newest_run(flow, updates).get("update_id") or "")[:80],
+        "condition": QUERY_ID_SHARED,
+        "error": [],
+    }
+
+
+def _newest_run(flow: str, updates: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
+    return next((u for u in updates if flow in (u.get("flows") or {})), {})
 
 
 def _time(update: Mapping[str, Any], flow: str) -> datetime | None:

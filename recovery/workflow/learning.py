@@ -58,7 +58,8 @@ def due(now: datetime) -> QuerySet[Flow]:
     """
     late = Q(code_due_at=None) | Q(code_due_at__lte=now)
     recovered = Recovery.objects.filter(active=True).values("flow__pipeline")
-    flows = Flow.objects.filter(late, streaming=True, pipeline__gone=False).exclude(state="unknown")
+    flows = Flow.objects.filter(late, streaming=True, pipeline__gone=False)
+    flows = flows.exclude(state="unknown", condition="")  # with a condition it has run, whatever came of it
     flows = flows.exclude(pipeline__state__in=BUSY).exclude(pipeline__in=recovered)
     return flows.select_related("pipeline__workspace").order_by(F("code_due_at").asc(nulls_first=True), "pk")
 

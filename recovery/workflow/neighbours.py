@@ -25,7 +25,9 @@ def between(flow: Flow, place: str, *, file_table: bool) -> tuple[Finding, ...]:
     """
     workspace = flow.pipeline.workspace
     known = Flow.objects.filter(pipeline__workspace=workspace, pipeline__gone=False, streaming=True)
-    others = list(known.exclude(pk=flow.pk).exclude(state="unknown").select_related("pipeline"))
+    # a condition says why it is not known how a flow is that the code has
+    known = known.exclude(pk=flow.pk).exclude(state="unknown", condition="")
+    others = list(known.select_related("pipeline"))
     places = {_called(flow): place}
     for one in others:
         try:

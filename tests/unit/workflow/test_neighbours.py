@@ -30,7 +30,9 @@ def flow(tmp_path: Path, pipeline: str, name: str = "load", **values: Any) -> Fl
         ("x", {"dataset": "c.s.other"}, []),
         ("a2", {}, ["LOCATION_SHARED", "SINK_SHARED"]),  # the same storage, table and name
         ("a2", {"short": "more"}, ["SINK_SHARED"]),
-        ("a2", {"state": "unknown"}, []),  # the code no longer has it
+        ("a2", {"state": "unknown", "condition": ""}, []),  # the code no longer has it
+        # it has it, and why nobody knows how it is has a name
+        ("a2", {"state": "unknown", "condition": "SINK_NOT_READ"}, ["LOCATION_SHARED", "SINK_SHARED"]),
         ("a2", {"dataset": ""}, []),  # it has never run
         ("a2", {"streaming": False}, []),
     ],
