@@ -3,10 +3,20 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 from recovery.errors import Refused
-from recovery.spark import comparable, counting, explained, programs, secrets, slicing, topics
+from recovery.spark import (
+    comparable,
+    counting,
+    explained,
+    programs,
+    secrets,
+    slicing,
+    sql_definitions,
+    topics,
+)
 from recovery.spark.api import (
     FROM_CODE,
     NAMED,
@@ -54,13 +64,19 @@ class Flow:
                 else load(spark, self._placed, request["libraries"], folder)
             )
         named = (request["flow"], request["catalog"], request["schema"])
+        in_sql = [] if plain else sql_definitions.read_files(request["files"], request["libraries"])
+        of_sql, all_known = sql_definitions.flows_of(in_sql, request["catalog"], request["schema"])
+        definitions.flows += [_as_flow(spark, one) for one in of_sql]
         self._flow = definitions.flows[0] if plain else find_flow(definitions, *named)
-        sink = _sink(definitions, self._flow.target)
-        self.writes_alone = _writes_alone(definitions, self._flow, request)
+        self.query: sql_definitions.SqlQuery | None = getattr(self._flow, "query", None)
+        sink = _sink(definitions, self.query.target if self.query else self._flow.target)
+        self.writes_alone = all_known and _writes_alone(definitions, self._flow, request)
         self.reader = Reader(spark, definitions, mutable=plain)
         self.output_mode = str(getattr(self._flow, "mode", "append"))
         self.reader.withheld |= secrets.values((sink or {}).get("options") or {})
         spark.conf._set_all(configs={k: str(v) for k, v in self._flow.spark_conf.items()}, silent=True)
+        if self.query is not None:
+            self._called(lambda: _prepare(spark, in_sql, self.query, request))
         with watched(spark, folder, self._touched):
             stream = self._called(lambda: self.reader.stream(self._flow.func))
         if not hasattr(stream, "_explain_string"):
@@ -72,7 +88,7 @@ class Flow:
         reads, queries = self.reader.sources_of(stream), sql_texts(stream)
         self.numbered = numbered(self.text, reads, self.reader.table_described, queries=queries)
         self.sources = [dict(source) for source in self.numbered.sources]
-        self.reader.sources = self.sources
+        self.reader.sources, self.reader.by_text = self.sources, self.numbered.by_text
         self.sink = sink
         self.operators = explained.operators(self.text)
         self.dedupe = explained.dedupe_columns(self.text)
@@ -136,10 +152,10 @@ class Flow:
         """A stream that no reader of the code shows would stay the stream that it is."""
         if self.numbered.code == UNSEEN_STREAM:
             raise UnseenStream(self.numbered.problem)
-        if self.numbered.by_text:
+        if self.numbered.read_again:
             raise UnseenStream(
-                f"A SQL text of the code reads {', '.join(self.numbered.by_text)} as a stream, "
-                "so its rows cannot be read again by themselves."
+                f"The code reads {self.numbered.read_again} as a stream more than once, and a SQL text is one of these "
+                "reads, so which position is whose is not certain."
             )
 
     def _check_replay(self) -> None:
@@ -165,6 +181,20 @@ class Flow:
             if lost_contact(error):
                 raise
             raise BadCode(secrets.withheld(where(error, self._placed), self.reader.withheld)) from error
+
+
+def _as_flow(spark: Any, flow: sql_definitions.SqlFlow) -> Any:
+    """A flow of a SQL file, as the registry keeps one of Python."""
+    text = sql_definitions.only_query(flow.query.text)
+    told = {"spark_conf": {}, "mode": "append", "query": flow.query}
+    return SimpleNamespace(name=flow.name, target=flow.target, func=lambda: spark.sql(text), **told)
+
+
+def _prepare(
+    spark: Any, queries: Sequence[sql_definitions.SqlQuery], query: Any, request: Mapping[str, Any]
+) -> None:
+    begin = (request["catalog"], request["schema"])
+    sql_definitions.prepare(spark, queries, query, lambda: use(spark, *begin))
 
 
 def _writes_alone(definitions: Definitions, flow: Any, request: Mapping[str, Any]) -> bool:

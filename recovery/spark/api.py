@@ -168,7 +168,7 @@ class Study:
     `windows`: how rows are put into windows (`explained.windows`), "" where that cannot be told. `groups`: rows that
     come of one group of its aggregation (`explained.groups`).
     `problem_code`: NO_SUCH_COLUMN where the key that was asked for is not there; UNSEEN_STREAM where the plan reads a
-    stream of which nothing is known, or one that cannot be read again as it stands in a SQL text; other_checkpoint
+    stream of which nothing is known, or one of a SQL text in whose place nothing can be put; other_checkpoint
     where no query of a plain program is known to have the checkpoint; "" for every other.
     `bounded`: budgets that were met; what they bound is absent. Without a key nobody looks for repeats in the table.
     `rests_on`: what the answer rests on beside the request, the input that it names and the flow's table; None: not

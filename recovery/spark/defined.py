@@ -103,6 +103,8 @@ def _computed(spark: Any, study: Mapping[str, Any], dataset: str, folder: Path) 
         if not sql:
             raise
         return _of_sql(spark, study, dataset, sql)
+    if flow.query is not None:
+        return _of_sql(spark, study, dataset, sql)
     if not flow.writes_alone:
         raise BadCode(f"Several flows write {dataset}, so no definition of one of them yields its rows.")
     if not flow.sources:

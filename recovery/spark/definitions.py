@@ -100,8 +100,9 @@ def find_flow(found: Definitions, flow: str, catalog: str, schema: str) -> Any:
         raise BadCode(f"The flow {flow} is an AUTO CDC flow; its query is not in the code.")
     if found.sql_files:
         raise BadCode(
-            f"The flow {flow} is not in the Python files, so it is defined in SQL "
-            f"({', '.join(found.sql_files)}); Reprise cannot run SQL flows by hand yet."
+            f"The flow {flow} is not in the Python files, and no query was found for it in the SQL files "
+            f"({', '.join(found.sql_files)}): one with expectations, AUTO CDC or a name that only an update computes "
+            "is not read."
         )
     names = ", ".join(sorted(f.name for f in flows)) or "none"
     raise BadCode(f"The code no longer defines the flow {flow}; flows found: {names}.")

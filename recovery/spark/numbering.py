@@ -32,12 +32,18 @@ Described = Mapping[str, Any]
 class Numbered:
     """Sources in the order of Spark's offset log. `problem`: why that is not certain. `code`: UNSEEN_STREAM where the
     plan reads a stream of which nothing is known; then `sources` are not all. `by_text`: tables that a SQL text reads
-    as streams, so that nothing can be put in their place."""
+    as streams."""
 
     sources: tuple[Described, ...]
     problem: str | None = None
     code: str = ""
     by_text: tuple[str, ...] = ()
+
+    @property
+    def read_again(self) -> str:
+        """A table of a SQL text that is read more than once: which of its positions is whose is not certain."""
+        told = [str(source["table"]) for source in self.sources if source.get("table")]
+        return next((t for t in self.by_text if sum(names_table(one, t) for one in told) > 1), "")
 
 
 def numbered(
@@ -88,7 +94,7 @@ def _unseen(reads: Sequence[Described]) -> Numbered:
 def _is_of(relation: Relation, read: Described) -> bool:
     """Is this the relation of that read? Judged by kind, for files by their path, and by name where both have one."""
     if relation.table and read.get("table"):
-        return _names(read["table"], relation.table)
+        return names_table(read["table"], relation.table)
     if _unread(relation, (read,)):
         return False
     if relation.kind == "files":
@@ -99,11 +105,11 @@ def _is_of(relation: Relation, read: Described) -> bool:
 def _unread(relation: Relation, reads: Sequence[Described]) -> bool:
     """Is this a table of the catalog that none of these reads names?"""
     return bool(relation.table) and not any(
-        read.get("table") and _names(read["table"], relation.table) for read in reads
+        read.get("table") and names_table(read["table"], relation.table) for read in reads
     )
 
 
-def _names(name: str, whole: str) -> bool:
+def names_table(name: str, whole: str) -> bool:
     """Does a name, which may lack catalog and schema, mean the table of this whole name?"""
     parts, all_parts = name_parts(name), name_parts(whole)
     return bool(parts) and all_parts[-len(parts) :] == parts

@@ -210,11 +210,10 @@ class Copies:
         """What is asked of one source, all labels together, in their order."""
         told = [label[str(number)] for label in slices.values() if str(number) in label]
         parts = [Slice.of(part) for part in told]
-        if hasattr(read.plan, "_paths") and read.described["format"].lower() in FORMATS | {""}:
+        if read.described["format"].lower() in FORMATS | {""}:
             listed = dict.fromkeys(f for files in sets.values() for f in files)
-            mine = (
-                f for f in listed if lies_under(f, str(read.described["path"]), recursive=_recursive(read))
-            )
+            place = str(read.described["location"] or "")  # of a table, which has a name for a path
+            mine = (f for f in listed if lies_under(f, place, recursive=_recursive(read)))
             parts.insert(0, Slice("files", tuple(mine)))
         if not parts:
             return Slice("files")

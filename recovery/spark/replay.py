@@ -11,11 +11,14 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
-from recovery.spark import catalog, secrets, slicing
+from recovery.spark import catalog, secrets, slicing, sql_streams
 from recovery.spark.definitions import Definitions, parts_of
+from recovery.spark.numbering import names_table
 from recovery.spark.paths import is_glob, lies_under, literal, plain
 
 FORMATS = {"json", "parquet", "csv", "text", "orc", "xml", "avro"}
+# A file of these holds all that reading it takes: a table's own settings change nothing of its rows.
+SELF_DESCRIBED = {"parquet", "orc"}
 # Options of `FileStreamOptions`: they say how a stream goes about its files, not what a row is.
 STREAM_ONLY = {
     "maxfilespertrigger",
@@ -58,13 +61,15 @@ Replace = Callable[[SourceRead], Any]  # the DataFrame that stands where the cod
 class Reader:
     """Stands between the flow's function and Spark's readers.
 
-    `sources` are the flow's, once they are known: reads are matched with them. `withheld` are the option values seen.
+    `sources` are the flow's, once they are known: reads are matched with them; `by_text` as `Numbered` has it.
+    `withheld` are the option values seen.
     `mutable`: the code may change settings and views of its session, as a program of its own may.
     """
 
     def __init__(self, spark: Any, definitions: Definitions, *, mutable: bool = False) -> None:
         self._mutable = mutable
         self.sources: Sequence[Mapping[str, Any]] = ()
+        self.by_text: Sequence[str] = ()
         self.withheld: set[str] = set()
         self._spark = spark
         self._views = {
@@ -73,6 +78,7 @@ class Reader:
         self._schemas: dict[tuple[Any, ...], Any] = {}
         self._places: dict[str, Mapping[str, str]] = {}
         self._replace: Replace | None = None
+        self._replaced: set[str] = set()
 
     def stream(self, function: Callable[[], Any]) -> Any:
         """The streaming DataFrame, as an update would build it."""
@@ -80,9 +86,16 @@ class Reader:
             return function()
 
     def replaced(self, function: Callable[[], Any], replace: Replace) -> Any:
-        """What the function builds where every streaming read of it is replaced."""
+        """What the function builds where every streaming read of it is replaced. Raises `UnseenStream`."""
+        self._replaced = set()
         with self._patched(replace):
-            return function()
+            found = function()
+        if left := [table for table in self.by_text if table not in self._replaced]:
+            raise UnseenStream(
+                f"A SQL text of the code reads {', '.join(left)} as a stream, and where it does so was not found. "
+                "Write FROM STREAM and the table's name."
+            )
+        return found
 
     def batch(
         self,
@@ -103,19 +116,25 @@ class Reader:
     def _patched(self, replace: Replace | None) -> Iterator[None]:
         from pyspark.pipelines.block_session_mutations import block_session_mutations
         from pyspark.sql.connect.readwriter import DataFrameReader
+        from pyspark.sql.connect.session import SparkSession
         from pyspark.sql.connect.streaming.readwriter import DataStreamReader
 
         streams: Any = DataStreamReader
         batches: Any = DataFrameReader
-        of_stream, of_batch = streams._df, batches._df
+        sessions: Any = SparkSession
+        of_stream, of_batch, of_text = streams._df, batches._df, sessions.sql
         self._replace = replace
         streams._df = lambda reader, plan: self._streamed(reader, plan, of_stream)
         batches._df = lambda reader, plan: self._read(reader, plan, of_batch)
+        if replace is not None and self.by_text:
+            sessions.sql = lambda session, sqlQuery, args=None, **given: self._queried(
+                session, sqlQuery, args, given, of_text
+            )
         try:
             with nullcontext() if self._mutable else block_session_mutations():
                 yield
         finally:
-            streams._df, batches._df = of_stream, of_batch
+            streams._df, batches._df, sessions.sql = of_stream, of_batch, of_text
 
     def _view(self, plan: Any) -> Callable[[], Any] | None:
         name = getattr(plan, "table_name", None)
@@ -138,6 +157,44 @@ class Reader:
         described = self._described(streaming_reads(stream)[0])
         index = next((i for i, s in enumerate(self.sources) if _same(s, described)), None)
         return self._replace(SourceRead(plan, stream, described, index))
+
+    def _queried(
+        self, session: Any, text: str, args: Any, given: Mapping[str, Any], original: Callable[..., Any]
+    ) -> Any:
+        """The DataFrame of a SQL text, with another one in place of each table that it reads as a stream. Each is a
+        view of this query alone, as Spark makes one of a DataFrame that a text names in braces."""
+        others: dict[str, Any] = {}
+
+        def stand_in(name: str) -> str:
+            key = f"reprise_stream_{len(others)}"
+            others[key] = self._instead_of(name)
+            return f"{{{key}}}"
+
+        def keep(part: str) -> str:  # without such names of its own a text is no format
+            return part if given else part.replace("{", "{{").replace("}", "}}")
+
+        try:
+            written = sql_streams.over_others(text, stand_in, keep)
+        except sql_streams.Unclear as unclear:
+            raise UnseenStream(str(unclear)) from unclear
+        if not others:
+            return original(session, text, args, **given)
+        return original(session, written, args, **given, **others)
+
+    def _instead_of(self, name: str) -> Any:
+        """What stands in the place of a table that a SQL text reads as a stream under this name."""
+        from pyspark.sql.connect.dataframe import DataFrame
+        from pyspark.sql.connect.plan import Read
+
+        named = [table for table in self.by_text if names_table(name, table)]
+        if len(named) != 1 or self._replace is None:
+            raise UnseenStream(f"Which table a SQL text of the code means by STREAM {name} is not certain.")
+        (table,) = named
+        self._replaced.add(table)
+        plan = Read(table, {}, is_streaming=True)
+        described = self.table_described(table)
+        index = next((i for i, s in enumerate(self.sources) if _same(s, described)), None)
+        return self._replace(SourceRead(plan, DataFrame(plan, self._spark), described, index))
 
     def _described(self, read: Any) -> dict[str, Any]:
         """format, path, options, schema and location of a read; of a table by name what the catalog says."""
@@ -176,10 +233,13 @@ class Reader:
             return slicing.kafka(self._spark, read.plan, read.stream, mine)
         if kind == "delta":
             return self._over_delta(read, mine)
-        if not hasattr(read.plan, "_paths"):
-            name = getattr(read.plan, "table_name", "another table")
+        if hasattr(read.plan, "_paths"):
+            return self._over_files(read.plan, read.stream, files, known)
+        name, location = getattr(read.plan, "table_name", "another table"), read.described.get("location")
+        place = plain(location or "")
+        if kind not in SELF_DESCRIBED or not place or is_glob(place) or read.described["options"]:
             raise CannotReplay(f"The flow reads the table {name} as a stream, so its input is not files.")
-        return self._over_files(read.plan, read.stream, files, known)
+        return self._over_table(name, kind, place, read.stream, files, known)
 
     def _over_delta(self, read: SourceRead, slices: Sequence[slicing.Slice]) -> Any:
         from pyspark.sql.connect.dataframe import DataFrame
@@ -231,6 +291,15 @@ class Reader:
         )
         frame = DataFrame(source, self._spark)
         return frame if mine or nothing else frame.where("false")
+
+    def _over_table(
+        self, name: str, kind: str, location: str, stream: Any, files: Sequence[str], known: Sequence[str]
+    ) -> Any:
+        """Rows of files of a table that the code reads as a stream, under the table's own name."""
+        from pyspark.sql.connect.plan import DataSource
+
+        plan = DataSource(format=kind, schema=stream.schema.json(), options={}, paths=[location])
+        return self._over_files(plan, stream, files, known).alias(parts_of(name)[-1])
 
     def _schema(self, plan: Any, path: str, options: Mapping[str, str], stream: Any) -> str:
         """What the stream itself resolved, partition columns included: one question a source."""

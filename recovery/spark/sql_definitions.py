@@ -117,6 +117,35 @@ def query_of(found: Iterable[SqlQuery], dataset: str, catalog: str, schema: str)
     return mine[0]
 
 
+@dataclass(frozen=True)
+class SqlFlow:
+    """A query of a SQL file as a flow of the pipeline: its whole name and that of what it writes, in lower case and
+    quoted."""
+
+    name: str
+    target: str
+    query: SqlQuery
+
+
+def flows_of(found: Iterable[SqlQuery], catalog: str, schema: str) -> tuple[list[SqlFlow], bool]:
+    """What these queries are as flows, and whether that is known of all of them. `catalog`, `schema`: those in which
+    each file begins."""
+    full: Place = (catalog.lower(), schema.lower())
+    flows, whole = [], True
+    for query in found:
+        if query.temporary:
+            continue
+        place = _current(query.settings, full)
+        # a flow without a name of its own is called like what it writes
+        names = [_full(query.flow, place), _full(query.target, place)]
+        if any(None in name for name in names):
+            whole = False
+            continue
+        name, target = (".".join(f"`{part}`" for part in name) for name in names)
+        flows.append(SqlFlow(name, target, query))
+    return flows, whole
+
+
 Place = tuple[str | None, str | None]
 """Current catalog and schema; None where it is not known."""
 _PART: Final = r"(?:`[^`.]+`|[^`.\s;()]+)"

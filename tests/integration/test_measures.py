@@ -23,13 +23,13 @@ def test_locations_are_the_catalogs(room: Room, written: Written) -> None:
     assert told.driver == whereabouts(room.answers, []).driver != ""
 
 
-def test_a_flow_over_another_table_is_analysed_and_not_replayed(room: Room, written: Written) -> None:
-    room.put("a/1.json", row(1))
-    written.run()
+def test_a_flow_over_another_table_of_files_is_replayed_over_them(room: Room, written: Written) -> None:
+    room.put("a/1.json", row(1), row(1), row(2))
+    files = written.run()
     code = f'@dp.table\ndef t():\n    return spark.readStream.table("{written.name}").dropDuplicates()\n'
-    found = room.look(code, sets={"all": ()})
-    assert found.operators == ("dedupe",)
-    assert "as a stream, so its input is not files" in (found.problem or "")
+    found = room.look(code, sets={"all": files, "none": ()})
+    assert (found.problem, found.operators) == (None, ("dedupe",))
+    assert {name: found.distinct[name] for name in ("all", "none")} == {"all": 2, "none": 0}
 
 
 def test_files_are_counted_where_the_input_cannot_be_replayed(room: Room, written: Written) -> None:

@@ -7,7 +7,15 @@ from typing import Any
 import pytest
 
 from recovery.spark import session
-from recovery.spark.api import UNSEEN_STREAM, count, study, whereabouts
+from recovery.spark.api import (
+    UNSEEN_STREAM,
+    MeasureRequest,
+    StudyRequest,
+    count,
+    measure,
+    study,
+    whereabouts,
+)
 from recovery.spark.explained import node_of, section
 from tests.integration.spark_room import SCHEMA, SIMPLE, Room, row
 
@@ -229,16 +237,23 @@ def test_broken_code_is_a_problem_with_its_place(room: Room, case: str) -> None:
     assert "reprise-spark-" not in (found.problem or "")
 
 
-def test_a_flow_in_sql_is_a_problem_not_a_crash(room: Room) -> None:
-    request = room.request("")
-    request = dataclasses.replace(
-        request,
-        files={"/Users/ann/p/t.sql": "CREATE STREAMING TABLE t AS SELECT * FROM STREAM u"},
-        libraries=("/Users/ann/p/t.sql",),
-    )
-    found = study(request)
+def in_sql(request: StudyRequest, text: str) -> StudyRequest:
+    """The same question of a pipeline with this SQL file alone."""
+    return dataclasses.replace(request, files={"/Users/ann/p/t.sql": text}, libraries=("/Users/ann/p/t.sql",))
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("CREATE STREAMING TABLE t AS SELECT * FROM STREAM no_such_table", "TABLE_OR_VIEW_NOT_FOUND"),
+        ("CREATE STREAMING TABLE u AS SELECT * FROM STREAM no_such_table", "(/Users/ann/p/t.sql)"),
+    ],
+    ids=["a table that is not there", "another flow"],
+)
+def test_a_flow_in_sql_that_cannot_be_analysed_is_a_problem(room: Room, text: str, says: str) -> None:
+    found = study(in_sql(room.request(""), text))
     assert found.operators is None
-    assert "defined in SQL (/Users/ann/p/t.sql)" in (found.problem or "")
+    assert says in (found.problem or "")
 
 
 NOT_REPLAYED = {
@@ -384,30 +399,105 @@ def test_a_table_is_counted_without_its_code(room: Room, connect: Any) -> None:
 
 
 FILES = f'spark.readStream.schema("{SCHEMA}").json("IN/a").select("id")'
+READ_BY_TEXT = "spark_catalog.default.read_by_text"
+
+
+@pytest.fixture
+def read_by_text(connect: Any) -> tuple[str, ...]:
+    """A table of two rows; its files."""
+    connect.sql("CREATE TABLE IF NOT EXISTS read_by_text (id int, kind string, amount double) USING parquet")
+    connect.sql("INSERT OVERWRITE read_by_text VALUES (1, 'x', 1.0), (2, 'y', 2.0)")
+    connect.catalog.refreshTable("read_by_text")
+    return tuple(connect.read.table("read_by_text").inputFiles())
+
+
 BY_TEXT = {
-    "STREAM(t)": 'spark.sql("SELECT id FROM STREAM(read_by_text)")',
-    "STREAM t": 'spark.sql("SELECT x.id FROM STREAM read_by_text AS x WHERE id > 1")',
-    "beside a reader": "spark.sql('SELECT id FROM STREAM read_by_text').union(FILES)",
+    "STREAM(t)": ('spark.sql("SELECT id FROM STREAM(read_by_text)")', 2),
+    "STREAM t": ('spark.sql("SELECT x.id FROM STREAM read_by_text AS x WHERE id > 1")', 1),
+    "its own name": (
+        "spark.sql('SELECT read_by_text.id FROM STREAM default.read_by_text WHERE kind <> \"{y}\"')",
+        2,
+    ),
+    "beside a reader": ("spark.sql('SELECT id FROM STREAM read_by_text').union(FILES)", 3),
+    "beside a frame": (
+        "spark.sql('SELECT id FROM STREAM read_by_text UNION ALL SELECT id FROM {f}', f=FILES)",
+        3,
+    ),
 }
 
 
 @pytest.mark.parametrize("case", BY_TEXT)
 def test_a_table_that_a_text_of_python_reads_as_a_stream_is_a_source(
-    room: Room, connect: Any, case: str
+    room: Room, read_by_text: tuple[str, ...], case: str
 ) -> None:
     """It stood for a flow without sources, of which nothing can be lost."""
-    connect.sql("CREATE TABLE IF NOT EXISTS read_by_text (id int, kind string, amount double) USING parquet")
+    query, rows = BY_TEXT[case]
     code = f"""
 @dp.table
 def t():
-    return {BY_TEXT[case].replace("FILES", FILES)}
+    return {query.replace("FILES", FILES)}
 """
-    found = room.study(code, sets={"all": (room.put("a/1.json", row(1)),)})
-    assert found.operators == ()
-    assert found.sources[0]["table"] == "spark_catalog.default.read_by_text"
+    found = room.study(code, sets={"all": (*read_by_text, room.put("a/1.json", row(1)))})
+    assert (found.problem, found.operators) == (None, ())
+    assert found.sources[0]["table"] == READ_BY_TEXT
     assert found.sources[0]["format"] == "parquet"
-    assert len(found.sources) == (2 if case == "beside a reader" else 1)
+    assert len(found.sources) == (2 if case.startswith("beside") else 1)
+    assert dict(found.rows) == {"all": rows}
+
+
+def test_a_table_that_is_read_twice_has_no_position_of_its_own(
+    room: Room, read_by_text: tuple[str, ...]
+) -> None:
+    code = """
+@dp.table
+def t():
+    return spark.sql("SELECT id FROM STREAM read_by_text").union(spark.sql("SELECT id + 1 FROM STREAM read_by_text"))
+"""
+    found = room.study(code, sets={"all": read_by_text})
     assert (dict(found.rows), found.problem_code) == ({}, UNSEEN_STREAM)
+
+
+IN_SQL = {
+    "table": (
+        "CREATE STREAMING TABLE t AS SELECT id, kind FROM STREAM(read_by_text) WHERE id > 1",
+        "spark_catalog.default.t",
+    ),
+    "flow": (
+        "CREATE STREAMING TABLE t;\nCREATE FLOW filling AS INSERT INTO t BY NAME "
+        "SELECT r.id, r.kind FROM STREAM read_by_text r WHERE r.id > 1;",
+        "spark_catalog.default.filling",
+    ),
+    "another schema": (
+        "USE SCHEMA default; CREATE STREAMING TABLE other.t AS SELECT 1 AS id;\n"
+        "CREATE STREAMING TABLE t AS WITH w AS (SELECT * FROM STREAM read_by_text) SELECT id, kind FROM w WHERE id > 1",
+        "spark_catalog.default.t",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", IN_SQL)
+def test_the_rows_of_a_flow_of_a_sql_file_are_counted(
+    room: Room, read_by_text: tuple[str, ...], case: str
+) -> None:
+    text, flow = IN_SQL[case]
+    found = study(in_sql(room.request("", sets={"all": read_by_text}, flow=flow), text))
+    assert (found.problem, found.operators, found.columns) == (None, (), ("id", "kind"))
+    assert [s["table"] for s in found.sources] == [READ_BY_TEXT]
+    assert dict(found.rows) == {"all": 1}
+
+
+@pytest.mark.parametrize(("where", "missing"), [("true", 0), ("id > 1", 1)])
+def test_the_table_of_a_sql_flow_is_compared(
+    room: Room, connect: Any, read_by_text: tuple[str, ...], where: str, missing: int
+) -> None:
+    connect.sql("CREATE TABLE IF NOT EXISTS filled_by_sql (id int, kind string) USING parquet")
+    connect.sql(f"INSERT OVERWRITE filled_by_sql SELECT id, kind FROM read_by_text WHERE {where}")  # noqa: S608
+    connect.catalog.refreshTable("filled_by_sql")
+    new = tuple(connect.read.table("filled_by_sql").inputFiles())
+    text = "CREATE STREAMING TABLE t AS SELECT id, kind FROM STREAM read_by_text"
+    asked = in_sql(room.request("", sets={"new": read_by_text}), text)
+    found = measure(MeasureRequest(room.answers, "spark_catalog.default.filled_by_sql", (), new, asked))
+    assert (found.problem, found.missing, found.extra) == (None, missing, 0)
 
 
 def test_options_that_a_text_gives_its_stream_leave_the_code_not_analysed(room: Room, connect: Any) -> None:

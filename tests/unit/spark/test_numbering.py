@@ -104,3 +104,14 @@ def test_one_reader_whose_relation_is_torn_stays_what_it_is() -> None:
 def test_a_plan_without_streams_has_no_source() -> None:
     found = numbered(HEAD + "+- Relation spark_catalog.default.orders[id#1L] parquet\n", (), table)
     assert (found.sources, found.problem, found.by_text) == ((), None, ())
+
+
+def test_a_table_that_a_text_reads_beside_another_read_of_it_is_named() -> None:
+    again = numbered(HEAD + ORDERS + ORDERS.replace("#1", "#9"), (), table)
+    beside = numbered(HEAD + ORDERS + ORDERS.replace("#1", "#9"), (table("orders"),), table)
+    once = numbered(HEAD + ORDERS + RETURNS, (table("returns"),), table)
+    assert [found.read_again for found in (again, beside, once)] == [
+        "spark_catalog.default.orders",
+        "spark_catalog.default.orders",
+        "",
+    ]

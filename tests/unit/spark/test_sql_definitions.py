@@ -3,7 +3,7 @@
 import pytest
 
 from recovery.spark.definitions import BadCode
-from recovery.spark.sql_definitions import queries, query_of
+from recovery.spark.sql_definitions import flows_of, queries, query_of
 
 FILE = """
 -- a comment; with a semicolon
@@ -119,3 +119,21 @@ def test_settings_before_a_query_go_with_it_and_temporary_views_are_told_apart()
 )
 def test_what_is_no_definition_is_passed_over(text: str) -> None:
     assert queries([text]) == []
+
+
+def test_queries_are_flows_under_their_whole_names() -> None:
+    text = (
+        "CREATE STREAMING TABLE a AS SELECT 1; CREATE TEMPORARY VIEW v AS SELECT 2; USE SCHEMA other;"
+        "CREATE FLOW f AS INSERT INTO `S`.b BY NAME SELECT 3"
+    )
+    flows, all_known = flows_of(queries([text]), "c", "s")
+    assert [(f.name, f.target, f.query.text) for f in flows] == [
+        ("`c`.`s`.`a`", "`c`.`s`.`a`", "SELECT 1"),
+        ("`c`.`other`.`f`", "`c`.`s`.`b`", "SELECT 3"),
+    ]
+    assert all_known
+
+
+def test_a_flow_whose_name_only_spark_knows_is_left_out_and_said() -> None:
+    flows, all_known = flows_of(queries(["USE somewhere; CREATE STREAMING TABLE a AS SELECT 1"]), "c", "s")
+    assert (flows, all_known) == ([], False)
