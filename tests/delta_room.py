@@ -1,5 +1,6 @@
 """A session of the run's Spark with the Delta connector: small tables, streams between them, what went wrong."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -38,8 +39,9 @@ def stream(source, table, checkpoint, options={}, select=["id"], stateful=False,
         writer = frame.writeStream.format(format).option("path", table)
     writer = writer.option("checkpointLocation", checkpoint)
     if until is None:
-        writer.trigger(availableNow=True).start().awaitTermination()
-        return
+        query = writer.trigger(availableNow=True).start()
+        query.awaitTermination()
+        return [progress.json for progress in query.recentProgress]
     query = writer.trigger(processingTime="2 seconds").start()
     while not Path(checkpoint, "commits", str(until)).exists():
         if query.exception():
@@ -98,9 +100,18 @@ class DeltaRoom:
 
     def stream(self, source: Path, table: Path, checkpoint: Path, **words: Any) -> str:
         """One update: "" or the text of its failure."""
-        return self.ask("stream", source=str(source), table=str(table), checkpoint=str(checkpoint), **words)[
-            1
-        ]
+        return self._stream(source, table, checkpoint, words)[1]
+
+    def progress(self, source: Path, table: Path, checkpoint: Path, **words: Any) -> list[str]:
+        """The progress of each batch of one update, as Spark writes it."""
+        told, error = self._stream(source, table, checkpoint, words)
+        assert not error, error
+        return list(told)
+
+    def _stream(
+        self, source: Path, table: Path, checkpoint: Path, words: Mapping[str, Any]
+    ) -> tuple[Any, str]:
+        return self.ask("stream", source=str(source), table=str(table), checkpoint=str(checkpoint), **words)
 
     def ids(self, table: Path) -> list[int]:
         return sorted(row[0] for row in self.sql(f"SELECT id FROM delta.`{table}`"))  # noqa: S608

@@ -4,6 +4,7 @@ No I/O. An event is data from outside: any field may be missing, of another type
 must then count as not said, never as an error of ours.
 """
 
+import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -269,7 +270,11 @@ def failure_of(events: Sequence[Mapping[str, Any]], flow: str | None = None) -> 
 
 @dataclass(frozen=True)
 class Batch:
-    """One batch that ran. What its progress does not say is None, never 0; `seconds` is the whole trigger."""
+    """One batch that ran. What its progress does not say is None, never 0; `seconds` is the whole trigger.
+
+    `input`: a digest of what it was to read, from which offset to which; "" for nothing new. A table that skips a batch
+    reads no row of it: `rows_in` is 0 then, though the offsets go on.
+    """
 
     number: int
     at: datetime | None
@@ -277,6 +282,11 @@ class Batch:
     rows_out: int | None
     seconds: float | None
     state_rows: int | None
+    input: str = ""
+
+    @property
+    def takes_input(self) -> bool:
+        return bool(self.rows_in or self.input)
 
 
 def batches(events: Iterable[Mapping[str, Any]], flow: str) -> list[Batch]:
@@ -299,8 +309,17 @@ def batches(events: Iterable[Mapping[str, Any]], flow: str) -> list[Batch]:
             rows_out=out,
             seconds=None if seconds is None else seconds / 1000,
             state_rows=_state_rows(body.get("stateOperators")),
+            input=_input(body.get("sources")),
         )
     return list(found.values())
+
+
+def _input(sources: Any) -> str:
+    told = [as_object(source) for source in sources] if isinstance(sources, list) else []
+    spans = [(source.get("startOffset"), source.get("endOffset")) for source in told]
+    if all(end is None or start == end for start, end in spans):
+        return ""
+    return hashlib.sha256(json.dumps(spans, sort_keys=True).encode()).hexdigest()[:16]
 
 
 def _count(value: Any) -> int | None:

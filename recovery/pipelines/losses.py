@@ -35,12 +35,14 @@ GIVES_WAY: Final = ("ok", "stopped")
 
 @dataclass(frozen=True)
 class FileBatches:
-    """Batches of one update that read rows, into a table of files. `sink`: as Spark's progress describes it, with the
-    table's place; `first`, `last`: the lowest and the highest number."""
+    """Batches of one update that had input, into a table of files. `sink`: as Spark's progress describes it, with the
+    table's place; `first`, `last`: the lowest and the highest number, with the digests of their inputs."""
 
     sink: str
     first: int
     last: int
+    first_input: str = ""
+    last_input: str = ""
 
 
 @dataclass(frozen=True)
@@ -82,13 +84,14 @@ class Loss:
 class SinkMemory:
     """What a flow's row keeps of its file table, so that it outlives the updates that the pipeline's row keeps.
 
-    `newest`: the highest number of a batch with rows, by the table's place; up to `update`, the newest that was
-    counted. `loss`: rows that the table has passed over since it was last emptied.
+    `newest`: the highest number of a batch with input, by the table's place, and `inputs` the digest of that input; up
+    to `update`, the newest that was counted. `loss`: rows that the table has passed over since it was last emptied.
     """
 
     newest: Mapping[str, int] = field(default_factory=dict)
     update: str = ""
     loss: Loss | None = None
+    inputs: Mapping[str, str] = field(default_factory=dict)
 
     def as_json(self) -> dict[str, Any]:
         """{} where there is nothing to remember."""
@@ -100,7 +103,12 @@ class SinkMemory:
             "since": loss.since.isoformat() if loss.since else "",
             "update": loss.update,
         }
-        return {"newest": dict(self.newest), "update": self.update, "loss": kept}
+        return {
+            "newest": dict(self.newest),
+            "update": self.update,
+            "loss": kept,
+            "inputs": dict(self.inputs),
+        }
 
     @classmethod
     def from_row(cls, row: Flow | None) -> "SinkMemory":
@@ -110,7 +118,9 @@ class SinkMemory:
             return cls(loss=Loss(LostRows(row.condition), row.failing_since, row.failed_update))
         loss = kept.get("loss")
         known = loss and Loss(LostRows(loss["condition"]), log.when(loss["since"]), loss["update"])
-        return cls(kept.get("newest") or {}, kept.get("update") or "", known or None)
+        return cls(
+            kept.get("newest") or {}, kept.get("update") or "", known or None, kept.get("inputs") or {}
+        )
 
 
 def over(
@@ -190,7 +200,7 @@ def _counted(
     reruns: Reruns,
 ) -> SinkMemory:
     """`known` with these updates, oldest first; numbers that began again are a loss."""
-    loss, newest, counted = known.loss, dict(known.newest), known.update
+    loss, newest, inputs, counted = known.loss, dict(known.newest), dict(known.inputs), known.update
     if out_of_sight and newest and loss is None:
         loss = _not_read(pending[0] if pending else {}, flow)
     for update in pending:
@@ -200,7 +210,7 @@ def _counted(
         rerun = reruns.by_update.get(counted)
         emptied = refreshed_in_full(update, flow, dataset)
         if emptied:
-            loss, newest = None, {}
+            loss, newest, inputs = None, {}, {}
         kept = (update.get("file_batches") or {}).get(flow)
         if kept is None:
             continue
@@ -211,11 +221,14 @@ def _counted(
                 () if emptied else rerun.heads
             ):  # the table's own log says more than what was seen of it
                 newest[ran.sink] = -1 if head is None else head
-        again = ran.first <= newest.get(ran.sink, -1)
+                inputs.pop(ran.sink, None)
+        before = newest.get(ran.sink, -1)
+        again = requeried.begins_again(ran.first, ran.first_input, before, inputs.get(ran.sink, ""))
         if again and not planned and (loss is None or loss.condition is LostRows.NOT_READ):
             loss = Loss(LostRows.PASSED_OVER, _time(update, flow), counted)
-        newest[ran.sink] = max(ran.last, newest.get(ran.sink, -1))
-    return SinkMemory(newest, counted, loss)
+        if ran.last >= before:
+            newest[ran.sink], inputs[ran.sink] = ran.last, ran.last_input
+    return SinkMemory(newest, counted, loss, inputs)
 
 
 @dataclass(frozen=True)
@@ -313,13 +326,12 @@ def _file_sink(progress: Any) -> str:
 def file_batches(
     events: Sequence[Mapping[str, Any]], progress: Mapping[str, log.Progress]
 ) -> dict[str, FileBatches]:
-    """What one update's events say of each flow whose sink is a table of files, and that read rows."""
+    """What one update's events say of each flow whose sink is a table of files, and that had input."""
     found = {}
     for name, newest in progress.items():
-        if sink := _file_sink(newest.body):
-            numbers = [b.number for b in log.batches(events, name) if b.rows_in]
-            if numbers:
-                found[name] = FileBatches(sink, min(numbers), max(numbers))
+        if (sink := _file_sink(newest.body)) and (ends := requeried.find_ends(events, name)):
+            first, last = ends
+            found[name] = FileBatches(sink, first.number, last.number, first.input, last.input)
     return found
 
 

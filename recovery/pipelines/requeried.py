@@ -16,18 +16,20 @@ SINK: Final = "DeltaSink"
 
 @dataclass(frozen=True)
 class QueryBatches:
-    """Batches of one update that read rows, into a Delta table. `query`: the table's place, as Spark's progress names
-    it, and the query's id; `first`, `last`: the lowest and the highest number."""
+    """Batches of one update that had input, into a Delta table. `query`: the table's place, as Spark's progress names
+    it, and the query's id; `first`, `last`: the lowest and the highest number, with the digests of their inputs."""
 
     query: str
     first: int
     last: int
+    first_input: str = ""
+    last_input: str = ""
 
 
 def read_batches(
     events: Sequence[Mapping[str, Any]], progress: Mapping[str, log.Progress]
 ) -> dict[str, QueryBatches]:
-    """What one update's events say of each flow whose sink is a Delta table, and that read rows. A flow whose query
+    """What one update's events say of each flow whose sink is a Delta table, and that had input. A flow whose query
     began under another id within the update is left out: which numbers are whose is not told."""
     found = {}
     for name, newest in progress.items():
@@ -35,9 +37,25 @@ def read_batches(
         says = str(sink.get("description") or "") if isinstance(sink, Mapping) else ""
         if not query_id or not says.startswith(SINK) or len(_ids(events, name)) > 1:
             continue
-        if numbers := [b.number for b in log.batches(events, name) if b.rows_in]:
-            found[name] = QueryBatches(f"{says} {query_id}", min(numbers), max(numbers))
+        if ends := find_ends(events, name):
+            first, last = ends
+            key = f"{says} {query_id}"
+            found[name] = QueryBatches(key, first.number, last.number, first.input, last.input)
     return found
+
+
+def find_ends(events: Sequence[Mapping[str, Any]], flow: str) -> tuple[log.Batch, log.Batch] | None:
+    """The batches of a flow with the lowest and the highest number, of those that had input, though the table may have
+    skipped it; None where none had."""
+    took = sorted((b for b in log.batches(events, flow) if b.takes_input), key=lambda b: b.number)
+    return (took[0], took[-1]) if took else None
+
+
+def begins_again(first: int, first_input: str, newest: int, newest_input: str) -> bool:
+    """Does a batch use a number that the table has for other rows? The newest one with the same input is run again
+    where its commit was lost: the table has these very rows."""
+    same = first == newest and bool(first_input) and first_input == newest_input
+    return first <= newest and not same
 
 
 def _ids(events: Sequence[Mapping[str, Any]], flow: str) -> set[str]:
@@ -53,7 +71,7 @@ def find_skipped(
 ) -> Mapping[str, Any] | None:
     """The update, of those given newest first, in which the numbers of a query began again since the table was last
     emptied; None where none did. `planned`: whether a recovery's own update began with such a number."""
-    newest: dict[str, int] = {}
+    newest: dict[str, tuple[int, str]] = {}
     skipped: Mapping[str, Any] | None = None
     for update in reversed(updates):
         if update.get("validate_only"):
@@ -64,8 +82,9 @@ def find_skipped(
         if kept is None:
             continue
         ran = QueryBatches(**kept)
-        again = ran.first <= newest.get(ran.query, -1)
+        known = newest.get(ran.query, (-1, ""))
+        again = begins_again(ran.first, ran.first_input, *known)
         if again and skipped is None and not planned(str(update.get("update_id") or ""), ran.first):
             skipped = update
-        newest[ran.query] = max(ran.last, newest.get(ran.query, -1))
+        newest[ran.query] = max((ran.last, ran.last_input), known, key=lambda end: end[0])
     return skipped

@@ -3,11 +3,14 @@
 import os
 import shutil
 import time
+from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from recovery.errors import Refused
+from recovery.pipelines import folding, losses
 from recovery.sources import delta
 from recovery.sources.base import Moved, Wanted
 from tests.delta_room import DeltaRoom
@@ -157,3 +160,72 @@ def test_a_schema_that_only_grows_is_readable_and_a_renamed_column_is_not(
     told = delta.reach(line, look(source, line))
     assert (told.readable, "schemaTrackingLocation" in told.why) == (False, True)
     assert "DELTA_STREAMING_INCOMPATIBLE_SCHEMA_CHANGE" in lake.stream(source, table, checkpoint)
+
+
+FLOW, DATASET = "c.s.load", "c.s.orders"
+
+
+def completed(update: str, told: list[str]) -> dict[str, Any]:
+    """An update that completed, as a poll remembers it by the progress that Spark has written."""
+    at = "2026-11-20T02:00:00.000Z"
+    said: list[tuple[str, dict[str, Any]]] = [
+        *(("stream_progress", {"progress_json": one}) for one in told),
+        ("flow_progress", {"status": "COMPLETED"}),
+        ("update_progress", {"state": "COMPLETED"}),
+    ]
+    events = [
+        {
+            "id": f"e{number}",
+            "event_type": kind,
+            "timestamp": at,
+            "origin": {"update_id": update} | ({} if kind == "update_progress" else {"flow_name": FLOW}),
+            "details": {kind: body},
+            "sequence": {"control_plane_seq_no": number},
+        }
+        for number, (kind, body) in enumerate(said, start=1)
+    ]
+    whole = {"update_id": update, "state": "COMPLETED", "creation_time": 0}
+    return folding.remembered(folding.read(whole, events, now=datetime.now(UTC)))
+
+
+def judged(*updates: dict[str, Any]) -> tuple[str, str]:
+    """State and condition of the flow after these updates, oldest first."""
+    values = {FLOW: {"state": "ok", "dataset": DATASET, "streaming": True}}
+    found = losses.over(values, {}, updates[::-1])[FLOW]
+    return found["state"], found.get("condition", "")
+
+
+@pytest.mark.parametrize("kind", ["delta", "parquet"])
+def test_a_table_that_passes_over_the_batches_of_a_renewed_query_shows_as_lost_rows(
+    lake: DeltaRoom, source: Path, tmp_path: Path, kind: str
+) -> None:
+    """Of a checkpoint all but the query's id was removed: its numbers begin again, and the table has them already."""
+    table, checkpoint = tmp_path / "table", tmp_path / "ck"
+
+    def ids() -> list[int]:
+        return sorted(row[0] for row in lake.sql(f"SELECT id FROM {kind}.`{table}`"))  # noqa: S608
+
+    first = completed("u1", lake.progress(source, table, checkpoint, options=ONE, format=kind))
+    held = ids()
+    lake.add(source, 900, 1)
+    second = completed("u2", lake.progress(source, table, checkpoint, options=ONE, format=kind))
+    assert ids() == [*held, 900, 901]
+    assert judged(first, second) == ("ok", "")
+    for name in ("offsets", "commits"):
+        shutil.rmtree(checkpoint / name)
+    lake.add(source, 950, 1)
+    third = completed("u3", lake.progress(source, table, checkpoint, format=kind))
+    assert ids() == [*held, 900, 901]  # it completed, and 950 and 951 are in no table
+    assert judged(first, second, third) == ("failed", "SINK_PASSED_OVER")
+
+
+def test_a_table_takes_the_batches_of_a_new_query_whatever_their_numbers(
+    lake: DeltaRoom, source: Path, tmp_path: Path
+) -> None:
+    table, checkpoint = tmp_path / "table", tmp_path / "ck"
+    first = completed("u1", lake.progress(source, table, checkpoint))
+    shutil.rmtree(checkpoint)
+    second = completed("u2", lake.progress(source, table, checkpoint))
+    ids = lake.ids(table)
+    assert [ids.count(one) for one in sorted(set(ids))] == [2] * len(set(ids))
+    assert judged(first, second) == ("ok", "")

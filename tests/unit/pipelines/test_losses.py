@@ -3,6 +3,7 @@
 import json
 import math
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -46,6 +47,7 @@ def run(
     tables: dict[str, str] | None = None,
     sinks: dict[str, str] | None = None,
     query: str = "",
+    sources: list[dict[str, Any]] | None = None,
     **info: object,
 ) -> None:
     """A whole update whose flows run these batches into one table, or into `tables`; no numbers: an idle look."""
@@ -63,7 +65,13 @@ def run(
     for flow, batches in numbers.items():
         for batch in batches:
             into = {"description": (sinks or {}).get(flow, sink)}
-            body = {"id": query, "batchId": batch, "numInputRows": rows, "sources": [], "sink": into}
+            body = {
+                "id": query,
+                "batchId": batch,
+                "numInputRows": rows,
+                "sources": sources or [],
+                "sink": into,
+            }
             shop.event(update, "stream_progress", {"progress_json": json.dumps(body)}, flow)
         shop.status(update, flow, "COMPLETED")
     shop.end(update, "COMPLETED")
@@ -375,3 +383,31 @@ def test_a_delta_table_takes_what_it_has_not_had(
     seen(workspace)
     run(shop, "u2", {ONE: numbers}, rows=rows, sink=sink, query=query)
     assert seen(workspace) == FINE
+
+
+def span(start: object, end: object) -> list[dict[str, Any]]:
+    """What a batch was to read, as Spark's progress says it."""
+    return [{"startOffset": start, "endOffset": end}]
+
+
+@pytest.mark.parametrize("sink", [FILES, DELTA])
+@pytest.mark.parametrize(
+    ("number", "read", "state"),
+    [
+        (0, span(None, {"v": 9}), "failed"),
+        (1, span({"v": 2}, {"v": 9}), "failed"),
+        (1, span({"v": 1}, {"v": 2}), "ok"),  # its commit was lost: the table has these rows
+        (0, span({"v": 9}, {"v": 9}), "ok"),  # nothing new
+        (2, span({"v": 2}, {"v": 3}), "ok"),
+    ],
+)
+def test_a_batch_that_a_table_skips_reads_no_row_while_its_offsets_go_on(
+    api: Api, workspace: Workspace, sink: str, number: int, read: list[dict[str, Any]], state: str
+) -> None:
+    """As Spark 4.2 says it: `numInputRows` is 0 then, as nothing was computed."""
+    shop = api.add("p1", "shop")
+    run(shop, "u1", {ONE: [0]}, sink=sink, query="q-1", sources=span(None, {"v": 1}))
+    run(shop, "u2", {ONE: [1]}, sink=sink, query="q-1", sources=span({"v": 1}, {"v": 2}))
+    assert seen(workspace) == FINE
+    run(shop, "u3", {ONE: [number]}, rows=0, sink=sink, query="q-1", sources=read)
+    assert seen(workspace)[0] == state
