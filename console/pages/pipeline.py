@@ -11,7 +11,7 @@ from recovery.errors import NotFound
 from recovery.models import Pipeline
 from recovery.people.roles import Actor, Right
 from recovery.people.visible import filter_visible
-from recovery.pipelines.alone import health_of
+from recovery.pipelines.alone import health_of, list_behind
 from recovery.pipelines.failures import say_health
 from recovery.workflow.diagnosing import diagnose_pipeline
 
@@ -23,16 +23,16 @@ def show_pipeline(request: Request, by: Actor, pipeline_pk: int) -> HttpResponse
     if pipeline is None:
         raise NotFound("There is no such pipeline. It may have been removed from its workspace.")
     health, now = health_of(pipeline), timezone.now()
-    failure = health.failure
+    failure, behind = health.failure, list_behind([pipeline]).get(pipeline.pk, ())
     known = [(f, status.state_badge(status.FLOW, f.state)) for f in pipeline.flows.order_by("name")]
     context = {
         "section": "flows",
         "pipeline": pipeline,
         "workspace": pipeline.workspace.name,
         "environment": pipeline.environment,
-        "badge": pipelines.pipeline_header(pipeline, now),
+        "badge": pipelines.pipeline_header(pipeline, now, behind=bool(behind)),
         "health": health,
-        "says": say_health(health),
+        "says": say_health(health, behind),
         "failure": failure,
         "diagnosis": diagnose_pipeline(failure) if failure else None,
         "causes": flows.causes(failure.causes) if failure else [],

@@ -9,6 +9,7 @@ from recovery.pipelines.alone import health_of
 from recovery.pipelines.failures import PipelineState
 
 CANCELLED: Final = status.Badge("attention", "Cancelled")
+BEHIND: Final = status.Badge("attention", "Data behind")
 
 
 def badge_of(pipeline: Pipeline) -> status.Badge:
@@ -19,9 +20,12 @@ def badge_of(pipeline: Pipeline) -> status.Badge:
     return status.state_badge(status.FLOW, pipeline.judged or "unknown")
 
 
-def pipeline_header(pipeline: Pipeline, now: datetime) -> status.Badge:
-    """The badge beside the name: `Failed since 02:40:27 UTC`."""
+def pipeline_header(pipeline: Pipeline, now: datetime, *, behind: bool) -> status.Badge:
+    """The badge beside the name: `Failed since 02:40:27 UTC`. `behind`: one of its datasets is empty or stale, so that
+    it is not well though its updates are."""
     found = badge_of(pipeline)
+    if behind and pipeline.judged == PipelineState.OK:
+        return BEHIND
     if pipeline.judged != PipelineState.FAILED or pipeline.judged_since is None:
         return found
     return status.Badge(found.kind, f"{found.word} since {words.format_clock(pipeline.judged_since, now)}")

@@ -1,6 +1,9 @@
 """How a pipeline is as a whole, by what the poller kept."""
 
-from recovery.models import Pipeline
+from collections.abc import Iterable
+
+from recovery.models import Flow, Pipeline
+from recovery.pipelines.downstream import State
 from recovery.pipelines.failures import PipelineHealth, PipelineState, failure_from
 
 
@@ -8,3 +11,12 @@ def health_of(pipeline: Pipeline) -> PipelineHealth:
     """How a pipeline is, as the poller kept it."""
     state = PipelineState(pipeline.judged or "unknown")
     return PipelineHealth(state, pipeline.judged_since, failure_from(pipeline.failure))
+
+
+def list_behind(pipelines: Iterable[Pipeline]) -> dict[int, list[tuple[str, str]]]:
+    """Short name and state of the flows whose datasets are empty or stale, by their pipeline's key."""
+    found: dict[int, list[tuple[str, str]]] = {}
+    rows = Flow.objects.filter(pipeline__in=[p.pk for p in pipelines], state__in=tuple(State))
+    for key, short, state in rows.order_by("state", "short").values_list("pipeline_id", "short", "state"):
+        found.setdefault(key, []).append((short, state))
+    return found

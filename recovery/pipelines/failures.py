@@ -116,7 +116,9 @@ def failure_in(update: Mapping[str, Any]) -> UpdateFailure | None:
     return UpdateFailure(update_id, phase, flow=failed, condition=name_condition(causes), causes=causes)
 
 
-UNKNOWN_FLOWS: Final = "How some of its flows are is not known: no update that was read ran them."
+UNKNOWN_FLOWS: Final = "How some of its flows are is not known; each shows why."
+NAMED: Final = 3
+"""So many datasets that are behind are named in a sentence."""
 
 
 @dataclass(frozen=True)
@@ -203,8 +205,8 @@ def say_error(causes: Sequence[Mapping[str, Any]], condition: str = "") -> str:
     return says if says.endswith("…") else f"{says}."
 
 
-def say_health(health: PipelineHealth) -> str:
-    """What is so, in a sentence, for a list."""
+def say_health(health: PipelineHealth, behind: Sequence[tuple[str, str]] = ()) -> str:
+    """What is so, in a sentence, for a list. `behind`: name and state of flows whose datasets are empty or stale."""
     if health.state is PipelineState.FAILED:
         return say_failure(health.failure)
     if health.state is PipelineState.RUNNING:
@@ -213,4 +215,8 @@ def say_health(health: PipelineHealth) -> str:
         )
     if health.state is PipelineState.UNKNOWN:
         return "No update has run yet." if health.since is None else UNKNOWN_FLOWS
-    return "Its newest update completed."
+    if not behind:
+        return "Its newest update completed."
+    named = [f"{name} is {state}" for name, state in behind[:NAMED]]
+    more = [f"{len(behind) - NAMED} more are not up to date"] if len(behind) > NAMED else []
+    return f"Its newest update completed, but {', '.join([*named, *more])}."

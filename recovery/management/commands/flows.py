@@ -1,7 +1,7 @@
 """`manage.py flows`: the inventory as it was last polled, with its age; `--fresh` polls first."""
 
 from argparse import ArgumentParser
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -14,7 +14,7 @@ from recovery.names import shown
 from recovery.people.roles import Right
 from recovery.people.visible import filter_visible
 from recovery.pipelines import retention
-from recovery.pipelines.alone import health_of
+from recovery.pipelines.alone import health_of, list_behind
 from recovery.pipelines.behind import NOT_OK, since_of
 from recovery.pipelines.failures import failure_from, say_health
 from recovery.streams.describing import running_json, signs_json
@@ -71,9 +71,9 @@ class Command(RepriseCommand):
         shown_flows = retention.with_sources(flows.only(*SHOWN))
         rows = list(shown_flows.order_by("pipeline__name", "pipeline__pipeline_id", "name"))
         away = [w for w in workspaces if w.poll_error]
-        now = timezone.now()
+        now, late = timezone.now(), list_behind(listed_pipelines)
         data = {
-            "pipelines": [pipeline_json(p) for p in listed_pipelines],
+            "pipelines": [pipeline_json(p, late.get(p.pk, ())) for p in listed_pipelines],
             "flows": [as_json(f) for f in rows],
             "workspaces": [workspace_json(w, now) for w in workspaces],
         }
@@ -89,8 +89,9 @@ def poll(workspace_ids: Iterable[int]) -> None:
         refresh(workspace_id=workspace_id)
 
 
-def pipeline_json(pipeline: Pipeline) -> dict[str, Any]:
-    """One pipeline of the list: how it is by its newest updates, since when, and why in a sentence."""
+def pipeline_json(pipeline: Pipeline, behind: Sequence[tuple[str, str]]) -> dict[str, Any]:
+    """One pipeline of the list: how it is by its newest updates, since when, and why in a sentence, with its flows that
+    are behind."""
     since = pipeline.judged_since
     return {
         "id": pipeline.pipeline_id,
@@ -98,7 +99,7 @@ def pipeline_json(pipeline: Pipeline) -> dict[str, Any]:
         "workspace": pipeline.workspace.name,
         "state": pipeline.judged or "unknown",
         "since": since.isoformat() if since else None,
-        "says": say_health(health_of(pipeline)),
+        "says": say_health(health_of(pipeline), behind),
     }
 
 

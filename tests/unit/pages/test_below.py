@@ -5,7 +5,8 @@ from django.test import Client
 from django.urls import reverse
 
 from console.presenters import flow as presenter
-from recovery.models import Flow, RoleIn
+from console.presenters.pipelines import BEHIND
+from recovery.models import Flow, Pipeline, RoleIn
 from recovery.pipelines.behind import node_of
 from tests import factories as f
 from tests.pages import parse
@@ -67,3 +68,13 @@ def test_it_leads_to_its_own_pipeline_where_others_write_the_table_too(responder
     page = parse(text(responder, f"/flows/{view.pk}"))
     assert [a for a in page.links() if a == f"/flows/{own.pk}"]
     assert page.one("feeder-ok").attributes["href"] == f"/flows/{own.pk}"
+
+
+def test_a_pipeline_is_not_well_while_a_dataset_of_it_is_behind(responder: Client) -> None:
+    _, view = two_pipelines()
+    Pipeline.objects.filter(pk=view.pipeline_id).update(judged="ok", judged_since=f.ago(minutes=5))
+    address = reverse("pipeline", args=[view.pipeline_id])
+    page = text(responder, address)
+    assert (BEHIND.word in page, f"{view.short} is stale" in page) == (True, True)
+    Flow.objects.filter(pk=view.pk).update(state="ok", behind_why="", behind_since=None)
+    assert BEHIND.word not in text(responder, address)

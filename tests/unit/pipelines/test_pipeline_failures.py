@@ -523,3 +523,24 @@ def test_flows_that_run_under_one_query_id_fail_until_each_has_its_own(shop: Sho
     progress_of(shop, "u4", orders="q-1", view="q-3")
     assert poll().judged == "ok"
     assert set(Flow.objects.values_list("state", "condition")) == {("ok", "")}
+
+
+@pytest.mark.parametrize(
+    ("states", "named", "more"),
+    [
+        ({"view": "empty"}, ["view is empty"], 0),
+        (dict.fromkeys("abcde", "stale"), ["a is stale", "b is stale", "c is stale"], 2),
+    ],
+)
+def test_the_command_says_of_a_pipeline_which_of_its_datasets_are_behind(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch, states: dict[str, str], named: list[str], more: int
+) -> None:
+    shop.run("u1", dict.fromkeys((f"main.shop.{name}" for name in states), "COMPLETED"))
+    poll()
+    for name, state in states.items():
+        Flow.objects.filter(short=name).update(state=state, behind_why="renewed")
+    _, found = run_json(monkeypatch, token_of("ada", Role.VIEWER), "flows")
+    (pipeline,) = found["pipelines"]
+    assert pipeline["state"] == "ok"
+    assert all(text in pipeline["says"] for text in named)
+    assert (f"{more} more" in pipeline["says"]) is bool(more)
