@@ -229,13 +229,17 @@ def held_below(flow: Flow, found: Sequence[tuple[Node, Flow]]) -> dict[int, Held
     """What each dataset below holds and should hold, as far as that was counted, by its flow's key. `found`: as
     `across.flows_below` has them. Asks the database alone."""
     asked = BelowCount.from_json(flow.below_count)
-    counts = _proven(flow) | {c.dataset: (c, "") for c in (asked.counts if asked else ())}
+    counts = _proven(flow)
+    for count in asked.counts if asked else ():
+        proof = counts.get(count.dataset)
+        if proof is None or proof[0].at <= count.at:  # both ISO times in UTC; a later proof says more
+            counts[count.dataset] = count, ""
     read = {name for node, _ in found for name in node.inputs}
     writers = list(across.flows_of(flow.pipeline.workspace_id).filter(dataset__in=read))
     held = {}
     for node, row in found:
-        count, by = counts.get(row.dataset, (None, ""))
-        held[row.pk] = _held(row, [w for w in writers if w.dataset in node.inputs], count, by)
+        known, by = counts.get(row.dataset, (None, ""))
+        held[row.pk] = _held(row, [w for w in writers if w.dataset in node.inputs], known, by)
     return held
 
 

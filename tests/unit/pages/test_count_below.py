@@ -101,6 +101,17 @@ def test_the_proof_of_a_recovery_tells_the_rows_below(responder: Client) -> None
     assert cells(responder, flow, COPY) == [("now-known", "20"), ("should-known", "20")]
 
 
+@pytest.mark.parametrize(("minutes", "rows"), [(5, "20"), (-5, "12")], ids=["older", "newer"])
+def test_of_a_count_and_a_proof_the_newer_one_is_shown(responder: Client, minutes: float, rows: str) -> None:
+    flow = f.right_above()
+    proven = f.verified(flow)
+    told = {"dataset": COPY, "status": "COMPLETED", "rows": 20, "expected_rows": 20, "missing": 0, "extra": 0}
+    proven.measured = {**proven.measured, "at": at(), "downstream": [told]}
+    proven.save()
+    counted(flow, Count(COPY, at(minutes), rows=12, should=12, missing=0, extra=0))
+    assert cells(responder, flow, COPY)[0] == ("now-known", rows)
+
+
 class Spark:
     """Answers what each dataset holds, or fails; keeps of which it was asked. The workspace knows one idle pipeline."""
 
