@@ -48,6 +48,18 @@ class FlowPage:
         self.page.get_by_role("navigation", name="Parts of this flow").get_by_role("link", name=name).click()
         return self
 
+    def count_below(self) -> "FlowPage":
+        """Have the rows below counted; wait until that is done."""
+        self.page.get_by_role("button", name="Count rows").click()
+        expect(self.page.locator('#below [data-code="count-counted"]')).to_be_visible(timeout=WAIT_MS)
+        return self
+
+    def rows_below(self, dataset: str) -> tuple[str | None, str | None]:
+        """Rows that a dataset below holds and those that it should; "" where that is not known."""
+        row = self.page.locator(f'#below tr[data-value="{dataset}"]')
+        now, should = (row.locator(f'[data-code^="{name}-"]') for name in ("now", "should"))
+        return now.get_attribute("data-value"), should.get_attribute("data-value")
+
     def recover(self) -> "Wizard":
         """Open a recovery in one's own name."""
         self.page.get_by_role("button", name="Diagnose and recover").click()

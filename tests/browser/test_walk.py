@@ -53,6 +53,9 @@ def test_a_responder_walks_from_the_alert_to_proof_and_a_viewer_only_looks(
     expect(page.get_by_text("no longer has the dropDuplicates step").first).to_be_visible()
     shoot(page, "flow")
     shoot(page, "readme", whole=False)  # docs/images/flow.png
+    now, _ = overview.count_below().rows_below(incident.table.replace("_changes", ""))
+    assert now == "0", "the failing update emptied the view"
+    shoot(page, "flow-counted")
     wizard = overview.recover()
     expect(page.get_by_text("Do not reset to an empty checkpoint").first).to_be_visible()
     shoot(page, "diagnose")
