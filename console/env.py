@@ -14,6 +14,8 @@ from pydantic import Field, field_validator
 from pydantic.fields import FieldInfo
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
+from recovery.people.roles import ENVIRONMENTS
+
 ROOT = Path(__file__).resolve().parent.parent
 
 
@@ -162,6 +164,22 @@ class Env(BaseSettings):
         description="Names, by commas, of environment variables of the Pipelines API server that pipelines' code and "
         "Spark's driver get too. They get few others; a pipeline's own are in its `spark_env_vars`.",
     )
+    environments: str = Field(
+        default="",
+        description="Environments, by commas, whose pipelines this Pipelines API server runs; it refuses others. A "
+        "pipeline whose tag `environment` is missing is of the first one. Empty: it runs all, in one Spark driver.",
+    )
+    hidden_folders: str = Field(
+        default="",
+        description="Folders, by commas, that pipelines' code of this Pipelines API server must not see: homes and "
+        "data of the servers of other environments on the same machine. They must be there at its start.",
+    )
+    own_drivers: str = Field(
+        default="",
+        description="Environments, by commas, for which `bin/demo` starts a Pipelines API server with a Spark driver "
+        "of its own (1 GB of memory or more each): `production`, or `production=/srv/production` with the folder "
+        "of its data, which the others do not see. The demo's own server runs the rest.",
+    )
     heartbeat_seconds: float = Field(default=2.0, description="How often a running step sends a heartbeat.")
     silence_seconds: float = Field(
         default=20.0, description="A running step silent for this long becomes unknown."
@@ -287,9 +305,26 @@ class Env(BaseSettings):
         return tuple(Path(root).expanduser() for root in _parts(self.data_roots.replace("\n", ",")))
 
     @property
+    def environment_names(self) -> tuple[str, ...]:
+        """`environments` as names."""
+        return tuple(_parts(self.environments))
+
+    @property
+    def folders_to_hide(self) -> tuple[Path, ...]:
+        """`hidden_folders` as folders."""
+        return tuple(Path(folder).expanduser() for folder in _parts(self.hidden_folders))
+
+    @property
     def code_variable_names(self) -> tuple[str, ...]:
         """`code_variables` as names."""
         return tuple(_parts(self.code_variables))
+
+    @field_validator("environments")
+    @classmethod
+    def _environments_are_known(cls, told: str) -> str:
+        if odd := set(_parts(told)) - set(ENVIRONMENTS):
+            raise ValueError(f"{', '.join(sorted(odd))} is none of {', '.join(ENVIRONMENTS)}")
+        return told
 
     @field_validator("oidc_issuer")
     @classmethod

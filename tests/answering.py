@@ -44,4 +44,5 @@ def forks() -> Questions:
 
 def service(stack: Stack) -> Service:
     """The questions service of an instance."""
-    return Service(url=stack.demo["pipelines_url"], token=stack.demo["pipelines_token"])
+    demo = stack.demo
+    return Service(url=demo["pipelines_url"], token=demo["pipelines_token"], environment="development")

@@ -45,6 +45,7 @@ REACHES = {
     "signal": "end the console's processes",
     "neighbour": "read the files of other pipelines",
     "process": "end the updates of other pipelines",
+    "apart": "read the files of other environments",
 }
 
 

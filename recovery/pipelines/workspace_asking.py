@@ -362,7 +362,7 @@ def _listed(place: str) -> str:
 
 def _spark(asking: _Asking) -> Answer:
     try:
-        answers = questions_service(asking.workspace)
+        answers = questions_service(asking.workspace, asking.workspace.environment)
     except RepriseError as error:
         code = Missing.QUESTIONS if error.code == "no_questions" else Missing.SPARK
         detail = "" if error.code == "no_questions" else error.sentence

@@ -103,8 +103,8 @@ def refuse_inactive(workspace: Workspace) -> None:
         )
 
 
-def questions_service(workspace: Workspace) -> Service:
-    """Who answers questions about the code and the tables of a workspace.
+def questions_service(workspace: Workspace, environment: str) -> Service:
+    """Who answers questions about the code and the tables of a workspace's pipelines in this environment.
 
     Raises Unreachable (`no_questions`) where nobody is named: what only Spark can tell is not known then. Raises
     WrongUse where the service's token leads nowhere, Refused where it cannot be decrypted.
@@ -120,6 +120,7 @@ def questions_service(workspace: Workspace) -> Service:
         token=_questions_token(workspace),
         spark=workspace.questions_spark,
         allowed=outbound.configured(),
+        environment=environment,
     )
 
 

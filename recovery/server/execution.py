@@ -187,6 +187,7 @@ class Execution(threading.Thread):
         (self.folder / "tmp").mkdir(exist_ok=True, mode=0o700)
         validate_only = bool(self.update.options.get("validate_only"))
         # Spark cannot even define a graph in a database that is not there, so validate_only makes it too.
+        self.check_storage(str(spec["storage"]))
         self.make_database(str(spec["catalog"]), database_of(spec))
         arguments = {
             "remote": driver.remote,
@@ -228,6 +229,13 @@ class Execution(threading.Thread):
                 storage=str(spec["storage"]),
                 others=[uri for uri in others if uri],
             )
+        except errors.Refused as refusal:
+            raise Failure(refusal.sentence) from refusal
+
+    def check_storage(self, uri: str) -> None:
+        """Again at each start: links may lead elsewhere since the settings were saved. Raises Failure."""
+        try:
+            self.instance.check_storage(uri)
         except errors.Refused as refusal:
             raise Failure(refusal.sentence) from refusal
 

@@ -112,6 +112,7 @@ QUESTION: Fields = (
     Field("request", Kind.OBJECT, required=True),
     Field("seconds", Kind.NUMBER, required=True),
     Field("spark"),
+    Field("environment"),
 )
 NONE: Fields = ()
 

@@ -8,13 +8,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from recovery.errors import Refused
 from recovery.server.children import Children
-from recovery.server.confinement import Confinement
+from recovery.server.confinement import Confinement, Sight
 from recovery.server.driver import Driver, SparkDead
 from recovery.server.eventlog import QueryEvent, Tail
 from recovery.server.forks import Runners
 from recovery.server.jail import (
+    check_storage,
     child_environment,
+    local_path,
     machine_confinement,
     measure_protection,
     question_confinement,
@@ -37,16 +40,26 @@ class Place:
 
     data_roots: tuple[Path, ...] = ()  # empty: data may lie anywhere (REPRISE_DATA_ROOTS)
     variables: tuple[str, ...] = ()  # of the server's environment (REPRISE_CODE_VARIABLES)
+    hidden: tuple[Path, ...] = ()  # of servers of other environments: homes, data (REPRISE_HIDDEN_FOLDERS)
 
 
 class Instance:
     """What requests and updates share. `driver` is None before Spark has started."""
 
     def __init__(
-        self, home: Path, place: Place | None = None, *, remotes: Mapping[str, str] | None = None
+        self,
+        home: Path,
+        place: Place | None = None,
+        *,
+        remotes: Mapping[str, str] | None = None,
+        environments: tuple[str, ...] = (),
     ) -> None:
-        """`remotes`: other Sparks that questions may be about, addresses of Spark Connect by name."""
+        """`remotes`: other Sparks that questions may be about, addresses of Spark Connect by name.
+
+        `environments`: the pipelines of these alone are run here; none: of all.
+        """
         self.home = home
+        self.environments = environments
         self.place = place or Place()
         self.spark_home = home  # the same folder, spelled as Spark needs it
         self.workspace = Workspace(home / "workspace")
@@ -71,6 +84,21 @@ class Instance:
         """What of this machine a question may name: where pipelines' code may write, data lies."""
         return self.confinement(writable=[self.home / "incident"])
 
+    def check_storage(self, uri: str) -> None:
+        """Raise Refused for a storage root in the home, or where this server's pipelines may not write: this process
+        works on checkpoints with its own rights, and must not be led where their code could not go."""
+        check_storage(uri, home=self.home)
+        held, own = measure_protection(), self.home.resolve()
+        elsewhere = [path for path in local_path(uri) if not path.resolve().is_relative_to(own)]
+        if elsewhere and (held.bubblewrap or held.landlock):
+            sight = self.place_of_data().sights()
+            if any(sight(path) is not Sight.WRITABLE for path in elsewhere):
+                raise Refused(
+                    f"The storage {uri} lies where this server's pipelines may not write. Name a folder where they "
+                    "may, or none at all.",
+                    code="storage_out_of_reach",
+                )
+
     def place_of_question(self, folder: Path) -> Confinement | None:
         """What the fork of one question may open of what pipelines share; None where nothing can hold it to that."""
         if not measure_protection().landlock:
@@ -85,6 +113,7 @@ class Instance:
         return machine_confinement(
             home=self.home,
             data_roots=self.place.data_roots,
+            hidden=self.place.hidden,
             readable=readable,
             writable=writable,
             links=links,

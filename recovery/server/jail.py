@@ -150,6 +150,7 @@ def machine_confinement(
     *,
     home: Path,
     data_roots: Sequence[Path] = (),
+    hidden: Sequence[Path] = (),
     readable: Sequence[Path] = (),
     writable: Sequence[Path] = (),
     links: Sequence[Path] = (),
@@ -158,7 +159,8 @@ def machine_confinement(
     `writable`, its storage, its warehouse and the input of the demo's incident are there.
 
     Without `data_roots` data may lie anywhere but in people's home folders, and what is no home, key or door stays as
-    it is. With them nothing is there but they, what Python, Java and Spark need, and what the caller names.
+    it is. With them nothing is there but they, what Python, Java and Spark need, and what the caller names. `hidden`:
+    what belongs to servers of other environments; the home may lie below it.
     """
     # People's homes first: an environment of Python that lies in one must be seen.
     environment = (
@@ -177,13 +179,13 @@ def machine_confinement(
         keys.append(Path(beside))
     keys += [path for pattern in KEY_FILES for path in Path("/etc/ssh").glob(pattern)]
     return Confinement(
-        hidden=(*keys, *doors, home, *own_secrets, *files_of_settings()),
+        hidden=(*keys, *doors, *hidden, home, *own_secrets, *files_of_settings()),
         readable=(
             *map(Path, SYSTEM),
             *map(Path, NAMES),
             *environment,
             *readable,
-            *([] if data_roots else folders_of_programs(home, hidden=keys)),
+            *([] if data_roots else folders_of_programs(home, hidden=[*keys, *hidden])),
         ),
         writable=(*[home / name for name in DATA], *data_roots, *writable),
         closed=bool(data_roots),

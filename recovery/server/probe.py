@@ -42,6 +42,15 @@ def reaches_by_signal(pid: int, started: str) -> bool:
     return is_the_server(pid, started)
 
 
+def reaches_any(paths: list[str]) -> bool:
+    """Opens one of these files."""
+    for path in paths:
+        with contextlib.suppress(OSError):
+            os.close(os.open(path, os.O_RDONLY | os.O_NONBLOCK))
+            return True
+    return False
+
+
 def reaches_neighbour(folder: Path, grants: list[list[Any]] | None) -> bool:
     """Confined as an update is, reads what belongs to another."""
     if grants is not None:
@@ -73,14 +82,16 @@ def reaches_process(pid: int) -> bool:
 
 
 def main() -> None:
-    """Arguments: folder of the canary, the server's process id and start, another update's folder. Input: grants."""
-    place, pid, started, other = sys.argv[1:]
+    """Arguments: folder of the canary, the server's process id and start, another update's folder, files of servers of
+    other environments. Input: grants."""
+    place, pid, started, other, *apart = sys.argv[1:]
     grants = json.load(sys.stdin)
     tries: dict[str, Callable[[], bool]] = {
         "file": lambda: reaches_file(Path(place)),
         "socket": lambda: reaches_socket(Path(place)),
         "environment": lambda: reaches_environment(int(pid), started),
         "signal": lambda: reaches_by_signal(int(pid), started),
+        "apart": lambda: reaches_any(apart),
         "neighbour": lambda: reaches_neighbour(Path(other), grants),  # it cannot be undone
     }
     reached = []

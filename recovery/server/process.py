@@ -56,6 +56,7 @@ class Options:
     spark_jars: str = ""
     spark_remotes: str = ""
     place: Place = field(default_factory=Place)
+    environments: tuple[str, ...] = ()
     demand: Demand = Demand.REQUIRED
 
 
@@ -64,7 +65,9 @@ class Server:
 
     def __init__(self, options: Options) -> None:
         self.options = options
-        self.instance = Instance(options.home, options.place, remotes=parse_remotes(options.spark_remotes))
+        remotes = parse_remotes(options.spark_remotes)
+        environments = options.environments
+        self.instance = Instance(options.home, options.place, remotes=remotes, environments=environments)
         self.lock: TextIO | None = None
         self.socket: socket.socket | None = None
         self.http: Any = None
@@ -75,6 +78,7 @@ class Server:
     def start(self) -> dict[str, Any]:
         """Start everything; the content of pipelines.json. Raises RepriseError, having ended what it had begun."""
         try:
+            check_hidden(self.options.place)
             self.claim()
             self.instance.children.end_left_over()
             self.instance.questions.clear()
@@ -121,7 +125,7 @@ class Server:
         home = self.options.home
         confinement = self.instance.confinement(writable=[home / "updates"])
         with ThreadPoolExecutor(1) as probing:
-            proof = probing.submit(prove, home, confinement)
+            proof = probing.submit(prove, home, confinement, self.options.place.hidden)
             self.start_spark()
             self.instance.proof = proof.result()
         check(self.instance.proof, self.options.demand)
@@ -188,6 +192,7 @@ class Server:
             "spark_pid": driver.gateway.pid,
             "started_at": iso(self.started_ms),
             "confinement": self.instance.proof.public() if self.instance.proof else None,
+            "environments": list(self.options.environments),
         }
         private_write(home / "spark.token", self.instance.spark_token + "\n")
         private_write(home / "spark.remote", remote + "\n")
@@ -246,6 +251,21 @@ class Server:
         deadline = time.monotonic() + seconds
         for execution in self.instance.running():
             execution.join(max(0.0, deadline - time.monotonic()))
+
+
+def check_hidden(place: Place) -> None:
+    """Raise WrongUse where a folder of another environment could not be hidden: one that is made later would be seen,
+    and one in which this server's own data lies is shown."""
+    roots = {root.resolve() for root in place.data_roots}
+    for folder in place.hidden:
+        if not folder.is_absolute() or not folder.exists():
+            raise WrongUse(
+                f"REPRISE_HIDDEN_FOLDERS names {folder}, which is not there. Make it before this server starts."
+            )
+        if folder.resolve() in roots:
+            raise WrongUse(
+                f"{folder} is in REPRISE_HIDDEN_FOLDERS and in REPRISE_DATA_ROOTS; take it out of one."
+            )
 
 
 def parse_remotes(text: str) -> dict[str, str]:

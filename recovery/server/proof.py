@@ -1,7 +1,8 @@
 """Tries at the server's start what pipelines' code could reach, from inside its jail. What was reached decides.
 
 A probe in the jail reaches for a secret in the console's home, for a Unix socket there, for the environment of the
-server and for a signal to it; then, confined as an update is, for the folder and for a process of another update.
+server and for a signal to it, and for files of servers of other environments; then, confined as an update is, for the
+folder and for a process of another update.
 """
 
 import contextlib
@@ -9,19 +10,21 @@ import json
 import os
 import shutil
 import socket
+import stat
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from enum import StrEnum
+from itertools import islice
 from pathlib import Path
 from typing import Any, Final
 
 from recovery.errors import Refused, Unreachable
 from recovery.server.children import started_at
-from recovery.server.confinement import Confinement, dump_grants
+from recovery.server.confinement import Confinement, Sight, dump_grants
 from recovery.server.jail import (
     LAUNCH_PLACES,
     child_environment,
@@ -32,7 +35,9 @@ from recovery.server.jail import (
 
 PROBE_SECONDS: Final = 60.0
 PROBE: Final = f"import sys; sys.path[:0] = {LAUNCH_PLACES!r}; from recovery.server.probe import main; main()"
-REACHES: Final = ("file", "socket", "environment", "signal", "neighbour", "process")
+REACHES: Final = ("file", "socket", "environment", "signal", "neighbour", "process", "apart")
+MOST_APART: Final = 20  # files of other servers that are tried
+MOST_LOOKED_AT: Final = 2_000  # entries, to find them
 
 OF_NEIGHBOURS: Final = frozenset(
     {"neighbour", "process"}
@@ -53,7 +58,9 @@ class Level(StrEnum):
     FULL = "full"  # nothing of the console within reach, and pipelines held apart
     CONSOLE = "console"  # nothing of the console; code of one pipeline reaches files or processes of another
     FILES = "files"  # no file, environment or process of the console; a Unix socket, or another pipeline, is
-    NONE = "none"
+    NONE = (
+        "none"  # the console's files, environment or processes are, or files of another environment's server
+    )
 
 
 @dataclass(frozen=True)
@@ -72,7 +79,8 @@ class Proof:
             return Level.FULL
         if set(self.reached) <= OF_NEIGHBOURS:
             return Level.CONSOLE
-        return Level.NONE if {"file", "environment", "signal"} & set(self.reached) else Level.FILES
+        most = {"file", "environment", "signal", "apart"}
+        return Level.NONE if most & set(self.reached) else Level.FILES
 
     def public(self) -> dict[str, Any]:
         """As `pipelines.json` and the health answer have it."""
@@ -86,13 +94,16 @@ ACCEPTED: Final = {
 }
 
 
-def prove(home: Path, confinement: Confinement) -> Proof:
-    """Start the probe as a runner is started, and hear what it reached. Raises Unreachable where it says nothing."""
+def prove(home: Path, confinement: Confinement, apart: Sequence[Path] = ()) -> Proof:
+    """Start the probe as a runner is started, and hear what it reached. Raises Unreachable where it says nothing.
+
+    `apart`: folders of servers of other environments; files in them are tried.
+    """
     protection = measure_protection()
     with canaries(home) as (secret, own, other):
         process = start_jailed(
             [sys.executable, "-I", "-S", "-c", PROBE, secret, str(os.getpid()), started_at(os.getpid()) or "",
-             str(other)],
+             str(other), *map(str, files_apart(apart, confinement))],
             confinement=confinement, env=child_environment(), cwd="/", stdin=subprocess.PIPE,
             stdout=subprocess.PIPE, stderr=subprocess.PIPE,
         )  # fmt: skip
@@ -113,6 +124,20 @@ def prove(home: Path, confinement: Confinement) -> Proof:
 def narrowed(home: Path, own: Path) -> Confinement:
     """The confinement of an update whose folder is `own`."""
     return pipeline_confinement(home=home, folder=own, sources=(), storage="", others=())
+
+
+def files_apart(folders: Sequence[Path], confinement: Confinement) -> list[Path]:
+    """Some files in these folders that a confined process must not be able to read; links are not followed."""
+    sight, found = confinement.sights(), []
+    walked = (
+        Path(place, name) for folder in folders for place, _, names in os.walk(folder) for name in names
+    )
+    for path in islice(walked, MOST_LOOKED_AT):
+        if stat.S_ISREG(path.lstat().st_mode) and os.access(path, os.R_OK) and sight(path) is Sight.HIDDEN:
+            found.append(path)
+        if len(found) == MOST_APART:
+            break
+    return found
 
 
 @contextmanager

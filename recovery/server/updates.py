@@ -7,6 +7,7 @@ from django.db import IntegrityError, transaction
 
 from recovery import trace
 from recovery.server import events
+from recovery.server.environments import refuse_pipeline
 from recovery.server.execution import Execution, Failure, cut, record_state
 from recovery.server.instance import Instance
 from recovery.server.models import ACTIVE_STATES, Event, Pipeline, Update
@@ -32,6 +33,7 @@ def start_update(instance: Instance, pipeline: Pipeline, body: dict[str, Any], *
     ApiProblem 400, 409 RESOURCE_CONFLICT, 500 when Spark is gone.
     """
     options = read_options(body)
+    refuse_pipeline(pipeline.spec, instance.environments)
     instance.check_ready()
     try:
         with transaction.atomic(using="pipelines"):

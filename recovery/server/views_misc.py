@@ -30,5 +30,6 @@ def health(request: HttpRequest) -> HttpResponse:
             "active_updates": Update.objects.filter(state__in=ACTIVE_STATES).count(),
             "spark_pid": driver.gateway.pid if driver else None,
             "confinement": proof.public() if proof else None,
+            "environments": list(current().environments),
         }
     )

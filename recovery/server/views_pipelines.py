@@ -5,8 +5,10 @@ from typing import Any
 from django.db import transaction
 from django.http import HttpRequest, HttpResponse, JsonResponse
 
+from recovery.errors import Refused
 from recovery.names import shown
 from recovery.server import events
+from recovery.server.environments import name_environment
 from recovery.server.execution import remove_folder
 from recovery.server.fields import not_done
 from recovery.server.filters import Condition, like, parse_pipelines_filter
@@ -68,12 +70,23 @@ def _place(spec: dict[str, Any]) -> dict[str, str]:
     return {"storage": spec["storage"], "catalog": spec["catalog"], "schema": database_of(spec)}
 
 
+def settings_in(body: dict[str, Any], pipeline_id: str) -> dict[str, Any]:
+    """The complete settings of a create or edit request, as this server runs them. Raises ApiProblem 400."""
+    instance = current()
+    spec = read_spec(body, pipeline_id=pipeline_id, home=instance.spark_home)
+    try:
+        instance.check_storage(spec["storage"])
+    except Refused as refusal:
+        raise invalid(refusal.sentence) from refusal
+    return name_environment(spec, instance.environments)
+
+
 def create(request: HttpRequest) -> HttpResponse:
     """POST /pipelines. With dry_run: checks, answers the settings, keeps nothing."""
     body, pipeline_id = sent(request), new_id()
     user: str = request.user_name  # type: ignore[attr-defined]
     check_run_as(body, user)
-    spec = read_spec(body, pipeline_id=pipeline_id, home=current().spark_home)
+    spec = settings_in(body, pipeline_id)
     check_name(spec["name"], body)
     if flag(body.get("dry_run"), "dry_run"):
         return JsonResponse({"effective_settings": spec})
@@ -156,7 +169,7 @@ def edit(request: HttpRequest, pipeline_id: str) -> HttpResponse:
     if body.get("id") not in (None, pipeline_id):
         raise invalid(f"The settings carry id {body['id']}, which is not this pipeline's.")
     check_run_as(body, pipeline.creator)
-    spec = read_spec(body, pipeline_id=pipeline_id, home=current().spark_home)
+    spec = settings_in(body, pipeline_id)
     check_name(spec["name"], body, but=pipeline_id)
     check_place(pipeline, spec)
     user: str = request.user_name  # type: ignore[attr-defined]

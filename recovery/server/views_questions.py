@@ -2,6 +2,7 @@
 
 from django.http import HttpRequest, StreamingHttpResponse
 
+from recovery.server.environments import refuse_question
 from recovery.server.http import sent
 from recovery.server.instance import current
 from recovery.server.problems import ApiProblem, invalid
@@ -19,6 +20,7 @@ def ask(request: HttpRequest) -> StreamingHttpResponse:
     question, about, seconds = body.get("question"), body.get("request"), int(body.get("seconds") or 0)
     if not question or about is None or not 1 <= seconds <= MOST_SECONDS:
         raise invalid(f"A question has question, request and seconds (1 to {MOST_SECONDS}).")
+    refuse_question(body.get("environment") or "", instance.environments)
     refuse_paths_beyond(about, instance.place_of_data())
     asked = Asked(question, about, seconds, instance.connect_to(body.get("spark") or ""))
     try:

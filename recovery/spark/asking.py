@@ -42,6 +42,7 @@ class Answers(Protocol):
 class Service:
     """A questions service. `spark` names the Spark that it shall ask, as it knows it; "": the one that it owns.
 
+    `environment`: whose pipelines the questions are about; a service of other environments refuses them.
     `allowed`: what may be called beside public addresses; None: anything.
     """
 
@@ -49,6 +50,7 @@ class Service:
     token: str = field(repr=False)
     spark: str = ""
     allowed: outbound.Allowed | None = None
+    environment: str = ""
 
     def ask(self, question: str, request: Mapping[str, Any], *, seconds: float) -> Mapping[str, Any]:
         """As `Answers.ask`. `code` of what it raises: `answer_late`, `answer_too_large`, `answer_unreadable`,
@@ -59,6 +61,7 @@ class Service:
             "request": request,
             "seconds": max(1, round(seconds)),
             "spark": self.spark,
+            "environment": self.environment,
         }
         with _session(self.token, self.allowed) as session:
             try:

@@ -186,7 +186,9 @@ def _count(flow: Flow) -> tuple[Count, ...]:
         raise Refused(OVER, code="busy")
     spec = answer.get("spec") or {}
     libraries, code = read_code(client, spec)
-    study = code_request(questions_service(flow.pipeline.workspace), "", spec, libraries, code)
+    study = code_request(
+        questions_service(flow.pipeline.workspace, flow.pipeline.environment), "", spec, libraries, code
+    )
     until = time.monotonic() + settings.REPRISE_MEASURE_SECONDS
     readers = below.readers_of(flow)
     late = {r.dataset for r in readers if r.state in tuple(State)}

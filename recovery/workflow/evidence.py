@@ -353,7 +353,7 @@ def _measure(
 ) -> Measure:
     key = contents.key
     asked = MeasureRequest(
-        answers=questions_service(scene.flow.pipeline.workspace),
+        answers=questions_service(scene.flow.pipeline.workspace, scene.flow.pipeline.environment),
         table=contents.dataset,
         old_files=() if scope == "new" or since is not None else tuple(sink_before),
         new_files=files,
@@ -458,7 +458,9 @@ def _arrived_rows(scene: Scene, contents: PlanBody, readers: Readers, late: tupl
 def table_rows(scene: Scene, dataset: str) -> int | None:
     """Rows of the table, counted in a session of its own."""
     return count(
-        questions_service(scene.flow.pipeline.workspace), dataset, scene.spec.get("configuration") or {}
+        questions_service(scene.flow.pipeline.workspace, scene.flow.pipeline.environment),
+        dataset,
+        scene.spec.get("configuration") or {},
     )
 
 

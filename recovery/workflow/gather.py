@@ -181,11 +181,11 @@ def whereabouts_of(flow: Flow) -> Whereabouts:
     """Which run of Spark answers, and where its catalog says that the tables of this flow's pipeline lie, by
     `catalog.schema.table`."""
     if flow.pipeline.workspace.has_streams and (place := _sink_of_stream(flow)):
-        told = whereabouts(questions_service(flow.pipeline.workspace), [])
+        told = whereabouts(questions_service(flow.pipeline.workspace, flow.pipeline.environment), [])
         return Whereabouts(told.driver, {flow.dataset: TablePlace(place, "")} if flow.dataset else {})
     mine = set(flow.pipeline.flows.exclude(dataset="").values_list("dataset", flat=True))
     named = sorted(name for name in mine if name.count(".") == 2)
-    return whereabouts(questions_service(flow.pipeline.workspace), named)
+    return whereabouts(questions_service(flow.pipeline.workspace, flow.pipeline.environment), named)
 
 
 def known_tables(flow: Flow) -> dict[str, str]:
@@ -441,7 +441,7 @@ def request_for(
     """What the Spark room needs to study this flow with that code over those inputs."""
     return replace(
         code_request(
-            questions_service(scene.flow.pipeline.workspace),
+            questions_service(scene.flow.pipeline.workspace, scene.flow.pipeline.environment),
             scene.flow.name,
             scene.spec,
             scene.libraries,

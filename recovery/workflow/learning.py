@@ -125,7 +125,7 @@ def _studied(flow: Flow, code: Deployed) -> str:
 
 
 def _ask(flow: Flow, code: Deployed, files: Mapping[str, str]) -> Study:
-    asked = questions_service(flow.pipeline.workspace)
+    asked = questions_service(flow.pipeline.workspace, flow.pipeline.environment)
     return study(code_request(asked, flow.name, code.spec, code.libraries, files), timeout=SECONDS)
 
 

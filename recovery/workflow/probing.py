@@ -99,7 +99,9 @@ def _checkpoint(step: Step) -> str:
 
 
 def _spark(step: Step) -> str:
-    answers = questions_service(step.recovery.flow.pipeline.workspace)
+    answers = questions_service(
+        step.recovery.flow.pipeline.workspace, step.recovery.flow.pipeline.environment
+    )
     whereabouts(answers, [], timeout=SPARK_SECONDS)
     return "It answers. Which queries it runs cannot be asked from here."
 

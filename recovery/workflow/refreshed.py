@@ -66,7 +66,7 @@ def _not_compared(compared: bool, *, table: bool) -> NotCompared:
 
 def _compared(scene: Scene, one: Refreshed, flow: str) -> Refreshed:
     study = replace(request_for(scene, scene.code, NOTHING, ()), flow=flow, table=None)
-    answers = questions_service(scene.flow.pipeline.workspace)
+    answers = questions_service(scene.flow.pipeline.workspace, scene.flow.pipeline.environment)
     try:
         found = defined(DefinedRequest(answers, one.dataset, study))
     except RepriseError as problem:

@@ -56,7 +56,7 @@ def _studied(
     flow: Flow, spec: Mapping[str, Any], libraries: tuple[str, ...], files: Mapping[str, str]
 ) -> dict[str, Any]:
     """Of a plain program: whether Spark can analyse the query that it would start. Nothing is started."""
-    asked = questions_service(flow.pipeline.workspace)
+    asked = questions_service(flow.pipeline.workspace, flow.pipeline.environment)
     answer = study(code_request(asked, flow.name, spec, libraries, files), timeout=SECONDS)
     if answer.operators is None:
         return {"status": "invalid", "says": answer.problem or "Spark cannot analyse it.", "update_id": ""}

@@ -52,7 +52,12 @@ class Command(RepriseCommand):
                 spark_conf=settings.REPRISE_SPARK_CONF,
                 spark_jars=settings.REPRISE_SPARK_JARS,
                 spark_remotes=settings.REPRISE_SPARK_REMOTES,
-                place=Place(settings.REPRISE_DATA_FOLDERS, settings.REPRISE_CODE_VARIABLES),
+                place=Place(
+                    settings.REPRISE_DATA_FOLDERS,
+                    settings.REPRISE_CODE_VARIABLES,
+                    settings.REPRISE_HIDDEN_FOLDERS,
+                ),
+                environments=settings.REPRISE_ENVIRONMENTS,
                 demand=Demand(settings.REPRISE_CONFINEMENT),
             )
         )

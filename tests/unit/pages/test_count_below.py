@@ -135,7 +135,7 @@ def spark(monkeypatch: pytest.MonkeyPatch) -> Spark:
     monkeypatch.setattr(counting_below, "defined", spark)
     monkeypatch.setattr(counting_below, "client_for", lambda workspace: spark)
     monkeypatch.setattr(counting_below, "read_code", lambda client, spec: ((), {}))
-    monkeypatch.setattr(counting_below, "questions_service", lambda workspace: None)
+    monkeypatch.setattr(counting_below, "questions_service", lambda *_: None)
     return spark
 
 

@@ -166,25 +166,25 @@ def test_a_token_does_not_follow_to_another_machine() -> None:
         by=ADMIN,
     )
     assert (changed.url, token_of(changed), changed.environment) == ("http://127.0.0.1:10", "new", "staging")
-    service = questions_service(changed)  # it is still the workspace itself, wherever that is
+    service = questions_service(changed, "staging")  # it is still the workspace itself, wherever that is
     assert (service.url, service.token) == (changed.url, "new")
 
 
 def test_the_token_of_a_questions_service_does_not_follow_to_another_machine() -> None:
     there = "http://127.0.0.1:20"
     added = add(questions_url=there, questions_token="for-it", questions_spark="eu")
-    service = questions_service(added)
+    service = questions_service(added, "staging")
     assert (service.url, service.token, service.spark) == (there, "for-it", "eu")
     with refused("token_again"):
         actions.change_workspace(name="main-eu", given=Given(questions_url="http://127.0.0.1:21"), by=ADMIN)
     itself = actions.change_workspace(name="main-eu", given=Given(questions_url=URL), by=ADMIN)
-    assert questions_service(itself).token == SECRET
+    assert questions_service(itself, "staging").token == SECRET
     gone = actions.change_workspace(name="main-eu", given=Given(questions_url=""), by=ADMIN)
     with refused("no_questions"):
-        questions_service(gone)
+        questions_service(gone, "staging")
     without = actions.change_workspace(name="main-eu", given=Given(questions_url=there), by=ADMIN)
     with refused("no_questions_token"):
-        questions_service(without)
+        questions_service(without, "staging")
 
 
 def test_a_reference_to_a_token_serves_one_address(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -196,7 +196,7 @@ def test_a_reference_to_a_token_serves_one_address(monkeypatch: pytest.MonkeyPat
     with refused("token_elsewhere"):
         actions.add_workspace(name="other", given=Given(url="http://127.0.0.1:11", token_ref=ref), by=ADMIN)
     shared = add("other", url="http://127.0.0.1:11", questions_url=there, questions_token_ref=ref)
-    assert questions_service(shared).token == "for-it"
+    assert questions_service(shared, "staging").token == "for-it"
 
 
 def test_a_switched_off_one_is_not_asked_and_its_flows_leave_the_lists(

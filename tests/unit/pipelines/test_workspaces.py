@@ -58,10 +58,11 @@ def test_a_workspace_is_made_then_changed_then_left_alone(monkeypatch: pytest.Mo
     ]
     monkeypatch.setenv("T", "rp_x")
     assert repr(client_for(changed)) == "PipelinesClient(http://127.0.0.1:10)"
-    service = questions_service(changed)
+    service = questions_service(changed, "staging")
     assert (service.url, service.token, service.spark) == ("http://127.0.0.1:10", "rp_x", "")
+    assert service.environment == "staging"
     with pytest.raises(Unreachable) as refused:
-        questions_service(register(name="other", questions_url=""))
+        questions_service(register(name="other", questions_url=""), "staging")
     assert refused.value.code == "no_questions"
 
 

@@ -10,7 +10,7 @@ import pytest
 from recovery.errors import Refused
 from recovery.server import jail, proof
 from recovery.server.jail import Protection, machine_confinement, measure_protection
-from recovery.server.proof import Demand, Level, Proof, check, prove
+from recovery.server.proof import Demand, Level, Proof, check, files_apart, prove
 
 
 @pytest.fixture
@@ -56,6 +56,50 @@ def test_what_the_probe_reaches_is_what_the_machine_lets_it(
 
 
 @pytest.mark.parametrize(
+    ("has", "hides", "reached"),
+    [
+        ("everything", True, ()),
+        ("everything", False, ("apart",)),
+        ("landlock", True, ()),
+        ("nothing", True, ("apart",)),
+    ],
+)
+def test_the_probe_tries_files_of_another_environments_server(
+    home: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    has: str,
+    hides: bool,
+    reached: tuple[str, ...],
+) -> None:
+    measured = measure_protection()
+    had = {
+        "everything": measured,
+        "landlock": Protection(None, measured.landlock, "taken away by the test"),
+        "nothing": Protection(None, 0, "taken away by the test"),
+    }[has]
+    for module in (jail, proof):
+        monkeypatch.setattr(module, "measure_protection", lambda: had)
+    own = home / "environments/development"
+    theirs = [home / "environments/production/pipelines.token", tmp_path / "production/storage/table/part-0"]
+    for path in (*theirs, home / "instance.env", own / "pipelines.token"):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("theirs")
+    (own / "updates").mkdir()
+    apart = [home, tmp_path / "production"]
+    hiding = machine_confinement(home=own, writable=[own / "updates"], hidden=apart)
+    tried = files_apart(apart, hiding)
+    assert set(tried) == {*theirs, home / "instance.env", own / "pipelines.token"}
+    if not hides:
+        monkeypatch.setattr(proof, "files_apart", lambda *_: tried)
+    shown = hiding if hides else machine_confinement(home=own, writable=[own / "updates"])
+
+    found = prove(own, shown, apart).reached
+
+    assert {"apart"} & set(found) == set(reached)
+
+
+@pytest.mark.parametrize(
     ("reached", "level", "starts_with"),
     [
         ((), Level.FULL, {"required", "container", "optional"}),
@@ -66,6 +110,7 @@ def test_what_the_probe_reaches_is_what_the_machine_lets_it(
         (("socket", "neighbour"), Level.FILES, {"container", "optional"}),
         (("environment",), Level.NONE, {"optional"}),
         (("file", "socket", "environment", "signal", "neighbour"), Level.NONE, {"optional"}),
+        (("apart",), Level.NONE, {"optional"}),
     ],
 )
 def test_the_server_starts_only_where_what_is_demanded_holds(

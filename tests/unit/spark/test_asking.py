@@ -109,7 +109,7 @@ def test_a_bug_on_the_other_side_is_seen_as_one() -> None:
 
 def test_the_service_is_asked_with_its_token_and_is_told_no_secret_in_the_request() -> None:
     with serving(lambda _: Answer(200, {"answer": {"rows": {"new": 3}}})) as stub:
-        service = Service(stub.url + "/", TOKEN, "eu")
+        service = Service(stub.url + "/", TOKEN, "eu", environment="staging")
         found = study(replace(REQUEST, answers=service), timeout=7)
     (asked,) = stub.asked
     assert found.rows == {"new": 3}
@@ -117,6 +117,7 @@ def test_the_service_is_asked_with_its_token_and_is_told_no_secret_in_the_reques
     assert asked.headers["Authorization"] == f"Bearer {TOKEN}"
     assert TOKEN not in json.dumps(asked.body)
     assert (asked.body["question"], asked.body["seconds"], asked.body["spark"]) == ("study", 7, "eu")
+    assert asked.body["environment"] == "staging"
     assert asked.body["request"] == sent(REQUEST)
 
 

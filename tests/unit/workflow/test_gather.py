@@ -66,7 +66,7 @@ def look(progress: SourceProgress, described: Any, **_: Any) -> SourceFacts:
 def _around(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(gather, "study", study)
     monkeypatch.setattr(inputs.looking, "look", look)
-    monkeypatch.setattr(gather, "questions_service", lambda workspace: SERVICE)
+    monkeypatch.setattr(gather, "questions_service", lambda *_: SERVICE)
 
 
 def scene_of(code: str, *topics: str) -> gather.Scene:

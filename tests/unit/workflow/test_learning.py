@@ -65,8 +65,8 @@ def world(monkeypatch: pytest.MonkeyPatch, settings: Any) -> World:
     monkeypatch.setattr(learning, "last_good_source", lambda client, pipeline_id: made.good)
     monkeypatch.setattr(learning, "study", made.study)
     monkeypatch.setattr(learning, "known_tables", lambda flow: {flow.dataset: "/tables/changes"})
-    monkeypatch.setattr(gather, "questions_service", lambda workspace: Service("http://nowhere:1", "t"))
-    monkeypatch.setattr(learning, "questions_service", lambda workspace: Service("http://nowhere:1", "t"))
+    monkeypatch.setattr(gather, "questions_service", lambda *_: Service("http://nowhere:1", "t"))
+    monkeypatch.setattr(learning, "questions_service", lambda *_: Service("http://nowhere:1", "t"))
     return made
 
 
