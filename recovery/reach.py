@@ -23,7 +23,7 @@ from recovery.checkpoints.access import Access, Rules
 from recovery.errors import Refused, WrongUse
 from recovery.models import Flow, Pipeline, Workspace
 from recovery.people import visible
-from recovery.people.roles import Actor, Right
+from recovery.people.roles import ENVIRONMENTS, Actor, Right
 
 P = ParamSpec("P")
 Result = TypeVar("Result")
@@ -48,12 +48,18 @@ def _default(home: str, data_roots: str, allow: str) -> Access:
     rules = Rules(
         local_roots=split(data_roots),
         hidden=(str(here), *access.SYSTEM),
-        shown=tuple(str(here / name) for name in SHOWN),
+        shown=tuple(str(place / name) for place in homes_of_servers(here) for name in SHOWN),
         own_code=tuple(sorted({str(settings.ROOT), *map(os.path.realpath, (sys.prefix, sys.base_prefix))})),
         homes=_homes(),
         may_call=_Guard(allowed),
     )
     return Access(rules)
+
+
+def homes_of_servers(home: Path) -> list[Path]:
+    """Homes of Pipelines API servers on this machine: the console's own, and below it those of the servers that are one
+    environment's each."""
+    return [home, *[home / "environments" / name for name in ENVIRONMENTS]]
 
 
 def _homes() -> tuple[str, ...]:

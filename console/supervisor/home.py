@@ -28,7 +28,7 @@ KNOWN_FILES = frozenset(
 KNOWN_FOLDERS = frozenset(
     {
         "broker", "workspace", "warehouse", "storage", "eventlog", "logs", "static", "incident", "java",
-        "jars", "metastore", "updates", "spark", "driver", "questions", "tmp", "kafka",
+        "jars", "metastore", "updates", "spark", "driver", "questions", "tmp", "kafka", "environments",
     }
 )  # fmt: skip
 KNOWN_PATTERNS = (  # a database's -wal and -shm, a schedule's .dat, the audit chain's anchor, a poller's lock

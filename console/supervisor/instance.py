@@ -12,6 +12,7 @@ from typing import Any
 
 from console import workers
 from console.supervisor import broker, kafka
+from console.supervisor.apart import OwnServer, environment_of, read_own_servers, settings_of_first
 from console.supervisor.bootstrap import JARS, CannotStart
 from console.supervisor.children import Child, environment
 from console.supervisor.home import read_env, read_json, write_env
@@ -27,6 +28,8 @@ class Instance:
     mark: str = field(default_factory=lambda: secrets.token_hex(16))
     settings: dict[str, str] = field(default_factory=dict)
     kafka_port: int = 0  # of the Kafka broker that comes with the connectors; 0: none
+    own: tuple[OwnServer, ...] = ()  # Pipelines API servers of their own, by REPRISE_OWN_DRIVERS
+    own_ports: dict[str, int] = field(default_factory=dict)  # of their APIs, by environment
 
     @property
     def url(self) -> str:
@@ -92,8 +95,32 @@ def configure(options: Options, listener: socket.socket) -> Instance:
     for name in ("REPRISE_DATABASE_URL", "REPRISE_PIPELINES_DATABASE_URL"):
         if url := given(name):
             instance.settings[name] = url
+    bring_own_servers(instance)
     write_env(path, instance.settings)
     return instance
+
+
+def bring_own_servers(instance: Instance) -> None:
+    """Settle the servers of REPRISE_OWN_DRIVERS: their homes and ports. Raises CannotStart."""
+    asked = given("REPRISE_OWN_DRIVERS")
+    instance.own = read_own_servers(asked, instance.home)
+    if not instance.own:
+        return
+    if given("REPRISE_PIPELINES_DATABASE_URL"):
+        raise CannotStart(
+            "With REPRISE_OWN_DRIVERS each Pipelines API server has a database of its own; unset "
+            "REPRISE_PIPELINES_DATABASE_URL."
+        )
+    instance.settings["REPRISE_OWN_DRIVERS"] = asked
+    kept = read_json(instance.home / "supervisor.json").get("own_ports", {})
+    for server in instance.own:
+        server.home.mkdir(mode=0o700, parents=True, exist_ok=True)
+        (server.home / "incident").mkdir(
+            exist_ok=True
+        )  # as the first server's: what is there at its start is shown
+        port = kept.get(server.environment)
+        is_good = isinstance(port, int) and kafka.is_free(port)
+        instance.own_ports[server.environment] = port if is_good else kafka.free_port()
 
 
 def web_answers(instance: Instance) -> bool:
@@ -138,17 +165,36 @@ def children(instance: Instance) -> list[Child]:
     """Every child in the order of its start; the broker only where none was given, Kafka only with connectors."""
     home, fd = instance.home, instance.listener.fileno()
 
-    def child(name: str, command: list[str], ready: Callable[[Child], bool], **how: Any) -> Child:
-        log, mark = home / "logs" / f"{name}.log", f"{instance.mark}:{name}"
-        return Child(name, command, instance.child_environment(), log, mark, ready, **how)
+    caller = instance.child_environment()
+    data_roots = [
+        Path(root.strip())
+        for root in given("REPRISE_DATA_ROOTS").replace("\n", ",").split(",")
+        if root.strip()
+    ]
 
-    def pipelines_ready(server: Child) -> bool:
-        return read_json(home / "pipelines.json").get("pid") == server.pid
+    def child(
+        name: str,
+        command: list[str],
+        ready: Callable[[Child], bool],
+        environment: dict[str, str] = caller,
+        **how: Any,
+    ) -> Child:
+        log, mark = home / "logs" / f"{name}.log", f"{instance.mark}:{name}"
+        return Child(name, command, environment, log, mark, ready, **how)
+
+    def server(name: str, place: Path, port: int, environment: dict[str, str]) -> Child:
+        command = [sys.executable, "manage.py", "serve_pipelines", "--port", str(port)]
+        command += ["--token-file", str(place / "pipelines.token")]
+
+        def is_ready(process: Child) -> bool:
+            return read_json(place / "pipelines.json").get("pid") == process.pid
+
+        return child(name, command, is_ready, environment, seconds=240, grace=20)
 
     place = broker.socket_path(home)
     broker_command = broker.command(place, home / "broker")
-    pipelines = [sys.executable, "manage.py", "serve_pipelines", "--port", str(pipelines_port(home))]
-    pipelines += ["--token-file", str(home / "pipelines.token")]
+    first = settings_of_first(home, instance.own, data_roots)
+    closed = bool(data_roots)
     web = [sys.executable, "-m", "gunicorn", "-c", "python:console.gunicorn", "console.wsgi:application"]
     web += ["--bind", f"fd://{fd}", "--workers", "1", "--threads", "8"]
     beat = [*workers.CELERY, "beat", "-l", "INFO", "-s", str(home / "beat-schedule"), "--pidfile="]
@@ -157,7 +203,16 @@ def children(instance: Instance) -> list[Child]:
     all_of_them = [
         child("broker", broker_command, lambda _: broker.answers(place), seconds=15),
         child("kafka", kafka_command, lambda _: kafka.answers(port), seconds=90, grace=10),
-        child("pipelines", pipelines, pipelines_ready, seconds=240, grace=20),
+        server("pipelines", home, pipelines_port(home), caller | first),
+        *(
+            server(
+                one.name,
+                one.home,
+                instance.own_ports[one.environment],
+                environment_of(one, instance.own, caller, home=home, is_closed=closed),
+            )
+            for one in instance.own
+        ),
         child("web", web, lambda _: web_answers(instance), seconds=90, inherit=(fd,)),
         *(
             child(name, [*workers.CELERY, *workers.command(name)], _says_ready, seconds=90, grace=10)

@@ -8,6 +8,7 @@ before the person is made and a token right after, so a crash at any point costs
 import hashlib
 import json
 import secrets
+from pathlib import Path
 from typing import Any
 
 from django.conf import settings
@@ -18,6 +19,7 @@ from kombu.exceptions import OperationalError
 from console.celery import app
 from console.supervisor import home as homes
 from console.supervisor import jars
+from console.supervisor.apart import read_own_servers
 from console.supervisor.bootstrap import CannotStart
 from recovery.errors import Unreachable
 from recovery.models import Person, Token, Workspace
@@ -58,9 +60,11 @@ def prepare_instance() -> None:
     """
     if not Person.objects.filter(role=Role.ADMIN.value, user__is_active=True).exists():
         make_first_administrator(name=settings.ENV.admin_name, password=settings.ENV.admin_password)
-    url = pipelines_url()
+    url, environment = pipelines_url(), settings.ENV.pipelines_environment
     if not Workspace.objects.filter(url=url.rstrip("/")).exists():
-        register_own_workspace(name="pipelines", url=url, environment=settings.ENV.pipelines_environment)
+        is_second = Workspace.objects.filter(name="pipelines").exists()  # the server of another environment
+        name = f"pipelines-{environment}" if is_second else "pipelines"
+        register_own_workspace(name=name, url=url, environment=environment)
 
 
 def prepare_people() -> None:
@@ -71,6 +75,13 @@ def prepare_people() -> None:
         ensure_password(name, known)
         ensure_token(name, known)
     register_own_workspace(name="demo", url=pipelines_url(), environment="development")
+    for server in read_own_servers(settings.ENV.own_drivers, settings.REPRISE_HOME):
+        register_own_workspace(
+            name=f"demo-{server.environment}",
+            url=homes.read_json(server.home / "pipelines.json").get("url", ""),
+            environment=server.environment,
+            token=server.token,
+        )
 
 
 def pipelines_url() -> str:
@@ -79,13 +90,16 @@ def pipelines_url() -> str:
     return str(settings.ENV.pipelines_url or listens)
 
 
-def register_own_workspace(*, name: str, url: str, environment: str) -> None:
-    """The workspace of the own API server, which answers questions too. Raises WrongUse."""
-    token = settings.REPRISE_PIPELINES_TOKEN_FILE or settings.REPRISE_HOME / "pipelines.token"
+def register_own_workspace(*, name: str, url: str, environment: str, token: Path | None = None) -> None:
+    """The workspace of an own API server, which answers questions too. Raises WrongUse.
+
+    `token`: the file with its token; None: that of the first server.
+    """
+    first = settings.REPRISE_PIPELINES_TOKEN_FILE or settings.REPRISE_HOME / "pipelines.token"
     register_workspace(
         name=name,
         url=url,
-        token_ref=f"file:{token}",
+        token_ref=f"file:{token or first}",
         questions_url=url,
         environment=environment,
         by=SYSTEM,

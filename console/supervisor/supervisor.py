@@ -96,6 +96,7 @@ class Supervisor:
         port = homes.read_json(self.instance.home / "pipelines.json").get("url", "").rpartition(":")[2]
         kept |= {"pipelines_port": int(port)} if port.isdigit() else {}
         kept |= {"kafka_port": self.instance.kafka_port} if self.instance.kafka_port else {}
+        kept |= {"own_ports": self.instance.own_ports} if self.instance.own_ports else {}
         homes.write_private(path, json.dumps(kept))
 
     def bring_up(self, some: list[Child]) -> None:

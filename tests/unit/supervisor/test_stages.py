@@ -149,3 +149,30 @@ def test_there_is_one_first_administrator(monkeypatch: pytest.MonkeyPatch) -> No
     assert User.objects.get().check_password("correct horse battery")
     with refused("administrator_exists"):
         make_first_administrator(name="second", password="correct horse battery")
+
+
+def test_each_server_of_an_environment_has_a_workspace_in_it_with_a_token_of_its_own(
+    files: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = files / "environments/production"
+    place.mkdir(parents=True)
+    (place / "pipelines.json").write_text('{"url": "http://127.0.0.1:5555"}')
+    monkeypatch.setattr(settings, "ENV", settings.ENV.model_copy(update={"own_drivers": "production"}))
+    stages.prepare_people()
+
+    own = Workspace.objects.get(name="demo-production")
+    assert (own.url, own.questions_url) == ("http://127.0.0.1:5555",) * 2
+    assert (own.environment, own.token_ref) == ("production", f"file:{place}/pipelines.token")
+    assert Workspace.objects.get(name="demo").environment == "development"
+
+
+def test_the_server_of_another_environment_is_registered_beside_the_first(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    begin(monkeypatch, pipelines_url="http://127.0.0.1:1")
+    begin(monkeypatch, pipelines_url="http://127.0.0.1:2", pipelines_environment="development")
+    begin(monkeypatch, pipelines_url="http://127.0.0.1:2", pipelines_environment="development")
+    assert list(Workspace.objects.order_by("pk").values_list("name", "environment", "url")) == [
+        ("pipelines", "production", "http://127.0.0.1:1"),
+        ("pipelines-development", "development", "http://127.0.0.1:2"),
+    ]
