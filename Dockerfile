@@ -24,7 +24,9 @@ RUN python -m uv pip sync --no-cache --compile-bytecode --python /opt/venv/bin/p
 FROM base AS app
 RUN groupadd --system --gid 10001 reprise \
  && useradd --system --uid 10001 --gid reprise --home-dir /var/lib/reprise --shell /usr/sbin/nologin reprise \
- && install -d -o reprise -g reprise -m 0700 /var/lib/reprise /var/lib/reprise/storage /var/lib/reprise/warehouse
+ && for home in /var/lib/reprise /var/lib/reprise/environments/development; do \
+      install -d -o reprise -g reprise -m 0700 "$home" "$home/storage" "$home/warehouse"; \
+    done && chown reprise:reprise /var/lib/reprise/environments
 WORKDIR /app
 COPY manage.py ./
 COPY console console

@@ -19,9 +19,14 @@ ROOT = Path(__file__).resolve().parents[2]
 FILE = ROOT / "docker-compose.yml"
 COMPOSE: dict[str, Any] = yaml.safe_load(FILE.read_text())
 SERVICES: dict[str, dict[str, Any]] = COMPOSE["services"]
-ONE_SHOT = {"migrate", "setup"}
+ONE_SHOT = {"migrate", "setup", "setup-development"}
 OURS = sorted(name for name, service in SERVICES.items() if service["image"].startswith("reprise-"))
 STAGES = re.split(r"^FROM ", (ROOT / "Dockerfile").read_text(), flags=re.MULTILINE)[1:]
+APART = {
+    "spark-master": set(), "spark-worker": set(), "pipelines": {"pipelines_token", "spark_conf"},
+    "pipelines-development": {"pipelines_development_token", "spark_conf_development"},
+}  # fmt: skip
+"""Services in which people's code runs, and the secrets that each may have."""
 STAGE = {stage.split()[2]: stage for stage in STAGES}
 
 
@@ -54,6 +59,7 @@ def test_it_has_every_part_of_an_instance() -> None:
             "migrate", "setup", "web", "worker", "control", "probes", "beat", "pipelines", "spark-master",
             "spark-worker", "broker", "postgres",
         },
+        "development": {"setup-development", "pipelines-development"},
         "proxy": {"proxy"}, "observability": {"prometheus"}, "kafka": {"kafka"}, "s3": {"s3"},
     }  # fmt: skip
 
@@ -61,7 +67,8 @@ def test_it_has_every_part_of_an_instance() -> None:
 def test_what_starts_without_a_profile_needs_nothing_of_one() -> None:
     for name, service in SERVICES.items():
         needed = set(service.get("depends_on", {}))
-        assert needed <= {n for n, s in SERVICES.items() if not s.get("profiles")}, name
+        profiles = set(service.get("profiles", []))
+        assert needed <= {n for n, s in SERVICES.items() if set(s.get("profiles", [])) <= profiles}, name
 
 
 @service_params()
@@ -111,10 +118,10 @@ def test_a_published_port_listens_on_the_loopback_address_only() -> None:
 def test_spark_runs_apart_from_the_consoles_secrets_and_tables() -> None:
     """People's code runs in an executor, in the driver and beside it; whoever reaches a Spark master may have it run
     code."""
-    for name in ("spark-master", "spark-worker", "pipelines"):
+    for name in APART:
         service = SERVICES[name]
         assert "inside" not in service["networks"]
-        assert set(service.get("secrets", [])) <= {"pipelines_token", "spark_conf"}
+        assert set(service.get("secrets", [])) <= APART[name]
         assert not [v for v in service.get("volumes", []) if v.startswith("home:")]
         variables = set(service["environment"]) & {
             f"REPRISE_{name}_FILE" for name in ("SECRET_KEY", "DATABASE_URL", "BROKER_URL")
@@ -123,6 +130,41 @@ def test_spark_runs_apart_from_the_consoles_secrets_and_tables() -> None:
     assert set(SERVICES["pipelines"]["networks"]) & {"inside"} == set()
     on_spark = {name for name, service in SERVICES.items() if "spark" in service.get("networks", [])}
     assert on_spark == {"pipelines", "spark-master", "spark-worker", "kafka", "s3"}
+
+
+def test_development_shares_no_volume_network_secret_or_spark_with_production() -> None:
+    """Its code is in one server and in no executor of the other: what both mounted, reached or knew would join them."""
+    own = SERVICES["pipelines-development"]
+    for name in ("pipelines", "spark-master", "spark-worker"):
+        other = SERVICES[name]
+        assert set(own["networks"]) & set(other["networks"]) == set()
+        assert set(own["secrets"]) & set(other.get("secrets", [])) == set()
+        assert {v.split(":")[0] for v in own["volumes"]} & {
+            v.split(":")[0] for v in other.get("volumes", [])
+        } == set()
+    environment = own["environment"]
+    assert (environment["REPRISE_ENVIRONMENTS"], environment["REPRISE_SPARK_MASTER"]) == (
+        "development",
+        "local[2]",
+    )
+    assert COMPOSE["networks"]["api-development"] == {"internal": True}
+    beside = {name for name, s in SERVICES.items() if set(s.get("networks", [])) & set(own["networks"])}
+    assert beside == {"pipelines-development", "setup-development", "web", *WORKERS}
+
+
+def test_the_console_opens_developments_data_at_the_same_path_and_has_its_token() -> None:
+    own = SERVICES["pipelines-development"]
+    data = {volume for volume in own["volumes"] if not volume.startswith("pipelines-")}
+    for name in ("web", *WORKERS):
+        assert data <= set(SERVICES[name]["volumes"])
+        assert "pipelines_development_token" in SERVICES[name]["secrets"]
+    told = SERVICES["setup-development"]["environment"]
+    assert told["REPRISE_PIPELINES_URL"] == "http://pipelines-development:8100"
+    assert told["REPRISE_PIPELINES_ENVIRONMENT"] == own["environment"]["REPRISE_ENVIRONMENTS"]
+    assert told["REPRISE_PIPELINES_TOKEN_FILE"] == own["environment"]["REPRISE_PIPELINES_TOKEN_FILE"]
+    homes = re.search(r"for home in (.*?);", STAGE["app"])
+    assert homes
+    assert own["environment"]["REPRISE_HOME"] in homes[1].split()
 
 
 def test_the_driver_finds_its_master_and_the_executors_find_the_driver_and_the_same_files() -> None:

@@ -121,6 +121,7 @@ def write_secrets(folder: Path, url: str, broker_port: int) -> None:
         "broker_url": f"redis://:{PASSWORD}@127.0.0.1:{broker_port}/0",
         "database_url": databases.named(url, "reprise"),
         "pipelines_token": "dapi-of-the-api-server",
+        "pipelines_development_token": "dapi-of-developments-server",
         "metrics_token": "the-metrics-token",
         "aws_credentials": "",
         "spark_conf": "",
