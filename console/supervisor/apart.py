@@ -17,10 +17,10 @@ STAYS: Final = "development"  # the demo's workspace and its incidents are of it
 OWN_SETTINGS: Final = (
     "REPRISE_SPARK_CONF", "REPRISE_SPARK_REMOTES", "REPRISE_CODE_VARIABLES", "REPRISE_SPARK_PORT",
     "REPRISE_DATA_ROOTS", "REPRISE_ENVIRONMENTS", "REPRISE_HIDDEN_FOLDERS", "REPRISE_PIPELINES_PORT",
-    "REPRISE_PIPELINES_TOKEN_FILE",
+    "REPRISE_PIPELINES_TOKEN_FILE", "REPRISE_PIPELINES_DATABASE_URL",
 )  # fmt: skip
-"""What one server's may not be another's: keys of stores, tokens, folders, addresses. The caller's are for the demo's
-own server; another's are in the `instance.env` of its home."""
+"""What one server's may not be another's: keys of stores, tokens, databases, folders, addresses. The caller's are for
+the demo's own server; another's are in the `instance.env` of its home."""
 
 
 @dataclass(frozen=True)

@@ -106,11 +106,6 @@ def bring_own_servers(instance: Instance) -> None:
     instance.own = read_own_servers(asked, instance.home)
     if not instance.own:
         return
-    if given("REPRISE_PIPELINES_DATABASE_URL"):
-        raise CannotStart(
-            "With REPRISE_OWN_DRIVERS each Pipelines API server has a database of its own; unset "
-            "REPRISE_PIPELINES_DATABASE_URL."
-        )
     instance.settings["REPRISE_OWN_DRIVERS"] = asked
     kept = read_json(instance.home / "supervisor.json").get("own_ports", {})
     for server in instance.own:

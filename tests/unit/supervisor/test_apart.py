@@ -65,15 +65,14 @@ def test_a_server_of_its_own_gets_no_secret_and_no_folder_of_another(tmp_path: P
         "PATH": "/bin", "REPRISE_SPARK_MASTER": "local[4]", "REPRISE_CONFINEMENT": "required",
         "REPRISE_SPARK_CONF": "spark.hadoop.fs.s3a.secret.key k", "REPRISE_SPARK_CONF_FILE": "/etc/r/spark_conf",
         "REPRISE_SPARK_REMOTES_FILE": "/etc/r/remotes", "REPRISE_CODE_VARIABLES": "AWS_SECRET_ACCESS_KEY",
+        "REPRISE_PIPELINES_DATABASE_URL": "postgresql://of-the-first", "REPRISE_PIPELINES_TOKEN_FILE": "/etc/r/token",
         "REPRISE_DATA_ROOTS": "/srv", "REPRISE_HIDDEN_FOLDERS": "/x", "REPRISE_SPARK_PORT": "15002",
     }  # fmt: skip
     production, staging = (
         environment_of(server, own, caller, home=tmp_path, is_closed=is_closed) for server in own
     )
     common = {"PATH": "/bin", "REPRISE_SPARK_MASTER": "local[4]", "REPRISE_CONFINEMENT": "required"}
-    files = (
-        "/etc/r/spark_conf,/etc/r/remotes"  # what they hold is hidden from code, as it is by the first server
-    )
+    files = "/etc/r/token,/etc/r/spark_conf,/etc/r/remotes"  # hidden from code, as by the first server
     assert production == common | {
         "REPRISE_HOME": str(own[0].home),
         "REPRISE_ENVIRONMENTS": "production",
@@ -120,12 +119,3 @@ def test_they_are_children_beside_the_first_and_keep_their_ports(
     )
     again = instance.configure(asked(home), listener)
     assert again.own_ports["production"] == made.own_ports["production"]
-
-
-def test_one_database_for_several_servers_ends_the_start(
-    home: Path, listener: socket.socket, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("REPRISE_OWN_DRIVERS", "production")
-    monkeypatch.setenv("REPRISE_PIPELINES_DATABASE_URL", "postgresql://reprise:pw@db/pipelines")
-    with pytest.raises(CannotStart):
-        instance.configure(asked(home), listener)
