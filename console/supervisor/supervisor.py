@@ -86,7 +86,12 @@ class Supervisor:
         self.announce()
         say(progress("Reprise is ready", time.monotonic() - began))
         lines = sign_ins(self.instance.url, self.people(), first, self.instance.home / "people.json")
-        say("\n".join(["", *lines, *confinement_lines(self.server.get("confinement")), ""]))
+        say("\n".join(["", *lines, *self.confinement_lines(), ""]))
+
+    def confinement_lines(self) -> list[str]:
+        """What holds pipelines' code too little, by the first Pipelines API server of which that is so."""
+        servers = [self.server, *(homes.read_json(one.home / "pipelines.json") for one in self.instance.own)]
+        return next(filter(None, (confinement_lines(server.get("confinement")) for server in servers)), [])
 
     def _remember(self) -> None:
         """Name this run's mark before the first child exists, so that the next start can find them all."""

@@ -18,7 +18,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from enum import StrEnum
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any, Final
 
@@ -36,8 +36,8 @@ from recovery.server.jail import (
 PROBE_SECONDS: Final = 60.0
 PROBE: Final = f"import sys; sys.path[:0] = {LAUNCH_PLACES!r}; from recovery.server.probe import main; main()"
 REACHES: Final = ("file", "socket", "environment", "signal", "neighbour", "process", "apart")
-MOST_APART: Final = 20  # files of other servers that are tried
-MOST_LOOKED_AT: Final = 2_000  # entries, to find them
+MOST_APART: Final = 10  # files of each folder of another server that are tried
+MOST_LOOKED_AT: Final = 2_000  # entries of one, to find them
 
 OF_NEIGHBOURS: Final = frozenset(
     {"neighbour", "process"}
@@ -127,17 +127,24 @@ def narrowed(home: Path, own: Path) -> Confinement:
 
 
 def files_apart(folders: Sequence[Path], confinement: Confinement) -> list[Path]:
-    """Some files in these folders that a confined process must not be able to read; links are not followed."""
-    sight, found = confinement.sights(), []
-    walked = (
-        Path(place, name) for folder in folders for place, _, names in os.walk(folder) for name in names
-    )
-    for path in islice(walked, MOST_LOOKED_AT):
-        if stat.S_ISREG(path.lstat().st_mode) and os.access(path, os.R_OK) and sight(path) is Sight.HIDDEN:
-            found.append(path)
-        if len(found) == MOST_APART:
-            break
+    """Some files in each of these folders that a confined process must not be able to read; links are not followed."""
+    sight = confinement.sights()
+    found = []
+    for folder in folders:
+        below = (Path(place, name) for place, _, names in os.walk(folder) for name in names)
+        looked = islice(chain([folder], below), MOST_LOOKED_AT)
+        found += islice(
+            (path for path in looked if _is_to_be_read(path) and sight(path) is Sight.HIDDEN), MOST_APART
+        )
     return found
+
+
+def _is_to_be_read(path: Path) -> bool:
+    """Whether it is a file that this process reads; not where it has just gone."""
+    try:
+        return stat.S_ISREG(path.lstat().st_mode) and os.access(path, os.R_OK)
+    except OSError:
+        return False
 
 
 @contextmanager

@@ -88,7 +88,9 @@ def test_the_probe_tries_files_of_another_environments_server(
     (own / "updates").mkdir()
     apart = [home, tmp_path / "production"]
     hiding = machine_confinement(home=own, writable=[own / "updates"], hidden=apart)
-    tried = files_apart(apart, hiding)
+    (home / "gone").symlink_to(home / "nowhere")
+    tried = files_apart([*apart, theirs[1]], hiding)[:-1]
+    assert files_apart([theirs[1]], hiding) == [theirs[1]]
     assert set(tried) == {*theirs, home / "instance.env", own / "pipelines.token"}
     if not hides:
         monkeypatch.setattr(proof, "files_apart", lambda *_: tried)
