@@ -129,7 +129,7 @@ def narrowed(home: Path, own: Path) -> Confinement:
 def files_apart(folders: Sequence[Path], confinement: Confinement) -> list[Path]:
     """Some files in each of these folders that a confined process must not be able to read; links are not followed."""
     sight = confinement.sights()
-    found = []
+    found: list[Path] = []
     for folder in folders:
         below = (Path(place, name) for place, _, names in os.walk(folder) for name in names)
         looked = islice(chain([folder], below), MOST_LOOKED_AT)
