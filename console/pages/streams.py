@@ -8,7 +8,7 @@ from django.shortcuts import redirect
 from django.utils import timezone
 
 from console.middleware import Request
-from console.pages.base import may_why, page, render_page, require_right
+from console.pages.base import may_why, no_news, page, render_page, require_right
 from console.pages.flow import flow_or_404
 from console.pages.freshness import unless_fresh
 from console.presenters import checkpoint as checkpoints
@@ -16,22 +16,35 @@ from console.presenters import streams as presenting
 from recovery.errors import Denied, RepriseError
 from recovery.models import Stream
 from recovery.people.roles import ENVIRONMENTS, Actor, Right
-from recovery.streams.actions import Said, adopt_stream
+from recovery.streams.actions import Said, adopt_stream, streams_workspaces
 from recovery.streams.preview import Preview, preview_stream
 
 COMMANDS: Final = ("start", "stop", "running")
-TYPED: Final = ("sink", "event_log", "program", "owner", "name", "environment", "runner", *COMMANDS)
+TYPED: Final = (
+    *("sink", "event_log", "program", "owner", "name", "environment", "runner", "workspace"),
+    *COMMANDS,
+)
+NEVER_EMPTY: Final = ("name", "environment", "runner", "workspace")
 
 
 @page(Right.RECOVER, methods=("GET", "POST"))
 def add_stream(request: Request, by: Actor) -> HttpResponse:
-    """One field; with `checkpoint`, what that shows and what would help next. POST adopts it."""
-    place = request.POST.get("checkpoint", request.GET.get("checkpoint", "")).strip()
+    """One field; with `checkpoint`, what that shows and what would help next. POST adopts it, with `look` it reads
+    what was named."""
+    sent = request.POST if request.method == "POST" else _of_link(request.GET)
+    place = sent.get("checkpoint", "").strip()
     if not place:
-        return render_page(request, "streams/start.html", {"section": "flows"})
+        return render_page(request, "streams/start.html", _begin("", sent))
     if request.method == "POST" and "look" not in request.POST:
         return _adopt(request, by, place)
-    return _show(request, by, place, request.POST if request.method == "POST" else QueryDict())
+    return _show(request, by, place, sent)
+
+
+def _of_link(sent: QueryDict) -> QueryDict:
+    """What a link may fill in: nothing that an admin would then confirm, such as commands."""
+    kept = QueryDict(mutable=True)
+    kept.update({name: sent.get(name, "") for name in ("checkpoint", "workspace") if name in sent})
+    return kept
 
 
 @page(Right.RECOVER, methods=("GET", "POST"))
@@ -69,27 +82,36 @@ def _said(post: QueryDict, by: Actor) -> Said:
         given = {name: value for name, value in given.items() if name not in (*COMMANDS, "runner")}
     elif not any(given.get(name) for name in COMMANDS):
         given = {name: value for name, value in given.items() if name not in COMMANDS}
-    needed = {n: given.pop(n) or None for n in ("name", "environment", "runner") if n in given}
+    needed = {name: given.pop(name) or None for name in NEVER_EMPTY if name in given}
     return Said(**given, **needed, arguments=arguments)
+
+
+def _begin(place: str, sent: QueryDict) -> dict[str, object]:
+    """What the first field shows. Which workspace is asked only where there are several."""
+    names = [workspace.name for workspace in streams_workspaces()]
+    return {
+        "section": "flows",
+        "checkpoint": place,
+        "workspaces": names if len(names) > 1 else [],
+        "workspace": sent.get("workspace", ""),
+    }
 
 
 def _show(
     request: Request, by: Actor, place: str, typed: QueryDict, refusal: RepriseError | None = None
 ) -> HttpResponse:
-    """The form over what the checkpoint tells; only the first field where that cannot be read."""
-    said = Said(
-        event_log=typed.get("event_log", "").strip() or None, sink=typed.get("sink", "").strip() or None
-    )
+    """The form over what the checkpoint shows; only the first field where that cannot be read."""
     try:
-        found = preview_stream(checkpoint=place, said=said, by=by)
+        found = preview_stream(checkpoint=place, said=_said(typed, by), by=by)
     except Denied:
         raise
     except RepriseError as unread:
-        started = {"section": "flows", "checkpoint": place}
-        return render_page(request, "streams/start.html", started, refusal=refusal or unread, status=422)
-    context = _context(
-        found, by, {name: typed.get(name, "") for name in (*TYPED, "arguments") if name in typed}
-    )
+        if getattr(request, "htmx", False):
+            return no_news()  # the page stays, with what was typed; the next press of its button says why
+        begin = _begin(place, typed)
+        return render_page(request, "streams/start.html", begin, refusal=refusal or unread, status=422)
+    given = {name: typed.get(name, "") for name in (*TYPED, "arguments") if name in typed}
+    context = {**_begin(place, typed), **_context(found, by, given)}
     return render_page(
         request, "streams/adopt.html", context, refusal=refusal, status=422 if refusal else None
     )
@@ -98,18 +120,18 @@ def _show(
 def _context(found: Preview, by: Actor, typed: dict[str, str]) -> dict[str, object]:
     now = timezone.now()
     stands, keeps = presenting.stream_facts(found, now)
-    needs = presenting.needs_of(found)
-    flow = found.known.pipeline.flows.get() if found.known else None
+    known = found.known
+    flow = known.pipeline.flows.get() if known and not known.pipeline.gone else None
     return {
-        "section": "flows",
         "found": found,
         "checkpoint": found.place,
+        "workspace": found.workspace,
         "flow": flow,
         "stands": stands,
         "keeps": keeps,
         "findings": checkpoints.finding_rows([f.as_dict() for f in found.report.findings]),
-        "needs": needs,
-        "answered": presenting.count_answered(needs),
+        "needs": presenting.list_needs(found),
+        "answered": presenting.count_answered(found),
         "given": presenting.typed_values(found, typed),
         "environments": ENVIRONMENTS,
         "why_no_commands": may_why(by, Right.MANAGE),

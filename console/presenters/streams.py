@@ -10,23 +10,36 @@ from console.presenters import status, words
 from console.presenters.flow import Fact
 from recovery.checkpoints.report import CheckpointReport
 from recovery.diagnosis.operators import operator_word
-from recovery.models import Stream
 from recovery.sources import labels
-from recovery.streams.preview import Preview
+from recovery.streams.preview import Answered, LogFacts, Need, Preview, SinkFacts, list_answers
 from recovery.streams.running import Answer, RunningAnswer
 from recovery.streams.signs import Sign, say_sign
 
-FOUND, SAID, MISSING = (
-    status.Badge("ok", "Found"),
-    status.Badge("ok", "Said"),
-    status.Badge("pending", "Not yet"),
-)
-BAD: Final = status.Badge("failed", "Not readable")
+BADGES: Final = {
+    Answered.FOUND: status.Badge("ok", "Found"),
+    Answered.SAID: status.Badge("ok", "Said"),
+    Answered.MISSING: status.Badge("pending", "Not yet"),
+    Answered.UNREADABLE: status.Badge("failed", "Not readable"),
+}
+TITLES: Final = {
+    Need.SINK: "Sink",
+    Need.EVENT_LOG: "Event log",
+    Need.PROGRAM: "Program",
+    Need.RUNNER: "How it starts and stops",
+    Need.OWNER: "Owner",
+}
+BUYS: Final = {
+    Need.SINK: "rows can be counted, and a recovery proven.",
+    Need.EVENT_LOG: "the cause in words, rates, the live state.",
+    Need.PROGRAM: "which line changed, and what the next start would do, without running a batch.",
+    Need.RUNNER: "a recovery that needs no one at the keyboard.",
+    Need.OWNER: "the right people are asked before rows are lost.",
+}
 
 
 @dataclass(frozen=True)
-class Need:
-    """One thing that would help, in the order of use. `found`: what is known of it by now; `buys`: what it is for."""
+class NeedRow:
+    """One thing that would help. `found`: what is known of it by now; `buys`: what it is for."""
 
     code: str
     title: str
@@ -99,70 +112,55 @@ def _judged(report: CheckpointReport) -> Fact:
     )
 
 
-def needs_of(found: Preview) -> list[Need]:
+def list_needs(found: Preview) -> list[NeedRow]:
     """In the order of use."""
-    return [_sink_need(found), _log_need(found), *_said_needs(found.known)]
+    by_whom = "By commands." if found.runner == "command" else "By hand until somebody says otherwise."
+    words_of = {
+        Need.SINK: _sink_words(found.sink),
+        Need.EVENT_LOG: _log_words(found.logs),
+        Need.PROGRAM: f"`{found.program}`." if found.program else "Its Python file.",
+        Need.RUNNER: by_whom,
+        Need.OWNER: f"{found.owner}." if found.owner else "A team, or who is on call.",
+    }
+    return [
+        NeedRow(str(need), TITLES[need], BADGES[answered], words_of[need], BUYS[need])
+        for need, answered in list_answers(found).items()
+    ]
 
 
-def _sink_need(found: Preview) -> Need:
-    buys = "rows can be counted, and a recovery proven."
-    place = found.sink.place or found.sink.dataset
+def _sink_words(facts: SinkFacts) -> str:
+    if facts.problem is not None:
+        return facts.problem.sentence
+    place = facts.sink.place or facts.sink.dataset
     if not place:
-        return Need("sink", "Sink", MISSING, "The path or the name of the table that it writes.", buys)
-    how = "By its newest batch in the event log." if found.sink_is_read else ""
-    kind = "" if found.sink.dataset else " Its format is not known yet: there are no files in it that tell."
-    return Need(
-        "sink", "Sink", FOUND if found.sink_is_read else SAID, f"`{place}`. {how}{kind}".strip(), buys
-    )
+        return "The path or the name of the table that it writes."
+    how = "By its newest batch in the event log." if facts.is_read else ""
+    kind = "" if facts.sink.dataset else " Its format is not known yet: there are no files in it that tell."
+    return f"`{place}`. {how}{kind}".strip()
 
 
-def _log_need(found: Preview) -> Need:
-    buys = "the cause in words, rates, the live state."
-    logs, title = found.logs, "Event log"
+def _log_words(logs: LogFacts) -> str:
     if logs.problem is not None:
-        return Need("event-log", title, BAD, logs.problem.sentence, buys)
+        return logs.problem.sentence
     if logs.newest is not None:
         newest = logs.newest
         count = words.format_count(logs.applications, "application")
-        says = f"`{logs.folder}`: {count} with this query id, newest `{newest.app.app_id}`, Spark {newest.app.version}."
-        return Need("event-log", title, FOUND, says, buys)
+        return f"`{logs.folder}`: {count} with this query id, newest `{newest.app.app_id}`, Spark {newest.app.version}."
     if logs.folder:
-        return Need(
-            "event-log", title, SAID, f"`{logs.folder}`: no application with this query id yet.", buys
-        )
-    return Need("event-log", title, MISSING, "The folder that `spark.eventLog.dir` names.", buys)
+        return f"`{logs.folder}`: no application with this query id yet."
+    return "The folder that `spark.eventLog.dir` names."
 
 
-def _said_needs(known: Stream | None) -> list[Need]:
-    program, owner = (known.program, known.owner) if known else ("", "")
-    runs = known is not None and known.runner == "command"
-    return [
-        Need(
-            "program", "Program", SAID if program else MISSING, f"`{program}`." if program else "Its Python file.",
-            "which line changed, and what the next start would do, without running a batch.",
-        ),
-        Need(
-            "runner", "How it starts and stops", SAID if runs else MISSING,
-            "By commands." if runs else "By hand until somebody says otherwise.",
-            "a recovery that needs no one at the keyboard.",
-        ),
-        Need(
-            "owner", "Owner", SAID if owner else MISSING, f"{owner}." if owner else "A team, or who is on call.",
-            "the right people are asked before rows are lost.",
-        ),
-    ]  # fmt: skip
-
-
-def count_answered(needs: Sequence[Need]) -> int:
+def count_answered(found: Preview) -> int:
     """How many need nothing more."""
-    return sum(need.badge in (FOUND, SAID) for need in needs)
+    return sum(one in (Answered.FOUND, Answered.SAID) for one in list_answers(found).values())
 
 
 def typed_values(found: Preview, typed: Mapping[str, str]) -> dict[str, str]:
     """What the fields hold: what was typed, else what is known."""
     known = found.known
     kept = {
-        "sink": known.sink if known else found.sink.place,
+        "sink": known.sink if known else found.sink.sink.place,
         "event_log": known.event_log if known and known.event_log else found.logs.folder,
         "program": known.program if known else "",
         "arguments": "\n".join(known.arguments) if known else "",

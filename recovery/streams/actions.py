@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from django.db.models import QuerySet
 from django.utils import timezone
 
 from recovery import reach
@@ -82,8 +83,8 @@ def adopt_stream(*, checkpoint: str, said: Said, by: Actor, is_one_of_many: bool
         action="stream.adopt", by=by, target_kind="stream", target=place, environment=said.environment or ""
     ) as trying:
         by.check(Right.RECOVER, said.environment)
-        workspace = workspace_of(said, by)
         known = find_adopted(place)
+        workspace = workspace_for(said, known, by)
         if known is not None:
             _check_known(known, workspace, by)
             place = known.checkpoint
@@ -128,16 +129,21 @@ def _real_place(place: str) -> str:
 def _check_known(stream: Stream, workspace: Workspace, by: Actor) -> None:
     """Who changes a stream may recover it where it is now. Raises Denied, Refused."""
     by.check(Right.RECOVER, stream.pipeline.environment)
+    check_workspace(stream, workspace)
+    if stream.pipeline.flows.filter(recoveries__state="running").exists():
+        raise Refused(
+            "A recovery of this stream is running. Wait for its end, then change the stream.",
+            code="recovery_runs",
+        )
+
+
+def check_workspace(stream: Stream, workspace: Workspace) -> None:
+    """A stream is changed in the workspace that has it. Raises Refused (`adopted_elsewhere`)."""
     if stream.pipeline.workspace_id != workspace.pk:
         raise Refused(
             f"Workspace {stream.pipeline.workspace.name} has a stream with this checkpoint. Change it there, with "
             f"--workspace {stream.pipeline.workspace.name}.",
             code="adopted_elsewhere",
-        )
-    if stream.pipeline.flows.filter(recoveries__state="running").exists():
-        raise Refused(
-            "A recovery of this stream is running. Wait for its end, then change the stream.",
-            code="recovery_runs",
         )
 
 
@@ -178,10 +184,22 @@ def spelled_place(text: str, what: str) -> str:
     return place
 
 
+def streams_workspaces() -> QuerySet[Workspace]:
+    """Those that plain streams can be adopted into, the oldest first."""
+    return Workspace.objects.active().filter(kind="streams").order_by("pk")
+
+
+def workspace_for(said: Said, known: Stream | None, by: Actor, *, is_look: bool = False) -> Workspace:
+    """That of a stream that is on the list, where no other is named; else as `workspace_of`."""
+    if known is not None and not said.workspace and known.pipeline.workspace.active:
+        return known.pipeline.workspace
+    return workspace_of(said, by, is_look=is_look)
+
+
 def workspace_of(said: Said, by: Actor, *, is_look: bool = False) -> Workspace:
     """The one that was named, the only one of plain streams, or the one that is made with the first of them; a look
-    makes none."""
-    rows = Workspace.objects.active().filter(kind="streams").order_by("pk")
+    makes none. Raises NotFound, WrongUse (`workspace_missing`), Refused."""
+    rows = streams_workspaces()
     if said.workspace:
         row = rows.filter(name=said.workspace).first()
         if row is None:
@@ -189,7 +207,11 @@ def workspace_of(said: Said, by: Actor, *, is_look: bool = False) -> Workspace:
         return row
     found = list(rows[:2])
     if len(found) > 1:
-        raise WrongUse("There are several workspaces of plain streams: name one with --workspace.")
+        raise WrongUse(
+            "There are several workspaces of plain streams: name the one that the stream belongs to.",
+            code="workspace_missing",
+            flags=("--workspace",),
+        )
     return found[0] if found else _built_in(is_look=is_look)
 
 

@@ -1,30 +1,55 @@
-"""What a checkpoint tells before it is adopted, and which of its questions are answered already. Changes nothing."""
+"""What a checkpoint shows before it is adopted, and which of its questions are answered already. Changes nothing."""
 
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from enum import StrEnum
 
 from django.utils import timezone
 
 from recovery import reach
+from recovery.audit.actions import audited_attempt
 from recovery.checkpoints.report import CheckpointReport
-from recovery.errors import RepriseError
+from recovery.errors import Denied, RepriseError
 from recovery.eventlogs.seen import Seen
-from recovery.models import Stream
+from recovery.models import Stream, Workspace
 from recovery.people.roles import Actor, Right
 from recovery.streams import tailing
 from recovery.streams.actions import (
+    RUNNERS,
     Said,
     called_after,
     check_places,
+    check_workspace,
+    find_adopted,
     read_plain,
     spelled_place,
-    workspace_of,
+    workspace_for,
 )
 from recovery.streams.sinks import Sink, sink_by_log, sink_of
 from recovery.streams.standing import Standing, standing_of
 
 LOOK_SECONDS = 3.0
+
+
+class Need(StrEnum):
+    """What helps with a stream beside its checkpoint, in the order of use."""
+
+    SINK = "sink"
+    EVENT_LOG = "event-log"
+    PROGRAM = "program"
+    RUNNER = "runner"
+    OWNER = "owner"
+
+
+class Answered(StrEnum):
+    """How far a need is answered. FOUND: read, without anybody's word; UNREADABLE: named, and it cannot be read."""
+
+    FOUND = "found"
+    SAID = "said"
+    MISSING = "missing"
+    UNREADABLE = "unreadable"
 
 
 @dataclass(frozen=True)
@@ -39,9 +64,19 @@ class LogFacts:
 
 
 @dataclass(frozen=True)
+class SinkFacts:
+    """`sink`: as somebody named it, or as the logs show (`is_read`). `problem`: why the one that was named cannot be
+    read."""
+
+    sink: Sink
+    is_read: bool = False
+    problem: RepriseError | None = None
+
+
+@dataclass(frozen=True)
 class Preview:
-    """`known`: the stream that has this checkpoint already. `sink`: as somebody named it, or as the logs show
-    (`sink_is_read`). `name`: what it would be called."""
+    """`known`: the stream that has this checkpoint already. `name`: what it would be called. `program`, `runner`,
+    `owner`: as somebody says now, or said before."""
 
     place: str
     report: CheckpointReport
@@ -49,65 +84,103 @@ class Preview:
     read_at: datetime
     seconds: float
     known: Stream | None
+    workspace: str
     logs: LogFacts
-    sink: Sink
-    sink_is_read: bool
+    sink: SinkFacts
     name: str
     environment: str
+    program: str = ""
+    runner: str = RUNNERS[0]
+    owner: str = ""
 
 
 def preview_stream(*, checkpoint: str, said: Said, by: Actor) -> Preview:
-    """Raises Denied, NotFound (`no_checkpoint`), Refused (`not_plain`, and as the storage's guard), WrongUse,
-    Unreachable."""
+    """Raises Denied, NotFound (`no_checkpoint`), Refused (`not_plain`, `adopted_elsewhere`, and as the storage's
+    guard), WrongUse, Unreachable. What is said and cannot be read is named in its place, and ends nothing."""
     by.check(Right.RECOVER)
     place, began = spelled_place(checkpoint, "The checkpoint"), time.monotonic()
-    workspace = workspace_of(said, by, is_look=True)
-    named = [p for p in (said.event_log, said.sink) if p and "/" in p]
-    check_places((place, *named), by)
-    known = Stream.objects.filter(
-        checkpoint=place, pipeline__workspace_id=workspace.pk, pipeline__gone=False
-    ).first()
+    known = find_adopted(place)
+    if known is not None:
+        _check_known(known, by)
+        place = known.checkpoint
+    workspace = workspace_for(said, known, by, is_look=True)
+    if known is not None:
+        check_workspace(known, workspace)
+    check_places((place,), by)
     with reach.reading(workspace):
         report = read_plain(place)
         standing = standing_of(place)
-        folders = (
-            [said.event_log] if said.event_log else [known.event_log] if known and known.event_log else []
-        )
-        logs = _logs_of(report.query_id or "", folders or list(workspace.event_logs), is_named=bool(folders))
-        told = said.sink or (known.sink if known else "")
-        sink, is_read = (sink_of(told), False) if told else (_sink_by(logs), True)
+        logs = _logs_of(report.query_id or "", said, known, workspace, by)
+        sink = _sink_of(said, known, logs, by)
     name = (
         known.pipeline.name if known else (logs.newest.run.name if logs.newest else "") or called_after(place)
     )
-    environment = known.pipeline.environment if known else workspace.environment
-    seconds = round(time.monotonic() - began, 1)
     return Preview(
-        place,
-        report,
-        standing,
-        timezone.now(),
-        seconds,
-        known,
-        logs,
-        sink,
-        is_read,
-        said.name or name,
-        environment,
+        place=place,
+        report=report,
+        standing=standing,
+        read_at=timezone.now(),
+        seconds=round(time.monotonic() - began, 1),
+        known=known,
+        workspace=workspace.name,
+        logs=logs,
+        sink=sink,
+        name=said.name or name,
+        environment=said.environment or (known.pipeline.environment if known else workspace.environment),
+        program=_newest_word(said.program, known.program if known else ""),
+        runner=said.runner or (known.runner if known else RUNNERS[0]),
+        owner=_newest_word(said.owner, known.owner if known else ""),
     )
 
 
-def _logs_of(query_id: str, folders: list[str], *, is_named: bool) -> LogFacts:
+def _newest_word(said: str | None, kept: str) -> str:
+    return kept if said is None else said
+
+
+def _check_known(stream: Stream, by: Actor) -> None:
+    """What was said of a stream is for who may recover it; a denied look is written down as a denied change is. Raises
+    Denied."""
+    environment = stream.pipeline.environment
+    if by.may(Right.RECOVER, environment):
+        return
+    with audited_attempt(
+        action="stream.adopt", by=by, target_kind="stream", target=stream.checkpoint, environment=environment
+    ):
+        by.check(Right.RECOVER, environment)
+
+
+def _logs_of(query_id: str, said: Said, known: Stream | None, workspace: Workspace, by: Actor) -> LogFacts:
     """In the first folder that tells of the query; one that a person named is read now, as far as that goes."""
-    for folder in folders:
-        if is_named:
-            try:
-                tailing.catch_up(folder, seconds=LOOK_SECONDS)
-            except RepriseError as problem:
-                return LogFacts(folder, problem=problem)
+    if named := _newest_word(said.event_log, known.event_log if known else ""):
+        try:
+            if said.event_log:
+                named = spelled_place(named, "The event log")
+                check_places((named,), by)
+            tailing.catch_up(named, seconds=LOOK_SECONDS)
+        except Denied:
+            raise
+        except RepriseError as problem:
+            return LogFacts(named, problem=problem)
+    for folder in [named] if named else list(workspace.event_logs):
         seen = tailing.runs_of(folder, [query_id])
         if seen:
             return LogFacts(folder, len({s.log for s in seen}), seen[-1])
-    return LogFacts(folders[0]) if folders and is_named else LogFacts()
+    return LogFacts(named)
+
+
+def _sink_of(said: Said, known: Stream | None, logs: LogFacts, by: Actor) -> SinkFacts:
+    named = _newest_word(said.sink, known.sink if known else "")
+    if not named:
+        return SinkFacts(_sink_by(logs), is_read=True)
+    try:
+        if said.sink and "/" in named:
+            named = spelled_place(named, "The sink")
+            check_places((named,), by)
+        return SinkFacts(sink_of(named))
+    except Denied:
+        raise
+    except RepriseError as problem:
+        return SinkFacts(Sink(named, ""), problem=problem)
 
 
 def _sink_by(logs: LogFacts) -> Sink:
@@ -115,3 +188,34 @@ def _sink_by(logs: LogFacts) -> Sink:
         return sink_by_log(logs.newest.run.batches[-1:] if logs.newest else ())
     except RepriseError:
         return Sink("", "")
+
+
+def list_answers(found: Preview) -> Mapping[Need, Answered]:
+    """How far each need is answered, in the order of use."""
+
+    def said(word: object) -> Answered:
+        return Answered.SAID if word else Answered.MISSING
+
+    return {
+        Need.SINK: _sink_answer(found.sink),
+        Need.EVENT_LOG: _log_answer(found.logs),
+        Need.PROGRAM: said(found.program),
+        Need.RUNNER: said(found.runner == "command"),
+        Need.OWNER: said(found.owner),
+    }
+
+
+def _sink_answer(facts: SinkFacts) -> Answered:
+    if facts.problem is not None:
+        return Answered.UNREADABLE
+    if not (facts.sink.place or facts.sink.dataset):
+        return Answered.MISSING
+    return Answered.FOUND if facts.is_read else Answered.SAID
+
+
+def _log_answer(logs: LogFacts) -> Answered:
+    if logs.problem is not None:
+        return Answered.UNREADABLE
+    if logs.newest is not None:
+        return Answered.FOUND
+    return Answered.SAID if logs.folder else Answered.MISSING

@@ -12,7 +12,8 @@ import pytest
 from django.test import Client
 from django.urls import reverse
 
-from recovery.models import AuditEntry, Flow, Stream
+from recovery.models import AuditEntry, Flow, Person, RoleIn, Stream, Workspace
+from recovery.people.roles import Role
 from tests import factories
 from tests.checkpoint_builder import Built
 from tests.unit.eventlogs import logs
@@ -179,3 +180,90 @@ def test_signs_and_the_answer_of_the_command_stand_on_the_flows_page(
     page = admin.get(reverse("flow", args=[Flow.objects.get().pk])).content.decode()
     assert 'data-code="event_logs_gone"' in page
     assert 'data-code="runs"' in page
+
+
+def only_in_development(client: Client) -> Client:
+    signed_in(client, "none")
+    person = Person.objects.get(user__username="none")
+    RoleIn.objects.create(person=person, environment="development", role=Role.RESPONDER)
+    return client
+
+
+def test_what_is_said_of_a_stream_is_kept_from_who_may_not_recover_it(client: Client, place: str) -> None:
+    said = {"runner": "command", "start": "launch --key=k1", "running": "true", "owner": "Team shop-core"}
+    add(signed_in(client, "admin"), place, **said)
+    answer = look(only_in_development(Client()), place)
+    assert answer.status_code == 403
+    assert not any(text in answer.content for text in (b"k1", b"shop-core"))
+    assert AuditEntry.objects.filter(action="stream.adopt", outcome="denied", actor="none").count() == 1
+
+
+@pytest.mark.parametrize("spelled", ["{}/.", "{}/../_checkpoint", "linked"])
+def test_what_was_said_is_not_asked_again_however_the_place_is_spelled(
+    responder: Client, place: str, tmp_path: Path, spelled: str
+) -> None:
+    add(responder, place, owner="Team shop-core")
+    (tmp_path / "linked").symlink_to(place)
+    answer = look(responder, str(tmp_path / "linked") if spelled == "linked" else spelled.format(place))
+    assert (answer.status_code, values(answer, "need-")["owner"]) == (200, "ok")
+    assert reverse("stream-edit", args=[Flow.objects.get().pk]) in answer.content.decode()
+
+
+def test_of_several_workspaces_one_is_chosen_and_never_asked_again(responder: Client, place: str) -> None:
+    for name in ("streams-eu", "streams-us"):
+        Workspace.objects.create(name=name, kind="streams", environment="production")
+    begin = responder.get(reverse("stream-add")).content
+    assert all(text in begin for text in (b'name="workspace"', b"streams-eu", b"streams-us"))
+    answer = look(responder, place)
+    assert (answer.status_code, b'name="workspace"' in answer.content) == (422, True)
+    answer = responder.get(reverse("stream-add"), {"checkpoint": place, "workspace": "streams-us"})
+    assert (answer.status_code, b'name="workspace" value="streams-us"' in answer.content) == (200, True)
+    assert add(responder, place, workspace="streams-us").status_code == 302
+    stream = Stream.objects.get()
+    assert stream.pipeline.workspace.name == "streams-us"
+    edit = reverse("stream-edit", args=[stream.pipeline.flows.get().pk])
+    assert responder.get(edit).status_code == 200
+    assert responder.post(edit, {"owner": "Team shop-core"}).status_code == 302
+    assert look(responder, place).status_code == 200
+
+
+def test_one_workspace_is_not_asked_for(responder: Client) -> None:
+    assert b'name="workspace"' not in responder.get(reverse("stream-add")).content
+
+
+def test_what_is_named_is_read_before_it_is_added(responder: Client, place: str, events: str) -> None:
+    said = {"event_log": events, "owner": "Team <b>", "arguments": "--once"}
+    answer = add(responder, place, look="1", **said)
+    assert (answer.status_code, Stream.objects.exists()) == (200, False)
+    needs = values(answer, "need-")
+    assert (needs["event-log"], needs["sink"], needs["owner"]) == ("ok", "ok", "ok")
+    page = answer.content.decode()
+    assert all(f'id="has-{name}"' in page for name in NEEDS)
+    assert all(text in page for text in ("Team &lt;b&gt;", "--once", "/out"))
+    answer = add(responder, place, look="1", event_log="/nowhere/at/all")
+    assert (answer.status_code, values(answer, "need-")["event-log"]) == (200, "failed")
+
+
+def test_a_link_fills_in_no_words_that_somebody_else_would_confirm(client: Client, place: str) -> None:
+    said = {"checkpoint": place, "start": "launch --mine", "running": "launch --ask", "runner": "command"}
+    answer = signed_in(client, "admin").get(reverse("stream-add"), said)
+    assert (answer.status_code, b'value="launch' in answer.content) == (200, False)
+
+
+@pytest.mark.parametrize(("role", "may"), [("responder", True), ("viewer", False)])
+@pytest.mark.parametrize("has_workspace", [True, False])
+def test_the_empty_list_leads_to_the_first_stream_who_may_add_one(
+    client: Client, role: str, may: bool, has_workspace: bool
+) -> None:
+    if has_workspace:
+        factories.workspace()
+    page = signed_in(client, role).get(reverse("inventory")).content.decode()
+    assert ('data-code="add-a-stream"' in page) is may
+    assert (f'<a class="btn" href="{reverse("stream-add")}">' in page) is may
+
+
+def test_a_stream_whose_table_is_not_known_is_not_said_to_write_one(responder: Client, place: str) -> None:
+    add(responder, place)
+    page = responder.get(reverse("flow", args=[Flow.objects.get().pk])).content
+    assert b'data-code="no-dataset"' in page
+    assert b"<code></code>" not in page
