@@ -184,6 +184,7 @@ def addresses() -> dict[str, str]:
         "channel": f"/settings/notifications/{channel}",
         "components": "/_components",
         "error-text": "/diagnose",
+        **_streams(),
         "account": "/account",
         "missing": "/no-such-page",
         "denied": "/audit/export?format=csv&as=viewer",
@@ -338,6 +339,43 @@ def _with_api() -> Any:
     flow = f.failed_flow(owner)
     Built(storage / "_checkpoints" / flow.dataset.replace(".", "/") / flow.short / "0", planned=1).write()
     return flow
+
+
+def _streams() -> dict[str, str]:
+    """A plain stream before it is adopted, one whose event log tells nothing new, and one that is on the list."""
+    from django.contrib.auth.models import User
+
+    from recovery.models import Workspace
+    from recovery.people.identity import actor_for_user
+    from recovery.streams.actions import Said, adopt_stream
+    from tests.checkpoint_builder import Built
+    from tests.unit.eventlogs import logs
+
+    root = Path(os.environ["REPRISE_HOME"]) / "storage" / "plain"
+    events = root / "spark-events"
+    events.mkdir(parents=True)
+    (events / "local-1").write_bytes(
+        b"".join(
+            [*logs.started(), logs.query_started(name="orders"), logs.progress(0), logs.progress(1),
+             logs.terminated(logs.FAILURE), logs.ended()]
+        )
+    )  # fmt: skip
+    Built(root / "orders" / "_checkpoint", query_id=logs.QUERY, planned=1).write()
+    Built(root / "returns" / "_checkpoint", query_id="3c8f6a10-52de-4b7e-9d41-a7c0e2b95f01").write()
+    Workspace.objects.create(name="streams", kind="streams", environment="production")
+    admin = actor_for_user(User.objects.get(username="admin"), via="page")
+    said = Said(
+        name="orders", event_log=str(events), owner="Team shop-core, +49 30 5550 0142",
+        start="systemctl start orders", stop="systemctl stop orders", running="systemctl is-active --quiet orders",
+    )  # fmt: skip
+    adopted = adopt_stream(checkpoint=str(root / "orders" / "_checkpoint"), said=said, by=admin)
+    return {
+        "stream-begin": "/streams/new",
+        "stream-none": "/streams/new?checkpoint=/nowhere/at/all",
+        "stream-read": f"/streams/new?checkpoint={root}/returns/_checkpoint",
+        "stream-said": f"/flows/{adopted.pipeline.flows.get().pk}/stream",
+        "flow-adopted": f"/flows/{adopted.pipeline.flows.get().pk}",
+    }
 
 
 def _with_versions() -> Any:

@@ -48,6 +48,7 @@ NAMES = (
     "audit-to-review", "audit-story", "audit-filtered", "audit-none-fits", "settings", "notifications",
     "channel-new", "channel", "components", "account",
     "workspace-new", "workspace", "search", "search-nothing", "report", "statement", "error-text",
+    "stream-begin", "stream-none", "stream-read", "stream-said", "flow-adopted",
     "missing",
 )  # fmt: skip
 
@@ -86,8 +87,9 @@ def test_a_page_can_be_read_in_both_themes_and_at_every_width(
 
     not_found = "Failed to load resource: the server responded with a status of 404 (Not Found)"
     conflict = not_found.replace("404 (Not Found)", "409 (Conflict)")
-    expected = {"missing": not_found, "checkpoint-no-batch": not_found, "invitation-used": not_found,
-                "passkey-away": conflict}  # fmt: skip
+    unread = not_found.replace("404 (Not Found)", "422 (Unprocessable Entity)")
+    expected = {"missing": not_found, "stream-none": unread, "checkpoint-no-batch": not_found,
+                "invitation-used": not_found, "passkey-away": conflict}  # fmt: skip
     assert [p for p in problems if p != expected.get(name)] == []
 
 
@@ -109,6 +111,25 @@ def test_a_pasted_error_text_is_diagnosed_and_can_be_read_in_both_themes_and_at_
             problems += serious(signed_in, *(("color-contrast",) if theme == "dark" else ()))
         problems += [f"at {width} px: {who} is wider than the window" for who in signed_in.evaluate(WIDER)]
     assert problems == []
+
+
+def test_an_event_log_is_read_as_soon_as_it_is_named_and_what_is_typed_stays(
+    signed_in: Page, gallery: Gallery
+) -> None:
+    signed_in.set_viewport_size({"width": 1440, "height": 900})
+    signed_in.goto(gallery.at("stream-read"))
+    log = signed_in.locator("#is-event-log")
+    expect(log).to_contain_text("Not yet")
+    signed_in.get_by_label("Owner").fill("Team shop-core")
+    signed_in.get_by_label("Event log").fill("/nowhere/at/all")
+    signed_in.get_by_label("Sink").focus()
+
+    expect(log).to_contain_text("Not readable")
+    expect(signed_in.locator("#answered")).to_have_attribute("data-value", "1")
+    expect(signed_in.get_by_label("Sink")).to_be_focused()
+    expect(signed_in.get_by_label("Owner")).to_have_value("Team shop-core")
+    shoot(signed_in, "stream-log-named-1440")
+    assert serious(signed_in) == []
 
 
 def test_the_sign_in_can_be_read_and_keeps_the_name_but_not_the_password(
