@@ -12,7 +12,8 @@ from django.urls import URLPattern
 
 from console.api import recoveries, refreshes, streams, workspaces
 from console.api.base import Act, Body, acts_of
-from recovery.people.roles import Actor
+from recovery.people.roles import ENVIRONMENTS, Actor
+from recovery.streams.actions import RUNNERS
 
 Schema = dict[str, Any]
 TEXT: Final[Schema] = {"type": "string"}
@@ -34,7 +35,14 @@ TAKES: Final[Mapping[Act, Mapping[str, Schema]]] = {
         **CHOSEN,
     },
     refreshes.request_refresh: {"pipeline": TEXT, "flow": TEXT},
-    streams.add_stream: {"checkpoint": TEXT, "arguments": TEXTS, **dict.fromkeys(streams.TEXTS, TEXT)},
+    streams.add_stream: {
+        "checkpoint": TEXT,
+        "arguments": TEXTS,
+        **dict.fromkeys(streams.TEXTS, TEXT),
+        "environment": {**TEXT, "enum": list(ENVIRONMENTS)},
+        "runner": {**TEXT, "enum": list(RUNNERS)},
+    },
+    streams.show_preview: {"checkpoint": TEXT, **dict.fromkeys(streams.NAMED, TEXT)},
     workspaces.add_workspace: {"name": TEXT, **GIVEN},
     workspaces.change_workspace: {"on": YES, **GIVEN},
     workspaces.remove_workspace: {"reason": TEXT},
@@ -44,6 +52,7 @@ NEEDED: Final[Mapping[Act, tuple[str, ...]]] = {
     recoveries.open_one: ("pipeline",),
     refreshes.request_refresh: ("pipeline",),
     streams.add_stream: ("checkpoint",),
+    streams.show_preview: ("checkpoint",),
     workspaces.add_workspace: ("name",),
 }
 PROBLEM: Final[Schema] = {

@@ -6,12 +6,17 @@ from recovery.models import Stream
 from recovery.people.roles import Actor
 from recovery.people.visible import filter_visible
 from recovery.streams.actions import Said, adopt_stream
-from recovery.streams.describing import stream_json
+from recovery.streams.describing import preview_json, stream_json
+from recovery.streams.preview import preview_stream
 
 TEXTS = (
     *("name", "sink", "event_log", "program", "spark_python", "runner", "start", "stop", "running"),
     *("environment", "workspace", "owner"),
 )
+
+
+NAMED = ("sink", "event_log", "workspace")
+"""What is read together with a checkpoint before it is adopted."""
 
 
 def list_streams(body: Body, by: Actor) -> tuple[int, Body]:
@@ -31,3 +36,15 @@ def add_stream(body: Body, by: Actor) -> tuple[int, Body]:
     said = Said(**texts, arguments=arguments)
     stream = adopt_stream(checkpoint=fields.read_text(body, "checkpoint"), said=said, by=by)
     return 201, stream_json(stream)
+
+
+def show_preview(body: Body, by: Actor) -> tuple[int, Body]:
+    """{checkpoint, and sink, event_log, workspace}: what it shows, and `needs`: what helps next, in the order of use,
+    each `{need, answered: found | said | missing | unreadable, problem}`. Changes nothing."""
+    fields.allow_only(body, ("checkpoint", *NAMED))
+    sink, event_log, workspace = (
+        fields.read_text(body, name, "") if name in body else None for name in NAMED
+    )
+    said = Said(sink=sink, event_log=event_log, workspace=workspace)
+    checkpoint = fields.read_text(body, "checkpoint")
+    return 200, preview_json(preview_stream(checkpoint=checkpoint, said=said, by=by))

@@ -33,6 +33,7 @@ ROUTES: Final[list[URLPattern]] = [
         "api/v1/streams",
         route(GET=(Right.VIEW, streams.list_streams), POST=(Right.RECOVER, streams.add_stream)),
     ),
+    path("api/v1/streams/preview", route(POST=(Right.RECOVER, streams.show_preview))),
     path(
         "api/v1/workspaces",
         route(GET=(Right.MANAGE, workspaces.list_workspaces), POST=(Right.MANAGE, workspaces.add_workspace)),

@@ -1,6 +1,8 @@
-"""An adopted stream as programs read it: one shape for the command and the API."""
+"""An adopted stream, and one that could be, as programs read them: one shape for the command and the API."""
 
+from recovery.errors import RepriseError
 from recovery.models import Stream
+from recovery.streams.preview import Need, Preview, list_answers
 from recovery.streams.running import answer_of
 from recovery.streams.signs import say_sign, sign_from
 
@@ -39,3 +41,29 @@ def signs_json(stream: Stream) -> list[dict[str, object]]:
     signs = [sign_from(stored) for stored in stream.signs]
     told = [(sign, *say_sign(sign)) for sign in signs]
     return [{"code": str(s.code), "at": s.at or None, "says": says, "do": do} for s, says, do in told]
+
+
+def preview_json(found: Preview) -> dict[str, object]:
+    """What a checkpoint shows. `pipeline`: of the stream that has it already, null before it is adopted; `checkpoint`:
+    as `inspect` prints it."""
+    problems = {Need.SINK: found.sink.problem, Need.EVENT_LOG: found.logs.problem}
+    newest = found.logs.newest
+    return {
+        "place": found.place,
+        "pipeline": found.known.pipeline.pipeline_id if found.known else None,
+        "name": found.name,
+        "environment": found.environment,
+        "workspace": found.workspace,
+        "checkpoint": found.report.as_dict(),
+        "sink": found.sink.sink.place or found.sink.sink.dataset or None,
+        "event_log": found.logs.folder or None,
+        "application": newest.app.app_id if newest else None,
+        "needs": [
+            {"need": str(need), "answered": str(answered), "problem": _problem_json(problems.get(need))}
+            for need, answered in list_answers(found).items()
+        ],
+    }
+
+
+def _problem_json(problem: RepriseError | None) -> dict[str, str] | None:
+    return None if problem is None else {"code": problem.code, "says": problem.sentence}

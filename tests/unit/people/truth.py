@@ -145,6 +145,7 @@ API: Final[dict[str, dict[str, tuple[dict[str, object], str]]]] = {
     "api/v1/refreshes": {"POST": ({"pipeline": "customers"}, "RECOVER")},
     "api/v1/refreshes/<str:ticket>": {"GET": ({}, "VIEW")},
     "api/v1/streams": {"GET": ({}, "VIEW"), "POST": ({"checkpoint": "/nowhere"}, "RECOVER")},
+    "api/v1/streams/preview": {"POST": ({"checkpoint": "/nowhere"}, "RECOVER")},
     "api/v1/workspaces": {"GET": ({}, "MANAGE"), "POST": ({}, "MANAGE")},
     "api/v1/workspaces/<str:workspace>": {
         "GET": ({}, "MANAGE"),
