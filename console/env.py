@@ -215,6 +215,11 @@ class Env(BaseSettings):
     measure_seconds: float = Field(
         default=600.0, gt=0, description="How long Spark may take to compare the rows for a proof."
     )
+    adopt_most: int = Field(
+        default=1000,
+        ge=1,
+        description="So many plain streams `adopt --roots` adopts at once; the next call goes on with the rest.",
+    )
     poll_seconds: float = Field(
         default=5.0, description="How often the inventory asks each workspace, at most."
     )

@@ -346,6 +346,7 @@ REPRISE_LOOKUP_BYTES_OF = ENV.lookup_bytes_by_flow
 REPRISE_LOOKUP_SECONDS = ENV.lookup_seconds
 REPRISE_GROUPING_BYTES = ENV.grouping_bytes
 REPRISE_MEASURE_SECONDS = ENV.measure_seconds
+REPRISE_ADOPT_MOST = ENV.adopt_most
 REPRISE_OUTBOUND_ALLOW = ENV.outbound_allow
 REPRISE_DATA_ROOTS = ENV.data_roots
 REPRISE_PUBLIC_URL = ENV.public_url

@@ -19,7 +19,7 @@ from django.utils import timezone
 from recovery import reach
 from recovery.approvals.rules import asks_less
 from recovery.approvals.selectors import rule_for
-from recovery.audit.actions import audited_attempt
+from recovery.audit.actions import audited_attempt, lock_chain
 from recovery.checkpoints import access, inspect_checkpoint
 from recovery.checkpoints.outcome import half_swapped
 from recovery.checkpoints.report import CheckpointReport
@@ -113,14 +113,15 @@ def adopt_stream(*, checkpoint: str, said: Said, by: Actor, is_one_of_many: bool
 
 def find_adopted(checkpoint: str) -> Stream | None:
     """The stream of any workspace that has this checkpoint, however its place is spelled; links are followed."""
-    wanted = _real_place(checkpoint)
+    wanted = real_place(checkpoint)
     streams = Stream.objects.select_related("pipeline__workspace").filter(
         pipeline__workspace__removed_at=None
     )
-    return next((stream for stream in streams if _real_place(stream.checkpoint) == wanted), None)
+    return next((stream for stream in streams if real_place(stream.checkpoint) == wanted), None)
 
 
-def _real_place(place: str) -> str:
+def real_place(place: str) -> str:
+    """The one spelling of a place; links on this machine are followed. Raises WrongUse, Refused."""
     read = access.read_place(place)
     path = re.sub(r"/+", "/", read.path).rstrip("/")
     return f"{read.store}{path}" if read.store else os.path.realpath(path)
@@ -137,6 +138,15 @@ def _check_known(stream: Stream, workspace: Workspace, by: Actor) -> None:
         )
 
 
+def check_recover(by: Actor, environment: str | None, target: str) -> None:
+    """A denied look at plain streams is written down as a denied adoption is. Raises Denied."""
+    if not by.may(Right.RECOVER, environment):
+        with audited_attempt(
+            action="stream.adopt", by=by, target_kind="stream", target=target, environment=environment or ""
+        ):
+            by.check(Right.RECOVER, environment)
+
+
 def check_workspace(stream: Stream, workspace: Workspace) -> None:
     """A stream is changed in the workspace that has it. Raises Refused (`adopted_elsewhere`)."""
     if stream.pipeline.workspace_id != workspace.pk:
@@ -149,7 +159,7 @@ def check_workspace(stream: Stream, workspace: Workspace) -> None:
 
 def _check_program(program: str, by: Actor) -> None:
     """It is a Python file, and of no stream that this person may not recover. Raises Refused, Denied."""
-    real = _real_place(program)
+    real = real_place(program)
     if not (program.endswith(".py") and real.endswith(".py")):
         raise Refused(
             f"{program} is no Python file. Only Python programs are read; leave --program out for others.",
@@ -157,7 +167,7 @@ def _check_program(program: str, by: Actor) -> None:
         )
     programs = Stream.objects.exclude(program="").values_list("program", "pipeline__environment")
     for other, environment in programs:
-        if _real_place(other) == real:
+        if real_place(other) == real:
             by.check(Right.RECOVER, environment)
 
 
@@ -387,6 +397,7 @@ def _kept(
         )
         Stream.objects.filter(pk=known.pk).update(**values, query_ids=query_ids)
         return Stream.objects.select_related("pipeline").get(pk=known.pk)
+    _refuse_second(place)
     pipeline = Pipeline.objects.create(
         workspace=workspace, pipeline_id=f"stream-{uuid.uuid4()}", name=name, environment=environment,
         state="IDLE", spec=spec, seen_at=now,
@@ -398,6 +409,17 @@ def _kept(
     return Stream.objects.create(
         pipeline=pipeline, checkpoint=place, query_ids=query_ids, adopted_at=now, **values
     )
+
+
+def _refuse_second(place: str) -> None:
+    """Somebody else may have adopted it while it was read. Who writes to the audit log, as every adoption does, waits
+    here for the one before. Raises Refused (`adopted_meanwhile`)."""
+    lock_chain()
+    if Stream.objects.filter(checkpoint=place, pipeline__workspace__removed_at=None).exists():
+        raise Refused(
+            "Somebody else adopted this checkpoint while it was read. Adopt it again to change what is said of it.",
+            code="adopted_meanwhile",
+        )
 
 
 def _query_of(place: str, event_log: str, report: CheckpointReport) -> list[str]:

@@ -1,12 +1,13 @@
 """Which streams could be adopted: checkpoints below some folders, matched with event logs by query id."""
 
 import time
-from collections import Counter
-from collections.abc import Collection, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Final
 
+from django.conf import settings
 from django.utils import timezone
 
 from recovery import reach
@@ -14,13 +15,15 @@ from recovery.errors import RepriseError
 from recovery.eventlogs.seen import Seen
 from recovery.eventlogs.values import RunState
 from recovery.models import Stream, Workspace
-from recovery.people.roles import Actor, Right
+from recovery.people.roles import Actor
 from recovery.streams import tailing
 from recovery.streams.actions import (
     Said,
     adopt_stream,
     called_after,
     check_places,
+    check_recover,
+    real_place,
     spelled_place,
     workspace_of,
 )
@@ -32,19 +35,22 @@ LOG_SECONDS: Final = 1800.0
 
 
 class Skip(StrEnum):
-    """Why a checkpoint that was found is not adopted. SHARED: another folder holds the same query id, and no event log
-    tells which of them the query writes to."""
+    """Why a query that was found is not adopted. SHARED: another folder holds the same query id, and no event log
+    tells which of them the query writes to. NO_CHECKPOINT: event logs name it, and none of the folders holds it.
+    OVER_LIMIT: the next call adopts it."""
 
     NONE = ""
     ADOPTED = "adopted"
     SHARED = "query_id_shared"
     NO_QUERY = "no_query_id"
+    NO_CHECKPOINT = "no_checkpoint"
+    OVER_LIMIT = "over_limit"
 
 
 @dataclass(frozen=True)
 class Candidate:
     """A checkpoint that was found. `state`: as its event log says, `unknown` where none does; `pipeline`: the id of the
-    stream that has it already, or that was made of it. `skip`: why it is not adopted."""
+    stream that has it already, or that was made of it. `skip`: why it is not adopted; `problem`: why it was refused."""
 
     place: str
     query_id: str
@@ -56,23 +62,53 @@ class Candidate:
     event_log: str = ""
     pipeline: str = ""
     skip: Skip = Skip.NONE
+    problem: ScanProblem | None = None
 
     def as_json(self) -> dict[str, object]:
+        problem = {"code": self.problem.code, "says": self.problem.says} if self.problem else None
         return {
             "checkpoint": self.place, "query_id": self.query_id or None, "name": self.name, "state": self.state,
             "last_planned": self.planned, "last_committed": self.committed, "application": self.application or None,
             "event_log": self.event_log or None, "pipeline": self.pipeline or None, "skip": str(self.skip) or None,
+            "problem": problem,
         }  # fmt: skip
 
 
 @dataclass(frozen=True)
+class Unmatched:
+    """A query that event logs name and whose checkpoint is not below the roots."""
+
+    query_id: str
+    name: str
+    state: str
+    application: str
+    event_log: str
+    skip: Skip
+
+    def as_json(self) -> dict[str, object]:
+        return {
+            "query_id": self.query_id, "name": self.name or None, "state": self.state,
+            "application": self.application or None, "event_log": self.event_log, "skip": str(self.skip),
+        }  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Listed:
+    """Streams that are on the list: pipeline ids by real place, real places by query id."""
+
+    pipelines: Mapping[str, str]
+    places: Mapping[str, Collection[str]]
+
+
+@dataclass(frozen=True)
 class Listing:
-    """What was found. `queries_without`: query ids of the event logs whose checkpoint was not found below the roots;
-    `logs_are_whole`: all of the event logs was read."""
+    """What was found. `queries_without`: how many queries of the event logs have no checkpoint below the roots;
+    `unmatched`: the first of them; `logs_are_whole`: all of the event logs was read."""
 
     candidates: tuple[Candidate, ...]
     scan: Scan
     queries_without: int
+    unmatched: tuple[Unmatched, ...]
     logs: int
     logs_are_whole: bool
     seconds: float
@@ -81,7 +117,7 @@ class Listing:
 def list_candidates(*, roots: Sequence[str], said: Said, by: Actor) -> Listing:
     """Look, and change nothing but what was read of event logs. Raises Denied, WrongUse, Refused, NotFound,
     Unreachable."""
-    by.check(Right.RECOVER, said.environment)
+    check_recover(by, said.environment, ", ".join(roots))
     began, workspace = time.monotonic(), workspace_of(said, by, is_look=True)
     places = [spelled_place(root, "A root") for root in roots]
     folders = (
@@ -91,13 +127,15 @@ def list_candidates(*, roots: Sequence[str], said: Said, by: Actor) -> Listing:
     with reach.reading(workspace):
         unread = [folder for folder in folders if not _read_whole(folder)]
         scan = find_checkpoints(places)
-    index = tailing.LogIndex(folders)
-    known = dict(_known(scan.checkpoints))
-    shared = {i for i, n in Counter(c.standing.query_id for c in scan.checkpoints).items() if n > 1}
-    found = [_candidate(c, index, folders, known, shared) for c in scan.checkpoints]
-    without = index.queries.difference(c.query_id for c in found)
+    index, listed, most = tailing.LogIndex(folders), _find_listed(), settings.REPRISE_ADOPT_MOST
+    checkpoints = _distinct(scan.checkpoints)
+    shared = _shared_ids(checkpoints, listed)
+    found = [_candidate(real, c, index, folders, listed, shared) for real, c in checkpoints.items()]
+    without = sorted(index.queries.difference(c.query_id for c in found))
+    unmatched = tuple(_unmatched(query_id, index, folders, listed) for query_id in without[:most])
     seconds = round(time.monotonic() - began, 1)
-    return Listing(tuple(_named(found)), scan, len(without), index.logs, not unread, seconds)
+    candidates = tuple(_limited(_named(found), most))
+    return Listing(candidates, scan, len(without), unmatched, index.logs, not unread, seconds)
 
 
 def _read_whole(folder: str) -> bool:
@@ -108,20 +146,47 @@ def _read_whole(folder: str) -> bool:
     return False
 
 
-def _known(found: Collection[FoundCheckpoint]) -> list[tuple[str, str]]:
-    rows = Stream.objects.filter(checkpoint__in=[c.place for c in found], pipeline__gone=False)
-    return list(rows.values_list("checkpoint", "pipeline__pipeline_id"))
+def _find_listed() -> Listed:
+    rows = Stream.objects.filter(pipeline__gone=False, pipeline__workspace__removed_at=None)
+    pipelines: dict[str, str] = {}
+    places: dict[str, set[str]] = defaultdict(set)
+    for checkpoint, pipeline_id, query_ids in rows.values_list(
+        "checkpoint", "pipeline__pipeline_id", "query_ids"
+    ):
+        real = real_place(checkpoint)
+        pipelines[real] = pipeline_id
+        for query_id in query_ids:
+            places[query_id].add(real)
+    return Listed(pipelines, places)
+
+
+def _distinct(found: Sequence[FoundCheckpoint]) -> dict[str, FoundCheckpoint]:
+    """Each folder once, by its real place, however many roots and links lead to it."""
+    distinct: dict[str, FoundCheckpoint] = {}
+    for checkpoint in found:
+        distinct.setdefault(real_place(checkpoint.place), checkpoint)
+    return distinct
+
+
+def _shared_ids(found: Mapping[str, FoundCheckpoint], listed: Listed) -> set[str]:
+    """Query ids that more than one folder holds, those of streams on the list among them."""
+    places: dict[str, set[str]] = defaultdict(set)
+    for real, checkpoint in found.items():
+        query_id = checkpoint.standing.query_id
+        places[query_id] |= {real, *listed.places.get(query_id, ())}
+    return {query_id for query_id, held in places.items() if len(held) > 1}
 
 
 def _candidate(
+    real: str,
     found: FoundCheckpoint,
     index: tailing.LogIndex,
     folders: Sequence[str],
-    known: dict[str, str],
+    listed: Listed,
     shared: Collection[str],
 ) -> Candidate:
     standing = found.standing
-    query_id, pipeline = standing.query_id, known.get(found.place, "")
+    query_id, pipeline = standing.query_id, listed.pipelines.get(real, "")
     seen, folder = _newest(index, folders, query_id)
     names_it = seen is not None and tailing.plain_place(seen.run.checkpoint) == tailing.plain_place(
         found.place
@@ -137,6 +202,23 @@ def _candidate(
         found.place, query_id, (seen.run.name if seen else "") or called_after(found.place), standing.planned,
         standing.committed, _state(seen), seen.app.app_id if seen else "", folder, pipeline, skip,
     )  # fmt: skip
+
+
+def _unmatched(query_id: str, index: tailing.LogIndex, folders: Sequence[str], listed: Listed) -> Unmatched:
+    seen, folder = _newest(index, folders, query_id)
+    skip = Skip.ADOPTED if query_id in listed.places else Skip.NO_CHECKPOINT
+    name, application = (seen.run.name, seen.app.app_id) if seen else ("", "")
+    return Unmatched(query_id, name, _state(seen), application, folder, skip)
+
+
+def _limited(found: Iterable[Candidate], most: int) -> Iterator[Candidate]:
+    """Those beyond the first that can be adopted wait for the next call."""
+    left = most
+    for candidate in found:
+        if candidate.skip is Skip.NONE:
+            left -= 1
+        is_over = candidate.skip is Skip.NONE and left < 0
+        yield replace(candidate, skip=Skip.OVER_LIMIT) if is_over else candidate
 
 
 def _newest(index: tailing.LogIndex, folders: Sequence[str], query_id: str) -> tuple[Seen | None, str]:
@@ -181,8 +263,9 @@ def adopt_candidates(*, listing: Listing, said: Said, by: Actor) -> tuple[list[C
         try:
             stream = adopt_stream(checkpoint=candidate.place, said=mine, by=by, is_one_of_many=True)
         except RepriseError as error:
-            refused.append(ScanProblem(candidate.place, error.code, error.sentence))
-            done.append(candidate)
+            problem = ScanProblem(candidate.place, error.code, error.sentence)
+            refused.append(problem)
+            done.append(replace(candidate, problem=problem))
         else:
             done.append(replace(candidate, pipeline=stream.pipeline.pipeline_id))
     return done, refused

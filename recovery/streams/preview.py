@@ -9,7 +9,6 @@ from enum import StrEnum
 from django.utils import timezone
 
 from recovery import reach
-from recovery.audit.actions import audited_attempt
 from recovery.checkpoints.report import CheckpointReport
 from recovery.errors import Denied, RepriseError
 from recovery.eventlogs.seen import Seen
@@ -21,6 +20,7 @@ from recovery.streams.actions import (
     Said,
     called_after,
     check_places,
+    check_recover,
     check_workspace,
     find_adopted,
     read_plain,
@@ -101,7 +101,7 @@ def preview_stream(*, checkpoint: str, said: Said, by: Actor) -> Preview:
     place, began = spelled_place(checkpoint, "The checkpoint"), time.monotonic()
     known = find_adopted(place)
     if known is not None:
-        _check_known(known, by)
+        check_recover(by, known.pipeline.environment, known.checkpoint)
         place = known.checkpoint
     workspace = workspace_for(said, known, by, is_look=True)
     if known is not None:
@@ -135,18 +135,6 @@ def preview_stream(*, checkpoint: str, said: Said, by: Actor) -> Preview:
 
 def _newest_word(said: str | None, kept: str) -> str:
     return kept if said is None else said
-
-
-def _check_known(stream: Stream, by: Actor) -> None:
-    """What was said of a stream is for who may recover it; a denied look is written down as a denied change is. Raises
-    Denied."""
-    environment = stream.pipeline.environment
-    if by.may(Right.RECOVER, environment):
-        return
-    with audited_attempt(
-        action="stream.adopt", by=by, target_kind="stream", target=stream.checkpoint, environment=environment
-    ):
-        by.check(Right.RECOVER, environment)
 
 
 def _logs_of(query_id: str, said: Said, known: Stream | None, workspace: Workspace, by: Actor) -> LogFacts:

@@ -29,12 +29,13 @@ SKIPS = {
     Skip.ADOPTED: "on the list",
     Skip.SHARED: "its query id is in another folder too",
     Skip.NO_QUERY: "no query id can be read",
+    Skip.OVER_LIMIT: "beyond the limit of one call",
 }
 
 
 class Command(RepriseCommand):
     """`{pipeline, flow}`, and what is known of it: `{state, checkpoint, sink, event_log, program, runner}`. With
-    `--roots`: `{found, adopted, streams[], refused[], problems[]}`; exit 1 where one was refused."""
+    `--roots`: `{found, adopted, streams[], unmatched[], refused[], problems[]}`; exit 1 where one was refused."""
 
     help = "Puts a plain stream on the list, by its checkpoint. Nothing of it is changed."
     right = Right.RECOVER
@@ -129,9 +130,10 @@ class Command(RepriseCommand):
             "versioned": listing.scan.versioned,
             "logs": listing.logs,
             "queries_without_checkpoint": listing.queries_without,
+            "unmatched": [u.as_json() for u in listing.unmatched],
             "seconds": listing.seconds,
         }
-        says = _text(found, listing, refused, len(adopted), is_list=options["list"])
+        says = _text(found, listing, len(adopted), is_list=options["list"])
         return Answer(data, says, exit_code=int(bool(refused)))
 
 
@@ -165,9 +167,7 @@ def _problem(problem: ScanProblem) -> dict[str, str]:
     return {"place": problem.place, "code": problem.code, "says": problem.says}
 
 
-def _text(
-    found: list[Candidate], listing: Listing, refused: list[ScanProblem], adopted: int, *, is_list: bool
-) -> str:
+def _text(found: list[Candidate], listing: Listing, adopted: int, *, is_list: bool) -> str:
     """The list, then what is wrong with it, then what to type next."""
     head = ("NAME", "STATE", "LAST BATCH", "CHECKPOINT", "NOT ADOPTED")
     rows = [
@@ -176,13 +176,15 @@ def _text(
             c.state,
             "" if c.committed is None else str(c.committed),
             shown(c.place),
-            SKIPS[c.skip],
+            shown(c.problem.says) if c.problem else SKIPS[c.skip],
         )
         for c in found
     ]
     new = sum(c.skip is Skip.NONE for c in listing.candidates)
     parts = [table(head, rows)] if rows else ["No checkpoint of a plain stream is below these folders."]
-    parts += [f"{shown(p.place)}: {shown(p.says)}" for p in (*listing.scan.problems, *refused)]
+    parts += [f"{shown(p.place)}: {shown(p.says)}" for p in listing.scan.problems]
+    if over := sum(c.skip is Skip.OVER_LIMIT for c in listing.candidates):
+        parts.append(f"{over} more can be adopted. Ask again: one call adopts REPRISE_ADOPT_MOST of them.")
     if not listing.scan.is_whole:
         parts.append("The search was cut short by its bounds: name folders further down.")
     if not listing.logs_are_whole:

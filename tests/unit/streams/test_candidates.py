@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
-from recovery.models import AuditEntry, Flow, Stream, Workspace
+from recovery.errors import Refused
+from recovery.models import AuditEntry, Flow, Person, RoleIn, Stream, Workspace
 from recovery.people.roles import Role
-from recovery.streams import finding
+from recovery.streams import actions, candidates, finding
 from recovery.streams.finding import find_checkpoints
 from tests.checkpoint_builder import Built
 from tests.unit.eventlogs import logs
@@ -167,3 +168,80 @@ def test_the_search_is_bounded_and_says_so(roots: Path, monkeypatch: pytest.Monk
     assert (len(shallow.checkpoints), shallow.is_whole) == (2, False)
     monkeypatch.setattr(finding, "MOST_FOLDERS", 2)
     assert not find_checkpoints([str(roots)]).is_whole
+
+
+def test_no_more_are_adopted_at_once_than_the_setting_allows(
+    monkeypatch: pytest.MonkeyPatch, responder: str, roots: Path, events: Path, settings: Any
+) -> None:
+    settings.REPRISE_ADOPT_MOST = 2
+    words = ("--roots", str(roots), "--event-log", str(events))
+    for listed in (True, False):
+        code, first = adopt(monkeypatch, responder, *words, *(["--list"] if listed else []))
+        assert (code, first["found"], first["adopted"]) == (0, 3, 0 if listed else 2)
+        assert sorted(str(s["skip"]) for s in first["streams"]) == ["None", "None", "over_limit"]
+    code, second = adopt(monkeypatch, responder, *words)
+    assert (code, second["adopted"], Stream.objects.count()) == (0, 1, 3)
+    assert sorted(s["skip"] or "" for s in second["streams"]) == ["", "adopted", "adopted"]
+
+
+def test_a_folder_that_a_link_leads_to_is_adopted_once_and_keeps_its_name(
+    monkeypatch: pytest.MonkeyPatch, responder: str, roots: Path, tmp_path: Path
+) -> None:
+    run_json(monkeypatch, responder, "adopt", str(roots / "orders"), "--name", "shop")
+    linked = tmp_path / "data" / "linked"
+    linked.symlink_to(roots)
+    code, found = adopt(monkeypatch, responder, "--roots", str(linked), str(roots))
+    assert (code, found["found"], found["adopted"]) == (0, 3, 2)
+    assert {s["query_id"]: s["skip"] for s in found["streams"]} == {
+        QUERIES[0]: "adopted", QUERIES[1]: None, QUERIES[2]: None,
+    }  # fmt: skip
+    assert {flow.name for flow in Flow.objects.all()} == {"shop", "returns", "idle"}
+
+
+def test_a_copy_of_a_listed_streams_checkpoint_is_not_adopted_beside_it(
+    monkeypatch: pytest.MonkeyPatch, responder: str, roots: Path, tmp_path: Path
+) -> None:
+    run_json(monkeypatch, responder, "adopt", str(roots / "orders"))
+    shutil.copytree(roots / "orders", tmp_path / "data" / "copies" / "orders")
+    code, found = adopt(monkeypatch, responder, "--roots", str(tmp_path / "data" / "copies"))
+    assert (code, found["adopted"], found["streams"][0]["skip"]) == (0, 0, "query_id_shared")
+
+
+def test_each_query_has_the_reason_why_it_was_not_adopted(
+    monkeypatch: pytest.MonkeyPatch, responder: str, roots: Path, events: Path
+) -> None:
+    monkeypatch.setattr(candidates, "adopt_stream", refuse_idle)
+    code, found = adopt(monkeypatch, responder, "--roots", str(roots), "--event-log", str(events))
+    problems = {s["query_id"]: s["problem"] and s["problem"]["code"] for s in found["streams"]}
+    assert (code, problems) == (1, {QUERIES[0]: None, QUERIES[1]: None, QUERIES[2]: "half_swapped"})
+    assert [(u["query_id"], u["name"], u["state"], u["application"], u["skip"]) for u in found["unmatched"]] == [
+        (QUERIES[9], "shop-2", "ended", "app-2", "no_checkpoint"),
+    ]  # fmt: skip
+
+
+def refuse_idle(*, checkpoint: str, **given: Any) -> Stream:
+    if checkpoint.endswith("/idle"):
+        raise Refused("Its swap stopped between two renames.", code="half_swapped")
+    return actions.adopt_stream(checkpoint=checkpoint, **given)
+
+
+def test_a_denied_search_is_written_down(monkeypatch: pytest.MonkeyPatch, roots: Path) -> None:
+    token = token_of("dev", Role.NONE)
+    person = Person.objects.get(user__username="dev")
+    RoleIn.objects.create(person=person, environment="development", role=Role.RESPONDER)
+    words = ("--roots", str(roots), "--environment", "production", "--list")
+    code, found = adopt(monkeypatch, token, *words)
+    assert (code, found["error"]["code"]) == (1, "denied")
+    entry = AuditEntry.objects.get(action="stream.adopt", outcome="denied", actor="dev")
+    assert (entry.environment, entry.target) == ("production", str(roots))
+
+
+def test_what_somebody_else_adopts_meanwhile_is_not_adopted_twice(
+    monkeypatch: pytest.MonkeyPatch, responder: str, roots: Path
+) -> None:
+    place = str(roots / "orders")
+    assert run_json(monkeypatch, responder, "adopt", place)[0] == 0
+    monkeypatch.setattr(actions, "find_adopted", lambda place: None)
+    code, refused = run_json(monkeypatch, responder, "adopt", place)
+    assert (code, refused["error"]["code"]) == (1, "adopted_meanwhile")
+    assert Stream.objects.count() == 1
