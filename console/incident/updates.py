@@ -103,7 +103,10 @@ def failing_update(
     what = arrive()
     state, _ = run_update(client, pipeline)
     if state != "FAILED":
-        raise Refused(f"The update after the edit should have failed and ended as {state}.")
+        said = [str(event.get("message", "")) for event in client.events(pipeline, limit=25)]
+        raise Refused(
+            f"The update after the edit should have failed and ended as {state}. Its last events: {said}"
+        )
     tell(f"{edit.says}, {what} wait: it fails", time.monotonic() - began)
 
 

@@ -21,8 +21,8 @@ def test_quick() -> None:
     assert time.time()
 
 def test_slow() -> None:
-    deadline = time.monotonic() + 0.4
-    while time.monotonic() < deadline:
+    deadline = time.process_time() + 0.4
+    while time.process_time() < deadline:
         pass
 """
 
@@ -72,7 +72,7 @@ def test_the_seconds_of_every_test_are_kept(overrun: Overrun) -> None:
     kept = overrun.seconds
     assert set(kept) == {"test_quick", "test_slow"}
     assert kept["test_slow"]["call"] >= 0.4
-    assert kept["test_slow"]["cpu"] > kept["test_quick"]["cpu"]
+    assert kept["test_slow"]["cpu"] >= 0.4
 
 
 @pytest.mark.parametrize("part", lanes.EVERYDAY, ids=lambda part: part.name)

@@ -54,4 +54,4 @@ def test_each_stream_is_replaced_under_its_own_name(text: str, over: str | None)
 
 def test_all_other_parts_are_kept_as_wanted() -> None:
     kept = over_others("SELECT '{x}' FROM STREAM t", lambda name: "{s}", lambda part: part.replace("{", "{{"))
-    assert kept == "SELECT '{{x}' FROM {s} AS `t`"
+    assert kept.split() == ["SELECT", "'{{x}'", "FROM", "{s}", "AS", "`t`"]

@@ -86,7 +86,7 @@ def scene(*ends: str | None, kind: str = "delta") -> Scene:
         questions_token_kept="",
         questions_spark="",
     )
-    pipeline = SimpleNamespace(workspace=workspace, pipeline_id="p", name="p")
+    pipeline = SimpleNamespace(workspace=workspace, pipeline_id="p", name="p", environment="staging")
     flow: Any = SimpleNamespace(name="main.shop.t", dataset="main.shop.t", pipeline=pipeline)
     client: Any = SimpleNamespace(events=lambda *_, **__: [])
     sources = tuple(SourceProgress(n, kind, end) for n, end in enumerate(ends))
