@@ -31,6 +31,9 @@ CONF = "driver/conf"  # in the home; what Spark runs for pipelines can read it, 
 STOP_SECONDS = 15.0  # for Spark to end in order
 MOST_ELEMENTS = 100_000  # of anything that Spark lists
 APPLICATION = re.compile(r"[\w-]{1,100}\Z")
+AUTHENTICATED = {"spark.authenticate": "true"}
+"""The driver listens for executors where they are within it, too. Spark then makes a secret that nobody else has; with
+executors elsewhere it would need one that all of them are given."""
 LOG = logging.getLogger(__name__)
 ENDED_WELL = frozenset({"SUCCESSFUL", "EXCLUDED"})  # of the states in which Spark leaves a flow
 
@@ -98,6 +101,7 @@ class Settings:
             # 4.2.0 hands column batches of Parquet to Python functions directly (ColumnarArrowEvalPython), and twice a
             # task of such a flow never ended; without it rows go through ArrowEvalPython, as in 4.1
             "spark.sql.execution.arrow.pythonUDF.columnarInput.enabled": "false",
+            **(AUTHENTICATED if re.match(r"local(\[|\Z)", self.master) else {}),
             **connectors(self.jars),
         } | dict(line.split(None, 1) for line in settings_lines(self.more))
 

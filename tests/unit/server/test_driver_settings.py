@@ -15,6 +15,13 @@ def test_a_driver_of_its_own_listens_on_the_loopback_address_only() -> None:
     assert told["spark.connect.grpc.binding.address"] == "127.0.0.1"
 
 
+def test_nobody_else_on_the_machine_speaks_to_a_driver_and_its_own_executors() -> None:
+    local = [Settings(Path("/h"), master, 0, "t").spark() for master in ("local[2]", "local[*]", "local")]
+    assert [told["spark.authenticate"] for told in local] == ["true"] * 3
+    for master in ("spark://spark-master:7077", "local-cluster[2,1,1024]", "yarn"):
+        assert "spark.authenticate" not in Settings(Path("/h"), master, 0, "t").spark()
+
+
 def test_executors_elsewhere_reach_the_driver_and_still_nobody_reaches_connect() -> None:
     told = Settings(Path("/h"), "spark://spark-master:7077", 0, "t", host="pipelines").spark()
 
