@@ -388,6 +388,8 @@ class Execution(threading.Thread):
             failure = self.ended_with(error, failure)
         self.drain()
         stopped = self.stopping or self.was_stopped()
+        if failure is None and not stopped:
+            failure = self.contradicted_end()
         if quiet is False:
             failure = Failure(
                 f"Spark did not stop everything of this update within {QUIET_SECONDS:.0f} s; restart the server."
@@ -398,6 +400,13 @@ class Execution(threading.Thread):
             state, failures or {}, failure.error if failure else None, failure.flow if failure else None
         )
         self.finish(state, None if stopped else failure)
+
+    def contradicted_end(self) -> Failure | None:
+        """Why a run that is said to have completed has failed all the same: one of its flows did, by either witness."""
+        for name, printed in self.flows.find_failures().items():
+            error = events.error_of(parse_chain(printed)) if printed else None
+            return Failure(f"Flow '{name}' failed, although Spark said that the run had completed.", error)
+        return None
 
     def failures(self, failure: Failure) -> dict[str, str]:
         """Java's print of why each flow failed. Raises SparkDead."""

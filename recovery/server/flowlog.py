@@ -113,6 +113,11 @@ class FlowLog:
         ends = ((track.status, track.held.status if track.held else "") for track in self.tracks.values())
         return any("FAILED" in end for end in ends)
 
+    def find_failures(self) -> dict[str, str]:
+        """Java's print of why each flow that did not begin again since failed, by name; "" where nothing says why."""
+        failures = ((name, track.read_failure()) for name, track in self.tracks.items())
+        return {name: printed for name, printed in failures if printed is not None}
+
     def on_said(self, said: FlowSaid, at_ms: int, text: str) -> None:
         """One of Spark's sentences about a flow."""
         if (track := self.track(said.flow)) is None:

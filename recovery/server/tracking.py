@@ -69,6 +69,12 @@ class Track:
         held, self.held = self.held, None
         return self.end(held) if held else []
 
+    def read_failure(self) -> str | None:
+        """Java's print of why its last query failed, "" where nothing says why; None where it did not fail."""
+        exception = self.ended.exception if self.ended else None
+        ends = {self.status, self.held.status if self.held else ""}
+        return exception or ("" if "FAILED" in ends else None)
+
     def count(self, event: QueryEvent) -> None:
         """Add the rows that a batch wrote, where the sink counts them (the file sink says -1)."""
         rows = event.progress.get("sink", {}).get("numOutputRows", -1)

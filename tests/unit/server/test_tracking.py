@@ -93,3 +93,25 @@ def test_a_run_may_have_ended_well_once_each_of_its_flows_has(flows: tuple[str, 
     log = FlowLog(Pipeline(), "u", lambda flow: None)
     log.tracks = {str(n): Track(str(n), streaming=True, status=status) for n, status in enumerate(flows)}
     assert log.all_ended_well() is ended
+
+
+@pytest.mark.parametrize(
+    ("exceptions", "said", "printed"),
+    [
+        ([None], "COMPLETED", None),
+        (["boom"], "COMPLETED", "boom"),
+        (["boom"], "RUNNING", "boom"),
+        (["boom", None], "COMPLETED", None),
+        (["first", "second"], "COMPLETED", "second"),
+        ([], "FAILED", ""),
+    ],
+)
+def test_the_last_query_of_a_flow_says_whether_it_failed(
+    exceptions: list[str | None], said: str, printed: str | None
+) -> None:
+    track = Track("c.d.f", streaming=True)
+    for number, exception in enumerate(exceptions):
+        track.query(query("started", f"r{number}"))
+        track.query(query("terminated", f"r{number}", exception))
+    track.said(said, 9)
+    assert track.read_failure() == printed
