@@ -8,9 +8,10 @@ from django.db.models.functions import Coalesce, Left
 
 
 def note_known_ids(apps: Apps, editor: BaseDatabaseSchemaEditor) -> None:
-    """From the newest progress that the row has."""
+    """From the newest progress that the row has; none for a flow that its code has no more, kept for its recovery."""
     known = Left(Coalesce(KT("last_progress__id"), models.Value("")), 80)
-    apps.get_model("recovery", "Flow").objects.update(query_id=known)
+    listed = apps.get_model("recovery", "Flow").objects.exclude(state="unknown", condition="")
+    listed.update(query_id=known)
 
 
 class Migration(migrations.Migration):

@@ -22,6 +22,9 @@ TABLE_FLOWS: Final = frozenset({"COMPLETE", "SNAPSHOT", "SNAPSHOT_CHANGE", "MATE
 EMPTIED: Final = "x_reprise_emptied"
 """The event in which our server says which datasets an update emptied at set-up; other services have no word for it."""
 
+SOME_FILES: Final = "some files"
+"""In place of a digest of a batch's input where that was files: which ones is not known."""
+
 NOT_RUN: Final = frozenset({"SKIPPED", "EXCLUDED"})
 """Statuses of a flow that had no part in an update: something before it failed, or it was not selected."""
 
@@ -309,16 +312,21 @@ def batches(events: Iterable[Mapping[str, Any]], flow: str) -> list[Batch]:
             rows_out=out,
             seconds=None if seconds is None else seconds / 1000,
             state_rows=_state_rows(body.get("stateOperators")),
-            input=_input(body.get("sources")),
+            input=_input(str(body.get("id") or ""), body.get("sources")),
         )
     return list(found.values())
 
 
-def _input(sources: Any) -> str:
+def _input(query_id: str, sources: Any) -> str:
+    """A digest of what a batch of this query read; "" where it read nothing. Files have no offset that says which ones
+    they are: their `logOffset` counts entries of a log that may have been written again (`SOME_FILES`)."""
     told = [as_object(source) for source in sources] if isinstance(sources, list) else []
     spans = [(source.get("startOffset"), source.get("endOffset")) for source in told]
     if all(end is None or start == end for start, end in spans):
         return ""
+    if any("logOffset" in as_object(end) for _, end in spans):
+        return SOME_FILES
+    spans.append((query_id, query_id))  # a sink of files goes by the number alone, whichever query it is of
     return hashlib.sha256(json.dumps(spans, sort_keys=True).encode()).hexdigest()[:16]
 
 

@@ -116,7 +116,7 @@ def failure_in(update: Mapping[str, Any]) -> UpdateFailure | None:
     return UpdateFailure(update_id, phase, flow=failed, condition=name_condition(causes), causes=causes)
 
 
-UNKNOWN_FLOWS: Final = "How some of its flows are is not known; each shows why."
+UNKNOWN_FLOWS: Final = "The state of some of its flows is not known. Open each flow to see what is known."
 NAMED: Final = 3
 """So many datasets that are behind are named in a sentence."""
 

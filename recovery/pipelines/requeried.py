@@ -52,9 +52,9 @@ def find_ends(events: Sequence[Mapping[str, Any]], flow: str) -> tuple[log.Batch
 
 
 def begins_again(first: int, first_input: str, newest: int, newest_input: str) -> bool:
-    """Does a batch use a number that the table has for other rows? The newest one with the same input is run again
-    where its commit was lost: the table has these very rows."""
-    same = first == newest and bool(first_input) and first_input == newest_input
+    """Does a batch use a number that the table has, or may have, for other rows? The newest one with the same input is
+    run again where its commit was lost: the table has these very rows. Of files that is never known."""
+    same = first == newest and first_input == newest_input and first_input not in ("", log.SOME_FILES)
     return first <= newest and not same
 
 

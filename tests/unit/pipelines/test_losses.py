@@ -411,3 +411,23 @@ def test_a_batch_that_a_table_skips_reads_no_row_while_its_offsets_go_on(
     assert seen(workspace) == FINE
     run(shop, "u3", {ONE: [number]}, rows=0, sink=sink, query="q-1", sources=read)
     assert seen(workspace)[0] == state
+
+
+@pytest.mark.parametrize("sink", [FILES, DELTA])
+def test_the_newest_number_of_files_may_be_of_other_files(api: Api, workspace: Workspace, sink: str) -> None:
+    """`logOffset` counts entries of the source's log, which a checkpoint that was put back writes again."""
+    shop = api.add("p1", "shop")
+    run(shop, "u1", {ONE: [0]}, sink=sink, query="q-1", sources=span(None, {"logOffset": 0}))
+    run(shop, "u2", {ONE: [1]}, sink=sink, query="q-1", sources=span({"logOffset": 0}, {"logOffset": 1}))
+    assert seen(workspace) == FINE
+    again = span({"logOffset": 0}, {"logOffset": 1})
+    run(shop, "u3", {ONE: [1]}, rows=0, sink=sink, query="q-1", sources=again)
+    assert seen(workspace)[0] == "failed"
+
+
+def test_a_table_of_files_skips_the_number_whichever_query_it_is_of(api: Api, workspace: Workspace) -> None:
+    shop = api.add("p1", "shop")
+    run(shop, "u1", {ONE: [0]}, sink=FILES, query="q-1", sources=span(None, {"v": 1}))
+    assert seen(workspace) == FINE
+    run(shop, "u2", {ONE: [0]}, rows=0, sink=FILES, query="q-2", sources=span(None, {"v": 1}))
+    assert seen(workspace)[0] == "failed"
