@@ -12,6 +12,7 @@ from typing import Any, Final
 
 import sqlparse
 from sqlparse import tokens
+from sqlparse.exceptions import SQLParseError
 
 from recovery.spark.definitions import BadCode, parts_of
 
@@ -40,13 +41,20 @@ class SqlQuery:
         return self.over_tables != self.text
 
 
+UNREAD: Final = SqlQuery("", "", "")
+
+
 def queries(texts: Iterable[str]) -> list[SqlQuery]:
-    """Every query of these files."""
+    """Every query of these files. A statement that is too long to be read is one that may write anything (`UNREAD`)."""
     found = []
     for text in texts:
         settings: list[str] = []
         for statement in map(str.strip, sqlparse.split(text)):
-            words = _words(statement)
+            try:
+                words = _words(statement)
+            except SQLParseError:
+                found.append(UNREAD)
+                continue
             if words[:1] in (["SET"], ["USE"]):
                 settings.append(statement.rstrip("; \n"))
             elif words[:1] == ["CREATE"] and (query := _created(statement, tuple(settings))):
@@ -108,8 +116,8 @@ def query_of(found: Iterable[SqlQuery], dataset: str, catalog: str, schema: str)
     unsure = [q for q, name in every if name != wanted and _may_be(name, wanted)]
     if unsure:
         raise BadCode(
-            f"Which table {unsure[0].target} is cannot be told from its SQL file, so the definition of {dataset} "
-            "is not known here. Write its name with catalog and schema."
+            f"Which table {unsure[0].target or '(a very long statement)'} is cannot be told from its SQL file, so the "
+            f"definition of {dataset} is not known here. Write its name with catalog and schema."
         )
     if len(mine) != 1:
         count = f"{len(mine)} queries" if mine else "No query"

@@ -137,3 +137,15 @@ def test_queries_are_flows_under_their_whole_names() -> None:
 def test_a_flow_whose_name_only_spark_knows_is_left_out_and_said() -> None:
     flows, all_known = flows_of(queries(["USE somewhere; CREATE STREAMING TABLE a AS SELECT 1"]), "c", "s")
     assert (flows, all_known) == ([], False)
+
+
+def test_a_statement_that_is_too_long_to_be_read_leaves_the_others_and_may_write_anything() -> None:
+    values = ", ".join(f"({n}, {n})" for n in range(3_000))
+    found = queries(
+        [f"CREATE MATERIALIZED VIEW big AS FROM VALUES {values}; CREATE STREAMING TABLE a AS SELECT 1"]
+    )
+
+    flows, all_known = flows_of(found, "c", "s")
+    assert ([flow.target for flow in flows], all_known) == (["`c`.`s`.`a`"], False)
+    with pytest.raises(BadCode):
+        query_of(found, "c.s.a", "c", "s")
