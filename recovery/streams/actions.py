@@ -151,9 +151,9 @@ def check_workspace(stream: Stream, workspace: Workspace) -> None:
     """A stream is changed in the workspace that has it. Raises Refused (`adopted_elsewhere`)."""
     if stream.pipeline.workspace_id != workspace.pk:
         raise Refused(
-            f"Workspace {stream.pipeline.workspace.name} has a stream with this checkpoint. Change it there, with "
-            f"--workspace {stream.pipeline.workspace.name}.",
+            f"Workspace {stream.pipeline.workspace.name} has a stream with this checkpoint. Change it there.",
             code="adopted_elsewhere",
+            flags=("--workspace",),
         )
 
 

@@ -251,11 +251,16 @@ def _longer(candidate: Candidate) -> str:
 def adopt_candidates(*, listing: Listing, said: Said, by: Actor) -> tuple[list[Candidate], list[ScanProblem]]:
     """Adopt those that nothing speaks against, each by the door of one stream and with its own audit entry.
 
-    (all of them, with the pipelines that were made; what was refused.)
+    (all of them, with the pipelines that were made; what was refused.) A refused one leaves its place to one beyond the
+    limit: else the same ones would be refused at each call, and the rest never be reached.
     """
+    left_places = 0
     done: list[Candidate] = []
     refused: list[ScanProblem] = []
     for candidate in listing.candidates:
+        if candidate.skip is Skip.OVER_LIMIT and left_places:
+            left_places -= 1
+            candidate = replace(candidate, skip=Skip.NONE)
         if candidate.skip is not Skip.NONE:
             done.append(candidate)
             continue
@@ -265,6 +270,7 @@ def adopt_candidates(*, listing: Listing, said: Said, by: Actor) -> tuple[list[C
         except RepriseError as error:
             problem = ScanProblem(candidate.place, error.code, error.sentence)
             refused.append(problem)
+            left_places += 1
             done.append(replace(candidate, problem=problem))
         else:
             done.append(replace(candidate, pipeline=stream.pipeline.pipeline_id))

@@ -90,10 +90,11 @@ def look(
     given: Sequence[str],
     code: str | None,
     diff: str | None,
+    keep_code: bool = False,
     by: Actor,
 ) -> tuple[dict[str, Wanted | None], list[dict[str, Any]]]:
     """What other positions would cost: as `positioning.looked_at`, with the code that was named, else that which the
-    recovery holds. Changes nothing; it is in the log, since Spark runs that code.
+    recovery holds, or with `keep_code` the code as it is. Changes nothing; it is in the log, since Spark runs the code.
 
     Raises Denied, WrongUse, Unreachable.
     """
@@ -112,7 +113,9 @@ def look(
             f"What would be read from other positions was asked: {'; '.join(given) or 'as committed'}."
         )
     patch = read_patch(flow, code=code, diff=diff)
-    if patch is None and recovery is not None:
+    if keep_code:
+        patch = {}
+    elif patch is None and recovery is not None:
         patch = recovery.chosen.patch
     return positioning.looked_at(flow, given, patch)
 

@@ -8,6 +8,8 @@ from typing import Final
 from django.db import transaction
 from django.utils import timezone
 
+from recovery.approvals.rules import strategy_allowed
+from recovery.approvals.selectors import rule_for
 from recovery.checkpoints.reconciled import reconcile_report
 from recovery.checkpoints.report import CheckpointReport
 from recovery.contracts import codec
@@ -72,6 +74,8 @@ def _seal(recovery: Recovery, by: Actor, accept: Collection[Effect] | None) -> P
     strategy, key = chosen.strategy, chosen.key
     if strategy not in EXECUTABLE:
         raise Refused(f"Choose how the flow goes on first: one of {', '.join(EXECUTABLE)}.")
+    if no := strategy_allowed(rule_for(recovery.flow.pipeline.environment), strategy):  # since it was chosen
+        raise Refused(no.says, code=no.code)
     scene, facts = gather(
         recovery.flow,
         patch=chosen.patch or {},

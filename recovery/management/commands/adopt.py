@@ -7,6 +7,8 @@ from argparse import ArgumentParser
 from collections.abc import Mapping
 from typing import Any
 
+from django.conf import settings
+
 from recovery.errors import WrongUse
 from recovery.management.commands._base import Answer, RepriseCommand, table
 from recovery.names import shown
@@ -183,8 +185,11 @@ def _text(found: list[Candidate], listing: Listing, adopted: int, *, is_list: bo
     new = sum(c.skip is Skip.NONE for c in listing.candidates)
     parts = [table(head, rows)] if rows else ["No checkpoint of a plain stream is below these folders."]
     parts += [f"{shown(p.place)}: {shown(p.says)}" for p in listing.scan.problems]
-    if over := sum(c.skip is Skip.OVER_LIMIT for c in listing.candidates):
-        parts.append(f"{over} more can be adopted. Ask again: one call adopts REPRISE_ADOPT_MOST of them.")
+    if over := sum(c.skip is Skip.OVER_LIMIT for c in found):
+        parts.append(
+            f"{over} more can be adopted. Ask again: one call adopts at most {settings.REPRISE_ADOPT_MOST} "
+            "(REPRISE_ADOPT_MOST)."
+        )
     if not listing.scan.is_whole:
         parts.append("The search was cut short by its bounds: name folders further down.")
     if not listing.logs_are_whole:

@@ -13,6 +13,7 @@ from recovery.management.commands._base import Answer, RepriseCommand
 from recovery.models import Flow
 from recovery.people.roles import Right
 from recovery.workflow import by_hand
+from recovery.workflow.selectors import open_recovery_of
 
 
 class Command(RepriseCommand):
@@ -61,7 +62,8 @@ class Command(RepriseCommand):
 
     def _look(self, flow: Flow, options: dict[str, Any]) -> Answer:
         wanted, sources = by_hand.look(
-            flow=flow, recovery=_acting.recovery_of(options, self.actor), given=options["position"],
-            code=options["code"], diff=options["patch"], by=self.actor,
+            flow=flow, recovery=_acting.recovery_of(options, self.actor) or open_recovery_of(flow.pk),
+            given=options["position"], code=options["code"], diff=options["patch"],
+            keep_code=options["keep_code"], by=self.actor,
         )  # fmt: skip
         return _positions.answer(flow, wanted, sources)
