@@ -60,6 +60,8 @@ RUNNING_WORKERS = (
     "-p",
     "no:randomly",
 )
+#: The outcome of a test that passed and took longer than its part allows.
+OVER_BUDGET = "over budget"
 #: More failed tests than this are a broken change, not flaky tests: nothing is asked again.
 MOST_FLAKY = 3
 EVERY_DAY = ("-m", "not thorough")
@@ -131,11 +133,11 @@ def run_part(python: Path, part: Part, more: Sequence[str] = (), *, ask_again: b
 
 
 def list_failed(seconds_file: Path) -> tuple[str, ...]:
-    """Ids of the tests that a run says failed; () where it wrote no file."""
+    """Ids of the tests that a run says failed, or exceeded the budget; () where it wrote no file."""
     if not seconds_file.exists():
         return ()
     tests = [json.loads(line) for line in seconds_file.read_text().splitlines()]
-    return tuple(test["nodeid"] for test in tests if test["outcome"] == "failed")
+    return tuple(test["nodeid"] for test in tests if test["outcome"] in ("failed", OVER_BUDGET))
 
 
 def run_pytest(command: Sequence[str], database: str) -> int:
@@ -177,7 +179,7 @@ def summarize(results: Sequence[PartResult], began: float) -> None:
         say(progress(result.part.name, result.seconds, note))
     say(progress("all of it", time.monotonic() - began))
     for name in (name for result in results for name in result.flaky):
-        say(f"FLAKY, a defect to mend: {name} failed, and passed when it was asked again by itself.")
+        say(f"FLAKY, a defect to repair: {name} failed, and passed when it ran again by itself.")
 
 
 def exit_code(results: Sequence[PartResult]) -> int:

@@ -20,6 +20,7 @@ from console.supervisor.bootstrap import ROOT
 
 RECORD = ROOT / "docs" / "proofs.json"
 PAGE = ROOT / "docs" / "proofs.md"
+DEPENDENCIES = ("requirements/spark.txt",)
 #: The last line of pytest: `12 failed, 200 passed, 3 deselected in 61.02s`.
 COUNTS = re.compile(r"(\d+) (passed|failed|error)")
 
@@ -40,6 +41,12 @@ class Proof:
     #: Beginnings of the ids of those among them that the everyday lane asks too.
     everyday: tuple[str, ...] = ()
 
+    @property
+    def covers(self) -> tuple[str, ...]:
+        """What makes it old when it changes: the code that it proves, its own tests, and the versions of Spark."""
+        tests = dict.fromkeys(test.split("::")[0] for test in self.asks)
+        return (*self.proves, *tests, *DEPENDENCIES)
+
 
 @dataclass(frozen=True)
 class ProofRun:
@@ -56,7 +63,7 @@ class ProofRun:
     passed: int
     failed: int
     seconds: int
-    #: sha256 over the code that it proves, as it was then.
+    #: sha256 over what it covers (`Proof.covers`), as it was then.
     digest: str
 
 
@@ -133,16 +140,17 @@ def list_stale(proofs: Sequence[Proof], runs: dict[str, ProofRun], root: Path = 
             lines.append(f"{proof.name}: never run.")
         elif run.result != "passed":
             lines.append(f"{proof.name}: failed on {run.ran_at[:10]} at {run.commit}.")
-        elif run.digest != digest_code(proof.proves, root):
+        elif run.digest != digest_code(proof.covers, root):
             lines.append(
-                f"{proof.name}: ran on {run.ran_at[:10]} at {run.commit}; {', '.join(proof.proves)} changed since."
+                f"{proof.name}: ran on {run.ran_at[:10]} at {run.commit}; since then its tests, Spark's version or "
+                f"{', '.join(proof.proves)} changed."
             )
     return lines
 
 
 def run_proof(python: Path, proof: Proof) -> ProofRun:
     """Run one proof, showing what it prints, and give its result."""
-    digest, commit = digest_code(proof.proves), read_commit()
+    digest, commit = digest_code(proof.covers), read_commit()
     began, ran_at = time.monotonic(), datetime.now(UTC).isoformat(timespec="seconds")
     last_counts: dict[str, int] = {}
     with subprocess.Popen(
@@ -170,7 +178,11 @@ def run_proof(python: Path, proof: Proof) -> ProofRun:
 def read_commit() -> str:
     """Abbreviated hash of HEAD, with "+" where tracked files differ from it."""
     head = subprocess.run(["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, text=True)
-    dirty = subprocess.run(["git", "diff", "--quiet", "HEAD"], cwd=ROOT).returncode != 0
+    # without the record itself, which the proof before this one has just written
+    but_record = [f":!{path.relative_to(ROOT)}" for path in (RECORD, PAGE)]
+    dirty = (
+        subprocess.run(["git", "diff", "--quiet", "HEAD", "--", ".", *but_record], cwd=ROOT).returncode != 0
+    )
     return (head.stdout.strip() or "unknown") + ("+" if dirty else "")
 
 
@@ -185,8 +197,10 @@ def keep_run(run: ProofRun, record: Path = RECORD, page: Path = PAGE) -> None:
 
 HEAD = """# Proofs: what was asked of real systems, when, and on which commit
 
-Written by `bin/test --all`. Each proof takes minutes; the everyday lane of `bin/test` asks a part of what it asks.
-`bin/check` names every proof that is older than the code that it proves. [testing.md](testing.md) describes the lanes.
+Written by `bin/test --all`, with `proofs.json`, which holds a digest of what each proof covers. A proof runs the tests
+that the everyday lane leaves out, so a claim holds for a commit on which its proof and the everyday lane passed.
+`bin/check` names every proof whose code or tests changed since. "+": the checkout held uncommitted changes.
+[testing.md](testing.md) describes the lanes.
 
 | proof | what is true when it passes | code that it proves | run at (UTC) | commit | result | tests | minutes |
 |---|---|---|---|---|---|---|---|

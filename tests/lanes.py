@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from devtools.lanes import OVER_BUDGET
 from devtools.proofs import is_thorough
 
 
@@ -52,6 +53,8 @@ class LaneReport:
 
     @pytest.hookimpl(trylast=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
+        for seconds in self.over_budget:
+            seconds.outcome = OVER_BUDGET if seconds.outcome == "passed" else seconds.outcome
         if self.target is not None:
             self.target.write_text("".join(json.dumps(asdict(s)) + "\n" for s in self.tests.values()))
         if self.over_budget and session.exitstatus == pytest.ExitCode.OK:

@@ -53,6 +53,10 @@ def run_tests(arguments: list[str]) -> int:
         refuse_unknown_proofs(rest)
     elif lane == "--changed" and len(rest) > 1:
         raise CannotStart("bin/test --changed takes at most one Git revision.")
+    elif lane in ("--coverage", "--ask-again") and rest:
+        raise CannotStart(f"bin/test {lane} takes no further argument.")
+    if "--database" in arguments and (lane or not rest):
+        raise CannotStart("--database is for tests that you name: bin/test --database postgresql tests/unit.")
     python = bootstrap.ensure("dev")
     began = time.monotonic()
     os.environ["CONSOLE_TEST_BROWSER"] = browser.ensure(python, ROOT / ".venv" / "browser", say)
@@ -97,9 +101,9 @@ def run_changed(python: Path, refs: list[str]) -> int:
     unit, running, smoke = (line.split() for line in printed.split("\n")[:3])
     parts = []
     if unit:
-        parts.append(replace(lanes.UNIT_SQLITE, arguments=(*unit, *lanes.UNIT_WORKERS)))
+        parts.append(replace(lanes.UNIT_SQLITE, arguments=(*unit, *lanes.EVERY_DAY, *lanes.UNIT_WORKERS)))
     if running:
-        parts.append(replace(lanes.INSTANCE, arguments=(*running, *lanes.RUNNING_WORKERS)))
+        parts.append(replace(lanes.INSTANCE, arguments=(*running, *lanes.EVERY_DAY, *lanes.RUNNING_WORKERS)))
     if smoke:
         parts.append(lanes.SMOKE)
     say(

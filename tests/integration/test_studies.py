@@ -402,9 +402,9 @@ FILES = f'spark.readStream.schema("{SCHEMA}").json("IN/a").select("id")'
 READ_BY_TEXT = "spark_catalog.default.read_by_text"
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def read_by_text(connect: Any) -> tuple[str, ...]:
-    """A table of two rows; its files."""
+    """A table of two rows, made once, as several workers that overwrite it would take each other's files; its files."""
     connect.sql("CREATE TABLE IF NOT EXISTS read_by_text (id int, kind string, amount double) USING parquet")
     connect.sql("INSERT OVERWRITE read_by_text VALUES (1, 'x', 1.0), (2, 'y', 2.0)")
     connect.catalog.refreshTable("read_by_text")

@@ -48,13 +48,11 @@ ANEW = "rewind to the start"
 # one is here, since they cost most: `test_rebuild_on_spark` asks for changed keys of windows every day, and the proof
 # `matrix` asks for all of them.
 CHOSEN: Mapping[tuple[str, str, str], tuple[str, ...]] = {
-    ("files", "parquet", "stateful operator removed"): ("continue", "revert", "full-refresh", "empty"),
+    ("files", "parquet", "stateful operator removed"): ("revert", "empty"),
     ("files", "parquet", "stateful operator added"): ("revert", ANEW),
     ("files", "parquet", "stateful operator changed"): ("rebuild", "full-refresh"),
     ("files", "parquet", "windowed aggregation removed"): ("continue",),
     ("files", "parquet", "source added"): (FRESH,),
-    ("files", "parquet", "source removed"): ("continue",),
-    ("files", "parquet", "source replaced"): (FRESH,),
     ("files", "parquet", "offsets damaged"): ("repair",),
     ("files", "foreachBatch", "offsets damaged"): ("repair",),
     ("files", "foreachBatch with txnAppId", "stateful operator removed"): ("continue",),

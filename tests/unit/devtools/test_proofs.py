@@ -1,5 +1,6 @@
 """The record of slow proofs: what is kept, what is old, and that every slow test belongs to a proof."""
 
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,15 +14,17 @@ from devtools.proofs import Proof, ProofRun
 def code(tmp_path: Path) -> Path:
     (tmp_path / "room").mkdir()
     (tmp_path / "room" / "module.py").write_text("answer = 1\n")
-    (tmp_path / "other.py").write_text("other = 1\n")
+    for name in ("other.py", "test_rows.py", *proofs.DEPENDENCIES):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text("other = 1\n")
     return tmp_path
 
 
-PROOF = Proof("rows", "Rows are right", ("-c", "pass"), ("room", "other.py"))
+PROOF = Proof("rows", "Rows are right", ("-c", "pass"), ("room", "other.py"), ("test_rows.py::test_one",))
 
 
 def passed(code: Path) -> ProofRun:
-    digest = proofs.digest_code(PROOF.proves, code)
+    digest = proofs.digest_code(PROOF.covers, code)
     return ProofRun("rows", "2026-11-22T10:00:00+00:00", "abc1234", "passed", 12, 0, 61, digest)
 
 
@@ -29,7 +32,10 @@ def test_a_proof_of_unchanged_code_is_current(code: Path) -> None:
     assert proofs.list_stale([PROOF], {"rows": passed(code)}, code) == []
 
 
-@pytest.mark.parametrize("path", ["room/module.py", "room/new.py", "room/page.html", "other.py"])
+@pytest.mark.parametrize(
+    "path",
+    ["room/module.py", "room/new.py", "room/page.html", "other.py", "test_rows.py", *proofs.DEPENDENCIES],
+)
 def test_a_changed_or_new_file_makes_its_proof_old(code: Path, path: str) -> None:
     run = passed(code)
     (code / path).write_text("answer = 2\n")
@@ -74,7 +80,7 @@ def test_a_proof_is_run_and_judged_by_its_exit_code(
     import sys
 
     run = proofs.run_proof(
-        Path(sys.executable), replace(PROOF, command=("-c", script), proves=("manage.py",))
+        Path(sys.executable), replace(PROOF, command=("-c", script), proves=("manage.py",), asks=())
     )
 
     assert run.result == result
@@ -86,6 +92,22 @@ def test_what_the_proofs_ask_and_prove_is_there() -> None:
     files = {test.split("::")[0] for proof in proofs.PROOFS for test in (*proof.asks, *proof.everyday)}
 
     assert {path for path in paths | files if not (proofs.ROOT / path).exists()} == set()
+
+
+def test_each_test_that_a_proof_names_has_that_name() -> None:
+    named = [test for proof in proofs.PROOFS for test in (*proof.asks, *proof.everyday) if "::" in test]
+    begun = {test: re.escape(test.rpartition("::")[2].partition("[")[0]) for test in named}
+    gone = [
+        test
+        for test, name in begun.items()
+        if not re.search(rf"def {name}", (proofs.ROOT / test.split("::")[0]).read_text())
+    ]
+
+    assert gone == []
+
+
+def test_the_page_of_proofs_shows_its_record() -> None:
+    assert proofs.PAGE.read_text() == proofs.write_page(proofs.PROOFS, proofs.read_record())
 
 
 def test_a_test_is_slow_when_a_proof_asks_it_and_the_everyday_lane_does_not() -> None:
