@@ -94,7 +94,8 @@ ROWS: Final = (
         family=FAMILY,
         title="Two flows run under one query id, as one checkpoint is a copy of the other: within one application, "
         "Spark ends the older query without an error when the younger one starts.",
-        damaged="nothing that is written; the flow that was ended has read less than there was",
+        damaged="nothing that is written; where both ran in one application, the one that was ended has read less than "
+        "there was",
         reset=RESET_NO,
         severity=4,
         do=(
