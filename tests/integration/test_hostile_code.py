@@ -234,8 +234,13 @@ class Attack:
 
 
 @pytest.fixture
-def attack(stack: Stack) -> Attack:
-    victim = Wanted("victim_of_code", "victim_of_code", "staging")
+def victim(worker_id: str) -> Wanted:
+    """A pipeline of this worker alone: two that start an update of one at once refuse each other."""
+    return Wanted(f"victim_of_code_{worker_id}", f"victim_of_code_{worker_id}", "staging")
+
+
+@pytest.fixture
+def attack(stack: Stack, victim: Wanted) -> Attack:
     owner = ensure(stack.client, victim, GOOD)
     assert run_update(stack.client, owner)[0] == "COMPLETED"
     update = stack.client.list_updates(owner)[0]["update_id"]
@@ -303,13 +308,15 @@ def test_code_cannot_rewrite_the_record_of_what_ran(stack: Stack) -> None:
     assert kept.read_text() == FORGES
 
 
-def test_code_that_writes_into_the_pipe_of_its_runner_ends_its_own_update_alone(stack: Stack) -> None:
+def test_code_that_writes_into_the_pipe_of_its_runner_ends_its_own_update_alone(
+    stack: Stack, victim: Wanted
+) -> None:
     hostile = ensure(stack.client, Wanted("flooder", "flooder", "staging"), FLOODS)
     assert run_update(stack.client, hostile)[0] == "FAILED"
     errors = [event["error"] for event in stack.client.events(hostile) if event.get("error")]
     assert errors[0]["exceptions"][0]["class_name"] == BAD_REPORT
-    victim = ensure(stack.client, Wanted("victim_of_code", "victim_of_code", "staging"), GOOD)
-    assert run_update(stack.client, victim)[0] == "COMPLETED"
+    owner = ensure(stack.client, victim, GOOD)
+    assert run_update(stack.client, owner)[0] == "COMPLETED"
 
 
 def test_a_file_out_of_reach_fails_the_update_where_the_code_reads_it(stack: Stack) -> None:

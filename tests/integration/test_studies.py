@@ -403,8 +403,13 @@ READ_BY_TEXT = "spark_catalog.default.read_by_text"
 
 
 @pytest.fixture(scope="module")
-def read_by_text(connect: Any) -> tuple[str, ...]:
-    """A table of two rows, made once, as several workers that overwrite it would take each other's files; its files."""
+def one_worker() -> None:
+    """Tests with a fixture of their module stay in one worker (tests/order.py): each writes the same table again."""
+
+
+@pytest.fixture
+def read_by_text(connect: Any, one_worker: None) -> tuple[str, ...]:
+    """A table of two rows; its files."""
     connect.sql("CREATE TABLE IF NOT EXISTS read_by_text (id int, kind string, amount double) USING parquet")
     connect.sql("INSERT OVERWRITE read_by_text VALUES (1, 'x', 1.0), (2, 'y', 2.0)")
     connect.catalog.refreshTable("read_by_text")
