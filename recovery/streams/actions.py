@@ -226,7 +226,8 @@ def workspace_of(said: Said, by: Actor, *, is_look: bool = False) -> Workspace:
 
 
 def _built_in(*, is_look: bool) -> Workspace:
-    """With the questions service of the instance's own workspace: what counts rows there counts them here too."""
+    """With the questions service of a workspace of the same environment, else of any: a server that runs one
+    environment alone answers nothing about streams of another."""
     if Workspace.objects.filter(name=BUILT_IN).exists():
         raise Refused(
             f"A workspace named {BUILT_IN} was removed, switched off or is of another kind. An admin can add one of "
@@ -236,7 +237,8 @@ def _built_in(*, is_look: bool) -> Workspace:
     row = Workspace(name=BUILT_IN, kind="streams", environment="production")
     if is_look:
         return row
-    from_ = Workspace.objects.active().exclude(questions_url="").order_by("pk").first()
+    services = list(Workspace.objects.active().exclude(questions_url="").order_by("pk"))
+    from_ = min(services, key=lambda service: service.environment != row.environment, default=None)
     if from_ is not None:
         row.questions_url, row.questions_spark = from_.questions_url, from_.questions_spark
         row.questions_token_ref, row.questions_token_kept = _questions_token(from_)

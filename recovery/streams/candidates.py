@@ -134,7 +134,7 @@ def list_candidates(*, roots: Sequence[str], said: Said, by: Actor) -> Listing:
     without = sorted(index.queries.difference(c.query_id for c in found))
     unmatched = tuple(_unmatched(query_id, index, folders, listed) for query_id in without[:most])
     seconds = round(time.monotonic() - began, 1)
-    candidates = tuple(_limited(_named(found), most))
+    candidates = tuple(_limit_adoptions(_named(found), most))
     return Listing(candidates, scan, len(without), unmatched, index.logs, not unread, seconds)
 
 
@@ -211,7 +211,7 @@ def _unmatched(query_id: str, index: tailing.LogIndex, folders: Sequence[str], l
     return Unmatched(query_id, name, _state(seen), application, folder, skip)
 
 
-def _limited(found: Iterable[Candidate], most: int) -> Iterator[Candidate]:
+def _limit_adoptions(found: Iterable[Candidate], most: int) -> Iterator[Candidate]:
     """Those beyond the first that can be adopted wait for the next call."""
     left = most
     for candidate in found:

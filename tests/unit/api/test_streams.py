@@ -10,7 +10,7 @@ from django.test import Client
 from recovery.models import AuditEntry, Person, RoleIn, Stream, Workspace
 from recovery.people.roles import ENVIRONMENTS, Role
 from recovery.streams.actions import RUNNERS
-from tests.checkpoint_builder import Built
+from tests.factories.plain_streams import write_checkpoint, write_event_log
 from tests.unit.eventlogs import logs
 from tests.unit.people.run import token_of
 
@@ -24,18 +24,12 @@ def home(settings: Any, tmp_path: Path) -> None:
 
 @pytest.fixture
 def place(tmp_path: Path) -> str:
-    return str(Built(tmp_path / "data" / "orders" / "_checkpoint", query_id=logs.QUERY).write().root)
+    return write_checkpoint(tmp_path)
 
 
 @pytest.fixture
 def events(tmp_path: Path) -> str:
-    folder = tmp_path / "data" / "events"
-    folder.mkdir(parents=True)
-    lines = [
-        *logs.started(), logs.query_started(), logs.progress(0), logs.terminated(logs.FAILURE), logs.ended(),
-    ]  # fmt: skip
-    (folder / "local-1").write_bytes(b"".join(lines))
-    return str(folder)
+    return write_event_log(tmp_path)
 
 
 @pytest.fixture

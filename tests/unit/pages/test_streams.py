@@ -15,7 +15,7 @@ from django.urls import reverse
 from recovery.models import AuditEntry, Flow, Person, RoleIn, Stream, Workspace
 from recovery.people.roles import Role
 from tests import factories
-from tests.checkpoint_builder import Built
+from tests.factories.plain_streams import write_checkpoint, write_event_log
 from tests.unit.eventlogs import logs
 
 pytestmark = pytest.mark.django_db
@@ -29,18 +29,12 @@ def home(settings: Any, tmp_path: Path) -> None:
 
 @pytest.fixture
 def place(tmp_path: Path) -> str:
-    return str(Built(tmp_path / "data" / "orders" / "_checkpoint", query_id=logs.QUERY).write().root)
+    return write_checkpoint(tmp_path)
 
 
 @pytest.fixture
 def events(tmp_path: Path) -> str:
-    folder = tmp_path / "data" / "events"
-    folder.mkdir(parents=True)
-    told = [
-        *logs.started(), logs.query_started(), logs.progress(0), logs.terminated(logs.FAILURE), logs.ended(),
-    ]  # fmt: skip
-    (folder / "local-1").write_bytes(b"".join(told))
-    return str(folder)
+    return write_event_log(tmp_path)
 
 
 def signed_in(client: Client, role: str) -> Client:

@@ -213,3 +213,22 @@ def test_a_stream_that_ran_well_needs_no_recovery_and_that_of_no_log_may(
     for state, may in (("ok", False), ("running", False), ("stopped", False)):
         flow.state = state
         assert diagnosing.may_need_recovery(flow) is may
+
+
+@pytest.mark.parametrize(
+    ("environments", "taken"),
+    [(("development", "production"), 1), (("development", "staging"), 0), ((), None)],
+)
+def test_questions_about_a_stream_go_to_the_server_of_its_environment(
+    monkeypatch: pytest.MonkeyPatch,
+    checkpoint: Built,
+    responder: str,
+    environments: tuple[str, ...],
+    taken: int | None,
+) -> None:
+    urls = [f"http://127.0.0.1:{8100 + n}" for n in range(len(environments))]
+    for url, environment in zip(urls, environments, strict=True):
+        Workspace.objects.create(name=environment, url=url, questions_url=url, environment=environment)
+    adopt(monkeypatch, responder, checkpoint.root)
+    asked = Stream.objects.get().pipeline.workspace.questions_url
+    assert asked == ("" if taken is None else urls[taken])
