@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from recovery.spark import counting, explained, secrets, sql_definitions
-from recovery.spark.answers import Flow
 from recovery.spark.api import TYPES_DIFFER
 from recovery.spark.catalog import table
+from recovery.spark.code_flow import CodeFlow
 from recovery.spark.definitions import BadCode
 from recovery.spark.replay import CannotReplay, SourceRead, messages_in
 from recovery.spark.session import first_line, lost_contact, quoted, use
@@ -98,7 +98,7 @@ def _computed(spark: Any, study: Mapping[str, Any], dataset: str, folder: Path) 
     """Raises `BadCode`, `CannotReplay` where no read can compute it."""
     sql = sql_definitions.read_files(study["files"], study["libraries"])
     try:
-        flow = Flow(spark, study, folder)
+        flow = CodeFlow(spark, study, folder)
     except BadCode:
         if not sql:
             raise

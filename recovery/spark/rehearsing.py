@@ -21,7 +21,7 @@ from typing import Any
 from recovery.sources import batches
 from recovery.sources.slices import Slice
 from recovery.spark import explained
-from recovery.spark.answers import Flow
+from recovery.spark.code_flow import CodeFlow
 from recovery.spark.definitions import BadCode
 from recovery.spark.paths import lies_under, literal
 from recovery.spark.replay import FORMATS, CannotReplay, SourceRead
@@ -53,7 +53,7 @@ def stage(spark: Any, request: Request, folder: Path) -> Answer:
     `<scratch>/settings/checkpoint/offsets/0`.
     """
 
-    def staged(flow: Flow) -> Answer:
+    def staged(flow: CodeFlow) -> Answer:
         copies = Copies(spark, flow, request)
         cuts, why = copies.write()
         before = copies.write_before()
@@ -68,7 +68,7 @@ def stage(spark: Any, request: Request, folder: Path) -> Answer:
 def run(spark: Any, request: Request, folder: Path) -> Answer:
     """`{rows, late, later, batches}`, or `{problem}`. Ends after `request["seconds"]`, and stops the query then."""
 
-    def ran(flow: Flow) -> Answer:
+    def ran(flow: CodeFlow) -> Answer:
         stream = Copies(spark, flow, request).stand_in(request["cuts"])
         spark.conf._set_all(configs=RUNNING, silent=True)
         output = f"{request['scratch']}/rows"
@@ -91,7 +91,7 @@ def run(spark: Any, request: Request, folder: Path) -> Answer:
 def replay(spark: Any, request: Request, folder: Path) -> Answer:
     """`{batches}` of the query over what was processed, into no sink, or `{problem}`. Ends as `run` does."""
 
-    def ran(flow: Flow) -> Answer:
+    def ran(flow: CodeFlow) -> Answer:
         stream = Copies(spark, flow, request).before(request["before"])
         spark.conf._set_all(configs=REPLAYING, silent=True)
         query = _run(stream.writeStream.format("noop"), request)
@@ -130,13 +130,13 @@ def _said(
     spark: Any,
     request: Request,
     folder: Path,
-    answer: Callable[[Flow], Answer],
+    answer: Callable[[CodeFlow], Answer],
     otherwise: str,
 ) -> Answer:
     from pyspark.errors import PySparkException
 
     try:
-        flow = Flow(spark, request["study"], folder)
+        flow = CodeFlow(spark, request["study"], folder)
     except BadCode as error:
         return {"problem": str(error)}
     try:
@@ -152,7 +152,7 @@ def _said(
 class Copies:
     """The copies of a flow's sources below the scratch folder, and the streams that stand in for them."""
 
-    def __init__(self, spark: Any, flow: Flow, request: Request) -> None:
+    def __init__(self, spark: Any, flow: CodeFlow, request: Request) -> None:
         """Raises `BadCode`; `CannotReplay` where a copy would not be what the code reads."""
         self._spark, self._flow, self._study, self._request = spark, flow, request["study"], request
         self._input = f"{request['scratch'].rstrip('/')}/input"

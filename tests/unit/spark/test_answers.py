@@ -2,8 +2,8 @@
 
 import pytest
 
-from recovery.spark.answers import Flow
 from recovery.spark.api import FROM_CODE, NAMED, WHOLE_ROW
+from recovery.spark.code_flow import CodeFlow
 
 
 @pytest.mark.parametrize(
@@ -19,7 +19,7 @@ from recovery.spark.api import FROM_CODE, NAMED, WHOLE_ROW
 def test_a_named_key_compares_rows_and_does_not_decide_which_come_through(
     dedupe: tuple[str, ...] | None, named: list[str] | None, key: object, own: object
 ) -> None:
-    flow = Flow.__new__(Flow)  # what Spark said of it, without a session
+    flow = CodeFlow.__new__(CodeFlow)  # what Spark said of it, without a session
     flow.columns, flow.dedupe = ["customer_id", "country"], dedupe
     assert flow.key(named) == key
     assert flow.let_through_by == own

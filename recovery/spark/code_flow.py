@@ -1,0 +1,213 @@
+"""One flow of a pipeline's code, as a question sees it: analysed once, its batches on demand (child only)."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+from recovery.spark import (
+    counting,
+    explained,
+    programs,
+    secrets,
+    slicing,
+    sql_definitions,
+)
+from recovery.spark.api import (
+    FROM_CODE,
+    NAMED,
+    UNSEEN_STREAM,
+    WHOLE_ROW,
+)
+from recovery.spark.definitions import (
+    BadCode,
+    Definitions,
+    find_flow,
+    full_name,
+    load,
+    parts_of,
+    where,
+    write_files,
+)
+from recovery.spark.numbering import numbered
+from recovery.spark.replay import FORMATS, CannotReplay, Reader, Replace, UnseenStream, sql_texts
+from recovery.spark.session import first_line, lost_contact, use
+from recovery.spark.touching import imports_beside, watched
+
+
+class CodeFlow:
+    """One flow of the code: its stream analysed once, its batches on demand."""
+
+    def __init__(self, spark: Any, request: Mapping[str, Any], folder: Path) -> None:
+        """Raises `BadCode` where the code does not parse, raises, or has no such flow."""
+        self._placed = write_files(request["files"], request["root"], folder)
+        use(spark, request["catalog"], request["schema"])
+        self._touched = imports_beside(request["files"])
+        plain = programs.is_program(request)
+        with watched(spark, folder, self._touched):
+            definitions: Definitions = (
+                programs.load(spark, self._placed, request, folder)
+                if plain
+                else load(spark, self._placed, request["libraries"], folder)
+            )
+        named = (request["flow"], request["catalog"], request["schema"])
+        in_sql = [] if plain else sql_definitions.read_files(request["files"], request["libraries"])
+        of_sql, all_known = sql_definitions.flows_of(in_sql, request["catalog"], request["schema"])
+        definitions.flows += [_as_flow(spark, one) for one in of_sql]
+        self._flow = definitions.flows[0] if plain else find_flow(definitions, *named)
+        self.query: sql_definitions.SqlQuery | None = getattr(self._flow, "query", None)
+        sink = _sink(definitions, self.query.target if self.query else self._flow.target)
+        self.writes_alone = all_known and _writes_alone(definitions, self._flow, request)
+        self.reader = Reader(spark, definitions, mutable=plain)
+        self.output_mode = str(getattr(self._flow, "mode", "append"))
+        self.reader.withheld |= secrets.values((sink or {}).get("options") or {})
+        spark.conf._set_all(configs={k: str(v) for k, v in self._flow.spark_conf.items()}, silent=True)
+        if self.query is not None:
+            self._called(lambda: _prepare(spark, in_sql, self.query, request))
+        with watched(spark, folder, self._touched):
+            stream = self._called(lambda: self.reader.stream(self._flow.func))
+        if not hasattr(stream, "_explain_string"):
+            raise BadCode(f"The flow {request['flow']} must return a DataFrame; its function returns none.")
+        self.frame = stream
+        self.text = self._called(lambda: stream._explain_string(extended=True))
+        self.schema: Any = self._called(lambda: stream.schema)
+        self.columns: list[str] = self.schema.names
+        reads, queries = self.reader.sources_of(stream), sql_texts(stream)
+        self.numbered = numbered(self.text, reads, self.reader.table_described, queries=queries)
+        self.sources = [dict(source) for source in self.numbered.sources]
+        self.reader.sources, self.reader.by_text = self.sources, self.numbered.by_text
+        self.sink = sink
+        self.operators = explained.operators(self.text)
+        self.dedupe = explained.dedupe_columns(self.text)
+
+    def batch(
+        self,
+        files: Sequence[str],
+        known: Sequence[str],
+        slices: Mapping[str, Sequence[slicing.Slice]] | None = None,
+    ) -> Any:
+        """What the flow yields over `files` and `slices` (source index as text). Raises `BadCode`, `CannotReplay`.
+
+        A source of which neither names anything yields no row.
+        """
+        self._check_replay()
+        by_index = {int(source): slicing.merged(given) for source, given in (slices or {}).items()}
+        return self._called(lambda: self.reader.batch(self._flow.func, files, known, by_index))
+
+    def replaced(self, replace: Replace) -> Any:
+        """The flow's DataFrame over other reads than its own (`Reader.replaced`). Raises `BadCode`, `CannotReplay`."""
+        self._check_shown()
+        return self._called(lambda: self.reader.replaced(self._flow.func, replace))
+
+    @property
+    def reads_only_files(self) -> bool:
+        return all(source["format"].lower() in FORMATS | {""} for source in self.sources)
+
+    @property
+    def rests_on(self) -> list[str]:
+        """What the answers rest on beside the request, its input and the flow's table; [] where nothing is known."""
+        streams = [_unfixed(source) for source in self.sources]
+        return sorted({*self._touched, *explained.besides(self.text), *filter(None, streams)})
+
+    def says(self, error: BaseException) -> str:
+        """What Spark says, without what the readers' options hold."""
+        return secrets.withheld(first_line(error), self.reader.withheld)
+
+    def key(self, given: Sequence[str] | None) -> tuple[list[str], str]:
+        """By what rows are told apart, and who says so: (columns, words)."""
+        if given:
+            return counting.resolved(given, self.columns, "What the code yields"), NAMED
+        if self.let_through_by:
+            return list(self.let_through_by), FROM_CODE
+        return list(self.columns), WHOLE_ROW
+
+    @property
+    def let_through_by(self) -> tuple[str, ...] | None:
+        """Columns by which dropDuplicates lets a row through; () where the flow does not yield them, None: no such."""
+        if not self.dedupe:
+            return None
+        try:
+            return tuple(counting.resolved(self.dedupe, self.columns, ""))
+        except counting.NoSuchColumn:
+            return ()
+
+    def lets_through_by(self, key: Sequence[str]) -> bool:
+        """Is this the key of dropDuplicates, which takes texts for the same where their collation does?"""
+        return bool(self.let_through_by) and set(self.let_through_by or ()) == set(key)
+
+    def _check_shown(self) -> None:
+        """A stream that no reader of the code shows would stay the stream that it is."""
+        if self.numbered.code == UNSEEN_STREAM:
+            raise UnseenStream(self.numbered.problem)
+        if self.numbered.read_again:
+            raise UnseenStream(
+                f"The code reads {self.numbered.read_again} as a stream more than once, and a SQL text is one of these "
+                "reads, so which position is whose is not certain."
+            )
+
+    def _check_replay(self) -> None:
+        self._check_shown()
+        stateful = [o for o in self.operators if o != "dedupe"]
+        if stateful:
+            raise CannotReplay(
+                f"What the flow yields depends on its state ({', '.join(stateful)}), "
+                "so its rows cannot be counted from input files alone."
+            )
+        if self.operators and explained.has_watermark(self.text):
+            raise CannotReplay(
+                "The flow drops rows that arrive after its watermark, "
+                "so its rows cannot be counted from input files alone."
+            )
+
+    def _called(self, call: Any) -> Any:
+        try:
+            return call()
+        except (CannotReplay, BadCode):
+            raise
+        except (Exception, SystemExit) as error:
+            if lost_contact(error):
+                raise
+            raise BadCode(secrets.withheld(where(error, self._placed), self.reader.withheld)) from error
+
+
+def _as_flow(spark: Any, flow: sql_definitions.SqlFlow) -> Any:
+    """A flow of a SQL file, as the registry keeps one of Python."""
+    text = sql_definitions.only_query(flow.query.text)
+    told = {"spark_conf": {}, "mode": "append", "query": flow.query}
+    return SimpleNamespace(name=flow.name, target=flow.target, func=lambda: spark.sql(text), **told)
+
+
+def _prepare(
+    spark: Any, queries: Sequence[sql_definitions.SqlQuery], query: Any, request: Mapping[str, Any]
+) -> None:
+    begin = (request["catalog"], request["schema"])
+    sql_definitions.prepare(spark, queries, query, lambda: use(spark, *begin))
+
+
+def _writes_alone(definitions: Definitions, flow: Any, request: Mapping[str, Any]) -> bool:
+    """Does no other flow of the code write the flow's dataset?"""
+
+    def written_by(one: Any) -> tuple[str, ...]:
+        return full_name(one.target, request["catalog"], request["schema"])
+
+    every = (*definitions.flows, *definitions.cdc_flows)
+    return not any(f is not flow and written_by(f) == written_by(flow) for f in every)
+
+
+def _unfixed(source: Mapping[str, Any]) -> str:
+    """How a stream's columns may change while its code does not; "" where they cannot."""
+    kind = source["format"].lower() or "parquet"
+    if kind == "kafka":
+        return ""
+    if kind not in FORMATS or source.get("table"):
+        return f"columns of {kind}"
+    return "" if source["schema"] or kind == "text" else "columns inferred"
+
+
+def _sink(definitions: Definitions, target: str) -> dict[str, Any] | None:
+    """The sink that the code declares under the name of a flow's target; None: the flow writes a table."""
+    found = definitions.sinks.get(".".join(parts_of(target)))
+    if found is None:
+        return None
+    options = {str(name): str(value) for name, value in found.options.items()}
+    return {"name": found.name, "format": found.format.lower(), "options": options}
