@@ -268,22 +268,31 @@ def mark_of_table(scene: Scene) -> str:
         return ""  # more files than are looked at, or a storage that does not answer: Spark is asked
 
 
-def facts_of(
+@dataclass(frozen=True)
+class _Studied:
+    """What Spark said of both codes, and of what they were asked."""
+
+    new: Study
+    old: Study | None
+    key: tuple[str, ...]  # by which rows were told apart: as given, else as the codes tell it
+    found: inputs.Inputs
+    wanted: inputs.Counted  # of the new code's inputs
+    before: tuple[SourceFacts, ...] | None  # as `_inputs_before` has it, as is `problem`
+    problem: str
+    left: tuple[int, ...]  # sources of the checkpoint that no source of the code goes on as
+    repair: RepairPlan | None
+
+
+def _study_both_codes(
     scene: Scene,
     new_files: Mapping[str, str],
     old_files: Mapping[str, str] | None,
-    *,
-    key: tuple[str, ...] = (),
-    wishes: Mapping[str, Wanted] | None = None,
-    shared: tuple[Finding, ...] = (),
-    ask: Ask | None = None,
-) -> Facts:
-    """The facts behind a scene: its inputs are looked at, and Spark counts what each code yields. Asks no database.
-
-    `old_files`: the code of the last good update, where it is known. `shared`: what other flows share with this one.
-    `ask`: how Spark is asked of the code; None: each time.
-    """
-    flow, ask = scene.flow, ask or _each_time
+    key: tuple[str, ...],
+    wishes: Mapping[str, Wanted] | None,
+    ask: Ask,
+) -> _Studied:
+    """Look at the inputs that the codes name, then have Spark count what each yields over them. Raises Refused for a
+    start position that is none."""
     known, old_known = _both(scene, new_files, old_files, NOTHING, key, ask)
     proposed = key or key_of_old(scene, known, old_known)
     repair = _repair(scene, known, old_known)
@@ -305,6 +314,30 @@ def facts_of(
     if proposed and not key:
         new_study = replace(new_study, key_from=FROM_OLD_CODE)
         old_study = replace(old_study, key_from=FROM_CODE) if old_study else None
+    return _Studied(
+        new=new_study, old=old_study, key=proposed, found=found, wanted=wanted, before=before, problem=problem,
+        left=left, repair=repair,
+    )  # fmt: skip
+
+
+def facts_of(
+    scene: Scene,
+    new_files: Mapping[str, str],
+    old_files: Mapping[str, str] | None,
+    *,
+    key: tuple[str, ...] = (),
+    wishes: Mapping[str, Wanted] | None = None,
+    shared: tuple[Finding, ...] = (),
+    ask: Ask | None = None,
+) -> Facts:
+    """The facts behind a scene: its inputs are looked at, and Spark counts what each code yields. Asks no database.
+
+    `old_files`: the code of the last good update, where it is known. `shared`: what other flows share with this one.
+    `ask`: how Spark is asked of the code; None: each time.
+    """
+    flow = scene.flow
+    studied = _study_both_codes(scene, new_files, old_files, key, wishes, ask or _each_time)
+    found, new_study, old_study = studied.found, studied.new, studied.old
     new_code = code_facts(new_files, new_study)
     old_code = code_facts(old_files, old_study) if old_files and old_study else None
     apart = inputs.counted(found.sources, settings.REPRISE_COUNT_BYTES, ("unread",))
@@ -326,15 +359,15 @@ def facts_of(
         old_code=old_code,
         code=code_facts(scene.code, new_study),
         new_code=new_code,
-        counts=_counted(scene, new_study, wanted, apart, new_files, proposed),
+        counts=_counted(scene, new_study, studied.wanted, apart, new_files, studied.key),
         old_counts=counts(old_study) if old_study else None,
-        old_sources=before,
-        old_problem=problem,
-        repair=repair,
+        old_sources=studied.before,
+        old_problem=studied.problem,
+        repair=studied.repair,
         between=shared,
         source_map=found.old,
-        unread_of=leaving.unread(before, left),
-        yields_of=leaving.yields(old_study, left),
+        unread_of=leaving.unread(studied.before, studied.left),
+        yields_of=leaving.yields(old_study, studied.left),
         held=_held(scene),
         usual_update_seconds=scene.usual_seconds,
         output_mode=_output_mode(new_study),
@@ -344,13 +377,9 @@ def facts_of(
         scratch=bool(scene.storage),
     )
     rebuilt = replaying.counted(
-        facts,
-        new_study,
-        wanted,
-        lambda of: request_for(scene, new_files, of, proposed),
-        storage=scene.storage,
-        limit=settings.REPRISE_COUNT_BYTES,
-    )
+        facts, new_study, studied.wanted, lambda of: request_for(scene, new_files, of, studied.key),
+        storage=scene.storage, limit=settings.REPRISE_COUNT_BYTES,
+    )  # fmt: skip
     return replace(facts, counts=replace(facts.counts, rebuilt=rebuilt))
 
 

@@ -9,6 +9,7 @@ import pytest
 from recovery.checkpoints.report import CheckpointReport, SourceProgress
 from recovery.contracts.acceptance import Accepted
 from recovery.contracts.amounts import Amount
+from recovery.contracts.choices import Choices
 from recovery.contracts.diagnosis import StoredDiagnosis
 from recovery.errors import Refused, Unreachable
 from recovery.sinks.base import SinkReport
@@ -196,7 +197,9 @@ def test_without_the_old_code_there_is_nothing_of_it() -> None:
 def test_a_plan_names_the_inputs_of_the_code_that_it_runs(strategy: str, topics: list[str]) -> None:
     found = facts("both", "old", "orders")
     option = next(o for o in judge_all(found) if o.strategy == strategy)
-    recovery: Any = SimpleNamespace(label="R-1", diagnosis_value=StoredDiagnosis(), choices={})
+    recovery: Any = SimpleNamespace(
+        label="R-1", diagnosis_value=StoredDiagnosis(), choices={}, chosen=Choices()
+    )
     contents = sealing.build(recovery, scene_of("both", "orders"), found, option, {}, Accepted())
     assert [source.location for source in contents.inputs] == topics
     assert [position["location"] for position in contents.positions] == topics
