@@ -54,7 +54,7 @@ class Unreachable(RepriseError):
     exit_code = 2
 
 
-class Missing(Unreachable):
+class InputMissing(Unreachable):
     """Its place answered, and what the answer needs is not there: to ask again by itself would help nobody."""
 
 

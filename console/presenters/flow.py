@@ -66,7 +66,7 @@ def sentence(
     if flow.state == "failed":
         why = diagnosis or Diagnosis()
         says = why.says or "The error was not recognised; it is below as it came."
-        return why.title or first_sentence(flow.error), f"{says} {damage(why)}".strip()
+        return why.title or first_sentence(flow.error), f"{says} {say_damage(why)}".strip()
     if says := below.explain_behind(flow):
         what, state = writes(flow), status.state_badge(status.FLOW, flow.state).word.lower()
         return f"This {what} is {state}.", says
@@ -93,7 +93,7 @@ def _of_pipeline(flow: Flow) -> tuple[str, str] | None:
     return f"This flow {well}, but its pipeline is not as it should be.", say_health(health)
 
 
-def damage(diagnosis: Diagnosis) -> str:
+def say_damage(diagnosis: Diagnosis) -> str:
     """`Nothing is damaged.`; else what is. Empty where that was not judged."""
     if diagnosis.is_anything_damaged is None:
         return ""

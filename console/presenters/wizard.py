@@ -8,7 +8,7 @@ from typing import Any
 from console.presenters import positions as starts
 from console.presenters import status, words
 from console.presenters.checkpoint import step_words
-from console.presenters.flow import damage
+from console.presenters.flow import say_damage
 from console.presenters.inventory import waiting_elsewhere
 from recovery.contracts.amounts import RowAmount
 from recovery.contracts.diagnosis import Diagnosis
@@ -75,7 +75,7 @@ def trouble_summary(diagnosis: Diagnosis, facts: Mapping[str, Any]) -> list[Ask]
             diagnosis.title or "The update failed",
             diagnosis.says,
         ),
-        Ask("How bad", bad, (damage(diagnosis) + rows).strip() or "Not known yet."),
+        Ask("How bad", bad, (say_damage(diagnosis) + rows).strip() or "Not known yet."),
         safe_to_wait(facts),
     ]
 

@@ -73,8 +73,8 @@ def settings_of_first(home: Path, own: Sequence[OwnServer], data_roots: Sequence
     left = [name for name in ENVIRONMENTS if name not in {server.environment for server in own}]
     return {
         "REPRISE_ENVIRONMENTS": ",".join(left),
-        "REPRISE_HIDDEN_FOLDERS": joined(theirs),
-        "REPRISE_DATA_ROOTS": joined(held),
+        "REPRISE_HIDDEN_FOLDERS": join_folders(theirs),
+        "REPRISE_DATA_ROOTS": join_folders(held),
     }
 
 
@@ -91,12 +91,17 @@ def environment_of(
     return kept | {
         "REPRISE_HOME": str(server.home),
         "REPRISE_ENVIRONMENTS": server.environment,
-        "REPRISE_HIDDEN_FOLDERS": joined([home, *others, *map(Path, files)]),
-        "REPRISE_DATA_ROOTS": joined(roots),
+        "REPRISE_HIDDEN_FOLDERS": join_folders([home, *others, *map(Path, files)]),
+        "REPRISE_DATA_ROOTS": join_folders(roots),
     }
 
 
-def joined(folders: Sequence[Path]) -> str:
+def split_folders(setting: str) -> list[Path]:
+    """The folders of a setting that lists them by commas or lines."""
+    return [Path(name.strip()) for name in setting.replace("\n", ",").split(",") if name.strip()]
+
+
+def join_folders(folders: Sequence[Path]) -> str:
     """As a setting lists them. Raises CannotStart for a name that it could not hold."""
     if odd := next((folder for folder in folders if "," in str(folder)), None):
         raise CannotStart(f"{odd} holds a comma, which parts folders in settings; name another folder.")

@@ -12,7 +12,13 @@ from typing import Any
 
 from console import workers
 from console.supervisor import broker, kafka
-from console.supervisor.apart import OwnServer, environment_of, read_own_servers, settings_of_first
+from console.supervisor.apart import (
+    OwnServer,
+    environment_of,
+    read_own_servers,
+    settings_of_first,
+    split_folders,
+)
 from console.supervisor.bootstrap import JARS, CannotStart
 from console.supervisor.children import Child, environment
 from console.supervisor.home import read_env, read_json, write_env
@@ -161,11 +167,7 @@ def children(instance: Instance) -> list[Child]:
     home, fd = instance.home, instance.listener.fileno()
 
     caller = instance.child_environment()
-    data_roots = [
-        Path(root.strip())
-        for root in given("REPRISE_DATA_ROOTS").replace("\n", ",").split(",")
-        if root.strip()
-    ]
+    data_roots = split_folders(given("REPRISE_DATA_ROOTS"))
 
     def child(
         name: str,

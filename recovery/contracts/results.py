@@ -207,7 +207,7 @@ class UpdateResult(StepResult):
         """Whether an attempt reached its start request and no update of it is noted."""
         return "newest_before" in self.model_fields_set and self.unnoted and not self.update_id
 
-    def noting(self, update_id: str) -> dict[str, Any]:
+    def with_update(self, update_id: str) -> dict[str, Any]:
         """What a row keeps once this update is known to be the step's."""
         every = dict.fromkeys((*self.started, update_id))
         return {"update_id": update_id, "updates": [*every], "unnoted": False}

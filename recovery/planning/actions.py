@@ -13,9 +13,9 @@ from recovery.models import Plan, Recovery
 from recovery.people.roles import Actor
 from recovery.planning import choosing
 from recovery.workflow import accepting, broker, sealing, studies
-from recovery.workflow.chosen import basis
 from recovery.workflow.journal import trying
 from recovery.workflow.moves import get, lock, only_in
+from recovery.workflow.plan_basis import digest_basis
 from recovery.workflow.transitions import WAITS
 
 
@@ -88,7 +88,9 @@ def _ask_for_plan(recovery: Recovery, by: Actor, accept: Collection[Effect] | No
     role = by.grant(recovery.flow.pipeline.environment).role.value
     who = {"name": by.name, "role": role, "user_id": by.user_id, "request_id": by.request_id}
     effects = None if accept is None else sorted(effect.value for effect in accept)
-    ticket = studies.begin(recovery, "sealing", by=who, basis=basis(recovery), accept=effects, costs=[])
+    ticket = studies.begin(
+        recovery, "sealing", by=who, basis=digest_basis(recovery), accept=effects, costs=[]
+    )
     broker.send_on_commit(tasks.seal_plan, recovery.pk, ticket)
 
 

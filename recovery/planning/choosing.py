@@ -22,7 +22,7 @@ from recovery.sources.mapping import confirmable
 from recovery.strategies.catalogue import EXECUTABLE, POSITIONED, settled_later
 from recovery.strategies.recommending import default_strategy
 from recovery.workflow import lineends, studies
-from recovery.workflow.chosen import without_acceptance
+from recovery.workflow.plan_basis import without_acceptance
 from recovery.workflow.positioning import (
     mapping_of,
     refuse_costs,

@@ -2,20 +2,19 @@
 
 from collections.abc import Collection, Sequence
 
-from recovery.audit.actions import audited_attempt
-from recovery.audit.aims import name_pipeline
 from recovery.contracts.acceptance import Effect
 from recovery.contracts.choices import Choices, ChoicesChange
 from recovery.contracts.diagnosis import Storage
 from recovery.errors import Refused, RepriseError, WrongUse
 from recovery.models import Flow, Plan, Recovery
-from recovery.people.roles import Actor, Right
+from recovery.people.roles import Actor
 from recovery.planning.actions import seal_at_once, update_choices
 from recovery.planning.choosing import find_strategy
 from recovery.sources import wishes
 from recovery.strategies.catalogue import EXECUTABLE, JUDGES, NOT_HERE, POSITIONED
 from recovery.workflow import actions, by_hand, positioning
 from recovery.workflow.gather import gather
+from recovery.workflow.journal import trying_flow
 from recovery.workflow.places import checkpoint_of
 from recovery.workflow.selectors import open_recovery_of
 from recovery.workflow.verdicts import where_of
@@ -45,7 +44,7 @@ def make_plan(
     wishes.by_source(positions)  # what cannot be read is refused before anything is opened
     recovery = by_hand.open_or_go_on(flow, by=by, again=again)
     try:
-        _choose(recovery, change, positions, accept, by)
+        _change_choices(recovery, change, positions, accept, by)
         plan = seal_at_once(recovery_id=recovery.pk, by=by, accept=accept)
     except RepriseError as failure:
         if opened is None:
@@ -55,7 +54,7 @@ def make_plan(
     return recovery, plan
 
 
-def _choose(
+def _change_choices(
     recovery: Recovery,
     change: ChoicesChange,
     positions: Sequence[str],
@@ -79,25 +78,10 @@ def _require_plannable(flow: Flow, strategy: str, by: Actor) -> None:
         return
     if strategy not in JUDGES and strategy not in NOT_HERE:
         raise WrongUse(f"There is no strategy {strategy!r}. Take one of: {', '.join(EXECUTABLE)}.")
-    there = flow.pipeline.environment
-    with audited_attempt(
-        action="recovery.strategy",
-        by=by,
-        target_kind="flow",
-        target=flow.name,
-        environment=there,
-        pipeline=name_pipeline(flow.pipeline),
-    ):
-        by.check(Right.RECOVER, there)
+    with trying_flow("recovery.strategy", flow, by):
+        pass  # who may not is refused before Spark is asked
     reason = NOT_HERE.get(strategy) or JUDGES[strategy](gather(flow)[1]).blocked
-    with audited_attempt(
-        action="recovery.strategy",
-        by=by,
-        target_kind="flow",
-        target=flow.name,
-        environment=there,
-        pipeline=name_pipeline(flow.pipeline),
-    ):
+    with trying_flow("recovery.strategy", flow, by):
         raise Refused(f"{strategy} cannot be taken: {reason}", code="blocked")
 
 
@@ -105,14 +89,5 @@ def _require_storage(flow: Flow, by: Actor) -> None:
     """Raise Refused, before anything is opened, for a flow whose workspace keeps the checkpoint itself."""
     if where_of(flow).storage is Storage.REACHABLE:
         return
-    there = flow.pipeline.environment
-    with audited_attempt(
-        action="recovery.open",
-        by=by,
-        target_kind="flow",
-        target=flow.name,
-        environment=there,
-        pipeline=name_pipeline(flow.pipeline),
-    ):
-        by.check(Right.RECOVER, there)
+    with trying_flow("recovery.open", flow, by):
         checkpoint_of(flow)

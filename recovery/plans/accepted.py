@@ -1,9 +1,7 @@
 """Which costs a forecast has, and what of them was accepted. Pure."""
 
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable
 
-from recovery.contracts import codec
 from recovery.contracts.acceptance import Acceptance, Accepted, Cost, Effect
 from recovery.contracts.forecast import Forecast
 
@@ -17,11 +15,6 @@ def effects_of(*, loss: bool, repeats: bool) -> tuple[Effect, ...]:
 def accepted(each: Iterable[Acceptance | None]) -> Accepted:
     """These together; of the same effect the last one."""
     return Accepted(**{one.effect.value: one for one in each if one is not None})
-
-
-def stored_accepted(told: Mapping[str, Any] | None) -> Accepted:
-    """As it stands in choices and plans; nothing accepted where a plan of before has none."""
-    return codec.read(Accepted, told or {})
 
 
 def costs_of(forecast: Forecast) -> tuple[Cost, ...]:

@@ -10,13 +10,11 @@ from typing import Any
 from django.db import IntegrityError, transaction
 from django.utils import timezone
 
-from recovery.audit.actions import audited_attempt
-from recovery.audit.aims import name_pipeline
 from recovery.contracts import codec
 from recovery.contracts.diagnosis import Diagnosis, StoredDiagnosis
 from recovery.errors import Refused, RepriseError
 from recovery.models import Flow, Plan, Recovery, Step, Workspace
-from recovery.people.roles import Actor, Right
+from recovery.people.roles import Actor
 from recovery.pipelines.workspaces import refuse_inactive
 from recovery.workflow import (
     broker,
@@ -29,7 +27,7 @@ from recovery.workflow import (
     studies,
     watches,
 )
-from recovery.workflow.journal import right_to_run, trying
+from recovery.workflow.journal import right_to_run, trying, trying_flow
 from recovery.workflow.moves import get as _get
 from recovery.workflow.moves import held_by, lock, move, only_in
 from recovery.workflow.selectors import open_recovery_of, plan_of
@@ -45,11 +43,7 @@ def open_recovery(*, flow_id: int, by: Actor) -> Recovery:
     # read before the transaction: storage may be slow, and an open transaction holds everybody up
     is_broken = flow.state == "failed" or diagnosing.may_need_recovery(flow)
     diagnosis = diagnosing.diagnose_flow(flow) if is_broken else None
-    with audited_attempt(
-        action="recovery.open", by=by, target_kind="flow", target=flow.name,
-        environment=flow.pipeline.environment, pipeline=name_pipeline(flow.pipeline),
-    ) as attempted:  # fmt: skip
-        by.check(Right.RECOVER, flow.pipeline.environment)
+    with trying_flow("recovery.open", flow, by) as attempted:
         refuse_inactive(Workspace.objects.select_for_update().get(pk=flow.pipeline.workspace_id))
         _refuse_second(flow)
         if diagnosis is None:

@@ -8,17 +8,16 @@ from typing import Any
 
 from django.utils import timezone
 
-from recovery.audit.actions import audited_attempt
-from recovery.audit.aims import name_pipeline
 from recovery.contracts import codec
 from recovery.errors import Refused, Unreachable, WrongUse
 from recovery.models import Flow, Plan, Recovery, Step
-from recovery.people.roles import Actor, Right
+from recovery.people.roles import Actor
 from recovery.pipelines import starters
 from recovery.pipelines.workspaces import client_for
 from recovery.sources.base import Wanted
 from recovery.workflow import actions, positioning
 from recovery.workflow.deployed import read_code
+from recovery.workflow.journal import trying_flow
 from recovery.workflow.lineends import laid_over
 from recovery.workflow.moves import words
 from recovery.workflow.patching import apply_diff
@@ -42,9 +41,7 @@ def open_or_go_on(flow: Flow, *, by: Actor, again: bool = False) -> Recovery:
         actions.edit_again(recovery_id=opened.pk, by=by)
         opened.refresh_from_db()
     if opened.state != "diagnosing":
-        with audited_attempt(
-            action="recovery.open", by=by, target_kind="flow", target=flow.name, recovery=opened.label
-        ):
+        with trying_flow("recovery.open", flow, by, recovery=opened.label):
             raise Refused(
                 f"{opened.label}, opened by {opened.created_by}, is already open for {flow.short} "
                 f"({words(opened.state)}). {_ways_on(opened)}",
@@ -98,17 +95,8 @@ def look(
 
     Raises Denied, WrongUse, Unreachable.
     """
-    there, label = flow.pipeline.environment, recovery.label if recovery else ""
-    with audited_attempt(
-        action="recovery.look",
-        by=by,
-        target_kind="flow",
-        target=flow.name,
-        recovery=label,
-        environment=there,
-        pipeline=name_pipeline(flow.pipeline),
-    ) as attempted:
-        by.check(Right.RECOVER, there)
+    label = recovery.label if recovery else ""
+    with trying_flow("recovery.look", flow, by, recovery=label) as attempted:
         attempted.done(
             f"What would be read from other positions was asked: {'; '.join(given) or 'as committed'}."
         )

@@ -17,10 +17,9 @@ from django.db import transaction
 from django.utils import timezone
 
 from recovery.audit import cleansing
-from recovery.audit.actions import audited_attempt
 from recovery.errors import Refused, RepriseError
 from recovery.models import Flow, Recovery, Workspace
-from recovery.people.roles import Actor, Right
+from recovery.people.roles import Actor
 from recovery.pipelines import across
 from recovery.pipelines.behind import behind_of
 from recovery.pipelines.downstream import Node, State, Why
@@ -31,6 +30,7 @@ from recovery.strategies.readers import Reader
 from recovery.workflow import below, broker
 from recovery.workflow.deployed import read_code
 from recovery.workflow.gather import ACTIVE
+from recovery.workflow.journal import trying_flow
 from recovery.workflow.studied import code_request
 
 ASK: Final = "flow.ask_count"
@@ -137,10 +137,7 @@ def request_count(*, flow_id: int, by: Actor) -> BelowCount:
     from recovery.workflow import tasks
 
     flow = Flow.objects.select_related("pipeline__workspace").get(pk=flow_id)
-    with audited_attempt(
-        action=ASK, by=by, target_kind="flow", target=flow.name, environment=flow.pipeline.environment
-    ) as attempted:
-        by.check(Right.RECOVER, flow.pipeline.environment)
+    with trying_flow(ASK, flow, by) as attempted:
         broker.check()
         refuse_inactive(Workspace.objects.select_for_update().get(pk=flow.pipeline.workspace_id))
         flow = Flow.objects.select_for_update().select_related("pipeline__workspace").get(pk=flow_id)

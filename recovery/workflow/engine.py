@@ -15,7 +15,7 @@ from recovery import reach
 from recovery.approvals.selectors import glass_over
 from recovery.audit.actions import append_entry
 from recovery.contracts import codec
-from recovery.errors import Interrupted, Missing, OutcomeUnknown, RepriseError, Unreachable
+from recovery.errors import InputMissing, Interrupted, OutcomeUnknown, RepriseError, Unreachable
 from recovery.models import Plan, Recovery, Step
 from recovery.people.roles import SYSTEM
 from recovery.pipelines.errors import is_passing
@@ -284,7 +284,7 @@ def _passing(failure: RepriseError) -> repeating.Why | None:
     """Why a failure may be over by itself; None where it is not."""
     if isinstance(failure, Interrupted):
         return repeating.Why.CUT
-    if isinstance(failure, Missing):
+    if isinstance(failure, InputMissing):
         return None
     silent = isinstance(failure, Unreachable) or is_passing(failure)
     return repeating.Why.NO_ANSWER if silent else None

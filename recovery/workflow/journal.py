@@ -5,7 +5,8 @@ from contextlib import contextmanager
 from typing import Any
 
 from recovery.audit.actions import Attempt, append_entry, audited_attempt
-from recovery.models import Plan, Recovery
+from recovery.audit.aims import name_pipeline
+from recovery.models import Flow, Plan, Recovery
 from recovery.people import visible
 from recovery.people.roles import SYSTEM, Actor, Right
 
@@ -40,6 +41,25 @@ def trying(
             recovery.flow, by, f"There is no recovery {recovery.label}. See the list of recoveries."
         )
         by.check(right, recovery.flow.pipeline.environment)
+        yield made
+
+
+@contextmanager
+def trying_flow(action: str, flow: Flow, by: Actor, *, recovery: str = "") -> Iterator[Attempt]:
+    """One try at a flow by a person who may recover there: as `trying`, where the act is at no recovery, or opens one.
+
+    `recovery`: the label of the one that it concerns.
+    """
+    with audited_attempt(
+        action=action,
+        by=by,
+        target_kind="flow",
+        target=flow.name,
+        recovery=recovery,
+        environment=flow.pipeline.environment,
+        pipeline=name_pipeline(flow.pipeline),
+    ) as made:
+        by.check(Right.RECOVER, flow.pipeline.environment)
         yield made
 
 

@@ -16,18 +16,18 @@ from typing import Any, Final
 from django.db import transaction
 from django.utils import timezone
 
-from recovery.audit.actions import append_entry, audited_attempt
-from recovery.audit.aims import name_pipeline
+from recovery.audit.actions import append_entry
 from recovery.errors import NotFound, OutcomeUnknown, Refused, RepriseError, Unreachable
 from recovery.models import Flow, Pipeline, Recovery, Workspace
 from recovery.people import visible
-from recovery.people.roles import SYSTEM, Actor, Right
+from recovery.people.roles import SYSTEM, Actor
 from recovery.pipelines import across
 from recovery.pipelines.downstream import VIEWS, Node, State
 from recovery.pipelines.events import when
 from recovery.pipelines.find import find_flow
 from recovery.pipelines.workspaces import client_for, refuse_inactive
 from recovery.workflow import broker
+from recovery.workflow.journal import trying_flow
 from recovery.workflow.steps import rerun
 
 ASK, START = "flow.ask_refresh", "flow.refresh"
@@ -168,15 +168,7 @@ def request_refresh(*, flow_id: int, by: Actor) -> BelowRefresh:
     from recovery.workflow import tasks
 
     flow = Flow.objects.select_related("pipeline__workspace").get(pk=flow_id)
-    with audited_attempt(
-        action=ASK,
-        by=by,
-        target_kind="flow",
-        target=flow.name,
-        environment=flow.pipeline.environment,
-        pipeline=name_pipeline(flow.pipeline),
-    ) as attempted:
-        by.check(Right.RECOVER, flow.pipeline.environment)
+    with trying_flow(ASK, flow, by) as attempted:
         broker.check()
         refuse_inactive(Workspace.objects.select_for_update().get(pk=flow.pipeline.workspace_id))
         flow = Flow.objects.select_for_update().select_related("pipeline__workspace").get(pk=flow_id)

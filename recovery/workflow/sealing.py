@@ -31,7 +31,7 @@ from recovery.contracts.plan import (
 from recovery.errors import Refused, RepriseError
 from recovery.models import Plan, Recovery, Step
 from recovery.people.roles import Actor
-from recovery.plans.accepted import stored_accepted
+from recovery.sources import wishes
 from recovery.sources.base import SourceFacts
 from recovery.sources.kafka_facts import KafkaFacts
 from recovery.spark.api import NO_SUCH_COLUMN
@@ -41,10 +41,10 @@ from recovery.strategies.common import files_of, state_keys, whole_rows
 from recovery.strategies.revert import put_back
 from recovery.verification.criteria import EDITION
 from recovery.workflow.accepting import accepted_of, says_accepted
-from recovery.workflow.chosen import basis, refuse_other
 from recovery.workflow.gather import Scene, gather
 from recovery.workflow.journal import note
 from recovery.workflow.moves import lock, move
+from recovery.workflow.plan_basis import digest_basis, refuse_changed_basis
 from recovery.workflow.transitions import WAITS
 from recovery.workflow.validation import validate
 
@@ -121,9 +121,9 @@ def _must_validate(recovery: Recovery, changed: Mapping[str, str]) -> None:
 
 def _editors(recovery: Recovery, changed: Mapping[str, str]) -> tuple[Editor, ...]:
     """Who edited the code that the plan changes, each once: authors of the plan, as is who seals it."""
-    by_path = recovery.choices.get("editors") or {}
-    named = {(who["name"], who["user_id"]) for path in changed for who in by_path.get(path, [])}
-    return tuple(Editor(name=name, user_id=user_id) for name, user_id in sorted(named, key=str))
+    editors = recovery.chosen.editors
+    named = {who for path in changed for who in editors.get(path, ())}
+    return tuple(sorted(named, key=lambda who: str((who.name, who.user_id))))
 
 
 def build(
@@ -176,7 +176,7 @@ def build(
         waiting_files=tuple(
             WaitingFile(path=f.path, size=f.size, mtime_ms=f.mtime_ms) for f in files_of(facts, "waiting")
         ),
-        wishes=dict(recovery.choices.get("positions") or {}),
+        wishes=wishes.as_dicts(recovery.chosen.positions),
         inputs=tuple(_input(source) for source in facts.sources),
         gathered_at=facts.gathered_at,
         steps=option.steps,
@@ -243,7 +243,7 @@ def _write(recovery: Recovery, contents: PlanBody, by: Actor) -> Plan:
     digest = seal(body)
     with transaction.atomic():
         fresh = lock(recovery.pk)
-        refuse_other(fresh, basis(recovery))
+        refuse_changed_basis(fresh, digest_basis(recovery))
         if fresh.state in WAITS:
             withdraw(fresh, "A newer plan was sealed in its place.")
         _save_accepted(fresh, contents.accepted, by)
@@ -268,7 +268,7 @@ def _write(recovery: Recovery, contents: PlanBody, by: Actor) -> Plan:
 
 def _save_accepted(recovery: Recovery, held: Accepted, by: Actor) -> None:
     """What the call that seals has accepted itself is a choice of the recovery too, and an act in the log."""
-    before = stored_accepted(recovery.choices.get("accepted"))
+    before = recovery.chosen.accepted
     if all(one is None or one == before.of(one.effect) for one in (held.loss, held.repeats)):
         return
     recovery.choices = {**recovery.choices, "accepted": codec.to_json(held)}

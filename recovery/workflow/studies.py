@@ -25,9 +25,9 @@ from recovery.strategies.catalogue import judge_all, not_applicable
 from recovery.strategies.common import files_of, state_keys, whole_rows
 from recovery.workflow import broker, sealing
 from recovery.workflow.accepting import NotAccepted
-from recovery.workflow.chosen import refuse_other
 from recovery.workflow.gather import gather, positions
 from recovery.workflow.journal import note
+from recovery.workflow.plan_basis import refuse_changed_basis
 from recovery.workflow.validation import validate
 
 LOOK: Final = "positions_look"
@@ -210,7 +210,7 @@ def seal_plan(recovery_id: int, ticket: str) -> None:
 
     def work(recovery: Recovery) -> Mapping[str, Any]:
         request = recovery.chosen.sealing
-        refuse_other(recovery, request.basis)
+        refuse_changed_basis(recovery, request.basis)
         asked = request.by
         assert asked is not None, "a plan is asked for by a person"
         by = Actor(asked.name, Role(asked.role), asked.user_id, "task", asked.request_id)
@@ -219,7 +219,7 @@ def seal_plan(recovery_id: int, ticket: str) -> None:
         except (
             NotAccepted
         ):  # of choices that were changed meanwhile: these costs are not those of the next plan
-            refuse_other(Recovery.objects.get(pk=recovery.pk), request.basis)
+            refuse_changed_basis(Recovery.objects.get(pk=recovery.pk), request.basis)
             raise
         return {"status": "ready", "plan": plan.hash}
 

@@ -15,7 +15,7 @@ from recovery.checkpoints import deltalog
 from recovery.checkpoints.access import carry_access
 from recovery.checkpoints.formats import Malformed
 from recovery.checkpoints.storage import READERS, Store, reaching
-from recovery.errors import Missing, Refused, RepriseError, Unreachable
+from recovery.errors import InputMissing, Refused, RepriseError, Unreachable
 from recovery.sources.delta_facts import (
     Commit,
     DataFile,
@@ -90,7 +90,7 @@ def sized(facts: DeltaFacts) -> DeltaFacts:
 def _log(table: Store, location: str) -> deltalog.Log:
     log = deltalog.list_log(table)
     if log is None:
-        raise Missing(f"{location} holds no Delta table. Check the path; Spark would refuse it too.")
+        raise InputMissing(f"{location} holds no Delta table. Check the path; Spark would refuse it too.")
     if log.staged is not None:
         raise Unreachable(
             f"The newest commits of {location} (up to {log.staged}) are with its catalog and not in its log. Read "

@@ -11,7 +11,7 @@ from typing import Any
 from recovery.checkpoints import sinklog
 from recovery.checkpoints.storage import Entry, Store, reaching
 from recovery.checkpoints.uris import canonical_uri, decode_uri
-from recovery.errors import Missing, Unreachable
+from recovery.errors import InputMissing, Unreachable
 from recovery.linear import Linear
 from recovery.sources.base import InputFile
 
@@ -107,7 +107,7 @@ def _roots(location: str) -> Iterator[Store]:
     if not GLOB.search(location):
         root = Store.open(location)
         if not root.exists():
-            raise Missing(f"{location} does not exist. Check the path; Spark would refuse it too.")
+            raise InputMissing(f"{location} does not exist. Check the path; Spark would refuse it too.")
         yield root
         return
     parts = location.split("/")

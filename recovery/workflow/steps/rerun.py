@@ -100,7 +100,7 @@ def start(context: Context, body: Mapping[str, Any], *, listed: Mapping[str, Inp
 
 def _note(context: Context, update_id: str) -> None:
     """This step's update now; those of attempts that failed stay in `updates`: their batches are the rerun's too."""
-    context.watch.keep(**codec.read(UpdateResult, context.step.result).noting(update_id))
+    context.watch.keep(**codec.read(UpdateResult, context.step.result).with_update(update_id))
 
 
 def _selection(args: UpdateArgs) -> dict[str, list[str]]:
@@ -209,18 +209,18 @@ def probe(step: Step) -> Probed:
         return Probed(
             "done",
             [saw(True, f"Update {update_id} is COMPLETED.")],
-            {**step.result, **noted.noting(update_id), "state": state},
+            {**step.result, **noted.with_update(update_id), "state": state},
         )
     if state in ENDED:
         cut = state == "FAILED" and is_cut(client, flow.pipeline.pipeline_id, update_id)
         return Probed(
             harmless if cut else "not_done",
             [saw(True, f"Update {update_id} is {state}. Resuming starts a new one.")],
-            {**step.result, **noted.noting(update_id), "update_id": None, "ended": update_id},
+            {**step.result, **noted.with_update(update_id), "update_id": None, "ended": update_id},
             cut=cut,
         )
     return Probed(
         "again",
         [saw(True, f"Update {update_id} is {state}. It is watched on, not started again.")],
-        {**step.result, **noted.noting(update_id)},
+        {**step.result, **noted.with_update(update_id)},
     )

@@ -118,7 +118,7 @@ def test_what_is_kept_of_a_start_is_what_is_known_by_then() -> None:
     assert codec.to_read_json(noted) == {
         "newest_before": None, "unnoted": True, "unclear": [], "listed": {"0": ["file:/in/1"]},
     }  # fmt: skip
-    assert noted.noting("u-1") == {"update_id": "u-1", "updates": ["u-1"], "unnoted": False}
+    assert noted.with_update("u-1") == {"update_id": "u-1", "updates": ["u-1"], "unnoted": False}
 
 
 @pytest.mark.parametrize("row", [{}, {"version": "1"}, {"version": 1, "offsets": [1]}])

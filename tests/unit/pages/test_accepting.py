@@ -11,9 +11,9 @@ from recovery.contracts.acceptance import Acceptance, Accepted, Cost, Effect
 from recovery.contracts.amounts import Bound
 from recovery.errors import Unreachable
 from recovery.models import AuditEntry, Plan, Recovery
-from recovery.plans.accepted import stored_accepted
 from recovery.workflow import broker
 from tests import factories as f
+from tests.factories.acceptances import read_accepted
 from tests.pages import Element, asked, refusal, shown
 
 pytestmark = pytest.mark.django_db
@@ -55,7 +55,7 @@ def test_what_was_refused_is_asked_with_its_rows_and_sealed_with_them(responder:
     assert accept(responder, of, "loss").status_code == 302
 
     of.refresh_from_db()
-    held = stored_accepted(of.choices["accepted"])
+    held = read_accepted(of.choices["accepted"])
     assert held == Accepted(
         loss=Acceptance(effect=LOSS, by="responder", reason=REASON, rows=9, bound=Bound.EXACT)
     )
@@ -83,7 +83,7 @@ def test_both_costs_are_asked_and_accepted_together(responder: Client) -> None:
     assert asks(review(responder, of)) == ["loss", "repeats"]
     accept(responder, of, "loss", "repeats")
     of.refresh_from_db()
-    held = stored_accepted(of.choices["accepted"])
+    held = read_accepted(of.choices["accepted"])
     assert held.loss
     assert held.repeats
     assert (held.repeats.rows, held.repeats.bound) == (None, Bound.UNKNOWN)
@@ -98,7 +98,7 @@ def test_what_another_person_accepted_stays_in_that_persons_name(responder: Clie
     assert asks(review(responder, of)) == ["repeats"]
     accept(responder, of, "repeats")
     of.refresh_from_db()
-    now = stored_accepted(of.choices["accepted"])
+    now = read_accepted(of.choices["accepted"])
     assert now.loss == held.loss
     assert now.repeats
     assert (now.repeats.by, now.repeats.reason) == ("responder", REASON)

@@ -12,10 +12,12 @@ from recovery.contracts.amounts import Bound, RowAmount
 from recovery.errors import Refused
 from recovery.models import AuditEntry, Plan, Recovery
 from recovery.planning import choosing
-from recovery.plans.accepted import costs_of, stored_accepted
+from recovery.plans.accepted import costs_of
 from recovery.sources.base import Wanted
 from recovery.strategies.base import Facts
 from recovery.workflow import accepting, sealing, studies
+from recovery.workflow.plan_basis import digest_basis
+from tests.factories.acceptances import read_accepted
 from tests.factories.judged import forecast_of
 from tests.factories.plans import plan_contents
 from tests.refusals import refused
@@ -61,7 +63,7 @@ def test_what_a_forecast_costs_is_all_that_it_does_not_exclude(
 
 
 def test_a_plan_of_before_accepted_nothing() -> None:
-    assert stored_accepted(None) == stored_accepted({}) == Accepted()
+    assert read_accepted(None) == read_accepted({}) == Accepted()
 
 
 def of_options(**choices: Any) -> Recovery:
@@ -126,11 +128,11 @@ def test_a_plan_that_loses_rows_or_may_is_sealed_only_where_that_is_accepted(
         assert LOSS.flag in no.value.flags
         assert (no.value.costs[0].rows, no.value.costs[0].bound) == (rows, bound)
     body = sealed(of, loss=True, repeats=True).body
-    held = stored_accepted(body["accepted"])
+    held = read_accepted(body["accepted"])
     assert held.loss == Acceptance(effect=LOSS, by=RESPONDER.name, reason="", rows=rows, bound=bound)
     assert (held.repeats is not None) is (body["forecast"]["doubled"]["rows"] != 0)
     of.refresh_from_db()
-    assert stored_accepted(of.choices["accepted"]) == held
+    assert read_accepted(of.choices["accepted"]) == held
 
 
 def test_a_plan_that_repeats_rows_is_sealed_only_where_that_is_accepted(gathered: Any) -> None:
@@ -139,7 +141,7 @@ def test_a_plan_that_repeats_rows_is_sealed_only_where_that_is_accepted(gathered
     with refused("repeats_rows", accepting.NotAccepted) as no:
         sealed(of, loss=True)
     assert no.value.flags == ("--accept-repeats",)
-    assert stored_accepted(sealed(of, repeats=True).body["accepted"]).repeats
+    assert read_accepted(sealed(of, repeats=True).body["accepted"]).repeats
 
 
 def test_both_are_asked_at_once(gathered: Any) -> None:
@@ -152,7 +154,7 @@ def test_both_are_asked_at_once(gathered: Any) -> None:
 
 def test_what_was_accepted_and_costs_nothing_is_in_no_plan(gathered: Any) -> None:
     gathered(facts())
-    assert stored_accepted(sealed(of_options(), loss=True, repeats=True).body["accepted"]) == Accepted()
+    assert read_accepted(sealed(of_options(), loss=True, repeats=True).body["accepted"]) == Accepted()
 
 
 def test_the_way_on_from_a_strategy_that_needs_a_start_is_named(gathered: Any) -> None:
@@ -184,7 +186,7 @@ def test_another_choice_takes_it_back(name: str) -> None:
     )
     TAKEN_BACK[name](of.pk)
     of.refresh_from_db()
-    assert stored_accepted(of.choices.get("accepted")) == Accepted()
+    assert read_accepted(of.choices.get("accepted")) == Accepted()
     assert accepting.costs_to_accept(of) == ()  # it was asked of another plan
 
 
@@ -200,7 +202,7 @@ def test_the_same_choice_saved_again_keeps_it(name: str) -> None:
     of = of_options(patch={"/p/a.py": "x = 1"}, key=["id"], confirmed=["0->"], accepted=codec.to_json(HELD))
     SAVED_AGAIN[name](of.pk)
     of.refresh_from_db()
-    assert stored_accepted(of.choices["accepted"]) == HELD
+    assert read_accepted(of.choices["accepted"]) == HELD
 
 
 def test_to_read_again_is_not_to_write_twice(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -238,7 +240,7 @@ def test_an_acceptance_covers_no_more_rows_and_no_weaker_number_than_were_accept
     rows: int | None, bound: Bound | None, now: int | None, now_is: Bound, enough: bool
 ) -> None:
     held = Accepted(loss=Acceptance(effect=LOSS, by="anna", reason="", rows=rows, bound=bound))
-    assert stored_accepted(codec.to_json(held)) == held
+    assert read_accepted(codec.to_json(held)) == held
     assert held.allows(Cost(effect=LOSS, rows=now, bound=now_is, why="")) is enough
     assert not held.allows(Cost(effect=REPEATS, rows=1, bound=Bound.EXACT, why=""))
 
@@ -247,7 +249,7 @@ def test_a_plan_names_the_person_of_each_effect_and_refuses_more_than_they_accep
     gathered(stateful((AGGREGATE, 9)))
     of = of_options(accepted=codec.to_json(HELD))
     body = sealing.seal_recovery(recovery=of, by=RESPONDER).body
-    assert stored_accepted(body["accepted"]) == Accepted(loss=HELD.loss)
+    assert read_accepted(body["accepted"]) == Accepted(loss=HELD.loss)
     gathered(stateful((AGGREGATE, 9000)))
     of = of_options(accepted=codec.to_json(HELD))
     with refused("loses_rows", accepting.NotAccepted) as no:
@@ -257,7 +259,7 @@ def test_a_plan_names_the_person_of_each_effect_and_refuses_more_than_they_accep
 
 def test_what_was_accepted_before_numbers_were_kept_is_asked_again_before_it_is_sealed(gathered: Any) -> None:
     before = {"loss": True, "repeats": False, "by": "anna", "reason": "Nine old rows."}
-    held = stored_accepted(before)
+    held = read_accepted(before)
     assert held == Accepted(loss=Acceptance(effect=LOSS, by="anna", reason="Nine old rows."))
     gathered(stateful((AGGREGATE, 9)))
     with refused("loses_rows", accepting.NotAccepted):
@@ -276,7 +278,7 @@ def test_a_refusal_that_a_worker_meets_tells_the_page_what_to_accept(gathered: A
     gathered(stateful((AGGREGATE, 9)))
     of = of_options()
     ticket = studies.begin(of, "sealing", by={"name": "ada", "role": "responder", "user_id": None, "request_id": ""},
-                           basis=sealing.basis(of))  # fmt: skip
+                           basis=digest_basis(of))  # fmt: skip
     studies.seal_plan(of.pk, ticket)
     of.refresh_from_db()
     told = of.choices["sealing"]
@@ -288,11 +290,11 @@ def test_a_worker_accepts_what_the_call_that_asked_it_named(gathered: Any) -> No
     gathered(stateful((AGGREGATE, 9)))
     of = of_options()
     who = {"name": "ada", "role": "responder", "user_id": None, "request_id": ""}
-    ticket = studies.begin(of, "sealing", by=who, basis=sealing.basis(of), accept=["loss"])
+    ticket = studies.begin(of, "sealing", by=who, basis=digest_basis(of), accept=["loss"])
     studies.seal_plan(of.pk, ticket)
     of.refresh_from_db()
     assert of.choices["sealing"]["status"] == "ready"
-    assert stored_accepted(of.plans.get().body["accepted"]).loss == Acceptance(
+    assert read_accepted(of.plans.get().body["accepted"]).loss == Acceptance(
         effect=LOSS, by="ada", reason="", rows=9, bound=Bound.EXACT
     )
 
@@ -309,7 +311,7 @@ def test_what_a_plan_of_other_choices_cost_is_not_asked(
 
     monkeypatch.setattr(sealing, "gather", meanwhile)
     who = {"name": "ada", "role": "responder", "user_id": None, "request_id": ""}
-    studies.seal_plan(of.pk, studies.begin(of, "sealing", by=who, basis=sealing.basis(of)))
+    studies.seal_plan(of.pk, studies.begin(of, "sealing", by=who, basis=digest_basis(of)))
     of.refresh_from_db()
     told = of.choices["sealing"]
     assert (told["code"], told["costs"]) == ("choices_changed", [])

@@ -18,7 +18,7 @@ from recovery.strategies.downstream import AGREES
 from recovery.strategies.readers import Reader
 from recovery.workflow import refreshed
 from recovery.workflow.below import readers_of
-from recovery.workflow.chosen import basis
+from recovery.workflow.plan_basis import digest_basis
 from recovery.workflow.steps import refresh
 from tests import factories as f
 from tests.factories.judged import forecast_of
@@ -80,12 +80,12 @@ def test_what_two_pipelines_write_is_named_once_and_as_ones_own() -> None:
 @pytest.mark.django_db
 def test_whether_what_is_below_is_refreshed_is_a_choice_that_the_plan_rests_on() -> None:
     recovery = f.opened(f.incident())
-    before = basis(recovery)
+    before = digest_basis(recovery)
     for refreshes in (False, True):
         choose(recovery.pk, refresh_below=refreshes, by=RESPONDER)
         recovery.refresh_from_db()
         assert recovery.chosen.refresh_below is refreshes
-        assert (basis(recovery) == before) is refreshes
+        assert (digest_basis(recovery) == before) is refreshes
 
 
 def test_the_refresh_selects_what_is_below_and_is_started_once(context: Any) -> None:  # noqa: F811

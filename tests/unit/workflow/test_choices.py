@@ -10,7 +10,7 @@ from recovery.models import AuditEntry, Plan, Recovery
 from recovery.people.roles import Actor, Role
 from recovery.planning import actions as planning
 from recovery.workflow import broker, sealing, studies, tasks
-from recovery.workflow.chosen import basis
+from recovery.workflow.plan_basis import digest_basis
 from tests.factories.plans import plan_contents
 from tests.unit.workflow.rows import RESPONDER, choose, recovery
 
@@ -67,10 +67,10 @@ def test_choices_that_change_while_the_worker_looks_are_not_those_of_the_plan(
 
 
 def test_a_look_or_a_validation_in_between_is_no_other_choice(asked: Recovery) -> None:
-    before = basis(asked)
+    before = digest_basis(asked)
     studies.put(asked, "validation", {"status": "valid"})
     asked.refresh_from_db()
-    assert basis(asked) == before
+    assert digest_basis(asked) == before
 
 
 def test_of_two_choices_at_once_both_stay(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from recovery.errors import Interrupted, Missing, OutcomeUnknown, Refused, Unreachable
+from recovery.errors import InputMissing, Interrupted, OutcomeUnknown, Refused, Unreachable
 from recovery.models import AuditEntry, Plan, Recovery, Step
 from recovery.pipelines.errors import ApiError
 from recovery.workflow import actions, engine, repeating, studies, tasks
@@ -81,7 +81,7 @@ SILENT = OutcomeUnknown("Its worker fell silent.")
         ("verify", Interrupted("Spark ended."), None, True, Why.CUT),
         ("verify", Unreachable("Spark starts."), None, True, Why.NO_ANSWER),
         ("verify", ApiError("Busy.", status=503), None, True, Why.NO_ANSWER),
-        ("rerun", Missing("The input is not there."), None, True, None),
+        ("rerun", InputMissing("The input is not there."), None, True, None),
         ("seed", Unreachable("Spark starts."), None, False, Why.NO_ANSWER),
         ("patch", Unreachable("The server starts."), None, False, Why.NO_ANSWER),
         ("seed", Unreachable("Storage is away."), None, True, None),

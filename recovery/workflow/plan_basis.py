@@ -18,15 +18,15 @@ def without_acceptance(choices: Choices) -> Choices:
     return kept
 
 
-def basis(recovery: Recovery) -> str:
+def digest_basis(recovery: Recovery) -> str:
     """A digest of what a plan is made of. It changes when somebody chooses anything else."""
     return seal({name: recovery.choices.get(name) or None for name in BASIS})
 
 
-def refuse_other(recovery: Recovery, asked: str) -> None:
-    """Raise Refused where the choices are no longer those of which a plan was asked for (`basis`): it would be sealed
-    in the name of somebody who chose something else."""
-    if basis(recovery) != asked:
+def refuse_changed_basis(recovery: Recovery, asked: str) -> None:
+    """Raise Refused where the choices are no longer those of which a plan was asked for (`digest_basis`): it would be
+    sealed in the name of somebody who chose something else."""
+    if digest_basis(recovery) != asked:
         raise Refused(
             f"The choices of {recovery.label} were changed while its plan was being sealed, so no plan was sealed. "
             "Look at them, then seal again.",
