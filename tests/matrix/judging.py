@@ -7,10 +7,10 @@ from typing import Any
 
 from recovery.checkpoints import inspect_checkpoint
 from recovery.contracts.acceptance import Accepted
+from recovery.contracts.choices import Choices
 from recovery.contracts.diagnosis import StoredDiagnosis
 from recovery.contracts.option import Option
 from recovery.contracts.plan import PlanBody
-from recovery.sources import wishes as wishing
 from recovery.sources.base import Wanted
 from recovery.strategies import mapped
 from recovery.strategies.base import Facts
@@ -59,9 +59,8 @@ def facts(world: World, scene: Scene, wishes: Mapping[str, Wanted]) -> Facts:
 
 def plan(scene: Scene, found: Facts, option: Option, wishes: Mapping[str, Wanted]) -> PlanBody:
     """The contents of the plan that would be sealed."""
-    chosen = {n: wishing.as_dict(w) for n, w in wishes.items()}
     recovery: Any = SimpleNamespace(
-        label="R-1", diagnosis_value=StoredDiagnosis(), choices={"positions": chosen}
+        label="R-1", diagnosis_value=StoredDiagnosis(), chosen=Choices(positions=dict(wishes))
     )
     target = sealing.wanted_code(scene, found, option.strategy)
     changed = {p: text for p, text in target.items() if scene.code.get(p) != text}
