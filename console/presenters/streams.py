@@ -17,7 +17,7 @@ from recovery.streams.signs import Sign, say_sign
 
 BADGES: Final = {
     Answered.FOUND: status.Badge("ok", "Found"),
-    Answered.SAID: status.Badge("ok", "Said"),
+    Answered.SAID: status.Badge("ok", "Given"),
     Answered.MISSING: status.Badge("pending", "Not yet"),
     Answered.UNREADABLE: status.Badge("failed", "Not readable"),
 }
