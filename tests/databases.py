@@ -15,6 +15,9 @@ import psycopg
 import pytest
 from psycopg import sql
 
+from console.supervisor.bootstrap import ROOT
+from devtools import lanes
+
 VARIABLE = "REPRISE_TEST_DATABASE_URL"
 UNIT = Path(__file__).parent / "unit"
 #: A module with a test of the database has one of these words; the last three are fixtures that use it.
@@ -56,11 +59,21 @@ def is_left_out(module: Path) -> bool:
     return not mentions_database(module)
 
 
+def is_asked_of_postgresql_alone(module: Path) -> bool:
+    """Whether the everyday lane asks the database tests of this module of PostgreSQL, and not of SQLite too."""
+    elsewhere = [ROOT / path for path in (*lanes.NOT_ON_POSTGRESQL, *lanes.ON_BOTH)]
+    return UNIT in module.parents and not any(module.is_relative_to(path) for path in elsewhere)
+
+
 def choose(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """With PostgreSQL, leave out the unit tests that use no database."""
-    if not os.environ.get(VARIABLE):
+    """With PostgreSQL, leave out the unit tests that use no database; on SQLite, where told to, those that the everyday
+    lane asks of PostgreSQL."""
+    if os.environ.get(VARIABLE):
+        left_out = [item for item in items if UNIT in item.path.parents and not uses_database(item)]
+    elif config.getoption(lanes.LEAVE_OUT):
+        left_out = [item for item in items if is_asked_of_postgresql_alone(item.path) and uses_database(item)]
+    else:
         return
-    left_out = [item for item in items if UNIT in item.path.parents and not uses_database(item)]
     config.hook.pytest_deselected(items=left_out)
     items[:] = [item for item in items if item not in set(left_out)]
 

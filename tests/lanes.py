@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from devtools.lanes import OVER_BUDGET
+from devtools.lanes import LEAVE_OUT, OVER_BUDGET
 from devtools.proofs import is_thorough
 
 
@@ -71,6 +71,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("lanes")
     group.addoption("--budget", type=float, help="Seconds that no test's call may exceed.")
     group.addoption("--seconds-file", type=Path, help="JSON lines: what each test took.")
+    group.addoption(
+        LEAVE_OUT, action="store_true", help="Leave out what the everyday lane asks of PostgreSQL alone."
+    )
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -13,6 +13,7 @@ import pytest
 from console.supervisor import tools
 from console.supervisor.bootstrap import ROOT, CannotStart
 from devtools import lanes
+from tests import databases
 
 MODULE = """
 import time
@@ -90,6 +91,30 @@ def test_of_the_pages_postgresql_is_asked_of_those_of_lists_alone() -> None:
     assert pages == {*lanes.PAGES_OF_LISTS}
     assert ROOT / lanes.UNIT / "pages" not in ignored
     assert [path for path in ignored if not path.exists()] == []
+
+
+def test_what_both_databases_are_asked_is_there_and_is_asked_of_postgresql() -> None:
+    both = [ROOT / path for path in lanes.ON_BOTH]
+
+    assert [path for path in both if not path.exists()] == []
+    assert {*lanes.ON_BOTH} & {*lanes.NOT_ON_POSTGRESQL} == set()
+
+
+@pytest.mark.parametrize(
+    ("module", "postgresql_alone"),
+    [
+        ("workflow/test_actions.py", True),
+        ("pages/test_lists.py", True),
+        ("pages/test_run.py", False),
+        ("words/test_pages.py", False),
+        ("approvals/test_histories.py", False),
+        ("approvals/test_approval_processes.py", False),
+    ],
+)
+def test_a_database_test_stays_on_sqlite_where_postgresql_is_not_asked_or_both_are(
+    module: str, postgresql_alone: bool
+) -> None:
+    assert databases.is_asked_of_postgresql_alone(ROOT / lanes.UNIT / module) is postgresql_alone
 
 
 @pytest.mark.parametrize(
