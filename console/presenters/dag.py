@@ -5,7 +5,7 @@ are small, and a graph that a person can follow with a finger is enough.
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -137,15 +137,3 @@ def source_name(description: str) -> str:
 
 def shorten_label(name: str) -> str:
     return words.last_part(name)
-
-
-def downstream_of(edges: Sequence[tuple[str, str]], start: str) -> set[str]:
-    """Everything downstream of `start`."""
-    found, queue = set[str](), [start]
-    following: Mapping[str, list[str]] = {a: [y for x, y in edges if x == a] for a, _ in edges}
-    while queue:
-        for key in following.get(queue.pop(), []):
-            if key not in found:
-                found.add(key)
-                queue.append(key)
-    return found

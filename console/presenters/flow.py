@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, Final
 
 from django.urls import reverse
 
@@ -241,8 +241,8 @@ def causes(error: Sequence[Mapping[str, Any]]) -> list[Cause]:
 
 
 def graph(flow: Flow, flows: Iterable[Flow], outside: Iterable[tuple[Node, Flow]] = ()) -> dag.GraphDrawing:
-    """Sources → flow → table → views of this flow's pipeline; what the failed flow feeds there is out of date.
-    `outside`: what other pipelines have below, each with a state of its own (`across.flows_below`)."""
+    """Sources → flow → table → views of this flow's pipeline, each as its own row of the inventory says.
+    `outside`: what other pipelines have below (`across.flows_below`)."""
     own, others = list(flows), list(outside)
     every = [*own, *(f for _, f in others)]
     tables = {f.dataset for f in every}
@@ -253,13 +253,8 @@ def graph(flow: Flow, flows: Iterable[Flow], outside: Iterable[tuple[Node, Flow]
         if key != table:
             edges.append((key, table))
         edges += [(i if i in tables else f"source {i}", key) for i in reads[one.pk]]
-    failed = {_keys(f)[0] for f in every if f.state == "failed"}
-    mine = {key for f in own for key in _keys(f)}
-    within = [e for e in edges if mine.issuperset(e)]
-    stale = set[str]().union(*(dag.downstream_of(within, key) for key in failed & mine)) - failed
-    items = _items(every, reads, failed, stale, flow.pipeline_id)
     says = ". ".join(f"{f.short}: {status.state_badge(status.FLOW, f.state).word}" for f in every) + "."
-    return dag.draw_graph(flow.pipeline.name, says, items, edges)
+    return dag.draw_graph(flow.pipeline.name, says, _items(every, reads, flow.pipeline_id), edges)
 
 
 def _keys(flow: Flow) -> tuple[str, str]:
@@ -280,18 +275,14 @@ def _inputs(flow: Flow) -> list[str]:
     return [str(s.get("description")) for s in sources if isinstance(s, dict) and s.get("description")]
 
 
-def _kind(one: Flow, key: str, failed: set[str], stale: set[str]) -> str:
-    """How a node is drawn: what is empty is as bad as what has failed."""
-    if key in failed or one.state == "empty":
-        return "bad"
-    if key in stale or one.state == "stale":
-        return "stale"
-    return "ok" if one.state == "ok" else ""
+KINDS: Final = {"failed": "bad", "empty": "bad", "stale": "stale", "ok": "ok"}
+"""How a node is drawn, by the state of its flow: what is empty is as bad as what has failed."""
+
+RANK: Final = ("bad", "stale", "", "ok")
+"""Of several flows that write one table, the worst shows."""
 
 
-def _items(
-    every: list[Flow], reads: Mapping[int, list[str]], failed: set[str], stale: set[str], pipeline_id: int
-) -> list[dag.Item]:
+def _items(every: list[Flow], reads: Mapping[int, list[str]], pipeline_id: int) -> list[dag.Item]:
     tables = {f.dataset for f in every}
     items: dict[str, dag.Item] = {}
     for one in every:
@@ -301,21 +292,32 @@ def _items(
                 items.setdefault(
                     f"source {name}", dag.Item(f"source {name}", dag.source_name(name), "source")
                 )
-        batch = "" if one.last_batch is None else f", batch {one.last_batch}"
-        word = status.state_badge(status.FLOW, one.state).word.lower()
-        kind = _kind(one, key, failed, stale)
-        late = since_of(one) if one.state != "failed" else None
-        since = f" since {late:%H:%M} UTC" if late else ""
-        says = "out of date" if kind == "stale" and not late else f"{word}{since}{batch}"
-        if one.pipeline_id != pipeline_id:
-            says = f"{one.pipeline.name}: {says}"
+        name = one.short if one.streaming else f"{dag.shorten_label(table)} (view)"
         href = reverse("flow", args=[one.pk])
-        items[key] = dag.Item(
-            key, one.short if one.streaming else f"{dag.shorten_label(table)} (view)", says, kind, href
-        )
+        items[key] = dag.Item(key, name, _says(one, pipeline_id), KINDS.get(one.state, ""), href)
         if key != table:
-            kind = "stale" if table in stale or kind == "stale" else "ok" if one.state == "ok" else ""
-            items[table] = dag.Item(
-                table, dag.shorten_label(table), "out of date" if kind == "stale" else writes(one), kind
-            )
+            items[table] = _worse(items.get(table), _table_item(one))
     return list(items.values())
+
+
+def _says(one: Flow, pipeline_id: int) -> str:
+    """`stale since 02:40 UTC, batch 3`, with the pipeline's name where it is another one."""
+    word = status.state_badge(status.FLOW, one.state).word.lower()
+    late = since_of(one) if one.state != "failed" else None
+    since = f" since {late:%H:%M} UTC" if late else ""
+    batch = "" if one.last_batch is None else f", batch {one.last_batch}"
+    other = "" if one.pipeline_id == pipeline_id else f"{one.pipeline.name}: "
+    return f"{other}{word}{since}{batch}"
+
+
+def _table_item(one: Flow) -> dag.Item:
+    """The table of a flow has no row of its own: it is as its flow is, and what that is says the flow's node."""
+    kind = KINDS.get(one.state, "")
+    word = {"failed": "its flow fails", "empty": "empty", "stale": "out of date"}.get(one.state, writes(one))
+    return dag.Item(
+        one.dataset, dag.shorten_label(one.dataset), word, "stale" if one.state == "failed" else kind
+    )
+
+
+def _worse(one: dag.Item | None, other: dag.Item) -> dag.Item:
+    return other if one is None or RANK.index(other.kind) < RANK.index(one.kind) else one

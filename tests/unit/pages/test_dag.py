@@ -1,10 +1,10 @@
-"""The graph: layers from left to right, nothing overlaps, what a failure feeds is marked."""
+"""The graph: layers from left to right, nothing overlaps, each node is as its row in the list."""
 
 from itertools import pairwise
 
 import pytest
 
-from console.presenters import dag, flow
+from console.presenters import dag, flow, status
 from tests import factories
 
 ITEMS = [dag.Item(k, k * 5, "ok", "ok") for k in "abcd"]
@@ -37,20 +37,39 @@ def test_no_item_gives_an_empty_graph() -> None:
     assert dag.draw_graph("p", "", [], []).nodes == ()
 
 
+KINDS = {"ok": "ok", "stale": "stale", "empty": "bad", "unknown": "", "stopped": "", "running": ""}
+
+
 @pytest.mark.django_db
-def test_the_table_and_the_view_behind_a_failed_flow_are_out_of_date_and_its_neighbour_is_not() -> None:
+@pytest.mark.parametrize(("state", "kind"), KINDS.items())
+def test_each_dataset_below_a_failed_flow_is_drawn_as_its_row_says(state: str, kind: str) -> None:
     failed = factories.incident()
+    failed.pipeline.flows.filter(streaming=False).update(state=state)
 
     graph = flow.graph(failed, failed.pipeline.flows.all())
 
     kinds = {n.name: n.kind for n in graph.nodes}
     assert kinds == {
         "customers_incremental_flow": "bad",
-        "customers_changes": "stale",
-        "customers (view)": "stale",
+        "customers_changes": "stale",  # its flow fails: nothing writes it
+        "customers (view)": kind,
         "customers_snapshot_flow": "ok",
         "customers_snapshot": "ok",
     }
+    view = next(n for n in graph.nodes if n.name == "customers (view)")
+    assert view.says.startswith(status.state_badge(status.FLOW, state).word.lower())
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("first", ["ok", "failed"])
+def test_a_table_that_two_flows_write_shows_the_one_that_fails(first: str) -> None:
+    one = factories.flow(state=first)
+    other = "failed" if first == "ok" else "ok"
+    factories.flow(one.pipeline, "other_flow", dataset=one.dataset, state=other)
+
+    graph = flow.graph(one, one.pipeline.flows.order_by("pk"))
+
+    assert [n.kind for n in graph.nodes if n.name == "customers_snapshot"] == ["stale"]
 
 
 @pytest.mark.parametrize(
