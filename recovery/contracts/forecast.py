@@ -96,6 +96,10 @@ class Forecast(Value):
         """What a plan does not bring up to date."""
         return tuple(d for d in self.downstream if d.effect is not DownstreamEffect.REFRESHED)
 
+    def with_seconds(self, seconds: float) -> "Forecast":
+        """The same forecast, which takes so long."""
+        return self.model_copy(update={"seconds": seconds})
+
     def with_downstream(self, downstream: tuple[Downstream, ...]) -> "Forecast":
         """The same forecast, with what becomes of the datasets downstream."""
         return self.model_copy(update={"downstream": downstream})

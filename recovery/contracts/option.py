@@ -12,6 +12,7 @@ from pydantic import (
 )
 
 from recovery.contracts.criteria import Criterion
+from recovery.contracts.effort import Effort
 from recovery.contracts.findings import Finding
 from recovery.contracts.forecast import Forecast
 from recovery.contracts.names import Strategy
@@ -23,6 +24,7 @@ class BlockerCode(StrEnum):
     """What stands in a strategy's way. Stable: stored with options, shown to programs."""
 
     UPDATE_RUNNING = "update_running"
+    STRATEGY_NOT_ALLOWED = "strategy_not_allowed"
     STORAGE_SHARED = "storage_shared"
     QUERY_ID_SHARED = "query_id_shared"
     SOURCE_READ_TWICE = "source_read_twice"
@@ -151,6 +153,8 @@ class Option(Value):
     """Each source before and after (`strategies.positions`)."""
     mapping: Mapping[str, Any] | None = None
     """Which source goes on as which (`strategies.mapped`); None: they are one to one."""
+    effort: Effort | None = None
+    """What it asks for; None: not measured, or of an option that was stored before."""
 
     @property
     def blocked(self) -> str | None:
@@ -160,6 +164,18 @@ class Option(Value):
     def with_downstream(self, forecast: Forecast) -> "Option":
         """The same option, whose forecast also says what becomes of what reads the table."""
         return self._with(forecast=forecast)
+
+    def with_seconds(self, seconds: float) -> "Option":
+        """The same option, whose forecast takes so long."""
+        return self._with(forecast=self.forecast.with_seconds(seconds))
+
+    def with_effort(self, effort: Effort) -> "Option":
+        """The same option, with what it asks for."""
+        return self._with(effort=effort)
+
+    def barred(self, blocker: Blocker) -> "Option":
+        """The same option, which cannot run for this reason."""
+        return self._with(blocker=blocker)
 
     def with_steps(self, steps: tuple[PlannedStep, ...], *criteria: Criterion) -> "Option":
         """The same option with these steps, and further criteria."""

@@ -150,6 +150,7 @@ class Facts:
     old_problem: str = ""  # why they could not be looked at
     others: Mapping[str, str] = field(default_factory=dict)  # other flows and tables -> fingerprint
     usual_update_seconds: float | None = None
+    rows_per_second: float | None = None  # that this flow reads, by its newest batch; None: not known
     repair: RepairPlan | None = None  # None: nothing in the checkpoint is damaged
     beside: tuple[
         Beside, ...

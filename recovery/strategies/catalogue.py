@@ -8,6 +8,7 @@ from recovery.strategies import continue_, empty, full_refresh, rebuild, repair,
 from recovery.strategies.base import Facts
 from recovery.strategies.deciding import NOT_ASKED, decide
 from recovery.strategies.downstream import with_downstream
+from recovery.strategies.effort import with_time
 
 # those that a plan can be sealed for
 EXECUTABLE = (
@@ -41,7 +42,7 @@ NOT_HERE = {
 
 def judge_all(facts: Facts) -> tuple[Option, ...]:
     """Every strategy judged; the one that the decision table names is marked as recommended."""
-    options = tuple(with_downstream(facts, judge(facts)) for judge in JUDGES.values())
+    options = tuple(with_time(facts, with_downstream(facts, judge(facts))) for judge in JUDGES.values())
     best = decide(options, NOT_ASKED).strategy
     return tuple(o.weighed(recommended=o.strategy == best, findings=facts.bounded) for o in options)
 

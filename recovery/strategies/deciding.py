@@ -5,8 +5,9 @@ row. The first row that counts is the recommendation, the next one the runner-up
 come before those that have a bound.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Final
 
 from recovery.contracts.names import Meant, Strategy
@@ -52,6 +53,31 @@ RULES: Final = (
         "All input is there: the table is emptied and computed again.",
     ),
 )
+
+
+class Ground(StrEnum):
+    """What has to be there, or a strategy loses rows."""
+
+    UNREAD = "unread"  # input that waits
+    READ = "read"  # input that was read before
+
+
+GROUNDS: Final[Mapping[str, tuple[Ground, ...]]] = {
+    "repair": (Ground.UNREAD,),
+    "continue": (Ground.UNREAD,),
+    "revert": (Ground.UNREAD,),
+    "prime": (Ground.UNREAD,),
+    "backfill": (Ground.UNREAD,),
+    "rebuild": (Ground.UNREAD, Ground.READ),
+    "rewind": (Ground.UNREAD, Ground.READ),
+    "replay": (Ground.UNREAD, Ground.READ),
+    "top-up": (Ground.UNREAD, Ground.READ),
+    "full-refresh": (Ground.UNREAD, Ground.READ),
+}
+"""On what each strategy rests. One that is not here is taken to rest on all."""
+
+OLD_ROWS: Final = ("backfill", "full-refresh")
+"""Strategies that write the rows of the table again, as the new code makes them."""
 
 
 @dataclass(frozen=True)

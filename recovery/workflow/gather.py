@@ -48,7 +48,7 @@ from recovery.workflow.lineends import laid_over
 from recovery.workflow.neighbours import between
 from recovery.workflow.places import checkpoint_of, storage_of
 from recovery.workflow.studied import code_facts, code_request, counts
-from recovery.workflow.usual import usual_update_seconds
+from recovery.workflow.usual import usual_rows_per_second, usual_update_seconds
 
 Ask = Callable[[StudyRequest, Mapping[str, Mark]], Study]  # with the marks of the input files that are known
 
@@ -92,6 +92,7 @@ class Scene:
     driver: str = ""  # the run of Spark that told where the tables lie; "": it was not asked
     made: str = ""  # when the catalog says that the table was made
     usual_seconds: float | None = None  # of an update of this pipeline; None: none was seen
+    rows_per_second: float | None = None  # that the flow reads; None: not known
 
     @property
     def spec(self) -> Mapping[str, Any]:
@@ -154,6 +155,7 @@ def look(flow: Flow, *, known: Mapping[str, str] | None = None) -> Scene:
         driver=told.driver,
         made=told.tables[flow.dataset].made if flow.dataset in told.tables else "",
         usual_seconds=usual_update_seconds(flow),
+        rows_per_second=usual_rows_per_second(flow),
     )
     return scene if own else _into_sink(scene)
 
@@ -370,6 +372,7 @@ def facts_of(
         yields_of=leaving.yields(old_study, studied.left),
         held=_held(scene),
         usual_update_seconds=scene.usual_seconds,
+        rows_per_second=scene.rows_per_second,
         output_mode=_output_mode(new_study),
         bounded=not_counted(new_study.bounded),
         is_plain=flow.pipeline.workspace.has_streams,

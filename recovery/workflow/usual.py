@@ -15,6 +15,9 @@ from recovery.pipelines.events import when
 NEWEST: Final = 200
 """How many rows of the newest are looked at."""
 
+LEAST_ROWS: Final = 1000
+"""A batch with fewer rows shows no rate."""
+
 
 class UsualOf(StrEnum):
     FLOW = "flow"
@@ -74,6 +77,19 @@ def usual_update_seconds(flow: Flow) -> float | None:
     lengths = [(ended - began).total_seconds() for began, ended in ends if began and ended]
     usual = usual_of(lengths, UsualOf.FLOW) or usual_steps(flow).get("rerun")
     return usual.seconds if usual else None
+
+
+def usual_rows_per_second(flow: Flow) -> float | None:
+    """How many rows of input a second the flow reads, by the newest batch that a poll has kept.
+
+    None: none ran, or it had too few rows: its time then went into its beginning and end."""
+    took = flow.last_progress.get("durationMs")
+    if not isinstance(took, dict) or "addBatch" not in took:
+        return None  # an idle look: no batch ran
+    rows, milliseconds = flow.last_progress.get("numInputRows"), took.get("triggerExecution")
+    if not isinstance(rows, int) or not isinstance(milliseconds, int):
+        return None
+    return rows * 1000 / milliseconds if rows >= LEAST_ROWS and milliseconds > 0 else None
 
 
 def _places(flow: Flow, path: str) -> tuple[tuple[UsualOf, Q], ...]:

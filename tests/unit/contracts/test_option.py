@@ -24,7 +24,7 @@ def test_what_is_judged_is_read_back_as_it_was(update: str | None) -> None:
 def test_an_option_is_stored_with_the_keys_that_programs_know() -> None:
     assert list(codec.to_json(judge_all(facts())[0])) == [
         "strategy", "title", "summary", "blocked", "blocker", "recommended", "undoable", "forecast", "findings",
-        "steps", "criteria", "rollback", "code_live", "table_meanwhile", "positions", "mapping",
+        "steps", "criteria", "rollback", "code_live", "table_meanwhile", "positions", "mapping", "effort",
     ]  # fmt: skip
 
 

@@ -1,0 +1,248 @@
+"""What a judged strategy asks for: read from its own steps, so that a new strategy needs nothing here. Pure.
+
+Rows that are read are those of the input where the sources count them; where only Spark could, they are rows as the
+code writes them, which is an estimate: a filter takes some out.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from recovery.contracts.amounts import Amount, Bound, joint_bound
+from recovery.contracts.effort import (
+    Backup,
+    Effort,
+    StateEffect,
+    StateFate,
+    TableReset,
+    TimedBy,
+    Undo,
+)
+from recovery.contracts.names import StepKind, Strategy
+from recovery.contracts.option import BlockerCode, Option
+from recovery.contracts.steps import SeedArgs, UpdateArgs
+from recovery.sources import files
+from recovery.sources.base import InputFile, SourceFacts
+from recovery.strategies import common, sources, starts
+from recovery.strategies.base import Facts
+from recovery.strategies.revert import put_back
+from recovery.strategies.sinks import is_table
+
+AS_WRITTEN: Final = "Rows as the code writes them; what it filters out is read too."
+TABLE_BACKUP: Final = "table-backup"
+"""Kind of the step that keeps a copy of the table."""
+FILL: Final = "fill"
+"""Kind of the step that writes rows of a backup back."""
+RESTORE: Final = "restore"
+"""Kind of the step that puts a table back to an earlier content."""
+REPLAYED: Final = "rebuild"
+"""`SeedArgs.state` of a seed that is made by a replay of all that was processed."""
+EMPTY_SHAPE: Final = "prime"
+"""`SeedArgs.state` of a seed with empty state."""
+NOTHING: Final = Amount(value=0)
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What is read of the input. None: not known."""
+
+    rows: Amount | None = NOTHING
+    bytes: Amount | None = NOTHING
+
+    def __add__(self, other: "Reading") -> "Reading":
+        return Reading(add_amounts((self.rows, other.rows)), add_amounts((self.bytes, other.bytes)))
+
+
+def add_amounts(amounts: Iterable[Amount | None]) -> Amount | None:
+    """Their sum, of the bound that it has then; None where one is not known."""
+    held = list(amounts)
+    known = [one for one in held if one is not None]
+    if len(known) < len(held):
+        return None
+    why = " ".join(dict.fromkeys(one.why for one in known if one.why and one.value))
+    return Amount(value=sum(one.value for one in known), bound=joint_bound(o.bound for o in known), why=why)
+
+
+def measure_effort(facts: Facts, option: Option, *, people: Amount) -> Effort:
+    """What this option asks for. `people`: how many the environment's rule asks for (`approvals.rules`)."""
+    reading, forecast = read_input(facts, option), option.forecast
+    by_rate = facts.rows_per_second is not None and reading.rows is not None
+    known = TimedBy.RATE if by_rate else TimedBy.UPDATES
+    return Effort(
+        people=people,
+        steps=len(option.steps),
+        rows=reading.rows,
+        bytes=reading.bytes,
+        seconds=forecast.seconds,
+        timed_by=TimedBy.UNKNOWN if forecast.seconds is None else known,
+        backup=_backup(facts, option),
+        table=_table(facts, option),
+        state=_state(facts, option),
+        undo=_undo(facts, option),
+    )
+
+
+def with_time(facts: Facts, option: Option) -> Option:
+    """The option, whose forecast of time counts the rows that it reads too, where this flow's rate is known.
+
+    Its updates take what they usually do, or what reading the rows takes if that is longer: each would count what the
+    other does if they were added.
+    """
+    usual, rate = facts.usual_update_seconds, facts.rows_per_second
+    rows, by_updates = read_input(facts, option).rows, option.forecast.seconds
+    if usual is None or rate is None or rows is None or by_updates is None:
+        return option
+    by_rate = usual + rows.value / rate
+    return option.with_seconds(by_rate) if by_rate > by_updates else option
+
+
+def read_input(facts: Facts, option: Option) -> Reading:
+    """Rows and bytes of the input that the option's steps read; a proof's own reading is not among them."""
+    if option.blocker is not None and option.blocker.code is BlockerCode.START_NEEDED:
+        return Reading(None, None)  # it is not said yet how far back
+    if option.strategy is Strategy.REVERT:
+        facts = put_back(facts)
+    if begins_anew(option):
+        return _everything(facts)
+    found = _waiting(facts) + _again(facts, option)
+    return found + _processed(facts) if _is_replayed(option) else found
+
+
+def begins_anew(option: Option) -> bool:
+    """Whether its query begins with an empty checkpoint."""
+    return option.strategy is Strategy.EMPTY or any(args.is_reset for args in _updates(option))
+
+
+def _updates(option: Option) -> list[UpdateArgs]:
+    return [
+        UpdateArgs.model_validate(dict(step.args)) for step in option.steps if step.kind is StepKind.RERUN
+    ]
+
+
+def _seeds(option: Option) -> list[SeedArgs]:
+    return [SeedArgs.model_validate(dict(step.args)) for step in option.steps if step.kind is StepKind.SEED]
+
+
+def _has_step(option: Option, kind: str) -> bool:
+    return any(step.kind == kind for step in option.steps)
+
+
+def _is_replayed(option: Option) -> bool:
+    return any(args.state == REPLAYED for args in _seeds(option))
+
+
+def _waiting(facts: Facts) -> Reading:
+    """What lies behind the positions where the sources start: of a start further back, what is read again too."""
+    counted = [source.unread.rows for source in facts.sources]
+    if facts.sources and None not in counted:
+        rows = add_amounts(counted)
+    elif common.only_files(facts) and not common.files_of(facts, "waiting"):
+        rows = NOTHING
+    else:
+        rows = _as_written(facts, facts.counts.waiting)
+    return Reading(rows, add_amounts(_unread_bytes(source) for source in facts.sources))
+
+
+def _unread_bytes(source: SourceFacts) -> Amount | None:
+    if source.position.kind == files.KIND:
+        return Amount(value=sum(f.size for f in source.waiting))
+    return source.unread.bytes
+
+
+def _again(facts: Facts, option: Option) -> Reading:
+    """What a strategy reads again of itself; what a chosen start reads again waits already."""
+    again = option.forecast.reread
+    if again.rows == 0 or any(starts.moved(s) for s in facts.sources) or sources.twice(facts):
+        return Reading()
+    return Reading(None if again.rows is None else Amount(value=again.rows, bound=again.bound), None)
+
+
+def _everything(facts: Facts) -> Reading:
+    """All that an empty checkpoint reads, by the reader's own options."""
+    begins = sources.anew(facts)
+    if begins and all(one.again is False for one in begins):
+        return Reading()
+    if not all(one.again for one in begins):
+        return Reading(None, None)
+    held = {f.path: f for name in ("processed", "waiting", "ignored") for f in common.files_of(facts, name)}
+    size = Amount(value=_bytes_of(tuple(held.values()))) if common.only_files(facts) else None
+    return Reading(_as_written(facts, _all_rows(facts)), size)
+
+
+def _all_rows(facts: Facts) -> int | None:
+    """Rows of all input. Code that drops repeats is taken for the parts: over all at once it drops more of them."""
+    counts = facts.counts
+    is_cut = not any(starts.moved(s) for s in facts.sources) and not common.files_of(facts, "ignored")
+    if facts.new_code.operators and is_cut and counts.processed is not None and counts.waiting is not None:
+        return counts.processed + counts.waiting
+    return counts.everything
+
+
+def _processed(facts: Facts) -> Reading:
+    """What a replay reads."""
+    held = facts.processed
+    size = None if held is None or held.gaps or held.size is None else Amount(value=held.size)
+    return Reading(_as_written(facts, facts.counts.processed), size)
+
+
+def _as_written(facts: Facts, rows: int | None) -> Amount | None:
+    """Rows that the code writes, as an estimate of those that it reads; None where it gathers rows in groups."""
+    gathers = set(facts.new_code.operators or ()) - {"dedupe", "dedupeWithinWatermark"}
+    if rows is None or gathers:
+        return None
+    return Amount(value=rows, bound=Bound.ESTIMATE, why=AS_WRITTEN)
+
+
+def _bytes_of(held: Sequence[InputFile]) -> int:
+    return sum(one.size for one in held)
+
+
+def _backup(facts: Facts, option: Option) -> Backup:
+    return Backup(needed=_has_step(option, TABLE_BACKUP))
+
+
+def _table(facts: Facts, option: Option) -> TableReset:
+    if _has_step(option, RESTORE):
+        return TableReset.RESTORED
+    if not is_table(facts) or not any(args.full_refresh for args in _updates(option)):
+        return TableReset.NO
+    return TableReset.FILLED if _has_step(option, FILL) else TableReset.EMPTIED
+
+
+def _state(facts: Facts, option: Option) -> StateEffect:
+    fate = _fate(facts, option)
+    keeps_keys = fate in (StateFate.KEPT, StateFate.DROPPED)
+    return StateEffect(fate=fate, keys=_held_keys(facts) if keeps_keys else None)
+
+
+def _fate(facts: Facts, option: Option) -> StateFate:
+    held, needs = bool(facts.checkpoint.state_operators), bool(facts.new_code.operators)
+    left = StateFate.DROPPED if held else StateFate.NONE
+    if begins_anew(option):
+        return StateFate.REBUILT if needs else left
+    seed = next(iter(_seeds(option)), None)
+    if seed is None or seed.action == "repair":
+        return StateFate.KEPT if held else StateFate.NONE
+    if seed.state == REPLAYED or option.strategy is Strategy.REWIND:
+        return StateFate.REBUILT if needs else left
+    return StateFate.EMPTY if seed.state == EMPTY_SHAPE else left
+
+
+def _held_keys(facts: Facts) -> Amount | None:
+    """Keys of the checkpoint's state: as its files count them, else by the rows that a dropDuplicates wrote."""
+    operators = facts.checkpoint.state_operators
+    counted = [operator.rows for operator in operators]
+    if counted and None not in counted:
+        return Amount(value=sum(rows for rows in counted if rows is not None))
+    if operators and all(o.name == "dedupe" for o in operators) and facts.counts.table is not None:
+        why = "One for each row of the table."
+        return Amount(value=facts.counts.table, bound=Bound.ESTIMATE, why=why)
+    return None
+
+
+def _undo(facts: Facts, option: Option) -> Undo:
+    if not option.undoable or begins_anew(option):
+        return Undo(possible=option.undoable)
+    seed = next(iter(_seeds(option)), None)
+    last = facts.checkpoint.last_committed if seed is None else seed.last_committed
+    return Undo(possible=True, until_batch=0 if last is None else last + 1)
