@@ -4,7 +4,7 @@ from typing import Final
 
 from django.urls import URLPattern, path
 
-from console.api import openapi, refreshes, streams, workspaces
+from console.api import openapi, refreshes, streams, ways, workspaces
 from console.api.base import route
 from console.api.recoveries import (
     look_up_positions,
@@ -25,6 +25,7 @@ ROUTES: Final[list[URLPattern]] = [
     path(
         f"{ONE}/positions", route(GET=(Right.VIEW, show_positions), POST=(Right.RECOVER, look_up_positions))
     ),
+    path(f"{ONE}/ways", route(GET=(Right.VIEW, ways.show_ways), POST=(Right.RECOVER, ways.count_ways))),
     path(f"{ONE}/report", route(GET=(Right.VIEW, read_report))),
     path(f"{ONE}/plan", route(POST=(Right.RECOVER, seal_plan))),
     path("api/v1/refreshes", route(POST=(Right.RECOVER, refreshes.request_refresh))),

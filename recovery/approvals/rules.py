@@ -9,6 +9,7 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 
 from recovery.approvals.freezes import UnreadableFreeze, Window, freeze_covering, read_stored_freeze
+from recovery.contracts.amounts import Amount, Bound
 
 LENIENT: Final = frozenset({"development", "staging"})
 """Environments whose rule may do without other people. Every other one, known or not, is held as production."""
@@ -290,6 +291,13 @@ def strategy_allowed(rule: Rule, strategy: str) -> No | None:
         "strategy_not_allowed",
         f"The rules of {rule.environment} do not allow {strategy}. Take {allowed}.",
     )
+
+
+def count_people(rule: Rule) -> Amount:
+    """How many people it takes until a plan may run: who seals it, and others who vote."""
+    if rule.votes and rule.requester_may_vote:
+        return Amount(value=rule.votes, bound=Bound.AT_LEAST, why="Who asks may vote too.")
+    return Amount(value=1 + rule.votes)
 
 
 def _agreed(of: ApprovalStanding, now: datetime) -> No | None:

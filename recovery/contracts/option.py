@@ -175,7 +175,7 @@ class Option(Value):
 
     def barred(self, blocker: Blocker) -> "Option":
         """The same option, which cannot run for this reason."""
-        return self._with(blocker=blocker)
+        return self._with(blocker=blocker, recommended=False)
 
     def with_steps(self, steps: tuple[PlannedStep, ...], *criteria: Criterion) -> "Option":
         """The same option with these steps, and further criteria."""

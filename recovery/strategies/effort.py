@@ -82,6 +82,11 @@ def measure_effort(facts: Facts, option: Option, *, people: Amount) -> Effort:
     )
 
 
+def measure_all(facts: Facts, options: Sequence[Option], *, people: Amount) -> tuple[Option, ...]:
+    """The same options, each with what it asks for."""
+    return tuple(one.with_effort(measure_effort(facts, one, people=people)) for one in options)
+
+
 def with_time(facts: Facts, option: Option) -> Option:
     """The option, whose forecast of time counts the rows that it reads too, where this flow's rate is known.
 

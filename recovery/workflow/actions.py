@@ -41,17 +41,12 @@ def open_recovery(*, flow_id: int, by: Actor) -> Recovery:
     """
     flow = Flow.objects.select_related("pipeline__workspace").get(pk=flow_id)
     # read before the transaction: storage may be slow, and an open transaction holds everybody up
-    is_broken = flow.state == "failed" or diagnosing.may_need_recovery(flow)
-    diagnosis = diagnosing.diagnose_flow(flow) if is_broken else None
+    diagnosis = diagnosing.diagnose_broken(flow)
     with trying_flow("recovery.open", flow, by) as attempted:
         refuse_inactive(Workspace.objects.select_for_update().get(pk=flow.pipeline.workspace_id))
         _refuse_second(flow)
         if diagnosis is None:
-            raise Refused(
-                f"{flow.short} is {'healthy' if flow.state == 'ok' else flow.state}: there is no failure to recover "
-                "from. Nothing was opened.",
-                code="healthy",
-            )
+            raise diagnosing.refuse_healthy(flow)
         try:
             with transaction.atomic():
                 recovery = Recovery.objects.create(

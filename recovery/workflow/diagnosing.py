@@ -5,7 +5,7 @@ from recovery.checkpoints import inspect_checkpoint
 from recovery.checkpoints.report import CheckpointReport
 from recovery.contracts.diagnosis import Diagnosis
 from recovery.diagnosis import diagnose_failure
-from recovery.errors import RepriseError
+from recovery.errors import Refused, RepriseError
 from recovery.models import Flow
 from recovery.pipelines.failures import UpdateFailure
 from recovery.pipelines.workspaces import client_for
@@ -39,6 +39,21 @@ def may_need_recovery(flow: Flow) -> bool:
         return False
     report = _report(flow)
     return flow.state == "unknown" or (report is not None and bool(report.blockers))
+
+
+def diagnose_broken(flow: Flow) -> Diagnosis | None:
+    """The diagnosis of a flow that failed, or may need a recovery; None of any other."""
+    is_broken = flow.state == "failed" or may_need_recovery(flow)
+    return diagnose_flow(flow) if is_broken else None
+
+
+def refuse_healthy(flow: Flow) -> Refused:
+    """The refusal of a flow that has no failure."""
+    return Refused(
+        f"{flow.short} is {'healthy' if flow.state == 'ok' else flow.state}: there is no failure to recover "
+        "from. Nothing was opened.",
+        code="healthy",
+    )
 
 
 def diagnose_pipeline(failure: UpdateFailure) -> Diagnosis:

@@ -13,8 +13,11 @@ from django.db import transaction
 from django.utils import timezone
 from django.utils.dateparse import parse_datetime
 
+from recovery.approvals.rules import count_people
+from recovery.approvals.selectors import rule_for
 from recovery.checkpoints.formats import Malformed
 from recovery.contracts import codec
+from recovery.contracts.amounts import Amount
 from recovery.errors import Refused, RepriseError
 from recovery.models import Flow, PositionsLook, Recovery
 from recovery.people.roles import Actor, Role
@@ -23,6 +26,7 @@ from recovery.sources.base import Wanted
 from recovery.strategies.base import Facts
 from recovery.strategies.catalogue import judge_all, not_applicable
 from recovery.strategies.common import files_of, state_keys, whole_rows
+from recovery.strategies.effort import measure_all
 from recovery.workflow import broker, sealing
 from recovery.workflow.accepting import NotAccepted
 from recovery.workflow.gather import gather, positions
@@ -123,14 +127,14 @@ def gather_facts(recovery_id: int, ticket: str) -> None:
             confirmed=chosen.confirmed,
             refresh_below=chosen.refresh_below,
         )
-        return shown(facts)
+        return shown(facts, people=count_people(rule_for(recovery.flow.pipeline.environment)))
 
     _run(recovery_id, "facts", ticket, work)
 
 
-def shown(facts: Facts) -> dict[str, Any]:
-    """Facts as pages show them (docs/wiring.md)."""
-    options = judge_all(facts)
+def shown(facts: Facts, *, people: Amount) -> dict[str, Any]:
+    """Facts as pages show them (docs/wiring.md). `people`: how many the environment's rule asks for."""
+    options = measure_all(facts, judge_all(facts), people=people)
     return {
         "status": "ready",
         "options": [codec.to_json(o) for o in options],

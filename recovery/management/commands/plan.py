@@ -1,4 +1,5 @@
-"""`manage.py plan PIPELINE`: a sealed plan with its forecast. Changes nothing in the pipeline.
+"""`manage.py plan PIPELINE`: a sealed plan with its forecast; with `--strategy all` every way out next to each other,
+and nothing is sealed. Changes nothing in the pipeline.
 
 Where the environment asks for votes, they are asked for at once, in the name of who seals.
 """
@@ -8,12 +9,13 @@ from typing import Any
 
 from recovery.approvals import selectors
 from recovery.approvals.actions import request_approval
-from recovery.management.commands import _acting, _positions
+from recovery.management.commands import _acting, _positions, _ways
 from recovery.management.commands._base import Answer, RepriseCommand
 from recovery.models import Flow
 from recovery.people.roles import Right
 from recovery.workflow import by_hand
 from recovery.workflow.selectors import open_recovery_of
+from recovery.workflow.ways import look_at_ways
 
 
 class Command(RepriseCommand):
@@ -24,6 +26,7 @@ class Command(RepriseCommand):
     help = "Seals a plan: forecast, steps, criteria. Changes nothing in the pipeline."
     examples = """examples:
   plan customers --flow customers_incremental_flow --strategy continue
+  plan customers --strategy all
   plan customers --positions
   plan R-12 --positions --position all=time=2026-11-22T03:00:00Z
   plan R-12 --again --position 0=time=2026-11-22T03:00:00Z --position 1=version=12 --accept-repeats
@@ -49,7 +52,11 @@ class Command(RepriseCommand):
         )
 
     def answer(self, options: dict[str, Any]) -> Answer:
+        if options["strategy"] == _ways.ALL:
+            _ways.refuse_choices(options)
         flow = _acting.flow_of(options, self.actor)
+        if options["strategy"] == _ways.ALL:
+            return self._compare(flow, options)
         if options["positions"]:
             return self._look(flow, options)
         patch = by_hand.read_patch(flow, code=options["code"], diff=options["patch"])
@@ -59,6 +66,17 @@ class Command(RepriseCommand):
             recovery.refresh_from_db()
         data = {**by_hand.planned(recovery, plan), "approvals": _acting.approvals(recovery, plan)}
         return Answer(data, _acting.plan_text(data, plan, _acting.awaited(recovery, plan)))
+
+    def _compare(self, flow: Flow, options: dict[str, Any]) -> Answer:
+        patch = by_hand.read_patch(flow, code=options["code"], diff=options["patch"])
+        found = look_at_ways(
+            flow=flow,
+            recovery=_acting.recovery_of(options, self.actor) or open_recovery_of(flow.pk),
+            change=_acting.read_change({**options, "strategy": None}, patch),
+            positions=options["position"],
+            by=self.actor,
+        )
+        return _ways.answer(found)
 
     def _look(self, flow: Flow, options: dict[str, Any]) -> Answer:
         wanted, sources = by_hand.look(

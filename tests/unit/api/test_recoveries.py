@@ -237,3 +237,22 @@ def test_whether_the_change_was_meant_names_the_strategy_where_no_one_does(
     assert caller.call("POST", f"recoveries/{open_one.label}/plan", {"meant": meant})[0] == 202
     open_one.refresh_from_db()
     assert open_one.choices["strategy"] == strategy
+
+
+def test_every_way_out_is_shown_by_the_rows_that_were_counted_and_counted_again_on_demand(
+    caller: Caller, open_one: Recovery, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sent: list[Any] = []
+    monkeypatch.setattr(tasks.gather_facts, "delay", lambda *args: sent.append(args))
+    at = f"recoveries/{open_one.label}/ways"
+    assert caller.call("GET", at) == (200, {"status": "none", "problem": None, "ways": None})
+
+    Recovery.objects.filter(pk=open_one.pk).update(
+        facts=factories.facts(), diagnosis=factories.judged.STORED_DIAGNOSIS, choices={"meant": "yes"}
+    )
+    code, said = caller.call("GET", at)
+    assert (code, said["status"], said["ways"]["recommended"]) == (200, "ready", "continue")
+    assert [one["effort"] for one in said["ways"]["options"]] == [None] * 4, "as it was stored before"
+
+    code, said = caller.call("POST", at)
+    assert (code, said["status"], len(sent)) == (202, "working", 1)
