@@ -8,6 +8,7 @@ from typing import Any, Final
 from console.presenters import below, checkpoint, diff, wizard, words
 from recovery.contracts.acceptance import Acceptance, Accepted, Cost, Effect
 from recovery.contracts.amounts import Bound
+from recovery.contracts.names import Strategy
 from recovery.contracts.plan import PlanBody, Preconditions
 from recovery.plans.accepted import costs_of
 from recovery.plans.drift import SETTINGS
@@ -158,6 +159,8 @@ def _state(contents: PlanBody) -> str:
     dropped = f"state dropped ({contents.state_held or 'none'})"
     if contents.state == "rebuild":
         return f"{dropped} and rebuilt by a replay of what was processed"
+    if contents.strategy == Strategy.PRIME:
+        return f"{dropped}; that of the new code starts empty"
     return f"{dropped} and built again by the code" if contents.strategy in GO_BACK else dropped
 
 
@@ -173,6 +176,7 @@ def lead_sentence(contents: PlanBody) -> str:
         "continue": f"Continue {where} after batch {last}, without the old state.",
         "repair": f"Mend the checkpoint of {where} and go on after batch {last} with its state.",
         "rebuild": f"Replay what {where} has processed for the state of its new code, and go on after batch {last}.",
+        "prime": f"Go on with {where} after batch {last}; the state of its new code starts empty.",
         "rewind": f"Go back in the input of {where} and let its code build its state again, from batch {last + 1} on.",
         "revert": f"Put the old code of {where} back and go on after batch {last} with its state.",
         "full-refresh": refresh,

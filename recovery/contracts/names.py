@@ -14,6 +14,8 @@ class Strategy(StrEnum):
     """Damaged files of the checkpoint are mended; nothing is reset."""
     REBUILD = "rebuild"
     """What was processed is replayed for the state of the new code; progress is kept."""
+    PRIME = "prime"
+    """Progress is kept, and the state of the new code starts empty."""
     REWIND = "rewind"
     """Reading goes back, and the code builds its state again."""
     FULL_REFRESH = "full-refresh"

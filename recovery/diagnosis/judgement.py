@@ -323,6 +323,13 @@ def _with_other_state(new: Sequence[str], gone: Sequence[str]) -> list[Advice]:
             Meant.YES,
             undoable=True,
         ),
+        Advice(
+            "Keep the position, and let the state of the new code start empty (prime): step 3 counts what that costs. "
+            "Right if the change was meant.",
+            "prime",
+            Meant.YES,
+            undoable=True,
+        ),
         ALL_AGAIN,
     ]
 

@@ -26,6 +26,13 @@ REBUILD: Final = Advice(
     Meant.YES,
     undoable=True,
 )
+PRIME: Final = Advice(
+    "If it was meant and the new code's state may start empty, prime: progress is kept, and the state knows nothing of "
+    "before.",
+    "prime",
+    Meant.YES,
+    undoable=True,
+)
 REWIND: Final = Advice(
     "If it was meant and the new code keeps state behind a watermark, rewind: it goes back in the input and builds the "
     "open windows again.",
@@ -51,7 +58,7 @@ ROWS: Final = (
         damaged="nothing",
         reset=RESET_LATER,
         severity=3,
-        do=(REVERT, CONTINUE, REBUILD, REWIND),
+        do=(REVERT, CONTINUE, REBUILD, REWIND, PRIME),
         dont=(EMPTY, DELETE, AGAIN),
     ),
     ErrorRow(
@@ -64,7 +71,8 @@ ROWS: Final = (
         severity=4,
         do=(
             "Find out which it is: was a stateful step added to the code, or did the state directory vanish?",
-            "If the step was added, put the old code back, or give the new step a prepared state.",
+            "If the step was added, put the old code back, give the step the state of a replay (rebuild), or let it "
+            "start empty (prime).",
             "If the directory vanished, restore it from a backup or from the storage's object versions.",
         ),
         dont=(*KEEP, AGAIN),
@@ -82,7 +90,7 @@ ROWS: Final = (
         damaged="nothing",
         reset=RESET_LATER,
         severity=3,
-        do=(REVERT, REBUILD, REWIND, WHOLE),
+        do=(REVERT, REBUILD, REWIND, PRIME, WHOLE),
         dont=(
             *KEEP,
             "Do not switch the check off (stateSchemaCheck=false): it fails later, or the results are silently wrong.",

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 
 from recovery.contracts.names import Strategy
 from recovery.contracts.option import BlockerCode, Option, SettledBy
-from recovery.strategies import continue_, empty, full_refresh, rebuild, repair, revert, rewind
+from recovery.strategies import continue_, empty, full_refresh, prime, rebuild, repair, revert, rewind
 from recovery.strategies.base import Facts
 from recovery.strategies.deciding import NOT_ASKED, decide
 from recovery.strategies.downstream import with_downstream
@@ -16,6 +16,7 @@ EXECUTABLE = (
     Strategy.CONTINUE,
     Strategy.REVERT,
     Strategy.REBUILD,
+    Strategy.PRIME,
     Strategy.REWIND,
     Strategy.FULL_REFRESH,
 )
@@ -30,6 +31,7 @@ JUDGES: Mapping[str, Callable[[Facts], Option]] = {
     Strategy.REVERT: revert.judge,
     Strategy.REPAIR: repair.judge,
     Strategy.REBUILD: rebuild.judge,
+    Strategy.PRIME: prime.judge_prime,
     Strategy.REWIND: rewind.judge,
     Strategy.FULL_REFRESH: full_refresh.judge,
     Strategy.EMPTY: empty.judge,

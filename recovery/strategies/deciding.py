@@ -43,6 +43,11 @@ RULES: Final = (
         "All that was processed is there: its replay gives the new code the state that it needs.",
     ),
     Rule(
+        Strategy.PRIME,
+        (NOT_ASKED, Meant.YES),
+        "By count, no row that waits needs the state of before: the new state can start empty.",
+    ),
+    Rule(
         Strategy.REWIND,
         (NOT_ASKED, Meant.YES),
         "The watermark keeps written windows; the others are counted again from a start that you choose.",

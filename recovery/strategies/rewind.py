@@ -22,7 +22,7 @@ from recovery.sinks.kinds import Start
 from recovery.sources import registry
 from recovery.sources.base import SourceFacts, Wanted
 from recovery.sources.comparing import moment
-from recovery.strategies import common, late, mapped, sinks, sources, starts
+from recovery.strategies import common, late, mapped, prime, sinks, sources, starts
 from recovery.strategies.base import Facts
 from recovery.strategies.positions import positions
 
@@ -227,7 +227,7 @@ def _from_the_first(source: SourceFacts) -> bool:
 
 def _arguments(facts: Facts) -> SeedArgs:
     report = facts.checkpoint
-    primed = {"state": "prime", "watermark_ms": report.closed_ms}
+    primed = {"state": prime.STATE, "watermark_ms": report.closed_ms}
     return starts.seed(facts, report.last_committed).model_copy(update=primed)
 
 

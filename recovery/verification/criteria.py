@@ -25,6 +25,7 @@ REQUIRED: dict[str, tuple[str, ...]] = {
     "revert": _ON_DATA,
     "repair": _ON_DATA,
     "rebuild": _ON_DATA,
+    "prime": _ON_DATA,
     "rewind": _ON_DATA,
     "full-refresh": _ON_DATA,
     # On a copy only, where the point is that the losses are those forecast.

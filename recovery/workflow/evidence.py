@@ -55,6 +55,7 @@ Ask = Callable[[MeasureRequest], Measure]
 SCOPES = {
     "continue": "both",
     "rebuild": "both",
+    "prime": "both",
     "rewind": "same",
     "revert": "same",
     "repair": "same",

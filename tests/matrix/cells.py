@@ -50,7 +50,7 @@ ANEW = "rewind to the start"
 CHOSEN: Mapping[tuple[str, str, str], tuple[str, ...]] = {
     ("files", "parquet", "stateful operator removed"): ("revert", "empty"),
     ("files", "parquet", "stateful operator added"): ("revert", ANEW),
-    ("files", "parquet", "stateful operator changed"): ("rebuild", "full-refresh"),
+    ("files", "parquet", "stateful operator changed"): ("rebuild", "prime", "full-refresh"),
     ("files", "parquet", "windowed aggregation removed"): ("continue",),
     ("files", "parquet", "source added"): (FRESH,),
     ("files", "parquet", "offsets damaged"): ("repair",),
@@ -69,6 +69,7 @@ COLUMNS = (
     "revert",
     "repair",
     "rebuild",
+    "prime",
     "rewind",
     ANEW,
     "full-refresh",

@@ -50,9 +50,9 @@ def plan_options(parser: ArgumentParser) -> None:
         "--strategy",
         help="continue (seeded reset, the default), repair (mend damaged files, keep state), revert (put the old "
         "code back; the default with --meant no), rebuild (replay what was processed for the state of the new "
-        "code), rewind (go back by --position and build the state again) or full-refresh. Strategy, code and key of an "
-        "open recovery stay as they were chosen, unless an option names others. plan takes all, too: every strategy "
-        "next to each other, and nothing is chosen or sealed.",
+        "code), prime (let its state start empty), rewind (go back by --position and build the state again) or "
+        "full-refresh. Strategy, code and key of an open recovery stay as they were chosen, unless an option names "
+        "others. plan takes all, too: every strategy next to each other, and nothing is chosen or sealed.",
     )
     parser.add_argument(
         "--meant",

@@ -26,7 +26,7 @@ from recovery.sinks.base import SinkReport
 from recovery.sinks.live import reading as sinks
 from recovery.spark import scratch
 from recovery.spark.api import Rehearsal, study
-from recovery.strategies import rebuild
+from recovery.strategies import prime, rebuild
 from recovery.strategies.common import plural
 from recovery.workflow import rehearsing, repairing, reviewed
 from recovery.workflow.gather import NOTHING, Scene, look, request_for
@@ -35,7 +35,7 @@ from recovery.workflow.replaying import processed_until, replayed
 from recovery.workflow.steps.base import Context, Probed, saw
 
 SECONDS = 3600
-PRIME = "prime"  # args.state: empty state, as the code's own query leaves it
+PRIME = prime.STATE  # args.state: empty state, as the code's own query leaves it
 REBUILD = rebuild.STATE  # args.state: that of a replay
 
 
