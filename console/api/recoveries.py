@@ -15,26 +15,29 @@ from recovery.people.roles import Actor
 from recovery.pipelines.find import find_flow, find_fresh
 from recovery.planning import actions as planning
 from recovery.plans.accepted import effects_of
-from recovery.sources import showing, wishes
+from recovery.sources import showing, targets, wishes
 from recovery.workflow import by_hand, positioning
 from recovery.workflow.reporting import report
 from recovery.workflow.selectors import open_recovery_of, plan_of, recovery_or_404
 from recovery.workflow.studies import looked, slot
 
-CHOSEN = ("strategy", "key", "patch", "meant")
+CHOSEN = ("strategy", "key", "patch", "meant", "to")
 
 
 def open_one(body: Body, by: Actor) -> tuple[int, Body]:
-    """{pipeline, flow, again}: the flow's recovery; 201 where it was opened now, 200 where it was open.
+    """{pipeline, flow, again, healthy}: the flow's recovery; 201 where it was opened now, 200 where it was open.
 
-    `again` takes a sealed plan that has not run back. Raises as `by_hand.open_or_go_on`.
+    `again` takes a sealed plan that has not run back. `healthy`: nothing has to fail, as for going back in a flow whose
+    rows are wrong. Raises as `by_hand.open_or_go_on`.
     """
-    fields.allow_only(body, ("pipeline", "flow", "again"))
+    fields.allow_only(body, ("pipeline", "flow", "again", "healthy"))
     flow = find_flow(
         find_fresh(fields.read_text(body, "pipeline"), by), fields.read_text(body, "flow", "") or None
     )
     was_open = open_recovery_of(flow.pk) is not None
-    recovery = by_hand.open_or_go_on(flow, by=by, again=fields.read_flag(body, "again"))
+    recovery = by_hand.open_or_go_on(
+        flow, by=by, again=fields.read_flag(body, "again"), healthy=fields.read_flag(body, "healthy")
+    )
     return (200 if was_open else 201), _shown(recovery)
 
 
@@ -106,6 +109,7 @@ def _read_change(body: Body, **of_plan: Any) -> ChoicesChange:
         meant=meant,
         strategy=fields.read_text(body, "strategy", "") if "strategy" in body else None,
         default_strategy=True,
+        target=targets.parse(fields.read_text(body, "to")) if "to" in body else None,
         key=tuple(fields.read_texts(body, "key")) if "key" in body else None,
         patch=fields.read_files(body, "patch") if "patch" in body else None,
         **of_plan,

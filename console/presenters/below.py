@@ -263,6 +263,8 @@ REASON: Final = {
     "rows once more.",
     DownstreamReason.TABLE_ANEW: "It reads as a stream what is emptied and written again; it may need a full "
     "refresh of its own.",
+    DownstreamReason.TABLE_PUT_BACK: "It reads as a stream a table that is put back and goes on from an earlier "
+    "batch: it may fail, or keep the old rows next to the new ones. It may need a full refresh of its own.",
     DownstreamReason.ROWS_UNKNOWN: "Whether rows reach it twice is not known.",
     DownstreamReason.READS_STALE: "It is refreshed, and also reads a dataset that is out of date, which the plan "
     "does not touch.",

@@ -42,6 +42,7 @@ ACTIONS: Final[dict[str, str]] = {
     "recovery.facts": "asked for the facts",
     "recovery.meant": "answered whether the change was meant",
     "recovery.strategy": "chose a strategy",
+    "recovery.target": "chose what a replay goes back to",
     "recovery.below": "chose whether what is below is refreshed",
     "recovery.look": "asked what start positions would cost",
     "recovery.positions": "chose where sources start",
@@ -114,7 +115,7 @@ ASKING: Final = frozenset(
         "recovery.keep",
         "recovery.validate", "recovery.execute", "recovery.halt", "recovery.pause", "recovery.resume",
         "recovery.rollback", "recovery.skip", "recovery.look", "recovery.positions", "recovery.sources",
-        "recovery.accept", "recovery.below",
+        "recovery.accept", "recovery.below", "recovery.target",
     }
 )  # fmt: skip
 """Acts of people that workers then carry out: a worker's entry names who took the last of them."""

@@ -47,12 +47,13 @@ def prime_skeleton(location: str, scratch: str, *, guard: Guard) -> None:
     skeleton.lay_skeleton(scratch, [*lines[:2], *body], guard=guard)
 
 
-def plan_rollback(location: str, batch: int, *, sink: str | None = None) -> LaidPlan:
+def plan_rollback(location: str, batch: int, *, sink: str | None = None, state: bool = True) -> LaidPlan:
     """The next checkpoint as it stood after batch `batch`: later offsets, commits, log entries and state left out.
 
-    The query id is a new one: a sink that knows batches by it must not take the new ones for old ones. Raises
-    Refused when the batch was never committed or is no longer kept, when its state is not whole, or when the
-    file table `sink` holds later batches, whose numbers it would skip.
+    The query id is a new one: a sink that knows batches by it must not take the new ones for old ones. `state`: whether
+    the state of then goes along; code that keeps none needs none. Raises Refused (`batch_not_kept`) when the batch was
+    never committed or is no longer kept; Refused when its state is not whole, or when the file table `sink` holds later
+    batches, whose numbers it would skip.
     """
     report = inspect_checkpoint(location)
     store, version = open_checkpoint(location)
@@ -62,12 +63,14 @@ def plan_rollback(location: str, batch: int, *, sink: str | None = None) -> Laid
         if batch not in kept or batch not in _batches(layout, "offsets"):
             raise Refused(
                 f"Batch {batch} cannot be gone back to: its offsets and its commit are not both kept. Kept are "
-                f"{', '.join(map(str, kept[-10:])) or 'none'}."
+                f"{', '.join(map(str, kept[-10:])) or 'none'}.",
+                code="batch_not_kept",
             )
         _cut_logs(store, layout, batch)
         for name in list(layout.below("state")):
             layout.leave_out(name)
-        take_state(layout, store, batch, batch + 1)
+        if state:
+            take_state(layout, store, batch, batch + 1)
         layout.write("metadata", metadata_of(str(uuid.uuid4())))
         at_home(layout, store, target_of(report, store, version))
     return _planned(location, report, version, layout, store, sink)

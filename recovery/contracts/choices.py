@@ -8,6 +8,7 @@ from pydantic import SerializerFunctionWrapHandler, model_serializer
 from recovery.contracts.acceptance import Accepted, Cost, Effect
 from recovery.contracts.names import Meant, Strategy
 from recovery.contracts.plan import Editor
+from recovery.contracts.target import ReplayTarget
 from recovery.contracts.value import Flag, Number, Value
 
 
@@ -139,6 +140,8 @@ class Choices(Value):
     """What the edited files held before; older releases kept it."""
     positions: Mapping[str, Wanted] = {}
     """Where sources start, by their number in the code; one that is missing starts where it was committed."""
+    target: ReplayTarget | None = None
+    """Where a replay goes back to; None: not chosen."""
     positions_look: PositionsAnswer = PositionsAnswer()
     """What other positions would cost."""
     confirmed: tuple[str, ...] = ()
@@ -188,6 +191,8 @@ class ChoicesChange(Value):
     """Whether the plan refreshes what is downstream."""
     positions: Mapping[str, Wanted | None] | None = None
     """Where sources start, by their number in the code; None, or a source that is missing: where it was committed."""
+    target: ReplayTarget | None = None
+    """Where a replay goes back to."""
     accept: frozenset[Effect] = frozenset()
     """What of the costs of these positions is accepted: rows left out, rows read again. What a plan costs is accepted
     when it is sealed."""

@@ -31,6 +31,8 @@ class DownstreamReason(StrEnum):
     """It reads as a stream what this plan brings a second time."""
     TABLE_ANEW = "table_anew"
     """It reads as a stream a table that is emptied and written from scratch."""
+    TABLE_PUT_BACK = "table_put_back"
+    """It reads as a stream a table that is put back to an earlier batch and goes on from there."""
     ROWS_UNKNOWN = "rows_unknown"
     """Whether rows come twice is not known."""
     OF_BEHIND = "of_behind"

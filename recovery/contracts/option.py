@@ -72,6 +72,12 @@ class BlockerCode(StrEnum):
     RESET_DOUBLES = "reset_doubles"
     RESET_UNTOLD = "reset_untold"
     RESET_BY_CHANCE = "reset_by_chance"
+    TARGET_NEEDED = "target_needed"
+    TARGET_NOT_FOUND = "target_not_found"
+    BATCH_NOT_KEPT = "batch_not_kept"
+    NOTHING_AFTER = "nothing_after"
+    SINK_NOT_PUT_BACK = "sink_not_put_back"
+    OTHER_WRITERS = "other_writers"
 
 
 class SettledBy(StrEnum):
@@ -80,6 +86,7 @@ class SettledBy(StrEnum):
     PATCH = "patch"  # other code: the sources that it reads and the state that it keeps are decided there
     START = "start"  # where a source starts
     SOURCES = "sources"  # which source goes on as which
+    TARGET = "target"  # where a replay goes back to
 
 
 SETTLED: Mapping[BlockerCode, SettledBy] = {
@@ -102,6 +109,10 @@ SETTLED: Mapping[BlockerCode, SettledBy] = {
     BlockerCode.START_NOT_FOUND: SettledBy.START,
     BlockerCode.START_NEEDED: SettledBy.START,
     BlockerCode.INPUT_GONE: SettledBy.START,
+    BlockerCode.TARGET_NEEDED: SettledBy.TARGET,
+    BlockerCode.TARGET_NOT_FOUND: SettledBy.TARGET,
+    BlockerCode.BATCH_NOT_KEPT: SettledBy.TARGET,
+    BlockerCode.NOTHING_AFTER: SettledBy.TARGET,
 }
 
 

@@ -13,7 +13,8 @@ from recovery.contracts.criteria import Criterion
 from recovery.contracts.findings import Finding
 from recovery.contracts.forecast import Forecast
 from recovery.contracts.names import StepKind, Strategy
-from recovery.contracts.steps import PlannedStep, SeedArgs
+from recovery.contracts.steps import PlannedStep, RestoreArgs, SeedArgs
+from recovery.contracts.target import ReplayTarget
 from recovery.contracts.value import Flag, Number, Value
 
 SCHEMA = 1
@@ -259,6 +260,8 @@ class PlanBody(Value):
     """The input files that were not read yet."""
     wishes: Mapping[str, Mapping[str, Any]] = {}
     """The start positions that a person chose, by source (`sources.wishes`)."""
+    target: ReplayTarget | None = None
+    """Of a replay, where a person said that it goes back to. Not stored for any other."""
     inputs: tuple[PlannedInput, ...] = ()
     """The sources, in the order of the code."""
     gathered_at: str
@@ -282,6 +285,12 @@ class PlanBody(Value):
         """The arguments of its seed; None where it has no seed."""
         told = (step.args for step in self.steps if step.kind is StepKind.SEED)
         return next((SeedArgs.model_validate(dict(args)) for args in told), None)
+
+    @property
+    def restore_args(self) -> RestoreArgs | None:
+        """The arguments of its restore; None where it puts no table back."""
+        told = (step.args for step in self.steps if step.kind is StepKind.RESTORE)
+        return next((RestoreArgs.model_validate(dict(args)) for args in told), None)
 
     @property
     def other_inputs(self) -> tuple[tuple[int, PlannedInput], ...]:

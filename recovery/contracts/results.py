@@ -134,6 +134,17 @@ class PatchResult(StepResult):
     """Each, as planned."""
 
 
+class RestoreResult(DataFilesResult):
+    """The table as it was put back. What is noted here, the proof compares with."""
+
+    batch: Number
+    """The newest batch that it holds."""
+    removed_files: Number
+    """How many data files left it."""
+    sink_version: Number | None = None
+    """Its version after that; None: of a table that counts no commits."""
+
+
 class SeedResult(StepResult):
     """The checkpoint that was put into place."""
 

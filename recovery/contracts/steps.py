@@ -15,7 +15,8 @@ class PlannedStep(Value):
     says: str
     """The same for people, in a sentence."""
     args: Mapping[str, Any] = {}
-    """What it is told, as JSON: of a rerun or a refresh `UpdateArgs`, of a seed `SeedArgs`, of any other nothing."""
+    """What it is told, as JSON: of a rerun or a refresh `UpdateArgs`, of a seed `SeedArgs`, of a restore `RestoreArgs`,
+    of any other nothing."""
 
 
 class UpdateArgs(Value):
@@ -39,8 +40,9 @@ class UpdateArgs(Value):
 class SeedArgs(Value):
     """What checkpoint a seed puts into place. Only what is set is stored."""
 
-    action: Literal["repair"] | None = None
-    """`repair`: the old one with its damage mended; None: a new one that goes on from it."""
+    action: Literal["repair", "go-back"] | None = None
+    """`repair`: the old one with its damage mended; `go-back`: the old one as it was after `last_committed`; None: a
+    new one that goes on from it."""
     last_committed: Number | None = None
     """The batch after which it goes on; None: from nothing."""
     from_version: Number | None = None
@@ -48,7 +50,8 @@ class SeedArgs(Value):
     starts: tuple[Mapping[str, Any], ...] | None = None
     """Where each source starts (`checkpoints.starts.SourceStart`); none: all after the last committed batch."""
     state: str | None = None
-    """`prime`: empty state of the code's shape; `rebuild`: that of a replay; None: none."""
+    """`prime`: empty state of the code's shape; `rebuild`: that of a replay; `kept`: of a `go-back`, that of the batch;
+    None: none."""
     watermark_ms: Number | None = None
     """The watermark that empty state begins with, in ms since 1970; None: that of the checkpoint."""
     offsets: tuple[str | None, ...] = ()
@@ -59,3 +62,24 @@ class SeedArgs(Value):
     """Of a repair, Spark's names of the stateful operators of the code."""
     mendings: tuple[Mapping[str, Any], ...] = ()
     """Of a repair, each damage and its mending (`checkpoints.mending.work.Mending`)."""
+
+
+class RestoreArgs(Value):
+    """To what a restore puts the flow's table back."""
+
+    kind: Literal["files", "delta"]
+    """The kind of the table, which decides how: by its log of batches, or by a version of its own."""
+    batch: Number
+    """The last batch that stays."""
+    version: Number | None = None
+    """Of a Delta table, the version that it is put back to."""
+    sealed_version: Number | None = None
+    """Of a Delta table, its version when the plan was sealed."""
+    removed_batches: Number
+    """How many batches leave the table."""
+    removed_files: Number
+    """How many of the table's data files leave it. Those of a file table stay in its folder, and no log names them."""
+    removed_rows: Number | None = None
+    """How many rows leave the table; None: not known."""
+    kept_rows: Number | None = None
+    """How many rows stay; None: not known."""

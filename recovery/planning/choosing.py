@@ -17,7 +17,7 @@ from recovery.contracts.plan import Editor
 from recovery.errors import Refused
 from recovery.models import Recovery
 from recovery.people.roles import Actor
-from recovery.sources import wishes
+from recovery.sources import targets, wishes
 from recovery.sources.mapping import confirmable
 from recovery.strategies.catalogue import EXECUTABLE, POSITIONED, settled_later
 from recovery.strategies.recommending import default_strategy
@@ -38,6 +38,7 @@ RESTS_ON_STRATEGY: Final = (
     "positions",
     "positions_look",
     "confirmed",
+    "target",
 )
 """Choices that were made for the strategy chosen, and are forgotten with it."""
 PAIR: Final = re.compile(r"[^->]+->[^->]*")
@@ -73,6 +74,7 @@ def list_parts(change: ChoicesChange) -> list[tuple[str, Take]]:
     parts: list[tuple[bool, str, Take]] = [
         (change.meant is not None, "recovery.meant", answer_meant),
         (of_strategy, "recovery.strategy", choose_strategy),
+        (change.target is not None, "recovery.target", choose_target),
         (change.patch is not None, "recovery.patch" if change.patch else "recovery.keep", edit_code),
         (change.confirmed is not None, "recovery.sources", confirm_sources),
         (change.refresh_below is not None, "recovery.below", choose_below),
@@ -124,6 +126,25 @@ def choose_strategy(recovery: Recovery, change: ChoicesChange, by: Actor) -> Tak
         f"Strategy {strategy} chosen." if strategy else f"Key chosen: {', '.join(key) or 'none'}.",
         before={name: recovery.choices.get(name) for name in ("strategy", "key")},
         after={"strategy": strategy, "key": list(key)},
+    )
+
+
+def choose_target(recovery: Recovery, change: ChoicesChange, by: Actor) -> Taken | None:
+    """Where a replay goes back to. Raises Refused for a strategy that goes back to nothing."""
+    held, target = recovery.chosen, change.target
+    if target is None or target == held.target:
+        return None
+    if held.strategy is not Strategy.REPLAY:
+        raise Refused(
+            f"Only {Strategy.REPLAY} goes back to a time, a version or a batch; "
+            f"{held.strategy or 'no strategy'} is chosen.",
+            code="no_target",
+        )
+    return Taken(
+        without_acceptance(held).replace(target=target),
+        f"Goes back to {targets.text(target)}.",
+        before={"target": codec.to_read_json(held.target) if held.target else None},
+        after={"target": codec.to_read_json(target)},
     )
 
 

@@ -11,7 +11,7 @@ from recovery.people.roles import Actor
 from recovery.planning.actions import seal_at_once, update_choices
 from recovery.planning.choosing import find_strategy
 from recovery.sources import wishes
-from recovery.strategies.catalogue import EXECUTABLE, JUDGES, NOT_HERE, POSITIONED
+from recovery.strategies.catalogue import EXECUTABLE, FOR_HEALTHY, JUDGES, NOT_HERE, POSITIONED
 from recovery.workflow import actions, by_hand, positioning
 from recovery.workflow.gather import gather
 from recovery.workflow.journal import trying_flow
@@ -42,7 +42,7 @@ def make_plan(
     if positions and strategy not in POSITIONED:
         raise WrongUse(f"{strategy} takes no --position; {' and '.join(POSITIONED)} do.")
     wishes.by_source(positions)  # what cannot be read is refused before anything is opened
-    recovery = by_hand.open_or_go_on(flow, by=by, again=again)
+    recovery = by_hand.open_or_go_on(flow, by=by, again=again, healthy=goes_back(change.strategy))
     try:
         _change_choices(recovery, change, positions, accept, by)
         plan = seal_at_once(recovery_id=recovery.pk, by=by, accept=accept)
@@ -52,6 +52,11 @@ def make_plan(
         raise
     recovery.refresh_from_db()
     return recovery, plan
+
+
+def goes_back(strategy: str | None) -> bool:
+    """Whether naming this strategy says that nothing has to fail."""
+    return strategy in FOR_HEALTHY
 
 
 def _change_choices(

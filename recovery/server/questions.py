@@ -25,7 +25,17 @@ from recovery.server.confinement import Confinement, dump_grants
 from recovery.server.forks import Fork, NoRunner, Runners
 
 LOG = logging.getLogger(__name__)
-QUESTIONS: Final = ("study", "measure", "defined", "stage", "replay", "rehearse", "count", "places")
+QUESTIONS: Final = (
+    "study",
+    "measure",
+    "defined",
+    "stage",
+    "replay",
+    "rehearse",
+    "count",
+    "places",
+    "restore",
+)
 RUNS_CODE: Final = ("study", "measure", "defined", "stage", "replay", "rehearse")
 MOST_SECONDS: Final = 4 * 3600
 MOST_ANSWER: Final = 64 * 1024 * 1024  # bytes

@@ -215,6 +215,17 @@ def measure(spark: Any, request: Mapping[str, Any], folder: Path) -> dict[str, A
     return out
 
 
+def count(spark: Any, request: Mapping[str, Any]) -> dict[str, Any]:
+    """Rows of the table, or of those of its data files that `files` names; None where there is no such table."""
+    now = table(spark, request["table"])
+    if now is None:
+        return {"rows": None}
+    if request.get("files") is None:
+        return {"rows": now.count()}
+    held = _data(spark, describe(spark, request["table"]), now, request["files"])
+    return {"rows": 0 if held is None else held.count()}
+
+
 TOO_LARGE = (
     "Commits since the rerun began took rows out of the table, or rewrote its files, and its versions are larger than "
     "the limit up to which they are compared whole."

@@ -1,6 +1,6 @@
 """Questions that only Spark can answer, each answered on the pipelines' side in a process and a session of its own.
 
-Nothing here changes anything but `StudyRequest.write`, which writes to a folder that the caller names.
+Nothing here changes anything but `StudyRequest.write`, which writes to a folder that the caller names, and `restore`.
 Every function raises `Unreachable` where no answer came that can be read, and `Refused` where the pipeline's own
 code is what stands in the way; both within the timeout given (`recovery.spark.asking` has their codes).
 What comes back was written by other people's code: each field is of the type and within the bounds that it has here.
@@ -43,6 +43,7 @@ __all__ = [
     "location",
     "measure",
     "rehearse",
+    "restore",
     "study",
     "table_location",
     "whereabouts",
@@ -485,16 +486,43 @@ def rehearse(request: RehearsalRequest, *, timeout: float = REHEARSAL_SECONDS) -
 
 
 def count(
-    answers: Answers, table: str, configuration: Mapping[str, str], *, timeout: float = STUDY_SECONDS
+    answers: Answers,
+    table: str,
+    configuration: Mapping[str, str],
+    *,
+    files: Sequence[str] | None = None,
+    timeout: float = STUDY_SECONDS,
 ) -> int | None:
-    """Rows of a table by a fresh session with the pipeline's configuration; None where there is no such table."""
-    request = {"table": table, "configuration": dict(configuration)}
+    """Rows of a table by a fresh session with the pipeline's configuration; None where there is no such table. `files`:
+    those of its data files alone, as decoded URIs."""
+    request: dict[str, object] = {"table": table, "configuration": dict(configuration)}
+    if files is not None:
+        request["files"] = list(files)
     return checked(_Counted, answers.ask("count", request, seconds=timeout)).rows
 
 
 @dataclass(frozen=True)
 class _Counted:
     rows: Rows | None
+
+
+def restore(
+    answers: Answers,
+    table: str,
+    version: int,
+    configuration: Mapping[str, str],
+    *,
+    timeout: float = MEASURE_SECONDS,
+) -> None:
+    """Put a Delta table back to an earlier version, in one commit that names it. Ask only where the log has no such
+    commit (`sinks.live.earlier.put_back_to`): a second one is another commit. Raises Refused, Unreachable."""
+    request = {"table": table, "version": version, "configuration": dict(configuration)}
+    checked(_Restored, answers.ask("restore", request, seconds=timeout))
+
+
+@dataclass(frozen=True)
+class _Restored:
+    restored: bool
 
 
 def whereabouts(answers: Answers, tables: Sequence[str], *, timeout: float = STUDY_SECONDS) -> Whereabouts:

@@ -32,7 +32,7 @@ def import_ahead() -> None:
     import pyspark.pipelines
     import pyspark.sql.connect.session  # noqa: F401
 
-    from recovery.spark import answers, catalog, defined, rehearsing, session  # noqa: F401
+    from recovery.spark import answers, catalog, defined, rehearsing, restoring, session  # noqa: F401
 
 
 def live(report: int, control: int) -> NoReturn:
@@ -122,7 +122,7 @@ def _failed(error: Exception) -> dict[str, str]:
 
 
 def _answer(message: dict[str, Any]) -> dict[str, Any]:
-    from recovery.spark import answers, catalog, defined, rehearsing
+    from recovery.spark import answers, catalog, defined, rehearsing, restoring
     from recovery.spark.session import driver_of, fresh
 
     request, question = message["request"], message["question"]
@@ -147,8 +147,9 @@ def _answer(message: dict[str, Any]) -> dict[str, Any]:
         if question == "rehearse":
             return rehearsing.run(spark, request, folder)
         if question == "count":
-            table = catalog.table(spark, request["table"])
-            return {"rows": None if table is None else table.count()}
+            return answers.count(spark, request)
+        if question == "restore":
+            return restoring.restore(spark, request)
         return {"tables": catalog.places(spark, request["tables"]), "driver": driver_of(spark)}
     finally:
         _session.clear()

@@ -7,8 +7,10 @@ from typing import Any
 
 from recovery.checkpoints.held import HeldState
 from recovery.checkpoints.repair import RepairPlan
-from recovery.checkpoints.report import CheckpointReport, Finding
+from recovery.checkpoints.report import CheckpointReport, Finding, StateOperator
+from recovery.contracts.option import Blocker
 from recovery.sinks.base import SinkReport
+from recovery.sinks.earlier import EarlierTable
 from recovery.sources.base import Distance, SourceFacts
 from recovery.sources.replaying import Processed
 from recovery.strategies.readers import Reader
@@ -120,6 +122,27 @@ class Counts:
 
 
 @dataclass(frozen=True)
+class GoingBack:
+    """What a replay goes back to. `Facts.checkpoint` and `Facts.sources` are then those of after the batch.
+
+    `committed`: the last batch that the checkpoint has committed now. `operators`: its stateful operators now, with the
+    batches to which their state can go back. `table`: what the flow's table would be put back to. `problem`: why it
+    cannot be; the other fields are then as far as they were found. `reread_files`: files of the later batches that are
+    still there, `gone` those that are not. `reread_rows`: rows that the new code yields over what the later batches
+    read; None: not counted.
+    """
+
+    batch: int | None = None
+    committed: int | None = None
+    operators: tuple[StateOperator, ...] = ()
+    table: EarlierTable | None = None
+    problem: Blocker | None = None
+    reread_files: tuple[str, ...] = ()
+    gone: tuple[str, ...] = ()
+    reread_rows: int | None = None
+
+
+@dataclass(frozen=True)
 class Facts:
     """Everything a decision may look at; gathered once, by `workflow.gather`.
 
@@ -175,4 +198,5 @@ class Facts:
     state_refused: bool = False  # the flow fails because its code stores other columns than its state has
     processed: Processed | None = None  # what a replay would read; None: nobody looked
     scratch: bool = True  # whether there is a place where the code can be run over a copy of its input
+    back: GoingBack | None = None  # what a replay goes back to; None: no one has said
     skipped_before: bool = False  # whether an earlier recovery made a source begin elsewhere

@@ -4,7 +4,17 @@ from collections.abc import Callable, Mapping
 
 from recovery.contracts.names import Strategy
 from recovery.contracts.option import BlockerCode, Option, SettledBy
-from recovery.strategies import continue_, empty, full_refresh, prime, rebuild, repair, revert, rewind
+from recovery.strategies import (
+    continue_,
+    empty,
+    full_refresh,
+    prime,
+    rebuild,
+    repair,
+    replay,
+    revert,
+    rewind,
+)
 from recovery.strategies.base import Facts
 from recovery.strategies.deciding import NOT_ASKED, decide
 from recovery.strategies.downstream import with_downstream
@@ -18,11 +28,14 @@ EXECUTABLE = (
     Strategy.REBUILD,
     Strategy.PRIME,
     Strategy.REWIND,
+    Strategy.REPLAY,
     Strategy.FULL_REFRESH,
 )
 
 POSITIONED = (Strategy.CONTINUE, Strategy.REWIND)
 """Strategies that go on from a position, so that another one can be chosen."""
+FOR_HEALTHY = (Strategy.REPLAY, Strategy.FULL_REFRESH)
+"""Strategies that have something to do for a flow that does not fail: its rows are wrong, or its input was."""
 GO_BACK = (Strategy.REWIND,)
 """Those of them that need another one: from the committed position they would leave something out."""
 
@@ -33,6 +46,7 @@ JUDGES: Mapping[str, Callable[[Facts], Option]] = {
     Strategy.REBUILD: rebuild.judge,
     Strategy.PRIME: prime.judge_prime,
     Strategy.REWIND: rewind.judge,
+    Strategy.REPLAY: replay.judge,
     Strategy.FULL_REFRESH: full_refresh.judge,
     Strategy.EMPTY: empty.judge,
 }

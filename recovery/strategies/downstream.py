@@ -19,6 +19,13 @@ from recovery.strategies.base import Facts
 from recovery.strategies.readers import Reader
 
 AGREES: Final = "DOWNSTREAM_AGREES"
+UNKNOWN_BY: Final = (
+    DownstreamReason.TABLE_ANEW,
+    DownstreamReason.TABLE_PUT_BACK,
+    DownstreamReason.ROWS_UNKNOWN,
+    DownstreamReason.NOT_SEEN,
+)
+"""Why it is not known what becomes of a dataset."""
 SAYS: Final = (
     "What is below was refreshed after the rerun, and each dataset agrees with its definition over the table."
 )
@@ -73,7 +80,7 @@ def _effect(option: Option, reader: Reader, reason: DownstreamReason | None) -> 
         return becomes(DownstreamEffect.REFRESHED, None if reader.view else new)
     if reason is DownstreamReason.REPEATS:
         return becomes(DownstreamEffect.DOUBLED, option.forecast.doubled.rows)
-    if reason in (DownstreamReason.TABLE_ANEW, DownstreamReason.ROWS_UNKNOWN, DownstreamReason.NOT_SEEN):
+    if reason in UNKNOWN_BY:
         return becomes(DownstreamEffect.UNKNOWN)
     if reason is DownstreamReason.READS_STALE:
         return becomes(DownstreamEffect.STALE)
@@ -97,6 +104,8 @@ def _repeats(option: Option) -> DownstreamReason | None:
     """What a stream over the flow's table reads twice."""
     if option.strategy == "full-refresh":
         return DownstreamReason.TABLE_ANEW
+    if option.strategy == "replay":
+        return DownstreamReason.TABLE_PUT_BACK
     doubled = option.forecast.doubled
     if doubled.rows is None:
         return DownstreamReason.ROWS_UNKNOWN

@@ -12,6 +12,7 @@ from django.utils import timezone
 
 from recovery.contracts import codec
 from recovery.contracts.diagnosis import Diagnosis, StoredDiagnosis
+from recovery.diagnosis.healthy import diagnose_healthy
 from recovery.errors import Refused, RepriseError
 from recovery.models import Flow, Plan, Recovery, Step, Workspace
 from recovery.people.roles import Actor
@@ -32,16 +33,20 @@ from recovery.workflow.moves import get as _get
 from recovery.workflow.moves import held_by, lock, move, only_in
 from recovery.workflow.selectors import open_recovery_of, plan_of
 from recovery.workflow.steps import rollback
+from recovery.workflow.verdicts import where_of
 
 
-def open_recovery(*, flow_id: int, by: Actor) -> Recovery:
+def open_recovery(*, flow_id: int, by: Actor, healthy: bool = False) -> Recovery:
     """Open a recovery in this actor's name, with its diagnosis. Reads only; changes nothing in the pipeline.
 
-    Raises Denied; Refused for a healthy flow or when one is open already; Unreachable.
+    `healthy`: the person says that nothing has to fail, as for going back in a flow whose rows are wrong. Raises
+    Denied; Refused for a healthy flow without that, or when one is open already; Unreachable.
     """
     flow = Flow.objects.select_related("pipeline__workspace").get(pk=flow_id)
     # read before the transaction: storage may be slow, and an open transaction holds everybody up
     diagnosis = diagnosing.diagnose_broken(flow)
+    if diagnosis is None and healthy and flow.streaming:
+        diagnosis = diagnose_healthy(state=flow.state, storage=where_of(flow).storage)
     with trying_flow("recovery.open", flow, by) as attempted:
         refuse_inactive(Workspace.objects.select_for_update().get(pk=flow.pipeline.workspace_id))
         _refuse_second(flow)

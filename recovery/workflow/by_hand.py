@@ -28,15 +28,15 @@ Say = Callable[[str], None]
 MOVING = frozenset({"running", "verifying"})
 
 
-def open_or_go_on(flow: Flow, *, by: Actor, again: bool = False) -> Recovery:
+def open_or_go_on(flow: Flow, *, by: Actor, again: bool = False, healthy: bool = False) -> Recovery:
     """The flow's recovery: opened now, or the open one that has no plan in force yet; with `again` its plan is
-    taken back where it has not run.
+    taken back where it has not run. `healthy`: as `actions.open_recovery`.
 
     Raises Refused when the open one already has a plan or runs, and for a healthy flow.
     """
     opened = open_recovery_of(flow.pk)
     if opened is None:
-        return actions.open_recovery(flow_id=flow.pk, by=by)
+        return actions.open_recovery(flow_id=flow.pk, by=by, healthy=healthy)
     if again and plan_of(opened) is not None:
         actions.edit_again(recovery_id=opened.pk, by=by)
         opened.refresh_from_db()

@@ -9,6 +9,7 @@ from recovery.errors import Refused, RepriseError
 from recovery.models import Flow
 from recovery.pipelines.failures import UpdateFailure
 from recovery.pipelines.workspaces import client_for
+from recovery.strategies.catalogue import FOR_HEALTHY
 from recovery.workflow.deployed import last_good_source, read_code
 from recovery.workflow.places import checkpoint_of
 from recovery.workflow.verdicts import where_of
@@ -51,7 +52,8 @@ def refuse_healthy(flow: Flow) -> Refused:
     """The refusal of a flow that has no failure."""
     return Refused(
         f"{flow.short} is {'healthy' if flow.state == 'ok' else flow.state}: there is no failure to recover "
-        "from. Nothing was opened.",
+        "from. Nothing was opened. To go back in it all the same, name the strategy: "
+        f"{' or '.join(FOR_HEALTHY)}.",
         code="healthy",
     )
 

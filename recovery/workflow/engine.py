@@ -25,7 +25,7 @@ from recovery.workflow import broker, probing, repeating, watches
 from recovery.workflow.beat import FenceLost, Watch
 from recovery.workflow.journal import note
 from recovery.workflow.moves import claim, halt_of, move, step_to
-from recovery.workflow.steps import backup, patch, refresh, rerun, rollback, seed, stop, verify
+from recovery.workflow.steps import backup, patch, refresh, rerun, restore, rollback, seed, stop, verify
 from recovery.workflow.steps.base import Context, PlanVoid, Probed, Waits, saw
 from recovery.workflow.watches import Watched
 
@@ -35,6 +35,7 @@ KINDS: Mapping[str, Any] = {
     "stop": stop,
     "backup": backup,
     "patch": patch,
+    "restore": restore,
     "seed": seed,
     "rerun": rerun,
     "refresh": refresh,

@@ -57,6 +57,7 @@ SCOPES = {
     "rebuild": "both",
     "prime": "both",
     "rewind": "same",
+    "replay": "same",
     "revert": "same",
     "repair": "same",
     "full-refresh": "new",
@@ -245,7 +246,8 @@ def _old(scene: Scene, contents: PlanBody, scope: str) -> CheckpointReport:
             code="other_sources",
         )
     cut = tuple(_cut(s, at[s.index]) for s in new.sources)
-    return replace(new, sources=cut, last_committed=planned.last_committed)
+    last = contents.numbering.next_batch - 1 if contents.restore_args else planned.last_committed
+    return replace(new, sources=cut, last_committed=last)
 
 
 def _place_before(scene: Scene, contents: PlanBody, version: int | None) -> str:
@@ -265,7 +267,8 @@ def _cut(source: SourceProgress, offset: str | None) -> SourceProgress:
 
 
 def _sink_before(scene: Scene, contents: PlanBody, files: Sequence[str], version: int | None) -> SinkReport:
-    head = contents.preconditions.sink.head
+    restored = contents.restore_args
+    head = contents.preconditions.sink.head if restored is None else restored.batch
     return SinkReport(scene.sink.kind, scene.sink.location, head, older=tuple(files), version=version)
 
 
@@ -371,7 +374,7 @@ def _measure(
         ask: Ask = partial(topics.measured, scene, before=_failed_counts(topic, scope))
     else:
         ask = partial(measure, timeout=settings.REPRISE_MEASURE_SECONDS)
-    if contents.state == rebuild.STATE:
+    if contents.state == rebuild.STATE or (contents.restore_args and contents.code_operators):
         return _measured_by_replay(scene, readers, old, contents.recovery, asked, ask)
     found = ask(asked)
     if found.problem is None or contents.state == "keep" or not scene.checkpoint.state_operators:

@@ -16,6 +16,7 @@ from recovery.checkpoints.reconciled import reconcile_report
 from recovery.checkpoints.repair import RepairPlan, damage_to_repair
 from recovery.checkpoints.report import CheckpointReport, Finding
 from recovery.contracts.plan import CheckpointMark, Preconditions, SinkMark
+from recovery.contracts.target import ReplayTarget
 from recovery.errors import Refused, RepriseError
 from recovery.models import Flow, Step, Stream
 from recovery.pipelines.client import PipelinesClient
@@ -40,7 +41,17 @@ from recovery.spark.api import (
 )
 from recovery.strategies import late, state_rows
 from recovery.strategies.base import Counts, Facts, OutputMode, checkpoint_watched, table_watched
-from recovery.workflow import below, declared, fingerprints, inputs, leaving, rehearsing, repairing, replaying
+from recovery.workflow import (
+    below,
+    declared,
+    fingerprints,
+    going_back,
+    inputs,
+    leaving,
+    rehearsing,
+    repairing,
+    replaying,
+)
 from recovery.workflow.budgets import budgets, not_counted
 from recovery.workflow.deployed import last_good_source, read_code
 from recovery.workflow.kept_studies import Ground, KeptStudies, Mark
@@ -205,13 +216,15 @@ def gather(
     wishes: Mapping[str, Wanted] | None = None,
     confirmed: Sequence[str] = (),
     refresh_below: bool = True,
+    target: ReplayTarget | None = None,
 ) -> tuple[Scene, Facts]:
     """Look, look at the inputs, and let Spark count what each code would yield.
 
     `patch` changes the code of `continue` and `full-refresh`; for `revert` it is the code to put back. `wishes`: where
     sources shall start, by their index as text; a wish that cannot be met is refused. `confirmed`: which source goes on
     as which, where that was asked (`mapping.Proposal.unconfirmed`). `refresh_below`: whether a plan refreshes what is
-    downstream.
+    downstream. `target`: where `replay` goes back to; the facts are then those of after that batch, and of no other
+    strategy's.
     """
     scene = look(flow)
     reverting = strategy == "revert"
@@ -219,7 +232,12 @@ def gather(
     new_files = patched if not reverting else dict(scene.code)
     old_files = patched if reverting and patch else last_good_code(scene)
     shared = between(flow, scene.checkpoint_place, file_table=scene.sink.kind == "files")
-    found = facts_of(scene, new_files, old_files, key=key, wishes=wishes, shared=shared, ask=reusing(scene))
+    if strategy == "replay" and target is not None:
+        found = _facts_of_then(scene, new_files, old_files, target, key=key, shared=shared)
+    else:
+        found = facts_of(
+            scene, new_files, old_files, key=key, wishes=wishes, shared=shared, ask=reusing(scene)
+        )
     beside = declared.beside(flow) if scene.sink.declared else ()
     found = replace(
         found,
@@ -235,6 +253,36 @@ def gather(
     digest = fingerprints.digest_of_code(written_by.files)
     note_sources(flow, written_by.sources, table=scene.table_place, code=digest)
     return scene, found
+
+
+def _facts_of_then(
+    scene: Scene,
+    new_files: Mapping[str, str],
+    old_files: Mapping[str, str] | None,
+    target: ReplayTarget,
+    *,
+    key: tuple[str, ...],
+    shared: tuple[Finding, ...],
+) -> Facts:
+    """The facts of after the batch that a replay goes back to: what came later waits, and the table has not got it.
+
+    The table is not looked into for repeats: it holds rows that leave it."""
+    earlier = going_back.find_earlier(scene, target)
+    then = replace(scene, checkpoint=earlier.checkpoint or scene.checkpoint)
+    asked, back = reusing(scene), earlier.back
+
+    def ask(request: StudyRequest, files: Mapping[str, Mark]) -> Study:
+        return asked(replace(request, table=None), files)
+
+    found = facts_of(then, new_files, old_files, key=key, shared=shared, ask=ask)
+    if earlier.checkpoint is not None:
+        readers = found.new_code.sources
+        wanted, files, gone = going_back.read_later(scene.checkpoint, found.sources, readers)
+        marks = inputs.marks(found.sources)
+        rows = going_back.counted(lambda of: ask(request_for(scene, new_files, of, key), marks), wanted)
+        back = replace(back, reread_files=files, gone=gone, reread_rows=rows)
+    table = back.table
+    return replace(found, back=back, counts=replace(found.counts, table=table.rows if table else None))
 
 
 def skipped_before(flow: Flow) -> bool:

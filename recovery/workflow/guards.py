@@ -10,7 +10,7 @@ from recovery.errors import Refused
 from recovery.models import Recovery
 from recovery.workflow.transitions import Guard
 
-CHANGING: Final = ("patch", "seed", "rerun", "refresh")
+CHANGING: Final = ("patch", "restore", "seed", "rerun", "refresh")
 """Kinds of steps that change something outside."""
 
 

@@ -5,7 +5,7 @@ from recovery.contracts.codec import seal
 from recovery.errors import Refused
 from recovery.models import Recovery
 
-BASIS = ("strategy", "key", "patch", "positions", "confirmed", "accepted", "below")
+BASIS = ("strategy", "key", "patch", "positions", "confirmed", "accepted", "below", "target")
 """What of `recovery.choices` a plan is made of."""
 
 

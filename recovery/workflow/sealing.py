@@ -3,7 +3,7 @@
 import difflib
 import hashlib
 from collections.abc import Collection, Mapping
-from typing import Final
+from typing import Final, Literal
 
 from django.db import transaction
 from django.utils import timezone
@@ -35,7 +35,7 @@ from recovery.sources import wishes
 from recovery.sources.base import SourceFacts
 from recovery.sources.kafka_facts import KafkaFacts
 from recovery.spark.api import NO_SUCH_COLUMN
-from recovery.strategies.base import Facts
+from recovery.strategies.base import CodeFacts, Facts
 from recovery.strategies.catalogue import EXECUTABLE, judge_all
 from recovery.strategies.common import files_of, state_keys, whole_rows
 from recovery.strategies.revert import put_back
@@ -51,6 +51,7 @@ from recovery.workflow.validation import validate
 SETTLED_WITH: Final[Mapping[SettledBy | None, str]] = {
     SettledBy.START: "--position",
     SettledBy.SOURCES: "--confirm",
+    SettledBy.TARGET: "--to",
 }
 """The option of the command line that takes a blocker away."""
 
@@ -84,6 +85,7 @@ def _seal(recovery: Recovery, by: Actor, accept: Collection[Effect] | None) -> P
         wishes=chosen.positions,
         confirmed=chosen.confirmed,
         refresh_below=chosen.refresh_below,
+        target=chosen.target,
     )
     option = next(o for o in judge_all(facts) if o.strategy == strategy)
     if option.blocked:
@@ -163,7 +165,7 @@ def build(
             next_batch=0 if option.strategy == "full-refresh" or last is None else last + 1,
             query_id="kept" if kept and standing.query_id == facts.checkpoint.query_id else "new",
         ),
-        state="keep" if kept else "rebuild" if option.strategy == "rebuild" else "drop",
+        state=_state(option, code),
         code_operators=None if code.operators is None else tuple(code.operators),
         state_held=state_keys(facts),
         watermark_ms=reconcile_report(facts.checkpoint).closed_ms,
@@ -177,6 +179,7 @@ def build(
             WaitingFile(path=f.path, size=f.size, mtime_ms=f.mtime_ms) for f in files_of(facts, "waiting")
         ),
         wishes=wishes.as_dicts(recovery.chosen.positions),
+        target=recovery.chosen.target if option.strategy == "replay" else None,
         inputs=tuple(_input(source) for source in facts.sources),
         gathered_at=facts.gathered_at,
         steps=option.steps,
@@ -184,6 +187,15 @@ def build(
         rollback=option.rollback,
         findings=option.findings,
     )
+
+
+def _state(option: Option, code: CodeFacts) -> Literal["keep", "drop", "rebuild"]:
+    """What becomes of the state. A replay takes that of its batch along, where its code keeps any."""
+    if option.strategy == "replay":
+        return "keep" if code.operators else "drop"
+    if option.strategy in ("revert", "repair"):
+        return "keep"
+    return "rebuild" if option.strategy == "rebuild" else "drop"
 
 
 def _diagnosis(recovery: Recovery) -> SealedDiagnosis:

@@ -128,6 +128,10 @@ SKIPS: Final[Mapping[str, SkipRule]] = MappingProxyType(
             "The forecast and the criteria are those of the changed code. What was written by hand already, it finds "
             "and leaves.",
         ),
+        "restore": SkipRule(
+            False,
+            "What is read again would come on top of the rows that it is to replace, or be passed over.",
+        ),
         "seed": SkipRule(False, "The update would start on the checkpoint that failed."),
         "rerun": SkipRule(
             False, "It is what recovers the flow; without it there is nothing that could be proven."

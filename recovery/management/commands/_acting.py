@@ -18,7 +18,7 @@ from recovery.people.roles import Actor
 from recovery.pipelines.find import find_flow, find_fresh
 from recovery.planning import plan_now
 from recovery.plans.accepted import effects_of
-from recovery.sources import wishes
+from recovery.sources import targets, wishes
 from recovery.strategies.common import plural
 from recovery.verification.words import bound_findings, headline, whole_findings
 from recovery.workflow import by_hand
@@ -50,9 +50,15 @@ def plan_options(parser: ArgumentParser) -> None:
         "--strategy",
         help="continue (seeded reset, the default), repair (mend damaged files, keep state), revert (put the old "
         "code back; the default with --meant no), rebuild (replay what was processed for the state of the new "
-        "code), prime (let its state start empty), rewind (go back by --position and build the state again) or "
-        "full-refresh. Strategy, code and key of an open recovery stay as they were chosen, unless an option names "
-        "others. plan takes all, too: every strategy next to each other, and nothing is chosen or sealed.",
+        "code), prime (let its state start empty), rewind (go back by --position and build the state again), replay "
+        "(put table and reading back by --to, and read again; for a healthy flow too) or full-refresh. Strategy, code "
+        "and key of an open recovery stay as they were chosen, unless an option names others. plan takes all, too: "
+        "every strategy next to each other, and nothing is chosen or sealed.",
+    )
+    parser.add_argument(
+        "--to",
+        metavar="TARGET",
+        help=f"With --strategy replay: what it goes back to, {targets.FORMS}.",
     )
     parser.add_argument(
         "--meant",
@@ -150,6 +156,7 @@ def read_change(options: Mapping[str, Any], patch: Mapping[str, str] | None) -> 
         meant=meant_of(options["meant"]),
         strategy=options["strategy"] or None,
         default_strategy=True,
+        target=targets.parse(options["to"]) if options.get("to") else None,
         key=None if options["key"] is None else tuple(options["key"].split(",")),
         patch={} if options["keep_code"] else patch,
         confirmed=tuple(options["confirm"]),

@@ -10,13 +10,14 @@ from recovery.management.commands import _acting
 from recovery.management.commands._base import Answer, RepriseCommand
 from recovery.models import Flow
 from recovery.people.roles import Right
+from recovery.planning import plan_now
 from recovery.workflow import actions, by_hand
 
 
 class Command(RepriseCommand):
     """Exit 0: every criterion of the plan is measured and holds; 1: refused or not proven; 2: wrong use."""
 
-    help = "Recovers a failed flow, from stop to proof, where the environment needs no approval."
+    help = "Recovers a flow, from stop to proof, where the environment needs no approval."
     right = Right.RECOVER
 
     def add_options(self, parser: ArgumentParser) -> None:
@@ -29,7 +30,7 @@ class Command(RepriseCommand):
         flow = _acting.flow_of(options, self.actor)
         self._needs_nobody(flow)
         patch = by_hand.read_patch(flow, code=options["code"], diff=options["patch"])
-        self._stop(flow)
+        self._stop(flow, healthy=plan_now.goes_back(options["strategy"]))
         recovery, plan = _acting.seal(flow, options, patch, by=self.actor)
         _acting.say(f"{recovery.label}: plan {plan.hash[:8]} sealed, {plan.contents.strategy}.")
         actions.execute(recovery_id=recovery.pk, by=self.actor)
@@ -45,9 +46,9 @@ class Command(RepriseCommand):
                 code="needs_approval",
             )
 
-    def _stop(self, flow: Flow) -> None:
-        """An update may run over the failure, or may at any time: stop it before positions are read."""
-        if flow.state != "failed" or not by_hand.needs_stop(flow):
+    def _stop(self, flow: Flow, *, healthy: bool) -> None:
+        """An update may run, or may at any time: stop it before positions are read."""
+        if (flow.state != "failed" and not healthy) or not by_hand.needs_stop(flow):
             return
-        recovery = by_hand.open_or_go_on(flow, by=self.actor)
+        recovery = by_hand.open_or_go_on(flow, by=self.actor, healthy=healthy)
         by_hand.stop_first(flow=flow, recovery_id=recovery.pk, by=self.actor, say=_acting.say)

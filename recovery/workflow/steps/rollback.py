@@ -16,7 +16,7 @@ from recovery.pipelines.client import PipelinesClient
 from recovery.pipelines.workspaces import client_for
 from recovery.sinks.live import reading as sinks
 from recovery.workflow.places import checkpoint_of
-from recovery.workflow.steps import backup
+from recovery.workflow.steps import backup, restore
 from recovery.workflow.steps.base import Context, Probed, saw
 from recovery.workflow.steps.stop import active_update
 
@@ -28,7 +28,8 @@ def refusal(recovery: Recovery) -> str | None:
     done = {s.kind: s for s in recovery.steps.filter(state="done", plan__isnull=False)}
     if recovery.state == "rolled_back":
         return f"{recovery.label} is rolled back already."
-    if not ({"seed", "patch"} & set(done)):
+    restored = _restored(recovery)
+    if not ({"seed", "patch"} & set(done)) and restored is None:
         return "Nothing was changed that could be undone."
     flow = recovery.flow
     if active_update(client_for(flow.pipeline.workspace).get_pipeline(flow.pipeline.pipeline_id)):
@@ -36,12 +37,31 @@ def refusal(recovery: Recovery) -> str | None:
     if "seed" in done:
         place = checkpoint_of(flow)
         if placing.is_undone(place, recovery=recovery.label):
-            return None  # an attempt that died had come so far; the source may be left to do
-        return placing.undo_refusal(place, recovery=recovery.label, sink_head=_head(done["seed"]))
+            # an attempt that died had come so far; table and source may be left to do
+            return _table_refusal(recovery, restored)
+        head = None if restored else _head(done["seed"])  # a table that was put back tells by itself
+        reason = placing.undo_refusal(place, recovery=recovery.label, sink_head=head)
+        return reason or _table_refusal(recovery, restored)
+    if restored is not None and (reason := _table_refusal(recovery, restored)):
+        return reason
     rerun = recovery.steps.filter(kind="rerun").first()
     if rerun and codec.read(UpdateResult, rerun.result).update_id and rerun.state == "done":
         return "The update has run with the changed code; what it committed stays. Patch the code by a new recovery."
     return None
+
+
+def _restored(recovery: Recovery) -> Step | None:
+    """The step that has put the table back; None: none has."""
+    step = (
+        recovery.steps.filter(kind="restore", plan__isnull=False)
+        .exclude(state__in=("pending", "skipped"))
+        .last()
+    )
+    return step if step is not None and restore.has_changed(step) else None
+
+
+def _table_refusal(recovery: Recovery, restored: Step | None) -> str | None:
+    return None if restored is None else restore.undo_refusal(restored, label=recovery.label)
 
 
 def _head(step: Step) -> int | None:
@@ -60,12 +80,15 @@ def run(context: Context) -> Mapping[str, Any]:
     place = checkpoint_of(context.flow) if "seed" in done else ""
     if place and not placing.is_undone(place, recovery=context.recovery.label):
         context.watch.guard()
-        placing.undo_publish(place, recovery=context.recovery.label, sink_head=_head(done["seed"]))
+        head = None if _restored(context.recovery) else _head(done["seed"])
+        placing.undo_publish(place, recovery=context.recovery.label, sink_head=head)
         version = codec.read(SeedResult, done["seed"].result).version
         made = "The new checkpoint" if version is None else f"Version {version}"
         context.log(f"{made} renamed away; the old one is in use again.")
         if before is not None:
             _goes_back_to(context, place, codec.read(BackupResult, before.result).checkpoint)
+    if (restored := _restored(context.recovery)) is not None:
+        restore.undo(context, restored)
     copy = backup.kept(before) if before is not None else {}
     changed = context.contents.patch if "patch" in done else []
     written = [_write_back(context, change, copy) for change in changed]

@@ -7,11 +7,11 @@ state.
 Crash order is in checkpoints.placing: undo record, prepared directory, read back, one rename.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
-from typing import Any
+from typing import Any, Final
 
-from recovery.checkpoints import inspect_checkpoint, placing, repair
+from recovery.checkpoints import inspect_checkpoint, placing, repair, transplant
 from recovery.checkpoints import seed as seeding
 from recovery.checkpoints.placing import Prepared
 from recovery.checkpoints.reconciled import reconcile_report
@@ -53,7 +53,7 @@ def run(context: Context) -> Mapping[str, Any]:
             code="stale",
         )
     context.watch.guard()
-    make = _repaired if _args(context).action == "repair" else _seeded
+    make = MAKERS.get(_args(context).action or "", _seeded)
     prepared = make(context, place, report)
     context.log(f"Undo record written. Prepared from {_called(report)}batch {report.last_committed}.")
     if (
@@ -201,6 +201,31 @@ def _repaired(context: Context, place: str, report: CheckpointReport) -> Prepare
         fence=context.step.fence,
         guard=context.watch.guard,
     )
+
+
+def _gone_back(context: Context, place: str, report: CheckpointReport) -> Prepared:
+    """As it was after the batch of the plan; the table was put back to the same one before."""
+    args = _args(context)
+    assert args.last_committed is not None, "a replay goes back to a batch"
+    plan = transplant.plan_rollback(
+        place,
+        args.last_committed,
+        sink=context.contents.table_place or None,
+        state=args.state == "kept",
+    )
+    return transplant.prepare_layout(
+        place,
+        plan,
+        recovery=context.recovery.label,
+        fence=context.step.fence,
+        guard=context.watch.guard,
+    )
+
+
+MAKERS: Final[Mapping[str, Callable[[Context, str, CheckpointReport], Prepared]]] = {
+    "repair": _repaired,
+    "go-back": _gone_back,
+}
 
 
 def _wanted(context: Context) -> list[str | None]:

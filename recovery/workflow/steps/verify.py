@@ -16,6 +16,7 @@ from recovery.contracts.results import (
     BeforeFurther,
     InputMark,
     NotedFiles,
+    RestoreResult,
     StandstillResult,
     UpdateResult,
     VerifyResult,
@@ -56,14 +57,15 @@ def run(context: Context) -> Waits:
     reviewed.same(context.contents, scene.spec, scene.code, scene.client, so="Nothing was measured.")
     reviewed.ran(context.contents, context.client, context.pipeline_id, reran.started)
     readers = Readers(lambda: scene)
-    stood = noted_files.stood(steps["stop"], place=scene.table_place)
+    before = steps.get("restore", steps["stop"])  # a table that was put back is measured from there
+    stood = noted_files.stood(before, place=scene.table_place)
     evidence = reading.collect(
         scene,
         context.contents,
         readers,
         seen=reran.listed,
         sink_before=stood.files,
-        version_before=standstill.sink_version,
+        version_before=_version_of(steps),
         topic_before=standstill.topic,
         marks_before=stood.marks,
         update_ids=reran.started,
@@ -74,15 +76,22 @@ def run(context: Context) -> Waits:
         evidence,
         below=refreshed.measure(scene, context.plan, refresh),
     )
-    before = _before(context, scene, evidence, reading.seen(context.contents, readers))
+    measured = _before(context, scene, evidence, reading.seen(context.contents, readers))
     context.watch.keep(noted_files=codec.to_json(_noted(context, scene)))
-    _start_further(context, before)
+    _start_further(context, measured)
     return Waits()
 
 
 def _steps(context: Context) -> dict[str, Step]:
     """Those of the plan that are done."""
     return {s.kind: s for s in context.recovery.steps.filter(plan=context.plan, state="done")}
+
+
+def _version_of(steps: Mapping[str, Step]) -> int | None:
+    """The version of the table right before the rerun; None: of one that counts no commits."""
+    if "restore" in steps:
+        return codec.read(RestoreResult, steps["restore"].result).sink_version
+    return codec.read(StandstillResult, steps["stop"].result).sink_version
 
 
 def _before(

@@ -1,0 +1,36 @@
+"""The diagnosis of a flow that does not fail and that a person wants to go back in."""
+
+from typing import Final
+
+from recovery.contracts.diagnosis import Advice, Diagnosis, Storage
+from recovery.contracts.names import Strategy
+
+NOTHING_FAILS: Final = "nothing-fails"
+"""Condition of a recovery that was opened though no failure is known."""
+
+
+def diagnose_healthy(*, state: str, storage: Storage) -> Diagnosis:
+    """What is known of a flow in this state (`Flow.state`) that was not opened for a failure: no more than that."""
+    advice = (
+        Advice(
+            "Go back to the last batch whose rows are right (replay): the table is put back to it, and what came after "
+            "it is read again. Mend the input or the code first.",
+            strategy=Strategy.REPLAY,
+            undoable=True,
+        ),
+        Advice(
+            "Empty the table and read everything again (full-refresh), where no earlier batch is right.",
+            strategy=Strategy.FULL_REFRESH,
+            undoable=False,
+        ),
+    )
+    return Diagnosis(
+        condition=NOTHING_FAILS,
+        title="Nothing is known to fail; a person asked to go back.",
+        says=f"The flow is {state}. Which rows are wrong, and why, was not diagnosed: the person knows.",
+        severity=1,
+        do=tuple(one.says for one in advice),
+        dont=("Go back further than the rows that are wrong.",),
+        advice=advice,
+        storage=storage,
+    )

@@ -1,0 +1,266 @@
+"""replay: table and reading go back to an earlier batch, and what came after it is read again.
+
+For rows that are wrong: bad input that was mended, a late fix, a bad deploy. The facts of a replay are those of after
+the batch (`workflow.going_back`): what waits is all input after it. The table is put back first, so no row comes twice.
+"""
+
+from recovery.checkpoints.report import Finding, Severity
+from recovery.contracts import codec
+from recovery.contracts.amounts import Bound, RowAmount
+from recovery.contracts.forecast import Forecast
+from recovery.contracts.names import StepKind, Strategy
+from recovery.contracts.option import Blocker, BlockerCode, Option
+from recovery.contracts.steps import PlannedStep, RestoreArgs, SeedArgs
+from recovery.sinks.earlier import EarlierTable
+from recovery.strategies import common, mapped, rebuild, sinks, sources
+from recovery.strategies.base import Facts, GoingBack
+from recovery.strategies.positions import positions
+
+NOWHERE = GoingBack(
+    problem=Blocker(
+        code=BlockerCode.TARGET_NEEDED,
+        says="Say what it goes back to: a time, a version of the table or a batch.",
+    )
+)
+
+
+def judge(facts: Facts) -> Option:
+    """The option, blocked or not, with this flow's own numbers."""
+    back, new_rows = facts.back or NOWHERE, _new_rows(facts)
+    table = back.table
+    kept = table.kept_rows if table else None
+    forecast = Forecast(
+        lost=_lost(facts, back),
+        doubled=_doubled(facts),
+        reread=RowAmount(
+            rows=back.reread_rows, bound=Bound.EXACT, files=len(back.reread_files), why=_reread_why(back)
+        ),
+        new_rows=new_rows,
+        table_after=None if kept is None or new_rows is None else kept + new_rows,
+        state=_state(facts, back),
+        seconds=common.seconds(facts, 2, more=5.0),
+    )
+    return Option(
+        strategy=Strategy.REPLAY,
+        title="replay",
+        summary="Go back to an earlier batch, read again from there",
+        blocker=blocked(facts),
+        forecast=forecast,
+        findings=_findings(facts, back),
+        steps=_steps(facts, back),
+        criteria=common.criteria(
+            facts,
+            begins=common.goes_on(back.batch, [s.offset_json for s in facts.checkpoint.sources]),
+            files=("same", common.all_files(facts)),
+            before=kept,
+            rows={"scope": "new", "key": list(facts.new_code.key)},
+            repeats=common.repeats_of(forecast.doubled, facts.new_code),
+            new_rows=new_rows,
+        ),
+        rollback=common.until_committed(
+            back.batch, "the table is put back to what it holds now, and the old checkpoint is in use again."
+        ),
+        code_live="Yes",
+        table_meanwhile="Readable, without the rows of the later batches",
+        positions=positions(facts, after="same"),
+        mapping=mapped.as_dict(facts),
+    )
+
+
+def blocked(facts: Facts) -> Blocker | None:
+    """Why replay cannot run here; None when it can."""
+    back = facts.back or NOWHERE
+    reason = common.any_block(facts) or _of_program(facts) or sink_block(facts) or back.problem
+    reason = reason or common.unread_code(facts)
+    if reason:
+        return reason
+    if common.has_blocker(facts.checkpoint.findings):
+        return common.damaged(facts.checkpoint)
+    return (
+        mapped.mismatch(facts, facts.checkpoint.sources, "Spark would refuse the checkpoint of then.")
+        or _gone(back)
+        or sources.block(facts)
+        or _stateful(facts, back)
+    )
+
+
+def _of_program(facts: Facts) -> Blocker | None:
+    if not facts.is_plain:
+        return None
+    says = (
+        "The table of a plain program is not put back here yet: go back by --position (continue), or rewind."
+    )
+    return Blocker(code=BlockerCode.REPLAY_OF_PROGRAM, says=says)
+
+
+def sink_block(facts: Facts) -> Blocker | None:
+    """Why what the flow writes to cannot be put back; None when it can."""
+    sink = facts.sink
+    if sink.kind in ("files", "delta") and not sink.declared and not sink.by_function:
+        return None
+    return Blocker(
+        code=BlockerCode.SINK_NOT_PUT_BACK,
+        says=f"Rows that were written to {facts.dataset} cannot be taken back here, so what is read again would come "
+        "twice. To read again all the same, choose continue with a start position and accept the repeats.",
+    )
+
+
+def _gone(back: GoingBack) -> Blocker | None:
+    """Input that is read again has to be there: else the rows of the removed batches would not come back."""
+    if not back.gone:
+        return None
+    says = (
+        f"{common.plural(len(back.gone), 'file')} that a later batch read {'is' if len(back.gone) == 1 else 'are'} "
+        f"gone, such as {common.name_of(back.gone[0])}: rows would leave the table and not come back. Put the input "
+        "back, or choose a later batch."
+    )
+    return Blocker(code=BlockerCode.INPUT_GONE, says=says)
+
+
+def _stateful(facts: Facts, back: GoingBack) -> Blocker | None:
+    """State of then fits the code only where the code is known to be the one that wrote it; and what it writes is
+    forecast and proven by a replay of what was processed, which needs code that yields the same each time."""
+    code, held = facts.new_code, tuple(o.name for o in back.operators)
+    if not code.operators:
+        return None
+    if code.operators != held or common.other_code(facts):
+        return Blocker(
+            code=BlockerCode.STATE_DIFFERS,
+            says=f"The code has {common.names(code.operators)}, the state of batch {back.batch} is that of "
+            f"{common.names(held)}, and it is not known to be of the same code: it may not fit. Keep the code of the "
+            "last good update (--keep-code), or choose full-refresh.",
+        )
+    if any(back.batch not in o.back for o in back.operators):
+        return Blocker(
+            code=BlockerCode.BATCH_NOT_KEPT,
+            says=f"The state of batch {back.batch} is no longer whole. Choose a later batch.",
+        )
+    return rebuild.builds_otherwise(facts)
+
+
+def _steps(facts: Facts, back: GoingBack) -> tuple[PlannedStep, ...]:
+    table = back.table or EarlierTable("files", back.batch or 0, 0, 0)
+    keeps = bool(facts.new_code.operators)
+    restore = RestoreArgs(
+        kind="delta" if table.kind == "delta" else "files",
+        batch=table.batch,
+        version=table.version,
+        sealed_version=table.now_version,
+        removed_batches=table.removed_batches,
+        removed_files=table.removed_files,
+        removed_rows=table.removed_rows,
+        kept_rows=table.kept_rows,
+    )
+    seed = SeedArgs(
+        action="go-back",
+        last_committed=back.batch,
+        from_version=facts.checkpoint.version,
+        state="kept" if keeps else None,
+        offsets=tuple(s.offset_json for s in facts.checkpoint.sources),
+    )
+    return common.steps(
+        facts.new_code.files != facts.code.files,
+        PlannedStep(
+            kind=StepKind.RESTORE,
+            says=f"Put {facts.dataset} back to what it held after batch {back.batch}: {_removed(table)} leave it.",
+            args=codec.to_read_json(restore),
+        ),
+        PlannedStep(
+            kind=StepKind.SEED,
+            says=f"Seed the next checkpoint version from batch {back.batch}, "
+            f"{'with the state of then' if keeps else 'without state'}, new query id. The old version stays "
+            "untouched.",
+            args=codec.to_read_json(seed),
+        ),
+        common.rerun(facts),
+    )
+
+
+def _removed(table: EarlierTable) -> str:
+    rows = table.removed_rows
+    batches = f"{table.removed_batches} {'batch' if table.removed_batches == 1 else 'batches'}"
+    return f"{'rows' if rows is None else common.plural(rows, 'row')} of {batches}"
+
+
+def _new_rows(facts: Facts) -> int | None:
+    """Rows that the code writes of all input after the batch; None: not counted."""
+    return facts.counts.rebuilt if facts.new_code.operators else facts.counts.waiting
+
+
+def _lost(facts: Facts, back: GoingBack) -> RowAmount:
+    """Rows that leave the table and do not come back, and input that nobody reads."""
+    removed = back.table.removed_rows if back.table else None
+    if uncertain := sources.uncertain(facts):
+        why = f"Whether all input after batch {back.batch} can still be read is not known (source "
+        return RowAmount(rows=None, bound=Bound.UNKNOWN, why=f"{why}{uncertain[0].position.source}).")
+    if facts.new_code.operators:  # the same code over the same input, with the state of then
+        return sources.nothing(f"The same code reads all input after batch {back.batch} again.")
+    if removed is None or back.reread_rows is None:
+        why = "What leaves the table and what the code yields over the same input were not both counted."
+        return RowAmount(rows=None, bound=Bound.UNKNOWN, why=why)
+    if back.reread_rows < removed:
+        why = (
+            f"{common.plural(removed, 'row')} leave the table; the code yields {back.reread_rows:,} over the same "
+            "input as it is now."
+        )
+        return RowAmount(rows=removed - back.reread_rows, bound=Bound.EXACT, why=why)
+    return sources.nothing(f"All input after batch {back.batch} can still be read.")
+
+
+def _doubled(facts: Facts) -> RowAmount:
+    """None by reading again, for the rows of the later batches leave the table first. Where a key is known by which the
+    code drops no repeats, those of the input were not counted."""
+    why = "The rows of the later batches leave the table before their input is read again."
+    code = facts.new_code
+    if code.key and not code.operators and sinks.is_table(facts):
+        return RowAmount(
+            rows=0, bound=Bound.AT_LEAST, why=f"{why} Whether the input repeats a key was not counted."
+        )
+    return RowAmount(rows=0, bound=Bound.EXACT, why=why)
+
+
+def _reread_why(back: GoingBack) -> str:
+    if back.batch is None or back.committed is None:
+        return "What is read again is not known before a batch is chosen."
+    return f"What batches {back.batch + 1} to {back.committed} read, as the code yields it now."
+
+
+def _state(facts: Facts, back: GoingBack) -> str:
+    if facts.new_code.operators:
+        return f"Back to batch {back.batch}: {common.names(facts.new_code.operators)}"
+    return f"Dropped: {common.names([o.name for o in back.operators])}" if back.operators else "None to drop"
+
+
+def _findings(facts: Facts, back: GoingBack) -> tuple[Finding, ...]:
+    table, found = back.table, [*sources.findings(facts)]
+    if table is None:
+        return tuple(found)
+    rows = _removed(table)
+    found.append(
+        Finding(
+            "ROWS_LEAVE_TABLE",
+            Severity.WARNING,
+            f"{rows} leave {facts.dataset} before their input is read again; readers see that.",
+            "Warn its readers. Until a new batch is committed, a rollback brings the rows back.",
+        )
+    )
+    if table.kind == "files":
+        found.append(
+            Finding(
+                "REMOVED_FILES_STAY",
+                Severity.INFO,
+                f"{common.plural(table.removed_files, 'data file')} of these batches stay in the table's folder, and "
+                "the table's log names them no more.",
+                "Readers that list the folder instead of the log (not Spark) still see them.",
+            )
+        )
+    else:
+        found.append(
+            Finding(
+                "HISTORY_KEPT",
+                Severity.INFO,
+                f"The table goes back to version {table.version} as a new version; its history stays.",
+                "Run VACUUM no earlier than when this recovery has ended: a rollback needs the files.",
+            )
+        )
+    return tuple(found)

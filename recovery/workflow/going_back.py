@@ -1,0 +1,160 @@
+"""What a replay goes back to: the batch, the checkpoint and the table as they were after it. Reads only."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Final
+
+from recovery.checkpoints.report import CheckpointReport, SourceProgress
+from recovery.checkpoints.transplant import plan_rollback
+from recovery.checkpoints.uris import decode_uri
+from recovery.contracts.option import Blocker, BlockerCode
+from recovery.contracts.target import ReplayTarget
+from recovery.errors import Refused, RepriseError
+from recovery.pipelines.workspaces import questions_service
+from recovery.sinks.earlier import EarlierTable
+from recovery.sinks.live import earlier
+from recovery.sources.base import SourceFacts
+from recovery.sources.comparing import moment
+from recovery.sources.live import looking
+from recovery.spark.api import Study, count
+from recovery.strategies.base import GoingBack
+from recovery.workflow.inputs import Counted
+
+if TYPE_CHECKING:
+    from recovery.workflow.gather import Scene
+
+CODES: Final = {
+    code.value: code
+    for code in (
+        BlockerCode.TARGET_NOT_FOUND,
+        BlockerCode.BATCH_NOT_KEPT,
+        BlockerCode.SINK_NOT_PUT_BACK,
+        BlockerCode.OTHER_WRITERS,
+    )
+}
+"""Codes of refusals, by what they are as blockers."""
+
+
+@dataclass(frozen=True)
+class Earlier:
+    """What was found, and the checkpoint as it was after the batch; None: it could not be gone back to."""
+
+    back: GoingBack
+    checkpoint: CheckpointReport | None = None
+
+
+def find_earlier(scene: "Scene", target: ReplayTarget) -> Earlier:
+    """What `target` names, and what checkpoint and table were then. What cannot be gone back to is a problem of the
+    answer. Raises Unreachable."""
+    report: CheckpointReport = scene.checkpoint
+    back = GoingBack(committed=report.last_committed, operators=report.state_operators)
+    try:
+        batch = _batch(scene, target)
+        back = replace(back, batch=batch)
+        _require_later(report, batch)
+        after = plan_rollback(scene.checkpoint_place, batch, state=False).after
+        # as it will lie there: the version in use is the one that it is made from
+        after = replace(after, version=report.version)
+        return Earlier(replace(back, table=_table(scene, batch)), after)
+    except Refused as refusal:
+        code = CODES.get(refusal.code, BlockerCode.BATCH_NOT_KEPT)
+        return Earlier(replace(back, problem=Blocker(code=code, says=refusal.sentence)))
+    except _NothingAfter as nothing:
+        return Earlier(replace(back, problem=Blocker(code=BlockerCode.NOTHING_AFTER, says=str(nothing))))
+
+
+class _NothingAfter(Exception):
+    """No batch came after the one that was named."""
+
+
+def _batch(scene: "Scene", target: ReplayTarget) -> int:
+    """The last batch that stays. Raises Refused (`target_not_found`)."""
+    report: CheckpointReport = scene.checkpoint
+    if target.batch is not None:
+        return target.batch
+    if target.version is not None:
+        if scene.sink.kind != "delta" or report.query_id is None:
+            raise Refused(
+                "Only a Delta table has versions. Name a time or a batch.",
+                code=BlockerCode.TARGET_NOT_FOUND.value,
+            )
+        return earlier.batch_at(scene.table_place, report.query_id, target.version)
+    at_ms = target.at_ms or 0
+    known = [b for b in report.batches if b["committed"] and b["timestamp_ms"] is not None]
+    then = [b["batch"] for b in known if b["timestamp_ms"] <= at_ms]
+    if not then:
+        oldest = min((b["timestamp_ms"] for b in known), default=None)
+        since = "none" if oldest is None else f"the oldest began at {moment(oldest)}"
+        raise Refused(
+            f"No batch that the checkpoint keeps began at or before {moment(at_ms)}: {since}.",
+            code=BlockerCode.TARGET_NOT_FOUND.value,
+        )
+    return int(max(then))
+
+
+def _require_later(report: CheckpointReport, batch: int) -> None:
+    newest = max((n for n in (report.last_committed, report.last_planned) if n is not None), default=-1)
+    if batch >= newest:
+        raise _NothingAfter(
+            f"Batch {batch} is the last one, so there is nothing after it to read again."
+            if batch == newest
+            else f"There is no batch {batch} yet: the last one is {newest}."
+        )
+
+
+def _table(scene: "Scene", batch: int) -> EarlierTable | None:
+    """The table as it was after the batch, counted; None of a sink that cannot be put back (`replay.sink_block`)."""
+    if scene.sink.declared or not scene.table_place:
+        return None
+    if scene.sink.kind == "delta" and scene.checkpoint.query_id:
+        return earlier.of_delta(scene.table_place, scene.checkpoint.query_id, batch)
+    if scene.sink.kind != "files":
+        return None
+    table = earlier.of_files(scene.table_place, batch)
+    return replace(table, kept_rows=_rows(scene, table.kept_files), rows=_rows(scene, None))
+
+
+def _rows(scene: "Scene", files: tuple[str, ...] | None) -> int | None:
+    """Rows of the table, or of some of its data files; None where Spark cannot count them."""
+    flow = scene.flow
+    service = questions_service(flow.pipeline.workspace, flow.pipeline.environment)
+    try:
+        return count(service, flow.dataset, scene.spec.get("configuration") or {}, files=files)
+    except RepriseError:
+        return None
+
+
+def read_later(
+    now: CheckpointReport, sources: tuple[SourceFacts, ...], described: tuple[Mapping[str, Any], ...]
+) -> tuple[Counted | None, tuple[str, ...], tuple[str, ...]]:
+    """What the later batches read: to be counted (None: a source cannot tell), files that are there, files that are
+    gone. `now`: the checkpoint as it is; `sources`: as they stood after the batch."""
+    files: list[str] = []
+    gone: list[str] = []
+    slices: dict[str, Mapping[str, Any]] = {}
+    for n, (source, held) in enumerate(zip(sources, now.sources, strict=False)):
+        if held.kind == "files":
+            there = {f.path for f in (*source.waiting, *source.ignored)}
+            later = _later_files(held, source)
+            files += [path for path in later if path in there]
+            gone += [path for path in later if path not in there]
+            continue
+        reader = described[n] if n < len(described) else {}
+        part = looking.between(reader, held.kind, source.position.offset_json, held.offset_json)
+        if part is None:
+            return None, tuple(files), tuple(gone)
+        slices[str(n)] = part.as_dict()
+    label = {"reread": slices} if slices else {}
+    return Counted({"reread": tuple(files)}, label), tuple(files), tuple(gone)
+
+
+def _later_files(held: SourceProgress, then: SourceFacts) -> list[str]:
+    before = {f.path for f in then.processed} | set(then.gone)
+    return [path for path in dict.fromkeys(decode_uri(e.path) for e in held.committed) if path not in before]
+
+
+def counted(study: Callable[[Counted], Study], wanted: Counted | None) -> int | None:
+    """Rows that the code yields over what the later batches read; None: not counted."""
+    if wanted is None:
+        return None
+    return study(wanted).rows.get("reread")
