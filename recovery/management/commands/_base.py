@@ -6,11 +6,9 @@ bad news or a refusal; 2: wrong use, or something that the answer needs is not r
 
 import json
 import os
-import re
 import sys
 from argparse import ArgumentParser, RawDescriptionHelpFormatter, _SubParsersAction
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
 from pathlib import Path
@@ -24,6 +22,9 @@ from django.utils import timezone
 from recovery import trace
 from recovery.audit.actions import audited_attempt
 from recovery.audit.aims import find_aim
+from recovery.cli.answer import Answer as Answer
+from recovery.cli.answer import plain as plain
+from recovery.cli.answer import refusal_json, say_refusal, wrong_use_json
 from recovery.errors import RepriseError, Unreachable, WrongUse
 from recovery.names import shown
 from recovery.people.actions import actor_for_token
@@ -32,21 +33,12 @@ from recovery.people.roles import Actor, Right
 LARGEST_TOKEN = 4096
 
 
-@dataclass(frozen=True)
-class Answer:
-    """What a command found. `data` is what --json prints; `exit_code` 1 when it is bad news."""
-
-    data: dict[str, Any]
-    text: str
-    exit_code: int = 0
-
-
 class Parser(CommandParser):
     """Wrong use is one JSON object too, when JSON was asked for."""
 
     def error(self, message: str) -> NoReturn:
         if "--json" in sys.argv and self.called_from_command_line:
-            sys.stdout.write(json.dumps({"error": {"code": "wrong_use", "says": message}}) + "\n")
+            sys.stdout.write(json.dumps(wrong_use_json(message)) + "\n")
         super().error(message)
         raise SystemExit(2)
 
@@ -138,11 +130,9 @@ class RepriseCommand(BaseCommand):
         return self.answer(options)
 
     def _refuse(self, error: RepriseError, as_json: bool) -> NoReturn:
-        says = f"{error.sentence} Go on with {' '.join(error.flags)}." if error.flags else error.sentence
-        self.stderr.write(says)
+        self.stderr.write(say_refusal(error))
         if as_json:
-            told = {"code": error.code, "says": says, **({"flags": error.flags} if error.flags else {})}
-            self.stdout.write(json.dumps({"error": told}))
+            self.stdout.write(json.dumps(refusal_json(error)))
         sys.exit(error.exit_code)
 
 
@@ -185,11 +175,6 @@ def table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
     return "\n".join(
         "  ".join(c.ljust(w) for c, w in zip(line, widths, strict=True)).rstrip() for line in lines
     )
-
-
-def plain(text: str) -> str:
-    """A sentence with `code` in it, without the marks, safe on a terminal."""
-    return shown(re.sub(r"`([^`\n]+)`", r"\1", text))
 
 
 def ago(moment: datetime | None) -> str:

@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from recovery.cli.inspection_text import moment
 from recovery.management.commands._base import Answer, table
-from recovery.management.commands._inspecting import moment
 from recovery.models import Flow
 from recovery.names import shown
 from recovery.sources import showing

@@ -4,16 +4,15 @@ from argparse import ArgumentParser
 from textwrap import fill
 from typing import Any, Final
 
-from recovery.checkpoints import access
+from recovery.cli import error_text
+from recovery.cli.diagnosis_text import write_body, write_points
 from recovery.contracts import codec
 from recovery.contracts.diagnosis import Diagnosis, Storage
 from recovery.contracts.names import Meant
 from recovery.diagnosis.advice import asks_meant, recommend_advice
 from recovery.diagnosis.row import SEVERITIES
 from recovery.errors import WrongUse
-from recovery.management.commands import _error_text
 from recovery.management.commands._base import Answer, RepriseCommand, ago, plain
-from recovery.management.commands._diagnosis import write_body, write_points
 from recovery.models import Flow, Pipeline
 from recovery.names import shown
 from recovery.people.roles import Right
@@ -91,12 +90,11 @@ examples:
         return Answer({**about, "diagnosis": codec.to_json(found)}, text(flow, found), exit_code=1)
 
 
-@access.allow_anywhere()  # who is at the machine names the places, with that machine's rights
 def _answer_of_text(options: dict[str, Any]) -> Answer:
     """Of a text alone, or with its checkpoint. Raises WrongUse."""
     if options["pipeline"] is not None or options["flow"] is not None:
         raise WrongUse("--error is for a stream that is no flow here: leave out the pipeline and --flow.")
-    return _error_text.answer_of_text(_error_text.read_text(options["error"]), options["checkpoint"])
+    return error_text.answer(options["error"], options["checkpoint"])
 
 
 def answer_of_pipeline(pipeline: Pipeline, failure: UpdateFailure) -> Answer:

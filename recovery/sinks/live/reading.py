@@ -4,11 +4,10 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from recovery.checkpoints.deltalog import FOLDER
-from recovery.checkpoints.storage import Store, reaching
 from recovery.sinks import unknown
 from recovery.sinks.base import SinkReport
-from recovery.sinks.live import delta, files, kafka
+from recovery.sinks.live import delta, kafka
+from recovery.sinks.live.tables import read as read
 
 BY_PATH = {
     "delta",
@@ -18,17 +17,6 @@ BY_PATH = {
     "text",
     "orc",
 }  # formats whose option path is a table of its own
-
-
-def read(location: str, *, query_id: str | None) -> SinkReport:
-    """The table's report, told for the query `query_id` where the table knows queries apart.
-
-    Kind "unknown" for a format that nothing is known of. Raises Unreachable when there is no table or the storage
-    fails.
-    """
-    with reaching(location):
-        is_delta = Store.open(location).is_dir(FOLDER)
-    return delta.read(location, query_id=query_id) if is_delta else files.read(location)
 
 
 def declared(

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from django.core.management import call_command
 
-from recovery.management.commands._inspecting import spans
+from recovery.cli.inspection_text import spans
 from tests.checkpoint_builder import Built, put, sink_log
 from tests.factories import failed_flow, pipeline
 from tests.state_checkpoints import unpack

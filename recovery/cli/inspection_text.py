@@ -17,9 +17,9 @@ from recovery.checkpoints.report import (
     StateOperator,
 )
 from recovery.checkpoints.survey import Survey
+from recovery.cli import diagnosis_text
 from recovery.diagnosis.of_text import TextDiagnosis
 from recovery.diagnosis.verdict import LAST_RUN_FAILED, UNFIT
-from recovery.management.commands import _diagnosis
 from recovery.sinks.base import SinkReport
 from recovery.sources import labels
 
@@ -61,7 +61,7 @@ def lines(
     if failed is not None and failed.is_recognised:
         yield from ("", "Why it failed, by the text", shown(failed.found.title))
         yield f"Condition    {shown(failed.found.condition or 'none that Spark names')}"
-        yield from _diagnosis.write_body(failed.found)
+        yield from diagnosis_text.write_body(failed.found)
 
 
 def findings(found: Sequence[Finding]) -> Iterator[str]:

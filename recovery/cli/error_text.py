@@ -1,26 +1,46 @@
-"""The text of a failed stream from a file or from stdin, and what is said of it; shared by `diagnose` and `inspect`."""
+"""The answer of `diagnose --error`: why a stream fails, by the text of its failure, from a file or from stdin."""
 
 import codecs
 import sys
+from argparse import ArgumentParser
 from collections.abc import Iterator
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any, BinaryIO, Final
 
+from recovery.checkpoints import access
 from recovery.checkpoints.report import CheckpointReport
+from recovery.cli import diagnosis_text, inspection_text
+from recovery.cli.answer import Answer, plain
 from recovery.contracts import codec
 from recovery.diagnosis.failure_text import MOST_CHARACTERS
 from recovery.diagnosis.of_text import NO_CHECKPOINT, TextDiagnosis, diagnose_text, read_checkpoint
 from recovery.diagnosis.row import SEVERITIES
 from recovery.errors import WrongUse
-from recovery.management.commands import _diagnosis, _inspecting
-from recovery.management.commands._base import Answer, plain
 from recovery.names import shown
 
+HELP: Final = (
+    "Explains why a stream failed, by the text of its failure: the end of a driver's log, or an exception. With its "
+    "checkpoint, by that too. Changes nothing."
+)
 STDIN: Final = "-"
 CHUNK: Final = 1 << 20
 MOST_BYTES: Final = 2 * MOST_CHARACTERS
 """Of a longer text the end is kept: the last failure is what counts."""
+
+
+def add_options(parser: ArgumentParser) -> None:
+    """The options of `diagnose` where there is no console."""
+    parser.add_argument(
+        "--error", metavar="FILE", required=True, help="Text of the failed stream; - for stdin."
+    )
+    parser.add_argument(
+        "place",
+        nargs="?",
+        metavar="CHECKPOINT",
+        help="That stream's checkpoint, a path or URL. It is only read.",
+    )
+    parser.add_argument("--checkpoint", metavar="PATH", help="The same, as `bin/manage diagnose` names it.")
 
 
 def read_text(place: str) -> str:
@@ -55,8 +75,14 @@ def _end_of_stream(stream: BinaryIO) -> bytes:
     return bytes(held[-MOST_BYTES:])
 
 
-def answer_of_text(text: str, checkpoint: str | None) -> Answer:
-    """The answer of `diagnose --error`: the shape of a flow's, without a pipeline."""
+@access.allow_anywhere()  # who is at the machine names the places, with that machine's rights
+def answer(error: str, checkpoint: str | None) -> Answer:
+    """The shape of a flow's diagnosis, without a pipeline. `error`: a file, or `-` for stdin.
+
+    Exit 1 always: a text holds a failure, or none that is recognised, and no text proves that a stream is well. Raises
+    WrongUse.
+    """
+    text = read_text(error)
     report, problem = _read(checkpoint) if checkpoint else (None, None)
     unread = f"{problem} So this rests on the text alone." if problem else NO_CHECKPOINT
     told = diagnose_text(text, report=report, unread=unread)
@@ -101,10 +127,10 @@ def _lines(told: TextDiagnosis, report: CheckpointReport | None, problem: str | 
     yield f"Damaged    {plain(found.damaged)}"
     yield f"Severity   {found.severity} of 5, {SEVERITIES[found.severity]}"
     if report is not None:
-        yield f"Checkpoint {_inspecting.shown(report.location)}: {_inspecting.standing(report)}"
+        yield f"Checkpoint {inspection_text.shown(report.location)}: {inspection_text.standing(report)}"
     elif problem:
         yield f"Checkpoint not read: {plain(problem)}"
-    yield from _diagnosis.write_body(found)
+    yield from diagnosis_text.write_body(found)
     yield ""
     yield _next(told, report, problem)
 

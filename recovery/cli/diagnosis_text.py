@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Iterator
 from textwrap import fill
 
+from recovery.cli.answer import plain
 from recovery.contracts.diagnosis import Diagnosis
-from recovery.management.commands._base import plain
 from recovery.names import shown
 
 SHOWN_ERROR = 1500  # characters
