@@ -8,7 +8,7 @@ the command can be given again; after it, `verify` begins behind the cut. Withou
 import hashlib
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -17,10 +17,11 @@ from typing import Any, Final
 from django.db import connection
 from django.utils import timezone
 
-from recovery.audit import anchoring, chain, keys
+from recovery.audit import anchoring, keys
 from recovery.audit.actions import audited_attempt
 from recovery.audit.exporting import COLUMNS, entry_columns
 from recovery.audit.keeping import sign_chain
+from recovery.audit.offline import archive
 from recovery.audit.verifying import check_chain
 from recovery.errors import Refused, WrongUse
 from recovery.models import AuditEntry, ReviewItem
@@ -94,7 +95,7 @@ def _write(first: int, cut: AuditEntry, folder: Path) -> Archived:
         draft = folder / f".{name}.new"
         digest, count = _lines_to(draft, entries.iterator(chunk_size=500))
         file = folder / name
-        if file.exists() and _sha256(file) != digest:
+        if file.exists() and archive.sha256_of(file) != digest:
             raise Refused(f"{file} is already there and holds something else. Name another folder.")
         _signature(folder / f"{name}.sig", first, cut, digest, count)
         draft.rename(file)
@@ -139,35 +140,7 @@ def _sync(folder: Path) -> None:
         os.close(handle)
 
 
-def _sha256(file: Path) -> str:
-    with file.open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()
-
-
 def check_archive(file: Path) -> list[str]:
-    """What is wrong with an archive and its signature beside it; [] when it is as it was written. Raises Refused."""
-    try:
-        said = json.loads(file.with_name(f"{file.name}.sig").read_text())
-        signature, key_id = said.pop("signature"), said["key_id"]
-        message = json.dumps(said, sort_keys=True, separators=(",", ":")).encode()
-        known = keys.public_keys()
-        if key_id not in known or not keys.is_signed_by(known[key_id], signature, message):
-            return [f"The signature of {file.name} is of no key on the list of public keys, or does not fit."]
-        if _sha256(file) != said["sha256"]:
-            return [f"{file.name} is not what was signed.", *_chain_of(file)]
-        return _chain_of(file)
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise Refused(f"{file} cannot be read as an archive of the audit log: {error}.") from error
-
-
-def _chain_of(file: Path) -> list[str]:
-    """Breaks of the chain within the file, the first of them."""
-    hash = None
-    with file.open(encoding="utf-8") as stream:
-        for line in stream:
-            entry: Mapping[str, Any] = json.loads(line)
-            entry = {**entry, "at": datetime.fromisoformat(entry["at"])}
-            if chain.entry_hash(entry) != entry["hash"] or (hash is not None and entry["prev_hash"] != hash):
-                return [f"Entry {entry['seq']} of {file.name} does not fit into the chain."]
-            hash = entry["hash"]
-    return []
+    """What is wrong with an archive and its signature beside it, by the keys on the list of public keys. Raises
+    Refused."""
+    return archive.check_archive(file, keys.public_keys)

@@ -8,7 +8,6 @@ since when. To verify, only that list is needed.
 
 import base64
 import fcntl
-import hashlib
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -20,12 +19,8 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey,
 from django.conf import settings
 from django.utils import timezone
 
+from recovery.audit.offline.archive import key_id as key_id
 from recovery.errors import Refused, Unreachable
-
-
-def key_id(public: bytes) -> str:
-    """16 hex digits of sha256 over a public key's 32 bytes: what people compare."""
-    return hashlib.sha256(public).hexdigest()[:16]
 
 
 def own_file() -> Path:

@@ -13,6 +13,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import lru_cache
+from importlib.util import find_spec
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -33,6 +34,8 @@ PATIENCE: Mapping[str, Any] = {
 }
 AT_ONCE = 16
 BLOCK = 8 << 20  # bytes of one ranged read
+CLIENTS: Mapping[str, str] = {"s3": "s3fs", "gs": "gcsfs", "abfs": "adlfs"}
+"""What fsspec opens a store with, by its family: a package of its own, and an extra of the command `reprise`."""
 LEGACY_MARKER = "_$folder$"  # how Hadoop's s3n and EMR mark a directory
 
 
@@ -54,6 +57,19 @@ def connect_store(location: str) -> tuple[Any, str]:
         return _s3(location)
     fs, path = access.ask_store(place.service, lambda: fsspec.core.url_to_fs(location))
     return _remote(fs, Remote, place.service), path
+
+
+def missing_client(location: str) -> str:
+    """Which package this machine lacks to open the URL, in a sentence that says how to get it; "" where none."""
+    scheme = access.scheme_of(location)
+    family = access.FAMILIES.get(scheme, scheme)
+    client = CLIENTS.get(family, "")
+    if not client or find_spec(client) is not None:
+        return ""
+    return (
+        f"{location} cannot be opened: the package {client} is missing here. Install it where Reprise runs: "
+        f"pip install {client}, or the extra reprise[{family}] of the command."
+    )
 
 
 def _s3(location: str) -> tuple["Remote", str]:

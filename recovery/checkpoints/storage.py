@@ -81,6 +81,8 @@ class Store:
         try:
             fs, root = remote.connect_store(location)
         except (ValueError, ImportError) as error:
+            if missing := remote.missing_client(location):
+                raise WrongUse(missing, code="storage_client") from error
             raise WrongUse(
                 f"{location} cannot be opened: {error}. Name a path or a supported URL."
             ) from error

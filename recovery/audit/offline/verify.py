@@ -130,6 +130,8 @@ def check_signatures(folder: Path, proof: dict[str, Any], key: str | None) -> tu
     """(what is wrong, what the reader has to know)."""
     public, anchor = proof["public_key"], proof["anchor"]
     if not anchor or not public:
+        if key:
+            return ["The pack is not signed, so it is not proven that your key's owner made it."], []
         return [], [
             "NOT SIGNED: this pack was made without a key. The chain within it fits; who made it is not proven."
         ]

@@ -161,9 +161,11 @@ def test_a_pack_without_a_key_says_so(recovery: Recovery, settings: Any, tmp_pat
     content, made = evidence.to_bytes(label=recovery.label, by=AUDITOR)
     assert not made["signed"]
     zipfile.ZipFile(io.BytesIO(content)).extractall(tmp_path / "pack")
-    code, said = run(tmp_path / "pack" / f"reprise-{recovery.label}")
+    pack = tmp_path / "pack" / f"reprise-{recovery.label}"
+    code, said = run(pack)
     assert code == 0
     assert "NOT SIGNED" in said
+    assert run(pack, "--key", "00" * 32)[0] == 1, "who names a key asks who signed"
 
 
 def test_who_may_not_export_takes_no_evidence(recovery: Recovery) -> None:
