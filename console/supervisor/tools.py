@@ -1,5 +1,6 @@
 """The commands of bin/, each one function. Standard library only: they run before the environment exists."""
 
+import hashlib
 import os
 import subprocess
 import sys
@@ -11,7 +12,7 @@ from pathlib import Path
 
 from console.supervisor import bootstrap, browser, options
 from console.supervisor.bootstrap import ROOT, CannotStart, progress, refuse, say
-from devtools import lanes, proofs
+from devtools import lanes, proofs, wheel
 
 CHECK_ENV = {
     "REPRISE_SECRET_KEY": "check-only-0123456789-abcdefghijklmnopqrstuvwxyz-ABCDEFGHIJKLMNOPQRSTUVWXYZ",
@@ -208,8 +209,23 @@ def lock(arguments: list[str]) -> int:
     return 0
 
 
+def release(arguments: list[str]) -> int:
+    """The wheel with the command `reprise`, in dist/, with its digest. Needs no environment."""
+    if arguments:
+        raise CannotStart("bin/release takes no arguments.")
+    try:
+        made = wheel.write_wheel(ROOT / "dist")
+    except wheel.CannotBuild as problem:
+        raise CannotStart(str(problem)) from problem
+    except OSError as problem:
+        raise CannotStart(bootstrap.os_sentence(problem, "writing the wheel")) from problem
+    say(f"{made.relative_to(ROOT)}\nsha256 {hashlib.sha256(made.read_bytes()).hexdigest()}")
+    return 0
+
+
 COMMANDS: dict[str, Callable[[list[str]], int]] = {
     "demo": demo, "test": run_tests, "check": check, "manage": manage, "lock": lock,
+    "release": release,
 }  # fmt: skip
 
 
