@@ -74,7 +74,11 @@ class Command(RepriseCommand):
         parser.add_argument(
             "--argument", action="append", metavar="A", help="An argument of the program; again for more."
         )
-        parser.add_argument("--spark-python", metavar="PYTHON", help="The Python by which it is run.")
+        parser.add_argument(
+            "--spark-python",
+            metavar="PYTHON",
+            help="The Python that studies the program. Only that of Reprise itself can: any other is refused.",
+        )
         parser.add_argument("--runner", choices=RUNNERS, help="Who starts and stops it. Default: by hand.")
         for name, says in (
             ("start", "Starts it."),

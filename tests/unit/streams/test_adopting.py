@@ -216,6 +216,25 @@ def test_a_stream_that_ran_well_needs_no_recovery_and_that_of_no_log_may(
 
 
 @pytest.mark.parametrize(
+    ("python", "code"),
+    [
+        (sys.executable, None),
+        (str(Path(sys.executable).with_name("python3")), None),
+        (" ", None),
+        ("/opt/spark-3.5/bin/python", "spark_python"),
+        ("python3.9", "spark_python"),
+        (str(Path(sys.executable).resolve()), "spark_python"),
+    ],
+)
+def test_another_python_than_that_which_studies_the_program_is_refused_not_ignored(
+    monkeypatch: pytest.MonkeyPatch, checkpoint: Built, responder: str, python: str, code: str | None
+) -> None:
+    ended, told = adopt(monkeypatch, responder, checkpoint.root, "--spark-python", python)
+    assert (ended, told.get("error", {}).get("code")) == (int(code is not None), code)
+    assert Stream.objects.count() == int(code is None)
+
+
+@pytest.mark.parametrize(
     ("environments", "taken"),
     [(("development", "production"), 1), (("development", "staging"), 0), ((), None)],
 )
