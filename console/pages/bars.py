@@ -153,7 +153,7 @@ def offset_bar(of: RecoveryPage) -> ActionBar:
         "Saves the strategy in this recovery.",
         "Nothing is written to the pipeline: the choice can be changed until the plan is sealed in step 5.",
         Primary("Use this strategy, go to Patch code", form="strategy"),
-        (back,),
+        (back, Link(reverse("flow", args=[of.recovery.flow_id]), "Do nothing yet")),
         may_edit(of),
     )
 

@@ -23,7 +23,17 @@ from console.pages.base import (
     require_right,
 )
 from console.pages.frame import RecoveryPage, build_frame, read_scene, show_live
-from console.presenters import below, checkpoint, diff, outlook, patching, reviewing, status, stopping
+from console.presenters import (
+    below,
+    checkpoint,
+    diff,
+    outlook,
+    patching,
+    reviewing,
+    status,
+    stopping,
+    turning,
+)
 from console.presenters import wizard as words
 from recovery.approvals.actions import request_approval
 from recovery.contracts.choices import ChoicesChange
@@ -35,7 +45,7 @@ from recovery.planning import actions as planning
 from recovery.plans.accepted import written_costs
 from recovery.strategies.catalogue import EXECUTABLE, GO_BACK, POSITIONED
 from recovery.strategies.recommending import decision
-from recovery.workflow import actions, positioning, selectors, studies
+from recovery.workflow import actions, positioning, selectors, studies, ways
 from recovery.workflow.transitions import WAITS
 from recovery.workflow.usual import usual_look
 
@@ -97,10 +107,16 @@ def stop_step(request: Request, by: Actor, recovery_id: int) -> HttpResponse:
 
 @page(Right.VIEW, methods=("GET", "POST"))
 def offset_step(request: Request, by: Actor, recovery_id: int) -> HttpResponse:
-    """Compare the strategies by this flow's numbers and choose one. `act=facts` counts (again)."""
+    """Compare the strategies by this flow's numbers and choose one. `act=facts` counts (again), `act=meant` says
+    whether the change was meant."""
     refusal, form = None, forms.StrategyForm()
-    if request.method == "POST" and request.POST.get("act") == "facts":
-        refusal = refusal_of(lambda: actions.request_facts(recovery_id=recovery_id, by=by))
+    acts = {
+        "facts": partial(actions.request_facts, recovery_id=recovery_id, by=by),
+        "meant": partial(_say_meant, request.POST, recovery_id, by),
+    }
+    act = acts.get(str(request.POST.get("act"))) if request.method == "POST" else None
+    if act is not None:
+        refusal = refusal_of(act)
         if refusal is None:
             return redirect("offset", recovery_id)
     elif request.method == "POST":
@@ -131,7 +147,8 @@ def _after_strategy(request: Request, by: Actor, recovery_id: int) -> str:
 def _offset(of: RecoveryPage, form: forms.StrategyForm) -> dict[str, Any]:
     recovery = of.recovery
     facts = recovery.facts
-    options = stored_options(facts)
+    options = ways.options_of(recovery)
+    found = ways.ways_of(recovery)
     meant = recovery.chosen.meant
     typed = form.data.get("strategy") or recovery.chosen.strategy or ""
     key = form.data.get("key", ", ".join(recovery.chosen.key))
@@ -156,6 +173,14 @@ def _offset(of: RecoveryPage, form: forms.StrategyForm) -> dict[str, Any]:
             recommended=decided.strategy,
             sink=bool((facts.get("sink") or {}).get("declared")),
         ),
+        "ways": found,
+        "cannot_undo": any(not o.undoable for o in options if o.strategy == decided.strategy),
+        "turns": turning.turn_rows(found),
+        "rules": turning.rule_rows(decided.rule),
+        "meant": words.meant_question(diagnosis, meant),
+        "why_not_say": bars.may_edit(of)
+        if recovery.state == "diagnosing"
+        else "A plan holds what was chosen.",
         "ask_meant": meant is None and words.meant_question(diagnosis, meant) is not None,
         "details": details,
         "key": key,

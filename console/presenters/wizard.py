@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
+from console.presenters import efforts, status, words
 from console.presenters import positions as starts
-from console.presenters import status, words
 from console.presenters.checkpoint import step_words
 from console.presenters.flow import say_damage
 from console.presenters.inventory import waiting_elsewhere
@@ -250,8 +250,11 @@ class ComparedLine:
 
 @dataclass(frozen=True)
 class Compare:
+    """`folded`: strategies that cannot be chosen here, with their reason."""
+
     columns: list[StrategyColumn]
     lines: list[ComparedLine]
+    folded: list[efforts.FoldedWay]
 
 
 def compare_strategies(
@@ -262,38 +265,64 @@ def compare_strategies(
     recommended: str,
     sink: bool = False,
 ) -> Compare:
-    """Strategies as columns, questions as rows. The chosen one is checked, else the recommended one, unless it cannot
-    be undone. `recommended`: `recommending.recommended_strategy`.
+    """Strategies that can be chosen as columns, questions as rows. The chosen one is checked, else the recommended
+    one, unless it cannot be undone. `recommended`: `recommending.recommended_strategy`.
 
     `sink`: what is written is no table, so nobody asks what stands in it afterwards.
     """
     best = next((o for o in options if o.strategy == recommended), None)
     wanted = chosen or (recommended if best is not None and may_be_preselected(best) else "")
+    unable = [o for o in options if _is_closed(o, executable)]
+    folded = [o for o in unable if o.strategy != wanted]
+    shown = [o for o in options if o not in folded]
     columns = [
         StrategyColumn(
             strategy=o.strategy.value,
             summary=o.summary,
             recommended=o.strategy == recommended,
             blocked=o.blocked,
-            disabled=o.strategy not in executable or (bool(o.blocked) and not settled_later(o)),
+            disabled=o in unable,
             checked=o.strategy == wanted,
         )
-        for o in options
+        for o in shown
     ]
+    lines = [
+        ComparedLine(q, list(zip(columns, cells, strict=True))) for q, cells in _questions(shown, sink=sink)
+    ]
+    return Compare(columns, lines, efforts.list_folded(folded))
+
+
+def _is_closed(option: Option, executable: Sequence[str]) -> bool:
+    """Whether nothing that this recovery still asks lets it run."""
+    return option.strategy not in executable or (bool(option.blocked) and not settled_later(option))
+
+
+def _questions(options: Sequence[Option], *, sink: bool) -> list[tuple[str, list[ComparedCell]]]:
     forecasts = [o.forecast for o in options]
-    rows = [
+    above, below = efforts.effort_lines(options)
+    return [
         ("Can it run?", [_can(o) for o in options]),
+        *((line.question, [_cell(one) for one in line.cells]) for line in above),
+        *_durations(options),
         *_rows_of(options),
+        *((line.question, [_cell(one) for one in line.cells]) for line in below),
         ("Rows sent", [_sent(of) for of in forecasts])
         if sink
         else ("Table after", [_after(of) for of in forecasts]),
-        ("State", [ComparedCell(of.state) for of in forecasts]),
+        ("State", [_cell(efforts.state_cell(o)) for o in options]),
+        ("Tables below", [_cell(efforts.below_cell(of)) for of in forecasts]),
         ("Code change live?", [ComparedCell(o.code_live) for o in options]),
         ("Sink meanwhile" if sink else "Table meanwhile", [ComparedCell(o.table_meanwhile) for o in options]),
-        *_durations(forecasts),
-        ("Undo", [ComparedCell(o.rollback) for o in options]),
+        ("Undo until", [_cell(efforts.undo_cell(o)) for o in options]),
     ]
-    return Compare(columns, [ComparedLine(q, list(zip(columns, cells, strict=True))) for q, cells in rows])
+
+
+def _cell(of: efforts.EffortCell) -> ComparedCell:
+    return (
+        ComparedCell(big=of.text, small=of.small, bad=True)
+        if of.bad
+        else ComparedCell(of.text, small=of.small)
+    )
 
 
 def _rows_of(options: Sequence[Option]) -> list[tuple[str, list[ComparedCell]]]:
@@ -344,18 +373,11 @@ def _after(forecast: Forecast) -> ComparedCell:
     return ComparedCell("not known" if after is None else words.format_count(after, "row"), small=plus)
 
 
-def _durations(forecasts: Sequence[Forecast]) -> list[tuple[str, list[ComparedCell]]]:
-    """How long each takes, by updates of before; no row where none of it is known."""
-    told = [of.seconds for of in forecasts]
-    if all(seconds is None for seconds in told):
+def _durations(options: Sequence[Option]) -> list[tuple[str, list[ComparedCell]]]:
+    """How long each takes; no row where none of it is known and none was measured."""
+    if all(o.forecast.seconds is None and o.effort is None for o in options):
         return []
-    return [
-        ("Takes about", [ComparedCell("–" if seconds is None else _seconds(seconds)) for seconds in told])
-    ]
-
-
-def _seconds(seconds: float) -> str:
-    return f"{round(seconds)} s" if seconds < 60 else words.format_duration(round(seconds))
+    return [("Takes about", [_cell(efforts.time_cell(o)) for o in options])]
 
 
 @dataclass(frozen=True)

@@ -100,6 +100,13 @@ class Wizard:
         row = self.page.get_by_role("row").filter(has=self.page.get_by_role("rowheader", name=question))
         return row.locator(f'td[data-label="{strategy}"]').inner_text()
 
+    def why_not(self, strategy: str) -> str:
+        """Why a strategy does not fit, from the fold below the comparison."""
+        fold = self.page.locator('[data-code="not-applicable"]')
+        if fold.get_attribute("open") is None:
+            fold.locator("summary").click()
+        return fold.locator("dd").filter(has=self.page.locator(f'[data-value="{strategy}"]')).inner_text()
+
     def choose(self, strategy: str, key: str = "") -> "Wizard":
         self.page.locator(f"#st-{strategy}").check()
         if key:

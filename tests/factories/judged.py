@@ -220,6 +220,30 @@ def _steps(strategy: str) -> list[dict[str, Any]]:
     return [{"kind": kind, "says": says, "args": {}} for kind, says in (first, *kept, *middle, last)]
 
 
+def counted(value: int, bound: str = "exact", why: str = "") -> dict[str, Any]:
+    """An amount of anything, as it is stored."""
+    return {"value": value, "exact": bound == "exact", "why": why, "bound": bound}
+
+
+def effort(strategy: str, **changes: Any) -> dict[str, Any]:
+    """What a strategy asks for, as it is stored."""
+    anew, kept = strategy in ("full-refresh", "empty"), strategy == "revert"
+    about = counted(12, "estimate", "One for each row of the table.")
+    return {
+        "people": counted(2),
+        "steps": len(_steps(strategy)),
+        "rows": counted(21 if anew else 8, "estimate", "Rows as the code writes them."),
+        "bytes": counted(4914 if anew else 2106),
+        "seconds": None if strategy == "empty" else 9.0,
+        "timed_by": "unknown" if strategy == "empty" else "updates",
+        "backup": {"needed": False, "bytes": None},
+        "table": "emptied" if strategy == "full-refresh" else "no",
+        "state": {"fate": "kept" if kept else "dropped", "keys": about},
+        "undo": {"possible": strategy != "full-refresh", "until_batch": None if anew else 3},
+        **changes,
+    }
+
+
 def option(strategy: str, **values: Any) -> dict[str, Any]:
     forecast = {
         "lost": amount(0, why="Every unread file is read."),
@@ -245,6 +269,7 @@ def option(strategy: str, **values: Any) -> dict[str, Any]:
         "code_live": "Yes",
         "table_meanwhile": "Readable, 12 rows",
         "positions": [position()],
+        "effort": effort(strategy),
         **values,
     }
 

@@ -113,7 +113,11 @@ def test_the_comparison_shows_every_strategy_with_its_numbers_and_the_blocked_on
     reason = next(o["blocked"] for o in recovery.facts["options"] if o["strategy"] == "empty")
     assert page.value("blocked") == "empty"
     assert reason in page.one("blocked").text
-    assert page.value("not-applicable") == "3"
+    assert page.value("not-applicable") == "4"
+    assert page.value("answer-do-nothing-yet") == "safe"
+    assert {code for code in page.codes if code.startswith("turn-")} == {
+        "turn-meant", "turn-mistake", "turn-not-sure",
+    }  # fmt: skip
 
 
 @pytest.mark.parametrize(("answer", "strategy"), [("yes", "continue"), ("no", "revert")])
@@ -133,6 +137,32 @@ def test_whether_the_change_was_meant_is_asked_once_and_sets_what_both_pages_rec
     compared = asked(responder, f"/recoveries/{recovery.pk}/offset")
     assert [e.attributes["value"] for e in compared.all(name="strategy", checked=True)] == [strategy]
     assert "say-whether-meant" not in compared.codes
+
+
+@pytest.mark.parametrize(
+    ("answer", "recommended", "turns"),
+    [
+        ("yes", "continue", {"mistake": "revert", "not-sure": "call the owner", "unread-input-gone": ""}),
+        ("no", "revert", {"meant": "continue", "not-sure": "call the owner", "unread-input-gone": ""}),
+        ("unknown", "", {"meant": "continue", "mistake": "revert"}),
+    ],
+)
+def test_the_question_can_be_answered_where_the_strategies_are_compared(
+    responder: Client, answer: str, recommended: str, turns: dict[str, str]
+) -> None:
+    recovery = f.at_offset()
+    at = f"/recoveries/{recovery.pk}/offset"
+
+    assert responder.post(at, {"act": "meant", "meant": answer})["Location"] == at
+
+    page = asked(responder, at)
+    assert page.value("was-it-meant") == "answered"
+    found = {code: page.value(f"turn-{code}") for code in turns}
+    assert found == turns
+    if recommended:
+        assert page.value("recommended-strategy") == recommended
+    else:
+        assert page.one("nothing-recommended")
 
 
 def test_an_answer_that_is_none_is_refused(responder: Client) -> None:

@@ -177,10 +177,10 @@ SCENES = (
         "offset",
         {
             "blocked": (
-                "Blocked It would silently lose 8 rows: The table's log already has batches 0 "
+                "It would silently lose 8 rows: The table's log already has batches 0 "
                 "to 2; it silently skips new batches of those numbers."
             ),
-            "not-applicable": ("3 more strategies do not apply here…"),
+            "not-applicable": ("4 more do not fit here…"),
         },
     ),
     Scene(

@@ -1,0 +1,180 @@
+"""What a way out asks for, in people's words, and those that do not fit with their reason. Pure."""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from console.presenters import words
+from recovery.contracts.amounts import Amount, RowAmount
+from recovery.contracts.effort import Effort, StateFate, TableReset, TimedBy
+from recovery.contracts.forecast import DownstreamEffect, Forecast
+from recovery.contracts.option import Option
+
+TABLES: Final = {
+    TableReset.NO: "No",
+    TableReset.FILLED: "Yes, then filled back",
+    TableReset.RESTORED: "Put back to earlier rows",
+}
+FATES: Final = {
+    StateFate.NONE: "none to keep",
+    StateFate.KEPT: "kept",
+    StateFate.DROPPED: "dropped",
+    StateFate.REBUILT: "built again",
+    StateFate.EMPTY: "starts empty",
+}
+TIMED: Final = {
+    TimedBy.UPDATES: "by usual updates; how fast it reads is not known",
+    TimedBy.RATE: "by usual updates and the rows to read at its own rate",
+    TimedBy.UNKNOWN: "",
+}
+BELOW: Final = {
+    DownstreamEffect.REFRESHED: "refreshed",
+    DownstreamEffect.STALE: "stale",
+    DownstreamEffect.EMPTIED: "stays empty",
+    DownstreamEffect.DOUBLED: "gets rows twice",
+    DownstreamEffect.UNKNOWN: "not known",
+}
+
+
+@dataclass(frozen=True)
+class EffortCell:
+    """One answer: its words, what is under them; `bad`: it cannot be taken back."""
+
+    text: str
+    small: str = ""
+    bad: bool = False
+
+
+@dataclass(frozen=True)
+class FoldedWay:
+    """A strategy that does not fit here: why, and what it would do to rows; "" where that was not counted."""
+
+    strategy: str
+    says: str
+    rows: str
+
+
+@dataclass(frozen=True)
+class EffortLine:
+    """One question, with an answer for each option."""
+
+    question: str
+    cells: tuple[EffortCell, ...]
+
+
+NOT_MEASURED: Final = EffortCell("not known")
+
+
+def effort_lines(options: Sequence[Option]) -> tuple[list[EffortLine], list[EffortLine]]:
+    """What stands above the rows, and what below them; both empty where no option was measured."""
+    if all(option.effort is None for option in options):
+        return [], []
+    above = [
+        EffortLine("People, steps", tuple(_each(o, _people(o.effort)) for o in options)),
+        EffortLine("To read", tuple(_each(o, _reading(o.effort)) for o in options)),
+    ]
+    below = [
+        EffortLine("Backup needed", tuple(_each(o, _backup(o.effort)) for o in options)),
+        EffortLine("Table reset", tuple(_each(o, _table(o.effort)) for o in options)),
+    ]
+    return above, below
+
+
+def _each(option: Option, cell: EffortCell) -> EffortCell:
+    return NOT_MEASURED if option.effort is None else cell
+
+
+def _people(of: Effort | None) -> EffortCell:
+    if of is None:
+        return NOT_MEASURED
+    people = f"{of.people.bound.before_number}{words.format_count(of.people.value, 'person', 'people')}"
+    return EffortCell(f"{people}, {words.format_count(of.steps, 'step')}", of.people.why)
+
+
+def _reading(of: Effort | None) -> EffortCell:
+    if of is None or (of.rows is None and of.bytes is None):
+        return NOT_MEASURED
+    rows = "rows not known" if of.rows is None else _counted(of.rows, "row")
+    size = "" if of.bytes is None else f", {of.bytes.bound.before_number}{words.format_size(of.bytes.value)}"
+    return EffortCell(f"{rows}{size}")
+
+
+def _counted(of: Amount, noun: str) -> str:
+    return f"{of.bound.before_number}{words.format_count(of.value, noun)}"
+
+
+def _backup(of: Effort | None) -> EffortCell:
+    if of is None or not of.backup.needed:
+        return EffortCell("No")
+    size = of.backup.bytes
+    if size is None:
+        return EffortCell("Yes", "its size is not known")
+    return EffortCell(f"Yes, {size.bound.before_number}{words.format_size(size.value)}")
+
+
+def _table(of: Effort | None) -> EffortCell:
+    if of is None:
+        return NOT_MEASURED
+    if of.table is TableReset.EMPTIED:
+        until = "until the update ends" if of.seconds is None else f"about {format_estimate(of.seconds)}"
+        return EffortCell(f"Yes, empty {until}")
+    return EffortCell(TABLES[of.table])
+
+
+def state_cell(option: Option) -> EffortCell:
+    """What becomes of the state: measured, else as the forecast has it."""
+    if option.effort is None:
+        return EffortCell(option.forecast.state)
+    state = option.effort.state
+    keys = f", {_counted(state.keys, 'key')}" if state.keys is not None else ""
+    return EffortCell(f"{FATES[state.fate]}{keys}", option.forecast.state)
+
+
+def below_cell(forecast: Forecast) -> EffortCell:
+    """What becomes of the datasets below, by their number."""
+    if not forecast.downstream:
+        return EffortCell("none is known")
+    found = Counter(one.effect for one in forecast.downstream)
+    return EffortCell(", ".join(f"{found[effect]} {says}" for effect, says in BELOW.items() if found[effect]))
+
+
+def undo_cell(option: Option) -> EffortCell:
+    """Until when it can be undone."""
+    if not option.undoable:
+        return EffortCell("No way back", option.rollback, bad=True)
+    until = option.effort.undo.until_batch if option.effort else None
+    if until is None:
+        return EffortCell(option.rollback)
+    return EffortCell(f"Batch {until} is committed", option.rollback)
+
+
+def time_cell(option: Option) -> EffortCell:
+    """How long it takes, and by what that is estimated."""
+    seconds = option.forecast.seconds
+    if seconds is None:
+        return EffortCell("–" if option.effort is None else "not known")
+    return EffortCell(format_estimate(seconds), TIMED[option.effort.timed_by] if option.effort else "")
+
+
+def format_estimate(seconds: float) -> str:
+    """An estimate needs no tenths."""
+    return f"{round(seconds)} s" if seconds < 60 else words.format_duration(round(seconds))
+
+
+def list_folded(options: Sequence[Option]) -> list[FoldedWay]:
+    """Options that do not fit, in their order."""
+    return [
+        FoldedWay(o.strategy.value, str(o.blocked or "This version cannot run it."), _rows(o))
+        for o in options
+    ]
+
+
+def _rows(option: Option) -> str:
+    told = (("lost", option.forecast.lost), ("doubled", option.forecast.doubled))
+    known = [(name, of) for name, of in told if of.rows is not None]
+    return ", ".join(f"{_row_count(of)} {name}" for name, of in known)
+
+
+def _row_count(of: RowAmount) -> str:
+    return f"{of.bound.before_number}{words.format_count(of.rows, 'row')}"
