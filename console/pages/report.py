@@ -36,6 +36,7 @@ def show_report(request: Request, by: Actor, recovery_id: int) -> HttpResponse:
         "uncompared": uncompared(measured),
         "asks": reporting.report_asks(found),
         "spent": reporting.time_spent(found.times),
+        "time_taken": reporting.describe_time_taken(found.time),
         "timeline": reporting.list_moments(found),
         "against": verifying.forecast_against_outcome(contents.forecast, measured)
         if contents and measured

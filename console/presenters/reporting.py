@@ -14,7 +14,7 @@ from recovery.contracts.amounts import Bound
 from recovery.verification.below import uncompared
 from recovery.verification.outcome import stored_outcome
 from recovery.verification.words import Claim, headline
-from recovery.workflow.reporting import Report, StepTold, Times
+from recovery.workflow.reporting import Report, StepTold, Times, TimeTaken
 
 CLOSED: Final = {
     "succeeded": "[Resolved]",
@@ -100,6 +100,14 @@ def list_moments(of: Report) -> list[Moment]:
 def _ended(step: StepTold) -> str:
     took = f", took {words.format_duration(step.seconds)}" if step.seconds is not None else ""
     return f"{status.state_badge(status.STEP, step.state).word.lower()}{took}"
+
+
+def describe_time_taken(of: TimeTaken) -> str:
+    """`Estimated 1 min 40 s, took 1 min 52 s: 1.1 times the estimate.`; "" where one of both is not known."""
+    if not of.estimated or of.took is None:
+        return ""
+    told = f"Estimated {words.format_duration(of.estimated)}, took {words.format_duration(of.took)}"
+    return f"{told}: {of.took / of.estimated:.1f} times the estimate."
 
 
 @dataclass(frozen=True)

@@ -4,14 +4,14 @@ What nobody stored is None, and is shown as not known. Codes of criteria and nam
 stand, so that a proof of any edition can be reported.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any, Final
 
 from recovery.contracts import codec
 from recovery.contracts.acceptance import Accepted, Effect
-from recovery.models import AuditEntry, Plan, Recovery
+from recovery.models import AuditEntry, Plan, Recovery, Step
 from recovery.people.roles import Actor, Right
 from recovery.people.visible import filter_entries
 from recovery.pipelines.events import when
@@ -72,6 +72,15 @@ class StepTold:
 
 
 @dataclass(frozen=True)
+class TimeTaken:
+    """How long the steps of the plan were estimated to take, and took together, in seconds. What waited for a person
+    or a vote is in neither. None: not known, or not every step is done."""
+
+    estimated: float | None
+    took: float | None
+
+
+@dataclass(frozen=True)
 class Report:
     """Everything about one recovery. `forecast` is the plan's, `accepted` who accepted what it costs, `measured` the
     newest proof's without its criteria and samples, `criteria` as measured, or as planned before that. `entries` None:
@@ -98,6 +107,7 @@ class Report:
     positions: tuple[Mapping[str, Any], ...]
     patch: tuple[Mapping[str, Any], ...]
     steps: tuple[StepTold, ...]
+    time: TimeTaken
     statements: tuple[unknowns.Statement, ...]
     votes: tuple[Vote, ...]
     broken_glass: str | None
@@ -109,6 +119,20 @@ class Report:
         held = {effect: self.accepted.of(effect) for effect in Effect}
         accepted = {e.value: one and {"effect": e.value, **codec.to_json(one)} for e, one in held.items()}
         return {**asdict(self), "accepted": accepted}
+
+
+def compare_time(plan: Plan | None, steps: Sequence[Step]) -> TimeTaken:
+    """The sealed estimate against what the plan's steps took. A skipped step, or one that failed, leaves no sum."""
+    if plan is None:
+        return TimeTaken(None, None)
+    mine = [step for step in steps if step.plan_id == plan.pk and step.kind != "rollback"]
+    took = [
+        (step.ended_at - step.started_at).total_seconds()
+        for step in mine
+        if step.state == "done" and "skipped" not in step.result and step.started_at and step.ended_at
+    ]
+    whole = round(sum(took), 3) if took and len(took) == len(mine) else None
+    return TimeTaken(plan.contents.forecast.seconds, whole)
 
 
 def report(recovery: Recovery, by: Actor) -> Report:
@@ -142,6 +166,7 @@ def report(recovery: Recovery, by: Actor) -> Report:
         ),
         positions=contents.positions if contents else (),
         patch=tuple(change.without_texts for change in contents.patch) if contents else (),
+        time=compare_time(plan, steps),
         steps=tuple(_step(s) for s in steps),
         statements=tuple(said for s in steps for said in unknowns.statements(s)),
         votes=_votes(plan),

@@ -13,7 +13,7 @@ from console.presenters import reporting as words
 from console.presenters import verifying
 from recovery.models import Recovery
 from recovery.people.roles import Actor, Role
-from recovery.workflow.reporting import Times, failed_at, report
+from recovery.workflow.reporting import Times, TimeTaken, failed_at, report
 from tests import factories
 from tests.pages import parse
 from tests.unit.people.run import token_of
@@ -41,6 +41,41 @@ def test_times_are_those_that_were_noted_and_the_way_from_failure_to_proof_is_to
     assert found.times.proven
     assert found.times.failed
     assert 3900 <= (found.times.seconds_to_recover or 0) <= 3960
+
+
+def timed(seconds: float) -> Recovery:
+    """Proven, and each step of its plan took so long."""
+    one = proven()
+    ended = timezone.now()
+    one.steps.filter(plan__isnull=False).update(
+        started_at=ended - timedelta(seconds=seconds), ended_at=ended, state="done", result={}
+    )
+    return one
+
+
+def test_the_estimate_stands_beside_what_the_steps_took() -> None:
+    one = timed(3)
+    steps = one.steps.filter(plan__isnull=False).count()
+    found = report(one, RESPONDER).time
+    assert (found.estimated, found.took) == (7.0, 3.0 * steps)
+    assert words.describe_time_taken(found).endswith(f": {3 * steps / 7:.1f} times the estimate.")
+
+
+def test_a_plan_of_which_a_step_was_skipped_or_has_not_ended_has_no_time_to_compare() -> None:
+    one = timed(3)
+    last = one.steps.filter(plan__isnull=False).last()
+    assert last is not None
+    for change in ({"result": {"skipped": {"by": "ada"}}}, {"result": {}, "state": "failed"}):
+        one.steps.filter(pk=last.pk).update(**change)
+        found = report(one, RESPONDER).time
+        assert (found.took, words.describe_time_taken(found)) == (None, "")
+
+
+def test_without_an_estimate_nothing_is_compared() -> None:
+    assert words.describe_time_taken(TimeTaken(None, 12.0)) == ""
+    assert words.describe_time_taken(TimeTaken(100.0, 112.0)).startswith(
+        "Estimated 1 min 40 s, took 1 min 52 s"
+    )
 
 
 def test_a_failure_after_the_recovery_is_not_taken_for_the_one_before() -> None:

@@ -7,7 +7,13 @@ from django.utils import timezone
 
 from console.presenters import running
 from recovery.models import Recovery, Step
-from recovery.workflow.usual import UsualOf, usual_look, usual_steps, usual_update_seconds
+from recovery.workflow.usual import (
+    UsualOf,
+    usual_look,
+    usual_rows_per_second,
+    usual_steps,
+    usual_update_seconds,
+)
 from tests import factories as f
 
 pytestmark = pytest.mark.django_db
@@ -96,3 +102,23 @@ def test_the_sign_of_life_is_that_of_the_step_that_runs() -> None:
     assert running.last_sign(list(of.steps.all())) == old
     Step.objects.filter(recovery=of).update(state="pending", heartbeat_at=new)
     assert running.last_sign(list(of.steps.all())) is None
+
+
+@pytest.mark.parametrize(
+    ("progress", "rate"),
+    [
+        ({"numInputRows": 5000, "durationMs": {"addBatch": 900, "triggerExecution": 2000}}, 2500.0),
+        ({"numInputRows": 999, "durationMs": {"addBatch": 900, "triggerExecution": 2000}}, None),
+        ({"numInputRows": 5000, "durationMs": {"triggerExecution": 2000}}, None),  # an idle look
+        ({"numInputRows": 5000, "durationMs": {"addBatch": 0, "triggerExecution": 0}}, None),
+        ({"numInputRows": "5000", "durationMs": {"addBatch": 1, "triggerExecution": 1}}, None),
+        ({"numInputRows": 5000, "durationMs": None}, None),
+        ({}, None),
+    ],
+)
+def test_a_flow_reads_as_fast_as_its_newest_batch_of_some_size(
+    progress: dict[str, object], rate: float | None
+) -> None:
+    flow = f.failed_flow()
+    flow.last_progress = progress
+    assert usual_rows_per_second(flow) == rate
