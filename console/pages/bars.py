@@ -14,6 +14,7 @@ from console.presenters.wizard import ActionBar, Link, Primary
 from console.presenters.words import format_count
 from recovery.approvals import rules, selectors
 from recovery.contracts.acceptance import Cost
+from recovery.contracts.names import Strategy
 from recovery.models import Plan
 from recovery.people.roles import Right
 from recovery.sources import wishes
@@ -354,6 +355,9 @@ def _run(of: RecoveryPage, plan: Plan, back: Link) -> ActionBar:
         return ActionBar(
             effect, "Empties the table first. Cannot be undone; you are asked once more.", ask, links, why
         )
+    if contents.strategy == Strategy.EMPTY:
+        again = "Writes again what is read again. Cannot be undone; you are asked once more."
+        return ActionBar(effect, again, ask, links, why, code="reads-all-again")
     if environment not in rules.LENIENT:
         return ActionBar(
             effect,

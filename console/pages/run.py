@@ -19,6 +19,7 @@ from recovery.approvals import selectors as approvals
 from recovery.approvals.rules import LENIENT
 from recovery.errors import RepriseError, WrongUse
 from recovery.people.roles import Actor, Right
+from recovery.strategies.catalogue import NO_WAY_BACK
 from recovery.verification.below import uncompared
 from recovery.workflow import actions, selectors, skipping, unknowns
 from recovery.workflow.transitions import WAITS
@@ -62,11 +63,11 @@ def show_run(request: Request, by: Actor, recovery_id: int) -> HttpResponse:
 
 
 def _asked_once_more(request: Request, by: Actor, recovery_id: int) -> HttpResponse | None:
-    """The page that asks, where a start must be confirmed and was not: a table is emptied, or it is production."""
+    """The page that asks, where a start must be confirmed and was not: there is no way back, or it is production."""
     of = read_scene(recovery_id, by)
     if of.plan is None or of.recovery.state not in WAITS or approvals.run_refusal(of.recovery, of.plan):
         return None  # what may not run is not confirmed: the act itself says why
-    if not typed_name(of) and of.plan.contents.strategy != "full-refresh":
+    if not typed_name(of) and of.plan.contents.strategy not in NO_WAY_BACK:
         return None
     if "confirmed" not in request.POST:
         return redirect("confirm", recovery_id)

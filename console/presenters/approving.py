@@ -48,7 +48,7 @@ def ask_for_vote(contents: PlanBody) -> str:
         return f"Reset 1 flow in {place} and send everything again?"
     return {
         "continue": f"Reset 1 flow in {place}?",
-        "empty": f"Reset 1 flow in {place}?",
+        "empty": f"Give 1 flow in {place} an empty checkpoint and read everything again?",
         "repair": f"Mend the checkpoint of 1 flow in {place}?",
         "revert": f"Put back the code of 1 flow in {place}?",
         "full-refresh": f"Empty 1 table in {place} and read everything again?",

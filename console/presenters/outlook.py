@@ -12,6 +12,7 @@ from recovery.contracts.amounts import Bound, RowAmount
 from recovery.contracts.forecast import Forecast
 
 EMPTIES: Final = "full-refresh"
+NEVER_ADVISED: Final = "empty"
 
 
 @dataclass(frozen=True)
@@ -35,7 +36,7 @@ def outlook(facts: Mapping[str, Any], strategy: str, costs: Sequence[Cost]) -> O
     counted = {Effect.LOSS: forecast.lost.rows, Effect.REPEATS: forecast.doubled.rows}
     if any(counted[cost.effect] != cost.rows for cost in costs):
         return None
-    free = [o for o in options if o is not chosen and _costs_nothing(o)]
+    free = [o for o in options if o is not chosen and o["strategy"] != NEVER_ADVISED and _costs_nothing(o)]
     return Outlook(
         strategy,
         words.parse_moment(facts.get("at")),

@@ -180,6 +180,7 @@ def lead_sentence(contents: PlanBody) -> str:
         "rewind": f"Go back in the input of {where} and let its code build its state again, from batch {last + 1} on.",
         "revert": f"Put the old code of {where} back and go on after batch {last} with its state.",
         "full-refresh": refresh,
+        "empty": f"Give {where} an empty checkpoint, keep what is written, and read again everything that is there.",
     }.get(contents.strategy, f"Recover {where} by {contents.strategy}.")
 
 

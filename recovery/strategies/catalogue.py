@@ -30,7 +30,11 @@ EXECUTABLE = (
     Strategy.REWIND,
     Strategy.REPLAY,
     Strategy.FULL_REFRESH,
+    Strategy.EMPTY,
 )
+
+NO_WAY_BACK = (Strategy.FULL_REFRESH, Strategy.EMPTY)
+"""Those whose run is asked for once more: the update begins again from nothing, and what it writes stays."""
 
 POSITIONED = (Strategy.CONTINUE, Strategy.REWIND)
 """Strategies that go on from a position, so that another one can be chosen."""

@@ -268,7 +268,8 @@ def criteria(
 ) -> tuple[Criterion, ...]:
     """What every recovery is measured by, with the words of `WORDS`; without what nobody could measure at this sink.
 
-    `begins`: as `goes_on`. `files`: scope and number of the files that stand in batches. `before`: rows of the table.
+    `begins`: as `goes_on`. `files`: scope (`verification.evidence`) and number of the files that stand in batches.
+    `before`: rows of the table.
     `rows`: which rows have to be there once. `repeats`: rows that the plan accepts beyond the first of their key.
     `new_rows`: by how much the table grows; None where that is not forecast. `code`: that runs; None: the new code.
     """
@@ -322,6 +323,17 @@ def rerun_anew(facts: Facts) -> PlannedStep:
     says = f"Give {facts.flow} an empty checkpoint and read everything again (reset_checkpoint_selection)."
     args = UpdateArgs(refresh=(), reset=(facts.flow,))
     return PlannedStep(kind=StepKind.RERUN, says=says, args=codec.to_read_json(args))
+
+
+def rerun_from_nothing(facts: Facts) -> PlannedStep:
+    """The update that gives the flow an empty checkpoint and keeps what its table has."""
+    if facts.sink.declared:
+        return rerun_anew(facts)
+    says = f"Give {facts.flow} an empty checkpoint, keep {facts.dataset}, and read everything again "
+    args = UpdateArgs(refresh=(facts.dataset,), reset=(facts.flow,))
+    return PlannedStep(
+        kind=StepKind.RERUN, says=f"{says}(reset_checkpoint_selection).", args=codec.to_read_json(args)
+    )
 
 
 BESIDE_WORDS = {

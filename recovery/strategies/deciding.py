@@ -2,7 +2,7 @@
 
 A row counts where its strategy can run without a cost to accept, and where the change of the code was meant as in the
 row. The first row that counts is the recommendation, the next one the runner-up; those whose repeats are known exactly
-come before those that have a bound.
+come before those that have a bound. `empty` has no row: it writes again what is there, where others keep the position.
 """
 
 from collections.abc import Mapping, Sequence

@@ -1,22 +1,26 @@
-"""empty: a plain reset to an empty checkpoint. Shown with the rows it would lose; never run from here."""
+"""empty: a plain reset to an empty checkpoint beside a table that is kept; everything is read again from batch 0 on.
+
+It runs only where no row is lost: where the sink takes each batch of the new query. What is read again is then in it a
+second time, which a person has to accept. A file table passes over the numbers that it has, so there it stays blocked.
+"""
 
 from collections.abc import Sequence
 
+from recovery.checkpoints.report import Finding
 from recovery.contracts.amounts import Bound, RowAmount
 from recovery.contracts.forecast import Forecast
-from recovery.contracts.names import StepKind, Strategy
+from recovery.contracts.names import Strategy
 from recovery.contracts.option import Blocker, BlockerCode, Option
-from recovery.contracts.steps import PlannedStep
 from recovery.sinks.kinds import EmptyReset, Risk, empty_reset
 from recovery.sources import file_facts
 from recovery.sources.base import InputFile, SourceFacts
-from recovery.strategies import common, sinks, sources, state_rows
-from recovery.strategies.base import Facts
+from recovery.strategies import common, sinks, sources, starts, state_rows
+from recovery.strategies.base import Facts, KeyKind
 from recovery.strategies.positions import positions
 
 
 def judge(facts: Facts) -> Option:
-    """The option: always blocked, with the rows that the sink would swallow or write twice."""
+    """The option, blocked or not, with the rows that the sink would swallow or write twice."""
     risk = sinks.risk(facts, sinks.anew(facts))
     lost, doubled = _fate(facts, risk)
     doubled = state_rows.among(facts, doubled)
@@ -28,7 +32,7 @@ def judge(facts: Facts) -> Option:
         strategy=Strategy.EMPTY,
         title="empty",
         summary="New empty checkpoint, keep the table",
-        blocker=_stateless(facts, risk) or _reason(lost, doubled),
+        blocker=_hindrance(facts, risk) or _reason(facts, risk, lost, doubled),
         forecast=Forecast(
             lost=lost,
             doubled=doubled,
@@ -36,15 +40,48 @@ def judge(facts: Facts) -> Option:
             new_rows=new_rows,
             table_after=common.table_after(facts, new_rows),
             state=common.state_dropped(facts),
+            seconds=common.seconds(facts, 3),
         ),
-        findings=facts.sink.findings,
-        steps=common.steps(False, PlannedStep(kind=StepKind.RERUN, says="Start from an empty checkpoint.")),
-        criteria=(),
-        rollback="Until batch 0 is committed.",
+        findings=_findings(facts, risk),
+        steps=common.steps(facts.new_code.files != facts.code.files, common.rerun_from_nothing(facts)),
+        criteria=common.criteria(
+            facts,
+            begins={"batch": 0, "offsets": [None for _ in facts.sources or facts.checkpoint.sources]},
+            files=("again", common.all_there(facts)),
+            before=facts.counts.table,
+            rows={"scope": "new", "key": list(facts.new_code.key), "again": True},
+            repeats=common.repeats_of(doubled, facts.new_code),
+            new_rows=new_rows,
+        ),
+        rollback="None: the update that makes the empty checkpoint runs on it at once, and what it writes again cannot "
+        "be taken back.",
+        undoable=False,
         code_live="Yes",
-        table_meanwhile="Readable",
+        table_meanwhile=common.readable(facts),
         positions=positions(facts, after="start"),
     )
+
+
+def _hindrance(facts: Facts, risk: Risk) -> Blocker | None:
+    """What bars a reset whatever it does to rows; None where nothing does."""
+    if reason := common.any_block(facts, anew=True) or common.unread_code(facts):
+        return reason
+    if facts.is_plain:
+        says = (
+            "Nothing gives a plain program an empty checkpoint: it has no API. By hand, with the stream stopped: move "
+            "its checkpoint away, then start it."
+        )
+        return Blocker(code=BlockerCode.NO_REFRESH, says=says)
+    failing = next((f for f in sources.anew(facts) if f.fails), None)
+    if failing is not None:
+        return Blocker(code=BlockerCode.READER_FAILS, says=failing.why)
+    return _stateless(facts, risk)
+
+
+def _findings(facts: Facts, risk: Risk) -> tuple[Finding, ...]:
+    """What the sink makes of such a start, and which choices it leaves aside."""
+    doubles = () if risk.vanished else sinks.findings(facts, sinks.anew(facts))
+    return (*facts.sink.findings, *doubles, *starts.not_taken(facts), *sources.findings(facts, anew=True))
 
 
 def _reread(facts: Facts) -> RowAmount:
@@ -125,7 +162,7 @@ def _by_count(facts: Facts, risk: Risk) -> tuple[RowAmount, RowAmount]:
     if not unread:
         doubled = sinks.doubled(facts, sinks.anew(facts), "What is read again changes nothing there.")
         lost = sources.taken(facts) or sources.nothing(f"Every unread {sources.unit(facts)} is read.")
-        return lost, doubled
+        return lost, _with_repeats(facts, doubled)
     if len(begins) > 1:
         unsure = RowAmount(rows=None, bound=Bound.UNKNOWN, why=" ".join(f.why for f in unread))
         return unsure, unsure
@@ -137,7 +174,7 @@ def _by_count(facts: Facts, risk: Risk) -> tuple[RowAmount, RowAmount]:
 
 def _by_file(facts: Facts, risk: Risk) -> tuple[RowAmount, RowAmount]:
     if not risk.vanished:
-        return _never_read(facts), _written_again(facts)
+        return _never_read(facts), _with_repeats(facts, _written_again(facts))
     if any(_by_size(s) for s in facts.sources):
         why = f"{_passed_over(facts, risk)} Which files those hold is decided by maxBytesPerTrigger."
         unsure = RowAmount(rows=None, bound=Bound.UNKNOWN, why=why)
@@ -204,6 +241,24 @@ def _written_again(facts: Facts) -> RowAmount:
     return counted.loosened() if facts.new_code.operators and again else counted
 
 
+def _with_repeats(facts: Facts, found: RowAmount) -> RowAmount:
+    """Where a key is known: all new rows beyond the first of their key, those too that wait."""
+    code, counts = facts.new_code, facts.counts
+    by_code = not code.operators or (code.operators == ("dedupe",) and code.key_kind is KeyKind.CODE)
+    if found.rows is None or not code.key or not by_code:
+        return found
+    if not sinks.compared(facts.sink) or not sinks.is_table(facts):
+        return found
+    if counts.everything is None or counts.fresh_everything is None:
+        return found.bounded(Bound.ESTIMATE, f"{found.why} Whether what waits repeats a key was not counted.")
+    repeats, key = counts.everything - counts.fresh_everything, ", ".join(code.key)
+    why = (
+        f"{found.why} {common.plural(repeats, 'new row')} repeat a key ({key}) of the table or of each other."
+    )
+    exact = sinks.doubled(facts, sinks.anew(facts), "").exact
+    return found.numbered(repeats, why).bounded(Bound.AT_MOST.unless(exact), why)
+
+
 def _passed_over(facts: Facts, risk: Risk) -> str:
     head = risk.vanished.stop - 1
     return f"The table's log already has batches 0 to {head}; it silently skips new batches of those numbers."
@@ -214,14 +269,17 @@ def _rows(facts: Facts, files: Sequence[InputFile]) -> int | None:
     return None if None in rows else sum(r for r in rows if r is not None)
 
 
-def _reason(lost: RowAmount, doubled: RowAmount) -> Blocker:
+def _reason(facts: Facts, risk: Risk, lost: RowAmount, doubled: RowAmount) -> Blocker | None:
+    """Why it would lose rows, or may; None where none is lost, and so many are doubled as a person may accept."""
     if lost.files or lost.rows:
         return Blocker(code=BlockerCode.RESET_LOSES, says=f"It would silently lose {_many(lost)}: {lost.why}")
-    if doubled.files or doubled.rows:
+    if not risk.vanished and doubled.rows is not None and not lost.possible:
+        return sinks.block(facts, sinks.anew(facts))
+    if risk.vanished and (doubled.files or doubled.rows):
         says = f"It would double {_many(doubled)}: {doubled.why}"
         return Blocker(code=BlockerCode.RESET_DOUBLES, says=says)
-    if lost.rows is None or doubled.rows is None:
-        why = lost.why if lost.rows is None else doubled.why
+    if lost.possible or doubled.rows is None:
+        why = lost.why if lost.possible else doubled.why
         says = f"What it would lose and double is not known: {why} Take continue, which reads on from its position."
         return Blocker(code=BlockerCode.RESET_UNTOLD, says=says)
     says = "No row is lost only if the batches come out equal by chance. Choose continue: the same rows, for certain."

@@ -29,8 +29,7 @@ REQUIRED: dict[str, tuple[str, ...]] = {
     "rewind": _ON_DATA,
     "replay": _ON_DATA,
     "full-refresh": _ON_DATA,
-    # On a copy only, where the point is that the losses are those forecast.
-    "empty": (FIRST_BATCH_AT_POSITION, EACH_FILE_ONCE, COUNTS_EQUAL_FORECAST),
+    "empty": _ON_DATA,
 }
 
 

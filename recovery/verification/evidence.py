@@ -105,12 +105,17 @@ class WholeFlow:
         return bool(self.gone or self.cut)
 
 
+FROM_NOTHING: Final = ("new", "again")
+"""Scopes whose checkpoint began empty: all that it holds was read by the rerun."""
+
+
 @dataclass(frozen=True)
 class Evidence:
     """Everything a verdict may look at.
 
     `scope`: "both" (a seeded version goes on after the old one), "same" (the old version goes on),
-    "new" (a new version began at nothing). `old` and `sink_before` were read before anything was
+    "new" (a new version began at nothing, and so did the table), "again" (a new version began at
+    nothing, beside a table that was kept). `old` and `sink_before` were read before anything was
     changed, `new` and `sink_after` after the rerun. `listed` holds the decoded URIs of every input file
     known when the plan was sealed, by source index, plus those listed right before the rerun; files
     that Spark ignores for their age are left out. `arrived_rows`: rows that the code yields over the
@@ -155,7 +160,7 @@ def batches(scope: str, old: CheckpointReport, new: CheckpointReport) -> Batches
     version that does not begin with exactly the old entries was not seeded from them: all it holds
     was read by the rerun, whatever its ids.
     """
-    if scope == "new":
+    if scope in FROM_NOTHING:
         return Batches({}, {s.index: _paths(s.committed) for s in new.sources})
     stood = {s.index: s for s in old.sources}
     after = {s.index: _paths(_added(stood.get(s.index), s)) for s in new.sources}

@@ -34,6 +34,7 @@ from recovery.strategies import rebuild
 from recovery.strategies.common import plural
 from recovery.verification.criteria import FIRST_BATCH_AT_POSITION
 from recovery.verification.evidence import (
+    FROM_NOTHING,
     Evidence,
     FirstBatch,
     Reached,
@@ -61,6 +62,7 @@ SCOPES = {
     "revert": "same",
     "repair": "same",
     "full-refresh": "new",
+    "empty": "again",
 }
 
 
@@ -176,7 +178,7 @@ def _end(scene: Scene, n: int, source: PlannedInput) -> str | None:
 
 def _start(contents: PlanBody, source: PlannedInput) -> str | None:
     """Where the rerun began in a source; a full refresh begins with nothing."""
-    return None if scope_of(contents) == "new" else source.start
+    return None if scope_of(contents) in FROM_NOTHING else source.start
 
 
 def _between(
@@ -277,13 +279,13 @@ def _planned(
 ) -> dict[int, tuple[str, ...]]:
     """Files that the plan knew, read or to be read, by the source's index in the checkpoint.
 
-    An empty checkpoint ("new") takes what Spark ignores too.
+    An empty checkpoint (`FROM_NOTHING`) takes what Spark ignores too.
     """
     known = {}
     for n, source in contents.file_inputs:
         held = held_of(old, n, source)
         read = tuple(decode_uri(e.path) for e in held.committed) if held and held.kind == "files" else ()
-        more = source.ignored if scope == "new" else ()
+        more = source.ignored if scope in FROM_NOTHING else ()
         known[_index(new, n, source)] = (*read, *source.waiting, *more)
     return known
 
@@ -297,13 +299,13 @@ def _listed(
 ) -> dict[int, tuple[str, ...]]:
     """Files that must stand in one batch: known to the plan, or there when the rerun began.
 
-    Read again from nothing ("new"), a file that is gone cannot come back and is not asked for. Going on, one that
+    Read again from nothing, a file that is gone cannot come back and is not asked for. Going on, one that
     Spark ignores is not asked for.
     """
     planned, listed = _planned(old, new, contents, scope), {}
     for n, source in contents.file_inputs:
         index = _index(new, n, source)
-        never = set(source.gone if scope == "new" else source.ignored)
+        never = set(source.gone if scope in FROM_NOTHING else source.ignored)
         known = dict.fromkeys((*planned[index], *_files_of(seen.get(str(n)))))
         listed[index] = tuple(p for p in known if p not in never)
     return listed
@@ -399,7 +401,7 @@ def came_since(place: str, version: int | None) -> Since | None:
 
 def _failed_counts(topic: TopicMark | None, scope: str) -> TopicMark | None:
     """A refresh sends everything again, what a failed attempt had sent too: the plan says so."""
-    return topic if topic is None or scope != "new" else topic.model_copy(update={"failed": None})
+    return topic if topic is None or scope not in FROM_NOTHING else topic.model_copy(update={"failed": None})
 
 
 def _measured_by_replay(

@@ -36,7 +36,7 @@ from recovery.sources.base import SourceFacts
 from recovery.sources.kafka_facts import KafkaFacts
 from recovery.spark.api import NO_SUCH_COLUMN
 from recovery.strategies.base import CodeFacts, Facts
-from recovery.strategies.catalogue import EXECUTABLE, judge_all
+from recovery.strategies.catalogue import EXECUTABLE, NO_WAY_BACK, judge_all
 from recovery.strategies.common import files_of, state_keys, whole_rows
 from recovery.strategies.revert import put_back
 from recovery.verification.criteria import EDITION
@@ -162,7 +162,7 @@ def build(
         proof=EDITION,
         positions=option.positions,
         numbering=Numbering(
-            next_batch=0 if option.strategy == "full-refresh" or last is None else last + 1,
+            next_batch=0 if option.strategy in NO_WAY_BACK or last is None else last + 1,
             query_id="kept" if kept and standing.query_id == facts.checkpoint.query_id else "new",
         ),
         state=_state(option, code),

@@ -101,6 +101,26 @@ def test_continue_puts_every_waiting_click_into_the_table_exactly_once(stack: St
     assert len(rows(stack, incident)) == len(incident.arrivals.all()) - 1 + WAITING
 
 
+def test_an_empty_reset_writes_again_just_the_rows_that_it_forecast(stack: Stack) -> None:
+    incident = stack.clicks("again", steps=DEDUPLICATED, what="dropDuplicates", arrivals=with_a_repeat())
+    before = numbers(stack, incident)
+    code, answer = ask(stack, "recover", incident.name, "--flow", incident.flow, "--strategy", "empty")
+    assert (code, answer["error"]["code"]) == (1, "repeats_rows")
+    assert numbers(stack, incident) == before
+
+    answer = recover(stack, incident, "--strategy", "empty", "--accept-repeats")
+
+    after = numbers(stack, incident)
+    assert after == before + Counter(c["click_id"] for c in incident.arrivals.all())
+    twice = sum(n - 1 for n in after.values())
+    doubled = answer["forecast"]["doubled"]
+    assert (doubled["rows"], doubled["bound"]) == (twice, "exact") == (READ + 2, "exact")
+    assert (answer["forecast"]["lost"]["rows"], answer["forecast"]["lost"]["bound"]) == (0, "exact")
+    forecast_came_true(answer)
+    assert (checkpoint(stack, incident, 1) / "commits" / "0").exists()
+    assert (checkpoint(stack, incident, 0) / "commits" / "1").exists(), "the old version stays"
+
+
 # -- a position of one's own ------------------------------------------------------------------------------------
 
 

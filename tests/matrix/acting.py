@@ -61,13 +61,23 @@ def perform(world: World, scene: Scene, found: Facts, option: Option, contents: 
             except RepriseError as problem:
                 raise Failed(f"{step.kind}: {problem.sentence}") from problem
     came = outcome(world, option, before, int(said["answer"]), chosen=bool(contents.wishes))
-    if option.strategy in KEYED and found.new_code.key_kind is KeyKind.OLD_CODE and counts_keys(found):
+    if _by_keys(world, option) and found.new_code.key_kind is KeyKind.OLD_CODE and counts_keys(found):
         stood = Counter[int]() if option.strategy == "full-refresh" else before
         return replace(came, doubled=sum(repeats_of_keys(stood, world.rows()).values()))
     return came
 
 
-KEYED = ("continue", "full-refresh")  # their forecast tells repeats of the key that dropDuplicates had
+KEYED = (
+    "continue",
+    "full-refresh",
+    "empty",
+)  # their forecast tells repeats of the key that dropDuplicates had
+
+
+def _by_keys(world: World, option: Option) -> bool:
+    """Of an empty reset at a sink that passes over batches the forecast goes by files."""
+    passes = option.strategy == "empty" and world.sink.told["sink"] in PASS_OVER
+    return option.strategy in KEYED and not passes
 
 
 def counts_keys(found: Facts) -> bool:

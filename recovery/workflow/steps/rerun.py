@@ -6,6 +6,7 @@ from typing import Any
 
 from django.utils import timezone
 
+from recovery.checkpoints import inspect_checkpoint
 from recovery.contracts import codec
 from recovery.contracts.results import InputMark, UpdateResult
 from recovery.contracts.steps import UpdateArgs
@@ -18,6 +19,7 @@ from recovery.workflow import reviewed, strangers
 from recovery.workflow.evidence import remade, seen
 from recovery.workflow.gather import look
 from recovery.workflow.own_updates import Found, find_own, note_request
+from recovery.workflow.places import checkpoint_of
 from recovery.workflow.readers import Readers
 from recovery.workflow.steps.base import Context, Probed, Waits, saw
 from recovery.workflow.watches import Watched
@@ -54,7 +56,7 @@ def go_on(context: Context, ended: str) -> Mapping[str, Any]:
 
 
 def _start(context: Context) -> str:
-    body, contents = _selection(codec.read(UpdateArgs, context.step.args)), context.contents
+    body, contents = _selection(_asked(context)), context.contents
     strangers.refuse_foreign_batches(context)
     # what lies there now must be read by this update; what comes later may be or not
     readers = Readers(lambda: look(context.flow, known=contents.table_places))
@@ -67,6 +69,19 @@ def _start(context: Context) -> str:
     # last of all, and again at each attempt: who mended a cause may have mended it in the code
     reviewed.still(contents, context.client, context.pipeline_id, so="No update was started.")
     return start(context, body, listed=there)
+
+
+def _asked(context: Context) -> UpdateArgs:
+    """What the step is told; without the reset where an update of an earlier attempt has made it: a further one would
+    write once more what that update has written."""
+    args, planned = codec.read(UpdateArgs, context.step.args), context.contents.preconditions.checkpoint
+    if not args.reset or not codec.read(UpdateResult, context.step.result).updates:
+        return args
+    version = inspect_checkpoint(checkpoint_of(context.flow)).version
+    if version is None or planned.version is None or version <= planned.version:
+        return args
+    context.log(f"An earlier attempt has made the empty version {version}; this update goes on with it.")
+    return args.model_copy(update={"reset": ()})
 
 
 def start(context: Context, body: Mapping[str, Any], *, listed: Mapping[str, InputMark] | None = None) -> str:

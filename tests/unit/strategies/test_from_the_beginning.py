@@ -1,34 +1,99 @@
 """Starts from nothing, an empty checkpoint or a full refresh: what each source and sink makes of batch 0."""
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from recovery.checkpoints.report import Finding, Severity
+from recovery.contracts.amounts import Bound
+from recovery.contracts.names import Meant
+from recovery.contracts.option import BlockerCode
 from recovery.sinks import foreach_batch, kafka
 from recovery.sinks.base import SinkReport
-from recovery.strategies.base import Counts
+from recovery.strategies.base import CodeFacts, Counts, Facts, KeyKind
 from recovery.strategies.catalogue import judge_all
+from recovery.strategies.deciding import decide
+from recovery.verification.criteria import REQUIRED
 from tests.unit.strategies.facts import checkpoint
 from tests.unit.strategies.facts import facts as customers
 from tests.unit.strategies.streams import DELTA, FILES, LOOSE, READABLE, of, options, source, stream
 
+EARLIEST = {"startingOffsets": "earliest"}
+
+
+def reset(**changes: Any) -> Facts:
+    """Into Delta, from the first record on: nothing is lost by reading all of it again."""
+    return stream(**{"sink": DELTA, "sources": (source("kafka", options=EARLIEST),), **changes})
+
+
 EMPTY = [
-    ("kafka, latest", {}, DELTA, (5, 0), "lose 5 rows"),
-    ("kafka, earliest, delta", {"startingOffsets": "earliest"}, DELTA, (0, 10), "double 10 rows"),
-    ("kafka, earliest, files", {"startingOffsets": "earliest"}, FILES, (None, None), "is not known"),
-    ("kafka, its own offsets", {"startingOffsets": "{}"}, DELTA, (None, None), "is not known"),
-    ("into Kafka", {"startingOffsets": "earliest"}, LOOSE["kafka"], (0, 10), "double up to 10 rows"),
+    ("kafka, latest", {}, DELTA, (5, 0), BlockerCode.RESET_LOSES),
+    ("kafka, earliest, delta", EARLIEST, DELTA, (0, 10), None),
+    ("kafka, earliest, files", EARLIEST, FILES, (None, None), BlockerCode.RESET_UNTOLD),
+    ("kafka, its own offsets", {"startingOffsets": "{}"}, DELTA, (None, None), BlockerCode.RESET_UNTOLD),
+    ("into Kafka", EARLIEST, LOOSE["kafka"], (0, 10), None),
 ]
 
 
-@pytest.mark.parametrize(("told", "sink", "rows", "words"), [e[1:] for e in EMPTY], ids=[e[0] for e in EMPTY])
+@pytest.mark.parametrize(("told", "sink", "rows", "code"), [e[1:] for e in EMPTY], ids=[e[0] for e in EMPTY])
 def test_an_empty_reset_says_what_it_loses_and_doubles(
-    told: dict[str, str], sink: SinkReport, rows: tuple[int | None, int | None], words: str
+    told: dict[str, str], sink: SinkReport, rows: tuple[int | None, int | None], code: BlockerCode | None
 ) -> None:
     option = options(stream(sink=sink, sources=(source("kafka", options=told),)))["empty"]
     assert (option.forecast.lost.rows, option.forecast.doubled.rows) == rows
-    assert words in (option.blocked or "")
+    assert (option.blocker.code if option.blocker else None) is code
+
+
+def test_an_empty_reset_resets_the_checkpoint_alone_and_has_no_way_back() -> None:
+    option = options(reset())["empty"]
+    assert [s.kind for s in option.steps] == ["stop", "rerun", "verify"]
+    flow, table = reset().flow, reset().dataset
+    assert next(s.args for s in option.steps if s.kind == "rerun") == {"refresh": [table], "reset": [flow]}
+    expected = {c.code: c.expected for c in option.criteria}
+    assert expected.keys() >= set(REQUIRED["empty"]) | {"ROWS_OF_BEFORE_UNTOUCHED"}
+    assert expected["FIRST_BATCH_AT_POSITION"] == {"batch": 0, "offsets": [None]}
+    assert expected["EACH_FILE_ONCE"]["scope"] == "again"
+    assert expected["COUNTS_EQUAL_FORECAST"] == {"new_rows": 15}
+    assert not option.undoable
+
+
+def test_an_empty_reset_of_a_sink_that_the_code_declares_updates_the_pipeline() -> None:
+    option = options(reset(sink=replace(LOOSE["kafka"], declared="kafka")))["empty"]
+    assert next(s.args for s in option.steps if s.kind == "rerun") == {"refresh": [], "reset": [reset().flow]}
+
+
+def test_where_a_key_is_known_an_empty_reset_doubles_each_new_row_beyond_the_first_of_its_key() -> None:
+    counts = replace(reset().counts, fresh_everything=4)
+    keyed = replace(reset().new_code, key=("id",), key_kind=KeyKind.OLD_CODE)
+    doubled = options(reset(counts=counts, new_code=keyed))["empty"].forecast.doubled
+    assert (doubled.rows, doubled.bound) == (11, Bound.EXACT)
+    untold = options(reset(new_code=keyed))["empty"].forecast.doubled
+    assert (untold.rows, untold.bound) == (10, Bound.ESTIMATE)
+
+
+def test_an_empty_reset_is_never_recommended_though_nothing_was_read_yet() -> None:
+    """It is no way out where continue is none: it keeps no position."""
+    nothing = reset(counts=Counts(table=0, processed=0, waiting=5, everything=5))
+    assert options(nothing)["empty"].blocked is None
+    for answer in (None, *Meant):
+        assert decide([options(nothing)["empty"]], answer).strategy == ""
+
+
+@pytest.mark.parametrize(
+    ("changes", "code"),
+    [
+        ({"active_update": "u-9"}, BlockerCode.UPDATE_RUNNING),
+        ({"is_plain": True}, BlockerCode.NO_REFRESH),
+        ({"new_code": CodeFacts({}, None, "line 3")}, BlockerCode.CODE_NOT_ANALYSED),
+        ({"counts": Counts(table=10)}, BlockerCode.RESET_UNTOLD),
+    ],
+    ids=["running", "plain", "not analysed", "not counted"],
+)
+def test_an_empty_reset_is_blocked_where_it_cannot_run(changes: dict[str, Any], code: BlockerCode) -> None:
+    blocker = options(reset(**changes))["empty"].blocker
+    assert blocker is not None
+    assert blocker.code is code
 
 
 def test_an_empty_reset_over_files_into_delta_doubles_all_that_was_read() -> None:
@@ -95,7 +160,7 @@ def test_files_of_a_planned_batch_may_be_handed_to_foreach_batch_again_too() -> 
     option = options(replace(read, checkpoint=replace(read.checkpoint, last_planned=last + 1)))["empty"]
     doubled = option.forecast.doubled
     assert (doubled.rows, doubled.exact, option.forecast.new_rows) == (21, False, 21)
-    assert "double up to 21 rows" in (option.blocked or "")
+    assert option.blocked is None
 
 
 def test_a_full_refresh_promises_no_row_where_what_was_read_could_not_be_counted() -> None:

@@ -79,6 +79,6 @@ def test_what_has_to_be_accepted_is_never_recommended(
 
 
 def test_what_cannot_be_undone_is_never_preselected() -> None:
-    assert {o.strategy for o in OPTIONS if not may_be_preselected(o)} == {"full-refresh"}
+    assert {o.strategy for o in OPTIONS if not may_be_preselected(o)} == {"full-refresh", "empty"}
     before = f.judged_option("full-refresh")
     assert not may_be_preselected(before), "as it was stored before options had it"

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from recovery.checkpoints.report import CheckpointReport, SourceProgress
+from recovery.checkpoints.report import CheckpointReport, Entries, SourceEntry, SourceProgress
 from recovery.contracts import codec
 from recovery.contracts.plan import PlanBody
 from recovery.contracts.results import InputMark, SourceEnd
@@ -19,13 +19,16 @@ from recovery.sources.delta_facts import DeltaOffset
 from recovery.sources.kafka_facts import KafkaFacts, PartitionFacts, TopicFacts
 from recovery.sources.live import kafka as live_kafka
 from recovery.spark.api import Measure, MeasureRequest, Study, StudyRequest
-from recovery.verification.evidence import Reached
+from recovery.strategies.catalogue import EXECUTABLE
+from recovery.verification.criteria import REQUIRED
+from recovery.verification.evidence import Reached, measured_from, new_data_files, new_inputs
 from recovery.workflow import evidence, readers, sealing
 from recovery.workflow.gather import Scene
 from recovery.workflow.readers import Readers
 from tests.delta_tables import TABLE, add, commit, table
 from tests.factories.plans import plan_contents, planned_input
 from tests.refusals import refused
+from tests.unit.strategies.facts import checkpoint
 
 REMOTE = "SPARK_OF_THIS_TEST"
 
@@ -343,3 +346,21 @@ def test_a_comparison_that_tells_of_no_reader_leaves_the_question(spark: Spark) 
     known.note(())
     assert len(known.all) == 2
     assert spark.asked_where == 1
+
+
+def test_what_a_plan_of_each_strategy_is_measured_from_is_known() -> None:
+    assert evidence.SCOPES.keys() == {s.value for s in EXECUTABLE} == set(REQUIRED)
+
+
+def test_an_empty_reset_read_all_input_and_wrote_beside_the_rows_of_before() -> None:
+    held = Entries.of([SourceEntry("file:///a", 1, 0)])
+    progress = SourceProgress(0, "files", '{"logOffset":0}', 0, held)
+    report = checkpoint(sources=(progress,))
+    before = SinkReport("delta", "/w", 2, version=4)
+    assert new_inputs("again", report, report) == new_inputs("new", report, report) == ("file:///a",)
+    assert (measured_from("again", before), measured_from("new", before)) == (4, -1)
+    files = (
+        SinkReport("files", "/w", 0, 0, {0: ("a",)}),
+        SinkReport("files", "/w", 1, 0, {0: ("a",), 1: ("b",)}),
+    )
+    assert (new_data_files("again", *files), new_data_files("new", *files)) == (("b",), ("a", "b"))

@@ -222,3 +222,19 @@ def test_an_update_after_one_that_is_noted_is_never_the_step_s_own(context: Any)
     with pytest.raises(Refused):
         run(context)
     assert started(context.step.result) == ["u-1", "u-2"]
+
+
+@pytest.mark.parametrize(("version", "resets"), [(0, True), (1, False)])
+def test_a_further_attempt_resets_only_where_no_update_has_made_the_empty_version(
+    context: Any, monkeypatch: pytest.MonkeyPatch, version: int, resets: bool
+) -> None:
+    """A second reset would write once more what the first update had written."""
+    context.step.args = {"refresh": ["t"], "reset": ["f"]}
+    monkeypatch.setattr(rerun, "checkpoint_of", lambda flow: "/ck")
+    monkeypatch.setattr(rerun, "inspect_checkpoint", lambda place: SimpleNamespace(version=version))
+    with pytest.raises(Refused):
+        run(context)
+    assert context.client.updates[0]["reset_checkpoint_selection"] == ["f"]
+    with pytest.raises(Refused):
+        run(context)
+    assert ("reset_checkpoint_selection" in context.client.updates[0]) is resets
