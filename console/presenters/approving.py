@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from console.presenters import status, words
 from recovery.approvals.rules import LIVE, Cast, RequestFacts, Rule, Who, ready_at, tally_votes, votes_text
+from recovery.contracts.names import name_strategy
 from recovery.contracts.plan import PlanBody
 
 STATES: Final = {
@@ -52,7 +53,7 @@ def ask_for_vote(contents: PlanBody) -> str:
         "repair": f"Mend the checkpoint of 1 flow in {place}?",
         "revert": f"Put back the code of 1 flow in {place}?",
         "full-refresh": f"Empty 1 table in {place} and read everything again?",
-    }.get(contents.strategy, f"Run {contents.strategy} for 1 flow in {place}?")
+    }.get(contents.strategy, f"Run {name_strategy(contents.strategy)} for 1 flow in {place}?")
 
 
 def vote_rows(
@@ -121,7 +122,7 @@ def rule_lines(rule: Rule) -> list[tuple[str, str]]:
         ("Lasts", words.format_count(rule.expiry_hours, "hour")),
         ("Waiting time", words.format_duration(rule.waiting_minutes * 60) if rule.waiting_minutes else "none"),
         ("Freeze windows", "; ".join(str(w) for w in rule.freezes) or "none"),
-        ("Strategies", "every one" if rule.strategies is None else ", ".join(rule.strategies)),
+        ("Strategies", "every one" if rule.strategies is None else ", ".join(map(name_strategy, rule.strategies))),
         ("Break-glass", glass),
     ]  # fmt: skip
     if rule.requester_may_vote:

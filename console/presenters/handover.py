@@ -4,6 +4,7 @@ from datetime import datetime
 from typing import Any
 
 from console.presenters import status, words
+from recovery.contracts.names import name_strategy
 
 
 def handover_text(recovery: Any, plan: Any | None, public_url: str, now: datetime) -> str:
@@ -25,4 +26,4 @@ def _plan(plan: Any | None) -> str:
     rows = plan.contents.forecast
     amounts = ((rows.lost, "lost"), (rows.doubled, "doubled"), (rows.reread, "read again"))
     numbers = ", ".join(f"{name} {words.format_number(amount.rows)}" for amount, name in amounts)
-    return f" Plan {plan.hash[:8]}, {plan.contents.strategy}: {numbers}."
+    return f" Plan {plan.hash[:8]}, {name_strategy(plan.contents.strategy)}: {numbers}."

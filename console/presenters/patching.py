@@ -7,6 +7,7 @@ from typing import Any
 from console.presenters import status, words
 from console.presenters.diff import Diff
 from console.presenters.stopping import EvidenceRow
+from recovery.contracts.names import name_strategy
 from recovery.workflow.lineends import laid_over
 
 
@@ -104,7 +105,7 @@ def advise_patch(
         return PatchAdvice(
             "ok",
             "No change needed.",
-            f"{strategy or 'The strategy'} runs the code as it is deployed. "
+            f"{name_strategy(strategy or 'The strategy')} runs the code as it is deployed. "
             "Change it only if the flow itself is wrong.",
             "no-change-needed",
         )

@@ -11,6 +11,7 @@ from console.presenters.reviewing import STEP_NAMES, AcceptedRow
 from console.presenters.verifying import acceptance_sentences
 from console.presenters.wizard import Ask
 from recovery.contracts.amounts import Bound
+from recovery.contracts.names import name_strategy
 from recovery.verification.below import uncompared
 from recovery.verification.outcome import stored_outcome
 from recovery.verification.words import Claim, headline
@@ -147,7 +148,11 @@ def time_spent(times: Times) -> list[TimeSpan]:
 
 def report_asks(of: Report) -> list[Ask]:
     """What happened, what was done, and how long it took."""
-    done = f"{of.strategy.capitalize()}, by {of.owner}" if of.strategy else f"Nothing, by {of.owner}"
+    done = (
+        f"{name_strategy(of.strategy).capitalize()}, by {of.owner}"
+        if of.strategy
+        else f"Nothing, by {of.owner}"
+    )
     sealed = f"Plan {of.plan_hash[:8]}, sealed by {of.sealed_by}." if of.plan_hash else "No plan was sealed."
     since = "From the failure to the proof." if of.times.proven else "It is not proven."
     return [

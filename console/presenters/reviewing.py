@@ -8,7 +8,7 @@ from typing import Any, Final
 from console.presenters import below, checkpoint, diff, wizard, words
 from recovery.contracts.acceptance import Acceptance, Accepted, Cost, Effect
 from recovery.contracts.amounts import Bound
-from recovery.contracts.names import Strategy
+from recovery.contracts.names import Strategy, name_strategy
 from recovery.contracts.plan import PlanBody, Preconditions
 from recovery.plans.accepted import costs_of
 from recovery.plans.drift import SETTINGS
@@ -181,7 +181,7 @@ def lead_sentence(contents: PlanBody) -> str:
         "revert": f"Put the old code of {where} back and go on after batch {last} with its state.",
         "full-refresh": refresh,
         "empty": f"Give {where} an empty checkpoint, keep what is written, and read again everything that is there.",
-    }.get(contents.strategy, f"Recover {where} by {contents.strategy}.")
+    }.get(contents.strategy, f"Recover {where} by {name_strategy(contents.strategy)}.")
 
 
 def _grows(contents: PlanBody) -> str:

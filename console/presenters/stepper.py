@@ -10,6 +10,7 @@ from django.urls import reverse
 from console.presenters import words
 from console.presenters.verifying import accepted_cost
 from recovery.contracts.choices import Choices
+from recovery.contracts.names import name_strategy
 from recovery.strategies.catalogue import NO_WAY_BACK
 
 NAMES: Final = (
@@ -164,7 +165,9 @@ def _notes(recovery: Any, steps: Sequence[Any], plan: Any | None, now: datetime)
 def _strategy(chosen: Choices) -> str:
     """The strategy, and how many sources shall start elsewhere than where they were committed."""
     moved = len(chosen.positions)
-    return str(chosen.strategy or "") + (f", {words.format_count(moved, 'start')} moved" if moved else "")
+    return name_strategy(chosen.strategy or "") + (
+        f", {words.format_count(moved, 'start')} moved" if moved else ""
+    )
 
 
 def _took(step: Any | None) -> str:

@@ -13,6 +13,7 @@ from django.utils.safestring import SafeString, mark_safe
 
 from console.presenters import words
 from console.presenters.status import Badge, Dots
+from recovery.contracts.names import name_strategy
 from recovery.names import shown
 
 register = template.Library()
@@ -138,6 +139,12 @@ def number(value: Any) -> str:
 def rows(value: int | None) -> str:
     """`1 row`, `2 rows`, `unknown rows`."""
     return words.format_count(value, "row")
+
+
+@register.filter
+def strategy(stored: Any) -> str:
+    """The name of a strategy for people."""
+    return name_strategy(stored or "")
 
 
 @register.filter

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from recovery.approvals.freezes import UnreadableFreeze, Window, freeze_covering, read_stored_freeze
 from recovery.contracts.amounts import Amount, Bound
+from recovery.contracts.names import name_strategy
 
 LENIENT: Final = frozenset({"development", "staging"})
 """Environments whose rule may do without other people. Every other one, known or not, is held as production."""
@@ -286,10 +287,10 @@ def strategy_allowed(rule: Rule, strategy: str) -> No | None:
     """Why this strategy may not be taken there; None when it may."""
     if rule.strategies is None or strategy in rule.strategies:
         return None
-    allowed = ", ".join(rule.strategies)
+    allowed = ", ".join(map(name_strategy, rule.strategies))
     return No(
         "strategy_not_allowed",
-        f"The rules of {rule.environment} do not allow {strategy}. Take {allowed}.",
+        f"The rules of {rule.environment} do not allow {name_strategy(strategy)}. Take {allowed}.",
     )
 
 

@@ -1,12 +1,12 @@
 """What people have chosen for a recovery, what one of them changes of it, and what workers answered to it."""
 
 from collections.abc import Mapping
-from typing import Any, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import SerializerFunctionWrapHandler, model_serializer
+from pydantic import AfterValidator, SerializerFunctionWrapHandler, model_serializer
 
 from recovery.contracts.acceptance import Accepted, Cost, Effect
-from recovery.contracts.names import Meant, Strategy
+from recovery.contracts.names import Meant, Strategy, read_strategy
 from recovery.contracts.plan import Editor
 from recovery.contracts.target import ReplayTarget
 from recovery.contracts.value import Flag, Number, Value
@@ -177,8 +177,8 @@ class ChoicesChange(Value):
 
     meant: Meant | None = None
     """Whether the change of the code was meant."""
-    strategy: str | None = None
-    """How the flow goes on, as it was named; what is no strategy is refused with those that are."""
+    strategy: Annotated[str, AfterValidator(read_strategy)] | None = None
+    """How the flow goes on, by either name of a strategy; what is no strategy is refused with those that are."""
     default_strategy: Flag = False
     """Choose the default strategy where none is named or chosen: for commands and programs, which plan in one act."""
     key: tuple[str, ...] | None = None

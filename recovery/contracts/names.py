@@ -1,6 +1,8 @@
 """The names that are stored and sent: the same strings everywhere, as members that a type checker knows."""
 
+from collections.abc import Mapping
 from enum import StrEnum
+from typing import Final
 
 
 class Strategy(StrEnum):
@@ -17,13 +19,27 @@ class Strategy(StrEnum):
     PRIME = "prime"
     """Progress is kept, and the state of the new code starts empty."""
     REWIND = "rewind"
-    """Reading goes back, and the code builds its state again."""
+    """Reading goes back, and the code builds its state again; the table's rows stay. People see it as *reread*."""
     REPLAY = "replay"
     """The table and reading go back to an earlier batch, and what came after it is read again."""
     FULL_REFRESH = "full-refresh"
     """The table is emptied, and everything that is left is read again."""
     EMPTY = "empty"
     """An empty checkpoint beside a table that is kept."""
+
+
+TITLES: Final[Mapping[str, str]] = {Strategy.REWIND: "reread"}
+"""What people see of strategies whose stored name says something else: sealed plans keep their bytes (ADR 20)."""
+
+
+def name_strategy(stored: str) -> str:
+    """The name of a strategy for people, of the one that is stored; any other text as it is."""
+    return TITLES.get(stored, str(stored))
+
+
+def read_strategy(named: str) -> str:
+    """What is stored for a strategy that a person or a program names, by either of its names; other text as it is."""
+    return next((str(stored) for stored, title in TITLES.items() if title == named), named)
 
 
 class StepKind(StrEnum):

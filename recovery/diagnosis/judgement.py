@@ -317,7 +317,7 @@ def _with_other_state(new: Sequence[str], gone: Sequence[str]) -> list[Advice]:
             undoable=True,
         ),
         Advice(
-            "Go back in the input and build the state of the new code from what is read again (rewind). Right if the "
+            "Go back in the input and build the state of the new code from what is read again (reread). Right if the "
             "change was meant.",
             "rewind",
             Meant.YES,

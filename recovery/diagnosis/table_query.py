@@ -34,7 +34,7 @@ PRIME: Final = Advice(
     undoable=True,
 )
 REWIND: Final = Advice(
-    "If it was meant and the new code keeps state behind a watermark, rewind: it goes back in the input and builds the "
+    "If it was meant and the new code keeps state behind a watermark, reread: it goes back in the input and builds the "
     "open windows again.",
     "rewind",
     Meant.YES,

@@ -11,7 +11,7 @@ from recovery.approvals.selectors import rule_for
 from recovery.contracts import codec
 from recovery.contracts.acceptance import Effect
 from recovery.contracts.choices import Choices, ChoicesChange, Wanted
-from recovery.contracts.names import Meant, Strategy
+from recovery.contracts.names import Meant, Strategy, name_strategy
 from recovery.contracts.option import stored_options
 from recovery.contracts.plan import Editor
 from recovery.errors import Refused
@@ -123,7 +123,9 @@ def choose_strategy(recovery: Recovery, change: ChoicesChange, by: Actor) -> Tak
         kept = kept.forget(*RESTS_ON_STRATEGY).replace(strategy=Strategy(strategy or ""))
     return Taken(
         kept.replace(key=key),
-        f"Strategy {strategy} chosen." if strategy else f"Key chosen: {', '.join(key) or 'none'}.",
+        f"Strategy {name_strategy(strategy)} chosen."
+        if strategy
+        else f"Key chosen: {', '.join(key) or 'none'}.",
         before={name: recovery.choices.get(name) for name in ("strategy", "key")},
         after={"strategy": strategy, "key": list(key)},
     )
@@ -156,9 +158,9 @@ def _require_choosable(recovery: Recovery, strategy: str) -> None:
     blocked = option.blocked if option else None
     if strategy not in EXECUTABLE:
         reason = blocked or "this version cannot run it."
-        raise Refused(f"{strategy} cannot be taken: {reason}", code="blocked")
+        raise Refused(f"{name_strategy(strategy)} cannot be taken: {reason}", code="blocked")
     if option and blocked and not settled_later(option):
-        raise Refused(f"{strategy} cannot be taken: {blocked}", code="blocked")
+        raise Refused(f"{name_strategy(strategy)} cannot be taken: {blocked}", code="blocked")
 
 
 def edit_code(recovery: Recovery, change: ChoicesChange, by: Actor) -> Taken | None:
@@ -269,7 +271,8 @@ def _require_looked_up(recovery: Recovery, wanted: Mapping[str, Wanted], accept:
     strategy = recovery.chosen.strategy
     if strategy not in POSITIONED:
         raise Refused(
-            f"Start positions can be chosen with {' or '.join(POSITIONED)}; {strategy or 'no strategy'} is chosen.",
+            f"Start positions can be chosen with {' or '.join(map(name_strategy, POSITIONED))}; "
+            f"{name_strategy(strategy or 'no strategy')} is chosen.",
             code="no_positions",
         )
     look = recovery.chosen.positions_look

@@ -5,6 +5,7 @@ from collections.abc import Collection, Sequence
 from recovery.contracts.acceptance import Effect
 from recovery.contracts.choices import Choices, ChoicesChange
 from recovery.contracts.diagnosis import Storage
+from recovery.contracts.names import name_strategy
 from recovery.errors import Refused, RepriseError, WrongUse
 from recovery.models import Flow, Plan, Recovery
 from recovery.people.roles import Actor
@@ -40,7 +41,7 @@ def make_plan(
     strategy = find_strategy(opened.chosen if opened else Choices(), change) or ""
     _require_plannable(flow, strategy, by)
     if positions and strategy not in POSITIONED:
-        raise WrongUse(f"{strategy} takes no --position; {' and '.join(POSITIONED)} do.")
+        raise WrongUse(f"{strategy} takes no --position; {' and '.join(map(name_strategy, POSITIONED))} do.")
     wishes.by_source(positions)  # what cannot be read is refused before anything is opened
     recovery = by_hand.open_or_go_on(flow, by=by, again=again, healthy=goes_back(change.strategy))
     try:
@@ -82,12 +83,14 @@ def _require_plannable(flow: Flow, strategy: str, by: Actor) -> None:
         _require_storage(flow, by)
         return
     if strategy not in JUDGES and strategy not in NOT_HERE:
-        raise WrongUse(f"There is no strategy {strategy!r}. Take one of: {', '.join(EXECUTABLE)}.")
+        raise WrongUse(
+            f"There is no strategy {strategy!r}. Take one of: {', '.join(map(name_strategy, EXECUTABLE))}."
+        )
     with trying_flow("recovery.strategy", flow, by):
         pass  # who may not is refused before Spark is asked
     reason = NOT_HERE.get(strategy) or JUDGES[strategy](gather(flow)[1]).blocked
     with trying_flow("recovery.strategy", flow, by):
-        raise Refused(f"{strategy} cannot be taken: {reason}", code="blocked")
+        raise Refused(f"{name_strategy(strategy)} cannot be taken: {reason}", code="blocked")
 
 
 def _require_storage(flow: Flow, by: Actor) -> None:

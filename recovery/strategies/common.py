@@ -30,7 +30,7 @@ OPERATOR_WORDS = {
 }
 
 
-STATE_ANEW = "replay what was processed for its state (rebuild), go back and build it again (rewind)"
+STATE_ANEW = "replay what was processed for its state (rebuild), go back and build it again (reread)"
 
 
 def word(operator: str) -> str:

@@ -118,7 +118,7 @@ def not_repeatable(facts: Facts) -> Blocker | None:
     code = facts.new_code
     if facts.is_plain:
         says = (
-            "A plain program is not replayed here yet. Put the old code back (revert), or go back (rewind)."
+            "A plain program is not replayed here yet. Put the old code back (revert), or go back (reread)."
         )
         return Blocker(code=BlockerCode.REPLAY_OF_PROGRAM, says=says)
     if not code.operators:
@@ -160,7 +160,7 @@ def _hangs_on_batches(code: CodeFacts) -> Blocker | None:
             "on the batches and the order in which rows came, which a replay does not repeat."
         )
     return Blocker(
-        code=BlockerCode.REPLAY_ORDER_MATTERS, says=f"{why} Go back (rewind), or take full-refresh."
+        code=BlockerCode.REPLAY_ORDER_MATTERS, says=f"{why} Go back (reread), or take full-refresh."
     )
 
 
@@ -176,7 +176,7 @@ def _varies(facts: Facts) -> Blocker | None:
     return Blocker(
         code=BlockerCode.REPLAY_DIFFERS,
         says=f"Two runs of the code over the same input may build other state: {named}. Take that out, go back "
-        "(rewind), or take full-refresh.",
+        "(reread), or take full-refresh.",
     )
 
 
@@ -209,7 +209,7 @@ def _unreadable(facts: Facts) -> Blocker | None:
         )
         return Blocker(code=BlockerCode.REPLAY_INPUT_UNKNOWN, says=says)
     if any(starts.moved(s) for s in facts.sources if s.position.offset_json is not None):
-        says = "rebuild keeps the positions of the checkpoint, and another start is chosen; take rewind for that."
+        says = "rebuild keeps the positions of the checkpoint, and another start is chosen; take reread for that."
         return Blocker(code=BlockerCode.START_NOT_TAKEN, says=says)
     if facts.processed is None:
         says = "Whether what was processed can still be read was not looked at. Count again."

@@ -1,4 +1,4 @@
-"""rewind: go back in the input and let new code build its state anew, with the numbers and the watermark going on.
+"""rewind, for people *reread*: go back in the input, let new code build its state again; numbers and watermark go on.
 
 For code whose stateful steps the checkpoint's state does not fit. The watermark stays, so that windows which were
 written are not written again (WatermarkSupport drops their rows as late); windows after it were never written in append
@@ -14,7 +14,7 @@ from recovery.checkpoints.seed import plan_seed
 from recovery.contracts import codec
 from recovery.contracts.amounts import Bound, RowAmount
 from recovery.contracts.forecast import Forecast
-from recovery.contracts.names import StepKind, Strategy
+from recovery.contracts.names import StepKind, Strategy, name_strategy
 from recovery.contracts.option import Blocker, BlockerCode, Option
 from recovery.contracts.steps import PlannedStep, SeedArgs
 from recovery.errors import Refused
@@ -36,8 +36,8 @@ def judge(facts: Facts) -> Option:
     operators, doubled = facts.new_code.operators or (), _doubled(facts)
     return Option(
         strategy=Strategy.REWIND,
-        title="rewind",
-        summary="Go back, rebuild the state",
+        title=name_strategy(Strategy.REWIND),
+        summary="Read again for the state: go back in the input, the table's rows stay",
         blocker=blocked(facts),
         forecast=Forecast(
             lost=_lost(facts),

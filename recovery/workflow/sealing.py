@@ -15,6 +15,7 @@ from recovery.checkpoints.report import CheckpointReport
 from recovery.contracts import codec
 from recovery.contracts.acceptance import Accepted, Effect
 from recovery.contracts.codec import seal
+from recovery.contracts.names import name_strategy
 from recovery.contracts.option import Option, SettledBy
 from recovery.contracts.plan import (
     SCHEMA,
@@ -91,7 +92,7 @@ def _seal(recovery: Recovery, by: Actor, accept: Collection[Effect] | None) -> P
     if option.blocked:
         flag = SETTLED_WITH.get(option.blocker.settled_by) if option.blocker else None
         flags = (flag,) if flag else ()
-        raise Refused(f"{strategy} cannot run: {option.blocked}", code="blocked", flags=flags)
+        raise Refused(f"{name_strategy(strategy)} cannot run: {option.blocked}", code="blocked", flags=flags)
     _key_exists(facts, key)
     held = accepted_of(recovery, option.forecast, effects=accept, by=by)
     target = wanted_code(scene, facts, strategy)
@@ -272,7 +273,7 @@ def _write(recovery: Recovery, contents: PlanBody, by: Actor) -> Plan:
                 args=dict(step.args),
                 idempotency_key=f"{digest[:40]}-{number}",
             )
-        says = f"Plan {digest[:8]} sealed: {contents.strategy} for {contents.flow}."
+        says = f"Plan {digest[:8]} sealed: {name_strategy(contents.strategy)} for {contents.flow}."
         after = {"plan": digest, "strategy": contents.strategy, "forecast": codec.to_json(contents.forecast)}
         note("plan.seal", fresh, says, by=by, after=after)
     return plan

@@ -9,7 +9,7 @@ from typing import Any, Final
 from recovery.approvals import rules, selectors
 from recovery.contracts.choices import ChoicesChange
 from recovery.contracts.forecast import Downstream, Forecast
-from recovery.contracts.names import Meant
+from recovery.contracts.names import Meant, name_strategy
 from recovery.diagnosis.advice import meant_of
 from recovery.errors import Refused, WrongUse
 from recovery.management.commands._base import Answer
@@ -50,10 +50,11 @@ def plan_options(parser: ArgumentParser) -> None:
         "--strategy",
         help="continue (seeded reset, the default), repair (mend damaged files, keep state), revert (put the old "
         "code back; the default with --meant no), rebuild (replay what was processed for the state of the new "
-        "code), prime (let its state start empty), rewind (go back by --position and build the state again), replay "
-        "(put table and reading back by --to, and read again; for a healthy flow too) or full-refresh. Strategy, code "
-        "and key of an open recovery stay as they were chosen, unless an option names others. plan takes all, too: "
-        "every strategy next to each other, and nothing is chosen or sealed.",
+        "code), prime (let its state start empty), reread (go back by --position and build the state again; also "
+        "rewind), replay (put table and reading back by --to, and read again; for a healthy flow too), full-refresh or "
+        "empty (an empty checkpoint beside the table). Strategy, code and key of an open recovery stay as they were "
+        "chosen, unless an option names others. plan takes all, too: every strategy next to each other, and nothing is "
+        "chosen or sealed.",
     )
     parser.add_argument(
         "--to",
@@ -258,7 +259,11 @@ def _below(one: Downstream) -> str:
 def plan_text(data: Mapping[str, Any], plan: Plan, then: str) -> str:
     """The forecast, the findings and the steps of a plan, for people."""
     forecast = plan.contents.forecast
-    lines = [f"Plan {data['plan_hash'][:8]} of {data['recovery']}: {data['strategy']}", "", "Forecast"]
+    lines = [
+        f"Plan {data['plan_hash'][:8]} of {data['recovery']}: {name_strategy(data['strategy'])}",
+        "",
+        "Forecast",
+    ]
     for name, part in (("lost", forecast.lost), ("doubled", forecast.doubled), ("reread", forecast.reread)):
         rows = "unknown" if part.rows is None else f"{part.rows:,}"
         of = f" in {plural(part.files, 'file')}" if part.files else ""

@@ -8,7 +8,7 @@ from recovery.cli import error_text
 from recovery.cli.diagnosis_text import write_body, write_points
 from recovery.contracts import codec
 from recovery.contracts.diagnosis import Diagnosis, Storage
-from recovery.contracts.names import Meant
+from recovery.contracts.names import Meant, name_strategy
 from recovery.diagnosis.advice import asks_meant, recommend_advice
 from recovery.diagnosis.row import SEVERITIES
 from recovery.errors import WrongUse
@@ -160,11 +160,11 @@ def next_lines(flow: Flow, found: Diagnosis) -> list[str]:
     advice = found.advice
     if not asks_meant(advice):
         named = next((a.strategy for a in advice if a.strategy), None)
-        return [f"Next: {plan} {named}"] if named else [NO_STRATEGY]
+        return [f"Next: {plan} {name_strategy(named)}"] if named else [NO_STRATEGY]
     answers = ((Meant.YES, "If the change was meant"), (Meant.NO, "If it was a mistake"))
     ways = [(says, recommend_advice(advice, meant)) for meant, says in answers]
     lines = [
-        f"{says}: {plan} {one.strategy} --meant {one.right_if}"
+        f"{says}: {plan} {name_strategy(one.strategy)} --meant {one.right_if}"
         for says, one in ways
         if one is not None and one.strategy
     ]

@@ -5,6 +5,7 @@ from typing import Any
 
 from recovery.approvals.rules import votes_text
 from recovery.approvals.selectors import rule_for as rules_of
+from recovery.contracts.names import name_strategy
 from recovery.errors import Refused
 from recovery.management.commands import _acting
 from recovery.management.commands._base import Answer, RepriseCommand
@@ -32,7 +33,9 @@ class Command(RepriseCommand):
         patch = by_hand.read_patch(flow, code=options["code"], diff=options["patch"])
         self._stop(flow, healthy=plan_now.goes_back(options["strategy"]))
         recovery, plan = _acting.seal(flow, options, patch, by=self.actor)
-        _acting.say(f"{recovery.label}: plan {plan.hash[:8]} sealed, {plan.contents.strategy}.")
+        _acting.say(
+            f"{recovery.label}: plan {plan.hash[:8]} sealed, {name_strategy(plan.contents.strategy)}."
+        )
         actions.execute(recovery_id=recovery.pk, by=self.actor)
         return _acting.ended(by_hand.wait(recovery, say=_acting.say, timeout=options["timeout"]))
 

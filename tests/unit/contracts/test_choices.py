@@ -10,7 +10,7 @@ from recovery.contracts import codec
 from recovery.contracts.acceptance import Acceptance, Accepted, Effect
 from recovery.contracts.amounts import Bound
 from recovery.contracts.choices import Choices, ChoicesChange, Wanted
-from recovery.contracts.names import Strategy
+from recovery.contracts.names import Strategy, name_strategy, read_strategy
 
 COST = {"effect": "loss", "rows": 9, "bound": "exact", "why": "so it is"}
 ACCEPTED = Accepted(loss=Acceptance(effect=Effect.LOSS, by="ada", rows=9, bound=Bound.EXACT, reason=""))
@@ -85,3 +85,11 @@ def test_what_is_forgotten_is_stored_as_if_it_had_never_been_chosen() -> None:
     after = held.forget("patch", "validation").replace(strategy=Strategy.REVERT)
     assert codec.to_read_json(after) == {"strategy": "revert", "below": "left"}
     assert (after.patch, after.refresh_below) == (None, False)
+
+
+def test_a_strategy_is_stored_under_one_name_whichever_of_its_names_it_was_given() -> None:
+    for named in ("reread", "rewind"):
+        assert ChoicesChange(strategy=named).strategy == "rewind"
+    assert ChoicesChange(strategy="continue").strategy == "continue"
+    assert name_strategy("rewind") == "reread"
+    assert {read_strategy(name_strategy(s)) for s in Strategy} == {s.value for s in Strategy}

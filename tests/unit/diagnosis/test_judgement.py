@@ -184,7 +184,7 @@ def test_a_step_that_stores_other_columns_is_not_told_to_drop_its_state() -> Non
 
     told = " ".join(found.do)
     assert "put the old code back" in told
-    assert "rewind" in told
+    assert "reread" in told
     assert "continue" not in told
 
 

@@ -199,7 +199,7 @@ def test_a_strategy_without_positions_says_which_have_them(
     code, answer = run_json(
         monkeypatch, token, "plan", "shop", "--strategy", "revert", "--position", "0=latest"
     )
-    assert (code, answer["error"]["says"]) == (2, "revert takes no --position; continue and rewind do.")
+    assert (code, answer["error"]["says"]) == (2, "revert takes no --position; continue and reread do.")
 
 
 def test_a_recovery_stands_for_its_flow_and_a_plan_without_positions_takes_them_back(

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from recovery.contracts.amounts import Bound, RowAmount
-from recovery.contracts.names import Meant, Strategy
+from recovery.contracts.names import Meant, Strategy, name_strategy
 from recovery.contracts.option import Blocker, BlockerCode, Option
 from recovery.strategies.catalogue import EXECUTABLE, judge_all
 from recovery.strategies.deciding import NOT_ASKED, RULES, decide
@@ -59,6 +59,6 @@ def test_the_documentation_has_each_row_and_each_strategy_that_can_run_has_one()
     text = PAGE.read_text()
     for number, rule in enumerate(RULES, 1):
         marks = ["yes" if answer in rule.answers else "" for answer in (NOT_ASKED, Meant.YES, Meant.NO)]
-        cells = " | ".join([str(number), rule.strategy, *marks, rule.because])
+        cells = " | ".join([str(number), name_strategy(rule.strategy), *marks, rule.because])
         assert f"| {cells} |".replace("|  |", "| |").replace("|  |", "| |") in text
     assert {r.strategy for r in RULES} == set(EXECUTABLE) - {Strategy.EMPTY}

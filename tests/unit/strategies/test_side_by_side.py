@@ -94,12 +94,12 @@ def test_a_changed_key_of_the_same_step_may_take_rewind_where_the_old_code_is_kn
     edited = replace(stateful(), files={"/p/q.py": WITHOUT + "# dropDuplicates(['name'])"})
     known = options(facts(new_code=edited))
     unknown = options(facts(new_code=edited, old_code=None))
-    anew = "its state (rebuild), go back and build it again (rewind), or take full-refresh."
+    anew = "its state (rebuild), go back and build it again (reread), or take full-refresh."
     assert (known["continue"].blocked or "").endswith(anew)
     assert "its steps changed" not in (known["rewind"].blocked or "")
     for strategy in ("continue", "rewind"):
         reason = unknown[strategy].blocked or ""
-        assert "(rewind)" not in reason
+        assert "(reread)" not in reason
         assert reason.endswith("take full-refresh.")
     assert "nothing needs a reset" in (unknown["continue"].blocked or "")
 

@@ -50,7 +50,7 @@ SCENES = (
         {
             "takes-no-positions": (
                 "There is nothing to choose here Another start can be chosen with the "
-                "strategies that go on from a position: continue and rewind. Every other one "
+                "strategies that go on from a position: continue and reread. Every other one "
                 "starts where it says in step 3."
             ),
         },

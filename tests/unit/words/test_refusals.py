@@ -193,7 +193,7 @@ ACTS = (
     ),
     Refusal(
         "no_positions",
-        "Start positions can be chosen with continue or rewind; revert is chosen.",
+        "Start positions can be chosen with continue or reread; revert is chosen.",
         choosing(strategy="revert"),
     ),
     Refusal(
