@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from contextlib import closing
+from datetime import datetime
 from typing import Any
 from urllib.parse import urlencode
 
@@ -12,18 +13,30 @@ from django.utils import timezone
 from console.middleware import Request
 from console.pages import source
 from console.pages.base import is_unchanged, may_why, no_news, page, refusal_of, render_page
-from console.presenters import below, charts, diff, events, status, streams, unread, verifying, versions
+from console.presenters import (
+    below,
+    charts,
+    diff,
+    doubting,
+    events,
+    status,
+    streams,
+    unread,
+    verifying,
+    versions,
+)
 from console.presenters import flow as flows
 from recovery.contracts.diagnosis import Diagnosis
 from recovery.errors import RepriseError
 from recovery.models import Flow, Recovery, Stream
 from recovery.people import visible
 from recovery.people.roles import Actor, Right
-from recovery.pipelines import retagging
-from recovery.pipelines.across import flows_below, flows_of
+from recovery.pipelines import retagging, retention
+from recovery.pipelines.across import flows_below, flows_of, twins_of
 from recovery.pipelines.behind import node_of
 from recovery.pipelines.downstream import Node
 from recovery.pipelines.events import batches
+from recovery.pipelines.losses import is_in_doubt
 from recovery.pipelines.workspaces import client_for
 from recovery.strategies.common import word
 from recovery.streams.running import answer_of
@@ -52,6 +65,7 @@ def frame_of(flow: Flow, tab: str, by: Actor) -> dict[str, Any]:
     seen = _seen_below(flow, by)
     feeds = below.dataset_rows(flow, seen, counting_below.held_below(flow, seen), now)
     late = below.list_behind(feeds)
+    doubt = _doubt_of(flow, now)
     return {
         "below": feeds,
         "outside": [(n, f) for n, f in seen if f.pipeline_id != flow.pipeline_id],
@@ -61,13 +75,24 @@ def frame_of(flow: Flow, tab: str, by: Actor) -> dict[str, Any]:
         "workspace": flow.pipeline.workspace.name,
         "environment": flow.pipeline.environment,
         "moves_at": retagging.moves_at(flow.pipeline),
-        "badge": flows.header(flow, now, late),
+        "badge": flows.header(flow, now, late, doubt),
+        "doubt": doubt,
         "writes": flows.writes(flow),
         "tab": tab,
         "tabs": TABS,
         "recovery": open_recovery_of(flow.pk),
         "recoveries": Recovery.objects.filter(flow=flow).count(),
     }
+
+
+def _doubt_of(flow: Flow, now: datetime) -> doubting.Doubt | None:
+    if flow.state != "ok":
+        return None
+    proving = Recovery.objects.filter(flow=flow, state__in=doubting.PROVING)
+    unread_input = retention.of(flow, flow.sources.defer("reader", "table"), now)
+    return doubting.find_doubt(
+        flow, proving.order_by("-pk").first(), unread_input.standing if unread_input else None, now
+    )
 
 
 def _seen_below(flow: Flow, by: Actor) -> list[tuple[Node, Flow]]:
@@ -83,10 +108,11 @@ def _writers(flow: Flow, by: Actor) -> list[Flow]:
 
 
 def diagnosis_of(flow: Flow, recovery: Recovery | None) -> Diagnosis | None:
-    """Of the open recovery, else made now; None where the flow did not fail."""
+    """Of the open recovery, else made now; None where the flow did not fail, nor is in doubt."""
     if recovery is not None:
         return recovery.diagnosis_value
-    return diagnosing.diagnose_flow(flow) if flow.state == "failed" else None
+    shown = flow.state == "failed" or is_in_doubt(flow)
+    return diagnosing.diagnose_flow(flow) if shown else None
 
 
 @page(Right.VIEW, methods=("GET", "POST"))
@@ -105,7 +131,7 @@ def overview(request: Request, by: Actor, flow_id: int) -> HttpResponse:
     diagnosis = diagnosis_of(flow, frame["recovery"])
     context = {
         **frame,
-        "sentence": flows.sentence(flow, diagnosis, frame["below_behind"]),
+        "sentence": flows.sentence(flow, diagnosis, frame["below_behind"], frame["doubt"]),
         "facts": _facts(flow, frame["recovery"], frame["below_behind"]),
         **_batches(flow, frame["recovery"]),
         **_unread(flow),
@@ -115,6 +141,8 @@ def overview(request: Request, by: Actor, flow_id: int) -> HttpResponse:
         "refresh": below.refresh_offer(flow, frame["below_behind"], timezone.now()),
         **_counted(flow, by),
         "feeders": below.feeders(flow, _writers(flow, by)),
+        "may_open": flow.streaming and (flow.state == "failed" or is_in_doubt(flow)),
+        "twins": twins_of(flow, by),
         **_adopted(flow),
     }
     return render_page(request, "flow/overview.html", context, refusal=refusal)

@@ -8,6 +8,7 @@ from typing import Any, Final
 from django.urls import reverse
 
 from console.presenters import below, dag, status, words
+from console.presenters.doubting import Doubt, doubtful
 from console.presenters.inventory import first_sentence, waiting_elsewhere
 from recovery.contracts.diagnosis import Diagnosis
 from recovery.contracts.option import first_positions
@@ -34,13 +35,18 @@ class Tab:
     count: int | None = None
 
 
-def header(flow: Flow, now: datetime, late: Sequence[below.DatasetRow] = ()) -> status.Badge:
-    """The badge beside the name: `Failed since 02:40:27 UTC`. `late`: what is below the flow and behind it."""
+def header(
+    flow: Flow, now: datetime, late: Sequence[below.DatasetRow] = (), doubt: Doubt | None = None
+) -> status.Badge:
+    """The badge beside the name: `Failed since 02:40:27 UTC`. `late`: what is below the flow and behind it. `doubt`:
+    what speaks against a flow that is ok."""
     found = status.state_badge(status.FLOW, flow.state)
     if _of_pipeline(flow):
         cancelled = flow.pipeline.failure.get("condition") == PipelineFault.CANCELLED
         whole = "update cancelled" if cancelled else "pipeline failed"
         return status.Badge("attention", f"{found.word}, {whole}")
+    if doubt is not None:
+        return doubtful(doubt)
     if late and flow.state == "ok":
         return status.Badge(
             "attention", f"OK, {below.kind_of(late[0].flow)} below {late[0].badge.word.lower()}"
@@ -60,9 +66,13 @@ def writes(flow: Flow) -> str:
 
 
 def sentence(
-    flow: Flow, diagnosis: Diagnosis | None, late: Sequence[below.DatasetRow] = ()
+    flow: Flow,
+    diagnosis: Diagnosis | None,
+    late: Sequence[below.DatasetRow] = (),
+    doubt: Doubt | None = None,
 ) -> tuple[str, str]:
-    """What is so, in one sentence, and what it means. `late`: what is below the flow and behind it."""
+    """What is so, in one sentence, and what it means. `late`: what is below the flow and behind it. `doubt`: what
+    speaks against a flow that is ok."""
     if flow.state == "failed":
         why = diagnosis or Diagnosis()
         says = why.says or "The error was not recognised; it is below as it came."
@@ -72,15 +82,22 @@ def sentence(
         return f"This {what} is {state}.", says
     if whole := _of_pipeline(flow):
         return whole
+    if doubt is not None:
+        return doubt.title, doubt.text
     if late and flow.state == "ok":
         return below.describe_below(list(late))
     if flow.state == "unknown" and flow.condition:
-        return "How this flow is, is not known.", title_by_error(flow.error, flow.condition)
+        says = title_by_error(flow.error, flow.condition)
+        damage = say_damage(diagnosis) if diagnosis else ""
+        return "How this flow is, is not known.", f"{says} {damage}".strip()
     return {
-        "ok": ("This flow is as it should be.", "Its last update ended well. There is nothing to recover."),
+        "ok": ("Nothing shows that this flow is wrong.", f"Its last update ended well. {PROOF_ONLY}"),
         "running": ("An update is running.", "The page shows its result once the poller has seen it."),
         "stopped": ("This flow is stopped.", "No update is active; it did not fail."),
     }.get(flow.state, ("How this flow is, is not known.", "Look at its events, or wait for the next poll."))
+
+
+PROOF_ONLY: Final = "Rows are compared by the proof of a recovery alone."
 
 
 def _of_pipeline(flow: Flow) -> tuple[str, str] | None:
@@ -134,6 +151,8 @@ def _standing(flow: Flow, last: Recovery | None, now: datetime) -> Fact:
             words.format_ago(flow.failing_since, now),
         )
     found = (last.measured.get("criteria") or []) if last and last.state == "succeeded" else []
+    if flow.state == "unknown":
+        return Fact("Failing since", "not known")
     if last is None or flow.state != "ok" or not found:
         return Fact("Failing since", "not failing")
     holds = sum(c.get("ok") is True for c in found)

@@ -5,6 +5,7 @@ processes, a worker that was killed and a restart all give the same numbers.
 """
 
 import shutil
+from collections import Counter
 from collections.abc import Callable, Iterable
 from datetime import datetime, timedelta
 from typing import Any, Final
@@ -49,6 +50,7 @@ from recovery.models import (
 from recovery.models.recovery import STATES
 from recovery.pipelines import retention
 from recovery.pipelines.failures import PipelineState
+from recovery.pipelines.losses import SILENT
 
 FLOW_STATES: Final = ("ok", "failed", "running", "stopped", "stale", "empty", "unknown")
 
@@ -83,12 +85,21 @@ def flows(now: datetime) -> Iterable[Metric]:
     made = Gauge(
         "reprise_flows", "Flows of pipelines that exist, by state; `failed` are failing.", labels=["state"]
     )
-    counted = dict(
-        Flow.objects.filter(pipeline__gone=False).values_list("state").annotate(Count("pk")).order_by()
+    silent = Gauge(
+        "reprise_flows_silently_wrong",
+        "Flows whose updates completed though rows are lost, or may be, by what shows it.",
+        labels=["condition"],
     )
+    listed = Flow.objects.filter(pipeline__gone=False)
+    states, conditions = Counter[str](), Counter[str]()
+    for state, condition, number in listed.values_list("state", "condition").annotate(Count("pk")).order_by():
+        states[state] += number
+        conditions[condition] += number
     for state in FLOW_STATES:
-        made.add_metric([state], counted.get(state, 0))
-    yield made
+        made.add_metric([state], states[state])
+    for condition in SILENT:
+        silent.add_metric([condition], conditions[condition])
+    yield from (made, silent)
 
 
 def pipelines(now: datetime) -> Iterable[Metric]:

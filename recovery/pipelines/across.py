@@ -15,6 +15,8 @@ from django.utils import timezone
 
 from recovery.models import Flow, Pipeline
 from recovery.models.listed import hold_pipelines
+from recovery.people.roles import Actor
+from recovery.people.visible import filter_visible
 from recovery.pipelines import behind
 from recovery.pipelines.downstream import Node, Standing, below
 from recovery.pipelines.losses import QUERY_ID_SHARED
@@ -68,6 +70,16 @@ def query_ids_elsewhere(pipeline: Pipeline, ids: Collection[str]) -> set[str]:
         return set()
     rows = _queries_of(pipeline.workspace_id).exclude(pipeline=pipeline).filter(query_id__in=ids)
     return set(rows.values_list("query_id", flat=True))
+
+
+def twins_of(flow: Flow, by: Actor) -> list[Flow]:
+    """The other flows of the workspace that have the query id of one whose condition is that it shares it, as far as
+    `by` may see them."""
+    if flow.condition != QUERY_ID_SHARED or not flow.query_id:
+        return []
+    rows = _queries_of(flow.pipeline.workspace_id).filter(query_id=flow.query_id).exclude(pk=flow.pk)
+    seen = rows.filter(filter_visible(by, "pipeline__"))
+    return list(seen.select_related("pipeline").order_by("pipeline__name", "name"))
 
 
 def find_misjudged_twins(workspace_id: int) -> list[int]:

@@ -9,6 +9,7 @@ from recovery.models import Flow, Pipeline, Workspace
 from recovery.people.roles import SYSTEM, Actor
 from recovery.people.visible import filter_visible
 from recovery.pipelines.inventory import refresh
+from recovery.pipelines.losses import is_in_doubt
 
 
 def find_pipeline(text: str, by: Actor = SYSTEM) -> Pipeline:
@@ -63,7 +64,8 @@ def _nearest_pipelines(wanted: str, by: Actor) -> str:
 
 
 def find_flow(pipeline: Pipeline, text: str | None) -> Flow:
-    """The flow of that full name, last part of a name, or target table; without a text the only failing one.
+    """The flow of that full name, last part of a name, or target table; without a text the only failing one,
+    or, where none fails, the only one in doubt (`losses.is_in_doubt`).
 
     Raises NotFound: none, or several (with their full names).
     """
@@ -97,11 +99,12 @@ def find_flow(pipeline: Pipeline, text: str | None) -> Flow:
 
 
 def _only_failing(pipeline: Pipeline, flows: list[Flow]) -> Flow:
-    failing = [f for f in flows if f.state == "failed"]
+    failing = [f for f in flows if f.state == "failed"] or [f for f in flows if is_in_doubt(f)]
     if len(failing) == 1:
         return failing[0]
     if failing:
         names = ", ".join(f.name for f in failing)
-        raise NotFound(f"{len(failing)} flows of {pipeline.name} fail. Name one with --flow: {names}.")
+        what = "fail" if failing[0].state == "failed" else "are in an unknown state"
+        raise NotFound(f"{len(failing)} flows of {pipeline.name} {what}. Name one with --flow: {names}.")
     names = ", ".join(f.name for f in flows)
     raise NotFound(f"No flow of {pipeline.name} fails. Name one with --flow: {names}.")

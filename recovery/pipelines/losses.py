@@ -27,10 +27,15 @@ class LostRows(StrEnum):
 
 QUERY_ID_SHARED: Final = "QUERY_ID_SHARED"
 """The condition of a flow that another one with the same query id ends without an error (`twins`)."""
-SILENT: Final = (*LostRows, QUERY_ID_SHARED)
+SILENT: Final[tuple[str, ...]] = (*(one.value for one in LostRows), QUERY_ID_SHARED)
 """Conditions of which no error tells: they show in what the updates did."""
 GIVES_WAY: Final = ("ok", "stopped")
 """States over which lost rows show; a failure and a run say their own."""
+
+
+def is_in_doubt(flow: Flow) -> bool:
+    """Is it not known how a flow is, for a reason that a condition names? The code still has it then."""
+    return flow.state == "unknown" and flow.condition in SILENT
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ from recovery.diagnosis import diagnose_failure
 from recovery.errors import Refused, RepriseError
 from recovery.models import Flow
 from recovery.pipelines.failures import UpdateFailure
+from recovery.pipelines.losses import is_in_doubt
 from recovery.pipelines.workspaces import client_for
 from recovery.strategies.catalogue import FOR_HEALTHY
 from recovery.workflow.deployed import last_good_source, read_code
@@ -34,8 +35,10 @@ def diagnose_flow(flow: Flow) -> Diagnosis:
 
 @reach.of_flow
 def may_need_recovery(flow: Flow) -> bool:
-    """Has a plain stream something to recover from though none of its runs is known to have failed? Its checkpoint is
-    damaged, or no log tells of its runs. Of any other flow its API tells."""
+    """Has a flow something to recover from though none of its runs is known to have failed? What its updates did shows
+    it (`losses.SILENT`). Of a plain stream: its checkpoint is damaged, or no log tells of its runs."""
+    if is_in_doubt(flow):
+        return True
     if not flow.pipeline.workspace.has_streams or flow.state in ("failed", "running"):
         return False
     report = _report(flow)

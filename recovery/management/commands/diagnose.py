@@ -1,6 +1,7 @@
 """`manage.py diagnose PIPELINE`, or `--error FILE`: why a flow, or a stream of one's own, fails, and what to do."""
 
 from argparse import ArgumentParser
+from collections.abc import Mapping, Sequence
 from textwrap import fill
 from typing import Any, Final
 
@@ -16,8 +17,10 @@ from recovery.management.commands._base import Answer, RepriseCommand, ago, plai
 from recovery.models import Flow, Pipeline
 from recovery.names import shown
 from recovery.people.roles import Right
+from recovery.pipelines.across import twins_of
 from recovery.pipelines.failures import UpdateFailure, failure_from, say_failure
 from recovery.pipelines.find import find_flow, find_fresh
+from recovery.pipelines.losses import is_in_doubt
 
 
 class Command(RepriseCommand):
@@ -71,6 +74,7 @@ examples:
         if options["flow"] is None and pipeline.judged == "failed" and failure and failure.is_whole:
             return answer_of_pipeline(pipeline, failure)
         flow = find_flow(pipeline, options["flow"])
+        twins = [_named(t) for t in twins_of(flow, self.actor)]
         about = {
             "pipeline": {"id": pipeline.pipeline_id, "name": pipeline.name},
             "environment": pipeline.environment,
@@ -78,16 +82,21 @@ examples:
             "dataset": flow.dataset,
             "state": flow.state,
             "failing_since": flow.failing_since.isoformat() if flow.failing_since else None,
+            "shares_query_id": twins,
             "problem": pipeline.workspace.poll_error or None,
         }
-        unread = flow.state == "unknown" and flow.condition
-        if flow.state != "failed" and not flow.error and not unread:
+        if flow.state != "failed" and not flow.error and not is_in_doubt(flow):
             says = f"{flow.name} is not failing: its state is {flow.state}, its last runs {runs(flow)}."
             return Answer({**about, "diagnosis": None, "says": says}, says)
         from recovery.workflow.diagnosing import diagnose_flow
 
         found = diagnose_flow(flow)
-        return Answer({**about, "diagnosis": codec.to_json(found)}, text(flow, found), exit_code=1)
+        says = text(flow, found, twins)
+        return Answer({**about, "diagnosis": codec.to_json(found)}, says, exit_code=1)
+
+
+def _named(flow: Flow) -> dict[str, str]:
+    return {"pipeline": flow.pipeline.name, "flow": flow.name}
 
 
 def _answer_of_text(options: dict[str, Any]) -> Answer:
@@ -133,12 +142,18 @@ def runs(flow: Flow) -> str:
     return ", ".join(flow.history) or "are none yet"
 
 
-def text(flow: Flow, found: Diagnosis) -> str:
+def text(flow: Flow, found: Diagnosis, twins: Sequence[Mapping[str, str]] = ()) -> str:
     """What happened, how bad it is, what to do, what not to do, and the error itself last."""
     lines = [plain(found.title), ""]
     lines += [
         f"Flow       {shown(flow.name)} of pipeline {shown(flow.pipeline.name)} ({flow.pipeline.environment})",
-        f"Failing    for {ago(flow.failing_since)}, last in update {flow.failed_update}",
+        f"Failing    for {ago(flow.failing_since)}, last in update {flow.failed_update}"
+        if flow.failing_since
+        else f"State      {flow.state}, last in update {flow.failed_update or 'not known'}",
+        *(
+            f"Shares     its query id with {shown(t['flow'])} of pipeline {shown(t['pipeline'])}"
+            for t in twins
+        ),
         f"Condition  {shown(found.condition or 'none that Spark names')}",
         f"Damaged    {plain(found.damaged)}",
         f"Severity   {found.severity} of 5, {SEVERITIES[found.severity]}",

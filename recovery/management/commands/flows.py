@@ -17,15 +17,16 @@ from recovery.pipelines import retention
 from recovery.pipelines.alone import health_of, list_behind
 from recovery.pipelines.behind import NOT_OK, since_of
 from recovery.pipelines.failures import failure_from, say_health
+from recovery.pipelines.losses import is_in_doubt
 from recovery.streams.describing import running_json, signs_json
 
 MARKS = {"ok": "ok", "failed": "x", "stopped": "stop", "none": "-"}
 
 
 SHOWN = (
-    "name", "dataset", "flow_type", "streaming", "state", "failing_since", "failed_update", "condition", "behind_since",
-    "behind_why", "behind_update", "last_batch", "history", "code_seen_at", "code_problem", "pipeline__pipeline_id",
-    "pipeline__name", "pipeline__state", "pipeline__environment", "pipeline__workspace__name",
+    "name", "dataset", "flow_type", "streaming", "state", "failing_since", "failed_update", "condition", "query_id",
+    "behind_since", "behind_why", "behind_update", "last_batch", "history", "code_seen_at", "code_problem",
+    "pipeline__pipeline_id", "pipeline__name", "pipeline__state", "pipeline__environment", "pipeline__workspace__name",
     "pipeline__stream__running", "pipeline__stream__running_answer", "pipeline__stream__running_asked_at",
     "pipeline__stream__running_says", "pipeline__stream__signs",
 )  # fmt: skip
@@ -122,6 +123,7 @@ def as_json(flow: Flow) -> dict[str, Any]:
         "failing_since": flow.failing_since.isoformat() if flow.failing_since else None,
         "failed_update": flow.failed_update or None,
         "condition": flow.condition or None,
+        "query_id": flow.query_id or None,
         "behind": {"why": flow.behind_why, "update": flow.behind_update or None} if flow.behind_why else None,
         "last_batch": flow.last_batch,
         "history": flow.history,
@@ -165,7 +167,7 @@ def text(flows: list[Flow], pipelines: list[Pipeline], workspaces: list[Workspac
         for w in workspaces
         if w.poll_error
     ]
-    broken = next((f for f in flows if f.state == "failed"), None)
+    broken = next((f for f in flows if f.state == "failed"), None) or next(filter(is_in_doubt, flows), None)
     whole = next((p for p in broken_pipelines if (f := failure_from(p.failure)) and f.is_whole), None)
     if whole:
         parts.append(f"Next: bin/manage diagnose {whole.pipeline_id}")
@@ -215,4 +217,8 @@ def nothing(workspaces: list[Workspace], *, failing: bool) -> str:
     """Why the list is empty."""
     if not workspaces:
         return "No workspace is registered yet. Add one: bin/manage workspace add."
-    return "Every pipeline and flow is as it should be." if failing else "No pipeline has run yet."
+    if not failing:
+        return "No pipeline has run yet."
+    away = [w.name for w in workspaces if w.poll_error or w.polled_at is None]
+    unless = f" Workspaces that did not answer: {', '.join(away)}." if away else ""
+    return f"No pipeline or flow was seen to be failed, stale, empty or unknown.{unless}"

@@ -1,0 +1,93 @@
+"""No flow's page is green while a measurement, or the lack of one, speaks against its table."""
+
+from datetime import datetime
+
+import pytest
+from django.test import Client
+from django.utils import timezone
+
+from recovery.models import Flow, FlowInput, Recovery, Workspace
+from tests import factories as f
+from tests.pages import parse
+from tests.unit.pages.reading import text
+
+pytestmark = pytest.mark.django_db
+FAILS = {"criteria": [{"code": "EVERY_ROW_ONCE", "says": "", "ok": False}], "verified": False}
+UNMEASURED = {"criteria": [{"code": "EVERY_ROW_ONCE", "says": "", "ok": None}], "verified": False}
+
+
+def recovery(flow: Flow, state: str, measured: object = None, ended: datetime | None = None) -> None:
+    Recovery.objects.create(
+        flow=flow, state=state, active=state == "needs_attention", measured=measured or {}, ended_at=ended
+    )
+
+
+def doubts(client: Client, flow: Flow) -> list[str]:
+    page = parse(text(client, f"/flows/{flow.pk}"))
+    found = [code.removeprefix("doubt-") for code in page.codes if code.startswith("doubt-")]
+    assert ("Nothing shows that this flow is wrong" in page.text) is (not found)
+    return found
+
+
+@pytest.mark.parametrize("state", ["unproven", "failed", "needs_attention"])
+@pytest.mark.parametrize("measured", [FAILS, UNMEASURED, {}])
+def test_a_recovery_without_proof_is_not_forgotten_by_an_update_that_ends_well(
+    responder: Client, state: str, measured: object
+) -> None:
+    flow = f.flow()
+    recovery(flow, "succeeded")
+    recovery(flow, state, measured, timezone.now())
+    recovery(flow, "cancelled")  # changed nothing
+    assert doubts(responder, flow) == ["not-proven"]
+
+
+def test_a_later_proof_ends_the_doubt(responder: Client) -> None:
+    flow = f.flow()
+    recovery(flow, "unproven", FAILS, timezone.now())
+    recovery(flow, "succeeded")
+    assert doubts(responder, flow) == []
+
+
+@pytest.mark.parametrize(("minutes", "found"), [(5, []), (15, ["not-proven"])])
+def test_a_table_that_was_written_again_from_scratch_since_is_in_no_doubt(
+    responder: Client, minutes: int, found: list[str]
+) -> None:
+    flow = f.flow(renewed_at=f.ago(minutes=minutes))
+    recovery(flow, "unproven", FAILS, f.ago(minutes=10))
+    assert doubts(responder, flow) == found
+
+
+@pytest.mark.parametrize(
+    ("kind", "readable", "found"),
+    [("kafka", False, ["input-gone"]), ("files", False, ["passed-over"]), ("files", True, [])],
+)
+def test_input_that_no_update_can_read_any_more_speaks_against_it(
+    responder: Client, kind: str, readable: bool, found: list[str]
+) -> None:
+    flow = f.flow()
+    FlowInput.objects.create(
+        flow=flow,
+        index=0,
+        kind=kind,
+        place="x",
+        noted_at=timezone.now(),
+        seen_at=timezone.now(),
+        asked_at=timezone.now(),
+        readable=readable,
+    )
+    assert doubts(responder, flow) == found
+
+
+@pytest.mark.parametrize("values", [{"poll_error": "It does not answer."}, {"polled_at": None}])
+def test_what_no_poll_confirms_is_not_called_well(responder: Client, values: dict[str, object]) -> None:
+    flow = f.flow()
+    Workspace.objects.update(**values)
+    assert doubts(responder, flow) == ["not-asked"]
+
+
+@pytest.mark.parametrize("state", ["failed", "running", "stopped", "stale", "unknown"])
+def test_a_flow_that_is_not_ok_says_enough_by_its_state(responder: Client, state: str) -> None:
+    flow = f.flow(state=state)
+    recovery(flow, "unproven", FAILS, timezone.now())
+    page = parse(text(responder, f"/flows/{flow.pk}"))
+    assert not [code for code in page.codes if code.startswith("doubt-")]
