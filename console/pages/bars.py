@@ -14,7 +14,7 @@ from console.presenters.wizard import ActionBar, Link, Primary
 from console.presenters.words import format_count
 from recovery.approvals import rules, selectors
 from recovery.contracts.acceptance import Cost
-from recovery.contracts.names import Strategy
+from recovery.contracts.names import EMPTYING, Strategy
 from recovery.models import Plan
 from recovery.people.roles import Right
 from recovery.sources import wishes
@@ -350,8 +350,12 @@ def _run(of: RecoveryPage, plan: Plan, back: Link) -> ActionBar:
     why = may_run(of, plan) or (no.says if no is not None else None)
     links = (*_glass(of), *_leave(of))
     ask = Primary("Run recovery of 1 flow", href=reverse("confirm", args=[of.pk]))
-    if contents.strategy == "full-refresh":
-        ask = Primary("Run full refresh of 1 flow", href=reverse("confirm", args=[of.pk]))
+    if contents.strategy in EMPTYING:
+        what = "full refresh" if contents.strategy == Strategy.FULL_REFRESH else "backfill"
+        ask = Primary(f"Run {what} of 1 flow", href=reverse("confirm", args=[of.pk]))
+        if contents.strategy == Strategy.BACKFILL:
+            says = f"Backs the table up, then empties it. {contents.rollback} You are asked once more."
+            return ActionBar(effect, says, ask, links, why)
         return ActionBar(
             effect, "Empties the table first. Cannot be undone; you are asked once more.", ask, links, why
         )

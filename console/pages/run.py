@@ -17,9 +17,9 @@ from console.pages.frame import RecoveryPage, build_frame, read_scene, show_live
 from console.presenters import approving, below, called, reviewing, running, status, stopping, verifying
 from recovery.approvals import selectors as approvals
 from recovery.approvals.rules import LENIENT
+from recovery.contracts.names import BEGINNING_AGAIN
 from recovery.errors import RepriseError, WrongUse
 from recovery.people.roles import Actor, Right
-from recovery.strategies.catalogue import NO_WAY_BACK
 from recovery.verification.below import uncompared
 from recovery.workflow import actions, selectors, skipping, unknowns
 from recovery.workflow.transitions import WAITS
@@ -67,7 +67,7 @@ def _asked_once_more(request: Request, by: Actor, recovery_id: int) -> HttpRespo
     of = read_scene(recovery_id, by)
     if of.plan is None or of.recovery.state not in WAITS or approvals.run_refusal(of.recovery, of.plan):
         return None  # what may not run is not confirmed: the act itself says why
-    if not typed_name(of) and of.plan.contents.strategy not in NO_WAY_BACK:
+    if not typed_name(of) and of.plan.contents.strategy not in BEGINNING_AGAIN:
         return None
     if "confirmed" not in request.POST:
         return redirect("confirm", recovery_id)

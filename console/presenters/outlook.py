@@ -10,8 +10,8 @@ from recovery.contracts import codec
 from recovery.contracts.acceptance import Cost, Effect
 from recovery.contracts.amounts import Bound, RowAmount
 from recovery.contracts.forecast import Forecast
+from recovery.contracts.names import EMPTYING
 
-EMPTIES: Final = "full-refresh"
 NEVER_ADVISED: Final = "empty"
 
 
@@ -42,7 +42,7 @@ def outlook(facts: Mapping[str, Any], strategy: str, costs: Sequence[Cost]) -> O
         words.parse_moment(facts.get("at")),
         wizard.forecast_view(forecast),
         wizard.lost_windows(forecast.lost),
-        [_way(o) for o in sorted(free, key=lambda o: o["strategy"] == EMPTIES)],
+        [_way(o) for o in sorted(free, key=lambda o: o["strategy"] in EMPTYING)],
     )
 
 
@@ -57,6 +57,6 @@ def _is_none(amount: RowAmount) -> bool:
 
 def _way(option: Mapping[str, Any]) -> wizard.Rung:
     name = str(option["strategy"])
-    empties = ("Empties the table",) if name == EMPTIES else ()
+    empties = ("Empties the table",) if name in EMPTYING else ()
     text = f"{str(option['summary']).rstrip('.')}. Undo: {option['rollback']}"
     return wizard.Rung(name.capitalize(), text, ("Loses nothing", *empties), code=f"way-{name}")

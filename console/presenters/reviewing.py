@@ -12,15 +12,18 @@ from recovery.contracts.names import Strategy, name_strategy
 from recovery.contracts.plan import PlanBody, Preconditions
 from recovery.plans.accepted import costs_of
 from recovery.plans.drift import SETTINGS
+from recovery.strategies.backfill import FILLED
 from recovery.strategies.catalogue import GO_BACK
 from recovery.strategies.downstream import AGREES
 
 STEP_NAMES: Final = {
     "stop": "Stop",
     "backup": "Back up",
+    "table-backup": "Back up table",
     "patch": "Patch code",
     "seed": "Reset flow",
     "rerun": "Rerun",
+    "fill": "Fill back",
     "refresh": "Refresh what is below",
     "verify": "Verify",
     "rollback": "Roll back",
@@ -28,9 +31,11 @@ STEP_NAMES: Final = {
 IF_NOT: Final = {
     "stop": "nothing was changed: the plan is void, and says what moved",
     "backup": "nothing was changed; run it again, or skip it with a reason",
+    "table-backup": "the step fails before anything is emptied; run it again",
     "patch": "the step fails; roll back writes the old file back",
     "seed": "the old version stays in use; nothing was switched",
     "rerun": "unknown until proven: a probe reads what happened",
+    "fill": "the step fails and the backup stays; run it again: nothing is written twice",
     "refresh": "the step fails, and the flow's own table stays as it is; run it again, or skip it with a reason",
     "verify": "the recovery stays open and says which row differs",
 }
@@ -181,6 +186,8 @@ def lead_sentence(contents: PlanBody) -> str:
         "revert": f"Put the old code of {where} back and go on after batch {last} with its state.",
         "full-refresh": refresh,
         "empty": f"Give {where} an empty checkpoint, keep what is written, and read again everything that is there.",
+        "backfill": f"Back up the table of {where}, empty it, read everything that can still be read again, and fill "
+        "back the rows that no input holds.",
     }.get(contents.strategy, f"Recover {where} by {name_strategy(contents.strategy)}.")
 
 
@@ -286,7 +293,8 @@ def describe_expected(code: str, value: Any) -> str:
             return f"each batch of {place} begins where the one before it ended, and all that waited is read"
         return f"{words.format_count(value['files'], 'file')}, each in one batch of {place}"
     if code == "TABLE_GREW_BY_NEW_BATCHES" and isinstance(value.get("before"), int):
-        return f"{words.format_count(value['before'], 'row')} and those that the new batches wrote"
+        filled = ", and those that were filled back" if value.get("filled") else ""
+        return f"{words.format_count(value['before'], 'row')} and those that the new batches wrote{filled}"
     if code == "EVERY_ROW_ONCE" and isinstance(value.get("key"), list):
         by = (
             "every column"
@@ -299,6 +307,8 @@ def describe_expected(code: str, value: Any) -> str:
     if code == "ROWS_OF_BEFORE_UNTOUCHED":
         rows = value.get("rows")
         return "as they were" if rows is None else f"{words.format_count(rows, 'row')} as they were"
+    if code == FILLED:
+        return "the backup as it was made, and each row of it that no input holds as it was"
     if code == AGREES and isinstance(value.get("datasets"), list):
         return f"{', '.join(map(words.last_part, value['datasets']))}: refreshed by an update that completed"
     if code == "FURTHER_UPDATE_ADDS_NOTHING":

@@ -10,8 +10,7 @@ from django.urls import reverse
 from console.presenters import words
 from console.presenters.verifying import accepted_cost
 from recovery.contracts.choices import Choices
-from recovery.contracts.names import name_strategy
-from recovery.strategies.catalogue import NO_WAY_BACK
+from recovery.contracts.names import BEGINNING_AGAIN, name_strategy
 
 NAMES: Final = (
     ("diagnose", "Diagnose"),
@@ -184,7 +183,7 @@ def _seed(steps: Sequence[Any], plan: Any | None) -> str:
     if plan is None:
         return ""
     if of_plan(steps, "seed", plan) is None:
-        return "by the rerun" if plan.contents.strategy in NO_WAY_BACK else "not needed"
+        return "by the rerun" if plan.contents.strategy in BEGINNING_AGAIN else "not needed"
     return _took(of_plan(steps, "seed", plan))
 
 

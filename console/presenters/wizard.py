@@ -13,7 +13,7 @@ from console.presenters.inventory import waiting_elsewhere
 from recovery.contracts.amounts import RowAmount
 from recovery.contracts.diagnosis import Diagnosis
 from recovery.contracts.forecast import Forecast
-from recovery.contracts.names import Meant, Strategy
+from recovery.contracts.names import EMPTYING, Meant, Strategy
 from recovery.contracts.option import Option, first_positions, stored_options
 from recovery.diagnosis.advice import asks_meant
 from recovery.diagnosis.advice import recommend_advice as recommended_advice
@@ -339,7 +339,7 @@ def _can(option: Option) -> ComparedCell:
         return ComparedCell(badge=badge, small=str(option.blocked), code="needs-a-start")
     if option.blocked:
         return ComparedCell(badge=status.Badge("failed", "Blocked"), small=option.blocked, code="blocked")
-    empties, forecast = option.strategy is Strategy.FULL_REFRESH, option.forecast
+    empties, forecast = option.strategy in EMPTYING, option.forecast
     if empties or forecast.lost.rows != 0 or forecast.doubled.rows != 0:
         return ComparedCell(badge=status.Badge("attention", "Yes, with care"), code="with-care")
     return ComparedCell(badge=status.Badge("ok", "Yes"), code="can-run")

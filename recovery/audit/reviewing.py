@@ -7,7 +7,7 @@ from recovery.people.roles import rules_of
 
 PRODUCTION: Final = "production"
 
-DESTRUCTIVE: Final = frozenset({"recovery.execute", "recovery.resume", "recovery.rollback"})
+DESTRUCTIVE: Final = frozenset({"recovery.execute", "recovery.resume", "recovery.rollback", "backup.remove"})
 """Acts that change checkpoints, code or tables once they are taken."""
 
 GIVEN_UP: Final = frozenset({"recovery.skip", "step.statement"})

@@ -71,6 +71,7 @@ ACTIONS: Final[dict[str, str]] = {
     "recovery.take_over": "took the recovery over",
     "recovery.rollback": "rolled the recovery back",
     "recovery.cancel": "cancelled the recovery",
+    "backup.remove": "removed the backup of a table",
     "step.run": "ran a step",
     "step.unknown": "lost sight of a step",
     "step.stop": "asked for the update of an unknown step to be stopped",

@@ -248,6 +248,19 @@ def undo_publish(location: str, *, recovery: str, sink_head: int | None) -> None
         place.room.sync()
 
 
+def set_newer_aside(location: str, *, recovery: str, version: int) -> tuple[int, ...]:
+    """Rename the versions after `version` away, which an update has made, so that it is the one in use again; those
+    that were. What an attempt before has renamed stays away."""
+    label = safe_label(recovery)
+    with reaching(location):
+        room = Store.open(location)
+        newer = tuple(v for v in list_versions(location) if v > version)
+        for one in reversed(newer):  # the newest first: whenever this ends, the one in use is one that was
+            room.rename(str(one), f".reprise-{label}-undone-{one}")
+        room.sync()
+    return newer
+
+
 def _entries(store: Store, folder: str) -> list[Any]:
     try:
         return store.entries(folder)

@@ -24,6 +24,8 @@ class Strategy(StrEnum):
     """The table and reading go back to an earlier batch, and what came after it is read again."""
     FULL_REFRESH = "full-refresh"
     """The table is emptied, and everything that is left is read again."""
+    BACKFILL = "backfill"
+    """A full refresh of a table that is backed up first; rows that no input holds any more are filled back."""
     EMPTY = "empty"
     """An empty checkpoint beside a table that is kept."""
 
@@ -49,6 +51,8 @@ class StepKind(StrEnum):
     """Prove that nothing runs and nothing has moved since the plan was sealed."""
     BACKUP = "backup"
     """Keep the source, and what the checkpoint goes back to."""
+    TABLE_BACKUP = "table-backup"
+    """Keep a copy of the table, counted and read back."""
     PATCH = "patch"
     """Write the changed source into the workspace."""
     RESTORE = "restore"
@@ -57,12 +61,20 @@ class StepKind(StrEnum):
     """Put a checkpoint into place; people see it as *Reset flow*."""
     RERUN = "rerun"
     """Update the flow."""
+    FILL = "fill"
+    """Write the rows of the backup that the table lacks, once."""
     REFRESH = "refresh"
     """Refresh what is downstream."""
     VERIFY = "verify"
     """Measure the criteria."""
     ROLLBACK = "rollback"
     """Undo what can be undone."""
+
+
+EMPTYING = frozenset({Strategy.FULL_REFRESH, Strategy.BACKFILL})
+"""Strategies that empty the table, and read all input from the beginning."""
+BEGINNING_AGAIN = EMPTYING | {Strategy.EMPTY}
+"""Strategies whose update begins with batch 0; a person is asked once more before it runs."""
 
 
 class Meant(StrEnum):

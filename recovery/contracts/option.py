@@ -63,6 +63,15 @@ class BlockerCode(StrEnum):
     REPLAY_INPUT_UNKNOWN = "replay_input_unknown"
     REPLAY_OF_PROGRAM = "replay_of_program"
     NO_SCRATCH_PLACE = "no_scratch_place"
+    BACKFILL_OF_TABLE = "backfill_of_table"
+    BACKFILL_OF_GROUPS = "backfill_of_groups"
+    BACKFILL_NO_KEY = "backfill_no_key"
+    BACKFILL_KEY_REPEATS = "backfill_key_repeats"
+    BACKFILL_COLUMNS = "backfill_columns"
+    BACKFILL_LEFT_OUT = "backfill_left_out"
+    BACKFILL_UNFILLED = "backfill_unfilled"
+    BACKFILL_UNCOUNTED = "backfill_uncounted"
+    BACKFILL_PASSES_OVER = "backfill_passes_over"
     NOTHING_DAMAGED = "nothing_damaged"
     NOT_MENDABLE = "not_mendable"
     DAMAGE_HARMLESS = "damage_harmless"
@@ -103,6 +112,9 @@ SETTLED: Mapping[BlockerCode, SettledBy] = {
     BlockerCode.READER_FAILS: SettledBy.PATCH,
     BlockerCode.REPLAY_DIFFERS: SettledBy.PATCH,
     BlockerCode.REPLAY_ORDER_MATTERS: SettledBy.PATCH,
+    BlockerCode.BACKFILL_OF_GROUPS: SettledBy.PATCH,
+    BlockerCode.BACKFILL_COLUMNS: SettledBy.PATCH,
+    BlockerCode.BACKFILL_LEFT_OUT: SettledBy.PATCH,
     BlockerCode.SOURCES_SEEN_OTHERWISE: SettledBy.SOURCES,
     BlockerCode.SOURCES_UNCONFIRMED: SettledBy.SOURCES,
     BlockerCode.SOURCE_WITHOUT_START: SettledBy.START,

@@ -118,6 +118,46 @@ class BackupResult(StepResult):
     """What the checkpoint goes back to."""
 
 
+class TableBackupResult(StepResult):
+    """The copy of the table that was kept before it is emptied. Its manifest beside the rows holds the same."""
+
+    place: str
+    """The folder of the backup; its rows are Parquet files in `rows` below it."""
+    rows_folder: str
+    """The folder of the rows, with `place` before it."""
+    table: str
+    """The full name of the table."""
+    version: Number
+    """The version of the table that was copied."""
+    rows: Number
+    """How many rows it had; the copy was read back with as many."""
+    digest: str
+    """A digest of all rows in every column, whatever their order; the copy was read back with the same."""
+    columns: tuple[str, ...]
+    """Its columns."""
+    key: tuple[str, ...]
+    """By which rows are filled back; no two rows of the copy have the same."""
+    files: Number
+    """Data files of the copy."""
+    bytes: Number
+    """Of all of them."""
+    at: str
+    """When it was made, in ISO form, UTC."""
+
+
+class FillResult(StepResult):
+    """The rows of the backup that the table lacked."""
+
+    rows: Number
+    """How many were written; 0: it lacked none, so nothing was written."""
+    before: Number
+    """The version of the table that the update had left."""
+    version: Number
+    """The version with the rows; the same where nothing was written."""
+    app_id: str
+    """The id under which the table's log holds the write: it is never done twice."""
+
+
 class WrittenFile(Value):
     """A source file as it is in the workspace now."""
 
@@ -263,3 +303,5 @@ class RollbackResult(StepResult):
     """Whether the old checkpoint is in use again."""
     files: tuple[str, ...]
     """Paths of the source files that were written back."""
+    table: Number | None = None
+    """The version that the table was put back to; None: it was left as it is."""

@@ -35,6 +35,9 @@ QUESTIONS: Final = (
     "count",
     "places",
     "restore",
+    "keep",
+    "fill",
+    "restore_kept",
 )
 RUNS_CODE: Final = ("study", "measure", "defined", "stage", "replay", "rehearse")
 MOST_SECONDS: Final = 4 * 3600

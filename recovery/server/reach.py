@@ -46,7 +46,7 @@ def paths_of(request: Mapping[str, Any]) -> Iterator[str]:
 
     A field of another kind than its own is no path here; what answers the question refuses it.
     """
-    for name in ("scratch", "expected"):
+    for name in ("scratch", "expected", "backup", "location"):
         yield from _texts(request.get(name))
     for name in ("old_files", "new_files", "files"):
         if isinstance(request.get(name), list):
@@ -55,7 +55,7 @@ def paths_of(request: Mapping[str, Any]) -> Iterator[str]:
         yield from _texts(request.get(name))
     for name in ("slices", "topic"):
         yield from _of_slices(request.get(name))
-    for name in ("study", "whole"):
+    for name in ("study", "whole", "filled"):
         if isinstance(request.get(name), dict):
             yield from paths_of(request[name])
 

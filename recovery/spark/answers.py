@@ -10,6 +10,7 @@ from recovery.spark import (
     comparable,
     counting,
     explained,
+    filling,
     slicing,
     topics,
 )
@@ -29,6 +30,7 @@ from recovery.spark.definitions import (
 )
 from recovery.spark.lookups import OverBudget, budgets_of, check_size, limited, occurring
 from recovery.spark.paths import literal, plain
+from recovery.spark.rehearsing import Request
 from recovery.spark.replay import CannotReplay, UnseenStream
 from recovery.spark.session import driver_of, lost_contact
 from recovery.spark.unsure import by_order
@@ -104,12 +106,33 @@ def _counted(
     if held is not None:
         out["fresh"], more = _fresh(spark, flow, frames, key, held, counted["fresh"], limit)
         bounded += [one for one in more if one not in bounded]
+    if request.get("lacking") in frames and by_key is not None:
+        try:
+            out["lacking"] = _beside_table(spark, flow, request, frames[request["lacking"]], key, held)
+        except OverBudget as over:
+            bounded.append(over.bounded)
     out["bounded"] = [one.as_dict() for one in bounded]
     if request.get("by_file"):
         out["by_file"] = _by_file(flow, _known(request), notes)
     for label, target in (request.get("write") or {}).items():
         frames[label].write.mode("error").parquet(target)
     return out
+
+
+def _beside_table(
+    spark: Any,
+    flow: CodeFlow,
+    request: Request,
+    yields: Any,
+    key: Sequence[str],
+    held: Any,
+) -> Any:
+    """The fields of `backups.Lacking`; None where the key cannot be compared. Raises `OverBudget`."""
+    limit = budgets_of(request).grouping
+    try:
+        return filling.beside(spark, yields, flow.schema, held, key, limit)
+    except (counting.NoSuchColumn, counting.NotComparable):
+        return None
 
 
 def _fresh(
@@ -245,6 +268,9 @@ def _compared(
     out["table_only"] = counting.table_only(flow.columns, now)
     try:
         expected = _expected(spark, flow, request, held)
+        if request.get("filled"):
+            out["filled"] = filling.filled(spark, request, expected, now, key)
+            expected = filling.with_filled(spark, expected, request["filled"]["backup"], key)
         columns = flow.columns if request.get("whole_rows") else key
         apart = counting.Apart(columns, key, by_collation=flow.lets_through_by(key))
         return out | _difference(spark, request, held, expected, apart)

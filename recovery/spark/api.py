@@ -16,6 +16,7 @@ from annotated_types import Ge, MaxLen
 from recovery.errors import NotFound
 from recovery.spark import scratch
 from recovery.spark.asking import Answers, checked, sent
+from recovery.spark.backups import FilledBack, FilledRows, Lacking
 
 __all__ = [
     "Answers",
@@ -128,7 +129,8 @@ class StudyRequest:
     which the rows of that set are written as parquet; the folder must not exist. `slices`: label -> index of the
     source in plan order, as text -> `sources.slices.Slice.as_dict()`, for sources that are no files; a label has
     what `sets` and `slices` name under it together, and a source that it does not name yields no row. `variables`: the
-    environment of the code (`recovery.variables`). `budgets`: what looking into the table may cost.
+    environment of the code (`recovery.variables`). `budgets`: what looking into the table may cost. `lacking`: a label
+    whose rows are compared by key with the whole table; None: none.
     """
 
     answers: Answers
@@ -147,6 +149,7 @@ class StudyRequest:
     slices: Mapping[str, Mapping[str, Mapping[str, Any]]] = field(default_factory=dict)
     variables: Mapping[str, str] = field(default_factory=dict)
     budgets: Budgets = UNBOUNDED
+    lacking: str | None = None
 
 
 NO_SUCH_COLUMN: Final = "no_such_column"
@@ -177,7 +180,8 @@ class Study:
     `output_mode`: as the code writes; a pipeline's flow appends.
     `varies`: by what the state that the code builds of one input may differ from run to run: other relations,
     functions of people's own, such as yield another value each time or go by the order of rows; (): by nothing that the
-    plan shows, None: not known. `watermarked`: whether the code names a watermark; None: not known.
+    plan shows, None: not known. `watermarked`: whether the code names a watermark; None: not known. `lacking`: as was
+    asked; None: not compared.
     """
 
     operators: tuple[Text, ...] | None = None
@@ -204,6 +208,7 @@ class Study:
     output_mode: Text = "append"
     varies: tuple[Text, ...] | None = None
     watermarked: bool | None = None
+    lacking: Lacking | None = None
 
 
 @dataclass(frozen=True)
@@ -248,7 +253,8 @@ class MeasureRequest:
     version do not count then. `whole_rows`: expected and written rows are compared by all columns, and `key` only tells
     which of them repeat another. `whole`: compare the whole table with what the code yields over this input too; None:
     not asked. `since`: what the log of the Delta table says came after `old_version`; without it both versions are
-    compared whole, within the budget for grouping.
+    compared whole, within the budget for grouping. `filled`: rows of a backup were filled back after the update, which
+    is compared too: by key as one of all rows, and in every column by itself.
     """
 
     answers: Answers
@@ -265,6 +271,7 @@ class MeasureRequest:
     whole: WholeInput | None = None
     since: "Since | None" = None
     budgets: Budgets = UNBOUNDED
+    filled: FilledBack | None = None
 
 
 @dataclass(frozen=True)
@@ -362,6 +369,7 @@ class Measure:
     whole: Whole | None = None
     bounded: tuple[Bounded, ...] = ()
     problem_code: Text = ""
+    filled: FilledRows | None = None
 
     def as_dict(self) -> dict[str, Any]:
         return asdict(self)

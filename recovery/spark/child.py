@@ -32,7 +32,7 @@ def import_ahead() -> None:
     import pyspark.pipelines
     import pyspark.sql.connect.session  # noqa: F401
 
-    from recovery.spark import answers, catalog, defined, rehearsing, restoring, session  # noqa: F401
+    from recovery.spark import answers, catalog, defined, filling, rehearsing, restoring, session  # noqa: F401
 
 
 def live(report: int, control: int) -> NoReturn:
@@ -122,8 +122,10 @@ def _failed(error: Exception) -> dict[str, str]:
 
 
 def _answer(message: dict[str, Any]) -> dict[str, Any]:
-    from recovery.spark import answers, catalog, defined, rehearsing, restoring
+    from recovery.spark import answers, catalog, defined, filling, rehearsing, restoring
     from recovery.spark.session import driver_of, fresh
+
+    keeps = {"keep": filling.keep, "fill": filling.fill, "restore_kept": filling.restore}
 
     request, question = message["request"], message["question"]
     of_code = request.get("study", request)
@@ -146,6 +148,8 @@ def _answer(message: dict[str, Any]) -> dict[str, Any]:
             return rehearsing.replay(spark, request, folder)
         if question == "rehearse":
             return rehearsing.run(spark, request, folder)
+        if question in keeps:
+            return keeps[question](spark, request, folder)
         if question == "count":
             return answers.count(spark, request)
         if question == "restore":

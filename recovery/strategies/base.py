@@ -120,6 +120,9 @@ class Counts:
     rehearsed_why: str = ""  # why an update may write fewer rows; "": it writes the same
     rebuilt: int | None = None  # `waiting` with the state that a replay of what was processed builds
     by_file: Mapping[str, int] = field(default_factory=dict)
+    table_keys: int | None = None  # different keys in the table
+    beyond: int | None = None  # rows of the table whose key the code does not yield over what is left
+    unfit: tuple[str, ...] = ()  # columns of which the table's rows are not as the code's
 
 
 @dataclass(frozen=True)
@@ -200,4 +203,5 @@ class Facts:
     processed: Processed | None = None  # what a replay would read; None: nobody looked
     scratch: bool = True  # whether there is a place where the code can be run over a copy of its input
     back: GoingBack | None = None  # what a replay goes back to; None: no one has said
+    unfilled: str = ""  # the recovery that emptied the table and filled nothing back yet; "": none
     skipped_before: bool = False  # whether an earlier recovery made a source begin elsewhere

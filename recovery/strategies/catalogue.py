@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 from recovery.contracts.names import Strategy
 from recovery.contracts.option import BlockerCode, Option, SettledBy
 from recovery.strategies import (
+    backfill,
     continue_,
     empty,
     full_refresh,
@@ -30,11 +31,10 @@ EXECUTABLE = (
     Strategy.REWIND,
     Strategy.REPLAY,
     Strategy.FULL_REFRESH,
+    Strategy.BACKFILL,
     Strategy.EMPTY,
 )
 
-NO_WAY_BACK = (Strategy.FULL_REFRESH, Strategy.EMPTY)
-"""Those whose run is asked for once more: the update begins again from nothing, and what it writes stays."""
 
 POSITIONED = (Strategy.CONTINUE, Strategy.REWIND)
 """Strategies that go on from a position, so that another one can be chosen."""
@@ -52,12 +52,12 @@ JUDGES: Mapping[str, Callable[[Facts], Option]] = {
     Strategy.REWIND: rewind.judge,
     Strategy.REPLAY: replay.judge,
     Strategy.FULL_REFRESH: full_refresh.judge,
+    Strategy.BACKFILL: backfill.judge,
     Strategy.EMPTY: empty.judge,
 }
 
-NOT_HERE = {
-    "backfill": "A backup and a backfill are not part of this version; full-refresh says what can be read again.",
-}
+NOT_HERE: Mapping[str, str] = {}
+"""Strategies that this version does not have, and why."""
 
 
 def judge_all(facts: Facts) -> tuple[Option, ...]:

@@ -57,6 +57,11 @@ RULES: Final = (
         (NOT_ASKED, Meant.YES),
         "All input is there: the table is emptied and computed again.",
     ),
+    Rule(
+        Strategy.BACKFILL,
+        (NOT_ASKED, Meant.YES),
+        "Not all input is there: what is left is computed again, the rest of the table is filled back.",
+    ),
 )
 
 

@@ -12,7 +12,7 @@ from typing import Final
 from recovery.contracts import codec
 from recovery.contracts.criteria import Criterion
 from recovery.contracts.forecast import DatasetKind, Downstream, DownstreamEffect, DownstreamReason
-from recovery.contracts.names import StepKind
+from recovery.contracts.names import EMPTYING, StepKind
 from recovery.contracts.option import Option
 from recovery.contracts.steps import PlannedStep, UpdateArgs
 from recovery.strategies.base import Facts
@@ -102,7 +102,7 @@ def _hindrance(facts: Facts, option: Option, reader: Reader) -> DownstreamReason
 
 def _repeats(option: Option) -> DownstreamReason | None:
     """What a stream over the flow's table reads twice."""
-    if option.strategy == "full-refresh":
+    if option.strategy in EMPTYING:
         return DownstreamReason.TABLE_ANEW
     if option.strategy == "replay":
         return DownstreamReason.TABLE_PUT_BACK

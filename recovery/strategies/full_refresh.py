@@ -28,7 +28,7 @@ def judge(facts: Facts) -> Option:
         forecast=Forecast(
             lost=_lost(facts),
             doubled=doubled,
-            reread=_reread(facts),
+            reread=forecast_reread(facts),
             new_rows=new_rows,
             table_after=new_rows if sinks.is_table(facts) else None,
             state=common.state_dropped(facts),
@@ -114,7 +114,7 @@ def _difference(facts: Facts) -> int | None:
     return facts.counts.processed - facts.counts.table
 
 
-def _rows_are_of_another_kind(facts: Facts) -> bool:
+def has_rows_of_another_kind(facts: Facts) -> bool:
     """Whether one of old and new code makes its rows of groups, pairs or a state of its own and the other does not.
 
     Then a row of the table is no row of the new code, and their numbers do not compare. A step that writes each row as
@@ -125,7 +125,8 @@ def _rows_are_of_another_kind(facts: Facts) -> bool:
     return bool((held ^ made) - set(state_rows.WRITTEN_AT_ONCE))
 
 
-def _gone(facts: Facts) -> tuple[str, ...]:
+def list_gone(facts: Facts) -> tuple[str, ...]:
+    """Paths of files that were read and no longer exist."""
     return tuple(path for source in facts.sources for path in source.gone)
 
 
@@ -134,12 +135,13 @@ def _new_rows(facts: Facts) -> int | None:
     return facts.counts.everything if all(f.again for f in sources.anew(facts)) else None
 
 
-def _reread(facts: Facts) -> RowAmount:
+def forecast_reread(facts: Facts) -> RowAmount:
+    """Rows of committed input that are read a second time."""
     of, rows = sources.unit(facts), facts.counts.processed
     why = f"Every {of} that was committed and can still be read."
     if common.only_files(facts):
         return common.amount(rows, common.files_of(facts, "processed"), why)
-    if stays := _not_again(facts):
+    if stays := explain_not_again(facts):
         if _nothing_again(facts):
             return sources.nothing(stays)
         return RowAmount(rows=None, bound=Bound.UNKNOWN, why=stays)
@@ -155,14 +157,14 @@ def _reread(facts: Facts) -> RowAmount:
     )
 
 
-def _not_again(facts: Facts) -> str:
+def explain_not_again(facts: Facts) -> str:
     """Why what was read is not read again, or nobody can tell whether it is."""
     return " ".join(f.why for f in sources.anew(facts) if not f.again)
 
 
 def _lost(facts: Facts) -> RowAmount:
     counted = _unless_inferred(facts, _what_leaves(facts))
-    if not _gone(facts) and all(f.again and f.whole for f in sources.anew(facts)):
+    if not list_gone(facts) and all(f.again and f.whole for f in sources.anew(facts)):
         return counted  # what the state holds is made of rows that are all read again
     return state_rows.with_state(facts, counted, read_again=not _nothing_again(facts))
 
@@ -176,12 +178,12 @@ def _unless_inferred(facts: Facts, counted: RowAmount) -> RowAmount:
 
 
 def _what_leaves(facts: Facts) -> RowAmount:
-    gone, difference, of = _gone(facts), _difference(facts), sources.unit(facts)
+    gone, difference, of = list_gone(facts), _difference(facts), sources.unit(facts)
     if not sinks.is_table(facts):
         return _left_unread(facts, 0, "What was written stays where it is.")
-    if _not_again(facts):
+    if explain_not_again(facts):
         return _left_unread(facts, facts.counts.table, "The rows of the emptied table do not come back.")
-    if _rows_are_of_another_kind(facts):
+    if has_rows_of_another_kind(facts):
         why = (
             "Old and new code make rows of different kinds (groups, pairs, a state of their own): the earlier ones "
             "leave the table, and their number does not compare with that of the new ones."
@@ -197,7 +199,7 @@ def _what_leaves(facts: Facts) -> RowAmount:
             end=common.name_of(gone[-1]),
         )
     if broken := " ".join(f.why for f in sources.anew(facts) if not f.whole):
-        unread = _never_read(facts)
+        unread = count_never_read(facts)
         rows = None if difference is None or unread is None else max(0, -difference) + unread
         return RowAmount(rows=rows, bound=Bound.ESTIMATE, why=f"{broken} Their rows leave the table.")
     if taken := sources.taken(facts):
@@ -223,7 +225,7 @@ def _left_unread(facts: Facts, leaving: int | None, stays: str) -> RowAmount:
 
     Where a source begins behind what lies there (`latest`), all that waits is passed over.
     """
-    taken, why = sources.taken(facts), _not_again(facts)
+    taken, why = sources.taken(facts), explain_not_again(facts)
     if not why:
         return taken or sources.kept(facts, stays)
     if not _nothing_again(facts):
@@ -270,7 +272,7 @@ def _of_others(facts: Facts, strange: int) -> RowAmount:
     return RowAmount(rows=rows, bound=Bound.ESTIMATE, why=why)
 
 
-def _never_read(facts: Facts) -> int | None:
+def count_never_read(facts: Facts) -> int | None:
     """Records that retention took before anybody read them; None: of files that are gone, or were written again,
     nobody knows them."""
     if sources.gone_unread(facts) or sources.written_again(facts):
@@ -303,8 +305,8 @@ def _what_comes(facts: Facts) -> RowAmount:
         return sinks.doubled(facts, _start(facts), "Nothing is written again.")
     if _nothing_again(facts):
         return sources.nothing("The table is emptied first, and nothing is read again.")
-    whole = not _gone(facts) and all(f.again and f.whole for f in sources.anew(facts))
-    if whole and _rows_are_of_another_kind(facts):
+    whole = not list_gone(facts) and all(f.again and f.whole for f in sources.anew(facts))
+    if whole and has_rows_of_another_kind(facts):
         why = "The table is emptied first. Which of the new rows repeat what it had cannot be compared."
         return RowAmount(rows=None, bound=Bound.UNKNOWN, why=why)
     if not whole:
@@ -330,7 +332,7 @@ def _what_comes(facts: Facts) -> RowAmount:
 
 def _findings(facts: Facts) -> tuple[Finding, ...]:
     found = [*_without_table(facts), *starts.not_taken(facts), *sources.findings(facts, anew=True)]
-    if gone := (*_gone(facts), *sources.gone_unread(facts)):
+    if gone := (*list_gone(facts), *sources.gone_unread(facts)):
         found.append(
             Finding(
                 "INPUT_GONE",
@@ -340,6 +342,10 @@ def _findings(facts: Facts) -> tuple[Finding, ...]:
                 file=gone[0],
             )
         )
+    if facts.unfilled:
+        says = f"{facts.unfilled} has emptied this table and filled nothing back: its backup alone has those rows."
+        do = "Resume it or roll it back first, or fill them back by hand."
+        found.append(Finding("ROWS_IN_BACKUP", Severity.WARNING, says, do))
     if sinks.is_table(facts):
         says = f"{facts.dataset} is emptied at the start and fills again during the update; readers see that."
         found.append(Finding("TABLE_EMPTIED", Severity.WARNING, says, "Warn its readers, or take continue."))

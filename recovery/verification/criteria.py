@@ -4,6 +4,8 @@ The words stand beside the strategies, which fix the expected values when a plan
 are the same there and here.
 """
 
+from recovery.contracts.names import EMPTYING
+from recovery.strategies.backfill import FILLED, SAYS_FILLED
 from recovery.strategies.common import WORDS
 
 FIRST_BATCH_AT_POSITION = "FIRST_BATCH_AT_POSITION"
@@ -30,6 +32,7 @@ REQUIRED: dict[str, tuple[str, ...]] = {
     "replay": _ON_DATA,
     "full-refresh": _ON_DATA,
     "empty": _ON_DATA,
+    "backfill": (*_ON_DATA, FILLED),
 }
 
 
@@ -42,10 +45,10 @@ def required(strategy: str, *, edition: int, key: bool) -> tuple[str, ...]:
     codes = REQUIRED.get(strategy, ())
     if edition < EDITION or EVERY_ROW_ONCE not in codes:
         return codes
-    before = () if strategy == "full-refresh" else (ROWS_OF_BEFORE_UNTOUCHED,)  # the table was emptied
+    before = () if strategy in EMPTYING else (ROWS_OF_BEFORE_UNTOUCHED,)  # else the table was emptied
     return (*codes, *before, *((NO_KEY_TWICE,) if key else ()))
 
 
 def says(code: str) -> str:
     """The sentence of a criterion; the code itself where it is not known."""
-    return WORDS.get(code, code)
+    return SAYS_FILLED if code == FILLED else WORDS.get(code, code)

@@ -110,6 +110,14 @@ FROM_NOTHING: Final = ("new", "again")
 
 
 @dataclass(frozen=True)
+class KeptRows:
+    """The rows of a backup when it was made, and their digest."""
+
+    rows: int
+    digest: str
+
+
+@dataclass(frozen=True)
 class Evidence:
     """Everything a verdict may look at.
 
@@ -142,6 +150,7 @@ class Evidence:
     measured_since: int | None = None  # version of a Delta table beyond which the measure looked
     old_files: OldFiles | None = None
     whole_flow: WholeFlow | None = None  # None: nobody tried to compare it
+    backup: KeptRows | None = None  # as it was made; None: none was
 
 
 @dataclass(frozen=True)

@@ -9,9 +9,10 @@ from dataclasses import asdict, dataclass
 from typing import Any, Final
 
 from recovery.contracts.criteria import Criterion
+from recovery.strategies.backfill import FILLED
 from recovery.strategies.downstream import AGREES
 from recovery.strategies.sinks import not_required
-from recovery.verification import below, checks, criteria, whole
+from recovery.verification import below, checks, criteria, filled, whole
 from recovery.verification.evidence import Evidence
 from recovery.verification.finding import Finding
 
@@ -50,13 +51,14 @@ class Verdict:
 _CHECKS: dict[str, Callable[[Mapping[str, Any], Evidence], Finding]] = {
     criteria.FIRST_BATCH_AT_POSITION: checks.first_batch_at_position,
     criteria.EACH_FILE_ONCE: checks.each_file_once,
-    criteria.TABLE_GREW_BY_NEW_BATCHES: checks.table_grew_by_new_batches,
+    criteria.TABLE_GREW_BY_NEW_BATCHES: filled.table_grew,
     criteria.EVERY_ROW_ONCE: checks.every_row_once,
     criteria.COUNTS_EQUAL_FORECAST: checks.counts_equal_forecast,
     criteria.NOTHING_ELSE_CHANGED: checks.nothing_else_changed,
     criteria.ROWS_OF_BEFORE_UNTOUCHED: whole.rows_of_before_untouched,
     criteria.NO_KEY_TWICE: whole.no_key_twice,
     criteria.FURTHER_UPDATE_ADDS_NOTHING: checks.further_update_adds_nothing,
+    FILLED: filled.filled_rows_as_before,
     AGREES: lambda expected, evidence: below.downstream_agrees(expected, evidence.below),
 }
 

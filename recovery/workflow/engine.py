@@ -25,7 +25,19 @@ from recovery.workflow import broker, probing, repeating, watches
 from recovery.workflow.beat import FenceLost, Watch
 from recovery.workflow.journal import note
 from recovery.workflow.moves import claim, halt_of, move, step_to
-from recovery.workflow.steps import backup, patch, refresh, rerun, restore, rollback, seed, stop, verify
+from recovery.workflow.steps import (
+    backup,
+    fill,
+    patch,
+    refresh,
+    rerun,
+    restore,
+    rollback,
+    seed,
+    stop,
+    table_backup,
+    verify,
+)
 from recovery.workflow.steps.base import Context, PlanVoid, Probed, Waits, saw
 from recovery.workflow.watches import Watched
 
@@ -34,10 +46,12 @@ log = logging.getLogger(__name__)
 KINDS: Mapping[str, Any] = {
     "stop": stop,
     "backup": backup,
+    "table-backup": table_backup,
     "patch": patch,
     "restore": restore,
     "seed": seed,
     "rerun": rerun,
+    "fill": fill,
     "refresh": refresh,
     "verify": verify,
     "rollback": rollback,

@@ -11,7 +11,7 @@ from recovery.checkpoints.reconciled import count_batch_committed
 from recovery.checkpoints.report import CheckpointReport, Entries, SourceProgress
 from recovery.checkpoints.uris import decode_uri
 from recovery.contracts.plan import PlanBody, PlannedInput
-from recovery.contracts.results import InputMark, SourceEnd, TopicMark
+from recovery.contracts.results import FillResult, InputMark, SourceEnd, TableBackupResult, TopicMark
 from recovery.errors import Refused, RepriseError
 from recovery.pipelines import events as api_events
 from recovery.pipelines.workspaces import questions_service
@@ -30,6 +30,7 @@ from recovery.spark.api import (
     measure,
     study,
 )
+from recovery.spark.backups import FilledBack
 from recovery.strategies import rebuild
 from recovery.strategies.common import plural
 from recovery.verification.criteria import FIRST_BATCH_AT_POSITION
@@ -37,6 +38,7 @@ from recovery.verification.evidence import (
     FROM_NOTHING,
     Evidence,
     FirstBatch,
+    KeptRows,
     Reached,
     arrivals,
     measured_from,
@@ -63,6 +65,7 @@ SCOPES = {
     "repair": "same",
     "full-refresh": "new",
     "empty": "again",
+    "backfill": "new",
 }
 
 
@@ -113,13 +116,15 @@ def collect(
     update_ids: Sequence[str],
     topic_before: TopicMark | None = None,
     marks_before: whole.Marks | None = None,
+    filled: tuple[TableBackupResult, FillResult] | None = None,
 ) -> Evidence:
     """Evidence of one rerun, but for the other places and the further update, which come after.
 
     `update_ids`: every update that the rerun has started: one that failed may have committed batches before.
     `readers`: those of the scene's code. `seen`: what was there right before the rerun. `sink_before`: the data files
     of the table's log then; `version_before`: its version, of a table that counts its commits.
-    `topic_before`: where a topic ended then. `marks_before`: of the table's data files then.
+    `topic_before`: where a topic ended then. `marks_before`: of the table's data files then. `filled`: the backup from
+    which rows were filled back after the rerun, and the fill.
     """
     scope = scope_of(contents)
     new = scene.checkpoint
@@ -146,8 +151,20 @@ def collect(
         evidence,
         whole_flow=flow,
         measure=_measure(
-            scene, contents, readers, old, scope, wanted, files, sink_before, since, topic_before, every
+            scene,
+            contents,
+            readers,
+            old,
+            scope,
+            wanted,
+            files,
+            sink_before,
+            since,
+            topic_before,
+            every,
+            _filled_back(filled),
         ),
+        backup=KeptRows(filled[0].rows, filled[0].digest) if filled else None,
         measured_inputs=inputs,
         measured_files=files,
         measured_since=since,
@@ -356,6 +373,7 @@ def _measure(
     since: int | None,
     topic: TopicMark | None,
     every: WholeInput | None,
+    filled: FilledBack | None,
 ) -> Measure:
     key = contents.key
     asked = MeasureRequest(
@@ -371,6 +389,7 @@ def _measure(
         whole=every,
         since=came_since(scene.table_place, since),
         budgets=budgets(scene.flow.name),
+        filled=filled,
     )
     if contents.sink.is_declared:
         ask: Ask = partial(topics.measured, scene, before=_failed_counts(topic, scope))
@@ -382,6 +401,13 @@ def _measure(
     if found.problem is None or contents.state == "keep" or not scene.checkpoint.state_operators:
         return found
     return _measured_by_rehearsal(scene, contents, asked, ask) or found
+
+
+def _filled_back(filled: tuple[TableBackupResult, FillResult] | None) -> FilledBack | None:
+    if filled is None:
+        return None
+    backup, fill = filled
+    return FilledBack(backup.rows_folder, fill.before, fill.version)
 
 
 def came_since(place: str, version: int | None) -> Since | None:

@@ -42,6 +42,7 @@ from recovery.spark.api import (
 from recovery.strategies import late, state_rows
 from recovery.strategies.base import Counts, Facts, OutputMode, checkpoint_watched, table_watched
 from recovery.workflow import (
+    backups,
     below,
     declared,
     fingerprints,
@@ -247,6 +248,7 @@ def gather(
         refresh_below=refresh_below,
         state_refused=flow.state == "failed" and flow.condition in STATE_REFUSED,
         skipped_before=skipped_before(flow),
+        unfilled=backups.find_unfilled(flow),
     )
     old = found.old_code
     written_by = old if old and old.sources else found.new_code
@@ -558,6 +560,7 @@ def _both(
     def answer(code: Mapping[str, str], wanted: inputs.Counted) -> Study:
         by_file = bool(wanted.sets) and wanted.only_files and code is new
         request = request_for(scene, code, wanted, key, by_file=by_file)
+        request = replace(request, lacking=_compared_with_table(scene, wanted, is_new=code is new))
         return _identified(scene, ask(request, files or {}))
 
     found = answer(new, wanted)
@@ -566,6 +569,13 @@ def _both(
     return found, found if dict(old) == dict(new) else answer(
         old, wanted if old_wanted is None else old_wanted
     )
+
+
+def _compared_with_table(scene: Scene, wanted: inputs.Counted, *, is_new: bool) -> str | None:
+    """The input that the table is compared with, for rows that a fill would bring back: of the new code all that is
+    left, of the old one what was read of it. None of a sink that is not filled."""
+    label = "everything" if is_new else "processed"
+    return label if scene.sink.kind == "delta" and not scene.sink.declared and label in wanted.sets else None
 
 
 def _each_time(request: StudyRequest, files: Mapping[str, Mark]) -> Study:

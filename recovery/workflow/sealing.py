@@ -15,7 +15,7 @@ from recovery.checkpoints.report import CheckpointReport
 from recovery.contracts import codec
 from recovery.contracts.acceptance import Accepted, Effect
 from recovery.contracts.codec import seal
-from recovery.contracts.names import name_strategy
+from recovery.contracts.names import BEGINNING_AGAIN, name_strategy
 from recovery.contracts.option import Option, SettledBy
 from recovery.contracts.plan import (
     SCHEMA,
@@ -37,7 +37,7 @@ from recovery.sources.base import SourceFacts
 from recovery.sources.kafka_facts import KafkaFacts
 from recovery.spark.api import NO_SUCH_COLUMN
 from recovery.strategies.base import CodeFacts, Facts
-from recovery.strategies.catalogue import EXECUTABLE, NO_WAY_BACK, judge_all
+from recovery.strategies.catalogue import EXECUTABLE, judge_all
 from recovery.strategies.common import files_of, state_keys, whole_rows
 from recovery.strategies.revert import put_back
 from recovery.verification.criteria import EDITION
@@ -163,7 +163,7 @@ def build(
         proof=EDITION,
         positions=option.positions,
         numbering=Numbering(
-            next_batch=0 if option.strategy in NO_WAY_BACK or last is None else last + 1,
+            next_batch=0 if option.strategy in BEGINNING_AGAIN or last is None else last + 1,
             query_id="kept" if kept and standing.query_id == facts.checkpoint.query_id else "new",
         ),
         state=_state(option, code),

@@ -69,6 +69,9 @@ def counts(answer: Study) -> Counts:
         reread=answer.rows.get("reread"),
         skipped=answer.rows.get("skipped"),
         by_file=dict(answer.by_file),
+        table_keys=answer.lacking.table_keys if answer.lacking else None,
+        beyond=answer.lacking.beyond if answer.lacking else None,
+        unfit=answer.lacking.unfit if answer.lacking else (),
     )
 
 

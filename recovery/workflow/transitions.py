@@ -123,6 +123,9 @@ SKIPS: Final[Mapping[str, SkipRule]] = MappingProxyType(
             "The plan itself holds the old text of every file that it changes, and the old checkpoint version stays; "
             "what is given up is the copy of the source, should the workspace lose it.",
         ),
+        "table-backup": SkipRule(
+            False, "The update empties the table; without the backup its rows would be gone for good."
+        ),
         "patch": SkipRule(
             False,
             "The forecast and the criteria are those of the changed code. What was written by hand already, it finds "
@@ -135,6 +138,9 @@ SKIPS: Final[Mapping[str, SkipRule]] = MappingProxyType(
         "seed": SkipRule(False, "The update would start on the checkpoint that failed."),
         "rerun": SkipRule(
             False, "It is what recovers the flow; without it there is nothing that could be proven."
+        ),
+        "fill": SkipRule(
+            False, "The rows of input that is gone would stay out of the table; the backup alone has them."
         ),
         "refresh": SkipRule(
             True,

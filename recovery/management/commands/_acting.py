@@ -51,8 +51,9 @@ def plan_options(parser: ArgumentParser) -> None:
         help="continue (seeded reset, the default), repair (mend damaged files, keep state), revert (put the old "
         "code back; the default with --meant no), rebuild (replay what was processed for the state of the new "
         "code), prime (let its state start empty), reread (go back by --position and build the state again; also "
-        "rewind), replay (put table and reading back by --to, and read again; for a healthy flow too), full-refresh or "
-        "empty (an empty checkpoint beside the table). Strategy, code and key of an open recovery stay as they were "
+        "rewind), replay (put table and reading back by --to, and read again; for a healthy flow too), full-refresh, "
+        "backfill (back the table up, refresh it, fill back rows that no input holds) or empty (an empty checkpoint "
+        "beside the table). Strategy, code and key of an open recovery stay as they were "
         "chosen, unless an option names others. plan takes all, too: every strategy next to each other, and nothing is "
         "chosen or sealed.",
     )

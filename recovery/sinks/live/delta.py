@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -248,3 +248,53 @@ def _moved(action: deltalog.Action) -> deltalog.Action | None:
     """What an action says of a data file that came or went."""
     found: deltalog.Action | None = action.get("add") or action.get("remove")
     return found
+
+
+@dataclass(frozen=True)
+class Commit:
+    """One commit of a table. `apps`: ids under which it was written; `adds` and `removes`: whether it brought data
+    files, or took some away, with their rows; `note`: what its writer noted (`userMetadata`)."""
+
+    version: int
+    apps: tuple[str, ...] = ()
+    adds: bool = False
+    removes: bool = False
+    note: str = ""
+
+    @property
+    def moves(self) -> bool:
+        """Whether it changed rows."""
+        return self.adds or self.removes
+
+
+def commits_since(location: str, version: int) -> tuple[Commit, ...]:
+    """The commits after `version`, in their order. Raises Unreachable where the log no longer has them."""
+    with reaching(location):
+        return tuple(_commit(number, actions) for number, actions in _commits_after(location, version))
+
+
+def _commit(number: int, actions: list[deltalog.Action]) -> Commit:
+    with deltalog.require_actions(deltalog.name_of(number)):
+        return Commit(
+            number,
+            tuple(str(a["txn"]["appId"]) for a in actions if a.get("txn")),
+            any(a["add"].get("dataChange", True) for a in actions if a.get("add")),
+            any(a["remove"].get("dataChange", True) for a in actions if a.get("remove")),
+            next(
+                (str(a["commitInfo"].get("userMetadata") or "") for a in actions if a.get("commitInfo")), ""
+            ),
+        )
+
+
+def written_by_others(commits: Sequence[Commit], apps: Collection[str]) -> tuple[int, ...]:
+    """Versions in which somebody else brought rows, since the table was last emptied or lost rows."""
+    emptied = max((c.version for c in commits if c.removes), default=-1)
+    return tuple(c.version for c in commits if c.adds and c.version > emptied and not {*c.apps} & {*apps})
+
+
+def rows_added(location: str, version: int) -> int | None:
+    """Rows of the data files that a commit brought; None where its statistics do not tell. Raises Unreachable."""
+    with reaching(location):
+        _, actions = next(_commits_after(location, version - 1))
+    added = [deltalog.added_file(a["add"]).rows for a in actions if a.get("add")]
+    return None if None in added else sum(rows for rows in added if rows is not None)

@@ -15,6 +15,7 @@ from recovery.models import Recovery, Step
 from recovery.pipelines.client import PipelinesClient
 from recovery.pipelines.workspaces import client_for
 from recovery.sinks.live import reading as sinks
+from recovery.workflow import restoring
 from recovery.workflow.places import checkpoint_of
 from recovery.workflow.steps import backup, restore
 from recovery.workflow.steps.base import Context, Probed, saw
@@ -28,12 +29,14 @@ def refusal(recovery: Recovery) -> str | None:
     done = {s.kind: s for s in recovery.steps.filter(state="done", plan__isnull=False)}
     if recovery.state == "rolled_back":
         return f"{recovery.label} is rolled back already."
-    restored = _restored(recovery)
-    if not ({"seed", "patch"} & set(done)) and restored is None:
+    emptied, restored = restoring.emptied_by(recovery), _restored(recovery)
+    if not emptied and restored is None and not ({"seed", "patch"} & set(done)):
         return "Nothing was changed that could be undone."
     flow = recovery.flow
     if active_update(client_for(flow.pipeline.workspace).get_pipeline(flow.pipeline.pipeline_id)):
         return "An update is running. Stop it first."
+    if emptied:
+        return restoring.refusal(emptied)
     if "seed" in done:
         place = checkpoint_of(flow)
         if placing.is_undone(place, recovery=recovery.label):
@@ -77,6 +80,9 @@ def run(context: Context) -> Mapping[str, Any]:
         raise Refused(reason)
     done = {s.kind: s for s in context.recovery.steps.filter(state="done", plan__isnull=False)}
     before = done.get("backup")
+    emptied = restoring.emptied_by(context.recovery)
+    if emptied:  # before the checkpoint: until then an update goes on from what the table holds
+        restoring.put_back(context, emptied)
     place = checkpoint_of(context.flow) if "seed" in done else ""
     if place and not placing.is_undone(place, recovery=context.recovery.label):
         context.watch.guard()
@@ -93,7 +99,13 @@ def run(context: Context) -> Mapping[str, Any]:
     changed = context.contents.patch if "patch" in done else []
     written = [_write_back(context, change, copy) for change in changed]
     written += _put_back(context, {p: c for p, c in copy.items() if p not in written})
-    return codec.to_json(RollbackResult(checkpoint="seed" in done, files=tuple(written)))
+    return codec.to_json(
+        RollbackResult(
+            checkpoint="seed" in done or emptied is not None,
+            files=tuple(written),
+            table=emptied.kept.version if emptied else None,
+        )
+    )
 
 
 def _goes_back_to(context: Context, place: str, before: KeptCheckpoint) -> None:

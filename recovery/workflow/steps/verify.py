@@ -11,13 +11,16 @@ from typing import Any
 from django.utils import timezone
 
 from recovery.contracts import codec
+from recovery.contracts.names import StepKind
 from recovery.contracts.plan import PlanBody
 from recovery.contracts.results import (
     BeforeFurther,
+    FillResult,
     InputMark,
     NotedFiles,
     RestoreResult,
     StandstillResult,
+    TableBackupResult,
     UpdateResult,
     VerifyResult,
 )
@@ -69,6 +72,7 @@ def run(context: Context) -> Waits:
         topic_before=standstill.topic,
         marks_before=stood.marks,
         update_ids=reran.started,
+        filled=_filled(context, steps),
     )
     context.log("Measured on Spark in a fresh session: " + _counts(evidence))
     reviewed.ran(context.contents, context.client, context.pipeline_id, refresh.started)
@@ -92,6 +96,16 @@ def _version_of(steps: Mapping[str, Step]) -> int | None:
     if "restore" in steps:
         return codec.read(RestoreResult, steps["restore"].result).sink_version
     return codec.read(StandstillResult, steps["stop"].result).sink_version
+
+
+def _filled(context: Context, steps: dict[str, Step]) -> tuple[TableBackupResult, FillResult] | None:
+    """The backup and the fill of a plan that has them. Raises Refused where one of both is not done."""
+    if not any(step.kind is StepKind.FILL for step in context.contents.steps):
+        return None
+    if StepKind.TABLE_BACKUP not in steps or StepKind.FILL not in steps:
+        raise Refused("The fill has not ended, so there is nothing to verify yet.")
+    backup = codec.read(TableBackupResult, steps[StepKind.TABLE_BACKUP].result)
+    return backup, codec.read(FillResult, steps[StepKind.FILL].result)
 
 
 def _before(

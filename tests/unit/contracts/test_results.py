@@ -57,7 +57,7 @@ ROWS: list[tuple[type[StepResult], dict[str, Any]]] = [
     ),
     (UpdateResult, UPDATE),
     (VerifyResult, {**NOTED, "before_further": BEFORE, "further": "u-4"}),
-    (RollbackResult, {"checkpoint": True, "files": ["/p/q.py"]}),
+    (RollbackResult, {"checkpoint": True, "files": ["/p/q.py"], "table": None}),
 ]
 
 

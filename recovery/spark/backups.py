@@ -1,0 +1,155 @@
+"""A table that is kept before it is emptied, and the rows that are filled back: what the pipelines' side is asked.
+
+Unlike all other questions these change something: a folder below a pipeline's storage, and one table. Spark does it,
+and no code of a pipeline is run. Shapes of a forecast and of a proof of such a fill are here too.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Annotated, Final
+
+from annotated_types import Ge, MaxLen
+
+from recovery.spark.asking import Answers, checked, sent
+
+KEEP_SECONDS: Final = 3600.0
+Rows = Annotated[int, Ge(0)]
+Text = Annotated[str, MaxLen(100_000)]
+
+
+class Unkept(StrEnum):
+    """Why a table was not kept, or not filled."""
+
+    KEY_REPEATS = "key_repeats"  # two of its rows have the same key
+    COLLATION = "collation"  # a column of the key compares texts by a collation
+    COLUMNS = "columns"  # the rows do not fit the columns of the table
+    ELSEWHERE = "elsewhere"  # the name is that of another table now
+    DIFFERS = "differs"  # it read back otherwise than it had to
+
+
+@dataclass(frozen=True)
+class KeepRequest:
+    """Copy `version` of a Delta table into the new folder `backup`, as Parquet. `key`: of which each row has another
+    value."""
+
+    answers: Answers
+    table: str
+    version: int
+    backup: str
+    key: tuple[str, ...]
+    configuration: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Kept:
+    """What was read of the table, and of the copy. `digest`: over all rows in every column, whatever their order.
+    `refused` not None: nothing was copied, or the copy is not used; `about`: the columns that it is about."""
+
+    rows: Rows = 0
+    digest: Text = ""
+    columns: tuple[Text, ...] = ()
+    copied_rows: Rows | None = None
+    copied_digest: Text = ""
+    refused: Unkept | None = None
+    about: tuple[Text, ...] = ()
+
+
+@dataclass(frozen=True)
+class FillRequest:
+    """Append the rows of `backup` whose `key` no row of version `before` of the Delta table has, in one commit under
+    `app_id`: under that id Delta writes once. `location`: where the table must be."""
+
+    answers: Answers
+    table: str
+    location: str
+    before: int
+    backup: str
+    key: tuple[str, ...]
+    app_id: str
+    configuration: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Filled:
+    """`rows` that the table lacked, and were given to Delta; as `Kept` if it was refused."""
+
+    rows: Rows = 0
+    refused: Unkept | None = None
+    about: tuple[Text, ...] = ()
+
+
+@dataclass(frozen=True)
+class RestoreRequest:
+    """Put a Delta table back to `version`, whose rows had this digest; its log then bears `note`."""
+
+    answers: Answers
+    table: str
+    location: str
+    version: int
+    digest: str
+    note: str
+    configuration: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Restored:
+    """`rows` of the table then. `problem` not None: Delta could not, as its files are gone."""
+
+    rows: Rows = 0
+    refused: Unkept | None = None
+    problem: Text | None = None
+
+
+@dataclass(frozen=True)
+class Lacking:
+    """A table beside what the code yields over all input that is left, by key.
+
+    `table_rows` and different keys in it; `beyond`: rows whose key the code does not yield. `unfit`: columns that only
+    one of both has, or that are of another type than the code's.
+    """
+
+    table_rows: Rows
+    table_keys: Rows
+    beyond: Rows
+    unfit: tuple[Text, ...] = ()
+
+
+@dataclass(frozen=True)
+class FilledBack:
+    """What a fill did, for a measure: the folder of the backup's rows, and the table's versions before and after it."""
+
+    backup: str
+    before: int
+    after: int
+
+
+@dataclass(frozen=True)
+class FilledRows:
+    """Rows that were filled back, as measured. `due`: rows of the backup whose key the code does not yield over the
+    input that was read; `missing` and `extra`: of the exact multiset difference between these and the table's rows
+    with their keys, in every column. `batch_rows`: of the table before the fill; `filled`: by how many it grew.
+    `backup_rows` and `backup_digest`: of the backup as it is now."""
+
+    due: Rows
+    missing: Rows
+    extra: Rows
+    batch_rows: Rows
+    filled: int
+    backup_rows: Rows
+    backup_digest: Text
+
+
+def keep(request: KeepRequest, *, timeout: float = KEEP_SECONDS) -> Kept:
+    """Copy a table and read the copy back. `timeout` in seconds. Raises Unreachable, Refused."""
+    return checked(Kept, request.answers.ask("keep", sent(request), seconds=timeout))
+
+
+def fill(request: FillRequest, *, timeout: float = KEEP_SECONDS) -> Filled:
+    """Write the rows that a table lacks. `timeout` in seconds. Raises Unreachable, Refused."""
+    return checked(Filled, request.answers.ask("fill", sent(request), seconds=timeout))
+
+
+def restore(request: RestoreRequest, *, timeout: float = KEEP_SECONDS) -> Restored:
+    """Put a table back, and read it back. `timeout` in seconds. Raises Unreachable, Refused."""
+    return checked(Restored, request.answers.ask("restore_kept", sent(request), seconds=timeout))

@@ -1,0 +1,227 @@
+"""Keeps a table, fills rows back, and counts both for forecasts and proofs (child process only).
+
+No hash decides which row is filled back: keys are compared by value. A digest only tells that a copy is the same as
+what was copied.
+"""
+
+import hashlib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from recovery.spark import counting
+from recovery.spark.api import BoundedBy, Limit
+from recovery.spark.backups import Unkept
+from recovery.spark.catalog import describe, sql_name
+from recovery.spark.comparable import NotComparable, collated, common_type, named, one_type, resolved
+from recovery.spark.lookups import check_size, limited
+from recovery.spark.paths import literal, plain
+from recovery.spark.rehearsing import Answer, Request
+from recovery.spark.session import first_line, lost_contact
+
+EXACT: Final = {
+    "ignoreNullFields": "false",
+    "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX",
+    "timestampNTZFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSS",
+}
+"""How a row becomes the text of which its digest is made: by default null fields and microseconds are left out."""
+DIGITS: Final = 15
+"""Hex digits of a row's sha256 that are summed, twice: sums of 10^18 rows still fit a decimal."""
+NO_FILE: Final = (
+    "FILE_NOT_EXIST",
+    "DELTA_MISSING_FILES",
+    "CANNOT_RESTORE",
+    "VersionNotFound",
+    "FileNotFound",
+)
+
+
+def keep(spark: Any, request: Request, folder: Path) -> Answer:
+    """The fields of `backups.Kept`."""
+    table = _at(spark, request["table"], request["version"])
+    key = resolved(request["key"], table.columns, "The table")
+    if by_collation := [key[n] for n in collated(table, key)]:
+        return {"refused": Unkept.COLLATION, "about": by_collation}
+    rows, digest = digested(table)
+    out: Answer = {"rows": rows, "digest": digest, "columns": table.columns}
+    if table.select(*map(_column, key)).distinct().count() != rows:
+        return out | {"refused": Unkept.KEY_REPEATS, "about": key}
+    table.write.mode("error").parquet(plain(request["backup"]))
+    out["copied_rows"], out["copied_digest"] = digested(_copy(spark, request["backup"]))
+    return out | ({} if out["copied_digest"] == digest else {"refused": Unkept.DIFFERS})
+
+
+def fill(spark: Any, request: Request, folder: Path) -> Answer:
+    """The fields of `backups.Filled`."""
+    if not _is_there(spark, request):
+        return {"refused": Unkept.ELSEWHERE}
+    table, backup = _at(spark, request["table"], request["before"]), _copy(spark, request["backup"])
+    if wrong := unfit(table.schema, backup.schema):
+        return {"refused": Unkept.COLUMNS, "about": wrong}
+    rows = lacking(backup, table, request["key"])
+    spelled = resolved(table.columns, backup.columns, "The backup")
+    columns = one_type([table, rows], [table.columns, spelled])[1]
+    wanted = rows.select(*[c.alias(n) for c, n in zip(columns, table.columns, strict=True)])
+    count = wanted.count()
+    if count:
+        writer = wanted.write.format("delta").mode("append").option("userMetadata", request["app_id"])
+        writer = writer.option("txnAppId", request["app_id"]).option("txnVersion", "1")
+        writer.save(plain(request["location"]))
+    return {"rows": count}
+
+
+def restore(spark: Any, request: Request, folder: Path) -> Answer:
+    """The fields of `backups.Restored`."""
+    from pyspark.errors import PySparkException
+
+    if not _is_there(spark, request):
+        return {"refused": Unkept.ELSEWHERE}
+    version = int(request["version"])
+    spark.conf.set("spark.databricks.delta.commitInfo.userMetadata", request["note"])
+    try:
+        spark.sql(f"RESTORE TABLE {sql_name(request['table'])} TO VERSION AS OF {version}").collect()
+        rows, digest = digested(spark.read.table(sql_name(request["table"])))
+    except PySparkException as error:
+        if lost_contact(error) or not any(mark in str(error) for mark in NO_FILE):
+            raise
+        return {"problem": first_line(error)}
+    return {"rows": rows} | ({} if digest == request["digest"] else {"refused": Unkept.DIFFERS})
+
+
+def digested(frame: Any) -> tuple[int, str]:
+    """Rows of a frame, and a digest of all of them in every column, whatever their order."""
+    from pyspark.sql import functions as F
+
+    text = F.to_json(F.struct(*map(_column, frame.columns)), dict(EXACT))
+    hashed = frame.select(F.sha2(text, 256).alias("h"))
+    parts = [
+        F.sum(F.conv(F.substring("h", 1 + n * DIGITS, DIGITS), 16, 10).cast("decimal(38,0)")).alias(f"s{n}")
+        for n in (0, 1)
+    ]
+    told = hashed.agg(F.count(F.lit(1)).alias("rows"), *parts).collect()[0]
+    rows = int(told["rows"])
+    sums = f"{rows} {int(told['s0'] or 0)} {int(told['s1'] or 0)}"
+    return rows, hashlib.sha256(sums.encode()).hexdigest()
+
+
+def lacking(rows: Any, others: Any, key: Sequence[str]) -> Any:
+    """Those of `rows` whose key none of `others` has. Raises `NoSuchColumn`, `NotComparable`."""
+    return _by_key(rows, others, key, "left_anti")
+
+
+def _by_key(rows: Any, others: Any, key: Sequence[str], how: str) -> Any:
+    """`rows` joined with the keys of `others`; NULL is a value."""
+    mine = resolved(key, rows.columns, "The backup")
+    theirs = resolved(key, others.columns, "What it is compared with")
+    columns = one_type([others, rows], [theirs, mine])
+    names = counting.key_names(key)
+    held = named(others, columns[0]).distinct()
+    asked = [f"__asked_{name}" for name in names]
+    beside = rows.withColumns(dict(zip(asked, columns[1], strict=True)))
+    condition = None
+    for name, column in zip(asked, names, strict=True):
+        same = beside[name].eqNullSafe(held[column])
+        condition = same if condition is None else condition & same
+    return beside.join(held, condition, how).drop(*asked)
+
+
+def with_filled(spark: Any, expected: Any, backup: str, key: Sequence[str]) -> Any:
+    """What a table must hold after a fill: what the code yields, and rows of the backup whose key it does not yield."""
+    due = lacking(_copy(spark, backup), expected, key)
+    spelled = resolved(expected.columns, due.columns, "The backup")
+    columns = one_type([expected, due], [expected.columns, spelled])
+    both = [
+        frame.select(*[c.alias(n) for c, n in zip(mine, expected.columns, strict=True)])
+        for frame, mine in zip((expected, due), columns, strict=True)
+    ]
+    return both[0].unionAll(both[1])
+
+
+def filled(spark: Any, request: Request, expected: Any, now: Any, key: Sequence[str]) -> Answer:
+    """The fields of `backups.FilledRows`. `expected`: what the code yields, `now`: the table."""
+    from pyspark.sql import functions as F
+
+    told = request["filled"]
+    backup = _copy(spark, told["backup"])
+    due = lacking(backup, expected, key)
+    there = _by_key(now, due, key, "left_semi")
+    counts = counting.tallied([due, there], [due.columns, resolved(due.columns, there.columns, "The table")])
+    n0, n1, none = F.col("n0"), F.col("n1"), F.lit(0).cast("bigint")
+    row = counts.agg(
+        F.sum(n0).alias("due"),
+        F.sum(F.greatest(n0 - n1, none)).alias("missing"),
+        F.sum(F.greatest(n1 - n0, none)).alias("extra"),
+    ).collect()[0]
+    batch_rows = _at(spark, request["table"], told["before"]).count()
+    rows, digest = digested(backup)
+    return {
+        **{name: int(value or 0) for name, value in row.asDict().items()},
+        "batch_rows": batch_rows,
+        "filled": _at(spark, request["table"], told["after"]).count() - batch_rows,
+        "backup_rows": rows,
+        "backup_digest": digest,
+    }
+
+
+def beside(spark: Any, yields: Any, schema: Any, table: Any, key: Sequence[str], limit: Limit) -> Answer:
+    """The fields of `backups.Lacking`. `schema`: of what the code yields. Raises `OverBudget`, `NoSuchColumn`,
+    `NotComparable`."""
+    from pyspark.sql import functions as F
+
+    columns = [
+        resolved(key, yields.columns, "What the code yields"),
+        resolved(key, table.columns, "The table"),
+    ]
+    check_size(table, limit, BoundedBy.GROUPING)
+    i, t = F.col("n0"), F.col("n1")
+    with limited(spark, limit, BoundedBy.GROUPING):
+        row = (
+            counting.tallied([yields, table], columns)
+            .agg(
+                F.sum(t).alias("table_rows"),
+                F.count_if(t > 0).alias("table_keys"),
+                F.sum(F.when(i == 0, t).otherwise(F.lit(0))).alias("beyond"),
+            )
+            .collect()[0]
+        )
+    out: Answer = {name: int(value or 0) for name, value in row.asDict().items()}
+    return out | {"unfit": unfit(schema, table.schema)}
+
+
+def unfit(into: Any, rows: Any) -> list[str]:
+    """Columns that keep rows of one schema from being written into another without a change: only one of both has
+    them, or a value may not fit the type."""
+    mine, theirs = ({f.name.lower(): f for f in schema.fields} for schema in (into, rows))
+    found = [f.name for low, f in (*mine.items(), *theirs.items()) if low not in mine or low not in theirs]
+    for low in mine.keys() & theirs.keys():
+        want = mine[low].dataType
+        try:
+            kind = common_type(mine[low].name, want, theirs[low].dataType)
+            if common_type(mine[low].name, want, want) != kind:
+                found.append(mine[low].name)
+        except NotComparable:
+            found.append(mine[low].name)
+    return sorted(found)
+
+
+def _at(spark: Any, name: str, version: int) -> Any:
+    return spark.read.option("versionAsOf", str(version)).table(sql_name(name))
+
+
+def _copy(spark: Any, place: str) -> Any:
+    return spark.read.parquet(literal(place))
+
+
+def _is_there(spark: Any, request: Request) -> bool:
+    """Whether the name is still that of the Delta table at this place."""
+    place = describe(spark, request["table"])
+    same = plain(place.get("location", "")).rstrip("/") == plain(request["location"]).rstrip("/")
+    return place.get("provider") == "delta" and same
+
+
+def _column(name: str) -> Any:
+    from pyspark.sql import functions as F
+
+    from recovery.spark.session import quoted
+
+    return F.col(quoted(name))

@@ -1,0 +1,96 @@
+"""Backups of tables: where they are, what they hold, and how one is put back.
+
+One lies at `<storage>/_backups/<recovery>/<plan>/<table>`, beside the pipeline's checkpoints, where no catalog reads
+it. Each attempt copies into a folder of its own; the manifest, written last, names the one that was read back.
+"""
+
+from typing import Final
+
+from pydantic import ValidationError
+
+from recovery.checkpoints.storage import Store, reaching
+from recovery.contracts import codec
+from recovery.contracts.plan import PlanBody
+from recovery.contracts.results import TableBackupResult, UpdateResult
+from recovery.errors import Refused
+from recovery.models import Flow, Plan, Step
+
+FOLDER: Final = "_backups"
+MANIFEST: Final = "backup.json"
+MOST_BYTES: Final = 1 << 20
+FILES: Final = 1_000_000
+
+
+def place_of(storage: str, plan: Plan) -> str:
+    """The folder of the backup of this plan's table."""
+    contents = plan.contents
+    name = contents.dataset.replace("`", "").replace("/", "_")
+    return f"{storage.rstrip('/')}/{FOLDER}/{contents.recovery}/{plan.hash[:8]}/{name}"
+
+
+def app_id(contents: PlanBody, plan: Plan) -> str:
+    """The id under which Delta's log holds the fill of this plan."""
+    return f"reprise-{contents.recovery}-{plan.hash[:16]}"
+
+
+def read_manifest(place: str) -> TableBackupResult | None:
+    """What a finished backup holds; None: there is none. Raises Refused where its manifest cannot be read."""
+    with reaching(place):
+        folder = Store.open(place)
+        if not folder.exists(MANIFEST):
+            return None
+        data = folder.read(MANIFEST, MOST_BYTES)
+    try:
+        return TableBackupResult.model_validate_json(data)
+    except ValidationError:
+        raise Refused(
+            f"The manifest of the backup at {place} cannot be read: something else wrote there.",
+            code="not_as_kept",
+        ) from None
+
+
+def write_manifest(kept: TableBackupResult, *, attempt: int) -> None:
+    """Whole or not at all: written aside, then renamed."""
+    with reaching(kept.place):
+        folder = Store.open(kept.place)
+        draft = f"{MANIFEST}.{attempt}.draft"
+        folder.write(draft, codec.canonical_json(codec.to_json(kept)))
+        folder.replace(draft, MANIFEST)
+        folder.sync()
+
+
+def clear(place: str) -> None:
+    """Remove what an attempt left that did not finish, or a whole backup."""
+    with reaching(place):
+        Store.open(place).remove("")
+
+
+def measure_files(rows_folder: str) -> tuple[int, int]:
+    """Data files of a copy, and their bytes."""
+    with reaching(rows_folder):
+        files, _, _ = Store.open(rows_folder).walk(FILES)
+    sizes = [size for name, size in files.items() if name.endswith(".parquet")]
+    return len(sizes), sum(sizes)
+
+
+def kept_by(step: Step | None) -> TableBackupResult | None:
+    """What a step that is done has kept."""
+    if step is None or step.state != "done" or "rows_folder" not in step.result:
+        return None
+    return codec.read(TableBackupResult, step.result)
+
+
+def find_unfilled(flow: Flow) -> str:
+    """The newest recovery that has emptied this flow's table, filled nothing back and was not rolled back, while its
+    backup is there; "" where there is none."""
+    kept = Step.objects.filter(recovery__flow=flow, kind="table-backup", state="done").select_related(
+        "recovery"
+    )
+    for step in kept.exclude(recovery__state="rolled_back").order_by("-pk"):
+        steps = {s.kind: s for s in Step.objects.filter(plan=step.plan_id, kind__in=("rerun", "fill"))}
+        fill, rerun = steps.get("fill"), steps.get("rerun")
+        begun = rerun is not None and codec.read(UpdateResult, rerun.result).started
+        backup = kept_by(step)
+        if begun and backup and (fill is None or fill.state != "done") and read_manifest(backup.place):
+            return step.recovery.label
+    return ""

@@ -1,0 +1,104 @@
+"""table-backup: copy the table beside its pipeline's storage, count it and compare it, before anything empties it.
+
+Spark copies one version of the table into a folder of this attempt. The manifest is written when the copy has read
+back with the same rows; without it there is no backup. A copy that an attempt left behind is removed by the next.
+"""
+
+from collections.abc import Mapping
+
+from django.utils import timezone
+
+from recovery.contracts import codec
+from recovery.contracts.results import StandstillResult, TableBackupResult
+from recovery.errors import Refused
+from recovery.models import Step
+from recovery.pipelines.workspaces import questions_service
+from recovery.spark.backups import KeepRequest, Kept, Unkept, keep
+from recovery.workflow import backups
+from recovery.workflow.gather import Scene, look
+from recovery.workflow.places import storage_of
+from recovery.workflow.steps.base import Context, Probed, saw
+
+SECONDS = 3600
+
+
+def run(context: Context) -> Mapping[str, object]:
+    """Copy, read back, note. Raises Refused where the table has moved, or its rows cannot be told apart by the key."""
+    contents = context.contents
+    scene = look(context.flow, known=contents.table_places)
+    version = _version(context, scene)
+    place = backups.place_of(scene.storage, context.plan)
+    made = backups.read_manifest(place)
+    if made is not None and made.version == version:
+        context.log(f"{made.rows:,} rows were kept at {place} by an attempt before.")
+        return codec.to_json(made)
+    context.watch.guard()
+    backups.clear(place)
+    folder = f"{place}/rows-{context.step.fence}"
+    told = keep(
+        KeepRequest(
+            answers=questions_service(scene.flow.pipeline.workspace, scene.flow.pipeline.environment),
+            table=contents.dataset,
+            version=version,
+            backup=folder,
+            key=contents.key,
+            configuration=dict(scene.spec.get("configuration") or {}),
+        ),
+        timeout=SECONDS - 60,
+    )
+    if told.refused is not None:
+        raise Refused(f"{_why(told)} Nothing was emptied.", code=told.refused)
+    context.watch.guard()
+    files, size = backups.measure_files(folder)
+    kept = TableBackupResult(
+        place=place,
+        rows_folder=folder,
+        table=contents.dataset,
+        version=version,
+        rows=told.rows,
+        digest=told.digest,
+        columns=told.columns,
+        key=contents.key,
+        files=files,
+        bytes=size,
+        at=timezone.now().isoformat(),
+    )
+    backups.write_manifest(kept, attempt=context.step.fence)
+    context.log(f"Kept and read back at {place}: {kept.rows:,} rows of version {version}, {size:,} bytes.")
+    return codec.to_json(kept)
+
+
+def _version(context: Context, scene: Scene) -> int:
+    """The version to copy: the one that the plan's stop has seen."""
+    stop = context.recovery.steps.filter(plan=context.plan, kind="stop", state="done").first()
+    stood = codec.read(StandstillResult, stop.result).sink_version if stop else None
+    if scene.sink.version is None or scene.sink.version != stood:
+        raise Refused(
+            f"The table has version {scene.sink.version}, and had {stood} when the run began: something else wrote it. "
+            "Nothing was emptied. Find the writer, then seal a new plan.",
+            code="written_by_others",
+        )
+    return scene.sink.version
+
+
+def _why(told: Kept) -> str:
+    about = ", ".join(told.about)
+    if told.refused is Unkept.KEY_REPEATS:
+        return f"Rows of the table repeat a key ({about}), so which one to fill back is not known."
+    if told.refused is Unkept.COLLATION:
+        return f"{about} compares texts by a collation, by which rows cannot be filled back."
+    return "The copy read back otherwise than the table. Run this step again."
+
+
+def probe(step: Step) -> Probed:
+    """Done where the manifest is there; else it is done again, which only writes another copy."""
+    plan = step.plan
+    assert plan is not None, "only a plan has this step"
+    flow = step.recovery.flow
+    made = backups.read_manifest(backups.place_of(storage_of(flow, flow.pipeline.spec), plan))
+    if made is None:
+        return Probed(
+            "again", [saw(True, "No finished backup is there. Making one again changes nothing else.")]
+        )
+    says = f"The backup is there: {made.rows:,} rows of version {made.version}."
+    return Probed("done", [saw(True, says)], codec.to_json(made))

@@ -1,0 +1,44 @@
+"""Which commits of a Delta table somebody else made, since it was last emptied."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from recovery.sinks.live.delta import Commit, commits_since, rows_added, written_by_others
+
+MINE = {"q", "fill"}
+
+
+@pytest.mark.parametrize(
+    ("commits", "strange"),
+    [
+        ((), ()),
+        ((Commit(1, removes=True), Commit(2), Commit(3, ("q",), adds=True)), ()),
+        ((Commit(1, removes=True), Commit(2, ("q",), adds=True), Commit(3, adds=True)), (3,)),
+        ((Commit(1, ("other",), adds=True),), (1,)),
+        ((Commit(1, adds=True), Commit(2, removes=True), Commit(3, ("fill",), adds=True)), ()),
+    ],
+)
+def test_rows_that_came_under_another_id_since_the_table_was_emptied_are_strange(
+    commits: tuple[Commit, ...], strange: tuple[int, ...]
+) -> None:
+    assert written_by_others(commits, MINE) == strange
+
+
+def commit(table: Path, version: int, *actions: dict[str, Any]) -> None:
+    log = table / "_delta_log"
+    log.mkdir(exist_ok=True)
+    (log / f"{version:020}.json").write_text("".join(json.dumps(a) + "\n" for a in actions))
+
+
+def test_a_commit_tells_its_ids_its_note_and_the_rows_that_came(tmp_path: Path) -> None:
+    file = {"path": "a", "size": 1, "modificationTime": 1, "dataChange": True, "partitionValues": {}}
+    commit(tmp_path, 0, {"protocol": {}}, {"metaData": {"id": "t"}})
+    commit(
+        tmp_path, 1, {"commitInfo": {"userMetadata": "note"}}, {"txn": {"appId": "fill", "version": 1}},
+        {"add": {**file, "stats": '{"numRecords":4}'}}, {"remove": {"path": "b", "dataChange": False}},
+    )  # fmt: skip
+    assert commits_since(str(tmp_path), 0) == (Commit(1, ("fill",), True, False, "note"),)
+    assert rows_added(str(tmp_path), 1) == 4
