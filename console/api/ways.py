@@ -1,7 +1,5 @@
 """Every way out of a flow's failure next to each other, by API: what `plan --strategy all` prints."""
 
-from typing import Any
-
 from console.api import fields
 from console.api.base import Body
 from recovery.contracts import codec
@@ -28,7 +26,7 @@ def count_ways(body: Body, by: Actor, label: str) -> tuple[int, Body]:
     return 202, _shown(recovery)
 
 
-def _shown(recovery: Recovery) -> dict[str, Any]:
+def _shown(recovery: Recovery) -> Body:
     facts = recovery.facts
     ways = codec.to_json(ways_of(recovery)) if facts.get("options") else None
     return {"status": facts.get("status"), "problem": facts.get("problem"), "ways": ways}

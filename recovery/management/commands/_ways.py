@@ -1,7 +1,7 @@
 """Every way out as text: those that can run in a table, the others with their reason, and what would change it."""
 
 from collections.abc import Iterator, Mapping
-from typing import Any, Final
+from typing import Final
 
 from recovery.contracts import codec
 from recovery.contracts.amounts import Amount, RowAmount
@@ -25,7 +25,7 @@ TABLES: Final[Mapping[TableReset, str]] = {
 UNKNOWN: Final = "not known"
 
 
-def refuse_choices(options: Mapping[str, Any]) -> None:
+def refuse_choices(options: Mapping[str, object]) -> None:
     """Raise WrongUse for an option that goes with one strategy only."""
     given = [f"--{name.replace('_', '-')}" for name in CHOICES if options[name]]
     if given:

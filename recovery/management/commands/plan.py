@@ -5,13 +5,15 @@ Where the environment asks for votes, they are asked for at once, in the name of
 """
 
 from argparse import ArgumentParser
+from collections.abc import Sequence
 from typing import Any
 
 from recovery.approvals import selectors
 from recovery.approvals.actions import request_approval
+from recovery.contracts.choices import ChoicesChange
 from recovery.management.commands import _acting, _positions, _ways
 from recovery.management.commands._base import Answer, RepriseCommand
-from recovery.models import Flow
+from recovery.models import Flow, Recovery
 from recovery.people.roles import Right
 from recovery.workflow import by_hand
 from recovery.workflow.selectors import open_recovery_of
@@ -55,11 +57,13 @@ class Command(RepriseCommand):
         if options["strategy"] == _ways.ALL:
             _ways.refuse_choices(options)
         flow = _acting.flow_of(options, self.actor)
-        if options["strategy"] == _ways.ALL:
-            return self._compare(flow, options)
         if options["positions"]:
             return self._look(flow, options)
         patch = by_hand.read_patch(flow, code=options["code"], diff=options["patch"])
+        if options["strategy"] == _ways.ALL:
+            opened = _acting.recovery_of(options, self.actor) or open_recovery_of(flow.pk)
+            change = _acting.read_change({**options, "strategy": None}, patch)
+            return self._compare(flow, opened, change, options["position"])
         recovery, plan = _acting.seal(flow, options, patch, by=self.actor, again=options["again"])
         if selectors.rule_for(flow.pipeline.environment).votes:
             request_approval(recovery_id=recovery.pk, reason=options["reason"], by=self.actor)
@@ -67,15 +71,10 @@ class Command(RepriseCommand):
         data = {**by_hand.planned(recovery, plan), "approvals": _acting.approvals(recovery, plan)}
         return Answer(data, _acting.plan_text(data, plan, _acting.awaited(recovery, plan)))
 
-    def _compare(self, flow: Flow, options: dict[str, Any]) -> Answer:
-        patch = by_hand.read_patch(flow, code=options["code"], diff=options["patch"])
-        found = look_at_ways(
-            flow=flow,
-            recovery=_acting.recovery_of(options, self.actor) or open_recovery_of(flow.pk),
-            change=_acting.read_change({**options, "strategy": None}, patch),
-            positions=options["position"],
-            by=self.actor,
-        )
+    def _compare(
+        self, flow: Flow, recovery: Recovery | None, change: ChoicesChange, positions: Sequence[str]
+    ) -> Answer:
+        found = look_at_ways(flow=flow, recovery=recovery, change=change, positions=positions, by=self.actor)
         return _ways.answer(found)
 
     def _look(self, flow: Flow, options: dict[str, Any]) -> Answer:

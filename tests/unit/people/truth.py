@@ -141,6 +141,7 @@ API: Final[dict[str, dict[str, tuple[dict[str, object], str]]]] = {
     "api/v1/recoveries/<str:label>": {"GET": ({}, "VIEW")},
     "api/v1/recoveries/<str:label>/report": {"GET": ({}, "VIEW")},
     "api/v1/recoveries/<str:label>/positions": {"GET": ({}, "VIEW"), "POST": ({}, "RECOVER")},
+    "api/v1/recoveries/<str:label>/ways": {"GET": ({}, "VIEW"), "POST": ({}, "RECOVER")},
     "api/v1/recoveries/<str:label>/plan": {"POST": ({}, "RECOVER")},
     "api/v1/refreshes": {"POST": ({"pipeline": "customers"}, "RECOVER")},
     "api/v1/refreshes/<str:ticket>": {"GET": ({}, "VIEW")},
