@@ -1,5 +1,6 @@
 """`reprise` as a stranger gets it: installed by pip into a fresh environment, it answers as the console does."""
 
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -9,11 +10,16 @@ import pytest
 from tests.audit_files import write_archive
 from tests.checkpoint_builder import Built, put, sink_log
 from tests.unit.diagnosis.public_texts import CAPTURED, IDS
-from tests.wheels import FIXTURES, ROOT, run_manage, unpack_checkpoint
+from tests.wheels import ROOT, run_manage, unpack_checkpoint
 
 HEAVY = {"django", "celery", "pyspark", "requests", "confluent-kafka", "cryptography"}
-CHECKPOINTS = sorted(
-    file.name.removesuffix(".tar.xz") for file in (FIXTURES / "checkpoints").glob("*.tar.xz")
+# One of each way in which Spark keeps state: every further one would ask the same code again.
+CHECKPOINTS = (
+    "hdfs-join",
+    "hdfs-zstd",
+    "rocksdb-2-transform",
+    "rocksdb-changelog-snapshots",
+    "rocksdb-sst-6",
 )
 
 
@@ -62,7 +68,7 @@ def test_a_checkpoint_that_spark_wrote_is_judged_as_by_the_management_command(
     place = unpack_checkpoint(name, tmp_path)
     answer = run(environment, "inspect", str(place), "--deep", "--json")
     assert answer == run_manage(tmp_path / "home", "inspect", str(place), "--deep", "--json")
-    assert answer[0] == 0
+    assert json.loads(answer[1])["last_committed"] >= 3
 
 
 def test_a_damage_and_an_error_are_judged_as_by_the_management_command(
