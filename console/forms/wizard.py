@@ -9,7 +9,9 @@ from django.http import QueryDict
 from console.forms.said import list_problems
 from recovery.contracts.acceptance import Effect
 from recovery.contracts.choices import ChoicesChange
+from recovery.contracts.names import Strategy
 from recovery.errors import WrongUse
+from recovery.sources import targets
 
 KEY_CHARACTERS: Final = 4000
 REASON_CHARACTERS: Final = 10
@@ -18,15 +20,19 @@ REASON_CHARACTERS: Final = 10
 class StrategyForm(forms.Form):
     strategy = forms.CharField(label="Strategy", max_length=30, required=False)
     key = forms.CharField(label="Key columns", max_length=KEY_CHARACTERS, required=False)
+    to = forms.CharField(label="What to go back to", max_length=100, required=False)
 
     def read_change(self) -> ChoicesChange:
-        """Strategy and key; the key's columns are split at commas. Raises WrongUse."""
+        """Strategy and key, whose columns are split at commas; of a replay what it goes back to. Raises WrongUse."""
         if not self.is_valid():
             raise WrongUse(f"{list_problems(self)} Nothing was saved.", code="bad_choice")
         given: Mapping[str, Any] = self.cleaned_data
         columns = [c.strip() for c in str(given.get("key") or "").split(",")]
+        strategy, to = given.get("strategy") or "", str(given.get("to") or "").strip()
         return ChoicesChange(
-            strategy=given.get("strategy") or "", key=tuple(column for column in columns if column)
+            strategy=strategy,
+            key=tuple(column for column in columns if column),
+            target=targets.parse(to) if to and strategy == Strategy.REPLAY else None,
         )
 
 

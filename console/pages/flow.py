@@ -27,7 +27,7 @@ from console.presenters import (
 )
 from console.presenters import flow as flows
 from recovery.contracts.diagnosis import Diagnosis
-from recovery.errors import RepriseError
+from recovery.errors import RepriseError, WrongUse
 from recovery.models import Flow, Recovery, Stream
 from recovery.people import visible
 from recovery.people.roles import Actor, Right
@@ -117,8 +117,8 @@ def diagnosis_of(flow: Flow, recovery: Recovery | None) -> Diagnosis | None:
 
 @page(Right.VIEW, methods=("GET", "POST"))
 def overview(request: Request, by: Actor, flow_id: int) -> HttpResponse:
-    """What is so and the next act. POST opens a recovery, or (`act=below`, `act=count`) asks for a refresh or
-    a count of what is below."""
+    """What is so and the next act. POST opens a recovery (`act=go-back`: though nothing fails, once confirmed), or
+    (`act=below`, `act=count`) asks for a refresh or a count of what is below."""
     flow = flow_or_404(flow_id, by)
     if request.GET.get("part") == "unread":
         return _unread_part(request, flow)
@@ -154,7 +154,14 @@ def _posted(request: Request, by: Actor, flow_id: int) -> tuple[HttpResponse | N
         refusal = refusal_of(lambda: ask(flow_id=flow_id, by=by))
         return (None, refusal) if refusal is not None else (redirect("flow", flow_id), None)
     opened: list[Recovery] = []
-    refusal = refusal_of(lambda: opened.append(actions.open_recovery(flow_id=flow_id, by=by)))
+
+    def open_one() -> None:
+        healthy = request.POST.get("act") == "go-back"
+        if healthy and request.POST.get("confirm") != "yes":
+            raise WrongUse("Confirm that you want to go back though nothing fails.", code="not_confirmed")
+        opened.append(actions.open_recovery(flow_id=flow_id, by=by, healthy=healthy))
+
+    refusal = refusal_of(open_one)
     return (redirect("diagnose", opened[0].pk), None) if opened else (None, refusal)
 
 

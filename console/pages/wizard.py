@@ -43,6 +43,7 @@ from recovery.errors import Denied, RepriseError, WrongUse
 from recovery.people.roles import Actor, Right
 from recovery.planning import actions as planning
 from recovery.plans.accepted import written_costs
+from recovery.sources import targets
 from recovery.strategies.catalogue import EXECUTABLE, GO_BACK, POSITIONED
 from recovery.strategies.recommending import decision
 from recovery.workflow import actions, positioning, selectors, studies, ways
@@ -188,6 +189,8 @@ def _offset(of: RecoveryPage, form: forms.StrategyForm) -> dict[str, Any]:
             facts.get("key") or (), facts.get("key_from") or "", whole_rows=bool(facts.get("whole_rows"))
         ),
         "key_characters": forms.KEY_CHARACTERS,
+        "to": form.data.get("to", targets.text(held) if (held := recovery.chosen.target) else ""),
+        "targets": targets.FORMS,
         "poll": 1 if facts.get("status") == "working" else 0,
         "usual": usual_look(of.recovery.flow, "facts") if facts.get("status") == "working" else None,
     }

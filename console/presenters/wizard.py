@@ -19,7 +19,7 @@ from recovery.diagnosis.advice import asks_meant
 from recovery.diagnosis.advice import recommend_advice as recommended_advice
 from recovery.diagnosis.row import SEVERITIES
 from recovery.diagnosis.verdict import StepFit, stateful_steps
-from recovery.strategies.catalogue import needs_start, settled_later
+from recovery.strategies.catalogue import needs_start, needs_target, settled_later
 from recovery.strategies.common import word
 from recovery.strategies.recommending import may_be_preselected, recommended_strategy
 
@@ -337,6 +337,9 @@ def _can(option: Option) -> ComparedCell:
     if needs_start(option):
         badge = status.Badge("attention", "Needs a start")
         return ComparedCell(badge=badge, small=str(option.blocked), code="needs-a-start")
+    if needs_target(option):
+        badge = status.Badge("attention", "Needs a target")
+        return ComparedCell(badge=badge, small=str(option.blocked), code="needs-a-target")
     if option.blocked:
         return ComparedCell(badge=status.Badge("failed", "Blocked"), small=option.blocked, code="blocked")
     empties, forecast = option.strategy in EMPTYING, option.forecast

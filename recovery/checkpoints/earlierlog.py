@@ -15,10 +15,8 @@ Order of writes, all in the table's folder, under names that Spark's listing pas
 """
 
 import json
-from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
 
 from recovery.checkpoints import filelog, sinklog
 from recovery.checkpoints.storage import Store, reaching
@@ -115,11 +113,9 @@ def put_back(plan: EarlierLog, *, recovery: str, guard: Guard) -> None:
     state = find_state(plan.table, recovery=recovery)
     with reaching(plan.table):
         table = Store.open(plan.table)
-        record = _read(table, label)
-        if state is not LogState.NOTHING and record is not None and record["batch"] != plan.batch:
-            raise Refused(
-                f"{label} has put the table back to batch {record['batch']} before; undo that first."
-            )
+        batch = _read(table, label)
+        if state is not LogState.NOTHING and batch is not None and batch != plan.batch:
+            raise Refused(f"{label} has put the table back to batch {batch} before; undo that first.")
         if state is LogState.IN_PLACE:
             return
         if state is LogState.HALF:
@@ -172,8 +168,8 @@ def undo_refusal(location: str, *, recovery: str) -> str | None:
         return None
     with reaching(location):
         table = Store.open(location)
-        record, head = _read(table, label), sinklog.read_log_head(table).head
-    if record is not None and head != record["batch"]:
+        batch, head = _read(table, label), sinklog.read_log_head(table).head
+    if batch is not None and head != batch:
         return f"The table has batch {head} by now; putting its old log back would lose or double rows."
     return None
 
@@ -210,7 +206,8 @@ def _write_record(table: Store, label: str, plan: EarlierLog) -> None:
     table.sync()
 
 
-def _read(table: Store, label: str) -> Mapping[str, Any] | None:
+def _read(table: Store, label: str) -> int | None:
+    """The batch of this recovery's record; None: there is no record."""
     try:
         found = json.loads(table.read(_record(label), MAX_RECORD_BYTES))
     except FileNotFoundError:
@@ -219,7 +216,7 @@ def _read(table: Store, label: str) -> Mapping[str, Any] | None:
         found = None
     if not isinstance(found, dict) or not isinstance(found.get("batch"), int):
         raise Refused(f"The record {_record(label)} is not ours; look at the table's folder by hand.")
-    return found
+    return int(found["batch"])
 
 
 def _record(label: str) -> str:

@@ -238,14 +238,14 @@ def measure(spark: Any, request: Mapping[str, Any], folder: Path) -> dict[str, A
     return out
 
 
-def count(spark: Any, request: Mapping[str, Any]) -> dict[str, Any]:
+def count(spark: Any, name: str, files: Sequence[str] | None) -> dict[str, int | None]:
     """Rows of the table, or of those of its data files that `files` names; None where there is no such table."""
-    now = table(spark, request["table"])
+    now = table(spark, name)
     if now is None:
         return {"rows": None}
-    if request.get("files") is None:
+    if files is None:
         return {"rows": now.count()}
-    held = _data(spark, describe(spark, request["table"]), now, request["files"])
+    held = _data(spark, describe(spark, name), now, files)
     return {"rows": 0 if held is None else held.count()}
 
 

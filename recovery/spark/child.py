@@ -151,9 +151,9 @@ def _answer(message: dict[str, Any]) -> dict[str, Any]:
         if question in keeps:
             return keeps[question](spark, request, folder)
         if question == "count":
-            return answers.count(spark, request)
+            return answers.count(spark, request["table"], request.get("files"))
         if question == "restore":
-            return restoring.restore(spark, request)
+            return restoring.restore(spark, request["table"], int(request["version"]))
         return {"tables": catalog.places(spark, request["tables"]), "driver": driver_of(spark)}
     finally:
         _session.clear()

@@ -4,7 +4,6 @@ Source: RestoreTableCommand. A restore is one commit, which names the version in
 asked can read from the log whether it was made, so it is never asked for twice.
 """
 
-from collections.abc import Mapping
 from typing import Any
 
 from recovery.errors import Refused
@@ -12,15 +11,14 @@ from recovery.spark.catalog import describe, sql_name
 from recovery.spark.session import first_line, lost_contact
 
 
-def restore(spark: Any, request: Mapping[str, Any]) -> dict[str, Any]:
+def restore(spark: Any, table: str, version: int) -> dict[str, bool]:
     """`{"restored": true}` once the commit is made. Raises Refused where Delta refuses it, and for another table."""
     from pyspark.errors import PySparkException
 
-    if describe(spark, request["table"]).get("provider") != "delta":
-        raise Refused(f"{request['table']} is no Delta table that Spark knows.")
-    version = int(request["version"])
+    if describe(spark, table).get("provider") != "delta":
+        raise Refused(f"{table} is no Delta table that Spark knows.")
     try:
-        spark.sql(f"RESTORE TABLE {sql_name(request['table'])} TO VERSION AS OF {version}").collect()
+        spark.sql(f"RESTORE TABLE {sql_name(table)} TO VERSION AS OF {version}").collect()
     except PySparkException as error:
         if lost_contact(error):
             raise

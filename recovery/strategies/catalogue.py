@@ -72,6 +72,11 @@ def needs_start(option: Option) -> bool:
     return option.blocker is not None and option.blocker.code is BlockerCode.START_NEEDED
 
 
+def needs_target(option: Option) -> bool:
+    """Whether it only waits for somebody to say what it goes back to."""
+    return option.blocker is not None and option.blocker.code is BlockerCode.TARGET_NEEDED
+
+
 def settled_later(option: Option) -> bool:
     """Whether a blocked option can be chosen all the same: a later step says of the code, of which source is which,
     or of where they start, what blocks it. A start is asked only for strategies that take one.
@@ -79,6 +84,8 @@ def settled_later(option: Option) -> bool:
     settled_by = option.blocker.settled_by if option.blocker else None
     if settled_by in (SettledBy.START, SettledBy.SOURCES):
         return option.strategy in POSITIONED
+    if settled_by is SettledBy.TARGET:
+        return option.strategy is Strategy.REPLAY
     return settled_by is not None
 
 

@@ -1,8 +1,8 @@
 """What a replay goes back to: the batch, the checkpoint and the table as they were after it. Reads only."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from recovery.checkpoints.report import CheckpointReport, SourceProgress
 from recovery.checkpoints.transplant import plan_rollback
@@ -125,13 +125,13 @@ def _rows(scene: "Scene", files: tuple[str, ...] | None) -> int | None:
 
 
 def read_later(
-    now: CheckpointReport, sources: tuple[SourceFacts, ...], described: tuple[Mapping[str, Any], ...]
+    now: CheckpointReport, sources: tuple[SourceFacts, ...], described: Sequence[Mapping[str, object]]
 ) -> tuple[Counted | None, tuple[str, ...], tuple[str, ...]]:
     """What the later batches read: to be counted (None: a source cannot tell), files that are there, files that are
     gone. `now`: the checkpoint as it is; `sources`: as they stood after the batch."""
     files: list[str] = []
     gone: list[str] = []
-    slices: dict[str, Mapping[str, Any]] = {}
+    slices: dict[str, Mapping[str, object]] = {}
     for n, (source, held) in enumerate(zip(sources, now.sources, strict=False)):
         if held.kind == "files":
             there = {f.path for f in (*source.waiting, *source.ignored)}

@@ -14,7 +14,8 @@ from console.incident.data import File
 from console.incident.making import arrive, run_update
 from console.incident.updates import Wanted, create
 from tests import tables
-from tests.stack import Stack
+from tests.integration.test_kills import kill_when, resume, settled, steps
+from tests.stack import Stack, wait_for
 
 pytestmark = pytest.mark.spark
 
@@ -134,3 +135,55 @@ def test_a_bad_deploy_is_made_right_from_the_last_good_batch_on(
     shop.come(BATCHES + 1)
     assert run_update(stack.client, shop.pipeline_id) == ("COMPLETED", "")
     assert held(shop) == shop.wanted(BATCHES + 2)
+
+
+def planned(shop: Shop, tmp_path: Path) -> str:
+    target = ("--strategy", "replay", "--to", f"batch={GOOD_UNTIL}", *repaired(shop, tmp_path))
+    code, answer = shop.ask("plan", shop.name, "--flow", shop.flow, *target)
+    assert code == 0, answer
+    return str(answer["recovery"])
+
+
+def put_back(shop: Shop, label: str) -> Callable[[], bool]:
+    """Whether the table has been put back: by the old log beside it, or by a further version."""
+    if (shop.table / "_delta_log").is_dir():
+        before = DeltaTable(str(shop.table)).version()
+        return lambda: DeltaTable(str(shop.table)).version() > before
+    return (shop.table / f".reprise-{label}-log-before").exists
+
+
+@pytest.mark.parametrize("kind", HELD)
+def test_a_run_that_is_paused_before_a_new_batch_is_rolled_back_to_the_table_of_before(
+    stack: Stack, kind: str, tmp_path: Path
+) -> None:
+    shop, held = opened(stack, f"undone_{kind}", delta=kind == "delta"), HELD[kind]
+    before, label = held(shop), planned(shop, tmp_path)
+    is_put_back = put_back(shop, label)
+    assert shop.ask("execute", label)[0] == 0
+    wait_for(is_put_back, "the table put back", 120)
+    shop.ask("pause", label)
+    assert settled(stack, label)["state"] == "needs_attention"
+    assert held(shop) == shop.wanted(GOOD_UNTIL + 1)
+
+    code, answer = shop.ask("rollback", label)
+
+    assert (code, answer["state"]) == (0, "rolled_back"), answer
+    assert held(shop) == before
+    assert stack.client.export(shop.source).decode() == shop.code(10)
+    assert run_update(stack.client, shop.pipeline_id) == ("COMPLETED", "")
+    assert held(shop) == before
+
+
+@pytest.mark.alone
+def test_a_worker_killed_after_the_table_was_put_back_is_resumed_to_exactly_once(
+    stack: Stack, tmp_path: Path
+) -> None:
+    shop = opened(stack, "replay_killed", delta=False)
+    label = planned(shop, tmp_path)
+
+    kill_when(stack, label, put_back(shop, label))
+
+    if settled(stack, label)["state"] == "needs_attention":
+        resume(stack, label)
+    assert steps(stack, label)["state"] == "succeeded"
+    assert of_files(shop) == shop.wanted(BATCHES)

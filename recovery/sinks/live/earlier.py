@@ -1,7 +1,7 @@
 """Reads what a table held after an earlier batch, from its own log."""
 
 from collections.abc import Iterable, Mapping
-from typing import Any, Final
+from typing import Final
 from urllib.parse import unquote
 
 from recovery.checkpoints import deltalog
@@ -101,7 +101,7 @@ def put_back_to(location: str, *, version: int, after: int) -> int | None:
             actions = deltalog.read_actions(log, after + 1)
         except (Malformed, deltalog.Gone) as problem:
             raise Unreachable(f"The log of {location} cannot be read after version {after}.") from problem
-    told: Mapping[str, Any] = next((a["commitInfo"] for a in actions if a.get("commitInfo")), {})
+    told: deltalog.Action = next((a["commitInfo"] for a in actions if a.get("commitInfo")), {})
     asked = told.get("operationParameters") or {}
     restored = told.get("operation") == "RESTORE" and str(asked.get("version")) == str(version)
     if restored and log.latest == after + 1:

@@ -30,7 +30,7 @@ from recovery.workflow.steps.base import Context, Probed, saw
 SECONDS = 1800
 
 
-def run(context: Context) -> Mapping[str, Any]:
+def run(context: Context) -> Mapping[str, object]:
     """Put it back, unless an attempt before has; read back. Raises Refused where the table has moved since the seal."""
     args, contents = codec.read(RestoreArgs, context.step.args), context.contents
     if args.kind == "delta":

@@ -17,6 +17,8 @@ from recovery.errors import Unreachable
 from recovery.management.commands import _acting
 from recovery.models import AuditEntry, Person, Pipeline, Plan, Recovery
 from recovery.people.roles import Role
+from recovery.sinks.earlier import EarlierTable
+from recovery.strategies.base import GoingBack
 from recovery.workflow import broker, by_hand, sealing, selectors, studies, tasks
 from tests.factories.plans import plan_contents
 from tests.pages import refusal
@@ -92,6 +94,14 @@ CASES = {
         page=(("diagnose", {"meant": "no"}),),
         stored={"strategy": "continue", "key": ["id"], "meant": "no"},
         acts=("recovery.meant.done",),
+    ),
+    "what a replay goes back to": Case(
+        command=("--strategy", "replay", "--to", "batch=1"),
+        api={"strategy": "replay", "to": "batch=1"},
+        page=(("offset", {"strategy": "replay", "to": "batch=1"}),),
+        held={"strategy": "continue", "key": []},
+        stored={"strategy": "replay", "key": [], "target": {"batch": 1}},
+        acts=("recovery.strategy.done", "recovery.target.done"),
     ),
     "edited code": Case(
         command=("--code", "edited"),
@@ -207,6 +217,15 @@ def world(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
         monkeypatch.setattr(task, "delay", lambda *given: None)
 
 
+BACK = GoingBack(
+    batch=1,
+    committed=2,
+    table=EarlierTable("files", 1, 1, 2, kept_rows=5, rows=12),
+    reread_files=("file:///in/changes-0003.json",),
+    reread_rows=7,
+)
+
+
 def gathered(flow: Any, *, patch: Mapping[str, str], key: tuple[str, ...], **given: Any) -> Any:
     """The facts of the customers incident, with the code and the key that were chosen."""
     known = facts()
@@ -214,6 +233,8 @@ def gathered(flow: Any, *, patch: Mapping[str, str], key: tuple[str, ...], **giv
         known, counts=replace(known.counts, fresh_waiting=8)
     )  # nothing is written twice by any key
     new = replace(known.new_code, files={**CODE, **patch}, key=key)
+    if given.get("target") is not None:
+        known = replace(known, back=BACK)
     scene = SimpleNamespace(
         code=dict(CODE),
         checkpoint_place="/ck",

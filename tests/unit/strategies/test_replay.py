@@ -1,0 +1,134 @@
+"""replay: what it goes back to, what it promises, and what stands in its way."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from recovery.checkpoints.report import StateOperator
+from recovery.contracts.amounts import Bound
+from recovery.contracts.option import Blocker, BlockerCode, Option
+from recovery.contracts.target import ReplayTarget
+from recovery.errors import WrongUse
+from recovery.sinks.earlier import EarlierTable
+from recovery.sources import targets
+from recovery.strategies import replay
+from recovery.strategies.base import Counts, Facts, GoingBack
+from recovery.strategies.catalogue import needs_target, settled_later
+from recovery.verification.criteria import REQUIRED
+from tests.unit.strategies.facts import WITH, facts
+
+TABLE = EarlierTable("files", 0, 2, 3, kept_files=("file:///t/a",), kept_rows=5, rows=12)
+BACK = GoingBack(
+    batch=0, committed=2, table=TABLE, reread_files=("file:///in/b", "file:///in/c"), reread_rows=7
+)
+
+
+def going(back: GoingBack | None = BACK, **changes: Any) -> Facts:
+    """Facts of a replay to batch 0 of stateless code; 15 rows come after it."""
+    given = facts(**{"counts": Counts(table=12, waiting=15), **changes})
+    return replace(given, back=back, new_code=replace(given.new_code, key=()))
+
+
+def judged(*given: Any, **changes: Any) -> Option:
+    return replay.judge(going(*given, **changes))
+
+
+def code_of(option: Option) -> BlockerCode | None:
+    return option.blocker.code if option.blocker else None
+
+
+def test_every_number_is_that_of_the_table_after_it_was_put_back() -> None:
+    option = judged()
+    assert option.blocker is None
+    told = option.forecast
+    assert [(a.rows, a.bound) for a in (told.lost, told.doubled, told.reread)] == [
+        (0, Bound.EXACT), (0, Bound.EXACT), (7, Bound.EXACT),
+    ]  # fmt: skip
+    assert (told.new_rows, told.table_after, told.reread.files) == (15, 20, 2)
+    assert [s.kind for s in option.steps] == ["stop", "backup", "restore", "seed", "rerun", "verify"]
+    restore, seed = (next(s.args for s in option.steps if s.kind == kind) for kind in ("restore", "seed"))
+    assert (restore["batch"], restore["removed_rows"], restore["kept_rows"]) == (0, 7, 5)
+    assert (seed["action"], seed["last_committed"], seed.get("state")) == ("go-back", 0, None)
+    assert {c.code for c in option.criteria} >= set(REQUIRED["replay"])
+    begins = next(c.expected for c in option.criteria if c.code == "FIRST_BATCH_AT_POSITION")
+    assert begins["batch"] == 1
+
+
+def test_fewer_rows_of_the_same_input_are_lost_rows_and_uncounted_ones_are_not_known() -> None:
+    fewer = judged(replace(BACK, reread_rows=4)).forecast.lost
+    unknown = judged(replace(BACK, reread_rows=None)).forecast.lost
+    assert [(a.rows, a.bound) for a in (fewer, unknown)] == [(3, Bound.EXACT), (None, Bound.UNKNOWN)]
+
+
+def test_repeats_of_a_key_in_the_input_were_not_counted() -> None:
+    given = going()
+    with_key = replace(given, new_code=replace(given.new_code, key=("customer_id",)))
+    assert replay.judge(with_key).forecast.doubled.bound is Bound.AT_LEAST
+
+
+@pytest.mark.parametrize(
+    ("given", "changes", "code"),
+    [
+        pytest.param((None,), {}, BlockerCode.TARGET_NEEDED, id="no target"),
+        pytest.param((), {"is_plain": True}, BlockerCode.REPLAY_OF_PROGRAM, id="a program"),
+        pytest.param(
+            (replace(BACK, gone=("file:///in/b",)),), {}, BlockerCode.INPUT_GONE, id="its input is gone"
+        ),
+        pytest.param(
+            (GoingBack(problem=Blocker(code=BlockerCode.OTHER_WRITERS, says="…")),),
+            {},
+            BlockerCode.OTHER_WRITERS,
+            id="somebody else wrote the table",
+        ),
+        pytest.param(
+            (),
+            {"sink": replace(facts().sink, kind="kafka", declared="kafka")},
+            BlockerCode.SINK_NOT_PUT_BACK,
+            id="a topic",
+        ),
+        pytest.param(
+            (),
+            {"sink": replace(facts().sink, by_function=True)},
+            BlockerCode.SINK_NOT_PUT_BACK,
+            id="written by a function",
+        ),
+        pytest.param((), {"active_update": "u"}, BlockerCode.UPDATE_RUNNING, id="an update runs"),
+    ],
+)
+def test_what_cannot_be_gone_back_to_is_blocked(
+    given: tuple[Any, ...], changes: dict[str, Any], code: BlockerCode
+) -> None:
+    assert code_of(judged(*given, **changes)) is code
+
+
+def test_a_target_can_still_be_chosen_for_a_blocked_replay() -> None:
+    option = judged(None)
+    assert needs_target(option)
+    assert settled_later(option)
+
+
+@pytest.mark.parametrize(
+    ("held", "code"),
+    [
+        ((), BlockerCode.STATE_DIFFERS),
+        ((StateOperator(0, "dedupe", 2, back=(1, 2)),), BlockerCode.BATCH_NOT_KEPT),
+    ],
+)
+def test_code_with_state_needs_the_state_of_then(held: tuple[StateOperator, ...], code: BlockerCode) -> None:
+    given = going(replace(BACK, operators=held))
+    kept = replace(given.new_code, operators=("dedupe",), files={"/p/q.py": WITH})
+    assert code_of(replay.judge(replace(given, new_code=kept))) is code
+
+
+@pytest.mark.parametrize("text", ["batch=4", "version=0", "time=2026-11-22T03:00:00+00:00"])
+def test_a_target_is_written_as_it_is_read(text: str) -> None:
+    target = targets.parse(text)
+    assert targets.parse(targets.text(target)) == target
+    assert ReplayTarget.model_validate(target.model_dump()) == target
+
+
+@pytest.mark.parametrize("text", ["", "batch", "batch=-1", "batch=x", "offset=3", "time=yesterday"])
+def test_what_names_no_target_is_wrong_use(text: str) -> None:
+    with pytest.raises(WrongUse):
+        targets.parse(text)
