@@ -61,5 +61,8 @@ def test_the_documentation_has_each_row_and_each_strategy_that_can_run_has_one()
         marks = ["yes" if answer in rule.answers else "" for answer in (NOT_ASKED, Meant.YES, Meant.NO)]
         cells = " | ".join([str(number), name_strategy(rule.strategy), *marks, rule.because])
         assert f"| {cells} |".replace("|  |", "| |").replace("|  |", "| |") in text
-    never = {Strategy.EMPTY, Strategy.REPLAY}  # the one loses or repeats rows; which rows are wrong, a person knows
+    never = {
+        Strategy.EMPTY,
+        Strategy.REPLAY,
+    }  # the one loses or repeats rows; which rows are wrong, a person knows
     assert {r.strategy for r in RULES} == set(EXECUTABLE) - never

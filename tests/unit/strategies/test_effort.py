@@ -51,7 +51,7 @@ CASES: dict[str, tuple[Facts, str, dict[str, Any]]] = {
         "table": "emptied", "state": ("dropped", (12, ABOUT)), "undo": (False, None)}),
     "empty": (facts(), "empty", {
         "steps": 3, "rows": (21, ABOUT), "bytes": (700, EXACT), "seconds": None, "timed_by": "unknown", "table": "no",
-        "state": ("dropped", (12, ABOUT)), "undo": (True, None)}),
+        "state": ("dropped", (12, ABOUT)), "undo": (False, None)}),
     "rebuild reads what was processed too": (changed(), "rebuild", {
         "steps": 5, "rows": (21, ABOUT), "bytes": (700, EXACT), "seconds": None, "timed_by": "unknown", "table": "no",
         "state": ("rebuilt", None), "undo": (True, 3)}),
