@@ -128,7 +128,7 @@ def state_cell(option: Option) -> EffortCell:
         return EffortCell(option.forecast.state)
     state = option.effort.state
     keys = f", {_counted(state.keys, 'key')}" if state.keys is not None else ""
-    return EffortCell(f"{FATES[state.fate]}{keys}", option.forecast.state)
+    return EffortCell(f"{FATES[state.fate]}{keys}", "" if keys else option.forecast.state)
 
 
 def below_cell(forecast: Forecast) -> EffortCell:
@@ -144,9 +144,7 @@ def undo_cell(option: Option) -> EffortCell:
     if not option.undoable:
         return EffortCell("No way back", option.rollback, bad=True)
     until = option.effort.undo.until_batch if option.effort else None
-    if until is None:
-        return EffortCell(option.rollback)
-    return EffortCell(f"Batch {until} is committed", option.rollback)
+    return EffortCell(option.rollback if until is None else f"Batch {until} is committed")
 
 
 def time_cell(option: Option) -> EffortCell:

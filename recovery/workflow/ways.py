@@ -150,7 +150,7 @@ def build_ways(
         because=decided.because or _why_none(asks, meant),
         would_change=list_changes(options, diagnosis, meant),
         options=tuple(_way(option) for option in options),
-        answers=_answers(flow, options, advised=asks and meant in (None, Meant.UNKNOWN)),
+        answers=_answers(flow, options, asks=asks, advised=asks and meant in (None, Meant.UNKNOWN)),
     )
 
 
@@ -179,18 +179,19 @@ def _way(option: Option) -> WayOut:
     )
 
 
-def _answers(flow: Flow, options: Sequence[Option], *, advised: bool) -> tuple[Waiting, ...]:
+def _answers(flow: Flow, options: Sequence[Option], *, asks: bool, advised: bool) -> tuple[Waiting, ...]:
     found = find_deadline(flow, options)
     until = found.until.isoformat() if found.until else None
     at = f"{found.until:%Y-%m-%d %H:%M} UTC" if found.until else "a time that is not known"
     owner = Stream.objects.filter(pipeline=flow.pipeline_id).values_list("owner", flat=True).first()
-    who = f"Ask {owner}" if owner else "No owner is recorded: ask who changed the code"
+    who = f"Ask {owner}" if owner else "No owner is recorded: ask who knows the code"
+    what = "whether the change was meant" if asks else "before you choose"
     waits = WAIT_WORDS[found.readable].format(until=at)
     return tuple(
         Waiting(answer=answer, advised=is_advised, readable=found.readable, says=says, until=until)
         for answer, is_advised, says in (
             (Wait.NOTHING_YET, False, waits),
-            (Wait.CALL_OWNER, advised, f"{who} whether it was meant. {waits}"),
+            (Wait.CALL_OWNER, advised, f"{who} {what}. {waits}"),
         )
     )
 
@@ -201,7 +202,8 @@ def _is_readable(place: Mapping[str, object]) -> bool | None:
     if isinstance(reach, Mapping):
         return reach.get("readable")
     readable = place.get("readable")
-    return readable.get("ok") if isinstance(readable, Mapping) else None
+    # of files, not ok is said of those that were read as well: nothing is known then of what waits
+    return True if isinstance(readable, Mapping) and readable.get("ok") else None
 
 
 def find_deadline(flow: Flow, options: Sequence[Option]) -> Deadline:

@@ -6,7 +6,7 @@ from typing import Final
 from recovery.contracts import codec
 from recovery.contracts.amounts import Amount, RowAmount
 from recovery.contracts.effort import Effort, StateFate, TableReset
-from recovery.contracts.ways import WayOut, Ways
+from recovery.contracts.ways import Wait, WayOut, Ways
 from recovery.errors import WrongUse
 from recovery.management.commands._base import Answer, lasting, plain, table
 from recovery.names import shown
@@ -62,7 +62,9 @@ def _changes(found: Ways) -> Iterator[str]:
         yield ""
         yield "What would change that"
     for one in found.would_change:
-        yield f"  {one.says}: {(one.then or 'no way out').replace('-', ' ')}. {plain(one.because)}"
+        then = one.then or "no way out"
+        then = then.replace("-", " ") if then in tuple(Wait) else then
+        yield f"  {one.says}: {then}. {plain(one.because)}"
 
 
 def _row(way: WayOut) -> tuple[str, ...]:

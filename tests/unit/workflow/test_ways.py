@@ -1,0 +1,67 @@
+"""How long it is safe to do nothing: by the sources as they were counted, else as the inventory saw them last."""
+
+from typing import Any
+
+import pytest
+
+from recovery.contracts.diagnosis import Advice, Diagnosis
+from recovery.contracts.names import Meant
+from recovery.contracts.ways import Readable
+from recovery.models import Recovery
+from recovery.workflow.ways import build_ways, find_deadline, ways_of
+from tests import factories as f
+
+pytestmark = pytest.mark.django_db
+UNTIL = 1_795_300_000_000
+
+
+def place(**changes: Any) -> dict[str, Any]:
+    return {**f.position(), **changes}
+
+
+def reach(readable: bool | None, until_ms: int | None = None) -> dict[str, Any]:
+    return {"readable": readable, "why": "", "until_ms": until_ms}
+
+
+@pytest.mark.parametrize(
+    ("places", "readable", "has_end"),
+    [
+        ([place(reach=reach(True))], Readable.SAFE, False),
+        ([place(reach=reach(True, UNTIL)), place(reach=reach(True))], Readable.KEPT, True),
+        ([place(reach=reach(True, UNTIL)), place(reach=reach(None))], Readable.UNKNOWN, True),
+        ([place(reach=reach(False)), place(reach=reach(True, UNTIL))], Readable.GONE, False),
+        ([place(readable={"ok": True, "says": ""})], Readable.SAFE, False),
+        # of files that were read some are gone: that tells nothing of those that wait
+        ([place(readable={"ok": False, "says": ""})], Readable.UNKNOWN, False),
+    ],
+)
+def test_the_worst_source_decides_and_the_first_end_is_named(
+    places: list[dict[str, Any]], readable: Readable, has_end: bool
+) -> None:
+    found = find_deadline(f.failed_flow(), [f.judged_option("continue", positions=places)])
+    assert (found.readable, found.until is not None) == (readable, has_end)
+
+
+def test_before_anything_is_counted_the_inventory_is_asked() -> None:
+    found = find_deadline(f.failed_flow(), ())
+    assert (found.readable, found.until) == (Readable.UNKNOWN, None)
+
+
+def test_a_recovery_without_counted_rows_has_no_option_and_still_says_that_waiting_is_an_answer() -> None:
+    found = ways_of(f.opened(f.failed_flow()))
+    assert (found.options, found.recommended, found.counted_at) == ((), None, None)
+    assert [answer.advised for answer in found.answers] == [False, True]
+
+
+def test_where_no_change_is_asked_about_nobody_has_to_be_called() -> None:
+    flow = f.failed_flow()
+    damaged = Diagnosis(advice=(Advice("Mend it."),))
+    found = build_ways(flow, f.judged_options(), damaged, None, at=None, recovery=None)
+    assert (found.asks_meant, [answer.advised for answer in found.answers]) == (False, [False, False])
+
+
+def test_the_answer_of_the_recovery_decides_what_is_recommended() -> None:
+    recovery = f.at_offset(f.failed_flow())
+    Recovery.objects.filter(pk=recovery.pk).update(choices={"meant": Meant.NO.value})
+    recovery.refresh_from_db()
+    assert ways_of(recovery).recommended == "revert"
