@@ -132,8 +132,8 @@ class GoingBack:
     `committed`: the last batch that the checkpoint has committed now. `operators`: its stateful operators now, with the
     batches to which their state can go back. `table`: what the flow's table would be put back to. `problem`: why it
     cannot be; the other fields are then as far as they were found. `reread_files`: files of the later batches that are
-    still there, `gone` those that are not. `reread_rows`: rows that the new code yields over what the later batches
-    read; None: not counted.
+    still there, `gone` those that are not; `changed`: one was written again since it was read. `reread_rows`: rows that
+    the new code yields over what the later batches read; None: not counted.
     """
 
     batch: int | None = None
@@ -143,6 +143,7 @@ class GoingBack:
     problem: Blocker | None = None
     reread_files: tuple[str, ...] = ()
     gone: tuple[str, ...] = ()
+    changed: bool = False
     reread_rows: int | None = None
 
 

@@ -78,6 +78,7 @@ def blocked(facts: Facts) -> Blocker | None:
         return common.damaged(facts.checkpoint)
     return (
         mapped.mismatch(facts, facts.checkpoint.sources, "Spark would refuse the checkpoint of then.")
+        or _reordered(facts)
         or _gone(back)
         or sources.block(facts)
         or _stateful(facts, back)
@@ -103,6 +104,14 @@ def sink_block(facts: Facts) -> Blocker | None:
         says=f"Rows that were written to {facts.dataset} cannot be taken back here, so what is read again would come "
         "twice. To read again all the same, choose continue with a start position and accept the repeats.",
     )
+
+
+def _reordered(facts: Facts) -> Blocker | None:
+    """The checkpoint of then is taken as it is, so its sources have to be those of the code, in their order."""
+    if mapped.one_to_one(facts):
+        return None
+    says = "The code reads its sources in another order than the checkpoint; a replay takes the checkpoint as it is."
+    return Blocker(code=BlockerCode.SOURCES_DIFFER, says=says)
 
 
 def _gone(back: GoingBack) -> Blocker | None:
@@ -193,18 +202,30 @@ def _lost(facts: Facts, back: GoingBack) -> RowAmount:
     if uncertain := sources.uncertain(facts):
         why = f"Whether all input after batch {back.batch} can still be read is not known (source "
         return RowAmount(rows=None, bound=Bound.UNKNOWN, why=f"{why}{uncertain[0].position.source}).")
-    if facts.new_code.operators:  # the same code over the same input, with the state of then
-        return sources.nothing(f"The same code reads all input after batch {back.batch} again.")
-    if removed is None or back.reread_rows is None:
+    if (
+        facts.new_code.operators and not back.changed
+    ):  # the same code over the same input, with the state of then
+        return sources.nothing(f"The same code reads the same input after batch {back.batch} again.")
+    again = _written_again(facts, back)
+    if removed is None or again is None:
         why = "What leaves the table and what the code yields over the same input were not both counted."
         return RowAmount(rows=None, bound=Bound.UNKNOWN, why=why)
-    if back.reread_rows < removed:
+    if again < removed:
         why = (
-            f"{common.plural(removed, 'row')} leave the table; the code yields {back.reread_rows:,} over the same "
-            "input as it is now."
+            f"{common.plural(removed, 'row')} leave the table; the code writes {again:,} of the same input as it is "
+            "now."
         )
-        return RowAmount(rows=removed - back.reread_rows, bound=Bound.EXACT, why=why)
+        return RowAmount(rows=removed - again, bound=Bound.EXACT, why=why)
     return sources.nothing(f"All input after batch {back.batch} can still be read.")
+
+
+def _written_again(facts: Facts, back: GoingBack) -> int | None:
+    """Rows that the code writes of what the later batches read; None: not counted. With state only where nothing else
+    waits, for it is counted with all that waits."""
+    if not facts.new_code.operators:
+        return back.reread_rows
+    alone = common.only_files(facts) and len(common.files_of(facts, "waiting")) == len(back.reread_files)
+    return facts.counts.rebuilt if alone else None
 
 
 def _doubled(facts: Facts) -> RowAmount:

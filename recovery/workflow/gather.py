@@ -279,10 +279,14 @@ def _facts_of_then(
     found = facts_of(then, new_files, old_files, key=key, shared=shared, ask=ask)
     if earlier.checkpoint is not None:
         readers = found.new_code.sources
-        wanted, files, gone = going_back.read_later(scene.checkpoint, found.sources, readers)
+        later = going_back.read_later(scene, found.sources, readers)
         marks = inputs.marks(found.sources)
-        rows = going_back.counted(lambda of: ask(request_for(scene, new_files, of, key), marks), wanted)
-        back = replace(back, reread_files=files, gone=gone, reread_rows=rows)
+        rows = going_back.counted(
+            lambda of: ask(request_for(scene, new_files, of, key), marks), later.counted
+        )
+        back = replace(
+            back, reread_files=later.files, gone=later.gone, changed=later.changed, reread_rows=rows
+        )
     table = back.table
     return replace(found, back=back, counts=replace(found.counts, table=table.rows if table else None))
 

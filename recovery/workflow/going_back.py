@@ -124,33 +124,49 @@ def _rows(scene: "Scene", files: tuple[str, ...] | None) -> int | None:
         return None
 
 
+@dataclass(frozen=True)
+class Later:
+    """What the later batches read. `counted`: what to count (None: a source cannot tell); `files` that are there,
+    `gone` that are not; `changed`: one of them was written again since it was read."""
+
+    counted: Counted | None
+    files: tuple[str, ...]
+    gone: tuple[str, ...]
+    changed: bool
+
+
 def read_later(
-    now: CheckpointReport, sources: tuple[SourceFacts, ...], described: Sequence[Mapping[str, object]]
-) -> tuple[Counted | None, tuple[str, ...], tuple[str, ...]]:
-    """What the later batches read: to be counted (None: a source cannot tell), files that are there, files that are
-    gone. `now`: the checkpoint as it is; `sources`: as they stood after the batch."""
+    scene: "Scene", sources: tuple[SourceFacts, ...], described: Sequence[Mapping[str, object]]
+) -> Later:
+    """What the later batches read. `sources`: as they stood after the batch; `scene` has them as they are now."""
+    now: CheckpointReport = scene.checkpoint
     files: list[str] = []
     gone: list[str] = []
+    changed = False
     slices: dict[str, Mapping[str, object]] = {}
     for n, (source, held) in enumerate(zip(sources, now.sources, strict=False)):
         if held.kind == "files":
-            there = {f.path for f in (*source.waiting, *source.ignored)}
+            there = {f.path: f.mtime_ms for f in (*source.waiting, *source.ignored)}
             later = _later_files(held, source)
             files += [path for path in later if path in there]
             gone += [path for path in later if path not in there]
+            changed = changed or any(path in there and there[path] != ms for path, ms in later.items())
             continue
         reader = described[n] if n < len(described) else {}
-        part = looking.between(reader, held.kind, source.position.offset_json, held.offset_json)
+        start, noted = source.position.offset_json, scene.noted.get(str(held.index))
+        part = looking.between(reader, held.kind, start, held.offset_json, noted=noted)
         if part is None:
-            return None, tuple(files), tuple(gone)
+            return Later(None, tuple(files), tuple(gone), changed)
         slices[str(n)] = part.as_dict()
     label = {"reread": slices} if slices else {}
-    return Counted({"reread": tuple(files)}, label), tuple(files), tuple(gone)
+    return Later(Counted({"reread": tuple(files)}, label), tuple(files), tuple(gone), changed)
 
 
-def _later_files(held: SourceProgress, then: SourceFacts) -> list[str]:
+def _later_files(held: SourceProgress, then: SourceFacts) -> dict[str, int]:
+    """Files of the later batches, and their time when they were read, in ms."""
     before = {f.path for f in then.processed} | set(then.gone)
-    return [path for path in dict.fromkeys(decode_uri(e.path) for e in held.committed) if path not in before]
+    entries = ((decode_uri(e.path), e.timestamp_ms) for e in held.committed)
+    return {path: ms for path, ms in entries if path not in before}
 
 
 def counted(study: Callable[[Counted], Study], wanted: Counted | None) -> int | None:

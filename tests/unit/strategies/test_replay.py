@@ -132,3 +132,23 @@ def test_a_target_is_written_as_it_is_read(text: str) -> None:
 def test_what_names_no_target_is_wrong_use(text: str) -> None:
     with pytest.raises(WrongUse):
         targets.parse(text)
+
+
+@pytest.mark.parametrize(
+    ("rebuilt", "changed", "lost"),
+    [
+        (None, False, (0, Bound.EXACT)),
+        (7, True, (0, Bound.EXACT)),
+        (4, True, (3, Bound.EXACT)),
+        (None, True, (None, Bound.UNKNOWN)),
+    ],
+    ids=["input as it was", "mended", "mended to fewer rows", "mended and not counted"],
+)
+def test_code_with_state_loses_rows_where_its_input_was_changed(
+    rebuilt: int | None, changed: bool, lost: tuple[int | None, Bound]
+) -> None:
+    back = replace(BACK, changed=changed, reread_files=("a", "b", "c"))
+    given = going(back, counts=Counts(table=12, rebuilt=rebuilt))
+    kept = replace(given.new_code, operators=("dedupe",))
+    found = replay.judge(replace(given, new_code=kept)).forecast.lost
+    assert (found.rows, found.bound) == lost
