@@ -173,6 +173,8 @@ def known_keys(facts: Facts) -> str:
 
 def state_keys(facts: Facts) -> str:
     """`12 keys`, where a deduplicating table tells the number; else the operators."""
+    if facts.back is not None:  # the checkpoint of then was looked at without its state
+        return ", ".join(word(o.name) for o in facts.back.operators) or "none"
     held = [word(o.name) for o in facts.checkpoint.state_operators]
     keys = known_keys(facts)
     if not held:
