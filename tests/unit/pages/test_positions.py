@@ -404,8 +404,10 @@ def test_going_back_is_chosen_on_the_strategy_page_and_leads_to_how_far(responde
     page = asked(responder, f"/recoveries/{of.pk}/offset")
     assert page.all(id="st-rewind", value="rewind", disabled=False)
     assert page.one("needs-a-start")
+    shown = responder.get(f"/recoveries/{of.pk}/offset").content.decode()
+    assert ("Positions with reread" in shown, "Positions with rewind" in shown) == (True, False)
 
-    answer = responder.post(f"/recoveries/{of.pk}/offset", {"strategy": "rewind"})
+    answer = responder.post(f"/recoveries/{of.pk}/offset", {"strategy": "reread"})
 
     assert answer["Location"] == address(of)
     assert choices(of)["strategy"] == "rewind"

@@ -60,6 +60,19 @@ def test_a_full_refresh_is_asked_once_more_on_a_page_of_its_own(responder: Clien
     assert recovery.state == "running"
 
 
+def test_an_empty_reset_has_no_way_back_and_is_asked_once_more_too(responder: Client) -> None:
+    recovery = f.planned(strategy="empty")
+    assert on(responder, recovery, "review").one("bar-reads-all-again")
+
+    answer = responder.post(f"/recoveries/{recovery.pk}/run")
+
+    assert answer["Location"] == f"/recoveries/{recovery.pk}/run/confirm"
+    assert on(responder, recovery, "run/confirm").one("empty")
+    responder.post(f"/recoveries/{recovery.pk}/run", {"confirmed": "empty"})
+    recovery.refresh_from_db()
+    assert recovery.state == "running"
+
+
 def test_a_running_recovery_says_that_the_page_may_be_closed_and_asks_again(responder: Client) -> None:
     page = on(responder, f.running(), "run")
 

@@ -77,7 +77,10 @@ def test_done_steps_say_what_was_chosen() -> None:
     assert notes["seed"] == "0.4 s"
 
 
-@pytest.mark.parametrize(("strategy", "said"), [("revert", "not needed"), ("full-refresh", "by the rerun")])
+@pytest.mark.parametrize(
+    ("strategy", "said"),
+    [("revert", "not needed"), ("full-refresh", "by the rerun"), ("empty", "by the rerun")],
+)
 def test_a_strategy_without_a_seed_says_how_the_reset_is_done(strategy: str, said: str) -> None:
     places = {s.slug: s for s in built(f.planned(strategy=strategy), "review").steps}
 
