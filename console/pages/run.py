@@ -14,7 +14,17 @@ from console.pages import run_bars as bars
 from console.pages.bars import may_run
 from console.pages.base import handle_act, may_why, page, refusal_of, render_page, require_right
 from console.pages.frame import RecoveryPage, build_frame, read_scene, show_live
-from console.presenters import approving, below, called, reviewing, running, status, stopping, verifying
+from console.presenters import (
+    approving,
+    below,
+    called,
+    missing,
+    reviewing,
+    running,
+    status,
+    stopping,
+    verifying,
+)
 from recovery.approvals import selectors as approvals
 from recovery.approvals.rules import LENIENT
 from recovery.contracts.names import BEGINNING_AGAIN
@@ -188,6 +198,8 @@ def show_verification(request: Request, by: Actor, recovery_id: int) -> HttpResp
         "against": against,
         "forecast_wrong": any(a.bad for a in against),
         "samples": verifying.sample_rows(measured),
+        "missing": missing.missing_rows(measured) if measured else None,
+        "changed_files": missing.changed_files(measured) if measured else None,
         "whole_flow": verifying.whole_flow(measured),
         "whole_facts": verifying.whole_facts(measured),
         "not_measured": verifying.not_measured(measured),

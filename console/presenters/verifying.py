@@ -39,6 +39,13 @@ def proof_verdict(
     criteria = measured.get("criteria") or []
     if recovery.state == "unproven":
         return ProofVerdict("attention", "Ended without proof.", recovery.reason, "unproven")
+    if recovery.state == "rolled_back" and criteria:
+        return ProofVerdict(
+            "attention",
+            "Rolled back after this was measured.",
+            "The criteria below are of the state before the rollback. Nothing was measured since.",
+            "rolled-back",
+        )
     if recovery.state == "verifying":
         return ProofVerdict(
             "running",
@@ -361,16 +368,20 @@ class Sample:
 
 
 def sample_rows(measured: Mapping[str, Any]) -> list[Sample]:
-    """Rows that are missing or too many, as Spark showed them."""
+    """Rows that are too many, as Spark showed them; missing ones are in `missing_rows`."""
     found = []
     for name, raw in (measured.get("samples") or {}).items():
-        if not raw:
+        if not raw or name == "missing":
             continue
         records = (
             [r if isinstance(r, Mapping) else {"value": r} for r in raw]
             if isinstance(raw, list)
             else [{"value": raw}]
         )
+        records = [
+            {**r["key"], "times": r.get("times", 1)} if isinstance(r.get("key"), Mapping) else r
+            for r in records
+        ]
         columns = list(dict.fromkeys(c for r in records for c in r))
         rows = [[_verbatim(r[c]) if c in r else "" for c in columns] for r in records[:50]]
         found.append(Sample(str(name).replace("_", " ").capitalize(), [str(c) for c in columns], rows))

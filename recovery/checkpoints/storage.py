@@ -6,6 +6,7 @@ All I/O of this room passes here, so that limits, sidecars and the order of writ
 import errno
 import io
 import os
+import pwd
 import shutil
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -226,6 +227,20 @@ class Store:
             return proofs.Inode.of(os.fstat(handle))
         finally:
             os.close(handle)
+
+    def owner(self, name: str = "") -> str:
+        """The login name of who owns a local file, its number where it has no name; "" where the store does not tell,
+        or the file is gone."""
+        if not self.local:
+            return ""
+        try:
+            number = os.stat(self.path(name), follow_symlinks=False).st_uid  # noqa: PTH116  # as in `identity`
+        except OSError:
+            return ""
+        try:
+            return pwd.getpwuid(number).pw_name
+        except KeyError:
+            return str(number)
 
     def reading(self, name: str) -> Any:
         """A file, open for reading forward; the caller closes it."""

@@ -316,6 +316,18 @@ class Whole:
 
 
 @dataclass(frozen=True)
+class Origin:
+    """A file that yields a missing row: a decoded URI, as the request names it. `sample`: which of the samples of
+    missing rows. `lines`: of them, counted from 1, those that can have yielded it, a few at most; () where that is not
+    known. `of`: how many lines the file has; None: not known."""
+
+    sample: Rows
+    file: Text
+    lines: tuple[Rows, ...] = ()
+    of: Rows | None = None
+
+
+@dataclass(frozen=True)
 class Measure:
     """Rows as measured. `problem` not None: the comparison could not be made, its numbers are None. `problem_code`:
     TYPES_DIFFER where a column has other types on both sides, "" for every other problem.
@@ -337,6 +349,7 @@ class Measure:
     expected; `failed_rows`: expected rows that a failed attempt had sent before, `margin_rows` further ones that it may
     have sent if clocks disagree. None for a table.
     `sources`: of the code that was run over the new input, as in a study, its options as secret; () where not told.
+    `origins`: where the samples of missing rows come from, as far as that is known.
     """
 
     table_rows: Rows | None = None
@@ -370,6 +383,7 @@ class Measure:
     bounded: tuple[Bounded, ...] = ()
     problem_code: Text = ""
     filled: FilledRows | None = None
+    origins: tuple[Origin, ...] = ()
 
     def as_dict(self) -> dict[str, Any]:
         return asdict(self)

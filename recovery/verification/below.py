@@ -56,10 +56,10 @@ class Refreshed:
     @property
     def agrees(self) -> bool | None:
         """None: not known, or not compared."""
-        if self.missing is None or self.extra is None:
+        if None in (self.missing, self.extra, self.rows, self.expected_rows):
             return None
         if not (self.missing or self.extra):
-            return True
+            return True if self.rows == self.expected_rows else None
         if not self.view:
             return None
         same_number = self.rows == self.expected_rows

@@ -170,7 +170,12 @@ def _rows_compared(expected: Mapping[str, Any], evidence: Evidence) -> Finding:
     measure, problem = usable(evidence)
     if evidence.sink_after is not None and not compared(evidence.sink_after):
         return unknown(f"Rows cannot be compared at a sink of kind {evidence.sink_after.kind}.")
-    if measure is None or measure.missing is None or measure.extra is None:
+    if (
+        measure is None
+        or measure.missing is None
+        or measure.extra is None
+        or None in (measure.expected_rows, measure.new_rows)
+    ):
         return unknown(problem or "The rows could not be compared.")
     planned = [str(k).lower() for k in expected.get("key") or ()]
     if planned and planned != [k.lower() for k in measure.key]:
@@ -349,7 +354,7 @@ def further_update_adds_nothing(expected: Mapping[str, Any], evidence: Evidence)
         "rows_after": further.rows_after,
         "data_files": len(files),
     }
-    if further.rows_before == further.rows_after and not files:
+    if further.rows_before == further.rows_after and not files and not further.arrived:
         return Finding(measured, True, f"Still {plural(further.rows_after or 0, 'row')}.")
     if further.arrived:
         return Finding(

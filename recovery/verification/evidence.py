@@ -50,7 +50,8 @@ UNSEEN: Final = "UNSEEN"
 
 @dataclass(frozen=True)
 class FurtherUpdate:
-    """One more update after the rerun. `arrived`: input files listed after it that were not before it."""
+    """One more update after the rerun. `arrived`: input files listed after it that were not before it, and that it may
+    have read."""
 
     state: str  # COMPLETED, FAILED, CANCELED, …, or UNSEEN
     rows_before: int | None
@@ -118,6 +119,51 @@ class KeptRows:
 
 
 @dataclass(frozen=True)
+class FileMark:
+    """What a file was at one moment: bytes, and when it was last written, in ms since 1970. None: not known."""
+
+    size: int | None = None
+    mtime_ms: int | None = None
+
+
+@dataclass(frozen=True)
+class ChangedFile:
+    """A file of the new input that was written again: `path`, a decoded URI, as it was when the plan was `sealed`, when
+    Spark listed it to be `read` (which keeps the time alone), and `now`, None: it is gone."""
+
+    path: str
+    sealed: FileMark | None
+    read: FileMark
+    now: FileMark | None
+
+    @property
+    def since_read(self) -> bool:
+        """Was it written again, or removed, after Spark had listed it? Else between the seal and that."""
+        return self.now is None or differ(self.read, self.now)
+
+
+def differ(one: FileMark, other: FileMark) -> bool:
+    """Do two marks show another file? A store that keeps whole seconds is compared by these."""
+    if None not in (one.size, other.size) and one.size != other.size:
+        return True
+    if one.mtime_ms is None or other.mtime_ms is None:
+        return False
+    if one.mtime_ms % 1000 and other.mtime_ms % 1000:
+        return one.mtime_ms != other.mtime_ms
+    return one.mtime_ms // 1000 != other.mtime_ms // 1000
+
+
+@dataclass(frozen=True)
+class ChangedFiles:
+    """Files of the new input that were written again since the plan was sealed: so many, and the first of them.
+    `looked_at`: how many were compared."""
+
+    number: int = 0
+    looked_at: int = 0
+    first: tuple[ChangedFile, ...] = ()
+
+
+@dataclass(frozen=True)
 class Evidence:
     """Everything a verdict may look at.
 
@@ -151,6 +197,10 @@ class Evidence:
     old_files: OldFiles | None = None
     whole_flow: WholeFlow | None = None  # None: nobody tried to compare it
     backup: KeptRows | None = None  # as it was made; None: none was
+    changed_files: ChangedFiles | None = None  # None: the source files could not be listed, or there are none
+    owners: Mapping[str, str] = field(
+        default_factory=dict
+    )  # of files that are named, where the storage tells
 
 
 @dataclass(frozen=True)

@@ -2,13 +2,15 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
-from typing import Any
+from typing import Any, Final
+
+from pydantic import TypeAdapter
 
 from recovery.contracts.amounts import Bound, RowAmount
 from recovery.contracts.criteria import Criterion
 from recovery.contracts.forecast import Forecast
-from recovery.spark.api import WHOLE_ROW, Bounded, Measure, Whole
-from recovery.verification.evidence import Evidence, NotWhole, WholeFlow
+from recovery.spark.api import WHOLE_ROW, Bounded, Measure, Origin, Whole
+from recovery.verification.evidence import ChangedFiles, Evidence, NotWhole, WholeFlow
 
 
 @dataclass(frozen=True)
@@ -59,7 +61,8 @@ class Outcome:
     `lost_before`, `doubled_before`: those of them that were so before the rerun; None where no comparison of the whole
     flow can know it, or the table was too large to be grouped; the number is then a lower bound. `repeats_added`: with
     a key, rows that the rerun put there beyond one per key. `before_rows`: of the table before it. `bounded`: budgets
-    that were met.
+    that were met. `origins`: where the samples of missing rows come from; `changed_files`: of the new input, None where
+    that is not known; `owners`: of files that these two name, by decoded URI.
     """
 
     new_rows: int | None = None
@@ -83,6 +86,9 @@ class Outcome:
     notes: tuple[str, ...] = ()
     whole: ComparedWhole | None = None
     bounded: tuple[Bounded, ...] = ()
+    origins: tuple[Origin, ...] = ()
+    changed_files: ChangedFiles | None = None
+    owners: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def lost_now(self) -> MeasuredRows:
@@ -128,9 +134,15 @@ def stored_outcome(measured: Mapping[str, Any]) -> Outcome:
         least = Bound.UNKNOWN if stored.get(name) is None else Bound.AT_LEAST
         stored[f"{name}_bound"] = Bound(stored.get(f"{name}_bound") or least)
     stored["whole"] = stored_whole(stored.get("whole"))
+    stored["origins"] = _ORIGINS.validate_python(stored.get("origins") or ())
+    stored["changed_files"] = _CHANGED.validate_python(stored.get("changed_files"))
     lists = {name: tuple(stored.get(name) or ()) for name in ("key", "notes")}
     bounded = tuple(Bounded.stored(one) for one in stored.get("bounded") or ())
     return Outcome(**{**stored, **lists, "bounded": bounded})
+
+
+_ORIGINS: Final = TypeAdapter(tuple[Origin, ...])
+_CHANGED: Final = TypeAdapter[ChangedFiles | None](ChangedFiles | None)
 
 
 def _repeats_added(measured: Mapping[str, Any]) -> int:
@@ -172,6 +184,9 @@ def outcome_of(forecast: Forecast, planned: Sequence[Criterion], evidence: Evide
         notes=measure.notes,
         whole=compared_whole(evidence.whole_flow, measure.whole),
         bounded=measure.bounded,
+        origins=measure.origins,
+        changed_files=evidence.changed_files,
+        owners=dict(evidence.owners),
     )
 
 
@@ -215,7 +230,9 @@ def _doubled(
         if again and accepted.rows != 0:
             return None, Bound.UNKNOWN
         # which of two equal records a failed attempt sent shows in neither of them
-        return (measure.repeated or 0) + before, Bound.AT_MOST if before else Bound.EXACT
+        if measure.repeated is None:
+            return None, Bound.UNKNOWN
+        return measure.repeated + before, Bound.AT_MOST if before else Bound.EXACT
     if measure.extra is None:
         return None, Bound.UNKNOWN
     if measure.key:
@@ -250,7 +267,10 @@ def compared_whole(flow: WholeFlow | None, whole: Whole | None) -> ComparedWhole
     """How the whole flow compares; None where it was not tried."""
     if flow is None:
         return None
-    why = flow.why or (NotWhole.NOT_COMPARED if whole is None or whole.problem else None)
+    compared = (
+        whole is not None and not whole.problem and None not in (whole.absent, whole.doubled, whole.beyond)
+    )
+    why = flow.why or (None if compared else NotWhole.NOT_COMPARED)
     return ComparedWhole(
         **_fields(whole or Whole()),
         files=flow.files,

@@ -27,6 +27,8 @@ def every_row_once(expected: Mapping[str, Any], measure: Measure) -> Finding:
         "of_others": measure.strange,
         "key": list(measure.key),
     }
+    if measure.repeated is None:
+        return Finding(measured, None, "Whether records are there more often than expected was not measured.")
     key = " and ".join(measure.key) or "key and value"
     if measure.missing or measure.repeated:
         says = f"{plural(measure.missing or 0, 'row')} missing, {measure.repeated} too many."

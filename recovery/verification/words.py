@@ -11,6 +11,9 @@ from recovery.strategies.common import plural
 from recovery.verification.evidence import NotWhole
 from recovery.verification.outcome import ComparedWhole, MeasuredRows, Outcome, stored_outcome
 
+Measured = Mapping[str, Any]
+"""`recovery.measured`, as it is stored."""
+
 
 class Claim(StrEnum):
     """What a proof that holds comes to."""
@@ -27,14 +30,14 @@ class Headline:
     says: str
 
 
-def headline(measured: Mapping[str, Any]) -> Headline:
+def headline(measured: Measured) -> Headline:
     """Of a proof whose every criterion holds."""
     of = stored_outcome(measured)
     again, lost = repeated(of), given_up(of)
     claims = {(0, 0): Claim.ONCE, (1, 0): Claim.REPEATED, (0, 1): Claim.GIVEN_UP, (1, 1): Claim.BOTH}
     claim = claims[int(again.rows != 0), int(lost.rows != 0)]
     untouched = _holds(measured, BEFORE)
-    parts = [_rows(of, once=again.rows == 0, untouched=untouched)]
+    parts = [_rows(of, once=again.rows == 0, untouched=untouched, again=_again(measured, of))]
     if again.rows != 0:
         number = (
             "an unknown number of rows repeat" if again.rows is None else _number(again, "repeat", "repeat")
@@ -57,20 +60,41 @@ def _capital(sentence: str) -> str:
     return sentence[:1].upper() + sentence[1:]
 
 
-def _rows(of: Outcome, *, once: bool, untouched: bool) -> str:
+def _rows(of: Outcome, *, once: bool, untouched: bool, again: int | None) -> str:
+    """`again`: how many of the new rows the table has more than once, as the input has them; None: not measured."""
     rows, before = of.new_rows, of.before_rows
     if rows is None:
         return "What the plan fixed was measured, and holds."
     noun = "row" if before == 0 else "new row"
     place = "sent" if of.table_rows is None else "in the table"
+    if once and again is None:
+        place = "written"  # the rows of before were not asked for them
     tail = f"; {plural(before, 'earlier row')} untouched" if before and untouched else ""
-    return f"{plural(rows, noun)} {'is' if rows == 1 else 'are'} {place}{' once' if once else ''}{tail}."
+    if once and again:
+        tail += (
+            f"; {plural(again, 'new row')} {'repeats' if again == 1 else 'repeat'} another, as the input does"
+        )
+    said = f"{plural(rows, noun)} {'is' if rows == 1 else 'are'} {place}"
+    return f"{said}{' once' if once and not again else ''}{tail}."
+
+
+def _again(measured: Measured, of: Outcome) -> int | None:
+    """New rows that the table has more than once; of records of a topic, whose criterion looks for none before, 0."""
+    told = next((c for c in measured.get("criteria") or () if c["code"] == ROWS), None)
+    found = (told or {}).get("measured")
+    if not isinstance(found, Mapping) or of.table_rows is None or "repeats_added" not in found:
+        return 0
+    again: int | None = found["repeats_added"]
+    return again
+
+
+ROWS = "EVERY_ROW_ONCE"
 
 
 BEFORE = "ROWS_OF_BEFORE_UNTOUCHED"
 
 
-def _holds(measured: Mapping[str, Any], code: str) -> bool:
+def _holds(measured: Measured, code: str) -> bool:
     return any(c["code"] == code and c["ok"] is True for c in measured.get("criteria") or ())
 
 
@@ -125,7 +149,7 @@ SETTING = {
 }
 
 
-def bound_findings(measured: Mapping[str, Any]) -> list[BoundFinding]:
+def bound_findings(measured: Measured) -> list[BoundFinding]:
     """What a budget kept from being compared, and which."""
     return [bound_finding(one) for one in stored_outcome(measured).bounded]
 
@@ -168,7 +192,7 @@ WHY = {
 }
 
 
-def whole_findings(measured: Mapping[str, Any]) -> list[WholeFinding]:
+def whole_findings(measured: Measured) -> list[WholeFinding]:
     """How all input that is there compares with the whole table; [] where that was not tried. It proves nothing of a
     recovery: it finds what went wrong before."""
     of = stored_outcome(measured)

@@ -45,7 +45,7 @@ from recovery.verification.evidence import (
     new_data_files,
     new_inputs,
 )
-from recovery.workflow import rehearsing, topics, whole
+from recovery.workflow import rehearsing, source_files, topics, whole
 from recovery.workflow.budgets import budgets
 from recovery.workflow.gather import Scene, listing, request_for
 from recovery.workflow.inputs import Counted
@@ -98,6 +98,14 @@ def arrived(before: Mapping[str, InputMark], after: Mapping[str, InputMark]) -> 
         elif was is not None and now != was:
             found.append(f"source {number}")
     return tuple(found)
+
+
+def perhaps_read(now: CheckpointReport, arrived: Sequence[str]) -> tuple[str, ...]:
+    """Those of what `arrived` that a batch may hold: files that the checkpoint does not name wait still."""
+    if not arrived:
+        return ()
+    committed = {decode_uri(e.path) for s in now.sources for e in s.committed}
+    return tuple(a for a in arrived if a in committed or a.startswith("source "))
 
 
 def _files_of(mark: InputMark | None) -> tuple[str, ...]:
@@ -170,8 +178,12 @@ def collect(
         measured_since=since,
         reached=_reached(scene, contents, readers, seen, stretches),
     )
+    changed = source_files.find_changed(contents, new, inputs)
+    named = [f.path for f in changed.first] if changed else []
     if evidence.measure:
         readers.note(evidence.measure.sources)
+        named += [origin.file for origin in evidence.measure.origins]
+    evidence = replace(evidence, changed_files=changed, owners=source_files.owners_of(named))
     late = arrivals(evidence)
     if late or any(r.arrived for r in evidence.reached.values()):
         evidence = replace(evidence, arrived_rows=_arrived_rows(scene, contents, readers, late))

@@ -33,6 +33,9 @@ def addresses() -> dict[str, str]:
     seen = _with_api()
     above = f.count_below(f.right_above(f.failed_flow(f.pipeline(f.workspace(), "sales"))))
     uncounted = f.right_above(f.failed_flow(f.pipeline(f.workspace("lab-eu"), "returns")))
+    same = {"state": "unknown", "condition": "QUERY_ID_SHARED", "query_id": "91ee04c7"}
+    shared = f.flow(f.pipeline(f.workspace(), "eu"), "orders_eu_flow", **same)
+    f.flow(f.pipeline(f.workspace(), "us"), "orders_us_flow", **same)
     long = _with_versions().pk
     main = f.pipeline(f.workspace("main-eu", environment="production"), "orders", environment="production")
     standing = f.flow(main, "orders_flow", history=["ok", "failed", "ok", "ok", "stopped"], state="stopped")
@@ -137,6 +140,7 @@ def addresses() -> dict[str, str]:
         "inventory-none-fits": "/?show=all&q=nothing-like-this",
         "flow": f"/flows/{failed.pk}",
         "flow-production": f"/flows/{production.pk}",
+        "flow-shared-id": f"/flows/{shared.pk}",
         "flow-unread": f"/flows/{standing.pk}",
         "flow-batches": f"/flows/{seen.pk}",
         "flow-below": f"/flows/{above.pk}",

@@ -28,7 +28,7 @@ NAMES = (
     "forgotten",
     "invitation-used",
     "inventory", "inventory-all", "inventory-at-risk", "inventory-none-fits",
-    "flow", "flow-production", "flow-batches", "flow-below", "flow-below-uncounted",
+    "flow", "flow-production", "flow-shared-id", "flow-batches", "flow-below", "flow-below-uncounted",
     "flow-empty", "review-below", "verify-below",
     "checkpoint-away",
     "flow-unread", "events-away", "code-away", "checkpoint", "checkpoint-batch", "checkpoint-beside",

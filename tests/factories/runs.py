@@ -8,8 +8,8 @@ from django.utils import timezone
 
 from recovery.contracts.amounts import Bound
 from recovery.models import Flow, Plan, Recovery, Step
-from recovery.spark.api import FROM_OLD_CODE, Bounded, BoundedBy, Whole
-from recovery.verification.evidence import WholeFlow
+from recovery.spark.api import FROM_OLD_CODE, Bounded, BoundedBy, Origin, Whole
+from recovery.verification.evidence import ChangedFile, ChangedFiles, FileMark, WholeFlow
 from recovery.verification.outcome import Accepted, Outcome, compared_whole
 from tests.factories.flows import PATH, ago
 from tests.factories.judged import CRITERIA, amount
@@ -201,7 +201,9 @@ def _accepting(criterion: dict[str, Any], repeats: int) -> dict[str, Any]:
 
 
 def _outcome(*, verified: bool, repeats: int) -> Outcome:
-    missing = [{"customer_id": 1004, "sequence_num": 3}, {"customer_id": 1007, "sequence_num": 2}]
+    missing = [
+        {"key": {"customer_id": c, "sequence_num": n}, "times": 1} for c, n in (("1004", "3"), ("1007", "2"))
+    ]
     keys, lost = (20 if verified else 18) - repeats, 0 if verified else 2
     whole = Whole(21, keys + lost, 20 - lost, keys, lost, repeats, 0)
     flow = WholeFlow(files=7, gone=1 if repeats else 0, size=4_812)
@@ -210,7 +212,20 @@ def _outcome(*, verified: bool, repeats: int) -> Outcome:
         lost=lost, lost_bound=Bound.EXACT, lost_before=0, doubled=repeats, doubled_bound=Bound.EXACT, doubled_before=0,
         doubled_accepted=Accepted(repeats), key=("customer_id", "sequence_num"), key_from=FROM_OLD_CODE,
         samples={} if verified else {"missing": missing}, whole=compared_whole(flow, whole),
+        **({} if verified else _written_again()),
     )  # fmt: skip
+
+
+def _written_again() -> dict[str, Any]:
+    """The missing rows come from a file that was written again after it was read."""
+    path = "file:///data/crm/changes/changes-0006.json"
+    read = int(ago(minutes=63).timestamp() * 1000)
+    changed = ChangedFile(path, FileMark(702, read), FileMark(None, read), FileMark(702, read + 3_777_000))
+    return {
+        "origins": (Origin(0, path, (2,), 3), Origin(1, path, (1, 3), 3)),
+        "changed_files": ChangedFiles(1, 3, (changed,)),
+        "owners": {path: "svc-crm-export"},
+    }
 
 
 def verified(of: Flow | None = None, strategy: str = "continue") -> Recovery:

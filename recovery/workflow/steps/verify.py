@@ -202,7 +202,9 @@ def _further(
         rows_after=_rows_after(scene, contents, before) if ended == "COMPLETED" else None,
         files_before=(),
         files_after=reading.changed_since(scene, contents, version=before.version, files=files),
-        arrived=reading.arrived(before.listed, reading.seen(contents, readers)),
+        arrived=reading.perhaps_read(
+            scene.checkpoint, reading.arrived(before.listed, reading.seen(contents, readers))
+        ),
     )
 
 

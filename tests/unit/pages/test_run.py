@@ -198,7 +198,7 @@ def test_a_failed_proof_names_the_rows_and_keeps_the_recovery_open(responder: Cl
     assert wrong["why"] in page.one("not-proven").text
     assert page.value(wrong["code"]) == "failed"
     assert page.one("forecast-wrong")
-    assert "1004" in [code.text for code in page.all("code")]
+    assert "1004, 3" in [code.text for code in page.all("code")]
     assert page.primary()
 
 
@@ -425,10 +425,10 @@ def test_a_failed_proof_has_its_ways_on_and_says_what_was_not_measured(
     told = [c for c in page.codes if c in ways]
     assert told[:2] == ["ask-owner", "measure-again"]
     assert set(told[2:]) == {"rollback", "end-without-proof"}
-    for code in ("origin-not-known", "do-not", "stays"):
+    for code in ("missing-rows", "changed-files", "SOURCE_FILE_CHANGED", "do-not", "stays"):
         assert page.one(code)
 
 
 def test_a_proof_that_holds_asks_for_nothing(responder: Client, may_go_back: None) -> None:
     page = on(responder, f.verified(), "verify")
-    assert not {"ways-on", "do-not", "origin-not-known"} & set(page.codes)
+    assert not {"ways-on", "do-not", "missing-rows", "changed-files"} & set(page.codes)

@@ -1,0 +1,173 @@
+"""Rows that a table lacks: which, from which file and line, and what was written again meanwhile. Pure."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from console.presenters import status, words
+from console.presenters.checkpoint import FindingRow
+from recovery.spark.api import Origin
+from recovery.verification.evidence import ChangedFile, FileMark
+from recovery.verification.outcome import Outcome, stored_outcome
+
+SHOWN: Final = 20
+Measured = Mapping[str, Any]
+"""`recovery.measured`, or a row of it."""
+NOT_KNOWN: Final = "not known"
+
+
+@dataclass(frozen=True)
+class Place:
+    """A file that yields the row. `line`: `2 of 3`; `code`: exact (one line alone can have yielded it), several, or
+    not-known. `owner`: "" where the storage does not tell."""
+
+    file: str
+    line: str
+    code: str
+    owner: str
+
+
+@dataclass(frozen=True)
+class MissingRow:
+    """`key`: its values; `times`: how often it is missing; `places`: () where it is not known where it comes from."""
+
+    key: tuple[str, ...]
+    times: str
+    places: tuple[Place, ...]
+
+
+@dataclass(frozen=True)
+class MissingRows:
+    """`columns`: of the key. `more`: how many rows are missing beyond those that are shown; None: not known."""
+
+    columns: tuple[str, ...]
+    rows: tuple[MissingRow, ...]
+    more: int | None
+    #: when Spark read the files for this
+    read_at: Any = None
+    #: whether a file is known of any row
+    located: bool = False
+
+
+def missing_rows(measured: Measured) -> MissingRows | None:
+    """The first of the rows that are missing; None where none is."""
+    of = stored_outcome(measured)
+    samples = list(of.samples.get("missing") or ())[:SHOWN]
+    if not samples:
+        return None
+    keys = [_key(one) for one in samples]
+    columns = tuple(dict.fromkeys(name for key in keys for name in key))
+    rows = tuple(
+        MissingRow(
+            tuple(_value(key.get(name)) for name in columns),
+            words.format_number(one.get("times", 1)),
+            tuple(_place(origin, of) for origin in of.origins if origin.sample == number),
+        )
+        for number, (key, one) in enumerate(zip(keys, samples, strict=True))
+    )
+    return MissingRows(
+        columns, rows, _more(measured, samples), measured.get("at"), any(r.places for r in rows)
+    )
+
+
+def _key(sample: Measured) -> Measured:
+    key = sample.get("key")
+    return key if isinstance(key, Mapping) else sample
+
+
+def _value(value: Any) -> str:
+    """A value of a row as it is in the data."""
+    return "null" if value is None else str(value)
+
+
+def _more(measured: Measured, samples: list[Measured]) -> int | None:
+    told: Measured = next((c for c in measured.get("criteria") or () if c["code"] == "EVERY_ROW_ONCE"), {})
+    missing = (told.get("measured") or {}).get("missing")
+    return None if missing is None else max(0, missing - sum(int(one.get("times", 1)) for one in samples))
+
+
+def _place(origin: Origin, of: Outcome) -> Place:
+    line, code = NOT_KNOWN, "not-known"
+    if origin.lines:
+        numbers = [words.format_number(n) for n in origin.lines]
+        line = numbers[0] if len(numbers) == 1 else f"{', '.join(numbers[:-1])} or {numbers[-1]}"
+        line += f" of {words.format_number(origin.of)}" if origin.of is not None else ""
+        code = "exact" if len(numbers) == 1 else "several"
+    return Place(origin.file, line, code, of.owners.get(origin.file, ""))
+
+
+@dataclass(frozen=True)
+class Moment:
+    """`size` and `written`: of a file at one moment, in words."""
+
+    size: str
+    written: str
+
+
+@dataclass(frozen=True)
+class ChangedRow:
+    """A source file that was written again. `finding`: for the finding's partial."""
+
+    path: str
+    finding: FindingRow
+    sealed: Moment
+    read: Moment
+    now: Moment
+    owner: str
+
+
+@dataclass(frozen=True)
+class Changed:
+    """`rows`: the first of `number` files."""
+
+    number: int
+    rows: tuple[ChangedRow, ...]
+
+
+WARNING: Final = status.Badge("attention", "Warning")
+
+
+def changed_files(measured: Measured) -> Changed | None:
+    """Source files that were written again since the plan was sealed; None where none was, or that is not known."""
+    of = stored_outcome(measured)
+    told = of.changed_files
+    if told is None or not told.number:
+        return None
+    return Changed(told.number, tuple(_changed(one, of) for one in told.first[:SHOWN]))
+
+
+def _changed(one: ChangedFile, of: Outcome) -> ChangedRow:
+    name = one.path.rsplit("/", 1)[-1]
+    if one.now is None:
+        says = f"{name} was read and is gone."
+        do = "Rows of it cannot be compared any more. Find out who removed it, and whether there is a copy."
+    elif one.since_read:
+        says = f"{name} was written again after Spark had listed it to be read."
+        do = (
+            "Spark reads each file once, so it does not come back for what is new in it. Rows that are missing or too "
+            "many may come from this."
+        )
+    else:
+        says = f"{name} was written again after the plan was sealed, and before it was read."
+        do = "The forecast counted its rows as they were; the proof compares them as they are now."
+    finding = FindingRow(WARNING, "warning", says, do, "SOURCE_FILE_CHANGED", name, "")
+    return ChangedRow(
+        one.path,
+        finding,
+        _moment(one.sealed),
+        _moment(one.read),
+        _moment(one.now, gone=True),
+        of.owners.get(one.path, ""),
+    )
+
+
+def _moment(mark: FileMark | None, *, gone: bool = False) -> Moment:
+    if mark is None:
+        return Moment("gone" if gone else NOT_KNOWN, "gone" if gone else NOT_KNOWN)
+    at = NOT_KNOWN if mark.mtime_ms is None else _time(mark.mtime_ms)
+    return Moment(NOT_KNOWN if mark.size is None else words.format_size(mark.size), at)
+
+
+def _time(ms: int) -> str:
+    return f"{datetime.fromtimestamp(ms / 1000, UTC):%d %b %Y, %H:%M:%S}.{ms % 1000:03d} UTC"

@@ -1,0 +1,89 @@
+"""Were the files of the new input written again since the plan was sealed? And whose are those that a proof names?"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from recovery.checkpoints.report import CheckpointReport
+from recovery.checkpoints.storage import Store
+from recovery.checkpoints.uris import decode_uri
+from recovery.contracts.plan import PlanBody, PlannedInput
+from recovery.errors import RepriseError
+from recovery.sources.live import files as live_files
+from recovery.verification.evidence import ChangedFile, ChangedFiles, FileMark, differ
+from recovery.workflow.gather import listing
+from recovery.workflow.planned_inputs import held_of
+
+SHOWN: Final = 20  # files that are kept of those that changed
+
+
+@dataclass(frozen=True)
+class _Moments:
+    """Of one file source: its new files as they were at three moments, by decoded URI."""
+
+    sealed: Mapping[str, FileMark]
+    read: Mapping[str, FileMark]
+    now: Mapping[str, FileMark]
+
+
+def find_changed(contents: PlanBody, new: CheckpointReport, inputs: Iterable[str]) -> ChangedFiles | None:
+    """Of these input files, which the rerun has read, those that were written again; None where they cannot be listed.
+
+    A source whose place is the table of a file sink is not looked at: its log tells what a file was when it was
+    written, not what it is.
+    """
+    wanted = frozenset(inputs)
+    sealed = {f.path: FileMark(f.size, f.mtime_ms) for f in contents.waiting_files}
+    found: dict[str, ChangedFile] = {}
+    looked_at = 0
+    try:
+        for n, source in contents.file_inputs:
+            moments = _moments(new, n, source, wanted, sealed)
+            looked_at += len(moments.read)
+            found |= {f.path: f for f in _changed(moments)}
+    except RepriseError:
+        return None
+    if not looked_at:
+        return None
+    return ChangedFiles(len(found), looked_at, tuple(found[path] for path in sorted(found)[:SHOWN]))
+
+
+def _moments(
+    new: CheckpointReport,
+    n: int,
+    source: PlannedInput,
+    wanted: frozenset[str],
+    sealed: Mapping[str, FileMark],
+) -> _Moments:
+    held = held_of(new, n, source)
+    if held is None or held.kind != "files" or live_files.by_log(source.location):
+        return _Moments({}, {}, {})
+    named = ((decode_uri(e.path), e.timestamp_ms) for e in held.committed)
+    read = {path: FileMark(None, at) for path, at in named if path in wanted}
+    there = {f.path: FileMark(f.size, f.mtime_ms) for f in listing(source.location, source.options)}
+    return _Moments(sealed, read, there)
+
+
+def _changed(moments: _Moments) -> Iterable[ChangedFile]:
+    for path, read in moments.read.items():
+        sealed, now = moments.sealed.get(path), moments.now.get(path)
+        if (
+            now is None
+            or differ(read, now)
+            or (sealed is not None and (differ(sealed, read) or differ(sealed, now)))
+        ):
+            yield ChangedFile(path, sealed, read, now)
+
+
+def owners_of(paths: Iterable[str]) -> dict[str, str]:
+    """Who owns each of these files, where the storage tells: of local files their login name."""
+    found = {}
+    for path in dict.fromkeys(paths):
+        folder, _, name = path.rpartition("/")
+        try:
+            owner = Store.open(folder or "/").owner(name)
+        except RepriseError:
+            continue
+        if owner:
+            found[path] = owner
+    return found
