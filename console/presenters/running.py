@@ -10,6 +10,7 @@ from console.presenters.reviewing import STEP_NAMES
 from console.presenters.stopping import LogLine
 from console.presenters.wizard import Ask, Rung, safe_to_wait
 from recovery.contracts import codec
+from recovery.contracts.names import Strategy
 from recovery.contracts.probes import Asked, read_evidence
 from recovery.contracts.results import SeedResult
 from recovery.workflow import probing, repeating, unknowns
@@ -272,6 +273,13 @@ def _unknown_rungs(step: Any) -> list[Rung]:
     return rungs
 
 
+def says_rollback(recovery: Any) -> str:
+    """What *Roll back* does to a recovery that can be."""
+    table = recovery.strategy == Strategy.BACKFILL
+    back = "Puts the table back to its version before the refresh, renames" if table else "Renames"
+    return f"{back} the new checkpoint version away and writes the old source back. Ends this recovery."
+
+
 def run_ladder(recovery: Any, step: Any, refusal: str | None, no_skip: str | None) -> list[Rung]:
     """Choices, safest first. `refusal`: why it cannot be rolled back, `no_skip`: why the step cannot be skipped."""
     name = STEP_NAMES.get(step.kind, step.kind)
@@ -301,7 +309,7 @@ def run_ladder(recovery: Any, step: Any, refusal: str | None, no_skip: str | Non
         if refusal
         else Rung(
             "Roll back",
-            "Renames the new checkpoint version away and writes the old source back. Ends this recovery.",
+            says_rollback(recovery),
             ("Cannot be undone",),
             code="rollback",
         )

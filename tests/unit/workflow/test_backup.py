@@ -245,7 +245,7 @@ def test_a_rollback_reads_the_checkpoint_back_as_it_was_kept(row: Recovery, file
     run(row)
     place = changed(row, files)
     context = roll_back(row)
-    assert rollback.run(context) == {"checkpoint": True, "files": [CODE]}
+    assert rollback.run(context) == {"checkpoint": True, "files": [CODE], "table": None}
     context.step.refresh_from_db()
     said = [text for _, text in context.step.log]
     assert "Read back: version 0, batch 2, as it was kept before." in said

@@ -82,6 +82,7 @@ CHANGES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "name of the table": ({"table": "c.s.u"}, {}),
     "no table": ({"table": None}, {}),
     "count by file": ({"by_file": True}, {}),
+    "compared with the table": ({"lacking": "everything"}, {}),
     "slices": ({"slices": {"waiting": {"0": {"kind": "kafka"}}}}, {}),
     "variables": ({"variables": {"S3_BUCKET": "b"}}, {}),
     "budgets": ({"budgets": Budgets(lookup=Limit(1))}, {}),
