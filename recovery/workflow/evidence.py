@@ -1,7 +1,7 @@
 """Reads what a verdict needs after the rerun: checkpoint, table log, events, and Spark's comparison."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 
 from django.conf import settings
@@ -113,6 +113,14 @@ def _files_of(mark: InputMark | None) -> tuple[str, ...]:
     return () if mark is None or isinstance(mark, SourceEnd) else mark
 
 
+@dataclass(frozen=True)
+class _Compared:
+    """What is compared beside the new rows: all input, and rows that were filled back. None: that is not."""
+
+    whole: WholeInput | None
+    filled: FilledBack | None
+
+
 def collect(
     scene: Scene,
     contents: PlanBody,
@@ -131,8 +139,7 @@ def collect(
     `update_ids`: every update that the rerun has started: one that failed may have committed batches before.
     `readers`: those of the scene's code. `seen`: what was there right before the rerun. `sink_before`: the data files
     of the table's log then; `version_before`: its version, of a table that counts its commits.
-    `topic_before`: where a topic ended then. `marks_before`: of the table's data files then. `filled`: the backup from
-    which rows were filled back after the rerun, and the fill.
+    `topic_before`, `marks_before`: of a topic and of the table's data files then. `filled`: the backup and the fill.
     """
     scope = scope_of(contents)
     new = scene.checkpoint
@@ -155,22 +162,12 @@ def collect(
     since = measured_from(scope, before)
     wanted = Counted({"new": inputs}, {"new": {n: s.as_dict() for n, s in stretches.items() if s}})
     flow, every = whole.input_of(scene, contents, readers, old)
+    compared = _Compared(every, _filled_back(filled))
     evidence = replace(
         evidence,
         whole_flow=flow,
         measure=_measure(
-            scene,
-            contents,
-            readers,
-            old,
-            scope,
-            wanted,
-            files,
-            sink_before,
-            since,
-            topic_before,
-            every,
-            _filled_back(filled),
+            scene, contents, readers, old, scope, wanted, files, sink_before, since, topic_before, compared
         ),
         backup=KeptRows(filled[0].rows, filled[0].digest) if filled else None,
         measured_inputs=inputs,
@@ -384,8 +381,7 @@ def _measure(
     sink_before: Sequence[str],
     since: int | None,
     topic: TopicMark | None,
-    every: WholeInput | None,
-    filled: FilledBack | None,
+    compared: _Compared,
 ) -> Measure:
     key = contents.key
     asked = MeasureRequest(
@@ -398,10 +394,10 @@ def _measure(
         key=key or None,
         state_kept=contents.state == "keep",
         whole_rows=contents.whole_rows,
-        whole=every,
+        whole=compared.whole,
         since=came_since(scene.table_place, since),
         budgets=budgets(scene.flow.name),
-        filled=filled,
+        filled=compared.filled,
     )
     if contents.sink.is_declared:
         ask: Ask = partial(topics.measured, scene, before=_failed_counts(topic, scope))

@@ -564,7 +564,7 @@ def _both(
     def answer(code: Mapping[str, str], wanted: inputs.Counted) -> Study:
         by_file = bool(wanted.sets) and wanted.only_files and code is new
         request = request_for(scene, code, wanted, key, by_file=by_file)
-        request = replace(request, lacking=_compared_with_table(scene, wanted, is_new=code is new))
+        request = replace(request, lacking=inputs.filled_label(scene.sink, wanted, is_new=code is new))
         return _identified(scene, ask(request, files or {}))
 
     found = answer(new, wanted)
@@ -573,13 +573,6 @@ def _both(
     return found, found if dict(old) == dict(new) else answer(
         old, wanted if old_wanted is None else old_wanted
     )
-
-
-def _compared_with_table(scene: Scene, wanted: inputs.Counted, *, is_new: bool) -> str | None:
-    """The input that the table is compared with, for rows that a fill would bring back: of the new code all that is
-    left, of the old one what was read of it. None of a sink that is not filled."""
-    label = "everything" if is_new else "processed"
-    return label if scene.sink.kind == "delta" and not scene.sink.declared and label in wanted.sets else None
 
 
 def _each_time(request: StudyRequest, files: Mapping[str, Mark]) -> Study:

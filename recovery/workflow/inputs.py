@@ -7,6 +7,7 @@ from typing import Any
 
 from recovery.checkpoints.report import CheckpointReport, SourceProgress
 from recovery.errors import Refused
+from recovery.sinks.base import SinkReport
 from recovery.sources import delta, file_facts, files, mapping, registry
 from recovery.sources.base import SourceFacts, Wanted
 from recovery.sources.delta_facts import DeltaFacts
@@ -219,3 +220,10 @@ def _bytes_of_delta(facts: DeltaFacts, span: Slice) -> float:
     lists = (*(c.files for c in facts.commits.values()), *facts.snapshots.values())
     sizes = {f.path: f.size for held in lists for f in held}
     return sum(sizes.get(path, 0) for _, paths in span.versions for path in paths)
+
+
+def filled_label(sink: SinkReport, wanted: Counted, *, is_new: bool) -> str | None:
+    """The input that the table is compared with, for rows that a fill would bring back: of the new code all that is
+    left, of the old one what was read of it. None of a sink that is not filled."""
+    label = "everything" if is_new else "processed"
+    return label if sink.kind == "delta" and not sink.declared and label in wanted.sets else None

@@ -37,19 +37,7 @@ def run(context: Context) -> Mapping[str, object]:
     before = scene.sink.version
     assert before is not None, "a table that counts its commits has a version"
     context.watch.guard()
-    told = fill(
-        FillRequest(
-            answers=questions_service(scene.flow.pipeline.workspace, scene.flow.pipeline.environment),
-            table=contents.dataset,
-            location=scene.table_place,
-            before=before,
-            backup=backup.rows_folder,
-            key=contents.key,
-            app_id=app_id,
-            configuration=dict(scene.spec.get("configuration") or {}),
-        ),
-        timeout=SECONDS - 60,
-    )
+    told = _filled(context, scene, backup, before, app_id)
     if told.refused is not None:
         raise Refused(
             f"{_why(told)} Nothing was filled back; the backup is at {backup.place}.", code=told.refused
@@ -66,6 +54,23 @@ def run(context: Context) -> Mapping[str, object]:
         )
     context.log(f"Filled back {result.rows:,} rows: version {result.version} of the table.")
     return codec.to_json(result)
+
+
+def _filled(context: Context, scene: Scene, backup: TableBackupResult, before: int, app_id: str) -> Filled:
+    """What Spark answers to the one question that writes."""
+    return fill(
+        FillRequest(
+            answers=questions_service(scene.flow.pipeline.workspace, scene.flow.pipeline.environment),
+            table=context.contents.dataset,
+            location=scene.table_place,
+            before=before,
+            backup=backup.rows_folder,
+            key=context.contents.key,
+            app_id=app_id,
+            configuration=dict(scene.spec.get("configuration") or {}),
+        ),
+        timeout=SECONDS - 60,
+    )
 
 
 def _backup(context: Context) -> TableBackupResult:

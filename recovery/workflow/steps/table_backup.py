@@ -35,17 +35,7 @@ def run(context: Context) -> Mapping[str, object]:
     context.watch.guard()
     backups.clear(place)
     folder = f"{place}/rows-{context.step.fence}"
-    told = keep(
-        KeepRequest(
-            answers=questions_service(scene.flow.pipeline.workspace, scene.flow.pipeline.environment),
-            table=contents.dataset,
-            version=version,
-            backup=folder,
-            key=contents.key,
-            configuration=dict(scene.spec.get("configuration") or {}),
-        ),
-        timeout=SECONDS - 60,
-    )
+    told = _copied(context, scene, version, folder)
     if told.refused is not None:
         raise Refused(f"{_why(told)} Nothing was emptied.", code=told.refused)
     context.watch.guard()
@@ -66,6 +56,21 @@ def run(context: Context) -> Mapping[str, object]:
     backups.write_manifest(kept, attempt=context.step.fence)
     context.log(f"Kept and read back at {place}: {kept.rows:,} rows of version {version}, {size:,} bytes.")
     return codec.to_json(kept)
+
+
+def _copied(context: Context, scene: Scene, version: int, folder: str) -> Kept:
+    """What Spark answers to the question that copies."""
+    return keep(
+        KeepRequest(
+            answers=questions_service(scene.flow.pipeline.workspace, scene.flow.pipeline.environment),
+            table=context.contents.dataset,
+            version=version,
+            backup=folder,
+            key=context.contents.key,
+            configuration=dict(scene.spec.get("configuration") or {}),
+        ),
+        timeout=SECONDS - 60,
+    )
 
 
 def _version(context: Context, scene: Scene) -> int:
