@@ -100,7 +100,7 @@ def check(
     """The URL, when the console may call it. Asks DNS; connects to nothing.
 
     Raises WrongUse for what is no plain http(s) address (a user in it, another scheme, no host), Refused
-    (code `outbound`) for an address that is not public and not allowed, or that nobody knows.
+    (code `outbound`) for an address that is not public and not allowed, (`no_such_host`) for a name without one.
     """
     allowed = configured() if allowed is None else allowed
     host, port = _host_and_port(url, tuple(schemes))
@@ -109,7 +109,9 @@ def check(
     try:
         addresses = [host] if literal(host) else resolve(host, port)
     except (OSError, UnicodeError) as error:  # a name that cannot be asked for: a part of it is too long
-        raise Refused(f"{host} is not known to the name service of this machine.", code="outbound") from error
+        raise Refused(
+            f"{host} is not known to the name service of this machine.", code="no_such_host"
+        ) from error
     for text in addresses:
         if refusal := problem(text, allowed):
             raise Refused(f"{url} cannot be used: {host} {refusal}", code="outbound")

@@ -119,4 +119,7 @@ def _delivered(error: Any, record: Any) -> None:
 
 def _silent(servers: str, problem: KafkaException | TimeoutError) -> Unreachable:
     why = problem.args[0].str() if isinstance(problem, KafkaException) else f"silent for {SECONDS} s"
-    return Unreachable(f"The Kafka broker at {servers} did not do what was asked ({why}); see its log.")
+    return Unreachable(
+        f"The Kafka broker at {servers} did not do what was asked ({why}); see its log.",
+        code="broker_refused",
+    )

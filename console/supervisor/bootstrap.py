@@ -33,7 +33,11 @@ NETWORK_WORDS = (
 
 
 class CannotStart(Exception):
-    """An expected failure; its text is one sentence for the person at the terminal."""
+    """An expected failure; its text is one sentence for the person at the terminal, its `code` stays the same."""
+
+    def __init__(self, sentence: str, *, code: str = "cannot_start") -> None:
+        super().__init__(sentence)
+        self.code = code
 
 
 def say(text: str) -> None:
@@ -101,7 +105,8 @@ def refuse_a_link(venv: Path) -> None:
     if venv.is_symlink():
         raise CannotStart(
             f"{venv} is a link to {venv.readlink()}, and Reprise empties and makes its environment itself; remove "
-            "the link and start again."
+            "the link and start again.",
+            code="environment_is_link",
         )
 
 
@@ -193,7 +198,8 @@ def ensure(needed: str, tell: Callable[[str], None] = say) -> Path:
         if problem.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
             raise CannotStart(
                 f"The folder {ROOT} cannot be written, and Reprise keeps its environment there; copy the "
-                "checkout to a folder of your own and start again."
+                "checkout to a folder of your own and start again.",
+                code="environment_unwritable",
             ) from problem
         raise CannotStart(os_sentence(problem, "making the environment")) from problem
     tell(progress("Environment ready", time.monotonic() - began))

@@ -69,7 +69,8 @@ def ensure(python: Path, cache: Path, tell: Callable[[str], None]) -> str:
     if given:
         if not os.access(given, os.X_OK):
             raise CannotStart(
-                f"CONSOLE_TEST_BROWSER names {given}, which cannot be run; correct or unset it."
+                f"CONSOLE_TEST_BROWSER names {given}, which cannot be run; correct or unset it.",
+                code="no_browser",
             )
         return given
     found = (

@@ -96,13 +96,15 @@ class Child:
         if how := self.ended():
             raise CannotStart(
                 f"{self.name.capitalize()} ended while starting ({how}): {self.last_words()}; "
-                f"{self.log} has all of it."
+                f"{self.log} has all of it.",
+                code="child_ended",
             )
         self.is_ready = self.ready(self)
         if not self.is_ready and time.monotonic() - self.started > self.seconds:
             raise CannotStart(
                 f"{self.name.capitalize()} was not ready within {self.seconds:.0f} s; "
-                f"{self.log} says what it did."
+                f"{self.log} says what it did.",
+                code="child_not_ready",
             )
         return self.is_ready
 

@@ -60,7 +60,8 @@ def make(home: Path) -> None:
         if problem.errno in (13, 1, 30, 2, 20, 17):
             raise CannotStart(
                 f"The folder {home} cannot be written ({problem.strerror}); set REPRISE_HOME to a folder "
-                "of your own."
+                "of your own.",
+                code="home_unwritable",
             ) from problem
         raise CannotStart(os_sentence(problem, f"writing into {home}")) from problem
 
@@ -76,7 +77,8 @@ def claimed(home: Path) -> Iterator[None]:
             where = f"at {url}" if url else "and is just starting"
             raise CannotStart(
                 f"Reprise already runs in {home} {where}; end it with Ctrl-C in its terminal, or set "
-                "REPRISE_HOME to another folder for a second one."
+                "REPRISE_HOME to another folder for a second one.",
+                code="already_runs",
             ) from taken
         yield
 
@@ -91,7 +93,8 @@ def reset(home: Path) -> list[str]:
     if strangers and not (home / "instance.env").exists():
         raise CannotStart(
             f"{home} was not made by bin/demo (it holds {strangers[0]!r}), so --reset does not touch it; set "
-            "REPRISE_HOME to the right folder."
+            "REPRISE_HOME to the right folder.",
+            code="not_ours",
         )
     # instance.env goes last: a reset that was interrupted can still be told from a stranger's folder.
     for entry in sorted(entries, key=lambda e: e.name == "instance.env"):

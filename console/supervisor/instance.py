@@ -153,7 +153,8 @@ def kafka_port(home: Path) -> int:
     if not kafka.is_free(port):
         raise CannotStart(
             f"Port {port}, where the demo's pipeline reads Kafka, is in use. End what uses it, or start over "
-            "with --reset."
+            "with --reset.",
+            code="port_taken",
         )
     return port
 

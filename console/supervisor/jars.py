@@ -62,7 +62,9 @@ def read_list(file: Path) -> list[Jar]:
             continue
         match = LINE.fullmatch(line.strip())
         if not match:
-            raise CannotStart(f"{file.name} has a line that locks no archive: {line!r}; correct it.")
+            raise CannotStart(
+                f"{file.name} has a line that locks no archive: {line!r}; correct it.", code="bad_line"
+            )
         jars.append(Jar(*(part or "" for part in match.groups())))
     return jars
 
@@ -79,7 +81,8 @@ def base_address(settings: Path | None = None) -> str | None:
         return None
     except (OSError, ElementTree.ParseError) as problem:
         raise CannotStart(
-            f"{settings} cannot be read ({problem}); mend it or set MAVEN_REPO_URL."
+            f"{settings} cannot be read ({problem}); mend it or set MAVEN_REPO_URL.",
+            code="settings_unreadable",
         ) from problem
     public = {"*", "central", "external:*"}
     return next((url.rstrip("/") for of, url in found if url and public & set(of.split(","))), None)
@@ -127,7 +130,8 @@ def download(address: str, jar: Jar, folder: Path) -> None:
             _keep(answer.iter_content(1 << 20), jar, folder)
     except requests.RequestException as problem:
         raise CannotStart(
-            f"{jar.file_name} could not be downloaded ({type(problem).__name__}); {HELP}."
+            f"{jar.file_name} could not be downloaded ({type(problem).__name__}); {HELP}.",
+            code="not_downloaded",
         ) from problem
 
 
@@ -143,7 +147,8 @@ def _keep(pieces: Iterable[bytes], jar: Jar, folder: Path) -> None:
         if digest.hexdigest() != jar.sha256:
             raise CannotStart(
                 f"The downloaded {jar.file_name} is not the one that was locked, so it was not kept; check the "
-                "Maven repository that this machine uses."
+                "Maven repository that this machine uses.",
+                code="not_as_locked",
             )
         Path(aside).replace(folder / jar.file_name)
     finally:
@@ -166,7 +171,10 @@ def by_ivy(jars: Sequence[Jar], folder: Path) -> None:
         for jar in jars:
             got = room / "got" / jar.file_name
             if not got.exists():
-                raise CannotStart(f"{jar.file_name} could not be downloaded{_last_words(done)}; {HELP}.")
+                raise CannotStart(
+                    f"{jar.file_name} could not be downloaded{_last_words(done)}; {HELP}.",
+                    code="not_downloaded",
+                )
             with got.open("rb") as stream:
                 _keep(iter(lambda: stream.read(1 << 20), b""), jar, folder)
 

@@ -89,7 +89,10 @@ def lay_out(folder: Path, port: int, archives: Path, more: str = "") -> list[str
     made = subprocess.run([*java, *tool, "-c", str(properties)], capture_output=True, text=True, check=False)
     if made.returncode:
         words = [line for line in (made.stdout + made.stderr).splitlines() if line.strip()]
-        raise CannotStart(f"The folder of the Kafka broker could not be made: {(words or ['no word'])[-1]}")
+        raise CannotStart(
+            f"The folder of the Kafka broker could not be made: {(words or ['no word'])[-1]}",
+            code="no_broker_folder",
+        )
     quiet = "-Dorg.slf4j.simpleLogger.defaultLogLevel=error"  # else each segment is told
     return [*java, "-Xmx96m", "-Xms96m", quiet, "kafka.Kafka", str(properties)]
 

@@ -138,7 +138,9 @@ def tested_database(arguments: list[str]) -> tuple[str, list[str]]:
         named = rest[at + 1] if at + 1 < len(rest) else ""
         del rest[at : at + 2]
     if named not in ("sqlite", "postgresql"):
-        raise CannotStart(f"--database {named} is not known; name sqlite or postgresql.")
+        raise CannotStart(
+            f"--database {named} is not known; name sqlite or postgresql.", code="unknown_database"
+        )
     return named, rest
 
 

@@ -57,7 +57,10 @@ def archive_entries(*, days: int, folder: Path, by: Actor) -> Archived | None:
     found = check_chain()  # outside of a transaction: others may write meanwhile
     with audited_attempt(action="audit.archive", by=by, target_kind="audit log", target=str(folder)):
         if not found["ok"]:
-            raise Refused(f"Nothing was archived, the chain is broken: {found['problems'][0]['says']}")
+            raise Refused(
+                f"Nothing was archived, the chain is broken: {found['problems'][0]['says']}",
+                code="log_broken",
+            )
         sign_chain()  # what is archived has an anchor beside the signature of its file
         made = _write(found["first"], cut, folder)
     with audited_attempt(action="audit.archive", by=by, target_kind="audit log", target=made.file) as trying:
@@ -82,7 +85,9 @@ def _where_to_cut(until: datetime) -> AuditEntry | None:
     before = min(young or newest, newest)
     waits = ReviewItem.objects.filter(sign_off=None, seq__lt=before).order_by("seq").first()
     if waits is not None:
-        raise Refused(f"Entry {waits.seq} waits for its review. Sign it off, then archive.")
+        raise Refused(
+            f"Entry {waits.seq} waits for its review. Sign it off, then archive.", code="review_waits"
+        )
     return AuditEntry.objects.filter(seq__lt=before).order_by("-seq").first()
 
 

@@ -61,7 +61,10 @@ def request_check(*, by: Actor) -> AskedCheck:
         broker.check()
         row, other = _begin(by.name)
         if other:
-            raise Refused(f"The log is being checked already: {row.by} asked for it at {row.at:%H:%M} UTC.")
+            raise Refused(
+                f"The log is being checked already: {row.by} asked for it at {row.at:%H:%M} UTC.",
+                code="checked_already",
+            )
         trying.done("Asked for the whole audit log to be checked.")
         broker.send_on_commit(tasks.check_asked, row.number)
     return row

@@ -86,7 +86,8 @@ def _check_sight(recovery: Recovery, by: Actor) -> None:
     if visible.filter_entries(by) and (other := closed.values_list("environment", flat=True).first()):
         raise Denied(
             f"Part of what was done in {recovery.label} was done in {other}, which {by.name} may not see. "
-            "Ask an auditor who may."
+            "Ask an auditor who may.",
+            code="partly_hidden",
         )
 
 

@@ -24,7 +24,7 @@ STORED_PROBLEMS: Final = 20
 
 
 def verify_chain(*, by: Actor | None = None) -> dict[str, Any]:
-    """Check the whole chain: `{ok, entries, first, head, problems: [{seq, says}], anchors, anchored}`.
+    """Check the whole chain: `{ok, entries, first, head, problems: [{seq, code, says}], anchors, anchored}`.
 
     With `by`, the right to read the log is checked, and the check is kept and audited. Raises Denied.
     """
@@ -90,7 +90,8 @@ def sign_chain(key: Ed25519PrivateKey | None = None) -> Signed | None:
     found = check_chain(after=last.statement.seq if last else 0)
     if not found["ok"]:
         raise Refused(
-            f"The audit log was not signed: {found['problems'][0]['says']} Run audit verify, and keep this database."
+            f"The audit log was not signed: {found['problems'][0]['says']} Run audit verify, and keep this database.",
+            code="log_broken",
         )
     return anchoring.sign_statement(MARK, seq, hash, key=key)
 

@@ -39,10 +39,13 @@ def signing_key() -> Ed25519PrivateKey:
     except (OSError, ValueError, TypeError, UnsupportedAlgorithm) as error:
         raise Unreachable(
             f"The key that signs the audit log cannot be read ({type(error).__name__}). "
-            f"Check REPRISE_AUDIT_KEY, or {own_file()}."
+            f"Check REPRISE_AUDIT_KEY, or {own_file()}.",
+            code="key_unreadable",
         ) from error
     if not isinstance(found, Ed25519PrivateKey):
-        raise Unreachable("The key that signs the audit log must be an Ed25519 key, in PEM.")
+        raise Unreachable(
+            "The key that signs the audit log must be an Ed25519 key, in PEM.", code="key_unreadable"
+        )
     _list(public_bytes(found))
     return found
 

@@ -68,25 +68,28 @@ def sign_off(*, seq: int, note: str, by: Actor) -> SignOff:
         by.check(Right.REVIEW_AUDIT)
         item = ReviewItem.objects.select_for_update().filter(seq=seq).first()
         if item is None:
-            raise NotFound(f"Entry {seq} is not in the review queue.")
+            raise NotFound(f"Entry {seq} is not in the review queue.", code="not_in_review")
         entry = AuditEntry.objects.filter(seq=seq).first()
         if (
             entry is not None
             and not AuditEntry.objects.filter(visible.filter_entries(by), pk=entry.pk).exists()
         ):
-            raise NotFound(f"Entry {seq} is not in the review queue.")
+            raise NotFound(f"Entry {seq} is not in the review queue.", code="not_in_review")
         if entry is not None:
             trying.recovery = entry.recovery
             took_part = _of(entry, _took_part({entry.recovery} if entry.recovery else set()))
             if refusal := reviewing.refusal_of_reviewer(by.name, took_part):
-                raise Refused(refusal)
+                raise Refused(refusal, code="took_part")
         if not note.strip() or len(note) > LONGEST_NOTE:
             raise WrongUse(
                 f"A sign-off needs a note of 1 to {LONGEST_NOTE} characters: what was looked at, and found.",
                 code="no_note",
             )
         if earlier := SignOff.objects.filter(item=item).first():
-            raise Refused(f"Entry {seq} was signed off by {earlier.by} on {earlier.at:%Y-%m-%d %H:%M} UTC.")
+            raise Refused(
+                f"Entry {seq} was signed off by {earlier.by} on {earlier.at:%Y-%m-%d %H:%M} UTC.",
+                code="signed_off",
+            )
         made = SignOff(item=item, by=by.name, note=note.strip(), at=timezone.now())
         made.save(force_insert=True)
         trying.done(f"{by.name} reviewed entry {seq}.", after={"why": item.why})

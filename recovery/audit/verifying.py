@@ -5,6 +5,7 @@ the file with the newest entry that this machine has seen.
 """
 
 from collections.abc import Callable, Iterator, Mapping
+from enum import StrEnum
 from itertools import groupby
 from typing import Any, Final
 
@@ -21,6 +22,53 @@ STRIDE: Final = 1000
 """After so many entries somebody is told how far the check is."""
 
 
+class ChainProblem(StrEnum):
+    """What is wrong with the log: the `code` of a problem."""
+
+    #: entries are gone from the middle
+    ENTRIES_MISSING = "entries_missing"
+    #: entries that were seen or signed are gone from the end
+    END_MISSING = "end_missing"
+    #: the newest entry that was seen has another hash now
+    END_REWRITTEN = "end_rewritten"
+    #: an entry whose number is taken, or lies before the first one
+    ENTRY_INSERTED = "entry_inserted"
+    #: an entry whose hash does not fit its contents
+    ENTRY_CHANGED = "entry_changed"
+    #: an entry that holds fields, or a format, that no version wrote so
+    ENTRY_MALFORMED = "entry_malformed"
+    #: an entry that does not follow the one before it
+    ENTRY_MOVED = "entry_moved"
+    #: an entry without the seal of one of our processes
+    SEAL_WRONG = "seal_wrong"
+    #: an entry sealed by a key that is not known here, and covered by no anchor
+    SEAL_UNKNOWN_KEY = "seal_unknown_key"
+    #: an entry of an older format than the one before it
+    FORMAT_OLDER = "format_older"
+    #: a signed entry that is gone
+    SIGNED_MISSING = "signed_missing"
+    #: an entry with another hash than was signed
+    SIGNED_REWRITTEN = "signed_rewritten"
+    #: an anchor by a key that is not on the list
+    ANCHOR_UNKNOWN_KEY = "anchor_unknown_key"
+    #: an anchor whose signature does not fit
+    ANCHOR_FORGED = "anchor_forged"
+    #: an anchor that only the file beside the log has
+    ANCHOR_REMOVED = "anchor_removed"
+    #: the record of an archive by a key that is not on the list
+    CUT_UNKNOWN_KEY = "cut_unknown_key"
+    #: the record of an archive whose signature does not fit
+    CUT_FORGED = "cut_forged"
+    #: the record of an archive that only the file beside the log has
+    CUT_REMOVED = "cut_removed"
+    #: a file beside the log that cannot be read
+    FILE_UNREADABLE = "file_unreadable"
+    #: the database no longer refuses changes
+    TRIGGERS_GONE = "triggers_gone"
+    #: how many more problems were counted and not kept
+    MORE = "more"
+
+
 class _Walk:
     """Where the walk stands: the entry before, and what was found so far."""
 
@@ -33,51 +81,51 @@ class _Walk:
         self.count = 0
         self.problems: list[dict[str, Any]] = []
 
-    def problem(self, seq: int, says: str) -> None:
+    def problem(self, seq: int, code: ChainProblem, says: str) -> None:
         self.count += 1
         if len(self.problems) < MOST_PROBLEMS:
-            self.problems.append({"seq": seq, "says": says})
+            self.problems.append({"seq": seq, "code": code.value, "says": says})
 
     def step(self, entry: Mapping[str, Any]) -> None:
         seq: int = entry["seq"]
         if seq > self.seq + 1:
-            self.problem(self.seq + 1, f"{_span(self.seq + 1, seq - 1)} missing: removed after the fact.")
+            gone = f"{_span(self.seq + 1, seq - 1)} missing: removed after the fact."
+            self.problem(self.seq + 1, ChainProblem.ENTRIES_MISSING, gone)
         elif seq <= self.seq:
-            self.problem(seq, f"Entry {seq} has no place in the chain: inserted after the fact.")
-        wrong = _wrong(entry)
-        if wrong:
-            self.problem(seq, f"Entry {seq} is not what was written: {wrong}.")
+            says = f"Entry {seq} has no place in the chain: inserted after the fact."
+            self.problem(seq, ChainProblem.ENTRY_INSERTED, says)
+        if wrong := _wrong(entry):
+            self.problem(seq, wrong[0], f"Entry {seq} is not what was written: {wrong[1]}.")
         elif entry["prev_hash"] != self.hash and seq == self.seq + 1:
-            self.problem(
-                seq, f"Entry {seq} does not follow the entry before it: inserted, moved or rewritten."
-            )
-        elif problem := self._seal(entry):
-            self.problem(seq, f"Entry {seq} was not written by Reprise: {problem}.")
+            says = f"Entry {seq} does not follow the entry before it: inserted, moved or rewritten."
+            self.problem(seq, ChainProblem.ENTRY_MOVED, says)
+        elif unsealed := self._seal(entry):
+            self.problem(seq, unsealed[0], f"Entry {seq} was not written by Reprise: {unsealed[1]}.")
         self.entries += 1
         if seq > self.seq:
             self.seq, self.hash = seq, entry["hash"]
 
-    def _seal(self, entry: Mapping[str, Any]) -> str:
+    def _seal(self, entry: Mapping[str, Any]) -> tuple[ChainProblem, str] | None:
         """Why its seal does not prove that one of our processes wrote it; formats never go back to unsealed ones."""
         if entry["format"] < max(self.format, seals.FROM_FORMAT):
-            return (
-                "its format is older than that of the entry before it"
-                if entry["format"] < self.format
-                else ""
-            )
+            older = "its format is older than that of the entry before it"
+            return (ChainProblem.FORMAT_OLDER, older) if entry["format"] < self.format else None
         self.format = entry["format"]
         good = seals.seal_fits(entry["seal"] or "", entry["seq"], entry["hash"])
         if good is None and ":" in (entry["seal"] or ""):
             self.unknown = entry["seq"]
-            return ""
-        return "" if good else "its seal does not fit"
+            return None
+        return None if good else (ChainProblem.SEAL_WRONG, "its seal does not fit")
 
 
-def _wrong(entry: Mapping[str, Any]) -> str:
+def _wrong(entry: Mapping[str, Any]) -> tuple[ChainProblem, str] | None:
     try:
-        return "" if chain.entry_hash(entry) == entry["hash"] else "its hash does not fit its contents"
+        if chain.entry_hash(entry) == entry["hash"]:
+            return None
     except (ValueError, TypeError, AttributeError) as error:
-        return str(error) if isinstance(error, ValueError) else "a value in it has another type"
+        why = str(error) if isinstance(error, ValueError) else "a value in it has another type"
+        return ChainProblem.ENTRY_MALFORMED, why
+    return ChainProblem.ENTRY_CHANGED, "its hash does not fit its contents"
 
 
 def _span(first: int, last: int) -> str:
@@ -114,10 +162,16 @@ class _Anchors:
         for said in group:
             where = "in the file beside the log" if said.outside else "in the database"
             if problem := said.problem(self.known):
-                self.walk.problem(seq, f"The anchor of entry {seq} {where} {problem}.")
+                code = (
+                    ChainProblem.ANCHOR_FORGED
+                    if said.key_id in self.known
+                    else ChainProblem.ANCHOR_UNKNOWN_KEY
+                )
+                self.walk.problem(seq, code, f"The anchor of entry {seq} {where} {problem}.")
                 continue
             if said.outside and said.signature not in inside and not _in_table(said):
-                self.walk.problem(seq, f"The signed anchor of entry {seq} was removed from the database.")
+                says = f"The signed anchor of entry {seq} was removed from the database."
+                self.walk.problem(seq, ChainProblem.ANCHOR_REMOVED, says)
             if not said.outside or said.signature not in inside:
                 sound.append(said)
         return sound
@@ -127,9 +181,11 @@ class _Anchors:
         if have is None and seq <= self.start:
             return  # archived; the cut that covers it is signed too
         if have is None:
-            self.walk.problem(seq, f"Entry {seq}, signed on {at} UTC, is missing.")
+            says = f"Entry {seq}, signed on {at} UTC, is missing."
+            self.walk.problem(seq, ChainProblem.SIGNED_MISSING, says)
         elif have != said.statement.hash:
-            self.walk.problem(seq, f"Entry {seq} has another hash than was signed on {at} UTC: rewritten.")
+            says = f"Entry {seq} has another hash than was signed on {at} UTC: rewritten."
+            self.walk.problem(seq, ChainProblem.SIGNED_REWRITTEN, says)
         else:
             self.good += 1
             self.last = said
@@ -167,7 +223,7 @@ def _format_at(seq: int) -> int:
 def check_chain(
     *, after: int | None = None, progress: Callable[[int], None] = lambda _: None
 ) -> dict[str, Any]:
-    """`{ok, entries, first, head, problems: [{seq, says}], anchors, anchored}`.
+    """`{ok, entries, first, head, problems: [{seq, code, says}], anchors, anchored}`.
 
     `head` is the newest hash, "" for an empty log; `first` the first entry that was not archived; `anchors` how many
     signed anchors fit, `anchored` the entry of the last. Finds any change, removal (at the end too), insertion and
@@ -182,7 +238,7 @@ def check_chain(
     walk.format = _format_at(after or start)
     remembered, unreadable = _remembered()
     if unreadable or unread:
-        walk.problem(0, unreadable or unread)
+        walk.problem(0, ChainProblem.FILE_UNREADABLE, unreadable or unread)
     anchors = _Anchors(walk, start, after)
     met = ""
     found = AuditEntry.objects.filter(seq__gt=after) if after is not None else AuditEntry.objects.all()
@@ -199,16 +255,19 @@ def check_chain(
     if walk.unknown > (anchors.last.statement.seq if anchors.last else 0):
         walk.problem(
             walk.unknown,
+            ChainProblem.SEAL_UNKNOWN_KEY,
             f"The seal of entry {walk.unknown} is by a key that is not known here, and no anchor covers it. If the "
             "secret key was changed, give the former one (REPRISE_SECRET_KEY_FALLBACKS).",
         )
     if gone := guard.missing_triggers(connection):
         walk.problem(
             0,
+            ChainProblem.TRIGGERS_GONE,
             f"The database no longer refuses changes to the log: its triggers are gone ({', '.join(gone)}).",
         )
     if walk.count > len(walk.problems):
-        walk.problems.append({"seq": 0, "says": f"{walk.count - len(walk.problems)} more problems."})
+        more = f"{walk.count - len(walk.problems)} more problems."
+        walk.problems.append({"seq": 0, "code": ChainProblem.MORE.value, "says": more})
     return {
         "ok": not walk.count,
         "entries": walk.entries,
@@ -235,12 +294,12 @@ def _start(walk: _Walk) -> tuple[int, str, str]:
     for cut in cuts:
         at = cut.statement.seq
         if problem := cut.problem(known):
-            walk.problem(at, f"The record that entries up to {at} were archived {problem}.")
+            code = ChainProblem.CUT_FORGED if cut.key_id in known else ChainProblem.CUT_UNKNOWN_KEY
+            walk.problem(at, code, f"The record that entries up to {at} were archived {problem}.")
             continue
         if cut.outside and cut.signature not in inside and not _in_table(cut):
-            walk.problem(
-                at, f"The record that entries up to {at} were archived was removed from the database."
-            )
+            says = f"The record that entries up to {at} were archived was removed from the database."
+            walk.problem(at, ChainProblem.CUT_REMOVED, says)
         seq, hash = at, cut.statement.hash
     return seq, hash, ""
 
@@ -264,8 +323,8 @@ def _end(walk: _Walk, anchors: _Anchors, remembered: anchor.Anchor | None, met: 
         else ""
     )
     if walk.seq < last:
-        walk.problem(walk.seq + 1, f"{_span(walk.seq + 1, last)} missing at the end.{reset}")
+        says = f"{_span(walk.seq + 1, last)} missing at the end.{reset}"
+        walk.problem(walk.seq + 1, ChainProblem.END_MISSING, says)
     elif remembered and met and met != remembered.hash:
-        walk.problem(
-            remembered.seq, f"Entry {remembered.seq} has another hash than when it was written.{reset}"
-        )
+        says = f"Entry {remembered.seq} has another hash than when it was written.{reset}"
+        walk.problem(remembered.seq, ChainProblem.END_REWRITTEN, says)

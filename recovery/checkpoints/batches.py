@@ -203,7 +203,9 @@ def list_log_files(store: Store) -> Tree:
 def _batch(tree: Tree, number: int) -> CheckpointBatch:
     offsets, commits = tree.numbers("offsets"), tree.numbers("commits")
     if number not in offsets | commits:
-        raise NotFound(f"Batch {number} is not in {tree.store.location}. {_held(offsets | commits)}")
+        raise NotFound(
+            f"Batch {number} is not in {tree.store.location}. {_held(offsets | commits)}", code="no_batch"
+        )
     problems: list[Problem] = []
     plan = _offsets(tree, number, problems)
     commit = _commit(tree, number, problems) if number in commits else None

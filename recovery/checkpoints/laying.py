@@ -48,5 +48,6 @@ def require_same_files(planned: CheckpointReport, found: CheckpointReport) -> No
     if found.exact_fingerprint != planned.exact_fingerprint:
         raise Refused(
             "The prepared checkpoint does not read back as planned: its files differ from those that were judged. "
-            "It was removed."
+            "It was removed.",
+            code="not_as_planned",
         )

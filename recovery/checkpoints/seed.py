@@ -34,7 +34,7 @@ from recovery.checkpoints.starts import (
     check_starts,
     entries_at,
     moves_files,
-    why_not_seedable,
+    refuse_not_seedable,
 )
 from recovery.checkpoints.storage import Store, reaching
 from recovery.checkpoints.tree import MAX_SMALL_BYTES
@@ -101,13 +101,13 @@ def plan_seed(
             f"The table has batch {standing.last_committed}, and no batch was ever committed in this checkpoint, so "
             f"there is no commit to seed from. Put the old code back (revert) and let it finish batch "
             f"{standing.last_committed}, or take full-refresh.",
-            code="not_seedable",
+            code="batch_unsettled",
         )
     if report.last_committed is None:
         raise Refused(
             "Nothing was ever committed in this checkpoint, so there is no position to keep; an update starts "
             "from the beginning anyway.",
-            code="not_seedable",
+            code="nothing_committed",
         )
     batch = standing.last_committed or 0
     if watermark_ms is not None and watermark_ms < 0:
@@ -149,8 +149,7 @@ def _refuse_damage(report: CheckpointReport, standing: CheckpointReport, waterma
 
 def _refuse_kinds(report: CheckpointReport) -> None:
     for source in report.sources:
-        if why := why_not_seedable(source):
-            raise Refused(why, code="not_seedable")
+        refuse_not_seedable(source)
 
 
 def _files(standing: CheckpointReport, starts: Sequence[SourceStart] | None, batch: int) -> tuple[int, ...]:
@@ -249,4 +248,7 @@ def _equal_watermark(plan: SeedPlan, made: Store) -> None:
 
 
 def _differs(reason: str) -> Refused:
-    return Refused(f"The prepared checkpoint does not read back as planned: {reason} It was removed.")
+    return Refused(
+        f"The prepared checkpoint does not read back as planned: {reason} It was removed.",
+        code="not_as_planned",
+    )

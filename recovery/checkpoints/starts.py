@@ -65,7 +65,9 @@ class SourceStart:
             told = {**body, "again": tuple(body.get("again", ())), "skip": _entries(body.get("skip", ()))}
             return cls(**told)
         except (TypeError, AttributeError) as error:
-            raise WrongUse(f"This says no start of a source: {body!r}.") from error
+            raise WrongUse(
+                f"This says no start of a source: {body!r}.", code="no_start_of_a_source"
+            ) from error
 
 
 def check_starts(starts: Sequence[SourceStart], old: Sequence[SourceProgress]) -> tuple[SourceStart, ...]:
@@ -104,6 +106,12 @@ def why_not_seedable(source: SourceProgress) -> str | None:
     )
 
 
+def refuse_not_seedable(source: SourceProgress) -> None:
+    """Raises Refused (`at_schema_change`, `kind_not_seedable`) for a source that cannot go on in another checkpoint."""
+    if why := why_not_seedable(source):
+        raise Refused(why, code="at_schema_change" if source.kind == "delta" else "kind_not_seedable")
+
+
 def entries_at(start: SourceStart, held: Iterable[SourceEntry], batch: int) -> list[SourceEntry]:
     """What a file source's log holds at a start after `batch`, by log id. `held`: the committed entries.
 
@@ -136,7 +144,11 @@ def entries_at(start: SourceStart, held: Iterable[SourceEntry], batch: int) -> l
         raise _no(start, f"its line is at log id {reached}, and no file is left that counts as read")
     gaps = set(range(reached + 1)) - {e.batch_id for e in found} if batch == 0 else ()
     if gaps:
-        raise _no(start, f"no file has log id {min(gaps)}, for which a restart after batch 0 asks")
+        raise _no(
+            start,
+            f"no file has log id {min(gaps)}, for which a restart after batch 0 asks",
+            code="log_id_missing",
+        )
     return sorted(found, key=lambda e: e.batch_id)
 
 
@@ -154,13 +166,12 @@ def _checked(start: SourceStart, old: Sequence[SourceProgress], named: bool) -> 
                 if named
                 else "names no source, so this one has no name"
             )
-            raise _no(start, f"the checkpoint {does}")
+            raise _no(start, f"the checkpoint {does}", code="name_missing" if named else "names_no_source")
         return start
     if not 0 <= start.old < len(old):
         raise _no(start, f"the checkpoint has no source {start.old} that it could continue")
     source = old[start.old]
-    if why := why_not_seedable(source):
-        raise Refused(why, code="not_seedable")
+    refuse_not_seedable(source)
     if start.offset_json is not None and start.offset_json != source.offset_json:
         _refuse_line(start, source.kind)
     if source.kind != "files":
@@ -260,5 +271,5 @@ def _entries(told: Iterable[Mapping[str, Any]]) -> tuple[SourceEntry, ...]:
     return tuple(SourceEntry(**entry) for entry in told)
 
 
-def _no(start: SourceStart, why: str) -> Refused:
-    return Refused(f"Source {start.key} cannot start there: {why}.", code="not_seedable")
+def _no(start: SourceStart, why: str, code: str = "not_seedable") -> Refused:
+    return Refused(f"Source {start.key} cannot start there: {why}.", code=code)

@@ -57,7 +57,8 @@ def place_for(location: str, plan: NextVersion) -> CheckpointSlot:
         return CheckpointSlot(here, None)
     if NUMBER.fullmatch(here.name):
         raise Refused(
-            f"{location} looks like one version of a flow's checkpoint. Name the flow's directory above it."
+            f"{location} looks like one version of a flow's checkpoint. Name the flow's directory above it.",
+            code="one_version",
         )
     return CheckpointSlot(here.parent(), here.name)
 

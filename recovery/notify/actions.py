@@ -211,7 +211,10 @@ def send_test(*, channel_id: int, by: Actor) -> Message:
     """Send a test message to one channel, by the way that every message goes. Refused while it is off."""
     with _managing("channel.test", channel_id, by) as (trying, channel):
         if not channel.on:
-            raise Refused(f"Channel {channel.name} is off: nothing is sent to it. Switch it on first.")
+            raise Refused(
+                f"Channel {channel.name} is off: nothing is sent to it. Switch it on first.",
+                code="channel_off",
+            )
         told: dict[str, Fact] = {"channel": channel.name, "by": by.name}
         message = _write("channel.test", None, "", told, by, "", EVENTS["channel.test"].link, to=[channel])
         assert message is not None, "its occurrence has a new name"

@@ -154,7 +154,9 @@ def invitation_of(text: str) -> Invitation:
     """The invitation behind a link. Raises NotFound for one that is unknown, used, ended or expired."""
     found = Invitation.objects.select_related("person__user").filter(sha256=sha256_hex(text)).first()
     if found is None or not found.good or not found.person.user.is_active:
-        raise NotFound("This invitation is not good, or no longer. Ask an admin for a new one.")
+        raise NotFound(
+            "This invitation is not good, or no longer. Ask an admin for a new one.", code="invitation_over"
+        )
     return found
 
 
@@ -257,7 +259,10 @@ def revoke_token(*, token: Token, by: Actor) -> None:
 def _check_token_right(owner: User, by: Actor) -> None:
     if by.user_id == owner.pk:
         if by.scope is not None:
-            raise Denied("A token with less than its owner's rights makes no other tokens. Use the console.")
+            raise Denied(
+                "A token with less than its owner's rights makes no other tokens. Use the console.",
+                code="narrow_token",
+            )
         return
     if by.may(Right.PROVISION):
         return

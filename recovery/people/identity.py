@@ -24,7 +24,7 @@ def actor_for_user(
     """Who acts, for somebody signed in. Raises Denied for an account without a role or switched off."""
     person = Person.objects.filter(user_id=user.pk).first() if user.is_authenticated else None
     if person is None or not user.is_active:
-        raise Denied("This account has no role in Reprise. Ask an admin to add you.")
+        raise Denied("This account has no role in Reprise. Ask an admin to add you.", code="no_role")
     return Actor(
         name=user.get_username(),
         role=Role(person.role),

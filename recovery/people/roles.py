@@ -87,6 +87,19 @@ class Grant:
         return right in RIGHTS[self.role] and (self.reset or right is not Right.RESET)
 
 
+class LacksRight(Denied):
+    """Denied for want of a right.
+
+    `right`: what was asked for; `environment`: where (None: anywhere); `grant`: what the actor has there.
+    """
+
+    def __init__(self, sentence: str, *, right: Right, grant: Grant, environment: str | None) -> None:
+        super().__init__(sentence)
+        self.right = right
+        self.grant = grant
+        self.environment = environment
+
+
 @dataclass(frozen=True)
 class Scope:
     """What a token may do of what its owner may: these rights, in these environments (None: all of them).
@@ -144,7 +157,12 @@ class Actor:
     def check(self, right: Right, environment: str | None = None) -> None:
         """Raise Denied unless this actor has the right: over a flow there, or, without one, anywhere."""
         if not self.may(right, environment):
-            raise Denied(self._why_not(right, environment))
+            raise LacksRight(
+                self._why_not(right, environment),
+                right=right,
+                grant=self.grant(environment),
+                environment=environment,
+            )
 
     def _why_not(self, right: Right, environment: str | None) -> str:
         grant = self.grant(environment)

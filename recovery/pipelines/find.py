@@ -27,8 +27,11 @@ def find_pipeline(text: str, by: Actor = SYSTEM) -> Pipeline:
         return found[0]
     if found:
         ids = ", ".join(p.pipeline_id for p in found)
-        raise NotFound(f"{len(found)} pipelines are named {wanted}. Use an id: {ids}.")
-    raise NotFound(f"There is no pipeline {wanted!r}. {_nearest_pipelines(wanted, by)}")
+        raise NotFound(
+            f"{len(found)} pipelines are named {wanted}. Use an id: {ids}.", code="ambiguous_pipeline"
+        )
+    code, advice = _nearest_pipelines(wanted, by)
+    raise NotFound(f"There is no pipeline {wanted!r}. {advice}", code=code)
 
 
 def find_fresh(text: str, by: Actor = SYSTEM) -> Pipeline:
@@ -52,15 +55,19 @@ def _matching(wanted: str, by: Actor) -> list[Pipeline]:
     return by_id or list(_present(by).filter(name=wanted).order_by("pipeline_id"))
 
 
-def _nearest_pipelines(wanted: str, by: Actor) -> str:
+def _nearest_pipelines(wanted: str, by: Actor) -> tuple[str, str]:
+    """The code of why it is not found, and what to do."""
     away = Workspace.objects.active().exclude(poll_error="").first()
     if away is not None:
-        return f"Workspace {away.name} could not be asked: {away.poll_error}"
+        return "workspace_away", f"Workspace {away.name} could not be asked: {away.poll_error}"
     names = sorted(set(_present(by).values_list("name", flat=True)))
     if not names:
-        return "No pipeline is known yet; create one through the Pipelines API, or register a workspace."
+        return (
+            "no_pipelines",
+            "No pipeline is known yet; create one through the Pipelines API, or register a workspace.",
+        )
     near = get_close_matches(wanted, names, n=3, cutoff=0.4) or names[:3]
-    return f"Did you mean {' or '.join(near)}? `flows` lists them all."
+    return "not_found", f"Did you mean {' or '.join(near)}? `flows` lists them all."
 
 
 def find_flow(pipeline: Pipeline, text: str | None) -> Flow:

@@ -77,7 +77,10 @@ def put(client: PipelinesClient, pipeline_id: str, way: str, setting: Mapping[st
     answer = client.get_pipeline(pipeline_id)
     spec = answer.get("spec")
     if not isinstance(spec, Mapping) or not spec:
-        raise Refused("The Pipelines API answers without the pipeline's settings, so they were left alone.")
+        raise Refused(
+            "The Pipelines API answers without the pipeline's settings, so they were left alone.",
+            code="no_settings_read",
+        )
     body = {**changed(spec, way, setting), **{k: answer[k] for k in BESIDE if answer.get(k)}}
     if answer.get("last_modified") is not None:
         body["expected_last_modified"] = answer["last_modified"]
@@ -86,7 +89,8 @@ def put(client: PipelinesClient, pipeline_id: str, way: str, setting: Mapping[st
     except ActiveUpdate as conflict:  # the one word that the API has for every conflict
         raise Refused(
             f"The pipeline's settings were changed by someone else at the same moment ({conflict.sentence}). "
-            "They were left alone; try again."
+            "They were left alone; try again.",
+            code="changed_meanwhile",
         ) from conflict
 
 

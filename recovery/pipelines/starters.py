@@ -146,7 +146,8 @@ def put(client: PipelinesClient, starter: Starter, setting: Mapping[str, Any]) -
     if found is None or found.get("pause_status", AWAKE) != setting.get("pause_status", AWAKE):
         raise Refused(
             f"The {starter.way} of {starter.says} was changed and reads back otherwise: "
-            f"{(found or {}).get('pause_status', 'gone')}. Look at it in the workspace, then try again."
+            f"{(found or {}).get('pause_status', 'gone')}. Look at it in the workspace, then try again.",
+            code="reads_back_otherwise",
         )
 
 

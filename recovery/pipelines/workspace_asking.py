@@ -100,7 +100,7 @@ def _answers(asking: _Asking) -> Answer:
     try:
         told = asking.client.reach()
     except Unreachable as error:
-        code = Missing.ADDRESS if error.code == "outbound" else Missing.ANSWER
+        code = Missing.ADDRESS if error.code in ("outbound", "no_such_host") else Missing.ANSWER
         return Answer(ask, Result.FAILS, (Lack(code, detail=error.sentence),))
     lacks: list[Lack] = []
     if told.status >= 500:

@@ -42,7 +42,7 @@ def spark_home(home: Path) -> Path:
     except FileExistsError:
         if not (link.is_symlink() and link.lstat().st_uid == os.getuid() and link.readlink() == home):
             text = f"{link} is in the way of a link to {home}; remove it, or choose a REPRISE_HOME without spaces."
-            raise Unreachable(text) from None
+            raise Unreachable(text, code="alias_taken") from None
     except OSError as error:
         text = f"{link} cannot be made ({error.strerror}); choose a REPRISE_HOME without spaces."
         raise Unreachable(text) from error

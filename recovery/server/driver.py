@@ -117,7 +117,8 @@ def connectors(folder: str) -> dict[str, str]:
     names = [file.name for file in Path(folder).glob("*.jar")]
     if not names:
         raise WrongUse(
-            f"REPRISE_SPARK_JARS names {folder}, which holds no Java archive; name another folder, or none."
+            f"REPRISE_SPARK_JARS names {folder}, which holds no Java archive; name another folder, or none.",
+            code="no_jars",
         )
     found = {f"spark.{who}.extraClassPath": f"{folder}/*" for who in ("driver", "executor")}
     if any(name.startswith("delta-spark") for name in names):

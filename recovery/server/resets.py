@@ -16,6 +16,10 @@ class Refused(Exception):
 
     class_name = "java.lang.IllegalArgumentException"
 
+    def __init__(self, sentence: str, *, code: str) -> None:
+        super().__init__(sentence)
+        self.code = code
+
 
 @dataclass(frozen=True)
 class Selection:
@@ -53,19 +57,25 @@ def check(graph: Graph, selection: Selection) -> None:
         if dataset is None and (sink := graph.sink(name)) is not None:
             raise Refused(
                 f"The selection contains {sink.name}, which is a sink: Spark's selections name tables only. Start "
-                "the update without a selection; reset_checkpoint_selection takes the sink's flows."
+                "the update without a selection; reset_checkpoint_selection takes the sink's flows.",
+                code="sink_selected",
             )
         if dataset is None or dataset.kind == "VIEW":
-            raise Refused(f"The selection contains table {name}, which does not exist in the graph.")
+            raise Refused(
+                f"The selection contains table {name}, which does not exist in the graph.",
+                code="no_such_table",
+            )
     for name in selection.reset_checkpoints:
         flow = graph.flow(name)
         if flow is None:
             raise Refused(
-                f"Reset checkpoint selection should not contain flow {name}, which does not exist in the graph."
+                f"Reset checkpoint selection should not contain flow {name}, which does not exist in the graph.",
+                code="no_such_flow",
             )
         if not flow.streaming:
             raise Refused(
-                f"Reset checkpoint selection should not contain flow {name}, which is not a streaming flow."
+                f"Reset checkpoint selection should not contain flow {name}, which is not a streaming flow.",
+                code="flow_not_streaming",
             )
 
 

@@ -340,7 +340,8 @@ def _at_time(at_ms: int, facts: DeltaFacts) -> DeltaOffset:
     if first is None or (first > begins and at_ms <= times[first]):
         known = "no commit time is known" if first is None else f"times are known from version {first} on"
         raise Refused(
-            f"The log cannot resolve that time: {known}, which is later. Name a later time or a version."
+            f"The log cannot resolve that time: {known}, which is later. Name a later time or a version.",
+            code="time_not_in_log",
         )
     return DeltaOffset(facts.table_id, next((v for v, told in times.items() if told >= at_ms), ends))
 

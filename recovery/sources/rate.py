@@ -107,7 +107,8 @@ def _second_at(at_ms: int, facts: RateFacts) -> int:
     if not facts.start_ms <= at_ms <= facts.asked_ms:
         raise Refused(
             f"{moment(at_ms)} is outside of what this source has made: "
-            f"{moment(facts.start_ms)} to {moment(facts.asked_ms)}."
+            f"{moment(facts.start_ms)} to {moment(facts.asked_ms)}.",
+            code="time_outside",
         )
     return (at_ms - facts.start_ms) // 1000
 

@@ -107,7 +107,9 @@ def _standing_at(at_ms: int, facts: RateMicroBatchFacts) -> Standing:
     if facts.rows_per_batch is None:
         raise Refused("How many rows a batch has is not known (rowsPerBatch). Give the offset by hand.")
     if at_ms < facts.start_ms or facts.advance_ms <= 0:
-        raise Refused(f"{moment(at_ms)} is before this source begins, at {moment(facts.start_ms)}.")
+        raise Refused(
+            f"{moment(at_ms)} is before this source begins, at {moment(facts.start_ms)}.", code="time_outside"
+        )
     batches = -(-(at_ms - facts.start_ms) // facts.advance_ms)
     return Standing(batches * facts.rows_per_batch, facts.start_ms + batches * facts.advance_ms)
 

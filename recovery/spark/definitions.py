@@ -52,7 +52,10 @@ def write_files(files: Mapping[str, str], root: str, folder: Path) -> dict[str, 
         base = PurePosixPath(root) if root else PurePosixPath("/")
         relative = path.relative_to(base) if path.is_relative_to(base) else PurePosixPath(name.lstrip("/"))
         if ".." in relative.parts or relative.is_absolute() or not relative.parts:
-            raise WrongUse(f"The file name {name!r} leaves the pipeline's folder; give a plain path.")
+            raise WrongUse(
+                f"The file name {name!r} leaves the pipeline's folder; give a plain path.",
+                code="leaves_folder",
+            )
         target = folder.joinpath(*relative.parts)
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_text(text, encoding="utf-8")

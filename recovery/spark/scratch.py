@@ -126,6 +126,7 @@ def clear(scratch: str) -> None:
         names = {entry.name for entry in there.entries()}
         if strange := names - FOLDERS:
             raise Refused(
-                f"{scratch} holds more than a rehearsal leaves, {min(strange)}; nothing was removed."
+                f"{scratch} holds more than a rehearsal leaves, {min(strange)}; nothing was removed.",
+                code="scratch_in_use",
             )
         there.remove("")

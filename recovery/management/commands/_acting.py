@@ -180,7 +180,8 @@ def flow_of(options: Mapping[str, Any], by: Actor) -> Flow:
         if opened is not None and opened != recovery:
             raise Refused(
                 f"{recovery.label} is {words(recovery.state)} and {opened.label} is open for {flow.short}. "
-                f"Name {opened.label} to go on with that one."
+                f"Name {opened.label} to go on with that one.",
+                code="another_is_open",
             )
         return find_flow(now, flow.name)
     return find_flow(find_fresh(options["pipeline"], by), options["flow"])

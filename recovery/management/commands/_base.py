@@ -159,7 +159,9 @@ def token_text(token_file: str | None) -> str:
 def _database_away(error: Exception) -> Unreachable:
     said = str(error).splitlines()[0] if str(error) else type(error).__name__
     if "no such table" in said or "does not exist" in said:
-        return Unreachable("The database has no tables yet. Start bin/demo, or run bin/manage migrate.")
+        return Unreachable(
+            "The database has no tables yet. Start bin/demo, or run bin/manage migrate.", code="no_tables"
+        )
     if "locked" in said or "lock timeout" in said:  # SQLite; PostgreSQL with a lock_timeout
         return Unreachable(
             "The database is locked by another process. Nothing was changed; try again in a moment."

@@ -28,7 +28,9 @@ def read(location: str, *, query_id: str | None, now_ms: int | None = None) -> S
                 f"The log of {location} cannot be read: {problem.why}. Mend the table."
             ) from problem
     if sink is None:
-        raise Unreachable(f"{location} holds no Delta table. Check the path and the storage.")
+        raise Unreachable(
+            f"{location} holds no Delta table. Check the path and the storage.", code="no_delta_table"
+        )
     marks = sorted(f"{name}\0{batch}" for name, batch in sink.heads.items())
     told = "\n".join([sink.table_id, str(sink.version), *marks])
     return SinkReport(
@@ -203,7 +205,9 @@ def _state(location: str, version: int | None) -> deltalog.TableState:
     """The table at a version; None: as it is now. Raises Unreachable."""
     log = deltalog.list_log(Store.open(location))
     if log is None:
-        raise Unreachable(f"{location} holds no Delta table. Check the path and the storage.")
+        raise Unreachable(
+            f"{location} holds no Delta table. Check the path and the storage.", code="no_delta_table"
+        )
     try:
         return deltalog.table_state(log, log.latest if version is None else version)
     except (Malformed, deltalog.Gone) as problem:
@@ -235,7 +239,9 @@ def sizes(location: str) -> dict[str, int]:
 def _commits_after(location: str, version: int) -> Iterator[tuple[int, list[deltalog.Action]]]:
     log = deltalog.list_log(Store.open(location))
     if log is None:
-        raise Unreachable(f"{location} holds no Delta table. Check the path and the storage.")
+        raise Unreachable(
+            f"{location} holds no Delta table. Check the path and the storage.", code="no_delta_table"
+        )
     if log.earliest > version + 1:
         raise Unreachable(f"The log of {location} begins at version {log.earliest}, after {version}.")
     try:

@@ -90,7 +90,10 @@ def sized(facts: DeltaFacts) -> DeltaFacts:
 def _log(table: Store, location: str) -> deltalog.Log:
     log = deltalog.list_log(table)
     if log is None:
-        raise InputMissing(f"{location} holds no Delta table. Check the path; Spark would refuse it too.")
+        raise InputMissing(
+            f"{location} holds no Delta table. Check the path; Spark would refuse it too.",
+            code="no_delta_table",
+        )
     if log.staged is not None:
         raise Unreachable(
             f"The newest commits of {location} (up to {log.staged}) are with its catalog and not in its log. Read "
@@ -114,7 +117,8 @@ def _read(
         newest = deltalog.table_state(log, log.latest)
     except deltalog.Gone as gap:
         raise Unreachable(
-            f"{table.location} cannot be read: {gap}. Put its log back; Spark would refuse it too."
+            f"{table.location} cannot be read: {gap}. Put its log back; Spark would refuse it too.",
+            code="log_gap",
         ) from gap
     properties = newest.properties
     with deltalog.require_actions("its newest metadata"):

@@ -35,7 +35,8 @@ def listing(location: str, *, options: Mapping[str, Any]) -> tuple[InputFile, ..
     if strange := next((f.path for f in files if not _is_text(f.path)), None):
         shown = strange.encode(errors="backslashreplace").decode()
         raise Unreachable(
-            f"The name of {shown} is not UTF-8. Rename the file or take it away, then look again."
+            f"The name of {shown} is not UTF-8. Rename the file or take it away, then look again.",
+            code="name_not_utf8",
         )
     if only is None:
         return tuple(files)
@@ -98,7 +99,8 @@ def pattern(glob: str) -> Linear:
         return Linear("".join(out))
     except ValueError:
         raise Unreachable(
-            f"The pattern {glob} cannot be read. Correct it in the code; Spark would refuse it too."
+            f"The pattern {glob} cannot be read. Correct it in the code; Spark would refuse it too.",
+            code="bad_pattern",
         ) from None
 
 

@@ -155,7 +155,7 @@ def test_any_value_reads_back_with_the_same_hash(value: object, says: str) -> No
 
 
 def test_what_is_not_json_is_a_bug_and_said_so() -> None:
-    with pytest.raises(TypeError, match="object cannot be written"):
+    with pytest.raises(TypeError, match="object cannot"):
         chain.as_plain_json({"x": object()})
 
 

@@ -13,6 +13,7 @@ from recovery.errors import Denied, Refused, Unreachable
 from recovery.models import AskedCheck, AuditCheck, AuditEntry
 from recovery.people.roles import Actor
 from recovery.workflow import broker
+from tests.refusals import refused
 
 pytestmark = pytest.mark.django_db
 Capture = Callable[..., Any]
@@ -70,7 +71,7 @@ def test_a_second_check_is_refused_while_one_waits_or_reads(
     write(1)
     checking.request_check(by=auditor)
     for _ in ("waiting", "reading"):
-        with pytest.raises(Refused, match="auditor asked for it"):
+        with refused("checked_already", Refused, names=("auditor",)):
             checking.request_check(by=auditor)
         AskedCheck.objects.update(alive_at=timezone.now())
     assert checking.check_daily() is False
@@ -84,7 +85,7 @@ def test_the_daily_check_keeps_others_waiting_too(
     inside, check_chain = [], keeping.check_chain
 
     def slow(**given: Any) -> dict[str, Any]:
-        with pytest.raises(Refused, match="reprise asked for it"):
+        with refused("checked_already", Refused, names=("reprise",)):
             checking.request_check(by=auditor)
         inside.append(1)
         return check_chain(**given)
@@ -146,7 +147,7 @@ def test_an_error_ends_the_check_says_so_and_lets_another_begin(
             checking.run_check(1)
     row = checking.newest_check_request()
     assert row is not None
-    assert row.problem == "The check stopped by an error (OSError). Nothing was found out."
+    assert "OSError" in row.problem
     assert codes() == ["audit.ask.done", "audit.verify.failed"]
     checking.request_check(by=auditor)
     assert checking.run_check(2) is True

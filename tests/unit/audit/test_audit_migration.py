@@ -51,12 +51,8 @@ def test_entries_of_the_first_version_are_unchanged_and_verify_after_the_migrati
     found = here.python(CHECK)
     assert (found["problems"], found["entries"]) == ([], 4)
     with closing(sqlite3.connect(here.file)) as database:
-        assert database.execute("SELECT format FROM recovery_auditentry ORDER BY seq").fetchall() == [
-            (1,),
-            (1,),
-            (1,),
-            (3,),
-        ]
+        formats = database.execute("SELECT format FROM recovery_auditentry ORDER BY seq").fetchall()
+        assert formats == [(1,), (1,), (1,), (3,)]
         for statement in ("UPDATE recovery_auditentry SET says = 'x'", "DELETE FROM recovery_auditentry"):
             with pytest.raises(sqlite3.IntegrityError, match="append-only"):
                 database.execute(statement)

@@ -31,4 +31,6 @@ def test_many_writers_make_one_chain_and_its_cut_end_is_found(instances: Instanc
 
     found = here.python(CUT + VERIFY)
     assert (found["ok"], found["entries"]) == (False, 98)
-    assert "Entries 99 to 100 are missing at the end" in str(found["problems"])
+    (problem,) = found["problems"]
+    assert (problem["seq"], problem["code"]) == (99, "end_missing")
+    assert "99 to 100" in problem["says"]

@@ -16,6 +16,7 @@ from recovery.checkpoints import inspect_checkpoint, list_versions, seed
 from recovery.checkpoints.seed import SeedState
 from recovery.errors import Refused, WrongUse
 from tests.checkpoint_builder import Built, put, sink_log
+from tests.refusals import refused
 from tests.unit.checkpoints.seeding import flow, free, prepared, seeded, tree
 
 __all__ = ["flow"]
@@ -137,7 +138,7 @@ def test_nothing_committed_means_nothing_to_keep(tmp_path: Path) -> None:
     Built(tmp_path / "flow/0", batches=0, planned=1).write()
     (tmp_path / "other/0").mkdir(parents=True)
     for where in ("flow", "other"):
-        with pytest.raises(Refused, match="Nothing was ever committed"):
+        with refused("nothing_committed", Refused):
             seed.plan_seed(inspect_checkpoint(str(tmp_path / where)))
 
 
@@ -170,7 +171,7 @@ def test_a_seed_goes_on_after_the_last_batch_that_the_table_holds(
 def test_a_batch_0_that_only_the_table_has_leaves_nothing_to_go_on_after(tmp_path: Path) -> None:
     Built(tmp_path / "flow/0", batches=0, planned=1).write()
     sink_log(tmp_path / "table", 0)
-    with pytest.raises(Refused, match="let it finish batch 0"):
+    with refused("batch_unsettled", Refused, names=("batch 0",)):
         seed.plan_seed(inspect_checkpoint(str(tmp_path / "flow"), sink=str(tmp_path / "table")))
 
 
@@ -188,7 +189,7 @@ def test_a_checkpoint_with_one_fixed_place_is_set_aside_and_put_back_by_an_undo(
 
 
 def test_one_version_named_by_itself_is_refused(flow: Path) -> None:
-    with pytest.raises(Refused, match="Name the flow's directory"):
+    with refused("one_version", Refused):
         prepared(flow / "0")
 
 
@@ -329,7 +330,7 @@ def test_a_flow_on_another_store_is_seeded_by_a_copy(tmp_path: Path) -> None:
 
 def test_a_seed_that_does_not_read_back_as_planned_is_removed(flow: Path) -> None:
     plan = replace(seed.plan_seed(inspect_checkpoint(str(flow))), committed_files=(4,))
-    with pytest.raises(Refused, match="does not read back as planned"):
+    with refused("not_as_planned", Refused):
         seed.prepare_seed(str(flow), plan, recovery="R-1", fence=1, guard=free)
     assert [p.name for p in flow.iterdir()] == ["0"]
 
@@ -346,10 +347,10 @@ def test_a_seed_shares_the_log_s_bytes_and_losing_the_old_version_loses_none(flo
 def test_where_no_hard_link_can_be_made_a_seed_holds_copies(
     flow: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def refused(*_: object, **__: object) -> None:
+    def other_disk(*_: object, **__: object) -> None:
         raise OSError(errno.EXDEV, "Invalid cross-device link")
 
-    monkeypatch.setattr(os, "link", refused)
+    monkeypatch.setattr(os, "link", other_disk)
     assert seeded(flow) == 1
     old, new = flow / "0/sources/0/0", flow / "1/sources/0/0"
     assert not old.samefile(new)

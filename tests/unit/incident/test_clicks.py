@@ -10,6 +10,7 @@ import pytest
 from console.incident.clicks import PARTITIONS, Click, arrive, click, clicks
 from console.incident.clicks_definition import EDITED, GOOD, definition
 from recovery.errors import Unreachable
+from tests.refusals import refused
 
 DELAY, MINUTE = timedelta(minutes=2), timedelta(minutes=1)
 
@@ -90,5 +91,5 @@ def test_without_steps_the_stream_of_clicks_itself_is_written() -> None:
 def test_a_broker_that_is_not_there_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("console.incident.clicks.SECONDS", 1)
 
-    with pytest.raises(Unreachable, match=r"The Kafka broker at 127\.0\.0\.1:1 did not do what was asked"):
+    with refused("broker_refused", Unreachable, names=("127.0.0.1:1",)):
         arrive("127.0.0.1:1", "clicks", [click(1)])

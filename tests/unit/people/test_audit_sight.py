@@ -16,6 +16,7 @@ from recovery.models import AuditEntry, Pipeline, RoleIn
 from recovery.people.roles import SYSTEM, Actor, Grant, Role, Stranger
 from recovery.workflow import actions
 from tests import factories as f
+from tests.refusals import refused
 
 pytestmark = pytest.mark.django_db
 
@@ -137,7 +138,7 @@ class TestSight:
         assert reviews.acts_to_review(by) == 3 * len(waiting)
         if not waiting and default != "responder":
             hidden = AuditEntry.objects.filter(environment="production")[0]
-            with pytest.raises(NotFound, match="is not in the review queue"):
+            with refused("not_in_review", NotFound, names=(hidden.seq,)):
                 reviews.sign_off(seq=hidden.seq, note="x", by=by)
 
     @pytest.mark.parametrize(("default", "elsewhere", "seen"), [row for row in SEEN if row[2] is not None])
@@ -171,7 +172,7 @@ class TestMovedPipeline:
         page = client.get(f"/audit/recovery/{recovery.label}").content.decode()
         assert ("Then." in page, "Now." in page) == (False, True)
         by = ada("auditor", production="none")
-        with pytest.raises(Denied, match="was done in production, which ada may not see"):
+        with refused("partly_hidden", Denied, names=("production", "ada")):
             evidence.pack_evidence(label=recovery.label, stream=io.BytesIO(), by=by)
         whole = evidence.pack_evidence(label=recovery.label, stream=io.BytesIO(), by=ada("auditor"))
         assert whole["entries"] == 4  # both acts, the refused try, and this one

@@ -17,6 +17,7 @@ from recovery.people.actions import (
     set_password,
 )
 from recovery.people.roles import RIGHTS, SYSTEM, Actor, Right, Role
+from tests.refusals import lacking
 
 pytestmark = pytest.mark.django_db
 PASSWORD = "four calm words here"
@@ -51,7 +52,7 @@ def test_only_an_admin_adds_people(role: Role) -> None:
         create_person(name="new", role="viewer", password=PASSWORD, by=by)
         assert Person.objects.filter(user__username="new").exists()
     else:
-        with pytest.raises(Denied, match="may not change settings, people"):
+        with lacking(Right.MANAGE):
             create_person(name="new", role="viewer", password=PASSWORD, by=by)
         assert last_row() == ("somebody", "person.create", "denied")
         assert not User.objects.filter(username="new").exists()
@@ -183,7 +184,8 @@ def test_a_password_is_changed_by_its_owner_or_an_admin() -> None:
     bot = person("bot", service=True)
     set_password(user=ada, password="another good phrase", by=acting(ada))
     assert ada.check_password("another good phrase")
-    set_password(user=ada, password="a third good phrase", by=acting(boss))
+    third = "a third good phrase"
+    set_password(user=ada, password=third, by=acting(boss))
     with pytest.raises(Denied):
         set_password(user=ada, password="a stolen good phrase", by=acting(eve))
     with pytest.raises(WrongUse, match="too short"):
@@ -191,7 +193,7 @@ def test_a_password_is_changed_by_its_owner_or_an_admin() -> None:
     with pytest.raises(Refused, match="service account"):
         set_password(user=bot, password="a good phrase again", by=acting(boss))
     ada.refresh_from_db()
-    assert ada.check_password("a third good phrase")
+    assert ada.check_password(third)
 
 
 @pytest.mark.parametrize("who", ["anonymous", "without a role", "switched off"])

@@ -116,7 +116,7 @@ def test_nobody_listening_is_unreachable_for_reading_and_acting() -> None:
 def test_a_start_whose_answer_was_lost_is_unknown_and_never_sent_again(answer: Answer) -> None:
     with (
         client_of(lambda _: answer) as (client, stub),
-        pytest.raises(OutcomeUnknown, match=r"may have happened|not known"),
+        pytest.raises(OutcomeUnknown),
     ):
         client.start_update("p1", refresh_selection=[])
     assert stub.paths() == [f"POST {PIPELINE}/updates"]

@@ -12,6 +12,7 @@ from recovery.pipelines.find import find_flow, find_fresh, find_pipeline
 from recovery.pipelines.inventory import refresh
 from recovery.pipelines.locks import only_poll
 from recovery.pipelines.tasks import poll_due_workspace
+from tests.refusals import refused
 from tests.unit.pipelines.api import CHAIN, Api
 from tests.unit.pipelines.elsewhere import held_elsewhere
 from tests.unit.pipelines.stub import Stub, serving
@@ -381,7 +382,7 @@ class TestFinding:
     def test_an_unknown_pipeline_names_the_nearest(self, api: Api, workspace: Workspace) -> None:
         for number, name in enumerate(("shop", "customers", "sales")):
             api.add(f"p{number}", name)
-        with pytest.raises(NotFound, match=r"no pipeline 'custmers'. Did you mean customers"):
+        with refused("not_found", NotFound, names=("custmers", "Did you mean customers")):
             find_pipeline("custmers")
 
     def test_a_pipeline_made_since_the_last_poll_is_asked_for_once_and_alone(
@@ -399,18 +400,18 @@ class TestFinding:
         assert workspace.polled_at == polled_at
 
     def test_no_pipeline_at_all_is_said(self, workspace: Workspace) -> None:
-        with pytest.raises(NotFound, match="No pipeline is known yet"):
+        with refused("no_pipelines", NotFound):
             find_pipeline("x")
 
     def test_a_workspace_that_is_away_is_said(self, workspace: Workspace) -> None:
         Workspace.objects.update(url="http://127.0.0.1:1")
-        with pytest.raises(NotFound, match="here could not be asked"):
+        with refused("workspace_away", NotFound, names=("here",)):
             find_pipeline("x")
 
     def test_two_pipelines_of_one_name_list_their_ids(self, api: Api, workspace: Workspace) -> None:
         api.add("p1", "shop")
         api.add("p2", "shop")
-        with pytest.raises(NotFound, match=r"2 pipelines are named shop\. Use an id: p1, p2"):
+        with refused("ambiguous_pipeline", NotFound, names=("2 pipelines", "p1, p2")):
             find_pipeline("shop")
 
     def test_a_twin_made_since_the_last_poll_is_seen_before_a_change(
@@ -419,7 +420,7 @@ class TestFinding:
         api.add("p1", "shop")
         poll(workspace)
         api.add("p2", "shop")
-        with pytest.raises(NotFound, match=r"2 pipelines are named shop\. Use an id: p1, p2"):
+        with refused("ambiguous_pipeline", NotFound, names=("2 pipelines", "p1, p2")):
             find_fresh("shop")
         assert find_fresh("p1").pipeline_id == "p1"
 

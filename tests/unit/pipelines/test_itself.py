@@ -10,6 +10,7 @@ from recovery.errors import Refused
 from recovery.pipelines import itself, starters
 from recovery.pipelines.client import PipelinesClient
 from recovery.pipelines.itself import ATTEMPTS, MODE, RETRIES
+from tests.refusals import refused
 from tests.unit.pipelines.jobs import PIPELINE, Jobs
 from tests.unit.pipelines.stub import Answer, serving
 
@@ -103,7 +104,7 @@ def test_a_change_by_somebody_in_between_is_not_overwritten(
         return answer
 
     monkeypatch.setattr(client, "get_pipeline", meanwhile)
-    with pytest.raises(Refused, match="changed by someone else at the same moment"):
+    with refused("changed_meanwhile", Refused):
         starters.put(client, mode, mode.paused())
     assert (jobs.spec["storage"], jobs.spec["continuous"]) == ("s3://elsewhere", True)
 
@@ -111,16 +112,14 @@ def test_a_change_by_somebody_in_between_is_not_overwritten(
 def test_a_change_that_does_not_read_back_is_refused(jobs: Jobs, client: PipelinesClient) -> None:
     jobs.deaf = True
     (_, mode) = starters.known(client, PIPELINE).awake
-    with pytest.raises(
-        Refused, match="continuous mode of pipeline shop was changed and reads back otherwise"
-    ):
+    with refused("reads_back_otherwise", Refused, names=("continuous mode", "shop")):
         starters.put(client, mode, mode.paused())
 
 
 def test_settings_that_do_not_come_are_not_replaced_by_nothing(jobs: Jobs, client: PipelinesClient) -> None:
     (_, mode) = starters.known(client, PIPELINE).awake
     jobs.spec = {}
-    with pytest.raises(Refused, match="without the pipeline's settings"):
+    with refused("no_settings_read", Refused):
         starters.put(client, mode, mode.paused())
     assert jobs.modified == 1
 

@@ -1,5 +1,6 @@
 """`plan --position` and `--positions` as a person types them: costs are told, and refused until accepted."""
 
+import re
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
@@ -63,6 +64,13 @@ def world(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         yield
 
 
+def part(out: str, number: int) -> list[str]:
+    """Of one partition: before, after, and the way that it moves."""
+    return next(
+        line.split()[1:4] for line in out.splitlines() if line.split()[:1] == [f"{at.TOPIC}-{number}"]
+    )
+
+
 @pytest.fixture
 def token() -> str:
     return token_of("ada", Role.RESPONDER)
@@ -74,11 +82,11 @@ def test_positions_are_printed_with_what_they_cost_and_nothing_is_opened(
     code, out, _ = run(monkeypatch, token, "plan", "shop", "--positions", "--position", "0=latest")
     assert code == 0
     assert f"Source 0  kafka  {at.TOPIC}" in out
-    assert f"{at.TOPIC}-0  500        750        ahead, what lies between is never read" in out
+    assert part(out, 0) == ["500", "750", "ahead,"]
     assert "never read  753 rows" in out
-    assert "Rows left out, take them with --accept-loss: Source 0: 753 rows never read" in out
+    assert ("--accept-loss: Source 0: 753 rows" in out, "--accept-repeats" in out) == (True, False)
     assert "3 parts unchanged" in out
-    assert out.rstrip().endswith("Nothing was changed or chosen.")
+    assert out.rstrip().endswith("changed or chosen.")
     assert Recovery.objects.count() == 0
     assert list(
         AuditEntry.objects.filter(action__startswith="recovery").values_list("action", "outcome")
@@ -108,8 +116,8 @@ def test_a_source_of_which_records_are_gone_is_not_said_to_be_read_once(
 
     monkeypatch.setattr(studies, "positions", gone)
     _, out, _ = run(monkeypatch, token, "plan", "shop", "--positions")
-    assert "Not certain: Source 0: Partition 0 of" in out
-    assert "Nothing is left out" not in out
+    assert "Not certain: Source 0" in out
+    assert "left out" not in out
 
 
 def test_as_json_it_is_one_object_with_every_part(monkeypatch: pytest.MonkeyPatch, token: str) -> None:
@@ -134,7 +142,7 @@ def test_one_partition_is_given_a_time_and_the_others_stay(
         monkeypatch, token, "plan", "shop", "--positions", "--position", f"0/{at.TOPIC}-1={noon}"
     )
     assert code == 0
-    assert f"{at.TOPIC}-1  500        700        ahead, what lies between is never read" in out
+    assert part(out, 1) == ["500", "700", "ahead,"]
     assert "never read  200 rows" in out
     assert "2 parts unchanged" in out
 
@@ -144,7 +152,7 @@ def test_one_partition_is_given_a_time_and_the_others_stay(
     chosen = AuditEntry.objects.get(action="recovery.positions", outcome="done")
     wish = {"earliest": True, "parts": {f"{at.TOPIC}-1": {"by_hand": "600"}}}
     assert chosen.after == {"positions": {"0": wish}, "accepted": ["loss", "repeats"]}
-    assert chosen.says == f"Start positions chosen: source 0 at earliest, {at.TOPIC}-1=600."
+    assert f"source 0 at earliest, {at.TOPIC}-1=600" in chosen.says
 
 
 def test_a_plan_is_sealed_with_the_positions_that_were_given(
@@ -199,7 +207,8 @@ def test_a_strategy_without_positions_says_which_have_them(
     code, answer = run_json(
         monkeypatch, token, "plan", "shop", "--strategy", "revert", "--position", "0=latest"
     )
-    assert (code, answer["error"]["says"]) == (2, "revert takes no --position; continue and reread do.")
+    assert (code, answer["error"]["code"]) == (2, "wrong_use")
+    assert re.findall("revert|continue|reread", answer["error"]["says"]) == ["revert", "continue", "reread"]
 
 
 def test_a_recovery_stands_for_its_flow_and_a_plan_without_positions_takes_them_back(
@@ -250,7 +259,9 @@ def test_an_ended_recovery_does_not_stand_for_the_open_one_of_its_flow(
     code, answer = run_json(monkeypatch, token, "plan", first.label, "--again")
 
     assert (code, second.plans.filter(voided_at=None).count()) == (1, 1)
-    assert f"{first.label} is cancelled and {second.label} is open" in answer["error"]["says"]
+    assert answer["error"]["code"] == "another_is_open"
+    assert first.label in answer["error"]["says"]
+    assert second.label in answer["error"]["says"]
 
 
 def test_a_recovery_and_a_flow_of_another_name_are_not_both_meant(
@@ -267,23 +278,27 @@ def test_a_recovery_and_a_flow_of_another_name_are_not_both_meant(
 def test_a_source_that_does_not_answer_is_exit_2_and_its_sentence(
     monkeypatch: pytest.MonkeyPatch, token: str
 ) -> None:
+    why = "Spark does not answer. Start it, then try again."
+
     def away(flow: Any, wanted: Mapping[str, Wanted], patch: Any = None) -> list[SourceFacts]:
-        raise Unreachable("Spark does not answer. Start it, then try again.")
+        raise Unreachable(why)
 
     monkeypatch.setattr(studies, "positions", away)
     code, answer = run_json(monkeypatch, token, "plan", "shop", "--positions")
-    assert (code, answer["error"]["says"]) == (2, "Spark does not answer. Start it, then try again.")
+    assert (code, answer["error"]["says"]) == (2, why)
 
 
 def test_a_wish_that_its_source_cannot_meet_is_bad_news(monkeypatch: pytest.MonkeyPatch, token: str) -> None:
+    why = "Nobody could ask it."
+
     def refused(flow: Any, wanted: Mapping[str, Wanted], patch: Any = None) -> list[SourceFacts]:
         position = Position(0, "unknown", "7", "7", Precision.UNKNOWN, None)
-        return [SourceFacts(position, "somewhere", problem="Nobody could ask it." if wanted else None)]
+        return [SourceFacts(position, "somewhere", problem=why if wanted else None)]
 
     monkeypatch.setattr(studies, "positions", refused)
     code, out, _ = run(monkeypatch, token, "plan", "shop", "--positions", "--position", "0=json=8")
     assert code == 1
-    assert "Cannot be taken: Source 0: Nobody could ask it." in out
+    assert f"Source 0: {why}" in out
     code, out, _ = run(monkeypatch, token, "plan", "shop", "--positions", "--position", "all=latest")
     assert code == 2
 
@@ -291,7 +306,10 @@ def test_a_wish_that_its_source_cannot_meet_is_bad_news(monkeypatch: pytest.Monk
 def test_help_shows_examples(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     run(monkeypatch, None, "plan", "--help")
     shown = capsys.readouterr().out
-    assert "\n  plan R-12 --positions --position all=time=2026-11-22T03:00:00Z\n" in shown
+    assert any(
+        line.startswith("  plan R-12 ") and "all=time=2026-11-22T03:00:00Z" in line
+        for line in shown.splitlines()
+    )
 
 
 def test_which_source_is_which_is_confirmed_by_command_too(

@@ -6,6 +6,7 @@ import pytest
 
 from recovery.errors import WrongUse
 from recovery.server.driver import Settings
+from tests.refusals import refused
 
 
 def test_a_driver_of_its_own_listens_on_the_loopback_address_only() -> None:
@@ -32,10 +33,11 @@ def test_executors_elsewhere_reach_the_driver_and_still_nobody_reaches_connect()
 
 
 def test_further_settings_win_over_ours() -> None:
-    more = "# keys of the store\n\nspark.hadoop.fs.s3a.secret.key  a key with = and spaces\nspark.driver.memory 3g\n"
+    key = "a key with = and spaces"
+    more = f"# keys of the store\n\nspark.hadoop.fs.s3a.secret.key  {key}\nspark.driver.memory 3g\n"
     told = Settings(Path("/h"), "local[2]", 0, "t", more=more).spark()
 
-    assert told["spark.hadoop.fs.s3a.secret.key"] == "a key with = and spaces"
+    assert told["spark.hadoop.fs.s3a.secret.key"] == key
     assert told["spark.driver.memory"] == "3g"
     assert told["spark.ui.enabled"] == "false"
 
@@ -63,7 +65,7 @@ def test_connectors_are_on_the_class_path_and_delta_is_known_where_it_is(
 
 
 def test_a_folder_without_archives_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(WrongUse, match="holds no Java archive"):
+    with refused("no_jars", WrongUse, names=(tmp_path,)):
         Settings(Path("/h"), "local[2]", 0, "t", jars=str(tmp_path)).spark()
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from console.supervisor import bootstrap, tools
+from tests.refusals import refused
 
 
 @pytest.mark.parametrize(
@@ -87,7 +88,7 @@ def test_an_environment_that_is_a_link_is_left_alone(tmp_path: Path, monkeypatch
     (mine / ".venv").symlink_to(venv)
     monkeypatch.setattr(bootstrap, "ROOT", mine)
 
-    with pytest.raises(bootstrap.CannotStart, match=r"is a link to .* remove the link and start again"):
+    with refused("environment_is_link", bootstrap.CannotStart, names=(venv,)):
         bootstrap.ensure("demo")
     assert (venv / "bin" / "python").exists()
 
@@ -97,7 +98,7 @@ def test_a_full_disk_is_said_as_a_full_disk() -> None:
         OSError(errno.ENOSPC, "No space left on device"), "making the environment"
     )
 
-    assert sentence.startswith("The disk is full: making the environment needs more room")
+    assert ("disk is full" in sentence, "making the environment" in sentence) == (True, True)
 
 
 def test_an_installer_that_fails_leaves_its_output_and_one_sentence(tmp_path: Path) -> None:

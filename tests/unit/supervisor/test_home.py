@@ -10,6 +10,7 @@ import pytest
 
 from console.supervisor import broker, home, processes
 from console.supervisor.bootstrap import ROOT, CannotStart
+from tests.refusals import refused
 
 
 def test_a_home_is_made_private(tmp_path: Path) -> None:
@@ -24,7 +25,7 @@ def test_a_home_is_made_private(tmp_path: Path) -> None:
 def test_a_home_that_cannot_be_made_is_one_sentence(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
 
-    with pytest.raises(CannotStart, match=r"cannot be written .*; set REPRISE_HOME to a folder of your own"):
+    with refused("home_unwritable", CannotStart, names=("REPRISE_HOME",)):
         home.make(tmp_path / "file" / "home")
 
 
@@ -33,7 +34,7 @@ def test_a_second_holder_is_told_who_has_the_home(tmp_path: Path) -> None:
 
     with (
         home.claimed(tmp_path),
-        pytest.raises(CannotStart, match=r"already runs in .* at http://127.0.0.1:8000"),
+        refused("already_runs", CannotStart, names=(tmp_path, "http://127.0.0.1:8000")),
     ):
         home.claimed(tmp_path).__enter__()
 
@@ -87,7 +88,7 @@ def test_a_reset_never_touches_a_folder_that_is_not_ours(tmp_path: Path) -> None
     (tmp_path / "storage").mkdir()
     (tmp_path / "thesis.txt").write_text("years of work")
 
-    with pytest.raises(CannotStart, match="was not made by bin/demo"):
+    with refused("not_ours", CannotStart, names=("thesis.txt",)):
         home.reset(tmp_path)
     assert sorted(p.name for p in tmp_path.iterdir()) == ["storage", "thesis.txt"]
 

@@ -12,6 +12,7 @@ from console.supervisor import browser, instance, jars
 from console.supervisor.bootstrap import CannotStart
 from console.supervisor.home import read_env
 from console.workers import WORKERS
+from tests.refusals import refused
 from tests.unit.supervisor.conftest import asked
 
 
@@ -114,5 +115,5 @@ def test_a_browser_that_is_named_wrongly_is_refused_and_not_replaced(
 ) -> None:
     monkeypatch.setenv("CONSOLE_TEST_BROWSER", str(tmp_path / "no-browser"))
 
-    with pytest.raises(CannotStart, match="cannot be run; correct or unset it"):
+    with refused("no_browser", CannotStart, names=("no-browser",)):
         browser.ensure(tmp_path / "python", tmp_path / "cache", lambda _: None)

@@ -14,6 +14,7 @@ import pytest
 from console.supervisor import jars
 from console.supervisor.bootstrap import ROOT, CannotStart
 from console.supervisor.jars import Jar
+from tests.refusals import refused
 
 BODIES = {"one": b"PK one" * 1000, "two": b"PK two" * 300_000}
 
@@ -106,7 +107,7 @@ def test_a_repository_that_is_gone_is_one_sentence_without_its_password(
     repository: Repository, tmp_path: Path
 ) -> None:
     address = repository.address.replace(str(repository.server.server_address[1]), "1")
-    with pytest.raises(CannotStart, match=r"one-1.2.jar could not be downloaded") as told:
+    with refused("not_downloaded", CannotStart, names=("one-1.2.jar",)) as told:
         jars.download(address, ONE, tmp_path)
     assert "hidden" not in str(told.value)
     assert "MAVEN_REPO_URL" in str(told.value)
@@ -144,7 +145,7 @@ def test_settings_that_cannot_be_read_are_one_sentence(
     monkeypatch.delenv("MAVEN_REPO_URL", raising=False)
     settings = tmp_path / "settings.xml"
     settings.write_text("<settings>")
-    with pytest.raises(CannotStart, match=r"settings.xml cannot be read .* set MAVEN_REPO_URL"):
+    with refused("settings_unreadable", CannotStart, names=("settings.xml", "MAVEN_REPO_URL")):
         jars.base_address(settings)
 
 
@@ -170,15 +171,13 @@ def ivy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, bytes]:
 
 def test_what_ivy_brings_is_checked_too(ivy: dict[str, bytes], tmp_path: Path) -> None:
     ivy |= {ONE.file_name: BODIES["one"], TWO.file_name: b"another"}
-    with pytest.raises(CannotStart, match=r"two-1.2-all.jar is not the one that was locked"):
+    with refused("not_as_locked", CannotStart, names=("two-1.2-all.jar",)):
         jars.bring([ONE, TWO], tmp_path / "jars", quiet)
     assert [p.name for p in (tmp_path / "jars").iterdir()] == [ONE.file_name]
 
 
 def test_what_ivy_could_not_bring_is_named_without_addresses(ivy: dict[str, bytes], tmp_path: Path) -> None:
-    with pytest.raises(
-        CannotStart, match=r"one-1.2.jar could not be downloaded \(.*UnknownHost.*the registry"
-    ):
+    with refused("not_downloaded", CannotStart, names=("one-1.2.jar", "UnknownHost", "the registry")):
         jars.bring([ONE], tmp_path / "jars", quiet)
 
 
@@ -194,7 +193,7 @@ def test_ivy_is_asked_for_these_archives_and_for_nothing_they_need() -> None:
 def test_a_line_that_locks_no_archive_is_refused(tmp_path: Path, line: str) -> None:
     file = tmp_path / "set.txt"
     file.write_text(f"# archives\n\n{line}\n")
-    with pytest.raises(CannotStart, match=r"set.txt has a line that locks no archive"):
+    with refused("bad_line", CannotStart, names=("set.txt", line)):
         jars.read_list(file)
 
 

@@ -12,6 +12,7 @@ from console.supervisor import instance, kafka
 from console.supervisor.bootstrap import CannotStart
 from console.workers import WORKERS
 from recovery.errors import Unreachable
+from tests.refusals import refused
 from tests.unit.supervisor.conftest import asked
 
 
@@ -42,9 +43,7 @@ def test_the_port_of_last_time_is_taken_again_and_one_in_use_is_one_sentence(hom
         port = other.getsockname()[1]
         (home / "supervisor.json").write_text(json.dumps({"kafka_port": port}))
         other.listen()
-        with pytest.raises(
-            CannotStart, match=f"Port {port}, where the demo's pipeline reads Kafka, is in use"
-        ):
+        with refused("port_taken", CannotStart, names=(port,)):
             instance.kafka_port(home)
 
     assert instance.kafka_port(home) == port
@@ -89,17 +88,19 @@ def test_where_nobody_listens_nobody_answers() -> None:
 def test_a_machine_without_java_is_one_sentence(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    why = "Spark needs Java 17 or 21 and none was found."
+
     def none(folder: Path) -> None:
-        raise Unreachable("Spark needs Java 17 or 21 and none was found.")
+        raise Unreachable(why)
 
     monkeypatch.setattr(kafka, "find_java", none)
 
     assert kafka.main(str(tmp_path / "kafka"), "9") == 1
-    assert capsys.readouterr().err == "Spark needs Java 17 or 21 and none was found.\n"
+    assert capsys.readouterr().err == f"{why}\n"
 
 
 def test_archives_that_are_not_there_are_one_sentence(tmp_path: Path) -> None:
-    with pytest.raises(CannotStart, match="The folder of the Kafka broker could not be made: ") as told:
+    with refused("no_broker_folder", CannotStart) as told:
         kafka.lay_out(tmp_path / "kafka", 9, tmp_path / "no-archives")
 
     assert len(str(told.value).splitlines()) == 1

@@ -12,6 +12,7 @@ import pytest
 from console import settings
 from console.supervisor import postgres, tools
 from console.supervisor.bootstrap import CannotStart
+from tests.refusals import refused
 from tests.stack import wait_for
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -91,7 +92,7 @@ def test_the_database_is_chosen_by_one_option(arguments: list[str], database: st
 
 @pytest.mark.parametrize("arguments", [["--database"], ["--database", "oracle"]])
 def test_an_unknown_database_is_refused(arguments: list[str]) -> None:
-    with pytest.raises(CannotStart, match="name sqlite or postgresql"):
+    with refused("unknown_database", CannotStart):
         tools.tested_database(arguments)
 
 
