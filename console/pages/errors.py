@@ -17,18 +17,19 @@ AGAIN_SECONDS: Final = "5"  # a database that was started again is back by then
 
 def show_wrong_request(request: HttpRequest, exception: Exception) -> HttpResponse:
     """Stands on nothing but the template: the request may be what no page can be made of."""
-    sentence, status = "The request cannot be taken as it was sent.", 400
+    sentence, code, status = "The request cannot be taken as it was sent.", "wrong-request", 400
     if isinstance(exception, BadRequest):
-        sentence = str(exception)
+        sentence, code = str(exception), "bad-text"
     elif isinstance(exception, RequestDataTooBig):
-        sentence, status = TOO_BIG, 413
-    given = {"sentence": sentence, "request_id": getattr(request, "request_id", "")}
+        sentence, code, status = TOO_BIG, "too-big", 413
+    given = {"sentence": sentence, "code": code, "request_id": getattr(request, "request_id", "")}
     return HttpResponse(loader.get_template("400.html").render(given), status=status)
 
 
 def show_denied(request: HttpRequest, exception: PermissionDenied) -> HttpResponse:
     sentence = str(exception) or "Your role does not allow this."
-    return render(request, "403.html", {"sentence": sentence}, status=403)
+    code = getattr(exception.__cause__, "code", "denied")
+    return render(request, "403.html", {"sentence": sentence, "code": code}, status=403)
 
 
 def show_missing(request: HttpRequest, exception: Http404) -> HttpResponse:
@@ -50,4 +51,4 @@ def show_fault(request: HttpRequest) -> HttpResponse:
 def show_stale_form(request: HttpRequest, reason: str = "") -> HttpResponse:
     """A form whose page was older than the sign-in."""
     sentence = "This form is older than your sign-in, so it was not sent. Go back, reload the page, and send it again."
-    return render(request, "403.html", {"sentence": sentence}, status=403)
+    return render(request, "403.html", {"sentence": sentence, "code": "stale-form"}, status=403)

@@ -20,19 +20,23 @@ from console.pages.freshness import describe_pending, proof_minutes, proved_at
 from console.pages.session import safe_next
 from console.signing import trail
 from console.signing.passkeys import can_use_passkeys, is_good_credential
+from console.signing.problems import OLD_PROOF, SignInProblem
 from recovery.people import limits
 from recovery.people.roles import Actor
 
-TOO_MANY = "Too many tries to confirm it were refused. Wait a minute, then try again."
-WRONG = "Password or code is wrong. Nothing was done."
-WRONG_PASSKEY = "This passkey is not one of yours. Nothing was done."
+TOO_MANY = SignInProblem(
+    "too-many-to-confirm", "Too many tries to confirm it were refused. Wait a minute, then try again."
+)
+WRONG = SignInProblem("wrong-proof", "Password or code is wrong. Nothing was done.")
+WRONG_PASSKEY = SignInProblem("not-your-passkey", "This passkey is not one of yours. Nothing was done.")
 
 
 @sensitive_post_parameters("password", "code")
 @page(None, methods=("GET", "POST"))
 def reauthenticate(request: Request, by: Actor) -> HttpResponse:
     """By passkey, or by password and, where one was set up, code. Leads back to what was wanted."""
-    user, problem = request.user, str(request.session.pop("unproven", ""))
+    user = request.user
+    problem = OLD_PROOF if request.session.pop("unproven", False) else None
     assert isinstance(user, User)
     back = safe_next(request, request.POST.get("next") or request.GET.get("next"))
     kinds = set(Authenticator.objects.filter(user=user).values_list("type", flat=True))
@@ -55,14 +59,14 @@ def reauthenticate(request: Request, by: Actor) -> HttpResponse:
     return render(request, "account/reauthenticate.html", context, status=422 if problem else 200)
 
 
-def _confirm(request: Request, user: User, kinds: set[str]) -> str:
-    """What is wrong, in one sentence; empty when the session is proven, and noted as such."""
+def _confirm(request: Request, user: User, kinds: set[str]) -> SignInProblem | None:
+    """What is wrong; None when the session is proven, and noted as such."""
     if "credential" in request.POST:
         key = ReauthenticateWebAuthnForm(user=user, data=request.POST)
         if not is_good_credential(key):
             return WRONG_PASSKEY
         key.save()
-        return ""
+        return None
     code = ReauthenticateForm(user=user, data=request.POST) if "totp" in kinds else None
     knows = (
         user.check_password(request.POST.get("password", ""))
@@ -75,7 +79,7 @@ def _confirm(request: Request, user: User, kinds: set[str]) -> str:
         code.save()
     if user.has_usable_password():
         reauthenticate_by_password(request)
-    return ""
+    return None
 
 
 def _last(request: Request) -> str:

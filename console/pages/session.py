@@ -26,17 +26,23 @@ from console.forms.session import SignInForm
 from console.middleware import Request
 from console.signing import trail
 from console.signing.passkeys import can_use_passkeys, is_good_credential
+from console.signing.problems import SignInProblem
 from recovery.errors import Denied
 from recovery.people import forgotten, limits
 from recovery.people.actions import actor_for_user
 
-TOO_MANY = "Too many refused tries came from this address. Wait a minute, then try again."
-WRONG_CODE = "The code or passkey is wrong. Try the next code, or use a recovery code."
-LOST_KEY = (
-    "Your second factor was set up under a secret key that this console no longer has, so no code can be checked. "
-    "Ask an admin to take it away, or the operator to give the former key (REPRISE_SECRET_KEY_FALLBACKS)."
+TOO_MANY = SignInProblem(
+    "too-many-from-here", "Too many refused tries came from this address. Wait a minute, then try again."
 )
-WRONG_PASSKEY = "This passkey is not known here. Sign in with your password."
+WRONG_CODE = SignInProblem(
+    "wrong-code", "The code or passkey is wrong. Try the next code, or use a recovery code."
+)
+LOST_KEY = SignInProblem(
+    "lost-key",
+    "Your second factor was set up under a secret key that this console no longer has, so no code can be checked. "
+    "Ask an admin to take it away, or the operator to give the former key (REPRISE_SECRET_KEY_FALLBACKS).",
+)
+WRONG_PASSKEY = SignInProblem("wrong-passkey", "This passkey is not known here. Sign in with your password.")
 
 
 def safe_next(request: Request, given: str | None) -> str:
@@ -60,9 +66,9 @@ def sign_in(request: Request) -> HttpResponse:
     form = SignInForm(request.POST, request=request)
     if form.is_valid() and form.user is not None:
         return _enter(request, form.user, back)
-    sentence = " ".join(str(e) for e in form.non_field_errors()) or "Give your name and your password."
-    trail.record_refused_try(request, name, f"Sign-in refused: {sentence}")
-    return _form(request, back, name, sentence, status=422)
+    problem = form.problem()
+    trail.record_refused_try(request, name, f"Sign-in refused: {problem}")
+    return _form(request, back, name, problem, status=422)
 
 
 def _enter(request: Request, user: User, back: str) -> HttpResponse:
@@ -79,7 +85,9 @@ def _is_over(request: Request) -> bool:
     return limits.is_over("address", get_adapter().get_client_ip(request))
 
 
-def _form(request: Request, back: str, name: str = "", problem: str = "", status: int = 200) -> HttpResponse:
+def _form(
+    request: Request, back: str, name: str = "", problem: SignInProblem | None = None, status: int = 200
+) -> HttpResponse:
     context = {
         "next": back, "name": name, "problem": problem, "passkeys": can_use_passkeys(request),
         "company": settings.REPRISE_OIDC_NAME, "mail": forgotten.can_send_reset(),
@@ -95,7 +103,8 @@ def _form(request: Request, back: str, name: str = "", problem: str = "", status
 def second_step(request: Request) -> HttpResponse:
     """The code or passkey of somebody whose password was right: nobody is signed in before it."""
     stage: Any = request._login_stage  # type: ignore[attr-defined]
-    user, problem = stage.login.user, ""
+    user = stage.login.user
+    problem: SignInProblem | None = None
     is_over = request.method == "POST" and _is_over(request)
     if is_over:
         problem = TOO_MANY

@@ -12,15 +12,16 @@ from django.shortcuts import render
 
 from console.middleware import Request
 from console.pages.freshness import AUTH_TIME, redirect_to_prove
+from console.signing.problems import OLD_PROOF, SignInProblem
 from console.signing.trail import record_refused_try
 from recovery.models import Person
 
-NOT_INVITED = "This company account has no person here. Ask an admin to invite its mail address."
-OLD_PROOF = (
-    "Not confirmed: the company account answered from an earlier sign-in without asking you. "
-    "Sign out there, then try again."
+NOT_INVITED = SignInProblem(
+    "not-invited", "This company account has no person here. Ask an admin to invite its mail address."
 )
-NOT_FINISHED = "The company sign-in was not finished. Try again, or use your password."
+NOT_FINISHED = SignInProblem(
+    "not-finished", "The company sign-in was not finished. Try again, or use your password."
+)
 
 
 class CompanyAdapter(DefaultSocialAccountAdapter):  # type: ignore[misc]
@@ -71,20 +72,20 @@ def _fresh_seconds() -> int:
 
 def _not_proved(request: Request, back: str) -> NoReturn:
     """Back to the page that asks, which says why."""
-    record_refused_try(request, request.user.get_username(), OLD_PROOF, action="session.confirm")
-    request.session["unproven"] = OLD_PROOF
+    record_refused_try(request, request.user.get_username(), OLD_PROOF.says, action="session.confirm")
+    request.session["unproven"] = True
     raise ImmediateHttpResponse(redirect_to_prove(back))
 
 
-def _end(request: Request, data: dict[str, Any], sentence: str) -> NoReturn:
+def _end(request: Request, data: dict[str, Any], problem: SignInProblem) -> NoReturn:
     told = data.get("userinfo") or data.get("id_token") or {}
     name = str(told.get("email") or "")
-    record_refused_try(request, name, sentence)
+    record_refused_try(request, name, problem.says)
     raise ImmediateHttpResponse(
         render(
             request,
             "sign_in.html",
-            {"problem": sentence, "next": "/", "idle": settings.REPRISE_IDLE_MINUTES},
+            {"problem": problem, "next": "/", "idle": settings.REPRISE_IDLE_MINUTES},
             status=422,
         )
     )

@@ -30,8 +30,8 @@ class NotDelivered(RepriseError):
 
     code = "not_delivered"
 
-    def __init__(self, sentence: str, *, again: bool = True, pause: int = 0) -> None:
-        super().__init__(sentence)
+    def __init__(self, sentence: str, *, code: str | None = None, again: bool = True, pause: int = 0) -> None:
+        super().__init__(sentence, code=code)
         self.again = again
         self.pause = pause
 
@@ -110,7 +110,7 @@ def post_message(url: str, body: bytes, headers: Mapping[str, str]) -> None:
     try:
         check_url(url)
     except RepriseError as refusal:
-        raise NotDelivered(refusal.sentence) from None
+        raise NotDelivered(refusal.sentence, code=refusal.code) from None
     adapter, session = _Adapter(outbound.configured()), requests.Session()
     session.trust_env = False  # a proxy of the environment would call for us what we refuse to call
     session.mount("https://", adapter)
@@ -128,7 +128,7 @@ def post_message(url: str, body: bytes, headers: Mapping[str, str]) -> None:
                 raise requests.Timeout
             _judge(answer)
     except requests.RequestException as error:
-        raise NotDelivered(_why(url, requests.Timeout() if adapter.ended else error)) from None
+        raise _silence(url, requests.Timeout() if adapter.ended else error) from None
     finally:
         late.cancel()
 
@@ -146,17 +146,19 @@ def _judge(answer: requests.Response) -> None:
     raise NotDelivered(f"The receiver answers with HTTP {status}.", pause=pause)
 
 
-def _why(url: str, error: requests.RequestException) -> str:
-    """One sentence; never the library's own text as it is, since that quotes the whole address."""
+def _silence(url: str, error: requests.RequestException) -> NotDelivered:
+    """What to raise where no answer came; never the library's own text, since that quotes the whole address."""
     where, cause = shown_address(url), str(error)
     if isinstance(error, requests.exceptions.SSLError):
-        return f"{where} shows a certificate that is not trusted."
+        return NotDelivered(f"{where} shows a certificate that is not trusted.", code="not_trusted")
     if isinstance(error, requests.exceptions.Timeout):
-        return f"{where} does not answer in time."
+        return NotDelivered(f"{where} does not answer in time.", code="late")
     if "REPRISE_OUTBOUND_ALLOW" in cause:
-        return f"{where} leads to an address that the console may not call (REPRISE_OUTBOUND_ALLOW)."
+        says = f"{where} leads to an address that the console may not call (REPRISE_OUTBOUND_ALLOW)."
+        return NotDelivered(says, code="outbound")
     if "NameResolutionError" in cause:
-        return f"The name of {where} is not known to the name service of the worker."
+        says = f"The name of {where} is not known to the name service of the worker."
+        return NotDelivered(says, code="no_such_host")
     if "refused" in cause:
-        return f"{where} refuses the connection."
-    return f"The connection to {where} broke before it answered ({type(error).__name__})."
+        return NotDelivered(f"{where} refuses the connection.")
+    return NotDelivered(f"The connection to {where} broke before it answered ({type(error).__name__}).")

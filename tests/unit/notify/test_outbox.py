@@ -61,7 +61,7 @@ def test_a_worker_is_woken_after_the_commit_and_delivers(
     assert uids(receiver) == [str(message.uid)]
     sent = json.loads(receiver.got[0].body)
     assert (sent["event"], sent["facts"]["by"]) == ("recovery.started", "root")
-    assert sent["facts"]["forecast"] == "0 rows lost, 0 doubled, 0 read again"
+    assert [word.split()[0] for word in sent["facts"]["forecast"].split(", ")] == ["0", "0", "0"]
     assert sent["url"] == f"https://reprise.example/recoveries/{message.recovery}"
     assert (only().state, only().attempts, only().last_error) == ("delivered", 1, "")
     made.refresh_from_db()
@@ -204,7 +204,7 @@ def test_after_hours_a_message_is_given_up_and_written_down(
     receiver.answers = [status(500)]
     deliver()
 
-    assert (only().state, only().last_error) == ("failed", "The receiver answers with HTTP 500.")
+    assert (only().state, "HTTP 500" in only().last_error) == ("failed", True)
     entry = AuditEntry.objects.get(action="message.lost")
     assert (entry.outcome, entry.target, entry.recovery) == ("failed", "ops", only().message.recovery)
     assert selectors.outbox_status().lost_today == 1
@@ -343,7 +343,7 @@ def test_a_channel_that_fails_for_some_time_is_told_to_the_others_once(
     tasks.sweep()
 
     told = Message.objects.get(event="channel.failing")
-    assert told.body["facts"]["problem"] == "The receiver answers with HTTP 500."
+    assert "HTTP 500" in told.body["facts"]["problem"]
     assert [d.channel.name for d in told.deliveries.all()] == ["well"]
     assert selectors.outbox_status().failing == 1
 
@@ -383,4 +383,5 @@ def test_a_bug_in_a_sender_is_a_failed_try_and_not_a_lost_message(
     monkeypatch.setattr(delivering, "SENDERS", senders)
     deliver()
 
-    assert (only().state, only().last_error) == ("pending", "A fault in Reprise ended the try (KeyError).")
+    assert (only().state, "(KeyError)" in only().last_error) == ("pending", True)
+    assert "secret words" not in only().last_error

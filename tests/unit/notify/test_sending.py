@@ -84,7 +84,7 @@ def test_a_silent_receiver_is_given_up(receiver: Receiver, monkeypatch: pytest.M
     monkeypatch.setattr(posting, "SILENT_SECONDS", 0.2)
     receiver.answers = [receiver.silent]
 
-    assert "does not answer in time" in failure(receiver.url).sentence
+    assert failure(receiver.url).code == "late"
 
 
 def test_a_receiver_that_drips_its_answer_is_cut_off(
@@ -93,7 +93,7 @@ def test_a_receiver_that_drips_its_answer_is_cut_off(
     monkeypatch.setattr(posting, "WHOLE_SECONDS", 0.4)
     receiver.answers = [receiver.drips]
 
-    assert "does not answer in time" in failure(receiver.url).sentence
+    assert failure(receiver.url).code == "late"
 
 
 def test_a_refused_connection_says_so() -> None:
@@ -121,10 +121,11 @@ def resolving(monkeypatch: pytest.MonkeyPatch, *answers: str) -> None:
 def test_a_name_that_leads_inside_is_not_called(monkeypatch: pytest.MonkeyPatch, address: str) -> None:
     resolving(monkeypatch, address)
 
-    sentence = failure("https://hook.example/very-secret-path").sentence
+    failed = failure("https://hook.example/very-secret-path")
 
-    assert "https://hook.example/… cannot be used" in sentence
-    assert "REPRISE_OUTBOUND_ALLOW" in sentence
+    assert failed.code == "outbound"
+    assert "https://hook.example/… " in failed.sentence
+    assert "REPRISE_OUTBOUND_ALLOW" in failed.sentence
 
 
 def test_a_name_that_changes_its_mind_after_the_check_gets_no_byte(
@@ -133,17 +134,15 @@ def test_a_name_that_changes_its_mind_after_the_check_gets_no_byte(
     port = receiver.url.split(":")[2].split("/")[0]
     resolving(monkeypatch, "93.184.216.34", "127.0.0.1")
 
-    sentence = failure(f"https://hook.example:{port}/very-secret-path").sentence
-
-    assert "leads to an address that the console may not call" in sentence
+    assert failure(f"https://hook.example:{port}/very-secret-path").code == "outbound"
     assert receiver.got == []
 
 
 def test_a_name_that_nobody_knows_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     resolving(monkeypatch, "")
-    assert "not known to the name service" in failure("https://hook.example/x").sentence
+    assert failure("https://hook.example/x").code == "no_such_host"
     resolving(monkeypatch, "93.184.216.34", "")
-    assert "not known to the name service" in failure("https://hook.example/x").sentence
+    assert failure("https://hook.example/x").code == "no_such_host"
 
 
 def test_plain_http_goes_only_to_hosts_that_an_operator_allowed(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -168,14 +167,14 @@ def test_a_certificate_that_nobody_trusts_gets_no_byte_and_one_of_the_operators_
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(made)
     with listening(context) as receiver:
-        assert "certificate that is not trusted" in failure(receiver.url).sentence
+        assert failure(receiver.url).code == "not_trusted"
         assert receiver.got == []
         settings.REPRISE_NOTIFY_CA = str(made)
         send(receiver.url)
         assert len(receiver.got) == 1
     with listening(context, host="127.0.0.1") as other:
         settings.REPRISE_OUTBOUND_ALLOW = "127.0.0.1"
-        assert "certificate that is not trusted" in failure(other.url).sentence
+        assert failure(other.url).code == "not_trusted"
         assert other.got == []
 
 
@@ -232,10 +231,7 @@ def test_an_unreadable_secret_is_a_failed_try_that_names_what_is_missing(
     monkeypatch.delenv("REPRISE_NOTIFY_SECRET")
     deliver()
 
-    assert (
-        only().last_error
-        == "The worker finds nothing under env:REPRISE_NOTIFY_SECRET. Set it, then try again."
-    )
+    assert "env:REPRISE_NOTIFY_SECRET" in only().last_error
     assert receiver.got == []
 
 
@@ -259,7 +255,8 @@ def test_mail_is_plain_text_with_a_deep_link_and_one_id_for_every_try(channel: M
 
     (mail,) = smtp.mails
     head, _, text = mail.partition("\n\n")
-    assert "Subject: [Reprise] Approval asked: " + recovery.label in head
+    subject = next(line for line in head.splitlines() if line.startswith("Subject: [Reprise] "))
+    assert recovery.label in subject.split()
     assert "To: ops@example.com" in head
     assert f"Message-ID: <{message.uid}@reprise.example>" in head
     assert "Auto-Submitted: auto-generated" in head
@@ -309,7 +306,8 @@ def test_without_a_mail_server_mail_waits_and_says_what_to_set(channel: Make, se
     deliver()
 
     assert only().state == "pending"
-    assert only().last_error == "Mail is not configured: set REPRISE_MAIL_HOST and REPRISE_MAIL_FROM."
+    assert "REPRISE_MAIL_HOST" in only().last_error
+    assert "REPRISE_MAIL_FROM" in only().last_error
 
 
 @pytest.mark.django_db
@@ -319,4 +317,4 @@ def test_a_mail_server_that_is_away_is_a_failed_try(channel: Make, smtp: Any, se
     announce_event(event="recovery.started", recovery=f.planned())
     deliver()
 
-    assert only().last_error == "The mail server cannot be spoken to (ConnectionRefusedError)."
+    assert "(ConnectionRefusedError)" in only().last_error

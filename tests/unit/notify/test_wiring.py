@@ -56,10 +56,11 @@ def test_a_move_is_told_where_people_want_to_know(old: str, new: str, event: lis
 
     proof = {"measured": {"verified": True}} if new == "succeeded" else {}
 
-    move(row, new, reason="The disk is full.", **proof)
+    reason = "The disk is full."
+    move(row, new, reason=reason, **proof)
 
     assert told() == event
-    assert all(m.body["facts"]["reason"] == "The disk is full." for m in Message.objects.all())
+    assert all(m.body["facts"]["reason"] == reason for m in Message.objects.all())
 
 
 def test_a_move_that_somebody_else_was_faster_with_is_not_told() -> None:
@@ -96,7 +97,7 @@ def test_a_step_that_became_unknown_is_told_once() -> None:
     Step.objects.filter(pk=step.pk).update(state="running", heartbeat_at=timezone.now())
     step, twin = (Step.objects.get(pk=step.pk) for _ in range(2))
 
-    assert engine.to_unknown(step, "No sign of life.") is True
+    assert engine.to_unknown(step, "Silent.") is True
     assert engine.to_unknown(twin, "Again.") is False
 
     assert told() == ["recovery.needs_attention"]
@@ -131,7 +132,7 @@ def test_a_failure_is_told_once_until_the_flow_has_completed_again(
     assert seen == [0, 1, 1, 1, 1, 1, 2]
     first = Message.objects.earliest("pk")
     assert (first.event, first.environment, first.recovery) == ("flow.failed", "staging", "")
-    assert first.body["title"] == "orders_flow fails in staging"
+    assert {"orders_flow", "staging"} <= set(str(first.body["title"]).split())
     assert str(first.body["link"]).startswith("/flows/")
 
 
@@ -157,7 +158,9 @@ def test_a_broken_chain_is_told_once_for_each_first_problem() -> None:
         verify_chain(by=AUDITOR)
 
     assert told() == ["audit.broken"]
-    assert "its hash does not fit" in Message.objects.get().body["facts"]["problem"]
+    found = verify_chain(by=AUDITOR)["problems"][0]
+    assert found["code"] == "entry_changed"
+    assert Message.objects.get().body["facts"]["problem"] == found["says"]
 
 
 def test_what_beat_wakes_is_known_to_the_workers(settings: Any) -> None:

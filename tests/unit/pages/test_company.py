@@ -20,6 +20,7 @@ from pydantic import ValidationError
 from console.env import Env
 from recovery.models import AuditEntry
 from tests import factories as f
+from tests.pages import refusal
 from tests.unit.pages import company_urls  # before a test configures a provider: these are read once
 
 pytestmark = pytest.mark.django_db
@@ -111,7 +112,7 @@ def test_an_invited_person_signs_in_with_the_verified_address_and_then_by_the_pr
     assert "ada" in client.get("/account").content.decode()
     assert SocialAccount.objects.get().user == user
     entry = AuditEntry.objects.get(action="session.sign_in")
-    assert (entry.actor, entry.says) == ("ada", "ada signed in with company account.")
+    assert (entry.actor, "company account" in entry.says) == ("ada", True)
     assert "code_verifier" in Provider.asked
 
     renamed = Client()
@@ -142,8 +143,7 @@ def test_nobody_else_gets_in_and_no_account_is_made(client: Client, why: str, to
     elif why == "no role":
         user.person.delete()  # type: ignore[attr-defined]
     answer = come_back(client, told)
-    assert answer.status_code == 422
-    assert "has no person here" in answer.content.decode()
+    assert (answer.status_code, refusal(answer)) == (422, "not-invited")
     assert client.get("/")["Location"].startswith("/sign-in")
     assert not SocialAccount.objects.exists()
     assert User.objects.count() == 2
@@ -219,7 +219,7 @@ def test_a_session_is_confirmed_by_when_the_provider_itself_last_asked(
         assert client.get("/account/authenticator-app").status_code == 200
         return
     assert answer["Location"] == "/reauthenticate?next=%2Faccount%2Fauthenticator-app"
-    assert "answered from an earlier sign-in" in client.get(answer["Location"]).content.decode()
+    assert refusal(client.get(answer["Location"])) == "old-proof"
     assert client.get("/account/authenticator-app")["Location"].startswith("/reauthenticate")
     assert AuditEntry.objects.get(action="session.confirm").outcome == "denied"
 
@@ -251,5 +251,5 @@ def test_a_sign_in_out_of_the_provider_s_own_session_is_no_fresh_proof(client: C
     ],
 )
 def test_the_provider_is_spoken_to_over_https_but_on_this_machine(issuer: str, good: bool) -> None:
-    with nullcontext() if good else pytest.raises(ValidationError, match="the provider's address is https"):
+    with nullcontext() if good else pytest.raises(ValidationError, match="address is https"):
         assert Env(oidc_issuer=issuer).oidc_issuer == issuer

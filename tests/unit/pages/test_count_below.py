@@ -173,7 +173,8 @@ def test_one_dataset_that_cannot_be_counted_leaves_the_others(
 ) -> None:
     del spark.answers[COPY]
     found = {c.dataset: (c.rows, c.why, c.problem) for c in ask(f.right_above(), no_broker).counts}
-    assert found[COPY] == (None, Unknown.PROBLEM, "Spark does not answer.")
+    assert found[COPY][:2] == (None, Unknown.PROBLEM)
+    assert "Spark" in found[COPY][2]
     assert found[VIEW][0] == 0
 
 

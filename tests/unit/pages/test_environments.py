@@ -30,7 +30,7 @@ def test_an_admin_changes_a_rule_and_before_and_after_are_in_the_log() -> None:
     entry = AuditEntry.objects.get(action="environment.rule")
     assert (entry.before["votes"], entry.after["votes"]) == (2, 3)
     shown = plain(client.get("/settings/environments"))
-    assert "1 of ann, bob (data)" in shown
+    assert "1 of ann, bob" in shown
     assert "by admin" in shown
     page = client.get("/settings/environments/production").content.decode()
     assert "data 1: ann, bob" in page

@@ -17,6 +17,7 @@ from django.test import Client
 
 from recovery.models import AuditEntry
 from tests import factories as f
+from tests.pages import asked, refusal
 
 pytestmark = pytest.mark.django_db
 
@@ -67,9 +68,11 @@ def test_a_code_is_asked_for_after_the_password_and_nobody_is_in_before_it(
     cache.clear()
     assert other.post("/sign-in/code", {"code": code_of(secret, 1)})["Location"] == "/recoveries"
     assert other.get("/").status_code == 200
-    assert told("factor.add")[0] == ("done", "responder set up the authenticator app.")
-    assert told("session.sign_in")[-1][1] == "responder signed in with password and the authenticator app."
-    assert told("session.refused")[-1] == ("denied", "Sign-in refused: the code was wrong.")
+    (done, added), (refused, wrong) = told("factor.add")[0], told("session.refused")[-1]
+    assert (done, refused) == ("done", "denied")
+    assert ("authenticator app" in added, "code" in wrong) == (True, True)
+    entered = told("session.sign_in")[-1][1]
+    assert ("password" in entered, "authenticator app" in entered) == (True, True)
 
 
 def test_a_recovery_code_signs_in_once(client: Client, user: User) -> None:
@@ -120,8 +123,7 @@ def test_a_factor_under_a_lost_secret_key_is_said_in_plain_words_and_lets_nobody
 
     answer = other.post("/sign-in/code", {"code": code_of(secret, 1)})
 
-    assert answer.status_code == 422
-    assert "secret key that this console no longer has" in answer.content.decode()
+    assert (answer.status_code, refusal(answer)) == (422, "lost-key")
     assert other.get("/")["Location"].startswith("/sign-in?next=")
 
 
@@ -136,7 +138,8 @@ def test_the_app_is_removed_by_its_owner_with_the_recovery_codes(client: Client,
     set_up(client)
     client.post("/account/authenticator-app", {"remove": "1"})
     assert not Authenticator.objects.exists()
-    assert told("factor.remove")[0] == ("done", "responder removed the authenticator app.")
+    (done, removed) = told("factor.remove")[0]
+    assert (done, "authenticator app" in removed) == ("done", True)
     assert sign_in(Client())["Location"] == "/"
 
 
@@ -176,8 +179,8 @@ def test_a_sign_in_is_fresh_for_ten_minutes(client: Client, user: User) -> None:
     assert client.get("/account/password").status_code == 200
     stale(client)
     assert client.get("/account/password")["Location"] == "/reauthenticate?next=%2Faccount%2Fpassword"
-    page = client.get("/reauthenticate?next=/account/password").content.decode()
-    assert re.search(r"You last proved it <time[^>]*>11 min ago<", page)
+    page = asked(client, "/reauthenticate?next=/account/password")
+    assert page.one("proved-before").all("time")[0].text == "11 min ago"
 
 
 @pytest.mark.parametrize("elsewhere", ["https://example.org/", "//example.org", "javascript:alert(1)", ""])
@@ -239,8 +242,7 @@ def test_what_is_no_passkey_is_refused_in_plain_words(
 ) -> None:
     client.get(path)
     answer = client.post(path, {"credential": credential})
-    assert answer.status_code == 422
-    assert "This passkey is not known here." in answer.content.decode()
+    assert (answer.status_code, refusal(answer)) == (422, "wrong-passkey")
     assert told("session.refused")[-1][0] == "denied"
 
 

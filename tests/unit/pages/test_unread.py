@@ -32,6 +32,9 @@ def words(client: Client, address: str) -> str:
     return re.sub(r"\s+", " ", re.sub(r"<[^>]+>", "", text(client, address)))
 
 
+IN_FIVE_HOURS = re.compile(r"\d\d:\d\d(:\d\d)? UTC, in 5 h 1\d min")
+
+
 def test_the_flow_page_says_position_what_waits_and_until_when(responder: Client) -> None:
     flow = f.flow(state="stopped")
     f.source(flow)
@@ -39,9 +42,9 @@ def test_the_flow_page_says_position_what_waits_and_until_when(responder: Client
     page = asked(responder, f"/flows/{flow.pk}")
     row = page.row("orders")
 
-    assert re.findall(r"partition (\d) at (\d+)", row.cell("Position")) == [("0", "2310"), ("1", "77")]
+    assert re.findall(r"(\d) at (\d+)", row.cell("Position")) == [("0", "2310"), ("1", "77")]
     assert row.cell("Waits").startswith("120 rows")
-    assert re.search(r"\d\d:\d\d:\d\d UTC, in 5 h 1\d min", row.cell("Readable until"))
+    assert IN_FIVE_HOURS.search(row.cell("Readable until"))
     assert page.value("unread") == "soon"
     assert "orders at broker-1.corp.example:9092" in page.one("input-at-risk").text
 
@@ -148,7 +151,7 @@ def test_input_at_risk_needs_attention_and_can_be_filtered_and_sorted_by(
         "b_gone", "a_soon", "c_days", "d_unknown",
     ]  # fmt: skip
     page = words(responder, "/")
-    assert re.search(r"Not for long\s*(\d+ \w+ \d+, )?\d\d:\d\d:\d\d UTC, in 5 h 1\d min", page)
+    assert IN_FIVE_HOURS.search(page.partition("Not for long")[2][:60])
     assert re.search(r"Not readable\s*4 rows", page)
 
 
@@ -190,7 +193,7 @@ def test_the_command_lists_it_for_people(monkeypatch: pytest.MonkeyPatch, severa
     lines = {
         line.split()[2].rsplit(".", 1)[-1]: line for line in found.splitlines() if "spark_catalog" in line
     }
-    assert re.search(r"\d\d:\d\d UTC, in 5 h 1\d min", lines["a_soon"])
+    assert IN_FIVE_HOURS.search(lines["a_soon"])
     assert lines["b_gone"].endswith("gone")
     assert lines["d_unknown"].endswith("not known")
 
@@ -255,15 +258,14 @@ def test_code_that_could_not_be_studied_is_said_and_is_no_promise(
 ) -> None:
     flow = f.flow(f.pipeline(), "changed", state="stopped")
     f.source(flow, until=None)
-    Flow.objects.filter(pk=flow.pk).update(
-        code_seen_at=f.ago(minutes=7), code_problem="name 'spark_' is not defined."
-    )
+    why = "name 'spark_' is not defined."
+    Flow.objects.filter(pk=flow.pk).update(code_seen_at=f.ago(minutes=7), code_problem=why)
 
     unknown = asked(responder, f"/flows/{flow.pk}").one("input-not-known")
-    assert "name 'spark_' is not defined." in unknown.text
+    assert why in unknown.text
     assert unknown.one("of-the-code-before")
     page = words(responder, f"/flows/{flow.pk}")
-    assert re.search(r"Code studied .*, 7 min ago", page)
+    assert "7 min ago" in page.partition("Code studied")[2][:80]
     assert "not known" in words(responder, "/?show=all")
     assert "changed" in gauges(responder, "reprise_flow_input_unknown")
     assert flows(monkeypatch).splitlines()[1].rstrip().endswith("not known")
