@@ -148,14 +148,16 @@ def test_a_recovery_is_told_with_its_sealed_plan(caller: Caller) -> None:
 def test_a_failed_look_says_why(caller: Caller, open_one: Recovery, monkeypatch: pytest.MonkeyPatch) -> None:
     from recovery.errors import Unreachable
 
+    why = "Kafka does not answer."
+
     def away(flow: Any, wanted: dict[str, Wanted], patch: Any = None) -> Any:
-        raise Unreachable("Kafka does not answer.")
+        raise Unreachable(why)
 
     monkeypatch.setattr(studies, "positions", away)
     caller.call("POST", f"recoveries/{open_one.label}/positions")
     answered(open_one)
     code, said = caller.call("GET", f"recoveries/{open_one.label}/positions")
-    assert (code, said["status"], said["problem"]) == (200, "failed", "Kafka does not answer.")
+    assert (code, said["status"], said["problem"]) == (200, "failed", why)
 
 
 WRONG: list[tuple[str, Any, int, str]] = [

@@ -62,8 +62,11 @@ def yes(row: Recovery, by: Actor, **values: Any) -> ApprovalRequest:
     return made
 
 
+REJECTED = "Wait for the export."
+
+
 def no(row: Recovery, by: Actor) -> ApprovalRequest:
-    made = actions.cast_vote(recovery_id=row.pk, choice="reject", reason="Wait for the export.", by=by)
+    made = actions.cast_vote(recovery_id=row.pk, choice="reject", reason=REJECTED, by=by)
     row.refresh_from_db()
     made.refresh_from_db()
     return made

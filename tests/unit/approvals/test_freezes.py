@@ -49,7 +49,7 @@ def at(text: str) -> datetime:
 )
 def test_a_window_covers_its_wall_clock(line: str, moment: str, covered: bool | None) -> None:
     if covered is None:
-        with pytest.raises(ValueError, match="ends before it begins"):
+        with pytest.raises(ValueError, match="ends before"):
             parse_freeze(line)
         return
     assert parse_freeze(line).covers(at(moment)) is covered
@@ -108,12 +108,15 @@ def test_a_kept_line_that_is_a_window_is_that_window() -> None:
     assert read_stored_freeze(HOLIDAYS) == parse_freeze(HOLIDAYS)
 
 
+WRITTEN = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d - \d{4}-\d\d-\d\d \d\d:\d\d UTC why")
+
+
 @given(st.datetimes(), st.datetimes())
 def test_any_dated_window_is_written_as_it_is_read(start: datetime, end: datetime) -> None:
     window = Dated(start.replace(second=0, microsecond=0), end.replace(second=0, microsecond=0), "UTC", "why")
     if start.year >= 2000 and window.start < window.end and end.year < 9999:
         assert parse_freeze(str(window)) == window
-    assert re.fullmatch(r"\d{4}-\d\d-\d\d \d\d:\d\d - \d{4}-\d\d-\d\d \d\d:\d\d UTC why", str(window))
+    assert WRITTEN.fullmatch(str(window))
 
 
 minutes = st.integers(0, 7 * 1440 - 1)

@@ -1,5 +1,6 @@
 """What an environment's rules let run, when, and what breaking glass does about it."""
 
+import re
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
@@ -39,7 +40,7 @@ def test_the_rules_of_the_place_can_be_changed_by_an_admin_and_void_what_was_giv
     row.refresh_from_db()
     request.refresh_from_db()
     assert (row.state, request.state) == ("planned", "voided")
-    assert "root changed the rules of staging" in row.reason
+    assert {"root", "staging"} <= set(re.findall(r"\w+", row.reason))
     entry = AuditEntry.objects.get(action="environment.rule")
     assert (entry.before["votes"], entry.after["votes"], entry.target) == (1, 2, "staging")
     assert selectors.rule_for("staging") == stricter
@@ -208,7 +209,7 @@ def test_after_its_time_no_further_step_begins_and_votes_are_asked_for(
     engine.run_step(step.pk, step.fence)
     row.refresh_from_db()
     assert row.state == "needs_attention"
-    assert "The broken glass was over" in row.reason
+    assert "broken glass" in row.reason
     with refused("needs_approval", Refused):
         workflow.execute(recovery_id=row.pk, by=ada)
     ask(row, ada)

@@ -57,9 +57,8 @@ def test_a_renamed_flow_begins_again_with_the_old_one_s_input(tmp_path: Path) ->
     for file in root.glob("_checkpoints/spark_catalog/shop/orders/a_new/0/offsets/0"):
         file.write_text(file.read_text().replace("17900000", "17990000"))
     found = survey_root(str(root)).findings
-    assert [(f.code, f.says) for f in found] == [
-        ("FLOW_RENAMED", "Flow a_new began with the same input files as flow b_old of the same table.")
-    ]
+    assert [f.code for f in found] == ["FLOW_RENAMED"]
+    assert [word for word in found[0].says.split() if "_" in word] == ["a_new", "b_old"]
 
 
 def begins(root: Path, flow: str, batches: int, at_ms: int) -> None:

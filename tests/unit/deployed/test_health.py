@@ -24,6 +24,7 @@ from recovery.health import heartbeats, readiness
 from recovery.models import Flow, Heartbeat, Recovery, Step, Workspace
 from recovery.people.roles import SYSTEM
 from tests import factories
+from tests.refusals import refused
 
 pytestmark = pytest.mark.django_db
 
@@ -225,7 +226,7 @@ def test_a_broker_that_takes_the_connection_and_says_nothing_is_not_waited_for(
         )
         monkeypatch.setattr(app.conf, "broker_url", url)
         began = time.monotonic()
-        with pytest.raises(Unreachable, match="broker does not answer"):
+        with refused("broker_down", Unreachable):
             readiness.broker.check()
 
     assert time.monotonic() - began < 20
@@ -241,7 +242,8 @@ def test_a_part_is_well_while_it_speaks_and_each_host_speaks_for_itself() -> Non
     assert "on there" in (heartbeats.problem("worker", "there") or "")
 
     Heartbeat.objects.filter(part="worker").update(at=timezone.now() - timedelta(seconds=90))
-    assert heartbeats.problem("worker") == "The worker has been silent for 90 s."
+    silent = heartbeats.problem("worker") or ""
+    assert ("worker" in silent, "90 s" in silent) == (True, True)
     assert heartbeats.problem("beat") is None
 
 
@@ -263,4 +265,4 @@ def test_a_database_that_is_away_does_not_end_who_wants_to_say_that_it_lives(
     monkeypatch.setattr(connection, "close", lambda: None)
     heartbeats.beat("beat", "here:1")
 
-    assert "could not be written" in caplog.text
+    assert "not be written" in caplog.text

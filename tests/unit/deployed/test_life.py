@@ -128,7 +128,7 @@ def test_beat_says_at_most_every_few_seconds_that_it_ticks(
 @pytest.mark.django_db
 def test_the_question_has_an_exit_code_and_a_sentence(capsys: pytest.CaptureFixture[str]) -> None:
     assert life.main("worker") == 1
-    assert "No worker has ever given a sign of life" in capsys.readouterr().err
+    assert "No worker has ever" in capsys.readouterr().err
 
     heartbeats.beat("worker", heartbeats.this_process())
     assert life.main("worker") == 0

@@ -75,9 +75,9 @@ def test_a_traceback_shows_code_and_no_variable(log: Log, form: str) -> None:
 
 def test_people_read_words(log: Log) -> None:
     logger, wrote = log("text")
-    logger.warning("Workspace %s is away", "here")
+    logger.warning("Workspace %s away", "here")
 
-    assert "Workspace here is away" in wrote()
+    assert "Workspace here away" in wrote()
     assert "\x1b" not in wrote()
     assert not wrote().startswith("{")
 

@@ -205,9 +205,10 @@ def test_what_a_sink_remembers(name: str, facts: Any, absorbs: bool | None, guar
 
 
 def test_side_effects_that_happen_again_are_named() -> None:
-    facts = foreach_batch.ForeachBatchFacts("orders", 3, True, ("a call to a payment service",))
-    assert "a call to a payment service" in foreach_batch.memory(facts).says
-    assert "a call to a payment service" in foreach_batch.risk(AGAIN, facts).says
+    effect = "a call to a payment service"
+    facts = foreach_batch.ForeachBatchFacts("orders", 3, True, (effect,))
+    assert effect in foreach_batch.memory(facts).says
+    assert effect in foreach_batch.risk(AGAIN, facts).says
 
 
 def test_every_kind_is_tested_here_and_a_name_that_none_has_is_unknown() -> None:

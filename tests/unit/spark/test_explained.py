@@ -57,9 +57,8 @@ def test_operators_are_read_from_the_physical_plan_outermost_first() -> None:
 
 @pytest.mark.parametrize(("node", "name"), OPERATORS.items())
 def test_every_stateful_node_has_its_checkpoint_name(node: str, name: str) -> None:
-    assert operators(f"== Physical Plan ==\n*(2) Project [x]\n:  +- {node} [a#1], state info [ x ]\n") == (
-        name,
-    )
+    plan = f"== Physical Plan ==\n*(2) Project [x]\n:  +- {node} [a#1], state info [ x ]\n"
+    assert operators(plan) == (name,)
 
 
 INFO = "state info [ checkpoint = <unknown>, opId = 0, numPartitions = 1] stateStoreCkptIds = None"
@@ -131,11 +130,12 @@ def test_a_watermark_is_seen() -> None:
 
 def test_moving_rows_between_tasks_is_seen() -> None:
     assert reshuffles(DEDUPE)
-    assert not reshuffles("== Physical Plan ==\n*(1) Filter (id#1 > 1)\n+- FileScan json [Exchange#1]\n")
+    scanned = "== Physical Plan ==\n*(1) Filter (id#1 > 1)\n+- FileScan json [Exchange#1]\n"
+    assert not reshuffles(scanned)
 
 
 def test_a_missing_part_is_empty() -> None:
-    assert section("nothing of the kind", "Physical Plan") == ()
+    assert section("another text", "Physical Plan") == ()
 
 
 @pytest.mark.parametrize(
@@ -207,7 +207,8 @@ def test_functions_whose_value_differs_at_every_run_are_seen(columns: str, anew:
     ],
 )
 def test_what_a_query_rests_on_beside_its_streams(lines: str, named: tuple[str, ...]) -> None:
-    assert besides(f"== Analyzed Logical Plan ==\nid: bigint\n{lines}\n") == named
+    plan = f"== Analyzed Logical Plan ==\nid: bigint\n{lines}\n"
+    assert besides(plan) == named
 
 
 def test_of_a_query_without_a_plan_nothing_is_known() -> None:

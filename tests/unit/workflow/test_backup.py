@@ -2,6 +2,7 @@
 
 import base64
 import hashlib
+import re
 from collections.abc import Callable, Iterator
 from datetime import timedelta
 from pathlib import Path
@@ -149,7 +150,7 @@ def test_the_source_and_what_the_checkpoint_goes_back_to_are_kept_and_read_back(
     assert (point["version"], point["last_committed"]) == (0, 2)
     assert point["fingerprint"] == row.plans.get().body["preconditions"]["checkpoint"]["fingerprint"]
     assert files.written == []
-    assert step.log[-1][1].startswith("Kept and read back: 2 source files, 21 bytes.")
+    assert re.findall(r"\d+ [a-z]+", step.log[-1][1])[:2] == ["2 source", "21 bytes"]
     assert row.steps.get(kind="patch").woken_at is not None
 
 
@@ -192,7 +193,7 @@ def test_source_that_is_too_large_can_be_skipped_with_where_it_is_kept(
 ) -> None:
     monkeypatch.setattr(backup, "LARGEST", 10)
     step = run(row)
-    assert "Keep a copy elsewhere, then skip this step" in step.problem
+    assert "skip this step" in step.problem
 
     actions.skip_step(recovery_id=row.pk, reason="It is in git, tag v7.", by=RESPONDER)
 
@@ -211,7 +212,7 @@ def test_a_skipped_backup_stands_in_the_words_of_a_proven_end(row: Recovery) -> 
     engine.finish(mine, {"measured": {"verified": True, "criteria": []}})
     row.refresh_from_db()
     assert row.state == "succeeded"
-    assert row.reason == "Every criterion of the plan holds. Step backup was skipped by ada: It is in git."
+    assert ("skipped by ada" in row.reason, skipped["skipped"]["reason"] in row.reason) == (True, True)
 
 
 def test_an_attempt_that_died_is_repeated_without_a_second_copy(row: Recovery, files: Files) -> None:
@@ -248,7 +249,7 @@ def test_a_rollback_reads_the_checkpoint_back_as_it_was_kept(row: Recovery, file
     assert rollback.run(context) == {"checkpoint": True, "files": [CODE], "table": None}
     context.step.refresh_from_db()
     said = [text for _, text in context.step.log]
-    assert "Read back: version 0, batch 2, as it was kept before." in said
+    assert any("version 0, batch 2," in line for line in said)
     assert files.files == {CODE: OLD.encode(), OTHER: HELPER}
     assert inspect_checkpoint(place).version == 0
 

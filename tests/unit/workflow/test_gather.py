@@ -153,7 +153,7 @@ def test_a_source_of_the_old_code_that_cannot_be_looked_at_stops_nobody_else(
     gone = replace(study(request("old")), sources=({**ORDERS, "options": {"subscribe": "gone"}},))
     monkeypatch.setattr(gather, "study", lambda asked: gone if asked.files[PATH] == "old" else study(asked))
     found = facts("same", "old", "orders")
-    assert (found.old_sources, found.old_problem) == ((), "There is no topic gone.")
+    assert (found.old_sources, "topic gone" in found.old_problem) == ((), True)
     assert found.old_counts is not None
     assert (found.counts.waiting, found.old_counts.waiting) == (5, None)
 

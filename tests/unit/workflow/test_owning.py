@@ -69,9 +69,10 @@ def test_it_is_taken_over_with_a_reason_and_not_without() -> None:
     row = recovery("running")
     with refused("no_reason"):
         give(row, "grace", GRACE, reason=" ")
-    assert give(row, "grace", GRACE, reason="ada's shift is over.") == "grace"
+    why = "ada's shift is over."
+    assert give(row, "grace", GRACE, reason=why) == "grace"
     entry = AuditEntry.objects.get(action="recovery.take_over", outcome="done")
-    assert (entry.actor, entry.reason) == ("grace", "ada's shift is over.")
+    assert (entry.actor, entry.reason) == ("grace", why)
 
 
 @pytest.mark.usefixtures("people")
@@ -145,13 +146,14 @@ def test_the_new_owner_is_told_by_their_own_mail_channel_and_by_those_that_asked
         environments=["development"],
         events=["recovery.handed_over"],
     )
-    give(recovery("planned"), "grace", reason="You know this table.")
+    why = "You know this table."
+    give(recovery("planned"), "grace", reason=why)
 
     assert set(Delivery.objects.values_list("channel__name", flat=True)) == {"grace", "all"}
     body = Message.objects.get().body
     assert body["title"].endswith("is grace's now")
     told = {name: body["facts"][name] for name in ("owner", "was", "by", "reason")}
-    assert told == {"owner": "grace", "was": "ada", "by": "ada", "reason": "You know this table."}
+    assert told == {"owner": "grace", "was": "ada", "by": "ada", "reason": why}
 
 
 def test_an_older_recovery_is_its_openers() -> None:

@@ -1,5 +1,6 @@
 """Start positions: looked up by a worker, chosen with their costs accepted, refused with a reason."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -86,19 +87,22 @@ def test_a_look_that_fails_says_why_and_keeps_the_one_before() -> None:
     looked_at(of, LATEST)
     look = looked_at(of, {"0": Wanted(version=3)})
     assert look["status"] == "failed"
-    assert "cannot be positioned by a version" in look["problem"]
+    assert "by a version" in look["problem"]
     assert look["wishes"] == {"0": {"latest": True}}
     with refused("not_looked", Refused):
         choose(of.pk, positions=LATEST, by=RESPONDER, accept={Effect.LOSS})  # a wish that failed lies between
 
 
 def test_a_line_by_hand_that_nobody_can_read_is_an_answer_and_no_bug(monkeypatch: pytest.MonkeyPatch) -> None:
+    why = "it is no JSON"
+
     def broken(flow: Any, wanted: Mapping[str, Wanted], patch: Any = None) -> list[SourceFacts]:
-        raise Malformed("it is no JSON")
+        raise Malformed(why)
 
     monkeypatch.setattr(studies, "positions", broken)
     look = looked_at(row(), {"0": Wanted(by_hand="x")})
-    assert look["problem"] == "The position by hand cannot be read: it is no JSON."
+    assert look["status"] == "failed"
+    assert look["problem"].endswith(f"{why}.")
 
 
 def test_a_wish_that_its_source_cannot_meet_is_not_chosen_as_if_it_were_the_committed_position(
@@ -116,7 +120,8 @@ def test_a_wish_that_its_source_cannot_meet_is_not_chosen_as_if_it_were_the_comm
 
 def test_a_source_that_is_not_there_is_refused_with_those_that_are() -> None:
     of = row()
-    assert looked_at(of, {"7": Wanted(latest=True)})["problem"] == "There is no source 7 here. Sources: 0."
+    look = looked_at(of, {"7": Wanted(latest=True)})
+    assert (look["status"], re.findall(r"\d+", look["problem"])) == ("failed", ["7", "0"])
     looked_at(of, {})
     with refused("no_source", Refused):
         positioning.request_positions(recovery_id=of.pk, positions={"7": None}, by=RESPONDER)
@@ -134,10 +139,8 @@ def test_positions_are_chosen_only_as_they_were_looked_at() -> None:
     of.refresh_from_db()
     assert of.choices["positions"] == {"0": {"earliest": True}}
     entry = last()
-    assert (entry.action, entry.says) == (
-        "recovery.positions",
-        "Start positions chosen: source 0 at earliest.",
-    )
+    assert (entry.action, "source 0 at earliest" in entry.says) == ("recovery.positions", True)
+    assert entry.after["positions"] == {"0": {"earliest": True}}
 
 
 REFUSED = {
@@ -163,7 +166,7 @@ def test_as_committed_needs_no_look_and_takes_the_choice_back() -> None:
     choose(of.pk, positions={}, by=RESPONDER)
     of.refresh_from_db()
     assert of.choices["positions"] == {}
-    assert last().says == "Start positions chosen: every source where it was committed."
+    assert (last().action, last().after["positions"]) == ("recovery.positions", {})
 
 
 @pytest.mark.parametrize("strategy", ["revert", "full-refresh", "repair", None])

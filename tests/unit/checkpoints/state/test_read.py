@@ -149,7 +149,7 @@ def test_batches_that_can_still_be_gone_back_to_end_at_a_hole(tmp_path: Path) ->
     report = inspect_checkpoint(str(root))
     assert report.state_operators[0].back == (0, 1)
     (found,) = [f for f in report.findings if f.code == "STATE_FILE_MISSING"]
-    assert "go back to batch 1" in found.do
+    assert "to batch 1" in found.do
 
 
 def test_damage_that_only_a_deep_look_sees_ends_what_can_be_gone_back_to(tmp_path: Path) -> None:
