@@ -162,10 +162,11 @@ def accept_invitation(request: Request, secret: str) -> HttpResponse:
                 actions.use_invitation(text=secret, password=new, by=stranger)
                 return redirect("sign-in")
             context["problem"] = "The two passwords are not the same. Type the new one twice."
+            context["code"] = "passwords-differ"
     except NotFound as missing:
         limits.count_try("invitation", source)
         refusal = missing
     except RepriseError as problem:
-        context["problem"] = problem.sentence
+        context |= {"problem": problem.sentence, "code": problem.code}
     status = 404 if refusal else 422 if context.get("problem") else None
     return render_page(request, "account/invitation.html", context, refusal=refusal, status=status)
