@@ -43,7 +43,9 @@ def check_archive(file: Path, known_keys: Callable[[], Mapping[str, bytes]]) -> 
             return [f"{file.name} is not what was signed.", *_breaks_of(file)]
         return _breaks_of(file)
     except UNREADABLE as error:
-        raise Refused(f"{file} cannot be read as an archive of the audit log: {error}.", code="no_archive") from error
+        raise Refused(
+            f"{file} cannot be read as an archive of the audit log: {error}.", code="no_archive"
+        ) from error
 
 
 def _breaks_of(file: Path) -> list[str]:
