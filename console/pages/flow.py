@@ -39,8 +39,8 @@ from recovery.pipelines.events import batches
 from recovery.pipelines.losses import is_in_doubt
 from recovery.pipelines.workspaces import client_for
 from recovery.strategies.common import word
+from recovery.streams.describing import list_signs
 from recovery.streams.running import answer_of
-from recovery.streams.signs import sign_from
 from recovery.workflow import actions, counting_below, diagnosing, refreshing
 from recovery.workflow.selectors import open_recovery_of
 from recovery.workflow.waiting import Waiting, waiting
@@ -170,7 +170,7 @@ def _adopted(flow: Flow) -> dict[str, object]:
     stream = Stream.objects.filter(pipeline=flow.pipeline_id).first()
     if stream is None:
         return {}
-    signs = streams.sign_rows([sign_from(stored) for stored in stream.signs])
+    signs = streams.sign_rows(list_signs(stream))
     runs = streams.running_fact(answer_of(stream), timezone.now())
     return {"stream": stream, "signs": signs, "runs": runs}
 

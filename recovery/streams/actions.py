@@ -8,11 +8,9 @@ import hashlib
 import json
 import os
 import re
-import sys
 import uuid
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Final
 
 from django.db.models import QuerySet
@@ -77,9 +75,8 @@ def adopt_stream(*, checkpoint: str, said: Said, by: Actor, is_one_of_many: bool
     """Put a plain stream on the list, by its checkpoint; one that is there takes what is said of it now.
 
     `is_one_of_many`: whoever asks has read the event logs, and polls the workspace once for all of them. The checkpoint
-    is read first: raises NotFound (`no_checkpoint`), Refused (`not_plain`, `commands_missing`, `spark_python`, and as
-    the storage's guard), Denied, WrongUse, Unreachable. What is written is a row and its audit entry, in one
-    transaction.
+    is read first: raises NotFound (`no_checkpoint`), Refused (`not_plain`, `commands_missing`, and as the storage's
+    guard), Denied, WrongUse, Unreachable. What is written is a row and its audit entry, in one transaction.
     """
     place = spelled_place(checkpoint, "The checkpoint")
     with audited_attempt(
@@ -290,22 +287,10 @@ def _values(said: Said, known: Stream | None, by: Actor) -> dict[str, Any]:
             raise WrongUse(f"A program takes at most {MOST_ARGUMENTS} arguments here.")
         values["arguments"] = list(said.arguments)
     if said.spark_python is not None:
-        values["spark_python"] = _python_of(said.spark_python)
+        values["spark_python"] = said.spark_python.strip()[:LONGEST]
     if said.owner is not None:
         values["owner"] = shown(said.owner.strip())[:200]
     return {**values, **_runner_values(said, values, by)}
-
-
-def _python_of(text: str) -> str:
-    """The Python that was named, where programs are studied by it; "" takes it back. Raises Refused."""
-    python = Path(text.strip())
-    if not text.strip() or python.parent.resolve() == Path(sys.executable).parent.resolve():
-        return text.strip()[:LONGEST]  # not the link itself followed: it leads out of its environment
-    raise Refused(
-        f"{shown(text[:200])} cannot be used: Reprise studies a program with the Python and the Spark of its own "
-        "server alone. Leave --spark-python out. The commands that start the stream may name any Python.",
-        code="spark_python",
-    )
 
 
 def _runner_values(said: Said, known: dict[str, Any], by: Actor) -> dict[str, Any]:

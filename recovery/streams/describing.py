@@ -1,10 +1,13 @@
 """An adopted stream, and one that could be, as programs read them: one shape for the command and the API."""
 
+import sys
+from pathlib import Path
+
 from recovery.errors import RepriseError
 from recovery.models import Stream
 from recovery.streams.preview import Need, Preview, list_answers
 from recovery.streams.running import answer_of
-from recovery.streams.signs import say_sign, sign_from
+from recovery.streams.signs import Sign, say_sign, sign_from, sign_of_python
 
 
 def stream_json(stream: Stream) -> dict[str, object]:
@@ -38,9 +41,16 @@ def running_json(stream: Stream) -> dict[str, object] | None:
 
 def signs_json(stream: Stream) -> list[dict[str, object]]:
     """What is odd about it, each `{code, at, says, do}`."""
-    signs = [sign_from(stored) for stored in stream.signs]
+    signs = list_signs(stream)
     told = [(sign, *say_sign(sign)) for sign in signs]
     return [{"code": str(s.code), "at": s.at or None, "says": says, "do": do} for s, says, do in told]
+
+
+def list_signs(stream: Stream) -> list[Sign]:
+    """What the last poll kept, and what is odd about how it was adopted."""
+    found = [sign_from(stored) for stored in stream.signs]
+    python = sign_of_python(stream.spark_python, Path(sys.executable))
+    return [*found, *([python] if python else [])]
 
 
 def preview_json(found: Preview) -> dict[str, object]:

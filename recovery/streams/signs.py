@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
+from pathlib import Path
 from typing import Any, Final
 
 from recovery.eventlogs.seen import Seen
@@ -23,7 +24,7 @@ class SignCode(StrEnum):
     LOG_PART_CLEANED: some files of a rolling one were. LOG_CORRUPT: a log cannot be read on; LOG_HALF: its last line
     has no end. CLOCKS_APART: the driver's clock differs from ours. TWO_ATTEMPTS: two attempts of one application have
     no end. RUNNING_UNKNOWN: the running command does not answer; RUNNING_DIFFERS: it answers that nothing runs while
-    the log grows."""
+    the log grows. PYTHON_NOT_USED: its program is studied by another Python than the one that was named."""
 
     SILENT = "stream_silent"
     LOGS_GONE = "event_logs_gone"
@@ -36,6 +37,7 @@ class SignCode(StrEnum):
     TWO_ATTEMPTS = "two_attempts"
     RUNNING_UNKNOWN = "running_unknown"
     RUNNING_DIFFERS = "running_differs"
+    PYTHON_NOT_USED = "spark_python_not_used"
 
 
 @dataclass(frozen=True)
@@ -73,6 +75,14 @@ def signs_of(
     if newest is not None:
         signs += [_of_silence(newest, answer, problem, now), *_of_log(newest, now), _of_clock(newest)]
     return tuple(sign for sign in signs if sign is not None)
+
+
+def sign_of_python(named: str, own: Path) -> Sign | None:
+    """Where a Python was named for a program and it is not `own`, the server's, which studies every program. `named`
+    is not followed where it is a link: the link of an environment leads out of it."""
+    if not named or Path(named).parent.resolve() == own.parent.resolve():
+        return None
+    return Sign(SignCode.PYTHON_NOT_USED, facts={"python": named[:200]})
 
 
 def _of_folder(problem: FolderProblem | None) -> Sign | None:
@@ -164,6 +174,11 @@ _WORDS: Final[Mapping[SignCode, Callable[[Mapping[str, str]], tuple[str, str]]]]
     SignCode.SILENT: _of(
         "Application {application} has no end in its event log, and the log has not grown for more than 10 min.",
         "Look whether its driver lives. A killed driver writes no end.",
+    ),
+    SignCode.PYTHON_NOT_USED: _of(
+        "{python} is kept and not used: the server studies programs with its own Python and Spark.",
+        "Compare what the code was found to do with what it does under its own Spark. The commands that start it may "
+        "name any Python.",
     ),
     SignCode.LOGS_GONE: _of(
         "The folder of event logs {folder} is not there any more. The state shown is the last one that was read.",

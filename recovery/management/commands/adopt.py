@@ -77,7 +77,7 @@ class Command(RepriseCommand):
         parser.add_argument(
             "--spark-python",
             metavar="PYTHON",
-            help="The Python that studies the program. Only that of Reprise itself can: any other is refused.",
+            help="The Python by which it is run. It is kept; programs are studied with the server's own.",
         )
         parser.add_argument("--runner", choices=RUNNERS, help="Who starts and stops it. Default: by hand.")
         for name, says in (

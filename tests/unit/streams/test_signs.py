@@ -15,7 +15,15 @@ from recovery.eventlogs.values import Application, Run, RunState
 from recovery.models import EventLog, LogFolder
 from recovery.streams import noting, running, tailing
 from recovery.streams.running import Answer, RunningAnswer
-from recovery.streams.signs import FolderProblem, Sign, SignCode, say_sign, sign_from, signs_of
+from recovery.streams.signs import (
+    FolderProblem,
+    Sign,
+    SignCode,
+    say_sign,
+    sign_from,
+    sign_of_python,
+    signs_of,
+)
 from tests.unit.eventlogs import logs
 
 NOW = datetime(2026, 11, 22, 21, tzinfo=UTC)
@@ -75,8 +83,10 @@ def test_each_oddity_has_its_code_and_what_is_well_has_none(case: str) -> None:
 
 
 def test_every_code_has_a_case_and_a_sentence_that_names_its_facts() -> None:
-    assert {code for *_, codes in CASES.values() for code in codes} == set(SignCode)
-    signs: list[Sign] = [s for seen, p, a, _ in CASES.values() for s in signs_of(seen, p, a, NOW)]
+    python = sign_of_python("/opt/spark-3.5/bin/python", Path("/opt/reprise/bin/python"))
+    assert python is not None
+    assert {code for *_, codes in CASES.values() for code in codes} | {python.code} == set(SignCode)
+    signs: list[Sign] = [python, *(s for seen, p, a, _ in CASES.values() for s in signs_of(seen, p, a, NOW))]
     assert not [sign.code for sign in signs if "{" in "".join(say_sign(sign))]
 
 
