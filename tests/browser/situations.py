@@ -77,6 +77,7 @@ def addresses() -> dict[str, str]:
             ),
         ),
         "offset": ("offset", of(f.at_offset)),
+        "offset-recommended": ("offset", of(lambda flow: f.at_offset(flow, choices={"meant": "yes"}))),
         "positions-none": ("positions", of(at.at_positions)),
         "positions-working": ("positions", of(at.look_working)),
         "positions-failed": ("positions", of(at.look_failed)),
