@@ -144,7 +144,16 @@ def _stateful(facts: Facts, back: GoingBack) -> Blocker | None:
             code=BlockerCode.BATCH_NOT_KEPT,
             says=f"The state of batch {back.batch} is no longer whole. Choose a later batch.",
         )
-    return rebuild.builds_otherwise(facts)
+    return rebuild.builds_otherwise(facts) or _unproven(code.operators)
+
+
+def _unproven(operators: tuple[str, ...]) -> Blocker:
+    """Its steps are built; what Spark writes with the state of then has not been compared with a batch yet."""
+    return Blocker(
+        code=BlockerCode.CODE_KEEPS_STATE,
+        says=f"The code has {common.names(operators)}. Going back with the state of an earlier batch has not been "
+        "proven on Spark in this version. Choose full-refresh.",
+    )
 
 
 def _steps(facts: Facts, back: GoingBack) -> tuple[PlannedStep, ...]:

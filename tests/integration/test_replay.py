@@ -30,7 +30,6 @@ def {name}() -> DataFrame:
     rows = spark.readStream.format("json").schema("id BIGINT, price DOUBLE").load("file:{base}/orders")
     return rows{step}.selectExpr("id", "CAST(price * {factor} AS BIGINT) AS cents")
 """
-DEDUPLICATED = '.dropDuplicates(["id"])'
 BATCHES, ROWS, GOOD_UNTIL = 4, 3, 1
 """Updates that ran, rows of each, and the last one by the right code."""
 
@@ -137,31 +136,6 @@ def test_a_bad_deploy_is_made_right_from_the_last_good_batch_on(
     shop.come(BATCHES + 1)
     assert run_update(stack.client, shop.pipeline_id) == ("COMPLETED", "")
     assert held(shop) == shop.wanted(BATCHES + 2)
-
-
-@pytest.mark.parametrize("kind", HELD)
-def test_state_goes_back_with_the_batch_and_no_key_comes_twice(stack: Stack, kind: str) -> None:
-    """The input of a later batch was wrong and was mended; the code deduplicates, and repeats come on both sides."""
-    shop = opened(stack, f"state_{kind}", delta=kind == "delta", step=DEDUPLICATED, bad=False)
-    held, folder = HELD[kind], shop.base / "orders"
-    shop.come(BATCHES, repeat=1)
-    assert run_update(stack.client, shop.pipeline_id) == ("COMPLETED", "")
-    assert held(shop) == shop.wanted(BATCHES + 1)
-    mended = folder / f"orders-{GOOD_UNTIL + 1:04d}.json"
-    rows = [json.loads(line) for line in mended.read_text().splitlines()]
-    mended.write_text("".join(json.dumps({**row, "price": row["price"] + 1000}) + "\n" for row in rows))
-
-    target = ("--strategy", "replay", "--to", f"batch={GOOD_UNTIL}")
-    code, answer = shop.ask("recover", shop.name, "--flow", shop.flow, *target)
-
-    assert (code, answer.get("state")) == (0, "succeeded"), answer
-    assert all(c["ok"] is True for c in answer["verification"]), answer["verification"]
-    of_mended = Counter(
-        tables.key({"id": row["id"], "cents": int((row["price"] + 1000) * 100)}) for row in rows
-    )
-    wrong = Counter(tables.key({"id": row["id"], "cents": int(row["price"] * 100)}) for row in rows)
-    assert held(shop) == shop.wanted(BATCHES + 1) - wrong + of_mended
-    assert answer["forecast"]["new_rows"] == answer["measured"]["new_rows"]
 
 
 def planned(shop: Shop, tmp_path: Path) -> str:
