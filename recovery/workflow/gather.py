@@ -3,7 +3,7 @@
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 from django.conf import settings
@@ -18,7 +18,7 @@ from recovery.checkpoints.report import CheckpointReport, Finding
 from recovery.contracts.plan import CheckpointMark, Preconditions, SinkMark
 from recovery.contracts.target import ReplayTarget
 from recovery.errors import Refused, RepriseError
-from recovery.models import Flow, Step, Stream
+from recovery.models import Flow, Stream
 from recovery.pipelines.client import PipelinesClient
 from recovery.pipelines.inputs import all_noted_ids, note_sources
 from recovery.pipelines.workspaces import client_for, questions_service
@@ -224,8 +224,7 @@ def gather(
     `patch` changes the code of `continue` and `full-refresh`; for `revert` it is the code to put back. `wishes`: where
     sources shall start, by their index as text; a wish that cannot be met is refused. `confirmed`: which source goes on
     as which, where that was asked (`mapping.Proposal.unconfirmed`). `refresh_below`: whether a plan refreshes what is
-    downstream. `target`: where `replay` goes back to; the facts are then those of after that batch, and of no other
-    strategy's.
+    downstream. `target`: where `replay` goes back to; the facts are then those of after that batch.
     """
     scene = look(flow)
     reverting = strategy == "revert"
@@ -233,12 +232,16 @@ def gather(
     new_files = patched if not reverting else dict(scene.code)
     old_files = patched if reverting and patch else last_good_code(scene)
     shared = between(flow, scene.checkpoint_place, file_table=scene.sink.kind == "files")
+    ask = reusing(scene)
+
+    def facts_at(at: Scene, ask: Ask) -> Facts:
+        return facts_of(at, new_files, old_files, key=key, wishes=wishes, shared=shared, ask=ask)
+
     if strategy == "replay" and target is not None:
-        found = _facts_of_then(scene, new_files, old_files, target, key=key, shared=shared)
+        asked = partial(request_for, scene, new_files, key=key)
+        found = going_back.facts_of_then(scene, target, facts_at, asked, ask)
     else:
-        found = facts_of(
-            scene, new_files, old_files, key=key, wishes=wishes, shared=shared, ask=reusing(scene)
-        )
+        found = facts_at(scene, ask)
     beside = declared.beside(flow) if scene.sink.declared else ()
     found = replace(
         found,
@@ -247,7 +250,7 @@ def gather(
         readers=below.readers_of(flow),
         refresh_below=refresh_below,
         state_refused=flow.state == "failed" and flow.condition in STATE_REFUSED,
-        skipped_before=skipped_before(flow),
+        skipped_before=going_back.skipped_before(flow),
         unfilled=backups.find_unfilled(flow),
     )
     old = found.old_code
@@ -255,49 +258,6 @@ def gather(
     digest = fingerprints.digest_of_code(written_by.files)
     note_sources(flow, written_by.sources, table=scene.table_place, code=digest)
     return scene, found
-
-
-def _facts_of_then(
-    scene: Scene,
-    new_files: Mapping[str, str],
-    old_files: Mapping[str, str] | None,
-    target: ReplayTarget,
-    *,
-    key: tuple[str, ...],
-    shared: tuple[Finding, ...],
-) -> Facts:
-    """The facts of after the batch that a replay goes back to: what came later waits, and the table has not got it.
-
-    The table is not looked into for repeats: it holds rows that leave it."""
-    earlier = going_back.find_earlier(scene, target)
-    then = replace(scene, checkpoint=earlier.checkpoint or scene.checkpoint)
-    asked, back = reusing(scene), earlier.back
-
-    def ask(request: StudyRequest, files: Mapping[str, Mark]) -> Study:
-        return asked(replace(request, table=None), files)
-
-    found = facts_of(then, new_files, old_files, key=key, shared=shared, ask=ask)
-    if earlier.checkpoint is not None:
-        readers = found.new_code.sources
-        later = going_back.read_later(scene, found.sources, readers)
-        marks = inputs.marks(found.sources)
-        rows = going_back.counted(
-            lambda of: ask(request_for(scene, new_files, of, key), marks), later.counted
-        )
-        back = replace(
-            back, reread_files=later.files, gone=later.gone, changed=later.changed, reread_rows=rows
-        )
-    table = back.table
-    return replace(found, back=back, counts=replace(found.counts, table=table.rows if table else None))
-
-
-def skipped_before(flow: Flow) -> bool:
-    """Whether a recovery has seeded this flow at positions that a person chose: its log then does not tell what was
-    processed."""
-    seeds = Step.objects.filter(recovery__flow=flow, kind="seed", state="done", plan__isnull=False)
-    return any(
-        step.plan is not None and step.plan.body.get("wishes") for step in seeds.select_related("plan")
-    )
 
 
 def reusing(scene: Scene) -> Ask:

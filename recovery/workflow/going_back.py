@@ -1,4 +1,5 @@
-"""What a replay goes back to: the batch, the checkpoint and the table as they were after it. Reads only."""
+"""What a replay goes back to: the batch, the checkpoint and the table as they were after it; and whether an earlier
+recovery let a source begin elsewhere. Reads only."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -10,18 +11,21 @@ from recovery.checkpoints.uris import decode_uri
 from recovery.contracts.option import Blocker, BlockerCode
 from recovery.contracts.target import ReplayTarget
 from recovery.errors import Refused, RepriseError
+from recovery.models import Flow, Step
 from recovery.pipelines.workspaces import questions_service
 from recovery.sinks.earlier import EarlierTable
 from recovery.sinks.live import earlier
 from recovery.sources.base import SourceFacts
 from recovery.sources.comparing import moment
 from recovery.sources.live import looking
-from recovery.spark.api import Study, count
-from recovery.strategies.base import GoingBack
+from recovery.spark.api import Study, StudyRequest, count
+from recovery.strategies.base import Facts, GoingBack
+from recovery.workflow import inputs
 from recovery.workflow.inputs import Counted
+from recovery.workflow.kept_studies import Mark
 
 if TYPE_CHECKING:
-    from recovery.workflow.gather import Scene
+    from recovery.workflow.gather import Ask, Scene
 
 CODES: Final = {
     code.value: code
@@ -169,8 +173,42 @@ def _later_files(held: SourceProgress, then: SourceFacts) -> dict[str, int]:
     return {path: ms for path, ms in entries if path not in before}
 
 
-def counted(study: Callable[[Counted], Study], wanted: Counted | None) -> int | None:
-    """Rows that the code yields over what the later batches read; None: not counted."""
-    if wanted is None:
-        return None
-    return study(wanted).rows.get("reread")
+def facts_of_then(
+    scene: "Scene",
+    target: ReplayTarget,
+    facts_at: Callable[["Scene", "Ask"], Facts],
+    request_for: Callable[[Counted], StudyRequest],
+    ask: "Ask",
+) -> Facts:
+    """The facts of after the batch that a replay goes back to: what came later waits, and the table has not got it.
+
+    `facts_at`: the facts of a scene; `request_for`: what the new code is asked over some input. The table is not looked
+    into for repeats: it holds rows that leave it.
+    """
+    earlier = find_earlier(scene, target)
+
+    def without_table(request: StudyRequest, files: Mapping[str, Mark]) -> Study:
+        return ask(replace(request, table=None), files)
+
+    found = facts_at(replace(scene, checkpoint=earlier.checkpoint or scene.checkpoint), without_table)
+    back = earlier.back
+    if earlier.checkpoint is not None:
+        later = read_later(scene, found.sources, found.new_code.sources)
+        rows = None
+        if later.counted is not None:
+            answer = without_table(request_for(later.counted), inputs.marks(found.sources))
+            rows = answer.rows.get("reread")
+        back = replace(
+            back, reread_files=later.files, gone=later.gone, changed=later.changed, reread_rows=rows
+        )
+    table = back.table
+    return replace(found, back=back, counts=replace(found.counts, table=table.rows if table else None))
+
+
+def skipped_before(flow: Flow) -> bool:
+    """Whether a recovery has seeded this flow at positions that a person chose: its log then does not tell what was
+    processed."""
+    seeds = Step.objects.filter(recovery__flow=flow, kind="seed", state="done", plan__isnull=False)
+    return any(
+        step.plan is not None and step.plan.body.get("wishes") for step in seeds.select_related("plan")
+    )
