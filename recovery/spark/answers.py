@@ -1,7 +1,7 @@
 """The answers themselves, put together from session, definitions, replay and counting (child only)."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +22,8 @@ from recovery.spark.api import (
     Bounded,
     BoundedBy,
     Limit,
+    Origin,
+    Sample,
 )
 from recovery.spark.catalog import describe, sql_name, table
 from recovery.spark.code_flow import CodeFlow
@@ -29,6 +31,7 @@ from recovery.spark.definitions import (
     BadCode,
 )
 from recovery.spark.lookups import OverBudget, budgets_of, check_size, limited, occurring
+from recovery.spark.origins import find_origins
 from recovery.spark.paths import literal, plain
 from recovery.spark.rehearsing import Request
 from recovery.spark.replay import CannotReplay, UnseenStream
@@ -273,7 +276,11 @@ def _compared(
             expected = filling.with_filled(spark, expected, request["filled"]["backup"], key)
         columns = flow.columns if request.get("whole_rows") else key
         apart = counting.Apart(columns, key, by_collation=flow.lets_through_by(key))
-        return out | _difference(spark, request, held, expected, apart)
+        out |= _difference(spark, request, held, expected, apart)
+        # rows that a rehearsal wrote do not name their input
+        files = [] if request.get("expected") else _known(request["study"])
+        told = _origins(spark, flow, files, held, apart, out["samples"]["missing"])
+        return out | {"origins": [asdict(one) for one in told]}
     except (CannotReplay, counting.NoSuchColumn, counting.NotComparable) as error:
         code = TYPES_DIFFER if isinstance(error, counting.NotComparable) else ""
         return out | _sizes(held) | {"problem": str(error), "problem_code": code}
@@ -291,6 +298,30 @@ def _difference(
     if request.get("old_version") is not None:
         out["vanished"] = 0
     return out | {"bounded": [one.as_dict() for one in bounded]}
+
+
+def _origins(
+    spark: Any,
+    flow: CodeFlow,
+    files: Sequence[str],
+    held: Held,
+    apart: counting.Apart,
+    missing: Sample,
+) -> list[Origin]:
+    """Where the missing rows come from that are shown. That they cannot be had takes nothing from what
+    else was measured: then it is not known where a row comes from."""
+    from pyspark.errors import PySparkException
+
+    try:
+        return find_origins(
+            spark, flow, files, held.found, apart.values, missing, by_collation=apart.by_collation
+        )
+    except (BadCode, CannotReplay, counting.NoSuchColumn, counting.NotComparable):
+        return []
+    except PySparkException as error:
+        if lost_contact(error):
+            raise
+        return []
 
 
 def _whole(

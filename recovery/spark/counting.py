@@ -18,7 +18,7 @@ from recovery.spark.lookups import OverBudget, check_size, limited, occurring
 from recovery.spark.paths import plain
 
 __all__ = ["NoSuchColumn", "NotComparable", "alike", "resolved"]
-SAMPLES = 10  # rows that are shown of each side of a difference
+SAMPLES = 20  # rows that are shown of each side of a difference
 
 
 def table_only(columns: Sequence[str], table: Any) -> list[str]:

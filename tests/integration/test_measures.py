@@ -1,6 +1,7 @@
 """The Spark room measures tables: what they hold beside what was expected."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -210,3 +211,77 @@ def test_columns_that_only_the_table_has_are_told(room: Room, written: Written) 
     assert (found.problem, found.missing, found.extra) == (None, 0, 0)
     assert found.table_only == ("amount",)
     assert compared(room, written, (uri,), (), new, SIMPLE).table_only == ()
+
+
+def origins(found: Any) -> dict[str, set[tuple[str, tuple[int, ...], int | None]]]:
+    """File, lines and number of lines, by the missing row's id."""
+    held: dict[str, set[tuple[str, tuple[int, ...], int | None]]] = {}
+    for one in found.origins:
+        number = found.samples["missing"][one.sample]["key"]["id"]
+        held.setdefault(number, set()).add((one.file.rsplit("/", 1)[-1], one.lines, one.of))
+    return held
+
+
+def test_a_missing_row_is_told_with_its_file_and_line(room: Room, written: Written) -> None:
+    room.put("a/1.json", row(1))
+    old = written.run()
+    one = room.put("a/2 ü.json", row(2), "", row(3, None), "{broken")
+    other = room.put("a/3.json", row(3, None), row(4), row(4), row(5))
+    found = compared(room, written, (one, other), old, (), key=("id",))
+    assert origins(found) == {
+        "2": {("2 ü.json", (1,), 4)},
+        "3": {("2 ü.json", (3,), 4), ("3.json", (1,), 4)},
+        "4": {("3.json", (2, 3), 4)},
+        "5": {("3.json", (4,), 4)},
+        None: {("2 ü.json", (4,), 4)},
+    }
+
+
+WAYS = {
+    "other columns narrow it down": ('"id + 0 AS id", "kind", "amount"', (1, 3)),
+    "names of its own": ('"amount AS a", "id AS id", "upper(kind) AS kind"', (3,)),
+    "another value": ('"-id AS id", "kind AS kind"', (1, 3)),
+    "nothing as it was": ('"id + 0 AS id", "upper(kind) AS kind"', ()),
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_line_is_told_by_the_columns_that_the_code_leaves_as_they_are(
+    room: Room, written: Written, way: str
+) -> None:
+    chosen, lines = WAYS[way]
+    room.put("a/0.json", row(0))
+    written.run()
+    uri = room.put("a/1.json", row(6), row(8, "y"), row(7))
+    code = SIMPLE.replace('/a")', f'/a").selectExpr({chosen})')
+    found = compared(room, written, (uri,), (), (), code, key=("id",))
+    told = {found.samples["missing"][one.sample]["key"]["id"].strip("-"): one.lines for one in found.origins}
+    assert (found.problem, found.missing, told["7"]) == (None, 3, lines)
+
+
+WHOLE_FILES = {
+    "a file of one record": SIMPLE.replace(".json(", '.option("multiLine", "true").json('),
+    "a file with ends of lines of its own": SIMPLE.replace(".json(", '.option("lineSep", ";").json('),
+}
+
+
+@pytest.mark.parametrize("code", WHOLE_FILES.values(), ids=WHOLE_FILES.keys())
+def test_no_line_is_told_where_a_record_is_no_line(room: Room, written: Written, code: str) -> None:
+    room.put("a/0.json", row(0))
+    written.run()
+    uri = room.put("a/1.json", row(7))
+    found = compared(room, written, (uri,), (), (), code, key=("id",))
+    assert [(one.file, one.lines, one.of) for one in found.origins] == [(uri, (), None)]
+
+
+def test_a_file_whose_rows_meet_those_of_others_is_not_told(room: Room, written: Written) -> None:
+    one, other = room.put("a/1.json", row(1)), room.put("b/2.json", row(2))
+    written.run()
+    code = """
+    @dp.table
+    def t():
+        schema = "id int, kind string, amount double"
+        return spark.readStream.schema(schema).json("IN/a").unionByName(spark.readStream.schema(schema).json("IN/b"))
+    """
+    found = compared(room, written, (one, other), (), (), code, key=("id",))
+    assert (found.problem, found.missing, found.origins) == (None, 2, ())
