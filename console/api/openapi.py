@@ -21,10 +21,12 @@ TEXTS: Final[Schema] = {"type": "array", "items": TEXT}
 YES: Final[Schema] = {"type": "boolean"}
 FILES: Final[Schema] = {"type": "object", "additionalProperties": TEXT}
 MEANT: Final[Schema] = {"type": "string", "enum": ["", "yes", "no", "unknown"]}
-CHOSEN: Final[Mapping[str, Schema]] = {"strategy": TEXT, "key": TEXTS, "patch": FILES, "meant": MEANT}
+CHOSEN: Final[Mapping[str, Schema]] = {
+    "strategy": TEXT, "key": TEXTS, "patch": FILES, "meant": MEANT, "to": TEXT,
+}  # fmt: skip
 GIVEN: Final[Mapping[str, Schema]] = {**dict.fromkeys(workspaces.GIVEN, TEXT), "roots": TEXTS}
 TAKES: Final[Mapping[Act, Mapping[str, Schema]]] = {
-    recoveries.open_one: {"pipeline": TEXT, "flow": TEXT, "again": YES},
+    recoveries.open_one: {"pipeline": TEXT, "flow": TEXT, "again": YES, "healthy": YES},
     recoveries.look_up_positions: {"position": TEXTS, **CHOSEN},
     recoveries.seal_plan: {
         "position": TEXTS,

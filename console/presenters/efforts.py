@@ -67,7 +67,7 @@ NOT_MEASURED: Final = EffortCell("not known")
 
 
 def effort_lines(options: Sequence[Option]) -> tuple[list[EffortLine], list[EffortLine]]:
-    """What stands above the rows, and what below them; both empty where no option was measured."""
+    """What is shown above the rows, and below them; both empty where no option was measured."""
     if all(option.effort is None for option in options):
         return [], []
     above = [

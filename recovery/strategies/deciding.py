@@ -81,7 +81,6 @@ GROUNDS: Final[Mapping[str, tuple[Ground, ...]]] = {
     "rebuild": (Ground.UNREAD, Ground.READ),
     "rewind": (Ground.UNREAD, Ground.READ),
     "replay": (Ground.UNREAD, Ground.READ),
-    "top-up": (Ground.UNREAD, Ground.READ),
     "full-refresh": (Ground.UNREAD, Ground.READ),
 }
 """On what each strategy rests. One that is not here is taken to rest on all."""

@@ -47,8 +47,8 @@ from recovery.verification.evidence import (
 )
 from recovery.workflow import rehearsing, source_files, topics, whole
 from recovery.workflow.budgets import budgets
-from recovery.workflow.gather import Scene, listing, request_for
-from recovery.workflow.inputs import Counted
+from recovery.workflow.gather import Scene, request_for
+from recovery.workflow.inputs import Counted, list_files
 from recovery.workflow.planned_inputs import held_of
 from recovery.workflow.readers import Readers
 from recovery.workflow.replaying import processed_until, replayed
@@ -81,7 +81,7 @@ def seen(contents: PlanBody, readers: Readers) -> dict[str, InputMark]:
     for n, source in enumerate(contents.inputs):
         number = str(n)
         if source.is_files:
-            there[number] = tuple(f.path for f in listing(source.location, source.options))
+            there[number] = tuple(f.path for f in list_files(source.location, source.options))
             continue
         there[number] = SourceEnd(latest=looking.latest(readers.of(number), source.kind, source.start))
     return there

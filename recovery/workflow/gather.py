@@ -25,9 +25,8 @@ from recovery.pipelines.workspaces import client_for, questions_service
 from recovery.sinks import foreach_batch, unknown
 from recovery.sinks.base import SinkReport
 from recovery.sinks.live import reading as sinks
-from recovery.sources.base import InputFile, SourceFacts, Wanted
+from recovery.sources.base import SourceFacts, Wanted
 from recovery.sources.live import asking
-from recovery.sources.live import files as live_files
 from recovery.sources.live.replaying import processed
 from recovery.spark.api import (
     FROM_CODE,
@@ -586,11 +585,6 @@ def _inputs_before(
     if found.old != tuple(range(len(found.old))):
         return (), "Its sources are not those of the checkpoint, or are in another order there."
     return found.sources, ""
-
-
-def listing(path: str, options: Mapping[str, Any]) -> tuple[InputFile, ...]:
-    """The input files of one source as Spark would list them now; none where the place is not known."""
-    return live_files.listing(path, options=options) if path else ()
 
 
 def other_fingerprints(scene: Scene) -> dict[str, str]:

@@ -9,7 +9,7 @@ from recovery.checkpoints.report import CheckpointReport, SourceProgress
 from recovery.errors import Refused
 from recovery.sinks.base import SinkReport
 from recovery.sources import delta, file_facts, files, mapping, registry
-from recovery.sources.base import SourceFacts, Wanted
+from recovery.sources.base import InputFile, SourceFacts, Wanted
 from recovery.sources.delta_facts import DeltaFacts
 from recovery.sources.live import asking, looking
 from recovery.sources.live import delta as live_delta
@@ -227,3 +227,8 @@ def filled_label(sink: SinkReport, wanted: Counted, *, is_new: bool) -> str | No
     left, of the old one what was read of it. None of a sink that is not filled."""
     label = "everything" if is_new else "processed"
     return label if sink.kind == "delta" and not sink.declared and label in wanted.sets else None
+
+
+def list_files(path: str, options: Mapping[str, Any]) -> tuple[InputFile, ...]:
+    """The input files of one source as Spark would list them now; none where the place is not known."""
+    return live_files.listing(path, options=options) if path else ()

@@ -11,7 +11,7 @@ from recovery.contracts.plan import PlanBody, PlannedInput
 from recovery.errors import RepriseError
 from recovery.sources.live import files as live_files
 from recovery.verification.evidence import ChangedFile, ChangedFiles, FileMark, differ
-from recovery.workflow.gather import listing
+from recovery.workflow.inputs import list_files
 from recovery.workflow.planned_inputs import held_of
 
 SHOWN: Final = 20  # files that are kept of those that changed
@@ -60,7 +60,7 @@ def _moments(
         return _Moments({}, {}, {})
     named = ((decode_uri(e.path), e.timestamp_ms) for e in held.committed)
     read = {path: FileMark(None, at) for path, at in named if path in wanted}
-    there = {f.path: FileMark(f.size, f.mtime_ms) for f in listing(source.location, source.options)}
+    there = {f.path: FileMark(f.size, f.mtime_ms) for f in list_files(source.location, source.options)}
     return _Moments(sealed, read, there)
 
 

@@ -17,7 +17,8 @@ from recovery.verification.evidence import NotWhole, OldFiles, WholeFlow, data_f
 from recovery.workflow import inputs
 from recovery.workflow.budgets import compare_bytes
 from recovery.workflow.fingerprints import files_below
-from recovery.workflow.gather import Scene, listing
+from recovery.workflow.gather import Scene
+from recovery.workflow.inputs import list_files
 from recovery.workflow.planned_inputs import held_of
 from recovery.workflow.readers import Readers
 
@@ -133,7 +134,7 @@ def _within(
 def _files(scene: Scene, contents: PlanBody, old: CheckpointReport) -> tuple[WholeFlow, WholeInput]:
     files, gone, size = [], 0, 0
     for n, source in contents.file_inputs:
-        there = {f.path: f.size for f in listing(source.location, source.options)}
+        there = {f.path: f.size for f in list_files(source.location, source.options)}
         held = [held_of(report, n, source) for report in (old, scene.checkpoint)]
         ever = dict.fromkeys(decode_uri(e.path) for s in held if s for e in s.committed)
         files += [path for path in ever if path in there]

@@ -14,7 +14,7 @@ from tests import command_server
 from tests.command_server import CommandServer, Request
 from tests.stack import clean_environment
 
-NO_TABLES, NO_TOKEN = "unreachable", "wrong_use"
+NO_TABLES, NO_TOKEN = "no_tables", "wrong_use"
 ENDS = """
 import atexit, os, sys, threading, time
 atexit.register(lambda: print("at the end"))

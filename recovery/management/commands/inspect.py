@@ -1,4 +1,4 @@
-"""`manage.py inspect PATH`: what a checkpoint is, where it stands, what is wrong, what to do. Reads only."""
+"""`manage.py inspect PATH`: what a checkpoint is, its position, what is wrong, what to do. Reads only."""
 
 from argparse import ArgumentParser
 from dataclasses import replace

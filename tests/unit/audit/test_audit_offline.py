@@ -120,7 +120,7 @@ class TestArchive:
     ) -> None:
         file.with_name(f"{file.name}.sig").unlink()
         code, found = told(capsys, str(file), "--key", public_key())
-        assert (code, found["unread"][0]["code"]) == (1, "refused")
+        assert (code, found["unread"][0]["code"]) == (1, "no_archive")
 
 
 @pytest.mark.usefixtures("five_entries")

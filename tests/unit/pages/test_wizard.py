@@ -52,10 +52,13 @@ def test_a_second_recovery_is_refused_on_the_flow_page_with_the_first_ones_name(
     assert first.label in shown(answer).one("already_open").text
 
 
-def test_a_healthy_flow_cannot_be_recovered(responder: Client) -> None:
+def test_a_healthy_flow_is_not_recovered_unless_somebody_confirms_that_they_go_back_in_it(
+    responder: Client,
+) -> None:
     flow = f.flow()
 
-    assert not asked(responder, f"/flows/{flow.pk}").all("form", action=f"/flows/{flow.pk}")
+    forms = asked(responder, f"/flows/{flow.pk}").all("form", action=f"/flows/{flow.pk}")
+    assert len(forms) == 1, "to go back in it, which is confirmed first"
     answer = responder.post(f"/flows/{flow.pk}")
     assert (answer.status_code, refusal(answer)) == (409, "healthy")
     assert Recovery.objects.count() == 0

@@ -162,6 +162,7 @@ COMMANDS: Final[dict[str, tuple[tuple[str, ...], str | None]]] = {
     "administrator": (("somebody",), None),
     "approve": (("{asked}", "--reason", "x"), "APPROVE"),
     "audit": (("verify",), "READ_AUDIT"),
+    "backups": (("list",), "VIEW"),
     "cancel": (("{recovery}",), "RECOVER"),
     "diagnose": (("{pipeline}",), "VIEW"),
     "execute": (("{recovery}",), "RESET"),
