@@ -362,6 +362,9 @@ def _run(of: RecoveryPage, plan: Plan, back: Link) -> ActionBar:
     if contents.strategy == Strategy.EMPTY:
         again = "Writes again what is read again. Cannot be undone; you are asked once more."
         return ActionBar(effect, again, ask, links, why, code="reads-all-again")
+    if contents.strategy == Strategy.REPLAY and environment in rules.LENIENT:
+        says = f"Takes the rows of later batches out of the table first. {contents.rollback} You are asked once more."
+        return ActionBar(effect, says, ask, (back, *links), why, code="puts-table-back")
     if environment not in rules.LENIENT:
         return ActionBar(
             effect,

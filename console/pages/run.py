@@ -27,7 +27,7 @@ from console.presenters import (
 )
 from recovery.approvals import selectors as approvals
 from recovery.approvals.rules import LENIENT
-from recovery.contracts.names import BEGINNING_AGAIN
+from recovery.contracts.names import ASKED_ONCE_MORE
 from recovery.errors import RepriseError, WrongUse
 from recovery.people.roles import Actor, Right
 from recovery.verification.below import uncompared
@@ -77,7 +77,7 @@ def _asked_once_more(request: Request, by: Actor, recovery_id: int) -> HttpRespo
     of = read_scene(recovery_id, by)
     if of.plan is None or of.recovery.state not in WAITS or approvals.run_refusal(of.recovery, of.plan):
         return None  # what may not run is not confirmed: the act itself says why
-    if not typed_name(of) and of.plan.contents.strategy not in BEGINNING_AGAIN:
+    if not typed_name(of) and of.plan.contents.strategy not in ASKED_ONCE_MORE:
         return None
     if "confirmed" not in request.POST:
         return redirect("confirm", recovery_id)

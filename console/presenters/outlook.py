@@ -10,7 +10,7 @@ from recovery.contracts import codec
 from recovery.contracts.acceptance import Cost, Effect
 from recovery.contracts.amounts import Bound, RowAmount
 from recovery.contracts.forecast import Forecast
-from recovery.contracts.names import EMPTYING
+from recovery.contracts.names import EMPTYING, name_strategy
 
 NEVER_ADVISED: Final = "empty"
 
@@ -59,4 +59,6 @@ def _way(option: Mapping[str, Any]) -> wizard.Rung:
     name = str(option["strategy"])
     empties = ("Empties the table",) if name in EMPTYING else ()
     text = f"{str(option['summary']).rstrip('.')}. Undo: {option['rollback']}"
-    return wizard.Rung(name.capitalize(), text, ("Loses nothing", *empties), code=f"way-{name}")
+    return wizard.Rung(
+        name_strategy(name).capitalize(), text, ("Loses nothing", *empties), code=f"way-{name}"
+    )

@@ -275,8 +275,10 @@ def _unknown_rungs(step: Any) -> list[Rung]:
 
 def says_rollback(recovery: Any) -> str:
     """What *Roll back* does to a recovery that can be."""
-    table = recovery.strategy == Strategy.BACKFILL
-    back = "Puts the table back to its version before the refresh, renames" if table else "Renames"
+    back = {
+        Strategy.BACKFILL: "Puts the table back to its version before the refresh, renames",
+        Strategy.REPLAY: "Puts the table back to what it held before this recovery, renames",
+    }.get(recovery.strategy, "Renames")
     return f"{back} the new checkpoint version away and writes the old source back. Ends this recovery."
 
 

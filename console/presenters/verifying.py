@@ -153,7 +153,7 @@ def ways_on(verdict: ProofVerdict, refusal: str | None, no_skip: str | None) -> 
     back = Rung(
         "Roll back",
         refusal
-        or "Undoes what it changed: checkpoint, source and, after a backfill, the table. Ends this recovery.",
+        or "Undoes what it changed: checkpoint, source and, after a backfill or replay, the table. Ends this recovery.",
         ("Not possible",) if refusal else ("Cannot be undone",),
         code="not-undoable" if refusal else "rollback",
     )

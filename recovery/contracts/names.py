@@ -74,7 +74,9 @@ class StepKind(StrEnum):
 EMPTYING = frozenset({Strategy.FULL_REFRESH, Strategy.BACKFILL})
 """Strategies that empty the table, and read all input from the beginning."""
 BEGINNING_AGAIN = EMPTYING | {Strategy.EMPTY}
-"""Strategies whose update begins with batch 0; a person is asked once more before it runs."""
+"""Strategies whose update begins with batch 0."""
+ASKED_ONCE_MORE = BEGINNING_AGAIN | {Strategy.REPLAY}
+"""Strategies that take rows out of a table, or repeat them: a person is asked once more before they run."""
 
 
 class Meant(StrEnum):

@@ -258,6 +258,11 @@ class UpdateResult(StepResult):
         """Whether an attempt reached its start request and no update of it is noted."""
         return "newest_before" in self.model_fields_set and self.unnoted and not self.update_id
 
+    @property
+    def may_have_run(self) -> bool:
+        """Whether it has started an update, or may have."""
+        return bool(self.started) or self.has_unnoted_start
+
     def with_update(self, update_id: str) -> dict[str, Any]:
         """What a row keeps once this update is known to be the step's."""
         every = dict.fromkeys((*self.started, update_id))

@@ -531,6 +531,7 @@ class _Counted:
 def restore(
     answers: Answers,
     table: str,
+    location: str,
     version: int,
     configuration: Mapping[str, str],
     *,
@@ -538,7 +539,9 @@ def restore(
 ) -> None:
     """Put a Delta table back to an earlier version, in one commit that names it. Ask only where the log has no such
     commit (`sinks.live.earlier.put_back_to`): a second one is another commit. Raises Refused, Unreachable."""
-    request = {"table": table, "version": version, "configuration": dict(configuration)}
+    request = {
+        "table": table, "location": location, "version": version, "configuration": dict(configuration),
+    }  # fmt: skip
     checked(_Restored, answers.ask("restore", request, seconds=timeout))
 
 

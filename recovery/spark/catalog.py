@@ -4,6 +4,7 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
+from recovery.spark.paths import plain
 from recovery.spark.session import quoted
 
 NOT_THERE = (
@@ -48,6 +49,13 @@ def describe(spark: Any, name: str) -> dict[str, str]:
         raise
     facts = {row["col_name"]: row["data_type"] for row in rows}
     return {k.lower(): facts[k] for k in ("Location", "Provider", "Created Time") if facts.get(k)}
+
+
+def is_delta_at(spark: Any, name: str, location: str) -> bool:
+    """Whether the name is that of the Delta table at this place now."""
+    found = describe(spark, name)
+    same = plain(found.get("location", "")).rstrip("/") == plain(location).rstrip("/")
+    return found.get("provider") == "delta" and same
 
 
 def places(spark: Any, names: Sequence[str]) -> dict[str, dict[str, str]]:

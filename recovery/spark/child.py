@@ -153,7 +153,7 @@ def _answer(message: dict[str, Any]) -> dict[str, Any]:
         if question == "count":
             return answers.count(spark, request["table"], request.get("files"))
         if question == "restore":
-            return restoring.restore(spark, request["table"], int(request["version"]))
+            return restoring.restore(spark, request["table"], request["location"], int(request["version"]))
         return {"tables": catalog.places(spark, request["tables"]), "driver": driver_of(spark)}
     finally:
         _session.clear()

@@ -12,7 +12,7 @@ from typing import Any, Final
 from recovery.spark import counting
 from recovery.spark.api import BoundedBy, Limit
 from recovery.spark.backups import Unkept
-from recovery.spark.catalog import describe, sql_name
+from recovery.spark.catalog import is_delta_at, sql_name
 from recovery.spark.comparable import NotComparable, collated, common_type, named, one_type, resolved
 from recovery.spark.lookups import check_size, limited
 from recovery.spark.paths import literal, plain
@@ -53,7 +53,7 @@ def keep(spark: Any, request: Request, folder: Path) -> Answer:
 
 def fill(spark: Any, request: Request, folder: Path) -> Answer:
     """The fields of `backups.Filled`."""
-    if not _is_there(spark, request):
+    if not is_delta_at(spark, request["table"], request["location"]):
         return {"refused": Unkept.ELSEWHERE}
     table, backup = _at(spark, request["table"], request["before"]), _copy(spark, request["backup"])
     if wrong := unfit(table.schema, backup.schema):
@@ -74,7 +74,7 @@ def restore(spark: Any, request: Request, folder: Path) -> Answer:
     """The fields of `backups.Restored`."""
     from pyspark.errors import PySparkException
 
-    if not _is_there(spark, request):
+    if not is_delta_at(spark, request["table"], request["location"]):
         return {"refused": Unkept.ELSEWHERE}
     version = int(request["version"])
     spark.conf.set("spark.databricks.delta.commitInfo.userMetadata", request["note"])
@@ -210,13 +210,6 @@ def _at(spark: Any, name: str, version: int) -> Any:
 
 def _copy(spark: Any, place: str) -> Any:
     return spark.read.parquet(literal(place))
-
-
-def _is_there(spark: Any, request: Request) -> bool:
-    """Whether the name is still that of the Delta table at this place."""
-    place = describe(spark, request["table"])
-    same = plain(place.get("location", "")).rstrip("/") == plain(request["location"]).rstrip("/")
-    return place.get("provider") == "delta" and same
 
 
 def _column(name: str) -> Any:

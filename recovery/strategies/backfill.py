@@ -162,6 +162,12 @@ def _lost(facts: Facts) -> RowAmount:
     if facts.counts.beyond is None:
         why = "Which rows of the table would be filled back was not counted."
         return RowAmount(rows=None, bound=Bound.UNKNOWN, why=why)
+    if "dedupe" in {*(facts.new_code.operators or ()), *(o.name for o in facts.checkpoint.state_operators)}:
+        why = (
+            "Each key of the table is computed again or filled back. Where the input of a key's first row is gone and "
+            "a repeat of it is left, the repeat takes its place."
+        )
+        return RowAmount(rows=0, bound=Bound.ESTIMATE, why=why)
     return sources.nothing("Each row of the table is computed again or filled back.")
 
 

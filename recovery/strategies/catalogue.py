@@ -38,10 +38,11 @@ EXECUTABLE = (
 
 POSITIONED = (Strategy.CONTINUE, Strategy.REWIND)
 """Strategies that go on from a position, so that another one can be chosen."""
-FOR_HEALTHY = (Strategy.REPLAY, Strategy.FULL_REFRESH)
-"""Strategies that have something to do for a flow that does not fail: its rows are wrong, or its input was."""
 GO_BACK = (Strategy.REWIND,)
 """Those of them that need another one: from the committed position they would leave something out."""
+
+FOR_HEALTHY = (Strategy.REPLAY, Strategy.FULL_REFRESH)
+"""Strategies that have something to do for a flow that does not fail: its rows are wrong, or its input was."""
 
 JUDGES: Mapping[str, Callable[[Facts], Option]] = {
     Strategy.CONTINUE: continue_.judge,

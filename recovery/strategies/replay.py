@@ -1,6 +1,6 @@
 """replay: table and reading go back to an earlier batch, and what came after it is read again.
 
-For rows that are wrong: bad input that was mended, a late fix, a bad deploy. The facts of a replay are those of after
+For rows that are wrong: bad input that was repaired, a late fix, a bad deploy. The facts of a replay are those of after
 the batch (`workflow.going_back`): what waits is all input after it. The table is put back first, so no row comes twice.
 """
 
@@ -89,7 +89,7 @@ def _of_program(facts: Facts) -> Blocker | None:
     if not facts.is_plain:
         return None
     says = (
-        "The table of a plain program is not put back here yet: go back by --position (continue), or rewind."
+        "The table of a plain program is not put back here yet: go back by --position (continue), or reread."
     )
     return Blocker(code=BlockerCode.REPLAY_OF_PROGRAM, says=says)
 
@@ -215,6 +215,9 @@ def _lost(facts: Facts, back: GoingBack) -> RowAmount:
         facts.new_code.operators and not back.changed
     ):  # the same code over the same input, with the state of then
         return sources.nothing(f"The same code reads the same input after batch {back.batch} again.")
+    if back.changed:
+        why = "Input that the later batches read was written again since: which of its rows are gone is not known."
+        return RowAmount(rows=None, bound=Bound.UNKNOWN, why=why)
     again = _written_again(facts, back)
     if removed is None or again is None:
         why = "What leaves the table and what the code yields over the same input were not both counted."

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from recovery.contracts.diagnosis import Diagnosis
-from recovery.contracts.names import Meant
+from recovery.contracts.names import Meant, name_strategy
 from recovery.contracts.option import Option
 from recovery.contracts.ways import Condition, Wait, WouldChange
 from recovery.diagnosis.advice import asks_meant
@@ -106,4 +106,4 @@ def _among(options: Sequence[Option], answer: Meant | None, fits: Callable[[str]
     if not rules:
         return Turn(None, NONE_FITS)
     first = fitting[rules[0].strategy]
-    return Turn(None, f"{first.strategy} cannot run: {first.blocked}")
+    return Turn(None, f"{name_strategy(first.strategy)} cannot run: {first.blocked}")

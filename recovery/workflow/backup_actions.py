@@ -52,6 +52,12 @@ def why_it_stays(recovery: Recovery) -> str:
     mine = AuditEntry.objects.filter(seq=OuterRef("seq"), recovery=recovery.label)
     if ReviewItem.objects.filter(Exists(mine), sign_off=None).exists():
         return f"Acts of {recovery.label} wait to be signed off (audit review)."
+    if backups.find_unfilled(recovery.flow) == recovery.label:
+        return (
+            f"{recovery.label} has emptied the table and filled nothing back: only the backup has those rows."
+        )
+    if recovery.steps.filter(kind="rollback", state__in=("pending", "running", "unknown", "failed")).exists():
+        return f"A rollback of {recovery.label} has not ended."
     return ""
 
 

@@ -8,12 +8,14 @@ from typing import Final
 
 from pydantic import ValidationError
 
+from recovery.checkpoints import inspect_checkpoint
 from recovery.checkpoints.storage import Store, reaching
 from recovery.contracts import codec
 from recovery.contracts.plan import PlanBody
 from recovery.contracts.results import TableBackupResult, UpdateResult
 from recovery.errors import Refused
 from recovery.models import Flow, Plan, Step
+from recovery.sinks.live import delta
 
 FOLDER: Final = "_backups"
 MANIFEST: Final = "backup.json"
@@ -80,6 +82,31 @@ def kept_by(step: Step | None) -> TableBackupResult | None:
     return codec.read(TableBackupResult, step.result)
 
 
+def find_strange(plan: Plan, kept: TableBackupResult) -> tuple[int, ...]:
+    """Versions of the table since the backup in which something other than this plan changed rows. Raises Unreachable
+    where the log no longer has them."""
+    query = inspect_checkpoint(plan.contents.checkpoint_place).query_id
+    apps = {app_id(plan.contents, plan), *([query] if query else [])}
+    return delta.written_by_others(delta.commits_since(plan.contents.table_place, kept.version), apps)
+
+
+def refuse_moved_table(plan: Plan, *, may_have_run: bool) -> None:
+    """Raises Refused, before an update empties the table of a plan with a backup, where the backup lacks what is in
+    the table now. `may_have_run`: an update of the plan may have emptied it before."""
+    step = Step.objects.filter(plan=plan, kind="table-backup", state="done").first()
+    kept = kept_by(step)
+    if kept is None:
+        return
+    commits = delta.commits_since(plan.contents.table_place, kept.version)
+    strange = find_strange(plan, kept) if may_have_run else tuple(c.version for c in commits if c.moves)
+    if strange:
+        raise Refused(
+            f"Version {strange[0]} of the table changed rows after it was backed up, so the backup lacks them. No "
+            "update was started. Find the writer, then seal a new plan.",
+            code="written_by_others",
+        )
+
+
 def find_unfilled(flow: Flow) -> str:
     """The newest recovery that has emptied this flow's table, filled nothing back and was not rolled back, while its
     backup is there; "" where there is none."""
@@ -89,7 +116,7 @@ def find_unfilled(flow: Flow) -> str:
     for step in kept.exclude(recovery__state="rolled_back").order_by("-pk"):
         steps = {s.kind: s for s in Step.objects.filter(plan=step.plan_id, kind__in=("rerun", "fill"))}
         fill, rerun = steps.get("fill"), steps.get("rerun")
-        begun = rerun is not None and codec.read(UpdateResult, rerun.result).started
+        begun = rerun is not None and codec.read(UpdateResult, rerun.result).may_have_run
         backup = kept_by(step)
         if begun and backup and (fill is None or fill.state != "done") and read_manifest(backup.place):
             return step.recovery.label

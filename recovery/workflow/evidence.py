@@ -175,16 +175,23 @@ def collect(
         measured_since=since,
         reached=_reached(scene, contents, readers, seen, stretches),
     )
-    changed = source_files.find_changed(contents, new, inputs)
-    named = [f.path for f in changed.first] if changed else []
-    if evidence.measure:
-        readers.note(evidence.measure.sources)
-        named += [origin.file for origin in evidence.measure.origins]
-    evidence = replace(evidence, changed_files=changed, owners=source_files.owners_of(named))
+    evidence = _with_origins(evidence, new, contents, readers)
     late = arrivals(evidence)
     if late or any(r.arrived for r in evidence.reached.values()):
         evidence = replace(evidence, arrived_rows=_arrived_rows(scene, contents, readers, late))
     return evidence
+
+
+def _with_origins(
+    evidence: Evidence, new: CheckpointReport, contents: PlanBody, readers: Readers
+) -> Evidence:
+    """With input files that were written again, and the owners of these and of files that missing rows come from."""
+    changed = source_files.find_changed(contents, new, evidence.measured_inputs)
+    named = [f.path for f in changed.first] if changed else []
+    if evidence.measure:
+        readers.note(evidence.measure.sources)
+        named += [origin.file for origin in evidence.measure.origins]
+    return replace(evidence, changed_files=changed, owners=source_files.owners_of(named))
 
 
 def _index(new: CheckpointReport, n: int, source: PlannedInput) -> int:

@@ -150,7 +150,7 @@ def read_later(
     slices: dict[str, Mapping[str, object]] = {}
     for n, (source, held) in enumerate(zip(sources, now.sources, strict=False)):
         if held.kind == "files":
-            there = {f.path: f.mtime_ms for f in (*source.waiting, *source.ignored)}
+            there = {f.path: f.mtime_ms for f in source.waiting}  # not `ignored`: Spark passes those over
             later = _later_files(held, source)
             files += [path for path in later if path in there]
             gone += [path for path in later if path not in there]

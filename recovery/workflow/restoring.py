@@ -6,7 +6,7 @@ while nothing else has changed rows since: else they would be lost.
 
 from dataclasses import dataclass
 
-from recovery.checkpoints import inspect_checkpoint, placing, read_fingerprint
+from recovery.checkpoints import placing, read_fingerprint
 from recovery.contracts import codec
 from recovery.contracts.names import StepKind
 from recovery.contracts.results import FillResult, TableBackupResult, UpdateResult
@@ -48,7 +48,7 @@ def emptied_by(recovery: Recovery) -> Emptied | None:
     if plan is None or kept is None or rerun is None:
         return None
     reran = codec.read(UpdateResult, rerun.result)
-    if not (reran.started or reran.has_unnoted_start):
+    if not reran.may_have_run:
         return None
     fill = steps.get(StepKind.FILL)
     done = fill is not None and fill.state == "done"
@@ -60,23 +60,16 @@ def refusal(emptied: Emptied) -> str | None:
     commits = delta.commits_since(emptied.place, emptied.kept.version)
     if _is_restored(emptied, commits):
         return None
+    strange = backups.find_strange(emptied.plan, emptied.kept)
     if emptied.filled is not None:
         since = emptied.filled.version
-        strange = tuple(c.version for c in commits if c.version > since and c.moves)
-    else:
-        strange = delta.written_by_others(commits, _apps(emptied))
+        strange += tuple(c.version for c in commits if c.version > since and c.moves)
     if strange:
         return (
             f"Version {strange[0]} of the table changed rows after this recovery did; putting the table back would "
             f"lose that. The backup is at {emptied.kept.place}."
         )
     return None
-
-
-def _apps(emptied: Emptied) -> set[str]:
-    """Ids under which this recovery writes the table: of its fill, and of the query that the refresh started."""
-    query = inspect_checkpoint(emptied.plan.contents.checkpoint_place).query_id
-    return {backups.app_id(emptied.plan.contents, emptied.plan), *([query] if query else [])}
 
 
 def _is_restored(emptied: Emptied, commits: tuple[delta.Commit, ...]) -> bool:
@@ -88,32 +81,32 @@ def _is_restored(emptied: Emptied, commits: tuple[delta.Commit, ...]) -> bool:
 def put_back(context: Context, emptied: Emptied) -> None:
     """First the table, then the checkpoint. Raises Refused where Delta no longer has the version's files."""
     contents, kept = emptied.plan.contents, emptied.kept
-    if not _is_restored(emptied, delta.commits_since(emptied.place, kept.version)):
-        context.watch.guard()
-        pipeline = context.flow.pipeline
-        told = restore(
-            RestoreRequest(
-                answers=questions_service(pipeline.workspace, pipeline.environment),
-                table=contents.dataset,
-                location=emptied.place,
-                version=kept.version,
-                digest=kept.digest,
-                note=emptied.note,
-                configuration=dict(pipeline.spec.get("configuration") or {}),
-            )
+    # after an attempt that died, too: to put it back a second time changes nothing, and only then is it compared
+    context.watch.guard()
+    pipeline = context.flow.pipeline
+    told = restore(
+        RestoreRequest(
+            answers=questions_service(pipeline.workspace, pipeline.environment),
+            table=contents.dataset,
+            location=emptied.place,
+            version=kept.version,
+            digest=kept.digest,
+            note=emptied.note,
+            configuration=dict(pipeline.spec.get("configuration") or {}),
         )
-        if told.problem is not None:
-            raise Refused(
-                f"Delta cannot go back to version {kept.version}: {told.problem} The rows are in the backup at "
-                f"{kept.place}; write them back by hand.",
-                code="files_gone",
-            )
-        if told.refused is not None:
-            raise OutcomeUnknown(
-                f"The table does not read back as it was kept. Compare it with the backup at {kept.place}.",
-                code="not_as_kept",
-            )
-        context.log(f"The table is back at version {kept.version}: {told.rows:,} rows, as in the backup.")
+    )
+    if told.problem is not None:
+        raise Refused(
+            f"Delta cannot go back to version {kept.version}: {told.problem} The rows are in the backup at "
+            f"{kept.place}; write them back by hand.",
+            code="files_gone",
+        )
+    if told.refused is not None:
+        raise OutcomeUnknown(
+            f"The table does not read back as it was kept. Compare it with the backup at {kept.place}.",
+            code="not_as_kept",
+        )
+    context.log(f"The table is back at version {kept.version}: {told.rows:,} rows, as in the backup.")
     _checkpoint_back(context, emptied)
 
 

@@ -6,6 +6,7 @@ from typing import Final
 from recovery.contracts import codec
 from recovery.contracts.amounts import Amount, RowAmount
 from recovery.contracts.effort import Effort, StateFate, TableReset
+from recovery.contracts.names import name_strategy
 from recovery.contracts.ways import Wait, WayOut, Ways
 from recovery.errors import WrongUse
 from recovery.management.commands._base import Answer, lasting, plain, table
@@ -43,11 +44,11 @@ def _lines(found: Ways) -> Iterator[str]:
         yield table(HEAD, [_row(way) for way in can])
     for way in found.options:
         if way.blocked is not None:
-            yield f"  {way.strategy} cannot run: {plain(way.blocked.says)}"
+            yield f"  {name_strategy(way.strategy)} cannot run: {plain(way.blocked.says)}"
     yield ""
     if found.recommended:
-        next_one = f" Runner-up: {found.runner_up}." if found.runner_up else ""
-        yield f"Recommended: {found.recommended} (rule {found.rule}). {found.because}{next_one}"
+        next_one = f" Runner-up: {name_strategy(found.runner_up)}." if found.runner_up else ""
+        yield f"Recommended: {name_strategy(found.recommended)} (rule {found.rule}). {found.because}{next_one}"
     else:
         yield f"Recommended: none. {found.because}"
     yield from _changes(found)
@@ -63,7 +64,7 @@ def _changes(found: Ways) -> Iterator[str]:
         yield "What would change that"
     for one in found.would_change:
         then = one.then or "no way out"
-        then = then.replace("-", " ") if then in tuple(Wait) else then
+        then = then.replace("-", " ") if then in tuple(Wait) else name_strategy(then)
         yield f"  {one.says}: {then}. {plain(one.because)}"
 
 
@@ -71,9 +72,9 @@ def _row(way: WayOut) -> tuple[str, ...]:
     effort, forecast = way.effort, way.forecast
     numbers = (_rows(forecast.lost), _rows(forecast.doubled))
     if effort is None:
-        return (way.strategy, *numbers, *[UNKNOWN] * (len(HEAD) - 3))
+        return (name_strategy(way.strategy), *numbers, *[UNKNOWN] * (len(HEAD) - 3))
     return (
-        way.strategy,
+        name_strategy(way.strategy),
         *numbers,
         _reading(effort),
         UNKNOWN if effort.seconds is None else f"about {lasting(effort.seconds)}",

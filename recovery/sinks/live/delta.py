@@ -259,13 +259,20 @@ def _moved(action: deltalog.Action) -> deltalog.Action | None:
 @dataclass(frozen=True)
 class Commit:
     """One commit of a table. `apps`: ids under which it was written; `adds` and `removes`: whether it brought data
-    files, or took some away, with their rows; `note`: what its writer noted (`userMetadata`)."""
+    files, or took some away, with their rows; `note`: what its writer noted (`userMetadata`); `operation`: by Delta's
+    name."""
 
     version: int
     apps: tuple[str, ...] = ()
     adds: bool = False
     removes: bool = False
     note: str = ""
+    operation: str = ""
+
+    @property
+    def empties(self) -> bool:
+        """Whether it did nothing but empty the table, as a full refresh does first."""
+        return self.operation == "TRUNCATE" and not self.adds
 
     @property
     def moves(self) -> bool:
@@ -281,21 +288,29 @@ def commits_since(location: str, version: int) -> tuple[Commit, ...]:
 
 def _commit(number: int, actions: list[deltalog.Action]) -> Commit:
     with deltalog.require_actions(deltalog.name_of(number)):
+        told: deltalog.Action = next((a["commitInfo"] for a in actions if a.get("commitInfo")), {})
         return Commit(
             number,
             tuple(str(a["txn"]["appId"]) for a in actions if a.get("txn")),
             any(a["add"].get("dataChange", True) for a in actions if a.get("add")),
             any(a["remove"].get("dataChange", True) for a in actions if a.get("remove")),
-            next(
-                (str(a["commitInfo"].get("userMetadata") or "") for a in actions if a.get("commitInfo")), ""
-            ),
+            str(told.get("userMetadata") or ""),
+            str(told.get("operation") or ""),
         )
 
 
 def written_by_others(commits: Sequence[Commit], apps: Collection[str]) -> tuple[int, ...]:
-    """Versions in which somebody else brought rows, since the table was last emptied or lost rows."""
-    emptied = max((c.version for c in commits if c.removes), default=-1)
-    return tuple(c.version for c in commits if c.adds and c.version > emptied and not {*c.apps} & {*apps})
+    """Versions in which something other than `apps` changed rows, but for emptying the table.
+
+    What a stream wrote between two times that it was emptied is an earlier attempt's: each has a query of its own.
+    """
+    emptied = [c.version for c in commits if c.empties]
+
+    def is_attempt(c: Commit) -> bool:
+        return bool(c.apps and emptied) and not c.removes and emptied[0] < c.version < emptied[-1]
+
+    strange = (c for c in commits if c.moves and not c.empties and not {*c.apps} & {*apps})
+    return tuple(c.version for c in strange if not is_attempt(c))
 
 
 def rows_added(location: str, version: int) -> int | None:

@@ -30,7 +30,7 @@ def run(context: Context) -> Mapping[str, object]:
     reviewed.ran(contents, context.client, context.pipeline_id, started)
     scene = look(context.flow, known=contents.table_places)
     app_id = backups.app_id(contents, context.plan)
-    commits = _own_commits(scene, backup, app_id)
+    commits = _own_commits(context, scene, backup)
     if (done := _commit_of(commits, app_id)) is not None:
         context.log(f"Version {done} of the table is the fill of an attempt before.")
         return codec.to_json(_read_back(scene, backup, app_id))
@@ -85,17 +85,15 @@ def _backup(context: Context) -> TableBackupResult:
     return kept
 
 
-def _own_commits(scene: Scene, backup: TableBackupResult, app_id: str) -> tuple[delta.Commit, ...]:
-    """The commits since the backup. Raises Refused where another writer brought rows since the table was emptied."""
-    commits = delta.commits_since(scene.table_place, backup.version)
-    mine = {app_id, *([scene.checkpoint.query_id] if scene.checkpoint.query_id else [])}
-    if strange := delta.written_by_others(commits, mine):
+def _own_commits(context: Context, scene: Scene, backup: TableBackupResult) -> tuple[delta.Commit, ...]:
+    """The commits since the backup. Raises Refused where another writer changed rows."""
+    if strange := backups.find_strange(context.plan, backup):
         raise Refused(
-            f"Version {strange[0]} of the table was written by something else since it was refreshed. Nothing was "
+            f"Version {strange[0]} of the table was written by something else since it was backed up. Nothing was "
             f"filled back; the backup is at {backup.place}. Find the writer, then seal a new plan.",
             code="written_by_others",
         )
-    return commits
+    return delta.commits_since(scene.table_place, backup.version)
 
 
 def _commit_of(commits: tuple[delta.Commit, ...], app_id: str) -> int | None:

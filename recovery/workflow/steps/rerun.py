@@ -8,6 +8,7 @@ from django.utils import timezone
 
 from recovery.checkpoints import inspect_checkpoint
 from recovery.contracts import codec
+from recovery.contracts.names import StepKind
 from recovery.contracts.results import InputMark, UpdateResult
 from recovery.contracts.steps import UpdateArgs
 from recovery.errors import Interrupted, OutcomeUnknown, Refused, RepriseError
@@ -15,7 +16,7 @@ from recovery.models import Step
 from recovery.pipelines.client import ActiveUpdate, PipelinesClient
 from recovery.pipelines.events import ENDED, failure_of, was_cut
 from recovery.pipelines.workspaces import client_for
-from recovery.workflow import reviewed, strangers
+from recovery.workflow import backups, reviewed, strangers
 from recovery.workflow.evidence import remade, seen
 from recovery.workflow.gather import look
 from recovery.workflow.own_updates import Found, find_own, note_request
@@ -58,6 +59,9 @@ def go_on(context: Context, ended: str) -> Mapping[str, Any]:
 def _start(context: Context) -> str:
     body, contents = _selection(_asked(context)), context.contents
     strangers.refuse_foreign_batches(context)
+    if any(step.kind is StepKind.FILL for step in contents.steps):
+        before = codec.read(UpdateResult, context.step.result)
+        backups.refuse_moved_table(context.plan, may_have_run=before.may_have_run)
     # what lies there now must be read by this update; what comes later may be or not
     readers = Readers(lambda: look(context.flow, known=contents.table_places))
     if changed := remade(contents, readers):

@@ -100,7 +100,9 @@ def _restore_delta(context: Context, args: RestoreArgs) -> None:
     service = questions_service(flow.pipeline.workspace, flow.pipeline.environment)
     spec = context.client.get_pipeline(context.pipeline_id).get("spec") or {}
     try:
-        restore_delta(service, contents.dataset, version, spec.get("configuration") or {})
+        restore_delta(
+            service, contents.dataset, contents.table_place, version, spec.get("configuration") or {}
+        )
     except Unreachable as silence:
         if earlier.put_back_to(contents.table_place, version=version, after=after) is None:
             raise OutcomeUnknown(
@@ -188,7 +190,13 @@ def undo(context: Context, step: Step) -> None:
         flow = context.flow
         service = questions_service(flow.pipeline.workspace, flow.pipeline.environment)
         spec = context.client.get_pipeline(context.pipeline_id).get("spec") or {}
-        restore_delta(service, contents.dataset, version, spec.get("configuration") or {})
+        restore_delta(
+            service, contents.dataset, contents.table_place, version, spec.get("configuration") or {}
+        )
+        if earlier.put_back_to(contents.table_place, version=version, after=made) is None:
+            raise OutcomeUnknown(
+                "The table's log has no commit that puts it back to what it held before.", code="not_restored"
+            )
     context.log(f"The table holds what version {version} held.")
 
 

@@ -17,7 +17,7 @@ from recovery.pipelines.workspaces import client_for
 from recovery.sinks.live import reading as sinks
 from recovery.workflow import restoring
 from recovery.workflow.places import checkpoint_of
-from recovery.workflow.steps import backup, restore
+from recovery.workflow.steps import backup, restore, seed
 from recovery.workflow.steps.base import Context, Probed, saw
 from recovery.workflow.steps.stop import active_update
 
@@ -30,19 +30,22 @@ def refusal(recovery: Recovery) -> str | None:
     if recovery.state == "rolled_back":
         return f"{recovery.label} is rolled back already."
     emptied, restored = restoring.emptied_by(recovery), _restored(recovery)
-    if not emptied and restored is None and not ({"seed", "patch"} & set(done)):
+    seeded, unclear = _seeded(recovery)
+    if unclear:
+        return unclear
+    if not emptied and restored is None and seeded is None and "patch" not in done:
         return "Nothing was changed that could be undone."
     flow = recovery.flow
     if active_update(client_for(flow.pipeline.workspace).get_pipeline(flow.pipeline.pipeline_id)):
         return "An update is running. Stop it first."
     if emptied:
         return restoring.refusal(emptied)
-    if "seed" in done:
+    if seeded is not None:
         place = checkpoint_of(flow)
         if placing.is_undone(place, recovery=recovery.label):
             # an attempt that died had come so far; table and source may be left to do
             return _table_refusal(recovery, restored)
-        head = None if restored else _head(done["seed"])  # a table that was put back tells by itself
+        head = None if restored else _head(*seeded)  # a table that was put back tells by itself
         reason = placing.undo_refusal(place, recovery=recovery.label, sink_head=head)
         return reason or _table_refusal(recovery, restored)
     if restored is not None and (reason := _table_refusal(recovery, restored)):
@@ -67,10 +70,29 @@ def _table_refusal(recovery: Recovery, restored: Step | None) -> str | None:
     return None if restored is None else restore.undo_refusal(restored, label=recovery.label)
 
 
-def _head(step: Step) -> int | None:
+def _seeded(recovery: Recovery) -> tuple[tuple[Step, SeedResult] | None, str]:
+    """The seed step whose checkpoint is in place, or was undone, with what it made; None: none is. And why that is not
+    clear, "" where it is: a step that failed may have renamed its checkpoint into place before."""
+    steps = recovery.steps.filter(kind="seed", plan__isnull=False).exclude(state__in=("pending", "skipped"))
+    step = steps.order_by("ordinal").last()
+    if step is None:
+        return None, ""
+    if step.state == "done":
+        return (step, codec.read(SeedResult, step.result)), ""
+    probed = seed.probe(step)
+    if probed.outcome == "unclear":
+        return None, "Whether its checkpoint was put into place is not clear. Look at it first."
+    is_undone = placing.is_undone(checkpoint_of(recovery.flow), recovery=recovery.label)
+    if probed.result is None and not is_undone:
+        return None, ""
+    made = codec.read(SeedResult, probed.result) if probed.result else SeedResult(version=None)
+    return (step, made), ""
+
+
+def _head(step: Step, made: SeedResult) -> int | None:
     """The newest batch that the table has; where it knows queries apart, of the seed's query."""
     table = step.plan.contents.table_place if step.plan else None
-    return sinks.read(table, query_id=codec.read(SeedResult, step.result).query_id).head if table else None
+    return sinks.read(table, query_id=made.query_id).head if table else None
 
 
 def run(context: Context) -> Mapping[str, Any]:
@@ -83,12 +105,13 @@ def run(context: Context) -> Mapping[str, Any]:
     emptied = restoring.emptied_by(context.recovery)
     if emptied:  # before the checkpoint: until then an update goes on from what the table holds
         restoring.put_back(context, emptied)
-    place = checkpoint_of(context.flow) if "seed" in done else ""
-    if place and not placing.is_undone(place, recovery=context.recovery.label):
+    seeded, _ = _seeded(context.recovery)
+    place = checkpoint_of(context.flow) if seeded else ""
+    if seeded and not placing.is_undone(place, recovery=context.recovery.label):
         context.watch.guard()
-        head = None if _restored(context.recovery) else _head(done["seed"])
+        head = None if _restored(context.recovery) else _head(*seeded)
         placing.undo_publish(place, recovery=context.recovery.label, sink_head=head)
-        version = codec.read(SeedResult, done["seed"].result).version
+        version = seeded[1].version
         made = "The new checkpoint" if version is None else f"Version {version}"
         context.log(f"{made} renamed away; the old one is in use again.")
         if before is not None:
@@ -101,7 +124,7 @@ def run(context: Context) -> Mapping[str, Any]:
     written += _put_back(context, {p: c for p, c in copy.items() if p not in written})
     return codec.to_json(
         RollbackResult(
-            checkpoint="seed" in done or emptied is not None,
+            checkpoint=seeded is not None or emptied is not None,
             files=tuple(written),
             table=emptied.kept.version if emptied else None,
         )

@@ -31,8 +31,8 @@ from recovery.spark.api import Measure
 from recovery.verification.evidence import UNSEEN, Evidence, FurtherUpdate, data_files
 from recovery.verification.judge import Verdict, completed, judge
 from recovery.verification.outcome import outcome_of
+from recovery.workflow import backups, noted_files, refreshed, reviewed, topics
 from recovery.workflow import evidence as reading
-from recovery.workflow import noted_files, refreshed, reviewed, topics
 from recovery.workflow.gather import Scene, look, other_fingerprints
 from recovery.workflow.learning import note_proven
 from recovery.workflow.readers import Readers
@@ -105,6 +105,12 @@ def _filled(context: Context, steps: dict[str, Step]) -> tuple[TableBackupResult
     if StepKind.TABLE_BACKUP not in steps or StepKind.FILL not in steps:
         raise Refused("The fill has not ended, so there is nothing to verify yet.")
     backup = codec.read(TableBackupResult, steps[StepKind.TABLE_BACKUP].result)
+    if strange := backups.find_strange(context.plan, backup):
+        raise Refused(
+            f"Version {strange[0]} of the table was written by something else since it was backed up, so nothing "
+            "shows whose its rows are. Find the writer, then roll back.",
+            code="written_by_others",
+        )
     return backup, codec.read(FillResult, steps[StepKind.FILL].result)
 
 

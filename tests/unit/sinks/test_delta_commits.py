@@ -11,17 +11,30 @@ from recovery.sinks.live.delta import Commit, commits_since, rows_added, written
 MINE = {"q", "fill"}
 
 
+EMPTIED = {"removes": True, "operation": "TRUNCATE"}
+ATTEMPTS = (
+    Commit(1, **EMPTIED),
+    Commit(2, ("q1",), adds=True),
+    Commit(3, **EMPTIED),
+    Commit(4, ("q",), adds=True),
+)
+
+
 @pytest.mark.parametrize(
     ("commits", "strange"),
     [
         ((), ()),
-        ((Commit(1, removes=True), Commit(2), Commit(3, ("q",), adds=True)), ()),
-        ((Commit(1, removes=True), Commit(2, ("q",), adds=True), Commit(3, adds=True)), (3,)),
+        ((Commit(1, **EMPTIED), Commit(2), Commit(3, ("q",), adds=True)), ()),
+        ((Commit(1, **EMPTIED), Commit(2, ("q",), adds=True), Commit(3, adds=True)), (3,)),
         ((Commit(1, ("other",), adds=True),), (1,)),
-        ((Commit(1, adds=True), Commit(2, removes=True), Commit(3, ("fill",), adds=True)), ()),
+        ((Commit(1, adds=True), Commit(2, **EMPTIED), Commit(3, ("fill",), adds=True)), (1,)),
+        ((Commit(1, **EMPTIED), Commit(2, ("q",), adds=True), Commit(3, adds=True, removes=True)), (3,)),
+        ((Commit(1, **EMPTIED), Commit(2, adds=True), Commit(3, removes=True, operation="DELETE")), (2, 3)),
+        (ATTEMPTS, ()),
+        ((*ATTEMPTS[:2], Commit(3, adds=True), Commit(4, **EMPTIED)), (3,)),
     ],
 )
-def test_rows_that_came_under_another_id_since_the_table_was_emptied_are_strange(
+def test_whatever_changes_rows_but_the_plan_and_the_emptying_is_strange(
     commits: tuple[Commit, ...], strange: tuple[int, ...]
 ) -> None:
     assert written_by_others(commits, MINE) == strange
@@ -37,8 +50,9 @@ def test_a_commit_tells_its_ids_its_note_and_the_rows_that_came(tmp_path: Path) 
     file = {"path": "a", "size": 1, "modificationTime": 1, "dataChange": True, "partitionValues": {}}
     commit(tmp_path, 0, {"protocol": {}}, {"metaData": {"id": "t"}})
     commit(
-        tmp_path, 1, {"commitInfo": {"userMetadata": "note"}}, {"txn": {"appId": "fill", "version": 1}},
+        tmp_path, 1, {"commitInfo": {"userMetadata": "note", "operation": "WRITE"}},
+        {"txn": {"appId": "fill", "version": 1}},
         {"add": {**file, "stats": '{"numRecords":4}'}}, {"remove": {"path": "b", "dataChange": False}},
     )  # fmt: skip
-    assert commits_since(str(tmp_path), 0) == (Commit(1, ("fill",), True, False, "note"),)
+    assert commits_since(str(tmp_path), 0) == (Commit(1, ("fill",), True, False, "note", "WRITE"),)
     assert rows_added(str(tmp_path), 1) == 4
