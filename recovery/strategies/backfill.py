@@ -167,7 +167,7 @@ def _lost(facts: Facts) -> RowAmount:
             "Each key of the table is computed again or filled back. Where the input of a key's first row is gone and "
             "a repeat of it is left, the repeat takes its place."
         )
-        return RowAmount(rows=0, bound=Bound.ESTIMATE, why=why)
+        return sources.nothing(why)  # which of its repeats a dropDuplicates keeps is open by its own rule
     return sources.nothing("Each row of the table is computed again or filled back.")
 
 
