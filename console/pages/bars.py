@@ -18,7 +18,7 @@ from recovery.contracts.names import EMPTYING, Strategy
 from recovery.models import Plan
 from recovery.people.roles import Right
 from recovery.sources import wishes
-from recovery.strategies.catalogue import GO_BACK, POSITIONED
+from recovery.strategies.catalogue import NEEDS_START, POSITIONED
 from recovery.workflow import accepting, positioning
 from recovery.workflow.journal import right_to_run
 from recovery.workflow.transitions import WAITS
@@ -197,7 +197,7 @@ def positions_bar(of: RecoveryPage, look: Mapping[str, Any]) -> ActionBar:
             (back,),
             may_edit(of) or " ".join(positioning.unmet(look["sources"], look["wishes"])) or None,
         )
-    if of.recovery.chosen.strategy in GO_BACK and not chosen:
+    if of.recovery.chosen.strategy in NEEDS_START and not chosen:
         why = "Say at a source how far to go back, and look up what this costs. Then choose it here."
         go_on = Primary("Choose these positions, go to Patch code", form="choose")
         return ActionBar(

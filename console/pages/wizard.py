@@ -44,7 +44,7 @@ from recovery.people.roles import Actor, Right
 from recovery.planning import actions as planning
 from recovery.plans.accepted import written_costs
 from recovery.sources import targets
-from recovery.strategies.catalogue import EXECUTABLE, GO_BACK, POSITIONED
+from recovery.strategies.catalogue import EXECUTABLE, NEEDS_START, POSITIONED
 from recovery.strategies.recommending import decision
 from recovery.workflow import actions, positioning, selectors, studies, ways
 from recovery.workflow.transitions import WAITS
@@ -136,7 +136,7 @@ def offset_step(request: Request, by: Actor, recovery_id: int) -> HttpResponse:
 def _after_strategy(request: Request, by: Actor, recovery_id: int) -> str:
     """Patch code; or the start offsets, where they were asked for or are needed: they are looked up on the way."""
     recovery = selectors.recovery_or_404(recovery_id, by)
-    needed = recovery.chosen.strategy in GO_BACK and not recovery.chosen.positions
+    needed = recovery.chosen.strategy in NEEDS_START and not recovery.chosen.positions
     if request.POST.get("next") != "positions" and not needed:
         return "patch"
     if not studies.slot(recovery, studies.LOOK):

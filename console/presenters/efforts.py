@@ -1,7 +1,7 @@
 """What a way out asks for, in people's words, and those that do not fit with their reason. Pure."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -70,42 +70,37 @@ def effort_lines(options: Sequence[Option]) -> tuple[list[EffortLine], list[Effo
     """What is shown above the rows, and below them; both empty where no option was measured."""
     if all(option.effort is None for option in options):
         return [], []
-    above = [
-        EffortLine("People, steps", tuple(_each(o, _people(o.effort)) for o in options)),
-        EffortLine("To read", tuple(_each(o, _reading(o.effort)) for o in options)),
-    ]
-    below = [
-        EffortLine("Backup needed", tuple(_each(o, _backup(o.effort)) for o in options)),
-        EffortLine("Table reset", tuple(_each(o, _table(o.effort)) for o in options)),
-    ]
+
+    def answer(question: str, cell_of: Callable[[Effort], EffortCell]) -> EffortLine:
+        return EffortLine(question, tuple(cell_of(o.effort) if o.effort else NOT_MEASURED for o in options))
+
+    above = [answer("People, steps", people_cell), answer("To read", reading_cell)]
+    below = [answer("Backup needed", backup_cell), answer("Table reset", table_cell)]
     return above, below
 
 
-def _each(option: Option, cell: EffortCell) -> EffortCell:
-    return NOT_MEASURED if option.effort is None else cell
-
-
-def _people(of: Effort | None) -> EffortCell:
-    if of is None:
-        return NOT_MEASURED
+def people_cell(of: Effort) -> EffortCell:
+    """How many people and steps it takes."""
     people = f"{of.people.bound.before_number}{words.format_count(of.people.value, 'person', 'people')}"
     return EffortCell(f"{people}, {words.format_count(of.steps, 'step')}", of.people.why)
 
 
-def _reading(of: Effort | None) -> EffortCell:
-    if of is None or (of.rows is None and of.bytes is None):
+def reading_cell(of: Effort) -> EffortCell:
+    """Rows and bytes of the input that it reads."""
+    if of.rows is None and of.bytes is None:
         return NOT_MEASURED
-    rows = "rows not known" if of.rows is None else _counted(of.rows, "row")
+    rows = "rows not known" if of.rows is None else _count_with_bound(of.rows, "row")
     size = "" if of.bytes is None else f", {of.bytes.bound.before_number}{words.format_size(of.bytes.value)}"
     return EffortCell(f"{rows}{size}")
 
 
-def _counted(of: Amount, noun: str) -> str:
+def _count_with_bound(of: Amount, noun: str) -> str:
     return f"{of.bound.before_number}{words.format_count(of.value, noun)}"
 
 
-def _backup(of: Effort | None) -> EffortCell:
-    if of is None or not of.backup.needed:
+def backup_cell(of: Effort) -> EffortCell:
+    """Whether the table is copied first."""
+    if not of.backup.needed:
         return EffortCell("No")
     size = of.backup.bytes
     if size is None:
@@ -113,9 +108,8 @@ def _backup(of: Effort | None) -> EffortCell:
     return EffortCell(f"Yes, {size.bound.before_number}{words.format_size(size.value)}")
 
 
-def _table(of: Effort | None) -> EffortCell:
-    if of is None:
-        return NOT_MEASURED
+def table_cell(of: Effort) -> EffortCell:
+    """What becomes of the table meanwhile."""
     if of.table is TableReset.EMPTIED:
         until = "until the update ends" if of.seconds is None else f"about {format_estimate(of.seconds)}"
         return EffortCell(f"Yes, empty {until}")
@@ -127,7 +121,7 @@ def state_cell(option: Option) -> EffortCell:
     if option.effort is None:
         return EffortCell(option.forecast.state)
     state = option.effort.state
-    keys = f", {_counted(state.keys, 'key')}" if state.keys is not None else ""
+    keys = f", {_count_with_bound(state.keys, 'key')}" if state.keys is not None else ""
     return EffortCell(f"{FATES[state.fate]}{keys}", "" if keys else option.forecast.state)
 
 
@@ -163,14 +157,14 @@ def format_estimate(seconds: float) -> str:
 def list_folded(options: Sequence[Option]) -> list[FoldedWay]:
     """Options that do not fit, in their order."""
     return [
-        FoldedWay(o.strategy.value, str(o.blocked or "This version cannot run it."), _rows(o))
+        FoldedWay(o.strategy.value, str(o.blocked or "This version cannot run it."), _fate_of_rows(o))
         for o in options
     ]
 
 
-def _rows(option: Option) -> str:
-    told = (("lost", option.forecast.lost), ("doubled", option.forecast.doubled))
-    known = [(name, of) for name, of in told if of.rows is not None]
+def _fate_of_rows(option: Option) -> str:
+    amounts = (("lost", option.forecast.lost), ("doubled", option.forecast.doubled))
+    known = [(name, of) for name, of in amounts if of.rows is not None]
     return ", ".join(f"{_row_count(of)} {name}" for name, of in known)
 
 

@@ -91,12 +91,13 @@ def sentence(
         damage = say_damage(diagnosis) if diagnosis else ""
         return "How this flow is, is not known.", f"{says} {damage}".strip()
     return {
-        "ok": ("Nothing shows that this flow is wrong.", f"Its last update ended well. {PROOF_ONLY}"),
+        "ok": (NOTHING_WRONG, f"Its last update ended well. {PROOF_ONLY}"),
         "running": ("An update is running.", "The page shows its result once the poller has seen it."),
         "stopped": ("This flow is stopped.", "No update is active; it did not fail."),
     }.get(flow.state, ("How this flow is, is not known.", "Look at its events, or wait for the next poll."))
 
 
+NOTHING_WRONG: Final = "Nothing shows that this flow is wrong."
 PROOF_ONLY: Final = "Rows are compared by the proof of a recovery alone."
 
 

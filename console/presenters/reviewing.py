@@ -13,7 +13,7 @@ from recovery.contracts.plan import PlanBody, Preconditions
 from recovery.plans.accepted import costs_of
 from recovery.plans.drift import SETTINGS
 from recovery.strategies.backfill import FILLED
-from recovery.strategies.catalogue import GO_BACK
+from recovery.strategies.catalogue import NEEDS_START
 from recovery.strategies.downstream import AGREES
 
 STEP_NAMES: Final = {
@@ -168,7 +168,7 @@ def _state(contents: PlanBody) -> str:
         return f"{dropped} and rebuilt by a replay of what was processed"
     if contents.strategy == Strategy.PRIME:
         return f"{dropped}; that of the new code starts empty"
-    return f"{dropped} and built again by the code" if contents.strategy in GO_BACK else dropped
+    return f"{dropped} and built again by the code" if contents.strategy in NEEDS_START else dropped
 
 
 def lead_sentence(contents: PlanBody) -> str:

@@ -145,6 +145,29 @@ class TableBackupResult(StepResult):
     """When it was made, in ISO form, UTC."""
 
 
+class ListedBackup(Value):
+    """A backup as programs read it in the list of those that are there."""
+
+    recovery: str
+    """The label of the recovery that made it."""
+    table: str
+    """The full name of the table."""
+    place: str
+    """The folder of the backup."""
+    version: Number
+    """The version of the table that was copied."""
+    rows: Number
+    """How many rows it has."""
+    bytes: Number
+    """Of its data files."""
+    at: str
+    """When it was made, in ISO form, UTC."""
+    is_there: Flag | None
+    """None: its storage could not be asked."""
+    stays: str
+    """Why it is not removed yet; "": it may be."""
+
+
 class FillResult(StepResult):
     """The rows of the backup that the table lacked."""
 

@@ -6,15 +6,14 @@ from recovery.contracts.acceptance import Effect
 from recovery.contracts.choices import Choices, ChoicesChange
 from recovery.contracts.diagnosis import Storage
 from recovery.contracts.names import name_strategy
-from recovery.errors import Refused, RepriseError, WrongUse
+from recovery.errors import RepriseError, WrongUse
 from recovery.models import Flow, Plan, Recovery
 from recovery.people.roles import Actor
 from recovery.planning.actions import seal_at_once, update_choices
 from recovery.planning.choosing import find_strategy
 from recovery.sources import wishes
-from recovery.strategies.catalogue import EXECUTABLE, FOR_HEALTHY, JUDGES, NOT_HERE, POSITIONED
+from recovery.strategies.catalogue import EXECUTABLE, FOR_HEALTHY, POSITIONED
 from recovery.workflow import actions, by_hand, positioning
-from recovery.workflow.gather import gather
 from recovery.workflow.journal import trying_flow
 from recovery.workflow.places import checkpoint_of
 from recovery.workflow.selectors import open_recovery_of
@@ -43,7 +42,7 @@ def make_plan(
     if positions and strategy not in POSITIONED:
         raise WrongUse(f"{strategy} takes no --position; {' and '.join(map(name_strategy, POSITIONED))} do.")
     wishes.by_source(positions)  # what cannot be read is refused before anything is opened
-    recovery = by_hand.open_or_go_on(flow, by=by, again=again, healthy=goes_back(change.strategy))
+    recovery = by_hand.open_or_go_on(flow, by=by, again=again, healthy=fits_healthy(change.strategy))
     try:
         _change_choices(recovery, change, positions, accept, by)
         plan = seal_at_once(recovery_id=recovery.pk, by=by, accept=accept)
@@ -55,7 +54,7 @@ def make_plan(
     return recovery, plan
 
 
-def goes_back(strategy: str | None) -> bool:
+def fits_healthy(strategy: str | None) -> bool:
     """Whether naming this strategy says that nothing has to fail."""
     return strategy in FOR_HEALTHY
 
@@ -78,19 +77,12 @@ def _change_choices(
 
 
 def _require_plannable(flow: Flow, strategy: str, by: Actor) -> None:
-    """Raise WrongUse for a name that is no strategy; Refused, with this flow's rows, for one that never runs."""
-    if strategy in EXECUTABLE:
-        _require_storage(flow, by)
-        return
-    if strategy not in JUDGES and strategy not in NOT_HERE:
+    """Raise WrongUse for a name that is no strategy; Refused where the flow's storage cannot be reached."""
+    if strategy not in EXECUTABLE:
         raise WrongUse(
             f"There is no strategy {strategy!r}. Take one of: {', '.join(map(name_strategy, EXECUTABLE))}."
         )
-    with trying_flow("recovery.strategy", flow, by):
-        pass  # who may not is refused before Spark is asked
-    reason = NOT_HERE.get(strategy) or JUDGES[strategy](gather(flow)[1]).blocked
-    with trying_flow("recovery.strategy", flow, by):
-        raise Refused(f"{name_strategy(strategy)} cannot be taken: {reason}", code="blocked")
+    _require_storage(flow, by)
 
 
 def _require_storage(flow: Flow, by: Actor) -> None:

@@ -37,7 +37,6 @@ QUESTIONS: Final = (
     "restore",
     "keep",
     "fill",
-    "restore_kept",
 )
 RUNS_CODE: Final = ("study", "measure", "defined", "stage", "replay", "rehearse")
 MOST_SECONDS: Final = 4 * 3600

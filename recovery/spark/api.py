@@ -44,7 +44,6 @@ __all__ = [
     "location",
     "measure",
     "rehearse",
-    "restore",
     "study",
     "table_location",
     "whereabouts",
@@ -526,28 +525,6 @@ def count(
 @dataclass(frozen=True)
 class _Counted:
     rows: Rows | None
-
-
-def restore(
-    answers: Answers,
-    table: str,
-    location: str,
-    version: int,
-    configuration: Mapping[str, str],
-    *,
-    timeout: float = MEASURE_SECONDS,
-) -> None:
-    """Put a Delta table back to an earlier version, in one commit that names it. Ask only where the log has no such
-    commit (`sinks.live.earlier.put_back_to`): a second one is another commit. Raises Refused, Unreachable."""
-    request = {
-        "table": table, "location": location, "version": version, "configuration": dict(configuration),
-    }  # fmt: skip
-    checked(_Restored, answers.ask("restore", request, seconds=timeout))
-
-
-@dataclass(frozen=True)
-class _Restored:
-    restored: bool
 
 
 def whereabouts(answers: Answers, tables: Sequence[str], *, timeout: float = STUDY_SECONDS) -> Whereabouts:

@@ -81,22 +81,24 @@ class Filled:
 
 @dataclass(frozen=True)
 class RestoreRequest:
-    """Put a Delta table back to `version`, whose rows had this digest; its log then bears `note`."""
+    """Put a Delta table back to `version`, in one commit that names it. `location`: where the table must be. `digest`:
+    that of its rows then; "": they are not compared. `note`: what the commit bears besides."""
 
     answers: Answers
     table: str
     location: str
     version: int
-    digest: str
-    note: str
+    digest: str = ""
+    note: str = ""
     configuration: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class Restored:
-    """`rows` of the table then. `problem` not None: Delta could not, as its files are gone."""
+    """`rows` of the table then, None where they were not compared. `problem` not None: Delta could not, as its files
+    are gone."""
 
-    rows: Rows = 0
+    rows: Rows | None = None
     refused: Unkept | None = None
     problem: Text | None = None
 
@@ -151,5 +153,6 @@ def fill(request: FillRequest, *, timeout: float = KEEP_SECONDS) -> Filled:
 
 
 def restore(request: RestoreRequest, *, timeout: float = KEEP_SECONDS) -> Restored:
-    """Put a table back, and read it back. `timeout` in seconds. Raises Unreachable, Refused."""
-    return checked(Restored, request.answers.ask("restore_kept", sent(request), seconds=timeout))
+    """Put a table back. Each call is another commit: without a `digest` to compare, ask only where the table's log has
+    no such commit (`sinks.live.earlier.put_back_to`). `timeout` in seconds. Raises Unreachable, Refused."""
+    return checked(Restored, request.answers.ask("restore", sent(request), seconds=timeout))

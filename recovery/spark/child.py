@@ -32,7 +32,7 @@ def import_ahead() -> None:
     import pyspark.pipelines
     import pyspark.sql.connect.session  # noqa: F401
 
-    from recovery.spark import answers, catalog, defined, filling, rehearsing, restoring, session  # noqa: F401
+    from recovery.spark import answers, catalog, defined, filling, rehearsing, session  # noqa: F401
 
 
 def live(report: int, control: int) -> NoReturn:
@@ -122,10 +122,10 @@ def _failed(error: Exception) -> dict[str, str]:
 
 
 def _answer(message: dict[str, Any]) -> dict[str, Any]:
-    from recovery.spark import answers, catalog, defined, filling, rehearsing, restoring
+    from recovery.spark import answers, catalog, defined, filling, rehearsing
     from recovery.spark.session import driver_of, fresh
 
-    keeps = {"keep": filling.keep, "fill": filling.fill, "restore_kept": filling.restore}
+    keeps = {"keep": filling.keep, "fill": filling.fill, "restore": filling.restore}
 
     request, question = message["request"], message["question"]
     of_code = request.get("study", request)
@@ -152,8 +152,6 @@ def _answer(message: dict[str, Any]) -> dict[str, Any]:
             return keeps[question](spark, request, folder)
         if question == "count":
             return answers.count(spark, request["table"], request.get("files"))
-        if question == "restore":
-            return restoring.restore(spark, request["table"], request["location"], int(request["version"]))
         return {"tables": catalog.places(spark, request["tables"]), "driver": driver_of(spark)}
     finally:
         _session.clear()

@@ -76,11 +76,14 @@ def restore(spark: Any, request: Request, folder: Path) -> Answer:
 
     if not is_delta_at(spark, request["table"], request["location"]):
         return {"refused": Unkept.ELSEWHERE}
-    version = int(request["version"])
-    spark.conf.set("spark.databricks.delta.commitInfo.userMetadata", request["note"])
+    name, version = sql_name(request["table"]), int(request["version"])
+    if request["note"]:
+        spark.conf.set("spark.databricks.delta.commitInfo.userMetadata", request["note"])
     try:
-        spark.sql(f"RESTORE TABLE {sql_name(request['table'])} TO VERSION AS OF {version}").collect()
-        rows, digest = digested(spark.read.table(sql_name(request["table"])))
+        spark.sql(f"RESTORE TABLE {name} TO VERSION AS OF {version}").collect()
+        if not request["digest"]:
+            return {}
+        rows, digest = digested(spark.read.table(name))
     except PySparkException as error:
         if lost_contact(error) or not any(mark in str(error) for mark in NO_FILE):
             raise

@@ -38,8 +38,8 @@ EXECUTABLE = (
 
 POSITIONED = (Strategy.CONTINUE, Strategy.REWIND)
 """Strategies that go on from a position, so that another one can be chosen."""
-GO_BACK = (Strategy.REWIND,)
-"""Those of them that need another one: from the committed position they would leave something out."""
+NEEDS_START = (Strategy.REWIND,)
+"""Those of POSITIONED that need another one: from the committed position they would leave something out."""
 
 FOR_HEALTHY = (Strategy.REPLAY, Strategy.FULL_REFRESH)
 """Strategies that have something to do for a flow that does not fail: its rows are wrong, or its input was."""
@@ -88,8 +88,3 @@ def settled_later(option: Option) -> bool:
     if settled_by is SettledBy.TARGET:
         return option.strategy is Strategy.REPLAY
     return settled_by is not None
-
-
-def not_applicable() -> list[dict[str, str]]:
-    """Strategies that this flow cannot take at all, and why."""
-    return [{"strategy": name, "why": why} for name, why in NOT_HERE.items()]

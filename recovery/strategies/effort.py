@@ -23,22 +23,12 @@ from recovery.contracts.option import BlockerCode, Option
 from recovery.contracts.steps import SeedArgs, UpdateArgs
 from recovery.sources import files
 from recovery.sources.base import InputFile, SourceFacts
-from recovery.strategies import common, sources, starts
+from recovery.strategies import common, prime, rebuild, sources, starts
 from recovery.strategies.base import Facts
 from recovery.strategies.revert import put_back
 from recovery.strategies.sinks import is_table
 
 AS_WRITTEN: Final = "Rows as the code writes them; what it filters out is read too."
-TABLE_BACKUP: Final = "table-backup"
-"""Kind of the step that keeps a copy of the table."""
-FILL: Final = "fill"
-"""Kind of the step that writes rows of a backup back."""
-RESTORE: Final = "restore"
-"""Kind of the step that puts a table back to an earlier content."""
-REPLAYED: Final = "rebuild"
-"""`SeedArgs.state` of a seed that is made by a replay of all that was processed."""
-EMPTY_SHAPE: Final = "prime"
-"""`SeedArgs.state` of a seed with empty state."""
 NOTHING: Final = Amount(value=0)
 
 
@@ -75,10 +65,10 @@ def measure_effort(facts: Facts, option: Option, *, people: Amount) -> Effort:
         bytes=reading.bytes,
         seconds=forecast.seconds,
         timed_by=TimedBy.UNKNOWN if forecast.seconds is None else known,
-        backup=_backup(facts, option),
-        table=_table(facts, option),
-        state=_state(facts, option),
-        undo=_undo(facts, option),
+        backup=Backup(needed=_has_step(option, StepKind.TABLE_BACKUP)),
+        table=_effect_on_table(facts, option),
+        state=_effect_on_state(facts, option),
+        undo=_way_back(facts, option),
     )
 
 
@@ -108,9 +98,9 @@ def read_input(facts: Facts, option: Option) -> Reading:
     if option.strategy is Strategy.REVERT:
         facts = put_back(facts)
     if begins_anew(option):
-        return _everything(facts)
-    found = _waiting(facts) + _again(facts, option)
-    return found + _processed(facts) if _is_replayed(option) else found
+        return _read_everything(facts)
+    found = _read_waiting(facts) + _read_again(facts, option)
+    return found + _read_processed(facts) if _is_replayed(option) else found
 
 
 def begins_anew(option: Option) -> bool:
@@ -128,15 +118,15 @@ def _seeds(option: Option) -> list[SeedArgs]:
     return [SeedArgs.model_validate(dict(step.args)) for step in option.steps if step.kind is StepKind.SEED]
 
 
-def _has_step(option: Option, kind: str) -> bool:
+def _has_step(option: Option, kind: StepKind) -> bool:
     return any(step.kind == kind for step in option.steps)
 
 
 def _is_replayed(option: Option) -> bool:
-    return any(args.state == REPLAYED for args in _seeds(option))
+    return any(args.state == rebuild.STATE for args in _seeds(option))
 
 
-def _waiting(facts: Facts) -> Reading:
+def _read_waiting(facts: Facts) -> Reading:
     """What lies behind the positions where the sources start: of a start further back, what is read again too."""
     counted = [source.unread.rows for source in facts.sources]
     if facts.sources and None not in counted:
@@ -154,7 +144,7 @@ def _unread_bytes(source: SourceFacts) -> Amount | None:
     return source.unread.bytes
 
 
-def _again(facts: Facts, option: Option) -> Reading:
+def _read_again(facts: Facts, option: Option) -> Reading:
     """What a strategy reads again of itself; what a chosen start reads again waits already."""
     again = option.forecast.reread
     if again.rows == 0 or any(starts.moved(s) for s in facts.sources) or sources.twice(facts):
@@ -162,7 +152,7 @@ def _again(facts: Facts, option: Option) -> Reading:
     return Reading(None if again.rows is None else Amount(value=again.rows, bound=again.bound), None)
 
 
-def _everything(facts: Facts) -> Reading:
+def _read_everything(facts: Facts) -> Reading:
     """All that an empty checkpoint reads, by the reader's own options."""
     begins = sources.anew(facts)
     if begins and all(one.again is False for one in begins):
@@ -183,7 +173,7 @@ def _all_rows(facts: Facts) -> int | None:
     return counts.everything
 
 
-def _processed(facts: Facts) -> Reading:
+def _read_processed(facts: Facts) -> Reading:
     """What a replay reads."""
     held = facts.processed
     size = None if held is None or held.gaps or held.size is None else Amount(value=held.size)
@@ -202,25 +192,21 @@ def _bytes_of(held: Sequence[InputFile]) -> int:
     return sum(one.size for one in held)
 
 
-def _backup(facts: Facts, option: Option) -> Backup:
-    return Backup(needed=_has_step(option, TABLE_BACKUP))
-
-
-def _table(facts: Facts, option: Option) -> TableReset:
-    if _has_step(option, RESTORE):
+def _effect_on_table(facts: Facts, option: Option) -> TableReset:
+    if _has_step(option, StepKind.RESTORE):
         return TableReset.RESTORED
     if not is_table(facts) or not any(args.full_refresh for args in _updates(option)):
         return TableReset.NO
-    return TableReset.FILLED if _has_step(option, FILL) else TableReset.EMPTIED
+    return TableReset.FILLED if _has_step(option, StepKind.FILL) else TableReset.EMPTIED
 
 
-def _state(facts: Facts, option: Option) -> StateEffect:
-    fate = _fate(facts, option)
+def _effect_on_state(facts: Facts, option: Option) -> StateEffect:
+    fate = _fate_of_state(facts, option)
     keeps_keys = fate in (StateFate.KEPT, StateFate.DROPPED)
     return StateEffect(fate=fate, keys=_held_keys(facts) if keeps_keys else None)
 
 
-def _fate(facts: Facts, option: Option) -> StateFate:
+def _fate_of_state(facts: Facts, option: Option) -> StateFate:
     held, needs = bool(facts.checkpoint.state_operators), bool(facts.new_code.operators)
     left = StateFate.DROPPED if held else StateFate.NONE
     if begins_anew(option):
@@ -228,9 +214,9 @@ def _fate(facts: Facts, option: Option) -> StateFate:
     seed = next(iter(_seeds(option)), None)
     if seed is None or seed.action == "repair":
         return StateFate.KEPT if held else StateFate.NONE
-    if seed.state == REPLAYED or option.strategy is Strategy.REWIND:
+    if seed.state == rebuild.STATE or option.strategy is Strategy.REWIND:
         return StateFate.REBUILT if needs else left
-    return StateFate.EMPTY if seed.state == EMPTY_SHAPE else left
+    return StateFate.EMPTY if seed.state == prime.STATE else left
 
 
 def _held_keys(facts: Facts) -> Amount | None:
@@ -245,7 +231,7 @@ def _held_keys(facts: Facts) -> Amount | None:
     return None
 
 
-def _undo(facts: Facts, option: Option) -> Undo:
+def _way_back(facts: Facts, option: Option) -> Undo:
     if not option.undoable or begins_anew(option):
         return Undo(possible=option.undoable)
     seed = next(iter(_seeds(option)), None)

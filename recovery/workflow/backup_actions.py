@@ -1,10 +1,10 @@
 """The door by which a backup of a table is removed, and the list of those that are there."""
 
-from dataclasses import dataclass
+from typing import Final
 
 from django.db.models import Exists, OuterRef
 
-from recovery.contracts.results import TableBackupResult
+from recovery.contracts.results import ListedBackup, TableBackupResult
 from recovery.errors import NotFound, Refused, RepriseError
 from recovery.models import AuditEntry, Recovery, ReviewItem, Step
 from recovery.people import visible
@@ -13,19 +13,11 @@ from recovery.workflow import backups
 from recovery.workflow.journal import trying
 from recovery.workflow.moves import lock
 
-
-@dataclass(frozen=True)
-class TableBackup:
-    """A backup that a recovery has made. `is_there` None: its storage could not be asked; `stays`: why it is not to be
-    removed yet, "" where it may be."""
-
-    recovery: Recovery
-    kept: TableBackupResult
-    is_there: bool | None
-    stays: str
+SHOWN: Final = ("table", "place", "version", "rows", "bytes", "at")
+"""What the list shows of a backup itself."""
 
 
-def list_backups(by: Actor) -> list[TableBackup]:
+def list_backups(by: Actor) -> list[ListedBackup]:
     """Every backup of recoveries that `by` may see and that was not removed, newest first."""
     steps = Step.objects.filter(visible.filter_visible(by, "recovery__flow__pipeline__"), kind="table-backup")
     rows = steps.filter(state="done").select_related("recovery__flow__pipeline__workspace").order_by("-pk")
@@ -34,7 +26,14 @@ def list_backups(by: Actor) -> list[TableBackup]:
         kept = backups.kept_by(step)
         there = None if kept is None else _is_there(kept)
         if kept is not None and there is not False:
-            found.append(TableBackup(step.recovery, kept, there, why_it_stays(step.recovery)))
+            found.append(
+                ListedBackup(
+                    recovery=step.recovery.label,
+                    **{name: getattr(kept, name) for name in SHOWN},
+                    is_there=there,
+                    stays=why_it_stays(step.recovery),
+                )
+            )
     return found
 
 

@@ -355,9 +355,8 @@ def facts_of(
     found, new_study, old_study = studied.found, studied.new, studied.old
     new_code = code_facts(new_files, new_study)
     old_code = code_facts(old_files, old_study) if old_files and old_study else None
-    apart = inputs.counted(found.sources, settings.REPRISE_COUNT_BYTES, ("unread",))
-    if not late.same_windows(old_code, new_code):
-        apart = NOTHING
+    is_same = late.same_windows(old_code, new_code)
+    apart = inputs.counted(found.sources, settings.REPRISE_COUNT_BYTES, ("unread",)) if is_same else NOTHING
     facts = Facts(
         gathered_at=timezone.now().isoformat(),
         workspace=flow.pipeline.workspace.name,

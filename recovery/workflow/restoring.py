@@ -106,7 +106,7 @@ def put_back(context: Context, emptied: Emptied) -> None:
             f"The table does not read back as it was kept. Compare it with the backup at {kept.place}.",
             code="not_as_kept",
         )
-    context.log(f"The table is back at version {kept.version}: {told.rows:,} rows, as in the backup.")
+    context.log(f"The table is back at version {kept.version}: {told.rows or 0:,} rows, as in the backup.")
     _checkpoint_back(context, emptied)
 
 

@@ -24,7 +24,7 @@ from recovery.people.roles import Actor, Role
 from recovery.sources import showing
 from recovery.sources.base import Wanted
 from recovery.strategies.base import Facts
-from recovery.strategies.catalogue import judge_all, not_applicable
+from recovery.strategies.catalogue import judge_all
 from recovery.strategies.common import files_of, state_keys, whole_rows
 from recovery.strategies.effort import measure_all
 from recovery.workflow import broker, sealing
@@ -138,7 +138,6 @@ def shown(facts: Facts, *, people: Amount) -> dict[str, Any]:
     return {
         "status": "ready",
         "options": [codec.to_json(o) for o in options],
-        "not_applicable": not_applicable(),
         "recommended": next((o.strategy for o in options if o.recommended), None),
         "table_rows": facts.counts.table,
         "sink": {

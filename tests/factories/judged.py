@@ -344,11 +344,6 @@ def facts(status: str = "ready", **values: Any) -> dict[str, Any]:
         "at": ago(minutes=3).isoformat(),
         "problem": None,
         "options": options(),
-        "not_applicable": [
-            {"strategy": "rewind", "why": "Parquet tables keep no versions to go back to."},
-            {"strategy": "repair", "why": "Mending files of a checkpoint is not part of this version."},
-            {"strategy": "backfill", "why": "A backup and a backfill are not part of this version."},
-        ],
         "recommended": "continue",
         "table_rows": 12,
         "waiting_rows": 8,

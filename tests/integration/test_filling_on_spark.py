@@ -123,6 +123,15 @@ def test_a_table_is_put_back_to_the_rows_that_were_kept(held: Held) -> None:
     assert held.rows() == rows
 
 
+def test_a_table_is_put_back_by_its_place_and_not_by_its_name_alone(held: Held) -> None:
+    version, elsewhere = held.write(row(1)), f"{held.place}-moved"
+    held.write(row(2))
+    refused = restore(RestoreRequest(held.bare.answers, held.name, elsewhere, version))
+    assert (refused.refused, len(held.rows())) == (Unkept.ELSEWHERE, 2)
+    back = restore(RestoreRequest(held.bare.answers, held.name, held.place, version))
+    assert (back.refused, back.problem, back.rows, len(held.rows())) == (None, None, None, 1)
+
+
 def measured(held: Held, uri: str, before: int) -> Measure:
     study = held.bare.request(SIMPLE, sets={"new": (uri,)})
     told = FilledBack(held.copy("rows"), before, held.version())

@@ -7,7 +7,7 @@ bad news or a refusal; 2: wrong use, or something that the answer needs is not r
 import json
 import os
 import sys
-from argparse import ArgumentParser, RawDescriptionHelpFormatter, _SubParsersAction
+from argparse import SUPPRESS, ArgumentParser, RawDescriptionHelpFormatter, _SubParsersAction
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 from functools import cached_property
@@ -51,6 +51,14 @@ def _subparsers(parser: ArgumentParser) -> list[ArgumentParser]:
 
 class Formatter(DjangoHelpFormatter, RawDescriptionHelpFormatter):
     """Examples stand below the options, a line each."""
+
+
+def add_common_options(parser: ArgumentParser) -> None:
+    """What every command takes, on a subcommand: it has a parser of its own, and must not undo what its parent read."""
+    parser.add_argument("--json", action="store_true", default=SUPPRESS, help="One JSON object on stdout.")
+    parser.add_argument(
+        "--token-file", default=SUPPRESS, help="File with your access token, instead of REPRISE_TOKEN."
+    )
 
 
 class RepriseCommand(BaseCommand):

@@ -23,6 +23,7 @@ TABLES: Final[Mapping[TableReset, str]] = {
     TableReset.FILLED: "emptied, then filled",
     TableReset.RESTORED: "restored",
 }
+NOTHING_DONE: Final = "Nothing was chosen, sealed or opened."
 UNKNOWN: Final = "not known"
 
 
@@ -55,7 +56,7 @@ def _lines(found: Ways) -> Iterator[str]:
     yield ""
     for one in found.answers:
         yield f"{one.answer.replace('-', ' ').capitalize()}{' (do this now)' if one.advised else ''}: {shown(one.says)}"
-    yield "Nothing was chosen, sealed or opened."
+    yield NOTHING_DONE
 
 
 def _changes(found: Ways) -> Iterator[str]:

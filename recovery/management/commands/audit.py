@@ -1,6 +1,5 @@
 """`manage.py audit verify|export|review|pack|archive|keys`: is the log whole, what is in it, who looked at it."""
 
-import argparse
 import json
 from argparse import ArgumentParser
 from collections.abc import Callable, Iterator
@@ -12,7 +11,7 @@ from recovery.audit.evidence import pack_evidence
 from recovery.audit.listing import EntryFilter
 from recovery.audit.tags import ACTIONS, OUTCOMES
 from recovery.errors import Refused, WrongUse
-from recovery.management.commands._base import Answer, RepriseCommand, table
+from recovery.management.commands._base import Answer, RepriseCommand, add_common_options, table
 from recovery.names import shown
 from recovery.people.roles import Right
 
@@ -37,14 +36,7 @@ class Command(RepriseCommand):
         subs = {}
         for name, words in HELP.items():
             sub = acts.add_parser(name, help=words, description=words)
-            sub.add_argument(
-                "--json", action="store_true", default=argparse.SUPPRESS, help="One JSON object on stdout."
-            )
-            sub.add_argument(
-                "--token-file",
-                default=argparse.SUPPRESS,
-                help="File with your access token, instead of REPRISE_TOKEN.",
-            )
+            add_common_options(sub)
             subs[name] = sub
         subs["verify"].add_argument(
             "--archive", help="A file that `audit archive` wrote, in place of the log."

@@ -31,7 +31,7 @@ class Command(RepriseCommand):
         flow = _acting.flow_of(options, self.actor)
         self._needs_nobody(flow)
         patch = by_hand.read_patch(flow, code=options["code"], diff=options["patch"])
-        self._stop(flow, healthy=plan_now.goes_back(options["strategy"]))
+        self._stop(flow, healthy=plan_now.fits_healthy(options["strategy"]))
         recovery, plan = _acting.seal(flow, options, patch, by=self.actor)
         _acting.say(
             f"{recovery.label}: plan {plan.hash[:8]} sealed, {name_strategy(plan.contents.strategy)}."

@@ -1,12 +1,12 @@
 """`manage.py workspace add|change|test|on|off|list|remove`: the workspaces that the console polls."""
 
 import sys
-from argparse import SUPPRESS, ArgumentParser
+from argparse import ArgumentParser
 from typing import Any
 
 from recovery import references
 from recovery.errors import WrongUse
-from recovery.management.commands._base import Answer, RepriseCommand, ago, table
+from recovery.management.commands._base import Answer, RepriseCommand, add_common_options, ago, table
 from recovery.models import Workspace
 from recovery.names import shown
 from recovery.people.roles import ENVIRONMENTS, Right
@@ -47,12 +47,12 @@ class Command(RepriseCommand):
         ):
             one = acts.add_parser(act, help=says)
             one.add_argument("name")
-            _common(one)
-        _common(acts.add_parser("list", help="All workspaces with their last test."))
+            add_common_options(one)
+        add_common_options(acts.add_parser("list", help="All workspaces with their last test."))
         gone = acts.add_parser("remove", help="Erase its secrets and list it no more; its recoveries stay.")
         gone.add_argument("name")
         gone.add_argument("--reason", default="", help="Why, for the audit log.")
-        _common(gone)
+        add_common_options(gone)
 
     def _described(self, parser: ArgumentParser, *, needed: bool) -> None:
         parser.add_argument("name")
@@ -98,7 +98,7 @@ class Command(RepriseCommand):
             help="Read its checkpoints and tables below this folder or URL only; again for further ones, '' for all "
             "that the instance may read.",
         )
-        _common(parser)
+        add_common_options(parser)
 
     def answer(self, options: dict[str, Any]) -> Answer:
         act, name = options["act"], options.get("name", "")
@@ -156,14 +156,6 @@ class Command(RepriseCommand):
             for w in rows
         ]
         return Answer({"workspaces": data}, table(head, lines))
-
-
-def _common(parser: ArgumentParser) -> None:
-    """What every command takes; a subcommand has a parser of its own."""
-    parser.add_argument("--json", action="store_true", default=SUPPRESS, help="One JSON object on stdout.")
-    parser.add_argument(
-        "--token-file", default=SUPPRESS, help="File with your access token, instead of REPRISE_TOKEN."
-    )
 
 
 def _given(options: dict[str, Any]) -> Given:

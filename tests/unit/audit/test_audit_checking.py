@@ -147,7 +147,8 @@ def test_an_error_ends_the_check_says_so_and_lets_another_begin(
             checking.run_check(1)
     row = checking.newest_check_request()
     assert row is not None
-    assert "OSError" in row.problem
+    assert "(OSError)" in row.problem
+    assert row.problem.endswith("found out.")
     assert codes() == ["audit.ask.done", "audit.verify.failed"]
     checking.request_check(by=auditor)
     assert checking.run_check(2) is True

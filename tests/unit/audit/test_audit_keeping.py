@@ -201,7 +201,8 @@ class TestArchiving:
         if what == "archive":
             text = Path(made.file).read_text()
             Path(made.file).write_text(text.replace("Entry 2.", "Entry X."))
-            assert archiving.check_archive(Path(made.file))[0].endswith("is not what was signed.")
+            [first, *_] = archiving.check_archive(Path(made.file))
+            assert first.split()[0] == Path(made.file).name
             return
         with unguarded():
             if what == "cut":

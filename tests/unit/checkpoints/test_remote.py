@@ -70,7 +70,7 @@ def test_what_did_not_arrive_whole_is_not_removed_at_the_old_place(
             self.pipe_file(new, b"x" * 50)
 
     monkeypatch.setattr(MemoryFileSystem, "cp_file", losing)
-    with pytest.raises(OSError, match=lost):
+    with pytest.raises(OSError, match=rf"{lost} did not arrive"):
         store.rename(".new", "1")
     assert {n: store.read(f".new/{n}", 100) for n in FILES} == FILES
 

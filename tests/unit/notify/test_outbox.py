@@ -61,7 +61,8 @@ def test_a_worker_is_woken_after_the_commit_and_delivers(
     assert uids(receiver) == [str(message.uid)]
     sent = json.loads(receiver.got[0].body)
     assert (sent["event"], sent["facts"]["by"]) == ("recovery.started", "root")
-    assert [word.split()[0] for word in sent["facts"]["forecast"].split(", ")] == ["0", "0", "0"]
+    amounts = [word.split() for word in sent["facts"]["forecast"].split(", ")]
+    assert [(words[0], words[-1]) for words in amounts] == [("0", "lost"), ("0", "doubled"), ("0", "again")]
     assert sent["url"] == f"https://reprise.example/recoveries/{message.recovery}"
     assert (only().state, only().attempts, only().last_error) == ("delivered", 1, "")
     made.refresh_from_db()

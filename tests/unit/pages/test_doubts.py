@@ -6,6 +6,7 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
+from console.presenters.flow import NOTHING_WRONG
 from recovery.models import Flow, FlowInput, Recovery, Workspace
 from tests import factories as f
 from tests.pages import parse
@@ -25,7 +26,7 @@ def recovery(flow: Flow, state: str, measured: object = None, ended: datetime | 
 def doubts(client: Client, flow: Flow) -> list[str]:
     page = parse(text(client, f"/flows/{flow.pk}"))
     found = [code.removeprefix("doubt-") for code in page.codes if code.startswith("doubt-")]
-    assert ("Nothing shows that this flow is wrong" in page.text) is (not found)
+    assert (NOTHING_WRONG in page.text) is (not found)
     return found
 
 

@@ -7,7 +7,7 @@ from recovery.contracts.target import ReplayTarget
 from recovery.diagnosis.healthy import NOTHING_FAILS
 from recovery.models import AuditEntry
 from recovery.planning.actions import update_choices
-from recovery.planning.plan_now import goes_back
+from recovery.planning.plan_now import fits_healthy
 from recovery.workflow import actions, by_hand
 from tests.refusals import refused
 from tests.unit.workflow.rows import RESPONDER, flow, recovery
@@ -38,7 +38,7 @@ def test_a_failed_flow_keeps_the_diagnosis_of_its_failure() -> None:
     ("strategy", "says"), [("replay", True), ("full-refresh", True), ("continue", False), (None, False)]
 )
 def test_naming_the_strategy_says_that_nothing_has_to_fail(strategy: str | None, says: bool) -> None:
-    assert goes_back(strategy) is says
+    assert fits_healthy(strategy) is says
 
 
 def test_only_a_replay_goes_back_to_something() -> None:

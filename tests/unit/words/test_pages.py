@@ -180,7 +180,7 @@ SCENES = (
                 "It would silently lose 8 rows: The table's log already has batches 0 "
                 "to 2; it silently skips new batches of those numbers."
             ),
-            "not-applicable": ("4 more do not fit here…"),
+            "not-applicable": ("1 more does not fit here…"),
         },
     ),
     Scene(

@@ -212,6 +212,8 @@ def test_a_skipped_backup_stands_in_the_words_of_a_proven_end(row: Recovery) -> 
     engine.finish(mine, {"measured": {"verified": True, "criteria": []}})
     row.refresh_from_db()
     assert row.state == "succeeded"
+    proven, *_ = row.reason.split(". ")
+    assert "criterion" in proven
     assert ("skipped by ada" in row.reason, skipped["skipped"]["reason"] in row.reason) == (True, True)
 
 
@@ -252,6 +254,25 @@ def test_a_rollback_reads_the_checkpoint_back_as_it_was_kept(row: Recovery, file
     assert any("version 0, batch 2," in line for line in said)
     assert files.files == {CODE: OLD.encode(), OTHER: HELPER}
     assert inspect_checkpoint(place).version == 0
+
+
+@pytest.mark.parametrize("state", ["failed", "unknown"])
+def test_a_seed_that_ended_badly_after_its_rename_is_undone_as_well(
+    row: Recovery, files: Files, state: str
+) -> None:
+    run(row)
+    place = changed(row, files)
+    row.steps.filter(kind="seed").update(state=state, result={})
+    assert rollback.run(roll_back(row))["checkpoint"] is True
+    assert inspect_checkpoint(place).version == 0
+
+
+def test_a_seed_of_which_the_disk_shows_nothing_is_no_change(row: Recovery, files: Files) -> None:
+    run(row)
+    row.steps.filter(kind="seed").update(state="failed", result={})
+    Recovery.objects.filter(pk=row.pk).update(state="needs_attention")
+    with refused("not_undoable"):
+        roll_back(row)
 
 
 def test_a_rollback_puts_back_what_the_workspace_has_lost(row: Recovery, files: Files) -> None:

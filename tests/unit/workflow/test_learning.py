@@ -92,7 +92,8 @@ def test_a_flow_that_no_recovery_studied_is_studied_once(world: World) -> None:
     tasks.learn_sources()
 
     (row,) = FlowInput.objects.filter(flow=flow)
-    assert (row.kind, row.place.split()[0], row.table) == ("kafka", "orders", "/tables/changes")
+    assert (row.kind, row.place.split()[:2], row.table) == ("kafka", ["orders", "at"], "/tables/changes")
+    assert "unknown" in row.place
     assert (row.asked_at, world.asked) == (None, [(flow.short, "old")])
     flow.refresh_from_db()
     assert (flow.code_digest, flow.code_problem) == (digest_of_code(OLD), "")
