@@ -116,7 +116,7 @@ def test_the_comparison_shows_every_strategy_with_its_numbers_and_the_blocked_on
     reason = next(o["blocked"] for o in recovery.facts["options"] if o["strategy"] == "empty")
     assert page.value("blocked") == "empty"
     assert reason in page.one("blocked").text
-    assert page.value("not-applicable") == "4"
+    assert page.value("not-applicable") == "1"
     assert page.value("answer-do-nothing-yet") == "safe"
     assert {code for code in page.codes if code.startswith("turn-")} == {
         "turn-meant", "turn-mistake", "turn-not-sure",
