@@ -50,8 +50,7 @@ class SeedArgs(Value):
     starts: tuple[Mapping[str, Any], ...] | None = None
     """Where each source starts (`checkpoints.starts.SourceStart`); none: all after the last committed batch."""
     state: str | None = None
-    """`prime`: empty state of the code's shape; `rebuild`: that of a replay; `kept`: of a `go-back`, that of the batch;
-    None: none."""
+    """`prime`: empty state of the code's shape; `rebuild`: that of a replay; None: none."""
     watermark_ms: Number | None = None
     """The watermark that empty state begins with, in ms since 1970; None: that of the checkpoint."""
     offsets: tuple[str | None, ...] = ()

@@ -140,11 +140,6 @@ def not_repeatable(facts: Facts) -> Blocker | None:
     return _hangs_on_batches(code) or _varies(facts) or _unwritten_windows(facts)
 
 
-def builds_otherwise(facts: Facts) -> Blocker | None:
-    """Why a replay of what was processed may build other state than the checkpoint had, or cannot be made."""
-    return _hangs_on_batches(facts.new_code) or _varies(facts) or _unreadable(facts)
-
-
 def _hangs_on_batches(code: CodeFacts) -> Blocker | None:
     """State that is another one where its rows came in other batches, or in another order."""
     operators = code.operators or ()

@@ -12,7 +12,7 @@ from recovery.contracts.names import StepKind, Strategy
 from recovery.contracts.option import Blocker, BlockerCode, Option
 from recovery.contracts.steps import PlannedStep, RestoreArgs, SeedArgs
 from recovery.sinks.earlier import EarlierTable
-from recovery.strategies import common, mapped, rebuild, sinks, sources
+from recovery.strategies import common, mapped, sinks, sources
 from recovery.strategies.base import Facts, GoingBack
 from recovery.strategies.positions import positions
 
@@ -26,7 +26,7 @@ NOWHERE = GoingBack(
 
 def judge(facts: Facts) -> Option:
     """The option, blocked or not, with this flow's own numbers."""
-    back, new_rows = facts.back or NOWHERE, _new_rows(facts)
+    back, new_rows = facts.back or NOWHERE, facts.counts.waiting
     table = back.table
     kept = table.kept_rows if table else None
     forecast = Forecast(
@@ -37,7 +37,7 @@ def judge(facts: Facts) -> Option:
         ),
         new_rows=new_rows,
         table_after=None if kept is None or new_rows is None else kept + new_rows,
-        state=_state(facts, back),
+        state=_state(back),
         seconds=common.seconds(facts, 2, more=5.0),
     )
     return Option(
@@ -81,7 +81,7 @@ def blocked(facts: Facts) -> Blocker | None:
         or _reordered(facts)
         or _gone(back)
         or sources.block(facts)
-        or _stateful(facts, back)
+        or _stateful(facts)
     )
 
 
@@ -126,39 +126,20 @@ def _gone(back: GoingBack) -> Blocker | None:
     return Blocker(code=BlockerCode.INPUT_GONE, says=says)
 
 
-def _stateful(facts: Facts, back: GoingBack) -> Blocker | None:
-    """State of then fits the code only where the code is known to be the one that wrote it; and what it writes is
-    forecast and proven by a replay of what was processed, which needs code that yields the same each time."""
-    code, held = facts.new_code, tuple(o.name for o in back.operators)
-    if not code.operators:
+def _stateful(facts: Facts) -> Blocker | None:
+    """State of the batch would have to go back too. Spark keeps it only for a while: after five updates of a
+    dropDuplicates its files were no longer whole."""
+    if not facts.new_code.operators:
         return None
-    if code.operators != held or common.other_code(facts):
-        return Blocker(
-            code=BlockerCode.STATE_DIFFERS,
-            says=f"The code has {common.names(code.operators)}, the state of batch {back.batch} is that of "
-            f"{common.names(held)}, and it is not known to be of the same code: it may not fit. Keep the code of the "
-            "last good update (--keep-code), or choose full-refresh.",
-        )
-    if any(back.batch not in o.back for o in back.operators):
-        return Blocker(
-            code=BlockerCode.BATCH_NOT_KEPT,
-            says=f"The state of batch {back.batch} is no longer whole. Choose a later batch.",
-        )
-    return rebuild.builds_otherwise(facts) or _unproven(code.operators)
-
-
-def _unproven(operators: tuple[str, ...]) -> Blocker:
-    """Its steps are built; what Spark writes with the state of then has not been compared with a batch yet."""
     return Blocker(
         code=BlockerCode.CODE_KEEPS_STATE,
-        says=f"The code has {common.names(operators)}. Going back with the state of an earlier batch has not been "
-        "proven on Spark in this version. Choose full-refresh.",
+        says=f"The code has {common.names(facts.new_code.operators)}, and its state of an earlier batch is not put "
+        "back in this version. Choose full-refresh.",
     )
 
 
 def _steps(facts: Facts, back: GoingBack) -> tuple[PlannedStep, ...]:
     table = back.table or EarlierTable("files", back.batch or 0, 0, 0)
-    keeps = bool(facts.new_code.operators)
     restore = RestoreArgs(
         kind="delta" if table.kind == "delta" else "files",
         batch=table.batch,
@@ -173,7 +154,6 @@ def _steps(facts: Facts, back: GoingBack) -> tuple[PlannedStep, ...]:
         action="go-back",
         last_committed=back.batch,
         from_version=facts.checkpoint.version,
-        state="kept" if keeps else None,
         offsets=tuple(s.offset_json for s in facts.checkpoint.sources),
     )
     return common.steps(
@@ -185,9 +165,8 @@ def _steps(facts: Facts, back: GoingBack) -> tuple[PlannedStep, ...]:
         ),
         PlannedStep(
             kind=StepKind.SEED,
-            says=f"Seed the next checkpoint version from batch {back.batch}, "
-            f"{'with the state of then' if keeps else 'without state'}, new query id. The old version stays "
-            "untouched.",
+            says=f"Seed the next checkpoint version from batch {back.batch}, without state, new query id. The old "
+            "version stays untouched.",
             args=codec.to_read_json(seed),
         ),
         common.rerun(facts),
@@ -200,25 +179,16 @@ def _removed(table: EarlierTable) -> str:
     return f"{'rows' if rows is None else common.plural(rows, 'row')} of {batches}"
 
 
-def _new_rows(facts: Facts) -> int | None:
-    """Rows that the code writes of all input after the batch; None: not counted."""
-    return facts.counts.rebuilt if facts.new_code.operators else facts.counts.waiting
-
-
 def _lost(facts: Facts, back: GoingBack) -> RowAmount:
     """Rows that leave the table and do not come back, and input that nobody reads."""
     removed = back.table.removed_rows if back.table else None
     if uncertain := sources.uncertain(facts):
         why = f"Whether all input after batch {back.batch} can still be read is not known (source "
         return RowAmount(rows=None, bound=Bound.UNKNOWN, why=f"{why}{uncertain[0].position.source}).")
-    if (
-        facts.new_code.operators and not back.changed
-    ):  # the same code over the same input, with the state of then
-        return sources.nothing(f"The same code reads the same input after batch {back.batch} again.")
     if back.changed:
         why = "Input that the later batches read was written again since: which of its rows are gone is not known."
         return RowAmount(rows=None, bound=Bound.UNKNOWN, why=why)
-    again = _written_again(facts, back)
+    again = back.reread_rows
     if removed is None or again is None:
         why = "What leaves the table and what the code yields over the same input were not both counted."
         return RowAmount(rows=None, bound=Bound.UNKNOWN, why=why)
@@ -231,21 +201,12 @@ def _lost(facts: Facts, back: GoingBack) -> RowAmount:
     return sources.nothing(f"All input after batch {back.batch} can still be read.")
 
 
-def _written_again(facts: Facts, back: GoingBack) -> int | None:
-    """Rows that the code writes of what the later batches read; None: not counted. With state only where nothing else
-    waits, for it is counted with all that waits."""
-    if not facts.new_code.operators:
-        return back.reread_rows
-    alone = common.only_files(facts) and len(common.files_of(facts, "waiting")) == len(back.reread_files)
-    return facts.counts.rebuilt if alone else None
-
-
 def _doubled(facts: Facts) -> RowAmount:
     """None by reading again, for the rows of the later batches leave the table first. Where a key is known by which the
     code drops no repeats, those of the input were not counted."""
     why = "The rows of the later batches leave the table before their input is read again."
     code = facts.new_code
-    if code.key and not code.operators and sinks.is_table(facts):
+    if code.key and sinks.is_table(facts):
         return RowAmount(
             rows=0, bound=Bound.AT_LEAST, why=f"{why} Whether the input repeats a key was not counted."
         )
@@ -258,9 +219,7 @@ def _reread_why(back: GoingBack) -> str:
     return f"What batches {back.batch + 1} to {back.committed} read, as the code yields it now."
 
 
-def _state(facts: Facts, back: GoingBack) -> str:
-    if facts.new_code.operators:
-        return f"Back to batch {back.batch}: {common.names(facts.new_code.operators)}"
+def _state(back: GoingBack) -> str:
     return f"Dropped: {common.names([o.name for o in back.operators])}" if back.operators else "None to drop"
 
 

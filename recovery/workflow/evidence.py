@@ -410,7 +410,7 @@ def _measure(
         ask: Ask = partial(topics.measured, scene, before=_failed_counts(topic, scope))
     else:
         ask = partial(measure, timeout=settings.REPRISE_MEASURE_SECONDS)
-    if contents.state == rebuild.STATE or (contents.restore_args and contents.code_operators):
+    if contents.state == rebuild.STATE:
         return _measured_by_replay(scene, readers, old, contents.recovery, asked, ask)
     found = ask(asked)
     if found.problem is None or contents.state == "keep" or not scene.checkpoint.state_operators:

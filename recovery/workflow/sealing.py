@@ -36,7 +36,7 @@ from recovery.sources import wishes
 from recovery.sources.base import SourceFacts
 from recovery.sources.kafka_facts import KafkaFacts
 from recovery.spark.api import NO_SUCH_COLUMN
-from recovery.strategies.base import CodeFacts, Facts
+from recovery.strategies.base import Facts
 from recovery.strategies.catalogue import EXECUTABLE, judge_all
 from recovery.strategies.common import files_of, state_keys, whole_rows
 from recovery.strategies.revert import put_back
@@ -166,7 +166,7 @@ def build(
             next_batch=0 if option.strategy in BEGINNING_AGAIN or last is None else last + 1,
             query_id="kept" if kept and standing.query_id == facts.checkpoint.query_id else "new",
         ),
-        state=_state(option, code),
+        state=_state(option),
         code_operators=None if code.operators is None else tuple(code.operators),
         state_held=state_keys(facts),
         watermark_ms=reconcile_report(facts.checkpoint).closed_ms,
@@ -190,10 +190,8 @@ def build(
     )
 
 
-def _state(option: Option, code: CodeFacts) -> Literal["keep", "drop", "rebuild"]:
-    """What becomes of the state. A replay takes that of its batch along, where its code keeps any."""
-    if option.strategy == "replay":
-        return "keep" if code.operators else "drop"
+def _state(option: Option) -> Literal["keep", "drop", "rebuild"]:
+    """What becomes of the state."""
     if option.strategy in ("revert", "repair"):
         return "keep"
     return "rebuild" if option.strategy == "rebuild" else "drop"

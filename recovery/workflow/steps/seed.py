@@ -211,7 +211,7 @@ def _gone_back(context: Context, place: str, report: CheckpointReport) -> Prepar
         place,
         args.last_committed,
         sink=context.contents.table_place or None,
-        state=args.state == "kept",
+        state=False,
     )
     return transplant.prepare_layout(
         place,

@@ -5,7 +5,6 @@ from typing import Any
 
 import pytest
 
-from recovery.checkpoints.report import StateOperator
 from recovery.contracts.amounts import Bound
 from recovery.contracts.option import Blocker, BlockerCode, Option
 from recovery.contracts.target import ReplayTarget
@@ -108,17 +107,10 @@ def test_a_target_can_still_be_chosen_for_a_blocked_replay() -> None:
     assert settled_later(option)
 
 
-@pytest.mark.parametrize(
-    ("held", "code"),
-    [
-        ((), BlockerCode.STATE_DIFFERS),
-        ((StateOperator(0, "dedupe", 2, back=(1, 2)),), BlockerCode.BATCH_NOT_KEPT),
-    ],
-)
-def test_code_with_state_needs_the_state_of_then(held: tuple[StateOperator, ...], code: BlockerCode) -> None:
-    given = going(replace(BACK, operators=held))
+def test_code_with_state_is_not_taken_back() -> None:
+    given = going(BACK)
     kept = replace(given.new_code, operators=("dedupe",), files={"/p/q.py": WITH})
-    assert code_of(replay.judge(replace(given, new_code=kept))) is code
+    assert code_of(replay.judge(replace(given, new_code=kept))) is BlockerCode.CODE_KEEPS_STATE
 
 
 @pytest.mark.parametrize("text", ["batch=4", "version=0", "time=2026-11-22T03:00:00+00:00"])
@@ -135,20 +127,19 @@ def test_what_names_no_target_is_wrong_use(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("rebuilt", "changed", "lost"),
+    ("reread", "changed", "lost"),
     [
-        (None, False, (0, Bound.EXACT)),
+        (7, False, (0, Bound.EXACT)),
+        (4, False, (3, Bound.EXACT)),
         (7, True, (None, Bound.UNKNOWN)),  # as many rows need not be the same
         (4, True, (None, Bound.UNKNOWN)),
-        (None, True, (None, Bound.UNKNOWN)),
+        (None, False, (None, Bound.UNKNOWN)),
     ],
-    ids=["input as it was", "mended", "mended to fewer rows", "mended and not counted"],
+    ids=["all of them", "fewer rows", "repaired", "repaired to fewer rows", "not counted"],
 )
-def test_what_is_lost_is_not_known_where_input_was_written_again(
-    rebuilt: int | None, changed: bool, lost: tuple[int | None, Bound]
+def test_what_is_lost_is_known_only_where_the_same_input_was_counted(
+    reread: int | None, changed: bool, lost: tuple[int | None, Bound]
 ) -> None:
-    back = replace(BACK, changed=changed, reread_files=("a", "b", "c"))
-    given = going(back, counts=Counts(table=12, rebuilt=rebuilt))
-    kept = replace(given.new_code, operators=("dedupe",))
-    found = replay.judge(replace(given, new_code=kept)).forecast.lost
+    back = replace(BACK, changed=changed, reread_rows=reread)
+    found = replay.judge(going(back)).forecast.lost
     assert (found.rows, found.bound) == lost
