@@ -87,7 +87,7 @@ def _not_asked(flow: Flow, now: datetime) -> Doubt | None:
     return Doubt(
         "not-asked",
         "not polled since",
-        "How this flow is now is not known.",
+        "The state of this flow now is not known.",
         f"{last}Workspace {workspace.name} did not answer the last poll. {workspace.poll_error}".strip(),
     )
 

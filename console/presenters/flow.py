@@ -89,12 +89,12 @@ def sentence(
     if flow.state == "unknown" and flow.condition:
         says = title_by_error(flow.error, flow.condition)
         damage = say_damage(diagnosis) if diagnosis else ""
-        return "How this flow is, is not known.", f"{says} {damage}".strip()
+        return "The state of this flow is not known.", f"{says} {damage}".strip()
     return {
         "ok": (NOTHING_WRONG, f"Its last update ended well. {PROOF_ONLY}"),
         "running": ("An update is running.", "The page shows its result once the poller has seen it."),
         "stopped": ("This flow is stopped.", "No update is active; it did not fail."),
-    }.get(flow.state, ("How this flow is, is not known.", "Look at its events, or wait for the next poll."))
+    }.get(flow.state, ("The state of this flow is not known.", "Look at its events, or wait for the next poll."))
 
 
 NOTHING_WRONG: Final = "Nothing shows that this flow is wrong."
