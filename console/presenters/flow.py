@@ -94,7 +94,9 @@ def sentence(
         "ok": (NOTHING_WRONG, f"Its last update ended well. {PROOF_ONLY}"),
         "running": ("An update is running.", "The page shows its result once the poller has seen it."),
         "stopped": ("This flow is stopped.", "No update is active; it did not fail."),
-    }.get(flow.state, ("The state of this flow is not known.", "Look at its events, or wait for the next poll."))
+    }.get(
+        flow.state, ("The state of this flow is not known.", "Look at its events, or wait for the next poll.")
+    )
 
 
 NOTHING_WRONG: Final = "Nothing shows that this flow is wrong."
