@@ -4,6 +4,7 @@ bin/test starts that server (console/supervisor/postgres.py) and runs the unit t
 variable set. Then those of them that use no database are left out: they would only say the same again.
 """
 
+import functools
 import os
 import re
 import secrets
@@ -52,30 +53,37 @@ def mentions_database(module: Path) -> bool:
     return WORDS.search(module.read_text()) is not None
 
 
+@functools.cache
+def is_unit(module: Path) -> bool:
+    """Whether a test module is one of the unit tests."""
+    return UNIT in module.parents
+
+
 def is_left_out(module: Path) -> bool:
     """Whether no test of this file uses a database, so that a run on PostgreSQL need not read it."""
-    if not os.environ.get(VARIABLE) or UNIT not in module.parents or not module.match("test_*.py"):
+    if not os.environ.get(VARIABLE) or not is_unit(module) or not module.match("test_*.py"):
         return False
     return not mentions_database(module)
 
 
+@functools.cache  # a module has up to a thousand tests
 def is_asked_of_postgresql_alone(module: Path) -> bool:
     """Whether the everyday lane asks the database tests of this module of PostgreSQL, and not of SQLite too."""
-    elsewhere = [ROOT / path for path in (*lanes.NOT_ON_POSTGRESQL, *lanes.ON_BOTH)]
-    return UNIT in module.parents and not any(module.is_relative_to(path) for path in elsewhere)
+    elsewhere = {ROOT / path for path in (*lanes.NOT_ON_POSTGRESQL, *lanes.ON_BOTH)}
+    return is_unit(module) and elsewhere.isdisjoint((module, *module.parents))
 
 
 def choose(config: pytest.Config, items: list[pytest.Item]) -> None:
     """With PostgreSQL, leave out the unit tests that use no database; on SQLite, where told to, those that the everyday
     lane asks of PostgreSQL."""
     if os.environ.get(VARIABLE):
-        left_out = [item for item in items if UNIT in item.path.parents and not uses_database(item)]
+        left_out = {item for item in items if is_unit(item.path) and not uses_database(item)}
     elif config.getoption(lanes.LEAVE_OUT):
-        left_out = [item for item in items if is_asked_of_postgresql_alone(item.path) and uses_database(item)]
+        left_out = {item for item in items if is_asked_of_postgresql_alone(item.path) and uses_database(item)}
     else:
         return
-    config.hook.pytest_deselected(items=left_out)
-    items[:] = [item for item in items if item not in set(left_out)]
+    config.hook.pytest_deselected(items=list(left_out))
+    items[:] = [item for item in items if item not in left_out]
 
 
 def fresh(url: str) -> dict[str, str]:
