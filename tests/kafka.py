@@ -54,9 +54,15 @@ class KafkaBroker:
     process: subprocess.Popen[bytes] | None = None  # where this process started it
 
     def topic(self, name: str, partitions: int = 1, **config: Any) -> None:
-        """Make a topic; `__` in a setting's name stands for a dot."""
-        told = {key.replace("__", "."): str(value) for key, value in config.items()}
-        self._done(self.admin.create_topics([NewTopic(name, partitions, 1, config=told)]))
+        """Make a topic, and wait until every client sees it; `__` in a setting's name means a dot."""
+        settings = {key.replace("__", "."): str(value) for key, value in config.items()}
+        self._done(self.admin.create_topics([NewTopic(name, partitions, 1, config=settings)]))
+
+        def is_listed() -> bool:
+            listed = self.admin.list_topics(timeout=10).topics.get(name)
+            return listed is not None and len(listed.partitions) == partitions
+
+        until(is_listed, f"{name} is not listed")
 
     def alter(self, name: str, **config: Any) -> None:
         """Change settings of a topic."""

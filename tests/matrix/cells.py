@@ -45,7 +45,7 @@ ANEW = "rewind to the start"
 # Run at every `bin/test`, and first of all: files, Kafka and Delta as sources, each sink, and each incident that hangs
 # on them, once, in the pair that costs Spark least. Of each cell, the columns that are performed; which strategies are
 # blocked is judged in every cell all the same. Of the incidents that hang on the state alone (`OF_STATE`, `OF_REPLAY`)
-# one is here, since they cost most: `test_rebuild_on_spark` asks for changed keys of windows every day, and the proof
+# one is here, since they cost most: `test_rewind_on_spark` asks for changed keys of windows every day, and the proof
 # `matrix` asks for all of them.
 CHOSEN: Mapping[tuple[str, str, str], tuple[str, ...]] = {
     ("files", "parquet", "stateful operator removed"): ("revert", "empty"),
@@ -53,7 +53,6 @@ CHOSEN: Mapping[tuple[str, str, str], tuple[str, ...]] = {
     ("files", "parquet", "stateful operator changed"): ("rebuild", "prime", "full-refresh"),
     ("files", "parquet", "windowed aggregation removed"): ("continue",),
     ("files", "parquet", "source added"): (FRESH,),
-    ("files", "parquet", "offsets damaged"): ("repair",),
     ("files", "foreachBatch", "offsets damaged"): ("repair",),
     ("files", "foreachBatch with txnAppId", "stateful operator removed"): ("continue",),
     ("kafka", "delta", "uncommitted batch"): ("continue",),
