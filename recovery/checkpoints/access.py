@@ -100,8 +100,8 @@ class Rules:
     def check_remote(self, location: str, place: StorePlace) -> None:
         """Raises Refused (`storage_root`, `storage_host`, `outbound`)."""
         named = [root for root in map(read_place, self.roots) if root.store == place.store]
-        if self.roots and not any(_below(place.path, root.path) for root in named):
-            raise Refused(_outside(location), code="storage_root")
+        if self.roots and not any(_is_below(place.path, root.path) for root in named):
+            raise Refused(_explain_outside_roots(location), code="storage_root")
         if place.host and self.may_call is not None:
             self.may_call(place.host, place.port, bool(named))
 
@@ -110,7 +110,7 @@ class Rules:
 
         Raises Refused (`storage_root`, `storage_root_moved`, `storage_hidden`).
         """
-        if not any(_below(path, place) for place in self.shown):
+        if not any(_is_below(path, place) for place in self.shown):
             self._check_machine(path)
         if self.roots:
             self._check_roots(path)
@@ -120,8 +120,8 @@ class Rules:
 
         Who may patch a pipeline's code may name any file as that code, the console's among them.
         """
-        is_shown = any(_below(path, place) for place in self.shown)
-        if not is_shown and any(_below(path, place) for place in self.own_code):
+        is_shown = any(_is_below(path, place) for place in self.shown)
+        if not is_shown and any(_is_below(path, place) for place in self.own_code):
             raise Refused(
                 f"{path} belongs to the programs of this console: nothing is changed there. Keep a stream's program, "
                 "checkpoint and table in folders of their own.",
@@ -130,29 +130,29 @@ class Rules:
 
     def _check_machine(self, path: str) -> None:
         """What the operator leaves to be read."""
-        if any(_below(path, place) for place in self.hidden) or self._is_of_a_person(path):
+        if any(_is_below(path, place) for place in self.hidden) or self._is_of_a_person(path):
             raise Refused(
                 f"{path} belongs to the console or the machine itself: no pipeline's data is read there. Keep "
                 "checkpoints and tables in a folder of their own.",
                 code="storage_hidden",
             )
-        below = [os.path.realpath(root) for root in _local(self.local_roots)]
-        if self.local_roots and not any(_below(path, root) for root in below):
-            raise Refused(_outside(path), code="storage_root")
+        below = [os.path.realpath(root) for root in _list_local_roots(self.local_roots)]
+        if self.local_roots and not any(_is_below(path, root) for root in below):
+            raise Refused(_explain_outside_roots(path), code="storage_root")
 
     def _check_roots(self, path: str) -> None:
         """By where the roots were when they were named: whoever can write beside one can put a link in its place."""
-        kept = {root: root for root in _local(self.roots)} | dict(self.real_roots)
-        if any(_below(path, where) for where in kept.values()):
+        kept = {root: root for root in _list_local_roots(self.roots)} | dict(self.real_roots)
+        if any(_is_below(path, where) for where in kept.values()):
             return
-        moved = [root for root, where in kept.items() if _below(path, os.path.realpath(root))]
+        moved = [root for root, where in kept.items() if _is_below(path, os.path.realpath(root))]
         if moved:
             raise Refused(
                 f"{moved[0]} leads to another folder than when it was named as a root: nothing is read there. Where "
                 "that is right, an admin can take the root out of the workspace, save, and add it again.",
                 code="storage_root_moved",
             )
-        raise Refused(_outside(path), code="storage_root")
+        raise Refused(_explain_outside_roots(path), code="storage_root")
 
     def _is_of_a_person(self, path: str) -> bool:
         """Settings and keys of a person: `~/.ssh`, `~/.aws` and all else whose name begins with a dot."""
@@ -253,7 +253,7 @@ def read_place(location: str) -> StorePlace:
     family = FAMILIES.get(scheme, scheme)
     authority, _, path = location.partition("://")[2].partition("/")
     if ".." in path.split("/") or any(ord(c) < 32 or c == "\\" for c in location):
-        raise Refused(_odd(location), code="storage_address")
+        raise Refused(_explain_unusable_location(location), code="storage_address")
     if family == "hdfs" or (family == "abfs" and "@" in authority):
         return _with_host(location, family, authority, path)
     return StorePlace(f"{family}://{authority}", f"/{path}".rstrip("/"), family)
@@ -266,9 +266,9 @@ def _with_host(location: str, family: str, authority: str, path: str) -> StorePl
         parts = urlsplit(f"//{name}")
         host, port = (parts.hostname or "").rstrip("."), parts.port or 0
     except ValueError as error:
-        raise Refused(_odd(location), code="storage_address") from error
+        raise Refused(_explain_unusable_location(location), code="storage_address") from error
     if any(c in location for c in "?#%") or (family == "hdfs" and at) or (name and not host):
-        raise Refused(_odd(location), code="storage_address")
+        raise Refused(_explain_unusable_location(location), code="storage_address")
     store = f"{family}://{container}{at}{host}{f':{port}' if port else ''}"
     is_cloud = family == "abfs" and host.endswith(AZURE)
     service = f"{family}://{host}{f':{port}' if port else ''}"
@@ -284,13 +284,13 @@ def check_root(location: str, rules: Rules) -> str:
     place = read_place(location)
     if place.store:
         if place.store.endswith("://") and place.store != "hdfs://":
-            raise Refused(_odd(location), code="storage_address")
+            raise Refused(_explain_unusable_location(location), code="storage_address")
         if place.host and rules.may_call is not None:
             rules.may_call(place.host, place.port, True)
         return location
     real = os.path.normpath(place.path)
     if not place.path.startswith("/") or real.strip("/") == "" or "\0" in real:
-        raise Refused(_odd(location), code="storage_address")
+        raise Refused(_explain_unusable_location(location), code="storage_address")
     replace(rules, roots=(), local_roots=()).check_file(real)
     return real
 
@@ -302,8 +302,8 @@ def check_roots(location: str, roots: Sequence[str]) -> None:
     place = read_place(location)
     path = place.path if place.store else os.path.normpath(place.path)
     below = [root.path for root in map(read_place, roots) if root.store == place.store]
-    if not any(_below(path, root) for root in below):
-        raise Refused(_outside(location), code="storage_root")
+    if not any(_is_below(path, root) for root in below):
+        raise Refused(_explain_outside_roots(location), code="storage_root")
 
 
 def is_below(location: str, root: str) -> bool:
@@ -316,12 +316,12 @@ def is_below(location: str, root: str) -> bool:
     if place.store != of.store:
         return False
     path, above = (p.path if p.store else os.path.realpath(p.path) for p in (place, of))
-    return _below(path, above)
+    return _is_below(path, above)
 
 
 def explain_outside(location: str) -> str:
     """Why a place is not opened, in a sentence."""
-    return _outside(location)
+    return _explain_outside_roots(location)
 
 
 def ask_store(store: str, call: Callable[[], Result]) -> Result:
@@ -396,7 +396,7 @@ class _Asked:
         """Raises Unreachable where others wait in vain already, or too many requests are under way."""
         with _lock:
             mine = _under_way.setdefault(self.store, [])
-            if len(_hanging(mine, self.since)) >= HANGING:
+            if len(_list_hanging_requests(mine, self.since)) >= HANGING:
                 raise Unreachable(
                     f"{shown_store(self.store)} does not answer others. Try again when it does.",
                     code="store_silent",
@@ -426,7 +426,7 @@ class _Asked:
         while not self.ended.wait(max(0.0, min(0.1, end - time.monotonic()))):
             now = time.monotonic()
             with _lock:
-                elders = _hanging(_under_way.get(self.store, ()), now)[:HANGING]
+                elders = _list_hanging_requests(_under_way.get(self.store, ()), now)[:HANGING]
                 is_spare = len(elders) == HANGING and self not in elders
                 if now >= end or is_spare:
                     self.waited_for = False
@@ -434,27 +434,27 @@ class _Asked:
         return True
 
 
-def _hanging(asked: Sequence[_Asked], now: float) -> list[_Asked]:
+def _list_hanging_requests(asked: Sequence[_Asked], now: float) -> list[_Asked]:
     """Those that somebody waits for and that should have been answered, the oldest first."""
     return [one for one in asked if one.waited_for and now - one.since > SUSPECT_SECONDS]
 
 
-def _below(path: str, root: str) -> bool:
+def _is_below(path: str, root: str) -> bool:
     return path == root or path.startswith(f"{root.rstrip('/')}/")
 
 
-def _local(roots: Sequence[str]) -> list[str]:
+def _list_local_roots(roots: Sequence[str]) -> list[str]:
     return [place.path for place in map(read_place, roots) if not place.store]
 
 
-def _outside(location: str) -> str:
+def _explain_outside_roots(location: str) -> str:
     return (
         f"{location} is outside of the places that the console may read here. An admin can add a root in Settings > "
         "Workspaces; an operator limits this machine's folders with REPRISE_DATA_ROOTS."
     )
 
 
-def _odd(location: str) -> str:
+def _explain_unusable_location(location: str) -> str:
     return (
         f"{location[:200]!r} cannot be used: name a folder, or scheme://bucket/folder, spelled in full, without '..', "
         "'?', '#' and '%' in an address that names a machine."

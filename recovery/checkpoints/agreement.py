@@ -39,9 +39,9 @@ def judge_agreement(
     if planned is None or newest is None:
         return []
     found = list(_goes_back(read.get(planned - 1), newest, planned))
-    found += _watermark(newest, planned, *standing)
+    found += _check_watermark(newest, planned, *standing)
     for operator in operators:
-        found += _settings(newest, planned, operator)
+        found += _check_state_settings(newest, planned, operator)
     return found
 
 
@@ -80,7 +80,7 @@ def _goes_back(before: OffsetFile | None, newest: OffsetFile, batch: int) -> Ite
             yield finding("OFFSET_GOES_BACK", f"offsets/{batch}", **words)
 
 
-def _watermark(
+def _check_watermark(
     newest: OffsetFile, batch: int, committed: int | None, commit: CommitFile | None
 ) -> Iterator[Finding]:
     """A header's watermark is the one that the commit before has set, that of batch 0 is 0; none goes back.
@@ -98,7 +98,7 @@ def _watermark(
         yield finding("WATERMARK_AHEAD", f"offsets/{batch}", **words)
 
 
-def _settings(newest: OffsetFile, batch: int, operator: StateOperator) -> Iterator[Finding]:
+def _check_state_settings(newest: OffsetFile, batch: int, operator: StateOperator) -> Iterator[Finding]:
     file, number = f"offsets/{batch}", operator.operator_id
     needed = [FORMATS[operator.name]] if operator.name in FORMATS else []
     needed += [PROVIDER] if operator.layout == "rocksdb" else []

@@ -128,14 +128,14 @@ def read_batch(location: str, number: int) -> CheckpointBatch:
     Raises NotFound where neither an offset nor a commit file has this number, Unreachable, WrongUse.
     """
     with reaching(location):
-        return _batch(_tree(location), number)
+        return _read_batch_files(_open_listed_tree(location), number)
 
 
 def compare_batches(location: str, one: int, other: int) -> Difference:
     """Two batches, the older one first. Raises as `read_batch`."""
     with reaching(location):
-        tree = _tree(location)
-        before, after = (_batch(tree, n) for n in sorted((one, other)))
+        tree = _open_listed_tree(location)
+        before, after = (_read_batch_files(tree, n) for n in sorted((one, other)))
         return diff_batches(before, after, {s.key: _step_files(tree, before, s) for s in after.sources})
 
 
@@ -145,16 +145,22 @@ def diff_batches(
     """What differs; `files` by source: what its log holds between both positions. Pure."""
     old = {s.key: s for s in before.sources}
     new = {s.key: s for s in after.sources}
-    steps = [_step(key, old.get(key), new.get(key), (files or {}).get(key)) for key in {**new, **old}]
-    header = _moved(_header(before), _header(after))
+    steps = [
+        _compare_source(key, old.get(key), new.get(key), (files or {}).get(key)) for key in {**new, **old}
+    ]
+    header = _list_changed_values(_list_header_values(before), _list_header_values(after))
     untold = tuple(b.number for b in (before, after) if b.operators is None)
     return Difference(
         before,
         after,
         tuple(steps),
         header,
-        _moved(before.conf, after.conf),
-        () if untold else _moved(_told(before.operators or {}), _told(after.operators or {})),
+        _list_changed_values(before.conf, after.conf),
+        ()
+        if untold
+        else _list_changed_values(
+            _drop_missing_values(before.operators or {}), _drop_missing_values(after.operators or {})
+        ),
         tuple(dict.fromkeys(untold)),
     )
 
@@ -162,7 +168,7 @@ def diff_batches(
 def log_page(location: str, key: str, number: int) -> LogPage:
     """A page of the log of source `key`, newest first. Raises NotFound where there is no such file source."""
     with reaching(location):
-        tree = _tree(location)
+        tree = _open_listed_tree(location)
         folder = f"sources/{key}"
         if folder not in tree.directories:
             raise NotFound(f"Source {key} keeps no log in {tree.store.location}.")
@@ -174,7 +180,7 @@ def numbered_versions(store: Store) -> dict[int, str]:
     return {int(e.name): e.name for e in store.entries() if e.is_dir and VERSION.fullmatch(e.name)}
 
 
-def _tree(location: str) -> Tree:
+def _open_listed_tree(location: str) -> Tree:
     """The checkpoint in use at a location, its logs listed. Raises as `opened`."""
     return list_log_files(open_checkpoint(location)[0])
 
@@ -200,18 +206,23 @@ def list_log_files(store: Store) -> Tree:
     return Tree(store, files, directories)
 
 
-def _batch(tree: Tree, number: int) -> CheckpointBatch:
+def _read_batch_files(tree: Tree, number: int) -> CheckpointBatch:
     offsets, commits = tree.numbers("offsets"), tree.numbers("commits")
     if number not in offsets | commits:
         raise NotFound(
-            f"Batch {number} is not in {tree.store.location}. {_held(offsets | commits)}", code="no_batch"
+            f"Batch {number} is not in {tree.store.location}. {_describe_held_batches(offsets | commits)}",
+            code="no_batch",
         )
     problems: list[Problem] = []
-    plan = _offsets(tree, number, problems)
-    commit = _commit(tree, number, problems) if number in commits else None
-    before = _before(tree, number) if plan else None
+    plan = _read_offsets(tree, number, problems)
+    commit = _read_commit(tree, number, problems) if number in commits else None
+    before = _read_offsets_before(tree, number) if plan else None
     logs = folders_in(tree, plan, [one for one in (before, plan) if one]) if plan else {}
-    sources = [_source(tree, number, line, logs[line.key], before) for line in plan.sources] if plan else []
+    sources = (
+        [_read_batch_source(tree, number, line, logs[line.key], before) for line in plan.sources]
+        if plan
+        else []
+    )
     return CheckpointBatch(
         number,
         tree.store.location,
@@ -224,7 +235,7 @@ def _batch(tree: Tree, number: int) -> CheckpointBatch:
         commit.watermark_ms if commit else None,
         plan.conf if plan else {},
         tuple(sources),
-        _operators(commit) if commit else None,
+        _count_state_ids(commit) if commit else None,
         plan.control if plan else None,
         tuple(problems),
         max((n for n in offsets | commits if n < number), default=None),
@@ -232,11 +243,11 @@ def _batch(tree: Tree, number: int) -> CheckpointBatch:
     )
 
 
-def _held(numbers: set[int]) -> str:
+def _describe_held_batches(numbers: set[int]) -> str:
     return f"It holds batches {min(numbers)} to {max(numbers)}." if numbers else "It holds no batch."
 
 
-def _offsets(tree: Tree, number: int, problems: list[Problem]) -> OffsetFile | None:
+def _read_offsets(tree: Tree, number: int, problems: list[Problem]) -> OffsetFile | None:
     try:
         return formats.parse_offsets(tree.bytes_of(f"offsets/{number}"))
     except Malformed as problem:
@@ -244,7 +255,7 @@ def _offsets(tree: Tree, number: int, problems: list[Problem]) -> OffsetFile | N
         return None
 
 
-def _commit(tree: Tree, number: int, problems: list[Problem]) -> CommitFile | None:
+def _read_commit(tree: Tree, number: int, problems: list[Problem]) -> CommitFile | None:
     try:
         return formats.parse_commit(tree.bytes_of(f"commits/{number}"))
     except Malformed as problem:
@@ -252,14 +263,16 @@ def _commit(tree: Tree, number: int, problems: list[Problem]) -> CommitFile | No
         return None
 
 
-def _before(tree: Tree, number: int) -> OffsetFile | None:
+def _read_offsets_before(tree: Tree, number: int) -> OffsetFile | None:
     """The batch before, where it is still there and readable. Batch 0 begins at nothing, which is known."""
     if number == 0:
         return OffsetFile(1, 0, 0, {}, ())
-    return _offsets(tree, number - 1, [])
+    return _read_offsets(tree, number - 1, [])
 
 
-def _source(tree: Tree, number: int, line: OffsetLine, log: str, before: OffsetFile | None) -> BatchSource:
+def _read_batch_source(
+    tree: Tree, number: int, line: OffsetLine, log: str, before: OffsetFile | None
+) -> BatchSource:
     earlier = {s.key: s.offset_json for s in before.sources} if before else {}
     begins = before is not None and (number == 0 or line.key in earlier)
     begins_json = earlier.get(line.key)
@@ -270,11 +283,13 @@ def _source(tree: Tree, number: int, line: OffsetLine, log: str, before: OffsetF
         if begins and (begins_json is None or after is not None):
             files = logpages.files_between(tree, folder, -1 if after is None else after, upto)
         return BatchSource(line.key, "files", line.offset_json, begins, begins_json, files, log=log)
-    kind, position = _position(tree, folder, line.offset_json)
+    kind, position = _read_source_position(tree, folder, line.offset_json)
     return BatchSource(line.key, kind, line.offset_json, begins, begins_json, None, position)
 
 
-def _position(tree: Tree, folder: str, offset_json: str | None) -> tuple[str, Mapping[str, Any] | None]:
+def _read_source_position(
+    tree: Tree, folder: str, offset_json: str | None
+) -> tuple[str, Mapping[str, Any] | None]:
     try:
         first = tree.bytes_of(f"{folder}/0") if f"{folder}/0" in tree.files else None
     except Malformed:
@@ -282,7 +297,7 @@ def _position(tree: Tree, folder: str, offset_json: str | None) -> tuple[str, Ma
     return positions.read_position(offset_json, first)
 
 
-def _operators(commit: CommitFile) -> dict[str, int] | None:
+def _count_state_ids(commit: CommitFile) -> dict[str, int] | None:
     ids = commit.body.get("stateUniqueIds")
     if not isinstance(ids, dict):
         return None
@@ -299,7 +314,9 @@ def _step_files(tree: Tree, before: CheckpointBatch, source: BatchSource) -> Log
     return logpages.files_between(tree, f"sources/{source.log}", -1 if after is None else after, upto)
 
 
-def _step(key: str, old: BatchSource | None, new: BatchSource | None, files: LogSpan | None) -> SourceStep:
+def _compare_source(
+    key: str, old: BatchSource | None, new: BatchSource | None, files: LogSpan | None
+) -> SourceStep:
     kind = (new or old).kind  # type: ignore[union-attr]  # a key comes from one of both
     if old is None or new is None:
         change = "removed" if new is None else "added"
@@ -309,7 +326,7 @@ def _step(key: str, old: BatchSource | None, new: BatchSource | None, files: Log
     return SourceStep(key, kind, before, after, change, files)
 
 
-def _header(batch: CheckpointBatch) -> dict[str, str]:
+def _list_header_values(batch: CheckpointBatch) -> dict[str, str]:
     values = {
         "watermark": batch.watermark_ms,
         "next watermark": batch.next_watermark_ms,
@@ -317,13 +334,13 @@ def _header(batch: CheckpointBatch) -> dict[str, str]:
         "commit format": batch.commit_format,
         "control batch": batch.control,
     }
-    return _told(values)
+    return _drop_missing_values(values)
 
 
-def _told(values: Mapping[str, Any]) -> dict[str, str]:
+def _drop_missing_values(values: Mapping[str, Any]) -> dict[str, str]:
     return {k: str(v) for k, v in values.items() if v is not None}
 
 
-def _moved(before: Mapping[str, str], after: Mapping[str, str]) -> tuple[ChangedValue, ...]:
+def _list_changed_values(before: Mapping[str, str], after: Mapping[str, str]) -> tuple[ChangedValue, ...]:
     keys = [k for k in sorted({*before, *after}) if before.get(k) != after.get(k)]
     return tuple(ChangedValue(k, before.get(k), after.get(k)) for k in keys)

@@ -63,7 +63,7 @@ def take_state(layout: Layout, store: Store, batch: int, wanted: int) -> None:
         if wanted != version:
             _may_move(operator, needed.files, wanted - version)
         for name in needed.files:
-            layout.keep(KeptFile(store, name, tree.files[name]), _renamed(name, wanted - version))
+            layout.keep(KeptFile(store, name, tree.files[name]), _rename_for_version(name, wanted - version))
 
 
 def _may_move(operator: int, files: Sequence[str], by: int) -> None:
@@ -84,7 +84,7 @@ def _may_move(operator: int, files: Sequence[str], by: int) -> None:
         )
 
 
-def _renamed(name: str, by: int) -> str:
+def _rename_for_version(name: str, by: int) -> str:
     """The name for another version. Files without one (metadata, schemas, SSTs) keep theirs."""
     folder, _, last = name.rpartition("/")
     bare = last.removesuffix(".crc")
@@ -99,7 +99,7 @@ def _renamed(name: str, by: int) -> str:
 
 def _adopt_settings(layout: Layout, source: Store, batch: int, given: int) -> None:
     """The header's conf and the commit's ids of state files are those of the run that wrote the state."""
-    header = _header(source.read(f"offsets/{given}", MAX_SMALL_BYTES))
+    header = _read_header(source.read(f"offsets/{given}", MAX_SMALL_BYTES))
     for number in [n for n in (batch - 1, batch) if f"offsets/{n}" in layout.files]:
         data = layout.files[f"offsets/{number}"]
         assert isinstance(data, bytes), "a seed rewrites its offset files"
@@ -111,7 +111,7 @@ def _adopt_settings(layout: Layout, source: Store, batch: int, given: int) -> No
     layout.write(f"commits/{batch}", f"v{new.version}\n{dump_json(body)}".encode())
 
 
-def _header(data: bytes) -> dict[str, Any]:
+def _read_header(data: bytes) -> dict[str, Any]:
     header = formats.object_of(formats.text_of(data).split("\n")[1])
     if not isinstance(header.get("conf"), dict):
         raise Malformed("its header has no conf")

@@ -43,39 +43,41 @@ def copy_checkpoint(location: str, to: str, *, guard: Guard, query_id: str | Non
         beside.remove(name)
         write_layout(layout, beside.child(name), guard, link=False)
         require_same_files(planned, inspect_checkpoint(beside.child(name).location))
-        _equal(layout, beside.child(name))
+        _require_equal_state_files(layout, beside.child(name))
         guard()
         beside.remove(target.name)  # an empty directory, as was checked
         beside.rename(name, target.name)
         beside.sync()
     except OSError as error:
-        _tidy(beside, name)
+        _remove_quietly(beside, name)
         reason = error.strerror or str(error)
         raise RepriseError(
             f"The copy could not be written ({reason}); what was written is removed. Make room, then try again.",
             code="storage_failed",
         ) from error
     except Refused:
-        _tidy(beside, name)
+        _remove_quietly(beside, name)
         raise
     return inspect_checkpoint(to)
 
 
-def _equal(layout: Layout, copied: Store) -> None:
+def _require_equal_state_files(layout: Layout, copied: Store) -> None:
     """Every state file holds the bytes of the original; logs are compared by the fingerprint already."""
     for name, origin in layout.files.items():
-        if isinstance(origin, KeptFile) and _digest(origin.store, origin.name) != _digest(copied, name):
+        if isinstance(origin, KeptFile) and _digest_file(origin.store, origin.name) != _digest_file(
+            copied, name
+        ):
             raise Refused(f"{name} of the copy differs from the original. The copy was removed.")
 
 
-def _digest(store: Store, name: str) -> bytes:
+def _digest_file(store: Store, name: str) -> bytes:
     digest = hashlib.sha256()
     for piece in store.chunks(name):
         digest.update(piece)
     return digest.digest()
 
 
-def _tidy(beside: Store, name: str) -> None:
+def _remove_quietly(beside: Store, name: str) -> None:
     try:
         beside.remove(name)
     except OSError:

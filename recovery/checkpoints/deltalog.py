@@ -129,12 +129,12 @@ def list_log(table: Store) -> Log | None:
     whole = {v: tuple(sorted(names)) for (v, of), names in parts.items() if not of or len(names) == int(of)}
     if not commits and not whole:
         return None
-    newest = _staged(store) if staged else None
+    newest = _find_staged_version(store) if staged else None
     above = newest if newest is not None and newest > max((*commits, *whole)) else None
     return Log(store, dict(sorted(commits.items())), whole, above)
 
 
-def _staged(store: Store) -> int | None:
+def _find_staged_version(store: Store) -> int | None:
     found = []
     for folder in ("_staged_commits", "_commits"):
         names = [e.name for e in store.entries(folder)] if store.is_dir(folder) else []
@@ -165,10 +165,10 @@ def read_actions(log: Log, version: int) -> list[Action]:
         raise Gone(version) from missing
     except TooLarge as problem:
         raise Malformed(f"{name} has {problem.size} bytes, the limit is {problem.limit}") from problem
-    return _lines(data, name)
+    return _parse_actions(data, name)
 
 
-def _lines(data: bytes, name: str) -> list[Action]:
+def _parse_actions(data: bytes, name: str) -> list[Action]:
     try:
         found = [json.loads(line) for line in data.splitlines() if line.strip()]
     except (ValueError, RecursionError) as problem:
@@ -200,7 +200,7 @@ def table_state(log: Log, version: int, *, files: bool = False) -> TableState:
     building = _Building(files)
     if base >= 0:
         with require_actions(f"the checkpoint of version {base}"):
-            for action in _checkpointed(log, base, files):
+            for action in _read_checkpoint_actions(log, base, files):
                 building.take(action)
     for number, found in read_commits(log, range(base + 1, version + 1)):
         with require_actions(name_of(number)):
@@ -221,7 +221,7 @@ class _Building:
 
     def take(self, action: Action) -> None:
         if metadata := action.get("metaData"):
-            self.metadata = _plain(metadata)
+            self.metadata = _normalize_metadata(metadata)
         elif protocol := action.get("protocol"):
             self.protocol = protocol
         elif txn := action.get("txn"):
@@ -234,7 +234,7 @@ class _Building:
             self.files.pop(file_key(remove), None)
 
 
-def _plain(metadata: Mapping[str, Any]) -> Mapping[str, Any]:
+def _normalize_metadata(metadata: Mapping[str, Any]) -> Mapping[str, Any]:
     """Metadata as a commit has it: Parquet tells a map as pairs."""
     told = dict(metadata.get("configuration") or {})
     return {**metadata, "configuration": {str(key): str(value) for key, value in told.items()}}
@@ -284,11 +284,11 @@ def rows_of(stats: str | None, vector: Mapping[str, Any] | None = None) -> int |
     if not stats:
         return None
     first = NUM_RECORDS.match(stats)
-    told = first[1] if first else _parsed(stats).get("numRecords")
+    told = first[1] if first else _parse_statistics(stats).get("numRecords")
     return None if told is None else int(told) - int((vector or {}).get("cardinality") or 0)
 
 
-def _parsed(stats: str) -> Mapping[str, Any]:
+def _parse_statistics(stats: str) -> Mapping[str, Any]:
     """Spark takes statistics that it cannot parse for none."""
     try:
         found = json.loads(stats)
@@ -297,23 +297,25 @@ def _parsed(stats: str) -> Mapping[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
-def _checkpointed(log: Log, version: int, files: bool) -> Iterator[Action]:
+def _read_checkpoint_actions(log: Log, version: int, files: bool) -> Iterator[Action]:
     """Actions of a checkpoint; of `add` only what is needed, and none where no files are asked for."""
     kinds = ["metaData", "protocol", "txn"]
     kinds += ["add", "remove", "sidecar"] if files else []
     for name in log.checkpoints[version]:
-        for action in _stored(log.store, name, kinds):
+        for action in _read_stored_actions(log.store, name, kinds):
             if sidecar := action.get("sidecar"):
                 path = str(sidecar["path"])
-                yield from _stored(log.store, path if "/" in path else f"_sidecars/{path}", ["add"])
+                yield from _read_stored_actions(
+                    log.store, path if "/" in path else f"_sidecars/{path}", ["add"]
+                )
             elif "remove" not in action:  # a tombstone: the file is not in the table
                 yield action
 
 
-def _stored(store: Store, name: str, kinds: Sequence[str]) -> Iterator[Action]:
+def _read_stored_actions(store: Store, name: str, kinds: Sequence[str]) -> Iterator[Action]:
     if name.endswith(".json"):
         try:
-            yield from _lines(store.read(name, MAX_COMMIT_BYTES), name)
+            yield from _parse_actions(store.read(name, MAX_COMMIT_BYTES), name)
         except TooLarge as problem:
             raise Malformed(f"{name} has {problem.size} bytes, the limit is {problem.limit}") from problem
         return
@@ -324,7 +326,7 @@ def _stored(store: Store, name: str, kinds: Sequence[str]) -> Iterator[Action]:
         with store.stream(name) as stream:
             file = pq.ParquetFile(stream)
             there = set(file.schema_arrow.names)
-            columns = [c for kind in kinds if kind in there for c in _columns(kind, fields)]
+            columns = [c for kind in kinds if kind in there for c in _list_columns(kind, fields)]
             for batch in file.iter_batches(batch_size=8192, columns=columns):
                 for row in batch.to_pylist():
                     yield from ({kind: body} for kind, body in row.items() if body)
@@ -332,7 +334,7 @@ def _stored(store: Store, name: str, kinds: Sequence[str]) -> Iterator[Action]:
         raise Malformed(f"{name} is not a checkpoint that can be read ({problem})") from problem
 
 
-def _columns(kind: str, fields: Sequence[str]) -> list[str]:
+def _list_columns(kind: str, fields: Sequence[str]) -> list[str]:
     return [f"add.{name}" for name in fields] if kind == "add" else [kind]
 
 

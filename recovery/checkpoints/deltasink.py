@@ -52,27 +52,27 @@ def read_delta_sink(
     except deltalog.Gone as gap:
         raise Unreachable(f"{table.location} cannot be read: {gap}. Put its log back.") from gap
     now = round(time.time() * 1000) if now_ms is None else now_ms
-    forgotten = {name: txn.version for name, txn in state.txns.items() if _forgotten(state, txn, now)}
+    forgotten = {name: txn.version for name, txn in state.txns.items() if _may_be_forgotten(state, txn, now)}
     heads = {name: txn.version for name, txn in state.txns.items() if name not in forgotten}
     batches: dict[int, tuple[str, ...]] = {}
     rows: dict[int, int | None] = {}
     if app_id is not None and app_id in heads:
         newest = range(max(log.earliest, log.latest - SHOWN_COMMITS + 1), log.latest + 1)
         for _, actions in deltalog.read_commits(log, newest):
-            _batch(actions, app_id, batches, rows)
+            _add_batch(actions, app_id, batches, rows)
     return DeltaSink(
         state.table_id, log.latest, heads, batches, rows, forgotten, forgets=RETENTION in state.properties
     )
 
 
-def _forgotten(state: deltalog.TableState, txn: deltalog.Txn, now_ms: int) -> bool:
+def _may_be_forgotten(state: deltalog.TableState, txn: deltalog.Txn, now_ms: int) -> bool:
     """A table may forget applications that were not heard of for long (InMemoryLogReplay)."""
     told = state.properties.get(RETENTION)
     kept = deltalog.interval_ms(told) if told else None
     return kept is not None and txn.updated_ms is not None and txn.updated_ms <= now_ms - kept
 
 
-def _batch(
+def _add_batch(
     actions: list[deltalog.Action],
     app_id: str,
     batches: dict[int, tuple[str, ...]],
@@ -108,13 +108,15 @@ def judge_delta_sink(
     if head is not None and head == following == planned:
         code = "SINK_SKIPS_STATE" if unique_state else "SINK_UNCOMMITTED_BATCH"
         return [finding(code, deltalog.FOLDER, head=head)]
-    if head is None and (found := _beyond(sink.forgotten.get(query_id or ""), following, planned)):
+    if head is None and (
+        found := _find_uncounted_batch(sink.forgotten.get(query_id or ""), following, planned)
+    ):
         return [found]
     problem = explain_misfit(head, following)
     return [problem] if problem else []
 
 
-def _beyond(forgotten: int | None, following: int, planned: int | None) -> Finding | None:
+def _find_uncounted_batch(forgotten: int | None, following: int, planned: int | None) -> Finding | None:
     """A batch that the table has and no longer counts, where the checkpoint would write it again; None: no such."""
     if forgotten is None or forgotten < following:
         return None

@@ -95,14 +95,14 @@ def find_state(location: str, *, recovery: str) -> LogState:
     label = safe_label(recovery)
     with reaching(location):
         table = Store.open(location)
-        if _read(table, label) is None:
+        if _read_record(table, label) is None:
             return LogState.NOTHING
-        now, before = table.is_dir(sinklog.FOLDER), table.is_dir(_before(label))
+        now, before = table.is_dir(sinklog.FOLDER), table.is_dir(_log_before_name(label))
         if before:
             return LogState.IN_PLACE if now else LogState.HALF
-        if table.is_dir(_undone(label)):
+        if table.is_dir(_undone_log_name(label)):
             return LogState.UNDONE
-        return LogState.PREPARED if table.is_dir(_prepared(label)) else LogState.NOTHING
+        return LogState.PREPARED if table.is_dir(_prepared_name(label)) else LogState.NOTHING
 
 
 def put_back(plan: EarlierLog, *, recovery: str, guard: Guard) -> None:
@@ -113,26 +113,26 @@ def put_back(plan: EarlierLog, *, recovery: str, guard: Guard) -> None:
     state = find_state(plan.table, recovery=recovery)
     with reaching(plan.table):
         table = Store.open(plan.table)
-        batch = _read(table, label)
+        batch = _read_record(table, label)
         if state is not LogState.NOTHING and batch is not None and batch != plan.batch:
             raise Refused(f"{label} has put the table back to batch {batch} before; undo that first.")
         if state is LogState.IN_PLACE:
             return
         if state is LogState.HALF:
-            _complete(table, label, guard)
+            _complete_exchange(table, label, guard)
             return
         if sinklog.read_sink_log(table).fingerprint != plan.fingerprint:
             raise Refused("The table's log has moved since the plan; nothing was changed.", code="stale")
         guard()
         _write_record(table, label, plan)
-        _prepare(table, label, plan, guard)
+        _prepare_log(table, label, plan, guard)
         guard()
-        table.rename(sinklog.FOLDER, _before(label))
-        _complete(table, label, guard)
+        table.rename(sinklog.FOLDER, _log_before_name(label))
+        _complete_exchange(table, label, guard)
 
 
-def _prepare(table: Store, label: str, plan: EarlierLog, guard: Guard) -> None:
-    name = _prepared(label)
+def _prepare_log(table: Store, label: str, plan: EarlierLog, guard: Guard) -> None:
+    name = _prepared_name(label)
     table.remove(name)
     table.make_dirs(name)
     old, new = table.child(sinklog.FOLDER), table.child(name)
@@ -149,15 +149,15 @@ def _prepare(table: Store, label: str, plan: EarlierLog, guard: Guard) -> None:
         )
 
 
-def _complete(table: Store, label: str, guard: Guard) -> None:
+def _complete_exchange(table: Store, label: str, guard: Guard) -> None:
     """The second rename. Raises Refused where the prepared log is gone, as after an undo that died midway."""
-    if not table.is_dir(_prepared(label)):
+    if not table.is_dir(_prepared_name(label)):
         raise Refused(
-            f"The table has no log: {_before(label)} holds it. Roll {label} back, which puts it into place again.",
+            f"The table has no log: {_log_before_name(label)} holds it. Roll {label} back, which puts it back.",
             code="half_undone",
         )
     guard()
-    table.rename(_prepared(label), sinklog.FOLDER)
+    table.rename(_prepared_name(label), sinklog.FOLDER)
     table.sync()
 
 
@@ -168,7 +168,7 @@ def undo_refusal(location: str, *, recovery: str) -> str | None:
         return None
     with reaching(location):
         table = Store.open(location)
-        batch, head = _read(table, label), sinklog.read_log_head(table).head
+        batch, head = _read_record(table, label), sinklog.read_log_head(table).head
     if batch is not None and head != batch:
         return f"The table has batch {head} by now; putting its old log back would lose or double rows."
     return None
@@ -186,14 +186,14 @@ def undo_put_back(location: str, *, recovery: str, guard: Guard) -> None:
         table = Store.open(location)
         guard()
         if state is LogState.IN_PLACE:
-            table.remove(_undone(label))
-            table.rename(sinklog.FOLDER, _undone(label))
-        table.rename(_before(label), sinklog.FOLDER)
+            table.remove(_undone_log_name(label))
+            table.rename(sinklog.FOLDER, _undone_log_name(label))
+        table.rename(_log_before_name(label), sinklog.FOLDER)
         table.sync()
 
 
 def _write_record(table: Store, label: str, plan: EarlierLog) -> None:
-    name = _record(label)
+    name = _record_name(label)
     told = {
         "batch": plan.batch,
         "head": plan.head,
@@ -206,30 +206,30 @@ def _write_record(table: Store, label: str, plan: EarlierLog) -> None:
     table.sync()
 
 
-def _read(table: Store, label: str) -> int | None:
+def _read_record(table: Store, label: str) -> int | None:
     """The batch of this recovery's record; None: there is no record."""
     try:
-        found = json.loads(table.read(_record(label), MAX_RECORD_BYTES))
+        found = json.loads(table.read(_record_name(label), MAX_RECORD_BYTES))
     except FileNotFoundError:
         return None
     except ValueError:
         found = None
     if not isinstance(found, dict) or not isinstance(found.get("batch"), int):
-        raise Refused(f"The record {_record(label)} is not ours; look at the table's folder by hand.")
+        raise Refused(f"The record {_record_name(label)} is not ours; look at the table's folder by hand.")
     return int(found["batch"])
 
 
-def _record(label: str) -> str:
+def _record_name(label: str) -> str:
     return f".reprise-{label}.log.json"
 
 
-def _prepared(label: str) -> str:
+def _prepared_name(label: str) -> str:
     return f".reprise-{label}-log"
 
 
-def _before(label: str) -> str:
+def _log_before_name(label: str) -> str:
     return f".reprise-{label}-log-before"
 
 
-def _undone(label: str) -> str:
+def _undone_log_name(label: str) -> str:
     return f".reprise-{label}-log-undone"

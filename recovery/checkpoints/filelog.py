@@ -113,7 +113,7 @@ def parse_source(data: bytes) -> list[SourceEntry]:
 
 def parse_sink(data: bytes) -> list[SinkEntry]:
     """Entries of one file of a file sink's log."""
-    return [_sink(body) for body in _objects(data)]
+    return [_parse_sink_entry(body) for body in _parse_objects(data)]
 
 
 def check_sink(pieces: Iterable[bytes]) -> None:
@@ -121,7 +121,7 @@ def check_sink(pieces: Iterable[bytes]) -> None:
     for block in logscan.iterate_blocks(pieces):
         if not logscan.count_usual_lines(block, logscan.SINK_LINES, b'"action":'):
             for text in text_of(block).split("\n")[:-1]:
-                _sink(json_of(text))
+                _parse_sink_entry(json_of(text))
 
 
 def source_lines(entries: Iterable[SourceEntry]) -> bytes:
@@ -133,11 +133,11 @@ def source_lines(entries: Iterable[SourceEntry]) -> bytes:
     return "\n".join(lines).encode()
 
 
-def _objects(data: bytes) -> list[Any]:
+def _parse_objects(data: bytes) -> list[Any]:
     return [json_of(t) for block in logscan.iterate_blocks([data]) for t in text_of(block).split("\n")[:-1]]
 
 
-def _sink(body: Any) -> SinkEntry:
+def _parse_sink_entry(body: Any) -> SinkEntry:
     if not isinstance(body, dict) or not isinstance(body.get("path"), str):
         raise Malformed("an entry has no path")
     return SinkEntry(

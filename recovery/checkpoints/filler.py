@@ -49,7 +49,9 @@ def plan_filler(table: str, report: CheckpointReport, *, next_batch: int | None 
     index = filelog.index_of(names)
     end = -1 if log.head is None else log.head
     if end < 0 and next_batch:
-        why = dict.fromkeys(_fresh(next_batch), "a new table, whose numbers go on with the checkpoint's")
+        why = dict.fromkeys(
+            _list_fresh_numbers(next_batch), "a new table, whose numbers go on with the checkpoint's"
+        )
     else:
         why = {batch: _why_empty(report, batch) for batch in filelog.needed_entries(index)[1]}
         skipped = range(end + 1, min(next_batch or 0, end + 2 + MAX_FILLERS))
@@ -67,7 +69,7 @@ def plan_filler(table: str, report: CheckpointReport, *, next_batch: int | None 
     return FillerPlan(table, named, why, end, log.fingerprint)
 
 
-def _fresh(next_batch: int) -> range:
+def _list_fresh_numbers(next_batch: int) -> range:
     """Numbers that a log without any entry needs before `next_batch`: its newest compacted one, and all after."""
     compacted = next_batch // filelog.DEFAULT_INTERVAL * filelog.DEFAULT_INTERVAL - 1
     return range(max(compacted, 0), next_batch)
@@ -89,14 +91,14 @@ def fill(plan: FillerPlan, *, recovery: str, guard: Guard) -> None:
     with reaching(plan.table):
         table = Store.open(plan.table)
         log = table.child(sinklog.FOLDER)
-        record = _read(table, label)
+        record = _read_record(table, label)
         if record is None:
             if sinklog.read_sink_log(table).fingerprint != plan.fingerprint:
                 raise Refused("The table's log has moved since the plan; nothing was written.", code="stale")
             guard()
-            table.remove(f"{_name(label)}.new")
-            table.write(f"{_name(label)}.new", _record(plan))
-            table.replace(f"{_name(label)}.new", _name(label))
+            table.remove(f"{_record_name(label)}.new")
+            table.write(f"{_record_name(label)}.new", _encode_record(plan))
+            table.replace(f"{_record_name(label)}.new", _record_name(label))
             table.sync()
         elif record["names"] != list(plan.names):
             raise Refused(f"{label} has filled other numbers before; undo that first.")
@@ -117,7 +119,7 @@ def undo_fill(table_location: str, *, recovery: str, guard: Guard) -> None:
     with reaching(table_location):
         table = Store.open(table_location)
         log = table.child(sinklog.FOLDER)
-        record = _read(table, label)
+        record = _read_record(table, label)
         if record is None:
             raise Refused(f"{label} has filled nothing in this table.")
         names = [str(n) for n in record["names"]]
@@ -135,27 +137,27 @@ def undo_fill(table_location: str, *, recovery: str, guard: Guard) -> None:
             log.remove(name)
             log.remove(f".{name}.crc")
             log.remove(f".reprise-{label}-{name}")
-        table.remove(_name(label))
+        table.remove(_record_name(label))
         table.sync()
 
 
-def _record(plan: FillerPlan) -> bytes:
+def _encode_record(plan: FillerPlan) -> bytes:
     return json.dumps({"names": list(plan.names), "end": plan.end}).encode()
 
 
-def _name(label: str) -> str:
+def _record_name(label: str) -> str:
     return f".reprise-{label}.filler.json"
 
 
-def _read(table: Store, label: str) -> dict[str, Any] | None:
+def _read_record(table: Store, label: str) -> dict[str, Any] | None:
     try:
-        found = json.loads(table.read(_name(label), MAX_RECORD_BYTES))
+        found = json.loads(table.read(_record_name(label), MAX_RECORD_BYTES))
     except FileNotFoundError:
         return None
     except ValueError as error:
         raise Refused(
-            f"The record {_name(label)} cannot be read; look at the table's directory by hand."
+            f"The record {_record_name(label)} cannot be read; look at the table's directory by hand."
         ) from error
     if not isinstance(found, dict) or not isinstance(found.get("names"), list) or "end" not in found:
-        raise Refused(f"The record {_name(label)} is not ours; look at the table's directory by hand.")
+        raise Refused(f"The record {_record_name(label)} is not ours; look at the table's directory by hand.")
     return found

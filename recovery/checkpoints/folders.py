@@ -33,8 +33,8 @@ def folders_of(
     rows = [
         [line.offset_json for line in one.sources] for one in every if len(one.sources) == len(basis.sources)
     ]
-    for way in _ways(len(files)):
-        if set(entries) <= {str(n) for n in way} and _fits(way, files, rows, entries):
+    for way in _iterate_ways(len(files)):
+        if set(entries) <= {str(n) for n in way} and _fits_logs(way, files, rows, entries):
             return {line.key: str(n) for line, n in zip(basis.sources, way, strict=True)}
     return own
 
@@ -46,16 +46,16 @@ def _by_last_leaf(own: Mapping[str, str], entries: Mapping[str, Collection[int]]
     return {key: str(place) for place, key in enumerate(sorted(own, key=int))}
 
 
-def _ways(count: int, first: Way = (0,)) -> Iterator[Way]:
+def _iterate_ways(count: int, first: Way = (0,)) -> Iterator[Way]:
     """Every way to give `count` lines logs, numbered as they first appear."""
     if len(first) == count:
         yield first
         return
     for number in range(max(first) + 2):
-        yield from _ways(count, (*first, number))
+        yield from _iterate_ways(count, (*first, number))
 
 
-def _fits(
+def _fits_logs(
     way: Way,
     reached: Sequence[int | None],
     rows: Sequence[Sequence[str | None]],

@@ -82,7 +82,7 @@ def json_of(text: str) -> Any:
     Which of two equal keys stands depends on the reader; half a surrogate pair cannot be written anywhere.
     """
     try:
-        value = json.loads(text, object_pairs_hook=_once)
+        value = json.loads(text, object_pairs_hook=_refuse_repeated_keys)
         if "\\u" in text:
             json.dumps(value, ensure_ascii=False).encode()
         return value
@@ -92,7 +92,7 @@ def json_of(text: str) -> Any:
         raise Malformed("it is cut short or is not JSON") from error
 
 
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _refuse_repeated_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     body = dict(pairs)
     if len(body) < len(pairs):
         raise Malformed("it has a key twice")
@@ -155,14 +155,14 @@ def parse_offsets(data: bytes) -> OffsetFile:
         number(header, "batchWatermarkMs"),
         number(header, "batchTimestampMs"),
         {str(k): str(v) for k, v in conf.items()},
-        tuple(_line(version, index, line) for index, line in enumerate(body)),
-        _control(header),
+        tuple(_parse_offset_line(version, index, line) for index, line in enumerate(body)),
+        _read_control_batch(header),
         _object_in(header, "sourceMetadataInfo"),
         "conf" in header,
     )
 
 
-def _control(header: dict[str, Any]) -> str | None:
+def _read_control_batch(header: dict[str, Any]) -> str | None:
     """OffsetSeqControlBatchInfo: operationType and perhaps operationInfo."""
     info = _object_in(header, "controlBatchInfo")
     return str(info.get("operationType", "unknown")) if info else None
@@ -177,18 +177,18 @@ def _object_in(body: dict[str, Any], name: str) -> dict[str, Any]:
     return value
 
 
-def _line(version: int, index: int, line: str) -> OffsetLine:
+def _parse_offset_line(version: int, index: int, line: str) -> OffsetLine:
     if version == 1:
-        return OffsetLine(str(index), _offset(line))
+        return OffsetLine(str(index), _parse_offset(line))
     key, colon, offset = line.partition(":")
     if not colon or not key:
         raise Malformed("a source line has no source before its colon")
     if key in (".", "..") or "/" in key or "\0" in key:
         raise Malformed("a source line names a source that cannot be a directory's name")
-    return OffsetLine(key, _offset(offset))
+    return OffsetLine(key, _parse_offset(offset))
 
 
-def _offset(text: str) -> str | None:
+def _parse_offset(text: str) -> str | None:
     """A source's own text; what begins as a JSON object must be a whole one, as no source writes half of it."""
     if text.startswith("{"):
         json_of(text)

@@ -39,14 +39,14 @@ def judge_headers(
     """`read`: offset files by batch. `committed`: the newest batch that has a commit file. `old`: of a Spark that
     wrote no settings."""
     return [
-        *_names(tree),
-        *_gaps(tree),
-        *(() if old else _confs(read, committed)),
-        *_control(read, committed),
+        *_check_file_names(tree),
+        *_check_gaps(tree),
+        *(() if old else _check_confs(read, committed)),
+        *_check_control_batches(read, committed),
     ]
 
 
-def _names(tree: Tree) -> Iterator[Finding]:
+def _check_file_names(tree: Tree) -> Iterator[Finding]:
     """`0007` is batch 7 to Spark's listing, and no file `7` is found when it is opened."""
     for folder in ("offsets", "commits"):
         newest = max(tree.numbers(folder), default=-1)
@@ -55,7 +55,7 @@ def _names(tree: Tree) -> Iterator[Finding]:
                 yield finding("NAME_STRAY", f"{folder}/{name}", name=name, folder=folder, batch=int(name))
 
 
-def _gaps(tree: Tree) -> Iterator[Finding]:
+def _check_gaps(tree: Tree) -> Iterator[Finding]:
     """Batches without offsets and without a commit between two that have both."""
     offsets, commits = tree.numbers("offsets"), tree.numbers("commits")
     both = sorted(offsets & commits)
@@ -68,14 +68,14 @@ def _gaps(tree: Tree) -> Iterator[Finding]:
         yield finding("ASYNC_PROGRESS", "offsets", missing=missing, span=span, last=both[-1])
 
 
-def _confs(read: Mapping[int | None, OffsetFile], committed: int | None) -> Iterator[Finding]:
+def _check_confs(read: Mapping[int | None, OffsetFile], committed: int | None) -> Iterator[Finding]:
     newest = max((b for b in read if b is not None), default=None)
     for batch in sorted({b for b in (committed, newest) if b is not None}):
         if batch in read and not read[batch].conf:
             yield finding("HEADER_CONF_EMPTY", f"offsets/{batch}", batch=batch)
 
 
-def _control(read: Mapping[int | None, OffsetFile], committed: int | None) -> Iterator[Finding]:
+def _check_control_batches(read: Mapping[int | None, OffsetFile], committed: int | None) -> Iterator[Finding]:
     for batch in sorted(b for b in read if b is not None):
         if read[batch].control:
             late = committed is None or batch > committed

@@ -80,11 +80,12 @@ def held_states(
         tree = tree_of(store)
         history, stores = History(tree, None, None), stores_of(tree)
         return tuple(
-            _held(tree, o, batch + 1, stores.get(o.operator_id, {}), history, limit) for o in operators
+            _read_held_state(tree, o, batch + 1, stores.get(o.operator_id, {}), history, limit)
+            for o in operators
         )
 
 
-def _held(
+def _read_held_state(
     tree: Tree,
     operator: StateOperator,
     version: int,
@@ -94,12 +95,12 @@ def _held(
 ) -> HeldState:
     number, name = operator.operator_id, operator.name
     try:
-        chains = list(_chains(tree, operator, version, stores, history))
+        chains = list(_iterate_chains(tree, operator, version, stores, history))
         _refuse_larger(chains, limit)
         columns = next((s.key for s in operator.schemas), ())
         if has_windows(columns) and (keys := _all_keys(tree, chains)) is not None:
             return HeldState(number, name, version, len(keys), windows=windows_in(keys, columns))
-        return HeldState(number, name, version, sum(_entries(tree, *each) for each in chains))
+        return HeldState(number, name, version, sum(_count_keys(tree, *each) for each in chains))
     except _Stop as stop:
         return HeldState(number, name, version, None, stop.problem)
     except (UnknownCodec, Unchecked):
@@ -114,12 +115,12 @@ def _held(
 def _all_keys(tree: Tree, chains: Sequence[tuple[StoreFiles, Chain]]) -> list[bytes] | None:
     """The keys of these stores; None where they cannot be read, though perhaps counted."""
     try:
-        return [key for each in chains for key in _keys(tree, *each)]
+        return [key for each in chains for key in _collect_keys(tree, *each)]
     except (_Stop, UnknownCodec, Unchecked, Malformed):
         return None
 
 
-def _chains(
+def _iterate_chains(
     tree: Tree,
     operator: StateOperator,
     version: int,
@@ -152,28 +153,28 @@ def _refuse_larger(chains: Sequence[tuple[StoreFiles, Chain]], limit: int) -> No
         raise _Stop(Uncounted.TOO_LARGE)
 
 
-def _entries(tree: Tree, store: StoreFiles, links: Chain) -> int:
+def _count_keys(tree: Tree, store: StoreFiles, links: Chain) -> int:
     """How many keys are there once every file was replayed."""
     if links.base and links.base.kind == "zip" and not links.steps:
         snapshot = read_snapshot(tree, links.base)
         if not snapshot.column_families and snapshot.rows is not None:
             return snapshot.rows
-    return len(_keys(tree, store, links))
+    return len(_collect_keys(tree, store, links))
 
 
-def _keys(tree: Tree, store: StoreFiles, links: Chain) -> set[bytes]:
+def _collect_keys(tree: Tree, store: StoreFiles, links: Chain) -> set[bytes]:
     """The keys that are there once every file was replayed."""
     keys: set[bytes] = set()
     if links.base and links.base.kind == "zip":
         keys = _keys_of(tree, store, read_snapshot(tree, links.base))
     elif links.base:
-        _replay(tree, links.base, keys)
+        _replay_file(tree, links.base, keys)
     for step in links.steps:
-        _replay(tree, step, keys)
+        _replay_file(tree, step, keys)
     return keys
 
 
-def _replay(tree: Tree, file: StateFile, keys: set[bytes]) -> None:
+def _replay_file(tree: Tree, file: StateFile, keys: set[bytes]) -> None:
     with tree.store.stream(file.name) as stream:
         for record in read_records(plain_blocks(stream), changelog=file.kind == "changelog"):
             if record.removed:

@@ -19,7 +19,7 @@ def judge_inputs(sources: Iterable[SourceProgress]) -> list[Finding]:
         if source.kind != "files" or source.twin_of is not None:
             continue
         for code, entries in (("INPUT_PLANNED_GONE", source.planned), ("INPUT_READ_GONE", source.committed)):
-            gone, first, why = _gone(entries)
+            gone, first, why = _count_missing_files(entries)
             name = source.name or source.index
             if why:
                 found.append(finding("INPUT_UNCHECKED", source.folder, source=name, why=why))
@@ -29,7 +29,7 @@ def judge_inputs(sources: Iterable[SourceProgress]) -> list[Finding]:
     return found
 
 
-def _gone(entries: Iterable[SourceEntry]) -> tuple[int, str, str | None]:
+def _count_missing_files(entries: Iterable[SourceEntry]) -> tuple[int, str, str | None]:
     """(number of files that are not there, the first of them, why it could not be told)."""
     listed: dict[str, set[str]] = {}
     count: Counter[str] = Counter()
@@ -40,7 +40,7 @@ def _gone(entries: Iterable[SourceEntry]) -> tuple[int, str, str | None]:
             if len(listed) >= KEPT_FOLDERS:
                 listed.clear()
             try:
-                listed[folder] = _names(folder)
+                listed[folder] = _list_file_names(folder)
             except (OSError, RepriseError) as error:
                 return 0, "", f"{folder} cannot be listed ({error})"
         if name not in listed[folder]:
@@ -49,7 +49,7 @@ def _gone(entries: Iterable[SourceEntry]) -> tuple[int, str, str | None]:
     return count["gone"], first, None
 
 
-def _names(folder: str) -> set[str]:
+def _list_file_names(folder: str) -> set[str]:
     store = Store.open(folder)
     try:
         return {entry.name for entry in store.entries()}

@@ -56,7 +56,7 @@ def list_versions(flow_location: str) -> list[int]:
     """
     with reaching(flow_location):
         try:
-            return sorted(_numbers(Store.open(flow_location)))
+            return sorted(_list_version_names(Store.open(flow_location)))
         except FileNotFoundError:
             return []
 
@@ -75,7 +75,7 @@ def read_fingerprint(location: str) -> str:
 def read_marks(location: str) -> Marks:
     """Both marks of a checkpoint: `fingerprint`, and `exact`, which counts every state file's name and size too."""
     with reaching(location):
-        store, _, _ = _resolve(Store.open(location))
+        store, _, _ = _resolve_version(Store.open(location))
         return marks_of(tree_of(store))
 
 
@@ -97,30 +97,30 @@ def inspect_checkpoint(
     cannot be read, WrongUse for a path of an unknown scheme; damage is never an exception but a finding.
     """
     with reaching(location):
-        store, version, first = _resolve(Store.open(location))
+        store, version, first = _resolve_version(Store.open(location))
         tree = tree_of(store)
         known = InspectionRequest(sink, deep, inputs, keeps_state, progress)
-        return _judge(tree, version, first, known)
+        return _judge_tree(tree, version, first, known)
 
 
 def open_checkpoint(location: str) -> tuple[Store, int | None]:
     """The checkpoint directory that `inspect` would judge, and its version number where it is one of a flow's."""
     with reaching(location):
-        store, version, _ = _resolve(Store.open(location))
+        store, version, _ = _resolve_version(Store.open(location))
         return store, version
 
 
 def judge_store(store: Store, *, version: int | None = None, sink: str | None = None) -> CheckpointReport:
     """As `inspect`, for a checkpoint that is open already: on disk, or laid out and not yet written."""
     with reaching(store.location):
-        return _judge(tree_of(store), version, [], InspectionRequest(sink))
+        return _judge_tree(tree_of(store), version, [], InspectionRequest(sink))
 
 
-def _numbers(flow: Store) -> dict[int, str]:
+def _list_version_names(flow: Store) -> dict[int, str]:
     return {int(e.name): e.name for e in flow.entries() if VERSION.fullmatch(e.name)}
 
 
-def _resolve(store: Store) -> tuple[Store, int | None, list[Finding]]:
+def _resolve_version(store: Store) -> tuple[Store, int | None, list[Finding]]:
     """The checkpoint directory itself, its version number where it is one of a flow's, findings so far."""
     try:
         entries = store.entries()
@@ -167,7 +167,7 @@ def _is_log(name: str) -> bool:
     return name == "metadata" or name.startswith(LOGS) or bool(OPERATOR_FILES.match(name))
 
 
-def _judge(
+def _judge_tree(
     tree: Tree, version: int | None, first: list[Finding], asked: InspectionRequest
 ) -> CheckpointReport:
     findings = list(first)
@@ -175,15 +175,15 @@ def _judge(
         findings.append(finding("TOO_MANY_FILES", limit=MAX_FILES))
     known = {name.split("/", 1)[0] for name in (*tree.files, *tree.directories)} & PARTS
     if not known:
-        findings += _nothing(tree, first)
+        findings += _explain_no_checkpoint(tree, first)
     offsets, commits = _planned_and_committed(tree, findings)
     committed, planned = max(commits, default=None), max(offsets, default=None)
     query_id = _query_id(tree, bool(known), findings)
-    commit = _commit(tree, committed, findings)
+    commit = _read_newest_commit(tree, committed, findings)
     numbering = len(findings)
-    read = _offsets(tree, offsets, committed, planned, findings)
+    read = _read_offset_files(tree, offsets, committed, planned, findings)
     old = before_2_2(read.values(), commits)
-    findings[numbering:numbering] = _numbering(tree, offsets, commits, old=old)
+    findings[numbering:numbering] = _compare_numbering(tree, offsets, commits, old=old)
     sources = read_sources(tree, read.get(committed), read.get(planned), findings, read.values())
     conf = (read.get(committed) or read.get(planned) or OffsetFile(1, 0, 0, {}, ())).conf
     standing = QueryStanding(conf, commit, committed, planned, partitions_by_headers(read, planned), old)
@@ -220,7 +220,7 @@ def _judge(
         sources=sources,
         state_operators=operators,
         findings=tuple(findings),
-        batches=_batches(read, offsets, commits),
+        batches=_summarize_batches(read, offsets, commits),
         conf=conf,
         fingerprint=marks.fingerprint,
         exact_fingerprint=marks.exact,
@@ -258,7 +258,7 @@ def _planned_and_committed(tree: Tree, findings: list[Finding]) -> tuple[set[int
     return offsets - stray, commits
 
 
-def _nothing(tree: Tree, first: list[Finding]) -> list[Finding]:
+def _explain_no_checkpoint(tree: Tree, first: list[Finding]) -> list[Finding]:
     if first:
         return []
     hidden = all(name.startswith(".") for name in (*tree.files, *tree.directories))
@@ -277,7 +277,7 @@ def _query_id(tree: Tree, known: bool, findings: list[Finding]) -> str | None:
         return None
 
 
-def _commit(tree: Tree, newest: int | None, findings: list[Finding]) -> CommitFile | None:
+def _read_newest_commit(tree: Tree, newest: int | None, findings: list[Finding]) -> CommitFile | None:
     if newest is None:
         return None
     name = f"commits/{newest}"
@@ -307,7 +307,7 @@ def _of_old(planned: int | None, operators: Sequence[StateOperator]) -> list[Fin
     return [finding("WRITTEN_BEFORE_2_2", f"offsets/{planned}", batch=planned, partitions=partitions)]
 
 
-def _numbering(tree: Tree, offsets: set[int], commits: set[int], *, old: bool) -> list[Finding]:
+def _compare_numbering(tree: Tree, offsets: set[int], commits: set[int], *, old: bool) -> list[Finding]:
     """How the newest offset and the newest commit stand to each other; `old`: there never were commits."""
     committed, planned = max(commits, default=None), max(offsets, default=None)
     if planned is None:
@@ -327,7 +327,7 @@ def _numbering(tree: Tree, offsets: set[int], commits: set[int], *, old: bool) -
     return found
 
 
-def _offsets(
+def _read_offset_files(
     tree: Tree, offsets: set[int], committed: int | None, planned: int | None, findings: list[Finding]
 ) -> dict[int | None, OffsetFile]:
     """Offset files by batch, the newest hundred; findings only for those that a restart reads."""
@@ -408,7 +408,7 @@ def _in_the_way(tree: Tree) -> list[Finding]:
     return found
 
 
-def _batches(
+def _summarize_batches(
     read: dict[int | None, OffsetFile], offsets: set[int], commits: set[int]
 ) -> tuple[dict[str, object], ...]:
     shown = sorted(offsets | commits, reverse=True)[:SHOWN_BATCHES]

@@ -116,12 +116,12 @@ def layout_of(store: Store) -> Layout:
             f"{store.location} has more than {MAX_FILES} files; it is not taken along. Check the path."
         )
     return Layout(
-        {n: KeptFile(store, n, size) for n, size in files.items() if not _hidden(n)},
-        {d for d in directories if not _hidden(d)},
+        {n: KeptFile(store, n, size) for n, size in files.items() if not _is_hidden(n)},
+        {d for d in directories if not _is_hidden(d)},
     )
 
 
-def _hidden(name: str) -> bool:
+def _is_hidden(name: str) -> bool:
     return any(part.startswith(".") for part in name.split("/"))
 
 
@@ -139,7 +139,7 @@ def write_layout(layout: Layout, new: Store, guard: Guard, *, link: bool = True)
         folders.setdefault(name.rpartition("/")[0], []).append(name)
     new.make_dirs()
     with Crew(0 if new.local else AT_ONCE) as crew:
-        for folder in sorted(folders, key=_rank):
+        for folder in sorted(folders, key=_rank_folder):
             guard()
             if folder:
                 new.make_dirs(folder)
@@ -150,17 +150,17 @@ def write_layout(layout: Layout, new: Store, guard: Guard, *, link: bool = True)
                     crew.wait()
                 if not folder.startswith("state"):
                     guard()
-                crew.do(partial(_write, layout.files[name], new, name, link))
+                crew.do(partial(_write_file, layout.files[name], new, name, link))
     guard()
     new.settle()
 
 
-def _rank(folder: str) -> tuple[bool, int, str]:
+def _rank_folder(folder: str) -> tuple[bool, int, str]:
     part = folder.split("/", 1)[0]
     return (not folder, ORDER.index(part) if part in ORDER else len(ORDER), folder)
 
 
-def _write(origin: KeptFile | bytes, new: Store, name: str, link: bool) -> None:
+def _write_file(origin: KeptFile | bytes, new: Store, name: str, link: bool) -> None:
     if isinstance(origin, bytes):
         new.write(name, origin, later=True)
     elif link:

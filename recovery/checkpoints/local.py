@@ -62,7 +62,7 @@ def scan_directory(where: str, start: str, limit: int) -> tuple[dict[str, int], 
 @contextmanager
 def list_directory(where: str) -> Iterator[Iterator[os.DirEntry[str]]]:
     """What a directory holds. Raises Refused where a link brought it to a place that may not be read."""
-    handle = _checked(os.open(where, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC))
+    handle = _require_allowed(os.open(where, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC))
     try:
         with os.scandir(handle) as found:
             yield found
@@ -80,12 +80,12 @@ def open_regular(path: str) -> int:
             raise IsADirectoryError(errno.EISDIR, "is not a file", path) from error
         raise
     if stat.S_ISREG(os.fstat(handle).st_mode):
-        return _checked(handle)
+        return _require_allowed(handle)
     os.close(handle)
     raise IsADirectoryError(errno.EISDIR, "is not a file", path)
 
 
-def _checked(handle: int) -> int:
+def _require_allowed(handle: int) -> int:
     """What was opened, where it may be; else it is closed. Raises Refused."""
     rules = access.current_access().rules
     if rules.limits_files:
@@ -97,13 +97,13 @@ def _checked(handle: int) -> int:
     return handle
 
 
-def _changeable(handle: int) -> int:
-    """As `_checked`, for a folder below which something is about to change. Raises Refused."""
-    _checked(handle)
+def _require_changeable(handle: int) -> int:
+    """As `_require_allowed`, for a folder below which something is about to change. Raises Refused."""
+    _require_allowed(handle)
     rules = access.current_access().rules
     if rules.own_code:
         try:
-            rules.check_change(os.readlink(f"/proc/self/fd/{handle}"))  # noqa: PTH115  # as in `_checked`
+            rules.check_change(os.readlink(f"/proc/self/fd/{handle}"))  # noqa: PTH115  # as in `_require_allowed`
         except BaseException:
             os.close(handle)
             raise
@@ -114,7 +114,7 @@ def _changeable(handle: int) -> int:
 def folder_of(path: str) -> Iterator[tuple[int, str]]:
     """(the open folder in which a path is about to change, the path's last part). Raises Refused."""
     above, _, name = path.rstrip("/").rpartition("/")
-    handle = _changeable(os.open(above or "/", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC))
+    handle = _require_changeable(os.open(above or "/", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC))
     try:
         yield handle, name
     finally:
@@ -145,7 +145,7 @@ def make_folders(path: str) -> None:
             at, _, name = at.rpartition("/")
             at = at or "/"
             missing.append(name)
-    handle = _changeable(handle)
+    handle = _require_changeable(handle)
     try:
         for name in reversed(missing):
             with contextlib.suppress(FileExistsError):
@@ -177,8 +177,8 @@ def sync_tree(root: str) -> None:
     above = [(where, files) for where, _, files in os.walk(root)]
     files = [f"{where}/{file}" for where, files in above for file in files]
     with ThreadPoolExecutor(SYNCERS) as pool:
-        list(pool.map(partial(_sync_each, os.fdatasync, flags=os.O_NOFOLLOW), _shares(files)))
-        list(pool.map(partial(_sync_each, os.fsync), _shares([where for where, _ in above])))
+        list(pool.map(partial(_sync_each, os.fdatasync, flags=os.O_NOFOLLOW), _split_names(files)))
+        list(pool.map(partial(_sync_each, os.fsync), _split_names([where for where, _ in above])))
 
 
 def sync_path(path: str) -> None:
@@ -200,7 +200,7 @@ def _sync_each(how: Callable[[int], None], paths: list[str], *, flags: int = 0) 
             os.close(handle)
 
 
-def _shares(names: list[str]) -> list[list[str]]:
+def _split_names(names: list[str]) -> list[list[str]]:
     """As many as there are threads at most: one task for each file would cost more than a file that is on disk."""
     return [share for n in range(SYNCERS) if (share := names[n::SYNCERS])]
 

@@ -53,8 +53,8 @@ def files_between(tree: Tree, folder: str, after: int, upto: int) -> LogSpan:
     """The files of the log entries after one log id, up to another. Damage is said in `why`, never raised."""
     names = filelog.index_of(tree.names(folder))
     singles = {parsed[0] for n in tree.names(folder) if (parsed := filelog.parse_name(n)) and not parsed[1]}
-    files, missing = _files(names, singles, after, upto)
-    seen, read, why = _Seen(after, upto), [], _missing(missing)
+    files, missing = _select_log_files(names, singles, after, upto)
+    seen, read, why = _Seen(after, upto), [], _describe_missing_entries(missing)
     for name in files:
         try:
             for block in logscan.iterate_blocks(tree.pieces(f"{folder}/{name}")):
@@ -83,7 +83,7 @@ class _Seen:
         return re.compile(rb'"batchId":(?:%b)\}' % wanted)
 
     def take(self, block: bytes) -> None:
-        usual = _usual(block)
+        usual = _count_usual_lines(block)
         if usual and self.ids and not self.ids.search(block):
             return
         if usual and len(self.first) >= SHOWN_ENTRIES:
@@ -96,7 +96,9 @@ class _Seen:
                     self.first.append(entry)
 
 
-def _files(names: Mapping[int, str], singles: set[int], after: int, upto: int) -> tuple[list[str], list[int]]:
+def _select_log_files(
+    names: Mapping[int, str], singles: set[int], after: int, upto: int
+) -> tuple[list[str], list[int]]:
     """(file names that hold these log entries, ascending; log ids that no file holds, the first ten).
 
     A single entry is preferred; else the next compacted one, which holds everything up to its own id.
@@ -117,7 +119,7 @@ def _files(names: Mapping[int, str], singles: set[int], after: int, upto: int) -
     return [names[covering], *map(str, rest)], list(islice(lost, 10))
 
 
-def _missing(ids: list[int]) -> str:
+def _describe_missing_entries(ids: list[int]) -> str:
     return (
         ""
         if not ids
@@ -131,11 +133,11 @@ def page_of_log(tree: Tree, folder: str, number: int) -> LogPage:
     """Page `number` (from 1) of a source's whole log, newest entries first; the nearest page there is."""
     names = filelog.index_of(tree.names(folder))
     ids, missing = filelog.needed_entries(names)
-    files, counts, why = [], [], _missing(missing)
+    files, counts, why = [], [], _describe_missing_entries(missing)
     for i in ids:
         file = f"{folder}/{names[i]}"
         try:
-            counts.append(sum(_count(block) for block in logscan.iterate_blocks(tree.pieces(file))))
+            counts.append(sum(_count_entries(block) for block in logscan.iterate_blocks(tree.pieces(file))))
             files.append(file)
         except Malformed as problem:
             why = f"{file} cannot be read: {problem.why}"
@@ -143,21 +145,23 @@ def page_of_log(tree: Tree, folder: str, number: int) -> LogPage:
     pages = max(1, -(-total // PAGE))
     number = min(max(number, 1), pages)
     stop = total - (number - 1) * PAGE
-    entries = list(_window(tree, list(zip(files, counts, strict=True)), max(0, stop - PAGE), stop))
+    entries = list(_read_entry_window(tree, list(zip(files, counts, strict=True)), max(0, stop - PAGE), stop))
     return LogPage(number, pages, total, tuple(reversed(entries)), why)
 
 
-def _usual(block: bytes) -> int:
+def _count_usual_lines(block: bytes) -> int:
     """The number of entries of a block that is nothing but lines of Spark's own shape, else 0."""
     assert logscan.ANY is not None, "a number as large as this has a pattern"
     return logscan.count_usual_lines(block, logscan.ANY)
 
 
-def _count(block: bytes) -> int:
-    return _usual(block) or sum(1 for _ in logscan.parse_entries(block))
+def _count_entries(block: bytes) -> int:
+    return _count_usual_lines(block) or sum(1 for _ in logscan.parse_entries(block))
 
 
-def _window(tree: Tree, files: list[tuple[str, int]], start: int, stop: int) -> Iterator[SourceEntry]:
+def _read_entry_window(
+    tree: Tree, files: list[tuple[str, int]], start: int, stop: int
+) -> Iterator[SourceEntry]:
     """Entries `start` to `stop` (exclusive) of these files, counted from the oldest. Raises Malformed."""
     place = 0
     for file, count in files:
@@ -165,7 +169,7 @@ def _window(tree: Tree, files: list[tuple[str, int]], start: int, stop: int) -> 
             place += count
             continue
         for block in logscan.iterate_blocks(tree.pieces(file)):
-            held = _count(block)
+            held = _count_entries(block)
             if place + held > start and place < stop:
                 yield from islice(logscan.parse_entries(block), max(0, start - place), stop - place)
             place += held

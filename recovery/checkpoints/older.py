@@ -17,13 +17,13 @@ def judge_older(tree: Tree, known: Iterable[Finding]) -> list[Finding]:
         if name in said:
             continue
         try:
-            _parse(tree, name)
+            _parse_file(tree, name)
         except Malformed as problem:
             found.append(finding("OLDER_FILE_UNREADABLE", name, name=name, why=problem.why))
     return found
 
 
-def _parse(tree: Tree, name: str) -> None:
+def _parse_file(tree: Tree, name: str) -> None:
     folder, _, last = name.rpartition("/")
     if folder == "offsets" and last.isdigit():
         formats.parse_offsets(tree.bytes_of(name))

@@ -60,8 +60,8 @@ def probe_outcome(location: str, *, recovery: str) -> SeedOutcome:
         try:
             record = read_record(room, label)
         except Refused as problem:
-            return SeedOutcome(SeedState.UNCLEAR, evidence=(_saw(False, problem.sentence),))
-        seen = _fixed if place.fixed is not None else _versioned
+            return SeedOutcome(SeedState.UNCLEAR, evidence=(_evidence_line(False, problem.sentence),))
+        seen = _judge_fixed_slot if place.fixed is not None else _judge_versioned_slot
         return seen(place, label, record, prepared)
 
 
@@ -86,70 +86,82 @@ def half_swapped(location: str) -> str:
 
 
 def _without_record(label: str, prepared: bool) -> SeedOutcome:
-    note = _saw(True, f"There is no undo record of {label}; it is written before anything else.")
+    note = _evidence_line(True, f"There is no undo record of {label}; it is written before anything else.")
     if prepared:
         return SeedOutcome(
-            SeedState.UNCLEAR, evidence=(note, _saw(False, "Yet there is a prepared directory."))
+            SeedState.UNCLEAR, evidence=(note, _evidence_line(False, "Yet there is a prepared directory."))
         )
     return SeedOutcome(SeedState.NOTHING, evidence=(note,))
 
 
-def _versioned(place: CheckpointSlot, label: str, record: Mapping[str, Any], prepared: bool) -> SeedOutcome:
+def _judge_versioned_slot(
+    place: CheckpointSlot, label: str, record: Mapping[str, Any], prepared: bool
+) -> SeedOutcome:
     room, target = place.room, record["to_version"]
     query_id = _query_id(room, f"{target}/metadata")
     there = room.exists(str(target))
-    evidence = [_saw(True, f"The undo record of {label} names version {target}.")]
+    evidence = [_evidence_line(True, f"The undo record of {label} names version {target}.")]
     if there and query_id == record["query_id"]:
-        evidence.append(_saw(True, f"Version {target} is there and carries the query id of this recovery."))
+        evidence.append(
+            _evidence_line(True, f"Version {target} is there and carries the query id of this recovery.")
+        )
         if prepared:
             says = "Of the prepared directory something is left; its metadata, copied last, has arrived."
-            evidence.append(_saw(True, says))
+            evidence.append(_evidence_line(True, says))
         return SeedOutcome(SeedState.PUBLISHED, target, tuple(evidence))
     if there and query_id is None and not room.local:
         says = (
             f"Version {target} is there without a query id: a copy or a removal has stopped midway. No Spark "
             "takes it for a checkpoint; remove it by hand when no update is running."
         )
-        evidence.append(_saw(False, says))
+        evidence.append(_evidence_line(False, says))
         return SeedOutcome(SeedState.UNCLEAR, evidence=tuple(evidence))
     says = (
         f"Version {target} is there, but not of this recovery." if there else f"There is no version {target}."
     )
-    evidence.append(_saw(True, says))
-    return _unpublished(room, label, prepared, evidence)
+    evidence.append(_evidence_line(True, says))
+    return _judge_unpublished(room, label, prepared, evidence)
 
 
-def _fixed(place: CheckpointSlot, label: str, record: Mapping[str, Any], prepared: bool) -> SeedOutcome:
+def _judge_fixed_slot(
+    place: CheckpointSlot, label: str, record: Mapping[str, Any], prepared: bool
+) -> SeedOutcome:
     """A checkpoint with a fixed place: which of the three names are there tells how far it came."""
     room, name = place.room, place.fixed or ""
     # on an object store what has its metadata is whole, and what has lost it is half removed
     now = room.exists(name if room.local else f"{name}/metadata")
     before = room.exists(f".reprise-{label}-before")
-    evidence = [_saw(True, f"The undo record of {label} names {name}.")]
+    evidence = [_evidence_line(True, f"The undo record of {label} names {name}.")]
     if before and not now:
         evidence.append(
-            _saw(
+            _evidence_line(
                 True,
                 f"{name} is not there; the old one is whole in .reprise-{label}-before. Nothing may start.",
             )
         )
         return SeedOutcome(SeedState.HALF, evidence=tuple(evidence))
     if before and prepared:
-        evidence.append(_saw(False, "Old, new and prepared are all there: the store copies to rename."))
+        evidence.append(
+            _evidence_line(False, "Old, new and prepared are all there: the store copies to rename.")
+        )
         return SeedOutcome(SeedState.UNCLEAR, evidence=tuple(evidence))
     if before:
-        evidence.append(_saw(True, f"The new {name} is in place, the old one in .reprise-{label}-before."))
+        evidence.append(
+            _evidence_line(True, f"The new {name} is in place, the old one in .reprise-{label}-before.")
+        )
         return SeedOutcome(SeedState.PUBLISHED, evidence=tuple(evidence))
-    evidence.append(_saw(True, f"{name} is the old one: nothing was set aside."))
-    return _unpublished(room, label, prepared, evidence)
+    evidence.append(_evidence_line(True, f"{name} is the old one: nothing was set aside."))
+    return _judge_unpublished(room, label, prepared, evidence)
 
 
-def _unpublished(room: Store, label: str, prepared: bool, evidence: list[EvidenceLine]) -> SeedOutcome:
+def _judge_unpublished(room: Store, label: str, prepared: bool, evidence: list[EvidenceLine]) -> SeedOutcome:
     if prepared:
-        evidence.append(_saw(True, "The prepared directory is there under a name that Spark ignores."))
+        evidence.append(
+            _evidence_line(True, "The prepared directory is there under a name that Spark ignores.")
+        )
         return SeedOutcome(SeedState.PREPARED, evidence=tuple(evidence))
     if room.is_dir(f".reprise-{label}-undone"):
-        evidence.append(_saw(True, "The new checkpoint was renamed away by an undo."))
+        evidence.append(_evidence_line(True, "The new checkpoint was renamed away by an undo."))
         return SeedOutcome(SeedState.UNDONE, evidence=tuple(evidence))
     return SeedOutcome(SeedState.NOTHING, evidence=tuple(evidence))
 
@@ -161,5 +173,5 @@ def _query_id(room: Store, name: str) -> str | None:
         return None
 
 
-def _saw(proven: bool, says: str) -> EvidenceLine:
+def _evidence_line(proven: bool, says: str) -> EvidenceLine:
     return EvidenceLine(proven=proven, says=says)

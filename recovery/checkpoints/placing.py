@@ -86,13 +86,13 @@ def prepare_checkpoint(
     label = safe_label(recovery)
     with reaching(location):
         place = place_for(location, plan)
-        _unchanged(place, plan)
+        _require_unchanged(place, plan)
         _no_newer_fence(place, label, fence)
         old = place.current(plan.from_version)
     room = place.room
     try:
         guard()
-        write_record(room, label, _record(place, plan, label, fence, query_id), guard)
+        write_record(room, label, _build_undo_record(place, plan, label, fence, query_id), guard)
         guard()
         room.remove(f".reprise-{label}")
         build(old, room.child(f".reprise-{label}"))
@@ -101,14 +101,14 @@ def prepare_checkpoint(
         check(found)
     except FileNotFoundError as error:
         # state that the plan keeps, and that Spark's maintenance has removed since
-        _tidy(room, label)
+        _remove_attempt(room, label)
         raise Refused(
-            f"A file of {_called(place, plan)} is gone since the plan; what was written is removed and nothing else "
+            f"A file of {_slot_name(place, plan)} is gone since the plan; what was written is removed and nothing else "
             "was changed. Seal a new plan.",
             code="stale",
         ) from error
     except OSError as error:
-        _tidy(room, label)
+        _remove_attempt(room, label)
         reason = error.strerror or str(error)
         raise RepriseError(
             f"The new checkpoint could not be written ({reason}); what was written is removed and nothing else "
@@ -116,10 +116,10 @@ def prepare_checkpoint(
             code="storage_failed",
         ) from error
     except Malformed as error:
-        _tidy(room, label)
-        raise Refused(f"A file of {_called(place, plan)} has changed meanwhile: {error.why}.") from error
+        _remove_attempt(room, label)
+        raise Refused(f"A file of {_slot_name(place, plan)} has changed meanwhile: {error.why}.") from error
     except Refused:
-        _tidy(room, label)
+        _remove_attempt(room, label)
         raise
     return Prepared(plan, label, fence, query_id, found.exact_fingerprint)
 
@@ -145,7 +145,7 @@ def publish_checkpoint(location: str, prepared: Prepared, *, guard: Guard) -> in
             )
         if read_marks(room.child(f".reprise-{label}").location).exact != prepared.exact_fingerprint:
             raise Refused("The prepared checkpoint was changed; nothing was published. Start the step again.")
-        _unchanged(place, plan)
+        _require_unchanged(place, plan)
         guard()
         _into_place(place, plan, label)
         room.sync()
@@ -209,7 +209,7 @@ def undo_refusal(location: str, *, recovery: str, sink_head: int | None) -> str 
             )
         made = place.current(outcome.published)
         what = named(place, outcome.published)
-        commits = [int(e.name) for e in _entries(made, "commits") if e.name.isdigit()]
+        commits = [int(e.name) for e in _list_entries(made, "commits") if e.name.isdigit()]
     if max(commits, default=batch) > batch:
         return f"Batch {max(commits)} was committed in {what} since; taking it back would double its rows."
     if sink_head is not None and sink_head > max(batch, record.get("sink_head") or batch):
@@ -261,14 +261,14 @@ def set_newer_aside(location: str, *, recovery: str, version: int) -> tuple[int,
     return newer
 
 
-def _entries(store: Store, folder: str) -> list[Any]:
+def _list_entries(store: Store, folder: str) -> list[Any]:
     try:
         return store.entries(folder)
     except FileNotFoundError:
         return []
 
 
-def _called(place: CheckpointSlot, plan: NextVersion) -> str:
+def _slot_name(place: CheckpointSlot, plan: NextVersion) -> str:
     return named(place, plan.from_version)
 
 
@@ -283,7 +283,7 @@ def _no_newer_fence(place: CheckpointSlot, label: str, fence: int) -> None:
         raise Refused(f"The new {what} of {label} is in place already; nothing was changed.")
 
 
-def _unchanged(place: CheckpointSlot, plan: NextVersion) -> None:
+def _require_unchanged(place: CheckpointSlot, plan: NextVersion) -> None:
     """The planned checkpoint is still the one in use, and nothing in it has moved."""
     if place.fixed is None:
         known = list_versions(place.room.location)
@@ -295,12 +295,12 @@ def _unchanged(place: CheckpointSlot, plan: NextVersion) -> None:
             )
     if read_fingerprint(place.location) != plan.fingerprint:
         raise Refused(
-            f"Files of {_called(place, plan)} have changed since the plan; nothing was changed. Seal a new plan.",
+            f"Files of {_slot_name(place, plan)} have changed since the plan; nothing was changed. Seal a new plan.",
             code="stale",
         )
 
 
-def _tidy(room: Store, label: str) -> None:
+def _remove_attempt(room: Store, label: str) -> None:
     """Remove what this attempt made; a storage that fails here too leaves it for `clean`."""
     for name in (f".reprise-{label}", f"{record_name(label)}.new", record_name(label)):
         try:
@@ -309,7 +309,7 @@ def _tidy(room: Store, label: str) -> None:
             continue
 
 
-def _record(
+def _build_undo_record(
     place: CheckpointSlot, plan: NextVersion, label: str, fence: int, query_id: str
 ) -> dict[str, Any]:
     return {

@@ -48,13 +48,13 @@ def read_position(offset_json: str | None, first_entry: bytes | None) -> tuple[s
     if not isinstance(body, dict) or not body:
         return "unknown", None
     for kind, shape in EXACT:
-        if _has(body, shape) and set(body) == set(shape):
+        if _has_shape(body, shape) and set(body) == set(shape):
             return kind, body
-    if _has(body, AUTO_LOADER) and set(body) <= set(AUTO_LOADER) | AUTO_LOADER_MAY:
+    if _has_shape(body, AUTO_LOADER) and set(body) <= set(AUTO_LOADER) | AUTO_LOADER_MAY:
         return "auto-loader", body
     if _is_kinesis(body):
         return "kinesis", body
-    if _has(body, DELTA) and type(body.get("sourceVersion")) is int:
+    if _has_shape(body, DELTA) and type(body.get("sourceVersion")) is int:
         return "delta", body
     return ("kafka", body) if is_kafka(body) else ("unknown", None)
 
@@ -87,7 +87,7 @@ def kinesis_shards(body: list[Any]) -> dict[str, str | None]:
     first = None
     for held in body:
         shard = held.get("shard") if isinstance(held, dict) else None
-        if not isinstance(shard, dict) or not _has(shard, {"shardId": str}) or "lastSeqNum" not in held:
+        if not isinstance(shard, dict) or not _has_shape(shard, {"shardId": str}) or "lastSeqNum" not in held:
             return {}
         stream, last = shard.get("stream"), held["lastSeqNum"]
         if not isinstance(stream, str | None) or not isinstance(last, str | None):
@@ -97,13 +97,13 @@ def kinesis_shards(body: list[Any]) -> dict[str, str | None]:
     return found if len(found) == len(body) else {}
 
 
-def _has(body: Mapping[str, Any], shape: Mapping[str, type]) -> bool:
+def _has_shape(body: Mapping[str, Any], shape: Mapping[str, type]) -> bool:
     return all(type(body.get(key)) is kind for key, kind in shape.items())
 
 
 def _is_kinesis(body: Mapping[str, Any]) -> bool:
     shards = [held for key, held in body.items() if key != "metadata"]
-    known = all(isinstance(held, dict) and _has(held, KINESIS_SHARD) for held in shards)
+    known = all(isinstance(held, dict) and _has_shape(held, KINESIS_SHARD) for held in shards)
     return isinstance(body.get("metadata"), dict) and bool(shards) and known
 
 

@@ -43,14 +43,14 @@ def read_sources(
             found.append(replace(twin, index=index, twin_of=twin.index))
             findings.append(finding("SOURCE_READ_TWICE", f"sources/{log}", source=index, other=twin.index))
             continue
-        one = _source(tree, index, log, reached, ahead.get(line.key), findings)
+        one = _read_source_progress(tree, index, log, reached, ahead.get(line.key), findings)
         name = None if line.key == str(index) or line.key != log else line.key
         found.append(replace(one, name=name, log=log))
-        findings += _unrecorded(tree, one, line.key, log, every)
+        findings += _find_unrecorded_entries(tree, one, line.key, log, every)
     return tuple(found)
 
 
-def _unrecorded(
+def _find_unrecorded_entries(
     tree: Tree, of: SourceProgress, key: str, log: str, every: Collection[OffsetFile]
 ) -> list[Finding]:
     """Log entries beyond those that any offset file knows.
@@ -75,7 +75,7 @@ def folders_in(tree: Tree, basis: OffsetFile, every: Collection[OffsetFile]) -> 
     return folders_of(basis, every, {n: filelog.index_of(tree.names(f"sources/{n}")) for n in logs})
 
 
-def _source(
+def _read_source_progress(
     tree: Tree, index: int, key: str, offset: str | None, planned: str | None, findings: list[Finding]
 ) -> SourceProgress:
     folder = f"sources/{key}"
@@ -95,12 +95,12 @@ def _source(
     before, after, good = EntryTally(), EntryTally(), []
     for entry in ids:
         late = reached is None or entry > reached
-        found = _tallied(tree, folder, key, entry, names[entry], reached, late, findings)
+        found = _tally_with_findings(tree, folder, key, entry, names[entry], reached, late, findings)
         if found:
             before.merge(found[0])
             after.merge(found[1])
             good.append(f"{folder}/{names[entry]}")
-    again = partial(_again, tree, tuple(good), reached)
+    again = partial(_reread_counted_entries, tree, tuple(good), reached)
     return SourceProgress(
         index,
         "files",
@@ -113,7 +113,9 @@ def _source(
     )
 
 
-def _again(tree: Tree, files: tuple[str, ...], reached: int | None, *, late: bool) -> Iterator[SourceEntry]:
+def _reread_counted_entries(
+    tree: Tree, files: tuple[str, ...], reached: int | None, *, late: bool
+) -> Iterator[SourceEntry]:
     """The counted entries, read once more; their bytes must still be those that were counted."""
     known = {name: tree.digests[name] for name in files}
     fresh = replace(tree, digests={})
@@ -178,7 +180,7 @@ def _judge_reach(
         findings.append(finding("SOURCE_LOG_PLANNED_MISSING", f"{folder}/{ahead}", source=key, entry=ahead))
 
 
-def _tallied(
+def _tally_with_findings(
     tree: Tree,
     folder: str,
     key: str,
@@ -191,7 +193,7 @@ def _tallied(
     """One log file counted; a header without entries betrays itself only by what it does not say."""
     file = f"{folder}/{name}"
     try:
-        before, after = _counted(tree, file, reached)
+        before, after = _tally_log_file(tree, file, reached)
     except Malformed as problem:
         if late and not name.endswith(".compact"):
             findings.append(
@@ -202,12 +204,12 @@ def _tallied(
         return None
     if not before.count and not after.count and not late:
         findings.append(finding("SOURCE_LOG_HEADER_ONLY", file, entry=entry, source=key))
-    elif name.endswith(".compact") and (why := _incomplete(before, after, entry)):
+    elif name.endswith(".compact") and (why := _explain_incomplete_entry(before, after, entry)):
         findings.append(finding("SOURCE_LOG_INCOMPLETE", file, entry=entry, source=key, why=why))
     return before, after
 
 
-def _counted(tree: Tree, file: str, reached: int | None) -> tuple[EntryTally, EntryTally]:
+def _tally_log_file(tree: Tree, file: str, reached: int | None) -> tuple[EntryTally, EntryTally]:
     """One log file tallied; the same bytes, whatever their name, are gone through once. Raises Malformed."""
     known = tree.proven(file)
     found = _TALLIES.get((known, reached)) if known else None
@@ -217,7 +219,7 @@ def _counted(tree: Tree, file: str, reached: int | None) -> tuple[EntryTally, En
     return found
 
 
-def _incomplete(before: EntryTally, after: EntryTally, entry: int) -> str | None:
+def _explain_incomplete_entry(before: EntryTally, after: EntryTally, entry: int) -> str | None:
     """Whether a compacted entry betrays that lines are gone: each log id up to its own has a file at least.
 
     Not so in a log that was rebuilt from a listing, whose files all have one id.

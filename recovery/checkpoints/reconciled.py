@@ -30,12 +30,12 @@ def count_batch_committed(report: CheckpointReport, batch: int | None) -> Checkp
     ends = next((b["offsets"] for b in report.batches if b["batch"] == batch and b["planned"]), None)
     if ends is None or len(ends) != len(report.sources):
         return report
-    sources = tuple(_moved(s, end) for s, end in zip(report.sources, ends, strict=True))
+    sources = tuple(_move_to_table_end(s, end) for s, end in zip(report.sources, ends, strict=True))
     # the planned batch began at the watermark that the commit before it had set
     return replace(report, last_committed=batch, sources=sources, closed_ms=report.watermark_ms)
 
 
-def _moved(source: SourceProgress, end: str | None) -> SourceProgress:
+def _move_to_table_end(source: SourceProgress, end: str | None) -> SourceProgress:
     reached = formats.log_offset(end)
     planned = tuple(source.planned)  # the files of one batch, or of a few
     taken = Entries.of(e for e in planned if reached is not None and e.batch_id <= reached)
@@ -43,12 +43,12 @@ def _moved(source: SourceProgress, end: str | None) -> SourceProgress:
         source,
         offset_json=end,
         log_offset=reached,
-        committed=_joined(source.committed, taken),
+        committed=_join_entries(source.committed, taken),
         planned=Entries.of(e for e in planned if reached is None or e.batch_id > reached),
     )
 
 
-def _joined(first: Entries, second: Entries) -> Entries:
+def _join_entries(first: Entries, second: Entries) -> Entries:
     return Entries(
         len(first) + len(second),
         (*first.first, *second.first)[:SHOWN_ENTRIES],

@@ -54,9 +54,9 @@ def connect_store(location: str) -> tuple[Any, str]:
         return fs, path
     rules.check_remote(location, place)
     if place.store.startswith("s3://"):
-        return _s3(location)
+        return _open_s3(location)
     fs, path = access.ask_store(place.service, lambda: fsspec.core.url_to_fs(location))
-    return _remote(fs, Remote, place.service), path
+    return _make_remote(fs, Remote, place.service), path
 
 
 def missing_client(location: str) -> str:
@@ -72,7 +72,7 @@ def missing_client(location: str) -> str:
     )
 
 
-def _s3(location: str) -> tuple["Remote", str]:
+def _open_s3(location: str) -> tuple["Remote", str]:
     place = location.partition("://")[2].strip("/")
     if not place:
         raise ValueError("it names no bucket")
@@ -80,21 +80,21 @@ def _s3(location: str) -> tuple["Remote", str]:
     options = {"use_listings_cache": False, "config_kwargs": {**PATIENCE, **told}}
     fs, path = fsspec.core.url_to_fs(f"s3://{place}", **options)
     fs.retries = 1  # the client below repeats by itself; both together would try fifteen times
-    endpoint = _endpoint(fs)
+    endpoint = _configured_endpoint(fs)
     if endpoint and (may_call := access.current_access().rules.may_call) is not None:
         parts = urlsplit(endpoint)
         may_call(parts.hostname or "", parts.port or (443 if parts.scheme == "https" else 80), True)
-    return _remote(fs, S3, f"s3 at {endpoint}" if endpoint else "s3"), path
+    return _make_remote(fs, S3, f"s3 at {endpoint}" if endpoint else "s3"), path
 
 
-def _endpoint(fs: Any) -> str:
+def _configured_endpoint(fs: Any) -> str:
     """Where the operator's settings say that S3 is; "" for Amazon's own."""
     told = fs.endpoint_url or (fs.client_kwargs or {}).get("endpoint_url")
     return str(told or next((os.environ[name] for name in ENDPOINTS if os.environ.get(name)), ""))
 
 
 @lru_cache(maxsize=64)
-def _remote(fs: Any, kind: "type[Remote]", store: str) -> "Remote":
+def _make_remote(fs: Any, kind: "type[Remote]", store: str) -> "Remote":
     return kind(fs, store)  # one for each file system, so that two stores can tell that theirs is the same
 
 
@@ -118,11 +118,11 @@ class Remote:
                 errno.EACCES, "the storage refuses access; check its key, secret and rights"
             ) from error
         except OSError as error:
-            if _code(error) == "NoSuchBucket":
+            if _s3_error_code(error) == "NoSuchBucket":
                 raise OSError(errno.ENXIO, "there is no such bucket") from error
             raise
         except Exception as error:  # each client has a tree of its own: botocore, aiohttp, azure …
-            raise OSError(errno.EIO, _words(error)) from error
+            raise OSError(errno.EIO, _first_line_of(error)) from error
 
     def invalidate_cache(self) -> None:
         self.fs.invalidate_cache()
@@ -158,7 +158,7 @@ class Remote:
         try:
             data: bytes = self._ask(self.fs.cat_file, path, start=start, end=end)
         except OSError as error:
-            if _code(error) in ("InvalidRange", "416"):
+            if _s3_error_code(error) in ("InvalidRange", "416"):
                 return b""  # nothing from `start` on: the end of the file, or an empty one
             raise
         return data
@@ -207,11 +207,11 @@ class Remote:
         top = [tail for tail in files if tail.count("/") == 1]
         deep = [tail for tail in files if tail.count("/") > 1]
         for part in (deep, top):
-            _each(lambda tail: self.cp_file(old + tail, new + tail), part)
+            _act_on_each(lambda tail: self.cp_file(old + tail, new + tail), part)
         there = {name[len(new) :]: size for name, size in self.keys(new)}
         if lacking := [tail for tail, size in files.items() if there.get(tail) != size]:
             raise OSError(errno.EIO, f"{lacking[0][1:]} did not arrive whole; the old one is still there")
-        _each(lambda tail: self.rm_file(old + tail), top)
+        _act_on_each(lambda tail: self.rm_file(old + tail), top)
         self.rm(old)
 
 
@@ -258,7 +258,7 @@ class S3(Remote):
         try:
             self._ask(self.fs.call_s3, "copy_object", Bucket=new_bucket, Key=new_key, CopySource=source)
         except OSError as error:
-            if _code(error) not in ("InvalidRequest", "EntityTooLarge"):
+            if _s3_error_code(error) not in ("InvalidRequest", "EntityTooLarge"):
                 raise
             super().cp_file(old, new)
 
@@ -377,7 +377,7 @@ class Crew:
             self._under_way.popleft().result()
 
 
-def _each(act: Callable[[str], object], names: Iterable[str]) -> None:
+def _act_on_each(act: Callable[[str], object], names: Iterable[str]) -> None:
     """Several at a time; the first failure is raised, and what was not begun by then is not done."""
     with ThreadPoolExecutor(AT_ONCE) as pool:
         done = [pool.submit(access.carry_access(act), name) for name in names]
@@ -389,13 +389,13 @@ def _each(act: Callable[[str], object], names: Iterable[str]) -> None:
             raise
 
 
-def _code(error: BaseException) -> str:
+def _s3_error_code(error: BaseException) -> str:
     """The S3 error code behind an OSError, or nothing."""
     answer = getattr(error.__cause__, "response", None)
     return str(answer.get("Error", {}).get("Code", "")) if isinstance(answer, dict) else ""
 
 
-def _words(error: Exception) -> str:
+def _first_line_of(error: Exception) -> str:
     """A client's own error in words for a sentence: its first line, no address's query (it may be signed)."""
     text = str(error).strip().partition("\n")[0].rstrip(".")
     return re.sub(r"\?[^\s\"]*", "", text) or type(error).__name__

@@ -24,7 +24,7 @@ class SourceEntry:
     batch_id: int
 
 
-def _nothing() -> Iterator[SourceEntry]:
+def _iterate_nothing() -> Iterator[SourceEntry]:
     return iter(())
 
 
@@ -39,7 +39,7 @@ class Entries:
     count: int = 0
     first: tuple[SourceEntry, ...] = ()
     newest: SourceEntry | None = None
-    read: Callable[[], Iterator[SourceEntry]] = _nothing
+    read: Callable[[], Iterator[SourceEntry]] = _iterate_nothing
 
     @classmethod
     def of(cls, entries: Iterable[SourceEntry]) -> "Entries":

@@ -45,7 +45,7 @@ def describe_intake(source: BatchSource) -> str:
         return "not known: the batch before is gone, so nothing says where it began"
     if source.begins_json == source.offset_json:
         return "nothing new"
-    return _moves(source.kind, source.begins_json, source.offset_json)
+    return _describe_move(source.kind, source.begins_json, source.offset_json)
 
 
 def describe_step(of: SourceStep) -> str:
@@ -54,7 +54,11 @@ def describe_step(of: SourceStep) -> str:
         return f"the source was {of.change}"
     if of.change == "same":
         return "the same position"
-    return in_between(of.files) if of.files is not None else _moves(of.kind, of.before_json, of.after_json)
+    return (
+        in_between(of.files)
+        if of.files is not None
+        else _describe_move(of.kind, of.before_json, of.after_json)
+    )
 
 
 def operators_untold(of: Difference) -> str:
@@ -75,7 +79,7 @@ def in_between(files: LogSpan) -> str:
         ends = f", the first {names[0]}"
     else:
         ends = f", {names[0]} to {names[-1]}" if files.count > 1 else f", {names[0]}" if names else ""
-    count = _count(files.count, "file") if files.count else "no file"
+    count = _count_noun(files.count, "file") if files.count else "no file"
     return f"{count}{ends}" + (f"; not whole: {files.why}" if files.why else "")
 
 
@@ -88,13 +92,13 @@ def changed_partitions(
     before_json: str | None, after_json: str | None
 ) -> list[tuple[str, int | None, int | None]]:
     """(`topic[partition]`, offset before, offset after) of two Kafka lines where they differ; [] for others."""
-    old, new = (_kafka(line) for line in (before_json, after_json))
+    old, new = (_kafka_offsets(line) for line in (before_json, after_json))
     if old is None or new is None:
         return []
     return [(key, old.get(key), new.get(key)) for key in sorted({*old, *new}) if old.get(key) != new.get(key)]
 
 
-def _kafka(line: str | None) -> dict[str, int] | None:
+def _kafka_offsets(line: str | None) -> dict[str, int] | None:
     if line is None:
         return {}
     kind, position = positions.read_position(line, None)
@@ -104,15 +108,15 @@ def _kafka(line: str | None) -> dict[str, int] | None:
     return {f"{topic}[{p}]": int(o) for topic, of in held.items() for p, o in of.items()}
 
 
-def _moves(kind: str, before_json: str | None, after_json: str | None) -> str:
+def _describe_move(kind: str, before_json: str | None, after_json: str | None) -> str:
     moved = changed_partitions(before_json, after_json) if kind == "kafka" else []
     if not moved:
         return "its position moved"
     known = [(b, a) for _, b, a in moved if b is not None and a is not None]
     new = len(moved) - len(known)
-    more = f"; {_count(new, 'partition')} in one of them only" if new else ""
-    return f"{_count(sum(a - b for b, a in known), 'offset')} in {_count(len(known), 'partition')}{more}"
+    more = f"; {_count_noun(new, 'partition')} in one of them only" if new else ""
+    return f"{_count_noun(sum(a - b for b, a in known), 'offset')} in {_count_noun(len(known), 'partition')}{more}"
 
 
-def _count(number: int, noun: str) -> str:
+def _count_noun(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'' if number == 1 else 's'}"

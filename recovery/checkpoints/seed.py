@@ -124,7 +124,7 @@ def plan_seed(
         commit_of=report.last_committed,
         offsets=tuple(s.offset_json for s in (standing.sources if starts is None else starts)),
         log_offsets=tuple(s.log_offset for s in standing.sources),
-        committed_files=_files(standing, starts, batch),
+        committed_files=_count_committed_files(standing, starts, batch),
         fingerprint=report.fingerprint,
         location=report.location,
         starts=None if starts is None else tuple(starts),
@@ -152,14 +152,18 @@ def _refuse_kinds(report: CheckpointReport) -> None:
         refuse_not_seedable(source)
 
 
-def _files(standing: CheckpointReport, starts: Sequence[SourceStart] | None, batch: int) -> tuple[int, ...]:
+def _count_committed_files(
+    standing: CheckpointReport, starts: Sequence[SourceStart] | None, batch: int
+) -> tuple[int, ...]:
     """How many files each source's log will hold as committed."""
     if starts is None:
         return tuple(len(s.committed) for s in standing.sources)
-    return tuple(_held(s, None if s.old is None else standing.sources[s.old], batch) for s in starts)
+    return tuple(
+        _count_held_files(s, None if s.old is None else standing.sources[s.old], batch) for s in starts
+    )
 
 
-def _held(start: SourceStart, old: SourceProgress | None, batch: int) -> int:
+def _count_held_files(start: SourceStart, old: SourceProgress | None, batch: int) -> int:
     if old is not None and (old.kind != "files" or not moves_files(start, old)):
         return len(old.committed)
     return len(entries_at(start, old.committed if old else (), batch))
@@ -190,7 +194,7 @@ def prepare_seed(location: str, plan: SeedPlan, *, recovery: str, fence: int, gu
         """State may name the place where it will lie (transformWithState): judged as if it were there already."""
         for there in judged:
             require_same_files(there, found)
-        _equal(plan, query_id, judged[0] if judged else found)
+        _require_planned_content(plan, query_id, judged[0] if judged else found)
         with reaching(found.location):
             _equal_watermark(plan, Store.open(found.location))
 
@@ -206,7 +210,7 @@ def prepare_seed(location: str, plan: SeedPlan, *, recovery: str, fence: int, gu
     )
 
 
-def _equal(plan: SeedPlan, query_id: str, found: CheckpointReport) -> None:
+def _require_planned_content(plan: SeedPlan, query_id: str, found: CheckpointReport) -> None:
     """The new checkpoint, read by the same reader as any other, says what the plan says."""
     seen = (
         found.query_id,
@@ -220,7 +224,7 @@ def _equal(plan: SeedPlan, query_id: str, found: CheckpointReport) -> None:
     wanted = (query_id, plan.batch, plan.batch, plan.offsets, plan.committed_files, 0, plan.operators)
     if seen != wanted or found.blockers:
         reason = found.blockers[0].says if found.blockers else f"wanted {wanted}, found {seen}"
-        raise _differs(reason)
+        raise _not_as_planned(reason)
     for start, source in zip(plan.starts or (), found.sources, strict=bool(plan.starts)):
         _equal_files(start, source)
 
@@ -232,7 +236,7 @@ def _equal_files(start: SourceStart, source: SourceProgress) -> None:
     held = {decode_uri(e.path) for e in source.committed}
     wrong = held.intersection(start.again) or {decode_uri(e.path) for e in start.skip} - held
     if wrong:
-        raise _differs(f"{min(wrong)} of source {start.key} is not as wanted")
+        raise _not_as_planned(f"{min(wrong)} of source {start.key} is not as wanted")
 
 
 def _equal_watermark(plan: SeedPlan, made: Store) -> None:
@@ -244,10 +248,10 @@ def _equal_watermark(plan: SeedPlan, made: Store) -> None:
     ]
     commit = formats.parse_commit(made.read(f"commits/{plan.batch}", MAX_SMALL_BYTES)).watermark_ms
     if {*headers, commit} != {plan.watermark_ms}:
-        raise _differs(f"wanted watermark {plan.watermark_ms}, found {[*headers, commit]}")
+        raise _not_as_planned(f"wanted watermark {plan.watermark_ms}, found {[*headers, commit]}")
 
 
-def _differs(reason: str) -> Refused:
+def _not_as_planned(reason: str) -> Refused:
     return Refused(
         f"The prepared checkpoint does not read back as planned: {reason} It was removed.",
         code="not_as_planned",

@@ -56,7 +56,7 @@ def seed_layout(
     for number in [batch - 1, batch] if batch else [batch]:
         layout.write(f"offsets/{number}", offsets)
     commit = old.read(f"commits/{batch if commit_of is None else commit_of}", MAX_SMALL_BYTES)
-    layout.write(f"commits/{batch}", _committed(_stateless(commit), watermark_ms))
+    layout.write(f"commits/{batch}", _with_watermark(_without_state_ids(commit), watermark_ms))
     layout.write("metadata", metadata_of(query_id))
     return layout
 
@@ -104,11 +104,11 @@ def _go_on(
     if start.log_id is None:
         keep_log(old, layout, source, target)
         return
-    held = () if reached is None else _entries(old, source, reached)
+    held = () if reached is None else _iterate_log_entries(old, source, reached)
     if not start.again and not start.skip and start.log_id == reached:
         cut_log(old, layout, source, reached, batch, target)
         return
-    write_log(layout, target, entries_at(start, held, batch), start.log_id, _index(old, source))
+    write_log(layout, target, entries_at(start, held, batch), start.log_id, _list_log_names(old, source))
 
 
 def _begin_log(layout: Layout, start: SourceStart, batch: int) -> None:
@@ -153,7 +153,7 @@ def metadata_of(query_id: str) -> bytes:
     return json.dumps({"id": query_id}, separators=(",", ":")).encode()
 
 
-def _stateless(data: bytes) -> bytes:
+def _without_state_ids(data: bytes) -> bytes:
     """The commit as it is; in format v2 without the ids of state files, as Spark writes it for no state."""
     commit = parse_commit(data)
     if commit.version == 1 or not commit.operators:
@@ -161,7 +161,7 @@ def _stateless(data: bytes) -> bytes:
     return f"v{commit.version}\n{dump_json({**commit.body, 'stateUniqueIds': {}})}".encode()
 
 
-def _committed(commit: bytes, watermark_ms: int | None) -> bytes:
+def _with_watermark(commit: bytes, watermark_ms: int | None) -> bytes:
     """The commit with the watermark that the next batch begins at."""
     if watermark_ms is None:
         return commit
@@ -202,7 +202,7 @@ def cut_log(
         for name in keep.values():
             layout.keep(KeptFile(old, f"{folder}/{name}", sizes[name]), f"{target}/{name}")
     else:
-        lines = filelog.source_lines(_entries(old, folder, reached))
+        lines = filelog.source_lines(_iterate_log_entries(old, folder, reached))
         layout.write(f"{target}/{reached}.compact", lines)
 
 
@@ -218,9 +218,9 @@ def stands_alone(index: dict[int, str], keep: dict[int, str]) -> bool:
     return filelog.is_log_readable(keep, usual) and filelog.is_log_readable(keep, own)
 
 
-def _entries(old: Store, folder: str, reached: int) -> Iterator[SourceEntry]:
+def _iterate_log_entries(old: Store, folder: str, reached: int) -> Iterator[SourceEntry]:
     """All entries of a log up to `reached`. Raises Refused where it is too large to be held."""
-    index = _index(old, folder)
+    index = _list_log_names(old, folder)
     try:
         for entry in filelog.needed_entries(index)[0]:
             found = filelog.parse_source(old.read(f"{folder}/{index[entry]}", MAX_LOG_BYTES))
@@ -229,7 +229,7 @@ def _entries(old: Store, folder: str, reached: int) -> Iterator[SourceEntry]:
         raise Refused(f"The log {folder} is too large to be cut ({error.size} bytes).") from error
 
 
-def _index(old: Store, folder: str) -> dict[int, str]:
+def _list_log_names(old: Store, folder: str) -> dict[int, str]:
     """Its entries by id; none where there is no such directory yet."""
     try:
         return filelog.index_of(e.name for e in old.entries(folder) if not e.is_dir)

@@ -28,12 +28,14 @@ def judge_sidecars(tree: Tree, so_far: Iterable[Finding]) -> list[Finding]:
     if not tree.store.local:
         return []
     told = {found.file for found in so_far}
-    names = [n for n in _compared(tree) if n not in told and tree.files.get(n, MAX_BYTES) < MAX_BYTES]
-    other = [name for name in names if _sidecar(name) in tree.files and not _fits(tree, name)]
+    names = [
+        n for n in _list_compared_files(tree) if n not in told and tree.files.get(n, MAX_BYTES) < MAX_BYTES
+    ]
+    other = [name for name in names if _sidecar_name(name) in tree.files and not _fits_sidecar(tree, name)]
     return [finding("SIDECAR_DIFFERS", other[-1], count=len(other), name=other[-1])] if other else []
 
 
-def _compared(tree: Tree) -> list[str]:
+def _list_compared_files(tree: Tree) -> list[str]:
     logs = ("offsets", "commits", *(f"sources/{n}" for n in sorted(tree.names("sources"))))
     found = ["metadata"]
     for log in logs:
@@ -42,15 +44,15 @@ def _compared(tree: Tree) -> list[str]:
     return found
 
 
-def _sidecar(name: str) -> str:
+def _sidecar_name(name: str) -> str:
     above, slash, last = name.rpartition("/")
     return f"{above}{slash}.{last}.crc"
 
 
-def _fits(tree: Tree, name: str) -> bool:
+def _fits_sidecar(tree: Tree, name: str) -> bool:
     """Whether the checksums are those of the file; what cannot be read, or is no such checksum file, is passed over."""
     try:
-        return is_of(tree.bytes_of(name), tree.bytes_of(_sidecar(name)))
+        return is_of(tree.bytes_of(name), tree.bytes_of(_sidecar_name(name)))
     except Malformed:
         return True
 

@@ -53,8 +53,8 @@ def read_sink_log(table: Store) -> SinkLog:
     index = filelog.index_of(sizes)
     ids, missing = filelog.needed_entries(index)
     findings = [finding("SINK_LOG_HOLE", f"{FOLDER}/{i}", batch=i) for i in missing]
-    findings += _orphans(sizes, max(index, default=-1)) if table.local else []
-    parsed = {i: _entries(log, index[i], findings, must=i in ids) for i in sorted(index)}
+    findings += _find_orphaned_sidecars(sizes, max(index, default=-1)) if table.local else []
+    parsed = {i: _read_entries(log, index[i], findings, must=i in ids) for i in sorted(index)}
     batches, older = _by_batch(index, parsed)
     return SinkLog(
         present=True,
@@ -64,7 +64,7 @@ def read_sink_log(table: Store) -> SinkLog:
         older=older,
         files=tuple(e for i in ids for e in parsed[i] or ()),
         findings=tuple(findings),
-        fingerprint=_fingerprint(log, sizes),
+        fingerprint=_fingerprint_log(log, sizes),
         size_bytes=sum(sizes.values()),
     )
 
@@ -79,7 +79,7 @@ def read_log_head(table: Store) -> SinkLog:
     ids, missing = filelog.needed_entries(index)
     log = log.ahead({index[i]: sizes[index[i]] for i in ids})
     findings = [finding("SINK_LOG_HOLE", f"{FOLDER}/{i}", batch=i) for i in missing]
-    findings += _orphans(sizes, max(index, default=-1)) if table.local else []
+    findings += _find_orphaned_sidecars(sizes, max(index, default=-1)) if table.local else []
     for name in (index[i] for i in ids):
         if sizes[name] > MAX_STREAM_BYTES:
             findings.append(_too_large(name, sizes[name], MAX_STREAM_BYTES))
@@ -103,7 +103,7 @@ def _too_large(name: str, size: int, limit: int) -> Finding:
     return finding("TOO_LARGE", f"{FOLDER}/{name}", name=name, size=size, limit=limit)
 
 
-def _entries(log: Store, name: str, findings: list[Finding], *, must: bool) -> list[SinkEntry] | None:
+def _read_entries(log: Store, name: str, findings: list[Finding], *, must: bool) -> list[SinkEntry] | None:
     """None: not readable; a finding only where Spark needs this file."""
     try:
         return filelog.parse_sink(log.read(name, MAX_ENTRY_BYTES))
@@ -118,7 +118,7 @@ def _entries(log: Store, name: str, findings: list[Finding], *, must: bool) -> l
     return None
 
 
-def _orphans(names: Iterable[str], head: int) -> list[Finding]:
+def _find_orphaned_sidecars(names: Iterable[str], head: int) -> list[Finding]:
     """Checksum sidecars in the way of the next entry: Hadoop's local file system then refuses the rename."""
     found = []
     for name in sorted(names):
@@ -155,7 +155,7 @@ def _by_batch(
     return batches, tuple(older)
 
 
-def _fingerprint(log: Store, sizes: Mapping[str, int]) -> str:
+def _fingerprint_log(log: Store, sizes: Mapping[str, int]) -> str:
     digest = hashlib.sha256()
     for name in sorted(n for n in sizes if filelog.parse_name(n)):
         digest.update(f"{name}\0{sizes[name]}\n".encode())
@@ -206,13 +206,13 @@ def find_skipped(table: Store, planned_at: Mapping[int, int], committed: int | N
     first = min(planned_at, default=0)
     done = (b for b in sorted(planned_at) if committed is not None and b <= committed)
     asked, log = (b for b in done if first == 0 or b > first + 1), table.child(FOLDER)
-    found = list(takewhile(lambda b: _older(log, b, planned_at[b]), asked))
+    found = list(takewhile(lambda b: _is_older_than_plan(log, b, planned_at[b]), asked))
     if not found:
         return []
     return [finding("SINK_SWALLOWED", FOLDER, first=found[0], last=found[-1], count=len(found))]
 
 
-def _older(log: Store, batch: int, planned_ms: int) -> bool:
+def _is_older_than_plan(log: Store, batch: int, planned_ms: int) -> bool:
     """Whether all files of a batch's own entry were written before it was planned; False where no entry tells."""
     try:
         entries = filelog.parse_sink(log.read(str(batch), MAX_OWN_BYTES))
@@ -234,14 +234,16 @@ def judge_files(table: Store, log: SinkLog) -> list[Finding]:
     if not whole:
         return [finding("TOO_MANY_FILES", limit=MAX_FILES)]
     deleted = {e.path for e in log.files if e.action == "delete"}
-    gone = [e.path for e in log.files if e.path not in deleted and _inside(table, e.path) not in files]
+    gone = [
+        e.path for e in log.files if e.path not in deleted and _name_below_table(table, e.path) not in files
+    ]
     if not gone:
         return []
     name = unquote(gone[0]).rsplit("/", 1)[-1]
     return [finding("SINK_FILE_GONE", name, name=name, count=len(gone))]
 
 
-def _inside(table: Store, path: str) -> str:
+def _name_below_table(table: Store, path: str) -> str:
     """The name below the table of a file in its log; "" for one that lies elsewhere."""
     where = unquote(urlsplit(path).path) if table.local else unquote(path).split("://", 1)[-1]
     root = os.path.abspath(table.root) if table.local else table.root  # noqa: PTH100

@@ -62,7 +62,11 @@ class SourceStart:
     def of(cls, body: Mapping[str, Any]) -> "SourceStart":
         """Back from `as_dict`. Raises WrongUse for what it never wrote."""
         try:
-            told = {**body, "again": tuple(body.get("again", ())), "skip": _entries(body.get("skip", ()))}
+            told = {
+                **body,
+                "again": tuple(body.get("again", ())),
+                "skip": _decode_entries(body.get("skip", ())),
+            }
             return cls(**told)
         except (TypeError, AttributeError) as error:
             raise WrongUse(
@@ -83,7 +87,7 @@ def check_starts(starts: Sequence[SourceStart], old: Sequence[SourceProgress]) -
     if len(set(continued)) < len(continued):
         raise Refused("Two starts continue one source of the checkpoint.", code="not_seedable")
     named = any(s.name for s in old)
-    return tuple(_checked(start, old, named) for start in found)
+    return tuple(_check_start(start, old, named) for start in found)
 
 
 def why_not_seedable(source: SourceProgress) -> str | None:
@@ -97,7 +101,9 @@ def why_not_seedable(source: SourceProgress) -> str | None:
         return (
             f"Source {name} is at a change of its table's schema. Let the old code read past it, then seed."
         )
-    if source.kind in SEEDABLE or (source.kind == "unknown" and source.bare and _bare(source.offset_json)):
+    if source.kind in SEEDABLE or (
+        source.kind == "unknown" and source.bare and _is_object_or_number(source.offset_json)
+    ):
         return None
     why = f": {WHY_NOT[source.kind]}" if source.kind in WHY_NOT else ""
     return (
@@ -126,25 +132,27 @@ def entries_at(start: SourceStart, held: Iterable[SourceEntry], batch: int) -> l
             found.append(entry)
             kept.add(path)
     if missing:
-        raise _no(start, f"{min(missing)} is to be read again, and is not in its log")
+        raise _cannot_start(start, f"{min(missing)} is to be read again, and is not in its log")
     for entry in start.skip:
         path = decode_uri(entry.path)
         if path in kept:
-            raise _no(start, f"{path} is to be skipped, and is in its log once already")
+            raise _cannot_start(start, f"{path} is to be skipped, and is in its log once already")
         kept.add(path)
         found.append(entry)
     reached = -1 if start.log_id is None else start.log_id
     beyond = next((e for e in found if not 0 <= e.batch_id <= reached), None)
     if beyond is not None:
-        raise _no(
+        raise _cannot_start(
             start,
             f"{decode_uri(beyond.path)} has log id {beyond.batch_id}, which its line, at {reached}, does not take in",
         )
     if reached >= 0 and not found:
-        raise _no(start, f"its line is at log id {reached}, and no file is left that counts as read")
+        raise _cannot_start(
+            start, f"its line is at log id {reached}, and no file is left that counts as read"
+        )
     gaps = set(range(reached + 1)) - {e.batch_id for e in found} if batch == 0 else ()
     if gaps:
-        raise _no(
+        raise _cannot_start(
             start,
             f"no file has log id {min(gaps)}, for which a restart after batch 0 asks",
             code="log_id_missing",
@@ -157,7 +165,7 @@ def moves_files(start: SourceStart, source: SourceProgress) -> bool:
     return bool(start.again or start.skip) or start.log_id != source.log_offset
 
 
-def _checked(start: SourceStart, old: Sequence[SourceProgress], named: bool) -> SourceStart:
+def _check_start(start: SourceStart, old: Sequence[SourceProgress], named: bool) -> SourceStart:
     if start.old is None:
         _refuse_new(start)
         if named is not bool(start.name):
@@ -166,10 +174,12 @@ def _checked(start: SourceStart, old: Sequence[SourceProgress], named: bool) -> 
                 if named
                 else "names no source, so this one has no name"
             )
-            raise _no(start, f"the checkpoint {does}", code="name_missing" if named else "names_no_source")
+            raise _cannot_start(
+                start, f"the checkpoint {does}", code="name_missing" if named else "names_no_source"
+            )
         return start
     if not 0 <= start.old < len(old):
-        raise _no(start, f"the checkpoint has no source {start.old} that it could continue")
+        raise _cannot_start(start, f"the checkpoint has no source {start.old} that it could continue")
     source = old[start.old]
     refuse_not_seedable(source)
     if start.offset_json is not None and start.offset_json != source.offset_json:
@@ -177,20 +187,24 @@ def _checked(start: SourceStart, old: Sequence[SourceProgress], named: bool) -> 
     if source.kind != "files":
         _refuse_files(start)
     elif start.offset_json is None and start.again == () and len(source.committed):
-        raise _no(start, "it has no line, and files of its log count as read: name them as read again")
+        raise _cannot_start(
+            start, "it has no line, and files of its log count as read: name them as read again"
+        )
     return replace(start, name=source.name)
 
 
 def _refuse_new(start: SourceStart) -> None:
     """A new source may have a line where its kind can be told by it, or none."""
     if start.again:
-        raise _no(start, "it is new, so no file was read that could be read again")
+        raise _cannot_start(start, "it is new, so no file was read that could be read again")
     if start.offset_json is None:
         _refuse_files(start)
         return
     kind = "files" if start.log_id is not None else positions.read_position(start.offset_json, None)[0]
     if kind not in ("files", "kafka", "delta", "rate-micro-batch"):
-        raise _no(start, "it is new, and its line is not one of files, Kafka, Delta or rate-micro-batch")
+        raise _cannot_start(
+            start, "it is new, and its line is not one of files, Kafka, Delta or rate-micro-batch"
+        )
     _refuse_line(start, kind)
     if kind != "files":
         _refuse_files(start)
@@ -198,24 +212,24 @@ def _refuse_new(start: SourceStart) -> None:
 
 def _refuse_files(start: SourceStart) -> None:
     if start.again or start.skip:
-        raise _no(start, "only a file source with a line has files to be read again or skipped")
+        raise _cannot_start(start, "only a file source with a line has files to be read again or skipped")
 
 
 def _refuse_line(start: SourceStart, kind: str) -> None:
     """A line that nobody wrote yet must be one that the source can go on from."""
     line = start.offset_json or ""
     try:
-        problem = _problem(line, kind)
+        problem = _find_line_problem(line, kind)
     except Malformed as error:
         problem = f"it cannot be read: {error.why}"
     if problem or "\n" in line or "\r" in line:
-        raise _no(
+        raise _cannot_start(
             start,
             f"its line {line[:200]} is not one of a source of kind {kind}: {problem or 'it has two lines'}",
         )
 
 
-def _problem(line: str, kind: str) -> str | None:
+def _find_line_problem(line: str, kind: str) -> str | None:
     body = json_of(line)
     if kind == "files":
         at = log_offset(line)
@@ -228,11 +242,11 @@ def _problem(line: str, kind: str) -> str | None:
     if told != kind or position is None:
         return f"it is of kind {told}"
     if kind == "kafka":
-        return _kafka(position)
-    return _delta(position) if kind == "delta" else _counted(position)
+        return _find_kafka_problem(position)
+    return _find_delta_problem(position) if kind == "delta" else _find_counter_problem(position)
 
 
-def _kafka(position: Mapping[str, Any]) -> str | None:
+def _find_kafka_problem(position: Mapping[str, Any]) -> str | None:
     """Numbers alone. In an offset file Spark fails at -1 (latest), and takes -2 (earliest) for what a task finds first.
 
     So a batch that runs again may then read another range (seen on 4.2).
@@ -244,7 +258,7 @@ def _kafka(position: Mapping[str, Any]) -> str | None:
     return f"partition {named} needs its offset as a number of 0 or more" if named else None
 
 
-def _delta(position: Mapping[str, Any]) -> str | None:
+def _find_delta_problem(position: Mapping[str, Any]) -> str | None:
     if position["sourceVersion"] != 1:
         return "only sourceVersion 1 can be taken to another checkpoint, since a log of schemas cannot"
     if not 0 <= position["reservoirVersion"] < MAX_NUMBER or not -1 <= position["index"] < MAX_NUMBER:
@@ -252,12 +266,12 @@ def _delta(position: Mapping[str, Any]) -> str | None:
     return None
 
 
-def _counted(position: Mapping[str, Any]) -> str | None:
+def _find_counter_problem(position: Mapping[str, Any]) -> str | None:
     bad = next((key for key, value in position.items() if not 0 <= value < MAX_NUMBER), None)
     return f"{bad} is out of bounds" if bad else None
 
 
-def _bare(offset_json: str | None) -> bool:
+def _is_object_or_number(offset_json: str | None) -> bool:
     """A JSON object; a number alone may be a socket's, which can read nothing again."""
     if offset_json is None:
         return True
@@ -267,9 +281,9 @@ def _bare(offset_json: str | None) -> bool:
         return False
 
 
-def _entries(told: Iterable[Mapping[str, Any]]) -> tuple[SourceEntry, ...]:
+def _decode_entries(told: Iterable[Mapping[str, Any]]) -> tuple[SourceEntry, ...]:
     return tuple(SourceEntry(**entry) for entry in told)
 
 
-def _no(start: SourceStart, why: str, code: str = "not_seedable") -> Refused:
+def _cannot_start(start: SourceStart, why: str, code: str = "not_seedable") -> Refused:
     return Refused(f"Source {start.key} cannot start there: {why}.", code=code)

@@ -144,7 +144,11 @@ class Store:
             with local.list_directory(where) as found:
                 return [_local_entry(e) for e in islice(found, limit)]
         infos = self.fs.ls(where, detail=True)
-        return [e for e in (_entry(i) for i in infos if i["name"].rstrip("/") != where.rstrip("/")) if e.name]
+        return [
+            e
+            for e in (_entry_from_info(i) for i in infos if i["name"].rstrip("/") != where.rstrip("/"))
+            if e.name
+        ]
 
     def walk(self, limit: int = MAX_FILES) -> tuple[dict[str, int], set[str], bool]:
         """(files: relative name -> size, directories, whole): `whole` is False when `limit` ended the walk."""
@@ -394,7 +398,7 @@ def _local_entry(entry: os.DirEntry[str]) -> Entry:
         return Entry(entry.name, 0, False)
 
 
-def _entry(info: dict[str, Any]) -> Entry:
+def _entry_from_info(info: dict[str, Any]) -> Entry:
     name = info["name"].rstrip("/").rsplit("/", 1)[-1]
     stamp: Any = info.get("mtime") or info.get("LastModified") or info.get("created")
     seconds = stamp.timestamp() if hasattr(stamp, "timestamp") else stamp

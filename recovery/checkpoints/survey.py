@@ -89,23 +89,23 @@ def survey_root(location: str) -> Survey:
         if not root.is_dir():
             raise Unreachable(f"{location} does not exist or is a file. Check the path.")
         found: list[FlowTree] = []
-        whole = _below(root, (), found)
-        return Survey(root.location, tuple(found), tuple(_between(found)), whole)
+        whole = _survey_below(root, (), found)
+        return Survey(root.location, tuple(found), tuple(_compare_flows(found)), whole)
 
 
-def _below(store: Store, parts: tuple[str, ...], found: list[FlowTree]) -> bool:
+def _survey_below(store: Store, parts: tuple[str, ...], found: list[FlowTree]) -> bool:
     entries = sorted((e for e in store.entries() if e.is_dir), key=lambda e: e.name)
     numbered = sorted(int(e.name) for e in entries if VERSION.fullmatch(e.name))
     if numbered and any(_is_version(store, e.name) for e in entries if VERSION.fullmatch(e.name)):
         names = {int(e.name): e.name for e in entries if VERSION.fullmatch(e.name)}
-        found.append(_flow(store, parts or (store.root.rpartition("/")[2],), names))
+        found.append(_survey_flow(store, parts or (store.root.rpartition("/")[2],), names))
         return len(found) < MAX_FLOWS
     if len(parts) >= FLOW_DEPTH:
         return True
     for entry in entries:
         if entry.name.startswith(".") or entry.name in PARTS:
             continue
-        if not _below(store.child(entry.name), (*parts, entry.name), found):
+        if not _survey_below(store.child(entry.name), (*parts, entry.name), found):
             return False
     return True
 
@@ -116,7 +116,7 @@ def _is_version(store: Store, name: str) -> bool:
     return not inside or bool(inside & PARTS)
 
 
-def _flow(store: Store, parts: tuple[str, ...], names: dict[int, str]) -> FlowTree:
+def _survey_flow(store: Store, parts: tuple[str, ...], names: dict[int, str]) -> FlowTree:
     versions, newest = [], None
     for number in sorted(names):
         report = inspect_checkpoint(store.child(names[number]).location)
@@ -135,7 +135,7 @@ def _flow(store: Store, parts: tuple[str, ...], names: dict[int, str]) -> FlowTr
     return FlowTree(parts, store.location, tuple(versions), newest)
 
 
-def _between(flows: list[FlowTree]) -> list[Finding]:
+def _compare_flows(flows: list[FlowTree]) -> list[Finding]:
     """Flows that run under one query id; and flows of one table of which the younger one began again with the older
     one's input, and the older one ended."""
     newest = {"/".join(f.parts): f for f in flows if f.newest}
@@ -149,7 +149,7 @@ def _between(flows: list[FlowTree]) -> list[Finding]:
                 continue
             if not _same_start(one.newest.sources, other.newest.sources):
                 continue
-            old, new = sorted((one, other), key=_begun)
+            old, new = sorted((one, other), key=_oldest_planned)
             if _took_over(old, new):
                 found.append(finding("FLOW_RENAMED", new.location, old=old.name, new=new.name))
     return found
@@ -162,7 +162,7 @@ def _took_over(old: FlowTree, new: FlowTree) -> bool:
     the other begins, and has read all that the other has.
     """
     ended = max((b["timestamp_ms"] or 0 for b in old.newest.batches), default=0) if old.newest else 0
-    since = _begun(new)[0] - ended
+    since = _oldest_planned(new)[0] - ended
     return since > 0 and (since > ONE_UPDATE_MS or _files_read(new) > _files_read(old))
 
 
@@ -170,7 +170,7 @@ def _files_read(flow: FlowTree) -> int:
     return sum(len(s.committed) + len(s.planned) for s in flow.newest.sources) if flow.newest else 0
 
 
-def _begun(flow: FlowTree) -> tuple[int, str]:
+def _oldest_planned(flow: FlowTree) -> tuple[int, str]:
     """When the oldest batch that is still known was planned."""
     stamps = [b["timestamp_ms"] for b in flow.newest.batches if b["timestamp_ms"]] if flow.newest else []
     return min(stamps, default=0), flow.name
@@ -180,10 +180,10 @@ def _same_start(one: tuple[SourceProgress, ...], other: tuple[SourceProgress, ..
     """Every source's first input file is the same. Only file sources tell where they began."""
     if not one or len(one) != len(other):
         return False
-    pairs = [(_first(a), _first(b)) for a, b in zip(one, other, strict=True)]
+    pairs = [(_first_path(a), _first_path(b)) for a, b in zip(one, other, strict=True)]
     return all(a is not None and a == b for a, b in pairs)
 
 
-def _first(source: SourceProgress) -> str | None:
+def _first_path(source: SourceProgress) -> str | None:
     entry = source.committed.oldest or source.planned.oldest
     return entry.path if entry else None

@@ -59,8 +59,8 @@ def plan_rollback(location: str, batch: int, *, sink: str | None = None, state: 
     store, version = open_checkpoint(location)
     with reaching(location):
         layout = layout_of(store)
-        kept = _batches(layout, "commits")
-        if batch not in kept or batch not in _batches(layout, "offsets"):
+        kept = _list_batches(layout, "commits")
+        if batch not in kept or batch not in _list_batches(layout, "offsets"):
             raise Refused(
                 f"Batch {batch} cannot be gone back to: its offsets and its commit are not both kept. Kept are "
                 f"{', '.join(map(str, kept[-10:])) or 'none'}.",
@@ -73,10 +73,10 @@ def plan_rollback(location: str, batch: int, *, sink: str | None = None, state: 
             take_state(layout, store, batch, batch + 1)
         layout.write("metadata", metadata_of(str(uuid.uuid4())))
         at_home(layout, store, target_of(report, store, version))
-    return _planned(location, report, version, layout, store, sink)
+    return _plan_laid_checkpoint(location, report, version, layout, store, sink)
 
 
-def _planned(
+def _plan_laid_checkpoint(
     location: str,
     report: CheckpointReport,
     version: int | None,
@@ -99,7 +99,7 @@ def _planned(
     )
 
 
-def _batches(layout: Layout, folder: str) -> list[int]:
+def _list_batches(layout: Layout, folder: str) -> list[int]:
     return sorted(int(n) for n in layout.names(folder) if n.isascii() and n.isdigit() and len(n) < 19)
 
 
@@ -107,10 +107,10 @@ def _cut_logs(store: Store, layout: Layout, batch: int) -> None:
     """Offsets, commits and source logs as they stood after `batch`; what hangs on later batches goes too."""
     data = store.read(f"offsets/{batch}", MAX_SMALL_BYTES)
     for folder in ("offsets", "commits"):
-        for number in _batches(layout, folder):
+        for number in _list_batches(layout, folder):
             if number > batch:
                 layout.leave_out(f"{folder}/{number}")
-    if batch and batch - 1 not in _batches(layout, "offsets"):
+    if batch and batch - 1 not in _list_batches(layout, "offsets"):
         layout.write(f"offsets/{batch - 1}", data)
     for line in formats.parse_offsets(data).sources:
         folder, reached = f"sources/{line.key}", formats.log_offset(line.offset_json)

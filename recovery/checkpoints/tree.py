@@ -87,7 +87,7 @@ class Tree:
         try:
             data = self.bytes_of(name)
         except Malformed as problem:
-            return partial(_raise, problem)
+            return partial(_raise_problem, problem)
         return lambda: data
 
     def each(self, act: Callable[[str], T], names: Sequence[str]) -> list[T]:
@@ -120,5 +120,5 @@ class Tree:
         return self.digests[name]
 
 
-def _raise(problem: Malformed) -> NoReturn:
+def _raise_problem(problem: Malformed) -> NoReturn:
     raise problem

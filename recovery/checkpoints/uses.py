@@ -49,10 +49,12 @@ def list_uses(flow_location: str) -> tuple[VersionUse, ...]:
         newest = sorted(names, reverse=True)[:MAX_VERSIONS]
         trees = [list_log_files(store.child(names[n])) for n in newest]
         older: list[Tree | None] = [*trees[1:], None][: len(trees)]
-        return tuple(_use(n, tree, old) for n, tree, old in zip(newest, trees, older, strict=True))
+        return tuple(
+            _describe_version_use(n, tree, old) for n, tree, old in zip(newest, trees, older, strict=True)
+        )
 
 
-def _use(number: int, tree: Tree, older: Tree | None) -> VersionUse:
+def _describe_version_use(number: int, tree: Tree, older: Tree | None) -> VersionUse:
     offsets, commits = sorted(tree.numbers("offsets")), tree.numbers("commits")
     problems: list[str] = []
     seeded = _seeded_at(tree, offsets)

@@ -58,8 +58,10 @@ def written_by(
     at_least, before = max(lowest, default=None), min(lacking, default=None)
     if at_least and before and at_least >= before:
         return None  # the header contradicts itself: somebody edited it
-    return {"at_least": _said(at_least), "before": _said(before)} if at_least or before else None
+    return (
+        {"at_least": _version_text(at_least), "before": _version_text(before)} if at_least or before else None
+    )
 
 
-def _said(version: tuple[int, int] | None) -> str | None:
+def _version_text(version: tuple[int, int] | None) -> str | None:
     return f"{version[0]}.{version[1]}" if version else None

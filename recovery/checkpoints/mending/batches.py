@@ -49,7 +49,7 @@ def _query_id(work: Work) -> tuple[str, str]:
 
 def planned_offsets(work: Work, found: Finding) -> Mending:
     """A half-written file of a batch that was not committed: left out, or rebuilt where the sink may hold it."""
-    name, batch = _file(found), _batch(found)
+    name, batch = _file_of_finding(found), _batch_of_finding(found)
     if work.in_sink(batch) is False:
         work.layout.leave_out(name)
         return Mending(
@@ -70,12 +70,12 @@ def planned_offsets(work: Work, found: Finding) -> Mending:
 
 def planned_as_map(work: Work, found: Finding) -> Mending:
     """A whole plan in offset format 2, which Spark 4.2 cannot take up again: left out, so that it is planned anew."""
-    batch = _batch(found)
+    batch = _batch_of_finding(found)
     if work.in_sink(batch) is not False:
         raise CannotMend(f"The sink may hold batch {batch}; a seeded reset goes on after it.")
-    work.layout.leave_out(_file(found))
+    work.layout.leave_out(_file_of_finding(found))
     how = f"Left out: the table does not hold batch {batch}; it is planned again."
-    return Mending(found.code, _file(found), found.says, how)
+    return Mending(found.code, _file_of_finding(found), found.says, how)
 
 
 def _newest_entry(work: Work, key: str, reached: str | None, batch: int) -> str | None:
@@ -94,8 +94,8 @@ def _newest_entry(work: Work, key: str, reached: str | None, batch: int) -> str 
 
 def mend_stray(work: Work, found: Finding) -> Mending:
     """A numeric name that follows on nothing."""
-    work.layout.leave_out(_file(found))
-    return Mending(found.code, _file(found), found.says, "Left out.")
+    work.layout.leave_out(_file_of_finding(found))
+    return Mending(found.code, _file_of_finding(found), found.says, "Left out.")
 
 
 def planned_entry(work: Work, found: Finding) -> Mending:
@@ -105,14 +105,14 @@ def planned_entry(work: Work, found: Finding) -> Mending:
     if work.in_sink(batch) is not False:
         raise CannotMend(f"The sink may hold batch {batch}, and which files it spans is not known.")
     work.layout.leave_out(f"offsets/{batch}")
-    work.layout.leave_out(_file(found))
+    work.layout.leave_out(_file_of_finding(found))
     how = f"Left out with offsets/{batch}: the table does not hold batch {batch}; it is planned again."
-    return Mending(found.code, _file(found), found.says, how)
+    return Mending(found.code, _file_of_finding(found), found.says, how)
 
 
 def lost_offsets(work: Work, found: Finding) -> Mending:
     """A lost or broken offset file among those that a restart reads."""
-    batch = _batch(found)
+    batch = _batch_of_finding(found)
     committed, newest = work.report.last_committed, max(work.batches("offsets"), default=batch)
     name = f"offsets/{batch}"
     if batch + 1 == committed == newest and batch not in work.known.offsets:
@@ -121,7 +121,7 @@ def lost_offsets(work: Work, found: Finding) -> Mending:
         work.layout.write(name, data)
         how = f"A copy of offsets/{newest}: batch {newest} is committed, so only that there is one matters."
         return Mending(found.code, name, found.says, how)
-    ends, whence = _ends(work, batch)
+    ends, whence = _infer_batch_ends(work, batch)
     _write_offsets(work, batch, _header_from(work, batch), ends)
     return Mending(found.code, name, found.says, f"Rebuilt {whence}.")
 
@@ -133,22 +133,24 @@ def _header_from(work: Work, batch: int) -> bytes:
     raise CannotMend("No offset file beside it is readable, so its header (settings of the state) is lost.")
 
 
-def _ends(work: Work, batch: int) -> tuple[list[str | None], str]:
+def _infer_batch_ends(work: Work, batch: int) -> tuple[list[str | None], str]:
     """Where a batch ended, per source, and how that is known. Raises CannotMend where two answers are possible."""
     if batch in work.known.offsets:
         return list(work.known.offsets[batch]), "from the progress events"
     below, above = work.offsets(batch - 1), work.offsets(batch + 1)
     if below is not None and above is not None:
         pairs = zip(below.sources, above.sources, strict=True)
-        return [_between(a.offset_json, b.offset_json, batch) for a, b in pairs], "from the batches beside it"
+        return [
+            _infer_end_between(a.offset_json, b.offset_json, batch) for a, b in pairs
+        ], "from the batches beside it"
     if below is None:
         raise CannotMend(
             f"The batch before {batch} is not readable, so its end cannot be distinguished from others."
         )
-    return _after(work, below, batch), "from the source's log, whose newest entry is this batch's"
+    return _infer_ends_after(work, below, batch), "from the source's log, whose newest entry is this batch's"
 
 
-def _between(low: str | None, high: str | None, batch: int) -> str | None:
+def _infer_end_between(low: str | None, high: str | None, batch: int) -> str | None:
     if low == high:
         return low
     a, b = formats.log_offset(low), formats.log_offset(high)
@@ -160,7 +162,7 @@ def _between(low: str | None, high: str | None, batch: int) -> str | None:
     return json.dumps({"logOffset": b - 1}, separators=(",", ":"))
 
 
-def _after(work: Work, below: OffsetFile, batch: int) -> list[str | None]:
+def _infer_ends_after(work: Work, below: OffsetFile, batch: int) -> list[str | None]:
     """The newest offset file is lost: one file source, no watermark, so each batch has one entry of its own."""
     reached = formats.log_offset(below.sources[0].offset_json)
     timed = below.watermark_ms or (commit.watermark_ms if (commit := work.commit(batch)) else 0)
@@ -190,7 +192,7 @@ def _write_offsets(work: Work, batch: int, template: bytes, ends: Sequence[str |
 
 def mend_commit(work: Work, found: Finding) -> Mending:
     """The newest commit cannot be read: rebuilt where its content is known, else left out where that is harmless."""
-    batch, name = _batch(found), _file(found)
+    batch, name = _batch_of_finding(found), _file_of_finding(found)
     body = None if work.in_sink(batch) is False else _commit_body(work, batch)
     if body is not None:
         work.layout.write(name, body)
@@ -226,10 +228,10 @@ def _commit_body(work: Work, batch: int) -> bytes | None:
     return f'v1\n{{"nextBatchWatermarkMs":{watermark}}}'.encode()
 
 
-def _file(found: Finding) -> str:
+def _file_of_finding(found: Finding) -> str:
     assert found.file is not None, "every finding of a file names it"
     return found.file
 
 
-def _batch(found: Finding) -> int:
-    return int(_file(found).rsplit("/", 1)[-1])
+def _batch_of_finding(found: Finding) -> int:
+    return int(_file_of_finding(found).rsplit("/", 1)[-1])

@@ -25,24 +25,24 @@ def mend_entry(work: Work, found: Finding) -> Mending:
     if parsed is None:
         raise CannotMend("It is not an entry of a file source's log.")
     number, key = parsed[0], folder.partition("/")[2]
-    known = _readable(work, folder)
+    known = _read_whole_entries(work, folder)
     known.pop(number, None)
     compact = _is_compacted(work, folder, number)
-    before = _earlier(known, number) if compact else []
-    own, batch = _inferred(work, key, number, known)
+    before = _list_earlier_entries(known, number) if compact else []
+    own, batch = _infer_entries(work, key, number, known)
     for name in (str(number), f"{number}.compact"):
         work.layout.leave_out(f"{folder}/{name}")
     name = f"{folder}/{number}.compact" if compact else f"{folder}/{number}"
     work.layout.write(name, filelog.source_lines([*before, *own]))
     how = (
         f"Rebuilt from the listing: {len(own)} of the listed files are in no other entry and are not newer than "
-        f"batch {batch}, which took them: {_names(own)}. Nothing proves it: a file that came later with an older time "
-        "looks the same. Look whether the table has their rows."
+        f"batch {batch}, which took them: {_describe_file_names(own)}. Nothing proves it: "
+        "a file that came later with an older time looks the same. Look whether the table has their rows."
     )
     return Mending(found.code, name, found.says, how, exact=False)
 
 
-def _names(own: list[SourceEntry]) -> str:
+def _describe_file_names(own: list[SourceEntry]) -> str:
     told = [unquote(item.path).rsplit("/", 1)[-1] for item in own[:SHOWN]]
     more = f" and {len(own) - SHOWN} more" if len(own) > SHOWN else ""
     return ", ".join(told) + more
@@ -54,7 +54,7 @@ def _is_compacted(work: Work, folder: str, number: int) -> bool:
     return bool((number + 1) % filelog.compact_interval(others) == 0)
 
 
-def _readable(work: Work, folder: str) -> dict[int, list[SourceEntry]]:
+def _read_whole_entries(work: Work, folder: str) -> dict[int, list[SourceEntry]]:
     """Entries by log id, from every file of this log that can be read and is not empty."""
     store = lay_out(work.layout, work.old)
     found: dict[int, dict[str, SourceEntry]] = {}
@@ -69,14 +69,14 @@ def _readable(work: Work, folder: str) -> dict[int, list[SourceEntry]]:
     return {number: list(items.values()) for number, items in found.items()}
 
 
-def _earlier(known: dict[int, list[SourceEntry]], number: int) -> list[SourceEntry]:
+def _list_earlier_entries(known: dict[int, list[SourceEntry]], number: int) -> list[SourceEntry]:
     lost = next((n for n in range(number) if n not in known), None)
     if lost is not None:
         raise CannotMend(f"It is a compacted entry, and entry {lost} before it is gone too.")
     return [item for n in range(number) for item in known[n]]
 
 
-def _inferred(
+def _infer_entries(
     work: Work, key: str, number: int, known: dict[int, list[SourceEntry]]
 ) -> tuple[list[SourceEntry], int]:
     """Files that only this entry can have taken. Raises CannotMend where that is not clear."""

@@ -30,10 +30,10 @@ def operator_metadata(work: Work, found: Finding) -> Mending:
     """Operator metadata v1, written from the stores of partition 0."""
     assert found.file is not None, "the finding names the file"
     number = int(found.file.split("/")[1])
-    partitions = _numbers(work.layout, f"state/{number}")
+    partitions = _list_numbered_folders(work.layout, f"state/{number}")
     if not partitions:
         raise CannotMend("The operator has no partition left.")
-    stores = _stores(work.layout, number)
+    stores = _list_store_names(work.layout, number)
     name, whence = _operator_name(work, number, stores)
     body = {
         "operatorInfo": {"operatorId": number, "operatorName": name},
@@ -45,7 +45,7 @@ def operator_metadata(work: Work, found: Finding) -> Mending:
     return Mending(found.code, found.file, found.says, f"Written for {name}, {whence}.")
 
 
-def _stores(layout: Layout, number: int) -> list[str]:
+def _list_store_names(layout: Layout, number: int) -> list[str]:
     named = {n.split("/")[3] for n in layout.below(f"state/{number}/0") if n.count("/") == 4}
     joined = [store for store in JOIN_STORES if store in named]
     return joined or ["default"]
@@ -81,7 +81,7 @@ def _value_columns(data: bytes) -> tuple[str, ...]:
     )
 
 
-def _numbers(layout: Layout, folder: str) -> set[int]:
+def _list_numbered_folders(layout: Layout, folder: str) -> set[int]:
     parts = (n[len(folder) + 1 :].split("/", 1)[0] for n in layout.below(folder))
     return {int(p) for p in parts if p.isascii() and p.isdigit() and len(p) < 9}
 
@@ -96,7 +96,7 @@ def at_home(layout: Layout, old: Store, target: str) -> list[Mending]:
     for name in [n for n in layout.below("state") if "/_metadata/v2/" in n]:
         origin = layout.files[name]
         data = origin if isinstance(origin, bytes) else origin.store.read(origin.name, MAX_SMALL_BYTES)
-        written, foreign = _rewritten(data, _uri(old.location), _uri(target))
+        written, foreign = _rewrite_paths(data, _hadoop_uri(old.location), _hadoop_uri(target))
         if written is None:
             continue
         layout.write(name, written)
@@ -108,7 +108,7 @@ def at_home(layout: Layout, old: Store, target: str) -> list[Mending]:
     return told
 
 
-def _rewritten(data: bytes, own: str, target: str) -> tuple[bytes | None, str | None]:
+def _rewrite_paths(data: bytes, own: str, target: str) -> tuple[bytes | None, str | None]:
     """(new bytes, a foreign place that the old ones named); (None, None): nothing to rewrite, or not readable."""
     try:
         version, _, text = formats.text_of(data).partition("\n")
@@ -121,9 +121,9 @@ def _rewritten(data: bytes, own: str, target: str) -> tuple[bytes | None, str | 
         match = SCHEMA_PATH.fullmatch(value) if isinstance(value, str) else None
         if match is None:
             return value
-        if _plain(match[1]) != _plain(own):
+        if _without_file_scheme(match[1]) != _without_file_scheme(own):
             foreign.append(match[1])
-        return f"{_like(match[1], target)}/{match[2]}"
+        return f"{_with_scheme_of(match[1], target)}/{match[2]}"
 
     stores = body.get("stateStoreInfo")
     if not isinstance(stores, list):
@@ -135,21 +135,21 @@ def _rewritten(data: bytes, own: str, target: str) -> tuple[bytes | None, str | 
     return (None, None) if new == data else (new, foreign[0] if foreign else None)
 
 
-def _uri(location: str) -> str:
+def _hadoop_uri(location: str) -> str:
     """A location as Hadoop's Path writes it: `file:/a/b`, `s3a://bucket/a`."""
     plain = location.rstrip("/")
     if "://" in plain and not plain.startswith("file:"):
         return plain
-    return f"file:/{_plain(plain).lstrip('/')}"
+    return f"file:/{_without_file_scheme(plain).lstrip('/')}"
 
 
-def _like(old: str, target: str) -> str:
+def _with_scheme_of(old: str, target: str) -> str:
     """The target under the scheme that Spark used: `s3a` where this store is opened as `s3`."""
     (scheme, sep, _), (_, also, rest) = old.partition("://"), target.partition("://")
     return f"{scheme}://{rest}" if sep and also else target
 
 
-def _plain(place: str) -> str:
+def _without_file_scheme(place: str) -> str:
     if not place.startswith(("file:", "/")):
         return place
     return "/" + place.removeprefix("file:").lstrip("/")

@@ -34,14 +34,14 @@ def plain_blocks(stream: Readable) -> Iterator[bytes]:
     if not start:
         raise Malformed("it is empty")
     if start[: len(MAGIC)] == MAGIC[: len(start)]:
-        yield from _lz4(start, stream)
+        yield from _decompress_lz4(start, stream)
     elif start[:4] == ZSTD_MAGIC[: len(start)]:
-        yield from _zstd(start, stream)
+        yield from _decompress_zstd(start, stream)
     else:
         raise UnknownCodec
 
 
-def _lz4(start: bytes, stream: Readable) -> Iterator[bytes]:
+def _decompress_lz4(start: bytes, stream: Readable) -> Iterator[bytes]:
     import pyarrow as pa  # late: most inspections open no state file, and it takes longer than they do
 
     codec = pa.Codec("lz4_raw")
@@ -57,11 +57,11 @@ def _lz4(start: bytes, stream: Readable) -> Iterator[bytes]:
         data = stream.read(packed)
         if len(data) < packed:
             raise Malformed("it is cut short")
-        yield _block(codec, token & 0xF0, data, length, checksum)
+        yield _decode_block(codec, token & 0xF0, data, length, checksum)
         start = stream.read(HEAD.size)
 
 
-def _block(codec: Any, method: int, data: bytes, length: int, checksum: int) -> bytes:
+def _decode_block(codec: Any, method: int, data: bytes, length: int, checksum: int) -> bytes:
     if method == RAW:
         block = data
     elif method == LZ4:
@@ -90,7 +90,7 @@ class _Joined(io.RawIOBase):
         return start or self.stream.read(size)
 
 
-def _zstd(start: bytes, stream: Readable) -> Iterator[bytes]:
+def _decompress_zstd(start: bytes, stream: Readable) -> Iterator[bytes]:
     import pyarrow as pa  # late, as above
 
     try:

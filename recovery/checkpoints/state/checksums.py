@@ -8,7 +8,7 @@ MASK = 0xFFFFFFFF
 P1, P2, P3, P4, P5 = 0x9E3779B1, 0x85EBCA77, 0xC2B2AE3D, 0x27D4EB2F, 0x165667B1
 
 
-def _table() -> list[int]:
+def _build_crc_table() -> list[int]:
     found = []
     for n in range(256):
         value = n
@@ -18,7 +18,7 @@ def _table() -> list[int]:
     return found
 
 
-TABLE = _table()
+TABLE = _build_crc_table()
 
 
 def slow_crc32c(crc: int, data: bytes) -> int:
@@ -29,7 +29,7 @@ def slow_crc32c(crc: int, data: bytes) -> int:
     return crc ^ MASK
 
 
-def _turn(value: int, by: int) -> int:
+def _rotate_left(value: int, by: int) -> int:
     return (value << by | value >> (32 - by)) & MASK
 
 
@@ -39,17 +39,19 @@ def slow_xxh32(data: bytes, seed: int) -> int:
     if size >= 16:
         lanes = [(seed + P1 + P2) & MASK, (seed + P2) & MASK, seed, (seed - P1) & MASK]
         for words in struct.iter_unpack("<4I", memoryview(data)[:at]):
-            lanes = [_turn((v + w * P2) & MASK, 13) * P1 & MASK for v, w in zip(lanes, words, strict=True)]
-        value = sum(_turn(v, by) for v, by in zip(lanes, (1, 7, 12, 18), strict=True))
+            lanes = [
+                _rotate_left((v + w * P2) & MASK, 13) * P1 & MASK for v, w in zip(lanes, words, strict=True)
+            ]
+        value = sum(_rotate_left(v, by) for v, by in zip(lanes, (1, 7, 12, 18), strict=True))
     else:
         value = seed + P5
     value = (value + size) & MASK
     rest = data[at:]
     whole = len(rest) & ~3
     for (word,) in struct.iter_unpack("<I", rest[:whole]):
-        value = _turn((value + word * P3) & MASK, 17) * P4 & MASK
+        value = _rotate_left((value + word * P3) & MASK, 17) * P4 & MASK
     for byte in rest[whole:]:
-        value = _turn((value + byte * P5) & MASK, 11) * P1 & MASK
+        value = _rotate_left((value + byte * P5) & MASK, 11) * P1 & MASK
     value = (value ^ value >> 15) * P2 & MASK
     value = (value ^ value >> 13) * P3 & MASK
     return value ^ value >> 16

@@ -63,8 +63,8 @@ def verify_state_files(
     found, bases = Verified(), defaultdict[str, list[str]](list)  # SST file -> zips that name it
 
     # one after the other: which SST files count is known once every zip has been read
-    first = _in_parallel(partial(_check, tree, store, file) for store, file in work)
-    then = _in_parallel(partial(_table, tree, name, size, name in bases) for name, size in tables.items())
+    first = _in_parallel(partial(_check_file, tree, store, file) for store, file in work)
+    then = _in_parallel(partial(_check_sst, tree, name, size, name in bases) for name, size in tables.items())
     for done, answer in enumerate(chain(first, then), start=1):
         for name in answer.names:
             bases[name].append(answer.file)
@@ -95,11 +95,11 @@ def _in_parallel(checks: Iterable[Callable[[], _Answer]]) -> Iterator[_Answer]:
             pool.shutdown(wait=True, cancel_futures=True)
 
 
-def _check(tree: Tree, store: StoreFiles, file: StateFile) -> _Answer:
+def _check_file(tree: Tree, store: StoreFiles, file: StateFile) -> _Answer:
     try:
-        sure = f"{file.name}.crc" in store.sidecars and _sidecar(tree, file)
+        sure = f"{file.name}.crc" in store.sidecars and _matches_sidecar(tree, file)
         if file.kind == "zip":
-            return _zip(tree, store, file, sure)
+            return _check_zip(tree, store, file, sure)
         if not sure:
             with tree.store.stream(file.name) as stream:
                 check_records(plain_blocks(stream), changelog=file.kind == "changelog")
@@ -114,7 +114,7 @@ def _check(tree: Tree, store: StoreFiles, file: StateFile) -> _Answer:
     return _Answer(file.name)
 
 
-def _sidecar(tree: Tree, file: StateFile) -> bool:
+def _matches_sidecar(tree: Tree, file: StateFile) -> bool:
     """True: the file is what its checksum file says. Malformed: it is not, or the checksum file is damaged."""
     try:
         told = object_of(text_of(tree.store.read(f"{file.name}.crc", 1 << 16)))
@@ -133,7 +133,7 @@ def _sidecar(tree: Tree, file: StateFile) -> bool:
     return True
 
 
-def _table(tree: Tree, name: str, size: int, named: bool) -> _Answer:
+def _check_sst(tree: Tree, name: str, size: int, named: bool) -> _Answer:
     """An SST file, each once however many zips name it; what none names is never read."""
     if not named:
         return _Answer(name)
@@ -149,18 +149,20 @@ def _table(tree: Tree, name: str, size: int, named: bool) -> _Answer:
     return _Answer(name)
 
 
-def _zip(tree: Tree, store: StoreFiles, file: StateFile, sure: bool) -> _Answer:
+def _check_zip(tree: Tree, store: StoreFiles, file: StateFile, sure: bool) -> _Answer:
     """A zip's own bytes, and whether the SST files that it names are there in their sizes."""
     with tree.store.stream(file.name) as stream:
         snapshot = parse_snapshot(stream)
         if not sure:
-            _members(stream)
-    problems = dict(_named(store, file.name, snapshot))
+            _read_zip_members(stream)
+    problems = dict(_check_named_files(store, file.name, snapshot))
     tables = [f"{store.folder}/{name}" for name in snapshot.files if name.endswith(".sst")]
     return _Answer(file.name, tuple(problems.items()), names=tuple(t for t in tables if t not in problems))
 
 
-def _named(store: StoreFiles, zipped: str, snapshot: RocksDbSnapshot) -> Iterator[tuple[str, Malformed]]:
+def _check_named_files(
+    store: StoreFiles, zipped: str, snapshot: RocksDbSnapshot
+) -> Iterator[tuple[str, Malformed]]:
     for name, size in snapshot.files.items():
         whole = f"{store.folder}/{name}"
         here = store.shared.get(whole)
@@ -170,7 +172,7 @@ def _named(store: StoreFiles, zipped: str, snapshot: RocksDbSnapshot) -> Iterato
             yield whole, Malformed(f"it has {here} bytes, and {zipped} says {size}")
 
 
-def _members(stream: object) -> None:
+def _read_zip_members(stream: object) -> None:
     """Every member of a zip read against its CRC32."""
     try:
         with zipfile.ZipFile(stream) as bundle:  # type: ignore[call-overload]

@@ -22,7 +22,7 @@ def read_schemas(
     """Schemas in the order of the stores. Findings: missing, unreadable, newer, or at another place."""
     found: list[StateSchema] = []
     early = {info.name for info in metadata.stores if info.early}
-    for store, file in _files(tree, number, metadata, stores, findings):
+    for store, file in _list_schema_files(tree, number, metadata, stores, findings):
         try:
             parsed = parse_schema(tree.bytes_of(file), early=store in early)
         except Malformed as problem:
@@ -37,7 +37,7 @@ def read_schemas(
     return tuple(found)
 
 
-def _files(
+def _list_schema_files(
     tree: Tree,
     number: int,
     metadata: OperatorMetadata,
@@ -49,7 +49,7 @@ def _files(
         return [
             pair
             for info in metadata.stores
-            for pair in (_early if info.early else _named)(
+            for pair in (_list_early_schema_files if info.early else _list_named_schema_files)(
                 tree, number, info.name, info.schema_paths, findings
             )
         ]
@@ -65,7 +65,7 @@ def _files(
     return files
 
 
-def _early(
+def _list_early_schema_files(
     tree: Tree, number: int, store: str, paths: tuple[str, ...], findings: list[Finding]
 ) -> list[tuple[str, str]]:
     """The one schema file that a build before 4.0 named. Spark 4.2 does not look for it, wherever it is."""
@@ -74,15 +74,18 @@ def _early(
     return [(store, file)] if file in tree.files else []
 
 
-def _named(
+def _list_named_schema_files(
     tree: Tree, number: int, store: str, paths: tuple[str, ...], findings: list[Finding]
 ) -> list[tuple[str, str]]:
     """Schema files that metadata v2 names by absolute paths; only the newest describes what is written now."""
     files = []
     for path in paths:
         file = f"state/{number}/_stateSchema/{store}/{path.rsplit('/', 1)[-1]}"
-        elsewhere = _bare(path) not in {_bare(f"{tree.store.location}/{file}"), _bare(tree.store.path(file))}
-        if elsewhere and not _gone(tree, path):
+        elsewhere = _without_scheme(path) not in {
+            _without_scheme(f"{tree.store.location}/{file}"),
+            _without_scheme(tree.store.path(file)),
+        }
+        if elsewhere and not _is_surely_missing(tree, path):
             findings.append(finding("STATE_SCHEMA_ELSEWHERE", file, operator=number, path=path[:500]))
         elif elsewhere or file not in tree.files:
             findings.append(finding("STATE_SCHEMA_GONE", path[:500], operator=number))
@@ -90,12 +93,16 @@ def _named(
     return files[-1:]
 
 
-def _bare(path: str) -> str:
+def _without_scheme(path: str) -> str:
     """A path or URL without its scheme: Spark's `s3a` is fsspec's `s3`, and `file:/x` is `/x`."""
     parts = urlsplit(path)
     return unquote(f"{parts.netloc}{parts.path}" if parts.scheme else path).strip("/")
 
 
-def _gone(tree: Tree, path: str) -> bool:
+def _is_surely_missing(tree: Tree, path: str) -> bool:
     """Whether a file of the same local disk is surely not there."""
-    return tree.store.local and path.startswith("file:") and not tree.store.fs.exists(f"/{_bare(path)}")
+    return (
+        tree.store.local
+        and path.startswith("file:")
+        and not tree.store.fs.exists(f"/{_without_scheme(path)}")
+    )

@@ -73,7 +73,7 @@ def examine_store(
         base, one.snapshot = one.links.base, None
         if base is None:
             break
-        found = list(_base(tree, one, base, problems))
+        found = list(_check_base(tree, one, base, problems))
         if found and all(isinstance(bad.problem, BlockDamaged) for bad in found):
             one.steps += found  # it loads, so that Spark looks for nothing older; the query fails on the way
             break
@@ -81,12 +81,12 @@ def examine_store(
             break
         one.bases += found
         useless.add(base.name)
-        ids = _behind(tree, store, base, ids)
-    one.steps += [bad for file in one.links.steps for bad in _own(file, problems)]
+        ids = _ids_behind_damage(tree, store, base, ids)
+    one.steps += [bad for file in one.links.steps for bad in _check_own_file(file, problems)]
     return one
 
 
-def _behind(
+def _ids_behind_damage(
     tree: Tree, store: StoreFiles, base: StateFile, ids: dict[int, str] | None
 ) -> dict[int, str] | None:
     """Unique ids of the versions before a damaged zip of format 2: the changelog of the same version has them.
@@ -101,16 +101,18 @@ def _behind(
         return ids
 
 
-def _own(file: StateFile, problems: Mapping[str, Malformed]) -> Iterator[Bad]:
+def _check_own_file(file: StateFile, problems: Mapping[str, Malformed]) -> Iterator[Bad]:
     if not file.size:
         yield Bad(file.name, Malformed("it is empty"))
     elif file.name in problems:
         yield Bad(file.name, problems[file.name])
 
 
-def _base(tree: Tree, one: Examined, base: StateFile, problems: Mapping[str, Malformed]) -> Iterator[Bad]:
+def _check_base(
+    tree: Tree, one: Examined, base: StateFile, problems: Mapping[str, Malformed]
+) -> Iterator[Bad]:
     """What is wrong with a snapshot, or with a zip and the SST files that it names."""
-    own = list(_own(base, problems))
+    own = list(_check_own_file(base, problems))
     if own or base.kind != "zip":
         yield from own
         return

@@ -59,7 +59,7 @@ def judge_files(scope: StateScope, findings: list[Finding]) -> StateJudgement:
     unique = any(f.unique_id for store in scope.stores.values() for f in store.versioned)
     histories = [history.ids_of(number, store, scope.names) if unique else None for store in mine]
     useless = scope.verified.useless if scope.verified else set()
-    back = _back(
+    back = _list_restorable_batches(
         history, [loadable_versions(s, told, useless) for s, told in zip(mine, histories, strict=True)]
     )
     words = {"operator": number, "version": version, "back": back[-1] if back else "(none is whole)"}
@@ -79,14 +79,14 @@ def judge_files(scope: StateScope, findings: list[Finding]) -> StateJudgement:
         with ThreadPoolExecutor(THREADS) as pool:
             examined = list(pool.map(carry_access(look), mine))
     found += [f for one in examined for f in _judge_store(one, words)]
-    found += _ahead(scope, kind)
-    found += _gaps(number, back, mine, histories, kind, history)
-    found += _deep(scope, {f.file for f in found})
+    found += _find_files_ahead(scope, kind)
+    found += _find_gaps(number, back, mine, histories, kind, history)
+    found += _report_deep_look(scope, {f.file for f in found})
     findings += found[:SHOWN]
-    return StateJudgement(_rows(examined), back)
+    return StateJudgement(_count_rows(examined), back)
 
 
-def _deep(scope: StateScope, said: Collection[str | None]) -> Iterator[Finding]:
+def _report_deep_look(scope: StateScope, said: Collection[str | None]) -> Iterator[Finding]:
     """What a deep look found in files that a restart does not read, and what it could not check."""
     if scope.verified is None:
         return
@@ -106,8 +106,8 @@ def _deep(scope: StateScope, said: Collection[str | None]) -> Iterator[Finding]:
 def _judge_store(one: Examined, words: Mapping[str, object]) -> Iterator[Finding]:
     """Findings of one store. A base that Spark can do without is a warning; everything else stops a restart."""
     for bad in one.bases:
-        yield _repaired(bad, words) if one.whole else _damaged(bad, words)
-    yield from (_damaged(bad, words) for bad in one.steps)
+        yield _report_damaged_snapshot(bad, words) if one.whole else _report_damage(bad, words)
+    yield from (_report_damage(bad, words) for bad in one.steps)
     if one.bases or one.steps or one.links is None or not one.links.missing:
         return
     store = one.store
@@ -118,7 +118,7 @@ def _judge_store(one: Examined, words: Mapping[str, object]) -> Iterator[Finding
         yield finding("STATE_FILE_MISSING", one.links.missing, **words)
 
 
-def _damaged(bad: Bad, words: Mapping[str, object]) -> Finding:
+def _report_damage(bad: Bad, words: Mapping[str, object]) -> Finding:
     if bad.problem.newer:
         return finding("STATE_NEWER_FORMAT", bad.file, operator=words["operator"], version=bad.problem.newer)
     if bad.missing_of:
@@ -128,11 +128,11 @@ def _damaged(bad: Bad, words: Mapping[str, object]) -> Finding:
     return finding("STATE_FILE_DAMAGED", bad.file, why=bad.problem.why, **words)
 
 
-def _repaired(bad: Bad, words: Mapping[str, object]) -> Finding:
+def _report_damaged_snapshot(bad: Bad, words: Mapping[str, object]) -> Finding:
     return finding("STATE_SNAPSHOT_DAMAGED", bad.file, operator=words["operator"], why=bad.problem.why)
 
 
-def _ahead(scope: StateScope, kind: str | None) -> list[Finding]:
+def _find_files_ahead(scope: StateScope, kind: str | None) -> list[Finding]:
     """A snapshot from batches that were taken back: nothing writes over it, and its name fits again one day.
 
     The planned batch may have written the version after the restart's already. Changes are written over before
@@ -150,14 +150,14 @@ def _ahead(scope: StateScope, kind: str | None) -> list[Finding]:
     return [finding("STATE_AHEAD", min(late), **words)] if late else []
 
 
-def _back(history: History, whole: list[set[int]]) -> tuple[int, ...]:
+def _list_restorable_batches(history: History, whole: list[set[int]]) -> tuple[int, ...]:
     """Committed batches whose offsets are there and whose state is whole in every store."""
     offsets = history.tree.numbers("offsets")
     common = set.intersection(*whole) if whole else set()
     return tuple(b for b in history.batches if b in offsets and b + 1 in common)
 
 
-def _gaps(
+def _find_gaps(
     number: int,
     back: Sequence[int],
     mine: Sequence[StoreFiles],
@@ -177,7 +177,7 @@ def _gaps(
     return []
 
 
-def _rows(examined: Sequence[Examined]) -> int | None:
+def _count_rows(examined: Sequence[Examined]) -> int | None:
     """Keys as RocksDB counted them, where every store has a snapshot of the very version."""
     if any(JOIN_ROWS in one.store.store for one in examined):
         examined = [one for one in examined if JOIN_ROWS in one.store.store]

@@ -82,12 +82,12 @@ def parse_metadata(data: bytes) -> OperatorMetadata:
         int(line[1:]),
         number(info, "operatorId"),
         info["operatorName"],
-        tuple(_store(s) for s in stores),
-        _properties(told.get("operatorPropertiesJson")),
+        tuple(_parse_store(s) for s in stores),
+        _parse_properties(told.get("operatorPropertiesJson")),
     )
 
 
-def _store(info: dict[str, Any]) -> StoreInfo:
+def _parse_store(info: dict[str, Any]) -> StoreInfo:
     name, paths = info.get("storeName"), info.get("stateSchemaFilePaths") or []
     if not isinstance(name, str) or not name or "/" in name:
         raise Malformed("it has a store without a name")
@@ -99,7 +99,7 @@ def _store(info: dict[str, Any]) -> StoreInfo:
     return StoreInfo(name, partitions, prefix, tuple(paths), early)
 
 
-def _properties(text: object) -> dict[str, Any]:
+def _parse_properties(text: object) -> dict[str, Any]:
     if not isinstance(text, str):
         return {}
     try:

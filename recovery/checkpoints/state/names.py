@@ -91,11 +91,11 @@ def stores_of(tree: Tree) -> dict[int, dict[tuple[int, str], StoreFiles]]:
         if key not in stores:
             folder = "/".join(parts[:3] if store == DEFAULT else parts[:4])
             stores[key] = StoreFiles(key[0], store, folder)
-        _add(stores[key], name, rest, size)
+        _add_file(stores[key], name, rest, size)
     return dict(found)
 
 
-def _add(store: StoreFiles, name: str, rest: list[str], size: int) -> None:
+def _add_file(store: StoreFiles, name: str, rest: list[str], size: int) -> None:
     last = rest[-1]
     if last.startswith(".") or TEMPORARY.fullmatch(last):
         return

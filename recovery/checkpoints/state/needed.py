@@ -38,8 +38,8 @@ def files_needed(
     Raises OSError when the store fails; damage is told in the answer.
     """
     stores = stores_of(tree).get(operator, {})
-    names = _metadata(tree, operator, version).store_names
-    files, missing, unreadable = set(_described(tree, operator, version)), [], []
+    names = _read_metadata(tree, operator, version).store_names
+    files, missing, unreadable = set(_list_described_files(tree, operator, version)), [], []
     for (partition, name), store in sorted(stores.items()):
         if version == 0 or (names != UNKNOWN.store_names and name not in names):
             continue
@@ -89,7 +89,7 @@ def read_snapshot(tree: Tree, zipped: StateFile) -> RocksDbSnapshot:
         raise UnreadableState(zipped.name, problem) from problem
 
 
-def _metadata(tree: Tree, operator: int, version: int) -> OperatorMetadata:
+def _read_metadata(tree: Tree, operator: int, version: int) -> OperatorMetadata:
     file = metadata_file(tree, operator, version)
     try:
         return parse_metadata(tree.bytes_of(file)) if file else UNKNOWN
@@ -97,7 +97,7 @@ def _metadata(tree: Tree, operator: int, version: int) -> OperatorMetadata:
         return UNKNOWN
 
 
-def _described(tree: Tree, operator: int, version: int) -> list[str]:
+def _list_described_files(tree: Tree, operator: int, version: int) -> list[str]:
     """Metadata and schema files; those of transformWithState that a batch wrote only up to that batch."""
     found = []
     above = f"state/{operator}/"

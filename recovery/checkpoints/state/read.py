@@ -74,7 +74,8 @@ def read_operators(
     each = (store for number in sorted(stores) for store in stores[number].values())
     verified = verify_state_files(tree, each, progress) if deep else None
     return tuple(
-        _operator(tree, n, standing, stores.get(n, {}), history, verified, findings) for n in sorted(present)
+        _read_operator(tree, n, standing, stores.get(n, {}), history, verified, findings)
+        for n in sorted(present)
     )
 
 
@@ -109,7 +110,7 @@ class Files:
         return tuple(StateVersion(v, *self.growth[v]) for v in sorted(self.growth)[-SHOWN_VERSIONS:])
 
 
-def _operator(
+def _read_operator(
     tree: Tree,
     number: int,
     standing: QueryStanding,
@@ -118,18 +119,18 @@ def _operator(
     verified: Verified | None,
     findings: list[Finding],
 ) -> StateOperator:
-    metadata = _metadata(tree, number, standing, findings)
+    metadata = _read_metadata(tree, number, standing, findings)
     partitions = (standing.partitions or metadata.partitions) if metadata.partitions else 0
     files = Files(stores)
     schemas = described.read_schemas(tree, number, metadata, stores, findings)
-    expected = _expected(tree, metadata, partitions, number, schemas, standing.version, findings)
+    expected = _expect_partitions(tree, metadata, partitions, number, schemas, standing.version, findings)
     names = (
         metadata.store_names
         if metadata is not UNKNOWN
         else tuple(sorted({s for _, s in stores})) or (DEFAULT,)
     )
     provider = standing.conf.get(PROVIDER, "").rsplit(".", 1)[-1] or None
-    _provider(number, provider, files.layout, findings)
+    _check_provider(number, provider, files.layout, findings)
     _unknown_files(tree, number, stores, findings)
     judged = StateJudgement()
     if expected and standing.version:
@@ -142,7 +143,7 @@ def _operator(
         stores=names,
         provider=provider,
         key_columns=tuple(c.name for c in schemas[0].key) if schemas else (),
-        size_bytes=_size(tree, number),
+        size_bytes=_sum_bytes(tree, number),
         files=sum(len(s.versioned) + len(s.shared) for s in stores.values()),
         layout=files.layout,
         state_format=(2 if files.unique else 1) if files.kinds else None,
@@ -157,14 +158,16 @@ def _operator(
     )
 
 
-def _size(tree: Tree, number: int) -> int:
+def _sum_bytes(tree: Tree, number: int) -> int:
     """Bytes of everything below the operator, without Hadoop's hidden checksums."""
     above = f"state/{number}/"
     mine = (n for n in tree.files if n.startswith(above) and not n.rsplit("/", 1)[-1].startswith("."))
     return sum(tree.files[n] for n in mine)
 
 
-def _metadata(tree: Tree, number: int, standing: QueryStanding, findings: list[Finding]) -> OperatorMetadata:
+def _read_metadata(
+    tree: Tree, number: int, standing: QueryStanding, findings: list[Finding]
+) -> OperatorMetadata:
     """v1 is only compared with the code; without v2 (schemas in `_stateSchema`) Spark does not start."""
     file = metadata_file(tree, number) or f"state/{number}/_metadata/metadata"
     words: dict[str, object] = {"operator": number}
@@ -182,7 +185,7 @@ def _metadata(tree: Tree, number: int, standing: QueryStanding, findings: list[F
     return UNKNOWN
 
 
-def _expected(
+def _expect_partitions(
     tree: Tree,
     metadata: OperatorMetadata,
     partitions: int,
@@ -207,7 +210,7 @@ def _expected(
     return tuple(sorted(wanted & here))
 
 
-def _provider(number: int, provider: str | None, layout: str | None, findings: list[Finding]) -> None:
+def _check_provider(number: int, provider: str | None, layout: str | None, findings: list[Finding]) -> None:
     known = {"HDFSBackedStateStoreProvider": "hdfs", "RocksDBStateStoreProvider": "rocksdb"}
     if provider in known and layout and known[provider] != layout:
         words = {"operator": number, "provider": provider, "layout": layout}

@@ -66,10 +66,10 @@ class _Plain:
 def check_records(pieces: Iterator[bytes], *, changelog: bool) -> None:
     """Follow every record to the end. Malformed: cut short, corrupt, or of a newer format."""
     data = _Plain(pieces)
-    if _begin(data, changelog=changelog) in WITH_KINDS:
+    if _skip_head(data, changelog=changelog) in WITH_KINDS:
         _with_kinds(data)
     else:
-        _bare(data)
+        _skip_bare_keys(data)
 
 
 def read_records(pieces: Iterator[bytes], *, changelog: bool) -> Iterator[Record]:
@@ -78,26 +78,26 @@ def read_records(pieces: Iterator[bytes], *, changelog: bool) -> Iterator[Record
     Raises Malformed as `check_records`, once the place of the damage is reached.
     """
     data = _Plain(pieces)
-    if _begin(data, changelog=changelog) in WITH_KINDS:
+    if _skip_head(data, changelog=changelog) in WITH_KINDS:
         while kind := data.take(1)[0]:
             if kind not in (PUT, DELETE, MERGE):
                 raise Malformed("it has a record of an unknown kind")
-            key, size = _key(data, data.number()), _skipped(data)
+            key, size = _read_key(data, data.number()), _skip_value(data)
             yield Record(key, kind == DELETE or size < 0)
     else:
         while (size := data.number()) != -1:
-            yield Record(_key(data, size), _skipped(data) < 0)
+            yield Record(_read_key(data, size), _skip_value(data) < 0)
 
 
-def _begin(data: _Plain, *, changelog: bool) -> str:
+def _skip_head(data: _Plain, *, changelog: bool) -> str:
     """The version of a changelog, past its head; "" of all else."""
-    version = _version(data) if changelog else ""
+    version = _read_version(data) if changelog else ""
     if version in LINEAGE:
         data.skip(int.from_bytes(data.take(2), "big"))
     return version
 
 
-def _version(data: _Plain) -> str:
+def _read_version(data: _Plain) -> str:
     """`v2` to `v4`; "" for v1, which has no version line."""
     start = data.peek(4)
     if start[:3] != b"\x00\x02v":
@@ -108,32 +108,32 @@ def _version(data: _Plain) -> str:
     return version
 
 
-def _bare(data: _Plain) -> None:
+def _skip_bare_keys(data: _Plain) -> None:
     while (size := data.number()) != -1:
-        _rest(data, size)
+        _skip_record(data, size)
 
 
 def _with_kinds(data: _Plain) -> None:
     while kind := data.take(1)[0]:
         if kind not in (PUT, DELETE, MERGE):
             raise Malformed("it has a record of an unknown kind")
-        _rest(data, data.number())
+        _skip_record(data, data.number())
 
 
-def _rest(data: _Plain, size: int) -> None:
+def _skip_record(data: _Plain, size: int) -> None:
     if size < 0:
         raise Malformed("it has a key of negative length")
     data.skip(size)
-    _skipped(data)
+    _skip_value(data)
 
 
-def _key(data: _Plain, size: int) -> bytes:
+def _read_key(data: _Plain, size: int) -> bytes:
     if size < 0:
         raise Malformed("it has a key of negative length")
     return data.take(size)
 
 
-def _skipped(data: _Plain) -> int:
+def _skip_value(data: _Plain) -> int:
     """Pass over a value; its length, -1 where there is none."""
     size = data.number()
     if size < -1:

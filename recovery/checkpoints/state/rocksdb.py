@@ -51,7 +51,7 @@ def parse_snapshot(stream: Any) -> RocksDbSnapshot:
     if version != "v1":
         newer = version if version[:1] == "v" and version[1:].isdigit() else None
         raise Malformed(f"its metadata is in format {version[:20]}", newer=newer)
-    return _snapshot(object_of(body))
+    return _parse_snapshot(object_of(body))
 
 
 def store_failed(error: Exception) -> bool:
@@ -61,7 +61,7 @@ def store_failed(error: Exception) -> bool:
     )  # EINVAL: a place before the file's start
 
 
-def _snapshot(body: dict[str, Any]) -> RocksDbSnapshot:
+def _parse_snapshot(body: dict[str, Any]) -> RocksDbSnapshot:
     files: dict[str, int] = {}
     for part, folder, key in (("sstFiles", "SSTs", "dfsSstFileName"), ("logFiles", "logs", "dfsLogFileName")):
         listed = body.get(part) or []
@@ -105,10 +105,10 @@ def parse_lineage(stream: Readable) -> tuple[tuple[int, str], ...]:
     if version not in LINEAGE:
         newer = version if version[:1] == "v" and version[1:].isdigit() and version not in KNOWN else None
         raise Malformed("it does not begin with a lineage", newer=newer)
-    return _lineage(json_of(utf()))
+    return _parse_lineage(json_of(utf()))
 
 
-def _lineage(items: Any) -> tuple[tuple[int, str], ...]:
+def _parse_lineage(items: Any) -> tuple[tuple[int, str], ...]:
     if not isinstance(items, list):
         raise Malformed("its lineage is not a list")
     found = []

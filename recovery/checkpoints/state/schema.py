@@ -79,25 +79,25 @@ def parse_schema(data: bytes, *, early: bool = False) -> tuple[FamilySchema, ...
         count = reader.number(">i")
         if not 0 <= count <= MAX_FAMILIES:
             raise Malformed("it is not a state schema")
-        return _families(reader, count, early=early)
+        return _read_families(reader, count, early=early)
     newer = version if version[:1] == "v" and version[1:].isascii() and version[1:].isdigit() else None
     why = f"it is in format {version[:9]}" if newer else "it is not a state schema"
     raise Malformed(why, newer=newer and newer[:9])
 
 
-def _families(reader: _SchemaReader, count: int, *, early: bool) -> tuple[FamilySchema, ...]:
+def _read_families(reader: _SchemaReader, count: int, *, early: bool) -> tuple[FamilySchema, ...]:
     """As released versions write them; where that does not fit, perhaps as the builds before 4.0 did."""
     start = reader.at
     try:
-        return tuple(_family(reader, ids=True) for _ in range(count))
+        return tuple(_read_family(reader, ids=True) for _ in range(count))
     except Malformed:
         if not early:
             raise
         reader.at = start
-        return tuple(_family(reader, ids=False) for _ in range(count))
+        return tuple(_read_family(reader, ids=False) for _ in range(count))
 
 
-def _family(reader: _SchemaReader, *, ids: bool) -> FamilySchema:
+def _read_family(reader: _SchemaReader, *, ids: bool) -> FamilySchema:
     name = reader.utf()
     if ids:
         reader.number(">h")

@@ -128,7 +128,7 @@ def read_entries(stream: Any, size: int) -> Iterator[SstEntry]:
 def read_footer(stream: Any, size: int) -> Footer:
     """The last bytes of the file. Raises as `check_sst`."""
     start = size - FOOTER.size
-    data = _read(stream, start, FOOTER.size) if start >= 0 else b""
+    data = _read_at(stream, start, FOOTER.size) if start >= 0 else b""
     if len(data) < FOOTER.size:
         raise Malformed("it does not end as an SST file ends")
     kind, middle, version, magic = FOOTER.unpack(data)
@@ -141,27 +141,27 @@ def read_footer(stream: Any, size: int) -> Footer:
     if kind > XXH3:
         raise Unchecked(f"its checksums are of an unknown kind, {kind}")
     if version >= 6:
-        return _mixed(data, start, kind, middle)
-    metaindex, at = _handle(middle, 0)
-    index, _ = _handle(middle, at)
+        return _parse_mixed_footer(data, start, kind, middle)
+    metaindex, at = _read_handle(middle, 0)
+    index, _ = _read_handle(middle, at)
     return Footer(start, kind, 0, metaindex, index)
 
 
-def _mixed(data: bytes, start: int, kind: int, middle: bytes) -> Footer:
+def _parse_mixed_footer(data: bytes, start: int, kind: int, middle: bytes) -> Footer:
     magic, stored, context, size, _, reserved = MIXED.unpack(middle)
     if magic != MIXED_MAGIC or not context:
         raise Malformed("its footer is damaged")
     bare = data[:5] + bytes(4) + data[9:]
     computed = _Sum(kind)
     computed.update(bare[:-1])
-    if (computed.finish(bare[-1]) + _modifier(context, start)) & MASK != stored:
+    if (computed.finish(bare[-1]) + _checksum_modifier(context, start)) & MASK != stored:
         raise Malformed("its footer does not have its checksum")
     if reserved:
         raise Unchecked("it uses a feature of RocksDB that is not known here")
     return Footer(start, kind, context, Handle(start - TRAILER.size - size, size), None)
 
 
-def _modifier(context: int, offset: int) -> int:
+def _checksum_modifier(context: int, offset: int) -> int:
     """ChecksumModifierForContext: what the place of a block adds to its checksum."""
     return (context ^ (offset + (offset >> 32)) & MASK) if context else 0
 
@@ -171,7 +171,7 @@ class _Sum:
 
     def __init__(self, kind: int) -> None:
         self.kind, self.crc = kind, 0
-        self.state = None if kind == CRC32C else _hash(kind)
+        self.state = None if kind == CRC32C else _hasher_of(kind)
 
     def update(self, piece: bytes) -> None:
         if self.state is None:
@@ -188,7 +188,7 @@ class _Sum:
         return int(self.state.intdigest()) & MASK
 
 
-def _hash(kind: int) -> Any:
+def _hasher_of(kind: int) -> Any:
     try:
         import xxhash
     except ImportError as error:
@@ -239,7 +239,9 @@ class _Table:
         if len(trailer) < TRAILER.size:
             raise Malformed("it is cut short")
         packed, stored = TRAILER.unpack(trailer)
-        if (stored - _modifier(self.footer.context, handle.offset)) & MASK != computed.finish(packed):
+        if (stored - _checksum_modifier(self.footer.context, handle.offset)) & MASK != computed.finish(
+            packed
+        ):
             raise Malformed(f"the block at byte {handle.offset} does not have its checksum")
         self._cover(handle.offset, end)
         yield trailer[:1]
@@ -248,7 +250,7 @@ class _Table:
         """The metaindex: name -> block."""
         found = {}
         for key, value in block_entries(self.held(self.footer.metaindex)):
-            found[key.decode("utf-8", "replace")] = _handle(value, 0)[0]
+            found[key.decode("utf-8", "replace")] = _read_handle(value, 0)[0]
         return found
 
     def properties(self, handle: Handle | None) -> dict[str, bytes]:
@@ -286,7 +288,7 @@ class _Table:
                 self.gaps.append(Handle(self.reached, start - self.reached))
             self.reached = end
         else:
-            self.gaps = [rest for gap in self.gaps for rest in _without(gap, start, end)]
+            self.gaps = [rest for gap in self.gaps for rest in _cut_out(gap, start, end)]
         if len(self.gaps) > MAX_GAPS:
             raise Unchecked("its blocks lie in no order that is known here")
 
@@ -305,7 +307,7 @@ class _Table:
                 left -= len(piece)
 
 
-def _without(gap: Handle, start: int, end: int) -> Iterator[Handle]:
+def _cut_out(gap: Handle, start: int, end: int) -> Iterator[Handle]:
     stop = gap.offset + gap.size
     if start >= stop or end <= gap.offset:
         yield gap
@@ -355,13 +357,13 @@ def read_varint(data: bytes, at: int) -> tuple[int, int]:
     raise Malformed("a number in its index is damaged")
 
 
-def _handle(data: bytes, at: int) -> tuple[Handle, int]:
+def _read_handle(data: bytes, at: int) -> tuple[Handle, int]:
     offset, at = read_varint(data, at)
     size, at = read_varint(data, at)
     return Handle(offset, size), at
 
 
-def _end(block: bytes) -> int:
+def _entries_end(block: bytes) -> int:
     """Where the entries of a block end: after them come restarts and their number."""
     if len(block) < 4:
         raise Malformed("a block of its index is cut short")
@@ -376,7 +378,7 @@ def _end(block: bytes) -> int:
 
 def block_entries(block: bytes) -> Iterator[tuple[bytes, bytes]]:
     """Keys and values of a block whose entries tell the lengths of both."""
-    at, end, key = 0, _end(block), b""
+    at, end, key = 0, _entries_end(block), b""
     while at < end:
         shared, at = read_varint(block, at)
         own, at = read_varint(block, at)
@@ -391,7 +393,7 @@ def block_entries(block: bytes) -> Iterator[tuple[bytes, bytes]]:
 
 def block_handles(block: bytes, delta: bool, *, first_key: bool = False) -> Iterator[Handle]:
     """Blocks that an index names. `delta`: values without lengths, told by the block before where a key is shared."""
-    at, end, before = 0, _end(block), Handle(0, 0)
+    at, end, before = 0, _entries_end(block), Handle(0, 0)
     while at < end:
         shared, at = read_varint(block, at)
         own, at = read_varint(block, at)
@@ -402,7 +404,7 @@ def block_handles(block: bytes, delta: bool, *, first_key: bool = False) -> Iter
             size = before.size + (change >> 1 ^ -(change & 1))
             before = Handle(before.offset + before.size + TRAILER.size, size)
         else:
-            before, stop = _handle(block, at)
+            before, stop = _read_handle(block, at)
         if delta and first_key:
             key, stop = read_varint(block, stop)
             stop += key
@@ -412,7 +414,7 @@ def block_handles(block: bytes, delta: bool, *, first_key: bool = False) -> Iter
         yield before
 
 
-def _read(stream: Any, start: int, size: int) -> bytes:
+def _read_at(stream: Any, start: int, size: int) -> bytes:
     stream.seek(start)
     data: bytes = stream.read(size)
     return data

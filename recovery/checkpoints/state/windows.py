@@ -21,25 +21,25 @@ WORD: Final = 8
 
 def has_windows(columns: Sequence[Column]) -> bool:
     """Do keys of these columns tell a window?"""
-    return _place(columns) is not None
+    return _window_column(columns) is not None
 
 
 def windows_in(keys: Iterable[bytes], columns: Sequence[Column]) -> tuple[OpenWindow, ...]:
     """The `SHOWN` first windows of these keys, by their start; () where a key does not tell one."""
-    place = _place(columns)
+    place = _window_column(columns)
     if place is None:
         return ()
     found: Counter[tuple[int, int | None]] = Counter()
     for key in keys:
         try:
-            found[_bounds(key[len(key) % WORD :], len(columns), place, columns[place])] += 1
+            found[_read_bounds(key[len(key) % WORD :], len(columns), place, columns[place])] += 1
         except (struct.error, ValueError):
             return ()
     first = sorted(found.items(), key=lambda each: (each[0][0], each[0][1] or 0))[:SHOWN]
     return tuple(OpenWindow(start_ms=start, end_ms=end, groups=groups) for (start, end), groups in first)
 
 
-def _place(columns: Sequence[Column]) -> int | None:
+def _window_column(columns: Sequence[Column]) -> int | None:
     """Which column tells the window; None for none."""
     for place, column in enumerate(columns):
         if column.type == WINDOW or (column.name, column.type) == (SESSION_START, "timestamp"):
@@ -47,20 +47,20 @@ def _place(columns: Sequence[Column]) -> int | None:
     return None
 
 
-def _bounds(row: bytes, width: int, place: int, column: Column) -> tuple[int, int | None]:
-    at = _nulls(width) + WORD * place
+def _read_bounds(row: bytes, width: int, place: int, column: Column) -> tuple[int, int | None]:
+    at = _null_bytes(width) + WORD * place
     if column.type != WINDOW:
-        return _ms(row, at), None
+        return _read_ms(row, at), None
     (where,) = struct.unpack_from("<q", row, at)
     offset, size = where >> 32, where & 0xFFFFFFFF
     if size != 3 * WORD or not 0 <= offset <= len(row) - size:
         raise ValueError("no window")
-    return _ms(row, offset + WORD), _ms(row, offset + 2 * WORD)
+    return _read_ms(row, offset + WORD), _read_ms(row, offset + 2 * WORD)
 
 
-def _nulls(width: int) -> int:
+def _null_bytes(width: int) -> int:
     return (width + 63) // 64 * WORD
 
 
-def _ms(row: bytes, at: int) -> int:
+def _read_ms(row: bytes, at: int) -> int:
     return int(struct.unpack_from("<q", row, at)[0]) // 1000

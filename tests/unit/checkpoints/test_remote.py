@@ -104,5 +104,7 @@ def test_a_file_is_read_by_ranges_to_its_end(
 
 
 def test_a_signed_address_is_in_no_sentence() -> None:
-    error = remote._words(RuntimeError('cannot reach "https://s.example/b?X-Amz-Signature=abc"\nmore'))
+    error = remote._first_line_of(
+        RuntimeError('cannot reach "https://s.example/b?X-Amz-Signature=abc"\nmore')
+    )
     assert error == 'cannot reach "https://s.example/b"'
