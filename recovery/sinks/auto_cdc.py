@@ -61,7 +61,7 @@ def risk(start: Start, facts: AutoCdcFacts) -> Risk:
             do="Keep the auxiliary table, or take a full refresh, which recreates target and auxiliary table.",
             bars=True,
         )
-    if facts.scd_type == 2 and (found := _numbers(start, facts)):
+    if facts.scd_type == 2 and (found := _judge_batch_numbers(start, facts)):
         return found
     rereads = start.reread.rows is None or start.reread.rows.value or start.planned is not None
     if not rereads:
@@ -83,11 +83,11 @@ def risk(start: Start, facts: AutoCdcFacts) -> Risk:
         )
     return Risk(
         Amount(value=0),
-        f"{_upper(in_words(start.reread.rows))} read again, and absorbed: each is guarded by its sequence.",
+        f"{_capitalize_first(in_words(start.reread.rows))} read again, and absorbed: each is guarded by its sequence.",
     )
 
 
-def _numbers(start: Start, facts: AutoCdcFacts) -> Risk | None:
+def _judge_batch_numbers(start: Start, facts: AutoCdcFacts) -> Risk | None:
     if start.repeats(start.planned):
         return None  # the same batch under its own number: its deletions count as its own
     if start.planned is not None:
@@ -110,5 +110,5 @@ def _numbers(start: Start, facts: AutoCdcFacts) -> Risk | None:
     return None
 
 
-def _upper(words: str) -> str:
+def _capitalize_first(words: str) -> str:
     return words[:1].upper() + words[1:]

@@ -46,7 +46,7 @@ def memory(facts: SinkReport) -> Memory:
 
 def risk(start: Start, facts: SinkReport) -> Risk:
     """Under the old id, batches up to the head vanish; under a new one, what is read again is doubled."""
-    held = _held(start, facts)
+    held = _has_planned_batch(start, facts)
     if held and facts.head is None and (start.query_id_kept or start.same_range):
         rows = repeated(start, held=True)
         return Risk(
@@ -59,7 +59,7 @@ def risk(start: Start, facts: SinkReport) -> Risk:
     return by_query_id(facts.head, start, held=held)
 
 
-def _held(start: Start, facts: SinkReport) -> bool | None:
+def _has_planned_batch(start: Start, facts: SinkReport) -> bool | None:
     """Whether the table has the planned batch, also where it has forgotten so; None: nobody can tell."""
     if start.planned is None:
         return False

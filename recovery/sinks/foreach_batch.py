@@ -68,7 +68,7 @@ def risk(start: Start, facts: ForeachBatchFacts) -> Risk:
     if facts.txn_app_id is not None and facts.head is not None:
         gone = passed_over(facts.head, start)
         if start.repeats(facts.head):
-            return _again(start, facts)
+            return _judge_retried_batch(start, facts)
         if gone:
             return skips(facts.head, gone, f"The table, for txnAppId {facts.txn_app_id},")
     rows = repeated(start)
@@ -83,7 +83,7 @@ def risk(start: Start, facts: ForeachBatchFacts) -> Risk:
     )
 
 
-def _again(start: Start, facts: ForeachBatchFacts) -> Risk:
+def _judge_retried_batch(start: Start, facts: ForeachBatchFacts) -> Risk:
     """The batch that the table holds is tried again, and skipped there; what else the code does happens again.
 
     A skipped write computes nothing: on Spark 4.2 a batch with state then fails

@@ -150,7 +150,7 @@ def skips(head: int, gone: range, who: str) -> Risk:
     """The risk of batches that are passed over."""
     return Risk(
         None,
-        f"{who} has batch {head} already and passes over {_batches(gone)}, whatever rows they carry: those "
+        f"{who} has batch {head} already and passes over {_name_batches(gone)}, whatever rows they carry: those "
         "rows vanish.",
         gone,
         f"Go on with batch {head + 1}.",
@@ -182,5 +182,5 @@ def by_query_id(head: int | None, start: Start, *, held: bool | None) -> Risk:
     )
 
 
-def _batches(of: Sequence[int]) -> str:
+def _name_batches(of: Sequence[int]) -> str:
     return f"batch {of[0]}" if len(of) == 1 else f"batches {of[0]} to {of[-1]}"

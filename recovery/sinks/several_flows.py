@@ -35,7 +35,7 @@ def memory(facts: SharedTableFacts) -> Memory:
     """By the table's kind."""
     if facts.table == "files":
         return Memory(
-            f"{_list(facts.flows)} share one log of batches: a number that one has used is passed over for the others.",
+            f"{_join_flows(facts.flows)} share one log of batches: a number that one used is skipped for the others.",
             False,
             Precision.AT_MOST_ONCE,
         )
@@ -49,14 +49,14 @@ def risk(start: Start, facts: SharedTableFacts) -> Risk:
     if facts.table == "files" and len(facts.flows) > 1:
         return Risk(
             None,
-            f"{_list(facts.flows)} write one file table, and batches vanish in it whatever their start: which, "
+            f"{_join_flows(facts.flows)} write one file table, and batches vanish in it whatever their start: which, "
             "depends on who comes first.",
             do="Give each flow a table of its own, or use a format that takes several writers.",
             bars=True,
         )
     others = [flow for flow in facts.flows if flow not in facts.reset]
     rest = (
-        f" {_list(others)} go on as they were."
+        f" {_join_flows(others)} go on as they were."
         if len(others) > 1
         else f" {others[0]} goes on as it was."
         if others
@@ -68,5 +68,5 @@ def risk(start: Start, facts: SharedTableFacts) -> Risk:
     return Risk(rows, f"Of the flows that start over, {in_words(rows)} would be there twice.{rest}")
 
 
-def _list(flows: Sequence[str]) -> str:
+def _join_flows(flows: Sequence[str]) -> str:
     return flows[0] if len(flows) == 1 else f"{', '.join(flows[:-1])} and {flows[-1]}" if flows else "No flow"

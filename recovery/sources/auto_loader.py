@@ -64,12 +64,12 @@ class AutoLoaderFacts:
 
 def parts(offset_json: str | None) -> tuple[Part, ...]:
     """One part, the ledger with its number. Raises Malformed for another shape."""
-    at_number = _read(offset_json)
+    at_number = _parse_position(offset_json)
     return (Part("ledger", None if at_number is None else str(at_number), label(offset_json)),)
 
 
 def label(offset_json: str | None) -> str:
-    at_number = _read(offset_json)
+    at_number = _parse_position(offset_json)
     return NOTHING_READ if at_number is None else f"number {at_number:,} of the files discovered"
 
 
@@ -79,7 +79,7 @@ def changes(before: str | None, after: str | None) -> tuple[Change, ...]:
 
 def distance(start: str | None, end: str | None, facts: AutoLoaderFacts) -> Distance:
     """Files by their numbers; an estimate, as numbers that a retry skipped would count too."""
-    old, new = (_read(line) or 0 for line in (start, end))
+    old, new = (_parse_position(line) or 0 for line in (start, end))
     if old == new:
         return ZERO
     return Distance(
@@ -89,7 +89,7 @@ def distance(start: str | None, end: str | None, facts: AutoLoaderFacts) -> Dist
 
 def reach(offset_json: str | None, facts: AutoLoaderFacts) -> Reach:
     """Whether files that were never committed still lie there cannot be told by the number; unread ones are counted."""
-    _read(offset_json)
+    _parse_position(offset_json)
     if facts.read is None or facts.listing is None:
         return Reach(
             None,
@@ -105,8 +105,8 @@ def reach(offset_json: str | None, facts: AutoLoaderFacts) -> Reach:
 
 def option(offset_json: str | None, facts: AutoLoaderFacts) -> StartOption:
     """`modifiedAfter` between what was read and what was not; what it doubles where no time parts the two."""
-    if _read(offset_json) is None:
-        return _everything()
+    if _parse_position(offset_json) is None:
+        return _start_with_everything()
     if facts.read is None or facts.listing is None:
         return StartOption(
             True,
@@ -118,8 +118,8 @@ def option(offset_json: str | None, facts: AutoLoaderFacts) -> StartOption:
     done = [f.mtime_ms for f in facts.listing if f.path in facts.read]
     waiting = [f.mtime_ms for f in facts.listing if f.path not in facts.read]
     if not done:
-        return _everything()
-    return _after(min(waiting) - 1 if waiting else max(done) - 1, done, waiting)
+        return _start_with_everything()
+    return _start_after(min(waiting) - 1 if waiting else max(done) - 1, done, waiting)
 
 
 def started_at(at_ms: int, facts: AutoLoaderFacts) -> StartOption:
@@ -135,15 +135,15 @@ def started_at(at_ms: int, facts: AutoLoaderFacts) -> StartOption:
         )
     done = [f.mtime_ms for f in facts.listing if f.path in facts.read]
     waiting = [f.mtime_ms for f in facts.listing if f.path not in facts.read]
-    return _after(at_ms, done, waiting)
+    return _start_after(at_ms, done, waiting)
 
 
 def at(wanted: Wanted, committed: str | None, facts: AutoLoaderFacts) -> Candidate:
     """The committed number by hand, nothing else: no other number has a ledger. Raises Refused."""
-    _read(committed)
+    _parse_position(committed)
     wish(wanted, of=OF, can=CAN)
     line = wanted.by_hand or ""
-    if _read(line) != _read(committed):
+    if _parse_position(line) != _parse_position(committed):
         raise Refused(
             "A number means nothing without the ledger in its checkpoint, which is at the committed one. Start "
             "with an empty checkpoint and modifiedAfter."
@@ -151,7 +151,7 @@ def at(wanted: Wanted, committed: str | None, facts: AutoLoaderFacts) -> Candida
     return candidate(line, label(line), changes(committed, line), ZERO)
 
 
-def _everything() -> StartOption:
+def _start_with_everything() -> StartOption:
     return StartOption(
         True,
         Precision.EXACT,
@@ -164,7 +164,7 @@ def _everything() -> StartOption:
     )
 
 
-def _after(at_ms: int, done: Sequence[int], waiting: Sequence[int]) -> StartOption:
+def _start_after(at_ms: int, done: Sequence[int], waiting: Sequence[int]) -> StartOption:
     """`done`, `waiting`: modification times of files that lie there, read and unread."""
     twice, never = sum(m >= at_ms for m in done), sum(m <= at_ms for m in waiting)
     parted = not twice and not never and bool(waiting)
@@ -188,7 +188,7 @@ def _after(at_ms: int, done: Sequence[int], waiting: Sequence[int]) -> StartOpti
     )
 
 
-def _read(offset_json: str | None) -> int | None:
+def _parse_position(offset_json: str | None) -> int | None:
     if offset_json is None:
         return None
     body = object_of(offset_json)

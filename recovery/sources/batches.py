@@ -36,7 +36,7 @@ def of(waits: Slice, options: Mapping[str, str]) -> Batches:
         return Batches((waits,), f"its batches depend on {_SPELLED[unknown]}")
     if waits.changes is not None:
         return Batches((waits,), "the changes of its table are read in one")
-    limit = _limit(waits.kind, lower)
+    limit = _limit_of(waits.kind, lower)
     if limit is None:
         return Batches((waits,))
     cuts = []
@@ -52,35 +52,35 @@ _SPELLED = {"maxbytespertrigger": "maxBytesPerTrigger", "minoffsetspertrigger": 
 _NAMED = {"files": "maxfilespertrigger", "kafka": "maxoffsetspertrigger", "delta": "maxfilespertrigger"}
 
 
-def _limit(kind: str, lower: Mapping[str, str]) -> int | None:
+def _limit_of(kind: str, lower: Mapping[str, str]) -> int | None:
     told = lower.get(_NAMED.get(kind, ""), "")
     if told.strip().isdigit() and int(told) > 0:
         return int(told)
     return DELTA_FILES if kind == "delta" else None
 
 
-def _by(limit: int, items: Iterable[T]) -> Iterator[tuple[T, ...]]:
+def _split_by(limit: int, items: Iterable[T]) -> Iterator[tuple[T, ...]]:
     left = iter(items)
     while some := tuple(islice(left, limit)):
         yield some
 
 
-def _files(waits: Slice, limit: int) -> Iterator[Slice]:
-    for some in _by(limit, waits.files):
+def _split_files(waits: Slice, limit: int) -> Iterator[Slice]:
+    for some in _split_by(limit, waits.files):
         yield Slice("files", files=some)
 
 
-def _delta(waits: Slice, limit: int) -> Iterator[Slice]:
+def _split_versions(waits: Slice, limit: int) -> Iterator[Slice]:
     one_by_one = [(version, path) for version, paths in waits.versions for path in paths]
-    for some in _by(limit, one_by_one):
+    for some in _split_by(limit, one_by_one):
         together = groupby(some, key=lambda pair: pair[0])
         versions = tuple((v, tuple(path for _, path in pairs)) for v, pairs in together)
         yield replace(waits, versions=versions)
 
 
-def _kafka(waits: Slice, limit: int) -> Iterator[Slice]:
+def _split_offsets(waits: Slice, limit: int) -> Iterator[Slice]:
     """Each partition gives its share of the limit by what is left in it; rounded down, but one at least."""
-    at, end = _flat(waits.start), _flat(waits.end)
+    at, end = _flatten_offsets(waits.start), _flatten_offsets(waits.end)
     while left := {key: end[key] - at[key] for key in at if end[key] > at[key]}:
         total = sum(left.values())
         share = {key: limit * (size / total) for key, size in left.items()}
@@ -96,7 +96,7 @@ def _kafka(waits: Slice, limit: int) -> Iterator[Slice]:
         at = to
 
 
-def _flat(held: Mapping[str, Mapping[str, int]]) -> dict[tuple[str, str], int]:
+def _flatten_offsets(held: Mapping[str, Mapping[str, int]]) -> dict[tuple[str, str], int]:
     return {(topic, p): offset for topic, partitions in held.items() for p, offset in partitions.items()}
 
 
@@ -107,7 +107,7 @@ def _by_topic(at: Mapping[tuple[str, str], int]) -> dict[str, dict[str, int]]:
     return found
 
 
-_CUT = {"files": _files, "kafka": _kafka, "delta": _delta}
+_CUT = {"files": _split_files, "kafka": _split_offsets, "delta": _split_versions}
 
 
 def joined(parts: Sequence[Slice]) -> Slice | None:
@@ -121,11 +121,13 @@ def joined(parts: Sequence[Slice]) -> Slice | None:
         if first.empty:
             first = part
         elif part.kind == "kafka":
-            behind = _flat(first.end)
-            if any(behind.get(key, offset) != offset for key, offset in _flat(part.start).items()):
+            behind = _flatten_offsets(first.end)
+            if any(behind.get(key, offset) != offset for key, offset in _flatten_offsets(part.start).items()):
                 return None
-            start = {**_flat(part.start), **_flat(first.start)}
-            first = Slice("kafka", start=_by_topic(start), end=_by_topic({**behind, **_flat(part.end)}))
+            start = {**_flatten_offsets(part.start), **_flatten_offsets(first.start)}
+            first = Slice(
+                "kafka", start=_by_topic(start), end=_by_topic({**behind, **_flatten_offsets(part.end)})
+            )
         elif first.changes or part.changes:
             return None  # of no feed more than one slice is ever asked
         else:

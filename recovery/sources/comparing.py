@@ -18,12 +18,12 @@ def compared(
     """Every part of either side, those of `before` first. `order` judges two values of one part that differ."""
     old, new = ({p.name: p for p in parts} for parts in (before, after))
     return tuple(
-        Change(name, old.get(name), new.get(name), _moved(old.get(name), new.get(name), order))
+        Change(name, old.get(name), new.get(name), _compare_parts(old.get(name), new.get(name), order))
         for name in dict.fromkeys((*old, *new))
     )
 
 
-def _moved(
+def _compare_parts(
     before: Part | None, after: Part | None, order: Callable[[str | None, str | None], Moved]
 ) -> Moved:
     if before is None:
@@ -96,14 +96,15 @@ def wish(wanted: Wanted, *, of: str, can: Sequence[str]) -> str:
         "latest": wanted.latest,
     }
     if wanted.parts and "parts" not in can:
-        raise Refused(f"{_upper(of)} has no parts that can be set one by one.", code="no_parts")
+        raise Refused(f"{_capitalize_first(of)} has no parts that can be set one by one.", code="no_parts")
     named = [name for name, is_set in told.items() if is_set] or ["parts"] * bool(wanted.parts)
     words = ", ".join(WISHES[c] for c in can)
     if len(named) != 1:
         raise Refused(f"Name exactly one position of {of}: {words}.", code="not_one_wish")
     if named[0] not in can:
         raise Refused(
-            f"{_upper(of)} cannot be positioned by {WISHES[named[0]]}. It takes {words}.", code="not_by_this"
+            f"{_capitalize_first(of)} cannot be positioned by {WISHES[named[0]]}. It takes {words}.",
+            code="not_by_this",
         )
     return named[0]
 
@@ -132,5 +133,5 @@ def count(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
-def _upper(words: str) -> str:
+def _capitalize_first(words: str) -> str:
     return words[:1].upper() + words[1:]

@@ -74,10 +74,10 @@ def changes(before: str | None, after: str | None) -> tuple[Change, ...]:
     if before is None or after is None or old[0].name != new[0].name:
         gone = [Change(p.name, p, None, Moved.GONE) for p in old]
         return (*gone, *(Change(p.name, None, p, Moved.NEW) for p in new))
-    return (Change(old[0].name, old[0], new[0], _moved(parse(before), parse(after))),)
+    return (Change(old[0].name, old[0], new[0], _compare_offsets(parse(before), parse(after))),)
 
 
-def _moved(before: DeltaOffset, after: DeltaOffset) -> Moved:
+def _compare_offsets(before: DeltaOffset, after: DeltaOffset) -> Moved:
     """A snapshot comes before the changes that follow it; back into it from changes is no plain step."""
     if before == after:
         return Moved.SAME
@@ -103,11 +103,13 @@ def unread(offset: DeltaOffset, facts: DeltaFacts) -> tuple[DataFile, ...] | Non
         first, head = offset.version + 1, snapshot[offset.read :]
     if any(v not in facts.commits for v in range(first, facts.latest + 1)):
         return None
-    rest = [f for v in range(first, facts.latest + 1) for f in facts.commits[v].files[_skip(offset, v) :]]
+    rest = [
+        f for v in range(first, facts.latest + 1) for f in facts.commits[v].files[_files_to_skip(offset, v) :]
+    ]
     return (*head, *rest)
 
 
-def _skip(offset: DeltaOffset, version: int) -> int:
+def _files_to_skip(offset: DeltaOffset, version: int) -> int:
     return offset.read if version == offset.version and not offset.initial else 0
 
 
@@ -116,7 +118,7 @@ def left_out(start: DeltaOffset, end: DeltaOffset, facts: DeltaFacts) -> tuple[D
     if not start.initial and not end.initial:
         if (start.version, start.index) >= (end.version, end.index):
             return ()
-        return _between(start, end, facts)
+        return _files_between(start, end, facts)
     ahead, left = unread(start, facts), unread(end, facts)
     if ahead is None or left is None:
         return None
@@ -132,7 +134,7 @@ def left_out(start: DeltaOffset, end: DeltaOffset, facts: DeltaFacts) -> tuple[D
     return tuple(reversed(found))
 
 
-def _between(start: DeltaOffset, end: DeltaOffset, facts: DeltaFacts) -> tuple[DataFile, ...] | None:
+def _files_between(start: DeltaOffset, end: DeltaOffset, facts: DeltaFacts) -> tuple[DataFile, ...] | None:
     last = end.version if end.read else end.version - 1
     versions = range(start.version, min(last, facts.latest) + 1)
     if any(v not in facts.commits for v in versions):
@@ -140,26 +142,26 @@ def _between(start: DeltaOffset, end: DeltaOffset, facts: DeltaFacts) -> tuple[D
     found: list[DataFile] = []
     for v in versions:
         files = facts.commits[v].files
-        found += files[_skip(start, v) : end.read if v == end.version else len(files)]
+        found += files[_files_to_skip(start, v) : end.read if v == end.version else len(files)]
     return tuple(found)
 
 
 def distance(start: str | None, end: str | None, facts: DeltaFacts) -> Distance:
     """What lies between two positions, whichever is ahead. None is where an empty checkpoint would begin."""
-    before, after = _position(start, facts), _position(end, facts)
+    before, after = _position_of(start, facts), _position_of(end, facts)
     if before is None or after is None or {before.table_id, after.table_id} != {facts.table_id}:
         return Distance()
     forward, back = left_out(before, after, facts), left_out(after, before, facts)
     if forward is None or back is None:
         return Distance()
-    return _told(forward + back, facts, before, after)
+    return _measure_distance(forward + back, facts, before, after)
 
 
-def _position(offset_json: str | None, facts: DeltaFacts) -> DeltaOffset | None:
+def _position_of(offset_json: str | None, facts: DeltaFacts) -> DeltaOffset | None:
     return facts.fresh() if offset_json is None else parse(offset_json)
 
 
-def _told(
+def _measure_distance(
     files: tuple[DataFile, ...], facts: DeltaFacts, before: DeltaOffset, after: DeltaOffset
 ) -> Distance:
     why = "the reader has excludeRegex, which leaves files out" if facts.reading.exclude else ""
@@ -169,7 +171,7 @@ def _told(
     return plus_seconds(found, facts.time_of(before.version), facts.time_of(after.version))
 
 
-def _rows(files: tuple[DataFile, ...] | None, facts: DeltaFacts) -> Amount | None:
+def _count_rows(files: tuple[DataFile, ...] | None, facts: DeltaFacts) -> Amount | None:
     exact = not facts.reading.exclude
     return None if files is None else amount(files, exact=exact).rows
 
@@ -182,11 +184,11 @@ def option(offset_json: str | None, facts: DeltaFacts) -> StartOption:
         return StartOption(True, Precision.EXACT, place=PLACE, note=f"No option: it begins {begins}.")
     offset = _stepped_on(parse(offset_json), facts)
     if offset.table_id != facts.table_id:
-        return _unsupported("The position is in another table, which this one has replaced.")
+        return _unsupported_start("The position is in another table, which this one has replaced.")
     if offset.initial:
         return _within_snapshot(offset, facts)
     if offset.version < facts.earliest:
-        return _unsupported(
+        return _unsupported_start(
             f"Delta refuses it: the log begins at version {facts.earliest}, not at {offset.version}."
         )
     if offset.version > facts.latest:
@@ -206,7 +208,10 @@ def _whole_version(offset: DeltaOffset, facts: DeltaFacts) -> StartOption:
     commit = facts.commits.get(offset.version)
     files = commit.files if commit else None
     done = () if not offset.read else files[: offset.read] if files is not None else None
-    doubled, rest = _rows(done, facts), _rows(files[offset.read :] if files is not None else None, facts)
+    doubled, rest = (
+        _count_rows(done, facts),
+        _count_rows(files[offset.read :] if files is not None else None, facts),
+    )
     note = "The version's own commit is read, not the table before it."
     if offset.read:
         rest_of = "a number of rows that is not known" if rest is None else f"{rest.value} rows"
@@ -217,9 +222,9 @@ def _whole_version(offset: DeltaOffset, facts: DeltaFacts) -> StartOption:
     return StartOption(
         supported=True,
         precision=Precision.AT_LEAST_ONCE if offset.read else Precision.EXACT,
-        options=_options(facts, str(offset.version)),
-        code=_code(_options(facts, str(offset.version))),
-        place=_place(facts),
+        options=_start_options(facts, str(offset.version)),
+        code=_option_code(_start_options(facts, str(offset.version))),
+        place=_place_of_option(facts),
         doubled=doubled,
         missed=Amount(value=0),
         note=note,
@@ -229,14 +234,16 @@ def _whole_version(offset: DeltaOffset, facts: DeltaFacts) -> StartOption:
 def _at_the_end(offset: DeltaOffset, facts: DeltaFacts) -> StartOption:
     """Delta refuses a version that is not committed yet; `latest` means the one after the newest at the start."""
     if offset.version > facts.latest + 1:
-        return _unsupported(f"Version {offset.version} is beyond the table, which ends at {facts.latest}.")
-    options = _options(facts, "latest")
+        return _unsupported_start(
+            f"Version {offset.version} is beyond the table, which ends at {facts.latest}."
+        )
+    options = _start_options(facts, "latest")
     return StartOption(
         supported=True,
         precision=Precision.AT_MOST_ONCE,
         options=options,
-        code=_code(options),
-        place=_place(facts),
+        code=_option_code(options),
+        place=_place_of_option(facts),
         doubled=Amount(value=0),
         missed=Amount(
             value=0, bound=Bound.ESTIMATE, why="what is committed before the stream has started is missed"
@@ -254,7 +261,7 @@ def _within_snapshot(offset: DeltaOffset, facts: DeltaFacts) -> StartOption:
     newest = facts.snapshots.get(facts.latest)
     if files is not None and newest is not None:
         again = {f.path for f in newest}
-        doubled = _rows(tuple(f for f in files[: offset.read] if f.path in again), facts)
+        doubled = _count_rows(tuple(f for f in files[: offset.read] if f.path in again), facts)
     return StartOption(
         supported=False,
         precision=Precision.AT_LEAST_ONCE,
@@ -268,21 +275,21 @@ def _within_snapshot(offset: DeltaOffset, facts: DeltaFacts) -> StartOption:
     )
 
 
-def _unsupported(note: str) -> StartOption:
+def _unsupported_start(note: str) -> StartOption:
     return StartOption(False, Precision.UNKNOWN, place=PLACE, note=note)
 
 
-def _place(facts: DeltaFacts) -> str:
+def _place_of_option(facts: DeltaFacts) -> str:
     """Delta refuses startingVersion beside startingTimestamp, and of two startingVersions the later one wins."""
     return f"{instead_of(facts.reading.starting)}{PLACE}"
 
 
-def _options(facts: DeltaFacts, version: str) -> Mapping[str, str]:
+def _start_options(facts: DeltaFacts, version: str) -> Mapping[str, str]:
     feed = {"readChangeFeed": "true"} if facts.reading.change_feed else {}
     return {**feed, "startingVersion": version}
 
 
-def _code(options: Mapping[str, str]) -> str:
+def _option_code(options: Mapping[str, str]) -> str:
     return "".join(f'.option("{name}", "{value}")' for name, value in options.items())
 
 
@@ -307,18 +314,18 @@ def at(wanted: Wanted, committed: str | None, facts: DeltaFacts) -> Candidate:
     else:
         offset = DeltaOffset(facts.table_id, facts.latest + 1)
     line = wanted.by_hand if wanted.by_hand is not None else offset.as_json()
-    return _candidate(offset, line, committed, facts, fallbacks)
+    return _build_candidate(offset, line, committed, facts, fallbacks)
 
 
-def _candidate(
+def _build_candidate(
     offset: DeltaOffset, line: str, committed: str | None, facts: DeltaFacts, fallbacks: Mapping[str, str]
 ) -> Candidate:
-    before = _position(committed, facts)
+    before = _position_of(committed, facts)
     lost, reread = Distance(), Distance()
     if before is not None and before.table_id == facts.table_id:
         skipped, again = left_out(before, offset, facts), left_out(offset, before, facts)
-        lost = Distance() if skipped is None else _told(skipped, facts, before, offset)
-        reread = Distance() if again is None else _told(again, facts, before, offset)
+        lost = Distance() if skipped is None else _measure_distance(skipped, facts, before, offset)
+        reread = Distance() if again is None else _measure_distance(again, facts, before, offset)
     return Candidate(
         offset_json=line,
         label=label(line, facts),
@@ -370,12 +377,14 @@ def _after_file(path: str, facts: DeltaFacts) -> DeltaOffset:
     for version in sorted(facts.commits):
         for index, file in enumerate(facts.commits[version].files):
             if file.path == path:
-                return _normal(DeltaOffset(facts.table_id, version, index), len(facts.commits[version].files))
+                return _normalize_offset(
+                    DeltaOffset(facts.table_id, version, index), len(facts.commits[version].files)
+                )
     first = min(facts.commits, default=facts.latest + 1)
     raise Refused(f"No commit of versions {first} to {facts.latest} that is read has the file {path}.")
 
 
-def _normal(offset: DeltaOffset, files: int) -> DeltaOffset:
+def _normalize_offset(offset: DeltaOffset, files: int) -> DeltaOffset:
     """After the last file of a version Delta itself writes the beginning of the next."""
     if offset.read < files:
         return offset

@@ -238,7 +238,7 @@ def commit_of(version: int, time_ms: int, actions: Iterable[Action], reading: Re
     adds, removes = ([body for body in bodies if body.get("dataChange", True)] for bodies in (came, went))
     info: Mapping[str, Any] = next((a["commitInfo"] for a in held if a.get("commitInfo")), {})
     plain = [] if removes and reading.skip_change_commits else adds
-    files = _changes(held, info) if reading.change_feed else [_file(f) for f in plain]
+    files = _list_changed_files(held, info) if reading.change_feed else [_data_file(f) for f in plain]
     return Commit(
         version=version,
         time_ms=time_ms,
@@ -263,11 +263,11 @@ def _schema_of(held: list[Action]) -> str | None:
     return told
 
 
-def _changes(held: list[Action], info: Mapping[str, Any]) -> list[DataFile]:
+def _list_changed_files(held: list[Action], info: Mapping[str, Any]) -> list[DataFile]:
     """The files of which a change feed is made: its own, else those that came and went with data."""
     feed = [a["cdc"] for a in held if a.get("cdc")]
     if feed:
-        return [_file(f) for f in feed]
+        return [_data_file(f) for f in feed]
     metrics = info.get("operationMetrics") or {}
     names = ("numTargetRowsInserted", "numTargetRowsUpdated", "numTargetRowsDeleted")
     if info.get("operation") == "MERGE" and all(metrics.get(name) == "0" for name in names):
@@ -277,14 +277,14 @@ def _changes(held: list[Action], info: Mapping[str, Any]) -> list[DataFile]:
     came = {b["path"]: b for kind, b in moved if kind == "add"}
     went = {b["path"]: b for kind, b in moved if kind == "remove"}
     return [
-        _marked(kind, went[b["path"]], came[b["path"]])
+        _marked_file(kind, went[b["path"]], came[b["path"]])
         if b["path"] in came.keys() & went.keys()
-        else _file(b)
+        else _data_file(b)
         for kind, b in moved
     ]
 
 
-def _marked(kind: str, went: Action, came: Action) -> DataFile:
+def _marked_file(kind: str, went: Action, came: Action) -> DataFile:
     """One of the two actions by which marks are set in a file, or taken away: the feed has the marked rows alone.
 
     Their number is told with the added one. Of two sets of marks nobody can tell how they differ without reading them.
@@ -298,7 +298,7 @@ def _marked(kind: str, went: Action, came: Action) -> DataFile:
     return DataFile(told.path, told.size, rows, vector=True)
 
 
-def _file(body: Mapping[str, Any]) -> DataFile:
+def _data_file(body: Mapping[str, Any]) -> DataFile:
     """A removed file with a deletion vector stands for some of its rows: how many, the log does not tell."""
     told = added_file(body)
     rows = None if told.vector and "deletionTimestamp" in body else told.rows

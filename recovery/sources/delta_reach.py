@@ -22,19 +22,19 @@ def reach(offset_json: str | None, facts: DeltaFacts) -> Reach:
     if offset is None:
         return Reach(None, "Where the stream would begin does not follow from its options.")
     blocked = _other_table(offset, facts) or _log_gone(offset, facts) or _files_gone(offset, facts)
-    blocked = blocked or _stops(offset, facts)
+    blocked = blocked or _find_stop(offset, facts)
     if blocked:
         return blocked
     if offset.version > facts.latest:
         return Reach(True, "Everything has been read; nothing waits.")
-    if any(v not in facts.commits for v in _versions(offset, facts)):
+    if any(v not in facts.commits for v in _unread_versions(offset, facts)):
         return Reach(None, "Not all commits after the position were looked at.")
-    until = _until(offset, facts)
+    until = _retention_end(offset, facts)
     seen = "all commits and their files are there" if facts.looked else "all commits are in the log"
-    return Reach(True if facts.looked else None, _sentence(seen, until, facts), until_ms=until)
+    return Reach(True if facts.looked else None, _describe_reach(seen, until, facts), until_ms=until)
 
 
-def _sentence(seen: str, until: int | None, facts: DeltaFacts) -> str:
+def _describe_reach(seen: str, until: int | None, facts: DeltaFacts) -> str:
     due = "" if until is None else " Retention will take the first of it."
     if until is not None and until <= facts.asked_ms:
         due = " Retention may take the first of it at any time."
@@ -74,21 +74,21 @@ def _log_gone(offset: DeltaOffset, facts: DeltaFacts) -> Reach | None:
     return Reach(False, why, lost=Distance(), parts=(facts.table_id,))
 
 
-def _versions(offset: DeltaOffset, facts: DeltaFacts) -> range:
+def _unread_versions(offset: DeltaOffset, facts: DeltaFacts) -> range:
     return range(offset.version + 1 if offset.initial else offset.version, facts.latest + 1)
 
 
-def _waiting(offset: DeltaOffset, facts: DeltaFacts) -> Iterator[DataFile]:
+def _iterate_waiting_files(offset: DeltaOffset, facts: DeltaFacts) -> Iterator[DataFile]:
     """Files after the position, as far as the facts hold them."""
     if offset.initial:
         yield from facts.snapshots.get(offset.version, ())[offset.read :]
-    for version in _versions(offset, facts):
+    for version in _unread_versions(offset, facts):
         files = facts.commits[version].files if version in facts.commits else ()
         yield from files[offset.read if version == offset.version else 0 :]
 
 
 def _files_gone(offset: DeltaOffset, facts: DeltaFacts) -> Reach | None:
-    lost = [f for f in _waiting(offset, facts) if f.path in facts.gone]
+    lost = [f for f in _iterate_waiting_files(offset, facts) if f.path in facts.gone]
     if not lost:
         return None
     why = (
@@ -98,23 +98,23 @@ def _files_gone(offset: DeltaOffset, facts: DeltaFacts) -> Reach | None:
     return Reach(False, why, lost=amount(lost), parts=(facts.table_id,))
 
 
-def _stops(offset: DeltaOffset, facts: DeltaFacts) -> Reach | None:
+def _find_stop(offset: DeltaOffset, facts: DeltaFacts) -> Reach | None:
     """The first commit at which Spark stops the stream."""
     schema = facts.schemas.get(offset.version)
-    for version in _versions(offset, facts):
+    for version in _unread_versions(offset, facts):
         commit = facts.commits.get(version)
         if commit is None:
             return None
-        why = _rewrites(commit, facts)
+        why = _explain_rewrite(commit, facts)
         if not why and commit.schema and version > offset.version:
-            why = _schema(schema, version, facts)
+            why = _explain_schema_change(schema, version, facts)
         if why:
             return Reach(False, why, parts=(facts.table_id,))
         schema = commit.schema or schema
     return None
 
 
-def _rewrites(commit: Commit, facts: DeltaFacts) -> str:
+def _explain_rewrite(commit: Commit, facts: DeltaFacts) -> str:
     """DELETE, UPDATE, MERGE and the like: only a change feed reads them as they are."""
     reading = facts.reading
     if reading.change_feed or not commit.removes or reading.skip_change_commits or reading.ignore_changes:
@@ -133,9 +133,9 @@ def _rewrites(commit: Commit, facts: DeltaFacts) -> str:
     )
 
 
-def _schema(before: str | None, version: int, facts: DeltaFacts) -> str:
+def _explain_schema_change(before: str | None, version: int, facts: DeltaFacts) -> str:
     """A schema that the newest one cannot read; one that only gains columns asks for a restart at most."""
-    if before is None or not facts.schema or _readable(before, facts.schema):
+    if before is None or not facts.schema or _can_read_schema(before, facts.schema):
         return ""
     cure = (
         "give the reader a schemaTrackingLocation"
@@ -148,7 +148,7 @@ def _schema(before: str | None, version: int, facts: DeltaFacts) -> str:
     )
 
 
-def _readable(old: str, new: str) -> bool:
+def _can_read_schema(old: str, new: str) -> bool:
     """Every column of the old schema is in the new one with its type, and none has become required."""
     now = {f["name"].lower(): f for f in json.loads(new).get("fields", ())}
     for column in json.loads(old).get("fields", ()):
@@ -158,18 +158,21 @@ def _readable(old: str, new: str) -> bool:
     return True
 
 
-def _until(offset: DeltaOffset, facts: DeltaFacts) -> int | None:
+def _retention_end(offset: DeltaOffset, facts: DeltaFacts) -> int | None:
     """When the first of what waits may be taken: its commit by the log's cleaning, a removed file by VACUUM."""
     found = []
-    first = min(_versions(offset, facts), default=None)
+    first = min(_unread_versions(offset, facts), default=None)
     told = facts.times.get(first) if first is not None else None
     if facts.log_retention_ms is not None and told is not None:
         due = told + facts.log_retention_ms
         found.append(-(-due // DAY_MS) * DAY_MS)
-    waiting = {f.path for f in _waiting(offset, facts)}
+    waiting = {f.path for f in _iterate_waiting_files(offset, facts)}
     if facts.file_retention_ms is not None:
         removed = [
-            ms for v in _versions(offset, facts) for path, ms in facts.commits[v].removed if path in waiting
+            ms
+            for v in _unread_versions(offset, facts)
+            for path, ms in facts.commits[v].removed
+            if path in waiting
         ]
         found += [ms + facts.file_retention_ms for ms in removed]
     return min(found, default=None)

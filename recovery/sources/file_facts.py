@@ -83,7 +83,7 @@ def facts_of(
     options: Mapping[str, Any] | None = None,
 ) -> FileSourceFacts:
     """Facts from a source's progress (its log is read again here) and what lies there now. Raises Unreachable."""
-    told = _lower(options or {})
+    told = _lower_options(options or {})
     return FileSourceFacts(
         log=(*progress.committed, *progress.planned),
         listing=None if listing is None else tuple(listing),
@@ -92,7 +92,7 @@ def facts_of(
         asked_ms=asked_ms,
         latest_first=latest_first(told),
         name_only=told.get("filenameonly") == "true",
-        limited=_limited(told),
+        limited=_has_batch_limit(told),
     )
 
 
@@ -102,8 +102,8 @@ def max_age_ms(options: Mapping[str, Any]) -> int:
     Source: FileStreamOptions (maxFileAge), JavaUtils.timeStringAs (its units; ms without one), FileStreamSource (with
     latestFirst and a limit of files or bytes it does not hold).
     """
-    told = _lower(options)
-    if latest_first(told) and _limited(told):
+    told = _lower_options(options)
+    if latest_first(told) and _has_batch_limit(told):
         return NO_AGE_MS
     found = AGE.fullmatch(told.get("maxfileage", ""))
     return int(int(found[1]) * AGE_MS[found[2] or "ms"]) if found else MAX_FILE_AGE_MS
@@ -111,14 +111,14 @@ def max_age_ms(options: Mapping[str, Any]) -> int:
 
 def latest_first(options: Mapping[str, Any]) -> bool:
     """Whether the reader takes the newest files first."""
-    return _lower(options).get("latestfirst") == "true"
+    return _lower_options(options).get("latestfirst") == "true"
 
 
-def _lower(options: Mapping[str, Any]) -> dict[str, str]:
+def _lower_options(options: Mapping[str, Any]) -> dict[str, str]:
     return {name.lower(): str(value).strip().lower() for name, value in options.items()}
 
 
-def _limited(told: Mapping[str, str]) -> bool:
+def _has_batch_limit(told: Mapping[str, str]) -> bool:
     return "maxfilespertrigger" in told or "maxbytespertrigger" in told
 
 
@@ -161,7 +161,7 @@ def unread(read: Mapping[str, SourceEntry], facts: FileSourceFacts, *, planned: 
     """
     logged = {path: e for path, e in facts.entries.items() if path not in read} if planned else {}
     seen = {facts.key(path): e.timestamp_ms for path, e in (*read.items(), *logged.items())}
-    first = _bound(seen, facts)
+    first = _oldest_accepted_ms(seen, facts)
     new = [facts.there[path] for path in logged if path in facts.there]
     left, bound = facts.in_turn([f for f in facts.listing or () if f.path not in logged]), first
     while True:
@@ -172,19 +172,19 @@ def unread(read: Mapping[str, SourceEntry], facts: FileSourceFacts, *, planned: 
         new += taken
         seen.update((facts.key(f.path), f.mtime_ms) for f in taken)
         gone = {f.path for f in taken}
-        left, bound = [f for f in left if f.path not in gone], _bound(seen, facts)
+        left, bound = [f for f in left if f.path not in gone], _oldest_accepted_ms(seen, facts)
     never = [f for f in left if f.path not in read]
     late = tuple(f for f in never if f.mtime_ms < first)
     namesakes = tuple(f for f in never if f.mtime_ms >= first)
-    return Unread(tuple(new), late, namesakes, _unsure(read, new, left, bound, facts))
+    return Unread(tuple(new), late, namesakes, _explain_doubt(read, new, left, bound, facts))
 
 
-def _bound(seen: Mapping[str, int], facts: FileSourceFacts) -> int:
+def _oldest_accepted_ms(seen: Mapping[str, int], facts: FileSourceFacts) -> int:
     """What is older is forgotten, and not taken. With an empty log Spark counts from 0."""
     return max(seen.values(), default=0) - facts.max_file_age_ms
 
 
-def _unsure(
+def _explain_doubt(
     read: Mapping[str, SourceEntry],
     new: Sequence[InputFile],
     left: Sequence[InputFile],

@@ -30,13 +30,13 @@ def positioned(wanted: Wanted, committed: str | None, facts: FileSourceFacts) ->
             "The directory could not be listed, so the cost of a position is not known. Look at the storage first."
         )
     done = facts.read_at(-1 if before is None else before)
-    read, said = _wanted(named, wanted, done, facts)
+    read, said = _resolve_request(named, wanted, done, facts)
     upto = entry(wanted.by_hand) if named == "by_hand" else None
-    kept = _log(read, facts.newest_entry if upto is None else upto, facts)
-    return _candidate(committed, done, read, kept, said, facts)
+    kept = _read_log_entries(read, facts.newest_entry if upto is None else upto, facts)
+    return _build_candidate(committed, done, read, kept, said, facts)
 
 
-def _wanted(
+def _resolve_request(
     named: str, wanted: Wanted, done: Mapping[str, SourceEntry], facts: FileSourceFacts
 ) -> tuple[set[str], dict[str, str]]:
     """Decoded URIs that count as read at the wanted position, and what has to be said of it."""
@@ -81,7 +81,7 @@ def _before_time(at_ms: int, facts: FileSourceFacts) -> tuple[set[str], dict[str
     return {path for path, mtime in times.items() if mtime < at_ms}, said
 
 
-def _candidate(
+def _build_candidate(
     committed: str | None,
     done: Mapping[str, SourceEntry],
     read: set[str],
@@ -104,19 +104,19 @@ def _candidate(
         precision=Precision.EXACT,
         lost=measured(skipped, facts) if skipped else ZERO,
         reread=measured(back, facts) if back else ZERO,
-        changes=(Change(DIRECTORY, before, after, _moved(bool(skipped), bool(again))),),
-        fallbacks=_fallbacks(said, [p for p in again if p not in facts.there], old, taken, done, facts),
+        changes=(Change(DIRECTORY, before, after, _direction_of(bool(skipped), bool(again))),),
+        fallbacks=_list_fallbacks(said, [p for p in again if p not in facts.there], old, taken, done, facts),
         read=tuple(kept.values()),
     )
 
 
-def _moved(skips: bool, repeats: bool) -> Moved:
+def _direction_of(skips: bool, repeats: bool) -> Moved:
     if skips and repeats:
         return Moved.UNCLEAR  # some files are skipped and others come again
     return Moved.FORWARD if skips else Moved.BACK if repeats else Moved.SAME
 
 
-def _fallbacks(
+def _list_fallbacks(
     said: dict[str, str],
     gone: Sequence[str],
     old: Sequence[InputFile],
@@ -142,7 +142,7 @@ def _fallbacks(
     return {DIRECTORY: " ".join(words)} if words else {}
 
 
-def _log(read: set[str], upto: int, facts: FileSourceFacts) -> dict[str, SourceEntry]:
+def _read_log_entries(read: set[str], upto: int, facts: FileSourceFacts) -> dict[str, SourceEntry]:
     """Entries of the log up to one that are read, by decoded URI, and one more for files that no entry names yet."""
     held = {path: e for path, e in facts.read_at(upto).items() if path in read}
     following = max((e.batch_id for e in held.values()), default=-1) + 1

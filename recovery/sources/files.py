@@ -74,7 +74,7 @@ def distance(start: str | None, end: str | None, facts: FileSourceFacts) -> Dist
         return ZERO
     if high > facts.newest_entry:
         return Distance()
-    return measured(facts.between(low, high), facts, _seconds(low, high, facts))
+    return measured(facts.between(low, high), facts, _seconds_between(low, high, facts))
 
 
 def reach(offset_json: str | None, facts: FileSourceFacts, *, planned: bool = False) -> Reach:
@@ -146,11 +146,11 @@ def fresh(options: Mapping[str, Any], facts: FileSourceFacts | None) -> Fresh:
     said = []
     if gone := [path for path in facts.entries if path not in facts.there]:
         said.append(
-            f"{count(len(gone), 'file')} that the log names {_are(gone)} gone, such as {name(gone[0])}."
+            f"{count(len(gone), 'file')} that the log names {_is_are(gone)} gone, such as {name(gone[0])}."
         )
     if again := [f.path for f in rewritten(facts)]:
         said.append(
-            f"{count(len(again), 'file')} {_were(again)} written again after being read, such as {name(again[0])}: "
+            f"{count(len(again), 'file')} {_was_were(again)} written again after being read, such as {name(again[0])}: "
             "what was read then may be gone."
         )
     if said:
@@ -169,7 +169,7 @@ def words(progress: SourceProgress) -> str:
     return f"{len(progress.committed):,} read, newest {newest} (log entry {progress.log_offset}){planned}"
 
 
-def _seconds(low: int, high: int, facts: FileSourceFacts) -> Amount | None:
+def _seconds_between(low: int, high: int, facts: FileSourceFacts) -> Amount | None:
     old, new = (newest(facts.read_at(n)) for n in (low, high))
     if old is None or new is None:
         return None
@@ -181,7 +181,7 @@ def _seconds(low: int, high: int, facts: FileSourceFacts) -> Amount | None:
 def _said_gone(gone: Sequence[str]) -> list[str]:
     if not gone:
         return []
-    return [f"{count(len(gone), 'file')} after this position {_are(gone)} gone, such as {name(gone[0])}."]
+    return [f"{count(len(gone), 'file')} after this position {_is_are(gone)} gone, such as {name(gone[0])}."]
 
 
 def _said_late(late: Sequence[InputFile], facts: FileSourceFacts) -> list[str]:
@@ -189,7 +189,7 @@ def _said_late(late: Sequence[InputFile], facts: FileSourceFacts) -> list[str]:
         return []
     days = facts.max_file_age_ms / 86_400_000
     return [
-        f"{count(len(late), 'file')} {_are(late)} older than the newest one read by more than maxFileAge "
+        f"{count(len(late), 'file')} {_is_are(late)} older than the newest one read by more than maxFileAge "
         f"({days:g} days), such as {name(late[0].path)}: Spark never reads {'it' if len(late) == 1 else 'them'}."
     ]
 
@@ -214,7 +214,7 @@ def _said_rewritten(
     changed = [p for p, e in read.items() if p in facts.there and facts.there[p].mtime_ms != e.timestamp_ms]
     if again := [path for path in changed if path not in taken]:
         said.append(
-            f"{count(len(again), 'file')} {_were(again)} written again after being read, such as {name(again[0])}: "
+            f"{count(len(again), 'file')} {_was_were(again)} written again after being read, such as {name(again[0])}: "
             "Spark knows a file by its name and does not read it a second time."
         )
     return said
@@ -223,8 +223,8 @@ def _said_rewritten(
 def said_twice(twice: Sequence[str]) -> str:
     """Of files that were read and come again: not by a wish, but as Spark has forgotten them."""
     return (
-        f"{count(len(twice), 'file')} {_were(twice)} written again after being read, such as {name(twice[0])}, and the "
-        f"newest file read is younger than that reading by more than maxFileAge: Spark reads "
+        f"{count(len(twice), 'file')} {_was_were(twice)} written again after being read, such as {name(twice[0])}, and "
+        f"the newest file read is younger than that reading by more than maxFileAge: Spark reads "
         f"{'it' if len(twice) == 1 else 'them'} a second time, and rows that were in it before come twice."
     )
 
@@ -255,7 +255,7 @@ def source_facts(
             source=progress.name or progress.index,
             kind="files",
             offset_json=progress.offset_json,
-            label=_label(read, total),
+            label=_position_label(read, total),
             precision=Precision.EXACT,
             reachable=True,
             earliest=name(ordered[0].path) if ordered else None,
@@ -270,15 +270,15 @@ def source_facts(
     )
 
 
-def _were(of: Sequence[str]) -> str:
+def _was_were(of: Sequence[str]) -> str:
     return "was" if len(of) == 1 else "were"
 
 
-def _are(of: Sequence[str | InputFile]) -> str:
+def _is_are(of: Sequence[str | InputFile]) -> str:
     return "is" if len(of) == 1 else "are"
 
 
-def _label(read: Sequence[str], total: int) -> str:
+def _position_label(read: Sequence[str], total: int) -> str:
     if not read:
         return "nothing read yet"
     return f"file {len(read)} of {total}, {name(read[-1])}"

@@ -83,13 +83,13 @@ class Place(NamedTuple):
 
 def parts(offset_json: str | None) -> tuple[Part, ...]:
     """One part, the table. Raises Malformed for another shape."""
-    told = _read(offset_json)
+    told = _parse_line(offset_json)
     value = None if told is None else f"{told.snapshot_id}:{told.position}{':all' if told.scan_all else ''}"
     return (Part("table", value, label(offset_json)),)
 
 
 def label(offset_json: str | None) -> str:
-    told = _read(offset_json)
+    told = _parse_line(offset_json)
     if told is None:
         return NOTHING_READ
     if told.snapshot_id == START:
@@ -100,28 +100,30 @@ def label(offset_json: str | None) -> str:
 
 def changes(before: str | None, after: str | None) -> tuple[Change, ...]:
     """Positions within one snapshot are in order; between two snapshots only the table's metadata tells."""
-    return compared(parts(before), parts(after), lambda *_: _order(_read(before), _read(after)))
+    return compared(
+        parts(before), parts(after), lambda *_: _compare_positions(_parse_line(before), _parse_line(after))
+    )
 
 
 def distance(start: str | None, end: str | None, facts: IcebergSourceFacts) -> Distance:
     """Files exactly where the summaries count them, rows where whole snapshots lie between; Distance() if unknown."""
-    if _read(start) == _read(end):
+    if _parse_line(start) == _parse_line(end):
         return ZERO
-    low, high = _place(_read(start), facts), _place(_read(end), facts)
+    low, high = _place_of(_parse_line(start), facts), _place_of(_parse_line(end), facts)
     if low is None or high is None:
         return Distance()
-    return _between(min(low, high), max(low, high), facts)
+    return _distance_between(min(low, high), max(low, high), facts)
 
 
 def reach(offset_json: str | None, facts: IcebergSourceFacts) -> Reach:
     """Whether the snapshot is known, and whether all that follows can be streamed."""
-    told = _read(offset_json)
+    told = _parse_line(offset_json)
     if not facts.chain:
         return Reach(None, "The table's metadata was not read, or it has no snapshot.")
-    index = _index(told, facts)
+    index = _snapshot_index(told, facts)
     if index is None:
         assert told is not None
-        return _gone(told, facts)
+        return _missing_reach(told, facts)
     refused = [s for s in facts.chain[index + 1 :] if s.operation in FAILS and s.operation not in facts.skips]
     if refused:
         return Reach(
@@ -131,13 +133,13 @@ def reach(offset_json: str | None, facts: IcebergSourceFacts) -> Reach:
             "streaming-skip-delete-snapshots is set; rows that such a snapshot added are then not read.",
             parts=("table",),
         )
-    return _kept(facts, index)
+    return _present_reach(facts, index)
 
 
 def option(offset_json: str | None, facts: IcebergSourceFacts) -> StartOption:
     """`stream-from-timestamp` that starts at the snapshot of the position: whole snapshots only."""
-    told = _read(offset_json)
-    place = _place(told, facts)
+    told = _parse_line(offset_json)
+    place = _place_of(told, facts)
     if place is None or not facts.chain:
         return StartOption(
             False,
@@ -153,23 +155,23 @@ def option(offset_json: str | None, facts: IcebergSourceFacts) -> StartOption:
     size = facts.chain[place.snapshot].files
     whole = size is not None and place.position >= size
     first = place.snapshot + 1 if whole else place.snapshot
-    return _started(first, 0 if whole else place.position, facts)
+    return _start_before(first, 0 if whole else place.position, facts)
 
 
 def at(wanted: Wanted, committed: str | None, facts: IcebergSourceFacts) -> Candidate:
     """A time, a version (snapshot id, to be read next), the earliest, the latest (all read), or by hand."""
-    old = _read(committed)
+    old = _parse_line(committed)
     named = wish(wanted, of=OF, can=CAN)
     if not facts.chain:
         raise Refused(
             "The table's metadata was not read, or the table has no snapshot: nothing can be checked."
         )
-    told, said = _told(named, wanted, facts)
-    place, was = _place(told, facts), _place(old, facts)
-    line = wanted.by_hand or _line(told)
+    told, said = _resolve_request(named, wanted, facts)
+    place, was = _place_of(told, facts), _place_of(old, facts)
+    line = wanted.by_hand or _encode_line(told)
     known = place is not None and was is not None
     between = distance(committed, line, facts) if known else Distance()
-    moved = Moved.UNCLEAR if place is None or was is None else _way(was, place)
+    moved = Moved.UNCLEAR if place is None or was is None else _compare_places(was, place)
     return Candidate(
         offset_json=line,
         label=label(line),
@@ -181,7 +183,9 @@ def at(wanted: Wanted, committed: str | None, facts: IcebergSourceFacts) -> Cand
     )
 
 
-def _told(named: str, wanted: Wanted, facts: IcebergSourceFacts) -> tuple[Standing, dict[str, str]]:
+def _resolve_request(
+    named: str, wanted: Wanted, facts: IcebergSourceFacts
+) -> tuple[Standing, dict[str, str]]:
     oldest, newest = facts.chain[0], facts.chain[-1]
     if named == "earliest":
         return Standing(oldest.snapshot_id, 0, False), {}
@@ -192,7 +196,7 @@ def _told(named: str, wanted: Wanted, facts: IcebergSourceFacts) -> tuple[Standi
             )
         return Standing(newest.snapshot_id, newest.files, False), {}
     if named == "by_hand":
-        return _checked(wanted.by_hand, facts), {}
+        return _require_loadable(wanted.by_hand, facts), {}
     if named == "version":
         found = next((s for s in facts.chain if s.snapshot_id == wanted.version), None)
         if found is None:
@@ -222,18 +226,18 @@ def _told_at(at_ms: int, facts: IcebergSourceFacts) -> tuple[Standing, dict[str,
     return Standing(found.snapshot_id, 0, False), said
 
 
-def _checked(line: str | None, facts: IcebergSourceFacts) -> Standing:
-    told = _read(line)
-    place = _place(told, facts)
+def _require_loadable(line: str | None, facts: IcebergSourceFacts) -> Standing:
+    told = _parse_line(line)
+    place = _place_of(told, facts)
     if told is None or place is None:
         raise Refused("That offset's snapshot is not in the table's history: Spark could not load it.")
-    size = _size(facts, place.snapshot, told.scan_all)
+    size = _count_files(facts, place.snapshot, told.scan_all)
     if size is not None and place.position > size:
         raise Refused(f"That snapshot has {count(size, 'file')}; the offset names {place.position}.")
     return told
 
 
-def _started(first: int, read: int, facts: IcebergSourceFacts) -> StartOption:
+def _start_before(first: int, read: int, facts: IcebergSourceFacts) -> StartOption:
     """Start before chain[first], of which `read` files were read already. `first` beyond the end: what comes next."""
     chain = facts.chain
     after = first >= len(chain)
@@ -242,11 +246,15 @@ def _started(first: int, read: int, facts: IcebergSourceFacts) -> StartOption:
     starts = {t: _oldest_after(t, chain) for t in tries}
     time, index = next(((t, i) for t, i in starts.items() if i == first), (tries[-1], starts[tries[-1]]))
     doubled = (
-        _between(Place(index, 0), Place(first, read), facts).rows
+        _distance_between(Place(index, 0), Place(first, read), facts).rows
         if (index, read) != (first, 0)
         else Amount(value=0)
     )
-    missed = _between(Place(first, read), Place(index, 0), facts).rows if index > first else Amount(value=0)
+    missed = (
+        _distance_between(Place(first, read), Place(index, 0), facts).rows
+        if index > first
+        else Amount(value=0)
+    )
     note = "The option takes whole snapshots. " if read else ""
     return StartOption(
         True,
@@ -273,7 +281,7 @@ def _oldest_after(at_ms: int, chain: Sequence[Snapshot]) -> int:
     return last
 
 
-def _gone(told: Standing, facts: IcebergSourceFacts) -> Reach:
+def _missing_reach(told: Standing, facts: IcebergSourceFacts) -> Reach:
     oldest = facts.chain[0]
     if told.snapshot_id in facts.others:
         why = f"Snapshot {told.snapshot_id} is no longer in the current history: the table was rolled back or branched."
@@ -285,7 +293,7 @@ def _gone(told: Standing, facts: IcebergSourceFacts) -> Reach:
     return Reach(False, why, lost=Distance(), parts=("table",))
 
 
-def _kept(facts: IcebergSourceFacts, index: int) -> Reach:
+def _present_reach(facts: IcebergSourceFacts, index: int) -> Reach:
     at, newest = facts.chain[index], facts.chain[-1]
     if at is newest:
         return Reach(True, "The position's snapshot is the current one, which is never expired.")
@@ -311,27 +319,27 @@ def skipped(options: Mapping[str, Any]) -> frozenset[str]:
     return frozenset(name for name, value in told.items() if value.strip().lower() == "true")
 
 
-def _index(told: Standing | None, facts: IcebergSourceFacts) -> int | None:
+def _snapshot_index(told: Standing | None, facts: IcebergSourceFacts) -> int | None:
     """Which snapshot of the chain it stands in, the first where nothing was read; None: that is not there."""
     if told is None or told.snapshot_id == START:
         return 0 if facts.chain else None
     return next((i for i, s in enumerate(facts.chain) if s.snapshot_id == told.snapshot_id), None)
 
 
-def _place(told: Standing | None, facts: IcebergSourceFacts) -> Place | None:
+def _place_of(told: Standing | None, facts: IcebergSourceFacts) -> Place | None:
     """None: its snapshot is not in the chain. Nothing read, or no snapshot then: before the first."""
-    found = _index(told, facts)
+    found = _snapshot_index(told, facts)
     if found is None or told is None or told.snapshot_id == START:
         return None if found is None else Place(0, 0)
     # The whole of a snapshot counts other files than those it added: only its end is a place in the history.
     return None if told.scan_all else Place(found, told.position)
 
 
-def _size(facts: IcebergSourceFacts, index: int, scan_all: bool) -> int | None:
+def _count_files(facts: IcebergSourceFacts, index: int, scan_all: bool) -> int | None:
     return None if scan_all or not 0 <= index < len(facts.chain) else facts.chain[index].files
 
 
-def _between(low: Place, high: Place, facts: IcebergSourceFacts) -> Distance:
+def _distance_between(low: Place, high: Place, facts: IcebergSourceFacts) -> Distance:
     """Files, rows, bytes that appends added from one place to a later one."""
     taken: list[tuple[Snapshot, int | None]]
     if low.snapshot == high.snapshot:
@@ -347,17 +355,17 @@ def _between(low: Place, high: Place, facts: IcebergSourceFacts) -> Distance:
         if high.snapshot < len(facts.chain):
             taken.append((facts.chain[high.snapshot], high.position))
     taken = [(s, n) for s, n in taken if s.operation == "append" and n != 0]
-    files = _sum([n for _, n in taken])
-    rows = _share([(s.rows, s.files, n) for s, n in taken])
-    size = _share([(s.bytes, s.files, n) for s, n in taken])
+    files = _sum_known([n for _, n in taken])
+    rows = _share_of_files([(s.rows, s.files, n) for s, n in taken])
+    size = _share_of_files([(s.bytes, s.files, n) for s, n in taken])
     return Distance(rows=rows, files=files, bytes=size)
 
 
-def _sum(numbers: Sequence[int | None]) -> Amount | None:
+def _sum_known(numbers: Sequence[int | None]) -> Amount | None:
     return None if any(n is None for n in numbers) else Amount(value=sum(n or 0 for n in numbers))
 
 
-def _share(of: Sequence[tuple[int | None, int | None, int | None]]) -> Amount | None:
+def _share_of_files(of: Sequence[tuple[int | None, int | None, int | None]]) -> Amount | None:
     """(total, files, files taken) of each snapshot: exact where all or none were taken."""
     if any(total is None or n is None or not files for total, files, n in of):
         return None
@@ -370,7 +378,7 @@ def _share(of: Sequence[tuple[int | None, int | None, int | None]]) -> Amount | 
     )
 
 
-def _order(before: Standing | None, after: Standing | None) -> Moved:
+def _compare_positions(before: Standing | None, after: Standing | None) -> Moved:
     if before is None or after is None:
         return Moved.FORWARD if before is None else Moved.BACK
     if before[::2] != after[::2]:
@@ -378,11 +386,11 @@ def _order(before: Standing | None, after: Standing | None) -> Moved:
     return Moved.FORWARD if before.position < after.position else Moved.BACK
 
 
-def _way(before: Place, after: Place) -> Moved:
+def _compare_places(before: Place, after: Place) -> Moved:
     return Moved.SAME if before == after else Moved.FORWARD if before < after else Moved.BACK
 
 
-def _line(told: Standing) -> str:
+def _encode_line(told: Standing) -> str:
     body = {
         "version": 1,
         "snapshot_id": told.snapshot_id,
@@ -392,7 +400,7 @@ def _line(told: Standing) -> str:
     return json.dumps(body, separators=(",", ":"))
 
 
-def _read(offset_json: str | None) -> Standing | None:
+def _parse_line(offset_json: str | None) -> Standing | None:
     if offset_json is None:
         return None
     body = object_of(offset_json)

@@ -73,7 +73,7 @@ UNTOLD = "A topic of this name is not the one that the checkpoint read, so rows 
 
 def parts(offset_json: str | None) -> tuple[Part, ...]:
     """A part for each partition, by topic and number."""
-    return tuple(_part(key, at) for key, at in parse(offset_json).items())
+    return tuple(_build_part(key, at) for key, at in parse(offset_json).items())
 
 
 def label(offset_json: str | None) -> str:
@@ -84,16 +84,18 @@ def label(offset_json: str | None) -> str:
 def changes(before: str | None, after: str | None) -> tuple[Change, ...]:
     """Every partition of either position. A named offset (-1, -2) can be compared with itself only."""
     old, new = parse(before), parse(after)
-    return tuple(_change(key, old.get(key), new.get(key)) for key in sorted(old.keys() | new.keys()))
+    return tuple(
+        _compare_partition(key, old.get(key), new.get(key)) for key in sorted(old.keys() | new.keys())
+    )
 
 
-def _change(key: Key, old: int | None, new: int | None) -> Change:
-    before = None if old is None else _part(key, old)
-    after = None if new is None else _part(key, new)
-    return Change(name_of(key), before, after, _moved(old, new))
+def _compare_partition(key: Key, old: int | None, new: int | None) -> Change:
+    before = None if old is None else _build_part(key, old)
+    after = None if new is None else _build_part(key, new)
+    return Change(name_of(key), before, after, _compare_offsets(old, new))
 
 
-def _moved(old: int | None, new: int | None) -> Moved:
+def _compare_offsets(old: int | None, new: int | None) -> Moved:
     if old is None or new is None:
         return Moved.NEW if old is None else Moved.GONE
     if old == new:
@@ -103,7 +105,7 @@ def _moved(old: int | None, new: int | None) -> Moved:
     return Moved.FORWARD if new > old else Moved.BACK
 
 
-def _part(key: Key, at: int) -> Part:
+def _build_part(key: Key, at: int) -> Part:
     return Part(name_of(key), str(at), f"{key[0]} partition {key[1]} at {NAMED.get(at, at)}")
 
 
@@ -119,11 +121,11 @@ def distance(start: str | None, end: str | None, facts: KafkaFacts) -> Distance:
         return Distance()
     first, last = (resolved(offsets, facts)[0] for offsets in told)
     first = {key: at for key, at in first.items() if key in last or facts.reads(key)}
-    spans = _spans(first, last, facts)
+    spans = _list_spans(first, last, facts)
     return Distance(rows=facts.rows((key, min(a, b), max(a, b)) for key, a, b in spans))
 
 
-def _spans(start: Offsets, end: Offsets, facts: KafkaFacts) -> list[Span]:
+def _list_spans(start: Offsets, end: Offsets, facts: KafkaFacts) -> list[Span]:
     """Partitions of either side; all are there."""
     lows = {key: facts.topics[key[0]].partitions[key[1]].low for key in (*start, *end)}
     return [(key, start.get(key, low), end.get(key, low)) for key, low in sorted(lows.items())]
@@ -136,17 +138,17 @@ def reach(offset_json: str | None, facts: KafkaFacts) -> Reach:
         return Reach(None, "Nothing was read yet; the source begins where its own options say.")
     if facts.asked_at_ms is None:
         return Reach(None, UNASKED)
-    broken = {key: why for key, at in offsets.items() if (why := _broken(key, at, facts))}
+    broken = {key: why for key, at in offsets.items() if (why := _explain_broken(key, at, facts))}
     broken = dict(sorted((broken | _came_cut(offsets, facts)).items()))
     if broken:
         also = f" {DATA_LOSS_TOO}" if any(k not in offsets or not facts.reads(k) for k in broken) else ""
         return Reach(
             False,
-            f"{_sentences(broken.values())} {DATA_LOSS}{also}",
-            lost=Distance(rows=_taken(broken, offsets, facts)),
+            f"{_join_sentences(broken.values())} {DATA_LOSS}{also}",
+            lost=Distance(rows=_count_taken(broken, offsets, facts)),
             parts=tuple(name_of(key) for key in broken),
         )
-    until, first = _until(offsets, facts)
+    until, first = _retention_end(offsets, facts)
     why = "Every record after the position is still there."
     if until is not None:
         why += f" Retention may take the first of them from {moment(until)} on."
@@ -155,7 +157,7 @@ def reach(offset_json: str | None, facts: KafkaFacts) -> Reach:
     return Reach(True, why, until_ms=until, parts=first)
 
 
-def _broken(key: Key, at: int, facts: KafkaFacts) -> str | None:
+def _explain_broken(key: Key, at: int, facts: KafkaFacts) -> str | None:
     """What keeps a partition from being read on from an offset, as a sentence."""
     (topic, number), there = key, facts.partition(key)
     if topic not in facts.topics:
@@ -191,7 +193,7 @@ def _came_cut(offsets: Offsets, facts: KafkaFacts) -> dict[Key, str]:
     }
 
 
-def _taken(broken: Iterable[Key], offsets: Offsets, facts: KafkaFacts) -> Amount | None:
+def _count_taken(broken: Iterable[Key], offsets: Offsets, facts: KafkaFacts) -> Amount | None:
     """What nobody will read; None where a partition or its topic is another one now, or gone."""
     if not all(facts.comparable(key, offsets.get(key, 0)) for key in broken):
         return None
@@ -200,7 +202,7 @@ def _taken(broken: Iterable[Key], offsets: Offsets, facts: KafkaFacts) -> Amount
     return facts.rows((key, begins[key], end) for key, end in ends.items())
 
 
-def _until(offsets: Offsets, facts: KafkaFacts) -> tuple[int | None, tuple[str, ...]]:
+def _retention_end(offsets: Offsets, facts: KafkaFacts) -> tuple[int | None, tuple[str, ...]]:
     """When retention may take the first unread record, and of which partitions. None: never, or not known.
 
     Kafka deletes whole segments, when the newest record of one is too old: never before this, often later.
@@ -259,7 +261,7 @@ def at(wanted: Wanted, committed: str | None, facts: KafkaFacts) -> Candidate:
     not_told = {name_of(key): _why_strange(key, facts) for key in strange}
     kept = resolved({key: at for key, at in before.items() if key not in strange}, facts)[0]
     came = {key: 0 for key in starts if before and key not in before}  # what they lost was never read either
-    spans = _spans(kept | came, starts | _ends(kept.keys() - starts.keys(), facts), facts)
+    spans = _list_spans(kept | came, starts | _end_offsets(kept.keys() - starts.keys(), facts), facts)
     left = dict.fromkeys(map(name_of, kept.keys() - starts.keys()), LEFT)
     after = written(starts)
     return Candidate(
@@ -268,7 +270,7 @@ def at(wanted: Wanted, committed: str | None, facts: KafkaFacts) -> Candidate:
         precision=Precision.EXACT,
         lost=Distance(rows=facts.rows((key, a, b) for key, a, b in spans if b > a)),
         reread=Distance(rows=facts.rows((key, b, a) for key, a, b in spans if a > b)),
-        changes=tuple(_unclear(c, not_told.keys()) for c in changes(committed, after)),
+        changes=tuple(_mark_unclear(c, not_told.keys()) for c in changes(committed, after)),
         fallbacks=fallbacks | not_told | left,
     )
 
@@ -304,10 +306,10 @@ def skipped_to(committed: str | None, start: str | None, facts: KafkaFacts) -> s
     """`start` with the ends of those partitions that were committed and no start can name, as nobody reads them."""
     starts, before = parse(start), parse(committed)
     left = (key for key, at in before.items() if key not in starts and facts.comparable(key, at))
-    return written(starts | _ends(left, facts))
+    return written(starts | _end_offsets(left, facts))
 
 
-def _ends(keys: Iterable[Key], facts: KafkaFacts) -> dict[Key, int]:
+def _end_offsets(keys: Iterable[Key], facts: KafkaFacts) -> dict[Key, int]:
     return resolved(dict.fromkeys(keys, LATEST), facts)[0]
 
 
@@ -315,13 +317,13 @@ def _why_strange(key: Key, facts: KafkaFacts) -> str:
     return UNTOLD if facts.partition(key) else "It is no longer there, so it has no position."
 
 
-def _unclear(change: Change, strange: Set[str]) -> Change:
+def _mark_unclear(change: Change, strange: Set[str]) -> Change:
     """Two offsets of different topics cannot be compared, though both are numbers."""
     there = change.before is not None and change.after is not None
     return replace(change, moved=Moved.UNCLEAR) if there and change.part in strange else change
 
 
-def _sentences(told: Iterable[str]) -> str:
+def _join_sentences(told: Iterable[str]) -> str:
     found = list(dict.fromkeys(told))
     more = f" {len(found) - SHOWN} more partitions are affected." if len(found) > SHOWN else ""
     return " ".join(found[:SHOWN]) + more

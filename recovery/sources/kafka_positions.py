@@ -32,18 +32,18 @@ def chosen(wanted: Wanted, committed: str | None, facts: KafkaFacts) -> Chosen:
     if wanted.by_hand is not None:
         offsets, said = _by_hand(wanted.by_hand, committed, facts)
     elif wanted.at_ms is not None or wanted.earliest or wanted.latest:
-        offsets, said = _everywhere(wanted, committed, facts)
+        offsets, said = _choose_everywhere(wanted, committed, facts)
     else:
         offsets, said = _as_committed(committed, facts)
     return _with_parts(wanted.parts, (offsets, said), committed, facts) if wanted.parts else (offsets, said)
 
 
-def _everywhere(wanted: Wanted, committed: str | None, facts: KafkaFacts) -> Chosen:
+def _choose_everywhere(wanted: Wanted, committed: str | None, facts: KafkaFacts) -> Chosen:
     """The same wish for every partition."""
     offsets: dict[Key, int] = {}
     said: dict[str, str] = {}
-    for key, there in _there(committed, facts).items():
-        offsets[key], why = _at(wanted, there)
+    for key, there in _present_partitions(committed, facts).items():
+        offsets[key], why = _offset_for(wanted, there)
         if why:
             said[name_of(key)] = why
     return offsets, said
@@ -51,7 +51,7 @@ def _everywhere(wanted: Wanted, committed: str | None, facts: KafkaFacts) -> Cho
 
 def _as_committed(committed: str | None, facts: KafkaFacts) -> Chosen:
     """Every partition that is there, where it was committed."""
-    before, there = parse(committed), _there(committed, facts)
+    before, there = parse(committed), _present_partitions(committed, facts)
     return resolved({key: at for key, at in before.items() if key in there}, facts)
 
 
@@ -59,18 +59,18 @@ def _with_parts(
     parts: Mapping[str, Wanted | None], base: Chosen, committed: str | None, facts: KafkaFacts
 ) -> Chosen:
     """`base` with single partitions set otherwise."""
-    there, before = _there(committed, facts), _as_committed(committed, facts)[0]
+    there, before = _present_partitions(committed, facts), _as_committed(committed, facts)[0]
     keys = {name_of(key): key for key in there}
     if unknown := [name for name in parts if name not in keys]:
         raise Refused(_not_there(unknown, there))
     offsets, said = dict(base[0]), dict(base[1])
     by_hand = {keys[name]: int(w.by_hand) for name, w in parts.items() if w and w.by_hand is not None}
-    _within(by_hand, there)
+    _require_within_bounds(by_hand, there)
     for name, wish in parts.items():
         key = keys[name]
         said.pop(name, None)
         if wish is not None:
-            offsets[key], why = (by_hand[key], "") if key in by_hand else _at(wish, there[key])
+            offsets[key], why = (by_hand[key], "") if key in by_hand else _offset_for(wish, there[key])
         elif key in before:
             offsets[key], why = before[key], ""
         else:
@@ -86,13 +86,13 @@ def _with_parts(
     return dict(sorted(offsets.items())), said
 
 
-def _at(wanted: Wanted, there: PartitionFacts) -> tuple[int, str]:
+def _offset_for(wanted: Wanted, there: PartitionFacts) -> tuple[int, str]:
     if wanted.at_ms is not None:
         return _at_time(there, wanted.at_ms)
     return there.low if wanted.earliest else there.high, ""
 
 
-def _there(committed: str | None, facts: KafkaFacts) -> dict[Key, PartitionFacts]:
+def _present_partitions(committed: str | None, facts: KafkaFacts) -> dict[Key, PartitionFacts]:
     """The partitions that a position must name. Raises Refused when none of them is there."""
     if facts.asked_at_ms is None:
         raise Refused(f"{UNASKED} Ask it, then choose a position.", code="not_asked")
@@ -135,16 +135,16 @@ def _by_hand(text: str, committed: str | None, facts: KafkaFacts) -> Chosen:
             f"These are no offsets of Kafka: {problem.why}. Write them as "
             '{"topic":{"0":23,"1":7}}, with every partition.'
         ) from problem
-    there = _there(committed, facts)
+    there = _present_partitions(committed, facts)
     if unknown := [name_of(key) for key in asked if key not in there]:
         raise Refused(_not_there(unknown, there))
     if missing := [key for key in there if key not in asked]:
         raise Refused(f"Every partition needs an offset; these have none: {names(missing)}.")
-    _within(asked, there)
+    _require_within_bounds(asked, there)
     return resolved(asked, facts)
 
 
-def _within(asked: Offsets, there: Mapping[Key, PartitionFacts]) -> None:
+def _require_within_bounds(asked: Offsets, there: Mapping[Key, PartitionFacts]) -> None:
     """Raise Refused, naming the bounds, for an offset outside of them; named ones (-2, -1) are always within."""
     outside = [
         f"{at} of {name_of(key)} is not between {there[key].low} and {there[key].high}"

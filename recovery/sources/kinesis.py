@@ -45,7 +45,7 @@ class KinesisFacts:
 
 def parts(offset_json: str | None) -> tuple[Part, ...]:
     """A part for every shard, sorted by name; its value is the sequence number, or the word that stands for one."""
-    shards = {} if offset_json is None else _shards(json_of(offset_json))
+    shards = {} if offset_json is None else _parse_shards(json_of(offset_json))
     return tuple(Part(name, at, f"{name} after {at or 'no record'}") for name, at in sorted(shards.items()))
 
 
@@ -60,7 +60,7 @@ def label(offset_json: str | None) -> str:
 
 def changes(before: str | None, after: str | None) -> tuple[Change, ...]:
     """Sequence numbers are in order within a shard; TRIM_HORIZON and LATEST beside one are unclear."""
-    return compared(parts(before), parts(after), _order)
+    return compared(parts(before), parts(after), _compare_sequence_numbers)
 
 
 def distance(start: str | None, end: str | None, facts: KinesisFacts) -> Distance:
@@ -114,19 +114,19 @@ def at(wanted: Wanted, committed: str | None, facts: KinesisFacts) -> Candidate:
     return opaque.by_hand(wanted, committed, "a Kinesis source")
 
 
-def _order(before: str | None, after: str | None) -> Moved:
+def _compare_sequence_numbers(before: str | None, after: str | None) -> Moved:
     numbers = all(v is not None and v.isascii() and v.isdigit() for v in (before, after))
     return by_number(before, after) if numbers else by_equality(before, after)
 
 
-def _shards(body: Any) -> dict[str, str | None]:
-    found = _listed(body) if isinstance(body, list) else _mapped(body)
+def _parse_shards(body: Any) -> dict[str, str | None]:
+    found = _parse_listed_shards(body) if isinstance(body, list) else _parse_mapped_shards(body)
     if not found:
         raise Malformed("it names no shard of a Kinesis stream")
     return found
 
 
-def _mapped(body: Any) -> dict[str, str | None]:
+def _parse_mapped_shards(body: Any) -> dict[str, str | None]:
     if not isinstance(body, dict) or not isinstance(body.get("metadata"), dict):
         raise Malformed("it is not the offset of a Kinesis source")
     shards = {name: held for name, held in body.items() if name != "metadata"}
@@ -137,17 +137,20 @@ def _mapped(body: Any) -> dict[str, str | None]:
         for held in shards.values()
     ):
         raise Malformed("a shard has no iterator of a Kinesis source")
-    return {name: _short(held["iteratorPosition"] or held["iteratorType"]) for name, held in shards.items()}
+    return {
+        name: _require_short(held["iteratorPosition"] or held["iteratorType"])
+        for name, held in shards.items()
+    }
 
 
-def _listed(body: list[Any]) -> dict[str, str | None]:
+def _parse_listed_shards(body: list[Any]) -> dict[str, str | None]:
     found = kinesis_shards(body)
     if not found:
         raise Malformed("it is not the offset of a Kinesis source")
-    return {name: _short(last) if last else None for name, last in found.items()}
+    return {name: _require_short(last) if last else None for name, last in found.items()}
 
 
-def _short(text: str) -> str:
+def _require_short(text: str) -> str:
     if len(text) > 256:
         raise Malformed("a sequence number is longer than any that Kinesis gives")
     return text

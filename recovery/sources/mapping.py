@@ -131,13 +131,13 @@ def new_source(index: int, told: Mapping[str, Any]) -> NewSource:
     if kind != "kafka":
         places = {str(p) for p in (told.get("table_id") or told.get("location") or told.get("path"),) if p}
     elif assigned := option_of(options, "assign"):
-        places = set(_topics(assigned))
+        places = set(_parse_assigned_topics(assigned))
     else:
         places = {t.strip() for t in (option_of(options, "subscribe") or "").split(",") if t.strip()}
     return NewSource(str(index), kind, frozenset(places), told.get("name"))
 
 
-def _topics(assigned: str) -> list[str]:
+def _parse_assigned_topics(assigned: str) -> list[str]:
     """Topics of `assign`, {"topic": [partitions]}; none where it cannot be read."""
     try:
         return list(object_of(assigned))
@@ -159,9 +159,9 @@ def proposed(old: Sequence[OldSource], new: Sequence[NewSource]) -> Proposal:
     pairs.sort(key=lambda p: order.index(p.old))
     return Proposal(
         pairs=tuple(pairs),
-        added=tuple(_added(one, old) for one in _left_new(new, pairs)),
-        dropped=tuple(_dropped(one) for one in _left_old(old, pairs)),
-        notes=_notes(old, new, pairs),
+        added=tuple(_describe_added(one, old) for one in _left_new(new, pairs)),
+        dropped=tuple(_describe_dropped(one) for one in _left_old(old, pairs)),
+        notes=_list_order_notes(old, new, pairs),
     )
 
 
@@ -236,23 +236,29 @@ def _by_name(old: OldSource, new: NewSource) -> Pair | None:
 
 
 def _by_equal_places(old: OldSource, new: NewSource) -> Pair | None:
-    if _named_apart(old, new) or old.kind != new.kind or not old.places or _plain(old) != _plain(new):
+    if (
+        _named_apart(old, new)
+        or old.kind != new.kind
+        or not old.places
+        or _plain_places(old) != _plain_places(new)
+    ):
         return None
-    return Pair(old.key, new.key, Certainty.CERTAIN, f"Both read {_list(new.places)}.")
+    return Pair(old.key, new.key, Certainty.CERTAIN, f"Both read {_name_places(new.places)}.")
 
 
 def _by_meeting_places(old: OldSource, new: NewSource) -> Pair | None:
     if _named_apart(old, new) or old.kind != new.kind:
         return None
-    shared = {p for p in _plain(old) if any(_meets(p, other) for other in _plain(new))}
+    shared = {p for p in _plain_places(old) if any(_places_meet(p, other) for other in _plain_places(new))}
     if not shared:
         return None
     return Pair(
         old.key,
         new.key,
         Certainty.LIKELY,
-        f"The old one read {_list(old.places)}, the new one reads {_list(new.places)}; they meet in {_list(shared)}.",
-        f"Does {_list(new.places)} continue what was read of {_list(old.places)}?",
+        f"The old one read {_name_places(old.places)}, the new one reads {_name_places(new.places)}; "
+        f"they meet in {_name_places(shared)}.",
+        f"Does {_name_places(new.places)} continue what was read of {_name_places(old.places)}?",
     )
 
 
@@ -284,8 +290,8 @@ def elsewhere(old: OldSource, new: NewSource) -> bool:
     """
     if old.kind != new.kind or old.kind not in ("files", "kafka"):
         return False
-    held, there = _plain(old), _plain(new)
-    return bool(held and there) and not any(_meets(a, b) for a in held for b in there)
+    held, there = _plain_places(old), _plain_places(new)
+    return bool(held and there) and not any(_places_meet(a, b) for a in held for b in there)
 
 
 def _named_apart(old: OldSource, new: NewSource) -> bool:
@@ -297,14 +303,14 @@ def _may_be(old: OldSource, new: NewSource) -> bool:
     return old.kind == new.kind or "unknown" in (old.kind, new.kind)
 
 
-def _plain(of: OldSource | NewSource) -> frozenset[str]:
+def _plain_places(of: OldSource | NewSource) -> frozenset[str]:
     """Places in one form: files' directories as decoded URIs without a last slash."""
     if of.kind != "files":
         return of.places
     return frozenset(canonical_uri(p).rstrip("/") for p in of.places)
 
 
-def _meets(one: str, other: str) -> bool:
+def _places_meet(one: str, other: str) -> bool:
     """The same, or a directory and one below it; up to its first wildcard, where it has one."""
     a, b = (GLOB.split(p, maxsplit=1)[0].rpartition("/")[0] if GLOB.search(p) else p for p in (one, other))
     return a == b or a.startswith(f"{b}/") or b.startswith(f"{a}/")
@@ -320,14 +326,14 @@ def _left_new(new: Sequence[NewSource], pairs: Sequence[Pair]) -> list[NewSource
     return [one for one in new if one.key not in taken]
 
 
-def _added(of: NewSource, old: Sequence[OldSource]) -> Added:
+def _describe_added(of: NewSource, old: Sequence[OldSource]) -> Added:
     twin = next((o for o in old if of.name is not None and o.name == of.name), None)
     was = (
         f" Its name belonged to a source of kind {twin.kind} before, whose position does not apply here."
         if twin
         else ""
     )
-    where = f" ({_list(of.places)})" if of.places else ""
+    where = f" ({_name_places(of.places)})" if of.places else ""
     return Added(
         of.key,
         f"Source {of.key}{where} is new: nothing was read of it.{was} Choose where it starts: the earliest reads all "
@@ -335,7 +341,7 @@ def _added(of: NewSource, old: Sequence[OldSource]) -> Added:
     )
 
 
-def _dropped(of: OldSource) -> Dropped:
+def _describe_dropped(of: OldSource) -> Dropped:
     rows = of.unread.rows if of.unread else None
     files = of.unread.files if of.unread else None
     waits = (
@@ -345,11 +351,13 @@ def _dropped(of: OldSource) -> Dropped:
         if files is not None
         else "how much waits there unread is not known"
     )
-    where = f" ({_list(of.places)})" if of.places else ""
+    where = f" ({_name_places(of.places)})" if of.places else ""
     return Dropped(of.key, of.unread, f"No source of the code continues source {of.key}{where}: {waits}.")
 
 
-def _notes(old: Sequence[OldSource], new: Sequence[NewSource], pairs: Sequence[Pair]) -> tuple[str, ...]:
+def _list_order_notes(
+    old: Sequence[OldSource], new: Sequence[NewSource], pairs: Sequence[Pair]
+) -> tuple[str, ...]:
     """Sources that changed places: without names Spark goes by the order alone."""
     to = {p.old: p.new for p in pairs}
     order = [one.key for one in new]
@@ -360,7 +368,7 @@ def _notes(old: Sequence[OldSource], new: Sequence[NewSource], pairs: Sequence[P
     return ()
 
 
-def _list(places: Collection[str]) -> str:
+def _name_places(places: Collection[str]) -> str:
     shown = sorted(places)[:3]
     more = f" and {len(places) - 3} more" if len(places) > 3 else ""
     return ", ".join(shown) + more if shown else "a place that is not known"

@@ -38,12 +38,12 @@ class PubSubFacts:
 
 def parts(offset_json: str | None) -> tuple[Part, ...]:
     """The subscription, with the sequence number. Raises Malformed for another shape."""
-    at_number = _read(offset_json)
+    at_number = _parse_position(offset_json)
     return (Part("subscription", None if at_number is None else str(at_number), label(offset_json)),)
 
 
 def label(offset_json: str | None) -> str:
-    at_number = _read(offset_json)
+    at_number = _parse_position(offset_json)
     return NOTHING_READ if at_number is None else f"sequence number {at_number:,} of this stream"
 
 
@@ -54,13 +54,13 @@ def changes(before: str | None, after: str | None) -> tuple[Change, ...]:
 def distance(start: str | None, end: str | None, facts: PubSubFacts) -> Distance:
     """Zero between equal offsets: a sequence number does not count rows."""
     for line in (start, end):
-        _read(line)
+        _parse_position(line)
     return opaque.distance(start, end)
 
 
 def reach(offset_json: str | None, facts: PubSubFacts) -> Reach:
     """Not known."""
-    _read(offset_json)
+    _parse_position(offset_json)
     return Reach(
         None,
         "Pub/Sub drops a message once it is acknowledged and keeps the others for the subscription's retention "
@@ -70,7 +70,7 @@ def reach(offset_json: str | None, facts: PubSubFacts) -> Reach:
 
 def option(offset_json: str | None, facts: PubSubFacts) -> StartOption:
     """None: a subscription is moved by a seek outside of Spark."""
-    _read(offset_json)
+    _parse_position(offset_json)
     return StartOption(
         False,
         Precision.AT_LEAST_ONCE,
@@ -83,13 +83,13 @@ def option(offset_json: str | None, facts: PubSubFacts) -> StartOption:
 
 def at(wanted: Wanted, committed: str | None, facts: PubSubFacts) -> Candidate:
     """By hand only, and only as the position that was committed. Raises Refused for anything else."""
-    _read(committed)
+    _parse_position(committed)
     if wanted.by_hand is not None:
-        _read(wanted.by_hand)
+        _parse_position(wanted.by_hand)
     return opaque.by_hand(wanted, committed, "a Pub/Sub source")
 
 
-def _read(offset_json: str | None) -> int | None:
+def _parse_position(offset_json: str | None) -> int | None:
     if offset_json is None:
         return None
     body = object_of(offset_json)

@@ -27,33 +27,33 @@ class PythonSourceFacts:
 
 def parts(offset_json: str | None) -> tuple[Part, ...]:
     """One part, the author's JSON verbatim. Raises Malformed for what is no JSON."""
-    return opaque.part(_checked(offset_json))
+    return opaque.part(_require_json(offset_json))
 
 
 def label(offset_json: str | None) -> str:
     """The author's JSON as it stands."""
-    return opaque.label(_checked(offset_json))
+    return opaque.label(_require_json(offset_json))
 
 
 def changes(before: str | None, after: str | None) -> tuple[Change, ...]:
     """Equal or unclear: the order of such offsets is the author's."""
-    return opaque.changes(_checked(before), _checked(after))
+    return opaque.changes(_require_json(before), _require_json(after))
 
 
 def distance(start: str | None, end: str | None, facts: PythonSourceFacts) -> Distance:
     """Zero between equal offsets; else only the author's reader could count."""
-    return opaque.distance(_checked(start), _checked(end))
+    return opaque.distance(_require_json(start), _require_json(end))
 
 
 def reach(offset_json: str | None, facts: PythonSourceFacts) -> Reach:
     """Not known."""
-    _checked(offset_json)
+    _require_json(offset_json)
     return Reach(None, "Only the reader in the pipeline's code knows what this source still holds.")
 
 
 def option(offset_json: str | None, facts: PythonSourceFacts) -> StartOption:
     """None of Spark's: a new query starts where the author's `initialOffset()` says."""
-    line = _checked(offset_json)
+    line = _require_json(offset_json)
     return StartOption(
         False,
         Precision.UNKNOWN,
@@ -66,13 +66,13 @@ def option(offset_json: str | None, facts: PythonSourceFacts) -> StartOption:
 
 def at(wanted: Wanted, committed: str | None, facts: PythonSourceFacts) -> Candidate:
     """By hand only. Raises Refused for any other wish, Malformed for what is no JSON."""
-    _checked(committed)
+    _require_json(committed)
     if wanted.by_hand is not None:
-        _checked(wanted.by_hand)
+        _require_json(wanted.by_hand)
     return opaque.by_hand(wanted, committed, OF)
 
 
-def _checked(offset_json: str | None) -> str | None:
+def _require_json(offset_json: str | None) -> str | None:
     if offset_json is not None:
         json_of(offset_json)
     return offset_json

@@ -41,12 +41,12 @@ class RateFacts:
 
 def parts(offset_json: str | None) -> tuple[Part, ...]:
     """One part, in seconds. Raises Malformed for anything but a whole number."""
-    seconds = _seconds(offset_json)
+    seconds = _parse_seconds(offset_json)
     return (Part("seconds", None if seconds is None else str(seconds), label(offset_json)),)
 
 
 def label(offset_json: str | None) -> str:
-    seconds = _seconds(offset_json)
+    seconds = _parse_seconds(offset_json)
     return NOTHING_READ if seconds is None else f"{count(seconds, 'second')} after its start"
 
 
@@ -56,26 +56,27 @@ def changes(before: str | None, after: str | None) -> tuple[Change, ...]:
 
 def distance(start: str | None, end: str | None, facts: RateFacts) -> Distance:
     """Rows and seconds; rows are exact where the options are known (rowsPerSecond, rampUpTime)."""
-    low, high = sorted((_seconds(start) or 0, _seconds(end) or 0))
+    low, high = sorted((_parse_seconds(start) or 0, _parse_seconds(end) or 0))
     if low == high:
         return ZERO
     rows = None
     if facts.rows_per_second is not None:
         rows = Amount(
-            value=_value(high, facts.rows_per_second, facts) - _value(low, facts.rows_per_second, facts)
+            value=_rows_made_after(high, facts.rows_per_second, facts)
+            - _rows_made_after(low, facts.rows_per_second, facts)
         )
     return Distance(rows=rows, seconds=Amount(value=high - low))
 
 
 def reach(offset_json: str | None, facts: RateFacts) -> Reach:
     """Always: the rows are computed anew."""
-    _seconds(offset_json)
+    _parse_seconds(offset_json)
     return Reach(True, "A rate source makes its rows by counting; any second can be made again.")
 
 
 def option(offset_json: str | None, facts: RateFacts) -> StartOption:
     """None: a new query begins at its own creation time."""
-    _seconds(offset_json)
+    _parse_seconds(offset_json)
     return StartOption(
         False,
         Precision.UNKNOWN,
@@ -86,10 +87,10 @@ def option(offset_json: str | None, facts: RateFacts) -> StartOption:
 
 def at(wanted: Wanted, committed: str | None, facts: RateFacts) -> Candidate:
     """A time, the earliest (second 0), the latest (now), or a number of seconds by hand."""
-    _seconds(committed)
+    _parse_seconds(committed)
     named = wish(wanted, of=OF, can=CAN)
     if named == "by_hand":
-        seconds = _seconds(wanted.by_hand) or 0
+        seconds = _parse_seconds(wanted.by_hand) or 0
     elif named == "earliest":
         seconds = 0
     else:
@@ -113,14 +114,14 @@ def _second_at(at_ms: int, facts: RateFacts) -> int:
     return (at_ms - facts.start_ms) // 1000
 
 
-def _value(seconds: int, rows_per_second: int, facts: RateFacts) -> int:
+def _rows_made_after(seconds: int, rows_per_second: int, facts: RateFacts) -> int:
     """Rows made in the first `seconds` seconds, in whole numbers as Spark's Longs count them."""
     speed = rows_per_second // (facts.ramp_up_seconds + 1)
     ramp = min(seconds, facts.ramp_up_seconds)
     return speed * ramp * (ramp + 1) // 2 + (seconds - ramp) * rows_per_second
 
 
-def _seconds(offset_json: str | None) -> int | None:
+def _parse_seconds(offset_json: str | None) -> int | None:
     if offset_json is None:
         return None
     body = json_of(offset_json)

@@ -50,12 +50,12 @@ class Standing(NamedTuple):
 
 def parts(offset_json: str | None) -> tuple[Part, ...]:
     """One part, in rows. Raises Malformed for another shape."""
-    at = _read(offset_json)
+    at = _parse_position(offset_json)
     return (Part("rows", None if at is None else str(at.rows), label(offset_json)),)
 
 
 def label(offset_json: str | None) -> str:
-    at = _read(offset_json)
+    at = _parse_position(offset_json)
     return NOTHING_READ if at is None else f"{count(at.rows, 'row')}, its time at {moment(at.at_ms)}"
 
 
@@ -65,7 +65,7 @@ def changes(before: str | None, after: str | None) -> tuple[Change, ...]:
 
 def distance(start: str | None, end: str | None, facts: RateMicroBatchFacts) -> Distance:
     """Rows, exact: they are what the offset counts."""
-    old, new = (_read(line) or Standing(0, facts.start_ms) for line in (start, end))
+    old, new = (_parse_position(line) or Standing(0, facts.start_ms) for line in (start, end))
     if old == new:
         return ZERO
     return Distance(rows=Amount(value=abs(new.rows - old.rows)))
@@ -73,13 +73,13 @@ def distance(start: str | None, end: str | None, facts: RateMicroBatchFacts) -> 
 
 def reach(offset_json: str | None, facts: RateMicroBatchFacts) -> Reach:
     """Always: the rows are computed anew."""
-    _read(offset_json)
+    _parse_position(offset_json)
     return Reach(True, "This source makes its rows by counting; any of them can be made again.")
 
 
 def option(offset_json: str | None, facts: RateMicroBatchFacts) -> StartOption:
     """None: `startTimestamp` moves the time of the rows, not their number."""
-    _read(offset_json)
+    _parse_position(offset_json)
     return StartOption(
         False,
         Precision.UNKNOWN,
@@ -90,10 +90,10 @@ def option(offset_json: str | None, facts: RateMicroBatchFacts) -> StartOption:
 
 def at(wanted: Wanted, committed: str | None, facts: RateMicroBatchFacts) -> Candidate:
     """The earliest, an offset by hand, or the batch whose rows carry a time."""
-    _read(committed)
+    _parse_position(committed)
     named = wish(wanted, of=OF, can=CAN)
     if named == "by_hand":
-        told = _read(wanted.by_hand) or Standing(0, facts.start_ms)
+        told = _parse_position(wanted.by_hand) or Standing(0, facts.start_ms)
     elif named == "earliest":
         told = Standing(0, facts.start_ms)
     else:
@@ -114,7 +114,7 @@ def _standing_at(at_ms: int, facts: RateMicroBatchFacts) -> Standing:
     return Standing(batches * facts.rows_per_batch, facts.start_ms + batches * facts.advance_ms)
 
 
-def _read(offset_json: str | None) -> Standing | None:
+def _parse_position(offset_json: str | None) -> Standing | None:
     if offset_json is None:
         return None
     body = object_of(offset_json)

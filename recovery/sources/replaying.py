@@ -64,13 +64,13 @@ def processed_files(index: int, source: SourceFacts) -> Slice | Gap:
         says = (
             f"Source {index}: {count(len(source.gone), 'file')} that it has read is no longer there, such as"
         )
-        return Gap(index, GapCode.GONE, f"{says} {_last(source.gone[0])}.")
+        return Gap(index, GapCode.GONE, f"{says} {_last_part(source.gone[0])}.")
     mine = {f.path for f in source.processed}
     if other := [f.path for f in file_facts.rewritten(held) if f.path in mine]:
         says = (
             f"Source {index}: {count(len(other), 'file')} that it has read was written again since, such as"
         )
-        return Gap(index, GapCode.CHANGED, f"{says} {_last(other[0])}.")
+        return Gap(index, GapCode.CHANGED, f"{says} {_last_part(other[0])}.")
     return Slice("files", files=tuple(f.path for f in source.processed))
 
 
@@ -102,9 +102,9 @@ def processed_versions(index: int, committed: str | None, facts: DeltaFacts) -> 
     gone = [path for _, paths in read.versions for path in paths if path in facts.gone]
     if gone:
         says = f"Source {index}: {count(len(gone), 'data file')} that it has read is no longer there, such as"
-        return Gap(index, GapCode.GONE, f"{says} {_last(gone[0])}.")
+        return Gap(index, GapCode.GONE, f"{says} {_last_part(gone[0])}.")
     return read
 
 
-def _last(path: str) -> str:
+def _last_part(path: str) -> str:
     return path.rsplit("/", 1)[-1]

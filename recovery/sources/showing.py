@@ -30,23 +30,23 @@ def as_dict(facts: SourceFacts) -> dict[str, Any]:
         "source": str(position.source),
         "kind": position.kind,
         "location": USER.sub("//***@", facts.location),
-        "committed": _standing(position.kind, position.offset_json, position.label),
-        "after": _standing(position.kind, facts.begins, after),
-        "changes": [_change(c) for c in _changes(facts)],
+        "committed": _show_position(position.kind, position.offset_json, position.label),
+        "after": _show_position(position.kind, facts.begins, after),
+        "changes": [_show_change(c) for c in _list_changes(facts)],
         "lost": distance(lost),
         "reread": distance(reread),
         "unread": distance(facts.unread),
         "fallbacks": dict(start.fallbacks) if start else {},
         "precision": (start.precision if start else position.precision).value,
-        "reach": _reach(facts.reach, position.reachable),
+        "reach": _show_reach(facts.reach, position.reachable),
         "option": None if facts.option is None else option(facts.option),
         "can": [wishes.NAMES[field] for field in registry.of(position.kind).CAN],
         "problem": facts.problem,
     }
 
 
-def _standing(kind: str, offset_json: str | None, label: str) -> dict[str, Any]:
-    parts = _safe(registry.of(kind).parts, opaque.part, offset_json)
+def _show_position(kind: str, offset_json: str | None, label: str) -> dict[str, Any]:
+    parts = _read_or_plain(registry.of(kind).parts, opaque.part, offset_json)
     return {
         "label": label or labels.label(kind, offset_json),
         "offset_json": offset_json,
@@ -54,7 +54,7 @@ def _standing(kind: str, offset_json: str | None, label: str) -> dict[str, Any]:
     }
 
 
-def _safe(
+def _read_or_plain(
     own: Callable[..., tuple[Any, ...]], plain: Callable[..., tuple[Any, ...]], *lines: str | None
 ) -> tuple[Any, ...]:
     """What a kind says of its lines; where it cannot read one, what can be said of any line."""
@@ -64,18 +64,23 @@ def _safe(
         return plain(*lines)
 
 
-def _changes(facts: SourceFacts) -> Sequence[Change]:
+def _list_changes(facts: SourceFacts) -> Sequence[Change]:
     if facts.start is not None:
         return facts.start.changes
     line, module = facts.position.offset_json, registry.of(facts.position.kind)
-    return _safe(module.changes, opaque.changes, line, line)
+    return _read_or_plain(module.changes, opaque.changes, line, line)
 
 
-def _change(of: Change) -> dict[str, Any]:
-    return {"part": of.part, "before": _value(of.before), "after": _value(of.after), "moved": of.moved.value}
+def _show_change(of: Change) -> dict[str, Any]:
+    return {
+        "part": of.part,
+        "before": _part_value(of.before),
+        "after": _part_value(of.after),
+        "moved": of.moved.value,
+    }
 
 
-def _value(part: Part | None) -> str | None:
+def _part_value(part: Part | None) -> str | None:
     return None if part is None else part.value
 
 
@@ -88,7 +93,7 @@ def amount(of: Amount | None) -> dict[str, Any] | None:
     return None if of is None else codec.to_json(of)
 
 
-def _reach(of: Reach | None, known: bool | None) -> dict[str, Any]:
+def _show_reach(of: Reach | None, known: bool | None) -> dict[str, Any]:
     if of is None:
         return {"readable": known, "why": "", "until_ms": None, "lost": None, "parts": []}
     return {
@@ -128,8 +133,8 @@ class Costs:
 
 def costs(shown: Sequence[Mapping[str, Any]]) -> Costs:
     """Of sources as `as_dict` gives them. A source that stays where it was committed costs nothing."""
-    lost = [(one["source"], _cost(one, "lost", "never read")) for one in shown]
-    repeated = [(one["source"], _cost(one, "reread", "read a second time")) for one in shown]
+    lost = [(one["source"], _describe_cost(one, "lost", "never read")) for one in shown]
+    repeated = [(one["source"], _describe_cost(one, "reread", "read a second time")) for one in shown]
     return Costs(
         tuple(f"Source {source}: {why}" for source, why in lost if why),
         tuple(f"Source {source}: {why}" for source, why in repeated if why),
@@ -147,21 +152,21 @@ def doubts(shown: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
     return tuple(f"Source {source}: {why}" for source, why in told)
 
 
-def _cost(one: Mapping[str, Any], name: str, what: str) -> str:
+def _describe_cost(one: Mapping[str, Any], name: str, what: str) -> str:
     """One sentence, or nothing where it costs nothing."""
     of = one[name]
     told = [(of[measure], noun) for measure, noun in (("rows", "row"), ("files", "file")) if of[measure]]
     said = ", ".join(said_amount(amount, noun) for amount, noun in told if amount["value"])
     if not said and of["bytes"] and of["bytes"]["value"]:
         said = said_amount(of["bytes"], "byte")
-    unclear = _unclear(one)
+    unclear = _list_unclear_parts(one)
     if said:
         more = f"; of {', '.join(unclear[:3])} it is not known" if unclear else ""
         return f"{said} {what}{more}"
     return f"how many rows are {what} is not known" if unclear or not (told or of["bytes"]) else ""
 
 
-def _unclear(one: Mapping[str, Any]) -> list[str]:
+def _list_unclear_parts(one: Mapping[str, Any]) -> list[str]:
     """Parts whose two positions cannot be compared, so that no distance holds what lies between."""
     if len(one["changes"]) == 1 and all(_has_any(one[name]) for name in ("lost", "reread")):
         return []  # it skips some and repeats others, and both were counted

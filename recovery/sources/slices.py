@@ -105,16 +105,16 @@ def of_delta(start: str | None, end: str | None, facts: DeltaFacts) -> Slice | N
         return None
     if {before.table_id, after.table_id} != {facts.table_id}:
         return None
-    read = _versions(before, after, facts)
+    read = _versions_between(before, after, facts)
     if read is None:
         return None
     if facts.reading.change_feed:
-        return _feed(before, read, facts)
+        return _read_change_feed(before, read, facts)
     told = tuple((v, tuple(f.path for f in files)) for v, files in read)
-    return Slice("delta", versions=_together(told, facts), direct=_direct(read, facts))
+    return Slice("delta", versions=_merge_versions(told, facts), direct=_can_read_directly(read, facts))
 
 
-def _feed(before: DeltaOffset, read: "Files", facts: DeltaFacts) -> Slice | None:
+def _read_change_feed(before: DeltaOffset, read: "Files", facts: DeltaFacts) -> Slice | None:
     """The snapshot that a change feed begins with, and the changes of whole versions: Spark gives no part of one."""
     head = tuple(
         (v, tuple(f.path for f in files)) for v, files in read if before.initial and v == before.version
@@ -132,7 +132,7 @@ Versions = tuple[tuple[int, tuple[str, ...]], ...]
 Files = tuple[tuple[int, tuple[DataFile, ...]], ...]
 
 
-def _direct(read: Files, facts: DeltaFacts) -> bool:
+def _can_read_directly(read: Files, facts: DeltaFacts) -> bool:
     """Whether each file can be read by itself: it is plain, and the table has the metadata that it had then."""
     first = min((v for v, _ in read), default=facts.latest)
     same = all(
@@ -142,7 +142,7 @@ def _direct(read: Files, facts: DeltaFacts) -> bool:
     return facts.plain and same and len(files) <= MOST_DIRECT and all(f.plain for f in files)
 
 
-def _versions(before: DeltaOffset, after: DeltaOffset, facts: DeltaFacts) -> Files | None:
+def _versions_between(before: DeltaOffset, after: DeltaOffset, facts: DeltaFacts) -> Files | None:
     first, head = before.version, []
     if before.initial:
         snapshot = facts.snapshots.get(before.version)
@@ -165,7 +165,7 @@ def _versions(before: DeltaOffset, after: DeltaOffset, facts: DeltaFacts) -> Fil
     return tuple((v, files) for v, files in head if files)
 
 
-def _together(read: Versions, facts: DeltaFacts) -> Versions:
+def _merge_versions(read: Versions, facts: DeltaFacts) -> Versions:
     """All at one version, where nothing was taken out of the table since: one question instead of many."""
     last = max((v for v, _ in read), default=0)
     after = range(min((v for v, _ in read), default=0) + 1, last + 1)

@@ -41,7 +41,7 @@ def parse(text: str) -> Wanted:
     if not separator and name in ("earliest", "latest"):
         return Wanted(earliest=name == "earliest", latest=name == "latest")
     if value and name == "time":
-        return Wanted(at_ms=_moment(value))
+        return Wanted(at_ms=_parse_time(value))
     if name == "version" and (number := whole(value)) is not None:
         return Wanted(version=number)
     if value and name == "file":
@@ -51,7 +51,7 @@ def parse(text: str) -> Wanted:
     raise WrongUse(f"{text!r} names no position. Write one of: {FORMS}.", code="no_position")
 
 
-def _moment(text: str) -> int:
+def _parse_time(text: str) -> int:
     """Milliseconds since the epoch of an ISO 8601 time, which must name its zone: no zone is guessed."""
     try:
         found = datetime.fromisoformat(text)
@@ -63,7 +63,7 @@ def _moment(text: str) -> int:
         )
     at_ms = round(found.timestamp() * 1000)
     try:
-        _form("at_ms", at_ms)
+        _format_request("at_ms", at_ms)
     except (ValueError, OverflowError) as error:
         raise WrongUse(
             f"{text!r} lies outside of the years 1 to 9999 of UTC.", code="time_out_of_range"
@@ -89,7 +89,7 @@ def with_parts(wanted: Wanted | None, edits: Mapping[str, str]) -> Wanted | None
         **(wanted.parts if wanted else {}),
         **{name: of_part(name, told) for name, told in edits.items()},
     }
-    if wanted is None or not _whole(wanted):
+    if wanted is None or not _list_source_texts(wanted):
         parts = {name: wish for name, wish in parts.items() if wish is not None}
         return Wanted(parts=parts) if parts else None
     return wanted.model_copy(update={"parts": parts})
@@ -108,12 +108,15 @@ def from_lines(text: str) -> dict[str, str]:
 
 def text(wanted: Wanted) -> str:
     """A wish for people: as `parse` takes it, and its parts, `latest, orders-3=1200`."""
-    return ", ".join([*_whole(wanted), *_parts(wanted)])
+    return ", ".join([*_list_source_texts(wanted), *_list_part_texts(wanted)])
 
 
 def arguments(key: str, wanted: Wanted) -> list[str]:
     """A wish for source `key` as `by_source` takes it: `0=latest`, `0/orders-3=1200`."""
-    return [*(f"{key}={told}" for told in _whole(wanted)), *(f"{key}/{told}" for told in _parts(wanted))]
+    return [
+        *(f"{key}={told}" for told in _list_source_texts(wanted)),
+        *(f"{key}/{told}" for told in _list_part_texts(wanted)),
+    ]
 
 
 def text_of_part(wish: Wanted | None) -> str:
@@ -123,17 +126,17 @@ def text_of_part(wish: Wanted | None) -> str:
     return wish.by_hand if wish.by_hand is not None else text(wish)
 
 
-def _parts(wanted: Wanted) -> list[str]:
+def _list_part_texts(wanted: Wanted) -> list[str]:
     return [f"{name}={text_of_part(wish)}" for name, wish in wanted.parts.items()]
 
 
-def _whole(wanted: Wanted) -> list[str]:
+def _list_source_texts(wanted: Wanted) -> list[str]:
     """What it says of the source itself: one text, or none."""
     told = {name: value for name, value in as_dict(wanted).items() if name != "parts"}
-    return [_form(name, value) for name, value in told.items()]
+    return [_format_request(name, value) for name, value in told.items()]
 
 
-def _form(name: str, value: Any) -> str:
+def _format_request(name: str, value: Any) -> str:
     if name == "at_ms":
         at = datetime.fromtimestamp(value / 1000, UTC)
         return f"time={at.isoformat(timespec='milliseconds' if value % 1000 else 'seconds').replace('+00:00', 'Z')}"
@@ -172,7 +175,7 @@ def of(body: Mapping[str, Any]) -> Wanted:
 
 def _refuse_unclear(wanted: Wanted) -> None:
     """Raise WrongUse unless a wish and each of its parts name one position that can be written."""
-    whole_ones = _whole(wanted)
+    whole_ones = _list_source_texts(wanted)
     if len(whole_ones) > 1 or not (whole_ones or wanted.parts):
         raise WrongUse(f"Name one position for each source: {FORMS}.", code="not_one_position")
     for name, wish in wanted.parts.items():

@@ -55,7 +55,7 @@ def data_files_since(location: str, version: int) -> tuple[str, ...]:
     """
     with reaching(location):
         since = _commits_after(location, version)
-        moved = [body for _, actions in since for action in actions if (body := _moved(action))]
+        moved = [body for _, actions in since for action in actions if (body := _moved_file_action(action))]
     return tuple(str(body["path"]) for body in moved if body.get("dataChange", True))
 
 
@@ -113,9 +113,9 @@ def came_since(location: str, version: int) -> Came | None:
     Raises Unreachable where the log no longer has these commits, or cannot be read.
     """
     with reaching(location):
-        moves = [_move(number, actions) for number, actions in _commits_after(location, version)]
+        moves = [_move_of_version(number, actions) for number, actions in _commits_after(location, version)]
         if any(move.taken for move in moves) or (
-            any(m.schema for m in moves) and _renamed(location, version)
+            any(m.schema for m in moves) and _has_renamed_column(location, version)
         ):
             return None
         as_parquet = _as_parquet(location)
@@ -125,11 +125,11 @@ def came_since(location: str, version: int) -> Came | None:
     if live and written:  # one read of the table has them all
         written = ((latest, tuple(a for _, came in written for a in came)),)
     return Came(
-        _slice(written, as_parquet),
+        _range_of_files(written, as_parquet),
         tuple(
             Rewritten(
-                _slice(((m.version - 1, m.gone),), as_parquet),
-                _slice(((m.version, m.moved),), as_parquet),
+                _range_of_files(((m.version - 1, m.gone),), as_parquet),
+                _range_of_files(((m.version, m.moved),), as_parquet),
                 sum(a.size for a in (*m.gone, *m.moved)),
             )
             for m in moves
@@ -150,7 +150,7 @@ class _Move:
     schema: bool
 
 
-def _move(version: int, actions: list[deltalog.Action]) -> _Move:
+def _move_of_version(version: int, actions: list[deltalog.Action]) -> _Move:
     adds = [a["add"] for a in actions if a.get("add")]
     removes = [a["remove"] for a in actions if a.get("remove")]
     kept = [r for r in removes if not r.get("dataChange", True)]
@@ -167,7 +167,7 @@ def _move(version: int, actions: list[deltalog.Action]) -> _Move:
 Files = tuple[tuple[int, tuple[deltalog.AddedFile, ...]], ...]
 
 
-def _slice(files: Files, as_parquet: bool) -> Slice:
+def _range_of_files(files: Files, as_parquet: bool) -> Slice:
     every = [f for _, added in files for f in added]
     direct = as_parquet and len(every) <= MOST_DIRECT and all(f.plain for f in every)
     told = tuple((version, tuple(f.path for f in added)) for version, added in files if added)
@@ -176,20 +176,22 @@ def _slice(files: Files, as_parquet: bool) -> Slice:
 
 def _as_parquet(location: str) -> bool:
     """Whether data files of the table can be read by themselves."""
-    state = _state(location, None)
+    state = _read_table_state(location, None)
     return plain(state.metadata, state.protocol, state.schema)
 
 
-def _renamed(location: str, version: int) -> bool:
+def _has_renamed_column(location: str, version: int) -> bool:
     """Whether a column that the table had at `version` has another name now, or is made of others."""
-    before, now = (columns_of(_state(location, v).schema) for v in (version, None))
+    before, now = (columns_of(_read_table_state(location, v).schema) for v in (version, None))
     shared = before.keys() & now.keys()
     names = {told["name"]: physical for physical, told in now.items()}
     moved = any(names.get(told["name"], physical) != physical for physical, told in before.items())
-    return moved or any(before[p]["name"] != now[p]["name"] or _nested(before[p], now[p]) for p in shared)
+    return moved or any(
+        before[p]["name"] != now[p]["name"] or _have_nested_changes(before[p], now[p]) for p in shared
+    )
 
 
-def _nested(before: Mapping[str, Any], now: Mapping[str, Any]) -> bool:
+def _have_nested_changes(before: Mapping[str, Any], now: Mapping[str, Any]) -> bool:
     """Whether the parts of a column changed, which may have been renamed as well."""
     inner = [told["type"] for told in (before, now) if not isinstance(told["type"], str)]
     return bool(inner) and before["type"] != now["type"]
@@ -201,7 +203,7 @@ def columns_of(schema: str) -> dict[str, Mapping[str, Any]]:
     return {(f.get("metadata") or {}).get("delta.columnMapping.physicalName", f["name"]): f for f in fields}
 
 
-def _state(location: str, version: int | None) -> deltalog.TableState:
+def _read_table_state(location: str, version: int | None) -> deltalog.TableState:
     """The table at a version; None: as it is now. Raises Unreachable."""
     log = deltalog.list_log(Store.open(location))
     if log is None:
@@ -250,7 +252,7 @@ def _commits_after(location: str, version: int) -> Iterator[tuple[int, list[delt
         raise Unreachable(f"The log of {location} cannot be read after version {version}.") from problem
 
 
-def _moved(action: deltalog.Action) -> deltalog.Action | None:
+def _moved_file_action(action: deltalog.Action) -> deltalog.Action | None:
     """What an action says of a data file that came or went."""
     found: deltalog.Action | None = action.get("add") or action.get("remove")
     return found
@@ -283,10 +285,10 @@ class Commit:
 def commits_since(location: str, version: int) -> tuple[Commit, ...]:
     """The commits after `version`, in their order. Raises Unreachable where the log no longer has them."""
     with reaching(location):
-        return tuple(_commit(number, actions) for number, actions in _commits_after(location, version))
+        return tuple(_parse_commit(number, actions) for number, actions in _commits_after(location, version))
 
 
-def _commit(number: int, actions: list[deltalog.Action]) -> Commit:
+def _parse_commit(number: int, actions: list[deltalog.Action]) -> Commit:
     with deltalog.require_actions(deltalog.name_of(number)):
         told: deltalog.Action = next((a["commitInfo"] for a in actions if a.get("commitInfo")), {})
         return Commit(

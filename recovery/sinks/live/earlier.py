@@ -36,7 +36,7 @@ def of_delta(location: str, query_id: str, batch: int) -> EarlierTable:
     Raises Refused (`batch_not_kept`, `other_writers`), Unreachable.
     """
     with reaching(location):
-        log = _log(location)
+        log = _open_log(location)
         try:
             first, batches, strange = _commits_after(log, query_id, batch)
             if strange is not None:
@@ -60,15 +60,15 @@ def of_delta(location: str, query_id: str, batch: int) -> EarlierTable:
         removed_files=len(removed),
         version=first - 1,
         now_version=log.latest,
-        kept_rows=_rows(then.values()),
-        rows=_rows(now.values()),
+        kept_rows=_sum_rows(then.values()),
+        rows=_sum_rows(now.values()),
     )
 
 
 def batch_at(location: str, query_id: str, version: int) -> int:
     """The newest batch of a query that a Delta table holds at `version`. Raises Refused (`target_not_found`)."""
     with reaching(location):
-        log = _log(location)
+        log = _open_log(location)
         if not log.earliest <= version <= log.latest:
             raise Refused(
                 f"The table has no version {version}: its log holds {log.earliest} to {log.latest}.",
@@ -76,7 +76,7 @@ def batch_at(location: str, query_id: str, version: int) -> int:
             )
         try:
             for number in range(version, log.earliest - 1, -1):
-                told = _txn(deltalog.read_actions(log, number), query_id)
+                told = _txn_version(deltalog.read_actions(log, number), query_id)
                 if told is not None:
                     return told
         except (Malformed, deltalog.Gone) as problem:
@@ -94,7 +94,7 @@ def put_back_to(location: str, *, version: int, after: int) -> int | None:
     Raises Refused (`stale`) where anything else was committed after `after`, Unreachable.
     """
     with reaching(location):
-        log = _log(location)
+        log = _open_log(location)
         if log.latest == after:
             return None
         try:
@@ -118,7 +118,7 @@ def _commits_after(log: deltalog.Log, query_id: str, batch: int) -> tuple[int, i
     of_query: dict[int, int] = {}
     strangers: list[int] = []
     for number, actions in deltalog.read_commits(log, range(log.earliest, log.latest + 1)):
-        if (txn := _txn(actions, query_id)) is not None:
+        if (txn := _txn_version(actions, query_id)) is not None:
             of_query[number] = txn
         elif _changes_rows(actions):
             strangers.append(number)
@@ -133,7 +133,7 @@ def _commits_after(log: deltalog.Log, query_id: str, batch: int) -> tuple[int, i
     return first, len(later), next((n for n in strangers if n > first), None)
 
 
-def _txn(actions: list[deltalog.Action], query_id: str) -> int | None:
+def _txn_version(actions: list[deltalog.Action], query_id: str) -> int | None:
     return next(
         (int(a["txn"]["version"]) for a in actions if a.get("txn") and a["txn"]["appId"] == query_id), None
     )
@@ -157,13 +157,13 @@ def _require_there(table: Store, files: Mapping[tuple[str, str], deltalog.AddedF
         )
 
 
-def _rows(files: Iterable[deltalog.AddedFile]) -> int | None:
+def _sum_rows(files: Iterable[deltalog.AddedFile]) -> int | None:
     rows = [f.rows for f in files]
     told = [n for n in rows if n is not None]
     return sum(told) if len(told) == len(rows) else None
 
 
-def _log(location: str) -> deltalog.Log:
+def _open_log(location: str) -> deltalog.Log:
     log = deltalog.list_log(Store.open(location))
     if log is None:
         raise Unreachable(f"{location} holds no Delta table. Check the path and the storage.")

@@ -11,10 +11,10 @@ QUERY, EPOCH = "spark.sql.streaming.queryId", "spark.sql.streaming.epochId"
 
 def read(location: str, *, query_id: str | None, metadata: str | None = None) -> IcebergSinkFacts:
     """The newest batch of each query in the current history. Raises Unreachable as `sources.live.iceberg.facts`."""
-    return iceberg.read(location, metadata, lambda body: _facts(body, query_id))
+    return iceberg.read(location, metadata, lambda body: _parse_facts(body, query_id))
 
 
-def _facts(body: Mapping[str, Any], query_id: str | None) -> IcebergSinkFacts:
+def _parse_facts(body: Mapping[str, Any], query_id: str | None) -> IcebergSinkFacts:
     chain, _ = iceberg.history(body)
     heads: dict[str, int] = {}
     for (

@@ -31,12 +31,12 @@ def read(options: Mapping[str, str], *, failed_ms: int | None = None) -> SinkRep
     """
     topic = topic_of(options)
     if topic is None:
-        return _unasked(KafkaSinkFacts(problem=ROW_BY_ROW))
+        return _report_unread_topic(KafkaSinkFacts(problem=ROW_BY_ROW))
     times = () if failed_ms is None else tuple(max(0, failed_ms - skew) for skew in (SKEW_MS, WORST_SKEW_MS))
     try:
-        there = _asked(options, topic, times)
+        there = _read_topic_facts(options, topic, times)
     except Refused as problem:
-        return _unasked(KafkaSinkFacts((topic,), problem=problem.sentence))
+        return _report_unread_topic(KafkaSinkFacts((topic,), problem=problem.sentence))
     parts = {(name, n): p for name, of in there.topics.items() for n, p in of.partitions.items()}
     ids = {name: of.topic_id or "" for name, of in there.topics.items()}
     begun = [written({key: _first_since(ms, p) for key, p in parts.items()}) for ms in times]
@@ -68,12 +68,12 @@ def between(
     topic = topic_of(options)
     if topic is None:
         return None
-    there = _asked(options, topic, (), noted=ids)
+    there = _read_topic_facts(options, topic, (), noted=ids)
     held = there.topics.get(topic)
     if held is None:
         return None
     now = written({(topic, n): p.high for n, p in held.partitions.items()})
-    return slices.of_kafka(_line(start), end or now, there)
+    return slices.of_kafka(_offsets_line(start), end or now, there)
 
 
 def count(options: Mapping[str, str], start: str, end: str) -> int | None:
@@ -81,8 +81,8 @@ def count(options: Mapping[str, str], start: str, end: str) -> int | None:
     topic = topic_of(options)
     if topic is None:
         return None
-    there = live.facts(_reader(options, topic), positions=[_line(start), _line(end)])
-    part = slices.of_kafka(_line(start), end, there)
+    there = live.facts(_reader_options(options, topic), positions=[_offsets_line(start), _offsets_line(end)])
+    part = slices.of_kafka(_offsets_line(start), end, there)
     if part is None:
         return None
     spans = [((t, int(n)), at, part.end[t][n]) for t, held in part.start.items() for n, at in held.items()]
@@ -95,12 +95,12 @@ def topic_of(options: Mapping[str, str]) -> str | None:
     return next((value for name, value in options.items() if name.lower() == "topic"), None)
 
 
-def _line(offsets: str | None) -> str | None:
+def _offsets_line(offsets: str | None) -> str | None:
     """A topic that was not there has no offsets: an empty line, which Spark never writes."""
     return None if offsets in (None, "{}") else offsets
 
 
-def _unasked(facts: KafkaSinkFacts) -> SinkReport:
+def _report_unread_topic(facts: KafkaSinkFacts) -> SinkReport:
     where = f"topic {facts.topics[0]}" if facts.topics else "topics named row by row"
     found = Finding(
         "SINK_NOT_ASKED",
@@ -111,17 +111,17 @@ def _unasked(facts: KafkaSinkFacts) -> SinkReport:
     return SinkReport(KIND, where, None, declared=KIND, findings=(found,), facts=facts)
 
 
-def _asked(
+def _read_topic_facts(
     options: Mapping[str, str],
     topic: str,
     times: tuple[int, ...],
     *,
     noted: Mapping[str, str] | None = None,
 ) -> KafkaFacts:
-    return live.facts(_reader(options, topic), times=times, noted=noted)
+    return live.facts(_reader_options(options, topic), times=times, noted=noted)
 
 
-def _reader(options: Mapping[str, str], topic: str) -> dict[str, str]:
+def _reader_options(options: Mapping[str, str], topic: str) -> dict[str, str]:
     """The options of a reader of that topic, by the writer's own login; records of open transactions are no rows."""
     told = {name: value for name, value in options.items() if name.lower().startswith("kafka.")}
     told = {n: v for n, v in told.items() if n.lower() != "kafka.isolation.level"}

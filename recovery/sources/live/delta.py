@@ -54,9 +54,9 @@ def read(
     """
     with reaching(location):
         table = Store.open(location)
-        log = _log(table, location)
+        log = _open_log(table, location)
         try:
-            return _read(table, log, offsets, options, now_ms, known, look, since)
+            return _read_facts(table, log, offsets, options, now_ms, known, look, since)
         except Malformed as problem:
             raise Unreachable(
                 f"The log of {location} cannot be read: {problem.why}. Mend the table."
@@ -67,7 +67,7 @@ def table_id(location: str) -> str | None:
     """The id of the table that lies there now; None where nobody can tell. Only its newest metadata is looked for."""
     try:
         with reaching(location):
-            log = _log(Store.open(location), location)
+            log = _open_log(Store.open(location), location)
             return deltalog.table_state(log, log.latest).table_id
     except (RepriseError, Malformed, deltalog.Gone):
         return None
@@ -80,14 +80,14 @@ def sized(facts: DeltaFacts) -> DeltaFacts:
     """
     try:
         with reaching(facts.location):
-            log = _log(Store.open(facts.location), facts.location)
+            log = _open_log(Store.open(facts.location), facts.location)
             held = deltalog.table_state(log, facts.latest, files=True)
     except (Unreachable, Malformed, deltalog.Gone):
         return facts
     return replace(facts, size=sum(f.size for f in held.files.values()))
 
 
-def _log(table: Store, location: str) -> deltalog.Log:
+def _open_log(table: Store, location: str) -> deltalog.Log:
     log = deltalog.list_log(table)
     if log is None:
         raise InputMissing(
@@ -102,7 +102,7 @@ def _log(table: Store, location: str) -> deltalog.Log:
     return log
 
 
-def _read(
+def _read_facts(
     table: Store,
     log: deltalog.Log,
     offsets: Sequence[str | None],
@@ -199,7 +199,7 @@ def _with_commits(
     except deltalog.Gone as gap:
         raise Unreachable(f"{facts.location}: {gap}; it was cleaned just now. Ask again.") from gap
     commits = dict(sorted(held.items()))
-    return replace(facts, commits=commits, schemas=_schemas(facts, log, wanted, commits))
+    return replace(facts, commits=commits, schemas=_schemas_at_positions(facts, log, wanted, commits))
 
 
 def _commit_time(actions: Iterable[deltalog.Action], told: int) -> int:
@@ -207,7 +207,7 @@ def _commit_time(actions: Iterable[deltalog.Action], told: int) -> int:
     return int(info.get("inCommitTimestamp") or told)
 
 
-def _schemas(
+def _schemas_at_positions(
     facts: DeltaFacts, log: deltalog.Log, wanted: Sequence[DeltaOffset], commits: Mapping[int, Commit]
 ) -> dict[int, str]:
     """The schema at each position, where it changes later at all and the log can still tell it."""
@@ -238,8 +238,8 @@ def _with_snapshots(facts: DeltaFacts, log: deltalog.Log, wanted: Sequence[Delta
 
 def _with_footers(facts: DeltaFacts, table: Store) -> DeltaFacts:
     """Rows of files without statistics, as a change feed's are, from the files' own footers."""
-    unknown = {f.path: f for c in facts.commits.values() for f in c.files if _asks(f)}
-    unknown |= {f.path: f for files in facts.snapshots.values() for f in files if _asks(f)}
+    unknown = {f.path: f for c in facts.commits.values() for f in c.files if _needs_row_count(f)}
+    unknown |= {f.path: f for files in facts.snapshots.values() for f in files if _needs_row_count(f)}
     if not unknown or len(unknown) > MAX_FOOTERS:
         return facts
     with ThreadPoolExecutor(READERS) as pool:
@@ -248,7 +248,7 @@ def _with_footers(facts: DeltaFacts, table: Store) -> DeltaFacts:
         )
 
     def filled(files: tuple[DataFile, ...]) -> tuple[DataFile, ...]:
-        return tuple(replace(f, rows=told[f.path]) if _asks(f) else f for f in files)
+        return tuple(replace(f, rows=told[f.path]) if _needs_row_count(f) else f for f in files)
 
     return replace(
         facts,
@@ -257,8 +257,8 @@ def _with_footers(facts: DeltaFacts, table: Store) -> DeltaFacts:
     )
 
 
-def _asks(file: DataFile) -> bool:
-    return file.rows is None and not file.vector and not _elsewhere(file.path)
+def _needs_row_count(file: DataFile) -> bool:
+    return file.rows is None and not file.vector and not _is_of_other_table(file.path)
 
 
 def _footer_rows(table: Store, path: str) -> int | None:
@@ -272,16 +272,16 @@ def _footer_rows(table: Store, path: str) -> int | None:
         return None
 
 
-def _elsewhere(path: str) -> bool:
+def _is_of_other_table(path: str) -> bool:
     """An absolute path: the file is another table's, of which this one is a shallow clone."""
     return "://" in path or path.startswith(("/", "file:"))
 
 
 def _with_gone(facts: DeltaFacts, table: Store, wanted: Sequence[DeltaOffset]) -> DeltaFacts:
     """Which of the files after the earliest position are not there any more."""
-    paths = {f.path for v, c in facts.commits.items() for f in c.files[_done(v, wanted) :]}
+    paths = {f.path for v, c in facts.commits.items() for f in c.files[_count_read_files(v, wanted) :]}
     paths |= {f.path for o in wanted if o.initial for f in facts.snapshots.get(o.version, ())[o.read :]}
-    near = [p for p in paths if not _elsewhere(p)]
+    near = [p for p in paths if not _is_of_other_table(p)]
     if len(near) <= FEW_FILES:
         with ThreadPoolExecutor(READERS) as pool:
             there = pool.map(carry_access(lambda p: table.exists(unquote(p))), near)
@@ -294,6 +294,6 @@ def _with_gone(facts: DeltaFacts, table: Store, wanted: Sequence[DeltaOffset]) -
     return replace(facts, gone=frozenset(gone), looked=len(near) == len(paths))
 
 
-def _done(version: int, wanted: Sequence[DeltaOffset]) -> int:
+def _count_read_files(version: int, wanted: Sequence[DeltaOffset]) -> int:
     """Files of a version that every position has behind it."""
     return min((o.read if o.version == version and not o.initial else 0 for o in wanted), default=0)

@@ -31,7 +31,11 @@ def listing(location: str, *, options: Mapping[str, Any]) -> tuple[InputFile, ..
     only = pattern(told["pathglobfilter"]) if told.get("pathglobfilter") else None
     with reaching(location):
         glob = GLOB.search(location) is not None
-        files = [f for root in _roots(location) for f in _below(root, recursive, by_log=not glob)]
+        files = [
+            f
+            for root in _iterate_roots(location)
+            for f in _list_files_below(root, recursive, by_log=not glob)
+        ]
     if strange := next((f.path for f in files if not _is_text(f.path)), None):
         shown = strange.encode(errors="backslashreplace").decode()
         raise Unreachable(
@@ -104,7 +108,7 @@ def pattern(glob: str) -> Linear:
         ) from None
 
 
-def _roots(location: str) -> Iterator[Store]:
+def _iterate_roots(location: str) -> Iterator[Store]:
     """The directories and files that a location means. Wildcards are resolved part by part, sorted as Hadoop does."""
     if not GLOB.search(location):
         root = Store.open(location)
@@ -116,11 +120,11 @@ def _roots(location: str) -> Iterator[Store]:
     first = next(i for i, part in enumerate(parts) if GLOB.search(part))
     found = [Store.open("/".join(parts[:first]) or "/")]
     for depth, part in enumerate(parts[first:], first):
-        found = list(_step(found, part, last=depth == len(parts) - 1))
+        found = list(_resolve_path_part(found, part, last=depth == len(parts) - 1))
     yield from found
 
 
-def _step(above: Sequence[Store], part: str, *, last: bool) -> Iterator[Store]:
+def _resolve_path_part(above: Sequence[Store], part: str, *, last: bool) -> Iterator[Store]:
     wanted = pattern(part)
     for store in above:
         if not GLOB.search(part):
@@ -134,7 +138,7 @@ def _step(above: Sequence[Store], part: str, *, last: bool) -> Iterator[Store]:
                 yield store.child(entry.name)
 
 
-def _below(root: Store, recursive: bool, *, by_log: bool) -> list[InputFile]:
+def _list_files_below(root: Store, recursive: bool, *, by_log: bool) -> list[InputFile]:
     """`by_log`: where a file sink's log lies there, it decides; not below a wildcard (FileStreamSource.hasMetadata)."""
     if not root.is_dir():
         info = root.fs.info(root.root)
@@ -142,17 +146,19 @@ def _below(root: Store, recursive: bool, *, by_log: bool) -> list[InputFile]:
         if hidden(name):
             return []  # a wildcard may match a hidden file; Spark drops it all the same
         entry = next(e for e in Store(root.fs, above or "/", above).entries() if e.name == name)
-        return [_file(root, "", Entry(name, int(info["size"]), False, entry.mtime_ms))]
+        return [_input_file(root, "", Entry(name, int(info["size"]), False, entry.mtime_ms))]
     if by_log and (log := sinklog.read_sink_log(root)).present:
         return [InputFile(decode_uri(f.path), f.size, f.mtime_ms) for f in log.files if f.action == "add"]
-    found = list(_leaves(root, "", 0))
+    found = list(_iterate_leaf_files(root, "", 0))
     partitioned = any(any(PARTITION.fullmatch(p) for p in above.split("/")) for above, _ in found)
     if not (recursive or partitioned):
         found = [(above, entry) for above, entry in found if not above]
-    return [_file(root, f"{above}/{entry.name}" if above else entry.name, entry) for above, entry in found]
+    return [
+        _input_file(root, f"{above}/{entry.name}" if above else entry.name, entry) for above, entry in found
+    ]
 
 
-def _leaves(root: Store, above: str, depth: int) -> Iterator[tuple[str, Entry]]:
+def _iterate_leaf_files(root: Store, above: str, depth: int) -> Iterator[tuple[str, Entry]]:
     """(directory, file) pairs: a directory's own files first, then what lies deeper (HadoopFSUtils.listLeafFiles)."""
     try:
         entries = [e for e in root.entries(above) if not hidden(e.name)]
@@ -161,10 +167,10 @@ def _leaves(root: Store, above: str, depth: int) -> Iterator[tuple[str, Entry]]:
     yield from ((above, e) for e in entries if not e.is_dir)
     for entry in entries:
         if entry.is_dir and depth < MAX_DEPTH:
-            yield from _leaves(root, f"{above}/{entry.name}" if above else entry.name, depth + 1)
+            yield from _iterate_leaf_files(root, f"{above}/{entry.name}" if above else entry.name, depth + 1)
 
 
-def _file(root: Store, name: str, entry: Entry) -> InputFile:
+def _input_file(root: Store, name: str, entry: Entry) -> InputFile:
     where = root.path(name)
     uri = canonical_uri(where) if root.local else canonical_uri(root.fs.unstrip_protocol(where))
     return InputFile(uri, entry.size, entry.mtime_ms or 0)

@@ -30,7 +30,7 @@ def facts(location: str, *, asked_ms: int, metadata: str | None = None) -> Icebe
 
     Raises Unreachable when there is no table, its metadata cannot be read, or the storage fails.
     """
-    return read(location, metadata, lambda body: _facts(body, asked_ms))
+    return read(location, metadata, lambda body: _parse_facts(body, asked_ms))
 
 
 def read(location: str, metadata: str | None, told: Callable[[Mapping[str, Any]], T]) -> T:
@@ -41,22 +41,22 @@ def read(location: str, metadata: str | None, told: Callable[[Mapping[str, Any]]
             raise Unreachable(
                 f"{location} holds no Iceberg table: it has no directory metadata. Check the path."
             )
-        name = f"metadata/{metadata or _newest(table, location)}"
+        name = f"metadata/{metadata or _newest_metadata_file(table, location)}"
         try:
             data = table.read(name, MAX_BYTES)
-            return told(object_of(text_of(_unpacked(data))))
+            return told(object_of(text_of(_unpack_gzip(data))))
         except (Malformed, TooLarge, EOFError, zlib.error, gzip.BadGzipFile) as problem:
             raise Unreachable(f"{location}/{name} cannot be read: {problem}. Check the table.") from problem
 
 
-def _newest(table: Store, location: str) -> str:
+def _newest_metadata_file(table: Store, location: str) -> str:
     found = [(m, e.name) for e in table.entries("metadata") if (m := NAME.fullmatch(e.name)) and not e.is_dir]
     if not found:
         raise Unreachable(f"{location}/metadata holds no metadata file of an Iceberg table. Check the path.")
     return max(found, key=lambda pair: int(pair[0][1] or pair[0][2]))[1]
 
 
-def _unpacked(data: bytes) -> bytes:
+def _unpack_gzip(data: bytes) -> bytes:
     if data[:2] != b"\x1f\x8b":
         return data
     with gzip.GzipFile(fileobj=io.BytesIO(data)) as packed:
@@ -71,7 +71,7 @@ def history(body: Mapping[str, Any]) -> tuple[list[Mapping[str, Any]], frozenset
     snapshots = body.get("snapshots") or []
     if not isinstance(snapshots, list) or len(snapshots) > MAX_SNAPSHOTS:
         raise Malformed("its snapshots are no list of a size that Iceberg writes")
-    known = {_whole(s, "snapshot-id"): s for s in snapshots}
+    known = {_require_integer(s, "snapshot-id"): s for s in snapshots}
     parents = {held: s.get("parent-snapshot-id") for held, s in known.items()}
     chain: list[int] = []
     at = body.get("current-snapshot-id")
@@ -83,12 +83,12 @@ def history(body: Mapping[str, Any]) -> tuple[list[Mapping[str, Any]], frozenset
     return [known[held] for held in chain], frozenset(known) - frozenset(chain)
 
 
-def _facts(body: Mapping[str, Any], asked_ms: int) -> IcebergSourceFacts:
+def _parse_facts(body: Mapping[str, Any], asked_ms: int) -> IcebergSourceFacts:
     chain, others = history(body)
     properties = body.get("properties") or {}
     age = properties.get(MAX_AGE) if isinstance(properties, dict) else None
     return IcebergSourceFacts(
-        chain=tuple(_snapshot(held) for held in reversed(chain)),
+        chain=tuple(_parse_snapshot(held) for held in reversed(chain)),
         others=others,
         max_age_ms=int(age)
         if isinstance(age, str) and age.isascii() and age.isdigit() and len(age) < 19
@@ -98,28 +98,28 @@ def _facts(body: Mapping[str, Any], asked_ms: int) -> IcebergSourceFacts:
     )
 
 
-def _snapshot(body: Mapping[str, Any]) -> Snapshot:
+def _parse_snapshot(body: Mapping[str, Any]) -> Snapshot:
     summary = body.get("summary")
     told = summary if isinstance(summary, dict) else {}
     operation = told.get("operation")
     return Snapshot(
-        snapshot_id=_whole(body, "snapshot-id"),
-        at_ms=_whole(body, "timestamp-ms"),
+        snapshot_id=_require_integer(body, "snapshot-id"),
+        at_ms=_require_integer(body, "timestamp-ms"),
         operation=operation if isinstance(operation, str) else "append",
-        files=_count(told, "added-data-files"),
-        rows=_count(told, "added-records"),
-        bytes=_count(told, "added-files-size"),
+        files=_summary_number(told, "added-data-files"),
+        rows=_summary_number(told, "added-records"),
+        bytes=_summary_number(told, "added-files-size"),
     )
 
 
-def _whole(body: Any, name: str) -> int:
+def _require_integer(body: Any, name: str) -> int:
     value = body.get(name) if isinstance(body, dict) else None
     if type(value) is not int:
         raise Malformed(f"a snapshot has no {name}")
     return value
 
 
-def _count(summary: Mapping[str, Any], name: str) -> int | None:
+def _summary_number(summary: Mapping[str, Any], name: str) -> int | None:
     """A number of the summary, which holds text; None where it is not told."""
     value = summary.get(name)
     return (

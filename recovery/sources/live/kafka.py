@@ -65,15 +65,15 @@ def facts(
     """
     reader = reader_of(options)
     asked = [parse(position) for position in positions]
-    with _asking(reader, seconds) as ask:
+    with _converse_with_brokers(reader, seconds) as ask:
         named = {topic for offsets in asked for topic, _ in offsets}
         topics = ask.topics(named)
         ask.settings(topics)
-        bounds = _with_times(ask, {k: p for t, n in topics.items() for k, p in _keyed(t, n)}, times)
-        points = _points(asked, bounds)
+        bounds = _with_times(ask, {k: p for t, n in topics.items() for k, p in _key_partitions(t, n)}, times)
+        points = _list_points(asked, bounds)
         for offsets in asked:
             bounds = _looked_at(ask, bounds, offsets, topics)
-        bounds = _counted(ask, bounds, points, count_up_to)
+        bounds = _count_between_points(ask, bounds, points, count_up_to)
         read = {t: reader.only(t) for t in topics if reader.reads(t)} | reader.missing(topics)
     parts: dict[str, dict[int, PartitionFacts]] = {topic: {} for topic in topics}
     for (topic, number), there in bounds.items():
@@ -83,7 +83,7 @@ def facts(
     return KafkaFacts(int(time.time() * 1000), found, read, dict(noted or {}), starting)
 
 
-def _keyed(topic: str, of: TopicFacts) -> Iterator[tuple[Key, PartitionFacts]]:
+def _key_partitions(topic: str, of: TopicFacts) -> Iterator[tuple[Key, PartitionFacts]]:
     return (((topic, number), there) for number, there in of.partitions.items())
 
 
@@ -104,7 +104,7 @@ def _with_times(
     }
 
 
-def _points(asked: Sequence[Offsets], bounds: Mapping[Key, PartitionFacts]) -> dict[Key, list[int]]:
+def _list_points(asked: Sequence[Offsets], bounds: Mapping[Key, PartitionFacts]) -> dict[Key, list[int]]:
     """Every offset that somebody may ask about, by partition, in order: positions, times, the end.
 
     A partition that a position does not name would be read from its lowest offset.
@@ -138,7 +138,7 @@ def _looked_at(
     return {**bounds, **more}
 
 
-def _counted(
+def _count_between_points(
     ask: "Asking", bounds: dict[Key, PartitionFacts], points: Mapping[Key, list[int]], limit: int
 ) -> dict[Key, PartitionFacts]:
     """Records between the points, and from the lowest offset on, where few enough for that are to be read."""
@@ -152,7 +152,7 @@ def _counted(
 
 
 @contextmanager
-def _asking(reader: Reader, seconds: float) -> Iterator["Asking"]:
+def _converse_with_brokers(reader: Reader, seconds: float) -> Iterator["Asking"]:
     """A conversation with the brokers. Raises Unreachable, in one sentence, for whatever breaks it off."""
     last: list[KafkaError] = []
     try:
@@ -223,8 +223,8 @@ class Asking:
             topics[resource.name] = replace(
                 topics[resource.name],
                 cleanup=frozenset(c.strip() for c in (told.get("cleanup.policy") or "delete").split(",")),
-                retention_ms=_limit(told.get("retention.ms")),
-                retention_bytes=_limit(told.get("retention.bytes")),
+                retention_ms=_parse_retention(told.get("retention.ms")),
+                retention_bytes=_parse_retention(told.get("retention.bytes")),
             )
 
     def offsets(self, keys: Iterable[Key], spec: OffsetSpec) -> dict[Key, int]:
@@ -316,6 +316,6 @@ READING = {
 }
 
 
-def _limit(value: str | None) -> int | None:
+def _parse_retention(value: str | None) -> int | None:
     """A retention setting; None: without limit."""
     return int(value) if value and re.fullmatch(r"\d+", value) else None

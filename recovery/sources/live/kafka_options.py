@@ -68,20 +68,20 @@ def reader_of(options: Mapping[str, Any]) -> Reader:
     topics = frozenset(t.strip() for t in told.get("subscribe", "").split(",") if t.strip())
     return Reader(
         given[SERVERS],
-        _settings(given),
+        _translate_settings(given),
         topics,
-        _pattern(told.get("subscribepattern")),
-        _assigned(told.get("assign")),
-        _isolation(given.get("isolation.level", "read_uncommitted")),
+        _parse_pattern(told.get("subscribepattern")),
+        _parse_assigned(told.get("assign")),
+        _isolation_level(given.get("isolation.level", "read_uncommitted")),
     )
 
 
-def _isolation(name: str) -> IsolationLevel:
+def _isolation_level(name: str) -> IsolationLevel:
     committed = name.strip().lower() == "read_committed"
     return IsolationLevel.READ_COMMITTED if committed else IsolationLevel.READ_UNCOMMITTED
 
 
-def _pattern(text: str | None) -> Linear | None:
+def _parse_pattern(text: str | None) -> Linear | None:
     if text is None:
         return None
     try:
@@ -92,7 +92,7 @@ def _pattern(text: str | None) -> Linear | None:
         ) from problem
 
 
-def _assigned(text: str | None) -> dict[str, frozenset[int]]:
+def _parse_assigned(text: str | None) -> dict[str, frozenset[int]]:
     if text is None:
         return {}
     try:
@@ -107,23 +107,23 @@ def _assigned(text: str | None) -> dict[str, frozenset[int]]:
     return found
 
 
-def _settings(given: Mapping[str, str]) -> dict[str, str]:
+def _translate_settings(given: Mapping[str, str]) -> dict[str, str]:
     """Settings of librdkafka that say what these of the Java client say; of the rest none decides who may ask."""
     found = {key: value for key, value in given.items() if key in SAME}
     found["security.protocol"] = found.get("security.protocol", "PLAINTEXT").lower()
     if mechanism := given.get("sasl.mechanism"):
         found["sasl.mechanism"] = mechanism
     if "sasl.jaas.config" in given:
-        found |= _login(given["sasl.jaas.config"])
+        found |= _translate_login(given["sasl.jaas.config"])
     if "ssl.endpoint.identification.algorithm" in given:
         asked = given["ssl.endpoint.identification.algorithm"].strip().lower()
         found["ssl.endpoint.identification.algorithm"] = asked or "none"
-    return found | _certificates(given)
+    return found | _translate_certificates(given)
 
 
-def _login(text: str) -> dict[str, str]:
+def _translate_login(text: str) -> dict[str, str]:
     """User and password of a PLAIN or SCRAM login, which the Java client takes as one line of JAAS."""
-    told = {m[1]: _unquoted(m[2]) for m in USER.finditer(text)}
+    told = {m[1]: _unquote_text(m[2]) for m in USER.finditer(text)}
     if not LOGIN.search(text) or set(told) != {"username", "password"}:
         raise Refused(
             "The reader's kafka.sasl.jaas.config is neither a PLAIN nor a SCRAM login with a user and a password; "
@@ -132,11 +132,11 @@ def _login(text: str) -> dict[str, str]:
     return {f"sasl.{name}": value for name, value in told.items()}
 
 
-def _unquoted(text: str) -> str:
+def _unquote_text(text: str) -> str:
     return re.sub(r"\\(.)", r"\1", text[1:-1]) if text[0] in "\"'" else text
 
 
-def _certificates(given: Mapping[str, str]) -> dict[str, str]:
+def _translate_certificates(given: Mapping[str, str]) -> dict[str, str]:
     """PEM stores are the same for both clients; a Java key store cannot be read here."""
     found = {}
     for store, names in {

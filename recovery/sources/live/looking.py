@@ -52,7 +52,7 @@ def look(
     for input files that cannot be listed, as Spark would; what else cannot be asked is in `problem`, and a wish that
     cannot be met too.
     """
-    ask = ASK.get(progress.kind, _unasked)
+    ask = ASK.get(progress.kind, _facts_without_probe)
     found = replace(ask(Asked(progress, described, wanted, noted)), described=dict(described))
     if wanted is not None and found.start is None and found.problem is None:
         return replace(found, problem=f"A start cannot be chosen for a source of kind {progress.kind}.")
@@ -72,7 +72,7 @@ def between(
     `noted`: ids of the Kafka topics that the positions are of.
     """
     try:
-        facts = _facts(described, kind, [start, end], noted)
+        facts = _read_facts(described, kind, [start, end], noted)
         return SLICED[kind](start, end, facts) if facts else None
     except (RepriseError, Malformed):
         return None
@@ -81,7 +81,7 @@ def between(
 def latest(described: Mapping[str, Any], kind: str, committed: str | None) -> str | None:
     """The position behind everything that a source has now; None: it cannot be told."""
     try:
-        facts = _facts(described, kind, [committed])
+        facts = _read_facts(described, kind, [committed])
         return end_of(registry.of(kind), committed, facts) if facts else None
     except (RepriseError, Malformed):
         return None
@@ -111,7 +111,7 @@ def keeps_all(found: SourceFacts, before: str | None) -> bool:
 def remade(described: Mapping[str, Any], noted: Mapping[str, str]) -> tuple[str, ...]:
     """Kafka topics that are not there any more with the id that was noted; () where nobody can tell."""
     try:
-        facts = _facts(described, kafka.KIND, (), noted) if noted else None
+        facts = _read_facts(described, kafka.KIND, (), noted) if noted else None
     except RepriseError:
         return ()
     return tuple(t for t in noted if facts and (t not in facts.topics or facts.remade(t)))
@@ -123,7 +123,7 @@ SLICED: Mapping[str, Callable[..., Slice | None]] = {
 }
 
 
-def _facts(
+def _read_facts(
     described: Mapping[str, Any],
     kind: str,
     positions: Sequence[str | None],
@@ -138,7 +138,7 @@ def _facts(
     return None
 
 
-def _files(asked: Asked) -> SourceFacts:
+def _probe_files(asked: Asked) -> SourceFacts:
     progress, described = asked.progress, asked.described
     options, there = options_of(described), asking.listing(described)
     held = asking.facts_of_files(progress, described, there)
@@ -161,7 +161,7 @@ def _files(asked: Asked) -> SourceFacts:
 def _with_file_start(
     found: SourceFacts, held: file_facts.FileSourceFacts, wanted: Wanted | None, committed: str | None
 ) -> SourceFacts:
-    begun, problem = _met(lambda w: files.at(w, committed, held), wanted)
+    begun, problem = _try_request(lambda w: files.at(w, committed, held), wanted)
     start = begun if isinstance(begun, FileCandidate) else None
     done = [f.path for f in found.processed]
     waits = unread = [f.path for f in found.waiting]
@@ -193,18 +193,18 @@ def _with_file_start(
     )
 
 
-def _kafka(asked: Asked) -> SourceFacts:
+def _probe_kafka(asked: Asked) -> SourceFacts:
     committed, wanted, options = asked.progress.offset_json, asked.wanted, options_of(asked.described)
     if not options:
-        return _unasked(asked, NO_PLACE)
+        return _facts_without_probe(asked, NO_PLACE)
     times = wanted.times if wanted else ()
     there = live_kafka.facts(options, positions=[committed], times=times, noted=asked.noted)
-    start, problem = _met(lambda w: kafka.at(w, committed, there), wanted)
+    start, problem = _try_request(lambda w: kafka.at(w, committed, there), wanted)
     if start is not None:  # asked again, so that the records up to that start are counted too
         there = live_kafka.facts(
             options, positions=[committed, start.offset_json], times=times, noted=asked.noted
         )
-        start = _met(lambda w: kafka.at(w, committed, there), wanted)[0] or start
+        start = _try_request(lambda w: kafka.at(w, committed, there), wanted)[0] or start
     end = end_of(kafka, committed, there)
     begins = start.offset_json if start else committed
 
@@ -212,7 +212,9 @@ def _kafka(asked: Asked) -> SourceFacts:
         return slices.of_kafka(first, last, there)
 
     return replace(
-        _about(asked.progress, begins, kafka, there, ", ".join(sorted(there.read)) or "unknown topics"),
+        _facts_from_module(
+            asked.progress, begins, kafka, there, ", ".join(sorted(there.read)) or "unknown topics"
+        ),
         start=start,
         problem=problem,
         latest=end,
@@ -228,16 +230,16 @@ def _kafka(asked: Asked) -> SourceFacts:
     )
 
 
-def _delta(asked: Asked) -> SourceFacts:
+def _probe_delta(asked: Asked) -> SourceFacts:
     committed, wanted = asked.progress.offset_json, asked.wanted
     options, place = options_of(asked.described), known_place(asked.described)
     there = live_delta.read(place, offsets=[committed], options=options)
-    start, problem = _met(lambda w: delta.at(w, committed, there), wanted)
+    start, problem = _try_request(lambda w: delta.at(w, committed, there), wanted)
     fresh = there.fresh()
     offsets = [committed, start.offset_json if start else None, fresh.as_json() if fresh else None]
     there = live_delta.read(place, offsets=[o for o in offsets if o], options=options, known=there)
     if start is not None:  # once more: commits up to that start are known now
-        start = _met(lambda w: delta.at(w, committed, there), wanted)[0] or start
+        start = _try_request(lambda w: delta.at(w, committed, there), wanted)[0] or start
     end = end_of(delta, committed, there)
     begins = start.offset_json if start else committed
 
@@ -246,7 +248,7 @@ def _delta(asked: Asked) -> SourceFacts:
 
     everything, unread = lies(None, end), lies(committed, end)
     spans = Spans(
-        processed=_without(everything, unread),
+        processed=_subtract_unread(everything, unread),
         waiting=lies(begins, end),
         reread=lies(begins, committed) if start else Slice("delta"),
         skipped=lies(committed, begins) if start else Slice("delta"),
@@ -257,7 +259,7 @@ def _delta(asked: Asked) -> SourceFacts:
     if any(s is not None and s.versions and not s.direct for s in held):
         there = live_delta.sized(there)
     return replace(
-        _about(asked.progress, begins, delta, there, place),
+        _facts_from_module(asked.progress, begins, delta, there, place),
         start=start,
         problem=problem,
         latest=end,
@@ -266,7 +268,7 @@ def _delta(asked: Asked) -> SourceFacts:
     )
 
 
-def _without(everything: Slice | None, unread: Slice | None) -> Slice | None:
+def _subtract_unread(everything: Slice | None, unread: Slice | None) -> Slice | None:
     """What was read of a table, as far as it is in its newest state: all of that but the unread files."""
     if everything is None or unread is None:
         return None
@@ -288,7 +290,9 @@ def _feed_without(everything: Slice, unread: Slice) -> Slice | None:
     return replace(everything, changes=(first, last) if first <= last else None)
 
 
-def _about(progress: SourceProgress, begins: str | None, kind: Any, facts: Any, location: str) -> SourceFacts:
+def _facts_from_module(
+    progress: SourceProgress, begins: str | None, kind: Any, facts: Any, location: str
+) -> SourceFacts:
     """What every kind tells by its module; reach and start option are those of where the stream shall begin."""
     reach = kind.reach(begins, facts)
     return SourceFacts(
@@ -307,7 +311,7 @@ def _about(progress: SourceProgress, begins: str | None, kind: Any, facts: Any, 
     )
 
 
-def _unasked(asked: Asked, problem: str | None = None) -> SourceFacts:
+def _facts_without_probe(asked: Asked, problem: str | None = None) -> SourceFacts:
     """A source whose system nobody can ask, or could not: its offset line is kept as it is."""
     progress, described = asked.progress, asked.described
     kind = registry.of(progress.kind)
@@ -329,29 +333,31 @@ def _unasked(asked: Asked, problem: str | None = None) -> SourceFacts:
     )
 
 
-def _answered(ask: Callable[[Asked], SourceFacts]) -> Callable[[Asked], SourceFacts]:
+def _catch_no_answer(ask: Callable[[Asked], SourceFacts]) -> Callable[[Asked], SourceFacts]:
     """The same, but for a system that does not answer: that is said, and stops nobody from seeing the rest."""
 
     def answered(asked: Asked) -> SourceFacts:
         try:
             return ask(asked)
         except RepriseError as problem:
-            return _unasked(asked, problem.sentence)
+            return _facts_without_probe(asked, problem.sentence)
         except Malformed as problem:
             who = asked.progress.name or asked.progress.index
-            return _unasked(asked, f"The position of source {who} cannot be read: {problem.why}.")
+            return _facts_without_probe(asked, f"The position of source {who} cannot be read: {problem.why}.")
 
     return answered
 
 
 ASK: Mapping[str, Callable[[Asked], SourceFacts]] = {
-    files.KIND: _files,
-    kafka.KIND: _answered(_kafka),
-    delta.KIND: _answered(_delta),
+    files.KIND: _probe_files,
+    kafka.KIND: _catch_no_answer(_probe_kafka),
+    delta.KIND: _catch_no_answer(_probe_delta),
 }
 
 
-def _met(at: Callable[[Wanted], Candidate], wanted: Wanted | None) -> tuple[Candidate | None, str | None]:
+def _try_request(
+    at: Callable[[Wanted], Candidate], wanted: Wanted | None
+) -> tuple[Candidate | None, str | None]:
     """The position that was wished, or the sentence that refuses it."""
     if wanted is None:
         return None, None

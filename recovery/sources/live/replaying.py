@@ -15,7 +15,7 @@ from recovery.sources.slices import Slice
 
 def processed(sources: Sequence[SourceFacts]) -> Processed:
     """Of all sources of the code, in plan order. Asks the logs of Delta tables; raises nothing for a source."""
-    held = [_of(index, source) for index, source in enumerate(sources)]
+    held = [_range_of_source(index, source) for index, source in enumerate(sources)]
     gaps = tuple(one for one, _ in held if isinstance(one, Gap))
     there = {index: one for index, (one, _) in enumerate(held) if isinstance(one, Slice)}
     sizes = [size for _, size in held]
@@ -27,7 +27,7 @@ def processed(sources: Sequence[SourceFacts]) -> Processed:
     )
 
 
-def _of(index: int, source: SourceFacts) -> tuple[Slice | Gap, int | None]:
+def _range_of_source(index: int, source: SourceFacts) -> tuple[Slice | Gap, int | None]:
     """One source, and the bytes of it; None: not known."""
     if source.problem:
         return Gap(index, GapCode.UNKNOWN, f"Source {index}: {source.problem}"), None

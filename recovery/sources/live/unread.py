@@ -52,7 +52,9 @@ def look(
     return Unread(kind.reach(progress.offset_json, registry.UNASKED[kind.KIND]()))
 
 
-def _files(progress: SourceProgress, described: Mapping[str, Any], noted: Callable[[Ids], Ids]) -> Unread:
+def _count_unread_files(
+    progress: SourceProgress, described: Mapping[str, Any], noted: Callable[[Ids], Ids]
+) -> Unread:
     known_place(described)
     facts = asking.facts_of_files(progress, described, asking.listing(described))
     at_entry = file_facts.entry(progress.offset_json)
@@ -64,7 +66,9 @@ def _files(progress: SourceProgress, described: Mapping[str, Any], noted: Callab
     )
 
 
-def _kafka(progress: SourceProgress, described: Mapping[str, Any], noted: Callable[[Ids], Ids]) -> Unread:
+def _count_unread_records(
+    progress: SourceProgress, described: Mapping[str, Any], noted: Callable[[Ids], Ids]
+) -> Unread:
     position = progress.offset_json
     asked = live_kafka.facts(options_of(described), positions=[position], count_up_to=COUNT_UP_TO)
     ids = {name: topic.topic_id for name, topic in asked.topics.items() if topic.topic_id}
@@ -72,18 +76,20 @@ def _kafka(progress: SourceProgress, described: Mapping[str, Any], noted: Callab
     return Unread(kafka.reach(position, facts), _to_the_end(kafka, position, facts), ids)
 
 
-def _delta(progress: SourceProgress, described: Mapping[str, Any], noted: Callable[[Ids], Ids]) -> Unread:
+def _count_unread_versions(
+    progress: SourceProgress, described: Mapping[str, Any], noted: Callable[[Ids], Ids]
+) -> Unread:
     position, place = progress.offset_json, known_place(described)
     known = _TABLES.get(place)
     facts = live_delta.read(place, offsets=[position], options=options_of(described), known=known)
-    _remember(place, facts)
+    _cache_commits(place, facts)
     return Unread(delta.reach(position, facts), _to_the_end(delta, position, facts))
 
 
 _TABLES: "OrderedDict[str, DeltaFacts]" = OrderedDict()
 
 
-def _remember(place: str, facts: DeltaFacts) -> None:
+def _cache_commits(place: str, facts: DeltaFacts) -> None:
     """Their own snapshots and listings are made anew each time; the commits of a log never change."""
     _TABLES.pop(place, None)
     if sum(len(c.files) + len(c.removed) for c in facts.commits.values()) <= HELD_FILES:
@@ -92,7 +98,9 @@ def _remember(place: str, facts: DeltaFacts) -> None:
         _TABLES.popitem(last=False)
 
 
-def _iceberg(progress: SourceProgress, described: Mapping[str, Any], noted: Callable[[Ids], Ids]) -> Unread:
+def _count_unread_snapshots(
+    progress: SourceProgress, described: Mapping[str, Any], noted: Callable[[Ids], Ids]
+) -> Unread:
     told = live_iceberg.facts(known_place(described), asked_ms=now_ms())
     facts = replace(told, skips=iceberg.skipped(options_of(described)))
     return Unread(
@@ -110,8 +118,8 @@ def _to_the_end(kind: SourceKind[Any], position: str | None, facts: Any) -> Dist
 
 Ask = Callable[[SourceProgress, Mapping[str, Any], Callable[[Ids], Ids]], Unread]
 ASK: Final[dict[str, Ask]] = {
-    files.KIND: _files,
-    kafka.KIND: _kafka,
-    delta.KIND: _delta,
-    iceberg.KIND: _iceberg,
+    files.KIND: _count_unread_files,
+    kafka.KIND: _count_unread_records,
+    delta.KIND: _count_unread_versions,
+    iceberg.KIND: _count_unread_snapshots,
 }

@@ -252,7 +252,7 @@ def test_what_was_read_of_a_change_feed_are_its_changes_before_the_first_unread_
     unread: Any, read: Any
 ) -> None:
     everything = Slice("delta", changes=(1, 9))
-    found = looking._without(everything, Slice("delta", changes=unread))
+    found = looking._subtract_unread(everything, Slice("delta", changes=unread))
     assert found is not None
     assert found.changes == read
 
@@ -262,7 +262,7 @@ def test_a_change_feed_that_would_begin_with_a_snapshot_of_now_does_not_tell_wha
     unread: Any,
 ) -> None:
     now = Slice("delta", versions=((9, ("a",)),), snapshot_ms=77)
-    assert looking._without(now, Slice("delta", changes=unread)) is None
+    assert looking._subtract_unread(now, Slice("delta", changes=unread)) is None
 
 
 @pytest.mark.parametrize("end", [None, DeltaOffset("other", 4).as_json(), line(2, 5, True)])
