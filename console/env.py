@@ -24,7 +24,7 @@ def home() -> Path:
     return Path(os.environ.get("REPRISE_HOME") or ROOT / "var").expanduser().resolve()
 
 
-def _parts(listed: str) -> list[str]:
+def _split_list(listed: str) -> list[str]:
     """What a setting lists by commas."""
     return [part.strip() for part in listed.split(",") if part.strip()]
 
@@ -307,27 +307,27 @@ class Env(BaseSettings):
     @property
     def data_folders(self) -> tuple[Path, ...]:
         """`data_roots` as folders."""
-        return tuple(Path(root).expanduser() for root in _parts(self.data_roots.replace("\n", ",")))
+        return tuple(Path(root).expanduser() for root in _split_list(self.data_roots.replace("\n", ",")))
 
     @property
     def environment_names(self) -> tuple[str, ...]:
         """`environments` as names."""
-        return tuple(_parts(self.environments))
+        return tuple(_split_list(self.environments))
 
     @property
     def folders_to_hide(self) -> tuple[Path, ...]:
         """`hidden_folders` as folders."""
-        return tuple(Path(folder).expanduser() for folder in _parts(self.hidden_folders))
+        return tuple(Path(folder).expanduser() for folder in _split_list(self.hidden_folders))
 
     @property
     def code_variable_names(self) -> tuple[str, ...]:
         """`code_variables` as names."""
-        return tuple(_parts(self.code_variables))
+        return tuple(_split_list(self.code_variables))
 
     @field_validator("environments")
     @classmethod
     def _environments_are_known(cls, told: str) -> str:
-        if odd := set(_parts(told)) - set(ENVIRONMENTS):
+        if odd := set(_split_list(told)) - set(ENVIRONMENTS):
             raise ValueError(f"{', '.join(sorted(odd))} is none of {', '.join(ENVIRONMENTS)}")
         return told
 

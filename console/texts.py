@@ -6,10 +6,10 @@ from typing import Any
 
 def problem(found: Any) -> str:
     """What is wrong with a text in it, at any depth, in one sentence; empty when nothing is."""
-    return next(filter(None, map(_problem, _texts(found))), "")
+    return next(filter(None, map(_text_problem, _iterate_texts(found))), "")
 
 
-def _texts(found: Any) -> Iterator[str]:
+def _iterate_texts(found: Any) -> Iterator[str]:
     left = [found]
     while left:  # no recursion: what was sent may be as deep as it likes
         one = left.pop()
@@ -21,7 +21,7 @@ def _texts(found: Any) -> Iterator[str]:
             left += one
 
 
-def _problem(text: str) -> str:
+def _text_problem(text: str) -> str:
     if "\0" in text:
         return "What was sent holds a NUL character, which no text here may hold. Take it out, then send it again."
     try:

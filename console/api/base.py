@@ -47,17 +47,17 @@ def route(**acts: Acts) -> Callable[..., HttpResponse]:
         if request.method not in acts:
             there = ", ".join(sorted(acts))
             says = f"{request.method} is not answered here; {there} is."
-            return _problem(405, "wrong_method", says, headers={"Allow": there})
+            return _problem_response(405, "wrong_method", says, headers={"Allow": there})
         right, act = acts[request.method]
         try:
-            by = request.actor = _actor(request)
-            _check(request, by, right, named)
+            by = request.actor = _read_actor(request)
+            _check_right(request, by, right, named)
             with reach.in_request(), never_run():
-                status, answer = act(_body(request), by, **named)
+                status, answer = act(_read_body(request), by, **named)
         except Unknown as nobody:
-            return _problem(401, "no_token", str(nobody), headers={"WWW-Authenticate": "Bearer"})
+            return _problem_response(401, "no_token", str(nobody), headers={"WWW-Authenticate": "Bearer"})
         except RepriseError as refusal:
-            return _problem(_status(refusal), refusal.code, refusal.sentence, flags=refusal.flags)
+            return _problem_response(_status_of(refusal), refusal.code, refusal.sentence, flags=refusal.flags)
         return JsonResponse(answer, status=status)
 
     view.acts = acts  # type: ignore[attr-defined]
@@ -70,7 +70,7 @@ def acts_of(route: URLPattern) -> list[tuple[str, Act]]:
     return [(method, act) for method, (_, act) in acts.items()]
 
 
-def _actor(request: Request) -> Actor:
+def _read_actor(request: Request) -> Actor:
     kind, _, text = request.headers.get("Authorization", "").partition(" ")
     if kind.lower() != "bearer" or not text.strip():
         raise Unknown("Send your access token: Authorization: Bearer <token>. Make one on your Account page.")
@@ -83,7 +83,7 @@ def _actor(request: Request) -> Actor:
         raise Unknown(denied.sentence) from denied
 
 
-def _check(request: Request, by: Actor, right: Right, named: Mapping[str, Any]) -> None:
+def _check_right(request: Request, by: Actor, right: Right, named: Mapping[str, Any]) -> None:
     """Raise Denied, audited, where the actor has the right nowhere."""
     if not by.may(right):
         aim = find_aim(named)
@@ -99,7 +99,7 @@ def _check(request: Request, by: Actor, right: Right, named: Mapping[str, Any]) 
             by.check(right)
 
 
-def _body(request: Request) -> Body:
+def _read_body(request: Request) -> Body:
     """The object that was sent; empty where nothing was. Raises WrongUse, for a text in it or in the address too."""
     try:
         found = json.loads(request.body or b"{}")
@@ -114,13 +114,13 @@ def _body(request: Request) -> Body:
     return found
 
 
-def _status(refusal: RepriseError) -> int:
+def _status_of(refusal: RepriseError) -> int:
     if refusal.code == "too_many":
         return 429
     return next((code for kind, code in STATUS.items() if isinstance(refusal, kind)), 409)
 
 
-def _problem(
+def _problem_response(
     status: int,
     code: str,
     says: str,

@@ -114,12 +114,12 @@ def describe_operation(route: URLPattern, method: str, act: Act) -> dict[str, An
         ],
         "responses": {
             **{
-                str(status): {"description": says, "content": _json({"type": "object"})}
+                str(status): {"description": says, "content": _json_content({"type": "object"})}
                 for status, says in DONE.items()
             },
             "default": {
                 "description": "Refused; the code says why.",
-                "content": _json({"$ref": "#/components/schemas/Problem"}),
+                "content": _json_content({"$ref": "#/components/schemas/Problem"}),
             },
         },
     }  # fmt: skip
@@ -130,9 +130,9 @@ def describe_operation(route: URLPattern, method: str, act: Act) -> dict[str, An
             "required": list(NEEDED.get(act, ())),
             "additionalProperties": False,
         }
-        found["requestBody"] = {"required": bool(NEEDED.get(act)), "content": _json(takes)}
+        found["requestBody"] = {"required": bool(NEEDED.get(act)), "content": _json_content(takes)}
     return found
 
 
-def _json(schema: Schema) -> dict[str, Any]:
+def _json_content(schema: Schema) -> dict[str, Any]:
     return {"application/json": {"schema": schema}}

@@ -38,13 +38,13 @@ def open_one(body: Body, by: Actor) -> tuple[int, Body]:
     recovery = by_hand.open_or_go_on(
         flow, by=by, again=fields.read_flag(body, "again"), healthy=fields.read_flag(body, "healthy")
     )
-    return (200 if was_open else 201), _shown(recovery)
+    return (200 if was_open else 201), _show_recovery(recovery)
 
 
 def show_recovery(body: Body, by: Actor, label: str) -> tuple[int, Body]:
     """Its state, steps and proof, the sealed plan as `plan --json` prints it, and how far a sealing is."""
     fields.allow_only(body, ())
-    return 200, _shown(recovery_or_404(label, by))
+    return 200, _show_recovery(recovery_or_404(label, by))
 
 
 def read_report(body: Body, by: Actor, label: str) -> tuple[int, Body]:
@@ -61,15 +61,17 @@ def look_up_positions(body: Body, by: Actor, label: str) -> tuple[int, Body]:
     given = fields.read_texts(body, "position")
     planning.update_choices(recovery_id=recovery.pk, change=_read_change(body), by=by)
     recovery.refresh_from_db()
-    positioning.request_positions(recovery_id=recovery.pk, positions=_wanted(recovery, given), by=by)
+    positioning.request_positions(
+        recovery_id=recovery.pk, positions=_requests_by_source(recovery, given), by=by
+    )
     recovery.refresh_from_db()
-    return 202, _positions(recovery)
+    return 202, _show_positions(recovery)
 
 
 def show_positions(body: Body, by: Actor, label: str) -> tuple[int, Body]:
     """What the newest look has found, as `plan --positions --json` prints it, and what is chosen."""
     fields.allow_only(body, ())
-    return 200, _positions(recovery_or_404(label, by))
+    return 200, _show_positions(recovery_or_404(label, by))
 
 
 def seal_plan(body: Body, by: Actor, label: str) -> tuple[int, Body]:
@@ -90,13 +92,13 @@ def seal_plan(body: Body, by: Actor, label: str) -> tuple[int, Body]:
         body,
         confirmed=tuple(fields.read_texts(body, "confirm")),
         refresh_below=fields.read_flag(body, "refresh_below") if "refresh_below" in body else None,
-        positions=_wanted(recovery, fields.read_texts(body, "position")),
+        positions=_requests_by_source(recovery, fields.read_texts(body, "position")),
         accept=frozenset(accept),
     )
     planning.update_choices(recovery_id=recovery.pk, change=change, by=by)
     planning.request_plan(recovery_id=recovery.pk, by=by, accept=accept)
     recovery.refresh_from_db()
-    return 202, _shown(recovery)
+    return 202, _show_recovery(recovery)
 
 
 def _read_change(body: Body, **of_plan: Any) -> ChoicesChange:
@@ -116,7 +118,7 @@ def _read_change(body: Body, **of_plan: Any) -> ChoicesChange:
     )
 
 
-def _wanted(recovery: Recovery, given: list[str]) -> dict[str, Wanted | None]:
+def _requests_by_source(recovery: Recovery, given: list[str]) -> dict[str, Wanted | None]:
     """Wishes by source; `all` is for those that are not named, so it has to be known which there are."""
     named = wishes.by_source(given)
     every = named.pop("all", None)
@@ -131,7 +133,7 @@ def _wanted(recovery: Recovery, given: list[str]) -> dict[str, Wanted | None]:
     return {**wishes.for_all(every, [one for one in there if one["source"] not in named]), **named}
 
 
-def _shown(recovery: Recovery) -> dict[str, Any]:
+def _show_recovery(recovery: Recovery) -> dict[str, Any]:
     sealed, sealing = plan_of(recovery), slot(recovery, "sealing")
     return {
         **by_hand.summary(recovery),
@@ -143,7 +145,7 @@ def _shown(recovery: Recovery) -> dict[str, Any]:
     }
 
 
-def _positions(recovery: Recovery) -> dict[str, Any]:
+def _show_positions(recovery: Recovery) -> dict[str, Any]:
     look, flow = looked(recovery), recovery.flow
     sources, asked = look["sources"], look.get("wishes") or {}
     costs = showing.costs(sources)

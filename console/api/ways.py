@@ -14,7 +14,7 @@ def show_ways(body: Body, by: Actor, label: str) -> tuple[int, Body]:
     """What the newest count has found: `{status, problem, ways}`; `ways` as `plan --strategy all --json` prints it,
     null before rows were counted. Spark is not asked."""
     fields.allow_only(body, ())
-    return 200, _shown(recovery_or_404(label, by))
+    return 200, _show_ways(recovery_or_404(label, by))
 
 
 def count_ways(body: Body, by: Actor, label: str) -> tuple[int, Body]:
@@ -23,10 +23,10 @@ def count_ways(body: Body, by: Actor, label: str) -> tuple[int, Body]:
     recovery = recovery_or_404(label, by)
     actions.request_facts(recovery_id=recovery.pk, by=by)
     recovery.refresh_from_db()
-    return 202, _shown(recovery)
+    return 202, _show_ways(recovery)
 
 
-def _shown(recovery: Recovery) -> Body:
+def _show_ways(recovery: Recovery) -> Body:
     facts = recovery.facts
     ways = codec.to_json(ways_of(recovery)) if facts.get("options") else None
     return {"status": facts.get("status"), "problem": facts.get("problem"), "ways": ways}

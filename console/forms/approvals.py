@@ -36,7 +36,9 @@ class RuleForm(forms.Form):
     )
 
     def clean_groups(self) -> tuple[VoterGroup, ...]:
-        return tuple(_group(line) for line in str(self.cleaned_data["groups"]).splitlines() if line.strip())
+        return tuple(
+            _parse_group(line) for line in str(self.cleaned_data["groups"]).splitlines() if line.strip()
+        )
 
     def clean_freezes(self) -> Any:
         try:
@@ -51,7 +53,7 @@ class RuleForm(forms.Form):
         return Rule(environment, strategies=named, **values)
 
 
-def _group(line: str) -> VoterGroup:
+def _parse_group(line: str) -> VoterGroup:
     """`data 1: ann, bob`: one of the votes must be ann's or bob's."""
     head, colon, tail = line.partition(":")
     name, _, given = head.strip().rpartition(" ")

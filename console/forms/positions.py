@@ -18,13 +18,15 @@ def read_wishes(post: QueryDict, look: Mapping[str, Any]) -> dict[str, Wanted | 
     Fields: `form.<source>`, `value.<source>`, `part.<source>.<part>`, `parts.<source>`. Raises WrongUse for a field
     that cannot be read, and where two of them contradict each other.
     """
-    return {one["source"]: _wish(post, one, look.get("wishes") or {}) for one in look.get("sources") or []}
+    return {
+        one["source"]: _read_wish(post, one, look.get("wishes") or {}) for one in look.get("sources") or []
+    }
 
 
-def _wish(post: QueryDict, one: Mapping[str, Any], now: Mapping[str, Any]) -> Wanted | None:
+def _read_wish(post: QueryDict, one: Mapping[str, Any], now: Mapping[str, Any]) -> Wanted | None:
     key = one["source"]
     form, value = str(post.get(f"form.{key}", KEEP)), str(post.get(f"value.{key}", "")).strip()
-    edits = _edits(post, one)
+    edits = _read_edits(post, one)
     if edits and form != KEEP:
         raise WrongUse(
             f"Source {key}: set single parts, or the whole source. Both were given.", code="two_positions"
@@ -53,7 +55,7 @@ def _wish(post: QueryDict, one: Mapping[str, Any], now: Mapping[str, Any]) -> Wa
     return wishes.parse(f"{form}={value}")
 
 
-def _edits(post: QueryDict, one: Mapping[str, Any]) -> dict[str, str]:
+def _read_edits(post: QueryDict, one: Mapping[str, Any]) -> dict[str, str]:
     """Parts whose field differs from what it showed, and those written in lines."""
     stands = {p["name"]: p["value"] for p in one["after"]["parts"]}
     prefix = f"part.{one['source']}."

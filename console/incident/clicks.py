@@ -76,7 +76,7 @@ def make_topic(servers: str, topic: str) -> None:
         for made in admin.create_topics([wanted]).values():
             made.result(SECONDS)
     except (KafkaException, TimeoutError) as problem:
-        raise _silent(servers, problem) from problem
+        raise _explain_silence(servers, problem) from problem
 
 
 def arrive(servers: str, topic: str, sequence: Sequence[Click]) -> None:
@@ -85,18 +85,20 @@ def arrive(servers: str, topic: str, sequence: Sequence[Click]) -> None:
     A click goes to the partition of its number modulo 3, so the offset of each one is known. Raises Unreachable.
     """
     try:
-        there = _ends(servers, topic)
+        there = _end_offsets(servers, topic)
         producer = Producer({"bootstrap.servers": servers, "enable.idempotence": True, "log_level": 0})
         for partition, end in there.items():
             for record in [c for c in sequence if c["click_id"] % PARTITIONS == partition][end:]:
-                producer.produce(topic, json.dumps(record), partition=partition, on_delivery=_delivered)
+                producer.produce(
+                    topic, json.dumps(record), partition=partition, on_delivery=_require_delivered
+                )
         if left := producer.flush(SECONDS):
             raise Unreachable(f"The Kafka broker at {servers} did not take {left} clicks within {SECONDS} s.")
     except (KafkaException, TimeoutError) as problem:
-        raise _silent(servers, problem) from problem
+        raise _explain_silence(servers, problem) from problem
 
 
-def _ends(servers: str, topic: str) -> dict[int, int]:
+def _end_offsets(servers: str, topic: str) -> dict[int, int]:
     """The next offset of each partition. A topic that was just made has no leaders yet: they are waited for."""
     admin = AdminClient({"bootstrap.servers": servers, "log_level": 0})
     wanted = {TopicPartition(topic, number): OffsetSpec.latest() for number in range(PARTITIONS)}
@@ -111,13 +113,13 @@ def _ends(servers: str, topic: str) -> dict[int, int]:
             time.sleep(0.1)
 
 
-def _delivered(error: Any, record: Any) -> None:
+def _require_delivered(error: Any, record: Any) -> None:
     """Called by the producer for each record, within `flush`."""
     if error is not None:
         raise KafkaException(error)
 
 
-def _silent(servers: str, problem: KafkaException | TimeoutError) -> Unreachable:
+def _explain_silence(servers: str, problem: KafkaException | TimeoutError) -> Unreachable:
     why = problem.args[0].str() if isinstance(problem, KafkaException) else f"silent for {SECONDS} s"
     return Unreachable(
         f"The Kafka broker at {servers} did not do what was asked ({why}); see its log.",

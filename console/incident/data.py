@@ -80,7 +80,7 @@ def arrivals(*, batches: int = 3, sources: int = 1) -> Arrivals:
     With the defaults: 4 files with 13 records, 1 of them a repeat; 3 files with 8 records wait;
     3 snapshot files with 9 rows.
     """
-    names, records = _names(sources), (change(number) for number in count(1))
+    names, records = _iterate_names(sources), (change(number) for number in count(1))
     good = []
     for batch in range(batches):
         sizes = list(FIRST if batch == 0 else LATER[sources > 1])
@@ -88,25 +88,25 @@ def arrivals(*, batches: int = 3, sources: int = 1) -> Arrivals:
         sizes[-1] -= len(repeat)
         rows = [list(islice(records, size)) for size in sizes]
         rows[-1] += repeat
-        files = [_file(names, index, some) for index, some in enumerate(rows)]
-        good.append((*files, *_snapshot(batch)))
-    waiting = [_file(names, index, list(islice(records, size))) for index, size in enumerate(WAITING)]
+        files = [_change_file(names, index, some) for index, some in enumerate(rows)]
+        good.append((*files, *_snapshot_file(batch)))
+    waiting = [_change_file(names, index, list(islice(records, size))) for index, size in enumerate(WAITING)]
     return Arrivals(tuple(good), tuple(waiting))
 
 
-def _names(sources: int) -> Iterator[tuple[tuple[str, ...], int]]:
+def _iterate_names(sources: int) -> Iterator[tuple[tuple[str, ...], int]]:
     """The folders, with the number of the next file."""
     return ((folders(sources), number) for number in count(1))
 
 
-def _file(names: Iterator[tuple[tuple[str, ...], int]], index: int, records: list[Record]) -> File:
+def _change_file(names: Iterator[tuple[tuple[str, ...], int]], index: int, records: list[Record]) -> File:
     """The next change file; the files of a batch go to the branches in turn."""
     into, number = next(names)
     folder = into[index % len(into)]
     return File(folder, f"{folder}-{number:04d}.json", tuple(records))
 
 
-def _snapshot(batch: int) -> tuple[File, ...]:
+def _snapshot_file(batch: int) -> tuple[File, ...]:
     """The snapshot file that comes with each of the first three batches."""
     if batch >= SNAPSHOT_FILES:
         return ()

@@ -26,9 +26,9 @@ def show_account(request: Request, by: Actor) -> HttpResponse:
     """GET shows; POST makes a token (after a fresh sign-in), withdraws one (`revoke`), ends a session (`end`) or all
     others (`end_others`)."""
     owner = User.objects.get(username=by.name)
-    refusal, made, typed = None, [], _typed(request)
+    refusal, made, typed = None, [], _typed_token_form(request)
     if request.method == "POST" and "revoke" in request.POST:
-        found = _own(owner, request.POST["revoke"])
+        found = _own_token(owner, request.POST["revoke"])
         refusal = refusal_of(lambda: actions.revoke_token(token=found, by=by))
         if refusal is None:
             return redirect("account")
@@ -47,7 +47,7 @@ def show_account(request: Request, by: Actor) -> HttpResponse:
             )
         )
     context = {
-        **_signing(request, owner),
+        **_proofs_of(request, owner),
         "sessions": sessions.session_rows(request, owner),
         "tokens": Token.objects.filter(user=owner).order_by("revoked_at", "-created_at"),
         "made": made[0] if made else "",
@@ -58,13 +58,13 @@ def show_account(request: Request, by: Actor) -> HttpResponse:
     return render_page(request, "account.html", context, refusal=refusal, status=422 if refusal else None)
 
 
-def _typed(request: Request) -> dict[str, str]:
+def _typed_token_form(request: Request) -> dict[str, str]:
     """What stands in the form of a token: as it was sent, or as it was when a fresh sign-in was asked for."""
     given = request.POST if request.method == "POST" else freshness.take_kept_form(request, request.path)
     return {"name": given.get("name", "").strip(), "days": given.get("days", token.USUAL)}
 
 
-def _signing(request: Request, owner: User) -> dict[str, Any]:
+def _proofs_of(request: Request, owner: User) -> dict[str, Any]:
     """How this person can prove that it is them."""
     found = list(Authenticator.objects.filter(user=owner).order_by("created_at"))
     codes = next((a for a in found if a.type == "recovery_codes"), None)
@@ -78,7 +78,7 @@ def _signing(request: Request, owner: User) -> dict[str, Any]:
     }
 
 
-def _own(owner: User, pk: str) -> Token:
+def _own_token(owner: User, pk: str) -> Token:
     number = whole(pk)
     found = Token.objects.filter(user=owner, pk=number).first() if number is not None else None
     if found is None:

@@ -31,7 +31,7 @@ def list_approvals(request: Request, by: Actor) -> HttpResponse:
     """Open ones, what ends first at the top; approved ones that have not run; what has ended."""
     now, every = timezone.now(), selectors.list_requests(by)
     live = list(every.filter(state__in=LIVE, expires_at__gt=now).order_by("expires_at"))
-    rows = _rows([*live, *every.exclude(pk__in=[r.pk for r in live])[:SHOWN]], by)
+    rows = _request_rows([*live, *every.exclude(pk__in=[r.pk for r in live])[:SHOWN]], by)
     going, ended = rows[: len(live)], rows[len(live) :]
     context = {
         "section": "approvals",
@@ -42,29 +42,31 @@ def list_approvals(request: Request, by: Actor) -> HttpResponse:
     return render_page(request, "approvals/list.html", context)
 
 
-def _rows(requests: Iterable[ApprovalRequest], by: Actor) -> list[approving.RequestRow]:
+def _request_rows(requests: Iterable[ApprovalRequest], by: Actor) -> list[approving.RequestRow]:
     """Rows of a list. Votes, and who may still vote, are asked for all of them together."""
     found, now = list(requests), timezone.now()
     prefetch_related_objects(found, "votes")
     able = {place: selectors.voter_ids(place) for place in {of.environment for of in found}}
-    return [_row(of, by, able[of.environment], now) for of in found]
+    return [_request_row(of, by, able[of.environment], now) for of in found]
 
 
-def _row(of: ApprovalRequest, by: Actor, able: Collection[int], now: datetime) -> approving.RequestRow:
+def _request_row(
+    of: ApprovalRequest, by: Actor, able: Collection[int], now: datetime
+) -> approving.RequestRow:
     open_ = approving.state_by_clock(of, now) == "open" and by.name not in {v.voter for v in of.votes.all()}
     count = rules.tally_votes(
         selectors.request_facts(of).rule, selectors.votes_cast(selectors.votes_in_force(of, able))
     ).given
-    return approving.request_row(of, count, open_ and _counts(of, by), now)
+    return approving.request_row(of, count, open_ and _vote_counts(of, by), now)
 
 
-def _counts(of: ApprovalRequest, by: Actor) -> bool:
+def _vote_counts(of: ApprovalRequest, by: Actor) -> bool:
     """Would this person's vote on it ever count?"""
-    may = by.may(Right.APPROVE, _environment(of))
+    may = by.may(Right.APPROVE, _environment_of(of))
     return may and rules.never_counts(selectors.request_facts(of), Who(by.name, by.user_id)) is None
 
 
-def _environment(of: ApprovalRequest) -> str:
+def _environment_of(of: ApprovalRequest) -> str:
     """Where rights are asked for: the pipeline's environment now, like for the act itself."""
     return str(of.recovery.flow.pipeline.environment)
 
@@ -75,19 +77,19 @@ def show_approval(request: Request, by: Actor, request_id: int) -> HttpResponse:
     of = selectors.request_or_404(request_id, by)
     refusal = None
     if request.method == "POST":
-        require_right(request, by, Right.APPROVE, _environment(of))
-        refusal, gone = _vote(request, by, of)
+        require_right(request, by, Right.APPROVE, _environment_of(of))
+        refusal, gone = _cast_vote(request, by, of)
         if gone is not None:
             return gone
         of = selectors.request_or_404(request_id, by)
     kept = freshness.take_kept_form(request, request.path) if request.method == "GET" else {}
     typed = request.POST.get("reason", kept.get("reason", ""))
-    context = {**_shown(request, by, of), "reason": typed, "kept": kept}
+    context = {**_show_request(request, by, of), "reason": typed, "kept": kept}
     code = 422 if isinstance(refusal, WrongUse) else None
     return render_page(request, "approvals/request.html", context, refusal=refusal, status=code)
 
 
-def _vote(
+def _cast_vote(
     request: Request, by: Actor, of: ApprovalRequest
 ) -> tuple[RepriseError | None, HttpResponse | None]:
     choice, reason = request.POST.get("vote", ""), request.POST.get("reason", "").strip()
@@ -105,7 +107,7 @@ def _vote(
     return refusal, None if refusal is not None else redirect("approval", of.pk)
 
 
-def _shown(request: Request, by: Actor, of: ApprovalRequest) -> dict[str, Any]:
+def _show_request(request: Request, by: Actor, of: ApprovalRequest) -> dict[str, Any]:
     now, asked = timezone.now(), selectors.request_facts(of)
     given = list(of.votes.all())
     able = selectors.names_of_approvers(asked.rule, of, of.plan)
@@ -129,8 +131,8 @@ def _shown(request: Request, by: Actor, of: ApprovalRequest) -> dict[str, Any]:
         "minutes": freshness.proof_minutes(),
         "ready_at": approving.when_ready(asked, now),
         "rule": approving.rule_lines(asked.rule),
-        "queue": _rows(selectors.open_requests(now, by)[:20], by),
-        "decided": _rows(selectors.list_requests(by).exclude(state="open")[:5], by),
+        "queue": _request_rows(selectors.open_requests(now, by)[:20], by),
+        "decided": _request_rows(selectors.list_requests(by).exclude(state="open")[:5], by),
         "back": reverse("review", args=[of.recovery_id]),
     }  # fmt: skip
 
@@ -159,7 +161,7 @@ def approval_panel(recovery: Recovery, plan: Plan | None, by: Actor) -> dict[str
 
 def _why_not(by: Actor, of: ApprovalRequest, choice: str) -> str | None:
     """Why this person cannot vote so now; None when they can. The same rule lets the act through."""
-    if why := may_why(by, Right.APPROVE, _environment(of)):
+    if why := may_why(by, Right.APPROVE, _environment_of(of)):
         return why
     given = selectors.votes_cast(selectors.votes_in_force(of))
     no = rules.may_vote(

@@ -31,11 +31,15 @@ def show_log(request: Request, by: Actor) -> HttpResponse:
     """Newest first; a page deep in the log costs as much as the first."""
     wanted = EntryFilter.of(request.GET.dict())
     found = listing.page_of_entries(
-        wanted, by=by, before=_number(request, "before"), after=_number(request, "after"), size=PER_PAGE
+        wanted,
+        by=by,
+        before=_read_number(request, "before"),
+        after=_read_number(request, "after"),
+        size=PER_PAGE,
     )
     query = urlencode(wanted.query())
     context = {
-        **_frame(by, "log"),
+        **_audit_frame(by, "log"),
         "people": [SYSTEM.name, *User.objects.order_by("username").values_list("username", flat=True)[:500]],
         "acts": sorted(ACTIONS.items(), key=lambda a: a[1]),
         "outcomes": OUTCOMES,
@@ -52,18 +56,20 @@ def show_log(request: Request, by: Actor) -> HttpResponse:
 
 
 def _is_seen(label: str, by: Actor) -> bool:
-    return Recovery.objects.filter(visible.filter_visible(by, "flow__pipeline__"), pk=_pk(label)).exists()
+    return Recovery.objects.filter(
+        visible.filter_visible(by, "flow__pipeline__"), pk=_recovery_pk(label)
+    ).exists()
 
 
-def _number(request: Request, name: str) -> int:
+def _read_number(request: Request, name: str) -> int:
     return whole(request.GET.get(name, "")) or 0
 
 
-def _pk(label: str) -> int:
+def _recovery_pk(label: str) -> int:
     return whole(label.removeprefix("R-")) or 0
 
 
-def _frame(by: Actor, tab: str = "") -> dict[str, Any]:
+def _audit_frame(by: Actor, tab: str = "") -> dict[str, Any]:
     """What every page of the audit shows: how the chain stands, what waits for review."""
     check = keeping.newest_check()
     hours = (timezone.now() - check.at) / timedelta(hours=1) if check else None
@@ -83,7 +89,7 @@ def show_entry(request: Request, by: Actor, seq: int) -> HttpResponse:
     """Before and after, where the entry stands in the chain, and its review; POST signs it off."""
     found = AuditEntry.objects.filter(visible.filter_entries(by), seq=seq).first()
     if found is None:
-        raise Http404(_gone(seq))
+        raise Http404(_explain_missing_entry(seq))
     note, refusal = request.POST.get("note", ""), None
     if request.method == "POST":
         refusal = refusal_of(lambda: reviews.sign_off(seq=seq, note=note, by=by))
@@ -99,14 +105,14 @@ def show_entry(request: Request, by: Actor, seq: int) -> HttpResponse:
     )
     item = reviews.of_entry(found)
     context = {
-        **_frame(by),
+        **_audit_frame(by),
         "row": auditing.entry_row(found),
         "changes": auditing.list_changes(found.before, found.after),
         "diffs": auditing.long_diffs(found.before, found.after),
         "same": auditing.entry_rows(same.defer("before", "after").order_by("seq")[:20])
         if same is not None
         else [],
-        "review": _reviewed(item, by) if item else None,
+        "review": _review_row(item, by) if item else None,
         "anchor": AuditAnchor.objects.filter(kind="mark", seq__gte=seq).order_by("seq").first(),
         "note": note,
         "environment": found.environment,
@@ -114,14 +120,14 @@ def show_entry(request: Request, by: Actor, seq: int) -> HttpResponse:
     return render_page(request, "audit/entry.html", context, refusal=refusal)
 
 
-def _gone(seq: int) -> str:
+def _explain_missing_entry(seq: int) -> str:
     cut = AuditAnchor.objects.filter(kind="cut", seq__gte=seq).order_by("seq").first()
     if cut is None:
         return f"There is no audit entry {seq}."
     return f"Entry {seq} was archived; it is in {cut.detail.get('file', 'the archive')}."
 
 
-def _reviewed(item: reviews.Queued, by: Actor) -> auditing.ReviewRow:
+def _review_row(item: reviews.Queued, by: Actor) -> auditing.ReviewRow:
     return auditing.review_item(item, name=by.name, missing_right=may_why(by, Right.REVIEW_AUDIT))
 
 
@@ -129,27 +135,31 @@ def _reviewed(item: reviews.Queued, by: Actor) -> auditing.ReviewRow:
 def show_review_queue(request: Request, by: Actor) -> HttpResponse:
     """What somebody who took no part has to look at; signed off on the entry's own page."""
     signed = request.GET.get("show") == "signed"
-    rows = [_reviewed(q, by) for q in reviews.review_queue(by, signed=signed)]
-    return render_page(request, "audit/review.html", {**_frame(by, "review"), "rows": rows, "signed": signed})
+    rows = [_review_row(q, by) for q in reviews.review_queue(by, signed=signed)]
+    return render_page(
+        request, "audit/review.html", {**_audit_frame(by, "review"), "rows": rows, "signed": signed}
+    )
 
 
 @page(Right.READ_AUDIT)
 def show_story(request: Request, by: Actor, label: str) -> HttpResponse:
     """Everything that was done about one recovery, in order."""
     recovery = (
-        Recovery.objects.select_related("flow__pipeline__workspace").filter(pk=_pk(label.upper())).first()
+        Recovery.objects.select_related("flow__pipeline__workspace")
+        .filter(pk=_recovery_pk(label.upper()))
+        .first()
     )
     visible.require_visible_flow(
         recovery.flow if recovery else None, by, f"There is no recovery {label[:20]}."
     )
     assert recovery is not None
-    after = _number(request, "after")
+    after = _read_number(request, "after")
     entries = AuditEntry.objects.filter(
         visible.filter_entries(by), recovery=recovery.label, seq__gt=after
     ).order_by("seq")
     found = list(entries.defer("before", "after")[: STORY + 1])
     context = {
-        **_frame(by),
+        **_audit_frame(by),
         "recovery": recovery,
         "rows": auditing.entry_rows(found[:STORY]),
         "more": found[STORY - 1].seq if len(found) > STORY else 0,
@@ -165,7 +175,7 @@ def download_evidence(request: Request, by: Actor, label: str) -> HttpResponse:
     require_right(request, by, Right.EXPORT_AUDIT)
     content, made = evidence.to_bytes(label=label, by=by)
     name = f"reprise-{made['recovery']}-evidence.zip"
-    return HttpResponse(content, content_type="application/zip", headers=_attached(name))
+    return HttpResponse(content, content_type="application/zip", headers=_attachment_headers(name))
 
 
 @page(Right.READ_AUDIT, methods=("GET", "POST"))
@@ -179,8 +189,8 @@ def show_chain(request: Request, by: Actor) -> HttpResponse:
         if refusal is None:
             return redirect("audit-chain")
     context = {
-        **_frame(by, "chain"),
-        **_check(),
+        **_audit_frame(by, "chain"),
+        **_check_context(),
         "checks": AuditCheck.objects.all()[:10],
         "anchor": AuditAnchor.objects.filter(kind="mark").order_by("-seq").first(),
         "cut": AuditAnchor.objects.filter(kind="cut").order_by("-seq").first(),
@@ -190,7 +200,7 @@ def show_chain(request: Request, by: Actor) -> HttpResponse:
     return render_page(request, "audit/chain.html", context, refusal=refusal)
 
 
-def _check() -> dict[str, Any]:
+def _check_context() -> dict[str, Any]:
     """The check that was asked for: how far it is, or how it ended."""
     asked, now = checking.newest_check_request(), timezone.now()
     open_ = checking.is_open(asked, now)
@@ -199,7 +209,7 @@ def _check() -> dict[str, Any]:
 
 def _check_part(request: Request) -> HttpResponse:
     """For the poller: news of the check; the whole page once it has ended, with its banner and its table."""
-    context = _check()
+    context = _check_context()
     if not context["poll"]:
         return HttpResponse(status=204, headers={"HX-Refresh": "true"})
     if is_unchanged(request, context["check"].version):
@@ -217,9 +227,11 @@ def export_list(request: Request, by: Actor) -> HttpResponse:
     pieces = keeping.export_log(fmt=fmt, by=by, wanted=EntryFilter.of(request.GET.dict()))
     kind = "text/csv" if fmt == "csv" else "application/json"
     name = f"reprise-audit-{timezone.now():%Y%m%dT%H%M%SZ}.{fmt}"
-    streamed = StreamingHttpResponse(pieces, content_type=f"{kind}; charset=utf-8", headers=_attached(name))
+    streamed = StreamingHttpResponse(
+        pieces, content_type=f"{kind}; charset=utf-8", headers=_attachment_headers(name)
+    )
     return cast(HttpResponse, streamed)  # both are HttpResponseBase, which is all that anybody asks of it
 
 
-def _attached(name: str) -> dict[str, str]:
+def _attachment_headers(name: str) -> dict[str, str]:
     return {"Content-Disposition": f'attachment; filename="{name}"'}

@@ -45,13 +45,13 @@ def _to_current(of: RecoveryPage) -> ActionBar:
     )
 
 
-def _sealed(of: RecoveryPage, says: str, to_change: str, back: Link) -> ActionBar:
+def _sealed_bar(of: RecoveryPage, says: str, to_change: str, back: Link) -> ActionBar:
     """Shown where a sealed plan holds what this step decides."""
     review = Primary("Go to Review", href=reverse("review", args=[of.pk]))
     return ActionBar(says, f"{to_change}, take the plan back in step 5.", review, (back,), code="sealed")
 
 
-def _leave(of: RecoveryPage) -> tuple[Link, ...]:
+def _abandon_links(of: RecoveryPage) -> tuple[Link, ...]:
     """The way out, for who may take it."""
     if may_why(of.by, Right.RECOVER, of.environment):
         return ()
@@ -74,14 +74,14 @@ def diagnose_bar(of: RecoveryPage) -> ActionBar:
             "The pipeline is asked to stop.",
             "See its state in step 2.",
             Primary("Go on", href=href),
-            _leave(of),
+            _abandon_links(of),
         )
     return ActionBar(
         f"Next act: stop pipeline {pipeline}",
         "so that nothing writes while positions are read. It is safe, and undone by starting it again. "
         "Changes no checkpoint, no code, no table.",
         Primary(f"Stop pipeline {pipeline}", post=reverse("stop", args=[of.pk])),
-        _leave(of),
+        _abandon_links(of),
         may_edit(of),
     )
 
@@ -149,7 +149,7 @@ def offset_bar(of: RecoveryPage) -> ActionBar:
             may_edit(of),
         )
     if of.recovery.state == "planned":
-        return _sealed(of, "A plan is sealed.", "To choose another strategy", back)
+        return _sealed_bar(of, "A plan is sealed.", "To choose another strategy", back)
     return ActionBar(
         "Saves the strategy in this recovery.",
         "Nothing is written to the pipeline: the choice can be changed until the plan is sealed in step 5.",
@@ -169,7 +169,7 @@ def positions_bar(of: RecoveryPage, look: Mapping[str, Any]) -> ActionBar:
     if not of.is_open:
         return _to_current(of)
     if of.recovery.state == "planned":
-        return _sealed(of, "A plan is sealed with these positions.", "To choose others", back)
+        return _sealed_bar(of, "A plan is sealed with these positions.", "To choose others", back)
     if of.recovery.chosen.strategy not in POSITIONED:
         return ActionBar(
             "Nothing to choose here.",
@@ -215,7 +215,7 @@ def patch_bar(of: RecoveryPage) -> ActionBar:
     if not of.is_open:
         return _to_current(of)
     if of.recovery.state == "planned":
-        return _sealed(of, "A plan is sealed with this code.", "To edit it", back)
+        return _sealed_bar(of, "A plan is sealed with this code.", "To edit it", back)
     why = may_edit(of) or (
         None if of.recovery.chosen.strategy else "No strategy is chosen yet. Choose one in step 3."
     )
@@ -252,18 +252,18 @@ def review_bar(of: RecoveryPage, void: Plan | None) -> ActionBar:
             None if of.recovery.chosen.strategy else "No strategy is chosen yet. Choose one in step 3."
         )
         if costs_to_accept(of) and why is None:
-            return _accept(of, back)
+            return _accept_bar(of, back)
         word = "Seal again" if void is not None else "Seal the plan"
         return ActionBar(
             "Reads everything once more and seals a plan.",
             "Nothing runs. You see its forecast before anything happens.",
             Primary(word, post=href),
-            (back, *_leave(of)),
+            (back, *_abandon_links(of)),
             why,
         )
     if may_ask(of, plan) is None:
-        return _ask(of, plan)
-    return _waits(of) if of.recovery.state == "awaiting_approval" else _run(of, plan, back)
+        return _ask_bar(of, plan)
+    return _waiting_bar(of) if of.recovery.state == "awaiting_approval" else _run_bar(of, plan, back)
 
 
 def costs_to_accept(of: RecoveryPage) -> tuple[Cost, ...]:
@@ -272,13 +272,13 @@ def costs_to_accept(of: RecoveryPage) -> tuple[Cost, ...]:
     return accepting.costs_to_accept(of.recovery) if open_to_seal else ()
 
 
-def _accept(of: RecoveryPage, back: Link) -> ActionBar:
+def _accept_bar(of: RecoveryPage, back: Link) -> ActionBar:
     told = " and ".join(c.effect.plan for c in costs_to_accept(of))
     return ActionBar(
         f"Seals a plan that {told}.",
         "Possible once that is accepted above. Nothing runs before you say so.",
         Primary("Accept and seal the plan", form="accept", name="act", value="accept"),
-        (back, *_leave(of)),
+        (back, *_abandon_links(of)),
         code="asks-to-accept",
     )
 
@@ -305,16 +305,16 @@ def may_break_glass(of: RecoveryPage, plan: Plan) -> bool:
 def ways_to_permission(of: RecoveryPage, plan: Plan) -> tuple[Link, ...]:
     """What opens the way for a run that the environment's rules hold back."""
     ask = () if may_ask(of, plan) else (Link(reverse("review", args=[of.pk]), "Ask for approval"),)
-    return (*ask, *_glass(of))
+    return (*ask, *_break_glass_links(of))
 
 
-def _glass(of: RecoveryPage) -> tuple[Link, ...]:
+def _break_glass_links(of: RecoveryPage) -> tuple[Link, ...]:
     if of.plan is None or not may_break_glass(of, of.plan):
         return ()
     return (Link(reverse("break-glass", args=[of.pk]), "Break glass"),)
 
 
-def _ask(of: RecoveryPage, plan: Plan) -> ActionBar:
+def _ask_bar(of: RecoveryPage, plan: Plan) -> ActionBar:
     rule = selectors.rule_for(of.recovery.flow.pipeline.environment)
     able = selectors.names_of_approvers(rule, plan=plan)
     able = [name for name in able if rule.requester_may_vote or name != of.by.name]
@@ -323,13 +323,13 @@ def _ask(of: RecoveryPage, plan: Plan) -> ActionBar:
         f"{plan.hash[:8]}.",
         "Nothing runs until you start it afterwards. The flow stays stopped.",
         Primary(f"Request {rules.votes_text(rule.votes)}", form="ask"),
-        (*_glass(of), *_leave(of)),
+        (*_break_glass_links(of), *_abandon_links(of)),
         may_why(of.by, Right.RECOVER, of.environment),
         code="asks-for-votes",
     )
 
 
-def _waits(of: RecoveryPage) -> ActionBar:
+def _waiting_bar(of: RecoveryPage) -> ActionBar:
     request = selectors.request_of(of.plan)
     assert request is not None, "what waits for approval was asked for"
     no = selectors.run_refusal(of.recovery, request.plan)
@@ -337,18 +337,18 @@ def _waits(of: RecoveryPage) -> ActionBar:
         "Waits for approval; nothing runs.",
         no.says if no is not None else "",
         Primary("Go to the request", href=reverse("approval", args=[request.pk])),
-        (*_glass(of), *_leave(of)),
+        (*_break_glass_links(of), *_abandon_links(of)),
         code="waits-for-votes",
     )
 
 
-def _run(of: RecoveryPage, plan: Plan, back: Link) -> ActionBar:
+def _run_bar(of: RecoveryPage, plan: Plan, back: Link) -> ActionBar:
     environment = of.recovery.flow.pipeline.environment
     contents = plan.contents
     effect = f"Runs {format_count(len(contents.steps), 'step')} in {environment}."
     no = selectors.run_refusal(of.recovery, plan)
     why = may_run(of, plan) or (no.says if no is not None else None)
-    links = (*_glass(of), *_leave(of))
+    links = (*_break_glass_links(of), *_abandon_links(of))
     ask = Primary("Run recovery of 1 flow", href=reverse("confirm", args=[of.pk]))
     if contents.strategy in EMPTYING:
         what = "full refresh" if contents.strategy == Strategy.FULL_REFRESH else "backfill"

@@ -33,13 +33,13 @@ Context = dict[str, Any]
 def show_checkpoint(request: Request, by: Actor, flow_id: int) -> HttpResponse:
     """What stands on disk, judged now; or the part of it that the address names (`batch`, `beside`, `files`)."""
     flow, asked = flow_or_404(flow_id, by), request.GET
-    version = _number(asked, "version")
+    version = _read_number(asked, "version")
     part, template = (
-        (_batch, "flow/batch.html")
+        (_batch_context, "flow/batch.html")
         if asked.get("batch")
-        else (_files, "flow/log_of_files.html")
+        else (_files_context, "flow/log_of_files.html")
         if asked.get("files")
-        else (_report, "flow/checkpoint.html")
+        else (_report_context, "flow/checkpoint.html")
     )
     context = {
         **frame_of(flow, "checkpoint", by),
@@ -54,7 +54,7 @@ def show_checkpoint(request: Request, by: Actor, flow_id: int) -> HttpResponse:
             told = part(asked, context, root, place)
     except RepriseError as problem:
         status = 404 if isinstance(problem, NotFound) else None
-        known = _known(flow) if isinstance(problem, Unreachable) else None
+        known = _last_seen(flow) if isinstance(problem, Unreachable) else None
         return render_page(request, template, {**context, "problem": problem, "known": known}, status=status)
     return render_page(request, template, {**context, **told})
 
@@ -69,12 +69,12 @@ class LastSeenCheckpoint:
     sources: tuple[FlowInput, ...]
 
 
-def _known(flow: Flow) -> LastSeenCheckpoint:
+def _last_seen(flow: Flow) -> LastSeenCheckpoint:
     seen = flow.sources.exclude(seen_at=None).defer("reader").order_by("index")
     return LastSeenCheckpoint(flow.last_batch, flow.updated_at, tuple(seen))
 
 
-def _number(asked: Asked, name: str) -> int | None:
+def _read_number(asked: Asked, name: str) -> int | None:
     """A whole number of the address; None where it is not given. Raises Http404 for anything else."""
     text = asked.get(name) or ""
     if not text:
@@ -85,7 +85,7 @@ def _number(asked: Asked, name: str) -> int | None:
     return number
 
 
-def _report(asked: Asked, context: Context, root: str, place: str) -> Context:
+def _report_context(asked: Asked, context: Context, root: str, place: str) -> Context:
     flow, judged, recovery = context["flow"], inspect_checkpoint(place), context["recovery"]
     every = list_uses(root)
     if context["asked_version"] in (None, *(use.number for use in every[:1])):
@@ -108,14 +108,14 @@ def _report(asked: Asked, context: Context, root: str, place: str) -> Context:
     }
 
 
-def _batch(asked: Asked, context: Context, root: str, place: str) -> Context:
-    number, beside = _number(asked, "batch"), _number(asked, "beside")
+def _batch_context(asked: Asked, context: Context, root: str, place: str) -> Context:
+    number, beside = _read_number(asked, "batch"), _read_number(asked, "beside")
     assert number is not None, "this part is shown where a batch is asked for"
     if beside is None or beside == number:
         return {"batch": batches.batch_view(read_batch(place, number))}
     return {"difference": batches.batch_difference(compare_batches(place, number, beside))}
 
 
-def _files(asked: Asked, context: Context, root: str, place: str) -> Context:
+def _files_context(asked: Asked, context: Context, root: str, place: str) -> Context:
     key = asked["files"]
-    return {"log": batches.log_page(key, log_page(place, key, _number(asked, "page") or 1))}
+    return {"log": batches.log_page(key, log_page(place, key, _read_number(asked, "page") or 1))}

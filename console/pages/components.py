@@ -16,10 +16,10 @@ def show_gallery(request: Request, by: Actor) -> HttpResponse:
     if not settings.DEBUG:
         require_right(request, by, Right.MANAGE)
     section = "settings" if by.may(Right.MANAGE) else ""
-    return render_page(request, "components.html", {"section": section, **_samples()})
+    return render_page(request, "components.html", {"section": section, **_component_samples()})
 
 
-def _samples() -> dict[str, Any]:
+def _component_samples() -> dict[str, Any]:
     """One of each."""
     return {
         "statuses": [

@@ -36,7 +36,7 @@ def edit_environment(request: Request, by: Actor, name: str) -> HttpResponse:
     ticked = list(values["strategies"] or EXECUTABLE)
     if request.method == "POST":
         form, ticked = RuleForm(request.POST), request.POST.getlist("strategies")
-        refusal = _change(form, name, ticked, by)
+        refusal = _change_rule(form, name, ticked, by)
         if refusal is None:
             return redirect("environments")
         values = {k: request.POST.get(k, "") for k in form.fields}
@@ -50,7 +50,7 @@ def edit_environment(request: Request, by: Actor, name: str) -> HttpResponse:
     )
 
 
-def _change(form: RuleForm, name: str, ticked: list[str], by: Actor) -> RepriseError | None:
+def _change_rule(form: RuleForm, name: str, ticked: list[str], by: Actor) -> RepriseError | None:
     if not form.is_valid():
         return WrongUse(list_problems(form))
     rule = form.rule(name, ticked, list(EXECUTABLE))

@@ -100,7 +100,7 @@ def _seen_below(flow: Flow, by: Actor) -> list[tuple[Node, Flow]]:
     return [(n, f) for n, f in flows_below(flow) if by.may(Right.VIEW, f.pipeline.environment)]
 
 
-def _writers(flow: Flow, by: Actor) -> list[Flow]:
+def _list_writers(flow: Flow, by: Actor) -> list[Flow]:
     """The flows that write what this one reads: those of its own pipeline, else of others that `by` may see."""
     written = flows_of(flow.pipeline.workspace_id).filter(dataset__in=node_of(flow).inputs)
     seen = [f for f in written.select_related("pipeline") if by.may(Right.VIEW, f.pipeline.environment)]
@@ -124,7 +124,7 @@ def overview(request: Request, by: Actor, flow_id: int) -> HttpResponse:
         return _unread_part(request, flow)
     if request.GET.get("part") == "below":
         return _below_part(request, by, flow)
-    done, refusal = _posted(request, by, flow_id) if request.method == "POST" else (None, None)
+    done, refusal = _handle_post(request, by, flow_id) if request.method == "POST" else (None, None)
     if done is not None:
         return done
     frame = frame_of(flow, "", by)
@@ -132,23 +132,25 @@ def overview(request: Request, by: Actor, flow_id: int) -> HttpResponse:
     context = {
         **frame,
         "sentence": flows.sentence(flow, diagnosis, frame["below_behind"], frame["doubt"]),
-        "facts": _facts(flow, frame["recovery"], frame["below_behind"]),
-        **_batches(flow, frame["recovery"]),
-        **_unread(flow),
+        "facts": _list_facts(flow, frame["recovery"], frame["below_behind"]),
+        **_batches_context(flow, frame["recovery"]),
+        **_unread_context(flow),
         "dots": status.update_dots(flow.history),
         "graph": flows.graph(flow, flow.pipeline.flows.all(), frame["outside"]),
         "causes": flows.causes(flow.error),
         "refresh": below.refresh_offer(flow, frame["below_behind"], timezone.now()),
-        **_counted(flow, by),
-        "feeders": below.feeders(flow, _writers(flow, by)),
+        **_counted_context(flow, by),
+        "feeders": below.feeders(flow, _list_writers(flow, by)),
         "may_open": flow.streaming and (flow.state == "failed" or is_in_doubt(flow)),
         "twins": twins_of(flow, by),
-        **_adopted(flow),
+        **_adopted_context(flow),
     }
     return render_page(request, "flow/overview.html", context, refusal=refusal)
 
 
-def _posted(request: Request, by: Actor, flow_id: int) -> tuple[HttpResponse | None, RepriseError | None]:
+def _handle_post(
+    request: Request, by: Actor, flow_id: int
+) -> tuple[HttpResponse | None, RepriseError | None]:
     asks = {"below": refreshing.request_refresh, "count": counting_below.request_count}
     if (ask := asks.get(request.POST.get("act", ""))) is not None:
         refusal = refusal_of(lambda: ask(flow_id=flow_id, by=by))
@@ -165,7 +167,7 @@ def _posted(request: Request, by: Actor, flow_id: int) -> tuple[HttpResponse | N
     return (redirect("diagnose", opened[0].pk), None) if opened else (None, refusal)
 
 
-def _adopted(flow: Flow) -> dict[str, object]:
+def _adopted_context(flow: Flow) -> dict[str, object]:
     """What is kept of an adopted stream besides its flow: whether it runs, what is odd; nothing for other flows."""
     stream = Stream.objects.filter(pipeline=flow.pipeline_id).first()
     if stream is None:
@@ -175,7 +177,7 @@ def _adopted(flow: Flow) -> dict[str, object]:
     return {"stream": stream, "signs": signs, "runs": runs}
 
 
-def _unread(flow: Flow) -> dict[str, Any]:
+def _unread_context(flow: Flow) -> dict[str, Any]:
     now = timezone.now()
     found = unread.unread_panel(flow, flow.sources.defer("reader", "table"), now)
     return {"unread": found, "unread_version": versions.of_unread(found, now)}
@@ -183,7 +185,7 @@ def _unread(flow: Flow) -> dict[str, Any]:
 
 def _unread_part(request: Request, flow: Flow) -> HttpResponse:
     """The panel alone, asked for again and again, so that what is left stays true."""
-    found = _unread(flow)
+    found = _unread_context(flow)
     if is_unchanged(request, found["unread_version"]):
         return no_news()
     return render(request, "flow/_unread.html", {"flow": flow, **found})
@@ -192,23 +194,23 @@ def _unread_part(request: Request, flow: Flow) -> HttpResponse:
 def _below_part(request: Request, by: Actor, flow: Flow) -> HttpResponse:
     """What is below alone, while it is counted."""
     frame = frame_of(flow, "", by)
-    return render(request, "flow/_below.html", {**frame, **_counted(flow, by)})
+    return render(request, "flow/_below.html", {**frame, **_counted_context(flow, by)})
 
 
-def _counted(flow: Flow, by: Actor) -> dict[str, Any]:
+def _counted_context(flow: Flow, by: Actor) -> dict[str, Any]:
     return {
         "counted": below.counted(flow, timezone.now()),
         "why_not": may_why(by, Right.RECOVER, flow.pipeline.environment),
     }
 
 
-def _facts(flow: Flow, recovery: Recovery | None, late: Sequence[below.DatasetRow]) -> list[flows.Fact]:
+def _list_facts(flow: Flow, recovery: Recovery | None, late: Sequence[below.DatasetRow]) -> list[flows.Fact]:
     measured = Recovery.objects.filter(flow=flow).exclude(measured={}).order_by("-pk").first()
     waits = waiting(flow) if flow.streaming else Waiting(timezone.now(), why="A view has no checkpoint.")
     return flows.facts(flow, recovery, measured, waits, timezone.now(), late=late)
 
 
-def _batches(flow: Flow, recovery: Recovery | None) -> dict[str, Any]:
+def _batches_context(flow: Flow, recovery: Recovery | None) -> dict[str, Any]:
     """Charts of the batches among the pipeline's newest events; where those cannot be read, why."""
     if not flow.streaming:
         return {"charts": []}

@@ -82,7 +82,7 @@ def build_frame(of: RecoveryPage, slug: str, *, here: str = "") -> dict[str, Any
         "handover": _channel_text(of, now),
         "version": versions.of_recovery(recovery, of.steps, now),
         "glass": newest_broken_glass(recovery),
-        "owned": _owned(of),
+        "owned": _owner_action(of),
         "poll": 0,
     }
 
@@ -95,7 +95,7 @@ def _channel_text(of: RecoveryPage, now: datetime) -> str:
     return handover.handover_text(of.recovery, of.plan, settings.REPRISE_PUBLIC_URL, now)
 
 
-def _owned(of: RecoveryPage) -> str:
+def _owner_action(of: RecoveryPage) -> str:
     """What this person may do about the owner: "hand over", "take over"; empty for nothing."""
     if of.recovery.state not in OPEN or not of.by.may(Right.RECOVER, of.environment):
         return ""

@@ -36,11 +36,11 @@ def break_glass(request: Request, by: Actor, recovery_id: int) -> HttpResponse:
                 request, request.path, f"break glass for {of.recovery.label}: “{reason}”", {"reason": reason}
             )
             return freshness.redirect_to_prove(request.path)
-        refusal = _act(request, of, reason, by)
+        refusal = _break_glass(request, of, reason, by)
         if refusal is None:
             return redirect("run", recovery_id)
     context = {
-        **_shown(of, of.plan),
+        **_show_plan(of, of.plan),
         "reason": reason or kept.get("reason", ""),
         "typed": request.POST.get("typed", ""),
     }
@@ -49,7 +49,7 @@ def break_glass(request: Request, by: Actor, recovery_id: int) -> HttpResponse:
     )
 
 
-def _act(request: Request, of: RecoveryPage, reason: str, by: Actor) -> RepriseError | None:
+def _break_glass(request: Request, of: RecoveryPage, reason: str, by: Actor) -> RepriseError | None:
     name = of.recovery.flow.short
     if problem := reason_problem(reason):
         return WrongUse(problem, code="no_reason")
@@ -61,7 +61,7 @@ def _act(request: Request, of: RecoveryPage, reason: str, by: Actor) -> RepriseE
     return refusal_of(lambda: actions.break_glass(recovery_id=of.pk, reason=reason, plan_hash=seen, by=by))
 
 
-def _shown(of: RecoveryPage, plan: Plan) -> dict[str, Any]:
+def _show_plan(of: RecoveryPage, plan: Plan) -> dict[str, Any]:
     standing, now = selectors.approval_standing(of.recovery, plan), timezone.now()
     no, missing = rules.may_break_glass(standing, now), rules.may_run(standing, now)
     return {

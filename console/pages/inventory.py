@@ -33,18 +33,18 @@ def list_flows(request: Request, by: Actor) -> HttpResponse:
     """The list; with `part=list` only the part that is polled."""
     now, wanted = timezone.now(), inventory.FlowFilter.of(request.GET.dict())
     if request.GET.get("part") != "list":
-        return render_page(request, "inventory/page.html", _context(wanted, by, now))
+        return render_page(request, "inventory/page.html", _list_context(wanted, by, now))
     if lists.is_current(request.GET.get("v", ""), by, now):
         return no_news()
-    return render(request, "inventory/_part.html", _context(wanted, by, now))
+    return render(request, "inventory/_part.html", _list_context(wanted, by, now))
 
 
-def _context(asked: inventory.FlowFilter, by: Actor, now: datetime) -> dict[str, Any]:
+def _list_context(asked: inventory.FlowFilter, by: Actor, now: datetime) -> dict[str, Any]:
     version = lists.current_version(by, now)
     counts = lists.count_rows(by, asked.filters, now)
     wanted = inventory.last_page(counts, asked)
     start = (wanted.page - 1) * lists.PAGE
-    rows = _rows(lists.page_of_rows(by, wanted.filters, now, start=start), now)
+    rows = _flow_rows(lists.page_of_rows(by, wanted.filters, now, start=start), now)
     return {
         "section": "flows",
         "wanted": wanted,
@@ -61,7 +61,7 @@ def _context(asked: inventory.FlowFilter, by: Actor, now: datetime) -> dict[str,
     }
 
 
-def _rows(listed: Collection[Listed], now: datetime) -> list[inventory.FlowRow]:
+def _flow_rows(listed: Collection[Listed], now: datetime) -> list[inventory.FlowRow]:
     flow_ids = [row.flow_id for row in listed if row.flow_id is not None]
     sources: dict[int, list[FlowInput]] = defaultdict(list)
     seen = FlowInput.objects.filter(flow__in=flow_ids).order_by("index")

@@ -36,18 +36,18 @@ def show_channels(request: Request, by: Actor) -> HttpResponse:
     refusal = None
     if request.method == "POST":
         act = next((name for name in SAID if name in request.POST), "")
-        refusal = refusal_of(_act(act, request.POST.get(act, ""), by))
+        refusal = refusal_of(_action_of(act, request.POST.get(act, ""), by))
         if refusal is None:
             messages.success(request, SAID[act])
             return redirect("notifications")
-    context = _overview()
+    context = _overview_context()
     if request.GET.get("part") == "list":
         fresh = is_unchanged(request, context["version"])
         return no_news() if fresh else render(request, "settings/_notifications.html", context)
     return render_page(request, "settings/notifications.html", context, refusal=refusal)
 
 
-def _act(act: str, given: str, by: Actor) -> Callable[[], object]:
+def _action_of(act: str, given: str, by: Actor) -> Callable[[], object]:
     """The action behind a button. Raises WrongUse for what no button sends."""
     number = whole(given)
     if not act or number is None:
@@ -59,7 +59,7 @@ def _act(act: str, given: str, by: Actor) -> Callable[[], object]:
     return partial(actions.switch_channel, channel_id=number, on=act == "on", by=by)
 
 
-def _overview() -> dict[str, Any]:
+def _overview_context() -> dict[str, Any]:
     now = timezone.now()
     channels = [notifying.channel_row(c, now) for c in selectors.list_channels()]
     deliveries = [notifying.delivery_row(d) for d in selectors.newest_deliveries()]
@@ -76,7 +76,7 @@ def _overview() -> dict[str, Any]:
 @page(Right.MANAGE, methods=("GET", "POST"))
 def add_channel(request: Request, by: Actor) -> HttpResponse:
     """A new channel."""
-    return _form(
+    return _channel_form(
         request, None, partial(actions.create_channel, by=by), "was added. Send a test to see it arrive."
     )
 
@@ -90,23 +90,25 @@ def edit_channel(request: Request, by: Actor, channel_id: int) -> HttpResponse:
         if refusal is None:
             messages.success(request, f"Channel {channel.name} was removed.")
             return redirect("notifications")
-        return _shown(request, channel, form.channel_values(channel), refusal)
+        return _show_channel(request, channel, form.channel_values(channel), refusal)
     save = partial(actions.change_channel, channel_id=channel_id, by=by)
-    return _form(request, channel, save, "was changed.")
+    return _channel_form(request, channel, save, "was changed.")
 
 
-def _form(request: Request, channel: Channel | None, save: Callable[..., object], said: str) -> HttpResponse:
+def _channel_form(
+    request: Request, channel: Channel | None, save: Callable[..., object], said: str
+) -> HttpResponse:
     if request.method != "POST":
-        return _shown(request, channel, form.channel_values(channel), None)
+        return _show_channel(request, channel, form.channel_values(channel), None)
     given = form.read_channel(request.POST)
     refusal = refusal_of(partial(save, **given))
     if refusal is None:
         messages.success(request, f"Channel {given['name']} {said}")
         return redirect("notifications")
-    return _shown(request, channel, given, refusal)
+    return _show_channel(request, channel, given, refusal)
 
 
-def _shown(
+def _show_channel(
     request: Request, channel: Channel | None, given: dict[str, Any], refusal: RepriseError | None
 ) -> HttpResponse:
     context = {

@@ -77,13 +77,13 @@ def show_person(request: Request, by: Actor, person_id: int) -> HttpResponse:
     if request.method == "POST":
         if asked := unless_fresh(request):
             return asked
-        refusal = refusal_of(lambda: shown.update(_act(request, found, by)))
+        refusal = refusal_of(lambda: shown.update(_act_on_person(request, found, by)))
         if refusal is None and not shown:
             return redirect("person", person_id)
-    return render_page(request, "settings/person.html", {**_context(found), **shown}, refusal=refusal)
+    return render_page(request, "settings/person.html", {**_person_context(found), **shown}, refusal=refusal)
 
 
-def _context(found: Person) -> dict[str, Any]:
+def _person_context(found: Person) -> dict[str, Any]:
     there = {r.environment: r for r in found.roles_in.all()}
     return {
         "section": "settings",
@@ -99,7 +99,7 @@ def _context(found: Person) -> dict[str, Any]:
     }
 
 
-def _act(request: Request, found: Person, by: Actor) -> dict[str, str]:
+def _act_on_person(request: Request, found: Person, by: Actor) -> dict[str, str]:
     """Do it; what has to be shown once (a link, a token), or nothing. Raises RepriseError."""
     post, act = request.POST, request.POST.get("act", "")
     if act == "roles":
@@ -107,7 +107,7 @@ def _act(request: Request, found: Person, by: Actor) -> dict[str, str]:
             person=found,
             role=post.get("role", ""),
             reset="may_reset" in post,
-            elsewhere=_elsewhere(post),
+            elsewhere=_read_environment_roles(post),
             by=by,
         )
     elif act in ("on", "off"):
@@ -116,7 +116,7 @@ def _act(request: Request, found: Person, by: Actor) -> dict[str, str]:
         text = actions.invite_person(person=found, by=by)
         return {"link": request.build_absolute_uri(reverse("invitation", args=[text]))}
     elif act == "token":
-        return {"made": _token(post, found, by)}
+        return {"made": _create_token(post, found, by)}
     elif act == "revoke":
         number = whole(post.get("token", ""))
         token = Token.objects.filter(user=found.user, pk=number).first() if number is not None else None
@@ -130,14 +130,14 @@ def _act(request: Request, found: Person, by: Actor) -> dict[str, str]:
     return {}
 
 
-def _elsewhere(post: Any) -> dict[str, Grant]:
+def _read_environment_roles(post: Any) -> dict[str, Grant]:
     """The roles by environment that were chosen; an empty choice is the default role."""
     chosen = {e: post.get(f"role-{e}", "") for e in ENVIRONMENTS}
     known = {r.value for r in GIVEN}
     return {e: Grant(Role(r), f"may_reset-{e}" in post) for e, r in chosen.items() if r in known}
 
 
-def _token(post: Any, found: Person, by: Actor) -> str:
+def _create_token(post: Any, found: Person, by: Actor) -> str:
     rights = [Right[name] for name in post.getlist("right") if name in Right.__members__]
     return actions.create_token(
         owner=found.user, name=post.get("name", "").strip(), days=read_days(post), rights=rights,

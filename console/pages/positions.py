@@ -28,20 +28,20 @@ def choose_positions(request: Request, by: Actor, recovery_id: int) -> HttpRespo
     if request.method == "POST":
         of = read_scene(recovery_id, by)
         require_right(request, by, Right.RECOVER, of.environment)
-        refusal = refusal_of(lambda: _act(request, of, by))
+        refusal = refusal_of(lambda: _handle_act(request, of, by))
         if refusal is None:
             return redirect("patch" if request.POST.get("act") == "choose" else "positions", recovery_id)
     of = read_scene(recovery_id, by)
-    context = {**build_frame(of, "positions", here="offset"), **_shown(request, of)}
+    context = {**build_frame(of, "positions", here="offset"), **_show_positions(request, of)}
     code = 422 if isinstance(refusal, WrongUse) else None
     return show_live(request, "wizard/positions.html", context, refusal=refusal, status=code)
 
 
-def _act(request: Request, of: RecoveryPage, by: Actor) -> None:
+def _handle_act(request: Request, of: RecoveryPage, by: Actor) -> None:
     post, look = request.POST, looked(of.recovery)
     act = post.get("act", "look")
     if act == "choose":
-        _choose(request, of, by)
+        _choose_looked(request, of, by)
         return
     if act == "confirm":
         change = ChoicesChange(confirmed=tuple(post.getlist("confirm")))
@@ -55,7 +55,7 @@ def _act(request: Request, of: RecoveryPage, by: Actor) -> None:
     positioning.request_positions(recovery_id=of.pk, positions=wanted, by=by)
 
 
-def _choose(request: Request, of: RecoveryPage, by: Actor) -> None:
+def _choose_looked(request: Request, of: RecoveryPage, by: Actor) -> None:
     """What was looked at, as the page showed it: a newer look has another ticket."""
     if request.POST.get("ticket") != of.recovery.chosen.positions_look.ticket:
         raise Refused(
@@ -70,7 +70,7 @@ def _choose(request: Request, of: RecoveryPage, by: Actor) -> None:
     planning.update_choices(recovery_id=of.pk, change=change, by=by)
 
 
-def _shown(request: Request, of: RecoveryPage) -> dict[str, Any]:
+def _show_positions(request: Request, of: RecoveryPage) -> dict[str, Any]:
     wanted, everything = request.GET.get("part-name", "").strip(), request.GET.get("show") == "all"
     typed = {name: str(value) for name, value in request.POST.items()}
     look = looked(of.recovery)

@@ -41,10 +41,15 @@ def reauthenticate(request: Request, by: Actor) -> HttpResponse:
     back = safe_next(request, request.POST.get("next") or request.GET.get("next"))
     kinds = set(Authenticator.objects.filter(user=user).values_list("type", flat=True))
     if request.method == "POST":
-        problem = TOO_MANY if limits.is_over("confirmation", str(user.pk)) else _confirm(request, user, kinds)
+        problem = (
+            TOO_MANY if limits.is_over("confirmation", str(user.pk)) else _confirm_user(request, user, kinds)
+        )
         if not problem:
             trail.record_own_act(
-                request, user, "session.confirm", f"{by.name} confirmed the session with {_last(request)}."
+                request,
+                user,
+                "session.confirm",
+                f"{by.name} confirmed the session with {_last_factor(request)}.",
             )
             return redirect(back)
         trail.record_refused_try(request, by.name, f"Not confirmed: {problem}", action="session.confirm")
@@ -59,7 +64,7 @@ def reauthenticate(request: Request, by: Actor) -> HttpResponse:
     return render(request, "account/reauthenticate.html", context, status=422 if problem else 200)
 
 
-def _confirm(request: Request, user: User, kinds: set[str]) -> SignInProblem | None:
+def _confirm_user(request: Request, user: User, kinds: set[str]) -> SignInProblem | None:
     """What is wrong; None when the session is proven, and noted as such."""
     if "credential" in request.POST:
         key = ReauthenticateWebAuthnForm(user=user, data=request.POST)
@@ -82,6 +87,6 @@ def _confirm(request: Request, user: User, kinds: set[str]) -> SignInProblem | N
     return None
 
 
-def _last(request: Request) -> str:
+def _last_factor(request: Request) -> str:
     record = request.session["account_authentication_methods"][-1]
     return trail.FACTORS.get(record.get("type", ""), str(record["method"]))

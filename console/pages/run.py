@@ -43,7 +43,7 @@ HALTING: Final[Mapping[str, Callable[..., object]]] = {
 """What a run can be told while it runs, or while nobody knows how its step ended."""
 
 
-def _refusal(of: RecoveryPage) -> str | None:
+def _rollback_refusal(of: RecoveryPage) -> str | None:
     """Why it cannot be rolled back; when that cannot be read, that is why."""
     try:
         return selectors.rollback_refusal(of.recovery)
@@ -60,7 +60,7 @@ def show_run(request: Request, by: Actor, recovery_id: int) -> HttpResponse:
         require_right(request, by, Right.RECOVER, found.flow.pipeline.environment)
         act = request.POST.get("act", "execute")
         if halting := HALTING.get(act):
-            return _halt(request, by, recovery_id, halting)
+            return _request_halt(request, by, recovery_id, halting)
         if act != "execute":  # a name that this page does not know starts nothing
             return HttpResponseBadRequest()
         if (asked := _asked_once_more(request, by, recovery_id)) is not None:
@@ -69,7 +69,7 @@ def show_run(request: Request, by: Actor, recovery_id: int) -> HttpResponse:
         if refusal is None:
             return redirect("run", recovery_id)
     of = read_scene(recovery_id, by)
-    return show_live(request, "run/run.html", _run(of), refusal=refusal)
+    return show_live(request, "run/run.html", _run_context(of), refusal=refusal)
 
 
 def _asked_once_more(request: Request, by: Actor, recovery_id: int) -> HttpResponse | None:
@@ -110,20 +110,20 @@ def what_to_confirm(of: RecoveryPage) -> dict[str, Any]:
     }
 
 
-def _halt(request: Request, by: Actor, recovery_id: int, act: Callable[..., object]) -> HttpResponse:
+def _request_halt(request: Request, by: Actor, recovery_id: int, act: Callable[..., object]) -> HttpResponse:
     refusal = refusal_of(lambda: act(recovery_id=recovery_id, by=by))
     if refusal is None:
         return redirect("run", recovery_id)
-    return show_live(request, "run/run.html", _run(read_scene(recovery_id, by)), refusal=refusal)
+    return show_live(request, "run/run.html", _run_context(read_scene(recovery_id, by)), refusal=refusal)
 
 
-def _run(of: RecoveryPage) -> dict[str, Any]:
+def _run_context(of: RecoveryPage) -> dict[str, Any]:
     stuck = running.stuck_step(of.steps, of.plan) if of.recovery.state == "needs_attention" else None
     usual = usual_steps(of.recovery.flow)
     rows = running.step_rows(of.steps, of.plan, timezone.now(), usual)
     here = next((r.kind for r in rows if r.now), "rerun")
     polls = running.poll_seconds(of.recovery, of.steps)
-    refusal = None if polls == 1 else _refusal(of)
+    refusal = None if polls == 1 else _rollback_refusal(of)
     context = {
         **build_frame(of, "run", here=here if here in ("seed", "rerun", "verify") else "rerun"),
         "steps": rows,
@@ -137,7 +137,7 @@ def _run(of: RecoveryPage) -> dict[str, Any]:
         "bar": bars.run_bar(of, stuck, refusal),
         "last_sign": running.last_sign(of.steps),
     }
-    context["badge"] = _badge(of, rows)
+    context["badge"] = _run_badge(of, rows)
     if stuck is not None:
         proven, open_ = stopping.evidence_rows(stuck)
         context |= {"asks": running.run_asks(of.recovery, stuck), "proven": proven, "not_proven": open_}
@@ -153,7 +153,7 @@ def _run(of: RecoveryPage) -> dict[str, Any]:
     return context
 
 
-def _badge(of: RecoveryPage, rows: list[running.RunStepRow]) -> status.Badge:
+def _run_badge(of: RecoveryPage, rows: list[running.RunStepRow]) -> status.Badge:
     now = next((r for r in rows if r.now), None)
     if now is None:
         return status.state_badge(status.RECOVERY, of.recovery.state)
@@ -188,7 +188,7 @@ def show_verification(request: Request, by: Actor, recovery_id: int) -> HttpResp
     context = {
         **build_frame(of, "verify"),
         "verdict": verdict,
-        "ladder": verifying.ways_on(verdict, _refusal(of), skipping.refusal(of.recovery))
+        "ladder": verifying.ways_on(verdict, _rollback_refusal(of), skipping.refusal(of.recovery))
         if stands_still
         else [],
         "called": called.who_to_call(of.recovery) if stands_still else [],
@@ -235,7 +235,7 @@ def confirm_rollback(request: Request, by: Actor, recovery_id: int) -> HttpRespo
     if done is not None:
         return done
     of = read_scene(recovery_id, by)
-    context = {**build_frame(of, "run", here="seed"), "reason": reason, "why_not": _refusal(of)}
+    context = {**build_frame(of, "run", here="seed"), "reason": reason, "why_not": _rollback_refusal(of)}
     return render_page(request, "run/rollback.html", context, refusal=refusal)
 
 

@@ -29,7 +29,7 @@ def run_bar(of: RecoveryPage, stuck: Step | None, refusal: str | None) -> Action
             (Link(verify, "Criteria of the proof"),) if state == "verifying" else (),
         )
     if state == "needs_attention" and stuck is not None:
-        return _stuck(of, stuck, refusal)
+        return _stuck_bar(of, stuck, refusal)
     if state == "unproven":
         return ActionBar("Ended without proof.", FREE, Primary("Go to Verify", href=verify), code="unproven")
     if state in ("succeeded", "needs_attention"):
@@ -46,7 +46,7 @@ def run_bar(of: RecoveryPage, stuck: Step | None, refusal: str | None) -> Action
     )
 
 
-def _stuck(of: RecoveryPage, stuck: Step, refusal: str | None) -> ActionBar:
+def _stuck_bar(of: RecoveryPage, stuck: Step, refusal: str | None) -> ActionBar:
     links = () if refusal else (Link(reverse("rollback", args=[of.pk]), "Roll back"),)
     if skipping.refusal(of.recovery) is None:
         links = (*links, Link(reverse("skip", args=[of.pk]), f"Skip {STEP_NAMES[stuck.kind]}"))

@@ -59,19 +59,19 @@ def sign_in(request: Request) -> HttpResponse:
     """One form. What was typed as a name stays; a password never does."""
     back = safe_next(request, request.POST.get("next") or request.GET.get("next"))
     if request.method != "POST":
-        return _form(request, back)
+        return _sign_in_form(request, back)
     name = str(request.POST.get("name", ""))[:150]
     if _is_over(request):
-        return _form(request, back, name, TOO_MANY, status=429)
+        return _sign_in_form(request, back, name, TOO_MANY, status=429)
     form = SignInForm(request.POST, request=request)
     if form.is_valid() and form.user is not None:
-        return _enter(request, form.user, back)
+        return _enter_session(request, form.user, back)
     problem = form.problem()
     trail.record_refused_try(request, name, f"Sign-in refused: {problem}")
-    return _form(request, back, name, problem, status=422)
+    return _sign_in_form(request, back, name, problem, status=422)
 
 
-def _enter(request: Request, user: User, back: str) -> HttpResponse:
+def _enter_session(request: Request, user: User, back: str) -> HttpResponse:
     """In, or on to the second step. Somebody else's session in this browser ends first."""
     if request.user.is_authenticated:
         logout(request)
@@ -85,7 +85,7 @@ def _is_over(request: Request) -> bool:
     return limits.is_over("address", get_adapter().get_client_ip(request))
 
 
-def _form(
+def _sign_in_form(
     request: Request, back: str, name: str = "", problem: SignInProblem | None = None, status: int = 200
 ) -> HttpResponse:
     context = {
@@ -134,14 +134,14 @@ def second_step(request: Request) -> HttpResponse:
 def sign_in_by_passkey(request: Request) -> HttpResponse:
     """GET: a challenge for the browser; POST: its answer, which names the person by itself."""
     if _is_over(request):
-        return _form(request, "/", problem=TOO_MANY, status=429)
+        return _sign_in_form(request, "/", problem=TOO_MANY, status=429)
     if request.method != "POST":
         return JsonResponse(passkeys.begin_authentication(user=None))
     back = safe_next(request, request.POST.get("next"))
     form = LoginWebAuthnForm(data=request.POST)
     if not is_good_credential(form):
         trail.record_refused_try(request, "", f"Sign-in refused: {WRONG_PASSKEY}")
-        return _form(request, back, problem=WRONG_PASSKEY, status=422)
+        return _sign_in_form(request, back, problem=WRONG_PASSKEY, status=422)
     if request.user.is_authenticated:
         logout(request)
     key: Authenticator = form.cleaned_data["credential"]

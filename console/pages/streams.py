@@ -34,10 +34,10 @@ def add_stream(request: Request, by: Actor) -> HttpResponse:
     sent = request.POST if request.method == "POST" else _of_link(request.GET)
     place = sent.get("checkpoint", "").strip()
     if not place:
-        return render_page(request, "streams/start.html", _begin("", sent))
+        return render_page(request, "streams/start.html", _begin_context("", sent))
     if request.method == "POST" and "look" not in request.POST:
-        return _adopt(request, by, place)
-    return _show(request, by, place, sent)
+        return _adopt_typed_stream(request, by, place)
+    return _show_form(request, by, place, sent)
 
 
 def _of_link(sent: QueryDict) -> QueryDict:
@@ -56,12 +56,14 @@ def edit_stream(request: Request, by: Actor, flow_id: int) -> HttpResponse:
     if stream is None:
         return redirect("flow", flow_id)
     if request.method == "POST" and "look" not in request.POST:
-        return _adopt(request, by, stream.checkpoint)
-    return _show(request, by, stream.checkpoint, request.POST if request.method == "POST" else QueryDict())
+        return _adopt_typed_stream(request, by, stream.checkpoint)
+    return _show_form(
+        request, by, stream.checkpoint, request.POST if request.method == "POST" else QueryDict()
+    )
 
 
-def _adopt(request: Request, by: Actor, place: str) -> HttpResponse:
-    said = _said(request.POST, by)
+def _adopt_typed_stream(request: Request, by: Actor, place: str) -> HttpResponse:
+    said = _read_said(request.POST, by)
     if said.has_commands and (asked := unless_fresh(request)):
         return asked
     try:
@@ -69,12 +71,12 @@ def _adopt(request: Request, by: Actor, place: str) -> HttpResponse:
     except Denied:
         raise
     except RepriseError as refusal:  # also of what is not there: it is named in a field of this page
-        return _show(request, by, place, request.POST, refusal)
+        return _show_form(request, by, place, request.POST, refusal)
     messages.success(request, f"Stream {stream.pipeline.name} is on the list, with what was said of it.")
     return redirect("flow", stream.pipeline.flows.get().pk)
 
 
-def _said(post: QueryDict, by: Actor) -> Said:
+def _read_said(post: QueryDict, by: Actor) -> Said:
     """What the form sent; a field that it did not send stays as it is. Commands are an admin's."""
     given = {name: post.get(name, "").strip() for name in TYPED if name in post}
     arguments = tuple(post.get("arguments", "").splitlines()) if "arguments" in post else None
@@ -86,7 +88,7 @@ def _said(post: QueryDict, by: Actor) -> Said:
     return Said(**given, **needed, arguments=arguments)
 
 
-def _begin(place: str, sent: QueryDict) -> dict[str, object]:
+def _begin_context(place: str, sent: QueryDict) -> dict[str, object]:
     """What the first field shows. Which workspace is asked only where there are several."""
     names = [workspace.name for workspace in streams_workspaces()]
     return {
@@ -97,27 +99,27 @@ def _begin(place: str, sent: QueryDict) -> dict[str, object]:
     }
 
 
-def _show(
+def _show_form(
     request: Request, by: Actor, place: str, typed: QueryDict, refusal: RepriseError | None = None
 ) -> HttpResponse:
     """The form over what the checkpoint shows; only the first field where that cannot be read."""
     try:
-        found = preview_stream(checkpoint=place, said=_said(typed, by), by=by)
+        found = preview_stream(checkpoint=place, said=_read_said(typed, by), by=by)
     except Denied:
         raise
     except RepriseError as unread:
         if getattr(request, "htmx", False):
             return no_news()  # the page stays, with what was typed; the next press of its button says why
-        begin = _begin(place, typed)
+        begin = _begin_context(place, typed)
         return render_page(request, "streams/start.html", begin, refusal=refusal or unread, status=422)
     given = {name: typed.get(name, "") for name in (*TYPED, "arguments") if name in typed}
-    context = {**_begin(place, typed), **_context(found, by, given)}
+    context = {**_begin_context(place, typed), **_preview_context(found, by, given)}
     return render_page(
         request, "streams/adopt.html", context, refusal=refusal, status=422 if refusal else None
     )
 
 
-def _context(found: Preview, by: Actor, typed: dict[str, str]) -> dict[str, object]:
+def _preview_context(found: Preview, by: Actor, typed: dict[str, str]) -> dict[str, object]:
     now = timezone.now()
     stands, keeps = presenting.stream_facts(found, now)
     known = found.known

@@ -128,7 +128,7 @@ def offset_step(request: Request, by: Actor, recovery_id: int) -> HttpResponse:
         if refusal is None:
             return redirect(_after_strategy(request, by, recovery_id), recovery_id)
     of = read_scene(recovery_id, by)
-    context = {**build_frame(of, "offset"), **_offset(of, form), "bar": bars.offset_bar(of)}
+    context = {**build_frame(of, "offset"), **_offset_context(of, form), "bar": bars.offset_bar(of)}
     code = 422 if refusal and not isinstance(refusal, Denied) and form.is_bound else None
     return show_live(request, "wizard/offset.html", context, refusal=refusal, status=code)
 
@@ -145,7 +145,7 @@ def _after_strategy(request: Request, by: Actor, recovery_id: int) -> str:
     return "positions"
 
 
-def _offset(of: RecoveryPage, form: forms.StrategyForm) -> dict[str, Any]:
+def _offset_context(of: RecoveryPage, form: forms.StrategyForm) -> dict[str, Any]:
     recovery = of.recovery
     facts = recovery.facts
     options = ways.options_of(recovery)
@@ -200,7 +200,7 @@ def _offset(of: RecoveryPage, form: forms.StrategyForm) -> dict[str, Any]:
 def patch_step(request: Request, by: Actor, recovery_id: int) -> HttpResponse:
     """Edit, save, validate, keep. What was typed stays on the page when an act is refused."""
     if request.GET.get("part") == "validation":
-        return _validation(request, by, recovery_id)
+        return _validation_panel(request, by, recovery_id)
     refusal, typed = None, None
     of = read_scene(recovery_id, by)
     if request.method == "POST":
@@ -220,7 +220,7 @@ def patch_step(request: Request, by: Actor, recovery_id: int) -> HttpResponse:
     context["poll"] = 0
     context["poll_validation"] = of.recovery.chosen.validation.status == "working"
     try:
-        context |= _editors(of, typed)
+        context |= _editors_context(of, typed)
     except RepriseError as problem:
         context |= {"problem": problem}
     return show_live(request, "wizard/patch.html", context, refusal=refusal, status=422 if refusal else None)
@@ -257,7 +257,7 @@ def _patch_that_ran(of: RecoveryPage) -> dict[str, Any]:
     }
 
 
-def _editors(of: RecoveryPage, typed: dict[str, str] | None) -> dict[str, Any]:
+def _editors_context(of: RecoveryPage, typed: dict[str, str] | None) -> dict[str, Any]:
     """Files with their text to edit, and the diff of what would run against what last ran well."""
     found = source.read_source(of.recovery.flow)
     texts = patching.wanted_source(of.recovery, found.now, found.good, typed)
@@ -275,7 +275,7 @@ def _editors(of: RecoveryPage, typed: dict[str, str] | None) -> dict[str, Any]:
     }
 
 
-def _validation(request: Request, by: Actor, recovery_id: int) -> HttpResponse:
+def _validation_panel(request: Request, by: Actor, recovery_id: int) -> HttpResponse:
     """Only the panel: polling it must not touch what somebody is typing."""
     of = read_scene(recovery_id, by)
     state = of.recovery.chosen.validation.status
@@ -317,7 +317,7 @@ def _way_back_closed(of: RecoveryPage) -> str:
         return ""
 
 
-def _outlook(of: RecoveryPage) -> outlook.Outlook | None:
+def _outlook_of(of: RecoveryPage) -> outlook.Outlook | None:
     return outlook.outlook(of.recovery.facts, str(of.recovery.chosen.strategy), bars.costs_to_accept(of))
 
 
@@ -341,7 +341,7 @@ def review_step(request: Request, by: Actor, recovery_id: int) -> HttpResponse:
         "review": reviewing.plan_view(of.plan) if of.plan is not None else None,
         "costs": costs,
         "costs_shown": written_costs(bars.costs_to_accept(of)),
-        "outlook": _outlook(of) if costs else None,
+        "outlook": _outlook_of(of) if costs else None,
         "reason": str(request.POST.get("reason", "")),
         "approval": approval_panel(of.recovery, of.plan, by),
         "may_ask": of.plan is not None and bars.may_ask(of, of.plan) is None,

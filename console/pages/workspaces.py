@@ -33,18 +33,18 @@ def show_workspaces(request: Request, by: Actor) -> HttpResponse:
     """All workspaces. POST `test` (a name), `test_all`, `on`, `off` acts."""
     refusal: RepriseError | None = None
     if request.method == "POST":
-        act = _act(request.POST, by)
+        act = _action_of(request.POST, by)
         refusal = refusal_of(act)
         if refusal is None:
             return redirect("settings")
-    context = _overview()
+    context = _overview_context()
     if request.GET.get("part") == "list":
         fresh = is_unchanged(request, context["version"])
         return no_news() if fresh else render(request, "settings/_workspaces.html", context)
     return render_page(request, "settings/overview.html", context, refusal=refusal)
 
 
-def _act(given: QueryDict, by: Actor) -> Callable[[], object]:
+def _action_of(given: QueryDict, by: Actor) -> Callable[[], object]:
     """What the pressed button does. Raises WrongUse for what no button sends."""
     if "test" in given:
         return partial(actions.request_test, name=given.get("test", ""), by=by)
@@ -57,7 +57,7 @@ def _act(given: QueryDict, by: Actor) -> Callable[[], object]:
     raise WrongUse("The page sent nothing that can be done here. Reload it, then try again.")
 
 
-def _overview() -> dict[str, Any]:
+def _overview_context() -> dict[str, Any]:
     there = Q(pipelines__gone=False)
     found = (
         Workspace.objects.kept()
@@ -80,14 +80,16 @@ def add_workspace(request: Request, by: Actor) -> HttpResponse:
     """A new workspace: production, unless somebody says otherwise."""
     given = {name: request.POST.get(name, "") for name in (*FIELDS, "roots", "kind", "event_logs")}
     if request.method != "POST":
-        return _form(request, None, {**given, "environment": "production"}, None)
+        return _workspace_form(request, None, {**given, "environment": "production"}, None)
     if asked := unless_fresh(request):
         return asked
     refusal = refusal_of(
-        lambda: actions.add_workspace(name=request.POST.get("name", ""), given=_given(request.POST), by=by)
+        lambda: actions.add_workspace(
+            name=request.POST.get("name", ""), given=_read_given(request.POST), by=by
+        )
     )
     if refusal is not None:
-        return _form(request, None, given, refusal)
+        return _workspace_form(request, None, given, refusal)
     messages.success(request, f"Workspace {given['name']} was added. Test it to see what it allows.")
     return redirect("settings")
 
@@ -102,7 +104,7 @@ def edit_workspace(request: Request, by: Actor, workspace: str) -> HttpResponse:
         "event_logs": "\n".join(row.event_logs),
     }
     if request.method != "POST":
-        return _form(request, row, given, None)
+        return _workspace_form(request, row, given, None)
     if asked := unless_fresh(request):
         return asked
     remove = "remove" in request.POST
@@ -111,17 +113,17 @@ def edit_workspace(request: Request, by: Actor, workspace: str) -> HttpResponse:
         refusal = refusal_of(lambda: actions.remove_workspace(name=workspace, reason=reason, by=by))
     else:
         refusal = refusal_of(
-            lambda: actions.change_workspace(name=workspace, given=_given(request.POST, row), by=by)
+            lambda: actions.change_workspace(name=workspace, given=_read_given(request.POST, row), by=by)
         )
     if refusal is not None:
         typed = {field: request.POST.get(field, given[field]) for field in given}
-        return _form(request, row, given if remove else typed, refusal)
+        return _workspace_form(request, row, given if remove else typed, refusal)
     said = "removed. Its recoveries and its audit entries stay" if remove else "changed. Test it again"
     messages.success(request, f"Workspace {workspace} was {said}.")
     return redirect("settings")
 
 
-def _given(post: QueryDict, row: Workspace | None = None) -> Given:
+def _read_given(post: QueryDict, row: Workspace | None = None) -> Given:
     """What the form sent; an empty secret, and a reference that is not another one, leave what is there."""
     refs = {
         field: post.get(field, "").strip()
@@ -144,7 +146,7 @@ def _given(post: QueryDict, row: Workspace | None = None) -> Given:
     )
 
 
-def _form(
+def _workspace_form(
     request: Request, row: Workspace | None, given: dict[str, Any], refusal: RepriseError | None
 ) -> HttpResponse:
     context = {

@@ -62,7 +62,7 @@ def vote_rows(
     given: Sequence[Any], asked: RequestFacts, able: Sequence[str], who: Who, now: datetime
 ) -> list[VoteLine]:
     """Votes as they were given, the places that are open with who may take them, and who never counts."""
-    lines = [_vote(v, now) for v in given]
+    lines = [_vote_line(v, now) for v in given]
     count = tally_votes(
         asked.rule, [Cast(Who(v.voter, v.voter_id), v.choice) for v in given if v.voided_at is None]
     )
@@ -71,13 +71,15 @@ def vote_rows(
         left = ["you" if name == who.name else name for name in able if name not in voted]
         open_ = [f"{ORDINALS[n]} vote".capitalize() if n < len(ORDINALS) else f"Vote {n + 1}"
                  for n in range(count.given, count.given + count.missing)]  # fmt: skip
-        lines += [VoteLine("pending", f"{name}: open", _either(left)) for name in open_]
+        lines += [VoteLine("pending", f"{name}: open", _join_with_or(left)) for name in open_]
     if not asked.rule.requester_may_vote:
-        lines += [VoteLine("info", f"{name} cannot vote", why) for name, why in _own(asked).items()]
+        lines += [
+            VoteLine("info", f"{name} cannot vote", why) for name, why in _who_never_counts(asked).items()
+        ]
     return lines
 
 
-def _own(asked: RequestFacts) -> dict[str, str]:
+def _who_never_counts(asked: RequestFacts) -> dict[str, str]:
     """Who never counts on it, and why."""
     did: dict[str, list[str]] = {}
     for name in dict.fromkeys(e.name for e in asked.editors):
@@ -87,7 +89,7 @@ def _own(asked: RequestFacts) -> dict[str, str]:
     return {name: " and ".join(acts) for name, acts in did.items()}
 
 
-def _vote(v: Any, now: datetime) -> VoteLine:
+def _vote_line(v: Any, now: datetime) -> VoteLine:
     verb = "approved" if v.choice == "approve" else "rejected"
     said = f"{words.format_clock(v.at, now)}: “{v.reason}”"
     if v.voided_at is not None:
@@ -99,7 +101,7 @@ def _vote(v: Any, now: datetime) -> VoteLine:
     return VoteLine("ok" if v.choice == "approve" else "failed", f"{v.voter} {verb}", said)
 
 
-def _either(names: Sequence[str]) -> str:
+def _join_with_or(names: Sequence[str]) -> str:
     if not names:
         return "no one is left who may vote: an admin can add someone"
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} or {names[-1]}"
@@ -149,10 +151,10 @@ class RequestRow:
 
 def request_row(request: Any, count: int, mine: bool, now: datetime) -> RequestRow:
     """`count`: votes for it that are in force."""
-    return RequestRow(request, request_badge(request, count, now), count, mine, _says(request, now))
+    return RequestRow(request, request_badge(request, count, now), count, mine, _describe_state(request, now))
 
 
-def _says(request: Any, now: datetime) -> str:
+def _describe_state(request: Any, now: datetime) -> str:
     found = state_by_clock(request, now)
     if found == "expired":
         return str(request.says) or "Its time is over. Expired is not approved."

@@ -53,7 +53,7 @@ LONG = 120
 
 def list_changes(before: Any, after: Any) -> list[ValueChange]:
     """One line a value; where one side says nothing, that is said. Long values are left to `diffs`."""
-    old, new = _named(before), _named(after)
+    old, new = _as_mapping(before), _as_mapping(after)
     found = []
     for key in dict.fromkeys([*old, *new]):
         if _is_long(old.get(key), new.get(key)):
@@ -66,22 +66,23 @@ def list_changes(before: Any, after: Any) -> list[ValueChange]:
 
 def long_diffs(before: Any, after: Any) -> list[diff.Diff]:
     """Each long value as lines, before and after."""
-    old, new = _named(before), _named(after)
+    old, new = _as_mapping(before), _as_mapping(after)
     long = [k for k in dict.fromkeys([*old, *new]) if _is_long(old.get(k), new.get(k))]
     return [
-        diff.compare_texts(str(k).replace("_", " "), _lines(old.get(k)), _lines(new.get(k))) for k in long
+        diff.compare_texts(str(k).replace("_", " "), _format_value(old.get(k)), _format_value(new.get(k)))
+        for k in long
     ]
 
 
-def _named(side: Any) -> Mapping[str, Any]:
+def _as_mapping(side: Any) -> Mapping[str, Any]:
     return side if isinstance(side, Mapping) else {} if side is None else {"value": side}
 
 
 def _is_long(*sides: Any) -> bool:
-    return any(len(text := _lines(s)) > LONG or (isinstance(s, str) and "\n" in text) for s in sides)
+    return any(len(text := _format_value(s)) > LONG or (isinstance(s, str) and "\n" in text) for s in sides)
 
 
-def _lines(of: Any) -> str:
+def _format_value(of: Any) -> str:
     if of is None:
         return ""
     return of if isinstance(of, str) else json.dumps(of, indent=2, sort_keys=True, ensure_ascii=False)

@@ -101,19 +101,19 @@ class LogView:
 
 
 def batch_view(batch: CheckpointBatch) -> View:
-    badge, says = _standing(batch)
+    badge, says = _batch_badge(batch)
     return View(
         batch,
         badge,
         says,
-        _watermark(batch.watermark_ms),
-        _watermark(batch.next_watermark_ms) if batch.committed else "not committed yet",
-        tuple(_source(s) for s in batch.sources),
+        _watermark_words(batch.watermark_ms),
+        _watermark_words(batch.next_watermark_ms) if batch.committed else "not committed yet",
+        tuple(_source_row(s) for s in batch.sources),
         tuple(sorted(batch.conf.items())),
     )
 
 
-def _standing(batch: CheckpointBatch) -> tuple[status.Badge, str]:
+def _batch_badge(batch: CheckpointBatch) -> tuple[status.Badge, str]:
     if batch.problems:
         return status.Badge(
             "failed", "Damaged"
@@ -127,12 +127,12 @@ def _standing(batch: CheckpointBatch) -> tuple[status.Badge, str]:
     return status.Badge("ok", "Committed"), "planned, run and committed"
 
 
-def _watermark(at_ms: int | None) -> str:
+def _watermark_words(at_ms: int | None) -> str:
     """In words where there is none; else empty, and the page shows the time. Spark writes 0 for no watermark."""
     return "not recorded" if at_ms is None else "" if at_ms else "none"
 
 
-def _source(source: BatchSource) -> BatchSourceRow:
+def _source_row(source: BatchSource) -> BatchSourceRow:
     moved = said.changed_partitions(source.begins_json, source.offset_json) if source.begins else []
     return BatchSourceRow(
         source.key,
@@ -142,12 +142,12 @@ def _source(source: BatchSource) -> BatchSourceRow:
         said.describe_intake(source),
         (source.begins_json or "-") if source.begins else "not known",
         source.offset_json or "-",
-        *_files(source.files),
-        _partitions(moved),
+        *_file_rows(source.files),
+        _partition_rows(moved),
     )
 
 
-def _files(files: LogSpan | None) -> tuple[tuple[FileRow, ...], int]:
+def _file_rows(files: LogSpan | None) -> tuple[tuple[FileRow, ...], int]:
     if files is None:
         return (), 0
     return batch_rows(files.first), files.count - len(files.first)
@@ -157,11 +157,11 @@ def batch_rows(entries: Sequence[SourceEntry]) -> tuple[FileRow, ...]:
     return tuple(FileRow(said.file_name(e.path), e.path, e.timestamp_ms, e.batch_id) for e in entries)
 
 
-def _partitions(moved: Sequence[tuple[str, int | None, int | None]]) -> tuple[tuple[str, str, str], ...]:
-    return tuple((name, _number(before), _number(after)) for name, before, after in moved[:100])
+def _partition_rows(moved: Sequence[tuple[str, int | None, int | None]]) -> tuple[tuple[str, str, str], ...]:
+    return tuple((name, _format_offset(before), _format_offset(after)) for name, before, after in moved[:100])
 
 
-def _number(value: int | None) -> str:
+def _format_offset(value: int | None) -> str:
     return "not there" if value is None else f"{value:,}"
 
 
@@ -177,16 +177,18 @@ def batch_difference(of: Difference) -> DifferenceView:
     return DifferenceView(
         batch_view(of.before),
         batch_view(of.after),
-        tuple(_step(s) for s in of.sources),
-        tuple(MovedRow(m.name, _header(m.name, m.before), _header(m.name, m.after)) for m in of.header),
-        _moved(of.conf),
-        _moved(of.operators),
+        tuple(_step_row(s) for s in of.sources),
+        tuple(
+            MovedRow(m.name, _header_text(m.name, m.before), _header_text(m.name, m.after)) for m in of.header
+        ),
+        _moved_rows(of.conf),
+        _moved_rows(of.operators),
         said.operators_untold(of),
         (*of.before.problems, *of.after.problems),
     )
 
 
-def _step(step: SourceStep) -> SourceStepRow:
+def _step_row(step: SourceStep) -> SourceStepRow:
     moved = said.changed_partitions(step.before_json, step.after_json) if step.change == "moved" else []
     return SourceStepRow(
         step.key,
@@ -195,16 +197,16 @@ def _step(step: SourceStep) -> SourceStepRow:
         said.describe_step(step),
         step.before_json or "-",
         step.after_json or "-",
-        *_files(step.files),
-        _partitions(moved),
+        *_file_rows(step.files),
+        _partition_rows(moved),
     )
 
 
-def _moved(moved: Sequence[ChangedValue]) -> tuple[MovedRow, ...]:
+def _moved_rows(moved: Sequence[ChangedValue]) -> tuple[MovedRow, ...]:
     return tuple(MovedRow(m.name, _or_none(m.before), _or_none(m.after)) for m in moved)
 
 
-def _header(name: str, value: str | None) -> str:
+def _header_text(name: str, value: str | None) -> str:
     """A watermark as a time; Spark writes 0 where there is none."""
     if value is None or "watermark" not in name:
         return _or_none(value)

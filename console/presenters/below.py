@@ -85,10 +85,12 @@ def dataset_rows(
     flow: Flow, found: Iterable[tuple[Node, Flow]], held: Mapping[int, Held], now: datetime
 ) -> list[DatasetRow]:
     """Every dataset below the flow's own, nearest first; `found`: as `across.flows_below` has them."""
-    return [_row(one, held[one.pk], now, outside=one.pipeline_id != flow.pipeline_id) for _, one in found]
+    return [
+        _dataset_row(one, held[one.pk], now, outside=one.pipeline_id != flow.pipeline_id) for _, one in found
+    ]
 
 
-def _row(flow: Flow, held: Held, at: datetime, *, outside: bool) -> DatasetRow:
+def _dataset_row(flow: Flow, held: Held, at: datetime, *, outside: bool) -> DatasetRow:
     refresh = "appends what it has not read" if flow.streaming else "recomputes it"
     kind = kind_of(flow)
     if outside:
@@ -103,13 +105,13 @@ def _row(flow: Flow, held: Held, at: datetime, *, outside: bool) -> DatasetRow:
         since_of(flow),
         explain_behind(flow),
         refresh,
-        _cell(held.now, at),
-        _cell(held.should, at),
-        _difference(held),
+        _rows_cell(held.now, at),
+        _rows_cell(held.should, at),
+        _held_difference(held),
     )
 
 
-def _cell(of: Rows, now: datetime) -> Cell:
+def _rows_cell(of: Rows, now: datetime) -> Cell:
     if of.why is not None or of.rows is None:
         why = of.why or Unknown.NOT_COUNTED
         return Cell("not known", of.problem or NOT_KNOWN.get(why, ""), why.value)
@@ -118,12 +120,12 @@ def _cell(of: Rows, now: datetime) -> Cell:
     return Cell(words.format_count(of.rows, "row"), small, "known", str(of.rows))
 
 
-def _difference(held: Held) -> str:
+def _held_difference(held: Held) -> str:
     """`3 missing, 1 too many`; "" where it agrees or that is not known: equal numbers may be other rows."""
-    return _differs(held.missing, held.extra)
+    return _difference_text(held.missing, held.extra)
 
 
-def _differs(missing: int | None, extra: int | None) -> str:
+def _difference_text(missing: int | None, extra: int | None) -> str:
     parts = ((missing, "missing"), (extra, "too many"))
     return ", ".join(f"{words.format_number(rows)} {word}" for rows, word in parts if rows)
 
@@ -229,10 +231,12 @@ def refresh_offer(flow: Flow, late: list[DatasetRow], now: datetime) -> Refresh 
     others = sorted({r.flow.pipeline.name for r in late if r.flow.pipeline_id != flow.pipeline_id})
     again += [f"Pipeline {name} has to run for what it writes." for name in others]
     asked = BelowRefresh.from_json(flow.below_refresh)
-    return Refresh(bool(named), says, tuple(again), _asked(asked, now), asked is not None and asked.waits)
+    return Refresh(
+        bool(named), says, tuple(again), _asked_text(asked, now), asked is not None and asked.waits
+    )
 
 
-def _asked(asked: BelowRefresh | None, now: datetime) -> str:
+def _asked_text(asked: BelowRefresh | None, now: datetime) -> str:
     if asked is None:
         return ""
     by = f"{asked.by} asked for a refresh {words.format_ago(asked.at, now)}"
@@ -287,10 +291,10 @@ class EffectRow:
 
 def effect_rows(datasets: Iterable[Downstream]) -> list[EffectRow]:
     """Each as a sealed plan or an option says."""
-    return [_effect(one) for one in datasets]
+    return [_effect_row(one) for one in datasets]
 
 
-def _effect(one: Downstream) -> EffectRow:
+def _effect_row(one: Downstream) -> EffectRow:
     kind = "view" if one.view else "streaming table"
     place = f"pipeline {one.pipeline}" if one.pipeline else "this pipeline"
     rows = "" if one.rows is None else words.format_count(one.rows, "row")
@@ -325,7 +329,7 @@ def refresh_choice(recovery: Recovery) -> Choice | None:
         return None
     left_out = not chosen.refresh_below
     counted = left_out or not any(one.reason is DownstreamReason.LEFT_OUT for one in found)
-    return Choice(not left_out, [_effect(one) for one in found] if counted else None)
+    return Choice(not left_out, [_effect_row(one) for one in found] if counted else None)
 
 
 @dataclass(frozen=True)
@@ -346,7 +350,7 @@ class Compared:
 
 def refreshed(measured: Mapping[str, Any]) -> list[Compared]:
     """What the proof measured of every dataset that the plan refreshed."""
-    return [_compared(one) for one in measured.get("downstream") or ()]
+    return [_compared_row(one) for one in measured.get("downstream") or ()]
 
 
 RESULT: Final = {
@@ -358,8 +362,8 @@ RESULT: Final = {
 }
 
 
-def _compared(one: Mapping[str, Any]) -> Compared:
-    code, why = _result(one)
+def _compared_row(one: Mapping[str, Any]) -> Compared:
+    code, why = _compared_result(one)
     rows, should = one.get("rows"), one.get("expected_rows")
     return Compared(
         str(one["dataset"]),
@@ -367,14 +371,14 @@ def _compared(one: Mapping[str, Any]) -> Compared:
         "view" if one.get("view", True) else "streaming table",
         "not known" if should is None else words.format_count(should, "row"),
         "not counted" if rows is None else words.format_count(rows, "row"),
-        _differs(one.get("missing"), one.get("extra")),
+        _difference_text(one.get("missing"), one.get("extra")),
         RESULT[code],
         why,
         code,
     )
 
 
-def _result(one: Mapping[str, Any]) -> tuple[str, str]:
+def _compared_result(one: Mapping[str, Any]) -> tuple[str, str]:
     """Code, and why it is not known or what was left out."""
     if one.get("status") != DONE:
         return "not-refreshed", f"Its update says {one.get('status') or 'nothing'}."
@@ -391,10 +395,10 @@ def _result(one: Mapping[str, Any]) -> tuple[str, str]:
 
 def measured_rows(told: Iterable[Mapping[str, Any]]) -> str:
     """What was measured of each dataset below, on one line."""
-    return "; ".join(map(_measured, told)) or "nothing"
+    return "; ".join(map(_measured_text, told)) or "nothing"
 
 
-def _measured(one: Mapping[str, Any]) -> str:
+def _measured_text(one: Mapping[str, Any]) -> str:
     name, status_ = words.last_part(str(one["dataset"])), str(one.get("status") or "not known").lower()
     if one.get("expected_rows") is None:
         return f"{name}: {status_}, not compared"

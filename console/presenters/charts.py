@@ -59,7 +59,7 @@ def of_growth(operators: Sequence[Mapping[str, Any]]) -> list[Chart]:
     for operator in operators:
         told = [(int(g["version"]) - 1, int(g["size_bytes"])) for g in operator.get("growth") or []][-SHOWN:]
         if told:
-            scale, unit = _unit(max(size for _, size in told))
+            scale, unit = _choose_unit(max(size for _, size in told))
             name = f"State written, operator {operator['operator_id']}"
             found.append(
                 draw_chart(
@@ -71,7 +71,7 @@ def of_growth(operators: Sequence[Mapping[str, Any]]) -> list[Chart]:
     return found
 
 
-def _unit(largest: int) -> tuple[int, str]:
+def _choose_unit(largest: int) -> tuple[int, str]:
     for power, unit in ((3, "GiB"), (2, "MiB"), (1, "KiB")):
         if largest >= 1024**power:
             return 1024**power, unit
@@ -88,27 +88,28 @@ def draw_chart(
     top = max([value for _, value, _ in slots if value] or [1.0])
     room = WIDTH / len(slots)
     bars = tuple(
-        _bar(place * room, room, label, value, top, kind) for place, (label, value, kind) in enumerate(slots)
+        _make_bar(place * room, room, label, value, top, kind)
+        for place, (label, value, kind) in enumerate(slots)
     )
-    said = [f"batch {label}: {_exact(value)}" for label, value in told]
-    said += [f"{_exact(waits)} wait for the next one"] if waits else []
+    said = [f"batch {label}: {_exact_text(value)}" for label, value in told]
+    said += [f"{_exact_text(waits)} wait for the next one"] if waits else []
     return Chart(name, unit, f"{name}, {unit}. {', '.join(said)}.", bars)
 
 
-def _bar(left: float, room: float, label: str, value: float | None, top: float, kind: str) -> ChartBar:
+def _make_bar(left: float, room: float, label: str, value: float | None, top: float, kind: str) -> ChartBar:
     width = room * 0.44
     height = max(2.0, HEIGHT * (value or 0) / top)  # 0 is drawn as a line, so that it is seen to be known
     x, y = round(left + (room - width) / 2, 1), round(BASE - height, 1)
-    return ChartBar(x, y, round(width, 1), round(height, 1), label, _short(value), kind)
+    return ChartBar(x, y, round(width, 1), round(height, 1), label, _short_text(value), kind)
 
 
-def _exact(value: float | None) -> str:
+def _exact_text(value: float | None) -> str:
     if value is None:
         return "unknown"
     return words.format_number(round(value, 1) if isinstance(value, float) else value)
 
 
-def _short(value: float | None) -> str:
+def _short_text(value: float | None) -> str:
     """`8`, `2.9`, `12 k`, `1.2 M`: fits under a bar; the exact number is in the chart's words."""
     if value is None:
         return "–"
@@ -116,4 +117,4 @@ def _short(value: float | None) -> str:
         if value >= size:
             amount = value / (1e3 if unit == " k" else size)
             return f"{amount:.0f}{unit}" if amount >= 10 else f"{amount:.1f}{unit}"
-    return _exact(value)
+    return _exact_text(value)

@@ -119,10 +119,10 @@ class OperatorRow:
 def operator_rows(report: Mapping[str, Any], verdict: FlowVerdict) -> list[OperatorRow]:
     """State operators of the checkpoint beside those of the code, as the verdict has them."""
     held = sorted(report.get("state_operators") or [], key=lambda o: int(o["operator_id"]))
-    return [_operator(step, held[step.place] if step.place < len(held) else {}) for step in verdict.steps]
+    return [_operator_row(step, held[step.place] if step.place < len(held) else {}) for step in verdict.steps]
 
 
-def _operator(step: StatefulStep, operator: Mapping[str, Any]) -> OperatorRow:
+def _operator_row(step: StatefulStep, operator: Mapping[str, Any]) -> OperatorRow:
     badge, means = step_words(step)
     keys = ", ".join(operator.get("key_columns") or [])
     partitions = words.format_count(operator.get("partitions"), "partition") if operator else ""
@@ -133,7 +133,7 @@ def _operator(step: StatefulStep, operator: Mapping[str, Any]) -> OperatorRow:
         "not known" if step.fit is StepFit.UNKNOWN else step.in_code or "none",
         badge,
         means,
-        _holds(operator),
+        _held_text(operator),
         words.format_ranges(operator.get("back") or []),
     )
 
@@ -152,7 +152,7 @@ def step_words(step: StatefulStep) -> tuple[status.Badge, str]:
     return status.Badge("failed", "Not compatible"), means
 
 
-def _holds(operator: Mapping[str, Any]) -> str:
+def _held_text(operator: Mapping[str, Any]) -> str:
     """`1,204 keys, 2.4 MiB, HDFSBackedStateStoreProvider`: what of it is known."""
     keys = words.format_count(operator["rows"], "key") if operator.get("rows") is not None else ""
     size = words.format_size(operator["size_bytes"]) if operator.get("size_bytes") is not None else ""
@@ -211,7 +211,7 @@ def version_rows(uses: Sequence[VersionUse]) -> list[VersionRow]:
             use.number,
             place == 0,
             "none" if use.first_batch is None else f"{use.first_batch} to {use.last_planned}",
-            _used(use),
+            _use_text(use),
             use.from_ms,
             use.to_ms,
             use.query_id or "none",
@@ -220,7 +220,7 @@ def version_rows(uses: Sequence[VersionUse]) -> list[VersionRow]:
     ]
 
 
-def _used(use: VersionUse) -> str:
+def _use_text(use: VersionUse) -> str:
     if use.first_batch is None:
         return "Empty: nothing was planned in it."
     done = (

@@ -78,8 +78,8 @@ def draw_graph(
     """Place items in layers and join them. Edges to keys that are not items are left out."""
     known = {i.key: i for i in items}
     kept = [(a, b) for a, b in dict.fromkeys(edges) if a in known and b in known and a != b]
-    layers = _layers(list(known), kept)
-    widths = [max(_width(known[k]) for k in layer) for layer in layers]
+    layers = _layer_nodes(list(known), kept)
+    widths = [max(_node_width(known[k]) for k in layer) for layer in layers]
     nodes: dict[str, GraphNode] = {}
     x, rows = 2, max((len(layer) for layer in layers), default=0)
     height = rows * (HEIGHT + GAP_Y) - GAP_Y + 4
@@ -90,15 +90,15 @@ def draw_graph(
             nodes[key] = GraphNode(item.name, item.says, item.kind, item.href, x, y, width)
             y += HEIGHT + GAP_Y
         x += width + GAP_X
-    lines = [Edge(_path(nodes[a], nodes[b]), known[b].kind in ("bad", "stale")) for a, b in kept]
+    lines = [Edge(_edge_path(nodes[a], nodes[b]), known[b].kind in ("bad", "stale")) for a, b in kept]
     return GraphDrawing(title, says, x - GAP_X + 2, height, tuple(nodes.values()), tuple(lines))
 
 
-def _width(item: Item) -> int:
+def _node_width(item: Item) -> int:
     return 24 + round(CHAR * max(len(item.name), len(item.says) + 2))
 
 
-def _path(a: GraphNode, b: GraphNode) -> str:
+def _edge_path(a: GraphNode, b: GraphNode) -> str:
     x1, y1, x2, y2 = a.x + a.width, a.y + HEIGHT // 2, b.x - 2, b.y + HEIGHT // 2
     if y1 == y2:
         return f"M{x1} {y1}H{x2}"
@@ -106,7 +106,7 @@ def _path(a: GraphNode, b: GraphNode) -> str:
     return f"M{x1} {y1}C{middle} {y1} {middle} {y2} {x2} {y2}"
 
 
-def _layers(keys: Sequence[str], edges: Sequence[tuple[str, str]]) -> list[list[str]]:
+def _layer_nodes(keys: Sequence[str], edges: Sequence[tuple[str, str]]) -> list[list[str]]:
     depth = dict.fromkeys(keys, 0)
     for _ in keys:  # longest path; a cycle, which Spark forbids, stops after len(keys) rounds
         moved = False

@@ -56,12 +56,12 @@ def highlight_lines(text: str, path: str) -> list[SafeString]:
             if number:
                 lines.append([])
             if part:
-                lines[-1].append(_span(kind, part))
+                lines[-1].append(_token_span(kind, part))
     count = len(text.splitlines())
     return [mark_safe("".join(line)) for line in lines[:count]]  # noqa: S308  (each part is escaped)
 
 
-def _span(kind: _TokenType, text: str) -> SafeString:
+def _token_span(kind: _TokenType, text: str) -> SafeString:
     of = {"tc": Comment, "ts": String, "tk": Keyword}
     name = next((n for n, family in of.items() if is_token_subtype(kind, family)), "")
     return format_html('<span class="{}">{}</span>', name, text) if name else format_html("{}", text)
@@ -79,12 +79,12 @@ def compare_texts(path: str, before: str, after: str, *, context: int = 3, says:
         title = f"@@ lines {first[1] + 1} to {last[2]}, now {first[3] + 1} to {last[4]} @@"
         rows.append(DiffRow("hunk", None, None, "", format_html("{}", title)))
         for tag, i1, i2, j1, j2 in group:
-            rows += _opcode(tag, (i1, i2), (j1, j2), old, new)
+            rows += _opcode_rows(tag, (i1, i2), (j1, j2), old, new)
     added, removed = sum(r.kind == "add" for r in rows), sum(r.kind == "del" for r in rows)
     return Diff(path, rows, added, removed, says or summarise_diff(added, removed))
 
 
-def _opcode(
+def _opcode_rows(
     tag: str, before: tuple[int, int], after: tuple[int, int], old: list[SafeString], new: list[SafeString]
 ) -> Iterable[DiffRow]:
     if tag == "equal":

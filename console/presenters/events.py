@@ -53,11 +53,11 @@ def of_flow(events: Iterable[Mapping[str, Any]], flow_name: str) -> list[EventRo
         origin = event.get("origin") or {}
         if origin.get("flow_name") not in (None, "", flow_name):
             continue
-        found.append(_row(event, origin))
+        found.append(_event_row(event, origin))
     return found
 
 
-def _row(event: Mapping[str, Any], origin: Mapping[str, Any]) -> EventRow:
+def _event_row(event: Mapping[str, Any], origin: Mapping[str, Any]) -> EventRow:
     error = (event.get("error") or {}).get("exceptions") or []
     level = str(event.get("level") or "INFO")
     return EventRow(

@@ -131,21 +131,21 @@ def facts(
 ) -> list[Fact]:
     """Facts across; what was not counted says so. `last`: the newest recovery that measured the table. `late`: what is
     below and behind."""
-    gathered = _gathered(recovery)
+    gathered = _gathered_facts(recovery)
     sink = Fact("Sink", flow.dataset, "a recovery counts what it sends")
     streams = [
         _last_batch(flow, now),
-        *(_counted(gathered, now) if gathered else _listed(waits, now)),
-        sink if writes(flow) == "sink" else _table(gathered, last, now),
+        *(_counted_facts(gathered, now) if gathered else _listed_facts(waits, now)),
+        sink if writes(flow) == "sink" else _table_fact(gathered, last, now),
     ]
     return [
-        _standing(flow, last, now),
+        _standing_fact(flow, last, now),
         *(streams if flow.streaming else ()),
-        *(_late(r, now) for r in late[:2]),
+        *(_late_fact(r, now) for r in late[:2]),
     ]
 
 
-def _standing(flow: Flow, last: Recovery | None, now: datetime) -> Fact:
+def _standing_fact(flow: Flow, last: Recovery | None, now: datetime) -> Fact:
     """Since when it fails; of one that is right, the proof that says so."""
     if flow.failing_since and flow.state == "failed":
         return Fact(
@@ -171,7 +171,7 @@ def _last_batch(flow: Flow, now: datetime) -> Fact:
     )
 
 
-def _late(row: below.DatasetRow, now: datetime) -> Fact:
+def _late_fact(row: below.DatasetRow, now: datetime) -> Fact:
     """A dataset below that is behind: its rows, where they are known, else its state."""
     should = f"{row.should.text} should be there; " if row.should.code == "known" else ""
     since = (
@@ -183,18 +183,18 @@ def _late(row: below.DatasetRow, now: datetime) -> Fact:
     return Fact(f"{below.kind_of(row.flow).capitalize()} {row.name}", value, f"{should}{since}")
 
 
-def _gathered(recovery: Recovery | None) -> dict[str, Any]:
+def _gathered_facts(recovery: Recovery | None) -> dict[str, Any]:
     """What the open recovery counted, by running the code on Spark; empty where it has not."""
     return recovery.facts if recovery and recovery.facts.get("status") == "ready" else {}
 
 
 def waiting_rows(recovery: Recovery | None) -> int | None:
     """How many rows the next batch would read, where the open recovery counted them."""
-    rows = _gathered(recovery).get("waiting_rows")
+    rows = _gathered_facts(recovery).get("waiting_rows")
     return rows if isinstance(rows, int) else None
 
 
-def _counted(gathered: dict[str, Any], now: datetime) -> list[Fact]:
+def _counted_facts(gathered: dict[str, Any], now: datetime) -> list[Fact]:
     at, rows = words.format_clock(gathered.get("at"), now), waiting_elsewhere(first_positions(gathered))
     if rows is not None:
         return [Fact("Waiting", words.format_count(rows, "row"), f"counted {at}")]
@@ -209,7 +209,7 @@ def _counted(gathered: dict[str, Any], now: datetime) -> list[Fact]:
     ]
 
 
-def _listed(waits: Waiting, now: datetime) -> list[Fact]:
+def _listed_facts(waits: Waiting, now: datetime) -> list[Fact]:
     if waits.files is None:
         return [Fact("Waiting", "unknown", waits.why)]
     seen = f"listed {words.format_clock(waits.at, now)}"
@@ -225,7 +225,7 @@ def _listed(waits: Waiting, now: datetime) -> list[Fact]:
     ]
 
 
-def _table(gathered: dict[str, Any], last: Recovery | None, now: datetime) -> Fact:
+def _table_fact(gathered: dict[str, Any], last: Recovery | None, now: datetime) -> Fact:
     """The newest count that somebody made, with its time: counting now would ask Spark."""
     if gathered.get("table_rows") is not None:
         return Fact(
@@ -268,18 +268,20 @@ def graph(flow: Flow, flows: Iterable[Flow], outside: Iterable[tuple[Node, Flow]
     own, others = list(flows), list(outside)
     every = [*own, *(f for _, f in others)]
     tables = {f.dataset for f in every}
-    reads = {f.pk: _inputs(f) for f in own} | {f.pk: [i for i in n.inputs if i in tables] for n, f in others}
+    reads = {f.pk: _input_names(f) for f in own} | {
+        f.pk: [i for i in n.inputs if i in tables] for n, f in others
+    }
     edges: list[tuple[str, str]] = []
     for one in every:
-        key, table = _keys(one)
+        key, table = _node_keys(one)
         if key != table:
             edges.append((key, table))
         edges += [(i if i in tables else f"source {i}", key) for i in reads[one.pk]]
     says = ". ".join(f"{f.short}: {status.state_badge(status.FLOW, f.state).word}" for f in every) + "."
-    return dag.draw_graph(flow.pipeline.name, says, _items(every, reads, flow.pipeline_id), edges)
+    return dag.draw_graph(flow.pipeline.name, says, _graph_items(every, reads, flow.pipeline_id), edges)
 
 
-def _keys(flow: Flow) -> tuple[str, str]:
+def _node_keys(flow: Flow) -> tuple[str, str]:
     """Key of a flow's own node and of its table; a view is both at once."""
     return (
         (f"flow {flow.pipeline_id} {flow.name}", flow.dataset)
@@ -288,7 +290,7 @@ def _keys(flow: Flow) -> tuple[str, str]:
     )
 
 
-def _inputs(flow: Flow) -> list[str]:
+def _input_names(flow: Flow) -> list[str]:
     """Names of what it reads: datasets, else the sources of its last batch."""
     named = [str(i.get("name", i)) if isinstance(i, dict) else str(i) for i in flow.inputs or []]
     if named or not flow.streaming:
@@ -304,11 +306,11 @@ RANK: Final = ("bad", "stale", "", "ok")
 """Of several flows that write one table, the worst shows."""
 
 
-def _items(every: list[Flow], reads: Mapping[int, list[str]], pipeline_id: int) -> list[dag.Item]:
+def _graph_items(every: list[Flow], reads: Mapping[int, list[str]], pipeline_id: int) -> list[dag.Item]:
     tables = {f.dataset for f in every}
     items: dict[str, dag.Item] = {}
     for one in every:
-        key, table = _keys(one)
+        key, table = _node_keys(one)
         for name in reads[one.pk]:
             if name not in tables:
                 items.setdefault(
@@ -316,13 +318,13 @@ def _items(every: list[Flow], reads: Mapping[int, list[str]], pipeline_id: int) 
                 )
         name = one.short if one.streaming else f"{dag.shorten_label(table)} (view)"
         href = reverse("flow", args=[one.pk])
-        items[key] = dag.Item(key, name, _says(one, pipeline_id), KINDS.get(one.state, ""), href)
+        items[key] = dag.Item(key, name, _node_text(one, pipeline_id), KINDS.get(one.state, ""), href)
         if key != table:
-            items[table] = _worse(items.get(table), _table_item(one))
+            items[table] = _worse_item(items.get(table), _table_item(one))
     return list(items.values())
 
 
-def _says(one: Flow, pipeline_id: int) -> str:
+def _node_text(one: Flow, pipeline_id: int) -> str:
     """`stale since 02:40 UTC, batch 3`, with the pipeline's name where it is another one."""
     word = status.state_badge(status.FLOW, one.state).word.lower()
     late = since_of(one) if one.state != "failed" else None
@@ -341,5 +343,5 @@ def _table_item(one: Flow) -> dag.Item:
     )
 
 
-def _worse(one: dag.Item | None, other: dag.Item) -> dag.Item:
+def _worse_item(one: dag.Item | None, other: dag.Item) -> dag.Item:
     return other if one is None or RANK.index(other.kind) < RANK.index(one.kind) else one

@@ -14,13 +14,13 @@ def handover_text(recovery: Any, plan: Any | None, public_url: str, now: datetim
         f"{recovery.label}: {flow.short} of pipeline {flow.pipeline.name} ({flow.pipeline.environment}, "
         f"workspace {flow.pipeline.workspace.name}). {recovery.diagnosis_value.title}".rstrip(),
         f"State at {words.format_clock(now, now)}: {status.state_badge(status.RECOVERY, recovery.state).word.lower()}. "
-        f"Owner: {recovery.owner}.{_plan(plan)}",
+        f"Owner: {recovery.owner}.{_plan_text(plan)}",
         f"{public_url.rstrip('/')}/recoveries/{recovery.label}",
     ]
     return "\n".join(lines)
 
 
-def _plan(plan: Any | None) -> str:
+def _plan_text(plan: Any | None) -> str:
     if plan is None:
         return ""
     rows = plan.contents.forecast

@@ -142,11 +142,11 @@ def flow_row(
     return FlowRow(
         listed=listed,
         recovery=recovery,
-        badge=_badge(listed, recovery),
+        badge=_flow_badge(listed, recovery),
         since=listed.since if listed.state == "failed" or listed.state in tuple(State) else None,
         wrong=wrong or at_risk,
-        condition=_condition(listed),
-        waits=_waiting(recovery),
+        condition=_condition_of(listed),
+        waits=_waiting_rows(recovery),
         dots=status.update_dots(listed.history.split(",") if listed.history else []),
         kind="" if listed.streaming else "materialized view",
         readable=unread.unread_cell(unread_input),
@@ -168,20 +168,20 @@ def _pipeline_row(listed: Listed) -> FlowRow:
     )
 
 
-def _badge(listed: Listed, recovery: OpenRecovery | None) -> status.Badge:
+def _flow_badge(listed: Listed, recovery: OpenRecovery | None) -> status.Badge:
     if recovery is not None and recovery.state in ("running", "verifying"):
         return status.Badge("running", "Recovering", spin=True)
     return status.state_badge(status.FLOW, listed.state)
 
 
-def _condition(listed: Listed) -> str:
+def _condition_of(listed: Listed) -> str:
     """The code of what is wrong."""
     if listed.state in ("failed", "unknown"):
         return listed.condition
     return f"{listed.state}_{listed.behind_why}".upper() if listed.state in tuple(State) else ""
 
 
-def _waiting(recovery: OpenRecovery | None) -> WaitingRows | None:
+def _waiting_rows(recovery: OpenRecovery | None) -> WaitingRows | None:
     if recovery is None or recovery.facts.get("status") != "ready":
         return None
     elsewhere = waiting_elsewhere(recovery.positions)
@@ -274,7 +274,7 @@ def arrange_groups(rows: Iterable[FlowRow], counts: ListCounts, wanted: FlowFilt
         total=counts.total,
         attention=counts.attention,
         in_production=counts.in_production,
-        pager=_pager(wanted.page, len(on_page), shown),
+        pager=_make_pager(wanted.page, len(on_page), shown),
     )
 
 
@@ -284,7 +284,7 @@ def last_page(counts: ListCounts, wanted: FlowFilter) -> FlowFilter:
     return replace(wanted, page=min(wanted.page, pages))
 
 
-def _pager(page: int, rows: int, total: int) -> Pager | None:
+def _make_pager(page: int, rows: int, total: int) -> Pager | None:
     if total <= PAGE:
         return None
     first, pages = (page - 1) * PAGE + 1, -(-total // PAGE)

@@ -23,7 +23,7 @@ def say_measured(code: str, value: Any) -> str:
         return plain_value(value)
 
 
-def _files(of: Mapping[str, Any]) -> str:
+def _files_text(of: Mapping[str, Any]) -> str:
     # a topic and a Delta table have positions in place of files
     reached = f"; reached {plain_value(of['positions'])}" if of.get("positions") else ""
     if not (of["files"] or of["missing"] or of["more_than_once"]):
@@ -41,7 +41,7 @@ def _rows_of_before(of: Mapping[str, Any]) -> str:
     return f"{format_count(of['rows'], 'row')}{files}{changed}{vanished}"
 
 
-def _growth(of: Mapping[str, Any]) -> str:
+def _growth_text(of: Mapping[str, Any]) -> str:
     vanished = f", {format_count(of['vanished'], 'row')} gone" if of.get("vanished") else ""
     before, after = format_number(of["before"]), format_count(of["after"], "row")
     return f"{before} → {after}, {format_number(of['new_batches'])} by the new batches{vanished}"
@@ -54,12 +54,12 @@ def _every_row(of: Mapping[str, Any]) -> str:
     return f"{found}, {format_number(of['missing'])} missing, {format_number(of['extra'])} too many{repeats}{left}"
 
 
-def _keys(of: Mapping[str, Any]) -> str:
+def _keys_text(of: Mapping[str, Any]) -> str:
     among = "" if of["table_keys"] is None else f"; {format_count(of['table_keys'], 'key')} in the table"
     return f"{format_count(of['rows'], 'row')} with a key that is there twice{among}"
 
 
-def _further(of: Mapping[str, Any]) -> str:
+def _further_text(of: Mapping[str, Any]) -> str:
     if "state" in of:
         return f"it ended as {of['state']}"
     return (
@@ -68,7 +68,7 @@ def _further(of: Mapping[str, Any]) -> str:
     )
 
 
-def _others(of: Mapping[str, Any]) -> str:
+def _others_text(of: Mapping[str, Any]) -> str:
     ran = (
         f"; not known of {format_number(len(of['ran']))} that the updates write too" if of.get("ran") else ""
     )
@@ -76,11 +76,11 @@ def _others(of: Mapping[str, Any]) -> str:
 
 
 WORDS: Final[Mapping[str, Callable[[Mapping[str, Any]], str]]] = {
-    criteria.EACH_FILE_ONCE: _files,
+    criteria.EACH_FILE_ONCE: _files_text,
     criteria.ROWS_OF_BEFORE_UNTOUCHED: _rows_of_before,
-    criteria.TABLE_GREW_BY_NEW_BATCHES: _growth,
+    criteria.TABLE_GREW_BY_NEW_BATCHES: _growth_text,
     criteria.EVERY_ROW_ONCE: _every_row,
-    criteria.NO_KEY_TWICE: _keys,
-    criteria.FURTHER_UPDATE_ADDS_NOTHING: _further,
-    criteria.NOTHING_ELSE_CHANGED: _others,
+    criteria.NO_KEY_TWICE: _keys_text,
+    criteria.FURTHER_UPDATE_ADDS_NOTHING: _further_text,
+    criteria.NOTHING_ELSE_CHANGED: _others_text,
 }

@@ -56,38 +56,38 @@ def missing_rows(measured: Measured) -> MissingRows | None:
     samples = list(of.samples.get("missing") or ())[:SHOWN]
     if not samples:
         return None
-    keys = [_key(one) for one in samples]
+    keys = [_key_of_sample(one) for one in samples]
     columns = tuple(dict.fromkeys(name for key in keys for name in key))
     rows = tuple(
         MissingRow(
-            tuple(_value(key.get(name)) for name in columns),
+            tuple(_value_text(key.get(name)) for name in columns),
             words.format_number(one.get("times", 1)),
-            tuple(_place(origin, of) for origin in of.origins if origin.sample == number),
+            tuple(_place_of_row(origin, of) for origin in of.origins if origin.sample == number),
         )
         for number, (key, one) in enumerate(zip(keys, samples, strict=True))
     )
     return MissingRows(
-        columns, rows, _more(measured, samples), measured.get("at"), any(r.places for r in rows)
+        columns, rows, _count_more(measured, samples), measured.get("at"), any(r.places for r in rows)
     )
 
 
-def _key(sample: Measured) -> Measured:
+def _key_of_sample(sample: Measured) -> Measured:
     key = sample.get("key")
     return key if isinstance(key, Mapping) else sample
 
 
-def _value(value: Any) -> str:
+def _value_text(value: Any) -> str:
     """A value of a row as it is in the data."""
     return "null" if value is None else str(value)
 
 
-def _more(measured: Measured, samples: list[Measured]) -> int | None:
+def _count_more(measured: Measured, samples: list[Measured]) -> int | None:
     told: Measured = next((c for c in measured.get("criteria") or () if c["code"] == "EVERY_ROW_ONCE"), {})
     missing = (told.get("measured") or {}).get("missing")
     return None if missing is None else max(0, missing - sum(int(one.get("times", 1)) for one in samples))
 
 
-def _place(origin: Origin, of: Outcome) -> Place:
+def _place_of_row(origin: Origin, of: Outcome) -> Place:
     line, code = NOT_KNOWN, "not-known"
     if origin.lines:
         numbers = [words.format_number(n) for n in origin.lines]
@@ -134,10 +134,10 @@ def changed_files(measured: Measured) -> Changed | None:
     told = of.changed_files
     if told is None or not told.number:
         return None
-    return Changed(told.number, tuple(_changed(one, of) for one in told.first[:SHOWN]))
+    return Changed(told.number, tuple(_changed_row(one, of) for one in told.first[:SHOWN]))
 
 
-def _changed(one: ChangedFile, of: Outcome) -> ChangedRow:
+def _changed_row(one: ChangedFile, of: Outcome) -> ChangedRow:
     name = one.path.rsplit("/", 1)[-1]
     if one.now is None:
         says = f"{name} was read and is gone."
@@ -155,19 +155,19 @@ def _changed(one: ChangedFile, of: Outcome) -> ChangedRow:
     return ChangedRow(
         one.path,
         finding,
-        _moment(one.sealed),
-        _moment(one.read),
-        _moment(one.now, gone=True),
+        _moment_of_mark(one.sealed),
+        _moment_of_mark(one.read),
+        _moment_of_mark(one.now, gone=True),
         of.owners.get(one.path, ""),
     )
 
 
-def _moment(mark: FileMark | None, *, gone: bool = False) -> Moment:
+def _moment_of_mark(mark: FileMark | None, *, gone: bool = False) -> Moment:
     if mark is None:
         return Moment("gone" if gone else NOT_KNOWN, "gone" if gone else NOT_KNOWN)
-    at = NOT_KNOWN if mark.mtime_ms is None else _time(mark.mtime_ms)
+    at = NOT_KNOWN if mark.mtime_ms is None else _format_time(mark.mtime_ms)
     return Moment(NOT_KNOWN if mark.size is None else words.format_size(mark.size), at)
 
 
-def _time(ms: int) -> str:
+def _format_time(ms: int) -> str:
     return f"{datetime.fromtimestamp(ms / 1000, UTC):%d %b %Y, %H:%M:%S}.{ms % 1000:03d} UTC"

@@ -49,7 +49,7 @@ def channel_row(channel: Channel, now: datetime) -> ChannelRow:
     every = len(channel.events) == len(SUBSCRIBED)
     return ChannelRow(
         channel,
-        _badge(channel, now),
+        _channel_badge(channel, now),
         _NAMES[channel.kind],
         shown_address(channel),
         "everything" if every else f"{len(channel.events)} of {len(SUBSCRIBED)} events",
@@ -57,7 +57,7 @@ def channel_row(channel: Channel, now: datetime) -> ChannelRow:
     )
 
 
-def _badge(channel: Channel, now: datetime) -> Badge:
+def _channel_badge(channel: Channel, now: datetime) -> Badge:
     if not channel.on:
         return Badge("stopped", "Off")
     if channel.failing_since is not None:

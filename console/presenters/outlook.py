@@ -42,7 +42,7 @@ def outlook(facts: Mapping[str, Any], strategy: str, costs: Sequence[Cost]) -> O
         words.parse_moment(facts.get("at")),
         wizard.forecast_view(forecast),
         wizard.lost_windows(forecast.lost),
-        [_way(o) for o in sorted(free, key=lambda o: o["strategy"] in EMPTYING)],
+        [_way_rung(o) for o in sorted(free, key=lambda o: o["strategy"] in EMPTYING)],
     )
 
 
@@ -55,7 +55,7 @@ def _is_none(amount: RowAmount) -> bool:
     return amount.rows == 0 and amount.bound is Bound.EXACT
 
 
-def _way(option: Mapping[str, Any]) -> wizard.Rung:
+def _way_rung(option: Mapping[str, Any]) -> wizard.Rung:
     name = str(option["strategy"])
     empties = ("Empties the table",) if name in EMPTYING else ()
     text = f"{str(option['summary']).rstrip('.')}. Undo: {option['rollback']}"

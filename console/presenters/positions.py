@@ -200,8 +200,8 @@ def source_matches(recovery: Any, mapping: Mapping[str, Any] | None) -> Sources 
     needed, said = confirmable(told), recovery.chosen.confirmed
     if not (needed or told.get("added") or told.get("dropped") or told.get("notes")):
         return None
-    pairs = [_pair(p, f"{p['old']}->{p['new']}", needed, said) for p in told.get("pairs") or []]
-    pairs += [_pair(d, f"{d['old']}->", needed, said) for d in told.get("dropped") or []]
+    pairs = [_match_row(p, f"{p['old']}->{p['new']}", needed, said) for p in told.get("pairs") or []]
+    pairs += [_match_row(d, f"{d['old']}->", needed, said) for d in told.get("dropped") or []]
     chosen = recovery.chosen.positions
     return Sources(
         pairs=pairs,
@@ -211,7 +211,7 @@ def source_matches(recovery: Any, mapping: Mapping[str, Any] | None) -> Sources 
     )
 
 
-def _pair(of: Mapping[str, Any], key: str, needed: Sequence[str], said: Sequence[str]) -> MatchRow:
+def _match_row(of: Mapping[str, Any], key: str, needed: Sequence[str], said: Sequence[str]) -> MatchRow:
     dropped = "new" not in of
     return MatchRow(
         old=of["old"],
@@ -247,8 +247,8 @@ def positions_page(
         lost=told.lost,
         repeated=told.repeated,
         doubts=showing.doubts(sources),
-        chosen=_written(chosen),
-        looked=_written(looked),
+        chosen=_written_requests(chosen),
+        looked=_written_requests(looked),
         differs=looked != chosen,
         many=any(len(one["changes"]) > FEW for one in sources),
         takes_time=bool(sources) and all("time" in one["can"] for one in sources),
@@ -259,7 +259,7 @@ def positions_page(
     )
 
 
-def _written(wanted: Mapping[str, Any]) -> list[tuple[str, str]]:
+def _written_requests(wanted: Mapping[str, Any]) -> list[tuple[str, str]]:
     return [(key, wishes.text(wishes.of(body))) for key, body in sorted(wanted.items())]
 
 
@@ -287,7 +287,7 @@ def source_card(
     """One source as `sources.showing.as_dict` gives it."""
     typed, key = typed or {}, one["source"]
     wish = wishes.of(looked[key]) if key in looked else None
-    rows = _rows(one, wanted, {n: wishes.text_of_part(w) for n, w in wish.parts.items()} if wish else {})
+    rows = _part_rows(one, wanted, {n: wishes.text_of_part(w) for n, w in wish.parts.items()} if wish else {})
     quiet = [r for r in rows if r.quiet and not wanted] if len(one["changes"]) > FEW else []
     loud = [r for r in rows if r not in quiet] if quiet else rows
     most = len(rows) if everything else SHOWN
@@ -305,12 +305,12 @@ def source_card(
         unchanged_in_all=len(quiet),
         fields=_by_part(one) and len(loud[:most]) <= SHOWN and (bool(wanted) or len(one["changes"]) <= FEW),
         by_part=_by_part(one),
-        amounts=_amounts(one),
-        readable=_readable(one["reach"]),
+        amounts=_cost_rows(one),
+        readable=_readable_badge(one["reach"]),
         readable_says=one["reach"]["why"] or "The source was not asked.",
         until_ms=one["reach"]["until_ms"],
         fallbacks=list(one["fallbacks"].items()),
-        option=_option(one["option"]),
+        option=_start_option(one["option"]),
         forms=[(form, FORM_WORDS[form]) for form in FORM_WORDS if form in one["can"]],
         examples="; ".join(EXAMPLES[form] for form in EXAMPLES if form in one["can"]),
         form=typed.get(f"form.{key}", ""),
@@ -323,7 +323,7 @@ def _by_part(one: Mapping[str, Any]) -> bool:
     return "parts" in one["can"]
 
 
-def _rows(one: Mapping[str, Any], wanted: str, asked: Mapping[str, str]) -> list[PartRow]:
+def _part_rows(one: Mapping[str, Any], wanted: str, asked: Mapping[str, str]) -> list[PartRow]:
     """Loud ones first, then what moves, then what stays; each in the order of the source. `asked`: wishes of parts."""
     labels = {side: {p["name"]: p for p in one[side]["parts"]} for side in ("committed", "after")}
     single = len(one["changes"]) == 1
@@ -332,12 +332,12 @@ def _rows(one: Mapping[str, Any], wanted: str, asked: Mapping[str, str]) -> list
         if wanted.lower() not in change["part"].lower():
             continue
         before, after = (labels[side].get(change["part"]) for side in ("committed", "after"))
-        loud = _loud(one, change["part"])
+        loud = _part_warnings(one, change["part"])
         rows.append(
             PartRow(
                 part=change["part"],
-                before=_at(before, change["before"], one["committed"]["label"] if single else ""),
-                after=_at(after, change["after"], one["after"]["label"] if single else ""),
+                before=_position_text(before, change["before"], one["committed"]["label"] if single else ""),
+                after=_position_text(after, change["after"], one["after"]["label"] if single else ""),
                 badge=MOVED[change["moved"]],
                 means=MEANS.get(change["moved"], ""),
                 quiet=change["moved"] == "same" and not loud,
@@ -350,13 +350,13 @@ def _rows(one: Mapping[str, Any], wanted: str, asked: Mapping[str, str]) -> list
     return sorted(rows, key=lambda r: (not r.loud, r.quiet))
 
 
-def _at(part: Mapping[str, Any] | None, value: str | None, label: str) -> str:
+def _position_text(part: Mapping[str, Any] | None, value: str | None, label: str) -> str:
     if part is None and value is None:
         return "none"
     return label or NAMED.get(value or "", value or "nothing read yet")
 
 
-def _loud(one: Mapping[str, Any], part: str) -> tuple[Warned, ...]:
+def _part_warnings(one: Mapping[str, Any], part: str) -> tuple[Warned, ...]:
     """What a person has to know of this part: not as asked for, or not to be read."""
     told = []
     if part in one["fallbacks"]:
@@ -366,23 +366,25 @@ def _loud(one: Mapping[str, Any], part: str) -> tuple[Warned, ...]:
     return tuple(told)
 
 
-def _amounts(one: Mapping[str, Any]) -> list[CostRow]:
+def _cost_rows(one: Mapping[str, Any]) -> list[CostRow]:
     """Never read, read again, waiting: each with unit and how it was found out."""
     lost, again = one["lost"], one["reread"]
     return [
-        CostRow("lost", _counted(lost), "Never read", *describe_distance(lost), bad=_some(lost)),
-        CostRow("reread", _counted(again), "Read again", *describe_distance(again), bad=_some(again)),
+        CostRow("lost", _counted_rows(lost), "Never read", *describe_distance(lost), bad=_has_amount(lost)),
         CostRow(
-            "unread", _counted(one["unread"]), "Waits after the start", *describe_distance(one["unread"])
+            "reread", _counted_rows(again), "Read again", *describe_distance(again), bad=_has_amount(again)
+        ),
+        CostRow(
+            "unread", _counted_rows(one["unread"]), "Waits after the start", *describe_distance(one["unread"])
         ),
     ]
 
 
-def _counted(of: Mapping[str, Any]) -> int | None:
+def _counted_rows(of: Mapping[str, Any]) -> int | None:
     return of["rows"]["value"] if of["rows"] else None
 
 
-def _some(of: Mapping[str, Any]) -> bool:
+def _has_amount(of: Mapping[str, Any]) -> bool:
     told = [of[name] for name in ("rows", "files", "bytes") if of[name]]
     return not told or any(amount["value"] for amount in told)
 
@@ -403,13 +405,13 @@ def describe_distance(of: Mapping[str, Any]) -> tuple[str, str]:
     return ", ".join(told), "; ".join(dict.fromkeys(unsure)) or "exact"
 
 
-def _readable(reach: Mapping[str, Any]) -> Badge:
+def _readable_badge(reach: Mapping[str, Any]) -> Badge:
     if reach["readable"] is None:
         return Badge("unknown", "Not known")
     return Badge("ok", "Readable") if reach["readable"] else Badge("failed", "Not readable")
 
 
-def _option(of: Mapping[str, Any] | None) -> StartOption | None:
+def _start_option(of: Mapping[str, Any] | None) -> StartOption | None:
     if of is None:
         return None
     told = [

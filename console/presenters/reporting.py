@@ -56,13 +56,15 @@ def proof_numbers(measured: Mapping[str, Any]) -> list[Number]:
         k: v for k, v in measured.items() if v is None or (isinstance(v, int) and not isinstance(v, bool))
     }
     return [
-        Number(NUMBERS.get(k, str(k).replace("_", " ").capitalize()), _number(v, bounds.get(k, Bound.EXACT)))
+        Number(
+            NUMBERS.get(k, str(k).replace("_", " ").capitalize()), _rows_text(v, bounds.get(k, Bound.EXACT))
+        )
         for k, v in stored.items()
         if k != "strange" or v is not None  # counted in topics alone
     ]
 
 
-def _number(rows: int | None, bound: Bound) -> str:
+def _rows_text(rows: int | None, bound: Bound) -> str:
     return "not known" if rows is None else f"{bound.before_number}{rows:,}"
 
 
@@ -83,7 +85,7 @@ def list_moments(of: Report) -> list[Moment]:
         ("Recovery opened", of.times.opened, ""),
         ("Plan sealed", of.times.sealed, f"by {of.sealed_by}" if of.sealed_by else ""),
         *((f"{v.voter}: {v.choice}", v.at, v.reason) for v in of.votes),
-        *((STEP_NAMES.get(s.kind, s.kind), s.began, _ended(s)) for s in of.steps),
+        *((STEP_NAMES.get(s.kind, s.kind), s.began, _step_end_text(s)) for s in of.steps),
         *((f"{s.by}, by word", s.at, s.says) for s in of.statements),
         ("Proven", of.times.proven, ""),
     ]
@@ -98,7 +100,7 @@ def list_moments(of: Report) -> list[Moment]:
     return rows
 
 
-def _ended(step: StepTold) -> str:
+def _step_end_text(step: StepTold) -> str:
     took = f", took {words.format_duration(step.seconds)}" if step.seconds is not None else ""
     return f"{status.state_badge(status.STEP, step.state).word.lower()}{took}"
 
@@ -190,23 +192,23 @@ def closing_text(of: Report, public_url: str, accepted: Sequence[AcceptedRow] = 
         if left := uncompared(of.measured):
             lines.append(f"Below, not compared: {', '.join(one.says for one in left)}.")
         lines += acceptance_sentences(accepted) if found.claim is not Claim.ONCE else []
-    lines.append(_rows(of.measured))
+    lines.append(_rows_lines(of.measured))
     plan = f", plan {of.plan_hash[:8]}" if of.plan_hash else ""
     lines.append(f"Report: {public_url.rstrip('/')}/recoveries/{of.recovery.removeprefix('R-')}/report{plan}")
     return "\n".join(lines)
 
 
-def _rows(measured: Mapping[str, Any]) -> str:
+def _rows_lines(measured: Mapping[str, Any]) -> str:
     if not measured:
         return "Rows: nothing was measured."
     of = stored_outcome(measured)
     found = ((of.lost_now, "lost by this recovery"), (of.doubled_now, "doubled by it"))
-    parts = ", ".join(f"{_number(rows.rows, rows.bound)} {word}" for rows, word in found)
+    parts = ", ".join(f"{_rows_text(rows.rows, rows.bound)} {word}" for rows, word in found)
     before = (
         (of.lost_before, of.lost_before_bound, "lost"),
         (of.doubled_before, Bound.EXACT, "doubled"),
     )
-    earlier = ", ".join(f"{word} {_number(rows, bound)}" for rows, bound, word in before)
-    new = _number(of.new_rows, Bound.EXACT)
+    earlier = ", ".join(f"{word} {_rows_text(rows, bound)}" for rows, bound, word in before)
+    new = _rows_text(of.new_rows, Bound.EXACT)
     tail = f" Table: {words.format_count(of.table_rows, 'row')}." if of.table_rows is not None else ""
     return f"Rows, measured: {parts}, {new} new. Before it: {earlier}.{tail}"

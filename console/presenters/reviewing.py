@@ -78,7 +78,7 @@ def list_costs(of: Sequence[Cost], held: Accepted) -> list[CostRow]:
             c.why,
             c.effect.refusal,
             c.effect.flag,
-            *_held(held.of(c.effect)),
+            *_held_acceptance(held.of(c.effect)),
         )
         for c in of
     ]
@@ -89,7 +89,7 @@ def unaccepted_badge(of: Sequence[CostRow]) -> str:
     return f"Not accepted: {', '.join(c.says for c in of)}"
 
 
-def _held(one: Acceptance | None) -> tuple[str, str]:
+def _held_acceptance(one: Acceptance | None) -> tuple[str, str]:
     return ("", "") if one is None or one.cost is None else (one.by, one.cost.amount)
 
 
@@ -144,9 +144,9 @@ def plan_view(of: Any) -> Review:
         forecast=wizard.forecast_view(forecast),
         windows=wizard.lost_windows(forecast.lost),
         accepted=list_acceptances(of),
-        grows=_grows(contents),
+        grows=_growth_text(contents),
         positions=wizard.position_rows(contents.positions),
-        numbering=f"The first new batch is {numbering.next_batch}; {query}; {_state(contents)}.",
+        numbering=f"The first new batch is {numbering.next_batch}; {query}; {_state_text(contents)}.",
         findings=findings,
         counted=checkpoint.count_findings(findings),
         steps=[
@@ -160,7 +160,7 @@ def plan_view(of: Any) -> Review:
     )
 
 
-def _state(contents: PlanBody) -> str:
+def _state_text(contents: PlanBody) -> str:
     if contents.state == "keep":
         return f"state kept ({contents.state_held or 'as it is'})"
     dropped = f"state dropped ({contents.state_held or 'none'})"
@@ -194,7 +194,7 @@ def lead_sentence(contents: PlanBody) -> str:
     }.get(contents.strategy, f"Recover {where} by {name_strategy(contents.strategy)}.")
 
 
-def _grows(contents: PlanBody) -> str:
+def _growth_text(contents: PlanBody) -> str:
     forecast, waiting = contents.forecast, contents.waiting_files
     grown = words.format_count(forecast.new_rows, "new row")
     table = f"Table {words.format_number(contents.table_rows)} → {words.format_count(forecast.table_after, 'row')}."
@@ -306,7 +306,7 @@ def describe_expected(code: str, value: Any) -> str:
         )
         return f"none missing, none too many, by {by}"
     if code == "NO_KEY_TWICE" and isinstance(value.get("key"), list):
-        return f"none by {', '.join(map(str, value['key']))}{_but(value.get('accepted') or {})}"
+        return f"none by {', '.join(map(str, value['key']))}{_accepted_text(value.get('accepted') or {})}"
     if code == "ROWS_OF_BEFORE_UNTOUCHED":
         rows = value.get("rows")
         return "as they were" if rows is None else f"{words.format_count(rows, 'row')} as they were"
@@ -322,7 +322,7 @@ def describe_expected(code: str, value: Any) -> str:
     return plain_value(value)
 
 
-def _but(accepted: Mapping[str, Any]) -> str:
+def _accepted_text(accepted: Mapping[str, Any]) -> str:
     """The repeats that the plan accepts: `, but 60 rows as accepted`."""
     if not accepted:
         return ""
@@ -342,11 +342,11 @@ def plain_value(value: Any) -> str:
     if value is None:
         return "not measured"
     if isinstance(value, Mapping):
-        return ", ".join(f"{str(k).replace('_', ' ')} {_inner(v)}" for k, v in value.items()) or "–"
-    return _inner(value)
+        return ", ".join(f"{str(k).replace('_', ' ')} {_inner_text(v)}" for k, v in value.items()) or "–"
+    return _inner_text(value)
 
 
-def _inner(value: Any) -> str:
+def _inner_text(value: Any) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, int | float):
@@ -356,7 +356,7 @@ def _inner(value: Any) -> str:
     if value is None:
         return "none"
     if isinstance(value, list):
-        shown = ", ".join(_inner(v) for v in value[:6])
+        shown = ", ".join(_inner_text(v) for v in value[:6])
         return (shown + (f" and {len(value) - 6} more" if len(value) > 6 else "")) or "none"
     return json.dumps(
         value, ensure_ascii=False, sort_keys=True, separators=(",", ":")

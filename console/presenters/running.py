@@ -46,7 +46,7 @@ def step_rows(
             status.state_badge(status.STEP, s.state),
             step_result(s),
             s.problem if s.state in ("failed", "unknown") else "",
-            _took(s, now),
+            _duration_text(s, now),
             s.attempt,
             s.state in ("running", "failed", "unknown"),
             s.started_at if s.state == "running" else None,
@@ -69,7 +69,7 @@ def step_result(step: Any) -> str:
     return str(step.says)
 
 
-def _took(step: Any, now: datetime) -> str:
+def _duration_text(step: Any, now: datetime) -> str:
     if step.started_at is None or step.state in ("pending", "skipped"):
         return "–"
     if step.ended_at is not None:
@@ -221,7 +221,7 @@ def probe_view(step: Any) -> ProbeTable | None:
     if found is None:
         return None
     rows = tuple(
-        ProbeRow(r.asked, PROBED[r.asked], r.says, words.parse_moment(r.at), _worth(r.proven))
+        ProbeRow(r.asked, PROBED[r.asked], r.says, words.parse_moment(r.at), _evidence_badge(r.proven))
         for r in found.readings
     )
     moments = (words.parse_moment(at) for at in (found.began, found.ended, found.following))
@@ -229,7 +229,7 @@ def probe_view(step: Any) -> ProbeTable | None:
     return ProbeTable(found.number, began, ended, rows, following)
 
 
-def _worth(proven: bool | None) -> status.Badge:
+def _evidence_badge(proven: bool | None) -> status.Badge:
     if proven is None:
         return status.Badge("unknown", "Not known")
     return status.Badge("ok", "Read") if proven else status.Badge("attention", "Read: no")

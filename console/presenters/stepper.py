@@ -103,8 +103,8 @@ def current_slug(recovery: Any, steps: Sequence[Any], plan: Any | None) -> str:
 
 def build_stepper(recovery: Any, steps: Sequence[Any], plan: Any | None, here: str, now: datetime) -> Stepper:
     """`here` is the slug of the page shown."""
-    done = _done(recovery, steps, plan)
-    notes = _notes(recovery, steps, plan, now)
+    done = _done_steps(recovery, steps, plan)
+    notes = _step_notes(recovery, steps, plan, now)
     ran = has_begun(recovery, steps, plan)
     if here == "rerun" and of_plan(steps, "seed", plan) is not None and not done["seed"]:
         here = "seed"  # the run page stands for both
@@ -117,18 +117,24 @@ def build_stepper(recovery: Any, steps: Sequence[Any], plan: Any | None, here: s
         note = "now" if slug == here and not notes[slug] else notes[slug]
         places.append(
             StepperPlace(
-                number, slug, name, done[slug], slug == here, note, _href(recovery, slug) if open_ else ""
+                number,
+                slug,
+                name,
+                done[slug],
+                slug == here,
+                note,
+                _step_href(recovery, slug) if open_ else "",
             )
         )
     return Stepper(places)
 
 
-def _href(recovery: Any, slug: str) -> str:
+def _step_href(recovery: Any, slug: str) -> str:
     page = "run" if slug in ("seed", "rerun") else slug
     return reverse(page, args=[recovery.pk])
 
 
-def _done(recovery: Any, steps: Sequence[Any], plan: Any | None) -> dict[str, bool]:
+def _done_steps(recovery: Any, steps: Sequence[Any], plan: Any | None) -> dict[str, bool]:
     stop = early_stop(steps)
     ran = has_begun(recovery, steps, plan)
     chosen = bool(recovery.chosen.strategy)
@@ -147,21 +153,21 @@ def _done(recovery: Any, steps: Sequence[Any], plan: Any | None) -> dict[str, bo
     }
 
 
-def _notes(recovery: Any, steps: Sequence[Any], plan: Any | None, now: datetime) -> dict[str, str]:
+def _step_notes(recovery: Any, steps: Sequence[Any], plan: Any | None, now: datetime) -> dict[str, str]:
     stop = early_stop(steps)
     return {
         "diagnose": words.format_clock(recovery.created_at, now, zone=False)[-8:],
-        "stop": _took(stop),
-        "offset": _strategy(recovery.chosen),
-        "patch": _patched(recovery, plan),
+        "stop": _duration_note(stop),
+        "offset": _strategy_note(recovery.chosen),
+        "patch": _patch_note(recovery, plan),
         "review": f"sealed {plan.hash[:8]}" if plan is not None else "",
-        "seed": _seed(steps, plan),
-        "rerun": _took(of_plan(steps, "rerun", plan)),
-        "verify": _verified(recovery),
+        "seed": _seed_note(steps, plan),
+        "rerun": _duration_note(of_plan(steps, "rerun", plan)),
+        "verify": _verify_note(recovery),
     }
 
 
-def _strategy(chosen: Choices) -> str:
+def _strategy_note(chosen: Choices) -> str:
     """The strategy, and how many sources shall start elsewhere than where they were committed."""
     moved = len(chosen.positions)
     return name_strategy(chosen.strategy or "") + (
@@ -169,7 +175,7 @@ def _strategy(chosen: Choices) -> str:
     )
 
 
-def _took(step: Any | None) -> str:
+def _duration_note(step: Any | None) -> str:
     if step is None or step.state in ("pending", "skipped"):
         return ""
     if step.state == "done" and step.started_at and step.ended_at:
@@ -179,22 +185,22 @@ def _took(step: Any | None) -> str:
     )
 
 
-def _seed(steps: Sequence[Any], plan: Any | None) -> str:
+def _seed_note(steps: Sequence[Any], plan: Any | None) -> str:
     if plan is None:
         return ""
     if of_plan(steps, "seed", plan) is None:
         return "by the rerun" if plan.contents.strategy in BEGINNING_AGAIN else "not needed"
-    return _took(of_plan(steps, "seed", plan))
+    return _duration_note(of_plan(steps, "seed", plan))
 
 
-def _patched(recovery: Any, plan: Any | None) -> str:
+def _patch_note(recovery: Any, plan: Any | None) -> str:
     changed = plan.contents.patch if plan is not None else recovery.chosen.patch
     if changed is None:
         return ""
     return words.format_count(len(changed), "file") if changed else "no change"
 
 
-def _verified(recovery: Any) -> str:
+def _verify_note(recovery: Any) -> str:
     if recovery.state == "succeeded":
         return accepted_cost(recovery.measured or {}) or "proven"
     if recovery.state == "unproven":

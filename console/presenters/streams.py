@@ -68,14 +68,14 @@ def stream_facts(found: Preview, now: datetime) -> tuple[list[Fact], list[Fact]]
     sources = [f"{s.kind}: {labels.words(s)}" for s in report.sources]
     first = [
         Fact("Query id", report.query_id or "not known", "the event log names it too"),
-        Fact("Last batch", _batch(report.last_committed, "committed"), age),
-        Fact("Planned", _planned(report), _planned_means(report)),
+        Fact("Last batch", _batch_text(report.last_committed, "committed"), age),
+        Fact("Planned", _planned_text(report), _planned_means(report)),
         Fact("Sources", str(len(sources)), "; ".join(sources)),
     ]
-    return first, [*_state(report), _judged(report)]
+    return first, [*_state_facts(report), _files_fact(report)]
 
 
-def _batch(number: int | None, how: str) -> str:
+def _batch_text(number: int | None, how: str) -> str:
     return "none" if number is None else f"{number:,}, {how}"
 
 
@@ -84,7 +84,7 @@ def _is_open(report: CheckpointReport) -> bool:
     return planned is not None and (committed is None or planned > committed)
 
 
-def _planned(report: CheckpointReport) -> str:
+def _planned_text(report: CheckpointReport) -> str:
     return f"{report.last_planned:,}, not committed" if _is_open(report) else "nothing beyond it"
 
 
@@ -92,7 +92,7 @@ def _planned_means(report: CheckpointReport) -> str:
     return "the next start runs it again, over the same rows" if _is_open(report) else ""
 
 
-def _state(report: CheckpointReport) -> list[Fact]:
+def _state_facts(report: CheckpointReport) -> list[Fact]:
     steps = [
         f"{operator_word(o.name)}, {words.format_count(o.partitions, 'partition')}"
         for o in report.state_operators
@@ -102,7 +102,7 @@ def _state(report: CheckpointReport) -> list[Fact]:
     return [Fact("State", words.format_count(len(steps), "step"), "; ".join(steps))]
 
 
-def _judged(report: CheckpointReport) -> Fact:
+def _files_fact(report: CheckpointReport) -> Fact:
     if report.blockers:
         return Fact("Files", "damaged", report.blockers[0].says)
     return Fact(

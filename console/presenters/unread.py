@@ -84,7 +84,7 @@ def unread_panel(flow: Flow, rows: Iterable[FlowInput], now: datetime) -> Panel:
     found = retention.of(flow, held, now)
     risky = found is not None and found.standing.at_risk
     shown = Panel(
-        tuple(_source(row, retention.standing(row, flow.state, now)) for row in held),
+        tuple(_unread_source(row, retention.standing(row, flow.state, now)) for row in held),
         BADGES[found.standing] if found else None,
         describe_risk(found, now) if found and risky else "",
         retention.not_learned(flow) if flow.code_problem or not held else "",
@@ -101,7 +101,7 @@ def describe_risk(found: Retention, now: datetime) -> str:
     assert found.source is not None, "what is at risk is a source"
     of = f"of {found.source.place}"
     if found.standing is Standing.GONE:
-        gone = _gone(found.source.lost)
+        gone = _lost_text(found.source.lost)
         return f"Unread input {of} can no longer be read{f': {gone}' if gone else ''}."
     until, kept = words.format_clock(found.until, now), words.format_ago(found.until, now)
     if found.standing is Standing.DUE:
@@ -109,33 +109,35 @@ def describe_risk(found: Retention, now: datetime) -> str:
     return f"Unread input {of} can be read until {until}, {kept}."
 
 
-def _source(row: FlowInput, stands: Standing) -> UnreadSource:
+def _unread_source(row: FlowInput, stands: Standing) -> UnreadSource:
     return UnreadSource(
         row=row,
         badge=BADGES[stands],
         kind=KINDS.get(row.kind, row.kind),
-        waits=_amounts(row.unread),
-        gone=_gone(row.lost) if row.readable is False else "",
+        waits=_waiting_amounts(row.unread),
+        gone=_lost_text(row.lost) if row.readable is False else "",
         until=None if stands is Standing.GONE else row.until,
         why=row.why or ("" if row.problem else NOT_ASKED),
     )
 
 
-def _amounts(told: Mapping[str, Any]) -> tuple[Waiting, ...]:
-    found = [_amount(words.format_count(told[n]["value"], NOUNS[n]), told[n]) for n in NOUNS if n in told]
+def _waiting_amounts(told: Mapping[str, Any]) -> tuple[Waiting, ...]:
+    found = [
+        _waiting_amount(words.format_count(told[n]["value"], NOUNS[n]), told[n]) for n in NOUNS if n in told
+    ]
     if "bytes" in told:
-        found.append(_amount(words.format_size(told["bytes"]["value"]), told["bytes"]))
+        found.append(_waiting_amount(words.format_size(told["bytes"]["value"]), told["bytes"]))
     return tuple(found)
 
 
-def _amount(text: str, told: Mapping[str, Any]) -> Waiting:
+def _waiting_amount(text: str, told: Mapping[str, Any]) -> Waiting:
     amount = codec.read(Amount, told)
     return Waiting(f"{amount.bound.before_number}{text}", amount.why)
 
 
-def _gone(lost: Mapping[str, Any]) -> str:
+def _lost_text(lost: Mapping[str, Any]) -> str:
     """`4 rows, 2 files`; "" where nobody can count them."""
-    return ", ".join(amount.text for amount in _amounts({n: lost[n] for n in NOUNS if n in lost}))
+    return ", ".join(amount.text for amount in _waiting_amounts({n: lost[n] for n in NOUNS if n in lost}))
 
 
 @dataclass(frozen=True)
@@ -155,6 +157,6 @@ def unread_cell(found: Retention | None) -> UnreadCell | None:
     if found.standing is Standing.UNKNOWN or found.source is None:
         return UnreadCell(found, None, None, "not known")
     badge = BADGES[found.standing] if found.standing.at_risk else None
-    says = _gone(found.source.lost) if found.source.readable is False else ""
+    says = _lost_text(found.source.lost) if found.source.readable is False else ""
     says = f"{says} passed over" if found.standing is Standing.PASSED else says
     return UnreadCell(found, badge, found.until, says)

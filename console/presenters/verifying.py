@@ -112,10 +112,10 @@ def accepted_cost(measured: Mapping[str, Any]) -> str:
         return ""
     of = stored_outcome(measured)
     costs = ((proof.given_up(of), "lost"), (proof.repeated(of), "doubled"))
-    return ", ".join(_cost(rows, word) for rows, word in costs if rows.rows != 0)
+    return ", ".join(_cost_text(rows, word) for rows, word in costs if rows.rows != 0)
 
 
-def _cost(of: MeasuredRows, word: str) -> str:
+def _cost_text(of: MeasuredRows, word: str) -> str:
     return (
         f"rows may be {word}"
         if of.rows is None
@@ -186,7 +186,7 @@ def criterion_rows(measured: Mapping[str, Any], planned: Sequence[Criterion]) ->
             str(c["says"]),
             describe_expected(str(c["code"]), c.get("expected")),
             say_measured(str(c["code"]), c.get("measured")),
-            _result(c),
+            _result_badge(c),
             str(c.get("why") or ""),
             str(c["code"]),
         )
@@ -196,7 +196,7 @@ def criterion_rows(measured: Mapping[str, Any], planned: Sequence[Criterion]) ->
     return sorted(rows, key=lambda r: rank[r.badge.kind])
 
 
-def _result(of: Mapping[str, Any]) -> status.Badge:
+def _result_badge(of: Mapping[str, Any]) -> status.Badge:
     measured = of.get("measured")
     accepted = measured.get("accepted") if isinstance(measured, Mapping) else None
     if of.get("ok") is True and accepted:
@@ -237,9 +237,9 @@ def forecast_against_outcome(forecast: Forecast, measured: Mapping[str, Any]) ->
     """Forecast against what happened, where both are numbers. Of `lost` and `doubled` what this recovery did."""
     found = {c["code"]: str(c.get("why") or "") for c in measured.get("criteria") or ()}
     rows = [
-        *_amounts(forecast, measured),
+        *_compare_amounts(forecast, measured),
         *(
-            _against(word, planned, found_rows)
+            _compare_numbers(word, planned, found_rows)
             for word, planned, found_rows in (
                 ("New rows", forecast.new_rows, measured.get("new_rows")),
                 ("Rows in the table", forecast.table_after, measured.get("table_rows")),
@@ -250,20 +250,20 @@ def forecast_against_outcome(forecast: Forecast, measured: Mapping[str, Any]) ->
     return [replace(row, how=found.get(HOW[row.word], "")) for row in rows]
 
 
-def _amounts(forecast: Forecast, measured: Mapping[str, Any]) -> list[Against]:
+def _compare_amounts(forecast: Forecast, measured: Mapping[str, Any]) -> list[Against]:
     """Rows lost and doubled by this recovery."""
     of = stored_outcome(measured)
     return [
-        _amount("Lost", forecast.lost, of.lost_now),
-        _amount("Doubled", forecast.doubled, of.doubled_now),
+        _compare_amount("Lost", forecast.lost, of.lost_now),
+        _compare_amount("Doubled", forecast.doubled, of.doubled_now),
     ]
 
 
-def _amount(word: str, planned: RowAmount, found: MeasuredRows) -> Against:
+def _compare_amount(word: str, planned: RowAmount, found: MeasuredRows) -> Against:
     """The difference is known only where the measured number is exact; a lower bound may show that the forecast was
     wrong."""
     rows, bound = planned.rows, planned.bound
-    of = _against(word, rows, found.rows)
+    of = _compare_numbers(word, rows, found.rows)
     if rows is None or found.rows is None:
         return of
     more = found.rows > rows and found.bound in (Bound.EXACT, Bound.AT_LEAST)
@@ -350,7 +350,7 @@ def whole_facts(measured: Mapping[str, Any]) -> list[tuple[str, str]]:
     ]
 
 
-def _against(word: str, planned: int | None, found: int | None) -> Against:
+def _compare_numbers(word: str, planned: int | None, found: int | None) -> Against:
     if planned is None or found is None:
         return Against(
             word, words.format_count(planned, "row"), words.format_count(found, "row"), "unknown", False
@@ -383,12 +383,12 @@ def sample_rows(measured: Mapping[str, Any]) -> list[Sample]:
             for r in records
         ]
         columns = list(dict.fromkeys(c for r in records for c in r))
-        rows = [[_verbatim(r[c]) if c in r else "" for c in columns] for r in records[:50]]
+        rows = [[_verbatim_text(r[c]) if c in r else "" for c in columns] for r in records[:50]]
         found.append(Sample(str(name).replace("_", " ").capitalize(), [str(c) for c in columns], rows))
     return found
 
 
-def _verbatim(value: Any) -> str:
+def _verbatim_text(value: Any) -> str:
     """A value of a row as it is in the data: no separators, no words."""
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 

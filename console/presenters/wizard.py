@@ -68,7 +68,7 @@ def trouble_summary(diagnosis: Diagnosis, facts: Mapping[str, Any]) -> list[Ask]
     """What happened, how bad, safe to wait: in this order on every page that begins with trouble."""
     ready = facts.get("status") == "ready"
     bad = SEVERITIES.get(diagnosis.severity, SEVERITIES[3]).capitalize()
-    rows = f" {_waits(facts)} wait to be read." if ready else ""
+    rows = f" {_waiting_text(facts)} wait to be read." if ready else ""
     return [
         Ask(
             "What happened",
@@ -80,7 +80,7 @@ def trouble_summary(diagnosis: Diagnosis, facts: Mapping[str, Any]) -> list[Ask]
     ]
 
 
-def _waits(facts: Mapping[str, Any]) -> str:
+def _waiting_text(facts: Mapping[str, Any]) -> str:
     """`8 rows in 3 files`; files are told only where they are all that is read."""
     rows = waiting_elsewhere(first_positions(facts))
     if rows is not None:
@@ -203,15 +203,15 @@ def operator_rows(diagnosis: Diagnosis) -> list[ComparedOperator]:
     return [
         ComparedOperator(
             step.place,
-            _named(step.held),
-            "not known" if step.fit is StepFit.UNKNOWN else _named(step.in_code),
+            _operator_name(step.held),
+            "not known" if step.fit is StepFit.UNKNOWN else _operator_name(step.in_code),
             *step_words(step),
         )
         for step in stateful_steps(operators.checkpoint, operators.code)
     ]
 
 
-def _named(operator: str | None) -> str:
+def _operator_name(operator: str | None) -> str:
     if not operator:
         return "none"
     people = word(operator)
@@ -287,7 +287,8 @@ def compare_strategies(
         for o in shown
     ]
     lines = [
-        ComparedLine(q, list(zip(columns, cells, strict=True))) for q, cells in _questions(shown, sink=sink)
+        ComparedLine(q, list(zip(columns, cells, strict=True)))
+        for q, cells in _compare_questions(shown, sink=sink)
     ]
     return Compare(columns, lines, efforts.list_folded(folded))
 
@@ -297,27 +298,27 @@ def _is_closed(option: Option, executable: Sequence[str]) -> bool:
     return option.strategy not in executable or (bool(option.blocked) and not settled_later(option))
 
 
-def _questions(options: Sequence[Option], *, sink: bool) -> list[tuple[str, list[ComparedCell]]]:
+def _compare_questions(options: Sequence[Option], *, sink: bool) -> list[tuple[str, list[ComparedCell]]]:
     forecasts = [o.forecast for o in options]
     above, below = efforts.effort_lines(options)
     return [
-        ("Can it run?", [_can(o) for o in options]),
-        *((line.question, [_cell(one) for one in line.cells]) for line in above),
-        *_durations(options),
+        ("Can it run?", [_can_run_cell(o) for o in options]),
+        *((line.question, [_effort_cell(one) for one in line.cells]) for line in above),
+        *_duration_rows(options),
         *_rows_of(options),
-        *((line.question, [_cell(one) for one in line.cells]) for line in below),
-        ("Rows sent", [_sent(of) for of in forecasts])
+        *((line.question, [_effort_cell(one) for one in line.cells]) for line in below),
+        ("Rows sent", [_sent_cell(of) for of in forecasts])
         if sink
-        else ("Table after", [_after(of) for of in forecasts]),
-        ("State", [_cell(efforts.state_cell(o)) for o in options]),
-        ("Tables below", [_cell(efforts.below_cell(of)) for of in forecasts]),
+        else ("Table after", [_table_after_cell(of) for of in forecasts]),
+        ("State", [_effort_cell(efforts.state_cell(o)) for o in options]),
+        ("Tables below", [_effort_cell(efforts.below_cell(of)) for of in forecasts]),
         ("Code change live?", [ComparedCell(o.code_live) for o in options]),
         ("Sink meanwhile" if sink else "Table meanwhile", [ComparedCell(o.table_meanwhile) for o in options]),
-        ("Undo until", [_cell(efforts.undo_cell(o)) for o in options]),
+        ("Undo until", [_effort_cell(efforts.undo_cell(o)) for o in options]),
     ]
 
 
-def _cell(of: efforts.EffortCell) -> ComparedCell:
+def _effort_cell(of: efforts.EffortCell) -> ComparedCell:
     return (
         ComparedCell(big=of.text, small=of.small, bad=True)
         if of.bad
@@ -327,13 +328,13 @@ def _cell(of: efforts.EffortCell) -> ComparedCell:
 
 def _rows_of(options: Sequence[Option]) -> list[tuple[str, list[ComparedCell]]]:
     return [
-        ("Rows lost", [_amount(o.forecast.lost, bad=not _never_runs(o)) for o in options]),
-        ("Rows doubled", [_amount(o.forecast.doubled, bad=not _never_runs(o)) for o in options]),
-        ("Read again", [_amount(o.forecast.reread) for o in options]),
+        ("Rows lost", [_amount_cell(o.forecast.lost, bad=not _never_runs(o)) for o in options]),
+        ("Rows doubled", [_amount_cell(o.forecast.doubled, bad=not _never_runs(o)) for o in options]),
+        ("Read again", [_amount_cell(o.forecast.reread) for o in options]),
     ]
 
 
-def _can(option: Option) -> ComparedCell:
+def _can_run_cell(option: Option) -> ComparedCell:
     if needs_start(option):
         badge = status.Badge("attention", "Needs a start")
         return ComparedCell(badge=badge, small=str(option.blocked), code="needs-a-start")
@@ -354,7 +355,7 @@ def _never_runs(option: Option) -> bool:
     return bool(option.blocked) and untold
 
 
-def _amount(amount: RowAmount, *, bad: bool = False) -> ComparedCell:
+def _amount_cell(amount: RowAmount, *, bad: bool = False) -> ComparedCell:
     rows, why, said = amount.rows, amount.why, amount.bound.value
     if rows is None:
         return ComparedCell(big="not known", small=why, bad=bad)
@@ -366,21 +367,21 @@ def _amount(amount: RowAmount, *, bad: bool = False) -> ComparedCell:
     )
 
 
-def _sent(forecast: Forecast) -> ComparedCell:
+def _sent_cell(forecast: Forecast) -> ComparedCell:
     return ComparedCell(words.format_count(forecast.new_rows, "row"))
 
 
-def _after(forecast: Forecast) -> ComparedCell:
+def _table_after_cell(forecast: Forecast) -> ComparedCell:
     grown, after = forecast.new_rows, forecast.table_after
     plus = "" if grown is None else f"{words.format_count(grown, 'row')} written"
     return ComparedCell("not known" if after is None else words.format_count(after, "row"), small=plus)
 
 
-def _durations(options: Sequence[Option]) -> list[tuple[str, list[ComparedCell]]]:
+def _duration_rows(options: Sequence[Option]) -> list[tuple[str, list[ComparedCell]]]:
     """How long each takes; no row where none of it is known and none was measured."""
     if all(o.forecast.seconds is None and o.effort is None for o in options):
         return []
-    return [("Takes about", [_cell(efforts.time_cell(o)) for o in options])]
+    return [("Takes about", [_effort_cell(efforts.time_cell(o)) for o in options])]
 
 
 @dataclass(frozen=True)
@@ -492,13 +493,13 @@ def position_rows(raw: Sequence[Mapping[str, Any]]) -> list[PositionRow]:
                 place=str(p.get("location") or "unknown place").removeprefix("file:"),
                 before=p["before"],
                 after=p["after"],
-                same=_moved(p),
+                same=_moved_text(p),
                 next_name=str(ahead.get("name") or ""),
                 next_at=ahead.get("mtime_ms"),
-                next_says=_ahead(ahead, str(p.get("kind") or "files")),
+                next_says=_ahead_text(ahead, str(p.get("kind") or "files")),
                 readable=status.Badge(kind, ""),
                 readable_says=str(readable.get("says") or "not known"),
-                parts=[_part(c) for c in p.get("parts") or [] if c["moved"] != "same"],
+                parts=[_part_cells(c) for c in p.get("parts") or [] if c["moved"] != "same"],
                 staying=sum(c["moved"] == "same" for c in p.get("parts") or [])
                 + int(p.get("more_parts") or 0),
                 fallbacks=list((p.get("fallbacks") or {}).items()),
@@ -507,7 +508,7 @@ def position_rows(raw: Sequence[Mapping[str, Any]]) -> list[PositionRow]:
     return rows
 
 
-def _moved(position: Mapping[str, Any]) -> str:
+def _moved_text(position: Mapping[str, Any]) -> str:
     """What of this source is left out or read again by where it starts."""
     if position["before"] == position["after"]:
         return "same place, same bytes"
@@ -519,12 +520,12 @@ def _moved(position: Mapping[str, Any]) -> str:
     return f"chosen start; never read: {lost or 'not known'}; read again: {again or 'not known'}"
 
 
-def _part(change: Mapping[str, Any]) -> tuple[str, str, str, status.Badge]:
+def _part_cells(change: Mapping[str, Any]) -> tuple[str, str, str, status.Badge]:
     before, after = (str(change[side] or "none") for side in ("before", "after"))
     return str(change["part"]), before, after, starts.MOVED[change["moved"]]
 
 
-def _ahead(ahead: Mapping[str, Any], kind: str) -> str:
+def _ahead_text(ahead: Mapping[str, Any], kind: str) -> str:
     files, rows = int(ahead.get("files") or 0), ahead.get("rows")
     if not files and rows is None and kind != "files":
         return "how much waits is not known"

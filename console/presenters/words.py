@@ -91,11 +91,11 @@ def format_ago(value: Any, now: datetime) -> str:
         return "at an unknown time"
     seconds = (now - at).total_seconds()
     if seconds < -2:
-        return f"in {_coarse(-seconds)}"
-    return "just now" if seconds < 2 else f"{_coarse(seconds)} ago"
+        return f"in {_coarse_duration(-seconds)}"
+    return "just now" if seconds < 2 else f"{_coarse_duration(seconds)} ago"
 
 
-def _coarse(seconds: float) -> str:
+def _coarse_duration(seconds: float) -> str:
     """Relative times need no tenths and, beyond a minute, no seconds."""
     if seconds < 60:
         return f"{int(seconds)} s"

@@ -35,7 +35,7 @@ class CompanyAdapter(DefaultSocialAccountAdapter):  # type: ignore[misc]
         user = sociallogin.user if sociallogin.is_existing else self._invited(sociallogin)
         person = Person.objects.filter(user_id=user.pk, service=False).first() if user is not None else None
         if user is None or person is None or not user.is_active:
-            _end(request, sociallogin.account.extra_data, NOT_INVITED)
+            _end_sign_in(request, sociallogin.account.extra_data, NOT_INVITED)
         proved = told_auth_time(sociallogin.account.extra_data)
         if request.user.is_authenticated and proved is not None and time.time() - proved >= _fresh_seconds():
             _not_proved(request, sociallogin.state.get("next") or "/")
@@ -50,7 +50,7 @@ class CompanyAdapter(DefaultSocialAccountAdapter):  # type: ignore[misc]
         return found[0] if len(found) == 1 else None
 
     def on_authentication_error(self, request: Request, *args: Any, **kwargs: Any) -> None:
-        _end(request, {}, NOT_FINISHED)
+        _end_sign_in(request, {}, NOT_FINISHED)
 
     def send_notification_mail(self, *args: Any, **kwargs: Any) -> None:
         pass
@@ -77,7 +77,7 @@ def _not_proved(request: Request, back: str) -> NoReturn:
     raise ImmediateHttpResponse(redirect_to_prove(back))
 
 
-def _end(request: Request, data: dict[str, Any], problem: SignInProblem) -> NoReturn:
+def _end_sign_in(request: Request, data: dict[str, Any], problem: SignInProblem) -> NoReturn:
     told = data.get("userinfo") or data.get("id_token") or {}
     name = str(told.get("email") or "")
     record_refused_try(request, name, problem.says)

@@ -127,7 +127,7 @@ def download(address: str, jar: Jar, folder: Path) -> None:
                 raise CannotStart(
                     f"The Maven repository answers {answer.status_code} for {jar.file_name}; {HELP}."
                 )
-            _keep(answer.iter_content(1 << 20), jar, folder)
+            _keep_archive(answer.iter_content(1 << 20), jar, folder)
     except requests.RequestException as problem:
         raise CannotStart(
             f"{jar.file_name} could not be downloaded ({type(problem).__name__}); {HELP}.",
@@ -135,7 +135,7 @@ def download(address: str, jar: Jar, folder: Path) -> None:
         ) from problem
 
 
-def _keep(pieces: Iterable[bytes], jar: Jar, folder: Path) -> None:
+def _keep_archive(pieces: Iterable[bytes], jar: Jar, folder: Path) -> None:
     """Written aside, checked, renamed: another process sees the right archive or none."""
     digest = hashlib.sha256()
     handle, aside = tempfile.mkstemp(dir=folder, prefix=".", suffix=".part")
@@ -160,7 +160,7 @@ def by_ivy(jars: Sequence[Jar], folder: Path) -> None:
     with tempfile.TemporaryDirectory(prefix="reprise-ivy-") as name:
         room = Path(name)
         (room / "ivy.xml").write_bytes(ivy_module(jars))
-        command = [*_ivy(room), "-ivy", str(room / "ivy.xml"), "-cache", str(room / "cache")]
+        command = [*_ivy_command(room), "-ivy", str(room / "ivy.xml"), "-cache", str(room / "cache")]
         command += ["-retrieve", f"{room}/got/[artifact]-[revision](-[classifier]).[ext]"]
         try:
             done = subprocess.run(command, capture_output=True, text=True, timeout=IVY_SECONDS, cwd=room)
@@ -176,10 +176,10 @@ def by_ivy(jars: Sequence[Jar], folder: Path) -> None:
                     code="not_downloaded",
                 )
             with got.open("rb") as stream:
-                _keep(iter(lambda: stream.read(1 << 20), b""), jar, folder)
+                _keep_archive(iter(lambda: stream.read(1 << 20), b""), jar, folder)
 
 
-def _ivy(room: Path) -> list[str]:
+def _ivy_command(room: Path) -> list[str]:
     spec = importlib.util.find_spec("pyspark")
     found = sorted(Path(spec.origin).parent.glob("jars/ivy-*.jar")) if spec and spec.origin else []
     if not found:

@@ -26,7 +26,7 @@ def reap(known: set[int]) -> None:
 
     `known` are those that somebody else waits for: taking their status would lose it.
     """
-    for pid in _children():
+    for pid in _list_children():
         if pid not in known:
             try:
                 os.waitpid(pid, os.WNOHANG)
@@ -34,7 +34,7 @@ def reap(known: set[int]) -> None:
                 continue
 
 
-def _children() -> list[int]:
+def _list_children() -> list[int]:
     try:
         return [int(p) for p in Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()]
     except OSError:

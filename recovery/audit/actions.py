@@ -61,7 +61,7 @@ def append_entry(
     is_person = isinstance(by, Actor) and by.role is not Role.SYSTEM
     fields = {
         "actor": chain.plain_text(by.name, 150),
-        "role": _role(by, action, environment),
+        "role": _role_text(by, action, environment),
         "behalf": behalf or ("" if is_person or not recovery else _asked_by(recovery)),
         "via": chain.plain_text(by.via, 20),
         "request_id": chain.plain_text(by.request_id or trace.current(), 64),
@@ -82,19 +82,19 @@ def append_entry(
     with transaction.atomic():
         if outcome == "denied":
             return folding.fold_denial(
-                fields, chain.plain_text(pipeline, 400), append=_append, lock=lock_chain
+                fields, chain.plain_text(pipeline, 400), append=_append_row, lock=lock_chain
             )
-        return _append(fields)
+        return _append_row(fields)
 
 
 def write_folded() -> int:
     """Write the entries of denials that were counted, for windows that are over. Answers how many they tell of."""
     with transaction.atomic():
         lock_chain()
-        return folding.write_ended(append=_append)
+        return folding.write_ended(append=_append_row)
 
 
-def _role(by: Actor | Stranger, action: str, environment: str) -> str:
+def _role_text(by: Actor | Stranger, action: str, environment: str) -> str:
     """As text: in the environment of the act, else by default. What is done with the log itself (its entry may name a
     recovery's environment) is done by the default role, which those rights go by."""
     if not isinstance(by, Actor):
@@ -126,7 +126,7 @@ def lock_chain() -> None:
             cursor.execute("SELECT pg_advisory_xact_lock(%s)", [_LOCK])
 
 
-def _append(fields: dict[str, Any]) -> AuditEntry:
+def _append_row(fields: dict[str, Any]) -> AuditEntry:
     lock_chain()
     seq, prev_hash = chain_head()
     fields = {**fields, "format": chain.FORMAT, "seq": seq + 1, "at": timezone.now(), "prev_hash": prev_hash}
@@ -135,7 +135,7 @@ def _append(fields: dict[str, Any]) -> AuditEntry:
     entry.save(force_insert=True)
     if why := reviewing.why_reviewed(entry.action, entry.outcome, entry.environment):
         ReviewItem(seq=entry.seq, why=why, at=entry.at).save(force_insert=True)
-    transaction.on_commit(lambda: _remember(anchor.Anchor(seq=entry.seq, hash=entry.hash)), robust=True)
+    transaction.on_commit(lambda: _remember_head(anchor.Anchor(seq=entry.seq, hash=entry.hash)), robust=True)
     return entry
 
 
@@ -148,7 +148,7 @@ def chain_head() -> tuple[int, str]:
     return (cut.statement.seq, cut.statement.hash) if cut else (0, chain.GENESIS)
 
 
-def _remember(head: anchor.Anchor) -> None:
+def _remember_head(head: anchor.Anchor) -> None:
     def hash_of(seq: int) -> str | None:
         return AuditEntry.objects.filter(seq=seq).values_list("hash", flat=True).first()
 

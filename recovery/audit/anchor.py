@@ -52,7 +52,7 @@ def read_anchor(file: Path | None) -> Anchor | None:
     """The anchor, or None where there is none yet. Raises ValueError when the file is not one."""
     if file is None or not file.exists():
         return None
-    with _locked(file) as handle:
+    with _open_locked(file) as handle:
         found = json.loads(handle.read())
     if not isinstance(found, dict) or set(found) != {"seq", "hash"}:
         raise ValueError(f"{file} is no audit anchor.")
@@ -69,7 +69,7 @@ def advance_anchor(file: Path | None, anchor: Anchor, hash_of: Callable[[int], s
     if file is None:
         return
     try:
-        with _locked(file) as handle:
+        with _open_locked(file) as handle:
             text = handle.read()
             seen = json.loads(text) if text else None
             if seen and (seen["seq"] >= anchor.seq or hash_of(seen["seq"]) != seen["hash"]):
@@ -81,7 +81,7 @@ def advance_anchor(file: Path | None, anchor: Anchor, hash_of: Callable[[int], s
         log.warning("The audit anchor %s could not be written: %s", file, error)
 
 
-def _locked(file: Path) -> TextIO:
+def _open_locked(file: Path) -> TextIO:
     handle = os.fdopen(os.open(file, os.O_RDWR | os.O_CREAT, 0o600), "r+")
     fcntl.flock(handle, fcntl.LOCK_EX)  # freed when the file is closed
     return handle

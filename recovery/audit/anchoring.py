@@ -134,13 +134,15 @@ def next_after(seq: int) -> Signed | None:
 def list_cuts() -> list[Signed]:
     """Every archiving, oldest first, from the table and from the file."""
     rows = [_of_row(r) for r in AuditAnchor.objects.filter(kind=CUT).order_by("seq")]
-    return sorted([*rows, *(s for s in _lines() if s.statement.kind == CUT)], key=lambda s: s.statement.seq)
+    return sorted(
+        [*rows, *(s for s in _iterate_signed() if s.statement.kind == CUT)], key=lambda s: s.statement.seq
+    )
 
 
 def iterate_statements() -> Iterator[Signed]:
     """All marks and key changes of table and file, by entry, one at a time."""
     rows = AuditAnchor.objects.exclude(kind=CUT).order_by("seq", "pk").iterator(chunk_size=500)
-    outside = (s for s in _lines() if s.statement.kind != CUT)
+    outside = (s for s in _iterate_signed() if s.statement.kind != CUT)
     return heapq.merge((_of_row(r) for r in rows), outside, key=lambda s: s.statement.seq)
 
 
@@ -150,7 +152,7 @@ def statements_since(seq: int) -> Iterator[Signed]:
     return (_of_row(r) for r in rows.iterator(chunk_size=500))
 
 
-def _lines() -> Iterator[Signed]:
+def _iterate_signed() -> Iterator[Signed]:
     """Anchors in the file, in the order they were written. Raises OSError.
 
     A line that is none is passed over: a stop of the machine leaves one, and the table has that anchor.

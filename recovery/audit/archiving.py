@@ -62,7 +62,7 @@ def archive_entries(*, days: int, folder: Path, by: Actor) -> Archived | None:
                 code="log_broken",
             )
         sign_chain()  # what is archived has an anchor beside the signature of its file
-        made = _write(found["first"], cut, folder)
+        made = _write_archive(found["first"], cut, folder)
     with audited_attempt(action="audit.archive", by=by, target_kind="audit log", target=made.file) as trying:
         detail = {
             "file": Path(made.file).name,
@@ -91,7 +91,7 @@ def _where_to_cut(until: datetime) -> AuditEntry | None:
     return AuditEntry.objects.filter(seq__lt=before).order_by("-seq").first()
 
 
-def _write(first: int, cut: AuditEntry, folder: Path) -> Archived:
+def _write_archive(first: int, cut: AuditEntry, folder: Path) -> Archived:
     """The file of entries and, beside it, its signature. One that is there already must be the same."""
     name = f"reprise-audit-{first}-{cut.seq}.jsonl"
     entries = AuditEntry.objects.filter(seq__lte=cut.seq).order_by("seq").values(*COLUMNS)
@@ -102,9 +102,9 @@ def _write(first: int, cut: AuditEntry, folder: Path) -> Archived:
         file = folder / name
         if file.exists() and archive.sha256_of(file) != digest:
             raise Refused(f"{file} is already there and holds something else. Name another folder.")
-        _signature(folder / f"{name}.sig", first, cut, digest, count)
+        _write_signature(folder / f"{name}.sig", first, cut, digest, count)
         draft.rename(file)
-        _sync(folder)
+        _sync_folder(folder)
     except OSError as error:
         raise Refused(
             f"The archive cannot be written: {error.strerror} ({folder}). Nothing was removed."
@@ -125,7 +125,7 @@ def _lines_to(draft: Path, entries: Iterator[dict[str, Any]]) -> tuple[str, int]
     return hashed.hexdigest(), count
 
 
-def _signature(file: Path, first: int, cut: AuditEntry, digest: str, count: int) -> None:
+def _write_signature(file: Path, first: int, cut: AuditEntry, digest: str, count: int) -> None:
     key = keys.signing_key()
     said = {"what": "reprise audit archive", "first": first, "last": cut.seq, "entries": count,
             "last_hash": cut.hash, "sha256": digest, "key_id": keys.key_id(keys.public_bytes(key))}  # fmt: skip
@@ -137,7 +137,7 @@ def _signature(file: Path, first: int, cut: AuditEntry, digest: str, count: int)
         os.fsync(stream.fileno())
 
 
-def _sync(folder: Path) -> None:
+def _sync_folder(folder: Path) -> None:
     handle = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(handle)

@@ -69,7 +69,7 @@ def _plain_number(value: float) -> int | float | str:
 def canonical_text(entry: Mapping[str, Any]) -> str:
     """The text that stands for an entry's contents. `at` is an aware datetime. Raises ValueError for a format
     that this version does not know, and for an entry of format 1 with fields that it cannot have had."""
-    names = _names(entry)
+    names = _hashed_names(entry)
     fields = {name: entry[name] for name in names}
     at: datetime = entry["at"]
     fields["at"] = at.astimezone(UTC).isoformat(timespec="microseconds")
@@ -81,7 +81,7 @@ _ENCODER: Final = json.JSONEncoder(
 )
 
 
-def _names(entry: Mapping[str, Any]) -> tuple[str, ...]:
+def _hashed_names(entry: Mapping[str, Any]) -> tuple[str, ...]:
     if entry["format"] in (2, 3):
         return _SECOND
     if entry["format"] != 1:

@@ -45,10 +45,10 @@ def newest_check_request() -> AskedCheck | None:
 
 def is_open(check: AskedCheck | None, now: datetime) -> bool:
     """Is it waited for, or under way? Not when its worker has fallen silent."""
-    return check is not None and check.ended_at is None and not _silent(check, now)
+    return check is not None and check.ended_at is None and not _is_silent(check, now)
 
 
-def _silent(check: AskedCheck, now: datetime) -> bool:
+def _is_silent(check: AskedCheck, now: datetime) -> bool:
     return check.alive_at is not None and now - check.alive_at > SILENCE
 
 
@@ -59,7 +59,7 @@ def request_check(*, by: Actor) -> AskedCheck:
     with audited_attempt(action="audit.ask", by=by, target_kind="audit log") as trying:
         by.check(Right.READ_AUDIT)
         broker.check()
-        row, other = _begin(by.name)
+        row, other = _begin_check(by.name)
         if other:
             raise Refused(
                 f"The log is being checked already: {row.by} asked for it at {row.at:%H:%M} UTC.",
@@ -76,11 +76,11 @@ def check_daily() -> bool:
     if last is not None and timezone.now() - last.at < DAILY:
         return False
     with transaction.atomic():
-        row, other = _begin(SYSTEM.name)
+        row, other = _begin_check(SYSTEM.name)
     return not other and run_check(row.number)
 
 
-def _begin(name: str) -> tuple[AskedCheck, bool]:
+def _begin_check(name: str) -> tuple[AskedCheck, bool]:
     """A new check in somebody's name; or the one that is open, and True. In a transaction."""
     row, _ = AskedCheck.objects.select_for_update().get_or_create(slot=1)
     now = timezone.now()
@@ -98,7 +98,7 @@ def _begin(name: str) -> tuple[AskedCheck, bool]:
 def run_check(number: int) -> bool:
     """Check the log for request `number`, unless another worker does or did. Was it this one?"""
     taken = AskedCheck.objects.filter(number=number, ended_at=None, alive_at=None)
-    if not taken.update(alive_at=timezone.now(), total=_entries()):
+    if not taken.update(alive_at=timezone.now(), total=_count_entries()):
         return False
     asked_by = AskedCheck.objects.get(number=number).by
     by = "" if asked_by == SYSTEM.name else asked_by
@@ -107,10 +107,12 @@ def run_check(number: int) -> bool:
     except Exception as error:
         says = f"The check stopped by an error ({type(error).__name__}). Nothing was found out."
         with transaction.atomic():
-            _open(number).update(ended_at=timezone.now(), problem=says)
+            _open_checks(number).update(ended_at=timezone.now(), problem=says)
             _record_failure(by, says)
         raise
-    _open(number).update(ended_at=timezone.now(), read=result.entries, total=result.entries, result=result)
+    _open_checks(number).update(
+        ended_at=timezone.now(), read=result.entries, total=result.entries, result=result
+    )
     return True
 
 
@@ -125,13 +127,13 @@ def tend_check_requests() -> None:
             return
         if row.alive_at is None and row.at is not None and now - row.at > FORGOTTEN:
             broker.send_on_commit(tasks.check_asked, row.number)
-        elif _silent(row, now):
+        elif _is_silent(row, now):
             row.ended_at, row.problem = now, LOST
             row.save()
             _write_down_lost(row)
 
 
-def _open(number: int) -> Any:
+def _open_checks(number: int) -> Any:
     return AskedCheck.objects.filter(number=number, ended_at=None)
 
 
@@ -145,7 +147,7 @@ def _record_failure(behalf: str, says: str) -> None:
     )
 
 
-def _entries() -> int:
+def _count_entries() -> int:
     """How many there are, without counting them: numbers have no holes."""
     seqs = AuditEntry.objects.values_list("seq", flat=True)
     first, last = seqs.order_by("seq").first(), seqs.order_by("-seq").first()
@@ -160,5 +162,5 @@ class _Progress:
 
     def note(self, entries: int) -> None:
         if time.monotonic() - self.noted >= EACH:
-            _open(self.number).update(alive_at=timezone.now(), read=entries)
+            _open_checks(self.number).update(alive_at=timezone.now(), read=entries)
             self.noted = time.monotonic()

@@ -63,14 +63,14 @@ def cleanse_value(of: Any) -> Any:
     if isinstance(of, str):
         return cleanse_text(of)
     if isinstance(of, Mapping):
-        return {k: _named(str(k), v) for k, v in of.items()}
+        return {k: _cleanse_named(str(k), v) for k, v in of.items()}
     if isinstance(of, list | tuple | set | frozenset):
         kind = list if isinstance(of, tuple) else type(of)
         return kind(cleanse_value(v) for v in of)
     return of
 
 
-def _named(name: str, of: Any) -> Any:
+def _cleanse_named(name: str, of: Any) -> Any:
     if isinstance(of, str) and of and _NAMES.search(name) and not _REFERENCE.match(of):
         return WITHHELD
     return cleanse_value(of)

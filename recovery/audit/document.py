@@ -34,11 +34,13 @@ def write_page() -> str:
     for action, words in sorted(ACTIONS.items()):
         codes = [f"`{code_of_action(action, o)}`" if ONLY.get(action, o) == o else "" for o in OUTCOMES]
         asks = "yes" if action in ASKING else ""
-        lines.append(f"| {codes[0]} | {words} | {' | '.join(codes[1:])} | {asks} | {_reviewed(action)} |\n")
+        lines.append(
+            f"| {codes[0]} | {words} | {' | '.join(codes[1:])} | {asks} | {_when_reviewed(action)} |\n"
+        )
     return "".join(lines)
 
 
-def _reviewed(action: str) -> str:
+def _when_reviewed(action: str) -> str:
     if reviewing.why_reviewed(action, "done", ""):
         return "always"
     return "in production" if reviewing.why_reviewed(action, "done", reviewing.PRODUCTION) else ""

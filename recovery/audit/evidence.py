@@ -49,16 +49,16 @@ def pack_evidence(*, label: str, stream: IO[bytes], by: Actor) -> dict[str, Any]
     name = f"R-{label.strip().upper().removeprefix('R-')}"
     with audited_attempt(action="audit.pack", by=by, target_kind="recovery", target=name) as trying:
         by.check(Right.EXPORT_AUDIT)
-        recovery = _recovery(name, by)
+        recovery = _find_recovery(name, by)
         trying.recovery = recovery.label
         _check_sight(recovery, by)
         trying.done(f"Took the evidence of {recovery.label} along.")
     with contextlib.suppress(Refused, Unreachable):
         sign_chain()  # without it the proof leads to another signature, or says that there is none
-    files = _files(recovery)
+    files = _build_files(recovery)
     manifest = {n: hashlib.sha256(content).hexdigest() for n, content in sorted(files.items())}
-    files["manifest.json"] = _json(manifest)
-    signature = _signature(files["manifest.json"], json.loads(files["proof.json"])["public_key"])
+    files["manifest.json"] = _encode_json(manifest)
+    signature = _sign_message(files["manifest.json"], json.loads(files["proof.json"])["public_key"])
     if signature:
         files["manifest.sig"] = signature.encode() + b"\n"
     with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as zipped:
@@ -70,7 +70,7 @@ def pack_evidence(*, label: str, stream: IO[bytes], by: Actor) -> dict[str, Any]
     }  # fmt: skip
 
 
-def _recovery(name: str, by: Actor) -> Recovery:
+def _find_recovery(name: str, by: Actor) -> Recovery:
     number = whole(name.removeprefix("R-"))
     found = Recovery.objects.select_related("flow__pipeline__workspace")
     one = found.filter(pk=number).first() if number is not None else None
@@ -91,7 +91,7 @@ def _check_sight(recovery: Recovery, by: Actor) -> None:
         )
 
 
-def _files(recovery: Recovery) -> dict[str, bytes]:
+def _build_files(recovery: Recovery) -> dict[str, bytes]:
     """Every file but the manifest, by name."""
     entries = [
         entry_columns(e)
@@ -103,7 +103,7 @@ def _files(recovery: Recovery) -> dict[str, bytes]:
          "drift": p.drift, "body": p.body}
         for p in sealed
     ]  # fmt: skip
-    steps = [_step(s) for s in recovery.steps.order_by("ordinal")]
+    steps = [_describe_step(s) for s in recovery.steps.order_by("ordinal")]
     facts = {
         "recovery": recovery.label, "state": recovery.state, "strategy": recovery.strategy,
         "workspace": recovery.flow.pipeline.workspace.name, "environment": recovery.flow.pipeline.environment,
@@ -113,7 +113,7 @@ def _files(recovery: Recovery) -> dict[str, bytes]:
         "reason": cleansing.cleanse_text(recovery.reason),
         "made_at": timezone.now(),
     }  # fmt: skip
-    others, proof = _others(recovery), _proof(entries)
+    others, proof = _list_other_rows(recovery), _build_proof(entries)
     approvals = {name: rows for name, rows in others.items() if any(word in name for word in _APPROVALS)}
     records = {name: rows for name, rows in others.items() if name not in approvals}
     verification = {
@@ -124,21 +124,21 @@ def _files(recovery: Recovery) -> dict[str, bytes]:
     shown = {"facts": facts, "plans": plans, "approvals": approvals, "records": records, "steps": steps,
              "proof": proof, "measured": recovery.measured, "entries": worded}  # fmt: skip
     return {
-        "index.html": _page(shown),
-        "recovery.json": _json(facts),
-        "plan.json": _json({"plans": plans}),
-        "approvals.json": _json(approvals),
-        "records.json": _json(records),
-        "steps.json": _json(steps),
-        "steps.log": "\n".join(_log(steps)).encode() + b"\n",
-        "verification.json": _json(verification),
+        "index.html": _render_page(shown),
+        "recovery.json": _encode_json(facts),
+        "plan.json": _encode_json({"plans": plans}),
+        "approvals.json": _encode_json(approvals),
+        "records.json": _encode_json(records),
+        "steps.json": _encode_json(steps),
+        "steps.log": "\n".join(_log_lines(steps)).encode() + b"\n",
+        "verification.json": _encode_json(verification),
         "entries.jsonl": b"".join(json.dumps(e, sort_keys=True).encode() + b"\n" for e in entries),
-        "proof.json": _json(proof),
+        "proof.json": _encode_json(proof),
         "verify.py": (OFFLINE / "verify.py").read_bytes(),
     }
 
 
-def _step(step: Step) -> dict[str, Any]:
+def _describe_step(step: Step) -> dict[str, Any]:
     names = ("ordinal", "kind", "says", "state", "attempt", "started_at", "ended_at", "worker", "problem")
     values = ("args", "result", "evidence", "log")
     found = {name: getattr(step, name) for name in names}
@@ -151,13 +151,13 @@ def _step(step: Step) -> dict[str, Any]:
     }
 
 
-def _log(steps: list[dict[str, Any]]) -> Iterator[str]:
+def _log_lines(steps: list[dict[str, Any]]) -> Iterator[str]:
     for step in steps:
         yield f"== {step['ordinal']} {step['kind']}: {step['state']}"
         yield from (f"{line[0]} {line[1]}" for line in step["log"])
 
 
-def _others(recovery: Recovery) -> dict[str, list[dict[str, Any]]]:
+def _list_other_rows(recovery: Recovery) -> dict[str, list[dict[str, Any]]]:
     """Rows of every other table that points at this recovery or its plans (approvals, votes), by table."""
     found: dict[str, list[dict[str, Any]]] = {}
     for model in apps.get_app_config("recovery").get_models():
@@ -169,11 +169,11 @@ def _others(recovery: Recovery) -> dict[str, list[dict[str, Any]]]:
         for link in links:
             key = "" if link.related_model is Recovery else "__recovery"
             rows = model._default_manager.filter(**{f"{link.name}{key}": recovery}).order_by("pk")
-            found.setdefault(model._meta.model_name or "", []).extend(_values(r) for r in rows)
+            found.setdefault(model._meta.model_name or "", []).extend(_row_values(r) for r in rows)
     return {name: list({r["id"]: r for r in rows}.values()) for name, rows in found.items() if rows}
 
 
-def _values(of: Model) -> dict[str, Any]:
+def _row_values(of: Model) -> dict[str, Any]:
     """Without the bytes of kept files: their hashes stand there, and no secret of the source leaves by this way."""
     kept = [f for f in of._meta.concrete_fields if not isinstance(f, BinaryField)]
     fields = {f.attname: getattr(of, f.attname) for f in kept}
@@ -181,7 +181,7 @@ def _values(of: Model) -> dict[str, Any]:
     return cleansed
 
 
-def _proof(entries: list[dict[str, Any]]) -> dict[str, Any]:
+def _build_proof(entries: list[dict[str, Any]]) -> dict[str, Any]:
     """The links from the first of these entries to the first good anchor behind the last of them."""
     if not entries:
         return {
@@ -202,15 +202,15 @@ def _proof(entries: list[dict[str, Any]]) -> dict[str, Any]:
     ]
     return {
         "first": first, "last": until, "prev_hash": entries[0]["prev_hash"], "links": links,
-        "anchor": anchor.as_dict() if anchor else None, "public_key": _public(anchor),
+        "anchor": anchor.as_dict() if anchor else None, "public_key": _public_key_of(anchor),
     }  # fmt: skip
 
 
-def _public(anchor: Signed | None) -> str:
+def _public_key_of(anchor: Signed | None) -> str:
     return keys.public_keys()[anchor.key_id].hex() if anchor else ""
 
 
-def _signature(message: bytes, public_key: str) -> str:
+def _sign_message(message: bytes, public_key: str) -> str:
     """Of the same key as the anchor's; "" where this process does not have it."""
     try:
         key = keys.signing_key()
@@ -219,7 +219,7 @@ def _signature(message: bytes, public_key: str) -> str:
     return key.sign(message).hex() if keys.public_bytes(key).hex() == public_key else ""
 
 
-def _json(value: Any) -> bytes:
+def _encode_json(value: Any) -> bytes:
     return json.dumps(value, cls=_Exact, indent=1, sort_keys=True, ensure_ascii=False).encode() + b"\n"
 
 
@@ -230,7 +230,7 @@ class _Exact(DjangoJSONEncoder):
         return o.isoformat() if hasattr(o, "isoformat") else super().default(o)
 
 
-def _page(shown: dict[str, Any]) -> bytes:
+def _render_page(shown: dict[str, Any]) -> bytes:
     template = Engine().from_string((OFFLINE / "index.html").read_text("utf-8"))
     return template.render(Context(shown)).encode()
 

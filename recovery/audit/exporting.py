@@ -40,10 +40,10 @@ def csv_cell(value: Any) -> str:
 def export_lines(entries: QuerySet[AuditEntry], fmt: str) -> Iterator[str]:
     """The export as text, an entry at a time: `csv` with a header, or one JSON list."""
     found = entries.values(*COLUMNS).iterator(chunk_size=500)
-    return _csv(found) if fmt == "csv" else _json(found)
+    return _csv_lines(found) if fmt == "csv" else _json_lines(found)
 
 
-def _csv(entries: Iterator[dict[str, Any]]) -> Iterator[str]:
+def _csv_lines(entries: Iterator[dict[str, Any]]) -> Iterator[str]:
     writer = csv.writer(_Line())
     yield str(writer.writerow([*COLUMNS, "code", "words"]))
     for entry in entries:
@@ -52,7 +52,7 @@ def _csv(entries: Iterator[dict[str, Any]]) -> Iterator[str]:
         yield str(writer.writerow([*(csv_cell(cells[name]) for name in (*COLUMNS, "code")), words]))
 
 
-def _json(entries: Iterator[dict[str, Any]]) -> Iterator[str]:
+def _json_lines(entries: Iterator[dict[str, Any]]) -> Iterator[str]:
     yield "["
     lead = "\n"
     for entry in entries:

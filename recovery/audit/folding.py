@@ -51,20 +51,23 @@ def fold_denial(
     `pipeline`: what was aimed at, "" where none is known. Call inside a transaction. `lock`: waits for one's turn to
     append.
     """
-    now, who = timezone.now(), _who(fields)
+    now, who = timezone.now(), _key_of_person(fields)
     fields = {**fields, PIPELINE: pipeline}
-    keys = [_key(who, [fields[name] for name in SAME]), _many(who, fields)]
-    if (counted := _count(keys[:1], now)) is not None:
+    keys = [_digest_key(who, [fields[name] for name in SAME]), _key_of_kind(who, fields)]
+    if (counted := _count_try(keys[:1], now)) is not None:
         return counted
     lock()
     tries = DeniedTry.objects.filter(who=who, since__gt=now - WINDOW).count()
     key = keys[0] if tries < MOST else keys[1]
-    if (counted := _count([key], now)) is not None:  # another process was first, or there are many already
+    if (
+        counted := _count_try([key], now)
+    ) is not None:  # another process was first, or there are many already
         return counted
     for over in DeniedTry.objects.filter(key=key):
-        _write(over, append)
+        _write_repeats(over, append)
     entry = append(
-        _columns(fields) | ({"after": {**(fields["after"] or {}), PIPELINE: pipeline}} if pipeline else {})
+        _entry_fields(fields)
+        | ({"after": {**(fields["after"] or {}), PIPELINE: pipeline}} if pipeline else {})
     )
     DeniedTry.objects.create(key=key, who=who, entry=entry.seq, fields=dict(fields), since=now, until=now)
     return entry
@@ -73,10 +76,10 @@ def fold_denial(
 def write_ended(*, append: Append) -> int:
     """The entries of windows that are over; how many denials they tell of. Call inside a transaction, locked."""
     rows = DeniedTry.objects.filter(since__lte=timezone.now() - WINDOW).order_by("since", "pk")
-    return sum(_write(row, append) for row in rows)
+    return sum(_write_repeats(row, append) for row in rows)
 
 
-def _count(keys: list[str], now: datetime) -> AuditEntry | None:
+def _count_try(keys: list[str], now: datetime) -> AuditEntry | None:
     """The entry of a window that has begun; the try is counted there."""
     for row in DeniedTry.objects.filter(key__in=keys, since__gt=now - WINDOW):
         entry = AuditEntry.objects.filter(seq=row.entry).first()
@@ -85,16 +88,16 @@ def _count(keys: list[str], now: datetime) -> AuditEntry | None:
     return None
 
 
-def _write(row: DeniedTry, append: Append) -> int:
+def _write_repeats(row: DeniedTry, append: Append) -> int:
     row.delete()
     if row.more:
         append(
             {
-                **_columns(row.fields),
+                **_entry_fields(row.fields),
                 "says": describe_repeats(row),
                 "request_id": "",
                 "task_id": "",
-                "after": _after(row),
+                "after": _repeats_after(row),
             }
         )
     return row.more
@@ -103,11 +106,11 @@ def _write(row: DeniedTry, append: Append) -> int:
 def describe_repeats(row: DeniedTry) -> str:
     """For people: how many more, from when to when, and what was said of the first."""
     first, last = f"{row.since:%H:%M:%S}", f"{row.until:%H:%M:%S}"
-    what = "of several targets" if row.key == _many(row.who, row.fields) else "of the same"
+    what = "of several targets" if row.key == _key_of_kind(row.who, row.fields) else "of the same"
     return f"{row.more} more denied {what} between {first} and {last} UTC. {row.fields['says']}"
 
 
-def _after(row: DeniedTry) -> dict[str, Any]:
+def _repeats_after(row: DeniedTry) -> dict[str, Any]:
     return {
         "more": row.more,
         "since": row.since.isoformat(),
@@ -117,19 +120,19 @@ def _after(row: DeniedTry) -> dict[str, Any]:
     }
 
 
-def _columns(fields: Mapping[str, Any]) -> dict[str, Any]:
+def _entry_fields(fields: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in fields.items() if name != PIPELINE}
 
 
-def _who(fields: Mapping[str, Any]) -> str:
+def _key_of_person(fields: Mapping[str, Any]) -> str:
     """A person, or where nobody is signed in the address: a stranger takes any name."""
     name = "" if fields["role"] == "nobody" else fields["actor"]
-    return _key(name, [fields["address"]])
+    return _digest_key(name, [fields["address"]])
 
 
-def _many(who: str, fields: Mapping[str, Any]) -> str:
-    return _key(who, ["many", *[fields.get(name, "") for name in KIND]])
+def _key_of_kind(who: str, fields: Mapping[str, Any]) -> str:
+    return _digest_key(who, ["many", *[fields.get(name, "") for name in KIND]])
 
 
-def _key(who: str, parts: list[Any]) -> str:
+def _digest_key(who: str, parts: list[Any]) -> str:
     return hashlib.sha256(json.dumps([who, *parts]).encode()).hexdigest()

@@ -28,7 +28,7 @@ def trigger_name(table: str, event: str) -> str:
     return f"audit_no_{event}" if table == ENTRIES else f"{table}_no_{event}"
 
 
-def _sqlite(table: str) -> dict[str, str]:
+def _guards_of_sqlite(table: str) -> dict[str, str]:
     unless = f"WHEN NOT EXISTS ({_CUT}) " if table == ENTRIES else ""
     refuse = f"BEGIN SELECT RAISE(ABORT, '{SAYS}'); END"
     update, delete = trigger_name(table, "update"), trigger_name(table, "delete")
@@ -38,7 +38,7 @@ def _sqlite(table: str) -> dict[str, str]:
     }
 
 
-def _postgres(table: str) -> dict[str, str]:
+def _guards_of_postgres(table: str) -> dict[str, str]:
     function = "audit_refuse_uncut" if table == ENTRIES else "audit_refuse"
     made = {}
     for event, each, does in (
@@ -62,7 +62,7 @@ def install_triggers(connection: BaseDatabaseWrapper) -> None:
                     f"CREATE OR REPLACE FUNCTION {name}() RETURNS trigger LANGUAGE plpgsql AS $${body}$$"
                 )
         for table in TABLES:
-            made = _sqlite(table) if connection.vendor == "sqlite" else _postgres(table)
+            made = _guards_of_sqlite(table) if connection.vendor == "sqlite" else _guards_of_postgres(table)
             for statement in made.values():
                 cursor.execute(statement)
 
@@ -73,7 +73,9 @@ def remove_triggers(connection: BaseDatabaseWrapper) -> None:
         for table in TABLES:
             if table not in connection.introspection.table_names(cursor):
                 continue
-            for name in _sqlite(table) if connection.vendor == "sqlite" else _postgres(table):
+            for name in (
+                _guards_of_sqlite(table) if connection.vendor == "sqlite" else _guards_of_postgres(table)
+            ):
                 on = "" if connection.vendor == "sqlite" else f" ON {table}"
                 cursor.execute(f"DROP TRIGGER IF EXISTS {name}{on}")
 
@@ -83,7 +85,7 @@ def missing_triggers(connection: BaseDatabaseWrapper) -> list[str]:
     found = _sqlite_triggers(connection) if connection.vendor == "sqlite" else _postgres_triggers(connection)
     expected: dict[str, str] = {}
     for table in TABLES:
-        expected |= _sqlite(table) if connection.vendor == "sqlite" else _postgres(table)
+        expected |= _guards_of_sqlite(table) if connection.vendor == "sqlite" else _guards_of_postgres(table)
     return sorted(name for name, made in expected.items() if found.get(name) != made)
 
 

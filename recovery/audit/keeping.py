@@ -32,17 +32,17 @@ def verify_chain(*, by: Actor | None = None) -> dict[str, Any]:
         return check_chain()
     with audited_attempt(action="audit.verify", by=by, target_kind="audit log"):
         by.check(Right.READ_AUDIT)
-    return _checked(by)[0]
+    return _check_and_record(by)[0]
 
 
 def verify_and_keep(
     by: Actor, *, behalf: str = "", progress: Callable[[int], None] = lambda _: None
 ) -> AuditCheck:
     """Check the whole chain; the result is kept and audited. `progress` is told how many entries were read."""
-    return _checked(by, behalf, progress)[1]
+    return _check_and_record(by, behalf, progress)[1]
 
 
-def _checked(
+def _check_and_record(
     by: Actor, behalf: str = "", progress: Callable[[int], None] = lambda _: None
 ) -> tuple[dict[str, Any], AuditCheck]:
     begun, since = timezone.now(), time.monotonic()
@@ -61,7 +61,7 @@ def _checked(
         old = AuditCheck.objects.order_by("-pk").values_list("pk", flat=True)[KEPT_CHECKS:][:1]
         AuditCheck.objects.filter(pk__lte=old[0]).delete() if old else None
         if not found["ok"]:
-            _tell(found)
+            _notify_broken_chain(found)
         append_entry(
             action="audit.verify", outcome="done" if found["ok"] else "failed", by=by, behalf=behalf,
             target_kind="audit log", says=says, after=after,
@@ -69,7 +69,7 @@ def _checked(
     return found, result
 
 
-def _tell(found: dict[str, Any]) -> None:
+def _notify_broken_chain(found: dict[str, Any]) -> None:
     """People are told of a chain that is broken, once for each first problem."""
     from recovery.notify.actions import announce_event  # that room writes to this one
 

@@ -46,7 +46,7 @@ def signing_key() -> Ed25519PrivateKey:
         raise Unreachable(
             "The key that signs the audit log must be an Ed25519 key, in PEM.", code="key_unreadable"
         )
-    _list(public_bytes(found))
+    _list_key(public_bytes(found))
     return found
 
 
@@ -87,14 +87,14 @@ def renew_key() -> Ed25519PrivateKey:
             "The key comes from REPRISE_AUDIT_KEY: change it where it is kept and start all processes again. "
             "The old public key stays on the list."
         )
-    with _turn():
+    with _hold_turn():
         _write_private(own_file())
     return signing_key()
 
 
 def _own_text() -> bytes:
     if not own_file().exists():
-        with _turn():
+        with _hold_turn():
             if not own_file().exists():
                 _write_private(own_file())
     return own_file().read_bytes()
@@ -113,10 +113,10 @@ def _write_private(file: Path) -> None:
     draft.rename(file)
 
 
-def _list(key: bytes) -> None:
+def _list_key(key: bytes) -> None:
     if key_id(key) in public_keys():
         return
-    with _turn():
+    with _hold_turn():
         if key_id(key) in public_keys():
             return
         line = f"{key_id(key)} {base64.b64encode(key).decode()} {timezone.now():%Y-%m-%dT%H:%M:%SZ}\n"
@@ -128,7 +128,7 @@ def _list(key: bytes) -> None:
 
 
 @contextmanager
-def _turn() -> Iterator[None]:
+def _hold_turn() -> Iterator[None]:
     """One process at a time makes a key or lists one."""
     file = own_file().with_name("audit.key.turn")
     with os.fdopen(os.open(file, os.O_RDWR | os.O_CREAT, 0o600), "r+b") as handle:

@@ -79,7 +79,7 @@ def matching_entries(wanted: EntryFilter, by: Actor) -> list[QuerySet[AuditEntry
     """The entries that `by` sees, as sets whose union they are: a person acts, or a task does on their behalf; and one
     an environment where few are seen. Each set is read along an index of its own, and no two hold the same entry.
     """
-    sets = _seen(_filtered(wanted), wanted, by)
+    sets = _restrict_to_visible(_filter_entries(wanted), wanted, by)
     if not wanted.who:
         return sets
     return [
@@ -89,7 +89,7 @@ def matching_entries(wanted: EntryFilter, by: Actor) -> list[QuerySet[AuditEntry
     ]
 
 
-def _filtered(wanted: EntryFilter) -> QuerySet[AuditEntry]:
+def _filter_entries(wanted: EntryFilter) -> QuerySet[AuditEntry]:
     """By every filter but who."""
     found = AuditEntry.objects.all()
     given = {
@@ -99,14 +99,16 @@ def _filtered(wanted: EntryFilter) -> QuerySet[AuditEntry]:
         "environment": wanted.env,
     }
     found = found.filter(**{name: value for name, value in given.items() if value})
-    found = _in_period(found, parse_moment(wanted.since), _end(wanted.until))
+    found = _in_period(found, parse_moment(wanted.since), _parse_end(wanted.until))
     if wanted.q:
         text = Q(says__icontains=wanted.q) | Q(target__icontains=wanted.q) | Q(reason__icontains=wanted.q)
         found = found.filter(text | Q(actor__icontains=wanted.q) | Q(request_id=wanted.q))
     return found
 
 
-def _seen(found: QuerySet[AuditEntry], wanted: EntryFilter, by: Actor) -> list[QuerySet[AuditEntry]]:
+def _restrict_to_visible(
+    found: QuerySet[AuditEntry], wanted: EntryFilter, by: Actor
+) -> list[QuerySet[AuditEntry]]:
     seen = visible.visible_environments(by)
     if wanted.env or "production" in seen:  # where production is seen, words that nobody described are, too
         return [found.filter(visible.filter_entries(by))]
@@ -120,23 +122,23 @@ def page_of_entries(
     sets = matching_entries(wanted, by)
     floor = 0
     if wanted.q and not wanted.recovery:
-        top = before or (_newest() + 1)
+        top = before or (_newest_seq() + 1)
         floor = max(0, top - 1 - SEARCHED) if not after else 0
         if after:
             sets = [s.filter(seq__lte=after + SEARCHED) for s in sets]
         sets = [s.filter(seq__gt=floor) for s in sets]
     if after and not before:
-        rows = _merged([s.filter(seq__gt=after).order_by("seq") for s in sets], size + 1)
+        rows = _merge_rows([s.filter(seq__gt=after).order_by("seq") for s in sets], size + 1)
         more, rows = len(rows) > size, rows[:size][::-1]
         return EntryPage(rows, rows[-1].seq if rows else after + 1, rows[0].seq if more else 0)
     sets = [s.filter(seq__lt=before) for s in sets] if before else sets
-    rows = _merged([s.order_by("-seq") for s in sets], size + 1)
+    rows = _merge_rows([s.order_by("-seq") for s in sets], size + 1)
     more, rows = len(rows) > size, rows[:size]
     newer = (rows[0].seq if rows else before - 1) if before else 0
     return EntryPage(rows, rows[-1].seq if more else 0, newer, floor + 1 if floor and not more else 0)
 
 
-def _merged(sets: list[QuerySet[AuditEntry]], most: int) -> list[AuditEntry]:
+def _merge_rows(sets: list[QuerySet[AuditEntry]], most: int) -> list[AuditEntry]:
     rows = [row for found in sets for row in found.defer("before", "after")[:most]]
     if len(sets) > 1:
         rows.sort(key=lambda e: e.seq, reverse=sets[0].query.order_by == ("-seq",))
@@ -145,13 +147,13 @@ def _merged(sets: list[QuerySet[AuditEntry]], most: int) -> list[AuditEntry]:
 
 def stream_entries(wanted: EntryFilter, *, by: Actor, last: int) -> QuerySet[AuditEntry]:
     """Everything that fits and that `by` sees, oldest first, up to entry `last`: for exports."""
-    found = _filtered(wanted).filter(visible.filter_entries(by), seq__lte=last)
+    found = _filter_entries(wanted).filter(visible.filter_entries(by), seq__lte=last)
     if wanted.who:
         found = found.filter(Q(actor=wanted.who) | Q(behalf=wanted.who))
     return found.order_by("seq")
 
 
-def _newest() -> int:
+def _newest_seq() -> int:
     return AuditEntry.objects.order_by("-seq").values_list("seq", flat=True).first() or 0
 
 
@@ -178,10 +180,10 @@ def parse_moment(text: str) -> datetime | None:
         return None
     if at is None and day is not None:
         at = datetime(day.year, day.month, day.day)
-    return _within(at.replace(tzinfo=at.tzinfo or UTC)) if at else None
+    return _to_utc(at.replace(tzinfo=at.tzinfo or UTC)) if at else None
 
 
-def _end(text: str) -> datetime | None:
+def _parse_end(text: str) -> datetime | None:
     """A day is meant whole: up to the beginning of the next."""
     at = parse_moment(text)
     if at is None or len(text) > 10:
@@ -189,7 +191,7 @@ def _end(text: str) -> datetime | None:
     return at + timedelta(days=1) if at < LAST - timedelta(days=1) else LAST
 
 
-def _within(at: datetime) -> datetime:
+def _to_utc(at: datetime) -> datetime:
     """In UTC; what has no date there is the first or last moment that has one, so that the period stays the same."""
     try:
         return at.astimezone(UTC)

@@ -27,7 +27,7 @@ class Queued:
     took_part: frozenset[str]
 
 
-def _items(by: Actor) -> QuerySet[ReviewItem]:
+def _visible_items(by: Actor) -> QuerySet[ReviewItem]:
     """Those whose entry `by` sees. Of an archived one only the number is left, which everybody sees."""
     hidden = AuditEntry.objects.filter(seq=OuterRef("seq")).exclude(visible.filter_entries(by))
     found = ReviewItem.objects.select_related("sign_off")
@@ -35,12 +35,12 @@ def _items(by: Actor) -> QuerySet[ReviewItem]:
 
 
 def acts_to_review(by: Actor) -> int:
-    return _items(by).filter(sign_off=None).count()
+    return _visible_items(by).filter(sign_off=None).count()
 
 
 def review_queue(by: Actor, *, signed: bool = False, most: int = 200) -> list[Queued]:
     """What waits, oldest first; with `signed`, what was signed off, newest first. Three queries, however many."""
-    items = _items(by)
+    items = _visible_items(by)
     items = (
         items.exclude(sign_off=None).order_by("-seq")
         if signed
@@ -50,14 +50,14 @@ def review_queue(by: Actor, *, signed: bool = False, most: int = 200) -> list[Qu
     entries = AuditEntry.objects.filter(seq__in=[i.seq for i in chosen]).defer("before", "after")
     by_seq = {e.seq: e for e in entries}
     people = _took_part({e.recovery for e in by_seq.values() if e.recovery})
-    return [Queued(i, by_seq.get(i.seq), _of(by_seq.get(i.seq), people)) for i in chosen]
+    return [Queued(i, by_seq.get(i.seq), _people_in(by_seq.get(i.seq), people)) for i in chosen]
 
 
 def of_entry(entry: AuditEntry) -> Queued | None:
     """The item of one entry, if it is one."""
     item = ReviewItem.objects.select_related("sign_off").filter(seq=entry.seq).first()
     people = _took_part({entry.recovery} if entry.recovery else set()) if item else {}
-    return Queued(item, entry, _of(entry, people)) if item else None
+    return Queued(item, entry, _people_in(entry, people)) if item else None
 
 
 def sign_off(*, seq: int, note: str, by: Actor) -> SignOff:
@@ -77,7 +77,7 @@ def sign_off(*, seq: int, note: str, by: Actor) -> SignOff:
             raise NotFound(f"Entry {seq} is not in the review queue.", code="not_in_review")
         if entry is not None:
             trying.recovery = entry.recovery
-            took_part = _of(entry, _took_part({entry.recovery} if entry.recovery else set()))
+            took_part = _people_in(entry, _took_part({entry.recovery} if entry.recovery else set()))
             if refusal := reviewing.refusal_of_reviewer(by.name, took_part):
                 raise Refused(refusal, code="took_part")
         if not note.strip() or len(note) > LONGEST_NOTE:
@@ -106,7 +106,7 @@ def _took_part(recoveries: set[str]) -> dict[str, set[str]]:
     return found
 
 
-def _of(entry: AuditEntry | None, people: dict[str, set[str]]) -> frozenset[str]:
+def _people_in(entry: AuditEntry | None, people: dict[str, set[str]]) -> frozenset[str]:
     if entry is None:
         return frozenset()
     own = {entry.actor, entry.behalf} - {"", SYSTEM.name}

@@ -20,28 +20,28 @@ FROM_FORMAT: Final = 3
 
 def seal_entry(seq: int, hash: str) -> str:
     """What the entry of this number and hash carries, by the key in force."""
-    return _made(_key(settings.SECRET_KEY), seq, hash)
+    return _make_seal(_derive_key(settings.SECRET_KEY), seq, hash)
 
 
 def seal_fits(given: str, seq: int, hash: str) -> bool | None:
     """Is this the entry's seal? None for one by a key that is not known here."""
     for secret in (settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS):
-        key = _key(secret)
-        if given.partition(":")[0] == _id(key):
-            return hmac.compare_digest(given.encode(), _made(key, seq, hash).encode())
+        key = _derive_key(secret)
+        if given.partition(":")[0] == _key_id(key):
+            return hmac.compare_digest(given.encode(), _make_seal(key, seq, hash).encode())
     return None
 
 
-def _made(key: bytes, seq: int, hash: str) -> str:
+def _make_seal(key: bytes, seq: int, hash: str) -> str:
     mac = hmac.new(key, f"{seq}\n{hash}".encode(), hashlib.sha256).hexdigest()
-    return f"{_id(key)}:{mac}"
+    return f"{_key_id(key)}:{mac}"
 
 
 @lru_cache(maxsize=16)
-def _key(secret: str | bytes) -> bytes:
+def _derive_key(secret: str | bytes) -> bytes:
     return hashlib.sha256(b"reprise audit entries\0" + force_bytes(secret)).digest()
 
 
 @lru_cache(maxsize=16)
-def _id(key: bytes) -> str:
+def _key_id(key: bytes) -> str:
     return hashlib.sha256(b"id\0" + key).hexdigest()[:16]

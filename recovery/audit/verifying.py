@@ -89,12 +89,12 @@ class _Walk:
     def step(self, entry: Mapping[str, Any]) -> None:
         seq: int = entry["seq"]
         if seq > self.seq + 1:
-            gone = f"{_span(self.seq + 1, seq - 1)} missing: removed after the fact."
+            gone = f"{_name_span(self.seq + 1, seq - 1)} missing: removed after the fact."
             self.problem(self.seq + 1, ChainProblem.ENTRIES_MISSING, gone)
         elif seq <= self.seq:
             says = f"Entry {seq} has no place in the chain: inserted after the fact."
             self.problem(seq, ChainProblem.ENTRY_INSERTED, says)
-        if wrong := _wrong(entry):
+        if wrong := _find_entry_problem(entry):
             self.problem(seq, wrong[0], f"Entry {seq} is not what was written: {wrong[1]}.")
         elif entry["prev_hash"] != self.hash and seq == self.seq + 1:
             says = f"Entry {seq} does not follow the entry before it: inserted, moved or rewritten."
@@ -118,7 +118,7 @@ class _Walk:
         return None if good else (ChainProblem.SEAL_WRONG, "its seal does not fit")
 
 
-def _wrong(entry: Mapping[str, Any]) -> tuple[ChainProblem, str] | None:
+def _find_entry_problem(entry: Mapping[str, Any]) -> tuple[ChainProblem, str] | None:
     try:
         if chain.entry_hash(entry) == entry["hash"]:
             return None
@@ -128,7 +128,7 @@ def _wrong(entry: Mapping[str, Any]) -> tuple[ChainProblem, str] | None:
     return ChainProblem.ENTRY_CHANGED, "its hash does not fit its contents"
 
 
-def _span(first: int, last: int) -> str:
+def _name_span(first: int, last: int) -> str:
     return f"Entry {first} is" if first == last else f"Entries {first} to {last} are"
 
 
@@ -232,11 +232,11 @@ def check_chain(
     then how many entries were read.
     """
     cut = _Walk()
-    start, start_hash, unread = _start(cut)
+    start, start_hash, unread = _find_start(cut)
     walk = _Walk(after or start, (_hash_at(after) or "") if after else start_hash)
     walk.problems, walk.count = cut.problems, cut.count
     walk.format = _format_at(after or start)
-    remembered, unreadable = _remembered()
+    remembered, unreadable = _read_remembered()
     if unreadable or unread:
         walk.problem(0, ChainProblem.FILE_UNREADABLE, unreadable or unread)
     anchors = _Anchors(walk, start, after)
@@ -249,9 +249,9 @@ def check_chain(
             progress(walk.entries)
         if remembered and entry["seq"] == remembered.seq:
             met = entry["hash"]
-    if walk.count and _start(_Walk())[0] != start:
+    if walk.count and _find_start(_Walk())[0] != start:
         return check_chain(after=after, progress=progress)  # entries were archived while the log was read
-    _end(walk, anchors, remembered, met)
+    _check_end(walk, anchors, remembered, met)
     if walk.unknown > (anchors.last.statement.seq if anchors.last else 0):
         walk.problem(
             walk.unknown,
@@ -279,7 +279,7 @@ def check_chain(
     }
 
 
-def _start(walk: _Walk) -> tuple[int, str, str]:
+def _find_start(walk: _Walk) -> tuple[int, str, str]:
     """Where the log begins: behind the highest cut that our key signed. (seq, hash, what could not be read)."""
     seq, hash, known = 0, chain.GENESIS, keys.public_keys()
     try:
@@ -304,7 +304,7 @@ def _start(walk: _Walk) -> tuple[int, str, str]:
     return seq, hash, ""
 
 
-def _remembered() -> tuple[anchor.Anchor | None, str]:
+def _read_remembered() -> tuple[anchor.Anchor | None, str]:
     """The newest entry seen, read *before* the log: entries that come meanwhile can only be newer."""
     file = anchor.anchor_path(connection)
     try:
@@ -313,7 +313,7 @@ def _remembered() -> tuple[anchor.Anchor | None, str]:
         return None, f"The file {file}, which remembers the end of the log, cannot be read."
 
 
-def _end(walk: _Walk, anchors: _Anchors, remembered: anchor.Anchor | None, met: str) -> None:
+def _check_end(walk: _Walk, anchors: _Anchors, remembered: anchor.Anchor | None, met: str) -> None:
     """Compare the end with what was seen and signed before."""
     last = max(anchors.beyond(), remembered.seq if remembered else 0)
     file = anchor.anchor_path(connection)
@@ -323,7 +323,7 @@ def _end(walk: _Walk, anchors: _Anchors, remembered: anchor.Anchor | None, met: 
         else ""
     )
     if walk.seq < last:
-        says = f"{_span(walk.seq + 1, last)} missing at the end.{reset}"
+        says = f"{_name_span(walk.seq + 1, last)} missing at the end.{reset}"
         walk.problem(walk.seq + 1, ChainProblem.END_MISSING, says)
     elif remembered and met and met != remembered.hash:
         says = f"Entry {remembered.seq} has another hash than when it was written.{reset}"

@@ -128,13 +128,13 @@ def read_failure(text: str) -> FailureText:
     reader = _Reader()
     told = [raw for raw in text[-MOST_CHARACTERS:].split("\n") if raw and not raw.isspace()]
     is_cut = is_cut or len(told) > MOST_LINES
-    for line in _lines(told[-MOST_LINES:]):
+    for line in _iterate_lines(told[-MOST_LINES:]):
         reader.take(line)
     blocks = list(reader.blocks)
-    chosen = _choose(blocks)
+    chosen = _choose_block(blocks)
     if chosen is None:
         return _without_exception(reader.loose, is_cut=is_cut)
-    causes = _joined(chosen, blocks)
+    causes = _join_causes(chosen, blocks)
     return FailureText(
         causes=tuple(causes),
         query_id=chosen.query_id,
@@ -147,7 +147,7 @@ def read_failure(text: str) -> FailureText:
     )
 
 
-def _choose(blocks: Sequence[_Block]) -> _Block | None:
+def _choose_block(blocks: Sequence[_Block]) -> _Block | None:
     """The query's own failure in the last run of the program that failed, else the last that the table knows, else the
     last; what is a warning only where there is nothing else."""
     for application in sorted({b.application for b in blocks}, reverse=True):
@@ -165,7 +165,7 @@ def _choose(blocks: Sequence[_Block]) -> _Block | None:
     return None
 
 
-def _joined(chosen: _Block, blocks: Sequence[_Block]) -> list[dict[str, str]]:
+def _join_causes(chosen: _Block, blocks: Sequence[_Block]) -> list[dict[str, str]]:
     """Its causes; where the table knows none of them, those that the same run logged before it as well."""
     causes = chosen.causes
     if chosen.is_known or not chosen.is_streaming:
@@ -198,7 +198,7 @@ class _Reader:
             self.application += 1
         if found := _STORED.search(line):
             self.stored[found[1]] = found[2]
-        level, said = _logged(line)
+        level, said = _split_log_line(line)
         if level:
             self.begin_line(level, line, said)
         elif line.startswith("Traceback (most recent call last):") and not self._in_message():
@@ -206,7 +206,7 @@ class _Reader:
                 self.level = ""  # what a program prints as it ends belongs to no line of the log
             block = self.begin(line)
             block.in_traceback = block.of_python = True
-        elif not self.go_on(line) and (head := _thrown(line)):
+        elif not self.go_on(line) and (head := _parse_throwable(line)):
             self.begin(line).throwables.append(head)
         if self.open is not None:
             self.note(self.open, line)
@@ -252,7 +252,7 @@ class _Reader:
         if line.lstrip().startswith("Suppressed:"):
             block.skips = block.in_stack = True
             return True
-        head = _thrown(line)
+        head = _parse_throwable(line)
         if head is not None and _is_cause(line):
             if not (block.skips and line[:1].isspace()):
                 block.throwables.append(head)
@@ -325,7 +325,7 @@ def _is_cause(line: str) -> bool:
     return line.lstrip().startswith(("Caused by: ", "Cause: ", ": "))
 
 
-def _thrown(line: str) -> _Throwable | None:
+def _parse_throwable(line: str) -> _Throwable | None:
     """The exception that a line names at its beginning."""
     found = _HEAD.match(line[:LONGEST_LINE])
     if found is None:
@@ -336,7 +336,7 @@ def _thrown(line: str) -> _Throwable | None:
     return _Throwable(found[2], [found[3] or ""])
 
 
-def _logged(line: str) -> tuple[str, str]:
+def _split_log_line(line: str) -> tuple[str, str]:
     """Level of a line of a log and what follows it; two empty texts for another line."""
     head = line[:200]
     found = _LEVEL.search(head)
@@ -345,7 +345,7 @@ def _logged(line: str) -> tuple[str, str]:
     return found[1], line[found.end() :]
 
 
-def _lines(told: Sequence[str]) -> Iterator[str]:
+def _iterate_lines(told: Sequence[str]) -> Iterator[str]:
     """Each line without what runners put before it; a line that holds several, as these."""
     for raw in told:
         line = raw.rstrip("\r")
@@ -385,10 +385,10 @@ def _from_json(line: str) -> list[str] | None:
         ids = f"[id = {told.get('id')}, runId = {told.get('runId')}]"
         head = [f"00:00:00 ERROR Query {ids} terminated with error"] if told.get("runId") else []
         return [*found, *head, *thrown.split("\n")]
-    return found + _structured(thrown) if isinstance(thrown, dict) else found or None
+    return found + _unfold_structured(thrown) if isinstance(thrown, dict) else found or None
 
 
-def _structured(thrown: dict[str, Any]) -> list[str]:
+def _unfold_structured(thrown: dict[str, Any]) -> list[str]:
     """`exception` of Spark 4's structured log: class, msg and stacktrace, which holds the causes in its text form."""
     stack = thrown.get("stacktrace")
     head = f"{thrown.get('class') or 'java.lang.Throwable'}: {thrown.get('msg') or ''}".split("\n")

@@ -25,11 +25,11 @@ def write_markdown() -> str:
     for row in ROWS:
         families.setdefault(row.family, []).append(row)
     return HEAD + "".join(
-        f"\n## {family.capitalize()}\n" + "".join(map(_row, rows)) for family, rows in families.items()
+        f"\n## {family.capitalize()}\n" + "".join(map(_format_row, rows)) for family, rows in families.items()
     )
 
 
-def _row(row: ErrorRow) -> str:
+def _format_row(row: ErrorRow) -> str:
     names = ", ".join(f"`{c}`" for c in row.conditions)
     texts = "; ".join(f"“{' … '.join(p.strip() for p in parts)}”" for parts in row.texts)
     lines = [f"\n### {row.title}\n"]

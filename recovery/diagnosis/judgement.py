@@ -98,7 +98,7 @@ def diagnose_failure(
         row,
         text,
         report,
-        _operators(text, report, operators_code),
+        _read_operators(text, report, operators_code),
         old_text,
         new_text,
         chain,
@@ -107,9 +107,9 @@ def diagnose_failure(
         beside,
         unread or FailureEvidence.unread,
     )
-    judged = _nothing(evidence) if condition == NO_FAILURE else _judge(evidence, chain)
+    judged = _judge_no_failure(evidence) if condition == NO_FAILURE else _judge_evidence(evidence, chain)
     platforms.fit_advice(judged, row, place)
-    return _conclude(
+    return _conclude_diagnosis(
         judged,
         evidence,
         condition=reason.name if reason else condition if row or condition == NO_FAILURE else "",
@@ -119,7 +119,7 @@ def diagnose_failure(
     )
 
 
-def _conclude(
+def _conclude_diagnosis(
     judged: Judgement,
     evidence: FailureEvidence,
     *,
@@ -145,7 +145,7 @@ def _conclude(
         causes=tuple(
             ErrorCause(**c, condition=_condition_at(conditions, at)) for at, c in enumerate(evidence.chain)
         ),
-        attempts=attempts if attempts is not None else _attempts(evidence.text),
+        attempts=attempts if attempts is not None else _count_attempts(evidence.text),
     )
 
 
@@ -163,14 +163,16 @@ def _condition_at(conditions: Sequence[ErrorCondition], at: int) -> str:
     return next((c.name for c in reversed(conditions) if c.cause == at), "")
 
 
-def _attempts(text: str) -> int | None:
+def _count_attempts(text: str) -> int | None:
     """Spark says "has FAILED more than N times" once it gives up: that was N + 1 attempts."""
     _, found, rest = text.partition("has FAILED more than ")
     number = rest.split(" ", 1)[0]
     return int(number) + 1 if found and number.isdigit() and len(number) < 6 else None
 
 
-def _operators(text: str, report: CheckpointReport | None, code: tuple[str, ...] | None) -> ops.Operators:
+def _read_operators(
+    text: str, report: CheckpointReport | None, code: tuple[str, ...] | None
+) -> ops.Operators:
     said = ops.from_text(text)
     stored = said.checkpoint
     if stored is None and report is not None:
@@ -178,10 +180,10 @@ def _operators(text: str, report: CheckpointReport | None, code: tuple[str, ...]
     return ops.Operators(checkpoint=stored, code=code if code is not None else said.code)
 
 
-def _judge(evidence: FailureEvidence, chain: Sequence[Mapping[str, str]]) -> Judgement:
+def _judge_evidence(evidence: FailureEvidence, chain: Sequence[Mapping[str, str]]) -> Judgement:
     row = evidence.row
     if row is None:
-        judged = _unknown(chain, evidence)
+        judged = _judge_unknown(chain, evidence)
     else:
         judged = Judgement(row.title, row.damaged, row.severity, list(row.advice), list(row.dont))
         check = CHECKS.get(row.code)
@@ -192,7 +194,7 @@ def _judge(evidence: FailureEvidence, chain: Sequence[Mapping[str, str]]) -> Jud
     return judged
 
 
-def _nothing(evidence: FailureEvidence) -> Judgement:
+def _judge_no_failure(evidence: FailureEvidence) -> Judgement:
     """Of a text in which no failure of Spark is recognised: nothing is guessed; a checkpoint's own damage is said."""
     judged = Judgement("The text holds no failure of Spark that is recognised.", "not known", 1, [], [])
     if evidence.chain:
@@ -204,7 +206,7 @@ def _nothing(evidence: FailureEvidence) -> Judgement:
     return judged
 
 
-def _unknown(chain: Sequence[Mapping[str, str]], evidence: FailureEvidence) -> Judgement:
+def _judge_unknown(chain: Sequence[Mapping[str, str]], evidence: FailureEvidence) -> Judgement:
     if not chain:
         return Judgement(
             title="No error is recorded for this flow.",
@@ -387,7 +389,7 @@ def _offset_counts(report: CheckpointReport | None) -> list[int]:
     return [len(b["offsets"]) for b in planned[:2]]
 
 
-def _concurrent(judged: Judgement, evidence: FailureEvidence) -> None:
+def _judge_concurrent_write(judged: Judgement, evidence: FailureEvidence) -> None:
     report = evidence.report
     if report is None or report.last_committed is None:
         return
@@ -441,7 +443,7 @@ CHECKS: Final[Mapping[str, Callable[[Judgement, FailureEvidence], None]]] = {
     "STREAMING_STATEFUL_OPERATOR_NOT_MATCH_IN_STATE_METADATA": _stateful_steps,
     "STREAMING_STATEFUL_OPERATOR_MISSING_STATE_DIRECTORY": _state_directory,
     "source-count-changed": _source_count,
-    "CONCURRENT_STREAM_LOG_UPDATE": _concurrent,
+    "CONCURRENT_STREAM_LOG_UPDATE": _judge_concurrent_write,
     "batch-missing": _batch_missing,
     "PIPELINE_CODE_FAILED": _name_the_error,
     "PROGRAM_CODE_FAILED": _name_the_error,

@@ -60,7 +60,7 @@ def diagnose_text(
     if report is not None and report.format == "none":
         unread = f"There is no checkpoint at {report.location}, so this rests on the text alone."
         report = None
-    other = report is not None and _differs(failure.query_id, report.query_id)
+    other = report is not None and _names_differ(failure.query_id, report.query_id)
     if other and report is not None:
         unread = (
             f"The text is of query {failure.query_id}, the checkpoint of query {report.query_id}: neither explains the "
@@ -70,35 +70,37 @@ def diagnose_text(
         causes=failure.causes,
         report=None if other else report,
         beside=report if other else None,
-        condition=_condition(failure),
+        condition=_condition_name(failure),
         where=Where(program=True),
         unread=unread,
     )
-    return TextDiagnosis(failure, found.model_copy(update={"says": _says(failure, found.says)}), other)
+    return TextDiagnosis(
+        failure, found.model_copy(update={"says": _describe_failure(failure, found.says)}), other
+    )
 
 
 def with_failure(report: CheckpointReport, told: TextDiagnosis) -> tuple[Finding, ...]:
     """The report's findings with what the text adds to them, blockers first: nobody may take a checkpoint for sound
     whose program fails, or may fail."""
     if not told.is_recognised:
-        return (*report.findings, _doubt("NO_FAILURE_RECOGNISED", told.found.title, WHAT_TO_GIVE))
+        return (*report.findings, _doubt_finding("NO_FAILURE_RECOGNISED", told.found.title, WHAT_TO_GIVE))
     if told.is_of_another_query:
         says = f"The text is of query {told.failure.query_id}, this checkpoint of query {report.query_id}."
-        return (*report.findings, _doubt("ERROR_OF_ANOTHER_QUERY", says, WHOSE_TEXT))
+        return (*report.findings, _doubt_finding("ERROR_OF_ANOTHER_QUERY", says, WHOSE_TEXT))
     code = told.found.operators.code
     judged = judge_flow(report, code=code, failed=True, why_failed=told.found.title, is_flow=False)
     return tuple(dict.fromkeys(judged.findings))
 
 
-def _doubt(code: str, says: str, do: str) -> Finding:
+def _doubt_finding(code: str, says: str, do: str) -> Finding:
     return Finding(code, Severity.WARNING, says, do, outcome=Outcome.UNKNOWN)
 
 
-def _differs(of_text: str, of_checkpoint: str | None) -> bool:
+def _names_differ(of_text: str, of_checkpoint: str | None) -> bool:
     return bool(of_text and of_checkpoint) and of_text.lower() != str(of_checkpoint).lower()
 
 
-def _condition(failure: FailureText) -> str:
+def _condition_name(failure: FailureText) -> str:
     """What the text is called where Spark's own conditions and the table do not name it; "": an unknown failure."""
     reason = parsing.innermost_condition(parsing.parse_conditions(failure.causes, pipelines=False))
     if reason is not None and reason.row is not None:
@@ -110,7 +112,7 @@ def _condition(failure: FailureText) -> str:
     return PROGRAM_CODE if reason is None and failure.is_code else ""
 
 
-def _says(failure: FailureText, says: str) -> str:
+def _describe_failure(failure: FailureText, says: str) -> str:
     more = [
         "Spark logged it as a warning only, so the task may have been run again and have ended well."
         if failure.is_warning

@@ -49,11 +49,11 @@ def from_text(message: str) -> Operators:
         return Operators()
     old, found, new = rest.partition("Stateful operators in current batch:")
     if not found:
-        return Operators(checkpoint=_pairs(old))
-    return Operators(checkpoint=_pairs(old), code=_pairs(new))
+        return Operators(checkpoint=_names_in_order(old))
+    return Operators(checkpoint=_names_in_order(old), code=_names_in_order(new))
 
 
-def _pairs(text: str) -> tuple[str, ...]:
+def _names_in_order(text: str) -> tuple[str, ...]:
     inside = text[:20_000].partition("]")[0]  # wrappers repeat the message behind it
     return tuple(name for _, name in sorted((int(i), n) for i, n in _PAIR.findall(inside)))
 
@@ -86,16 +86,16 @@ def mismatch_title(operators: Operators, *, stream: str = "flow") -> str | None:
     )
     refuses = f"so Spark refuses to start the {stream}."
     if gone and not new:
-        return f"The code no longer has the {_steps(gone)} whose state is stored in the checkpoint, {refuses}"
+        return f"The code no longer has the {_name_steps(gone)} whose state is stored in the checkpoint, {refuses}"
     if new and not gone:
-        return f"The code has a new {_steps(new)} for which the checkpoint stores no state, {refuses}"
+        return f"The code has a new {_name_steps(new)} for which the checkpoint stores no state, {refuses}"
     if gone and new:
         stored = list_operators(gone)
-        return f"The code has the {_steps(new)} where the checkpoint stores the state of {stored}, {refuses}"
+        return f"The code has the {_name_steps(new)} where the checkpoint stores the state of {stored}, {refuses}"
     return f"The code has its stateful steps in another order than the checkpoint, {refuses}"
 
 
-def _steps(names: list[str]) -> str:
+def _name_steps(names: list[str]) -> str:
     return f"{list_operators(names)} step{'s' if len(names) > 1 else ''}"
 
 

@@ -44,15 +44,15 @@ def chain_of(causes: Sequence[Mapping[str, Any]] | str | None) -> list[dict[str,
         chain = [*chain[: MOST_CAUSES // 2], *chain[-MOST_CAUSES // 2 :]]
     return [
         {
-            "class_name": _cut(str(c.get("class_name") or ""), 500),
-            "message": _cut(str(c.get("message") or "")),
+            "class_name": _cut_middle(str(c.get("class_name") or ""), 500),
+            "message": _cut_middle(str(c.get("message") or "")),
             **{k: str(c[k])[:400] for k in ("file", "line") if c.get(k)},
         }
         for c in chain
     ]
 
 
-def _cut(text: str, most: int = MOST_TEXT) -> str:
+def _cut_middle(text: str, most: int = MOST_TEXT) -> str:
     return text if len(text) <= most else f"{text[: most // 2]}\n…\n{text[-most // 2 :]}"
 
 
@@ -68,12 +68,12 @@ def parse_conditions(
     found = [
         ErrorCondition(name, at, table.row_of_condition(name))
         for at, cause in enumerate(chain)
-        for name in _tokens(cause)
+        for name in _condition_tokens(cause)
     ]
-    real = [c for c in found if not _wraps(c.name)]
+    real = [c for c in found if not _is_wrapper(c.name)]
     if any(c.row for c in real):
         return real
-    texts = [c for at, cause in enumerate(chain) for c in _texts(at, cause, pipelines=pipelines)]
+    texts = [c for at, cause in enumerate(chain) for c in _match_texts(at, cause, pipelines=pipelines)]
     if texts:
         return [*real, *texts]
     return real or [c for c in found if c.row and c.name.endswith(WRAPPER_END)]
@@ -93,7 +93,7 @@ def condition_of(causes: Sequence[Mapping[str, Any]] | str | None) -> str:
     return found.name if found else ""
 
 
-def _tokens(cause: Mapping[str, str]) -> list[str]:
+def _condition_tokens(cause: Mapping[str, str]) -> list[str]:
     return [
         t
         for t in TOKEN.findall(cause["message"])
@@ -101,7 +101,7 @@ def _tokens(cause: Mapping[str, str]) -> list[str]:
     ]
 
 
-def _texts(at: int, cause: Mapping[str, str], *, pipelines: bool) -> list[ErrorCondition]:
+def _match_texts(at: int, cause: Mapping[str, str], *, pipelines: bool) -> list[ErrorCondition]:
     lowered = (
         f"{cause['class_name']}: {cause['message']}".lower()
         if cause["class_name"]
@@ -112,5 +112,5 @@ def _texts(at: int, cause: Mapping[str, str], *, pipelines: bool) -> list[ErrorC
     return [ErrorCondition(row.code, at, row)] if row else []
 
 
-def _wraps(name: str) -> bool:
+def _is_wrapper(name: str) -> bool:
     return name in WRAPPERS or name.endswith(WRAPPER_END)

@@ -74,11 +74,11 @@ def stateful_steps(held: Sequence[str], in_code: Sequence[str] | None) -> tuple[
     for place in range(max(len(held), len(in_code or ()))):
         stored = held[place] if place < len(held) else None
         coded = in_code[place] if in_code is not None and place < len(in_code) else None
-        found.append(StatefulStep(place, stored, coded, _fit(stored, coded, known=in_code is not None)))
+        found.append(StatefulStep(place, stored, coded, _judge_fit(stored, coded, known=in_code is not None)))
     return tuple(found)
 
 
-def _fit(stored: str | None, coded: str | None, *, known: bool) -> StepFit:
+def _judge_fit(stored: str | None, coded: str | None, *, known: bool) -> StepFit:
     if not known:
         return StepFit.UNKNOWN
     if stored == coded:
@@ -107,11 +107,15 @@ def judge_flow(
     held = sorted(report.state_operators, key=lambda o: o.operator_id)
     empty = report.format == "none"
     steps = () if empty else stateful_steps([o.name for o in held], code)
-    unfit = [_unfit(step, held) for step in steps if not step.fits]
-    skips = () if report.last_committed is None or not file_table else (_skips(report.last_committed),)
+    unfit = [_unfit_finding(step, held) for step in steps if not step.fits]
+    skips = (
+        ()
+        if report.last_committed is None or not file_table
+        else (_skipped_batches_finding(report.last_committed),)
+    )
     own = (*unfit, *others, *skips, *report.findings)
     blocked = any(f.severity is Severity.BLOCKER for f in own)
-    failure = (_failure(why_failed, is_flow=is_flow),) if failed and not blocked else ()
+    failure = (_failure_finding(why_failed, is_flow=is_flow),) if failed and not blocked else ()
     order = list(Severity)
     findings = tuple(sorted((*own, *failure), key=lambda f: order.index(f.severity)))
     outcomes = list(Outcome)
@@ -133,12 +137,12 @@ LAST_RUN_FAILED = "LAST_RUN_FAILED"
 REFUSES = "Refuses to start: STREAMING_STATEFUL_OPERATOR_NOT_MATCH_IN_STATE_METADATA."
 
 
-def _unfit(step: StatefulStep, held: Sequence[StateOperator]) -> Finding:
+def _unfit_finding(step: StatefulStep, held: Sequence[StateOperator]) -> Finding:
     if step.held is None:
         return Finding(
             "STATE_OPERATOR_NOT_IN_CHECKPOINT",
             Severity.BLOCKER,
-            f"The code has a stateful step for which the checkpoint stores no state: {_named(step.in_code)}.",
+            f"The code has a stateful step for which the checkpoint stores no state: {_operator_name(step.in_code)}.",
             f"Take {ops.operator_word(str(step.in_code))} out again if it was a mistake, else build its state "
             "(rebuild).",
             spark=REFUSES,
@@ -146,7 +150,7 @@ def _unfit(step: StatefulStep, held: Sequence[StateOperator]) -> Finding:
         )
     keys = held[step.place].rows
     holds = "" if keys is None else f", {keys:,} key{'' if keys == 1 else 's'}"
-    place = f"operator {held[step.place].operator_id} {_named(step.held)}{holds}"
+    place = f"operator {held[step.place].operator_id} {_operator_name(step.held)}{holds}"
     file = f"state/{held[step.place].operator_id}/_metadata/metadata"
     if step.in_code is None:
         return Finding(
@@ -161,7 +165,7 @@ def _unfit(step: StatefulStep, held: Sequence[StateOperator]) -> Finding:
     return Finding(
         "STATE_OPERATOR_DIFFERS",
         Severity.BLOCKER,
-        f"The checkpoint has {place} where the code has {_named(step.in_code)}.",
+        f"The checkpoint has {place} where the code has {_operator_name(step.in_code)}.",
         "Put the old code back if the change was a mistake, else build the new step's state (rebuild).",
         file=file,
         spark=REFUSES,
@@ -169,12 +173,12 @@ def _unfit(step: StatefulStep, held: Sequence[StateOperator]) -> Finding:
     )
 
 
-def _named(operator: str | None) -> str:
+def _operator_name(operator: str | None) -> str:
     people = ops.operator_word(str(operator))
     return people if people == operator else f"{people} ({operator})"
 
 
-def _skips(last: int) -> Finding:
+def _skipped_batches_finding(last: int) -> Finding:
     """Source: FileStreamSink.addBatch returns without a word for a batch up to the newest of its log."""
     return Finding(
         "FILE_SINK_SKIPS_OLD_BATCHES",
@@ -184,7 +188,7 @@ def _skips(last: int) -> Finding:
     )
 
 
-def _failure(why: str, *, is_flow: bool) -> Finding:
+def _failure_finding(why: str, *, is_flow: bool) -> Finding:
     diagnose = "Diagnose the flow" if is_flow else "See what the diagnosis of the text says to do"
     return Finding(
         LAST_RUN_FAILED,

@@ -37,15 +37,15 @@ def blocks(stream: Any, start: int) -> Iterator[Block]:
 
 def _reader_of(magic: bytes) -> Callable[[Any, int], Iterator[Block]]:
     if magic[:4] == ZSTD:
-        return _zstd
+        return _zstd_blocks
     if magic == LZ4:
-        return _lz4
+        return _lz4_blocks
     if magic == SNAPPY:
-        return _snappy
-    return _lzf if magic[:2] == LZF else _plain
+        return _snappy_blocks
+    return _lzf_blocks if magic[:2] == LZF else _plain_blocks
 
 
-def _plain(stream: Any, start: int) -> Iterator[Block]:
+def _plain_blocks(stream: Any, start: int) -> Iterator[Block]:
     while True:
         stream.seek(start)
         piece = stream.read(PIECE)
@@ -55,7 +55,7 @@ def _plain(stream: Any, start: int) -> Iterator[Block]:
         start += len(piece)
 
 
-def _lz4(stream: Any, start: int) -> Iterator[Block]:
+def _lz4_blocks(stream: Any, start: int) -> Iterator[Block]:
     import pyarrow as pa  # late: it takes longer than most looks
 
     codec = pa.Codec("lz4_raw")
@@ -71,12 +71,12 @@ def _lz4(stream: Any, start: int) -> Iterator[Block]:
         if len(data) < packed:
             return
         if length:
-            plain = data if token & 0xF0 == 0x10 else _unpacked(codec, data, length)
+            plain = data if token & 0xF0 == 0x10 else _decompress_block(codec, data, length)
             yield start, iter((plain,))
         start += LZ4_HEAD.size + packed
 
 
-def _snappy(stream: Any, start: int) -> Iterator[Block]:
+def _snappy_blocks(stream: Any, start: int) -> Iterator[Block]:
     import pyarrow as pa  # late, as above
 
     codec = pa.Codec("snappy")
@@ -95,7 +95,7 @@ def _snappy(stream: Any, start: int) -> Iterator[Block]:
         data = stream.read(packed)
         if len(data) < packed:
             return
-        yield start, iter((_unpacked(codec, data, _snappy_length(data)),))
+        yield start, iter((_decompress_block(codec, data, _snappy_length(data)),))
         start += 4 + packed
 
 
@@ -111,7 +111,7 @@ def _snappy_length(data: bytes) -> int:
     raise Malformed("its Snappy blocks are corrupt")
 
 
-def _unpacked(codec: Any, data: bytes, length: int) -> bytes:
+def _decompress_block(codec: Any, data: bytes, length: int) -> bytes:
     try:
         plain: bytes = codec.decompress(data, length, asbytes=True)
     except (OSError, ValueError) as error:  # ArrowInvalid is a ValueError
@@ -119,7 +119,7 @@ def _unpacked(codec: Any, data: bytes, length: int) -> bytes:
     return plain
 
 
-def _lzf(stream: Any, start: int) -> Iterator[Block]:
+def _lzf_blocks(stream: Any, start: int) -> Iterator[Block]:
     while True:
         stream.seek(start)
         head = stream.read(7)
@@ -166,7 +166,7 @@ def _lzf_plain(data: bytes, length: int) -> bytes:
     return bytes(out)
 
 
-def _zstd(stream: Any, start: int) -> Iterator[Block]:
+def _zstd_blocks(stream: Any, start: int) -> Iterator[Block]:
     while (end := _zstd_end(stream, start)) is not None:
         yield start, _zstd_plain(stream, start, end)
         start = end
@@ -180,7 +180,7 @@ def _zstd_end(stream: Any, start: int) -> int | None:
         return None
     if head[1:4] == b"\x2a\x4d\x18" and head[0] & 0xF0 == 0x50:  # a frame to skip
         end = start + 8 + int.from_bytes(head[4:8], "little")
-        return end if len(head) >= 8 and _reaches(stream, end) else None
+        return end if len(head) >= 8 and _is_whole_until(stream, end) else None
     if head[:4] != ZSTD:
         raise Malformed("its zstd frames are corrupt")
     described = head[4]
@@ -199,10 +199,10 @@ def _zstd_end(stream: Any, start: int) -> int | None:
         at += 3 + (1 if kind == 1 else length)
         if is_last:
             at += 4 if described & 4 else 0
-            return at if _reaches(stream, at) else None
+            return at if _is_whole_until(stream, at) else None
 
 
-def _reaches(stream: Any, end: int) -> bool:
+def _is_whole_until(stream: Any, end: int) -> bool:
     stream.seek(end - 1)
     return len(stream.read(1)) == 1
 

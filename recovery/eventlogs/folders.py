@@ -74,13 +74,13 @@ def list_logs(location: str) -> list[Log]:
             ) from error
     found: dict[str, Log] = {}
     for entry in entries:
-        log = _log(entry)
+        log = _log_of_entry(entry)
         if log is not None and (log.name not in found or found[log.name].is_open):
             found[log.name] = log  # while a log is renamed both names may be listed
     return sorted(found.values(), key=lambda log: (log.mtime_ms or 0, log.name), reverse=True)
 
 
-def _log(entry: Entry) -> Log | None:
+def _log_of_entry(entry: Entry) -> Log | None:
     if entry.name.startswith((".", "_")):
         return None
     if entry.is_dir:
@@ -98,41 +98,41 @@ def read_on(
         store = Store.open(location)
         try:
             if log.is_rolling:
-                return _rolled(store.child(log.name), tail, most_lines, until)
+                return _read_rolled_log(store.child(log.name), tail, most_lines, until)
             name = f"{log.name}{RUNNING}" if log.is_open else log.name
-            tail, more = _file(store, name, tail, most_lines, until)
-            return (tail, more) if more or log.is_open else (_ended(tail), False)
+            tail, more = _read_log_file(store, name, tail, most_lines, until)
+            return (tail, more) if more or log.is_open else (_end_log(tail), False)
         except FileNotFoundError:
             return tail, False  # renamed or cleaned up since it was listed; the next look sees
 
 
-def _rolled(folder: Store, tail: Tail, most_lines: int, until: float) -> tuple[Tail, bool]:
+def _read_rolled_log(folder: Store, tail: Tail, most_lines: int, until: float) -> tuple[Tail, bool]:
     entries = folder.entries(limit=MOST_LOGS)
-    numbers = _numbers(entries)
+    numbers = _number_files(entries)
     for number in sorted(n for n in numbers if n >= tail.file):
         if number > tail.file:
             gone = 0 if numbers[number].endswith(COMPACTED) else number - tail.file - 1
             tail = Tail(tail.app, number, missed=tail.missed + gone)
-        tail, more = _file(folder, numbers[number], tail, most_lines, until)
+        tail, more = _read_log_file(folder, numbers[number], tail, most_lines, until)
         if more:
             return tail, True
     status = [e.name for e in entries if e.name.startswith(STATUS)]
     is_over = bool(status) and not any(name.endswith(RUNNING) for name in status)
-    return (_ended(tail) if is_over else tail), False
+    return (_end_log(tail) if is_over else tail), False
 
 
-def _numbers(entries: Iterable[Entry]) -> dict[int, str]:
+def _number_files(entries: Iterable[Entry]) -> dict[int, str]:
     """Files by number; a compacted one (`.compact`) holds what the earlier ones had."""
     found = {int(part[1]): e.name for e in entries if (part := _PART.match(e.name))}
     compacted = [n for n, name in found.items() if name.endswith(COMPACTED)]
     return {n: name for n, name in found.items() if n >= max(compacted, default=0)}
 
 
-def _ended(tail: Tail) -> Tail:
+def _end_log(tail: Tail) -> Tail:
     return replace(tail, app=close(tail.app, tail.app.ended_ms or tail.app.last_ms), is_done=True)
 
 
-def _file(store: Store, name: str, tail: Tail, most_lines: int, until: float) -> tuple[Tail, bool]:
+def _read_log_file(store: Store, name: str, tail: Tail, most_lines: int, until: float) -> tuple[Tail, bool]:
     if tail.problem:
         return tail, False
     app, mark, read = tail.app, tail.mark, 0

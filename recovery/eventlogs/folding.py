@@ -40,21 +40,23 @@ def fold(app: Application, line: bytes) -> Application:
     if not line.startswith(_WANTED):
         return replace(app, left_out=app.left_out + 1) if not line.startswith(b"{") else app
     try:
-        event = json.loads(line, parse_constant=_unsaid, parse_float=_float, parse_int=_int)
+        event = json.loads(
+            line, parse_constant=_drop_constant, parse_float=_parse_float, parse_int=_parse_int
+        )
     except (ValueError, RecursionError):
         return replace(app, left_out=app.left_out + 1)
     if not isinstance(event, dict):
         return app
     kind = str(event.get("Event") or "")
     if kind == PLAN:
-        return _plan(app, {name: _clean(event.get(name)) for name in PLAN_FIELDS})
-    event = _clean(event)
+        return _fold_plan(app, {name: _clean_value(event.get(name)) for name in PLAN_FIELDS})
+    event = _clean_value(event)
     if kind.startswith(LISTENER):
-        return _query(app, kind.removeprefix(LISTENER), event)
-    return _application(app, kind, event)
+        return _fold_query(app, kind.removeprefix(LISTENER), event)
+    return _fold_application(app, kind, event)
 
 
-def _clean(value: Any, depth: int = 0) -> Any:
+def _clean_value(value: Any, depth: int = 0) -> Any:
     """What every database keeps: no deep nesting, no NUL, no half of a character."""
     if isinstance(value, str):
         text = value.replace("\0", "\N{REPLACEMENT CHARACTER}")
@@ -64,45 +66,47 @@ def _clean(value: Any, depth: int = 0) -> Any:
     if depth >= DEEPEST:
         return None
     if isinstance(value, list):
-        return [_clean(item, depth + 1) for item in value]
-    return {_clean(name): _clean(item, depth + 1) for name, item in value.items()}
+        return [_clean_value(item, depth + 1) for item in value]
+    return {_clean_value(name): _clean_value(item, depth + 1) for name, item in value.items()}
 
 
-def _unsaid(_: str) -> None:
+def _drop_constant(_: str) -> None:
     """NaN and the infinities are no JSON."""
 
 
-def _float(text: str) -> float | None:
+def _parse_float(text: str) -> float | None:
     number = float(text)
     return number if math.isfinite(number) else None
 
 
-def _int(text: str) -> int | None:
+def _parse_int(text: str) -> int | None:
     number = int(text) if len(text) < 20 else LARGEST_INT
     return number if abs(number) < LARGEST_INT else None
 
 
-def _application(app: Application, kind: str, event: Mapping[str, Any]) -> Application:
+def _fold_application(app: Application, kind: str, event: Mapping[str, Any]) -> Application:
     if kind == "SparkListenerLogStart":
-        return replace(app, version=_text(event.get("Spark Version"), MOST_NAME))
+        return replace(app, version=_bound_text(event.get("Spark Version"), MOST_NAME))
     if kind == "SparkListenerApplicationStart":
-        return _seen(
+        return _note_time(
             replace(
                 app,
-                app_id=_text(event.get("App ID"), MOST_NAME),
-                attempt=_text(event.get("App Attempt ID"), MOST_NAME),
-                name=_text(event.get("App Name"), MOST_NAME),
-                user=_text(event.get("User"), MOST_NAME),
-                started_ms=_number(event.get("Timestamp")),
+                app_id=_bound_text(event.get("App ID"), MOST_NAME),
+                attempt=_bound_text(event.get("App Attempt ID"), MOST_NAME),
+                name=_bound_text(event.get("App Name"), MOST_NAME),
+                user=_bound_text(event.get("User"), MOST_NAME),
+                started_ms=_read_number(event.get("Timestamp")),
             ),
-            _number(event.get("Timestamp")),
+            _read_number(event.get("Timestamp")),
         )
     if kind == "SparkListenerApplicationEnd":
-        ended = _number(event.get("Timestamp"))
-        return close(_seen(replace(app, ended_ms=ended), ended), ended)
+        ended = _read_number(event.get("Timestamp"))
+        return close(_note_time(replace(app, ended_ms=ended), ended), ended)
     if kind == "SparkListenerEnvironmentUpdate":
         told = event.get("Spark Properties")
-        kept = {k: _text(told[k], 1000) for k in SETTINGS if k in told} if isinstance(told, dict) else {}
+        kept = (
+            {k: _bound_text(told[k], 1000) for k in SETTINGS if k in told} if isinstance(told, dict) else {}
+        )
         return replace(app, settings=kept)
     return app
 
@@ -116,29 +120,37 @@ def close(app: Application, at_ms: int | None) -> Application:
     return replace(app, runs=runs)
 
 
-def _query(app: Application, kind: str, event: Mapping[str, Any]) -> Application:
+def _fold_query(app: Application, kind: str, event: Mapping[str, Any]) -> Application:
     if kind == "QueryStartedEvent":
-        at = _moment(event.get("timestamp")) or app.last_ms or 0
-        run = Run(_id(event.get("id")), _id(event.get("runId")), _text(event.get("name"), MOST_NAME), at)
-        return _seen(app.with_run(run), at) if run.query_id and run.run_id else app
+        at = _parse_time(event.get("timestamp")) or app.last_ms or 0
+        run = Run(
+            _read_id(event.get("id")),
+            _read_id(event.get("runId")),
+            _bound_text(event.get("name"), MOST_NAME),
+            at,
+        )
+        return _note_time(app.with_run(run), at) if run.query_id and run.run_id else app
     if kind == "QueryTerminatedEvent":
-        return _terminated(app, event)
+        return _fold_terminated(app, event)
     progress = event.get("progress")
     if kind != "QueryProgressEvent" or not isinstance(progress, dict):  # since 3.5: that it waits for input
-        return _seen(app, _moment(event.get("timestamp")))
-    at = _moment(progress.get("timestamp")) or app.last_ms or 0
-    run = app.run(_id(progress.get("runId"))) or Run(
-        _id(progress.get("id")), _id(progress.get("runId")), _text(progress.get("name"), MOST_NAME), at
+        return _note_time(app, _parse_time(event.get("timestamp")))
+    at = _parse_time(progress.get("timestamp")) or app.last_ms or 0
+    run = app.run(_read_id(progress.get("runId"))) or Run(
+        _read_id(progress.get("id")),
+        _read_id(progress.get("runId")),
+        _bound_text(progress.get("name"), MOST_NAME),
+        at,
     )
     if not run.run_id:
         return app
-    return _seen(app.with_run(_with_progress(run, progress)), at + _took_ms(progress))
+    return _note_time(app.with_run(_with_progress(run, progress)), at + _took_ms(progress))
 
 
 def _took_ms(progress: Mapping[str, Any]) -> int:
     """A progress bears the time at which its batch began, and is written when it has ended."""
     took = progress.get("durationMs")
-    return (_number(took.get("triggerExecution")) or 0) if isinstance(took, dict) else 0
+    return (_read_number(took.get("triggerExecution")) or 0) if isinstance(took, dict) else 0
 
 
 def _with_progress(run: Run, progress: Mapping[str, Any]) -> Run:
@@ -155,30 +167,30 @@ def _rows_of(sources: Any) -> dict[str, int]:
     """The rows of all sources: an event log has those of each source alone."""
     if not isinstance(sources, list):
         return {}
-    rows = [_number(s.get("numInputRows")) for s in sources if isinstance(s, dict)]
+    rows = [_read_number(s.get("numInputRows")) for s in sources if isinstance(s, dict)]
     known = [count for count in rows if count is not None]
     return {"numInputRows": sum(known)} if len(known) == len(sources) else {}
 
 
-def _terminated(app: Application, event: Mapping[str, Any]) -> Application:
-    run_id, at = _id(event.get("runId")), _moment(event.get("timestamp")) or app.last_ms
-    run = app.run(run_id) or Run(_id(event.get("id")), run_id, started_ms=at or 0)
+def _fold_terminated(app: Application, event: Mapping[str, Any]) -> Application:
+    run_id, at = _read_id(event.get("runId")), _parse_time(event.get("timestamp")) or app.last_ms
+    run = app.run(run_id) or Run(_read_id(event.get("id")), run_id, started_ms=at or 0)
     if not run.run_id:
         return app
-    failure = _text(event.get("exception"), MOST_TEXT)
+    failure = _bound_text(event.get("exception"), MOST_TEXT)
     ended = replace(
         run,
         state=RunState.FAILED if failure else RunState.ENDED,
         ended_ms=at,
         failure=failure,
-        error_class=_text(event.get("errorClassOnException"), MOST_NAME),
+        error_class=_bound_text(event.get("errorClassOnException"), MOST_NAME),
     )
-    return _seen(app.with_run(ended), at)
+    return _note_time(app.with_run(ended), at)
 
 
-def _plan(app: Application, event: Mapping[str, Any]) -> Application:
-    app, text = _seen(app, _number(event.get("time"))), event.get("physicalPlanDescription")
-    description = _text(event.get("description"), MOST_NAME * 4)
+def _fold_plan(app: Application, event: Mapping[str, Any]) -> Application:
+    app, text = _note_time(app, _read_number(event.get("time"))), event.get("physicalPlanDescription")
+    description = _bound_text(event.get("description"), MOST_NAME * 4)
     plan = read_plan(text, description) if isinstance(text, str) else None
     run = app.run(plan.run_id) if plan else None
     if plan is None or run is None:
@@ -186,27 +198,27 @@ def _plan(app: Application, event: Mapping[str, Any]) -> Application:
     return app.with_run(replace(run, operators=plan.operators, checkpoint=plan.checkpoint or run.checkpoint))
 
 
-def _seen(app: Application, at: int | None) -> Application:
+def _note_time(app: Application, at: int | None) -> Application:
     return app if at is None else replace(app, last_ms=max(at, app.last_ms or 0))
 
 
-def _text(value: Any, most: int) -> str:
+def _bound_text(value: Any, most: int) -> str:
     """Of a long text both ends: the reason of a failure stands at one of them."""
     if not isinstance(value, str):
         return ""
     return value if len(value) <= most else f"{value[: most // 2]}\n…\n{value[-most // 2 :]}"
 
 
-def _id(value: Any) -> str:
+def _read_id(value: Any) -> str:
     return value if isinstance(value, str) and 0 < len(value) <= 80 else ""
 
 
-def _number(value: Any) -> int | None:
+def _read_number(value: Any) -> int | None:
     is_number = isinstance(value, int) and not isinstance(value, bool)
     return value if is_number and 0 <= value < LATEST_MS else None
 
 
-def _moment(value: Any) -> int | None:
+def _parse_time(value: Any) -> int | None:
     """ISO text as ms since 1970."""
     try:
         found = datetime.fromisoformat(str(value))

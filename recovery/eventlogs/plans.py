@@ -32,16 +32,16 @@ class PlanFacts:
 def read_plan(text: str, description: str) -> PlanFacts | None:
     """Of a plan with state; None for any other. `description`: of the execution, which names the run of its batch."""
     text = text[:MOST_PLAN]
-    first = _state(text, 0, len(text))
+    first = _find_state(text, 0, len(text))
     if first is None:
         return None
     steps = list(_STEP.finditer(text))
     ends = [step.start() for step in steps[1:]] + [len(text)]
     found: dict[int, Operator] = {}
     for step, end in zip(steps, ends, strict=True):
-        state = None if len(found) >= MOST_OPERATORS else _state(text, step.start(), end)
+        state = None if len(found) >= MOST_OPERATORS else _find_state(text, step.start(), end)
         if state and not step[2].endswith("Restore"):
-            found.setdefault(state.number, Operator(step[2], _columns(text[step.start() : end])))
+            found.setdefault(state.number, Operator(step[2], _list_columns(text[step.start() : end])))
     run = _RUN.search(description[:MOST_DESCRIPTION])
     place = "" if first.place == _NO_PLACE else first.place.rstrip("/").removesuffix("/state")
     return PlanFacts(run[1] if run else first.run_id, place, tuple(found[number] for number in sorted(found)))
@@ -54,7 +54,7 @@ class _State:
     number: int
 
 
-def _state(text: str, begin: int, end: int) -> _State | None:
+def _find_state(text: str, begin: int, end: int) -> _State | None:
     """What a part of a plan says first of state. Each place in the text is looked at once: a plan is other people's."""
     while (at := text.find(_STATE, begin, end)) >= 0:
         begin = at + len(_STATE)
@@ -67,7 +67,7 @@ def _state(text: str, begin: int, end: int) -> _State | None:
     return None
 
 
-def _columns(part: str) -> tuple[str, ...]:
+def _list_columns(part: str) -> tuple[str, ...]:
     told = _COLUMNS.search(part)
     names = [_ID.sub("", name).strip() for name in told[1].split(",")] if told else []
     return tuple(name for name in names if name)[:100]

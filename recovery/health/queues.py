@@ -61,7 +61,7 @@ def late_queues(now: datetime) -> list[Queue]:
 
 def measure(now: datetime) -> list[Queue]:
     """Every queue. A broker that does not answer within 2 s leaves what the rows say."""
-    rows, messages = waiting_rows(now), _messages()
+    rows, messages = waiting_rows(now), _read_queues()
     return [
         Queue(
             name,
@@ -72,20 +72,20 @@ def measure(now: datetime) -> list[Queue]:
     ]
 
 
-def _messages() -> Mapping[str, tuple[int, float]]:
+def _read_queues() -> Mapping[str, tuple[int, float]]:
     """By queue: how many messages lie in the broker, and the age of the oldest; {} where it does not answer."""
     try:
         with current_app.connection_for_read(transport_options=PATIENCE) as connection:
             # Else the first use of the channel tries again and again, and whoever asks for the numbers waits for it.
             connection.ensure_connection(max_retries=0, timeout=PATIENCE["socket_timeout"])
             client: Any = getattr(connection.default_channel, "client")  # noqa: B009  (of a Redis channel alone)
-            return {name: (client.llen(name), _age(client.lindex(name, -1))) for name in names()}
+            return {name: (client.llen(name), _message_age(client.lindex(name, -1))) for name in names()}
     except (OperationalError, OSError) as problem:
         log.warning("The broker does not say what waits: %s", problem)
         return {}
 
 
-def _age(message: Any) -> float:
+def _message_age(message: Any) -> float:
     if message is None:
         return 0.0
     sent_at = json.loads(message).get("headers", {}).get(SENT_AT)

@@ -48,11 +48,11 @@ def announce_event(
     Raises ValueError for an unregistered event or decision, TypeError for a fact that is no plain value.
     """
     environment = subject.environment_of(recovery, flow, pipeline)
-    to = _subscribed(event, environment)
+    to = _list_subscribed(event, environment)
     to += [c for c in _own_channels(people) if c not in to]
     usual = subject.facts_of_pipeline(pipeline) if pipeline else subject.facts_of_subject(recovery, flow)
     path = link or subject.page_path(event, recovery, flow, pipeline)
-    return _write(event, recovery, environment, {**usual, **(facts or {})}, by, dedupe, path, to=to)
+    return _write_message(event, recovery, environment, {**usual, **(facts or {})}, by, dedupe, path, to=to)
 
 
 def _own_channels(people: Collection[str]) -> list[Channel]:
@@ -63,7 +63,7 @@ def _own_channels(people: Collection[str]) -> list[Channel]:
     return [channel for channel in mail if channel.address.lower() in addresses]
 
 
-def _subscribed(event: str, environment: str) -> list[Channel]:
+def _list_subscribed(event: str, environment: str) -> list[Channel]:
     return [
         channel
         for channel in Channel.objects.filter(on=True)
@@ -71,7 +71,7 @@ def _subscribed(event: str, environment: str) -> list[Channel]:
     ]
 
 
-def _write(
+def _write_message(
     event: str,
     recovery: Recovery | None,
     environment: str,
@@ -93,7 +93,7 @@ def _write(
         event=event,
         recovery=label,
         environment=environment,
-        dedupe=f"{event}:{dedupe or _occurrence(recovery)}"[:200],
+        dedupe=f"{event}:{dedupe or _occurrence_key(recovery)}"[:200],
         body={
             "title": wording.message_title(event, told),
             "facts": told,
@@ -109,7 +109,7 @@ def _write(
     return written
 
 
-def _occurrence(recovery: Recovery | None) -> str:
+def _occurrence_key(recovery: Recovery | None) -> str:
     return f"{recovery.label}:{recovery.version}" if recovery else uuid4().hex
 
 
@@ -121,10 +121,10 @@ def _hand_over(message: Message, to: Iterable[Channel]) -> None:
     ]
     Delivery.objects.bulk_create(made)
     for delivery in made:
-        _wake(delivery.channel_id)
+        _wake_channel(delivery.channel_id)
 
 
-def _wake(channel_id: int) -> None:
+def _wake_channel(channel_id: int) -> None:
     from recovery.notify import tasks
 
     broker.send_on_commit(tasks.deliver_channel, channel_id)
@@ -133,7 +133,7 @@ def _wake(channel_id: int) -> None:
 def announce_failing(now: datetime) -> None:
     """Tell the other channels, once, of each one that has failed for some time. Called by the sweep."""
     for channel in selectors.failing_channels(now):
-        others = [c for c in _subscribed("channel.failing", "") if c.pk != channel.pk]
+        others = [c for c in _list_subscribed("channel.failing", "") if c.pk != channel.pk]
         since = channel.failing_since
         assert since is not None, "a channel that fails has failed since some time"
         newest = channel.deliveries.exclude(last_error="").order_by("-pk").first()
@@ -144,7 +144,9 @@ def announce_failing(now: datetime) -> None:
         }
         with transaction.atomic():
             name = f"{channel.pk}:{since.isoformat()}"
-            _write("channel.failing", None, "", told, SYSTEM, name, EVENTS["channel.failing"].link, to=others)
+            _write_message(
+                "channel.failing", None, "", told, SYSTEM, name, EVENTS["channel.failing"].link, to=others
+            )
 
 
 def create_channel(*, name: str, by: Actor, **wanted: Any) -> Channel:
@@ -169,7 +171,7 @@ def change_channel(*, channel_id: int, name: str, by: Actor, **wanted: Any) -> C
 
     Raises as `create_channel`, and NotFound.
     """
-    with _managing("channel.change", channel_id, by) as (trying, channel):
+    with _manage_channel("channel.change", channel_id, by) as (trying, channel):
         if not wanted.get("address") and wanted.get("kind") == channel.kind:
             wanted["address"] = (
                 channel.address
@@ -187,10 +189,10 @@ def change_channel(*, channel_id: int, name: str, by: Actor, **wanted: Any) -> C
 
 def switch_channel(*, channel_id: int, on: bool, by: Actor) -> None:
     """Switch a channel on or off. What waits stays, and goes out when it is on again, unless it is too old then."""
-    with _managing("channel.switch", channel_id, by) as (trying, channel):
+    with _manage_channel("channel.switch", channel_id, by) as (trying, channel):
         Channel.objects.filter(pk=channel_id).update(on=on, failing_since=None)
         if on:
-            _wake(channel_id)
+            _wake_channel(channel_id)
         trying.done(
             f"Channel {channel.name} switched {'on' if on else 'off'}.",
             before={"on": channel.on},
@@ -200,7 +202,7 @@ def switch_channel(*, channel_id: int, on: bool, by: Actor) -> None:
 
 def remove_channel(*, channel_id: int, by: Actor) -> None:
     """Remove a channel with its deliveries; messages that waited for it are not sent."""
-    with _managing("channel.remove", channel_id, by) as (trying, channel):
+    with _manage_channel("channel.remove", channel_id, by) as (trying, channel):
         waits = channel.deliveries.filter(state__in=("pending", "sending")).count()
         before = {**describe_channel(channel), "waiting": waits}
         channel.delete()
@@ -209,14 +211,16 @@ def remove_channel(*, channel_id: int, by: Actor) -> None:
 
 def send_test(*, channel_id: int, by: Actor) -> Message:
     """Send a test message to one channel, by the way that every message goes. Refused while it is off."""
-    with _managing("channel.test", channel_id, by) as (trying, channel):
+    with _manage_channel("channel.test", channel_id, by) as (trying, channel):
         if not channel.on:
             raise Refused(
                 f"Channel {channel.name} is off: nothing is sent to it. Switch it on first.",
                 code="channel_off",
             )
         told: dict[str, Fact] = {"channel": channel.name, "by": by.name}
-        message = _write("channel.test", None, "", told, by, "", EVENTS["channel.test"].link, to=[channel])
+        message = _write_message(
+            "channel.test", None, "", told, by, "", EVENTS["channel.test"].link, to=[channel]
+        )
         assert message is not None, "its occurrence has a new name"
         trying.done(f"Test message to channel {channel.name}.", after={"message": str(message.uid)})
     return message
@@ -227,14 +231,14 @@ def retry_now(*, delivery_id: int, by: Actor) -> None:
     delivery = Delivery.objects.select_related("message").filter(pk=delivery_id).first()
     if delivery is None:
         raise NotFound("There is no such delivery. It may have been removed with its channel.")
-    with _managing("message.retry", delivery.channel_id, by) as (trying, channel):
+    with _manage_channel("message.retry", delivery.channel_id, by) as (trying, channel):
         now = timezone.now()
         waits = Delivery.objects.filter(pk=delivery_id, state__in=("pending", "failed"))
         if not waits.update(state="pending", next_at=now, give_up_at=outbox.give_up_at(now)):
             raise Refused(
                 "It is being sent at this moment, or was delivered: there is nothing to send again."
             )
-        _wake(channel.pk)
+        _wake_channel(channel.pk)
         trying.done(
             f"{delivery.message.event} is sent to {channel.name} again.",
             after={"message": str(delivery.message.uid)},
@@ -242,7 +246,7 @@ def retry_now(*, delivery_id: int, by: Actor) -> None:
 
 
 @contextmanager
-def _managing(action: str, channel_id: int, by: Actor) -> Iterator[tuple[Attempt, Channel]]:
+def _manage_channel(action: str, channel_id: int, by: Actor) -> Iterator[tuple[Attempt, Channel]]:
     """One act on a channel that is there: the right is checked, the row is locked. Raises Denied, NotFound."""
     with audited_attempt(
         action=action, by=by, target_kind="channel", target=f"channel {channel_id}"

@@ -19,7 +19,7 @@ def check_channel(name: str, wanted: Mapping[str, Any]) -> dict[str, Any]:
         raise WrongUse("A channel needs a name of 1 to 80 characters.")
     if kind not in CHANNEL_KINDS:
         raise WrongUse(f"A channel is one of: {', '.join(CHANNEL_KINDS)}.")
-    address = _address(kind, str(wanted.get("address") or "").strip())
+    address = _check_address(kind, str(wanted.get("address") or "").strip())
     secret = str(wanted.get("secret_ref") or "").strip() if kind == "webhook" else ""
     if kind == "webhook":
         references.check_reference(secret)
@@ -28,12 +28,12 @@ def check_channel(name: str, wanted: Mapping[str, Any]) -> dict[str, Any]:
         "kind": kind,
         "address": address,
         "secret_ref": secret,
-        "environments": _some(wanted.get("environments"), ENVIRONMENTS, "environment"),
-        "events": _some(wanted.get("events"), SUBSCRIBED, "event"),
+        "environments": _check_choice(wanted.get("environments"), ENVIRONMENTS, "environment"),
+        "events": _check_choice(wanted.get("events"), SUBSCRIBED, "event"),
     }
 
 
-def _address(kind: str, address: str) -> str:
+def _check_address(kind: str, address: str) -> str:
     if len(address) > 500:
         raise WrongUse("An address has at most 500 characters.")
     if kind == "mail":
@@ -48,7 +48,7 @@ def _address(kind: str, address: str) -> str:
     return posting.check_url(address)
 
 
-def _some(given: Any, known: tuple[str, ...], noun: str) -> list[str]:
+def _check_choice(given: Any, known: tuple[str, ...], noun: str) -> list[str]:
     """Those of `known` that were chosen, in its order. Raises WrongUse for none, and for one that is not known."""
     chosen = set(given or ())
     if not chosen or not chosen <= set(known):

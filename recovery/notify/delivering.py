@@ -50,22 +50,24 @@ def attempt_delivery(delivery: Delivery) -> bool:
     try:
         SENDERS[delivery.channel.kind](delivery)
     except posting.NotDelivered as failure:
-        _missed(delivery, failure.sentence, again=failure.again, pause=failure.pause)
+        _note_missed(delivery, failure.sentence, again=failure.again, pause=failure.pause)
         return not failure.again  # a message that was refused says nothing about the next one
     except (
         RepriseError
     ) as failure:  # a reference that cannot be read, a secret that is none: a person can mend it
-        _missed(delivery, failure.sentence, again=True, pause=0)
+        _note_missed(delivery, failure.sentence, again=True, pause=0)
         return False
     except Exception as bug:
         log.exception("delivery %s", delivery.pk)
-        _missed(delivery, f"A fault in Reprise ended the try ({type(bug).__name__}).", again=True, pause=0)
+        _note_missed(
+            delivery, f"A fault in Reprise ended the try ({type(bug).__name__}).", again=True, pause=0
+        )
         return False
     outbox.mark_delivered(delivery)
     return True
 
 
-def _missed(delivery: Delivery, says: str, *, again: bool, pause: int) -> None:
+def _note_missed(delivery: Delivery, says: str, *, again: bool, pause: int) -> None:
     with transaction.atomic():
         if outbox.not_delivered(delivery, says, again=again, pause=pause):
             give_up_delivery(delivery, says)
@@ -91,13 +93,13 @@ def deep_link(delivery: Delivery) -> str:
     return f"{base.rstrip('/')}/{path.lstrip('/')}"
 
 
-def _mail(delivery: Delivery) -> None:
+def _deliver_mail(delivery: Delivery) -> None:
     message, body = delivery.message, delivery.message.body
     text = wording.message_text(body["title"], body["facts"], deep_link(delivery))
     mailing.send_mail(to=delivery.channel.address, uid=str(message.uid), title=body["title"], text=text)
 
 
-def _webhook(delivery: Delivery) -> None:
+def _deliver_webhook(delivery: Delivery) -> None:
     message = delivery.message
     body = shapes.webhook_body(
         uid=str(message.uid), event=message.event, at=message.created_at, recovery=message.recovery,
@@ -105,17 +107,21 @@ def _webhook(delivery: Delivery) -> None:
     )  # fmt: skip
     secret = references.read_reference(delivery.channel.secret_ref)
     headers = signing.signed_headers(secret, str(message.uid), int(time.time()), body)
-    posting.post_message(_address(delivery), body, headers)
+    posting.post_message(_resolve_address(delivery), body, headers)
 
 
-def _chat(delivery: Delivery) -> None:
+def _deliver_chat(delivery: Delivery) -> None:
     body = shapes.chat_body(body=delivery.message.body, url=deep_link(delivery))
-    posting.post_message(_address(delivery), body, {"webhook-id": str(delivery.message.uid)})
+    posting.post_message(_resolve_address(delivery), body, {"webhook-id": str(delivery.message.uid)})
 
 
-def _address(delivery: Delivery) -> str:
+def _resolve_address(delivery: Delivery) -> str:
     address = delivery.channel.address
     return references.read_reference(address) if references.is_reference(address) else address
 
 
-SENDERS: Mapping[str, Callable[[Delivery], None]] = {"mail": _mail, "webhook": _webhook, "chat": _chat}
+SENDERS: Mapping[str, Callable[[Delivery], None]] = {
+    "mail": _deliver_mail,
+    "webhook": _deliver_webhook,
+    "chat": _deliver_chat,
+}

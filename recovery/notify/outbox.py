@@ -56,14 +56,14 @@ def claim_delivery(delivery: Delivery, now: datetime) -> bool:
     return bool(changed)
 
 
-def _claimed(delivery: Delivery) -> QuerySet[Delivery]:
+def _claimed_delivery(delivery: Delivery) -> QuerySet[Delivery]:
     return Delivery.objects.filter(pk=delivery.pk, state="sending", attempts=delivery.attempts)
 
 
 def mark_delivered(delivery: Delivery) -> None:
     """sending -> delivered, and the channel works. Nothing, when the lease was lost: the next attempt marks it."""
     now = timezone.now()
-    _claimed(delivery).update(state="delivered", delivered_at=now, last_error="", claimed_until=None)
+    _claimed_delivery(delivery).update(state="delivered", delivered_at=now, last_error="", claimed_until=None)
     Channel.objects.filter(pk=delivery.channel_id).update(failing_since=None, delivered_at=now)
 
 
@@ -73,7 +73,7 @@ def not_delivered(delivery: Delivery, says: str, *, again: bool, pause: float) -
     next_at = now + timedelta(seconds=max(pause, backoff_seconds(delivery.attempts)))
     lost = not again or next_at > delivery.give_up_at
     values = {"state": "failed"} if lost else {"state": "pending", "next_at": next_at}
-    changed = _claimed(delivery).update(**values, last_error=says[:400], claimed_until=None)
+    changed = _claimed_delivery(delivery).update(**values, last_error=says[:400], claimed_until=None)
     Channel.objects.filter(pk=delivery.channel_id, failing_since=None).update(failing_since=now)
     return bool(lost and changed)
 

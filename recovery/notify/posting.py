@@ -126,14 +126,14 @@ def post_message(url: str, body: bytes, headers: Mapping[str, str]) -> None:
         ) as answer:  # fmt: skip  # its body is not read: nobody needs it, and it may have no end
             if adapter.ended:  # a head that was cut off in the middle reads like a whole one
                 raise requests.Timeout
-            _judge(answer)
+            _judge_answer(answer)
     except requests.RequestException as error:
-        raise _silence(url, requests.Timeout() if adapter.ended else error) from None
+        raise _explain_silence(url, requests.Timeout() if adapter.ended else error) from None
     finally:
         late.cancel()
 
 
-def _judge(answer: requests.Response) -> None:
+def _judge_answer(answer: requests.Response) -> None:
     status = answer.status_code
     if 200 <= status < 300:
         return
@@ -146,7 +146,7 @@ def _judge(answer: requests.Response) -> None:
     raise NotDelivered(f"The receiver answers with HTTP {status}.", pause=pause)
 
 
-def _silence(url: str, error: requests.RequestException) -> NotDelivered:
+def _explain_silence(url: str, error: requests.RequestException) -> NotDelivered:
     """What to raise where no answer came; never the library's own text, since that quotes the whole address."""
     where, cause = shown_address(url), str(error)
     if isinstance(error, requests.exceptions.SSLError):

@@ -7,12 +7,12 @@ from recovery.notify.events import EVENTS
 from recovery.notify.wording import Fact
 
 
-def _flow(recovery: Recovery | None, flow: Flow | None) -> Flow | None:
+def _flow_of_subject(recovery: Recovery | None, flow: Flow | None) -> Flow | None:
     return flow or (recovery.flow if recovery else None)
 
 
 def environment_of(recovery: Recovery | None, flow: Flow | None, pipeline: Pipeline | None = None) -> str:
-    of = _flow(recovery, flow)
+    of = _flow_of_subject(recovery, flow)
     within = of.pipeline if of else pipeline
     return within.environment if within else ""
 
@@ -40,7 +40,7 @@ def facts_of_pipeline(pipeline: Pipeline) -> dict[str, Fact]:
 def facts_of_subject(recovery: Recovery | None, flow: Flow | None) -> dict[str, Fact]:
     """recovery, flow, pipeline, environment, workspace; of a flow that fails its error condition; of a recovery with
     a plan in force its strategy, forecast and hash."""
-    of = _flow(recovery, flow)
+    of = _flow_of_subject(recovery, flow)
     if of is None:
         return {}
     found: dict[str, Fact] = {"recovery": recovery.label} if recovery else {}
@@ -61,12 +61,12 @@ def facts_of_subject(recovery: Recovery | None, flow: Flow | None) -> dict[str, 
 def describe_forecast(of: Forecast) -> str:
     """`0 rows lost, 0 doubled, 13 read again`; an estimate says so, what is not known too."""
     return ", ".join(
-        (_amount(of.lost, " rows") + " lost", _amount(of.doubled) + " doubled",
-         _amount(of.reread) + " read again")
+        (_describe_rows(of.lost, " rows") + " lost", _describe_rows(of.doubled) + " doubled",
+         _describe_rows(of.reread) + " read again")
     )  # fmt: skip
 
 
-def _amount(of: RowAmount, noun: str = "") -> str:
+def _describe_rows(of: RowAmount, noun: str = "") -> str:
     if of.rows is None:
         return "an unknown number of rows" if noun else "an unknown number"
     return f"{'' if of.exact else 'about '}{of.rows:,}{noun}"

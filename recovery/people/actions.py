@@ -49,13 +49,13 @@ def create_person(
     """
     with audited_attempt(action="person.create", by=by, target_kind="person", target=name) as trying:
         by.check_setup()
-        chosen = _role(role)
+        chosen = _check_role(role)
         _check_name(name)
         if (service or invited) == bool(password):
             raise WrongUse("A person needs a password; a service account has none.")
         if User.objects.filter(username__iexact=name).exists():
             raise Refused(f"There is already someone named {name}. Choose another name.")
-        user = User(username=name, email=_email(email))
+        user = User(username=name, email=_check_email(email))
         _set_password(user, password)
         user.save()
         person = Person.objects.create(user=user, role=chosen.value, service=service)
@@ -85,14 +85,14 @@ def change_person(
     name = person.user.get_username()
     with audited_attempt(action="person.change", by=by, target_kind="person", target=name) as trying:
         by.check(Right.MANAGE)
-        chosen = _role(role)
+        chosen = _check_role(role)
         for environment, grant in elsewhere.items():
             if environment not in ENVIRONMENTS:
                 raise WrongUse(f"An environment is one of {', '.join(ENVIRONMENTS)}.")
-            _role(grant.role)
-        admins = _admins()
+            _check_role(grant.role)
+        admins = _lock_admins()
         locked = Person.objects.select_for_update().get(pk=person.pk)
-        before = _roles(locked)
+        before = _describe_roles(locked)
         if chosen is not Role.ADMIN:
             _keep_an_admin(locked, admins)
         Person.objects.filter(pk=locked.pk).update(role=chosen.value, may_reset=reset)
@@ -102,7 +102,7 @@ def change_person(
             for e, g in elsewhere.items()
         )
         person.refresh_from_db()
-        after = _roles(person)
+        after = _describe_roles(person)
         if after != before:
             trying.done(f"Changed the roles of {name}.", before=before, after=after)
 
@@ -115,7 +115,7 @@ def switch_account(*, person: Person, on: bool, by: Actor) -> None:
     name = person.user.get_username()
     with audited_attempt(action="person.switch", by=by, target_kind="person", target=name) as trying:
         by.check(Right.MANAGE)
-        admins = _admins()
+        admins = _lock_admins()
         locked = Person.objects.select_for_update().get(pk=person.pk)
         if not on:
             _keep_an_admin(locked, admins)
@@ -222,7 +222,7 @@ def create_token(
         longest = settings.REPRISE_TOKEN_DAYS
         if days is not None and not 1 <= days <= longest:
             raise WrongUse(f"A token is good for 1 to {longest} days.")
-        scope = _scope(rights, environments)
+        scope = _build_scope(rights, environments)
         text = PREFIX + secrets.token_urlsafe(32)
         until = timezone.now() + timedelta(days=days or longest)
         token = Token.objects.create(
@@ -233,7 +233,7 @@ def create_token(
     return text
 
 
-def _scope(rights: Collection[Right] | None, environments: Collection[str] | None) -> dict[str, Any]:
+def _build_scope(rights: Collection[Right] | None, environments: Collection[str] | None) -> dict[str, Any]:
     """`{rights, environments}` as a token keeps them. Raises WrongUse."""
     if rights is not None and not rights:
         raise WrongUse("A token needs at least one right.")
@@ -271,7 +271,7 @@ def _check_token_right(owner: User, by: Actor) -> None:
         raise Denied(f"{owner.username} is a person, who makes tokens alone: no one can act as someone else.")
 
 
-def _admins() -> list[int]:
+def _lock_admins() -> list[int]:
     """Everybody who may manage people, locked in one order, so that two of them cannot remove each other."""
     found = Person.objects.filter(role=Role.ADMIN.value, service=False, user__is_active=True)
     return [p.pk for p in found.select_for_update(of=("self",)).order_by("pk")]
@@ -286,7 +286,7 @@ def _keep_an_admin(person: Person, admins: list[int]) -> None:
         )
 
 
-def _roles(person: Person) -> dict[str, Any]:
+def _describe_roles(person: Person) -> dict[str, Any]:
     """Who may what, as the audit log shows it."""
     rows = person.roles_in.order_by("environment")
     return {
@@ -299,7 +299,7 @@ def _end_invitations(person: Person) -> None:
     Invitation.objects.filter(person=person, used_at=None, ended_at=None).update(ended_at=timezone.now())
 
 
-def _email(text: str) -> str:
+def _check_email(text: str) -> str:
     """A mail address nobody else has, in small letters, or none. Raises WrongUse, Refused."""
     found = text.strip().lower()
     if not found:
@@ -320,7 +320,7 @@ def _person_of(user: User) -> Person:
     return person
 
 
-def _role(role: Role | str) -> Role:
+def _check_role(role: Role | str) -> Role:
     known = [r.value for r in Role if r is not Role.SYSTEM]
     if role not in known:
         raise WrongUse(f"There is no role {str(role)!r}. Roles are {', '.join(known)}.")

@@ -58,9 +58,9 @@ def send_link(*, email: str, place: str) -> None:
     from recovery.notify.posting import NotDelivered
 
     where = f" from {place}" if place else ""
-    person = _owner(email)
+    person = _find_owner(email)
     if person is None:
-        _say(
+        _write_entry(
             "denied",
             email,
             f"Asked{where} for a new password by mail: no person with a password has this address.",
@@ -73,7 +73,9 @@ def send_link(*, email: str, place: str) -> None:
         made = Invitation.objects.create(
             person=person, sha256=sha256_hex(text), created_by=BY, expires_at=timezone.now() + GOOD
         )
-        _say("done", name, f"Asked{where} for a new password: a link goes to the mail address of {name}.")
+        _write_entry(
+            "done", name, f"Asked{where} for a new password: a link goes to the mail address of {name}."
+        )
     link = f"{settings.REPRISE_PUBLIC_URL.rstrip('/')}/invitation/{text}"
     try:
         mailing.send_mail(
@@ -83,10 +85,10 @@ def send_link(*, email: str, place: str) -> None:
     except NotDelivered as problem:
         with transaction.atomic():
             Invitation.objects.filter(pk=made.pk).update(ended_at=timezone.now())
-            _say("failed", name, f"The link for {name} was not sent: {problem}")
+            _write_entry("failed", name, f"The link for {name} was not sent: {problem}")
 
 
-def _owner(email: str) -> Person | None:
+def _find_owner(email: str) -> Person | None:
     """Whose address it is: one person's, with a role, switched on, with a password of their own."""
     found = list(User.objects.filter(email__iexact=email)[:2]) if email else []
     if len(found) != 1 or not found[0].is_active or not found[0].has_usable_password():
@@ -94,7 +96,7 @@ def _owner(email: str) -> Person | None:
     return Person.objects.select_related("user").filter(user=found[0], service=False).first()
 
 
-def _say(outcome: str, name: str, says: str) -> None:
+def _write_entry(outcome: str, name: str, says: str) -> None:
     append_entry(
         action="person.forgot", outcome=outcome, by=Stranger(via="task"), target_kind="person",
         target=name[:150], says=says,

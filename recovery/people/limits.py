@@ -34,12 +34,12 @@ def check_limit(kind: str, source: str) -> None:
 
 def is_over(kind: str, source: str) -> bool:
     """Was as much of this kind counted from there as is allowed?"""
-    return (cache.get(_key(kind, source)) or 0) >= LIMITS[kind][0]
+    return (cache.get(_cache_key(kind, source)) or 0) >= LIMITS[kind][0]
 
 
 def count_try(kind: str, source: str) -> None:
     """Count one more."""
-    key = _key(kind, source)
+    key = _cache_key(kind, source)
     if cache.add(key, 1, timeout=LIMITS[kind][1]):
         return
     try:
@@ -48,5 +48,5 @@ def count_try(kind: str, source: str) -> None:
         cache.set(key, 1, timeout=LIMITS[kind][1])
 
 
-def _key(kind: str, source: str) -> str:
+def _cache_key(kind: str, source: str) -> str:
     return f"failures:{kind}:{hashlib.sha256(source.encode('utf-8', 'replace')).hexdigest()[:32]}"

@@ -81,7 +81,7 @@ class Confinement:
         finds no module in such a folder.
         """
         start = Sight.HIDDEN if self.closed else Sight.WRITABLE
-        grants = _grant(Path("/"), self.entries().get(Path("/"), start), self.entries())
+        grants = _grant_below(Path("/"), self.entries().get(Path("/"), start), self.entries())
         return [(path, sight) for path, sight in grants if listing or sight is not Sight.LISTED]
 
     def dump(self) -> str:
@@ -105,7 +105,7 @@ def is_there(path: Path) -> bool:
         return False
 
 
-def _grant(place: Path, sight: Sight, entries: dict[Path, Sight]) -> Iterator[Grant]:
+def _grant_below(place: Path, sight: Sight, entries: dict[Path, Sight]) -> Iterator[Grant]:
     """Rights at `place`, which has `sight`, and below; `entries` are sorted, parents before children."""
     below = {path: own for path, own in entries.items() if place in path.parents}
     if any(own < sight for own in below.values()):
@@ -115,7 +115,7 @@ def _grant(place: Path, sight: Sight, entries: dict[Path, Sight]) -> Iterator[Gr
             paths = [Path(child.path) for child in children if not child.is_symlink()]
         for child in paths:
             if child in towards:
-                yield from _grant(child, entries.get(child, sight), below)
+                yield from _grant_below(child, entries.get(child, sight), below)
             else:
                 yield child, sight
         return
@@ -123,4 +123,4 @@ def _grant(place: Path, sight: Sight, entries: dict[Path, Sight]) -> Iterator[Gr
         yield place, sight
     for path, own in below.items():
         if not any(parent in below for parent in path.parents):
-            yield from _grant(path, own, below)
+            yield from _grant_below(path, own, below)

@@ -31,7 +31,7 @@ def refuse_pipeline(spec: Mapping[str, Any], environments: tuple[str, ...]) -> N
     found = str((spec.get("tags") or {}).get(TAG) or "")
     if environments and found not in environments:
         raise invalid(
-            f"This server runs pipelines of {_listed(environments)} alone, and this one is tagged {found[:80]!r}. "
+            f"This server runs pipelines of {_join_all(environments)} alone, and this one is tagged {found[:80]!r}. "
             "Make it on the server of its environment, or save its settings here with another tag."
         )
 
@@ -41,11 +41,11 @@ def refuse_question(environment: str, environments: tuple[str, ...]) -> None:
     beside that of this server's pipelines."""
     if environments and environment not in environments:
         text = (
-            f"This server answers questions about pipelines of {_listed(environments)} alone, and this one is about "
+            f"This server answers questions about pipelines of {_join_all(environments)} alone, and this one is about "
             f"{environment[:80]!r}. Name the server of that environment in Settings > Workspaces > Questions."
         )
         raise ApiProblem(403, "PERMISSION_DENIED", text, environment=environment[:80])
 
 
-def _listed(environments: tuple[str, ...]) -> str:
+def _join_all(environments: tuple[str, ...]) -> str:
     return " and ".join(environments)

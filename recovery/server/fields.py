@@ -48,20 +48,22 @@ _NO_SELECTION = "Spark refreshes tables, not flows: name tables in refresh_selec
 _ELSEWHERE = "Leave it out."
 
 
-def _of(kind: Kind, *names: str) -> Fields:
+def _fields_of_kind(kind: Kind, *names: str) -> Fields:
     return tuple(Field(name, kind) for name in names)
 
 
 SPEC: Fields = (
     Field("name", required=True),
-    *_of(Kind.TEXT, "id", "catalog", "schema", "target", "storage", "root_path", "parent_path"),
-    *_of(Kind.TEXT, "edition", "channel", "budget_policy_id", "usage_policy_id", "serverless_compute_id"),
-    *_of(Kind.FLAG, "continuous", "development", "serverless", "photon"),
+    *_fields_of_kind(Kind.TEXT, "id", "catalog", "schema", "target", "storage", "root_path", "parent_path"),
+    *_fields_of_kind(
+        Kind.TEXT, "edition", "channel", "budget_policy_id", "usage_policy_id", "serverless_compute_id"
+    ),
+    *_fields_of_kind(Kind.FLAG, "continuous", "development", "serverless", "photon"),
     Field("libraries", Kind.OBJECTS),
     Field("configuration", Kind.OBJECT),
     Field("clusters", Kind.OBJECTS),
     Field("tags", Kind.TEXTS),
-    *_of(Kind.OBJECT, "deployment", "restart_window"),
+    *_fields_of_kind(Kind.OBJECT, "deployment", "restart_window"),
     Field("filters", Kind.OBJECT, instead="Every library runs whole: name the files in libraries."),
     Field(
         "environment",
@@ -87,8 +89,8 @@ _WITH_SPEC: Fields = (
 CREATE: Fields = (*_WITH_SPEC, Field("dry_run", Kind.FLAG))
 EDIT: Fields = (*_WITH_SPEC, Field("pipeline_id"), Field("expected_last_modified", Kind.NUMBER))
 START: Fields = (
-    *_of(Kind.NAMES, "refresh_selection", "full_refresh_selection", "reset_checkpoint_selection"),
-    *_of(Kind.FLAG, "full_refresh", "validate_only", "development"),
+    *_fields_of_kind(Kind.NAMES, "refresh_selection", "full_refresh_selection", "reset_checkpoint_selection"),
+    *_fields_of_kind(Kind.FLAG, "full_refresh", "validate_only", "development"),
     Field("cause", choices=CAUSES),
     Field("refresh_flow_selection", Kind.NAMES, instead=_NO_SELECTION),
     Field("parameters", Kind.OBJECT, instead="Put values into the pipeline's configuration."),
@@ -132,7 +134,7 @@ def check_value(field: Field, value: Any) -> None:
     """One field's value. Raises ApiProblem 400. What says nothing (null, empty) is never wrong."""
     if value is None:
         return
-    if not _fits(field.kind, value):
+    if not _fits_kind(field.kind, value):
         raise invalid(f"{field.name} must be {field.kind}.")
     if field.choices and value and value not in field.choices:
         raise invalid(f"{field.name} must be one of {', '.join(field.choices)}.")
@@ -149,10 +151,10 @@ def not_done(name: str, instead: str) -> ApiProblem:
 
 def says_something(value: Any) -> bool:
     """Whether a value holds anything but nothing, at any depth: `{"include": []}` does not."""
-    return any(one not in (None, "", False) for one, _, is_key in _leaves(value) if not is_key)
+    return any(one not in (None, "", False) for one, _, is_key in _iterate_leaves(value) if not is_key)
 
 
-def _fits(kind: Kind, value: Any) -> bool:
+def _fits_kind(kind: Kind, value: Any) -> bool:
     match kind:
         case Kind.TEXT:
             return isinstance(value, str)
@@ -176,14 +178,14 @@ def _fits(kind: Kind, value: Any) -> bool:
 def check_texts(found: Any) -> None:
     """Raises ApiProblem 400 for a text that no database takes (with NUL, or half of a character), and for what lies
     too deep to be written down again."""
-    for one, depth, _ in _leaves(found):
+    for one, depth, _ in _iterate_leaves(found):
         if depth > DEEPEST:
             raise invalid(f"The request is nested more than {DEEPEST} deep.")
         if isinstance(one, str) and ("\0" in one or any("\ud800" <= c <= "\udfff" for c in one)):
             raise invalid("A text holds NUL or half of a character (U+D800 to U+DFFF); take it out.")
 
 
-def _leaves(found: Any) -> Iterator[tuple[Any, int, bool]]:
+def _iterate_leaves(found: Any) -> Iterator[tuple[Any, int, bool]]:
     """(value, how deep it lies, whether it is a key) of each key, and of each value that holds no others."""
     left = [(found, 0)]
     while left:  # no recursion: what was sent may be as deep as it likes

@@ -142,7 +142,7 @@ def parse_pipelines_filter(text: str) -> Condition | None:
 
 def like(pattern: str, text: str) -> bool:
     """SQL LIKE: `%` is any text, `_` any one character, upper and lower case are the same."""
-    first, *others = [_piece(piece) for piece in pattern.split("%")]
+    first, *others = [_pattern_of_piece(piece) for piece in pattern.split("%")]
     if not others:
         return first.fullmatch(text) is not None
     begun = first.match(text)
@@ -158,7 +158,7 @@ def like(pattern: str, text: str) -> bool:
     return len(text) - length >= at and others[-1].fullmatch(text, len(text) - length) is not None
 
 
-def _piece(piece: str) -> re.Pattern[str]:
+def _pattern_of_piece(piece: str) -> re.Pattern[str]:
     """What stands between two `%`: a text of one length, with `_` for any character."""
     plain = "".join("." if c == "_" else re.escape(c) for c in piece)
     return re.compile(plain, re.IGNORECASE | re.DOTALL)

@@ -101,7 +101,7 @@ def open_session(port: int, secret: str) -> Session:
     gateway = connect(port, secret)
     try:
         with within(OPEN_SECONDS):
-            return _begin(gateway)
+            return _begin_session(gateway)
     except BaseException:
         disconnect(gateway)
         raise
@@ -114,7 +114,7 @@ def disconnect(gateway: Any) -> None:
     gateway._gateway_client.close()
 
 
-def _begin(gateway: Any) -> Session:
+def _begin_session(gateway: Any) -> Session:
     jvm = gateway.jvm
     conf = jvm.org.apache.spark.SparkConf()
     for name, value in OF_PYTHON.items():

@@ -48,7 +48,7 @@ def prune(home: Path, keep: Keep) -> Forgotten:
     before = now_ms() - round(keep.days * DAY_MS)
     updates = events = 0
     for pipeline_id in Pipeline.objects.values_list("pk", flat=True):
-        old = _old(pipeline_id, before, keep.updates)
+        old = _list_old_updates(pipeline_id, before, keep.updates)
         if not old:
             continue
         with transaction.atomic(using="pipelines"):
@@ -57,7 +57,7 @@ def prune(home: Path, keep: Keep) -> Forgotten:
     return Forgotten(updates, events, _remove_folders(home))
 
 
-def _old(pipeline_id: str, before: int, newest: int) -> list[str]:
+def _list_old_updates(pipeline_id: str, before: int, newest: int) -> list[str]:
     """Ids of updates that are forgotten, the oldest first."""
     rows = list(
         Update.objects.filter(pipeline=pipeline_id)
@@ -69,13 +69,13 @@ def _old(pipeline_id: str, before: int, newest: int) -> list[str]:
         "",
     )
     old = [id for id, state, ended, _ in rows[newest:] if id != good and ended is not None and ended < before]
-    tables = _tables(pipeline_id)
+    tables = _updates_by_table(pipeline_id)
     lasting = {name for name, defined_by in tables.items() if defined_by <= set(old)}
     needed = {id for name in lasting for id in tables[name]}
     return [id for id in reversed(old) if id not in needed][:AT_ONCE]
 
 
-def _tables(pipeline_id: str) -> dict[str, set[str]]:
+def _updates_by_table(pipeline_id: str) -> dict[str, set[str]]:
     """Which updates define each table of a pipeline."""
     found: dict[str, set[str]] = {}
     defined = Event.objects.filter(pipeline=pipeline_id, event_type="dataset_definition")

@@ -37,26 +37,26 @@ def hint(exceptions: Iterable[Mapping[str, Any]]) -> str:
 
     `exceptions`: of the API's shape, with `message`.
     """
-    return next(filter(None, (_hint(str(one.get("message", ""))) for one in exceptions)), "")
+    return next(filter(None, (_find_hint(str(one.get("message", ""))) for one in exceptions)), "")
 
 
-def _hint(says: str) -> str:
+def _find_hint(says: str) -> str:
     for pattern in (MODULE, NAME):
         if (found := pattern.search(says)) and found[1] in NAMES:
-            return _sentence(found[1], NAMES[found[1]])
+            return _compose_hint(found[1], NAMES[found[1]])
     if found := MEMBER.search(says):
         if "pyspark.pipelines" in says:
-            return _sentence(found[1], _instead(found[1]))
+            return _compose_hint(found[1], _replacement_of(found[1]))
     elif found := ARGUMENT.search(says):
-        return _sentence(f"{found[2]} of {found[1]}", _instead(found[2]))
-    elif found := _after(says, NO_SOURCE, BLANK, SOURCE):
-        return _sentence(found[1], SOURCES[found[1].lower()])
-    elif _after(says, NO_SYNTAX, EXPECT):
-        return _sentence("EXPECT", EXPECTATION)
+        return _compose_hint(f"{found[2]} of {found[1]}", _replacement_of(found[2]))
+    elif found := _match_in_order(says, NO_SOURCE, BLANK, SOURCE):
+        return _compose_hint(found[1], SOURCES[found[1].lower()])
+    elif _match_in_order(says, NO_SYNTAX, EXPECT):
+        return _compose_hint("EXPECT", EXPECTATION)
     return ""
 
 
-def _after(says: str, *patterns: re.Pattern[str]) -> re.Match[str] | None:
+def _match_in_order(says: str, *patterns: re.Pattern[str]) -> re.Match[str] | None:
     """The last of these, where each stands somewhere behind the one before: each is looked for once, as one expression
     for all of them would not do."""
     met, at = None, 0
@@ -68,11 +68,11 @@ def _after(says: str, *patterns: re.Pattern[str]) -> re.Match[str] | None:
     return met
 
 
-def _instead(name: str) -> str:
+def _replacement_of(name: str) -> str:
     return EXPECTATION if name.startswith("expect") else "see what pyspark.pipelines has"
 
 
-def _sentence(what: str, instead: str) -> str:
+def _compose_hint(what: str, instead: str) -> str:
     return (
         f"{what} is not in open-source Spark, which this server runs; it may be Databricks-only: {instead}."
     )

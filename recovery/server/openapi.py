@@ -23,48 +23,48 @@ KINDS: Final[Mapping[Kind, Schema]] = {
 BYTES: Final[Schema] = {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}}
 
 
-def _object(required: str = "", optional: str = "", **nested: Schema) -> Schema:
+def _schema_of(required: str = "", optional: str = "", **nested: Schema) -> Schema:
     """An object whose fields, named with spaces between them, are texts unless `nested` says otherwise."""
     names = [*required.split(), *optional.split()]
     fields = dict.fromkeys(names, TEXT) | nested
     return {"type": "object", "properties": fields, "required": required.split()}
 
 
-def _one(name: str) -> Schema:
+def _reference_to(name: str) -> Schema:
     return {"$ref": f"#/components/schemas/{name}"}
 
 
-def _list(name: str) -> Schema:
-    return {"type": "array", "items": _one(name)}
+def _list_of(name: str) -> Schema:
+    return {"type": "array", "items": _reference_to(name)}
 
 
 NUMBER: Final[Schema] = {"type": "integer"}
 THINGS: Final[Schema] = {"type": "object"}
 SCHEMAS: Final[Mapping[str, Schema]] = {
-    "Problem": _object("error_code message", details={"type": "array"}),
+    "Problem": _schema_of("error_code message", details={"type": "array"}),
     "Nothing": {"type": "object", "maxProperties": 0},
-    "Spec": _object("id name catalog storage", libraries={"type": "array"}, configuration=THINGS),
-    "PipelineState": _object("pipeline_id name state", "health creator_user_name", latest_updates={"type": "array"}),
-    "Pipeline": _object("pipeline_id name state", "health", spec=_one("Spec"), last_modified=NUMBER),
-    "Pipelines": _object("", "next_page_token", statuses=_list("PipelineState")),
-    "Made": _object("", "pipeline_id", effective_settings=THINGS),
-    "Update": _object("update_id pipeline_id state cause", creation_time=NUMBER),
-    "OneUpdate": _object("", "", update=_one("Update")),
-    "Updates": _object("", "next_page_token", updates=_list("Update")),
-    "Started": _object("update_id"),
-    "Event": _object("id timestamp message level event_type", origin=THINGS, details=THINGS, error=THINGS),
-    "Events": _object("", "next_page_token", events=_list("Event")),
-    "Permissions": _object("object_id object_type", access_control_list={"type": "array"}),
-    "Levels": _object("", permission_levels={"type": "array"}),
-    "File": _object("path object_type", object_id=NUMBER, size=NUMBER, created_at=NUMBER, modified_at=NUMBER),
-    "Files": _object("", objects=_list("File")),
-    "Content": _object("content file_type"),
-    "Source": _object("", files={"type": "array"}),
-    "Health": _object("spark", active_updates=NUMBER),
-    "Answered": _object("", "error sentence", answer=THINGS),
-    "Owner": _object("id userName", active={"type": "boolean"}),
-    "Discovery": _object("oidc_endpoint"),
-    "Document": _object("openapi", info=THINGS, paths=THINGS),
+    "Spec": _schema_of("id name catalog storage", libraries={"type": "array"}, configuration=THINGS),
+    "PipelineState": _schema_of("pipeline_id name state", "health creator_user_name", latest_updates={"type": "array"}),
+    "Pipeline": _schema_of("pipeline_id name state", "health", spec=_reference_to("Spec"), last_modified=NUMBER),
+    "Pipelines": _schema_of("", "next_page_token", statuses=_list_of("PipelineState")),
+    "Made": _schema_of("", "pipeline_id", effective_settings=THINGS),
+    "Update": _schema_of("update_id pipeline_id state cause", creation_time=NUMBER),
+    "OneUpdate": _schema_of("", "", update=_reference_to("Update")),
+    "Updates": _schema_of("", "next_page_token", updates=_list_of("Update")),
+    "Started": _schema_of("update_id"),
+    "Event": _schema_of("id timestamp message level event_type", origin=THINGS, details=THINGS, error=THINGS),
+    "Events": _schema_of("", "next_page_token", events=_list_of("Event")),
+    "Permissions": _schema_of("object_id object_type", access_control_list={"type": "array"}),
+    "Levels": _schema_of("", permission_levels={"type": "array"}),
+    "File": _schema_of("path object_type", object_id=NUMBER, size=NUMBER, created_at=NUMBER, modified_at=NUMBER),
+    "Files": _schema_of("", objects=_list_of("File")),
+    "Content": _schema_of("content file_type"),
+    "Source": _schema_of("", files={"type": "array"}),
+    "Health": _schema_of("spark", active_updates=NUMBER),
+    "Answered": _schema_of("", "error sentence", answer=THINGS),
+    "Owner": _schema_of("id userName", active={"type": "boolean"}),
+    "Discovery": _schema_of("oidc_endpoint"),
+    "Document": _schema_of("openapi", info=THINGS, paths=THINGS),
 }  # fmt: skip
 
 
@@ -110,7 +110,7 @@ def operation(route: Route) -> dict[str, Any]:
 
 def content(name: str) -> dict[str, Any]:
     """What an answer of this name is. An exported file may come as its bytes."""
-    json = {"application/json": {"schema": _one(name)}}
+    json = {"application/json": {"schema": _reference_to(name)}}
     return json | BYTES if name == "Content" else json
 
 

@@ -33,12 +33,12 @@ def refuse_paths_beyond(request: Mapping[str, Any], confinement: Confinement) ->
         scheme = _SCHEME.match(path)
         kind = scheme.group(1).lower() if scheme else ""
         if kind not in STORES or "::" in path or "\0" in path:
-            raise _refused(path)
+            raise _refuse_path(path)
         if kind in ("", "file"):
             local = "/" + path[scheme.end() :].lstrip("/") if scheme else path
             place = Path(local)
             if not local.startswith("/") or ".." in place.parts or not may_hold_data(place.parent):
-                raise _refused(path)
+                raise _refuse_path(path)
 
 
 def paths_of(request: Mapping[str, Any]) -> Iterator[str]:
@@ -47,12 +47,12 @@ def paths_of(request: Mapping[str, Any]) -> Iterator[str]:
     A field of another kind than its own is no path here; what answers the question refuses it.
     """
     for name in ("scratch", "expected", "backup", "location"):
-        yield from _texts(request.get(name))
+        yield from _iterate_texts(request.get(name))
     for name in ("old_files", "new_files", "files"):
         if isinstance(request.get(name), list):
-            yield from _texts(request[name])
+            yield from _iterate_texts(request[name])
     for name in ("sets", "write"):
-        yield from _texts(request.get(name))
+        yield from _iterate_texts(request.get(name))
     for name in ("slices", "topic"):
         yield from _of_slices(request.get(name))
     for name in ("study", "whole", "filled"):
@@ -63,21 +63,21 @@ def paths_of(request: Mapping[str, Any]) -> Iterator[str]:
 def _of_slices(held: Any) -> Iterator[str]:
     """Files of slices, however deep they lie: label, source, slice."""
     if isinstance(held, dict):
-        yield from _texts(held.get("files"))
+        yield from _iterate_texts(held.get("files"))
         for value in held.values():
             yield from _of_slices(value)
 
 
-def _texts(held: Any) -> Iterator[str]:
+def _iterate_texts(held: Any) -> Iterator[str]:
     if isinstance(held, str):
         yield held
     elif isinstance(held, list):
         for value in held:
-            yield from _texts(value)
+            yield from _iterate_texts(value)
     elif isinstance(held, dict):
-        yield from _texts(list(held.values()))
+        yield from _iterate_texts(list(held.values()))
 
 
-def _refused(path: str) -> ApiProblem:
+def _refuse_path(path: str) -> ApiProblem:
     text = f"This server lets no question name {path[:200]!r}: it is no place where pipelines' data lies."
     return ApiProblem(403, "PERMISSION_DENIED", text)

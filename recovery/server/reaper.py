@@ -44,19 +44,21 @@ def oversee(live: Callable[[], NoReturn], *, pipes: tuple[int, ...]) -> NoReturn
         os._exit(1)
     for pipe in pipes:
         os.close(pipe)
-    _prctl(PR_SET_DUMPABLE, 0)  # the fork has the same user: without Landlock it could trace this process
+    _call_prctl(
+        PR_SET_DUMPABLE, 0
+    )  # the fork has the same user: without Landlock it could trace this process
     ends = wait_for(pid, held=held)
     end_like(ends)
 
 
 def become_subreaper() -> None:
     """Processes below this one whose parent ends become its children, whatever session they have."""
-    _prctl(PR_SET_CHILD_SUBREAPER, 1)
+    _call_prctl(PR_SET_CHILD_SUBREAPER, 1)
 
 
 def ask_for_signal_at_parents_end(number: signal.Signals) -> None:
     """The kernel sends it to this process when its parent ends."""
-    _prctl(PR_SET_PDEATHSIG, number)
+    _call_prctl(PR_SET_PDEATHSIG, number)
 
 
 def keep_signals_inside() -> bool:
@@ -139,5 +141,5 @@ def end_like(status: int) -> NoReturn:
     os._exit(code if code >= 0 else 128 - code)
 
 
-def _prctl(option: int, value: int) -> None:
+def _call_prctl(option: int, value: int) -> None:
     ctypes.CDLL(None, use_errno=True).prctl(option, value, 0, 0, 0)

@@ -69,35 +69,35 @@ def read_report(line: bytes) -> dict[str, Any]:
         raise BadReport("unreadable") from error
     if not isinstance(raw, dict) or not isinstance(raw.get("kind"), str) or raw["kind"] not in KINDS:
         raise BadReport("unreadable")
-    report = {"kind": raw["kind"], **_fields(raw, KINDS[raw["kind"]])}
+    report = {"kind": raw["kind"], **_read_fields(raw, KINDS[raw["kind"]])}
     if report["kind"] == "event" and not 0 <= report["time_ms"] <= LAST_MS:
         raise BadReport("unreadable")
     if report["kind"] == "error":
         report["flow"] = _text_or_none(raw.get("flow"))
-        report["exceptions"] = [_link(link) for link in report["exceptions"][:MOST_LINKS]]
+        report["exceptions"] = [_read_link(link) for link in report["exceptions"][:MOST_LINKS]]
     return report
 
 
-def _link(raw: Any) -> dict[str, Any]:
+def _read_link(raw: Any) -> dict[str, Any]:
     """One exception of an error."""
-    link = _fields(raw, LINK)
-    link["stack"] = [_frame(frame) for frame in link["stack"][:MOST_FRAMES]]
+    link = _read_fields(raw, LINK)
+    link["stack"] = [_read_frame(frame) for frame in link["stack"][:MOST_FRAMES]]
     return link
 
 
-def _frame(raw: Any) -> dict[str, Any]:
-    frame = _fields(raw, FRAME)
+def _read_frame(raw: Any) -> dict[str, Any]:
+    frame = _read_fields(raw, FRAME)
     number = raw.get("line_number")
     if number is not None and (not isinstance(number, int) or not 0 <= number < 2**31):
         raise BadReport("unreadable")
     return frame | {"line_number": number}
 
 
-def _fields(raw: Any, kinds: Mapping[str, type]) -> dict[str, Any]:
+def _read_fields(raw: Any, kinds: Mapping[str, type]) -> dict[str, Any]:
     """The fields of these types; a boolean is no number."""
     if not isinstance(raw, dict) or any(type(raw.get(name)) is not kind for name, kind in kinds.items()):
         raise BadReport("unreadable")
-    return {name: _text(raw[name]) if kind is str else raw[name] for name, kind in kinds.items()}
+    return {name: _bound_text(raw[name]) if kind is str else raw[name] for name, kind in kinds.items()}
 
 
 def _text_or_none(raw: Any) -> str | None:
@@ -105,9 +105,9 @@ def _text_or_none(raw: Any) -> str | None:
         return None
     if not isinstance(raw, str):
         raise BadReport("unreadable")
-    return _text(raw)
+    return _bound_text(raw)
 
 
-def _text(raw: str) -> str:
+def _bound_text(raw: str) -> str:
     """As every database can hold it, and bounded."""
     return raw[:LONGEST_TEXT].encode(errors="replace").decode().replace("\0", "\N{REPLACEMENT CHARACTER}")

@@ -96,15 +96,15 @@ def take_snapshot(spec: dict[str, Any], workspace: Workspace, folder: Path) -> S
             f"{root} holds {len(helpers)} source files; {MOST_FILES} are the most. Set root_path lower."
         )
     into, name = foreign.split(folder, 2)
-    into.make_folder(_named(name, root))
+    into.make_folder(_path_below(name, root))
     for path in dict.fromkeys(libraries + helpers):
-        copy = _named(name, path)
+        copy = _path_below(name, path)
         into.make_folder(copy.rpartition("/")[0])
         into.write(copy, read_without_links(workspace.locate(path)))
     return Snapshot(folder, folder / root.lstrip("/"), tuple((p, folder / p.lstrip("/")) for p in libraries))
 
 
-def _named(folder: str, path: str) -> str:
+def _path_below(folder: str, path: str) -> str:
     """A workspace path below a folder."""
     return "/".join([folder, *filter(None, path.split("/"))])
 

@@ -55,7 +55,7 @@ def check_place(pipeline: Pipeline, spec: dict[str, Any]) -> None:
 
     Raises ApiProblem 400 once an update ran that was no dry run.
     """
-    before, after = _place(pipeline.spec), _place(spec)
+    before, after = _data_place(pipeline.spec), _data_place(spec)
     moved = next((name for name in before if before[name] != after[name]), "")
     if not moved or all(u.options.get("validate_only") for u in pipeline.updates.all()):
         return
@@ -65,7 +65,7 @@ def check_place(pipeline: Pipeline, spec: dict[str, Any]) -> None:
     )
 
 
-def _place(spec: dict[str, Any]) -> dict[str, str]:
+def _data_place(spec: dict[str, Any]) -> dict[str, str]:
     """Where checkpoints and tables of these settings lie. `target` is another word for `schema`."""
     return {"storage": spec["storage"], "catalog": spec["catalog"], "schema": database_of(spec)}
 

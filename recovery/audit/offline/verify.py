@@ -21,23 +21,23 @@ D = -121665 * pow(121666, P - 2, P) % P
 Point = tuple[int, int, int, int]
 
 
-def _add(a: Point, b: Point) -> Point:
+def _add_points(a: Point, b: Point) -> Point:
     e, f = (a[1] - a[0]) * (b[1] - b[0]) % P, (a[1] + a[0]) * (b[1] + b[0]) % P
     g, h = 2 * a[3] * b[3] * D % P, 2 * a[2] * b[2] % P
     e, f, g, h = f - e, h - g, h + g, f + e
     return e * f % P, g * h % P, f * g % P, e * h % P
 
 
-def _times(n: int, of: Point) -> Point:
+def _multiply_point(n: int, of: Point) -> Point:
     found: Point = (0, 1, 1, 0)
     while n > 0:
         if n & 1:
-            found = _add(found, of)
-        of, n = _add(of, of), n >> 1
+            found = _add_points(found, of)
+        of, n = _add_points(of, of), n >> 1
     return found
 
 
-def _x(y: int, sign: int) -> int | None:
+def _recover_x(y: int, sign: int) -> int | None:
     if y >= P:
         return None
     square = (y * y - 1) * pow(D * y * y + 1, P - 2, P) % P
@@ -49,24 +49,27 @@ def _x(y: int, sign: int) -> int | None:
     return P - x if (x & 1) != sign else x
 
 
-def _point(raw: bytes) -> Point | None:
+def _decode_point(raw: bytes) -> Point | None:
     number = int.from_bytes(raw, "little")
     y = number & ((1 << 255) - 1)
-    x = _x(y, number >> 255)
+    x = _recover_x(y, number >> 255)
     return None if x is None else (x, y, 1, x * y % P)
 
 
 def signed(public: bytes, message: bytes, signature: bytes) -> bool:
     """Ed25519, RFC 8032 section 5.1.7."""
-    key = _point(public) if len(public) == 32 else None
-    first = _point(signature[:32]) if len(signature) == 64 else None
+    key = _decode_point(public) if len(public) == 32 else None
+    first = _decode_point(signature[:32]) if len(signature) == 64 else None
     s = int.from_bytes(signature[32:], "little")
     if key is None or first is None or s >= Q:
         return False
     base_y = 4 * pow(5, P - 2, P) % P
-    base_x = _x(base_y, 0) or 0
+    base_x = _recover_x(base_y, 0) or 0
     h = int.from_bytes(hashlib.sha512(signature[:32] + public + message).digest(), "little") % Q
-    left, right = _times(s, (base_x, base_y, 1, base_x * base_y % P)), _add(first, _times(h, key))
+    left, right = (
+        _multiply_point(s, (base_x, base_y, 1, base_x * base_y % P)),
+        _add_points(first, _multiply_point(h, key)),
+    )
     return not (
         (left[0] * right[2] - right[0] * left[2]) % P or (left[1] * right[2] - right[1] * left[2]) % P
     )

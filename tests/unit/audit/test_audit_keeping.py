@@ -224,7 +224,7 @@ class TestArchiving:
         self, tmp_path: Path, django_capture_on_commit_callbacks: Callable[..., Any]
     ) -> None:
         cut = AuditEntry.objects.get(seq=4)
-        archiving._write(1, cut, tmp_path)
+        archiving._write_archive(1, cut, tmp_path)
         assert self.archive(tmp_path, django_capture_on_commit_callbacks) is not None
 
     @pytest.mark.usefixtures("old")

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from recovery.audit import chain, evidence, keys
-from recovery.audit.archiving import _write
+from recovery.audit.archiving import _write_archive
 from recovery.audit.keeping import export_log
 from recovery.audit.listing import EntryFilter
 from recovery.audit.offline import archive
@@ -101,7 +101,7 @@ class TestArchive:
     def file(self, kept_outside: Path, write: Callable[[int], None], tmp_path: Path) -> Path:
         """What `audit archive` writes, of the log's entries."""
         write(4)
-        return Path(_write(1, AuditEntry.objects.get(seq=3), tmp_path / "archive").file)
+        return Path(_write_archive(1, AuditEntry.objects.get(seq=3), tmp_path / "archive").file)
 
     def test_it_is_proven_by_its_key_alone(self, capsys: pytest.CaptureFixture[str], file: Path) -> None:
         code, found = told(capsys, str(file), "--key", "ab" * 32, "--key", public_key())

@@ -165,7 +165,7 @@ def ivy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, bytes]:
     monkeypatch.delenv("MAVEN_REPO_URL", raising=False)
     monkeypatch.setattr(jars, "base_address", lambda: None)
     monkeypatch.setattr(jars.subprocess, "run", run)
-    monkeypatch.setattr(jars, "_ivy", lambda room: ["ivy"])
+    monkeypatch.setattr(jars, "_ivy_command", lambda room: ["ivy"])
     return brings
 
 

@@ -127,7 +127,7 @@ def test_a_name_and_a_password_are_refused_in_these_words(code: str, words: str)
     ],
 )
 def test_a_message_is_not_delivered_in_these_words(error: Any, code: str, words: str) -> None:
-    told = posting._silence("https://h.example/secret", error)
+    told = posting._explain_silence("https://h.example/secret", error)
     assert (told.code, told.sentence) == (code, words)
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from recovery.audit.evidence import _others
+from recovery.audit.evidence import _list_other_rows
 from recovery.checkpoints import inspect_checkpoint, placing, seed
 from recovery.errors import OutcomeUnknown
 from recovery.models import KeptFile, Recovery, Step, Workspace
@@ -332,6 +332,6 @@ def test_a_rollback_that_died_after_the_checkpoint_was_back_finishes_the_source(
 
 def test_the_evidence_names_the_kept_files_by_their_hash_and_never_holds_their_text(row: Recovery) -> None:
     run(row)
-    rows = _others(row)["keptfile"]
+    rows = _list_other_rows(row)["keptfile"]
     assert {r["path"]: r["sha256"] for r in rows} == {CODE: sha(OLD.encode()), OTHER: sha(HELPER)}
     assert all("content" not in r for r in rows)
