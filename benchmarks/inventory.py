@@ -183,7 +183,7 @@ def worker(options: argparse.Namespace) -> None:
     found = measure(partial(client.get, again), times * 5)
     print(json.dumps({"what": "a poll that finds nothing new", "limit": LIMITS["poll"], **found}), flush=True)
     print(json.dumps({"what": "the foot of the rail", **measure(partial(client.get, "/polled"), times * 5)}))
-    print(json.dumps({"what": "/metrics", **measure(metrics.text, 3)}), flush=True)
+    print(json.dumps({"what": "/metrics", **measure(metrics.metrics_text, 3)}), flush=True)
 
 
 def main() -> None:
@@ -196,7 +196,7 @@ def main() -> None:
     if options.worker:
         worker(options)
         return
-    with postgres.running(Path(sys.executable)) as url:
+    with postgres.running_server(Path(sys.executable)) as url:
         for name, database in (("SQLite", ""), ("PostgreSQL", url)):
             if database:
                 _create(database)

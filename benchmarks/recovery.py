@@ -18,8 +18,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from console.incident.data import File, change
-from console.incident.making import Incident, arrive, run_update
+from console.incident.data import File, make_change
+from console.incident.making import Incident, put_files, run_update
 from tests.stack import Stack, start
 
 MARK = "WIZARD "  # before the wizard's answer, among what a shell prints
@@ -110,7 +110,7 @@ def burnt(pid: int) -> int:
 
 def bare_update(stack: Stack, incident: Incident, number: int) -> dict[str, float]:
     """A new file and an update of the same one table: until its batch is committed, and until its end."""
-    arrive((File("changes", f"bare-{number}.json", (change(1000 + number),)),), incident.base)
+    put_files((File("changes", f"bare-{number}.json", (make_change(1000 + number),)),), incident.base)
     began, clock = time.monotonic(), time.time()
     update = stack.client.start_update(incident.pipeline_id, refresh_selection=[incident.table])
     state, why = run_update(stack.client, incident.pipeline_id) if update else ("", "")

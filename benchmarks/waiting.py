@@ -123,7 +123,7 @@ def set_up(home: Path) -> None:
         del os.environ[name]
     os.environ |= {
         "REPRISE_HOME": str(home), "REPRISE_SECRET_KEY": "k" * 50, "REPRISE_OUTBOUND_ALLOW": "127.0.0.1",
-        "REPRISE_BROKER_URL": broker.url(broker.socket_path(home)), "REPRISE_WORKSPACE_STUB": "t",
+        "REPRISE_BROKER_URL": broker.broker_url(broker.socket_path(home)), "REPRISE_WORKSPACE_STUB": "t",
         "REPRISE_STUDY_SECONDS": "0", "DJANGO_SETTINGS_MODULE": "console.settings", "PYTHONUNBUFFERED": "1",
     }  # fmt: skip
     import django
@@ -185,11 +185,11 @@ def main() -> None:
             processes[name] = subprocess.Popen(command, stdout=out, stderr=out, start_new_session=True)
 
     try:
-        start("broker", broker.command(broker.socket_path(home), home / "broker"))
+        start("broker", broker.server_command(broker.socket_path(home), home / "broker"))
         set_up(home)
         steps = stand_in_rerun(stub.url, asked.reruns)
         for name in workers.WORKERS:
-            start(name, [*workers.CELERY, *workers.command(name)])
+            start(name, [*workers.CELERY, *workers.worker_command(name)])
         start("beat", [*workers.CELERY, "beat", "-l", "INFO", "-s", str(home / "beat"), "--pidfile="])
         for name in workers.WORKERS:
             wait_for(lambda name=name: " ready." in (home / f"{name}.log").read_text(), f"{name} to be ready")

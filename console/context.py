@@ -19,7 +19,7 @@ STALE_SECONDS: Final = 60
 """Older than this, the list may not call itself live."""
 
 
-def shell(request: HttpRequest) -> dict[str, Any]:
+def shell_context(request: HttpRequest) -> dict[str, Any]:
     """Nothing is counted for people who have not signed in."""
     theme = request.COOKIES.get("theme", "")
     base: dict[str, Any] = {
@@ -39,7 +39,7 @@ def shell(request: HttpRequest) -> dict[str, Any]:
         "open_recoveries": Recovery.objects.filter(
             filter_visible(actor, "flow__pipeline__"), active=True
         ).count(),
-        **freshness(),
+        **inventory_freshness(),
         "queues_late": late_queues(base["now"]) if actor.may(Right.MANAGE) else [],
         "channels_failing": list(failing_channels().order_by("failing_since"))
         if actor.may(Right.MANAGE)
@@ -47,7 +47,7 @@ def shell(request: HttpRequest) -> dict[str, Any]:
     }
 
 
-def freshness() -> dict[str, Any]:
+def inventory_freshness() -> dict[str, Any]:
     """How old the inventory is: `polled_at` of the workspace that was polled longest ago, whether that is too long ago
     (`stale`), and which workspaces could not be asked."""
     told = Workspace.objects.active().order_by("name").only("name", "polled_at", "poll_error")

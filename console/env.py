@@ -19,7 +19,7 @@ from recovery.people.roles import ENVIRONMENTS
 ROOT = Path(__file__).resolve().parent.parent
 
 
-def home() -> Path:
+def home_folder() -> Path:
     """The folder of all run-time files: `REPRISE_HOME`, else `var/` beside manage.py."""
     return Path(os.environ.get("REPRISE_HOME") or ROOT / "var").expanduser().resolve()
 
@@ -359,6 +359,6 @@ def _by_flow(told: str) -> dict[str, int]:
     return {flow.strip(): int(size) for flow, _, size in parts}
 
 
-def load() -> Env:
+def load_env() -> Env:
     """Read the environment. Raises pydantic's ValidationError naming every wrong variable."""
-    return Env(_env_file=home() / "instance.env")  # type: ignore[call-arg]
+    return Env(_env_file=home_folder() / "instance.env")  # type: ignore[call-arg]

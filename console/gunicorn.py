@@ -4,4 +4,4 @@ from console import env, logs
 
 worker_class = "gthread"
 control_socket_disable = True
-logconfig_dict = logs.config(env.load().log_format)
+logconfig_dict = logs.logging_config(env.load_env().log_format)

@@ -55,7 +55,7 @@ class Pulse(bootsteps.StartStopStep):
         try:
             while True:
                 if time.monotonic() - self.turned < FRESH_SECONDS:
-                    heartbeats.beat(self.part, process)
+                    heartbeats.write_heartbeat(self.part, process)
                 if self.over.wait(EVERY_SECONDS):
                     return
         finally:
@@ -78,7 +78,7 @@ class Scheduler(PersistentScheduler):
             from recovery.health import heartbeats
 
             self.written = time.monotonic()
-            heartbeats.beat("beat", heartbeats.this_process())
+            heartbeats.write_heartbeat("beat", heartbeats.this_process())
         return min(wait, EVERY_SECONDS)
 
 
@@ -93,7 +93,7 @@ def main(part: str) -> int:
     from recovery.health import heartbeats
 
     try:
-        says = heartbeats.problem(part, socket.gethostname())
+        says = heartbeats.find_problem(part, socket.gethostname())
     except DatabaseError as problem:
         says = f"The database does not answer: {problem}"
     if says:

@@ -45,7 +45,7 @@ def strike_keys(logger: Any, method: str, event: MutableMapping[str, Any]) -> Mu
     return event
 
 
-def strike(text: str) -> str:
+def strike_secrets(text: str) -> str:
     """A line without what looks like a secret."""
     for pattern, instead in VALUES:
         text = pattern.sub(instead, text)
@@ -59,7 +59,7 @@ class LineRenderer:
         self.render = render
 
     def __call__(self, logger: Any, method: str, event: MutableMapping[str, Any]) -> str:
-        return strike(str(self.render(logger, method, event)))
+        return strike_secrets(str(self.render(logger, method, event)))
 
 
 # Plain on purpose: where the package `rich` is there, structlog would print the local variables of every frame.
@@ -68,7 +68,7 @@ TEXT: Final = structlog.dev.ConsoleRenderer(
 )
 
 
-def processors(form: str) -> list[Processor]:
+def list_processors(form: str) -> list[Processor]:
     """From a record to its line."""
     end = [LineRenderer(structlog.processors.JSONRenderer(ensure_ascii=False, default=str))]
     if form != "json":
@@ -77,7 +77,7 @@ def processors(form: str) -> list[Processor]:
     return [structlog.stdlib.ProcessorFormatter.remove_processors_meta, strike_keys, *traceback, *end]
 
 
-def config(form: str, level: str = "INFO") -> dict[str, Any]:
+def logging_config(form: str, level: str = "INFO") -> dict[str, Any]:
     """For `logging.config.dictConfig`. `form`: "json" or "text"."""
     before: list[Processor] = [
         structlog.stdlib.add_log_level,
@@ -89,7 +89,7 @@ def config(form: str, level: str = "INFO") -> dict[str, Any]:
     formatter = {
         "()": structlog.stdlib.ProcessorFormatter,
         "foreign_pre_chain": before,
-        "processors": processors(form),
+        "processors": list_processors(form),
     }
     return {
         "version": 1,

@@ -50,7 +50,7 @@ class RequestIdMiddleware:
         with trace.bound(request.request_id), acting_from(source):
             began = time.monotonic()
             response = self.get_response(request)
-            note(request, response.status_code, time.monotonic() - began)
+            log_request(request, response.status_code, time.monotonic() - began)
         response[trace.HEADER] = request.request_id
         if not response.has_header("Cache-Control"):
             # A page shows what one person may see at one moment: neither proxy nor back button keeps it.
@@ -58,7 +58,7 @@ class RequestIdMiddleware:
         return response
 
 
-def note(request: Request, status: int, seconds: float) -> None:
+def log_request(request: Request, status: int, seconds: float) -> None:
     """One line for what changes something, failed or was slow; looking is not told, pages ask every few seconds."""
     if request.method in ("GET", "HEAD") and status < 400 and seconds < SLOW_SECONDS:
         return
@@ -107,7 +107,7 @@ class TextMiddleware:
         if getattr(view, "csrf_exempt", False):
             return  # the API: its body is JSON, and it looks itself
         sent = [request.path, *(dict(query.lists()) for query in (request.GET, request.POST))]
-        if wrong := texts.problem(sent):
+        if wrong := texts.text_problem(sent):
             raise BadRequest(wrong)
 
 
@@ -130,7 +130,7 @@ class LastSeenMiddleware:
         if found is None:
             UserSession.objects.create_from_request(request)
             return
-        if why := over(found):
+        if why := why_session_ended(found):
             self._end(request, why)
             return
         ip = get_adapter().get_client_ip(request)
@@ -151,7 +151,7 @@ class LastSeenMiddleware:
         logout(request)
 
 
-def over(found: UserSession) -> str:
+def why_session_ended(found: UserSession) -> str:
     """Why a session has ended; "" for one that is good."""
     now = timezone.now()
     if now - found.last_seen_at > timedelta(minutes=settings.REPRISE_IDLE_MINUTES):

@@ -9,8 +9,8 @@ from console import env as environment
 from console import logs
 
 ROOT = Path(__file__).resolve().parent.parent
-HOME = environment.home()
-ENV = environment.load()
+HOME = environment.home_folder()
+ENV = environment.load_env()
 with contextlib.suppress(OSError):  # bin/demo says it in one sentence; a read-only image may not need it
     HOME.mkdir(mode=0o700, parents=True, exist_ok=True)
 
@@ -74,7 +74,7 @@ TEMPLATES = [
                 "django.template.context_processors.request",
                 "django.contrib.auth.context_processors.auth",
                 "django.contrib.messages.context_processors.messages",
-                "console.context.shell",
+                "console.context.shell_context",
             ],
             "libraries": {"reprise": "console.templatetags.reprise"},
         },
@@ -82,7 +82,7 @@ TEMPLATES = [
 ]
 
 
-def database(url: str, sqlite_name: str) -> dict[str, Any]:
+def database_entry(url: str, sqlite_name: str) -> dict[str, Any]:
     """A Django database entry: PostgreSQL from a URL, else a SQLite file in REPRISE_HOME.
 
     What follows a `?` are libpq's own words (`sslmode`, `target_session_attrs` …); `host` may there be the
@@ -119,8 +119,8 @@ def database(url: str, sqlite_name: str) -> dict[str, Any]:
 
 
 DATABASES = {
-    "default": database(ENV.database_url, "reprise.sqlite3"),
-    "pipelines": database(ENV.pipelines_database_url, "pipelines.sqlite3"),
+    "default": database_entry(ENV.database_url, "reprise.sqlite3"),
+    "pipelines": database_entry(ENV.pipelines_database_url, "pipelines.sqlite3"),
 }
 DATABASE_ROUTERS = ["recovery.server.router.ServerRouter"]
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
@@ -390,4 +390,4 @@ REPRISE_AUDIT_KEY = ENV.audit_key
 REPRISE_AUDIT_FOLDER = Path(ENV.audit_folder).expanduser() if ENV.audit_folder else HOME
 REPRISE_TRUSTED_PROXIES = ENV.trusted_proxies
 
-LOGGING = logs.config(ENV.log_format)
+LOGGING = logs.logging_config(ENV.log_format)

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 
-def problem(found: Any) -> str:
+def text_problem(found: Any) -> str:
     """What is wrong with a text in it, at any depth, in one sentence; empty when nothing is."""
     return next(filter(None, map(_text_problem, _iterate_texts(found))), "")
 

@@ -31,7 +31,7 @@ WORKERS: Final[Mapping[str, Worker]] = MappingProxyType(
 )
 
 
-def command(name: str) -> list[str]:
+def worker_command(name: str) -> list[str]:
     """The words after `celery -A console.celery`, as in the Dockerfile and in docker-compose.yml."""
     worker = WORKERS[name]
     how = ["-n", f"{name}@%h", "-Q", ",".join(worker.queues), "-P", worker.pool, "-c", str(worker.at_once)]

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from console.supervisor import postgres
-from console.supervisor.bootstrap import ROOT, progress, say
+from console.supervisor.bootstrap import ROOT, print_line, progress_line
 
 UNIT = "tests/unit"
 RUNNING = ("tests", f"--ignore={UNIT}")
@@ -137,7 +137,7 @@ def run_part(python: Path, part: Part, more: Sequence[str] = (), *, ask_again: b
     )
     failed = list_failed(seconds_file) if code == 1 and ask_again else ()
     if 0 < len(failed) <= MOST_FLAKY:
-        say(f"\n== asked again, alone: {' '.join(failed)}")
+        print_line(f"\n== asked again, alone: {' '.join(failed)}")
         again = [str(python), "-m", "pytest", *failed, "-n", "0", "-p", "no:randomly", *options]
         code = run_pytest(again, part.database)
     else:
@@ -160,8 +160,8 @@ def run_pytest(command: Sequence[str], database: str) -> int:
     with ExitStack() as stack:
         if database == "postgresql":
             began = time.monotonic()
-            environment[postgres.VARIABLE] = stack.enter_context(postgres.running(Path(command[0])))
-            say(progress("PostgreSQL ready", time.monotonic() - began))
+            environment[postgres.VARIABLE] = stack.enter_context(postgres.running_server(Path(command[0])))
+            print_line(progress_line("PostgreSQL ready", time.monotonic() - began))
         return subprocess.run(command, cwd=ROOT, env=environment).returncode
 
 
@@ -171,7 +171,7 @@ def run_parts(
     """Run every part, also after one that failed: a person wants to know all that is broken."""
     results = []
     for part in parts:
-        say(f"\n== {part.name}")
+        print_line(f"\n== {part.name}")
         results.append(run_part(python, part, more, ask_again=ask_again))
     return results
 
@@ -189,13 +189,13 @@ def measure_coverage(python: Path) -> int:
 
 def summarize(results: Sequence[PartResult], began: float) -> None:
     """One line a part, and the whole."""
-    say("")
+    print_line("")
     for result in results:
         note = "" if result.code == 0 else f"FAILED (exit {result.code})"
-        say(progress(result.part.name, result.seconds, note))
-    say(progress("all of it", time.monotonic() - began))
+        print_line(progress_line(result.part.name, result.seconds, note))
+    print_line(progress_line("all of it", time.monotonic() - began))
     for name in (name for result in results for name in result.flaky):
-        say(f"FLAKY, a defect to repair: {name} failed, and passed when it ran again by itself.")
+        print_line(f"FLAKY, a defect to repair: {name} failed, and passed when it ran again by itself.")
 
 
 def exit_code(results: Sequence[PartResult]) -> int:

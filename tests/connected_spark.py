@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from console.supervisor import jars
-from recovery.server.driver import connectors
+from recovery.server.driver import connector_settings
 from tests import shared
 from tests.s3 import free_port
 from tests.spark_child import QUICK, SparkChild
@@ -111,12 +111,14 @@ class ConnectedSpark:
 @contextlib.contextmanager
 def spark_server(**more: str) -> Iterator[str]:
     """The socket of a Spark with connectors while this lasts; `more` are settings."""
-    archives = jars.ensure("connectors", tell=lambda _: None)[0].parent
+    archives = jars.ensure_jars("connectors", tell=lambda _: None)[0].parent
     with tempfile.TemporaryDirectory(prefix="reprise-connected-", ignore_cleanup_errors=True) as folder:
         place = str(Path(folder, "spark.sock"))
         warehouse = {"spark.sql.warehouse.dir": str(Path(folder, "warehouse"))}
         child = SparkChild(
-            Path(folder), CHILD, [{**SETTINGS, **connectors(str(archives)), **warehouse, **more}, place]
+            Path(folder),
+            CHILD,
+            [{**SETTINGS, **connector_settings(str(archives)), **warehouse, **more}, place],
         )
         try:
             assert child.answer({}) == 1

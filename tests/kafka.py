@@ -148,7 +148,7 @@ def until(condition: Callable[[], bool], says: str, seconds: float = 60) -> None
 
 def begin(folder: Path) -> KafkaBroker:
     """Start a broker and wait until it answers a question. Raises CannotStart with its last words."""
-    archives = jars.ensure("kafka-broker", tell=lambda _: None)
+    archives = jars.ensure_jars("kafka-broker", tell=lambda _: None)
     port = kafka_child.free_port()
     command = kafka_child.lay_out(folder, port, archives[0].parent, QUICK)
     log = folder / "broker.log"
@@ -156,7 +156,7 @@ def begin(folder: Path) -> KafkaBroker:
         process = subprocess.Popen(
             ["sh", "-c", TIED, "sh", *command], stdin=subprocess.PIPE, stdout=out, stderr=out, cwd=folder
         )
-    address = kafka_child.address(port)
+    address = kafka_child.bootstrap_address(port)
     server = KafkaBroker(address, AdminClient({"bootstrap.servers": address, "log_level": 0}), process)
     deadline = time.monotonic() + START_SECONDS
     while not _answers(server):

@@ -55,7 +55,7 @@ def free_port() -> int:
 
 def begin(folder: Path) -> S3Server:
     """Start s3proxy and wait until it answers. Raises CannotStart with its last words."""
-    archive = jars.ensure("s3proxy", tell=lambda _: None)[0]
+    archive = jars.ensure_jars("s3proxy", tell=lambda _: None)[0]
     java = find_java(folder / "java").home / "bin" / "java"
     port = free_port()
     data = folder / "data"

@@ -5,8 +5,15 @@ from dataclasses import dataclass
 
 from confluent_kafka import Consumer, Producer, TopicPartition
 
-from console.incident.clicks import PARTITIONS, Clicks, arrive, clicks, make_topic
-from console.incident.updates import Edit, Wanted, ensure, failing_update, good_updates, quiet
+from console.incident.clicks import PARTITIONS, Clicks, list_clicks, make_topic, write_clicks
+from console.incident.updates import (
+    Edit,
+    Wanted,
+    ensure_pipeline,
+    failing_update,
+    good_updates,
+    ignore_progress,
+)
 from recovery.pipelines.client import PipelinesClient
 
 SINK, FLOW = "clicks_out", "to_sink"
@@ -70,7 +77,7 @@ def fail(
     client: PipelinesClient, servers: str, name: str, *, kind: str = "kafka", with_table: bool = False
 ) -> SinkFlow:
     """The pipeline `name`, run until its flow fails: dropDuplicates was taken out. `kind`: the sink's format."""
-    coming, source, topic = clicks(), f"{name}-in", f"{name}-out"
+    coming, source, topic = list_clicks(), f"{name}-in", f"{name}-out"
     make_topic(servers, source)
     make_topic(servers, topic)
     options = {"kafka.bootstrap.servers": servers, "topic": topic} if kind == "kafka" else {}
@@ -80,19 +87,21 @@ def fail(
         return CODE.format(**told) + (TABLE if with_table else "")
 
     wanted = Wanted(name, f"db_{name}")
-    pipeline = ensure(client, wanted, code('.dropDuplicates(["click_id"])'))
+    pipeline = ensure_pipeline(client, wanted, code('.dropDuplicates(["click_id"])'))
 
     def some(batch: int) -> str:
-        arrive(servers, source, [c for held in coming.good[: batch + 1] for c in held])
+        write_clicks(servers, source, [c for held in coming.good[: batch + 1] for c in held])
         return "clicks"
 
-    good_updates(client, pipeline, len(coming.good), some, quiet)
+    good_updates(client, pipeline, len(coming.good), some, ignore_progress)
 
     def the_rest() -> str:
-        arrive(servers, source, coming.all())
+        write_clicks(servers, source, coming.all())
         return "clicks"
 
-    failing_update(client, pipeline, Edit(wanted.source, code(""), "no dropDuplicates"), the_rest, quiet)
+    failing_update(
+        client, pipeline, Edit(wanted.source, code(""), "no dropDuplicates"), the_rest, ignore_progress
+    )
     return SinkFlow(name, pipeline, servers, topic, coming)
 
 

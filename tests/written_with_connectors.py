@@ -259,7 +259,7 @@ def locked() -> Path:
     """The folder of the locked connectors."""
     from console.supervisor import jars
 
-    return jars.ensure("connectors")[0].parent
+    return jars.ensure_jars("connectors")[0].parent
 
 
 def main() -> None:

@@ -39,7 +39,7 @@ class Unknown(Exception):
     """Nobody who may act: no token, or none that is good. One sentence."""
 
 
-def route(**acts: Acts) -> Callable[..., HttpResponse]:
+def make_route(**acts: Acts) -> Callable[..., HttpResponse]:
     """A view that answers the methods named, each with its act."""
 
     @csrf_exempt
@@ -109,7 +109,7 @@ def _read_body(request: Request) -> Body:
         raise WrongUse("What was sent is not JSON.") from error
     if not isinstance(found, dict):
         raise WrongUse("Send one JSON object.")
-    if wrong := texts.problem([found, request.path, dict(request.GET.lists())]):
+    if wrong := texts.text_problem([found, request.path, dict(request.GET.lists())]):
         raise WrongUse(wrong)
     return found
 

@@ -5,7 +5,7 @@ from typing import Final
 from django.urls import URLPattern, path
 
 from console.api import openapi, refreshes, streams, ways, workspaces
-from console.api.base import route
+from console.api.base import make_route
 from console.api.recoveries import (
     look_up_positions,
     open_one,
@@ -19,33 +19,36 @@ from recovery.people.roles import Right
 ONE: Final = "api/v1/recoveries/<str:label>"
 WORKSPACE: Final = "api/v1/workspaces/<str:workspace>"
 ROUTES: Final[list[URLPattern]] = [
-    path("api/v1/openapi.json", route(GET=(Right.VIEW, openapi.show_document))),
-    path("api/v1/recoveries", route(POST=(Right.RECOVER, open_one))),
-    path(ONE, route(GET=(Right.VIEW, show_recovery))),
+    path("api/v1/openapi.json", make_route(GET=(Right.VIEW, openapi.show_document))),
+    path("api/v1/recoveries", make_route(POST=(Right.RECOVER, open_one))),
+    path(ONE, make_route(GET=(Right.VIEW, show_recovery))),
     path(
-        f"{ONE}/positions", route(GET=(Right.VIEW, show_positions), POST=(Right.RECOVER, look_up_positions))
+        f"{ONE}/positions",
+        make_route(GET=(Right.VIEW, show_positions), POST=(Right.RECOVER, look_up_positions)),
     ),
-    path(f"{ONE}/ways", route(GET=(Right.VIEW, ways.show_ways), POST=(Right.RECOVER, ways.count_ways))),
-    path(f"{ONE}/report", route(GET=(Right.VIEW, read_report))),
-    path(f"{ONE}/plan", route(POST=(Right.RECOVER, seal_plan))),
-    path("api/v1/refreshes", route(POST=(Right.RECOVER, refreshes.request_refresh))),
-    path("api/v1/refreshes/<str:ticket>", route(GET=(Right.VIEW, refreshes.show_refresh))),
+    path(f"{ONE}/ways", make_route(GET=(Right.VIEW, ways.show_ways), POST=(Right.RECOVER, ways.count_ways))),
+    path(f"{ONE}/report", make_route(GET=(Right.VIEW, read_report))),
+    path(f"{ONE}/plan", make_route(POST=(Right.RECOVER, seal_plan))),
+    path("api/v1/refreshes", make_route(POST=(Right.RECOVER, refreshes.request_refresh))),
+    path("api/v1/refreshes/<str:ticket>", make_route(GET=(Right.VIEW, refreshes.show_refresh))),
     path(
         "api/v1/streams",
-        route(GET=(Right.VIEW, streams.list_streams), POST=(Right.RECOVER, streams.add_stream)),
+        make_route(GET=(Right.VIEW, streams.list_streams), POST=(Right.RECOVER, streams.add_stream)),
     ),
-    path("api/v1/streams/preview", route(POST=(Right.RECOVER, streams.show_preview))),
+    path("api/v1/streams/preview", make_route(POST=(Right.RECOVER, streams.show_preview))),
     path(
         "api/v1/workspaces",
-        route(GET=(Right.MANAGE, workspaces.list_workspaces), POST=(Right.MANAGE, workspaces.add_workspace)),
+        make_route(
+            GET=(Right.MANAGE, workspaces.list_workspaces), POST=(Right.MANAGE, workspaces.add_workspace)
+        ),
     ),
     path(
         WORKSPACE,
-        route(
+        make_route(
             GET=(Right.MANAGE, workspaces.show_workspace),
             PATCH=(Right.MANAGE, workspaces.change_workspace),
             DELETE=(Right.MANAGE, workspaces.remove_workspace),
         ),
     ),
-    path(f"{WORKSPACE}/test", route(POST=(Right.MANAGE, workspaces.test_workspace))),
+    path(f"{WORKSPACE}/test", make_route(POST=(Right.MANAGE, workspaces.test_workspace))),
 ]

@@ -8,10 +8,10 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from console.env import home
+from console.env import home_folder
 from console.incident.clicks_making import make_clicks
 from console.incident.making import make_incident
-from console.supervisor.bootstrap import progress, refuse, say
+from console.supervisor.bootstrap import print_line, progress_line, refuse_command
 from console.supervisor.home import read_json
 from recovery.errors import RepriseError
 from recovery.pipelines.client import PipelinesClient
@@ -19,7 +19,7 @@ from recovery.pipelines.client import PipelinesClient
 
 def main(*kafka: str) -> int:
     """Exit 0 when the pipelines have failed as they should, 1 with one sentence otherwise."""
-    folder = home()
+    folder = home_folder()
     client = PipelinesClient(
         url=str(read_json(folder / "pipelines.json").get("url", "")),
         token=(folder / "pipelines.token").read_text().strip(),
@@ -35,12 +35,12 @@ def main(*kafka: str) -> int:
     problems = []
     for about, (base, one) in make.items():
         if not (base / "incident.json").exists():
-            say(f"  Pipeline {about}:")
+            print_line(f"  Pipeline {about}:")
         try:
-            one(base=base, tell=lambda what, seconds: say(progress(f"  {what}", seconds)))
+            one(base=base, tell=lambda what, seconds: print_line(progress_line(f"  {what}", seconds)))
         except RepriseError as problem:
             problems.append(problem.sentence)
-    return refuse(" ".join(problems), 1) if problems else 0
+    return refuse_command(" ".join(problems), 1) if problems else 0
 
 
 if __name__ == "__main__":

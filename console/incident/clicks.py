@@ -48,7 +48,7 @@ class Clicks:
         return [*self.processed(), *self.waiting]
 
 
-def click(number: int) -> Click:
+def make_click(number: int) -> Click:
     """The click with this number, counted from 1."""
     at = max(BEGAN, BEGAN + (number - 1) * APART - (LATE if number % 10 == 0 else timedelta()))
     return {
@@ -59,11 +59,11 @@ def click(number: int) -> Click:
     }
 
 
-def clicks() -> Clicks:
+def list_clicks() -> Clicks:
     """360 clicks in 12 minutes of event time: 150 and 120 for the good updates, 90 that wait."""
     numbers = iter(range(1, sum(GOOD) + WAITING + 1))
-    good = tuple(tuple(click(next(numbers)) for _ in range(size)) for size in GOOD)
-    return Clicks(good, tuple(click(number) for number in numbers))
+    good = tuple(tuple(make_click(next(numbers)) for _ in range(size)) for size in GOOD)
+    return Clicks(good, tuple(make_click(number) for number in numbers))
 
 
 def make_topic(servers: str, topic: str) -> None:
@@ -79,7 +79,7 @@ def make_topic(servers: str, topic: str) -> None:
         raise _explain_silence(servers, problem) from problem
 
 
-def arrive(servers: str, topic: str, sequence: Sequence[Click]) -> None:
+def write_clicks(servers: str, topic: str, sequence: Sequence[Click]) -> None:
     """Let all of `sequence` be in the topic, in this order; what is there already is not written again.
 
     A click goes to the partition of its number modulo 3, so the offset of each one is known. Raises Unreachable.

@@ -37,15 +37,15 @@ COUNTED = """
         .select("minute.start", {columns}, "clicks")"""
 
 
-def counted(*columns: str) -> str:
+def counting_steps(*columns: str) -> str:
     """The steps that count clicks by minute and by these columns."""
     return COUNTED.format(columns=", ".join(json.dumps(column) for column in columns))
 
 
-GOOD, EDITED = counted("page"), counted("page", "country")
+GOOD, EDITED = counting_steps("page"), counting_steps("page", "country")
 
 
-def definition(*, table: str, servers: str, topic: str, steps: str, comment: str = COMMENT) -> str:
+def write_definition(*, table: str, servers: str, topic: str, steps: str, comment: str = COMMENT) -> str:
     """The whole file; `steps`: what it does to the stream of clicks, each on a line of its own."""
     return TEMPLATE.format(
         table=table,

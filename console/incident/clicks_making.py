@@ -8,9 +8,18 @@ import json
 from dataclasses import dataclass
 from pathlib import Path
 
-from console.incident.clicks import Clicks, arrive, clicks, make_topic
-from console.incident.clicks_definition import EDITED, GOOD, definition
-from console.incident.updates import CATALOG, Edit, Tell, Wanted, ensure, failing_update, good_updates, quiet
+from console.incident.clicks import Clicks, list_clicks, make_topic, write_clicks
+from console.incident.clicks_definition import EDITED, GOOD, write_definition
+from console.incident.updates import (
+    CATALOG,
+    Edit,
+    Tell,
+    Wanted,
+    ensure_pipeline,
+    failing_update,
+    good_updates,
+    ignore_progress,
+)
 from recovery.foreign import ForeignFolder
 from recovery.pipelines.client import PipelinesClient
 
@@ -37,17 +46,17 @@ class ClicksIncident:
 def make_clicks(
     client: PipelinesClient, *, servers: str, base: Path, name: str = "clicks_by_minute", schema: str = "web",
     topic: str = "clicks", steps: tuple[str, str] = (GOOD, EDITED), what: str = "Grouped by country too",
-    arrivals: Clicks | None = None, tell: Tell = quiet,
+    arrivals: Clicks | None = None, tell: Tell = ignore_progress,
 ) -> ClicksIncident:  # fmt: skip
     """Make the topic and the pipeline `name` and run it until its flow fails; `base` takes the marker file.
 
     `steps`: what the code does to the clicks, before and after the edit, and `what` names that edit. Raises Refused
     when an update ends otherwise than it must, Unreachable when one does not end or the broker is silent.
     """
-    coming = arrivals or clicks()
+    coming = arrivals or list_clicks()
     wanted = Wanted(name, schema, configuration=DELTA)
-    good, edited = (definition(table=name, servers=servers, topic=topic, steps=some) for some in steps)
-    pipeline = ensure(client, wanted, good)
+    good, edited = (write_definition(table=name, servers=servers, topic=topic, steps=some) for some in steps)
+    pipeline = ensure_pipeline(client, wanted, good)
     table = f"{CATALOG}.{schema}.{name}"
     made = ClicksIncident(pipeline, name, table, table, wanted.source, servers, topic, good, edited, coming)
     marker = base / "incident.json"
@@ -59,24 +68,24 @@ def make_clicks(
         base.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         place = ForeignFolder(base.parent)
         place.make_folder(base.name)
-        place.write(f"{base.name}/{marker.name}", json.dumps(told(made)).encode())
+        place.write(f"{base.name}/{marker.name}", json.dumps(describe_incident(made)).encode())
     return made
 
 
 def some_clicks(made: ClicksIncident, batch: int) -> str:
     """Let the clicks of a batch arrive; says how many."""
     upto = [c for some in made.arrivals.good[: batch + 1] for c in some]
-    arrive(made.servers, made.topic, upto)
+    write_clicks(made.servers, made.topic, upto)
     return f"{len(made.arrivals.good[batch])} clicks"
 
 
 def the_rest(made: ClicksIncident) -> str:
     """Let all of the clicks arrive; says how many are new."""
-    arrive(made.servers, made.topic, made.arrivals.all())
+    write_clicks(made.servers, made.topic, made.arrivals.all())
     return f"{len(made.arrivals.waiting)} clicks"
 
 
-def told(made: ClicksIncident) -> dict[str, str | int]:
+def describe_incident(made: ClicksIncident) -> dict[str, str | int]:
     """What a person looks for: which pipeline, where its clicks are."""
     return {
         "pipeline_id": made.pipeline_id,

@@ -53,7 +53,7 @@ class Arrivals:
         return [r for batch in self.good for f in batch if f.folder == "snapshot" for r in f.records]
 
 
-def change(number: int) -> Record:
+def make_change(number: int) -> Record:
     """The change with this number, counted from 1; about one in six deletes its customer."""
     return {
         "customer_id": 1 + number * 5 % 11,
@@ -64,27 +64,27 @@ def change(number: int) -> Record:
     }
 
 
-def customer(number: int) -> Record:
+def make_customer(number: int) -> Record:
     """One row of the first snapshot."""
     return {"customer_id": number, "name": NAMES[number % 11], "city": CITIES[number * 3 % 7]}
 
 
-def folders(sources: int) -> tuple[str, ...]:
+def change_folders(sources: int) -> tuple[str, ...]:
     """Where change files arrive: one folder, or one for each branch of a union."""
     return ("changes",) if sources == 1 else tuple(f"changes_{i}" for i in range(1, sources + 1))
 
 
-def arrivals(*, batches: int = 3, sources: int = 1) -> Arrivals:
+def make_arrivals(*, batches: int = 3, sources: int = 1) -> Arrivals:
     """Files for `batches` good updates (at least 2) and three more that wait afterwards.
 
     With the defaults: 4 files with 13 records, 1 of them a repeat; 3 files with 8 records wait;
     3 snapshot files with 9 rows.
     """
-    names, records = _iterate_names(sources), (change(number) for number in count(1))
+    names, records = _iterate_names(sources), (make_change(number) for number in count(1))
     good = []
     for batch in range(batches):
         sizes = list(FIRST if batch == 0 else LATER[sources > 1])
-        repeat = [change(2)] if batch == batches - 1 else []
+        repeat = [make_change(2)] if batch == batches - 1 else []
         sizes[-1] -= len(repeat)
         rows = [list(islice(records, size)) for size in sizes]
         rows[-1] += repeat
@@ -96,7 +96,7 @@ def arrivals(*, batches: int = 3, sources: int = 1) -> Arrivals:
 
 def _iterate_names(sources: int) -> Iterator[tuple[tuple[str, ...], int]]:
     """The folders, with the number of the next file."""
-    return ((folders(sources), number) for number in count(1))
+    return ((change_folders(sources), number) for number in count(1))
 
 
 def _change_file(names: Iterator[tuple[tuple[str, ...], int]], index: int, records: list[Record]) -> File:
@@ -111,5 +111,5 @@ def _snapshot_file(batch: int) -> tuple[File, ...]:
     if batch >= SNAPSHOT_FILES:
         return ()
     first = 1 + batch * SNAPSHOT_ROWS
-    rows = tuple(customer(number) for number in range(first, first + SNAPSHOT_ROWS))
+    rows = tuple(make_customer(number) for number in range(first, first + SNAPSHOT_ROWS))
     return (File("snapshot", f"snapshot-{batch + 1:04d}.json", rows),)

@@ -3,7 +3,7 @@
 import json
 from dataclasses import dataclass
 
-from console.incident.data import folders
+from console.incident.data import change_folders
 
 HEAD = '''"""The customers of the shop: the newest state of each one, from a stream of changes.
 
@@ -99,24 +99,27 @@ class Variant:
         return f"{self.view}_incremental_flow" if self.explicit_flows else self.table
 
 
-def read(folder: str) -> str:
+def reading_line(folder: str) -> str:
     return f'spark.readStream.format("json").schema(CHANGE).load(f"{{BASE}}/{folder}")'
 
 
-def query(sources: int, *, deduplicate: bool) -> str:
+def change_query(sources: int, *, deduplicate: bool) -> str:
     """The stream of changes, one line a step."""
-    first, *others = folders(sources)
-    lines = [f"        {read(first)}", *[f"        .unionByName({read(other)})" for other in others]]
+    first, *others = change_folders(sources)
+    lines = [
+        f"        {reading_line(first)}",
+        *[f"        .unionByName({reading_line(other)})" for other in others],
+    ]
     return "\n".join([*lines, DEDUPLICATE] if deduplicate else lines)
 
 
-def definition(variant: Variant, base: str, *, deduplicate: bool) -> str:
+def write_definition(variant: Variant, base: str, *, deduplicate: bool) -> str:
     """The whole file. Without `deduplicate` it is the edit that breaks the flow: nothing else differs."""
     body = EXPLICIT if variant.explicit_flows else DEFAULT
     return (HEAD + body + VIEW).format(
         base=json.dumps(base),
-        places=" and ".join(f"{folder}/" for folder in folders(variant.sources)),
-        query=query(variant.sources, deduplicate=deduplicate),
+        places=" and ".join(f"{folder}/" for folder in change_folders(variant.sources)),
+        query=change_query(variant.sources, deduplicate=deduplicate),
         view=variant.view,
         table=variant.table,
         snapshot=variant.snapshot,

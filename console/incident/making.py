@@ -10,17 +10,17 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from console.incident.data import Arrivals, File, arrivals
-from console.incident.definition import Variant, definition
+from console.incident.data import Arrivals, File, make_arrivals
+from console.incident.definition import Variant, write_definition
 from console.incident.updates import (
     CATALOG,
     Edit,
     Tell,
     Wanted,
-    ensure,
+    ensure_pipeline,
     failing_update,
     good_updates,
-    quiet,
+    ignore_progress,
     run_update,
 )
 from recovery import foreign
@@ -28,7 +28,7 @@ from recovery.foreign import ForeignFolder
 from recovery.pipelines.client import PipelinesClient
 
 MOST_FILES = 1_000_000
-__all__ = ["Incident", "arrive", "make_incident", "run_update"]
+__all__ = ["Incident", "make_incident", "put_files", "run_update"]
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ class Incident:
 def make_incident(
     client: PipelinesClient, *, base: Path, name: str = "customers", schema: str = "crm",
     explicit_flows: bool = True, sources: int = 1, batches: int = 3, environment: str = "development",
-    fail: bool = True, tell: Tell = quiet,
+    fail: bool = True, tell: Tell = ignore_progress,
 ) -> Incident:  # fmt: skip
     """Make the pipeline `name` and run it until its flow fails; with `fail=False` only the good updates.
 
@@ -60,16 +60,18 @@ def make_incident(
     Unreachable when one does not end.
     """
     variant = Variant(name, explicit_flows, sources)
-    coming = arrivals(batches=batches, sources=sources)
+    coming = make_arrivals(batches=batches, sources=sources)
     wanted = Wanted(name, schema, environment)
-    good, edited = (definition(variant, f"file:{base}", deduplicate=kept) for kept in (True, False))
-    pipeline = ensure(client, wanted, good)
+    good, edited = (write_definition(variant, f"file:{base}", deduplicate=kept) for kept in (True, False))
+    pipeline = ensure_pipeline(client, wanted, good)
     marker = base / "incident.json"
     if not marker.exists():
-        good_updates(client, pipeline, batches, lambda index: some(coming.good[index], base), tell)
+        good_updates(
+            client, pipeline, batches, lambda index: let_files_arrive(coming.good[index], base), tell
+        )
         if fail:
             edit = Edit(wanted.source, edited, "dropDuplicates taken out")
-            failing_update(client, pipeline, edit, lambda: some(coming.waiting, base), tell)
+            failing_update(client, pipeline, edit, lambda: let_files_arrive(coming.waiting, base), tell)
             told = json.dumps({"pipeline_id": pipeline, "name": name})
             ForeignFolder(base.parent).write(f"{base.name}/{marker.name}", told.encode())
     prefix = f"{CATALOG}.{schema}."
@@ -79,13 +81,13 @@ def make_incident(
     )  # fmt: skip
 
 
-def some(files: tuple[File, ...], base: Path) -> str:
+def let_files_arrive(files: tuple[File, ...], base: Path) -> str:
     """Let them arrive; says how many changes they hold."""
-    arrive(files, base)
+    put_files(files, base)
     return f"{sum(len(f.records) for f in files if f.folder != 'snapshot')} changes"
 
 
-def arrive(files: tuple[File, ...], base: Path) -> None:
+def put_files(files: tuple[File, ...], base: Path) -> None:
     """Put files there, whole at once, each with a later time than every one before it.
 
     Spark's file source orders by modification time in milliseconds. Pipelines' code may write in the same folders.

@@ -18,7 +18,7 @@ CONFIGURATION = {
 Tell = Callable[[str, float], None]
 
 
-def quiet(what: str, seconds: float) -> None:
+def ignore_progress(what: str, seconds: float) -> None:
     """Tells nobody."""
 
 
@@ -49,14 +49,14 @@ class Edit:
     says: str
 
 
-def ensure(client: PipelinesClient, wanted: Wanted, code: str) -> str:
+def ensure_pipeline(client: PipelinesClient, wanted: Wanted, code: str) -> str:
     """Id of the pipeline of exactly this name, made with this code when there is none."""
     matching = client.list_pipelines(filter=f"name LIKE '{wanted.name}'")
     found = next((str(p["pipeline_id"]) for p in matching if p["name"] == wanted.name), None)
-    return found or create(client, wanted, code)
+    return found or create_pipeline(client, wanted, code)
 
 
-def create(client: PipelinesClient, wanted: Wanted, code: str) -> str:
+def create_pipeline(client: PipelinesClient, wanted: Wanted, code: str) -> str:
     """Write the source, then make the pipeline that runs it."""
     client.mkdirs(wanted.source.rpartition("/")[0])
     client.import_file(wanted.source, code.encode())

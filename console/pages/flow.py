@@ -75,9 +75,9 @@ def frame_of(flow: Flow, tab: str, by: Actor) -> dict[str, Any]:
         "workspace": flow.pipeline.workspace.name,
         "environment": flow.pipeline.environment,
         "moves_at": retagging.moves_at(flow.pipeline),
-        "badge": flows.header(flow, now, late, doubt),
+        "badge": flows.header_badge(flow, now, late, doubt),
         "doubt": doubt,
-        "writes": flows.writes(flow),
+        "writes": flows.written_name(flow),
         "tab": tab,
         "tabs": TABS,
         "recovery": open_recovery_of(flow.pk),
@@ -116,7 +116,7 @@ def diagnosis_of(flow: Flow, recovery: Recovery | None) -> Diagnosis | None:
 
 
 @page(Right.VIEW, methods=("GET", "POST"))
-def overview(request: Request, by: Actor, flow_id: int) -> HttpResponse:
+def show_overview(request: Request, by: Actor, flow_id: int) -> HttpResponse:
     """What is so and the next act. POST opens a recovery (`act=go-back`: though nothing fails, once confirmed), or
     (`act=below`, `act=count`) asks for a refresh or a count of what is below."""
     flow = flow_or_404(flow_id, by)
@@ -131,16 +131,16 @@ def overview(request: Request, by: Actor, flow_id: int) -> HttpResponse:
     diagnosis = diagnosis_of(flow, frame["recovery"])
     context = {
         **frame,
-        "sentence": flows.sentence(flow, diagnosis, frame["below_behind"], frame["doubt"]),
+        "sentence": flows.flow_sentence(flow, diagnosis, frame["below_behind"], frame["doubt"]),
         "facts": _list_facts(flow, frame["recovery"], frame["below_behind"]),
         **_batches_context(flow, frame["recovery"]),
         **_unread_context(flow),
         "dots": status.update_dots(flow.history),
-        "graph": flows.graph(flow, flow.pipeline.flows.all(), frame["outside"]),
-        "causes": flows.causes(flow.error),
+        "graph": flows.draw_graph(flow, flow.pipeline.flows.all(), frame["outside"]),
+        "causes": flows.list_causes(flow.error),
         "refresh": below.refresh_offer(flow, frame["below_behind"], timezone.now()),
         **_counted_context(flow, by),
-        "feeders": below.feeders(flow, _list_writers(flow, by)),
+        "feeders": below.list_feeders(flow, _list_writers(flow, by)),
         "may_open": flow.streaming and (flow.state == "failed" or is_in_doubt(flow)),
         "twins": twins_of(flow, by),
         **_adopted_context(flow),
@@ -199,7 +199,7 @@ def _below_part(request: Request, by: Actor, flow: Flow) -> HttpResponse:
 
 def _counted_context(flow: Flow, by: Actor) -> dict[str, Any]:
     return {
-        "counted": below.counted(flow, timezone.now()),
+        "counted": below.counted_below(flow, timezone.now()),
         "why_not": may_why(by, Right.RECOVER, flow.pipeline.environment),
     }
 
@@ -207,7 +207,7 @@ def _counted_context(flow: Flow, by: Actor) -> dict[str, Any]:
 def _list_facts(flow: Flow, recovery: Recovery | None, late: Sequence[below.DatasetRow]) -> list[flows.Fact]:
     measured = Recovery.objects.filter(flow=flow).exclude(measured={}).order_by("-pk").first()
     waits = waiting(flow) if flow.streaming else Waiting(timezone.now(), why="A view has no checkpoint.")
-    return flows.facts(flow, recovery, measured, waits, timezone.now(), late=late)
+    return flows.list_facts(flow, recovery, measured, waits, timezone.now(), late=late)
 
 
 def _batches_context(flow: Flow, recovery: Recovery | None) -> dict[str, Any]:
@@ -254,7 +254,7 @@ def event_log(request: Request, by: Actor, flow_id: int) -> HttpResponse:
 
 
 @page(Right.VIEW)
-def code(request: Request, by: Actor, flow_id: int) -> HttpResponse:
+def show_code(request: Request, by: Actor, flow_id: int) -> HttpResponse:
     """The source of the last good update beside the source of now, with the line that is the cause."""
     flow = flow_or_404(flow_id, by)
     context = {**frame_of(flow, "code", by), "read_at": timezone.now()}
@@ -274,7 +274,7 @@ def code(request: Request, by: Actor, flow_id: int) -> HttpResponse:
 
 
 @page(Right.VIEW)
-def history(request: Request, by: Actor, flow_id: int) -> HttpResponse:
+def show_history(request: Request, by: Actor, flow_id: int) -> HttpResponse:
     """Every recovery of this flow."""
     flow = flow_or_404(flow_id, by)
     found = Recovery.objects.filter(flow=flow).order_by("-pk")

@@ -22,14 +22,14 @@ LOOPBACK: Final = frozenset({"127.0.0.1", "::1", ""})  # "": a Unix socket has n
 FORWARDED: Final = ("HTTP_FORWARDED", "HTTP_X_FORWARDED_FOR", "HTTP_X_REAL_IP")
 
 
-def healthz(request: HttpRequest) -> HttpResponse:
+def answer_healthz(request: HttpRequest) -> HttpResponse:
     """The process answers: nothing else is asked, so a database that is away restarts nobody."""
     return JsonResponse({"ok": True})
 
 
-def readyz(request: HttpRequest) -> HttpResponse:
+def answer_readyz(request: HttpRequest) -> HttpResponse:
     """Whether people may be sent here; 503 names what is missing."""
-    found = readiness.report()
+    found = readiness.readiness_report()
     return JsonResponse(found, status=200 if found["ready"] else 503)
 
 
@@ -38,7 +38,7 @@ def show_metrics(request: HttpRequest) -> HttpResponse:
     if not may_read_metrics(request):
         return HttpResponse("Not for you: send the metrics token.\n", "text/plain", 403)
     try:
-        return HttpResponse(metrics.text(), CONTENT_TYPE_LATEST)
+        return HttpResponse(metrics.metrics_text(), CONTENT_TYPE_LATEST)
     except (DatabaseError, InterfaceError):
         log.exception("The metrics could not be read")
         return HttpResponse("The database does not answer.\n", "text/plain", 503)
@@ -58,8 +58,8 @@ def may_read_metrics(request: HttpRequest) -> bool:
 
 
 ANSWERS: Final[Mapping[str, Callable[[HttpRequest], HttpResponse]]] = {
-    "/healthz": healthz,
-    "/readyz": readyz,
+    "/healthz": answer_healthz,
+    "/readyz": answer_readyz,
     "/metrics": show_metrics,
 }
 

@@ -12,7 +12,7 @@ from django.shortcuts import render
 from django.template.loader import render_to_string
 from django.utils import timezone
 
-from console.context import freshness
+from console.context import inventory_freshness
 from console.middleware import Request
 from console.pages.base import no_news, page, render_page
 from console.presenters import inventory
@@ -94,4 +94,6 @@ def _open_recoveries(flow_ids: Collection[int]) -> dict[int, inventory.OpenRecov
 @page(Right.VIEW)
 def show_freshness(request: Request, by: Actor) -> HttpResponse:
     """How fresh the inventory is: the foot of the rail, which every page asks for again and again."""
-    return HttpResponse(render_to_string("_components/polled.html", {"now": timezone.now(), **freshness()}))
+    return HttpResponse(
+        render_to_string("_components/polled.html", {"now": timezone.now(), **inventory_freshness()})
+    )

@@ -35,7 +35,7 @@ def show_pipeline(request: Request, by: Actor, pipeline_pk: int) -> HttpResponse
         "says": say_health(health, behind),
         "failure": failure,
         "diagnosis": diagnose_pipeline(failure) if failure else None,
-        "causes": flows.causes(failure.causes) if failure else [],
+        "causes": flows.list_causes(failure.causes) if failure else [],
         "flows": known,
     }
     return render_page(request, "pipeline/overview.html", context)

@@ -46,7 +46,7 @@ def show_report(request: Request, by: Actor, recovery_id: int) -> HttpResponse:
         "left": below.effect_rows(contents.forecast.left_behind) if contents else [],
         "whole_flow": verifying.whole_flow(measured),
         "not_measured": verifying.not_measured(measured),
-        "tables_below": below.refreshed(measured),
+        "tables_below": below.compare_refreshed(measured),
         "counted": verifying.count_criteria(criteria),
         "diffs": [
             diff.compare_texts(change.path, change.before, change.after)

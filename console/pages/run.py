@@ -203,7 +203,7 @@ def show_verification(request: Request, by: Actor, recovery_id: int) -> HttpResp
         "whole_flow": verifying.whole_flow(measured),
         "whole_facts": verifying.whole_facts(measured),
         "not_measured": verifying.not_measured(measured),
-        "tables_below": below.refreshed(measured),
+        "tables_below": below.compare_refreshed(measured),
         "times": verifying.list_times(of.recovery, of.plan, of.steps),
         "held": stopping.held_rows(list(of.recovery.holds.order_by("pk"))),
         "strategy": contents.strategy if contents else None,

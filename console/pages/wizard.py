@@ -318,7 +318,9 @@ def _way_back_closed(of: RecoveryPage) -> str:
 
 
 def _outlook_of(of: RecoveryPage) -> outlook.Outlook | None:
-    return outlook.outlook(of.recovery.facts, str(of.recovery.chosen.strategy), bars.costs_to_accept(of))
+    return outlook.describe_outlook(
+        of.recovery.facts, str(of.recovery.chosen.strategy), bars.costs_to_accept(of)
+    )
 
 
 @page(Right.VIEW, methods=("GET", "POST"))

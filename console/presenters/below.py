@@ -139,7 +139,7 @@ class Counted:
     waits: bool = False
 
 
-def counted(flow: Flow, now: datetime) -> Counted:
+def counted_below(flow: Flow, now: datetime) -> Counted:
     """As the flow's row keeps it."""
     asked = BelowCount.from_json(flow.below_count)
     if asked is None:
@@ -166,7 +166,7 @@ class Feeder:
     code: str
 
 
-def feeders(flow: Flow, writers: Iterable[Flow]) -> list[Feeder]:
+def list_feeders(flow: Flow, writers: Iterable[Flow]) -> list[Feeder]:
     """Where a dataset that is behind is mended, failing flows first; [] of one that is not behind."""
     if flow.state not in tuple(State):
         return []
@@ -348,7 +348,7 @@ class Compared:
     code: str
 
 
-def refreshed(measured: Mapping[str, Any]) -> list[Compared]:
+def compare_refreshed(measured: Mapping[str, Any]) -> list[Compared]:
     """What the proof measured of every dataset that the plan refreshed."""
     return [_compared_row(one) for one in measured.get("downstream") or ()]
 

@@ -92,6 +92,6 @@ def _not_asked(flow: Flow, now: datetime) -> Doubt | None:
     )
 
 
-def doubtful(doubt: Doubt) -> status.Badge:
+def doubt_badge(doubt: Doubt) -> status.Badge:
     """`OK, not proven`."""
     return status.Badge("attention", f"OK, {doubt.word}")

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from console.presenters import status
-from console.presenters.flow import Cause, causes
+from console.presenters.flow import Cause, list_causes
 from console.presenters.words import shorten_hash
 
 LEVELS: Final = (("", "All"), ("ERROR", "Errors"), ("WARN", "Warnings"))
@@ -68,7 +68,7 @@ def _event_row(event: Mapping[str, Any], origin: Mapping[str, Any]) -> EventRow:
         type=str(event.get("event_type") or ""),
         update=str(origin.get("update_id") or ""),
         says=str(event.get("message") or ""),
-        causes=causes(error),
+        causes=list_causes(error),
         raw="\n\nCaused by: ".join(str(e.get("message", "")) for e in error),
     )
 

@@ -8,7 +8,7 @@ from typing import Any, Final
 from django.urls import reverse
 
 from console.presenters import below, dag, status, words
-from console.presenters.doubting import Doubt, doubtful
+from console.presenters.doubting import Doubt, doubt_badge
 from console.presenters.inventory import first_sentence, waiting_elsewhere
 from recovery.contracts.diagnosis import Diagnosis
 from recovery.contracts.option import first_positions
@@ -35,7 +35,7 @@ class Tab:
     count: int | None = None
 
 
-def header(
+def header_badge(
     flow: Flow, now: datetime, late: Sequence[below.DatasetRow] = (), doubt: Doubt | None = None
 ) -> status.Badge:
     """The badge beside the name: `Failed since 02:40:27 UTC`. `late`: what is below the flow and behind it. `doubt`:
@@ -46,7 +46,7 @@ def header(
         whole = "update cancelled" if cancelled else "pipeline failed"
         return status.Badge("attention", f"{found.word}, {whole}")
     if doubt is not None:
-        return doubtful(doubt)
+        return doubt_badge(doubt)
     if late and flow.state == "ok":
         return status.Badge(
             "attention", f"OK, {below.kind_of(late[0].flow)} below {late[0].badge.word.lower()}"
@@ -58,14 +58,14 @@ def header(
     return found
 
 
-def writes(flow: Flow) -> str:
+def written_name(flow: Flow) -> str:
     """What the flow writes: a table, a view, or a sink, which Spark names without a catalog and a schema."""
     if not flow.streaming:
         return "view"
     return "table" if "." in flow.dataset or not flow.dataset else "sink"
 
 
-def sentence(
+def flow_sentence(
     flow: Flow,
     diagnosis: Diagnosis | None,
     late: Sequence[below.DatasetRow] = (),
@@ -78,7 +78,7 @@ def sentence(
         says = why.says or "The error was not recognised; it is below as it came."
         return why.title or first_sentence(flow.error), f"{says} {say_damage(why)}".strip()
     if says := below.explain_behind(flow):
-        what, state = writes(flow), status.state_badge(status.FLOW, flow.state).word.lower()
+        what, state = written_name(flow), status.state_badge(status.FLOW, flow.state).word.lower()
         return f"This {what} is {state}.", says
     if whole := _of_pipeline(flow):
         return whole
@@ -120,7 +120,7 @@ def say_damage(diagnosis: Diagnosis) -> str:
     return f"Damaged: {diagnosis.damaged}." if diagnosis.is_anything_damaged else "Nothing is damaged."
 
 
-def facts(
+def list_facts(
     flow: Flow,
     recovery: Recovery | None,
     last: Recovery | None,
@@ -136,7 +136,7 @@ def facts(
     streams = [
         _last_batch(flow, now),
         *(_counted_facts(gathered, now) if gathered else _listed_facts(waits, now)),
-        sink if writes(flow) == "sink" else _table_fact(gathered, last, now),
+        sink if written_name(flow) == "sink" else _table_fact(gathered, last, now),
     ]
     return [
         _standing_fact(flow, last, now),
@@ -252,7 +252,7 @@ class Cause:
     tags: tuple[str, ...]
 
 
-def causes(error: Sequence[Mapping[str, Any]]) -> list[Cause]:
+def list_causes(error: Sequence[Mapping[str, Any]]) -> list[Cause]:
     """The chain from the outside in; the last one is the root."""
     found = []
     for number, cause in enumerate(error):
@@ -262,7 +262,9 @@ def causes(error: Sequence[Mapping[str, Any]]) -> list[Cause]:
     return found
 
 
-def graph(flow: Flow, flows: Iterable[Flow], outside: Iterable[tuple[Node, Flow]] = ()) -> dag.GraphDrawing:
+def draw_graph(
+    flow: Flow, flows: Iterable[Flow], outside: Iterable[tuple[Node, Flow]] = ()
+) -> dag.GraphDrawing:
     """Sources → flow → table → views of this flow's pipeline, each as its own row of the inventory says.
     `outside`: what other pipelines have below (`across.flows_below`)."""
     own, others = list(flows), list(outside)
@@ -337,7 +339,9 @@ def _node_text(one: Flow, pipeline_id: int) -> str:
 def _table_item(one: Flow) -> dag.Item:
     """The table of a flow has no row of its own: it is as its flow is, and what that is says the flow's node."""
     kind = KINDS.get(one.state, "")
-    word = {"failed": "its flow fails", "empty": "empty", "stale": "out of date"}.get(one.state, writes(one))
+    word = {"failed": "its flow fails", "empty": "empty", "stale": "out of date"}.get(
+        one.state, written_name(one)
+    )
     return dag.Item(
         one.dataset, dag.shorten_label(one.dataset), word, "stale" if one.state == "failed" else kind
     )

@@ -26,7 +26,7 @@ class Outlook:
     ways: list[wizard.Rung]
 
 
-def outlook(facts: Mapping[str, Any], strategy: str, costs: Sequence[Cost]) -> Outlook | None:
+def describe_outlook(facts: Mapping[str, Any], strategy: str, costs: Sequence[Cost]) -> Outlook | None:
     """None where the strategy was not counted, or sealing has found other `costs` since."""
     options: Sequence[Mapping[str, Any]] = facts.get("options") or ()
     chosen = next((o for o in options if o.get("strategy") == strategy), None)

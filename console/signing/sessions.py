@@ -8,7 +8,7 @@ from allauth.usersessions.models import UserSession
 from django.contrib.auth.models import User
 from django.db import transaction
 
-from console.middleware import Request, over
+from console.middleware import Request, why_session_ended
 from recovery.audit.actions import append_entry
 from recovery.numbers import whole
 from recovery.people.roles import Actor
@@ -51,7 +51,7 @@ def session_rows(request: Request, owner: User) -> list[SessionRow]:
             s.pk, describe_device(s.user_agent), s.ip, s.created_at, s.last_seen_at, s.session_key == here
         )
         for s in open_ones
-        if not over(s)
+        if not why_session_ended(s)
     ]
     return sorted(found, key=lambda r: (not r.here, -r.seen.timestamp()))
 

@@ -1,6 +1,6 @@
 """Brings the project's Python environment from a bare Python: standard library only.
 
-bin/demo, bin/test, bin/check, bin/lock and bin/manage all go through `ensure()`. The environment is
+bin/demo, bin/test, bin/check, bin/lock and bin/manage all go through `ensure_set()`. The environment is
 `.venv` beside manage.py. A stamp inside it names the lock it was made from, and is written last: an
 install that was interrupted leaves no stamp and is simply done again.
 """
@@ -40,7 +40,7 @@ class CannotStart(Exception):
         self.code = code
 
 
-def say(text: str) -> None:
+def print_line(text: str) -> None:
     print(text, flush=True)
 
 
@@ -147,7 +147,7 @@ def make_venv(venv: Path, log: Path) -> None:
     run_logged([sys.executable, "-m", "venv", str(venv)], log)
 
 
-def install(venv: Path, name: str) -> None:
+def install_set(venv: Path, name: str) -> None:
     """Install exactly the locked set `name`, every file checked against its hash."""
     log = venv / "reprise-install.log"
     python = str(venv / "bin" / "python")
@@ -174,7 +174,7 @@ def install(venv: Path, name: str) -> None:
     (venv / "reprise-lock.json").write_text(json.dumps(stamp))
 
 
-def ensure(needed: str, tell: Callable[[str], None] = say) -> Path:
+def ensure_set(needed: str, tell: Callable[[str], None] = print_line) -> Path:
     """The environment's python, with at least the set `needed` ("demo" or "dev") installed.
 
     Raises CannotStart with one sentence: unwritable folder, no network, full disk, wrong hash.
@@ -193,7 +193,7 @@ def ensure(needed: str, tell: Callable[[str], None] = say) -> Path:
                     tell(
                         f"  Installing the locked packages ({name}) into .venv, some minutes the first time …"
                     )
-                    install(venv, name)
+                    install_set(venv, name)
     except OSError as problem:
         if problem.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
             raise CannotStart(
@@ -202,15 +202,15 @@ def ensure(needed: str, tell: Callable[[str], None] = say) -> Path:
                 code="environment_unwritable",
             ) from problem
         raise CannotStart(os_sentence(problem, "making the environment")) from problem
-    tell(progress("Environment ready", time.monotonic() - began))
+    tell(progress_line("Environment ready", time.monotonic() - began))
     return venv / "bin" / "python"
 
 
-def progress(what: str, seconds: float, note: str = "") -> str:
+def progress_line(what: str, seconds: float, note: str = "") -> str:
     """One line of progress: what was done, how long it took."""
     return f"  {what:<34} {seconds:6.1f} s" + (f"   {note}" if note else "")
 
 
-def refuse(sentence: str, code: int = 2) -> int:
+def refuse_command(sentence: str, code: int = 2) -> int:
     print(sentence, file=sys.stderr, flush=True)
     return code

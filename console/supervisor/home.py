@@ -48,7 +48,7 @@ def is_known(entry: Path) -> bool:
     return any(fnmatchcase(entry.name, pattern) for pattern in KNOWN_PATTERNS)
 
 
-def make(home: Path) -> None:
+def make_home(home: Path) -> None:
     """Make the folder, private, and prove that it can be written. Raises CannotStart."""
     try:
         home.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -67,7 +67,7 @@ def make(home: Path) -> None:
 
 
 @contextmanager
-def claimed(home: Path) -> Iterator[None]:
+def claim_home(home: Path) -> Iterator[None]:
     """Hold the home for this process alone; the lock ends with the process, however it ends."""
     with (home / LOCK).open("a") as handle:
         try:
@@ -83,7 +83,7 @@ def claimed(home: Path) -> Iterator[None]:
         yield
 
 
-def reset(home: Path) -> list[str]:
+def reset_home(home: Path) -> list[str]:
     """Delete what an instance wrote, and nothing else. Returns the names that were left alone.
 
     Raises CannotStart when the folder holds other things and no instance: it is not ours to empty.
@@ -103,7 +103,7 @@ def reset(home: Path) -> list[str]:
     return strangers
 
 
-def sweep(home: Path) -> int:
+def sweep_leftovers(home: Path) -> int:
     """End what an earlier run left running and remove its traces. Returns how many processes it ended.
 
     Only called with the home claimed: a run that still lives holds the lock.

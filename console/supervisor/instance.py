@@ -20,7 +20,7 @@ from console.supervisor.apart import (
     split_folders,
 )
 from console.supervisor.bootstrap import JARS, CannotStart
-from console.supervisor.children import Child, environment
+from console.supervisor.children import Child, child_environment
 from console.supervisor.home import read_env, read_json, write_env
 from console.supervisor.options import Options
 
@@ -44,14 +44,14 @@ class Instance:
     @property
     def kafka(self) -> str:
         """What clients of its Kafka broker call `bootstrap.servers`; empty: there is none."""
-        return kafka.address(self.kafka_port) if self.kafka_port else ""
+        return kafka.bootstrap_address(self.kafka_port) if self.kafka_port else ""
 
     def child_environment(self) -> dict[str, str]:
         """For every child. PYSPARK_PYTHON: Spark would take PATH's python3, which has no pyarrow."""
-        return environment(self.home, {**self.settings, "PYSPARK_PYTHON": sys.executable})
+        return child_environment(self.home, {**self.settings, "PYSPARK_PYTHON": sys.executable})
 
 
-def listen(port: int) -> socket.socket:
+def listen_on(port: int) -> socket.socket:
     """Take the console's port before anything else is started. Raises CannotStart when it is in use."""
     taken = socket.socket(socket.AF_INET)
     taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -67,7 +67,7 @@ def listen(port: int) -> socket.socket:
     return taken
 
 
-def given(name: str) -> str:
+def given_setting(name: str) -> str:
     """What the person set, by the variable itself or its _FILE twin; else empty."""
     named = os.environ.get(f"{name}_FILE")
     return os.environ.get(name) or (Path(named).read_text().strip() if named else "")
@@ -75,10 +75,10 @@ def given(name: str) -> str:
 
 def given_broker() -> str:
     """The broker that the person named; empty: bring one."""
-    return given("REPRISE_BROKER_URL")
+    return given_setting("REPRISE_BROKER_URL")
 
 
-def configure(options: Options, listener: socket.socket) -> Instance:
+def configure_instance(options: Options, listener: socket.socket) -> Instance:
     """Settle secret key, broker, databases and address; write them to `instance.env` for every bin/manage.
 
     A `bin/manage` that took SQLite where the instance has PostgreSQL would find an empty house.
@@ -90,16 +90,17 @@ def configure(options: Options, listener: socket.socket) -> Instance:
         "REPRISE_SECRET_KEY": os.environ.get("REPRISE_SECRET_KEY")
         or before.get("REPRISE_SECRET_KEY")
         or secrets.token_urlsafe(48),
-        "REPRISE_BROKER_URL": given_broker() or broker.url(broker.socket_path(options.home)),
+        "REPRISE_BROKER_URL": given_broker() or broker.broker_url(broker.socket_path(options.home)),
         "REPRISE_OUTBOUND_ALLOW": os.environ.get("REPRISE_OUTBOUND_ALLOW") or "127.0.0.1,localhost",
-        "REPRISE_CONFINEMENT": given("REPRISE_CONFINEMENT") or "optional",  # a demo starts on every machine
+        "REPRISE_CONFINEMENT": given_setting("REPRISE_CONFINEMENT")
+        or "optional",  # a demo starts on every machine
         "REPRISE_PUBLIC_URL": os.environ.get("REPRISE_PUBLIC_URL") or instance.url,
     }
     if options.connectors:
         instance.settings["REPRISE_SPARK_JARS"] = str(JARS / "connectors")
         instance.kafka_port = kafka_port(options.home)
     for name in ("REPRISE_DATABASE_URL", "REPRISE_PIPELINES_DATABASE_URL"):
-        if url := given(name):
+        if url := given_setting(name):
             instance.settings[name] = url
     bring_own_servers(instance)
     write_env(path, instance.settings)
@@ -108,7 +109,7 @@ def configure(options: Options, listener: socket.socket) -> Instance:
 
 def bring_own_servers(instance: Instance) -> None:
     """Settle the servers of REPRISE_OWN_DRIVERS: their homes and ports. Raises CannotStart."""
-    asked = given("REPRISE_OWN_DRIVERS")
+    asked = given_setting("REPRISE_OWN_DRIVERS")
     instance.own = read_own_servers(asked, instance.home)
     if not instance.own:
         return
@@ -163,12 +164,12 @@ def _says_ready(worker: Child) -> bool:
     return worker.said(" ready.")
 
 
-def children(instance: Instance) -> list[Child]:
+def list_children(instance: Instance) -> list[Child]:
     """Every child in the order of its start; the broker only where none was given, Kafka only with connectors."""
     home, fd = instance.home, instance.listener.fileno()
 
     caller = instance.child_environment()
-    data_roots = split_folders(given("REPRISE_DATA_ROOTS"))
+    data_roots = split_folders(given_setting("REPRISE_DATA_ROOTS"))
 
     def child(
         name: str,
@@ -190,17 +191,17 @@ def children(instance: Instance) -> list[Child]:
         return child(name, command, is_ready, environment, seconds=240, grace=20)
 
     place = broker.socket_path(home)
-    broker_command = broker.command(place, home / "broker")
+    broker_command = broker.server_command(place, home / "broker")
     first = settings_of_first(home, instance.own, data_roots)
     closed = bool(data_roots)
     web = [sys.executable, "-m", "gunicorn", "-c", "python:console.gunicorn", "console.wsgi:application"]
     web += ["--bind", f"fd://{fd}", "--workers", "1", "--threads", "8"]
     beat = [*workers.CELERY, "beat", "-l", "INFO", "-s", str(home / "beat-schedule"), "--pidfile="]
     port = instance.kafka_port
-    kafka_command = kafka.command(home / "kafka", port)
+    kafka_command = kafka.broker_command(home / "kafka", port)
     all_of_them = [
-        child("broker", broker_command, lambda _: broker.answers(place), seconds=15),
-        child("kafka", kafka_command, lambda _: kafka.answers(port), seconds=90, grace=10),
+        child("broker", broker_command, lambda _: broker.is_answering(place), seconds=15),
+        child("kafka", kafka_command, lambda _: kafka.is_serving(port), seconds=90, grace=10),
         server("pipelines", home, pipelines_port(home), caller | first),
         *(
             server(
@@ -213,7 +214,7 @@ def children(instance: Instance) -> list[Child]:
         ),
         child("web", web, lambda _: web_answers(instance), seconds=90, inherit=(fd,)),
         *(
-            child(name, [*workers.CELERY, *workers.command(name)], _says_ready, seconds=90, grace=10)
+            child(name, [*workers.CELERY, *workers.worker_command(name)], _says_ready, seconds=90, grace=10)
             for name in workers.WORKERS
         ),
         child("beat", beat, lambda c: c.said("beat: Starting"), seconds=90),

@@ -22,7 +22,7 @@ from xml.etree import ElementTree
 
 import requests
 
-from console.supervisor.bootstrap import JARS, ROOT, CannotStart, os_sentence, say
+from console.supervisor.bootstrap import JARS, ROOT, CannotStart, os_sentence, print_line
 from recovery.errors import Unreachable
 from recovery.server.java import find_java
 
@@ -88,12 +88,12 @@ def base_address(settings: Path | None = None) -> str | None:
     return next((url.rstrip("/") for of, url in found if url and public & set(of.split(","))), None)
 
 
-def ensure(name: str, cache: Path = JARS, tell: Callable[[str], None] = say) -> list[Path]:
+def ensure_jars(name: str, cache: Path = JARS, tell: Callable[[str], None] = print_line) -> list[Path]:
     """The archives of `requirements/jars/<name>.txt`, every one checked. Raises CannotStart with one sentence."""
-    return bring(read_list(ROOT / "requirements" / "jars" / f"{name}.txt"), cache / name, tell)
+    return bring_jars(read_list(ROOT / "requirements" / "jars" / f"{name}.txt"), cache / name, tell)
 
 
-def bring(jars: Sequence[Jar], folder: Path, tell: Callable[[str], None] = say) -> list[Path]:
+def bring_jars(jars: Sequence[Jar], folder: Path, tell: Callable[[str], None] = print_line) -> list[Path]:
     """Each archive in `folder` with the locked content; what is there already is checked, not fetched."""
     try:
         missing = [jar for jar in jars if not is_right(folder / jar.file_name, jar)]
@@ -103,7 +103,7 @@ def bring(jars: Sequence[Jar], folder: Path, tell: Callable[[str], None] = say) 
             address = base_address()
             if address:
                 with ThreadPoolExecutor(AT_ONCE) as pool:
-                    list(pool.map(lambda jar: download(address, jar, folder), missing))
+                    list(pool.map(lambda jar: download_jar(address, jar, folder), missing))
             else:
                 by_ivy(missing, folder)
     except OSError as problem:
@@ -119,7 +119,7 @@ def is_right(file: Path, jar: Jar) -> bool:
         return False
 
 
-def download(address: str, jar: Jar, folder: Path) -> None:
+def download_jar(address: str, jar: Jar, folder: Path) -> None:
     """One archive from a Maven repository. The address may hold a password: it is in no sentence."""
     try:
         with requests.get(f"{address}/{jar.path}", stream=True, timeout=SECONDS) as answer:

@@ -12,7 +12,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from console.supervisor.bootstrap import JARS, CannotStart, refuse
+from console.supervisor.bootstrap import JARS, CannotStart, refuse_command
 from recovery.errors import Unreachable
 from recovery.server.java import find_java
 
@@ -63,12 +63,12 @@ def is_free(port: int) -> bool:
     return True
 
 
-def address(port: int) -> str:
+def bootstrap_address(port: int) -> str:
     """What clients call `bootstrap.servers`."""
     return f"127.0.0.1:{port}"
 
 
-def command(folder: Path, port: int) -> list[str]:
+def broker_command(folder: Path, port: int) -> list[str]:
     """The command line of the child that becomes the broker."""
     return [sys.executable, "-m", "console.supervisor.kafka", str(folder), str(port)]
 
@@ -97,7 +97,7 @@ def lay_out(folder: Path, port: int, archives: Path, more: str = "") -> list[str
     return [*java, "-Xmx96m", "-Xms96m", quiet, "kafka.Kafka", str(properties)]
 
 
-def answers(port: int) -> bool:
+def is_serving(port: int) -> bool:
     """Whether a broker says that it serves. An open port is not enough: one that runs out of memory opens it too."""
     body = struct.pack(">hhih", METADATA, VERSION, 1, -1) + struct.pack(">ib", 0, 0)  # of no topic
     try:
@@ -118,9 +118,9 @@ def main(folder: str, port: str) -> int:
     try:
         java = lay_out(Path(folder), int(port), JARS / "kafka-broker")
     except CannotStart as problem:
-        return refuse(str(problem), 1)
+        return refuse_command(str(problem), 1)
     except Unreachable as problem:
-        return refuse(problem.sentence, 1)
+        return refuse_command(problem.sentence, 1)
     return os.execv(java[0], java)  # noqa: S606 (this very process becomes the broker)
 
 

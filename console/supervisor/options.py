@@ -19,12 +19,12 @@ class Options:
     connectors: bool = False
 
 
-def home() -> Path:
+def home_folder() -> Path:
     """The folder of all run-time files: `REPRISE_HOME`, else `var/` beside manage.py."""
     return Path(os.environ.get("REPRISE_HOME") or ROOT / "var").expanduser().resolve()
 
 
-def parser() -> argparse.ArgumentParser:
+def build_parser() -> argparse.ArgumentParser:
     made = argparse.ArgumentParser(
         prog="bin/demo",
         description="From a bare Python 3.11 or newer to a running console with a real, failed pipeline. "
@@ -50,15 +50,15 @@ def parser() -> argparse.ArgumentParser:
     return made
 
 
-def parse(arguments: list[str]) -> Options:
+def parse_options(arguments: list[str]) -> Options:
     """Raises CannotStart for a port that is none; argparse itself exits 2 on wrong use."""
-    asked = parser().parse_args(arguments)
+    asked = build_parser().parse_args(arguments)
     if not 0 <= asked.port <= 65535:
         raise CannotStart(
             f"--port {asked.port} is no port; give one between 1 and 65535, or 0 for any free one."
         )
     return Options(
-        home=home(),
+        home=home_folder(),
         port=asked.port,
         reset=asked.reset,
         incident=not asked.no_incident,

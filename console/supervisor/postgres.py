@@ -34,7 +34,7 @@ def site_packages(python: Path) -> Path:
 
 
 @contextmanager
-def running(python: Path) -> Iterator[str]:
+def running_server(python: Path) -> Iterator[str]:
     """The URL of a server that lives as long as the block; the one named by REPRISE_TEST_DATABASE_URL is left alone.
 
     The URL's database does not exist: each test process makes its own beside it. Raises CannotStart.
@@ -45,7 +45,7 @@ def running(python: Path) -> Iterator[str]:
     folder = Path(tempfile.mkdtemp(prefix="reprise-pg-"))
     process = None
     try:
-        process = start(site_packages(python), folder)
+        process = start_server(site_packages(python), folder)
         yield f"postgresql://postgres@/reprise?host={folder}"
     finally:
         if process is not None:
@@ -54,16 +54,16 @@ def running(python: Path) -> Iterator[str]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def start(packages: Path, folder: Path) -> "subprocess.Popen[bytes]":
+def start_server(packages: Path, folder: Path) -> "subprocess.Popen[bytes]":
     """Make a cluster in `folder` and start its server on `folder/.s.PGSQL.5432`. Raises CannotStart."""
-    return serve(make(packages, folder), folder, QUICK)
+    return serve_cluster(make_cluster(packages, folder), folder, QUICK)
 
 
-def make(packages: Path, folder: Path) -> Path:
+def make_cluster(packages: Path, folder: Path) -> Path:
     """Make a cluster in `folder`; gives the folder of the server's programs. Raises CannotStart."""
     programs, how = packages / PACKAGE / "pginstall" / "bin", as_whom(folder)
     if how and not all_may_enter(programs):
-        programs = copy(packages, folder) / PACKAGE / "pginstall" / "bin"
+        programs = copy_programs(packages, folder) / PACKAGE / "pginstall" / "bin"
     log = folder / "server.log"
     with log.open("wb") as out:
         made = subprocess.run(
@@ -75,7 +75,7 @@ def make(packages: Path, folder: Path) -> Path:
     return programs
 
 
-def serve(programs: Path, folder: Path, settings: Sequence[str]) -> "subprocess.Popen[bytes]":
+def serve_cluster(programs: Path, folder: Path, settings: Sequence[str]) -> "subprocess.Popen[bytes]":
     """Start the server of the cluster in `folder`, and wait until it answers. Raises CannotStart."""
     log = folder / "server.log"
     command = [str(programs / "postgres"), "-D", str(folder / "data"), "-k", str(folder), "-h", "", *settings]
@@ -107,7 +107,7 @@ def all_may_enter(folder: Path) -> bool:
     return all(place.stat().st_mode & 0o001 for place in (folder, *folder.resolve().parents))
 
 
-def copy(packages: Path, folder: Path) -> Path:
+def copy_programs(packages: Path, folder: Path) -> Path:
     """A copy (42 MB) of the server's programs where `nobody` reaches them, beside the libraries they look for."""
     for name in (PACKAGE, f"{PACKAGE}.libs"):
         shutil.copytree(packages / name, folder / "programs" / name)

@@ -21,7 +21,7 @@ def become_subreaper() -> None:
     ctypes.CDLL(None, use_errno=True).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
-def reap(known: set[int]) -> None:
+def reap_children(known: set[int]) -> None:
     """Take the exit status of every ended process that came to us and is none of `known`.
 
     `known` are those that somebody else waits for: taking their status would lose it.
@@ -50,7 +50,7 @@ def is_alive(pid: int) -> bool:
     return state not in "ZX"
 
 
-def marked(prefix: str) -> list[int]:
+def list_marked(prefix: str) -> list[int]:
     """Running processes whose mark begins with `prefix`, ourselves left out."""
     wanted = f"\0{MARK}={prefix}".encode()
     found = []
@@ -66,7 +66,7 @@ def marked(prefix: str) -> list[int]:
     return found
 
 
-def send(pids: Iterable[int], number: signal.Signals) -> None:
+def send_signal(pids: Iterable[int], number: signal.Signals) -> None:
     for pid in pids:
         try:
             os.kill(pid, number)
@@ -80,13 +80,13 @@ def end_marked(prefix: str, grace: float, pause: Callable[[], None] = lambda: ti
     Returns how many were found. Read again before the second signal, since a process may have started
     another one meanwhile.
     """
-    found = marked(prefix)
-    send(found, signal.SIGTERM)
+    found = list_marked(prefix)
+    send_signal(found, signal.SIGTERM)
     deadline = time.monotonic() + grace
-    while (left := marked(prefix)) and time.monotonic() < deadline:
+    while (left := list_marked(prefix)) and time.monotonic() < deadline:
         pause()
     while left:
-        send(left, signal.SIGKILL)
+        send_signal(left, signal.SIGKILL)
         pause()
-        left = marked(prefix)
+        left = list_marked(prefix)
     return len(found)

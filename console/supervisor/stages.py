@@ -109,7 +109,7 @@ def register_own_workspace(*, name: str, url: str, environment: str, token: Path
 def ensure_password(name: str, known: dict[str, Any]) -> None:
     """Make the person, or give them the kept password again should it no longer be theirs."""
     known.setdefault("password", secrets.token_urlsafe(12))
-    keep(name, known)
+    keep_person(name, known)
     user = User.objects.filter(username=name).first()
     if user is None:
         create_person(name=name, role=known["role"], password=known["password"], by=SYSTEM)
@@ -122,10 +122,10 @@ def ensure_token(name: str, known: dict[str, Any]) -> None:
     digest = hashlib.sha256(str(known.get("token", "")).encode()).hexdigest()
     if not Token.objects.filter(sha256=digest, user__username=name, revoked_at=None).exists():
         known["token"] = create_token(owner=User.objects.get(username=name), name="demo", by=SYSTEM)
-        keep(name, known)
+        keep_person(name, known)
 
 
-def keep(name: str, known: dict[str, Any]) -> None:
+def keep_person(name: str, known: dict[str, Any]) -> None:
     path = settings.REPRISE_HOME / "people.json"
     homes.write_private(path, json.dumps(homes.read_json(path) | {name: known}, indent=2))
 
@@ -134,7 +134,7 @@ def bring_connectors() -> None:
     """The locked archives of Spark's connectors and of a Kafka broker. Raises Unreachable when they cannot be had."""
     try:
         for name in ("connectors", "kafka-broker"):
-            jars.ensure(name)
+            jars.ensure_jars(name)
     except CannotStart as problem:
         raise Unreachable(str(problem)) from problem
 

@@ -18,10 +18,10 @@ from typing import Any
 
 from console.supervisor import home as homes
 from console.supervisor import processes
-from console.supervisor.bootstrap import ROOT, CannotStart, progress
+from console.supervisor.bootstrap import ROOT, CannotStart, progress_line
 from console.supervisor.children import Child
-from console.supervisor.instance import Instance, children
-from console.supervisor.terminal import confinement_lines, say, sign_ins
+from console.supervisor.instance import Instance, list_children
+from console.supervisor.terminal import confinement_lines, print_line, sign_ins
 
 TICK = 0.25  # seconds between two looks at the running children
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -58,7 +58,7 @@ class Supervisor:
         if self.asked:
             raise Ending
         time.sleep(seconds)
-        processes.reap({c.pid for c in self.children} | {self.helper})
+        processes.reap_children({c.pid for c in self.children} | {self.helper})
 
     # -- start -----------------------------------------------------------------------------------------
 
@@ -67,7 +67,7 @@ class Supervisor:
         began = time.monotonic()
         first = not (self.instance.home / "people.json").exists()
         self._remember()
-        self.children = children(self.instance)
+        self.children = list_children(self.instance)
         waiting = list(self.children)
         if waiting[0].name == "broker":
             self.bring_up([waiting.pop(0)])
@@ -84,9 +84,9 @@ class Supervisor:
         if incident:
             self.make_incident()
         self.announce()
-        say(progress("Reprise is ready", time.monotonic() - began))
+        print_line(progress_line("Reprise is ready", time.monotonic() - began))
         lines = sign_ins(self.instance.url, self.people(), first, self.instance.home / "people.json")
-        say("\n".join(["", *lines, *self.confinement_lines(), ""]))
+        print_line("\n".join(["", *lines, *self.confinement_lines(), ""]))
 
     def confinement_lines(self) -> list[str]:
         """What holds pipelines' code too little, by the first Pipelines API server of which that is so."""
@@ -112,7 +112,9 @@ class Supervisor:
         while waiting:
             for child in [c for c in waiting if c.check_ready()]:
                 waiting.remove(child)
-                say(progress(f"{child.name.capitalize()} ready", time.monotonic() - child.started))
+                print_line(
+                    progress_line(f"{child.name.capitalize()} ready", time.monotonic() - child.started)
+                )
             self.pause()
 
     def run(self, command: list[str]) -> tuple[int, str]:
@@ -145,7 +147,7 @@ class Supervisor:
         code, last = self.run([sys.executable, "-m", "console.supervisor.prepare", name])
         if code:
             raise CannotStart(last)
-        say(progress(says, time.monotonic() - began, note))
+        print_line(progress_line(says, time.monotonic() - began, note))
 
     def make_incident(self) -> None:
         """The incident is run, never copied; the instance is useful without it, so a failure is only said."""
@@ -153,9 +155,9 @@ class Supervisor:
         command = [sys.executable, "-m", "console.incident"]
         code, last = self.run([*command, self.instance.kafka] if self.instance.kafka else command)
         if code:
-            say(f"  The incident could not be made: {last}")
+            print_line(f"  The incident could not be made: {last}")
         else:
-            say(progress("Incident ready", time.monotonic() - began))
+            print_line(progress_line("Incident ready", time.monotonic() - began))
 
     # -- what others read ------------------------------------------------------------------------------
 
@@ -222,7 +224,7 @@ class Supervisor:
             except OSError as problem:
                 refused = problem.strerror or str(problem)
         if refused and refused != self.refused:
-            say(f"  The system refuses something ({refused}); trying again until it is done")
+            print_line(f"  The system refuses something ({refused}); trying again until it is done")
         self.refused = refused
 
     def look_at(self, child: Child) -> None:
@@ -240,10 +242,12 @@ class Supervisor:
             wait = child.wait_before_restart()
             self.restart_at[child.name] = time.monotonic() + wait
             soon = "starting it again" if not wait else f"starting it again in {wait:.0f} s"
-            say(f"  {child.name.capitalize()} ended ({how}), {soon}; {child.log} has its last words")
+            print_line(f"  {child.name.capitalize()} ended ({how}), {soon}; {child.log} has its last words")
         elif not child.is_ready and child.ready(child):
             child.is_ready = True
-            say(progress(f"{child.name.capitalize()} ready again", time.monotonic() - child.started))
+            print_line(
+                progress_line(f"{child.name.capitalize()} ready again", time.monotonic() - child.started)
+            )
 
     def follow_pipelines(self) -> None:
         """Write demo.json anew when a child, the API server or its Spark was started again."""
@@ -264,7 +268,7 @@ class Supervisor:
             if child.process:
                 began = time.monotonic()
                 child.stop(hurry=lambda: self.asked > max(asked, 1))
-                say(progress(f"{child.name.capitalize()} ended", time.monotonic() - began))
+                print_line(progress_line(f"{child.name.capitalize()} ended", time.monotonic() - began))
         processes.end_marked(f"{self.instance.mark}:", grace=1)
         for name in ("pipelines.json", "broker.sock"):
             (self.instance.home / name).unlink(missing_ok=True)

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 
-def say(text: str) -> None:
+def print_line(text: str) -> None:
     """Print a line. A terminal or pipe that went away is no reason to end an instance that others use.
 
     Nor is a file on a full disk: Python keeps the line and writes it with a later one.

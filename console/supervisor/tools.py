@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from console.supervisor import bootstrap, browser, options
-from console.supervisor.bootstrap import ROOT, CannotStart, progress, refuse, say
+from console.supervisor.bootstrap import ROOT, CannotStart, print_line, progress_line, refuse_command
 from devtools import lanes, proofs, wheel
 
 CHECK_ENV = {
@@ -21,23 +21,23 @@ CHECK_ENV = {
 }
 
 
-def quiet(_: str) -> None:
-    """Progress that nobody needs to see: `manage` must print its answer alone."""
+def ignore_progress(_: str) -> None:
+    """Progress that nobody needs to see: `run_manage` must print its answer alone."""
 
 
-def demo(arguments: list[str]) -> int:
+def run_demo(arguments: list[str]) -> int:
     """Bring the environment, then become the supervisor in it."""
-    options.parse(arguments)  # --help and wrong options are answered before minutes of downloads
+    options.parse_options(arguments)  # --help and wrong options are answered before minutes of downloads
     if sys.platform != "linux":
         raise CannotStart(f"bin/demo runs on Linux; this is {sys.platform}: use docker-compose.yml there.")
-    say("Reprise")
-    python = bootstrap.ensure("demo")
+    print_line("Reprise")
+    python = bootstrap.ensure_set("demo")
     os.chdir(ROOT)
     os.execv(python, [str(python), "-m", "console.supervisor", *arguments])  # noqa: S606
 
 
-def manage(arguments: list[str]) -> int:
-    python = bootstrap.ensure("demo", quiet)
+def run_manage(arguments: list[str]) -> int:
+    python = bootstrap.ensure_set("demo", ignore_progress)
     os.execv(python, [str(python), str(ROOT / "manage.py"), *arguments])  # noqa: S606
 
 
@@ -58,16 +58,18 @@ def run_tests(arguments: list[str]) -> int:
         raise CannotStart(f"bin/test {lane} takes no further argument.")
     if "--database" in arguments and (lane or not rest):
         raise CannotStart("--database is for tests that you name: bin/test --database postgresql tests/unit.")
-    python = bootstrap.ensure("dev")
+    python = bootstrap.ensure_set("dev")
     began = time.monotonic()
-    os.environ["CONSOLE_TEST_BROWSER"] = browser.ensure(python, ROOT / ".venv" / "browser", say)
-    say(progress("Browser ready", time.monotonic() - began, os.environ["CONSOLE_TEST_BROWSER"]))
+    os.environ["CONSOLE_TEST_BROWSER"] = browser.ensure_browser(
+        python, ROOT / ".venv" / "browser", print_line
+    )
+    print_line(progress_line("Browser ready", time.monotonic() - began, os.environ["CONSOLE_TEST_BROWSER"]))
     os.chdir(ROOT)
     if lane == "--coverage":
         return lanes.measure_coverage(python)
     if not lane and rest:
         return lanes.run_pytest([str(python), "-m", "pytest", *rest], database)
-    if code := check([]):
+    if code := run_checks([]):
         return code
     if lane == "--changed":
         return run_changed(python, rest)
@@ -107,7 +109,7 @@ def run_changed(python: Path, refs: list[str]) -> int:
         parts.append(replace(lanes.INSTANCE, arguments=(*running, *lanes.EVERY_DAY, *lanes.RUNNING_WORKERS)))
     if smoke:
         parts.append(lanes.SMOKE)
-    say(
+    print_line(
         f"This change asks {len(unit)} unit test files, {len(running)} others{', one recovery' if smoke else ''}."
     )
     results = lanes.run_parts(python, parts)
@@ -119,14 +121,14 @@ def run_proofs(python: Path, names: list[str]) -> int:
     """The slow proofs, each kept in docs/proofs.md when it ends; 1 when any failed."""
     failed = []
     for proof in proofs.named(names):
-        say(f"\n== proof {proof.name}: {proof.claim}")
+        print_line(f"\n== proof {proof.name}: {proof.claim}")
         run = proofs.run_proof(python, proof)
         proofs.keep_run(run)
-        say(progress(f"proof {proof.name}", run.seconds, run.result))
+        print_line(progress_line(f"proof {proof.name}", run.seconds, run.result))
         if run.result != "passed":
             failed.append(proof.name)
     if failed:
-        say(f"Proofs failed: {', '.join(failed)}.")
+        print_line(f"Proofs failed: {', '.join(failed)}.")
     return 1 if failed else 0
 
 
@@ -164,11 +166,11 @@ def check_commands(python: str) -> list[tuple[str, list[str]]]:
     ]
 
 
-def check(arguments: list[str]) -> int:
+def run_checks(arguments: list[str]) -> int:
     """Every check, all of them even after one failed; exit 1 if any did."""
     if arguments:
         raise CannotStart("bin/check takes no arguments.")
-    python = str(bootstrap.ensure("dev"))
+    python = str(bootstrap.ensure_set("dev"))
     env = {name: value for name, value in os.environ.items() if not name.startswith("REPRISE_")}
     env |= CHECK_ENV | {"REPRISE_HOME": str(ROOT / ".venv" / "check-home")}
     commands = check_commands(python)
@@ -177,9 +179,9 @@ def check(arguments: list[str]) -> int:
         outcomes = list(pool.map(lambda check: run_check(check[0], check[1], env), reversed(commands)))
     failed = [name for name, passed in outcomes if not passed]
     for line in proofs.list_stale(proofs.PROOFS, proofs.read_record()):
-        say(f"  Older than its code: proof {line}")
+        print_line(f"  Older than its code: proof {line}")
     if failed:
-        say(f"Checks failed: {', '.join(failed)}.")
+        print_line(f"Checks failed: {', '.join(failed)}.")
     return 1 if failed else 0
 
 
@@ -188,16 +190,16 @@ def run_check(name: str, command: list[str], env: dict[str, str]) -> tuple[str, 
     began = time.monotonic()
     done = subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True)
     passed = done.returncode == 0
-    line = progress(name, time.monotonic() - began, "" if passed else "FAILED")
-    say(line if passed else f"{line}\n{(done.stdout + done.stderr).rstrip()}")
+    line = progress_line(name, time.monotonic() - began, "" if passed else "FAILED")
+    print_line(line if passed else f"{line}\n{(done.stdout + done.stderr).rstrip()}")
     return name, passed
 
 
-def lock(arguments: list[str]) -> int:
+def lock_requirements(arguments: list[str]) -> int:
     """Compile the largest set, then the others with it as constraint, so that all agree in versions."""
     if set(arguments) - {"--upgrade"}:
         raise CannotStart("bin/lock takes no argument but --upgrade.")
-    python = str(bootstrap.ensure("dev"))
+    python = str(bootstrap.ensure_set("dev"))
     base = [python, "-m", "uv", "pip", "compile", "-q", "--universal", "--python-version", "3.11"]
     base += ["--generate-hashes", "--no-header", "--no-emit-index-url", *arguments]
     for name in ("dev", "demo", "spark", "web", "uv"):
@@ -207,11 +209,11 @@ def lock(arguments: list[str]) -> int:
         done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
         if done.returncode:
             raise CannotStart(f"requirements/{name}.in cannot be locked: {done.stderr.strip()}")
-        say(progress(f"requirements/{name}.txt", time.monotonic() - began))
+        print_line(progress_line(f"requirements/{name}.txt", time.monotonic() - began))
     return 0
 
 
-def release(arguments: list[str]) -> int:
+def build_release(arguments: list[str]) -> int:
     """The wheel with the command `reprise`, in dist/, with its digest. Needs no environment."""
     if arguments:
         raise CannotStart("bin/release takes no arguments.")
@@ -221,13 +223,13 @@ def release(arguments: list[str]) -> int:
         raise CannotStart(str(problem)) from problem
     except OSError as problem:
         raise CannotStart(bootstrap.os_sentence(problem, "writing the wheel")) from problem
-    say(f"{made.relative_to(ROOT)}\nsha256 {hashlib.sha256(made.read_bytes()).hexdigest()}")
+    print_line(f"{made.relative_to(ROOT)}\nsha256 {hashlib.sha256(made.read_bytes()).hexdigest()}")
     return 0
 
 
 COMMANDS: dict[str, Callable[[list[str]], int]] = {
-    "demo": demo, "test": run_tests, "check": check, "manage": manage, "lock": lock,
-    "release": release,
+    "demo": run_demo, "test": run_tests, "check": run_checks, "manage": run_manage, "lock": lock_requirements,
+    "release": build_release,
 }  # fmt: skip
 
 
@@ -239,6 +241,6 @@ def main(command: str, arguments: list[str]) -> int:
     try:
         return COMMANDS[command](arguments)
     except CannotStart as problem:
-        return refuse(str(problem))
+        return refuse_command(str(problem))
     except KeyboardInterrupt:
-        return refuse("Interrupted.", 130)
+        return refuse_command("Interrupted.", 130)

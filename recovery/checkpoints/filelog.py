@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from recovery.checkpoints import logscan
-from recovery.checkpoints.formats import Malformed, json_of, number, text_of
+from recovery.checkpoints.formats import Malformed, json_of, number_of, text_of
 from recovery.checkpoints.report import SourceEntry
 
 NAME = re.compile(r"([0-9]{1,18})(\.compact)?")
@@ -141,5 +141,5 @@ def _parse_sink_entry(body: Any) -> SinkEntry:
     if not isinstance(body, dict) or not isinstance(body.get("path"), str):
         raise Malformed("an entry has no path")
     return SinkEntry(
-        body["path"], number(body, "size"), number(body, "modificationTime"), str(body.get("action"))
+        body["path"], number_of(body, "size"), number_of(body, "modificationTime"), str(body.get("action"))
     )

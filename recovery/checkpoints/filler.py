@@ -85,7 +85,7 @@ def _why_empty(report: CheckpointReport, batch: int) -> str:
     )
 
 
-def fill(plan: FillerPlan, *, recovery: str, guard: Guard) -> None:
+def fill_log(plan: FillerPlan, *, recovery: str, guard: Guard) -> None:
     """Write the fillers. Done again after a crash it completes them; raises Refused when the log has moved."""
     label = safe_label(recovery)
     with reaching(plan.table):

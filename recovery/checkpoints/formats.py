@@ -106,7 +106,7 @@ def object_of(text: str) -> dict[str, Any]:
     return value
 
 
-def number(body: dict[str, Any], name: str) -> int:
+def number_of(body: dict[str, Any], name: str) -> int:
     value = body.get(name)
     if isinstance(value, bool) or not isinstance(value, int):
         raise Malformed(f"{name} is missing or is not a whole number")
@@ -152,8 +152,8 @@ def parse_offsets(data: bytes) -> OffsetFile:
         raise Malformed(f"it has {len(body)} source lines, more than the {MAX_SOURCES} read here")
     return OffsetFile(
         version,
-        number(header, "batchWatermarkMs"),
-        number(header, "batchTimestampMs"),
+        number_of(header, "batchWatermarkMs"),
+        number_of(header, "batchTimestampMs"),
         {str(k): str(v) for k, v in conf.items()},
         tuple(_parse_offset_line(version, index, line) for index, line in enumerate(body)),
         _read_control_batch(header),
@@ -212,7 +212,7 @@ def parse_commit(data: bytes) -> CommitFile:
     sinks = sorted(told, key=lambda name: not (isinstance(told[name], dict) and told[name].get("isActive")))
     return CommitFile(
         version,
-        number({"nextBatchWatermarkMs": 0, **body}, "nextBatchWatermarkMs"),
+        number_of({"nextBatchWatermarkMs": 0, **body}, "nextBatchWatermarkMs"),
         tuple(ids),
         body,
         tuple(sinks),

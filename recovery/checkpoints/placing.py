@@ -36,7 +36,7 @@ from recovery.checkpoints.undo_record import (
     safe_label,
     write_record,
 )
-from recovery.checkpoints.whereabouts import CheckpointSlot, NextVersion, named, place_for, recorded_place
+from recovery.checkpoints.whereabouts import CheckpointSlot, NextVersion, name_slot, place_for, recorded_place
 from recovery.errors import Refused, RepriseError
 
 __all__ = [
@@ -208,7 +208,7 @@ def undo_refusal(location: str, *, recovery: str, sink_head: int | None) -> str 
                 "longer the one in use."
             )
         made = place.current(outcome.published)
-        what = named(place, outcome.published)
+        what = name_slot(place, outcome.published)
         commits = [int(e.name) for e in _list_entries(made, "commits") if e.name.isdigit()]
     if max(commits, default=batch) > batch:
         return f"Batch {max(commits)} was committed in {what} since; taking it back would double its rows."
@@ -269,7 +269,7 @@ def _list_entries(store: Store, folder: str) -> list[Any]:
 
 
 def _slot_name(place: CheckpointSlot, plan: NextVersion) -> str:
-    return named(place, plan.from_version)
+    return name_slot(place, plan.from_version)
 
 
 def _no_newer_fence(place: CheckpointSlot, label: str, fence: int) -> None:
@@ -279,7 +279,7 @@ def _no_newer_fence(place: CheckpointSlot, label: str, fence: int) -> None:
     if found.get("fence", 0) > fence:
         raise Refused("A newer attempt of this step is at work; this one ends here and changed nothing.")
     if probe_outcome(place.location, recovery=label).in_place:
-        what = named(place, found.get("to_version"))
+        what = name_slot(place, found.get("to_version"))
         raise Refused(f"The new {what} of {label} is in place already; nothing was changed.")
 
 

@@ -76,5 +76,5 @@ def recorded_place(location: str, label: str) -> CheckpointSlot:
     return CheckpointSlot(above, here.name) if mine else CheckpointSlot(here, None)
 
 
-def named(place: CheckpointSlot, version: int | None) -> str:
+def name_slot(place: CheckpointSlot, version: int | None) -> str:
     return place.fixed if place.fixed is not None else f"version {version}"

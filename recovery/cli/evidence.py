@@ -177,7 +177,7 @@ def _check_folder(file: Path, folder: Path, known: Mapping[str, bytes]) -> Check
         public = str(proof["public_key"]) if proof["anchor"] else ""
         mine = {raw.hex() for raw in known.values()}
         key = public if public in mine else min(mine, default=None)
-        wrong, notes = verify.check(folder, key)
+        wrong, notes = verify.check_pack(folder, key)
     except archive.UNREADABLE as error:
         wrong, notes, public, key = [f"This is no whole pack: {error!r}."], [], "", None
     signature = Signature.NONE if not public else Signature.PROVEN if key == public else Signature.OWN_KEY

@@ -25,7 +25,7 @@ SNAPPY_HEAD: Final = 16
 Block = tuple[int, Iterator[bytes]]  # where it begins in the file, and its plain bytes
 
 
-def blocks(stream: Any, start: int) -> Iterator[Block]:
+def iterate_blocks(stream: Any, start: int) -> Iterator[Block]:
     """Every whole block from `start` on, which is 0 or where a block begins. Raises Malformed.
 
     The bytes of a block are to be taken before the next block is asked for.

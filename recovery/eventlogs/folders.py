@@ -13,8 +13,8 @@ from typing import Any, Final
 from recovery.checkpoints.formats import Malformed
 from recovery.checkpoints.storage import Entry, Store, reaching
 from recovery.errors import NotFound
-from recovery.eventlogs.folding import close, fold
-from recovery.eventlogs.lines import Mark, Rest, lines
+from recovery.eventlogs.folding import close_application, fold_line
+from recovery.eventlogs.lines import Mark, Rest, iterate_lines
 from recovery.eventlogs.values import Application, application_from
 
 ROLLING: Final = "eventlog_v2_"
@@ -129,7 +129,7 @@ def _number_files(entries: Iterable[Entry]) -> dict[int, str]:
 
 
 def _end_log(tail: Tail) -> Tail:
-    return replace(tail, app=close(tail.app, tail.app.ended_ms or tail.app.last_ms), is_done=True)
+    return replace(tail, app=close_application(tail.app, tail.app.ended_ms or tail.app.last_ms), is_done=True)
 
 
 def _read_log_file(store: Store, name: str, tail: Tail, most_lines: int, until: float) -> tuple[Tail, bool]:
@@ -138,8 +138,8 @@ def _read_log_file(store: Store, name: str, tail: Tail, most_lines: int, until: 
     app, mark, read = tail.app, tail.mark, 0
     stream, rest = store.stream(name), Rest()
     try:
-        for line in lines(stream, mark, rest, until=until):
-            app, mark, read = fold(app, line.text), line.mark, read + 1
+        for line in iterate_lines(stream, mark, rest, until=until):
+            app, mark, read = fold_line(app, line.text), line.mark, read + 1
             if read >= most_lines:
                 return replace(tail, app=app, mark=mark), True
     except Malformed as problem:

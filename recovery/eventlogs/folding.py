@@ -35,7 +35,7 @@ _WANTED: Final = tuple(
 )  # fmt: skip
 
 
-def fold(app: Application, line: bytes) -> Application:
+def fold_line(app: Application, line: bytes) -> Application:
     """`app` with what one line says. Most lines are of tasks and stages, and are not parsed."""
     if not line.startswith(_WANTED):
         return replace(app, left_out=app.left_out + 1) if not line.startswith(b"{") else app
@@ -101,7 +101,7 @@ def _fold_application(app: Application, kind: str, event: Mapping[str, Any]) -> 
         )
     if kind == "SparkListenerApplicationEnd":
         ended = _read_number(event.get("Timestamp"))
-        return close(_note_time(replace(app, ended_ms=ended), ended), ended)
+        return close_application(_note_time(replace(app, ended_ms=ended), ended), ended)
     if kind == "SparkListenerEnvironmentUpdate":
         told = event.get("Spark Properties")
         kept = (
@@ -111,7 +111,7 @@ def _fold_application(app: Application, kind: str, event: Mapping[str, Any]) -> 
     return app
 
 
-def close(app: Application, at_ms: int | None) -> Application:
+def close_application(app: Application, at_ms: int | None) -> Application:
     """An application that has ended has no query left that runs."""
     runs = tuple(
         replace(r, state=RunState.LEFT, ended_ms=at_ms) if r.state is RunState.RUNNING else r

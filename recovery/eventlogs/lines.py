@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from recovery.checkpoints.formats import Malformed
-from recovery.eventlogs.blocks import blocks
+from recovery.eventlogs.blocks import iterate_blocks
 
 LONGEST_LINE: Final = 16 << 20
 """A longer line is left out: the plan of one query may have megabytes, no event of a stream has so many."""
@@ -41,11 +41,13 @@ class Rest:
     is_cut: bool = False
 
 
-def lines(stream: Any, mark: Mark, rest_of: Rest | None = None, *, until: float = math.inf) -> Iterator[Line]:
+def iterate_lines(
+    stream: Any, mark: Mark, rest_of: Rest | None = None, *, until: float = math.inf
+) -> Iterator[Line]:
     """Every line from `mark` on that is whole by now; what is left after them goes to `rest_of`. Raises Malformed,
     OSError. `until`: of the monotonic clock."""
     rest, length, skip = bytearray(), 0, mark.skip
-    for offset, pieces in blocks(stream, mark.offset):
+    for offset, pieces in iterate_blocks(stream, mark.offset):
         seen = 0
         for piece in pieces:
             begin = min(max(skip - seen, 0), len(piece))

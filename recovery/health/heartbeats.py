@@ -25,7 +25,7 @@ def this_process() -> str:
     return f"{socket.gethostname()}:{os.getpid()}"
 
 
-def beat(part: str, process: str) -> None:
+def write_heartbeat(part: str, process: str) -> None:
     """Say that `process` lives. A database that is away is logged, for the next sign may reach it."""
     now = timezone.now()
     try:
@@ -37,7 +37,7 @@ def beat(part: str, process: str) -> None:
         connection.close()  # a broken connection would fail again for ever
 
 
-def problem(part: str, host: str = "") -> str | None:
+def find_problem(part: str, host: str = "") -> str | None:
     """Why no process of this part (on this host, where one is named) is alive; None when one is."""
     rows = Heartbeat.objects.filter(part=part)
     if host:

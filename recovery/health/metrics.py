@@ -55,7 +55,7 @@ from recovery.pipelines.losses import SILENT
 FLOW_STATES: Final = ("ok", "failed", "running", "stopped", "stale", "empty", "unknown")
 
 
-def recoveries(now: datetime) -> Iterable[Metric]:
+def measure_recoveries(now: datetime) -> Iterable[Metric]:
     made = Gauge("reprise_recoveries", "Recoveries by state.", labels=["state"])
     counted = dict(Recovery.objects.values_list("state").annotate(Count("pk")).order_by())
     for state in STATES:  # a state that nobody is in is 0, so that an alert on it works from the first day
@@ -63,7 +63,7 @@ def recoveries(now: datetime) -> Iterable[Metric]:
     yield made
 
 
-def steps(now: datetime) -> Iterable[Metric]:
+def measure_steps(now: datetime) -> Iterable[Metric]:
     count = Gauge("reprise_steps", "Steps by kind and state.", labels=["kind", "state"])
     took = Summary(
         "reprise_step_seconds", "How long ended steps took, by kind and outcome.", labels=["kind", "state"]
@@ -81,7 +81,7 @@ def steps(now: datetime) -> Iterable[Metric]:
     yield from (count, took)
 
 
-def flows(now: datetime) -> Iterable[Metric]:
+def measure_flows(now: datetime) -> Iterable[Metric]:
     made = Gauge(
         "reprise_flows", "Flows of pipelines that exist, by state; `failed` are failing.", labels=["state"]
     )
@@ -102,7 +102,7 @@ def flows(now: datetime) -> Iterable[Metric]:
     yield from (made, silent)
 
 
-def pipelines(now: datetime) -> Iterable[Metric]:
+def measure_pipelines(now: datetime) -> Iterable[Metric]:
     made = Gauge(
         "reprise_pipelines",
         "Pipelines that exist, by state; `failed` since an update did not complete, of whatever cause.",
@@ -115,7 +115,7 @@ def pipelines(now: datetime) -> Iterable[Metric]:
     yield made
 
 
-def queue(now: datetime) -> Iterable[Metric]:
+def measure_queue(now: datetime) -> Iterable[Metric]:
     waiting = Step.objects.filter(state="pending", woken_at__isnull=False)
     found = waiting.aggregate(number=Count("pk"), oldest=Min("woken_at"))
     yield Gauge("reprise_steps_woken", "Steps that were woken and that no worker has begun.", found["number"])
@@ -134,14 +134,14 @@ def queue_ages(now: datetime) -> Iterable[Metric]:
         "Messages that no worker has taken; absent while the broker does not answer.",
         labels=["queue"],
     )
-    for one in queues.measure(now):
+    for one in queues.measure_queues(now):
         age.add_metric([one.name], one.oldest)
         if one.length is not None:
             length.add_metric([one.name], one.length)
     yield from (age, length)
 
 
-def polls(now: datetime) -> Iterable[Metric]:
+def measure_polls(now: datetime) -> Iterable[Metric]:
     lag = Gauge(
         "reprise_poll_lag_seconds", "Time since the last good poll of a workspace.", labels=["workspace"]
     )
@@ -157,7 +157,7 @@ def polls(now: datetime) -> Iterable[Metric]:
     yield from (lag, failing)
 
 
-def audit(now: datetime) -> Iterable[Metric]:
+def measure_audit(now: datetime) -> Iterable[Metric]:
     head = AuditEntry.objects.aggregate(head=Max("seq"))["head"] or 0
     yield Gauge("reprise_audit_chain_head", "Number of the newest audit entry; it never falls.", head)
 
@@ -173,7 +173,7 @@ PRUNED: Final[dict[str, Any]] = {
 """What is removed by age: a number here that only grows says that nothing removes it."""
 
 
-def stored(now: datetime) -> Iterable[Metric]:
+def measure_stored_rows(now: datetime) -> Iterable[Metric]:
     rows = Gauge("reprise_stored_rows", "Rows that are removed by age, by kind.", labels=["kind"])
     counts: list[QuerySet[Any, Any]] = [
         model.objects.order_by()
@@ -192,7 +192,7 @@ def stored(now: datetime) -> Iterable[Metric]:
         yield Gauge("reprise_home_free_bytes", "What is free on the disk of REPRISE_HOME.", free)
 
 
-def life(now: datetime) -> Iterable[Metric]:
+def measure_heartbeats(now: datetime) -> Iterable[Metric]:
     made = Gauge(
         "reprise_heartbeat_age_seconds",
         "Time since the last heartbeat of a process.",
@@ -203,7 +203,7 @@ def life(now: datetime) -> Iterable[Metric]:
     yield made
 
 
-def unread(now: datetime) -> Iterable[Metric]:
+def measure_unread_input(now: datetime) -> Iterable[Metric]:
     made = Gauge(
         "reprise_flow_input_readable_until_seconds",
         "How long unread input of a source can still be read; 0 where it may go at any time, or some is gone.",
@@ -234,17 +234,17 @@ def unread(now: datetime) -> Iterable[Metric]:
 
 
 FAMILIES: Final[tuple[Callable[[datetime], Iterable[Metric]], ...]] = (
-    recoveries,
-    steps,
-    flows,
-    pipelines,
-    queue,
+    measure_recoveries,
+    measure_steps,
+    measure_flows,
+    measure_pipelines,
+    measure_queue,
     queue_ages,
-    polls,
-    audit,
-    stored,
-    life,
-    unread,
+    measure_polls,
+    measure_audit,
+    measure_stored_rows,
+    measure_heartbeats,
+    measure_unread_input,
 )
 
 
@@ -261,7 +261,7 @@ class _Now(Collector):
             yield from family(now)
 
 
-def text() -> bytes:
+def metrics_text() -> bytes:
     """Everything in Prometheus' text format. Raises Django's DatabaseError when the database is away."""
     registry = CollectorRegistry()
     registry.register(_Now())

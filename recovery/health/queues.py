@@ -39,7 +39,7 @@ class Queue:
         return self.oldest > LATE_SECONDS
 
 
-def names() -> list[str]:
+def list_queue_names() -> list[str]:
     """Every queue that a task can go to."""
     routed = {route["queue"] for route in settings.CELERY_TASK_ROUTES.values()}
     return sorted({*routed, settings.CELERY_TASK_DEFAULT_QUEUE})
@@ -59,7 +59,7 @@ def late_queues(now: datetime) -> list[Queue]:
     return [queue for queue in found if queue.is_late]
 
 
-def measure(now: datetime) -> list[Queue]:
+def measure_queues(now: datetime) -> list[Queue]:
     """Every queue. A broker that does not answer within 2 s leaves what the rows say."""
     rows, messages = waiting_rows(now), _read_queues()
     return [
@@ -68,7 +68,7 @@ def measure(now: datetime) -> list[Queue]:
             max(rows.get(name, 0.0), messages[name][1] if messages else 0.0),
             messages[name][0] if messages else None,
         )
-        for name in names()
+        for name in list_queue_names()
     ]
 
 
@@ -79,7 +79,10 @@ def _read_queues() -> Mapping[str, tuple[int, float]]:
             # Else the first use of the channel tries again and again, and whoever asks for the numbers waits for it.
             connection.ensure_connection(max_retries=0, timeout=PATIENCE["socket_timeout"])
             client: Any = getattr(connection.default_channel, "client")  # noqa: B009  (of a Redis channel alone)
-            return {name: (client.llen(name), _message_age(client.lindex(name, -1))) for name in names()}
+            return {
+                name: (client.llen(name), _message_age(client.lindex(name, -1)))
+                for name in list_queue_names()
+            }
     except (OperationalError, OSError) as problem:
         log.warning("The broker does not say what waits: %s", problem)
         return {}

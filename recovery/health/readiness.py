@@ -11,14 +11,14 @@ from recovery.errors import RepriseError, Unreachable
 from recovery.workflow import broker
 
 
-def database() -> None:
+def check_database() -> None:
     """One round trip."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT 1")
         cursor.fetchone()
 
 
-def migrations() -> None:
+def check_migrations() -> None:
     """Raise Unreachable while this code knows a table that the database lacks. More than it knows is well."""
     executor = MigrationExecutor(connection)
     missing = executor.migration_plan(executor.loader.graph.leaf_nodes())
@@ -27,13 +27,13 @@ def migrations() -> None:
 
 
 CHECKS: Final[Mapping[str, Callable[[], None]]] = {
-    "database": database,
-    "migrations": migrations,
+    "database": check_database,
+    "migrations": check_migrations,
     "broker": lambda: broker.check(),
 }
 
 
-def check(name: str) -> dict[str, Any]:
+def run_check(name: str) -> dict[str, Any]:
     """`{ok, seconds, says}` of one check. `says` names no host and no secret: anybody may read it."""
     began = time.perf_counter()
     says = ""
@@ -47,7 +47,7 @@ def check(name: str) -> dict[str, Any]:
     return {"ok": not says, "seconds": round(time.perf_counter() - began, 4), "says": says}
 
 
-def report() -> dict[str, Any]:
+def readiness_report() -> dict[str, Any]:
     """`{ready, checks: {name: {ok, seconds, says}}}`."""
-    checks = {name: check(name) for name in CHECKS}
+    checks = {name: run_check(name) for name in CHECKS}
     return {"ready": all(one["ok"] for one in checks.values()), "checks": checks}

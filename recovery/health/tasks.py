@@ -14,7 +14,7 @@ def watch_queues() -> None:
     """Tell, once an hour, of each queue that is late. Of `control` itself this comes when it works again: the metric
     tells it from outside."""
     now = timezone.now()
-    for queue in queues.measure(now):
+    for queue in queues.measure_queues(now):
         if queue.is_late:
             facts: dict[str, Fact] = {
                 "queue": queue.name,

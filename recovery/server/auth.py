@@ -11,19 +11,19 @@ from recovery.server.models import ApiToken
 from recovery.server.problems import ApiProblem
 
 
-def digest(token: str) -> str:
+def digest_token(token: str) -> str:
     """SHA-256 of a token, in hex. Tokens are 256 random bits, so no salt or stretching is needed."""
     return hashlib.sha256(token.encode()).hexdigest()
 
 
-def authenticate(header: str | None) -> ApiToken:
+def authenticate_header(header: str | None) -> ApiToken:
     """The owner of an `Authorization: Bearer …` header. Raises ApiProblem 401."""
     scheme, _, token = (header or "").partition(" ")
     if scheme.lower() != "bearer" or not token.strip():
         raise ApiProblem(
             401, "UNAUTHENTICATED", "Send a personal access token: Authorization: Bearer <token>."
         )
-    wanted = digest(token.strip())
+    wanted = digest_token(token.strip())
     for known in ApiToken.objects.filter(sha256=wanted):
         if hmac.compare_digest(known.sha256, wanted):
             return known
@@ -58,6 +58,6 @@ def provide_token(path: Path, *, name: str = "token-file") -> str:
         raise WrongUse(
             f"The token in {path} is shorter than 20 characters; remove the file to have one made."
         )
-    ApiToken.objects.filter(name=name).exclude(sha256=digest(token)).delete()
-    ApiToken.objects.get_or_create(sha256=digest(token), defaults={"name": name})
+    ApiToken.objects.filter(name=name).exclude(sha256=digest_token(token)).delete()
+    ApiToken.objects.get_or_create(sha256=digest_token(token), defaults={"name": name})
     return token

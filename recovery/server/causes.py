@@ -15,7 +15,7 @@ MESSAGE_LIMIT = 20_000
 MOST_LINKS = 50
 
 
-def frame(line: str) -> dict[str, Any] | None:
+def parse_frame(line: str) -> dict[str, Any] | None:
     """One `at class.method(File.scala:10)` line in the API's shape, or None when it is none."""
     match = FRAME.match(line)
     if not match:
@@ -28,7 +28,7 @@ def frame(line: str) -> dict[str, Any] | None:
     return where | {"file_name": match["where"]}
 
 
-def exception(text: str, stack: list[dict[str, Any]]) -> dict[str, Any]:
+def build_exception(text: str, stack: list[dict[str, Any]]) -> dict[str, Any]:
     """`class: message` and its frames in the API's shape."""
     head = HEAD.match(text.strip())
     name, message = (head["class"], head["message"] or "") if head else ("", text.strip())
@@ -45,13 +45,13 @@ def parse_chain(text: str) -> list[dict[str, Any]]:
     stack: list[dict[str, Any]] = []
     for line in text.splitlines():
         if line.startswith("Caused by: "):
-            chain.append(exception("\n".join(head), stack))
+            chain.append(build_exception("\n".join(head), stack))
             head, stack = [line.removeprefix("Caused by: ")], []
-        elif (found := frame(line)) is not None:
+        elif (found := parse_frame(line)) is not None:
             stack.append(found)
         elif not MORE.match(line) and not stack:
             head.append(line)
     if "".join(head).strip():
-        chain.append(exception("\n".join(head), stack))
+        chain.append(build_exception("\n".join(head), stack))
     said = [link for link in chain if link["class_name"] or link["message"]]
     return said if len(said) <= MOST_LINKS else [*said[: MOST_LINKS // 2], *said[-MOST_LINKS // 2 :]]

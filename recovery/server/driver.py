@@ -19,7 +19,7 @@ from recovery.errors import Unreachable, WrongUse
 from recovery.foreign import ForeignFolder
 from recovery.server.confinement import Confinement
 from recovery.server.eventlog import FOLDER_PREFIX
-from recovery.server.gateway import Gateway, last_lines, launch, write_configuration
+from recovery.server.gateway import Gateway, last_lines, launch_jvm, write_configuration
 from recovery.server.java import find_java
 
 if TYPE_CHECKING:
@@ -102,11 +102,11 @@ class Settings:
             # task of such a flow never ended; without it rows go through ArrowEvalPython, as in 4.1
             "spark.sql.execution.arrow.pythonUDF.columnarInput.enabled": "false",
             **(AUTHENTICATED if re.match(r"local(\[|\Z)", self.master) else {}),
-            **connectors(self.jars),
+            **connector_settings(self.jars),
         } | dict(line.split(None, 1) for line in settings_lines(self.more))
 
 
-def connectors(folder: str) -> dict[str, str]:
+def connector_settings(folder: str) -> dict[str, str]:
     """Settings that load the archives of a folder, and make Delta known where it is among them.
 
     Delta cuts each snapshot into 50 partitions, for tables of millions of files; one is quicker for all others.
@@ -184,18 +184,18 @@ class Driver:
 
     def ensure_database(self, catalog: str, database: str) -> None:
         """Make the database of a pipeline when it is not there. Raises what is in `java_errors`."""
-        with answering():
+        with watch_answers():
             self.session.spark.sql(f"CREATE DATABASE IF NOT EXISTS `{catalog}`.`{database}`")
 
     def drop_table(self, name: str) -> None:
         """Drop a table that a deleted pipeline made."""
         quoted = ".".join(f"`{part}`" for part in name.split("."))
-        with answering():
+        with watch_answers():
             self.session.spark.sql(f"DROP TABLE IF EXISTS {quoted}")
 
     def active_queries(self, storage: str) -> list[Any]:
         """Streaming queries of this driver whose checkpoint lies under `storage`."""
-        with answering():
+        with watch_answers():
             active = self.session.spark.sharedState().activeStreamingQueries()
             queries = [active[key] for key in list(islice(active, MOST_ELEMENTS))]
             return [
@@ -216,7 +216,7 @@ class Driver:
 
     def graph(self, run: RunKey) -> Any | None:
         """The dataflow graph of a run: with inputs and schemas once it executes, else as it was defined."""
-        with answering():
+        with watch_answers():
             if (execution := self.graph_execution(run)) is not None:
                 return execution.graphForExecution()
             holder = self.holder(run.session_id)
@@ -248,7 +248,7 @@ class Driver:
         say that the run is COMPLETED.
         """
         with (
-            answering(),
+            watch_answers(),
             contextlib.suppress(*java_errors()),
         ):  # not to be read at this moment: Spark will say it
             execution = self.graph_execution(run)
@@ -271,7 +271,7 @@ class Driver:
 
     def flow_failures(self, run: RunKey) -> dict[str, str]:
         """Java's print of why each failed flow of a run failed, by name; read before its session is closed."""
-        with answering():
+        with watch_answers():
             execution = self.graph_execution(run)
             if execution is None:
                 return {}
@@ -312,7 +312,7 @@ class Driver:
 
     def versions(self, flow: str) -> list[int]:
         """Checkpoint versions under a flow's checkpoint folder, on any file system that Spark opens, sorted."""
-        with answering():
+        with watch_answers():
             path = self.jvm.org.apache.hadoop.fs.Path(flow)
             files = path.getFileSystem(self.session.context.hadoopConfiguration())
             if not files.exists(path):
@@ -322,18 +322,18 @@ class Driver:
 
     def make_version(self, flow: str, number: int) -> None:
         """A new, empty checkpoint version: Spark takes the highest number and starts it from nothing."""
-        with answering():
+        with watch_answers():
             path = self.jvm.org.apache.hadoop.fs.Path(f"{flow}/{number}")
             path.getFileSystem(self.session.context.hadoopConfiguration()).mkdirs(path)
 
     def end(self) -> None:
         """End the driver and its JVM, in order where it still answers."""
-        from recovery.server.jvm import within
+        from recovery.server.jvm import answer_within
 
         if self.alive():
             with (
                 contextlib.suppress(Exception),
-                within(STOP_SECONDS),
+                answer_within(STOP_SECONDS),
             ):  # the JVM is ended below whatever Spark says
                 self.session.stop()
         self.gateway.end()
@@ -357,7 +357,7 @@ def java_cause(error: Exception) -> Any:
 
 
 @contextlib.contextmanager
-def answering() -> Iterator[None]:
+def watch_answers() -> Iterator[None]:
     """Turns a lost JVM into SparkDead, one that does not answer in time into SparkSilent."""
     from py4j.protocol import Py4JNetworkError
 
@@ -440,7 +440,7 @@ def start_driver(
     conf = settings.home / CONF
     write_configuration(conf, settings.spark())
     log = settings.home / "logs" / "spark.log"
-    gateway = launch(
+    gateway = launch_jvm(
         java=java, conf=conf, log=log, cwd=settings.home / "spark", temporary=settings.home / "spark" / "tmp",
         confinement=replace(confinement, readable=(*confinement.readable, java.home)),
         environment=environment | {"SPARK_CONNECT_AUTHENTICATE_TOKEN": settings.token},

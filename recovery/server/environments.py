@@ -8,7 +8,7 @@ another environment: not as an update, not to answer a question. A pipeline name
 from collections.abc import Mapping
 from typing import Any, Final
 
-from recovery.server.problems import ApiProblem, invalid
+from recovery.server.problems import ApiProblem, invalid_request
 
 TAG: Final = "environment"
 
@@ -30,7 +30,7 @@ def refuse_pipeline(spec: Mapping[str, Any], environments: tuple[str, ...]) -> N
     the settings may be older than the environments."""
     found = str((spec.get("tags") or {}).get(TAG) or "")
     if environments and found not in environments:
-        raise invalid(
+        raise invalid_request(
             f"This server runs pipelines of {_join_all(environments)} alone, and this one is tagged {found[:80]!r}. "
             "Make it on the server of its environment, or save its settings here with another tag."
         )

@@ -17,7 +17,7 @@ def now_ms() -> int:
     return time.time_ns() // 1_000_000
 
 
-def iso(milliseconds: int) -> str:
+def format_iso(milliseconds: int) -> str:
     """`2026-03-02T10:15:07.120Z`."""
     moment = datetime.fromtimestamp(milliseconds / 1000, UTC)
     return moment.strftime("%Y-%m-%dT%H:%M:%S.") + f"{milliseconds % 1000:03d}Z"
@@ -46,7 +46,7 @@ def simple_error(message: str, class_name: str = "PipelineException") -> dict[st
     return error_of([{"class_name": class_name, "message": message, "stack": []}])
 
 
-def record(
+def store_event(
     pipeline: Pipeline,
     event_type: str,
     message: str,
@@ -66,7 +66,7 @@ def record(
         "origin": {"pipeline_id": pipeline.id, "pipeline_name": pipeline.name}
         | ({"update_id": update_id} if update_id else {})
         | (origin or {}),
-        "timestamp": iso(moment),
+        "timestamp": format_iso(moment),
         "message": message,
         "level": level,
         "maturity_level": "STABLE" if event_type in STABLE else "EVOLVING",
@@ -86,7 +86,7 @@ def record(
     )
 
 
-def answer(event: Event) -> dict[str, Any]:
+def event_answer(event: Event) -> dict[str, Any]:
     """An event as the API gives it, with its place in the log."""
     body: dict[str, Any] = event.body
     return body | {"sequence": {"control_plane_seq_no": event.seq}}

@@ -22,20 +22,20 @@ from recovery.foreign import ForeignFolder
 from recovery.server import events, only_databricks, out_of_sight
 from recovery.server.causes import parse_chain
 from recovery.server.confinement import Confinement
-from recovery.server.driver import RunKey, SparkDead, SparkSilent, answering, java_cause, java_errors
+from recovery.server.driver import RunKey, SparkDead, SparkSilent, java_cause, java_errors, watch_answers
 from recovery.server.eventlog import QueryEvent
 from recovery.server.flowlog import FlowLog
 from recovery.server.forks import NoRunner
-from recovery.server.graph import Graph, qualify, read_graph
+from recovery.server.graph import Graph, qualify_name, read_graph
 from recovery.server.instance import Instance
 from recovery.server.jail import measure_protection, pipeline_confinement
 from recovery.server.messages import FlowSaid, RunSaid, parse_message
 from recovery.server.models import ACTIVE_STATES, Pipeline, Update
-from recovery.server.resets import Refused, Selection, emptied, prepare_run
+from recovery.server.resets import Refused, Selection, list_emptied, prepare_run
 from recovery.server.runners import MOST_WAITING, Runner
 from recovery.server.sources import NoDefinitions, library_paths, take_snapshot
 from recovery.server.specs import database_of, root_of
-from recovery.server.stopping import quiesce
+from recovery.server.stopping import quiesce_run
 
 LOG = logging.getLogger(__name__)
 QUIET_SECONDS = 60.0
@@ -67,12 +67,12 @@ class Failure(Exception):
         self.lost_spark = lost_spark
 
 
-def cut(sentence: str) -> Failure:
+def failure_of_lost_spark(sentence: str) -> Failure:
     """The failure of an update that ended because what it ran on did."""
     return Failure(sentence, events.simple_error(sentence, events.CUT), lost_spark=True)
 
 
-def silent(error: SparkSilent) -> Failure:
+def failure_of_silent_spark(error: SparkSilent) -> Failure:
     """The failure of an update whose Spark runs and does not answer: nobody starts it again unasked."""
     return Failure(str(error), events.simple_error(str(error), events.SILENT))
 
@@ -142,7 +142,7 @@ class Execution(threading.Thread):
         """After a bug of ours: stop what can be stopped, and in any case end the update in the database."""
         try:
             self.end_runner()
-            quiesce(self.instance.need_driver(), self.key, seconds=QUIET_SECONDS)
+            quiesce_run(self.instance.need_driver(), self.key, seconds=QUIET_SECONDS)
         except SparkSilent:
             self.instance.kill_driver()
         except Exception:
@@ -153,7 +153,7 @@ class Execution(threading.Thread):
     def carry_out(self) -> Failure | None:
         """Start the runner and hear it out. Returns why the update failed, or None."""
         try:
-            with answering():
+            with watch_answers():
                 self.move("INITIALIZING")
                 self.start_runner()
                 self.listen()
@@ -163,7 +163,7 @@ class Execution(threading.Thread):
             error = events.simple_error(str(refusal), getattr(refusal, "class_name", "PipelineException"))
             return Failure(str(refusal), error)
         except SparkSilent as error:
-            return self.reported or silent(error)
+            return self.reported or failure_of_silent_spark(error)
         except SparkDead as error:
             return self.ended_with(error)
         return None
@@ -176,7 +176,7 @@ class Execution(threading.Thread):
             return known
         before = f"{known.sentence} " if known else ""
         sentence = f"{before}{error} This update ended with it."
-        return Failure(sentence) if self.flows.any_failed() else cut(sentence)
+        return Failure(sentence) if self.flows.any_failed() else failure_of_lost_spark(sentence)
 
     def start_runner(self) -> None:
         """Copy the definitions, make the database, start the runner."""
@@ -335,7 +335,7 @@ class Execution(threading.Thread):
                 self.flows.record_definitions(at_ms)
                 if not said.unresolved:  # set-up is over; what cannot be analysed is never set up
                     selection = Selection.of(self.update.options, self.update.spec)
-                    self.flows.record_emptied(emptied(self.flows.graph, selection), at_ms)
+                    self.flows.record_emptied(list_emptied(self.flows.graph, selection), at_ms)
                 self.move("RUNNING")
             self.flows.on_said(said, at_ms, text)
 
@@ -350,7 +350,7 @@ class Execution(threading.Thread):
         """What the runner died of, as the update's error."""
         exceptions = [link for raw in message["exceptions"] for link in runner_links(raw)]
         spec = self.update.spec
-        flow = message["flow"] and qualify(
+        flow = message["flow"] and qualify_name(
             message["flow"], catalog=spec["catalog"], database=database_of(spec)
         )
         return Failure(
@@ -370,19 +370,23 @@ class Execution(threading.Thread):
         sentence = f"The runner process of this update {how}; what it had started on Spark was stopped."
         sentence = f"{sentence} Its last words: {words}" if words else sentence
         from_outside = code is None or -code in (signal.SIGKILL, signal.SIGTERM)  # others are its own crash
-        return cut(sentence) if from_outside and not self.flows.any_failed() else Failure(sentence)
+        return (
+            failure_of_lost_spark(sentence)
+            if from_outside and not self.flows.any_failed()
+            else Failure(sentence)
+        )
 
     def settle(self, failure: Failure | None) -> None:
         """The same end for every outcome: nothing is left running, then the outcome is recorded."""
         self.end_runner()
         quiet = failures = None
         try:
-            with answering():
+            with watch_answers():
                 failures = self.failures(failure) if failure and not self.stopping else None
-                quiet = quiesce(self.instance.need_driver(), self.key, seconds=QUIET_SECONDS)
+                quiet = quiesce_run(self.instance.need_driver(), self.key, seconds=QUIET_SECONDS)
         except SparkSilent as error:
             self.instance.kill_driver()  # else the next update could run beside what is left of this one
-            failure = failure or self.reported or silent(error)
+            failure = failure or self.reported or failure_of_silent_spark(error)
             failure.sentence = f"{failure.sentence} {ENDED_FOR_SILENCE}"
         except SparkDead as error:
             failure = self.ended_with(error, failure)
@@ -447,7 +451,9 @@ class Execution(threading.Thread):
     def hint(self, exceptions: list[dict[str, Any]]) -> str:
         """What Spark's own words leave out: a name that is Databricks' alone, a file that code is kept from."""
         seen = self.instance.confinement()
-        return only_databricks.hint(exceptions) or out_of_sight.hint(exceptions, seen)
+        return only_databricks.hint_of_databricks(exceptions) or out_of_sight.hint_of_hidden_file(
+            exceptions, seen
+        )
 
     def move(self, state: str) -> None:
         """The update enters a state, unless a stop was asked for meanwhile."""
@@ -512,7 +518,7 @@ def record_state(pipeline: Pipeline, update_id: str, state: str, *, failure: Fai
     details: dict[str, Any] = {"state": state}
     if state == "CANCELED":
         details["cancellation_cause"] = "USER_ACTION"
-    events.record(
+    events.store_event(
         pipeline,
         "update_progress",
         f"Update {update_id[:6]} is {state}." + (f" {failure.sentence}" if failure else ""),

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from recovery.server.problems import ApiProblem, invalid
+from recovery.server.problems import ApiProblem, invalid_request
 from recovery.server.questions import QUESTIONS
 
 
@@ -119,12 +119,12 @@ QUESTION: Fields = (
 NONE: Fields = ()
 
 
-def check(body: dict[str, Any], fields: Fields) -> None:
+def check_fields(body: dict[str, Any], fields: Fields) -> None:
     """Raises ApiProblem 400 for a field that is unknown, of another kind, or asks for what is not done here."""
     known = {field.name: field for field in fields}
     if strange := sorted(set(body) - set(known)):
         there = f"it may hold {', '.join(sorted(known))}" if known else "it holds none"
-        raise invalid(f"The request has no field {', '.join(map(ascii, strange))}; {there}.")
+        raise invalid_request(f"The request has no field {', '.join(map(ascii, strange))}; {there}.")
     check_texts(body)
     for name, value in body.items():
         check_value(known[name], value)
@@ -135,9 +135,9 @@ def check_value(field: Field, value: Any) -> None:
     if value is None:
         return
     if not _fits_kind(field.kind, value):
-        raise invalid(f"{field.name} must be {field.kind}.")
+        raise invalid_request(f"{field.name} must be {field.kind}.")
     if field.choices and value and value not in field.choices:
-        raise invalid(f"{field.name} must be one of {', '.join(field.choices)}.")
+        raise invalid_request(f"{field.name} must be one of {', '.join(field.choices)}.")
     if field.instead and says_something(value):
         raise not_done(field.name, field.instead)
 
@@ -180,9 +180,9 @@ def check_texts(found: Any) -> None:
     too deep to be written down again."""
     for one, depth, _ in _iterate_leaves(found):
         if depth > DEEPEST:
-            raise invalid(f"The request is nested more than {DEEPEST} deep.")
+            raise invalid_request(f"The request is nested more than {DEEPEST} deep.")
         if isinstance(one, str) and ("\0" in one or any("\ud800" <= c <= "\udfff" for c in one)):
-            raise invalid("A text holds NUL or half of a character (U+D800 to U+DFFF); take it out.")
+            raise invalid_request("A text holds NUL or half of a character (U+D800 to U+DFFF); take it out.")
 
 
 def _iterate_leaves(found: Any) -> Iterator[tuple[Any, int, bool]]:

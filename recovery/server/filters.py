@@ -10,7 +10,7 @@ from collections import deque
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from recovery.server.problems import invalid
+from recovery.server.problems import invalid_request
 
 OPERATORS = {
     "timestamp": frozenset({">", ">=", "<", "<=", "="}),
@@ -39,14 +39,14 @@ class Token:
     text: str
 
 
-def tokens(text: str) -> list[Token]:
+def split_tokens(text: str) -> list[Token]:
     """Split a filter into words. Raises ApiProblem 400 at the first character that is none."""
     found, at = [], 0
     end = len(text.rstrip())
     while at < end:
         match = TOKEN.match(text, at)
         if not match:
-            raise invalid(f"The filter cannot be read at {text[at:].strip()[:40]!r}.")
+            raise invalid_request(f"The filter cannot be read at {text[at:].strip()[:40]!r}.")
         literal, name, operator, mark = match.groups()
         if literal is not None:
             found.append(Token("literal", literal[1:-1].replace("''", "'")))
@@ -58,12 +58,12 @@ def tokens(text: str) -> list[Token]:
     return found
 
 
-def milliseconds(literal: str) -> int:
+def parse_milliseconds(literal: str) -> int:
     """`YYYY-MM-DDTHH:MM:SS.mmmZ` as milliseconds since 1970. Raises ApiProblem 400."""
     try:
         moment = datetime.fromisoformat(literal.strip())
     except ValueError as error:
-        raise invalid(f"{literal!r} is not a timestamp such as 2026-03-02T10:15:07.120Z.") from error
+        raise invalid_request(f"{literal!r} is not a timestamp such as 2026-03-02T10:15:07.120Z.") from error
     if moment.tzinfo is None:
         moment = moment.replace(tzinfo=UTC)
     return round(moment.timestamp() * 1000)
@@ -73,13 +73,13 @@ class Words:
     """The words of one filter, taken from the left."""
 
     def __init__(self, text: str) -> None:
-        self.rest = deque(tokens(text))
+        self.rest = deque(split_tokens(text))
 
     def take(self, kind: str, what: str) -> str:
         """The next word, which must be of this kind. Raises ApiProblem 400 naming what is missing."""
         if not self.rest or self.rest[0].kind != kind:
             found = repr(self.rest[0].text) if self.rest else "the end"
-            raise invalid(f"The filter needs {what} where it has {found}.")
+            raise invalid_request(f"The filter needs {what} where it has {found}.")
         return self.rest.popleft().text
 
     def operator(self) -> str:
@@ -91,27 +91,29 @@ class Words:
     def literals(self) -> tuple[str, ...]:
         """`('a', 'b')`."""
         if self.take("mark", "'('") != "(":
-            raise invalid("The filter needs '(' after IN.")
+            raise invalid_request("The filter needs '(' after IN.")
         values = [self.take("literal", "a quoted value")]
         while (mark := self.take("mark", "',' or ')'")) == ",":
             values.append(self.take("literal", "a quoted value"))
         if mark != ")":
-            raise invalid("The filter's list needs ')' at its end.")
+            raise invalid_request("The filter's list needs ')' at its end.")
         return tuple(values)
 
 
-def condition(words: Words) -> Condition:
+def parse_condition(words: Words) -> Condition:
     """One comparison. Raises ApiProblem 400 where the service does."""
     column = words.take("name", "a column")
     operator = words.operator()
     allowed = OPERATORS.get(column)
     if allowed is None or operator not in allowed:
-        raise invalid(f"Operation '{operator}' not allowed on '{column}'.")
+        raise invalid_request(f"Operation '{operator}' not allowed on '{column}'.")
     values = words.literals() if operator == "IN" else (words.take("literal", "a quoted value"),)
     if column == "level" and (wrong := set(values) - LEVELS):
-        raise invalid(f"{sorted(wrong)[0]!r} is not an event level; levels are {', '.join(sorted(LEVELS))}.")
+        raise invalid_request(
+            f"{sorted(wrong)[0]!r} is not an event level; levels are {', '.join(sorted(LEVELS))}."
+        )
     if column == "timestamp":
-        return Condition(column, operator, (milliseconds(values[0]),))
+        return Condition(column, operator, (parse_milliseconds(values[0]),))
     return Condition(column, operator, values)
 
 
@@ -121,8 +123,8 @@ def parse_events_filter(text: str) -> tuple[Condition, ...]:
     conditions: list[Condition] = []
     while words.rest:
         if conditions and words.take("name", "AND").upper() != "AND":
-            raise invalid("The filter's conditions can be joined by AND only.")
-        conditions.append(condition(words))
+            raise invalid_request("The filter's conditions can be joined by AND only.")
+        conditions.append(parse_condition(words))
     return tuple(conditions)
 
 
@@ -133,14 +135,14 @@ def parse_pipelines_filter(text: str) -> Condition | None:
         return None
     column, operator = words.take("name", "a column"), words.operator()
     if (column, operator) not in (("name", "LIKE"), ("name", "="), ("notebook", "=")):
-        raise invalid(f"Operation '{operator}' not allowed on '{column}'.")
+        raise invalid_request(f"Operation '{operator}' not allowed on '{column}'.")
     value = words.take("literal", "a quoted value")
     if words.rest:
-        raise invalid("A pipelines filter holds one condition; composite filters are not supported.")
+        raise invalid_request("A pipelines filter holds one condition; composite filters are not supported.")
     return Condition(column, operator, (value,))
 
 
-def like(pattern: str, text: str) -> bool:
+def matches_like(pattern: str, text: str) -> bool:
     """SQL LIKE: `%` is any text, `_` any one character, upper and lower case are the same."""
     first, *others = [_pattern_of_piece(piece) for piece in pattern.split("%")]
     if not others:

@@ -65,7 +65,7 @@ class FlowLog:
         self.defined = True
         for dataset in self.graph.datasets:
             flows = [flow for flow in self.graph.flows if flow.dataset == dataset.name]
-            events.record(
+            events.store_event(
                 self.pipeline,
                 "dataset_definition",
                 f"Dataset '{dataset.name}' defined as {dataset.kind}.",
@@ -75,11 +75,11 @@ class FlowLog:
                 at_ms=at_ms,
             )
         for flow in self.graph.flows:
-            events.record(
+            events.store_event(
                 self.pipeline,
                 "flow_definition",
                 f"Flow '{flow.name}' defined as {flow.flow_type}.",
-                definition(flow),
+                describe_definition(flow),
                 update_id=self.update_id,
                 origin=self.origin(flow.name),
                 at_ms=at_ms,
@@ -90,7 +90,7 @@ class FlowLog:
         if datasets:
             said = f"Set-up emptied {', '.join(datasets)}; each is full again when its flow has COMPLETED."
             told = {"datasets": list(datasets)}
-            events.record(self.pipeline, EMPTIED, said, told, update_id=self.update_id, at_ms=at_ms)
+            events.store_event(self.pipeline, EMPTIED, said, told, update_id=self.update_id, at_ms=at_ms)
 
     def track(self, name: str) -> Track | None:
         """The track of a flow; None for one more than an update may have."""
@@ -141,7 +141,7 @@ class FlowLog:
     def take_batch(self, event: QueryEvent) -> None:
         """Write the batch of a progress that read something; offsets as objects, as the service gives them."""
         progress = with_offsets(event.progress)
-        if not moved(progress):
+        if not has_read_input(progress):
             return
         text = json.dumps(progress)
         if self.room.take_batch(event.flow, text):
@@ -151,7 +151,7 @@ class FlowLog:
         """`stream_progress` of a batch; `text` is its progress as JSON."""
         progress = json.loads(text)
         batch = progress.get("batchId")
-        events.record(
+        events.store_event(
             self.pipeline,
             "stream_progress",
             f"Completed a streaming update of '{flow}': batch {batch}.",
@@ -167,7 +167,7 @@ class FlowLog:
             self.record_batch(flow, text)
         if counts := self.room.counts():
             said = ", ".join(f"{count} ({reason})" for reason, count in counts.items())
-            events.record(
+            events.store_event(
                 self.pipeline,
                 LEFT_OUT,
                 f"This update said more than its event log takes. Left out, by reason: {said}.",
@@ -199,7 +199,7 @@ class FlowLog:
             if status == "FAILED"
             else "INFO"
         )
-        events.record(
+        events.store_event(
             self.pipeline,
             "flow_progress",
             f"Flow '{name}' {MESSAGES.get(status, status)}.",
@@ -233,7 +233,7 @@ class FlowLog:
             self.record(blamed, "FAILED", error=error)
 
 
-def definition(flow: Flow) -> dict[str, Any]:
+def describe_definition(flow: Flow) -> dict[str, Any]:
     """The details of `flow_definition`."""
     details: dict[str, Any] = {
         "output_dataset": flow.dataset,
@@ -296,7 +296,7 @@ def as_object(text: str) -> Any:
         return text
 
 
-def moved(progress: dict[str, Any]) -> bool:
+def has_read_input(progress: dict[str, Any]) -> bool:
     """Whether a batch read anything: a progress that only says `nothing new` names no batch that ran."""
     sources = progress.get("sources", [])
     return any(s.get("startOffset") != s.get("endOffset") or s.get("numInputRows") for s in sources)

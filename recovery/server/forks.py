@@ -261,7 +261,7 @@ class WarmParent:
         if not raw:
             return None
         try:
-            return checked(raw, handles), handles
+            return check_message(raw, handles), handles
         except BadMessage:
             for handle in handles:
                 os.close(handle)
@@ -305,7 +305,7 @@ class WarmParent:
         self.listener.join()
 
 
-def checked(raw: bytes, handles: list[int]) -> dict[str, Any]:
+def check_message(raw: bytes, handles: list[int]) -> dict[str, Any]:
     """A message of the parent with the fields of its kind. Raises BadMessage."""
     try:
         message = json.loads(raw)

@@ -23,7 +23,7 @@ from pathlib import Path
 from recovery import foreign
 from recovery.errors import Unreachable
 from recovery.server.confinement import Confinement
-from recovery.server.jail import innermost, start_jailed
+from recovery.server.jail import innermost_pid, start_jailed
 from recovery.server.java import Java
 
 START_SECONDS = 120
@@ -71,7 +71,7 @@ class Gateway:
     @functools.cached_property
     def pid(self) -> int:
         """The JVM's process id (the shell scripts before it `exec`); its jail ends with it."""
-        return innermost(self.process.pid)
+        return innermost_pid(self.process.pid)
 
     def alive(self) -> bool:
         """Whether the JVM still runs."""
@@ -114,7 +114,7 @@ def open_log(log: Path) -> int:
     return os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
 
 
-def launch(
+def launch_jvm(
     *,
     java: Java,
     conf: Path,

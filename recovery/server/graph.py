@@ -61,7 +61,7 @@ class Graph:
         return next((held for held in self.datasets if held.kind == "SINK" and held.name == bare), None)
 
 
-def qualify(name: str, *, catalog: str, database: str) -> str:
+def qualify_name(name: str, *, catalog: str, database: str) -> str:
     """A name as people write it (`t`, `db.t`, `` `t` ``), with the pipeline's catalog and database before it."""
     parts = name.replace("`", "").split(".")
     return ".".join([catalog, database][: max(0, 3 - len(parts))] + parts)
@@ -70,17 +70,17 @@ def qualify(name: str, *, catalog: str, database: str) -> str:
 def read_graph(driver: Driver, raw: Any) -> Graph:
     """The values of Spark's `DataflowGraph`, analysed or not."""
     datasets = [
-        Dataset(identifier(table), "STREAMING_TABLE" if table.isStreamingTable() else "MATERIALIZED_VIEW")
+        Dataset(identifier_of(table), "STREAMING_TABLE" if table.isStreamingTable() else "MATERIALIZED_VIEW")
         for table in driver.elements(raw.tables())
     ]
-    datasets += [Dataset(identifier(view), "VIEW") for view in driver.elements(raw.views())]
-    datasets += [Dataset(identifier(sink), "SINK") for sink in driver.elements(raw.sinks())]
+    datasets += [Dataset(identifier_of(view), "VIEW") for view in driver.elements(raw.views())]
+    datasets += [Dataset(identifier_of(sink), "SINK") for sink in driver.elements(raw.sinks())]
     kinds = {dataset.name: dataset.kind for dataset in datasets}
     flows = tuple(read_flow(driver, flow, kinds) for flow in driver.elements(raw.flows()))
     return Graph(flows, tuple(datasets))
 
 
-def identifier(element: Any) -> str:
+def identifier_of(element: Any) -> str:
     """`catalog.schema.name` of a graph element (a temporary view has its bare name)."""
     return str(element.identifier().unquotedString())
 
@@ -101,7 +101,7 @@ def read_flow(driver: Driver, raw: Any, kinds: dict[str, str]) -> Flow:
     analysed = name in ("StreamingFlow", "CompleteFlow", "AppendOnceFlow", "AutoCdcMergeFlow")
     inputs = sorted(read_inputs(driver, raw)) if analysed else None
     return Flow(
-        name=identifier(raw),
+        name=identifier_of(raw),
         dataset=dataset,
         flow_type="CHANGE" if name.startswith("AutoCdc") else DATASET_TYPES[kind],
         language="SQL" if text.lower().startswith("sql") else "PYTHON",

@@ -17,10 +17,10 @@ from django.urls import Resolver404, set_urlconf
 from recovery import trace
 from recovery.bounded import read_json
 from recovery.names import shown
-from recovery.server.auth import authenticate
+from recovery.server.auth import authenticate_header
 from recovery.server.driver import SparkDead
-from recovery.server.fields import Fields, check, check_texts
-from recovery.server.problems import ApiProblem, invalid
+from recovery.server.fields import Fields, check_fields, check_texts
+from recovery.server.problems import ApiProblem, invalid_request
 
 LOG = logging.getLogger(__name__)
 URLCONF = "recovery.server.urls"
@@ -67,7 +67,7 @@ class ApiHandler(WSGIHandler):
         """Authenticate, answer, and turn every failure into JSON."""
         try:
             if request.path_info not in PUBLIC:
-                owner = authenticate(request.headers.get("Authorization"))
+                owner = authenticate_header(request.headers.get("Authorization"))
                 request.user_name = owner.user_name  # type: ignore[attr-defined]
             response: HttpResponseBase = self._get_response(request)  # type: ignore[attr-defined]
             return response
@@ -106,13 +106,13 @@ class Route:
     largest: int = LARGEST_BODY
 
 
-def sent(request: HttpRequest) -> dict[str, Any]:
+def sent_body(request: HttpRequest) -> dict[str, Any]:
     """The JSON body of a request, its fields checked. {} of a route that takes none."""
     body: dict[str, Any] = request.sent  # type: ignore[attr-defined]
     return body
 
 
-def answering(routes: Iterable[Route]) -> View:
+def answer_routes(routes: Iterable[Route]) -> View:
     """The view of one address: each route answers its method. Others get 405 in JSON.
 
     A JSON body is read and checked here, so that no view can forget a field that nobody knows.
@@ -130,7 +130,7 @@ def answering(routes: Iterable[Route]) -> View:
         check_texts([request.path_info, dict(request.GET.lists())])
         if route.body is not None and request.method in WITH_BODY and not is_form(request):
             request.sent = json_body(request, route.largest)  # type: ignore[attr-defined]
-            check(request.sent, route.body)  # type: ignore[attr-defined]
+            check_fields(request.sent, route.body)  # type: ignore[attr-defined]
         return route.view(request, *args, **kwargs)
 
     return dispatch
@@ -150,7 +150,7 @@ def length_of(request: HttpRequest, largest: int = LARGEST_BODY) -> int:
     """How long the body is, in bytes. Raises ApiProblem 400 for one that is too large."""
     length = request.META.get("CONTENT_LENGTH") or "0"
     if not length.isdigit() or int(length) > largest:
-        raise invalid(f"The request body may be at most {largest} bytes.")
+        raise invalid_request(f"The request body may be at most {largest} bytes.")
     return int(length)
 
 
@@ -164,11 +164,11 @@ def json_body(request: HttpRequest, largest: int = LARGEST_BODY) -> dict[str, An
     except ValueError as error:
         raise ApiProblem(400, "MALFORMED_REQUEST", "The request body is not valid JSON.") from error
     if not isinstance(body, dict):
-        raise invalid("The request body must be a JSON object.")
+        raise invalid_request("The request body must be a JSON object.")
     return body
 
 
-def flag(value: Any, name: str, *, default: bool = False) -> bool:
+def read_flag(value: Any, name: str, *, default: bool = False) -> bool:
     """A boolean of a query string or body. Raises ApiProblem 400."""
     if value is None or value == "":
         return default
@@ -176,9 +176,9 @@ def flag(value: Any, name: str, *, default: bool = False) -> bool:
         return value
     if str(value).lower() in ("true", "false"):
         return str(value).lower() == "true"
-    raise invalid(f"{name} must be true or false.")
+    raise invalid_request(f"{name} must be true or false.")
 
 
-def empty() -> HttpResponse:
+def empty_answer() -> HttpResponse:
     """`{}`."""
     return JsonResponse({})

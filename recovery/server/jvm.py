@@ -67,7 +67,7 @@ class JvmSilent(protocol.Py4JNetworkError):  # type: ignore[misc]
 
 
 @contextmanager
-def within(seconds: float) -> Iterator[None]:
+def answer_within(seconds: float) -> Iterator[None]:
     """All calls in here must be answered by then, instead of each in CALL_SECONDS; never later than one around it."""
     own, outer = _Deadline.after(seconds), _deadline.get()
     token = _deadline.set(own if outer is None or own.until < outer.until else outer)
@@ -92,22 +92,22 @@ class Session:
 
     def disconnect(self) -> None:
         """Close the connections that no call uses, and end the thread that tells the JVM what is forgotten here."""
-        disconnect(self.gateway)
+        disconnect_gateway(self.gateway)
 
 
 def open_session(port: int, secret: str) -> Session:
     """Start Spark in a JVM that waits for it, with the settings of its configuration folder. Raises Py4JError."""
     logging.getLogger("py4j").setLevel(logging.WARNING)  # it tells of every connection otherwise
-    gateway = connect(port, secret)
+    gateway = connect_gateway(port, secret)
     try:
-        with within(OPEN_SECONDS):
+        with answer_within(OPEN_SECONDS):
             return _begin_session(gateway)
     except BaseException:
-        disconnect(gateway)
+        disconnect_gateway(gateway)
         raise
 
 
-def disconnect(gateway: Any) -> None:
+def disconnect_gateway(gateway: Any) -> None:
     """Let go of a gateway: its thread ends, and so do connections that no call uses."""
     gateway._gateway_client.finalizer_deque.append(SHUTDOWN_FINALIZER_WORKER)
     gateway._gateway_client.is_connected = False  # what is forgotten later is not told
@@ -127,7 +127,7 @@ def _begin_session(gateway: Any) -> Session:
     return Session(gateway, jvm, context, spark)
 
 
-def connect(port: int, secret: str) -> Any:
+def connect_gateway(port: int, secret: str) -> Any:
     """py4j's gateway to the JVM that listens there; each thread has a connection of its own."""
     return _Gateway(
         java_parameters=JavaParameters(
@@ -182,7 +182,7 @@ class _Connection(ClientServerConnection):  # type: ignore[misc]
             self._send(command, deadline)
             line = self._line(deadline)
             if line.strip():
-                return checked(line)
+                return check_answer(line)
         except TimeoutError as error:
             raise JvmSilent(deadline.seconds) from error
         except protocol.Py4JNetworkError:
@@ -215,7 +215,7 @@ class _Connection(ClientServerConnection):  # type: ignore[misc]
         return bytes(line[: MOST_ANSWER + 1])
 
 
-def checked(line: bytes) -> str:
+def check_answer(line: bytes) -> str:
     """What one line of the JVM answers. Raises ValueError where it is no answer, or none that has an end in bounds."""
     if not line.endswith(b"\n"):
         raise ValueError(f"The JVM's answer is cut off, or longer than {MOST_ANSWER} bytes.")

@@ -43,7 +43,7 @@ class Forgotten:
     folders: int = 0
 
 
-def prune(home: Path, keep: Keep) -> Forgotten:
+def prune_updates(home: Path, keep: Keep) -> Forgotten:
     """Forget what is old. Rows go first: a crash leaves a folder without an update, which the next look removes."""
     before = now_ms() - round(keep.days * DAY_MS)
     updates = events = 0
@@ -117,7 +117,7 @@ class Pruner(threading.Thread):
         while not self.ending.wait(wait):
             wait = SECONDS
             try:
-                done = prune(self.home, self.keep)
+                done = prune_updates(self.home, self.keep)
                 if done != Forgotten():
                     LOG.info(
                         "Forgot %s updates, %s events and %s folders", done.updates, done.events, done.folders

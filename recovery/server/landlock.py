@@ -70,7 +70,7 @@ def restrict_to(
         for path, sight in grants:
             with (
                 contextlib.suppress(FileNotFoundError, PermissionError, NotADirectoryError),
-                opened(path) as there,
+                open_path(path) as there,
             ):
                 if os.readlink(there) == str(path):  # noqa: PTH115
                     is_folder = stat.S_ISDIR(os.stat(there).st_mode)  # noqa: PTH116
@@ -79,7 +79,7 @@ def restrict_to(
 
 
 @contextmanager
-def opened(path: Path) -> Iterator[str]:
+def open_path(path: Path) -> Iterator[str]:
     """The name of an open handle to what a path leads to. Raises OSError: gone since, or not ours to open."""
     handle = os.open(path, os.O_PATH | os.O_CLOEXEC)
     try:

@@ -37,12 +37,14 @@ def parse_message(text: str) -> FlowSaid | RunSaid | None:
     if match := RUN.match(text):
         return RunSaid(match["state"])
     if match := RESOLUTION.match(text):
-        return FlowSaid(unquoted(match["flow"]), "FAILED", unresolved=True, upstream=bool(match["upstream"]))
+        return FlowSaid(
+            unquote_name(match["flow"]), "FAILED", unresolved=True, upstream=bool(match["upstream"])
+        )
     if (match := FLOW.match(text)) and match["status"] != "PLANNING":  # the API has no such status
-        return FlowSaid(unquoted(match["flow"]), match["status"])
+        return FlowSaid(unquote_name(match["flow"]), match["status"])
     return None
 
 
-def unquoted(name: str) -> str:
+def unquote_name(name: str) -> str:
     """A name without the backticks that Spark puts around its parts."""
     return name.replace("`", "")

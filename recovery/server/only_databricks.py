@@ -32,7 +32,7 @@ NO_SYNTAX = re.compile(r"PARSE_SYNTAX_ERROR", re.IGNORECASE)
 EXPECT = re.compile(r"'EXPECT'", re.IGNORECASE)
 
 
-def hint(exceptions: Iterable[Mapping[str, Any]]) -> str:
+def hint_of_databricks(exceptions: Iterable[Mapping[str, Any]]) -> str:
     """One sentence where an exception of a chain is about such a call; "" where none is.
 
     `exceptions`: of the API's shape, with `message`.

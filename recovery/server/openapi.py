@@ -68,11 +68,11 @@ SCHEMAS: Final[Mapping[str, Schema]] = {
 }  # fmt: skip
 
 
-def document(routes: Iterable[Route]) -> dict[str, Any]:
+def build_document(routes: Iterable[Route]) -> dict[str, Any]:
     """OpenAPI 3.1 of these routes."""
     paths: dict[str, dict[str, Any]] = {}
     for route in routes:
-        paths.setdefault(route.path, {})[route.method.lower()] = operation(route)
+        paths.setdefault(route.path, {})[route.method.lower()] = describe_operation(route)
     return {
         "openapi": "3.1.0",
         "info": {"title": "Reprise: Pipelines API server", "version": "2.0"},
@@ -85,7 +85,7 @@ def document(routes: Iterable[Route]) -> dict[str, Any]:
     }
 
 
-def operation(route: Route) -> dict[str, Any]:
+def describe_operation(route: Route) -> dict[str, Any]:
     """One method of one address: what it takes, and what it answers."""
     names = re.findall(r"\{(\w+)\}", route.path)
     found: dict[str, Any] = {
@@ -93,11 +93,11 @@ def operation(route: Route) -> dict[str, Any]:
         "summary": " ".join((inspect.getdoc(route.view) or "").split("\n\n")[0].split()),
         "parameters": [
             *({"name": name, "in": "path", "required": True, "schema": TEXT} for name in names),
-            *(parameter(field) for field in route.query),
+            *(describe_parameter(field) for field in route.query),
         ],
         "responses": {
-            "200": {"description": "Done.", "content": content(route.answer)},
-            "default": {"description": "Refused, with a sentence.", "content": content("Problem")},
+            "200": {"description": "Done.", "content": content_of(route.answer)},
+            "default": {"description": "Refused, with a sentence.", "content": content_of("Problem")},
         },
     }
     if route.path in PUBLIC:
@@ -108,28 +108,28 @@ def operation(route: Route) -> dict[str, Any]:
     return found
 
 
-def content(name: str) -> dict[str, Any]:
+def content_of(name: str) -> dict[str, Any]:
     """What an answer of this name is. An exported file may come as its bytes."""
     json = {"application/json": {"schema": _reference_to(name)}}
     return json | BYTES if name == "Content" else json
 
 
-def parameter(field: Field) -> dict[str, Any]:
+def describe_parameter(field: Field) -> dict[str, Any]:
     """One field of a query."""
-    return {"name": field.name, "in": "query", "required": field.required, "schema": schema(field)}
+    return {"name": field.name, "in": "query", "required": field.required, "schema": field_schema(field)}
 
 
 def body_of(fields: Fields) -> Schema:
     """A JSON body: these fields, and none beside them."""
     return {
         "type": "object",
-        "properties": {field.name: nullable(schema(field)) for field in fields},
+        "properties": {field.name: allow_null(field_schema(field)) for field in fields},
         "required": [field.name for field in fields if field.required],
         "additionalProperties": False,
     }
 
 
-def schema(field: Field) -> Schema:
+def field_schema(field: Field) -> Schema:
     """The values of one field. Of one that is not done here: only those that say nothing."""
     found = dict(KINDS[field.kind])
     if field.choices:
@@ -139,7 +139,7 @@ def schema(field: Field) -> Schema:
     return found
 
 
-def nullable(of: Schema) -> Schema:
+def allow_null(of: Schema) -> Schema:
     """A field may be null, which says nothing."""
     values = {"enum": [*of["enum"], None]} if "enum" in of else {}
     return of | {"type": [of["type"], "null"]} | values

@@ -10,7 +10,7 @@ import json
 from dataclasses import dataclass
 
 from recovery.server.fields import check_texts
-from recovery.server.problems import invalid
+from recovery.server.problems import invalid_request
 
 LARGEST = 2**63 - 1  # what a database takes as a whole number
 
@@ -37,9 +37,9 @@ def page_size(text: str | None, *, default: int, most: int) -> int:
     try:
         size = int(text)
     except ValueError as error:
-        raise invalid(f"max_results must be a number, not {text!r}.") from error
+        raise invalid_request(f"max_results must be a number, not {text!r}.") from error
     if not 0 <= size <= most:
-        raise invalid(f"max_results must be between 1 and {most}, not {size}.")
+        raise invalid_request(f"max_results must be between 1 and {most}, not {size}.")
     return size or default
 
 
@@ -67,4 +67,4 @@ def read_page(
         check_texts(raw)
         return Page(size, str(raw["f"]), str(raw["o"]), after)
     except (ValueError, KeyError, TypeError, RecursionError) as error:
-        raise invalid("The page token is not one that this server gave.") from error
+        raise invalid_request("The page token is not one that this server gave.") from error

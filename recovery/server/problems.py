@@ -27,7 +27,7 @@ class ApiProblem(Exception):
         return body
 
 
-def invalid(message: str) -> ApiProblem:
+def invalid_request(message: str) -> ApiProblem:
     """400: the request itself is wrong."""
     return ApiProblem(400, "INVALID_PARAMETER_VALUE", message)
 

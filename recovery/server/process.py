@@ -28,10 +28,10 @@ from recovery.server import keeping
 from recovery.server.alias import spark_home
 from recovery.server.auth import private_write, provide_token
 from recovery.server.driver import Settings, folders_of_the_driver, start_driver
-from recovery.server.events import iso, now_ms
+from recovery.server.events import format_iso, now_ms
 from recovery.server.http import LARGEST_QUESTION, ApiHandler
 from recovery.server.instance import Instance, Place, set_current
-from recovery.server.proof import Demand, Level, check, prove
+from recovery.server.proof import Demand, Level, check_proof, prove_confinement
 from recovery.server.questions import AT_ONCE
 from recovery.server.updates import fail_left_active
 
@@ -84,7 +84,7 @@ class Server:
             self.instance.questions.clear()
             call_command("migrate", database="pipelines", interactive=False, verbosity=0)
             provide_token(self.options.token_file)
-            self.socket = bind(self.options.host, self.options.port)
+            self.socket = bind_socket(self.options.host, self.options.port)
             self.instance.runners.start()  # its imports take their time while Spark takes its own
             self.start_spark_and_prove_its_place()
             left = fail_left_active()
@@ -125,10 +125,10 @@ class Server:
         home = self.options.home
         confinement = self.instance.confinement(writable=[home / "updates"])
         with ThreadPoolExecutor(1) as probing:
-            proof = probing.submit(prove, home, confinement, self.options.place.hidden)
+            proof = probing.submit(prove_confinement, home, confinement, self.options.place.hidden)
             self.start_spark()
             self.instance.proof = proof.result()
-        check(self.instance.proof, self.options.demand)
+        check_proof(self.instance.proof, self.options.demand)
         if self.instance.proof.level is not Level.FULL:
             LOG.warning(
                 "Pipelines' code is not kept from everything: it reached %s; namespaces: %s, Landlock: %s %s",
@@ -190,7 +190,7 @@ class Server:
             "spark_remote": remote,
             "pid": os.getpid(),
             "spark_pid": driver.gateway.pid,
-            "started_at": iso(self.started_ms),
+            "started_at": format_iso(self.started_ms),
             "confinement": self.instance.proof.public() if self.instance.proof else None,
             "environments": list(self.options.environments),
         }
@@ -279,7 +279,7 @@ def parse_remotes(text: str) -> dict[str, str]:
     return found
 
 
-def bind(host: str, port: int) -> socket.socket:
+def bind_socket(host: str, port: int) -> socket.socket:
     """The listening socket. Raises Unreachable when the port is taken or the address is none of ours."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     listener = socket.socket(family, socket.SOCK_STREAM)

@@ -94,20 +94,20 @@ ACCEPTED: Final = {
 }
 
 
-def prove(home: Path, confinement: Confinement, apart: Sequence[Path] = ()) -> Proof:
+def prove_confinement(home: Path, confinement: Confinement, apart: Sequence[Path] = ()) -> Proof:
     """Start the probe as a runner is started, and hear what it reached. Raises Unreachable where it says nothing.
 
     `apart`: folders of servers of other environments; files in them are tried.
     """
     protection = measure_protection()
-    with canaries(home) as (secret, own, other):
+    with place_canaries(home) as (secret, own, other):
         process = start_jailed(
             [sys.executable, "-I", "-S", "-c", PROBE, secret, str(os.getpid()), started_at(os.getpid()) or "",
              str(other), *map(str, files_apart(apart, confinement))],
             confinement=confinement, env=child_environment(), cwd="/", stdin=subprocess.PIPE,
             stdout=subprocess.PIPE, stderr=subprocess.PIPE,
         )  # fmt: skip
-        grants = dump_grants(narrowed(home, own).grants()) if protection.landlock else None
+        grants = dump_grants(narrowed_confinement(home, own).grants()) if protection.landlock else None
         said = complaint = b""
         try:
             said, complaint = process.communicate(json.dumps(grants).encode(), timeout=PROBE_SECONDS)
@@ -121,7 +121,7 @@ def prove(home: Path, confinement: Confinement, apart: Sequence[Path] = ()) -> P
     return Proof(reached, protection.bubblewrap is not None, protection.landlock, protection.why)
 
 
-def narrowed(home: Path, own: Path) -> Confinement:
+def narrowed_confinement(home: Path, own: Path) -> Confinement:
     """The confinement of an update whose folder is `own`."""
     return pipeline_confinement(home=home, folder=own, sources=(), storage="", others=())
 
@@ -148,7 +148,7 @@ def _is_to_be_read(path: Path) -> bool:
 
 
 @contextmanager
-def canaries(home: Path) -> Iterator[tuple[str, Path, Path]]:
+def place_canaries(home: Path) -> Iterator[tuple[str, Path, Path]]:
     """A folder in the home with a secret and a listening socket, and the folders of two updates."""
     made = []
     for place in ("tmp", "updates", "updates"):
@@ -172,7 +172,7 @@ def canaries(home: Path) -> Iterator[tuple[str, Path, Path]]:
                 shutil.rmtree(folder)
 
 
-def check(proof: Proof, demand: Demand) -> None:
+def check_proof(proof: Proof, demand: Demand) -> None:
     """Raises Refused where less holds than is demanded."""
     if proof.level in ACCEPTED[demand]:
         return

@@ -191,10 +191,10 @@ class Answering:
         return self._error("unreadable")
 
     def _error(self, code: str, sentence: str = "") -> bytes:
-        said = redacted(last_words(self.log), self.asked.remote)
+        said = redact_tokens(last_words(self.log), self.asked.remote)
         if code not in ("unreachable", "refused", "wrong_use"):
             LOG.warning("The question %s ended: %s. %s", self.asked.question, code, said)
-        sentence = redacted(sentence, self.asked.remote)[:LONGEST_SENTENCE]
+        sentence = redact_tokens(sentence, self.asked.remote)[:LONGEST_SENTENCE]
         return json.dumps({"error": code, "sentence": sentence}).encode() + b"\n"
 
     def close(self) -> None:
@@ -228,7 +228,7 @@ def last_words(log: Path) -> str:
         return file.read(LONGEST_SENTENCE).decode(errors="replace").strip()
 
 
-def redacted(text: str, remote: str) -> str:
+def redact_tokens(text: str, remote: str) -> str:
     """Without any token of Spark Connect."""
     token = re.search(r"token=([^;&\s]+)", remote)
     if token:
@@ -236,4 +236,4 @@ def redacted(text: str, remote: str) -> str:
     return re.sub(r"(token=)[^;&\s'\"]+", r"\1***", text)
 
 
-__all__ = ["AT_ONCE", "QUESTIONS", "Answering", "Asked", "Busy", "NoRunner", "Questions", "redacted"]
+__all__ = ["AT_ONCE", "QUESTIONS", "Answering", "Asked", "Busy", "NoRunner", "Questions", "redact_tokens"]

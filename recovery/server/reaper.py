@@ -26,7 +26,7 @@ PR_SET_CHILD_SUBREAPER: Final = 36
 SIGNALS_ABI: Final = 6
 
 
-def oversee(live: Callable[[], NoReturn], *, pipes: tuple[int, ...]) -> NoReturn:
+def oversee_fork(live: Callable[[], NoReturn], *, pipes: tuple[int, ...]) -> NoReturn:
     """Fork, let the fork `live`, and end with it and after it. `pipes` are the fork's alone.
 
     Call it with `HEARD` blocked, in a process with one thread that leads its session.
@@ -90,7 +90,7 @@ def wait_for(pid: int, *, held: bool) -> int:
     while pid not in ends:
         if signal.sigwait(HEARD) == signal.SIGTERM:
             end_all(ends, held=held)
-        collect(ends, os.WNOHANG)
+        collect_children(ends, os.WNOHANG)
     end_all(ends, held=held)
     return ends[pid]
 
@@ -103,14 +103,14 @@ def end_all(ends: dict[int, int], *, held: bool) -> None:
                 os.kill(
                     -1, signal.SIGKILL
                 )  # all that this process may signal: its own domain, and not itself
-        for child in children():
+        for child in list_children():
             with contextlib.suppress(ProcessLookupError):
                 os.kill(child, signal.SIGKILL)
-        if not collect(ends, 0):
+        if not collect_children(ends, 0):
             return
 
 
-def collect(ends: dict[int, int], options: int) -> bool:
+def collect_children(ends: dict[int, int], options: int) -> bool:
     """Take how children ended; without WNOHANG, wait for one. False where this process has no child."""
     while True:
         try:
@@ -123,7 +123,7 @@ def collect(ends: dict[int, int], options: int) -> bool:
         options = os.WNOHANG
 
 
-def children() -> list[int]:
+def list_children() -> list[int]:
     """The children of this process."""
     own = os.getpid()
     return [int(child) for child in Path(f"/proc/{own}/task/{own}/children").read_text().split()]

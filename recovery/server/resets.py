@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from recovery.server.driver import Driver
-from recovery.server.graph import Graph, qualify
+from recovery.server.graph import Graph, qualify_name
 from recovery.server.specs import database_of
 
 
@@ -38,7 +38,9 @@ class Selection:
         def full(key: str) -> tuple[str, ...]:
             names = options.get(key) or []
             return tuple(
-                dict.fromkeys(qualify(n, catalog=spec["catalog"], database=database_of(spec)) for n in names)
+                dict.fromkeys(
+                    qualify_name(n, catalog=spec["catalog"], database=database_of(spec)) for n in names
+                )
             )
 
         return cls(
@@ -50,7 +52,7 @@ class Selection:
         )
 
 
-def check(graph: Graph, selection: Selection) -> None:
+def check_selection(graph: Graph, selection: Selection) -> None:
     """Every name is in the graph. Raises Refused in the service's words."""
     for name in selection.refresh + selection.full_refresh:
         dataset = graph.dataset(name)
@@ -79,7 +81,7 @@ def check(graph: Graph, selection: Selection) -> None:
             )
 
 
-def spelled(graph: Graph, selection: Selection) -> Selection:
+def spell_selection(graph: Graph, selection: Selection) -> Selection:
     """With the flows of sinks as the graph has them: Spark puts no catalog and schema before those."""
     into_sinks = {f.name for f in graph.flows if graph.sink(f.dataset) is not None}
     bare = {name: name.rsplit(".", 1)[-1] for name in selection.reset_checkpoints if not graph.flow(name)}
@@ -92,8 +94,8 @@ def prepare_run(driver: Driver, storage: str, graph: Graph, selection: Selection
 
     Everything is checked before the first version is made; validate_only makes none. Raises Refused.
     """
-    selection = spelled(graph, selection)
-    check(graph, selection)
+    selection = spell_selection(graph, selection)
+    check_selection(graph, selection)
     versions = {}
     for flow in graph.flows:
         if not flow.streaming:
@@ -111,7 +113,7 @@ def prepare_run(driver: Driver, storage: str, graph: Graph, selection: Selection
     return versions
 
 
-def emptied(graph: Graph, selection: Selection) -> tuple[str, ...]:
+def list_emptied(graph: Graph, selection: Selection) -> tuple[str, ...]:
     """What Spark empties at set-up (`DatasetManager.materializeTable`): every materialized view that an update selects,
     and every table that it refreshes in full."""
     chosen = selection.refresh + selection.full_refresh

@@ -55,7 +55,7 @@ class Lines:
         os._exit(GONE)
 
 
-def frames(error: BaseException) -> list[dict[str, Any]]:
+def list_frames(error: BaseException) -> list[dict[str, Any]]:
     """A Python traceback in the API's shape, innermost first, without this file's own frames."""
     found: list[dict[str, Any]] = []
     if path := getattr(error, SQL_FILE, ""):
@@ -83,7 +83,7 @@ def line_of_sql(message: str) -> int | None:
     return int(found[1]) if found else None
 
 
-def describe(error: BaseException) -> dict[str, Any]:
+def describe_error(error: BaseException) -> dict[str, Any]:
     """One exception: its class, its message, its frames, and Java's own print of it where Spark sent one."""
     kind = type(error)
     name = kind.__name__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
@@ -92,17 +92,17 @@ def describe(error: BaseException) -> dict[str, Any]:
     return {
         "class_name": name,
         "message": message,
-        "stack": frames(error),
+        "stack": list_frames(error),
         "java": str(java or "")[:LONGEST_TEXT],
     }
 
 
-def chain(error: BaseException) -> list[dict[str, Any]]:
+def list_causes(error: BaseException) -> list[dict[str, Any]]:
     """An exception and its causes, outermost first."""
     found: list[dict[str, Any]] = []
     at: BaseException | None = error
     while at is not None and len(found) < MOST_LINKS:
-        found.append(describe(at))
+        found.append(describe_error(at))
         at = at.__cause__ or (None if at.__suppress_context__ else at.__context__)
     return found
 
@@ -174,7 +174,7 @@ def load_sql(path: str, copy: Path, registry: Any) -> None:
         raise
 
 
-def define(arguments: dict[str, Any], registry: Any, spark: Any, graph_id: str) -> None:
+def register_definitions(arguments: dict[str, Any], registry: Any, spark: Any, graph_id: str) -> None:
     """Register every definition file, in the order of the libraries."""
     from pyspark.pipelines.graph_element_registry import graph_element_registration_context
 
@@ -186,7 +186,7 @@ def define(arguments: dict[str, Any], registry: Any, spark: Any, graph_id: str) 
                 load_python(path, Path(copy), real, spark, graph_id)
 
 
-def run(arguments: dict[str, Any], lines: Lines, spark: Any, graph_id: str) -> None:
+def run_update(arguments: dict[str, Any], lines: Lines, spark: Any, graph_id: str) -> None:
     """Wait for `go`, start the run, report what Spark says until it ends. Raises Spark's error."""
     from pyspark.pipelines.spark_connect_pipeline import start_run
 
@@ -207,7 +207,7 @@ def run(arguments: dict[str, Any], lines: Lines, spark: Any, graph_id: str) -> N
             lines.report("event", time_ms=moment, message=event.message)
 
 
-def work(arguments: dict[str, Any], lines: Lines, token: str) -> None:
+def work_update(arguments: dict[str, Any], lines: Lines, token: str) -> None:
     """The whole update; every failure is reported with the phase it happened in."""
     from pyspark.pipelines.spark_connect_pipeline import create_dataflow_graph
 
@@ -220,14 +220,16 @@ def work(arguments: dict[str, Any], lines: Lines, token: str) -> None:
         registry = make_registry(spark, graph_id)
         lines.report("connected", graph_id=graph_id)
         phase = "define"
-        define(arguments, registry, spark, graph_id)
+        register_definitions(arguments, registry, spark, graph_id)
         registry.defining, phase = None, "run"
         lines.report("graph")
-        run(arguments, lines, spark, graph_id)
+        run_update(arguments, lines, spark, graph_id)
         lines.report("done")
     except BaseException as error:
         traceback.print_exc()
-        lines.report("error", phase=phase, flow=getattr(registry, "defining", None), exceptions=chain(error))
+        lines.report(
+            "error", phase=phase, flow=getattr(registry, "defining", None), exceptions=list_causes(error)
+        )
 
 
 def import_ahead() -> None:
@@ -281,7 +283,7 @@ def live(report_fd: int, control_fd: int) -> NoReturn:
     lines = Lines(report_fd, control_fd)
     arguments = json.loads(Path(order["arguments"]).read_text())
     settle_in(arguments)
-    work(arguments, lines, order["token"])
+    work_update(arguments, lines, order["token"])
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(0)

@@ -49,7 +49,7 @@ class RunnerParent:
     def serve(self) -> None:
         """Until the server is gone, or this parent is retired and its last runner has ended."""
         self.poll.register(self.server, select.POLLIN)
-        self.report("ready", resident=resident())
+        self.report("ready", resident=resident_bytes())
         while self.runners or not self.retired:
             for number, _ in self.poll.poll():
                 if number in self.runners:
@@ -89,7 +89,7 @@ class RunnerParent:
         handle = os.pidfd_open(pid)
         self.runners[handle] = pid
         self.poll.register(handle, select.POLLIN)
-        self.report("forked", handle, pid=pid, resident=resident())
+        self.report("forked", handle, pid=pid, resident=resident_bytes())
 
     def become_runner(self, trade: str, report: int, control: int) -> NoReturn:
         """In the fork: let go of what belongs to its parent, then live. The parent's loop must never go on in here."""
@@ -99,7 +99,7 @@ class RunnerParent:
             for handle in self.runners:
                 os.close(handle)
             del sys.argv[1:]
-            reaper.oversee(lambda: self.live(trade, report, control), pipes=(report, control))
+            reaper.oversee_fork(lambda: self.live(trade, report, control), pipes=(report, control))
         except BaseException:
             traceback.print_exc()
         finally:
@@ -109,7 +109,7 @@ class RunnerParent:
         """In the fork of the fork: what it is for."""
         try:
             os.setsid()
-            reseed()
+            reseed_numpy()
             importlib.import_module(TRADES[trade]).live(report, control)
         except BaseException:
             traceback.print_exc()
@@ -125,7 +125,7 @@ class RunnerParent:
         self.poll.unregister(handle)
         os.close(handle)
         _, status = os.waitpid(pid, 0)
-        while orphans := set(reaper.children()) - set(self.runners.values()):
+        while orphans := set(reaper.list_children()) - set(self.runners.values()):
             for orphan in orphans:
                 os.kill(orphan, signal.SIGKILL)
                 os.waitpid(orphan, 0)
@@ -137,13 +137,13 @@ class RunnerParent:
             socket.send_fds(self.server, [json.dumps({"kind": kind, **content}).encode()], handles)
 
 
-def reseed() -> None:
+def reseed_numpy() -> None:
     """Numpy's own generator would give every fork the same numbers; Python's does this by itself."""
     if (numpy := sys.modules.get("numpy")) is not None:
         numpy.random.seed()
 
 
-def resident() -> int:
+def resident_bytes() -> int:
     """Bytes of memory that this process holds."""
     return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 

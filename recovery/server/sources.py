@@ -42,7 +42,7 @@ def library_paths(spec: dict[str, Any], workspace: Workspace) -> list[str]:
         kind, inner = next(iter(library.items()))
         path = str(inner.get("path") or inner.get("include"))
         path = path if path.startswith("/") else f"{root.rstrip('/')}/{path}"
-        found += expand(path, workspace) if kind == "glob" else [one_file(path, workspace)]
+        found += expand_glob(path, workspace) if kind == "glob" else [one_file(path, workspace)]
     if not found:
         raise NoDefinitions("The pipeline's libraries name no .py or .sql file; add one to its settings.")
     return list(dict.fromkeys(found))
@@ -59,7 +59,7 @@ def one_file(path: str, workspace: Workspace) -> str:
     raise NoDefinitions(f"The source file {path} of this pipeline is not in the workspace.")
 
 
-def expand(include: str, workspace: Workspace) -> list[str]:
+def expand_glob(include: str, workspace: Workspace) -> list[str]:
     """Files of a glob, sorted. `folder/**` is everything beneath it. Raises NoDefinitions."""
     if not any(mark in include for mark in "*?["):
         return [one_file(include, workspace)]

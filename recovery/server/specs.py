@@ -11,7 +11,7 @@ from typing import Any
 from recovery.names import is_plain, shown
 from recovery.server.alias import is_plain as is_plain_path
 from recovery.server.fields import SPEC, not_done, says_something
-from recovery.server.problems import invalid
+from recovery.server.problems import invalid_request
 
 LIBRARIES = {"file": "path", "notebook": "path", "glob": "include"}
 NOT_OF_CLUSTERS = {
@@ -42,7 +42,7 @@ def read_spec(body: dict[str, Any], *, pipeline_id: str, home: Path) -> dict[str
     spec = {key: body[key] for key in kept if body.get(key) is not None}
     check_name(spec.get("name", ""))
     if spec.get("continuous"):
-        raise invalid(
+        raise invalid_request(
             "Continuous pipelines are not supported here; set continuous to false and start updates."
         )
     spec["configuration"] = read_configuration(spec.get("configuration", {}))
@@ -51,14 +51,14 @@ def read_spec(body: dict[str, Any], *, pipeline_id: str, home: Path) -> dict[str
     spec |= {"id": pipeline_id, "continuous": False, "development": bool(spec.get("development", False))}
     spec.setdefault("catalog", DEFAULT_CATALOG)
     if spec.get("schema") and spec.get("target"):
-        raise invalid("Give schema or target, not both.")
+        raise invalid_request("Give schema or target, not both.")
     if not spec.get("schema") and not spec.get("target"):
         spec["schema"] = DEFAULT_SCHEMA
     for key in ("catalog", "schema", "target"):
         if key in spec and not NAME.match(spec[key]):
-            raise invalid(f"{key} {spec[key]!r} may hold only letters, digits and '_'.")
+            raise invalid_request(f"{key} {spec[key]!r} may hold only letters, digits and '_'.")
     if (root := spec.get("root_path")) and not root.startswith("/"):
-        raise invalid(f"root_path {root!r} must be a workspace path, which starts with '/'.")
+        raise invalid_request(f"root_path {root!r} must be a workspace path, which starts with '/'.")
     spec["storage"] = read_storage(spec.get("storage"), pipeline_id=pipeline_id, home=home)
     return spec
 
@@ -66,18 +66,18 @@ def read_spec(body: dict[str, Any], *, pipeline_id: str, home: Path) -> dict[str
 def check_name(name: str) -> None:
     """Raises ApiProblem 400 for a name that nobody could see or tell from another."""
     if not name.strip():
-        raise invalid("A pipeline needs a name.")
+        raise invalid_request("A pipeline needs a name.")
     if not is_plain(name):
-        raise invalid(f"The name '{shown(name)}' holds a character that cannot be seen; take it out.")
+        raise invalid_request(f"The name '{shown(name)}' holds a character that cannot be seen; take it out.")
     if len(name) > LONGEST_NAME:
-        raise invalid(f"A pipeline's name is of at most {LONGEST_NAME} characters.")
+        raise invalid_request(f"A pipeline's name is of at most {LONGEST_NAME} characters.")
 
 
 def read_configuration(value: Any) -> dict[str, str]:
     """Spark settings as text to text. Raises ApiProblem 400."""
     for key, item in value.items():
         if isinstance(item, dict | list) or item is None:
-            raise invalid(f"configuration {key!r} must be text.")
+            raise invalid_request(f"configuration {key!r} must be text.")
         refuse_secret(f"configuration {key!r}", item)
     return {key: str(v).lower() if isinstance(v, bool) else str(v) for key, v in value.items()}
 
@@ -88,7 +88,9 @@ def read_libraries(value: Any) -> list[dict[str, dict[str, str]]]:
         kind, inner = next(iter(entry.items()), ("", None))
         path = inner.get(LIBRARIES.get(kind, "")) if isinstance(inner, dict) and len(inner) == 1 else None
         if len(entry) != 1 or not isinstance(path, str) or not path:
-            raise invalid("Each library must be file{path}, glob{include} or notebook{path}, and no more.")
+            raise invalid_request(
+                "Each library must be file{path}, glob{include} or notebook{path}, and no more."
+            )
     return list(value)
 
 
@@ -101,10 +103,10 @@ def check_clusters(clusters: list[dict[str, Any]]) -> None:
                 raise not_done(f"clusters {name}", instead)
         variables = cluster.get("spark_env_vars") or {}
         if not isinstance(variables, dict):
-            raise invalid("spark_env_vars must be an object of texts.")
+            raise invalid_request("spark_env_vars must be an object of texts.")
         for name, value in variables.items():
             if not isinstance(value, str) or not VARIABLE.match(name):
-                raise invalid(
+                raise invalid_request(
                     "spark_env_vars must be an object of texts, each named as a shell names variables."
                 )
             if name.startswith(OWN_VARIABLES):
@@ -127,9 +129,9 @@ def read_storage(value: str | None, *, pipeline_id: str, home: Path) -> str:
     if value.startswith("/"):
         value = f"file:{value}"
     if not re.match(r"[a-z][a-z0-9+.-]*:/", value):
-        raise invalid(f"storage {value!r} must be an absolute URI such as file:/data/pipeline.")
+        raise invalid_request(f"storage {value!r} must be an absolute URI such as file:/data/pipeline.")
     if not is_plain_path(value):
-        raise invalid(
+        raise invalid_request(
             f"storage {value!r} may not hold spaces or '%': Spark would write its checkpoints elsewhere."
         )
     return value.rstrip("/")

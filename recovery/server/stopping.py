@@ -10,24 +10,24 @@ import contextlib
 import time
 from typing import Any
 
-from recovery.server.driver import Driver, RunKey, answering, java_errors
+from recovery.server.driver import Driver, RunKey, java_errors, watch_answers
 
 ENDED_OPERATIONS = frozenset({"Finished", "Failed", "Canceled", "Closed"})
 PATIENCE_SECONDS = 5.0
 ANSWER_SECONDS = 30.0
 
 
-def quiesce(driver: Driver, run: RunKey, *, seconds: float) -> bool:
+def quiesce_run(driver: Driver, run: RunKey, *, seconds: float) -> bool:
     """Stop everything that a run still does; True when nothing is left, proved by reading again.
 
     Repeated until quiet, because a flow may just have begun. Then the Connect session is closed. Raises SparkDead,
     SparkSilent where the driver does not answer until ANSWER_SECONDS after that.
     """
-    from recovery.server.jvm import within
+    from recovery.server.jvm import answer_within
 
     stopping = Stopping(driver, run)
     begun = time.monotonic()
-    with answering(), within(seconds + ANSWER_SECONDS):
+    with watch_answers(), answer_within(seconds + ANSWER_SECONDS):
         while not stopping.quiet():
             waited = time.monotonic() - begun
             if waited > seconds:
@@ -59,7 +59,7 @@ class Stopping:
 
         `harder` also interrupts the operation itself, for one that hangs before it has a graph.
         """
-        with answering():
+        with watch_answers():
             self.look()
             with contextlib.suppress(
                 *java_errors()
@@ -80,7 +80,7 @@ class Stopping:
 
         In this order: an ended operation begins no flow, an ended flow submits no job.
         """
-        with answering():
+        with watch_answers():
             self.look()
             if self.driver.active_queries(self.run.storage) or self.operations():
                 return False
@@ -116,5 +116,5 @@ class Stopping:
 
 def close_session(driver: Driver, session_id: str) -> None:
     """Forget a run's Connect session: its views, artifacts and cached plans."""
-    with answering(), contextlib.suppress(*java_errors()):  # closed by its client meanwhile
+    with watch_answers(), contextlib.suppress(*java_errors()):  # closed by its client meanwhile
         driver.connect.sessionManager().closeSession(driver.session_key(session_id), False)

@@ -8,10 +8,10 @@ from django.db import IntegrityError, transaction
 from recovery import trace
 from recovery.server import events
 from recovery.server.environments import refuse_pipeline
-from recovery.server.execution import Execution, Failure, cut, record_state
+from recovery.server.execution import Execution, Failure, failure_of_lost_spark, record_state
 from recovery.server.instance import Instance
 from recovery.server.models import ACTIVE_STATES, Event, Pipeline, Update
-from recovery.server.problems import active_update, invalid
+from recovery.server.problems import active_update, invalid_request
 
 LOG = logging.getLogger(__name__)
 TABLES = ("refresh_selection", "full_refresh_selection")
@@ -22,7 +22,7 @@ def read_options(body: dict[str, Any]) -> dict[str, Any]:
     """What a start request whose fields were checked asks for; what says nothing is left out. Raises ApiProblem 400."""
     options = {key: body[key] for key in ASKED if body.get(key)}
     if options.get("full_refresh") and any(options.get(key) for key in TABLES):
-        raise invalid("full_refresh and a selection of tables exclude each other.")
+        raise invalid_request("full_refresh and a selection of tables exclude each other.")
     return options
 
 
@@ -61,16 +61,16 @@ def record_start(pipeline: Pipeline, update: Update, *, user: str) -> None:
     config = {"config": update.spec, "cause": update.cause} | update.options
     if trace.current():  # the API has no word for what asked for an update
         config["x-reprise-request-id"] = trace.current()
-    events.record(pipeline, "user_action", f"User {user} started an update.",
+    events.store_event(pipeline, "user_action", f"User {user} started an update.",
                   {"action": "START", "user_name": user}, update_id=update.id)  # fmt: skip
-    events.record(
+    events.store_event(
         pipeline,
         "create_update",
         f"Update {update.id[:6]} started by {update.cause}.",
         config,
         update_id=update.id,
     )
-    events.record(pipeline, "runtime_details", f"Runs on Apache Spark {spark_version}.",
+    events.store_event(pipeline, "runtime_details", f"Runs on Apache Spark {spark_version}.",
                   {"runtime_version": {"dbr_version": spark_version}}, update_id=update.id)  # fmt: skip
     record_state(pipeline, update.id, "QUEUED")
 
@@ -95,7 +95,7 @@ def request_stop(instance: Instance, pipeline: Pipeline, *, user: str) -> None:
     )
     if not moved:
         return
-    events.record(pipeline, "user_action", f"User {user} stopped the update.",
+    events.store_event(pipeline, "user_action", f"User {user} stopped the update.",
                   {"action": "STOP", "user_name": user}, update_id=update.id)  # fmt: skip
     record_state(pipeline, update.id, "STOPPING")
     if (execution := instance.execution(update.id)) is not None:
@@ -107,7 +107,7 @@ def fail_left_active() -> int:
     left = list(Update.objects.filter(state__in=ACTIVE_STATES).select_related("pipeline"))
     for update in left:
         sentence = "The server stopped while this update ran; its runner and its Spark driver ended with it."
-        failure = Failure(sentence) if has_failed_flow(update) else cut(sentence)
+        failure = Failure(sentence) if has_failed_flow(update) else failure_of_lost_spark(sentence)
         record_state(update.pipeline, update.id, "FAILED", failure=failure)
         Update.objects.filter(pk=update.pk).update(state="FAILED", ended_ms=events.now_ms())
         Pipeline.objects.filter(pk=update.pipeline_id).update(healthy=False)
@@ -142,4 +142,8 @@ def update_info(update: Update, *, full: bool) -> dict[str, Any]:
 
 def state_info(update: Update) -> dict[str, Any]:
     """UpdateStateInfo, as pipelines list their newest updates; here the time is text."""
-    return {"update_id": update.id, "state": update.state, "creation_time": events.iso(update.created_ms)}
+    return {
+        "update_id": update.id,
+        "state": update.state,
+        "creation_time": events.format_iso(update.created_ms),
+    }

@@ -11,17 +11,17 @@ from recovery.server import events
 from recovery.server.environments import name_environment
 from recovery.server.execution import remove_folder
 from recovery.server.fields import not_done
-from recovery.server.filters import Condition, like, parse_pipelines_filter
-from recovery.server.http import empty, flag, sent
-from recovery.server.instance import current
+from recovery.server.filters import Condition, matches_like, parse_pipelines_filter
+from recovery.server.http import empty_answer, read_flag, sent_body
+from recovery.server.instance import current_instance
 from recovery.server.models import Pipeline, new_id
 from recovery.server.paging import page_size, read_page
-from recovery.server.problems import ApiProblem, active_update, invalid, missing_pipeline
+from recovery.server.problems import ApiProblem, active_update, invalid_request, missing_pipeline
 from recovery.server.specs import database_of, read_spec
 from recovery.server.updates import active_of, state_info
 
 
-def find(pipeline_id: str) -> Pipeline:
+def find_pipeline(pipeline_id: str) -> Pipeline:
     """The pipeline of a URL. Raises ApiProblem 404."""
     pipeline = Pipeline.objects.filter(pk=pipeline_id).first()
     if pipeline is None:
@@ -31,7 +31,7 @@ def find(pipeline_id: str) -> Pipeline:
 
 def check_name(name: str, body: dict[str, Any], *, but: str = "") -> None:
     """One name, one pipeline, unless the request allows otherwise. Raises ApiProblem 409."""
-    if flag(body.get("allow_duplicate_names"), "allow_duplicate_names"):
+    if read_flag(body.get("allow_duplicate_names"), "allow_duplicate_names"):
         return
     if Pipeline.objects.filter(name=name).exclude(pk=but).exists():
         text = (
@@ -59,7 +59,7 @@ def check_place(pipeline: Pipeline, spec: dict[str, Any]) -> None:
     moved = next((name for name in before if before[name] != after[name]), "")
     if not moved or all(u.options.get("validate_only") for u in pipeline.updates.all()):
         return
-    raise invalid(
+    raise invalid_request(
         f"The {moved} of a pipeline that has run cannot change: its checkpoints and tables lie under {before[moved]}. "
         "Send that one, or make another pipeline."
     )
@@ -72,34 +72,34 @@ def _data_place(spec: dict[str, Any]) -> dict[str, str]:
 
 def settings_in(body: dict[str, Any], pipeline_id: str) -> dict[str, Any]:
     """The complete settings of a create or edit request, as this server runs them. Raises ApiProblem 400."""
-    instance = current()
+    instance = current_instance()
     spec = read_spec(body, pipeline_id=pipeline_id, home=instance.spark_home)
     try:
         instance.check_storage(spec["storage"])
     except Refused as refusal:
-        raise invalid(refusal.sentence) from refusal
+        raise invalid_request(refusal.sentence) from refusal
     return name_environment(spec, instance.environments)
 
 
-def create(request: HttpRequest) -> HttpResponse:
+def create_pipeline(request: HttpRequest) -> HttpResponse:
     """POST /pipelines. With dry_run: checks, answers the settings, keeps nothing."""
-    body, pipeline_id = sent(request), new_id()
+    body, pipeline_id = sent_body(request), new_id()
     user: str = request.user_name  # type: ignore[attr-defined]
     check_run_as(body, user)
     spec = settings_in(body, pipeline_id)
     check_name(spec["name"], body)
-    if flag(body.get("dry_run"), "dry_run"):
+    if read_flag(body.get("dry_run"), "dry_run"):
         return JsonResponse({"effective_settings": spec})
     with transaction.atomic(using="pipelines"):
         pipeline = Pipeline.objects.create(
             id=pipeline_id, name=spec["name"], spec=spec, creator=user, last_modified_ms=events.now_ms()
         )
-        events.record(pipeline, "user_action", f"User {user} created the pipeline.",
+        events.store_event(pipeline, "user_action", f"User {user} created the pipeline.",
                       {"action": "CREATE", "user_name": user})  # fmt: skip
     return JsonResponse({"pipeline_id": pipeline_id})
 
 
-def facts(pipeline: Pipeline) -> dict[str, Any]:
+def pipeline_facts(pipeline: Pipeline) -> dict[str, Any]:
     """What list and get answer alike."""
     active = active_of(pipeline)
     state = "IDLE" if active is None else "STOPPING" if active.state == "STOPPING" else "RUNNING"
@@ -117,18 +117,18 @@ def facts(pipeline: Pipeline) -> dict[str, Any]:
     return found
 
 
-def read(request: HttpRequest, pipeline_id: str) -> HttpResponse:
+def read_pipeline(request: HttpRequest, pipeline_id: str) -> HttpResponse:
     """GET /pipelines/{id}."""
-    pipeline = find(pipeline_id)
+    pipeline = find_pipeline(pipeline_id)
     more = {
         "spec": pipeline.spec,
         "last_modified": pipeline.last_modified_ms,
         "effective_publishing_mode": "DEFAULT_PUBLISHING_MODE",
     }
-    return JsonResponse(facts(pipeline) | more)
+    return JsonResponse(pipeline_facts(pipeline) | more)
 
 
-def listing(request: HttpRequest) -> HttpResponse:
+def list_pipelines(request: HttpRequest) -> HttpResponse:
     """GET /pipelines: filter, order by id, pages."""
     query = request.GET
     page = read_page(
@@ -139,35 +139,35 @@ def listing(request: HttpRequest) -> HttpResponse:
         keys=(str,),
     )
     if page.order not in ("id", "id asc", "id desc"):
-        raise invalid(f"Pipelines can be ordered by 'id asc' or 'id desc', not {page.order!r}.")
+        raise invalid_request(f"Pipelines can be ordered by 'id asc' or 'id desc', not {page.order!r}.")
     rising = page.order != "id desc"
     rows = Pipeline.objects.order_by("id" if rising else "-id")
     if page.after:
         rows = rows.filter(id__gt=page.after[0]) if rising else rows.filter(id__lt=page.after[0])
     condition = parse_pipelines_filter(page.filter)
-    chosen = [pipeline for pipeline in rows if condition is None or matches(pipeline, condition)]
+    chosen = [pipeline for pipeline in rows if condition is None or matches_condition(pipeline, condition)]
     statuses = chosen[: page.size]
-    answer: dict[str, Any] = {"statuses": [facts(pipeline) for pipeline in statuses]}
+    answer: dict[str, Any] = {"statuses": [pipeline_facts(pipeline) for pipeline in statuses]}
     if len(chosen) > page.size:
         answer["next_page_token"] = page.token((statuses[-1].id,))
     return JsonResponse(answer)
 
 
-def matches(pipeline: Pipeline, condition: Condition) -> bool:
+def matches_condition(pipeline: Pipeline, condition: Condition) -> bool:
     """Whether a pipeline passes the filter of a list request."""
     wanted = str(condition.values[0])
     if condition.column == "notebook":
         return any(
             library.get("notebook", {}).get("path") == wanted for library in pipeline.spec["libraries"]
         )
-    return like(wanted, pipeline.name) if condition.operator == "LIKE" else pipeline.name == wanted
+    return matches_like(wanted, pipeline.name) if condition.operator == "LIKE" else pipeline.name == wanted
 
 
-def edit(request: HttpRequest, pipeline_id: str) -> HttpResponse:
+def edit_pipeline(request: HttpRequest, pipeline_id: str) -> HttpResponse:
     """PUT /pipelines/{id}: replaces all settings. A stale expected_last_modified is a conflict."""
-    pipeline, body = find(pipeline_id), sent(request)
+    pipeline, body = find_pipeline(pipeline_id), sent_body(request)
     if body.get("id") not in (None, pipeline_id):
-        raise invalid(f"The settings carry id {body['id']}, which is not this pipeline's.")
+        raise invalid_request(f"The settings carry id {body['id']}, which is not this pipeline's.")
     check_run_as(body, pipeline.creator)
     spec = settings_in(body, pipeline_id)
     check_name(spec["name"], body, but=pipeline_id)
@@ -184,22 +184,22 @@ def edit(request: HttpRequest, pipeline_id: str) -> HttpResponse:
             )
             raise ApiProblem(409, "RESOURCE_CONFLICT", text)
         pipeline.name = spec["name"]
-        events.record(pipeline, "user_action", f"User {user} edited the pipeline's settings.",
+        events.store_event(pipeline, "user_action", f"User {user} edited the pipeline's settings.",
                       {"action": "EDIT", "user_name": user})  # fmt: skip
-    return empty()
+    return empty_answer()
 
 
-def delete(request: HttpRequest, pipeline_id: str) -> HttpResponse:
+def delete_pipeline(request: HttpRequest, pipeline_id: str) -> HttpResponse:
     """DELETE /pipelines/{id}. `cascade` (default) drops the tables that its updates defined."""
-    pipeline, instance = find(pipeline_id), current()
+    pipeline, instance = find_pipeline(pipeline_id), current_instance()
     if (running := active_of(pipeline)) is not None:
         raise active_update(pipeline_id, running.id)
-    if flag(request.GET.get("cascade"), "cascade", default=True):
+    if read_flag(request.GET.get("cascade"), "cascade", default=True):
         drop_tables(pipeline)
     for update_id in pipeline.updates.values_list("id", flat=True):
         remove_folder(instance.home, update_id)
     pipeline.delete()
-    return empty()
+    return empty_answer()
 
 
 def drop_tables(pipeline: Pipeline) -> None:
@@ -209,7 +209,7 @@ def drop_tables(pipeline: Pipeline) -> None:
     """
     others = {name for other in Pipeline.objects.exclude(pk=pipeline.pk) for name in written_tables(other)}
     for table in sorted(written_tables(pipeline) - others):
-        current().need_driver().drop_table(table)
+        current_instance().need_driver().drop_table(table)
 
 
 def written_tables(pipeline: Pipeline) -> set[str]:
@@ -223,13 +223,13 @@ def written_tables(pipeline: Pipeline) -> set[str]:
     }
 
 
-def clone(request: HttpRequest, pipeline_id: str) -> HttpResponse:
+def clone_pipeline(request: HttpRequest, pipeline_id: str) -> HttpResponse:
     """POST /pipelines/{id}/clone: MIGRATE_TO_UC, its one mode, needs a Unity Catalog. Raises ApiProblem 400."""
-    find(pipeline_id)
+    find_pipeline(pipeline_id)
     raise not_done("clone", "There is no Unity Catalog here to migrate to: create another pipeline.")
 
 
 def apply_environment(request: HttpRequest, pipeline_id: str) -> HttpResponse:
     """POST /pipelines/{id}/environment/apply: pipelines have no environment of their own. Raises ApiProblem 400."""
-    find(pipeline_id)
+    find_pipeline(pipeline_id)
     raise not_done("environment/apply", "Pipelines run in this server's own Python.")

@@ -3,23 +3,23 @@
 from django.http import HttpRequest, StreamingHttpResponse
 
 from recovery.server.environments import refuse_question
-from recovery.server.http import sent
-from recovery.server.instance import current
-from recovery.server.problems import ApiProblem, invalid
+from recovery.server.http import sent_body
+from recovery.server.instance import current_instance
+from recovery.server.problems import ApiProblem, invalid_request
 from recovery.server.questions import MOST_SECONDS, Asked, Busy, NoRunner
 from recovery.server.reach import refuse_paths_beyond
 
 
-def ask(request: HttpRequest) -> StreamingHttpResponse:
+def ask_question(request: HttpRequest) -> StreamingHttpResponse:
     """POST /x-reprise/questions: one question about a pipeline's code or tables, answered while the caller waits.
 
     Blanks come until the answer is there: `{"answer": {…}}`, or `{"error": code, "sentence"}`. Whoever hangs up ends
     the question.
     """
-    body, instance = sent(request), current()
+    body, instance = sent_body(request), current_instance()
     question, about, seconds = body.get("question"), body.get("request"), int(body.get("seconds") or 0)
     if not question or about is None or not 1 <= seconds <= MOST_SECONDS:
-        raise invalid(f"A question has question, request and seconds (1 to {MOST_SECONDS}).")
+        raise invalid_request(f"A question has question, request and seconds (1 to {MOST_SECONDS}).")
     refuse_question(body.get("environment") or "", instance.environments)
     refuse_paths_beyond(about, instance.place_of_data())
     asked = Asked(question, about, seconds, instance.connect_to(body.get("spark") or ""))

@@ -6,17 +6,17 @@ from typing import Any
 from django.db.models import Q, QuerySet
 from django.http import HttpRequest, HttpResponse, JsonResponse
 
-from recovery.server.events import answer
+from recovery.server.events import event_answer
 from recovery.server.execution import update_folder
 from recovery.server.filters import Condition, parse_events_filter
-from recovery.server.http import empty, sent
-from recovery.server.instance import current
+from recovery.server.http import empty_answer, sent_body
+from recovery.server.instance import current_instance
 from recovery.server.models import Event, Pipeline, Update
 from recovery.server.paging import page_size, read_page
-from recovery.server.problems import ApiProblem, invalid, missing_update
+from recovery.server.problems import ApiProblem, invalid_request, missing_update
 from recovery.server.sources import read_snapshot
 from recovery.server.updates import request_stop, start_update, update_info
-from recovery.server.views_pipelines import find
+from recovery.server.views_pipelines import find_pipeline
 
 LOOKUPS = {"=": "", ">": "__gt", ">=": "__gte", "<": "__lt", "<=": "__lte"}
 
@@ -29,28 +29,30 @@ def find_update(pipeline: Pipeline, update_id: str) -> Update:
     return update
 
 
-def start(request: HttpRequest, pipeline_id: str) -> HttpResponse:
+def post_update(request: HttpRequest, pipeline_id: str) -> HttpResponse:
     """POST /pipelines/{id}/updates."""
     user: str = request.user_name  # type: ignore[attr-defined]
-    update = start_update(current(), find(pipeline_id), sent(request), user=user)
+    update = start_update(current_instance(), find_pipeline(pipeline_id), sent_body(request), user=user)
     return JsonResponse({"update_id": update.id})
 
 
-def stop(request: HttpRequest, pipeline_id: str) -> HttpResponse:
+def stop_update(request: HttpRequest, pipeline_id: str) -> HttpResponse:
     """POST /pipelines/{id}/stop: answers at once, the update goes through STOPPING; no-op when idle."""
     user: str = request.user_name  # type: ignore[attr-defined]
-    request_stop(current(), find(pipeline_id), user=user)
-    return empty()
+    request_stop(current_instance(), find_pipeline(pipeline_id), user=user)
+    return empty_answer()
 
 
-def read(request: HttpRequest, pipeline_id: str, update_id: str) -> HttpResponse:
+def read_update(request: HttpRequest, pipeline_id: str, update_id: str) -> HttpResponse:
     """GET /pipelines/{id}/updates/{update_id}."""
-    return JsonResponse({"update": update_info(find_update(find(pipeline_id), update_id), full=True)})
+    return JsonResponse(
+        {"update": update_info(find_update(find_pipeline(pipeline_id), update_id), full=True)}
+    )
 
 
-def listing(request: HttpRequest, pipeline_id: str) -> HttpResponse:
+def list_updates(request: HttpRequest, pipeline_id: str) -> HttpResponse:
     """GET /pipelines/{id}/updates, newest first; `until_update_id` is the last one wanted, itself included."""
-    pipeline, query = find(pipeline_id), request.GET
+    pipeline, query = find_pipeline(pipeline_id), request.GET
     page = read_page(
         size=page_size(query.get("max_results"), default=25, most=100),
         token=query.get("page_token"),
@@ -71,7 +73,7 @@ def listing(request: HttpRequest, pipeline_id: str) -> HttpResponse:
     return JsonResponse(body)
 
 
-def chosen(rows: "QuerySet[Event]", conditions: tuple[Condition, ...]) -> "QuerySet[Event]":
+def choose_events(rows: "QuerySet[Event]", conditions: tuple[Condition, ...]) -> "QuerySet[Event]":
     """Rows that meet every condition of an events filter."""
     for condition in conditions:
         column = "timestamp_ms" if condition.column == "timestamp" else condition.column
@@ -84,7 +86,7 @@ def chosen(rows: "QuerySet[Event]", conditions: tuple[Condition, ...]) -> "Query
 
 def event_list(request: HttpRequest, pipeline_id: str) -> HttpResponse:
     """GET /pipelines/{id}/events: filter, order by timestamp (newest first by default), pages."""
-    pipeline, query = find(pipeline_id), request.GET
+    pipeline, query = find_pipeline(pipeline_id), request.GET
     page = read_page(
         size=page_size(query.get("max_results"), default=25, most=1000),
         token=query.get("page_token"),
@@ -93,21 +95,23 @@ def event_list(request: HttpRequest, pipeline_id: str) -> HttpResponse:
         keys=(int, int),
     )
     if page.order not in ("timestamp", "timestamp asc", "timestamp desc"):
-        raise invalid(f"Events can be ordered by 'timestamp asc' or 'timestamp desc', not {page.order!r}.")
+        raise invalid_request(
+            f"Events can be ordered by 'timestamp asc' or 'timestamp desc', not {page.order!r}."
+        )
     rising = page.order != "timestamp desc"
-    rows = chosen(Event.objects.filter(pipeline=pipeline), parse_events_filter(page.filter))
+    rows = choose_events(Event.objects.filter(pipeline=pipeline), parse_events_filter(page.filter))
     rows = rows.order_by(*(("timestamp_ms", "seq") if rising else ("-timestamp_ms", "-seq")))
     if page.after:
-        rows = rows.filter(beyond(page.after, "gt" if rising else "lt"))
+        rows = rows.filter(events_beyond(page.after, "gt" if rising else "lt"))
     found = list(rows[: page.size + 1])
     shown = found[: page.size]
-    body: dict[str, Any] = {"events": [answer(event) for event in shown]}
+    body: dict[str, Any] = {"events": [event_answer(event) for event in shown]}
     if len(found) > page.size:
         body["next_page_token"] = page.token((shown[-1].timestamp_ms, shown[-1].seq))
     return JsonResponse(body)
 
 
-def beyond(after: tuple[str | int, ...], comparison: str) -> Q:
+def events_beyond(after: tuple[str | int, ...], comparison: str) -> Q:
     """Rows after the last one of the page before, in (timestamp, seq)."""
     moment, seq = after
     return Q(**{f"timestamp_ms__{comparison}": moment}) | Q(
@@ -115,11 +119,11 @@ def beyond(after: tuple[str | int, ...], comparison: str) -> Q:
     )
 
 
-def source(request: HttpRequest, pipeline_id: str, update_id: str) -> HttpResponse:
+def read_update_source(request: HttpRequest, pipeline_id: str, update_id: str) -> HttpResponse:
     """GET /x-reprise/pipelines/{id}/updates/{update_id}/source: the definition files that this update read."""
-    update = find_update(find(pipeline_id), update_id)
+    update = find_update(find_pipeline(pipeline_id), update_id)
     try:
-        found = read_snapshot(update_folder(current().home, update.id) / "source")
+        found = read_snapshot(update_folder(current_instance().home, update.id) / "source")
     except (
         OSError
     ) as error:  # a link in its place, or more in it than a snapshot holds: the update's code did that

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from recovery.server.problems import ApiProblem, invalid
+from recovery.server.problems import ApiProblem, invalid_request
 
 LARGEST = 10 * 1024 * 1024
 LONGEST_NAME = 255  # bytes that a file system takes; a draft's name is shorter
@@ -35,24 +35,26 @@ class Workspace:
         a link would let a reader of the workspace read the machine.
         """
         if not path.startswith("/") or "\0" in path:
-            raise invalid(f"Path ({path}) should start with '/'.")
+            raise invalid_request(f"Path ({path}) should start with '/'.")
         parts = [part for part in path.split("/") if part]
         if any(part in (".", "..") for part in parts):
-            raise invalid(f"Path ({path}) may not contain '.' or '..'.")
+            raise invalid_request(f"Path ({path}) may not contain '.' or '..'.")
         if self.is_alias(path):
             parts = parts[1:]
         if (
             any(len(part.encode(errors="replace")) > LONGEST_NAME for part in parts)
             or len(path) > LONGEST_PATH
         ):
-            raise invalid(
+            raise invalid_request(
                 f"Path ({path[:200]}…) has a name of more than {LONGEST_NAME} bytes, or is too long."
             )
         found = self.root
         for part in parts:
             found = found / part
             if found.is_symlink():
-                raise invalid(f"Path ({path}) meets a symbolic link, which this workspace never follows.")
+                raise invalid_request(
+                    f"Path ({path}) meets a symbolic link, which this workspace never follows."
+                )
         return found
 
     def is_alias(self, path: str) -> bool:
@@ -64,7 +66,7 @@ class Workspace:
         """Raises ApiProblem 400 where making this file or folder would hide every path of the other spelling."""
         top = self.root / ALIAS.lstrip("/")
         if file.is_relative_to(top) and not top.is_dir():
-            raise invalid(
+            raise invalid_request(
                 f"{ALIAS} is another spelling of the root folder; nothing in it may have that name."
             )
 
@@ -73,7 +75,7 @@ class Workspace:
         character, with which a name shows as another one in a terminal or a log."""
         self.check_not_alias(file)
         if not path.isprintable():
-            raise invalid("A path may not hold control characters or others that cannot be seen.")
+            raise invalid_request("A path may not hold control characters or others that cannot be seen.")
 
     def path_of(self, file: Path, *, like: str = "/") -> str:
         """The workspace path of a file that `locate` gave, in the spelling of the path that was asked for (`like`)."""
@@ -120,7 +122,7 @@ class Workspace:
         """The bytes of a file. Raises ApiProblem 404, or 400 for a folder."""
         file = self.existing(path)
         if file.is_dir():
-            raise invalid(f"Path ({path}) is a directory; only files and notebooks can be exported.")
+            raise invalid_request(f"Path ({path}) is a directory; only files and notebooks can be exported.")
         return read_without_links(file)
 
     def write(self, path: str, content: bytes, *, fmt: str, language: str, overwrite: bool) -> Path:
@@ -163,7 +165,7 @@ class Workspace:
         asked = "NOTEBOOK" if language_of(file.name, content) else "FILE"
         actual = self.describe(file)["object_type"]
         if asked != actual:
-            raise invalid(
+            raise invalid_request(
                 f"Cannot overwrite the asset at {path} due to type mismatch (asked: {asked}, actual: {actual})."
             )
 
@@ -180,7 +182,7 @@ class Workspace:
         """Remove a file or folder. Raises ApiProblem 400 DIRECTORY_NOT_EMPTY without `recursive`."""
         file = self.existing(path)
         if file == self.root:
-            raise invalid("The root folder cannot be deleted.")
+            raise invalid_request("The root folder cannot be deleted.")
         if file.is_dir() and any(file.iterdir()) and not recursive:
             raise ApiProblem(400, "DIRECTORY_NOT_EMPTY", f"Folder ({path}) is not empty")
         if file.is_dir():
@@ -194,10 +196,10 @@ def read_without_links(file: Path) -> bytes:
     try:
         with os.fdopen(os.open(file, os.O_RDONLY | os.O_NOFOLLOW), "rb") as stream:
             if not stat.S_ISREG(os.fstat(stream.fileno()).st_mode):
-                raise invalid(f"{file.name} is not a regular file.")
+                raise invalid_request(f"{file.name} is not a regular file.")
             return stream.read()
     except OSError as error:
-        raise invalid(f"{file.name} cannot be read: {error.strerror}.") from error
+        raise invalid_request(f"{file.name} cannot be read: {error.strerror}.") from error
 
 
 def language_of(name: str, content: bytes) -> str | None:
@@ -223,14 +225,14 @@ def as_stored(path: str, content: bytes, *, fmt: str, language: str) -> tuple[st
     extension, as the service does. SOURCE adds a missing header to a notebook.
     """
     if fmt not in ("AUTO", "RAW", "SOURCE"):
-        raise invalid(f"Import format {fmt} is not supported here; use AUTO, RAW or SOURCE.")
+        raise invalid_request(f"Import format {fmt} is not supported here; use AUTO, RAW or SOURCE.")
     suffix = Path(path).suffix
     first = content.split(b"\n", 1)[0].strip().decode(errors="replace")
     if fmt == "AUTO" and suffix in SUFFIXES and first == HEADERS[SUFFIXES[suffix]]:
         return path.removesuffix(suffix), content
     if fmt == "SOURCE" and not suffix:
         if language not in HEADERS:
-            raise invalid("A notebook needs language PYTHON or SQL.")
+            raise invalid_request("A notebook needs language PYTHON or SQL.")
         if first != HEADERS[language]:
             content = f"{HEADERS[language]}\n".encode() + content
     return path, content

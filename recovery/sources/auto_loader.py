@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from recovery.checkpoints.formats import Malformed, number, object_of
+from recovery.checkpoints.formats import Malformed, number_of, object_of
 from recovery.contracts.amounts import Amount, Bound
 from recovery.errors import Refused
 from recovery.sources.base import (
@@ -194,5 +194,5 @@ def _parse_position(offset_json: str | None) -> int | None:
     body = object_of(offset_json)
     if not KEYS <= set(body) <= KEYS | MAY:
         raise Malformed("it is not the offset of an Auto Loader source")
-    _, at_number = (number(body, key) for key in ("sourceVersion", "seqNum"))
+    _, at_number = (number_of(body, key) for key in ("sourceVersion", "seqNum"))
     return at_number

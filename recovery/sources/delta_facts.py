@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from recovery.checkpoints.deltalog import Action, added_file
-from recovery.checkpoints.formats import Malformed, number, object_of
+from recovery.checkpoints.formats import Malformed, number_of, object_of
 from recovery.contracts.amounts import Amount, Bound
 from recovery.sources.base import Distance
 
@@ -52,7 +52,7 @@ class DeltaOffset:
 def parse(offset_json: str) -> DeltaOffset:
     """An offset line. Raises Malformed for what Delta refuses too; `newer` is set where it is a later format's."""
     body = object_of(offset_json)
-    told = number(body, "sourceVersion")
+    told = number_of(body, "sourceVersion")
     if told > 3:
         raise Malformed(f"it is in format {told}", newer=str(told))
     if told < 1 or told == 2:
@@ -62,7 +62,7 @@ def parse(offset_json: str) -> DeltaOffset:
         raise Malformed("reservoirId is missing")
     if not isinstance(initial, bool):
         raise Malformed("isStartingVersion is missing or is not true or false")
-    version, index = number(body, "reservoirVersion"), number(body, "index")
+    version, index = number_of(body, "reservoirVersion"), number_of(body, "index")
     if index == BASE_V1 and told < 3:
         index = BASE
     special = (BASE, *(METADATA_CHANGES if told == 3 else ()))

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from recovery.checkpoints.formats import Malformed, number, object_of
+from recovery.checkpoints.formats import Malformed, number_of, object_of
 from recovery.contracts.amounts import Amount, Bound
 from recovery.errors import Refused
 from recovery.sources.base import (
@@ -406,9 +406,9 @@ def _parse_line(offset_json: str | None) -> Standing | None:
     body = object_of(offset_json)
     if set(body) != {"version", "snapshot_id", "position", "scan_all_files"}:
         raise Malformed("it is not the offset of an Iceberg table")
-    if number(body, "version") != 1 or type(body["scan_all_files"]) is not bool:
+    if number_of(body, "version") != 1 or type(body["scan_all_files"]) is not bool:
         raise Malformed("it is not the offset of an Iceberg table in version 1")
-    told = Standing(number(body, "snapshot_id"), number(body, "position"), body["scan_all_files"])
+    told = Standing(number_of(body, "snapshot_id"), number_of(body, "position"), body["scan_all_files"])
     if told.position < (START if told.snapshot_id == START else 0):
         raise Malformed("its position is negative")
     return told

@@ -8,7 +8,7 @@ checkpoint, and every new start is at-least-once at best.
 
 from dataclasses import dataclass
 
-from recovery.checkpoints.formats import Malformed, number, object_of
+from recovery.checkpoints.formats import Malformed, number_of, object_of
 from recovery.sources import opaque
 from recovery.sources.base import (
     Candidate,
@@ -95,5 +95,5 @@ def _parse_position(offset_json: str | None) -> int | None:
     body = object_of(offset_json)
     if set(body) != KEYS:
         raise Malformed("it is not the offset of a Pub/Sub source")
-    _, _, at_number = (number(body, key) for key in ("sourceVersion", "fetchEpoch", "seqNum"))
+    _, _, at_number = (number_of(body, key) for key in ("sourceVersion", "fetchEpoch", "seqNum"))
     return at_number

@@ -8,7 +8,7 @@ MALFORMED_STATE_IN_RATE_PER_MICRO_BATCH_SOURCE.INVALID_TIMESTAMP.
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from recovery.checkpoints.formats import Malformed, number, object_of
+from recovery.checkpoints.formats import Malformed, number_of, object_of
 from recovery.contracts.amounts import Amount
 from recovery.errors import Refused
 from recovery.sources.base import Candidate, Change, Distance, Part, Precision, Reach, StartOption, Wanted
@@ -120,7 +120,7 @@ def _parse_position(offset_json: str | None) -> Standing | None:
     body = object_of(offset_json)
     if set(body) != {"offset", "timestamp"}:
         raise Malformed("it is not the offset of a rate-micro-batch source")
-    told = Standing(number(body, "offset"), number(body, "timestamp"))
+    told = Standing(number_of(body, "offset"), number_of(body, "timestamp"))
     if not 0 <= told.rows < LIMIT or not -LIMIT < told.at_ms < LIMIT:
         raise Malformed("its numbers are outside of what Spark counts")
     return told

@@ -24,7 +24,7 @@ LOOK = 0.1
 class Server:
     """The server and the thread that starts it again. The thread is the server's parent and lives as long as it.
 
-    (`postgres.serve` lets the kernel end the server with the thread that started it.)
+    (`postgres.serve_cluster` lets the kernel end the server with the thread that started it.)
     """
 
     def __init__(self, folder: Path, seed: int, log: Callable[[str], None]) -> None:
@@ -58,8 +58,8 @@ class Server:
 
     def _keep(self) -> None:
         try:
-            programs = postgres.make(postgres.site_packages(Path(sys.executable)), self.folder)
-            self.process = postgres.serve(programs, self.folder, KEEPING)
+            programs = postgres.make_cluster(postgres.site_packages(Path(sys.executable)), self.folder)
+            self.process = postgres.serve_cluster(programs, self.folder, KEEPING)
         except CannotStart as problem:
             self.problem = problem
             return
@@ -75,7 +75,7 @@ class Server:
     def _again(self, programs: Path) -> None:
         """A server that will not start (its disk is full, a process of the old one lives) is tried anew."""
         try:
-            self.process = postgres.serve(programs, self.folder, KEEPING)
+            self.process = postgres.serve_cluster(programs, self.folder, KEEPING)
         except CannotStart as problem:
             self.log(str(problem))
 

@@ -247,7 +247,7 @@ def test_a_worker_serves_the_queues_that_are_its_own(name: str) -> None:
         assert said
         words = json.loads(said[1])
 
-    assert words == ["celery", "-A", "console.celery", *workers.command(name)]
+    assert words == ["celery", "-A", "console.celery", *workers.worker_command(name)]
 
 
 def test_every_queue_has_one_worker() -> None:

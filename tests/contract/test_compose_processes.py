@@ -134,7 +134,7 @@ def write_secrets(folder: Path, url: str, broker_port: int) -> None:
 def host() -> Iterator[Host]:
     folder = Path(tempfile.mkdtemp(prefix="reprise-compose-"))
     port, broker_port = free_port(), free_port()
-    with postgres.running(Path(sys.executable)) as url:
+    with postgres.running_server(Path(sys.executable)) as url:
         with databases.administrator(url) as connection:
             connection.execute("CREATE DATABASE reprise")
         write_secrets(folder / "secrets", url, broker_port)

@@ -11,8 +11,16 @@ from deltalake import DeltaTable
 
 from console.incident.clicks_making import DELTA
 from console.incident.data import File
-from console.incident.making import arrive
-from console.incident.updates import CATALOG, Edit, Wanted, ensure, failing_update, good_updates, quiet
+from console.incident.making import put_files
+from console.incident.updates import (
+    CATALOG,
+    Edit,
+    Wanted,
+    ensure_pipeline,
+    failing_update,
+    good_updates,
+    ignore_progress,
+)
 from tests.integration.test_kills import kill_when, resume, steps
 from tests.stack import Stack, wait_for
 
@@ -62,14 +70,16 @@ def make_shops(stack: Stack, name: str, new: tuple[str, str] = NEW) -> Shops:
         CODE.format(name=name, base=f"file:{base}/changes", key=key, made_by=by) for key, by in (OLD, new)
     )
     wanted = Wanted(name, f"db_{name}", configuration=DELTA)
-    pipeline = ensure(stack.client, wanted, old_code)
+    pipeline = ensure_pipeline(stack.client, wanted, old_code)
 
     def come(number: int) -> str:
-        arrive((file(number),), base)
+        put_files((file(number),), base)
         return "rows"
 
-    good_updates(stack.client, pipeline, 2, come, quiet)
-    failing_update(stack.client, pipeline, Edit(wanted.source, new_code, "key"), lambda: come(2), quiet)
+    good_updates(stack.client, pipeline, 2, come, ignore_progress)
+    failing_update(
+        stack.client, pipeline, Edit(wanted.source, new_code, "key"), lambda: come(2), ignore_progress
+    )
     (base / "changes" / file(0).name).unlink()
     (base / "changes" / f".{file(0).name}.crc").unlink(missing_ok=True)
     flow = f"{CATALOG}.db_{name}.{name}"

@@ -221,7 +221,7 @@ def test_a_bare_machine_survives_a_kill_of_everything_and_ends_clean(
         os.kill(first.demo["pids"][name], signal.SIGKILL)
     assert first.process
     first.process.wait()
-    left = processes.marked(f"{mark}:")
+    left = processes.list_marked(f"{mark}:")
     assert left, "the broker at least must have been left behind"
 
     second = start(home, "--no-incident", command=command, **bare)
@@ -238,7 +238,7 @@ def test_a_bare_machine_survives_a_kill_of_everything_and_ends_clean(
         second.output.unlink()
 
     assert code == 0
-    assert processes.marked(f"{mark}:") == []
+    assert processes.list_marked(f"{mark}:") == []
     assert stranger.poll() is None
     assert not any((home / name).exists() for name in ("demo.json", "pipelines.json", "broker.sock"))
 
@@ -256,5 +256,5 @@ def test_a_request_to_end_is_heard_while_starting(home: Path) -> None:
 
     assert running.end(signal.SIGTERM) == 0
     assert "Asked to end while starting" in running.log()
-    assert processes.marked(f"{mark}:") == []
+    assert processes.list_marked(f"{mark}:") == []
     output.unlink()

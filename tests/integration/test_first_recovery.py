@@ -8,8 +8,8 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from console.incident.data import File, change
-from console.incident.making import Incident, arrive, run_update
+from console.incident.data import File, make_change
+from console.incident.making import Incident, put_files, run_update
 from tests import tables
 from tests.stack import Stack
 
@@ -179,7 +179,7 @@ def test_files_that_arrive_after_the_plan_are_read_and_said(stack: Stack) -> Non
     assert code == 0, err
     first = incident.arrivals.waiting[0]
     late = type(first)(first.folder, "later-0001.json", ({**first.records[0], "sequence_num": 900},))
-    arrive((late,), incident.base)
+    put_files((late,), incident.base)
     recovery = json.loads(out)["recovery"]
     code, out, err = stack.manage("execute", recovery, "--wait", "--json", token="responder")
     answer = json.loads(out)
@@ -203,7 +203,7 @@ def test_a_plan_that_is_made_again_counts_what_has_come_since(stack: Stack) -> N
 
     first = planned()
     assert planned("--again") == first
-    arrive((File("changes", "late.json", (change(900), change(901))),), incident.base)
+    put_files((File("changes", "late.json", (make_change(900), make_change(901))),), incident.base)
     assert planned("--again") == first + 2
 
 
@@ -212,7 +212,7 @@ def test_the_next_ordinary_update_goes_on_and_refreshes_the_view(stack: Stack) -
     assert recover(stack, incident)[0] == 0
     first = incident.arrivals.waiting[0]
     more = type(first)(first.folder, "more-0001.json", ({**first.records[0], "sequence_num": 901},))
-    arrive((more,), incident.base)
+    put_files((more,), incident.base)
     state, why = run_update(stack.client, incident.pipeline_id)
     assert state == "COMPLETED", why
     assert held(stack, incident) == wanted(incident) + Counter([tables.key(more.records[0])])

@@ -13,7 +13,7 @@ import requests
 from confluent_kafka import Consumer, TopicPartition
 from deltalake import DeltaTable
 
-from console.incident.clicks import PARTITIONS, Click, Clicks, arrive, clicks, make_topic
+from console.incident.clicks import PARTITIONS, Click, Clicks, list_clicks, make_topic, write_clicks
 from console.incident.clicks_making import ClicksIncident
 from console.incident.updates import run_update
 from console.supervisor import kafka, processes
@@ -22,7 +22,7 @@ from tests.stack import Stack, wait_for
 pytestmark = pytest.mark.spark
 
 DEDUPLICATED = ('\n        .dropDuplicates(["click_id"])', "")
-READ, WAITING = len(clicks().processed()), len(clicks().waiting)
+READ, WAITING = len(list_clicks().processed()), len(list_clicks().waiting)
 DELAY, MINUTE = timedelta(minutes=2), timedelta(minutes=1)
 
 
@@ -62,7 +62,7 @@ def numbers(stack: Stack, incident: ClicksIncident) -> Counter[int]:
 
 def with_a_repeat() -> Clicks:
     """The clicks, of which the last good batch brings number 2 a second time, and the waiting ones number 3."""
-    coming = clicks()
+    coming = list_clicks()
     again = {c["click_id"]: c for c in coming.processed()}
     return Clicks((coming.good[0], (*coming.good[1], again[2])), (*coming.waiting, again[3]))
 
@@ -95,8 +95,8 @@ def test_continue_puts_every_waiting_click_into_the_table_exactly_once(stack: St
     seeded = (checkpoint(stack, incident, 1) / "offsets" / "1").read_text().splitlines()[-1]
     assert seeded == committed, "the position must be the same to the byte"
 
-    more = [{**c, "click_id": c["click_id"] + READ + WAITING} for c in clicks().waiting]
-    arrive(incident.servers, incident.topic, [*incident.arrivals.all(), *more])
+    more = [{**c, "click_id": c["click_id"] + READ + WAITING} for c in list_clicks().waiting]
+    write_clicks(incident.servers, incident.topic, [*incident.arrivals.all(), *more])
     assert run_update(stack.client, incident.pipeline_id) == ("COMPLETED", "")
     assert len(rows(stack, incident)) == len(incident.arrivals.all()) - 1 + WAITING
 
@@ -303,7 +303,7 @@ def test_the_demo_says_where_its_broker_is(stack: Stack) -> None:
     says = stack.demo
 
     assert processes.is_alive(says["pids"]["kafka"])
-    assert kafka.answers(int(says["kafka"].rpartition(":")[2]))
+    assert kafka.is_serving(int(says["kafka"].rpartition(":")[2]))
     assert [line for line in stack.log().splitlines() if "Kafka ready" in line]
 
 
@@ -311,7 +311,7 @@ def test_the_demo_says_where_its_broker_is(stack: Stack) -> None:
 def test_a_broker_that_is_killed_is_started_again_at_its_port_with_its_records(stack: Stack) -> None:
     servers = stack.demo["kafka"]
     make_topic(servers, "kept")
-    arrive(servers, "kept", clicks().waiting)
+    write_clicks(servers, "kept", list_clicks().waiting)
     before = stack.demo["pids"]["kafka"]
 
     os.kill(before, signal.SIGKILL)
@@ -319,7 +319,9 @@ def test_a_broker_that_is_killed_is_started_again_at_its_port_with_its_records(s
     wait_for(lambda: stack.demo["pids"]["kafka"] != before, "the broker started again")
     wait_for(lambda: "Kafka ready again" in stack.log(), "the broker ready again", 90)
     assert stack.demo["kafka"] == servers
-    arrive(servers, "kept", clicks().waiting)  # waits for the leaders; what is there is not written again
+    write_clicks(
+        servers, "kept", list_clicks().waiting
+    )  # waits for the leaders; what is there is not written again
     consumer = Consumer({"bootstrap.servers": servers, "group.id": "tests", "log_level": 0})
     ends = [consumer.get_watermark_offsets(TopicPartition("kept", n), 30)[1] for n in range(PARTITIONS)]
     consumer.close()

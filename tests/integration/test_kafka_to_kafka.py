@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from console.incident.clicks import clicks
+from console.incident.clicks import list_clicks
 from tests.sink_flows import FLOW, SINK, SinkFlow, fail, send
 from tests.stack import Stack
 
 pytestmark = pytest.mark.spark
 
-READ, WAITING = len(clicks().processed()), len(clicks().waiting)
+READ, WAITING = len(list_clicks().processed()), len(list_clicks().waiting)
 
 
 def ask(stack: Stack, *command: str) -> tuple[int, dict[str, Any]]:
@@ -36,7 +36,7 @@ def open_criteria(answer: dict[str, Any]) -> dict[str, bool | None]:
 
 
 def value(number: int) -> tuple[str, str]:
-    page = next(c["page"] for c in clicks().all() if c["click_id"] == number)
+    page = next(c["page"] for c in list_clicks().all() if c["click_id"] == number)
     return str(number), json.dumps({"click_id": number, "page": page}, separators=(",", ":"))
 
 

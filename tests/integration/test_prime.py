@@ -9,7 +9,14 @@ from typing import Any
 
 import pytest
 
-from console.incident.updates import Edit, Wanted, ensure, failing_update, good_updates, quiet
+from console.incident.updates import (
+    Edit,
+    Wanted,
+    ensure_pipeline,
+    failing_update,
+    good_updates,
+    ignore_progress,
+)
 from tests import tables
 from tests.stack import Stack
 
@@ -69,10 +76,10 @@ def failed(stack: Stack, name: str, good: str, bad: str, batches: Sequence[Seque
 
     wanted = Wanted(name, f"db_{name}")
     *done, waiting = batches
-    pipeline = ensure(stack.client, wanted, CODE.format(name=name, folder=folder, steps=good))
-    good_updates(stack.client, pipeline, len(done), lambda batch: arrive(done[batch]), quiet)
+    pipeline = ensure_pipeline(stack.client, wanted, CODE.format(name=name, folder=folder, steps=good))
+    good_updates(stack.client, pipeline, len(done), lambda batch: arrive(done[batch]), ignore_progress)
     edit = Edit(wanted.source, CODE.format(name=name, folder=folder, steps=bad), "another step")
-    failing_update(stack.client, pipeline, edit, lambda: arrive(waiting), quiet)
+    failing_update(stack.client, pipeline, edit, lambda: arrive(waiting), ignore_progress)
     return stack.home / "warehouse" / f"db_{name}.db" / name
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from console.incident.making import Incident, arrive, run_update
+from console.incident.making import Incident, put_files, run_update
 from tests.damages.hands import remove, write
 from tests.integration.test_first_recovery import checkpoint, held, recover, tree, wanted
 from tests.stack import Stack
@@ -21,7 +21,7 @@ def damaged(stack: Stack, name: str, damage: Callable[[Path], object]) -> tuple[
     stack.client.import_file(incident.source, incident.good_code.encode(), overwrite=True)
     first = incident.arrivals.waiting[0]
     repeat = incident.arrivals.processed()[0]
-    arrive((type(first)(first.folder, "repeat-0001.json", (repeat,)),), incident.base)
+    put_files((type(first)(first.folder, "repeat-0001.json", (repeat,)),), incident.base)
     place = checkpoint(stack, incident)
     damage(place)
     return incident, place

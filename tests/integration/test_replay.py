@@ -11,8 +11,8 @@ import pytest
 from deltalake import DeltaTable
 
 from console.incident.data import File
-from console.incident.making import arrive, run_update
-from console.incident.updates import Wanted, create
+from console.incident.making import put_files, run_update
+from console.incident.updates import Wanted, create_pipeline
 from tests import tables
 from tests.integration.test_kills import kill_when, resume, settled, steps
 from tests.stack import Stack, wait_for
@@ -61,7 +61,7 @@ class Shop:
         first = batch * ROWS + 1
         ids = [*range(first, first + ROWS), *([repeat] if repeat else [])]
         records = tuple({"id": n, "price": n + 0.5} for n in ids)
-        arrive((File("orders", f"orders-{batch:04d}.json", records),), self.base)
+        put_files((File("orders", f"orders-{batch:04d}.json", records),), self.base)
 
     def ask(self, *command: str) -> tuple[int, dict[str, Any]]:
         code, out, err = self.stack.manage(*command, "--json", token="responder")
@@ -89,7 +89,9 @@ def opened(stack: Stack, name: str, *, delta: bool, step: str = "", bad: bool = 
     wanted = Wanted(name, f"db_{name}", configuration={"spark.sql.sources.default": "delta"} if delta else {})
     draft = Shop(stack, name, "", wanted.source, base, step)
     draft.come(0)
-    shop = Shop(stack, name, create(stack.client, wanted, draft.code(100)), wanted.source, base, step)
+    shop = Shop(
+        stack, name, create_pipeline(stack.client, wanted, draft.code(100)), wanted.source, base, step
+    )
     for batch in range(BATCHES):
         shop.come(batch)
         if bad and batch == GOOD_UNTIL + 1:

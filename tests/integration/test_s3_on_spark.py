@@ -44,7 +44,7 @@ spark.stop()
 
 
 def conf(server: S3Server) -> dict[str, str]:
-    archives = jars.ensure("s3a", tell=lambda _: None)
+    archives = jars.ensure_jars("s3a", tell=lambda _: None)
     s3a = {
         "endpoint": server.endpoint,
         "endpoint.region": "us-east-1",

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from recovery.errors import Refused, Unreachable, WrongUse
-from recovery.server.questions import redacted
+from recovery.server.questions import redact_tokens
 from recovery.spark.api import study
 from tests.answering import Beside
 from tests.contract.lab import alive
@@ -143,5 +143,6 @@ def test_an_address_of_another_kind_is_wrong_use(room: Room) -> None:
 def test_tokens_are_taken_out_of_any_text() -> None:
     remote = "sc://localhost:1/;token=abc;user_id=x"
     assert (
-        redacted("failed at sc://h/;token=other;x and abc", remote) == "failed at sc://h/;token=***;x and ***"
+        redact_tokens("failed at sc://h/;token=other;x and abc", remote)
+        == "failed at sc://h/;token=***;x and ***"
     )

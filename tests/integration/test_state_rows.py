@@ -7,7 +7,14 @@ from typing import Any
 
 import pytest
 
-from console.incident.updates import Edit, Wanted, ensure, failing_update, good_updates, quiet
+from console.incident.updates import (
+    Edit,
+    Wanted,
+    ensure_pipeline,
+    failing_update,
+    good_updates,
+    ignore_progress,
+)
 from tests import tables
 from tests.stack import Stack
 
@@ -58,10 +65,10 @@ def failed(stack: Stack) -> SignUps:
         return "sign-ups"
 
     wanted = Wanted(NAME, f"db_{NAME}")
-    pipeline = ensure(stack.client, wanted, CODE.format(folder=folder, steps=COUNTED))
-    good_updates(stack.client, pipeline, len(GOOD), lambda batch: arrive(*GOOD[batch]), quiet)
+    pipeline = ensure_pipeline(stack.client, wanted, CODE.format(folder=folder, steps=COUNTED))
+    good_updates(stack.client, pipeline, len(GOOD), lambda batch: arrive(*GOOD[batch]), ignore_progress)
     edit = Edit(wanted.source, CODE.format(folder=folder, steps=EACH), "no windows")
-    failing_update(stack.client, pipeline, edit, lambda: arrive("13:05"), quiet)
+    failing_update(stack.client, pipeline, edit, lambda: arrive("13:05"), ignore_progress)
     return SignUps(stack.home / "warehouse" / f"db_{NAME}.db" / NAME)
 
 

@@ -332,7 +332,7 @@ def test_a_seed_into_a_new_table_is_readable_behind_fillers(spark: Any, tmp_path
     (tmp_path / "table").rename(tmp_path / "old table")
     (tmp_path / "table").mkdir()
     fill = filler.plan_filler(stream.table, inspect_checkpoint(stream.flow), next_batch=batches)
-    filler.fill(fill, recovery="R-1", guard=free)
+    filler.fill_log(fill, recovery="R-1", guard=free)
     stream.put(*range(batches, batches + 12))
     assert stream.run(dedup=False) == ""
     assert stream.rows() == keys(*range(batches, batches + 12))

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from console.supervisor import jars
-from recovery.server.driver import connectors
+from recovery.server.driver import connector_settings
 from tests.spark_child import QUICK, SparkChild
 
 # Runs the code that a line of stdin holds, with `spark` and what the line's `words` name; `answer` goes back.
@@ -47,8 +47,12 @@ class MatrixSpark(SparkChild):
     """The child. `run` executes Python there; what it assigns to `answer` comes back."""
 
     def __init__(self, folder: Path, more: Mapping[str, str]) -> None:
-        archives = jars.ensure("connectors", tell=lambda _: None)[0].parent
-        told = {**SETTINGS, **connectors(str(archives)), "spark.sql.warehouse.dir": str(folder / "warehouse")}
+        archives = jars.ensure_jars("connectors", tell=lambda _: None)[0].parent
+        told = {
+            **SETTINGS,
+            **connector_settings(str(archives)),
+            "spark.sql.warehouse.dir": str(folder / "warehouse"),
+        }
         super().__init__(folder, CHILD, {**told, **more})
 
     def run(self, code: str, **words: Any) -> Any:

@@ -15,7 +15,7 @@ from typing import Any
 import pyarrow.parquet as pq
 
 from console.supervisor import jars
-from recovery.server.driver import connectors
+from recovery.server.driver import connector_settings
 from recovery.server.java import find_java
 from tests import tables
 from tests.kafka import KafkaBroker
@@ -87,8 +87,8 @@ class World:
             "spark.sql.warehouse.dir": f"file://{self.base}/warehouse",
         }
         if self.program.has_connectors:
-            folder = jars.ensure("connectors", tell=lambda _: None)[0].parent
-            settings |= connectors(str(folder))
+            folder = jars.ensure_jars("connectors", tell=lambda _: None)[0].parent
+            settings |= connector_settings(str(folder))
         text = "".join(f"{name} {value}\n" for name, value in settings.items())
         (self.base / "conf" / "spark-defaults.conf").write_text(text)
 

@@ -39,7 +39,7 @@ def plan(line: str) -> str:
 
 MATCHERS: Final[dict[str, tuple[Callable[[str], object], tuple[str, ...]]]] = {
     "hint": (
-        lambda text: only_databricks.hint([{"message": text}]),
+        lambda text: only_databricks.hint_of_databricks([{"message": text}]),
         (
             "DATA_SOURCE_NOT_FOUND ",
             "UNRESOLVABLE_TABLE_VALUED_FUNCTION",
@@ -62,10 +62,10 @@ MATCHERS: Final[dict[str, tuple[Callable[[str], object], tuple[str, ...]]]] = {
         ("StreamingRelation ", "StreamingRelationV2 a, ", "#1", "FileSource["),
     ),
     "operators": (lambda text: explained.operators(plan(text)), (" ", ":", "+- ", "== x ==\n")),
-    "filter": (filters.tokens, ("''", " ", "a ", "(", "a=")),
+    "filter": (filters.split_tokens, ("''", " ", "a ", "(", "a=")),
     "events filter": (filters.parse_events_filter, ("id='a' AND ",)),
-    "like, text": (lambda text: filters.like("%a%b%c%", text), ("a", "ab", "ba")),
-    "like, pattern": (lambda text: filters.like(text, "a" * 1000), ("%", "%a", "_")),
+    "like, text": (lambda text: filters.matches_like("%a%b%c%", text), ("a", "ab", "ba")),
+    "like, pattern": (lambda text: filters.matches_like(text, "a" * 1000), ("%", "%a", "_")),
 }
 
 
@@ -141,7 +141,7 @@ def test_an_expression_that_needs_every_way_is_refused_and_one_that_python_canno
     ],
 )
 def test_like_is_sqls(wanted: str, name: str, fits: bool) -> None:
-    assert filters.like(wanted, name) is fits
+    assert filters.matches_like(wanted, name) is fits
 
 
 @pytest.mark.parametrize(

@@ -37,7 +37,7 @@ def check_archive(file: Path, known_keys: Callable[[], Mapping[str, bytes]]) -> 
         signature, signed_by = bytes.fromhex(said.pop("signature")), said["key_id"]
         message = json.dumps(said, sort_keys=True, separators=(",", ":")).encode()
         public = known_keys().get(signed_by)
-        if public is None or not verify.signed(public, message, signature):
+        if public is None or not verify.is_signed(public, message, signature):
             return [f"The signature of {file.name} is of no key on the list of public keys, or does not fit."]
         if sha256_of(file) != said["sha256"]:
             return [f"{file.name} is not what was signed.", *_breaks_of(file)]

@@ -56,7 +56,7 @@ def _decode_point(raw: bytes) -> Point | None:
     return None if x is None else (x, y, 1, x * y % P)
 
 
-def signed(public: bytes, message: bytes, signature: bytes) -> bool:
+def is_signed(public: bytes, message: bytes, signature: bytes) -> bool:
     """Ed25519, RFC 8032 section 5.1.7."""
     key = _decode_point(public) if len(public) == 32 else None
     first = _decode_point(signature[:32]) if len(signature) == 64 else None
@@ -75,7 +75,7 @@ def signed(public: bytes, message: bytes, signature: bytes) -> bool:
     )
 
 
-def canonical(value: Any) -> bytes:
+def canonical_bytes(value: Any) -> bytes:
     return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True).encode("ascii")
 
 
@@ -84,9 +84,9 @@ FIRST = ("seq", "at", "actor", "role", "via", "request_id", "action", "outcome",
 SECOND = (*FIRST[:-1], "format", "behalf", "task_id", "session", "address", "environment", "reason")
 
 
-def contents(entry: dict[str, Any]) -> str:
+def hash_entry(entry: dict[str, Any]) -> str:
     names = FIRST if entry["format"] == 1 else SECOND
-    return hashlib.sha256(canonical({n: entry[n] for n in names})).hexdigest()
+    return hashlib.sha256(canonical_bytes({n: entry[n] for n in names})).hexdigest()
 
 
 def check_files(folder: Path, manifest: dict[str, str]) -> list[str]:
@@ -117,7 +117,7 @@ def check_chain(proof: dict[str, Any], entries: dict[int, dict[str, Any]]) -> li
         entry = entries.get(seq)
         if entry is not None:
             met.add(seq)
-            if contents(entry) != digest:
+            if hash_entry(entry) != digest:
                 wrong.append(f"Entry {seq} is not what was written.")
         hash = digest if form == 1 else hashlib.sha256(f"{hash}\n{digest}".encode()).hexdigest()
         if entry is not None and entry["hash"] != hash:
@@ -143,11 +143,11 @@ def check_signatures(folder: Path, proof: dict[str, Any], key: str | None) -> tu
         wrong.append(f"The pack is signed with another key than yours: {public}.")
     raw = bytes.fromhex(public)
     said = {k: anchor[k] for k in ("kind", "seq", "hash", "at", "detail")}
-    message = canonical({"what": "reprise audit anchor", **said})
-    if not signed(raw, message, bytes.fromhex(anchor["signature"])):
+    message = canonical_bytes({"what": "reprise audit anchor", **said})
+    if not is_signed(raw, message, bytes.fromhex(anchor["signature"])):
         wrong.append("The signature of the anchor does not fit.")
     manifest = (folder / "manifest.json").read_bytes()
-    if not signed(raw, manifest, bytes.fromhex((folder / "manifest.sig").read_text().strip())):
+    if not is_signed(raw, manifest, bytes.fromhex((folder / "manifest.sig").read_text().strip())):
         wrong.append("The signature of the manifest does not fit.")
     note = "given by you" if key else "compare it with what the console's operator published"
     return wrong, [f"Signed with key {public} ({note})."]
@@ -164,7 +164,7 @@ def check_plans(folder: Path) -> list[str]:
     return [f"Plan {h[:8]} is not what was sealed." for h in bad]
 
 
-def check(folder: Path, key: str | None = None) -> tuple[list[str], list[str]]:
+def check_pack(folder: Path, key: str | None = None) -> tuple[list[str], list[str]]:
     """(what is wrong, what the reader has to know). Raises OSError, ValueError, KeyError for what is no pack."""
     manifest = json.loads((folder / "manifest.json").read_text("utf-8"))
     proof = json.loads((folder / "proof.json").read_text("utf-8"))
@@ -181,7 +181,7 @@ def main(arguments: list[str]) -> int:
         sys.stderr.write("Use: python3 verify.py [--key PUBLIC_KEY_HEX]\n")
         return 2
     try:
-        wrong, notes = check(Path(__file__).resolve().parent, key)
+        wrong, notes = check_pack(Path(__file__).resolve().parent, key)
     except (OSError, ValueError, KeyError, TypeError) as error:
         wrong, notes = [f"This is no whole pack: {error!r}."], []
     sys.stdout.write("\n".join([*notes, *wrong, "NOT GOOD." if wrong else "GOOD: everything fits."]) + "\n")

@@ -15,7 +15,7 @@ from functools import partial
 from itertools import chain
 
 from recovery.checkpoints.access import carry_access
-from recovery.checkpoints.formats import Malformed, number, object_of, text_of
+from recovery.checkpoints.formats import Malformed, number_of, object_of, text_of
 from recovery.checkpoints.state.blocks import UnknownCodec, plain_blocks
 from recovery.checkpoints.state.checksums import crc32c
 from recovery.checkpoints.state.names import StateFile, StoreFiles
@@ -118,7 +118,7 @@ def _matches_sidecar(tree: Tree, file: StateFile) -> bool:
     """True: the file is what its checksum file says. Malformed: it is not, or the checksum file is damaged."""
     try:
         told = object_of(text_of(tree.store.read(f"{file.name}.crc", 1 << 16)))
-        value, size = number(told, "value"), number(told, "mainFileSize")
+        value, size = number_of(told, "value"), number_of(told, "mainFileSize")
     except Malformed as problem:
         raise Malformed(f"its checksum file cannot be read, {problem.why}") from problem
     if told.get("algorithm") != "CRC32C":

@@ -7,7 +7,7 @@ stream-stream joins (OperatorStateMetadataV2). It names its schema files by abso
 from dataclasses import dataclass
 from typing import Any
 
-from recovery.checkpoints.formats import Malformed, json_of, number, object_of, text_of
+from recovery.checkpoints.formats import Malformed, json_of, number_of, object_of, text_of
 from recovery.checkpoints.state.names import DEFAULT, NUMBER
 from recovery.checkpoints.tree import Tree
 
@@ -80,7 +80,7 @@ def parse_metadata(data: bytes) -> OperatorMetadata:
         raise Malformed("it names no stores")
     return OperatorMetadata(
         int(line[1:]),
-        number(info, "operatorId"),
+        number_of(info, "operatorId"),
         info["operatorName"],
         tuple(_parse_store(s) for s in stores),
         _parse_properties(told.get("operatorPropertiesJson")),
@@ -95,7 +95,7 @@ def _parse_store(info: dict[str, Any]) -> StoreInfo:
     paths = [info[EARLY_PATH]] if early else paths
     if not isinstance(paths, list) or not all(isinstance(p, str) for p in paths):
         raise Malformed("its stateSchemaFilePaths is not a list of paths")
-    partitions, prefix = number(info, "numPartitions"), number(info, "numColsPrefixKey")
+    partitions, prefix = number_of(info, "numPartitions"), number_of(info, "numColsPrefixKey")
     return StoreInfo(name, partitions, prefix, tuple(paths), early)
 
 

@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from console.logs import strike
+from console.logs import strike_secrets
 from recovery.audit import cleansing
 from recovery.audit.actions import append_entry
 from recovery.models import AuditEntry
@@ -91,7 +91,7 @@ LONG = [
 def test_the_time_for_a_text_grows_with_its_length_and_no_faster(repeated: str) -> None:
     of = (repeated * 30_000)[:30_000]
     started = time.process_time()
-    for read in (cleansing.cleanse_text, plain_fact, strike):
+    for read in (cleansing.cleanse_text, plain_fact, strike_secrets):
         read(of)
     assert time.process_time() - started < 0.5
 

@@ -129,14 +129,14 @@ def test_a_change_of_any_file_is_found(folder: Path, file: str, old: str, new: s
     text = (folder / file).read_text()
     assert old in text
     (folder / file).write_text(text.replace(old, new, 1) if old else new)
-    wrong, _ = offline.check(folder)
+    wrong, _ = offline.check_pack(folder)
     assert words in " ".join(wrong)
 
 
 @pytest.mark.parametrize("file", ["steps.log", "index.html", "verify.py"])
 def test_a_file_that_is_missing_or_was_added_is_found(folder: Path, file: str) -> None:
     shutil.move(folder / file, folder / "extra.txt")
-    wrong = " ".join(offline.check(folder)[0])
+    wrong = " ".join(offline.check_pack(folder)[0])
     assert f"{file} is missing." in wrong
     assert "extra.txt does not belong to the pack." in wrong
 
@@ -145,7 +145,7 @@ def test_an_entry_left_out_or_put_in_is_found(folder: Path) -> None:
     lines = (folder / "entries.jsonl").read_text().splitlines(keepends=True)
     forged = json.loads(lines[0]) | {"seq": 99}
     (folder / "entries.jsonl").write_text("".join([*lines, json.dumps(forged) + "\n"]))
-    assert "Entry 99 is not in the chain." in offline.check(folder)[0]
+    assert "Entry 99 is not in the chain." in offline.check_pack(folder)[0]
 
 
 def test_what_is_no_pack_is_said(tmp_path: Path) -> None:
@@ -182,7 +182,7 @@ def test_the_packs_own_ed25519_judges_as_the_library_does(message: bytes, flip: 
     signature = key.sign(message)
     broken = bytearray(signature)
     broken[flip // 8] ^= 1 << flip % 8
-    assert offline.signed(keys.public_bytes(key), message, signature)
-    assert not offline.signed(keys.public_bytes(key), message, bytes(broken))
-    assert not offline.signed(keys.public_bytes(key), message + b"x", signature)
-    assert not offline.signed(b"\xff" * 32, message, signature)
+    assert offline.is_signed(keys.public_bytes(key), message, signature)
+    assert not offline.is_signed(keys.public_bytes(key), message, bytes(broken))
+    assert not offline.is_signed(keys.public_bytes(key), message + b"x", signature)
+    assert not offline.is_signed(b"\xff" * 32, message, signature)

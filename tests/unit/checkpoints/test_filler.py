@@ -30,7 +30,7 @@ def test_a_hole_of_a_batch_that_read_nothing_is_filled_and_taken_back(tmp_path: 
     plan = holed(tmp_path)
     assert plan.names == ("2",)
     before = tree(tmp_path / "table")
-    filler.fill(plan, recovery="R-1", guard=free)
+    filler.fill_log(plan, recovery="R-1", guard=free)
     assert sinklog.read_sink_log(Store.open(str(tmp_path / "table"))).findings == ()
     assert (tmp_path / "table/_spark_metadata/2").read_bytes() == b"v1"
     filler.undo_fill(str(tmp_path / "table"), recovery="R-1", guard=free)
@@ -69,7 +69,7 @@ def test_a_new_table_begins_with_the_number_that_the_checkpoint_goes_on_with(
         str(tmp_path / "table"), inspect_checkpoint(str(tmp_path / "ck")), next_batch=next_batch
     )
     assert plan.names == names
-    filler.fill(plan, recovery="R-1", guard=free)
+    filler.fill_log(plan, recovery="R-1", guard=free)
     log = sinklog.read_sink_log(Store.open(str(tmp_path / "table")))
     assert (log.head, log.findings) == (next_batch - 1, ())
     put(tmp_path / f"table/_spark_metadata/{next_batch}", "v1")
@@ -82,7 +82,7 @@ def test_a_log_that_moved_since_the_plan_is_left_alone(tmp_path: Path) -> None:
     put(tmp_path / "table/_spark_metadata/5", "v1")
     now = tree(tmp_path / "table")
     with pytest.raises(Refused, match="has moved"):
-        filler.fill(plan, recovery="R-1", guard=free)
+        filler.fill_log(plan, recovery="R-1", guard=free)
     assert tree(tmp_path / "table") == now
 
 
@@ -93,11 +93,11 @@ def test_a_death_at_any_write_is_completed_or_taken_back(tmp_path: Path) -> None
     def arranged() -> Callable[[], None]:
         shutil.rmtree(room, ignore_errors=True)
         plans.append(holed(room))
-        return lambda: filler.fill(plans[-1], recovery="R-1", guard=free)
+        return lambda: filler.fill_log(plans[-1], recovery="R-1", guard=free)
 
     for number, death in enumerate(deaths(arranged)):
         if number % 2:
-            filler.fill(plans[-1], recovery="R-1", guard=free)
+            filler.fill_log(plans[-1], recovery="R-1", guard=free)
             assert (room / "table/_spark_metadata/2").read_bytes() == b"v1", death
         elif (room / "table/.reprise-R-1.filler.json").exists():
             filler.undo_fill(str(room / "table"), recovery="R-1", guard=free)

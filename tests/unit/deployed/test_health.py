@@ -135,7 +135,7 @@ def test_the_numbers_are_those_of_the_database(client: Client) -> None:
     )
     Workspace.objects.update(polled_at=now - timedelta(seconds=30))
     Workspace.objects.create(name="never", url="http://x", token_ref="env:X", poll_error="away")
-    heartbeats.beat("worker", "host:1")
+    heartbeats.write_heartbeat("worker", "host:1")
     entry = append_entry(action="step.run", outcome="done", by=SYSTEM, says="ran")
 
     found = numbers(client)
@@ -181,7 +181,7 @@ def test_the_numbers_cost_the_same_however_many_rows_there_are(
     for number in range(many):
         factories.verified()
         Recovery.objects.update(active=False)
-        heartbeats.beat("worker", f"host:{number}")
+        heartbeats.write_heartbeat("worker", f"host:{number}")
 
     with django_assert_num_queries(12):
         client.get("/metrics")
@@ -233,24 +233,24 @@ def test_a_broker_that_takes_the_connection_and_says_nothing_is_not_waited_for(
 
 
 def test_a_part_is_well_while_it_speaks_and_each_host_speaks_for_itself() -> None:
-    assert "ever given" in (heartbeats.problem("worker") or "")
-    heartbeats.beat("worker", "here:7")
-    heartbeats.beat("beat", "here:8")
+    assert "ever given" in (heartbeats.find_problem("worker") or "")
+    heartbeats.write_heartbeat("worker", "here:7")
+    heartbeats.write_heartbeat("beat", "here:8")
 
-    assert heartbeats.problem("worker") is None
-    assert heartbeats.problem("worker", "here") is None
-    assert "on there" in (heartbeats.problem("worker", "there") or "")
+    assert heartbeats.find_problem("worker") is None
+    assert heartbeats.find_problem("worker", "here") is None
+    assert "on there" in (heartbeats.find_problem("worker", "there") or "")
 
     Heartbeat.objects.filter(part="worker").update(at=timezone.now() - timedelta(seconds=90))
-    silent = heartbeats.problem("worker") or ""
+    silent = heartbeats.find_problem("worker") or ""
     assert ("worker" in silent, "90 s" in silent) == (True, True)
-    assert heartbeats.problem("beat") is None
+    assert heartbeats.find_problem("beat") is None
 
 
 def test_the_dead_are_cleared_away_by_the_next_that_begins() -> None:
-    heartbeats.beat("worker", "old:1")
+    heartbeats.write_heartbeat("worker", "old:1")
     Heartbeat.objects.update(at=timezone.now() - timedelta(days=2))
-    heartbeats.beat("worker", "new:1")
+    heartbeats.write_heartbeat("worker", "new:1")
 
     assert list(Heartbeat.objects.values_list("process", flat=True)) == ["new:1"]
 
@@ -263,6 +263,6 @@ def test_a_database_that_is_away_does_not_end_who_wants_to_say_that_it_lives(
 
     monkeypatch.setattr(Heartbeat.objects, "update_or_create", away)
     monkeypatch.setattr(connection, "close", lambda: None)
-    heartbeats.beat("beat", "here:1")
+    heartbeats.write_heartbeat("beat", "here:1")
 
     assert "not be written" in caplog.text

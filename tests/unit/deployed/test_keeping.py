@@ -147,6 +147,6 @@ def test_keys_are_read_from_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     for name, text in (("SECRET_KEY", "new\n"), ("SECRET_KEY_FALLBACKS", "old,older\n")):
         (tmp_path / name).write_text(text)
         monkeypatch.setenv(f"REPRISE_{name}_FILE", str(tmp_path / name))
-    read = env.load()
+    read = env.load_env()
 
     assert (read.secret_key, read.secret_key_fallbacks) == ("new", "old,older")

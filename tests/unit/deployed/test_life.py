@@ -53,7 +53,7 @@ class Rounds:
 @pytest.fixture
 def beaten(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     written: list[str] = []
-    monkeypatch.setattr(heartbeats, "beat", lambda part, process: written.append(part))
+    monkeypatch.setattr(heartbeats, "write_heartbeat", lambda part, process: written.append(part))
     return written
 
 
@@ -130,7 +130,7 @@ def test_the_question_has_an_exit_code_and_a_sentence(capsys: pytest.CaptureFixt
     assert life.main("worker") == 1
     assert "No worker has ever" in capsys.readouterr().err
 
-    heartbeats.beat("worker", heartbeats.this_process())
+    heartbeats.write_heartbeat("worker", heartbeats.this_process())
     assert life.main("worker") == 0
     assert life.main("beat") == 1
 

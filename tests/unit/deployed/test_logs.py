@@ -22,7 +22,7 @@ def log() -> Iterator[Log]:
     made.propagate = False
 
     def build(form: str) -> tuple[logging.Logger, Callable[[], str]]:
-        described = logs.config(form)["formatters"]["line"]
+        described = logs.logging_config(form)["formatters"]["line"]
         formatter = described["()"](**{k: v for k, v in described.items() if k != "()"})
         stream = io.StringIO()
         handler = logging.StreamHandler(stream)
@@ -125,7 +125,7 @@ def test_a_value_whose_name_is_secret_is_struck_out(log: Log) -> None:
 
 @pytest.mark.parametrize("text", ["Renamed version 1 to 2", "/flows/12?token_kind=x", "12 rows; 3 files"])
 def test_what_is_no_secret_stays(text: str) -> None:
-    assert logs.strike(text) == text
+    assert logs.strike_secrets(text) == text
 
 
 @pytest.mark.parametrize("form", ["json", "text"])
@@ -133,7 +133,7 @@ def test_the_configuration_is_one_that_logging_takes(form: str) -> None:
     root = logging.getLogger()
     before: dict[str, Any] = {"handlers": root.handlers[:], "level": root.level}
     try:
-        logging.config.dictConfig(logs.config(form))
+        logging.config.dictConfig(logs.logging_config(form))
         assert len(root.handlers) == 1
         assert logging.getLogger("gunicorn.error").propagate
     finally:

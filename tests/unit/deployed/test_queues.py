@@ -57,7 +57,7 @@ def broker(monkeypatch: pytest.MonkeyPatch) -> Any:
 
 
 def by_name() -> dict[str, queues.Queue]:
-    return {queue.name: queue for queue in queues.measure(timezone.now())}
+    return {queue.name: queue for queue in queues.measure_queues(timezone.now())}
 
 
 def test_every_queue_is_measured_and_an_empty_one_is_nought(broker: Any) -> None:
@@ -99,7 +99,7 @@ def test_a_broker_that_says_nothing_is_asked_once(home: Path, monkeypatch: pytes
         silent.listen()
         monkeypatch.setattr(queues, "PATIENCE", dict.fromkeys(queues.PATIENCE, 0.2))
         monkeypatch.setattr(current_app.conf, "broker_read_url", f"redis+socket://{home}/s")
-        assert {queue.length for queue in queues.measure(timezone.now())} == {None}
+        assert {queue.length for queue in queues.measure_queues(timezone.now())} == {None}
         silent.setblocking(False)
         silent.accept()[0].close()
         with pytest.raises(BlockingIOError):

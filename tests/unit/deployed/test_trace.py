@@ -13,7 +13,7 @@ from recovery import trace
 from recovery.models import AuditEntry, Workspace
 from recovery.pipelines.tasks import poll_workspace, poll_workspaces
 from recovery.server import updates
-from recovery.server.auth import digest
+from recovery.server.auth import digest_token
 from recovery.server.http import ApiHandler
 from recovery.server.models import ApiToken, Event, Pipeline, Update
 from recovery.workflow import broker
@@ -105,7 +105,7 @@ def test_what_beat_wakes_has_an_id_of_its_own(
 
 @pytest.mark.django_db(databases=["default", "pipelines"])
 def test_the_server_logs_the_callers_id_and_answers_with_it(caplog: pytest.LogCaptureFixture) -> None:
-    ApiToken.objects.create(name="t", sha256=digest("good-token"))
+    ApiToken.objects.create(name="t", sha256=digest_token("good-token"))
     seen: list[str] = []
     caplog.handler.addFilter(lambda record: bool(seen.append(trace.current()) or True))
     asked = RequestFactory().post(

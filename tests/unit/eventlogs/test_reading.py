@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from recovery.checkpoints.formats import Malformed
-from recovery.eventlogs.blocks import blocks
+from recovery.eventlogs.blocks import iterate_blocks
 from recovery.eventlogs.folders import Log, Tail, list_logs, read_on, tail_from
-from recovery.eventlogs.folding import fold
-from recovery.eventlogs.lines import LONGEST_LINE, Mark, lines
+from recovery.eventlogs.folding import fold_line
+from recovery.eventlogs.lines import LONGEST_LINE, Mark, iterate_lines
 from recovery.eventlogs.plans import read_plan
 from recovery.eventlogs.values import Application, Operator, RunState
 from tests.unit.eventlogs import logs
@@ -78,11 +78,11 @@ def test_a_log_cut_at_any_byte_goes_on_where_it_ended_once_the_rest_is_there(
 
 
 def bytes_of(data: bytes) -> bytes:
-    return b"".join(piece for _, pieces in blocks(io.BytesIO(data), 0) for piece in pieces)
+    return b"".join(piece for _, pieces in iterate_blocks(io.BytesIO(data), 0) for piece in pieces)
 
 
 def read_of(data: bytes, mark: Mark) -> list:
-    return list(lines(io.BytesIO(data), mark))
+    return list(iterate_lines(io.BytesIO(data), mark))
 
 
 def test_a_rolling_log_is_read_file_by_file_and_ends_with_its_status(tmp_path: Path) -> None:
@@ -167,13 +167,13 @@ def test_a_query_that_waits_for_input_gives_a_sign_of_life() -> None:
         "timestamp": "2026-11-22T21:00:00.000Z",
     })  # fmt: skip
     before = folded(*logs.started(), logs.query_started())
-    assert (fold(before, idle).last_ms or 0) - (before.last_ms or 0) == 29 * 60_000
+    assert (fold_line(before, idle).last_ms or 0) - (before.last_ms or 0) == 29 * 60_000
 
 
 def folded(*told: bytes) -> Application:
     app = Application()
     for line in told:
-        app = fold(app, line)
+        app = fold_line(app, line)
     return app
 
 

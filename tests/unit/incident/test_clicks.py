@@ -7,8 +7,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from console.incident.clicks import PARTITIONS, Click, arrive, click, clicks
-from console.incident.clicks_definition import EDITED, GOOD, definition
+from console.incident.clicks import PARTITIONS, Click, list_clicks, make_click, write_clicks
+from console.incident.clicks_definition import EDITED, GOOD, write_definition
 from recovery.errors import Unreachable
 from tests.refusals import refused
 
@@ -24,17 +24,17 @@ def minute(one: Click) -> datetime:
 
 
 def test_the_demo_has_the_numbers_that_the_guide_tells() -> None:
-    coming = clicks()
+    coming = list_clicks()
 
     assert [len(batch) for batch in coming.good] == [150, 120]
     assert (len(coming.processed()), len(coming.waiting)) == (270, 90)
     assert [c["click_id"] for c in coming.all()] == list(range(1, 361))
-    assert clicks() == coming
+    assert list_clicks() == coming
 
 
 def test_the_clicks_of_open_minutes_are_those_that_dropping_the_state_would_lose() -> None:
     """As Spark counts: a minute is closed once the watermark, after all that was read, is behind its end."""
-    coming = clicks()
+    coming = list_clicks()
     watermark = max(at(c) for c in coming.processed()) - DELAY
 
     closed = {minute(c) for c in coming.processed() if minute(c) + MINUTE <= watermark}
@@ -47,7 +47,7 @@ def test_the_clicks_of_open_minutes_are_those_that_dropping_the_state_would_lose
 
 def test_no_click_is_too_late_for_the_watermark_and_some_come_out_of_order() -> None:
     seen, watermark, out_of_order = datetime.min.replace(tzinfo=UTC), None, 0
-    for batch in (*clicks().good, clicks().waiting):
+    for batch in (*list_clicks().good, list_clicks().waiting):
         for one in batch:
             assert watermark is None or minute(one) + MINUTE > watermark
             out_of_order += at(one) < seen
@@ -58,14 +58,14 @@ def test_no_click_is_too_late_for_the_watermark_and_some_come_out_of_order() -> 
 
 def test_every_partition_holds_every_page_and_every_country() -> None:
     for partition in range(PARTITIONS):
-        there = [c for c in clicks().all() if c["click_id"] % PARTITIONS == partition]
+        there = [c for c in list_clicks().all() if c["click_id"] % PARTITIONS == partition]
         assert len(there) == 120
         assert len(Counter((c["page"], c["country"]) for c in there)) == 15
 
 
 def test_the_edit_groups_by_one_more_column_and_changes_nothing_else() -> None:
     good, edited = (
-        definition(table="clicks", servers="127.0.0.1:9", topic="clicks", steps=steps)
+        write_definition(table="clicks", servers="127.0.0.1:9", topic="clicks", steps=steps)
         for steps in (GOOD, EDITED)
     )
 
@@ -82,7 +82,7 @@ def test_the_edit_groups_by_one_more_column_and_changes_nothing_else() -> None:
 
 
 def test_without_steps_the_stream_of_clicks_itself_is_written() -> None:
-    text = definition(table="raw", servers="127.0.0.1:9", topic="clicks", steps="")
+    text = write_definition(table="raw", servers="127.0.0.1:9", topic="clicks", steps="")
 
     ast.parse(text)
     assert text.endswith('        .select("click.*")\n    )\n')
@@ -92,4 +92,4 @@ def test_a_broker_that_is_not_there_is_one_sentence(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr("console.incident.clicks.SECONDS", 1)
 
     with refused("broker_refused", Unreachable, names=("127.0.0.1:1",)):
-        arrive("127.0.0.1:1", "clicks", [click(1)])
+        write_clicks("127.0.0.1:1", "clicks", [make_click(1)])

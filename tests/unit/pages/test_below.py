@@ -27,7 +27,7 @@ def test_a_stale_view_of_another_pipeline_shows_below_the_flow(responder: Client
     source, view = two_pipelines()
     page = text(responder, reverse("flow", args=[source.pk]))
     assert f'<tr data-code="stale" data-value="{view.dataset}">' in page
-    graph = presenter.graph(source, source.pipeline.flows.all(), [(node_of(view), view)])
+    graph = presenter.draw_graph(source, source.pipeline.flows.all(), [(node_of(view), view)])
     assert {n.name: n.kind for n in graph.nodes} == {
         "customers_snapshot_flow": "ok", "customers_snapshot": "ok", "daily (view)": "stale",
     }  # fmt: skip

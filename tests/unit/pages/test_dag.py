@@ -46,7 +46,7 @@ def test_each_dataset_below_a_failed_flow_is_drawn_as_its_row_says(state: str, k
     failed = factories.incident()
     failed.pipeline.flows.filter(streaming=False).update(state=state)
 
-    graph = flow.graph(failed, failed.pipeline.flows.all())
+    graph = flow.draw_graph(failed, failed.pipeline.flows.all())
 
     kinds = {n.name: n.kind for n in graph.nodes}
     assert kinds == {
@@ -67,7 +67,7 @@ def test_a_table_that_two_flows_write_shows_the_one_that_fails(first: str) -> No
     other = "failed" if first == "ok" else "ok"
     factories.flow(one.pipeline, "other_flow", dataset=one.dataset, state=other)
 
-    graph = flow.graph(one, one.pipeline.flows.order_by("pk"))
+    graph = flow.draw_graph(one, one.pipeline.flows.order_by("pk"))
 
     assert [n.kind for n in graph.nodes if n.name == "customers_snapshot"] == ["stale"]
 

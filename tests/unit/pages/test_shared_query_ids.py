@@ -68,7 +68,7 @@ def test_the_list_by_command_has_the_id_that_they_share(
 @pytest.mark.parametrize("condition", SILENT)
 def test_a_condition_of_which_no_error_tells_is_a_number_of_its_own(condition: str) -> None:
     f.flow(condition=condition, state="unknown")
-    lines = metrics.text().decode().splitlines()
+    lines = metrics.metrics_text().decode().splitlines()
     assert f'reprise_flows_silently_wrong{{condition="{condition}"}} 1.0' in lines
     assert sum(line.startswith("reprise_flows_silently_wrong{") for line in lines) == len(SILENT)
 

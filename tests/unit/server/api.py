@@ -7,7 +7,7 @@ from typing import Any
 
 from django.test import RequestFactory
 
-from recovery.server.auth import digest
+from recovery.server.auth import digest_token
 from recovery.server.http import ApiHandler
 from recovery.server.models import ApiToken, Pipeline, Update
 
@@ -33,7 +33,7 @@ class Asker:
     def __init__(self, home: Path) -> None:
         self.home = home
         self.handler = ApiHandler()
-        ApiToken.objects.create(name="t", sha256=digest(TOKEN), user_name="ada")
+        ApiToken.objects.create(name="t", sha256=digest_token(TOKEN), user_name="ada")
 
     def send(self, method: str, path: str, body: Any = None, **more: Any) -> Asked:
         """`body`: bytes as they are, anything else as JSON; `path` begins after /api/2.0, or with /api/."""

@@ -47,7 +47,7 @@ class Forks:
 @pytest.fixture
 def forks(asker: Asker) -> Forks:
     made = Forks()
-    here: Any = instances.current()
+    here: Any = instances.current_instance()
     here.questions, here.remotes = made, {"eu": "sc://eu:443/;token=t"}
     here.connect_to = lambda name: Instance.connect_to(here, name) if name else "sc://own"
     return made
@@ -105,7 +105,7 @@ def test_a_server_that_answers_enough_says_so(asker: Asker, forks: Forks) -> Non
 
 
 def test_another_spark_is_named_and_its_address_stays_here(forks: Forks) -> None:
-    here = instances.current()
+    here = instances.current_instance()
     assert here.connect_to("eu") == "sc://eu:443/;token=t"
     with pytest.raises(ApiProblem) as refused:
         here.connect_to("us")

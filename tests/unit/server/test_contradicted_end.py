@@ -24,7 +24,7 @@ PRINTED = (
 def test_a_run_that_completed_over_a_failed_query_has_failed(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, exception: str | None, stopped: bool, state: str
 ) -> None:
-    monkeypatch.setattr(execution, "quiesce", lambda *_, **__: True)
+    monkeypatch.setattr(execution, "quiesce_run", lambda *_, **__: True)
     late = [
         QueryEvent("started", "S", "c.d.f", "r1"),
         QueryEvent("terminated", "S", "c.d.f", "r1", exception=exception),

@@ -8,7 +8,7 @@ import pytest
 from recovery.pipelines import events as said
 from recovery.server import events
 from recovery.server.driver import SparkDead
-from recovery.server.execution import Execution, Failure, cut
+from recovery.server.execution import Execution, Failure, failure_of_lost_spark
 from recovery.server.flowlog import FlowLog
 from recovery.server.models import Pipeline, Update
 from recovery.server.room import Room
@@ -84,7 +84,7 @@ def test_an_update_of_which_a_flow_had_failed_is_not_called_cut_off(flow: str, i
 
 
 def test_only_the_updates_own_event_says_that_it_was_cut_off() -> None:
-    error = cut("Spark ended.").error
+    error = failure_of_lost_spark("Spark ended.").error
     assert said.was_cut([update_event(error)])
     assert not said.was_cut([update_event(error, "flow_progress")]), "a flow's error may be anybody's words"
     assert not said.was_cut([update_event(events.simple_error("Spark ended."))])
@@ -103,7 +103,7 @@ def test_an_update_that_a_former_server_left_is_cut_off_unless_a_flow_of_it_had_
     left = Update.objects.create(pipeline=pipeline, state="RUNNING", created_ms=2, spec={})
     for status in statuses:
         told, origin = {"status": status}, {"flow_name": "f"}
-        events.record(pipeline, "flow_progress", "x", told, update_id=left.id, origin=origin)
+        events.store_event(pipeline, "flow_progress", "x", told, update_id=left.id, origin=origin)
     fail_left_active()
     found = [event.body for event in pipeline.events.filter(update_id=left.id)]
     assert said.was_cut(found) is is_cut

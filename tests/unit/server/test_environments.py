@@ -75,7 +75,7 @@ def test_what_was_saved_before_the_server_had_an_environment_is_not_started(
         assert asker.send("PUT", f"/pipelines/{made.pk}", {"name": "p"}).status == 200
         made.refresh_from_db()
         with pytest.raises(ApiProblem) as no_spark:
-            start_update(instances.current(), made, {}, user="ada")
+            start_update(instances.current_instance(), made, {}, user="ada")
         assert no_spark.value.status == 500
 
 
@@ -96,7 +96,7 @@ def test_a_question_about_another_environment_is_not_answered(
     asker: Asker, environments: tuple[str, ...], said: dict[str, Any], status: int
 ) -> None:
     serve(asker, *environments)
-    instances.current().connect_to = no_spark  # type: ignore[method-assign]
+    instances.current_instance().connect_to = no_spark  # type: ignore[method-assign]
     asked = asker.send("POST", "/x-reprise/questions", QUESTION | said)
     assert asked.status == status
     if status == 403:
@@ -113,7 +113,7 @@ def test_what_belongs_to_another_environment_is_hidden_and_never_storage(
     theirs, ours = tmp_path_factory.mktemp("production"), tmp_path_factory.mktemp("development")
     (ours / "way").symlink_to(theirs)
     serve(asker, "development", hidden=(theirs,))
-    sight = instances.current().place_of_data().sights()
+    sight = instances.current_instance().place_of_data().sights()
     assert (sight(theirs / "new"), sight(ours / "new")) == (Sight.HIDDEN, Sight.WRITABLE)
 
     for storage in (theirs, theirs / "deep", ours / "way", ours / "way/deep"):

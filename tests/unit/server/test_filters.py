@@ -2,7 +2,7 @@
 
 import pytest
 
-from recovery.server.filters import Condition, like, parse_events_filter, parse_pipelines_filter
+from recovery.server.filters import Condition, matches_like, parse_events_filter, parse_pipelines_filter
 from recovery.server.problems import ApiProblem
 
 
@@ -86,4 +86,4 @@ def test_a_wrong_pipelines_filter_is_refused(text: str) -> None:
     ],
 )
 def test_like_knows_its_two_wildcards(pattern: str, text: str, matches: bool) -> None:
-    assert like(pattern, text) is matches
+    assert matches_like(pattern, text) is matches

@@ -15,7 +15,13 @@ from recovery.server import forks, jail, reports
 from recovery.server.children import Children, started_at
 from recovery.server.confinement import Confinement
 from recovery.server.forks import Fork, NoRunner, ParentEnded, Runners, WarmParent
-from recovery.server.jail import Protection, children_of, innermost, machine_confinement, measure_protection
+from recovery.server.jail import (
+    Protection,
+    children_of,
+    innermost_pid,
+    machine_confinement,
+    measure_protection,
+)
 from recovery.server.runner import GONE
 from recovery.server.runner_parent import RunnerParent
 from recovery.server.runners import MOST_WAITING, Runner
@@ -108,7 +114,7 @@ def test_the_imports_start_no_thread_and_a_runner_has_them(tmp_path: Path) -> No
     (parent,) = runners.parents
     assert "/pyarrow/" in Path(f"/proc/{fork.pid}/maps").read_text()
     threads = [
-        entry.read_text() for entry in Path(f"/proc/{innermost(parent.process.pid)}/task").glob("*/comm")
+        entry.read_text() for entry in Path(f"/proc/{innermost_pid(parent.process.pid)}/task").glob("*/comm")
     ]
     assert len(threads) == 1, threads
     runners.end()
@@ -140,7 +146,9 @@ def test_runners_at_once_share_nothing(runners: Runners) -> None:
         until(lambda pid=fork.pid: children_of(pid), "the process that does its work")
         until(lambda pid=fork.pid: len(pipes(worker(pid))) == 2, "nothing but its own two pipes")
         until(lambda pid=fork.pid: os.getsid(worker(pid)) == worker(pid), "a session of the work's own")
-    assert not (pipes(worker(first.pid)) | pipes(innermost(parent.process.pid))) & pipes(worker(second.pid))
+    assert not (pipes(worker(first.pid)) | pipes(innermost_pid(parent.process.pid))) & pipes(
+        worker(second.pid)
+    )
 
     first.kill()
     assert ended(first) == -signal.SIGKILL
@@ -159,7 +167,7 @@ def test_a_runner_ends_with_what_it_had_started_and_its_exit_code_is_known(
     assert "KeyError: 'root'" in runner.last_words()
     runner.kill()  # long after its end: another process may have its id now
     runner.end()
-    parent = innermost(runners.parents[0].process.pid)
+    parent = innermost_pid(runners.parents[0].process.pid)
     assert b"secret" not in Path(f"/proc/{parent}/environ").read_bytes()
 
 
@@ -169,7 +177,7 @@ def test_a_killed_parent_takes_its_runner_with_it_and_is_replaced(
 ) -> None:
     fork = runners.fork()
     (parent,) = runners.parents
-    os.kill(parent.process.pid if of == "jail" else innermost(parent.process.pid), signal.SIGKILL)
+    os.kill(parent.process.pid if of == "jail" else innermost_pid(parent.process.pid), signal.SIGKILL)
     until(parent.ended.is_set, "the end of the parent")
     assert ended(fork) is None
     other = runners.fork()
@@ -212,7 +220,7 @@ def test_a_parent_that_is_stuck_is_ended_and_another_asked(
 ) -> None:
     (parent,) = runners.parents
     assert parent.ready.wait(120)
-    os.kill(innermost(parent.process.pid), signal.SIGSTOP)
+    os.kill(innermost_pid(parent.process.pid), signal.SIGSTOP)
     monkeypatch.setattr(forks, "ANSWER_SECONDS", 1.0)
     with pytest.raises(ParentEnded):
         parent.fork("update")

@@ -10,7 +10,7 @@ from django.http import HttpRequest, HttpResponse
 from django.test import RequestFactory
 
 from recovery.server import views_misc
-from recovery.server.auth import digest, provide_token
+from recovery.server.auth import digest_token, provide_token
 from recovery.server.http import ApiHandler
 from recovery.server.models import ApiToken, Pipeline, Update
 from recovery.server.updates import fail_left_active
@@ -21,7 +21,7 @@ Ask = Callable[..., tuple[int, dict[str, Any]]]
 
 @pytest.fixture
 def ask() -> Ask:
-    ApiToken.objects.create(name="t", sha256=digest("good-token"))
+    ApiToken.objects.create(name="t", sha256=digest_token("good-token"))
     handler = ApiHandler()
 
     def send(method: str, path: str, **more: Any) -> tuple[int, dict[str, Any]]:
@@ -58,7 +58,7 @@ def test_a_token_file_is_made_once_and_kept_private(tmp_path: Path) -> None:
     token = provide_token(file)
     assert provide_token(file) == token
     assert file.stat().st_mode & 0o777 == 0o600
-    assert [known.sha256 for known in ApiToken.objects.all()] == [digest(token)]
+    assert [known.sha256 for known in ApiToken.objects.all()] == [digest_token(token)]
     file.unlink()
     assert provide_token(file) != token
     assert ApiToken.objects.count() == 1

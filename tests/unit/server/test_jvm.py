@@ -59,11 +59,11 @@ def answering(*answers: bytes) -> Iterator[int]:
 
 def asked(port: int) -> Any:
     """The answer to one command."""
-    gateway = jvm.connect(port, "secret")
+    gateway = jvm.connect_gateway(port, "secret")
     try:
         return gateway._gateway_client.send_command("c\no1\ntoString\ne\n")
     finally:
-        jvm.disconnect(gateway)
+        jvm.disconnect_gateway(gateway)
 
 
 def test_a_plain_answer_is_heard() -> None:
@@ -130,7 +130,7 @@ def silent(*, says: bytes = b"", every: float = 0.01) -> Iterator[int]:
 @pytest.mark.parametrize("says", [b"", b"x"])
 def test_an_answer_without_end_is_waited_for_until_the_deadline_however_it_drips(says: bytes) -> None:
     began = time.monotonic()
-    with silent(says=says) as port, pytest.raises(jvm.JvmSilent), jvm.within(0.3):
+    with silent(says=says) as port, pytest.raises(jvm.JvmSilent), jvm.answer_within(0.3):
         asked(port)
     assert 0.3 <= time.monotonic() - began < 3
 
@@ -143,26 +143,30 @@ def test_without_a_deadline_of_its_own_a_call_has_one(monkeypatch: pytest.Monkey
 
 def test_a_deadline_within_another_one_ends_no_later() -> None:
     began = time.monotonic()
-    with silent() as port, pytest.raises(jvm.JvmSilent), jvm.within(0.2), jvm.within(60):
+    with silent() as port, pytest.raises(jvm.JvmSilent), jvm.answer_within(0.2), jvm.answer_within(60):
         asked(port)
     assert time.monotonic() - began < 3
 
 
 def test_a_jvm_that_takes_a_connection_and_no_secret_is_silent(monkeypatch: pytest.MonkeyPatch) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as listener, pytest.raises(jvm.JvmSilent), jvm.within(0.2):
+    with (
+        socket.create_server(("127.0.0.1", 0)) as listener,
+        pytest.raises(jvm.JvmSilent),
+        jvm.answer_within(0.2),
+    ):
         asked(listener.getsockname()[1])
 
 
 def test_the_line_on_which_an_answer_may_still_come_is_closed() -> None:
     with silent() as port:
-        gateway = jvm.connect(port, "secret")
+        gateway = jvm.connect_gateway(port, "secret")
         client = gateway._gateway_client
         connection = client._get_connection()
         client._give_back_connection(connection)
-        with pytest.raises(jvm.JvmSilent), jvm.within(0.05):
+        with pytest.raises(jvm.JvmSilent), jvm.answer_within(0.05):
             client.send_command("c\no1\ntoString\ne\n")
         assert connection.socket is None
-        jvm.disconnect(gateway)
+        jvm.disconnect_gateway(gateway)
 
 
 def handles() -> int:
@@ -173,11 +177,11 @@ def handles() -> int:
 def test_silence_leaves_no_thread_and_no_handle() -> None:
     with silent() as port:
         handles_before, threads_before = handles(), threading.active_count()
-        gateway = jvm.connect(port, "secret")
+        gateway = jvm.connect_gateway(port, "secret")
         for _ in range(20):
-            with pytest.raises(jvm.JvmSilent), jvm.within(0.01):
+            with pytest.raises(jvm.JvmSilent), jvm.answer_within(0.01):
                 gateway._gateway_client.send_command("c\no1\ntoString\ne\n")
-        jvm.disconnect(gateway)
+        jvm.disconnect_gateway(gateway)
         ours = [t for t in threading.enumerate() if isinstance(t, FinalizerWorker)]
         for thread in ours:
             thread.join(5)
@@ -201,9 +205,9 @@ def real() -> Iterator[Any]:
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         port, secret = int(process.stdout.readline()), process.stdout.readline().strip()
-        gateway = jvm.connect(port, secret)
+        gateway = jvm.connect_gateway(port, secret)
         yield gateway.jvm
-        jvm.disconnect(gateway)
+        jvm.disconnect_gateway(gateway)
         process.kill()
 
 
@@ -212,7 +216,7 @@ def test_a_jvm_of_py4j_is_heard_left_when_it_sleeps_and_heard_again(real: Any) -
     for _ in range(5):
         long.append("x" * 1_000_000)
     assert len(long.toString()) == 5_000_000
-    with pytest.raises(jvm.JvmSilent), jvm.within(0.3):
+    with pytest.raises(jvm.JvmSilent), jvm.answer_within(0.3):
         real.java.lang.Thread.sleep(60_000)
     assert real.java.lang.Math.max(1, 2) == 2
     with pytest.raises(Py4JJavaError):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from recovery.server.only_databricks import hint
+from recovery.server.only_databricks import hint_of_databricks
 
 # what Python 3.11 and Spark 4.2 say
 CASES = [
@@ -29,15 +29,15 @@ OTHERS = [
 
 @pytest.mark.parametrize(("says", "what"), CASES)
 def test_what_only_databricks_has_is_named(says: str, what: str) -> None:
-    told = hint([{"message": "Update failed."}, {"message": says}])
+    told = hint_of_databricks([{"message": "Update failed."}, {"message": says}])
     assert told.startswith(f"{what} ")
     assert "Databricks-only" in told
 
 
 @pytest.mark.parametrize("says", OTHERS)
 def test_other_failures_get_no_hint(says: str) -> None:
-    assert hint([{"message": says}]) == ""
+    assert hint_of_databricks([{"message": says}]) == ""
 
 
 def test_no_exception_gets_no_hint() -> None:
-    assert hint([]) == hint([{}]) == ""
+    assert hint_of_databricks([]) == hint_of_databricks([{}]) == ""

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from recovery.server.confinement import Confinement
-from recovery.server.out_of_sight import hint
+from recovery.server.out_of_sight import hint_of_hidden_file
 
 
 @pytest.mark.parametrize(
@@ -26,4 +26,4 @@ def test_an_error_that_names_a_hidden_place_is_explained(
     places = {name: str(tmp_path / name) for name in ("hidden", "open")}
     confinement = Confinement(hidden=(tmp_path / "hidden",))
 
-    assert bool(hint([{"message": message.format(**places)}], confinement)) is explained
+    assert bool(hint_of_hidden_file([{"message": message.format(**places)}], confinement)) is explained

@@ -12,7 +12,7 @@ from recovery.server.alias import is_plain, link_of, spark_home
 from recovery.server.children import Children
 from recovery.server.driver import lies_under
 from recovery.server.eventlog import QueryEvent, Tail
-from recovery.server.graph import qualify
+from recovery.server.graph import qualify_name
 from recovery.server.java import find_java, write_wrapper
 from recovery.server.problems import ApiProblem
 from recovery.server.sources import NoDefinitions, library_paths, read_snapshot, take_snapshot
@@ -186,7 +186,7 @@ def test_a_file_appears_whole_and_in_its_folder_only(tmp_path: Path) -> None:
     [("t", "c.d.t"), ("x.t", "c.x.t"), ("a.x.t", "a.x.t"), ("`t`", "c.d.t"), ("`x`.`t`", "c.x.t")],
 )
 def test_a_name_is_completed(name: str, full: str) -> None:
-    assert qualify(name, catalog="c", database="d") == full
+    assert qualify_name(name, catalog="c", database="d") == full
 
 
 @pytest.mark.parametrize(

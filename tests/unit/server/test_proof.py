@@ -10,7 +10,7 @@ import pytest
 from recovery.errors import Refused
 from recovery.server import jail, proof
 from recovery.server.jail import Protection, machine_confinement, measure_protection
-from recovery.server.proof import Demand, Level, Proof, check, files_apart, prove
+from recovery.server.proof import Demand, Level, Proof, check_proof, files_apart, prove_confinement
 
 
 @pytest.fixture
@@ -45,7 +45,7 @@ def test_what_the_probe_reaches_is_what_the_machine_lets_it(
     updates = home / "updates"
     updates.mkdir()
 
-    proven = prove(home, machine_confinement(home=home, writable=[updates]))
+    proven = prove_confinement(home, machine_confinement(home=home, writable=[updates]))
 
     assert proven.level is level, proven
     assert {"neighbour", "process"} & set(proven.reached) == (
@@ -96,7 +96,7 @@ def test_the_probe_tries_files_of_another_environments_server(
         monkeypatch.setattr(proof, "files_apart", lambda *_: tried)
     shown = hiding if hides else machine_confinement(home=own, writable=[own / "updates"])
 
-    found = prove(own, shown, apart).reached
+    found = prove_confinement(own, shown, apart).reached
 
     assert {"apart"} & set(found) == set(reached)
 
@@ -122,8 +122,8 @@ def test_the_server_starts_only_where_what_is_demanded_holds(
     assert proven.level is level
     for demand in Demand:
         if demand.value in starts_with:
-            check(proven, demand)
+            check_proof(proven, demand)
         else:
             with pytest.raises(Refused) as refused:
-                check(proven, demand)
+                check_proof(proven, demand)
             assert refused.value.code == "not_confined"

@@ -6,7 +6,7 @@ import pytest
 
 from recovery.server.causes import parse_chain
 from recovery.server.eventlog import Reader
-from recovery.server.flowlog import moved, with_offsets
+from recovery.server.flowlog import has_read_input, with_offsets
 from recovery.server.messages import FlowSaid, RunSaid, parse_message
 
 PRINTED = """org.apache.spark.sql.streaming.StreamingQueryException: [STREAM_FAILED] Query [id = 1] terminated
@@ -121,9 +121,9 @@ def test_offsets_are_objects_and_an_idle_progress_is_no_batch() -> None:
     progress = with_offsets(raw)
     assert progress["sources"][0]["endOffset"] == {"logOffset": 4}
     assert progress["sources"][0]["latestOffset"] is None
-    assert moved(progress)
+    assert has_read_input(progress)
     idle = {
         "sources": [{"startOffset": '{"logOffset":3}', "endOffset": '{"logOffset":3}', "numInputRows": 0}]
     }
-    assert not moved(with_offsets(idle))
+    assert not has_read_input(with_offsets(idle))
     assert with_offsets({"sources": [{"endOffset": "plain"}]})["sources"][0]["endOffset"] == "plain"

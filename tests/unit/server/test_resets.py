@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from recovery.server.graph import Dataset, Flow, Graph
-from recovery.server.resets import Refused, Selection, emptied, prepare_run
+from recovery.server.resets import Refused, Selection, list_emptied, prepare_run
 from tests.refusals import refused
 
 SPEC = {"catalog": "spark_catalog", "schema": "db"}
@@ -93,4 +93,4 @@ VIEWS = Graph(
 def test_set_up_empties_the_views_that_are_selected_and_what_is_refreshed_in_full(
     options: dict[str, Any], datasets: set[str]
 ) -> None:
-    assert set(emptied(VIEWS, Selection.of(options, SPEC))) == datasets
+    assert set(list_emptied(VIEWS, Selection.of(options, SPEC))) == datasets

@@ -10,17 +10,17 @@ from py4j.protocol import Py4JNetworkError
 
 from recovery.pipelines import events as said
 from recovery.server import events, execution
-from recovery.server.driver import Driver, RunKey, SparkDead, SparkSilent, answering
-from recovery.server.execution import Execution, Failure, cut
+from recovery.server.driver import Driver, RunKey, SparkDead, SparkSilent, watch_answers
+from recovery.server.execution import Execution, Failure, failure_of_lost_spark
 from recovery.server.gateway import Gateway
 from recovery.server.instance import Instance
-from recovery.server.jvm import JvmSilent, within
+from recovery.server.jvm import JvmSilent, answer_within
 from recovery.server.models import Event, Pipeline, Update
-from recovery.server.stopping import quiesce
+from recovery.server.stopping import quiesce_run
 
 
 def silence(*_: Any, **__: Any) -> Any:
-    with within(0.0):
+    with answer_within(0.0):
         raise JvmSilent(1)
 
 
@@ -44,16 +44,16 @@ def driver() -> Any:
 
 
 def test_silence_is_told_from_an_end() -> None:
-    with pytest.raises(SparkSilent), answering():
+    with pytest.raises(SparkSilent), watch_answers():
         raise JvmSilent(1)
-    with pytest.raises(SparkDead) as ended, answering():
+    with pytest.raises(SparkDead) as ended, watch_answers():
         raise Py4JNetworkError("gone")
     assert not isinstance(ended.value, SparkSilent)
 
 
 def test_what_does_not_answer_is_never_called_quiet(driver: Any) -> None:
     with pytest.raises(SparkSilent):
-        quiesce(driver, RunKey("S", "", "/s"), seconds=1)
+        quiesce_run(driver, RunKey("S", "", "/s"), seconds=1)
 
 
 @pytest.mark.django_db(databases=["default", "pipelines"])
@@ -90,6 +90,9 @@ def test_an_update_whose_spark_is_silent_ends_with_the_driver(
 
 
 def test_what_ran_beside_it_is_cut_off_by_the_drivers_end() -> None:
-    error = cut("Spark's driver has ended.").error
+    error = failure_of_lost_spark("Spark's driver has ended.").error
     assert error["exceptions"][0]["class_name"] == events.CUT
-    assert execution.silent(SparkSilent("x")).error["exceptions"][0]["class_name"] == events.SILENT
+    assert (
+        execution.failure_of_silent_spark(SparkSilent("x")).error["exceptions"][0]["class_name"]
+        == events.SILENT
+    )

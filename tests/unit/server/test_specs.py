@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from recovery.server.fields import CREATE, check
+from recovery.server.fields import CREATE, check_fields
 from recovery.server.problems import ApiProblem
 from recovery.server.specs import database_of, read_spec, root_of
 
@@ -13,7 +13,7 @@ HOME = Path("/data/home")
 
 
 def read(**body: Any) -> dict[str, Any]:
-    check({"name": "p"} | body, CREATE)
+    check_fields({"name": "p"} | body, CREATE)
     return read_spec({"name": "p"} | body, pipeline_id="P", home=HOME)
 
 

@@ -13,7 +13,7 @@ from console.supervisor.options import Options
 @pytest.fixture
 def listener() -> Iterator[socket.socket]:
     """The console's socket, at a port that was free."""
-    with instance.listen(0) as made:
+    with instance.listen_on(0) as made:
         yield made
 
 

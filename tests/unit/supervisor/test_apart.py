@@ -97,8 +97,8 @@ def test_they_are_children_beside_the_first_and_keep_their_ports(
     home: Path, listener: socket.socket, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("REPRISE_OWN_DRIVERS", "production,staging")
-    made = instance.configure(asked(home), listener)
-    children = {child.name: child for child in instance.children(made)}
+    made = instance.configure_instance(asked(home), listener)
+    children = {child.name: child for child in instance.list_children(made)}
 
     assert list(children) == [
         "broker", "pipelines", "pipelines-production", "pipelines-staging", "web", *WORKERS, "beat",
@@ -117,5 +117,5 @@ def test_they_are_children_beside_the_first_and_keep_their_ports(
     (home / "supervisor.json").write_text(
         f'{{"own_ports": {{"production": {made.own_ports["production"]}}}}}'
     )
-    again = instance.configure(asked(home), listener)
+    again = instance.configure_instance(asked(home), listener)
     assert again.own_ports["production"] == made.own_ports["production"]

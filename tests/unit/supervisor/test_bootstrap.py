@@ -89,7 +89,7 @@ def test_an_environment_that_is_a_link_is_left_alone(tmp_path: Path, monkeypatch
     monkeypatch.setattr(bootstrap, "ROOT", mine)
 
     with refused("environment_is_link", bootstrap.CannotStart, names=(venv,)):
-        bootstrap.ensure("demo")
+        bootstrap.ensure_set("demo")
     assert (venv / "bin" / "python").exists()
 
 

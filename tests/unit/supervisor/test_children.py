@@ -37,7 +37,7 @@ def test_a_child_is_ready_when_it_says_so_and_ends_with_all_that_it_started(tmp_
     child.stop(hurry=lambda: False)
 
     assert child.ended() == "signal 15"
-    assert processes.marked(child.mark) == []
+    assert processes.list_marked(child.mark) == []
 
 
 def test_what_an_earlier_start_said_does_not_count(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from tests.refusals import refused
 def test_a_home_is_made_private(tmp_path: Path) -> None:
     made = tmp_path / "a" / "home"
 
-    home.make(made)
+    home.make_home(made)
 
     assert made.stat().st_mode & 0o777 == 0o700
     assert list(made.iterdir()) == []
@@ -26,27 +26,27 @@ def test_a_home_that_cannot_be_made_is_one_sentence(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
 
     with refused("home_unwritable", CannotStart, names=("REPRISE_HOME",)):
-        home.make(tmp_path / "file" / "home")
+        home.make_home(tmp_path / "file" / "home")
 
 
 def test_a_second_holder_is_told_who_has_the_home(tmp_path: Path) -> None:
     (tmp_path / "demo.json").write_text('{"console_url": "http://127.0.0.1:8000"}')
 
     with (
-        home.claimed(tmp_path),
+        home.claim_home(tmp_path),
         refused("already_runs", CannotStart, names=(tmp_path, "http://127.0.0.1:8000")),
     ):
-        home.claimed(tmp_path).__enter__()
+        home.claim_home(tmp_path).__enter__()
 
 
 def test_a_holder_that_was_killed_holds_nothing(tmp_path: Path) -> None:
     code = (
         "import os, sys; from pathlib import Path; from console.supervisor import home; "
-        "home.claimed(Path(sys.argv[1])).__enter__(); os.kill(os.getpid(), 9)"
+        "home.claim_home(Path(sys.argv[1])).__enter__(); os.kill(os.getpid(), 9)"
     )
     subprocess.run([sys.executable, "-c", code, str(tmp_path)], cwd=ROOT, check=False)
 
-    with home.claimed(tmp_path):
+    with home.claim_home(tmp_path):
         assert (tmp_path / home.LOCK).exists()
 
 
@@ -62,7 +62,7 @@ def test_a_reset_deletes_what_an_instance_wrote_and_leaves_the_rest(tmp_path: Pa
         (tmp_path / name).write_text("x")
     (tmp_path / "warehouse" / "crm.db").mkdir(parents=True)
 
-    assert home.reset(tmp_path) == ["mine.txt"]
+    assert home.reset_home(tmp_path) == ["mine.txt"]
     assert sorted(p.name for p in tmp_path.iterdir()) == ["mine.txt", home.LOCK]
 
 
@@ -89,7 +89,7 @@ def test_a_reset_never_touches_a_folder_that_is_not_ours(tmp_path: Path) -> None
     (tmp_path / "thesis.txt").write_text("years of work")
 
     with refused("not_ours", CannotStart, names=("thesis.txt",)):
-        home.reset(tmp_path)
+        home.reset_home(tmp_path)
     assert sorted(p.name for p in tmp_path.iterdir()) == ["storage", "thesis.txt"]
 
 
@@ -102,7 +102,7 @@ def test_a_reset_does_not_follow_a_link_out_of_the_home(tmp_path: Path) -> None:
     (inside / "instance.env").write_text("")
     (inside / "warehouse").symlink_to(outside)
 
-    assert home.reset(inside) == ["warehouse"]
+    assert home.reset_home(inside) == ["warehouse"]
     assert (outside / "kept").exists()
 
 
@@ -116,7 +116,7 @@ def test_what_a_killed_run_left_is_ended_and_swept(tmp_path: Path) -> None:
     for name in ("demo.json", "broker.sock", "pipelines.json"):
         (tmp_path / name).write_text("{}")
 
-    assert home.sweep(tmp_path) == 1
+    assert home.sweep_leftovers(tmp_path) == 1
     assert left.wait() == -15
     assert [p.name for p in tmp_path.iterdir()] == ["supervisor.json"]
 
@@ -125,7 +125,7 @@ def test_what_a_killed_run_left_is_ended_and_swept(tmp_path: Path) -> None:
 def test_a_damaged_record_of_the_last_run_ends_no_process(tmp_path: Path, text: str) -> None:
     (tmp_path / "supervisor.json").write_text(text)
 
-    assert home.sweep(tmp_path) == 0
+    assert home.sweep_leftovers(tmp_path) == 0
 
 
 def test_private_files_are_replaced_whole_and_read_by_their_owner_only(tmp_path: Path) -> None:

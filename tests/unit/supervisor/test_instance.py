@@ -17,9 +17,9 @@ from tests.unit.supervisor.conftest import asked
 
 
 def test_the_secret_key_stays_and_the_address_follows_the_port(home: Path, listener: socket.socket) -> None:
-    first = instance.configure(asked(home), listener)
-    with instance.listen(0) as other:
-        second = instance.configure(asked(home), other)
+    first = instance.configure_instance(asked(home), listener)
+    with instance.listen_on(0) as other:
+        second = instance.configure_instance(asked(home), other)
         address = second.url
 
     written = read_env(home / "instance.env")
@@ -35,10 +35,10 @@ def test_a_broker_that_is_named_is_used_and_none_is_started(
     (home / "url").write_text("redis://elsewhere:6379/0\n")
     monkeypatch.setenv("REPRISE_BROKER_URL_FILE", str(home / "url"))
 
-    made = instance.configure(asked(home), listener)
+    made = instance.configure_instance(asked(home), listener)
 
     assert made.settings["REPRISE_BROKER_URL"] == "redis://elsewhere:6379/0"
-    assert [c.name for c in instance.children(made)] == ["pipelines", "web", *WORKERS, "beat"]
+    assert [c.name for c in instance.list_children(made)] == ["pipelines", "web", *WORKERS, "beat"]
 
 
 def test_a_database_that_is_named_is_the_one_of_every_command(
@@ -47,7 +47,7 @@ def test_a_database_that_is_named_is_the_one_of_every_command(
     (home / "url").write_text("postgresql://reprise:pw@db/pipelines\n")
     monkeypatch.setenv("REPRISE_DATABASE_URL", "postgresql://reprise:pw@db/reprise")
     monkeypatch.setenv("REPRISE_PIPELINES_DATABASE_URL_FILE", str(home / "url"))
-    instance.configure(asked(home), listener)
+    instance.configure_instance(asked(home), listener)
     written = read_env(home / "instance.env")
 
     assert written["REPRISE_DATABASE_URL"] == "postgresql://reprise:pw@db/reprise"
@@ -55,15 +55,15 @@ def test_a_database_that_is_named_is_the_one_of_every_command(
     assert (home / "instance.env").stat().st_mode & 0o777 == 0o600
 
     monkeypatch.delenv("REPRISE_DATABASE_URL")
-    instance.configure(asked(home), listener)
+    instance.configure_instance(asked(home), listener)
     assert "REPRISE_DATABASE_URL" not in read_env(home / "instance.env")
 
 
 def test_children_start_in_the_order_in_which_they_need_each_other(
     home: Path, listener: socket.socket
 ) -> None:
-    made = instance.configure(asked(home), listener)
-    children = instance.children(made)
+    made = instance.configure_instance(asked(home), listener)
+    children = instance.list_children(made)
 
     assert [c.name for c in children] == ["broker", "pipelines", "web", *WORKERS, "beat"]
     assert all(c.mark == f"{made.mark}:{c.name}" for c in children)
@@ -78,18 +78,18 @@ def test_connectors_lie_where_they_are_fetched_to(
 ) -> None:
     # What is fetched is checked in test_jars.py; its digests take seconds.
     monkeypatch.setattr(jars, "is_right", lambda _file, _jar: True)
-    plain = instance.configure(asked(home), listener)
+    plain = instance.configure_instance(asked(home), listener)
     assert "REPRISE_SPARK_JARS" not in plain.settings
 
-    more = instance.configure(replace(asked(home), connectors=True), listener)
+    more = instance.configure_instance(replace(asked(home), connectors=True), listener)
 
-    folder = jars.ensure("connectors", tell=lambda _: None)[0].parent
+    folder = jars.ensure_jars("connectors", tell=lambda _: None)[0].parent
     assert more.settings["REPRISE_SPARK_JARS"] == str(folder)
     assert children_of(more)["pipelines"]["REPRISE_SPARK_JARS"] == str(folder)
 
 
 def children_of(made: instance.Instance) -> dict[str, dict[str, str]]:
-    return {child.name: child.environment for child in instance.children(made)}
+    return {child.name: child.environment for child in instance.list_children(made)}
 
 
 @pytest.mark.parametrize("record", ["", "{}", '{"pipelines_port": "x"}'])
@@ -116,4 +116,4 @@ def test_a_browser_that_is_named_wrongly_is_refused_and_not_replaced(
     monkeypatch.setenv("CONSOLE_TEST_BROWSER", str(tmp_path / "no-browser"))
 
     with refused("no_browser", CannotStart, names=("no-browser",)):
-        browser.ensure(tmp_path / "python", tmp_path / "cache", lambda _: None)
+        browser.ensure_browser(tmp_path / "python", tmp_path / "cache", lambda _: None)

@@ -73,14 +73,14 @@ def quiet(_: str) -> None:
 
 
 def test_archives_are_fetched_once_and_checked_each_time(repository: Repository, tmp_path: Path) -> None:
-    got = jars.bring([ONE, TWO], tmp_path / "jars", quiet)
+    got = jars.bring_jars([ONE, TWO], tmp_path / "jars", quiet)
     assert [p.name for p in got] == ["one-1.2.jar", "two-1.2-all.jar"]
     assert [p.read_bytes() for p in got] == [BODIES["one"], BODIES["two"]]
     assert sorted(repository.asked) == [f"/maven/{ONE.path}", f"/maven/{TWO.path}"]
-    assert jars.bring([ONE, TWO], tmp_path / "jars", quiet) == got
+    assert jars.bring_jars([ONE, TWO], tmp_path / "jars", quiet) == got
     assert len(repository.asked) == 2
     got[0].write_bytes(b"tampered with")
-    jars.bring([ONE, TWO], tmp_path / "jars", quiet)
+    jars.bring_jars([ONE, TWO], tmp_path / "jars", quiet)
     assert got[0].read_bytes() == BODIES["one"]
 
 
@@ -98,7 +98,7 @@ def test_an_archive_that_is_not_the_locked_one_is_never_kept(
 ) -> None:
     repository.answers[f"/maven/{ONE.path}"] = answer
     with pytest.raises(CannotStart, match=says) as told:
-        jars.bring([ONE], tmp_path / "jars", quiet)
+        jars.bring_jars([ONE], tmp_path / "jars", quiet)
     assert list((tmp_path / "jars").iterdir()) == []
     assert "hidden" not in str(told.value)
 
@@ -108,7 +108,7 @@ def test_a_repository_that_is_gone_is_one_sentence_without_its_password(
 ) -> None:
     address = repository.address.replace(str(repository.server.server_address[1]), "1")
     with refused("not_downloaded", CannotStart, names=("one-1.2.jar",)) as told:
-        jars.download(address, ONE, tmp_path)
+        jars.download_jar(address, ONE, tmp_path)
     assert "hidden" not in str(told.value)
     assert "MAVEN_REPO_URL" in str(told.value)
 
@@ -172,13 +172,13 @@ def ivy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, bytes]:
 def test_what_ivy_brings_is_checked_too(ivy: dict[str, bytes], tmp_path: Path) -> None:
     ivy |= {ONE.file_name: BODIES["one"], TWO.file_name: b"another"}
     with refused("not_as_locked", CannotStart, names=("two-1.2-all.jar",)):
-        jars.bring([ONE, TWO], tmp_path / "jars", quiet)
+        jars.bring_jars([ONE, TWO], tmp_path / "jars", quiet)
     assert [p.name for p in (tmp_path / "jars").iterdir()] == [ONE.file_name]
 
 
 def test_what_ivy_could_not_bring_is_named_without_addresses(ivy: dict[str, bytes], tmp_path: Path) -> None:
     with refused("not_downloaded", CannotStart, names=("one-1.2.jar", "UnknownHost", "the registry")):
-        jars.bring([ONE], tmp_path / "jars", quiet)
+        jars.bring_jars([ONE], tmp_path / "jars", quiet)
 
 
 def test_ivy_is_asked_for_these_archives_and_for_nothing_they_need() -> None:

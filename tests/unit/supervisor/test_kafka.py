@@ -17,14 +17,14 @@ from tests.unit.supervisor.conftest import asked
 
 
 def test_kafka_is_started_only_with_connectors(home: Path, listener: socket.socket) -> None:
-    plain = instance.configure(asked(home), listener)
-    more = instance.configure(replace(asked(home), connectors=True), listener)
+    plain = instance.configure_instance(asked(home), listener)
+    more = instance.configure_instance(replace(asked(home), connectors=True), listener)
 
-    assert "kafka" not in [c.name for c in instance.children(plain)]
+    assert "kafka" not in [c.name for c in instance.list_children(plain)]
     assert plain.kafka == ""
-    children = {c.name: c for c in instance.children(more)}
+    children = {c.name: c for c in instance.list_children(more)}
     assert list(children) == ["broker", "kafka", "pipelines", "web", *WORKERS, "beat"]
-    assert children["kafka"].command == kafka.command(home / "kafka", more.kafka_port)
+    assert children["kafka"].command == kafka.broker_command(home / "kafka", more.kafka_port)
     assert more.kafka == f"127.0.0.1:{more.kafka_port}"
 
 
@@ -32,9 +32,9 @@ def test_a_redis_of_ones_own_leaves_kafka_where_it_is(
     home: Path, listener: socket.socket, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("REPRISE_BROKER_URL", "redis://elsewhere:6379/0")
-    made = instance.configure(replace(asked(home), connectors=True), listener)
+    made = instance.configure_instance(replace(asked(home), connectors=True), listener)
 
-    assert [c.name for c in instance.children(made)] == ["kafka", "pipelines", "web", *WORKERS, "beat"]
+    assert [c.name for c in instance.list_children(made)] == ["kafka", "pipelines", "web", *WORKERS, "beat"]
 
 
 def test_the_port_of_last_time_is_taken_again_and_one_in_use_is_one_sentence(home: Path) -> None:
@@ -70,7 +70,7 @@ def test_an_open_port_alone_is_no_broker(said: bytes, ready: bool) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         answering = threading.Thread(target=answer_once, args=(server, said))
         answering.start()
-        assert kafka.answers(server.getsockname()[1]) is ready
+        assert kafka.is_serving(server.getsockname()[1]) is ready
         answering.join()
 
 
@@ -82,7 +82,7 @@ def answer_once(server: socket.socket, said: bytes) -> None:
 
 
 def test_where_nobody_listens_nobody_answers() -> None:
-    assert kafka.answers(kafka.free_port()) is False
+    assert kafka.is_serving(kafka.free_port()) is False
 
 
 def test_a_machine_without_java_is_one_sentence(

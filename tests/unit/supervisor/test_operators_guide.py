@@ -25,7 +25,7 @@ def test_the_settings_table_is_the_settings() -> None:
 
 
 def test_every_option_and_every_command_is_explained() -> None:
-    wanted = set(re.findall(r"(--[a-z-]+)", options.parser().format_help())) - {"--help"}
+    wanted = set(re.findall(r"(--[a-z-]+)", options.build_parser().format_help())) - {"--help"}
 
     assert {option for option in wanted if f"| `{option}" not in GUIDE} == set()
     assert {name for name in tools.COMMANDS if f"bin/{name}" not in GUIDE} == set()

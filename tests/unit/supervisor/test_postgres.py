@@ -24,7 +24,7 @@ def none_given(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_server_answers_on_a_private_socket_and_leaves_nothing(none_given: None) -> None:
-    with postgres.running(Path(sys.executable)) as url:
+    with postgres.running_server(Path(sys.executable)) as url:
         folder = Path(dict(parse_qsl(urlsplit(url).query))["host"])
         mode = folder.stat().st_mode & 0o777
         with psycopg.connect(host=str(folder), user="postgres", dbname="postgres") as connection:
@@ -41,7 +41,7 @@ def test_the_server_answers_on_a_private_socket_and_leaves_nothing(none_given: N
 def test_a_killed_test_run_leaves_no_server_behind(none_given: None, tmp_path: Path) -> None:
     code = (
         "import sys, time; from pathlib import Path; from console.supervisor import postgres\n"
-        "with postgres.running(Path(sys.executable)) as url: print(url, flush=True); time.sleep(600)"
+        "with postgres.running_server(Path(sys.executable)) as url: print(url, flush=True); time.sleep(600)"
     )
     run = subprocess.Popen([sys.executable, "-c", code], cwd=ROOT, stdout=subprocess.PIPE, text=True)
     assert run.stdout is not None
@@ -58,7 +58,7 @@ def test_a_killed_test_run_leaves_no_server_behind(none_given: None, tmp_path: P
 def test_a_server_that_is_named_is_used_and_none_is_started(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(postgres.VARIABLE, "postgresql://tester@elsewhere/any")
 
-    with postgres.running(Path("/nowhere/bin/python")) as url:
+    with postgres.running_server(Path("/nowhere/bin/python")) as url:
         assert url == "postgresql://tester@elsewhere/any"
 
 
@@ -71,7 +71,7 @@ def test_what_others_may_not_enter_is_not_opened_but_copied(tmp_path: Path) -> N
         (private / name / "file").write_text(name)
 
     assert not postgres.all_may_enter(private / "inside")
-    copied = postgres.copy(private, tmp_path)
+    copied = postgres.copy_programs(private, tmp_path)
 
     assert (copied / postgres.PACKAGE / "file").read_text() == postgres.PACKAGE
     assert private.stat().st_mode & 0o777 == 0o700
@@ -97,8 +97,8 @@ def test_an_unknown_database_is_refused(arguments: list[str]) -> None:
 
 
 def test_a_database_url_may_name_a_socket_and_how_to_speak_tls() -> None:
-    made = settings.database("postgresql://re%40prise:a%2Fb@db:5433/reprise?sslmode=verify-full", "x")
-    socket = settings.database("postgresql://reprise@/reprise?host=/run/postgresql", "x")
+    made = settings.database_entry("postgresql://re%40prise:a%2Fb@db:5433/reprise?sslmode=verify-full", "x")
+    socket = settings.database_entry("postgresql://reprise@/reprise?host=/run/postgresql", "x")
 
     assert (made["USER"], made["PASSWORD"], made["HOST"], made["PORT"]) == ("re@prise", "a/b", "db", 5433)
     assert made["OPTIONS"] == {"sslmode": "verify-full", "connect_timeout": "5"}

@@ -40,8 +40,8 @@ def wait_for(condition: object, seconds: float = 10) -> None:
 
 def test_a_process_in_a_session_of_its_own_is_found_and_ended(mark: str) -> None:
     start(DETACH, mark).communicate()
-    wait_for(lambda: len(processes.marked(mark)) == 1)
-    (orphan,) = processes.marked(mark)
+    wait_for(lambda: len(processes.list_marked(mark)) == 1)
+    (orphan,) = processes.list_marked(mark)
 
     assert processes.end_marked(mark, grace=5) == 1
     assert not processes.is_alive(orphan)
@@ -61,7 +61,7 @@ def test_a_process_that_ignores_the_request_is_forced(mark: str) -> None:
 def test_a_process_without_our_mark_is_never_found(mark: str) -> None:
     stranger = start(SLEEP, "somebody-else:test")
     try:
-        assert processes.marked(mark) == []
+        assert processes.list_marked(mark) == []
         assert processes.end_marked(mark, grace=0) == 0
         assert stranger.poll() is None
     finally:

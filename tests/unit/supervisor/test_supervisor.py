@@ -12,7 +12,7 @@ import pytest
 from console.supervisor import home as homes
 from console.supervisor import processes
 from console.supervisor.children import Child
-from console.supervisor.instance import Instance, listen
+from console.supervisor.instance import Instance, listen_on
 from console.supervisor.supervisor import Ending, Supervisor
 
 
@@ -21,8 +21,8 @@ def supervisor(home: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Supervis
     """One that has announced an instance of one child, which has died since."""
     homes.write_private(home / "people.json", json.dumps({"admin": {"token": "t"}}))
     homes.write_private(home / "pipelines.token", "t")
-    monkeypatch.setattr(processes, "reap", lambda known: None)
-    with listen(0) as listener:
+    monkeypatch.setattr(processes, "reap_children", lambda known: None)
+    with listen_on(0) as listener:
         watching = Supervisor(Instance(home, listener))
         watching.server = {"pid": 1, "url": "http://127.0.0.1:1", "spark_remote": "sc://"}
         command = [sys.executable, "-c", "pass", "--port", "0"]

@@ -14,7 +14,7 @@ FILE = "/Users/ann/01_bronze_tax.py"
 
 
 def reported(error: BaseException) -> str:
-    return say_of_runner([link for raw in runner.chain(error) for link in runner_links(raw)])
+    return say_of_runner([link for raw in runner.list_causes(error) for link in runner_links(raw)])
 
 
 @pytest.mark.parametrize(

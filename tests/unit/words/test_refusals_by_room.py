@@ -169,14 +169,14 @@ def port_in_use(tmp: Path) -> None:
 
 
 def claimed_twice(tmp: Path) -> None:
-    with home.claimed(tmp), home.claimed(tmp):
+    with home.claim_home(tmp), home.claim_home(tmp):
         pass
 
 
 def wrong_browser(tmp: Path) -> None:
     with pytest.MonkeyPatch.context() as patched:
         patched.setenv("CONSOLE_TEST_BROWSER", str(tmp / "none"))
-        browser.ensure(tmp / "python", tmp / "cache", lambda _: None)
+        browser.ensure_browser(tmp / "python", tmp / "cache", lambda _: None)
 
 
 NOW = 1_700_000_000_000
@@ -316,7 +316,7 @@ PURE = (
     Refusal(
         "home_unwritable",
         "The folder … cannot be written (Not a directory); set REPRISE_HOME to a folder of your own.",
-        lambda tmp: home.make(file_at(tmp / "file") / "home"),
+        lambda tmp: home.make_home(file_at(tmp / "file") / "home"),
         CannotStart,
     ),
     Refusal(
@@ -330,7 +330,7 @@ PURE = (
         "not_ours",
         "… was not made by bin/demo (it holds 'thesis.txt'), so --reset does not touch it; set "
         "REPRISE_HOME to the right folder.",
-        lambda tmp: home.reset(file_at(tmp / "thesis.txt").parent),
+        lambda tmp: home.reset_home(file_at(tmp / "thesis.txt").parent),
         CannotStart,
     ),
     Refusal(
@@ -393,7 +393,7 @@ PURE = (
     Refusal(
         "not_downloaded",
         "one-1.2.jar could not be downloaded (ConnectionError); …",
-        lambda tmp: jars.download("http://127.0.0.1:1", ONE, tmp),
+        lambda tmp: jars.download_jar("http://127.0.0.1:1", ONE, tmp),
         CannotStart,
     ),
     Refusal(

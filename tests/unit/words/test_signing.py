@@ -154,4 +154,4 @@ def test_a_text_with_a_nul_is_refused_in_these_words() -> None:
     words = (
         "What was sent holds a NUL character, which no text here may hold. Take it out, then send it again."
     )
-    assert texts.problem({"name": "a\0b"}) == words
+    assert texts.text_problem({"name": "a\0b"}) == words
