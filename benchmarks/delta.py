@@ -77,22 +77,22 @@ def measured(where: str, first: int) -> None:
 
     line = DeltaOffset(TABLE, first, 0).as_json()
     began = time.perf_counter()
-    facts = live.read(where, offsets=[line], options={}, look=False)
+    facts = live.read_table(where, offsets=[line], options={}, look=False)
     lap("facts", began)
     for name, wanted in {
         "latest": Wanted(latest=True),
         "time": Wanted(at_ms=facts.times[(first + facts.latest) // 2]),
     }.items():
         began = time.perf_counter()
-        chosen = delta.at(wanted, line, facts)
+        chosen = delta.find_position(wanted, line, facts)
         lap(f"position: {name}", began)
         assert chosen.lost.rows
     began = time.perf_counter()
-    delta.option(line, facts)
-    delta.reach(line, facts)
+    delta.find_start_option(line, facts)
+    delta.judge_reach(line, facts)
     lap("option and reach", began)
     began = time.perf_counter()
-    live.read(where, offsets=[line], options={}, look=False, known=facts)
+    live.read_table(where, offsets=[line], options={}, look=False, known=facts)
     lap("facts again", began)
     laps["peak MB"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
     sys.stdout.write(json.dumps({"from": first, "versions": facts.latest + 1, **laps}) + "\n")

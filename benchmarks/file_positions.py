@@ -45,9 +45,12 @@ def measure(count: int, waiting: int, repeat: int) -> dict[str, Any]:
     }
     found = {
         "copy": timed(lambda: dict.fromkeys(f.path for f in listing), repeat),
-        "reach": timed(lambda: files.reach(line, fresh()), repeat),
-        "distance from the beginning": timed(lambda: files.distance(None, line, fresh()), repeat),
-        **{name: timed(lambda w=w: files.at(w, line, fresh()), repeat) for name, w in wishes.items()},
+        "reach": timed(lambda: files.judge_reach(line, fresh()), repeat),
+        "distance from the beginning": timed(lambda: files.measure_distance(None, line, fresh()), repeat),
+        **{
+            name: timed(lambda w=w: files.find_position(w, line, fresh()), repeat)
+            for name, w in wishes.items()
+        },
     }
     return {"files": len(read), "waiting": waiting, "seconds": found}
 

@@ -24,7 +24,7 @@ if sys.argv[1] == "-":
     print(json.dumps({"peak_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024}))
     raise SystemExit
 began, cpu = time.perf_counter(), time.process_time()
-report = files.read(sys.argv[1])
+report = files.read_table_report(sys.argv[1])
 took, cpu = time.perf_counter() - began, time.process_time() - cpu
 peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
 paths = [path for found in (report.older, *report.batches.values()) for path in found]

@@ -13,7 +13,7 @@ from confluent_kafka import Producer
 
 from recovery.sources import kafka as adapter
 from recovery.sources.base import Wanted
-from recovery.sources.kafka_facts import written
+from recovery.sources.kafka_facts import write_offsets
 from recovery.sources.live import kafka as live
 from tests.kafka import KafkaBroker, running
 
@@ -51,20 +51,20 @@ def main() -> None:
     with running() as broker:
         at_ms = fill(broker, partitions)
         options = {"kafka.bootstrap.servers": broker.address, "subscribe": "wide"}
-        position = written({("wide", n): 5 for n in range(partitions)})
+        position = write_offsets({("wide", n): 5 for n in range(partitions)})
         bare, _ = median(lambda: broker.admin.list_topics(timeout=60))
         rows: list[tuple[str, Callable[[], Any]]] = [
             (
                 "bounds, settings, a time; nothing read",
-                lambda: live.facts(options, times=[at_ms], count_up_to=0),
+                lambda: live.read_topic_facts(options, times=[at_ms], count_up_to=0),
             ),
             (
                 "the same, and the times of the first unread records",
-                lambda: live.facts(options, positions=[position], times=[at_ms], count_up_to=0),
+                lambda: live.read_topic_facts(options, positions=[position], times=[at_ms], count_up_to=0),
             ),
             (
                 f"the same, and {partitions * RECORDS} records counted",
-                lambda: live.facts(options, positions=[position], times=[at_ms]),
+                lambda: live.read_topic_facts(options, positions=[position], times=[at_ms]),
             ),
         ]
         print(
@@ -76,9 +76,12 @@ def main() -> None:
             print(f"| {name} | {seconds:.3f} | {seconds / bare:.0f} |")
     assert facts.topics["wide"].partitions[0].counts
     for name, what in (
-        ("reach", lambda: adapter.reach(position, facts)),
-        ("option", lambda: adapter.option(position, facts)),
-        ("position at a time, with its cost", lambda: adapter.at(Wanted(at_ms=at_ms), position, facts)),
+        ("reach", lambda: adapter.judge_reach(position, facts)),
+        ("option", lambda: adapter.find_start_option(position, facts)),
+        (
+            "position at a time, with its cost",
+            lambda: adapter.find_position(Wanted(at_ms=at_ms), position, facts),
+        ),
     ):
         seconds, _ = median(what)
         print(f"| computed from it: {name} | {seconds:.3f} | {seconds / bare:.0f} |")

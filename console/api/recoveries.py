@@ -111,7 +111,7 @@ def _read_change(body: Body, **of_plan: Any) -> ChoicesChange:
         meant=meant,
         strategy=fields.read_text(body, "strategy", "") if "strategy" in body else None,
         default_strategy=True,
-        target=targets.parse(fields.read_text(body, "to")) if "to" in body else None,
+        target=targets.parse_target(fields.read_text(body, "to")) if "to" in body else None,
         key=tuple(fields.read_texts(body, "key")) if "key" in body else None,
         patch=fields.read_files(body, "patch") if "patch" in body else None,
         **of_plan,
@@ -148,7 +148,7 @@ def _show_recovery(recovery: Recovery) -> dict[str, Any]:
 def _show_positions(recovery: Recovery) -> dict[str, Any]:
     look, flow = looked(recovery), recovery.flow
     sources, asked = look["sources"], look.get("wishes") or {}
-    costs = showing.costs(sources)
+    costs = showing.sum_costs(sources)
     return {
         "flow": flow.name,
         "status": look.get("status"),  # working, ready, failed; null: nobody has asked

@@ -36,23 +36,23 @@ def _read_wish(post: QueryDict, one: Mapping[str, Any], now: Mapping[str, Any]) 
             raise WrongUse(
                 f"A source of kind {one['kind']} has no parts that can be set one by one.", code="no_parts"
             )
-        return wishes.with_parts(wishes.of(now[key]) if key in now else None, edits)
+        return wishes.with_parts(wishes.wish_from_json(now[key]) if key in now else None, edits)
     if form == KEEP:
         if value:
             raise WrongUse(
                 f"Source {key}: choose what {value!r} is: a time, a version, a file, or by hand.",
                 code="no_choice",
             )
-        return wishes.of(now[key]) if key in now else None
+        return wishes.wish_from_json(now[key]) if key in now else None
     if form == COMMITTED:
         return None
     if form in ("earliest", "latest"):
-        return wishes.parse(form)
+        return wishes.parse_wish(form)
     if not value:
         raise WrongUse(
             f"Source {key}: write the {wishes.WORDS.get(form, form)} beside the choice.", code="no_value"
         )
-    return wishes.parse(f"{form}={value}")
+    return wishes.parse_wish(f"{form}={value}")
 
 
 def _read_edits(post: QueryDict, one: Mapping[str, Any]) -> dict[str, str]:
@@ -70,5 +70,5 @@ def _read_edits(post: QueryDict, one: Mapping[str, Any]) -> dict[str, str]:
 
 def read_common_time(post: QueryDict, look: Mapping[str, Any]) -> dict[str, Wanted | None]:
     """The time of `at` for every source. Raises WrongUse for what is no time, and for a source that takes none."""
-    wish = wishes.parse(f"time={str(post.get('at', '')).strip()}")
+    wish = wishes.parse_wish(f"time={str(post.get('at', '')).strip()}")
     return dict(wishes.for_all(wish, look.get("sources") or []))

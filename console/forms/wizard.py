@@ -32,7 +32,7 @@ class StrategyForm(forms.Form):
         return ChoicesChange(
             strategy=strategy,
             key=tuple(column for column in columns if column),
-            target=targets.parse(to) if to and strategy == Strategy.REPLAY else None,
+            target=targets.parse_target(to) if to and strategy == Strategy.REPLAY else None,
         )
 
 

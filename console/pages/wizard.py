@@ -189,7 +189,7 @@ def _offset_context(of: RecoveryPage, form: forms.StrategyForm) -> dict[str, Any
             facts.get("key") or (), facts.get("key_from") or "", whole_rows=bool(facts.get("whole_rows"))
         ),
         "key_characters": forms.KEY_CHARACTERS,
-        "to": form.data.get("to", targets.text(held) if (held := recovery.chosen.target) else ""),
+        "to": form.data.get("to", targets.target_text(held) if (held := recovery.chosen.target) else ""),
         "targets": targets.FORMS,
         "poll": 1 if facts.get("status") == "working" else 0,
         "usual": usual_look(of.recovery.flow, "facts") if facts.get("status") == "working" else None,

@@ -138,7 +138,7 @@ def _source_row(source: BatchSource) -> BatchSourceRow:
         source.key,
         source.log or source.key,
         source.kind,
-        labels.label(source.kind, source.offset_json),
+        labels.label_position(source.kind, source.offset_json),
         said.describe_intake(source),
         (source.begins_json or "-") if source.begins else "not known",
         source.offset_json or "-",

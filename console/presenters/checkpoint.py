@@ -181,7 +181,7 @@ def source_rows(report: Mapping[str, Any]) -> list[SourceRow]:
             str(source.get("name") or source["index"]),
             str(source.get("log") or source.get("name") or source["index"]),
             str(source.get("kind") or "unknown"),
-            labels.label(str(source.get("kind") or "unknown"), source.get("offset_json")),
+            labels.label_position(str(source.get("kind") or "unknown"), source.get("offset_json")),
             str(source.get("offset_json") or "none"),
             int(source.get("committed_files") or 0),
             int(source.get("planned_files") or 0),

@@ -11,7 +11,7 @@ from console.presenters.status import Badge
 from recovery.contracts import codec
 from recovery.contracts.amounts import Amount
 from recovery.sources import showing, wishes
-from recovery.sources.mapping import confirmable
+from recovery.sources.mapping import list_confirmable
 from recovery.strategies.catalogue import POSITIONED
 
 FEW = 20
@@ -197,7 +197,7 @@ CERTAIN: Final = {
 def source_matches(recovery: Any, mapping: Mapping[str, Any] | None) -> Sources | None:
     """None where every source goes on as itself, or nobody has looked yet."""
     told = mapping or {}
-    needed, said = confirmable(told), recovery.chosen.confirmed
+    needed, said = list_confirmable(told), recovery.chosen.confirmed
     if not (needed or told.get("added") or told.get("dropped") or told.get("notes")):
         return None
     pairs = [_match_row(p, f"{p['old']}->{p['new']}", needed, said) for p in told.get("pairs") or []]
@@ -236,7 +236,7 @@ def positions_page(
     refused."""
     looked, chosen = look.get("wishes") or {}, wishes.as_dicts(recovery.chosen.positions)
     sources = look["sources"]
-    told = showing.costs(sources)
+    told = showing.sum_costs(sources)
     flow = recovery.flow
     call = showing.api_call(pipeline_id=flow.pipeline.pipeline_id, flow=flow.name, dataset=flow.dataset)
     return PositionsPage(
@@ -246,7 +246,7 @@ def positions_page(
         ],
         lost=told.lost,
         repeated=told.repeated,
-        doubts=showing.doubts(sources),
+        doubts=showing.list_doubts(sources),
         chosen=_written_requests(chosen),
         looked=_written_requests(looked),
         differs=looked != chosen,
@@ -260,7 +260,7 @@ def positions_page(
 
 
 def _written_requests(wanted: Mapping[str, Any]) -> list[tuple[str, str]]:
-    return [(key, wishes.text(wishes.of(body))) for key, body in sorted(wanted.items())]
+    return [(key, wishes.wish_text(wishes.wish_from_json(body))) for key, body in sorted(wanted.items())]
 
 
 def command_line(recovery: Any, looked: Mapping[str, Any], costs: showing.Costs) -> str:
@@ -268,7 +268,7 @@ def command_line(recovery: Any, looked: Mapping[str, Any], costs: showing.Costs)
     told = [
         f"--position {shlex.quote(one)}"
         for key, body in looked.items()
-        for one in wishes.arguments(key, wishes.of(body))
+        for one in wishes.wish_arguments(key, wishes.wish_from_json(body))
     ]
     told += [f"--confirm {shlex.quote(key)}" for key in recovery.chosen.confirmed]
     told += ["--accept-loss"] * bool(costs.lost) + ["--accept-repeats"] * bool(costs.repeated)
@@ -286,7 +286,7 @@ def source_card(
 ) -> Card:
     """One source as `sources.showing.as_dict` gives it."""
     typed, key = typed or {}, one["source"]
-    wish = wishes.of(looked[key]) if key in looked else None
+    wish = wishes.wish_from_json(looked[key]) if key in looked else None
     rows = _part_rows(one, wanted, {n: wishes.text_of_part(w) for n, w in wish.parts.items()} if wish else {})
     quiet = [r for r in rows if r.quiet and not wanted] if len(one["changes"]) > FEW else []
     loud = [r for r in rows if r not in quiet] if quiet else rows
@@ -295,7 +295,7 @@ def source_card(
         source=key,
         kind=KIND_WORDS.get(one["kind"], one["kind"]),
         location=one["location"],
-        wish=wishes.text(wish) if wish else "",
+        wish=wishes.wish_text(wish) if wish else "",
         problem=one["problem"],
         parts=len(one["changes"]),
         line=one["after"]["offset_json"],

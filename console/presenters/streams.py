@@ -65,7 +65,7 @@ def stream_facts(found: Preview, now: datetime) -> tuple[list[Fact], list[Fact]]
     report, standing = found.report, found.standing
     moved = None if standing.moved_ms is None else datetime.fromtimestamp(standing.moved_ms / 1000, UTC)
     age = f"{words.format_clock(moved, now)}, {words.format_ago(moved, now)}" if moved else ""
-    sources = [f"{s.kind}: {labels.words(s)}" for s in report.sources]
+    sources = [f"{s.kind}: {labels.describe_progress(s)}" for s in report.sources]
     first = [
         Fact("Query id", report.query_id or "not known", "the event log names it too"),
         Fact("Last batch", _batch_text(report.last_committed, "committed"), age),

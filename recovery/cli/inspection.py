@@ -141,7 +141,7 @@ def answer(asked: InspectRequest, find_flow: FindFlow | None = None) -> Answer:
     failed = None if text is None else diagnose_text(text, report=report)
     if failed is not None:
         report = replace(report, findings=with_failure(report, failed))
-    sink = tables.read(asked.sink, query_id=report.query_id) if asked.sink else None
+    sink = tables.read_any_table(asked.sink, query_id=report.query_id) if asked.sink else None
     return _answer_report(report, sink, failed, known)
 
 
@@ -150,7 +150,7 @@ def _answer_report(
 ) -> Answer:
     data = report.as_dict()
     for source, progress in zip(data["sources"], report.sources, strict=True):
-        source["label"] = labels.words(progress)
+        source["label"] = labels.describe_progress(progress)
     data |= {
         "sink": sink.as_dict() if sink else None,
         "flow": {"pipeline": known.pipeline, "name": known.name} if known else None,

@@ -150,7 +150,7 @@ def moment(at_ms: int) -> str:
 
 def source_words(source: SourceProgress) -> str:
     """Its kind, and where it stands in the words of that kind."""
-    return f"{source.kind}: {shown(labels.words(source))}"
+    return f"{source.kind}: {shown(labels.describe_progress(source))}"
 
 
 def operator_words(operator: StateOperator) -> str:
@@ -227,7 +227,7 @@ def batch_state(batch: CheckpointBatch) -> str:
 
 def _batch_source(source: BatchSource) -> Iterator[str]:
     yield ""
-    stands = labels.label(source.kind, source.offset_json)
+    stands = labels.label_position(source.kind, source.offset_json)
     yield f"Source {shown(source.key):<5} {source.kind}: {shown(stands)}"
     yield f"  Took   {shown(said.describe_intake(source))}"
     yield f"  From   {shown(source.begins_json or '-') if source.begins else 'not known'}"

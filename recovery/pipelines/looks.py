@@ -128,7 +128,7 @@ def _seen(flow: Flow, row: FlowInput, told: SourceProgress | str, now: datetime)
     }
     ids = Topics(row, told.offset_json)
     try:
-        found = unread.look(told, inputs.reader_of(row), noted=ids.noted)
+        found = unread.count_unread(told, inputs.reader_of(row), noted=ids.noted)
     except RepriseError as problem:
         return {**values, "problem": cleansing.cleanse_text(problem.sentence)}
     except Malformed as problem:
@@ -155,7 +155,7 @@ def _stands(flow: Flow, row: FlowInput, told: SourceProgress, now: datetime) -> 
         since = when((flow.last_progress or {}).get("timestamp")) or now
     elif told.offset_json != row.position:
         since = now
-    label = labels.words(told)[:500]
+    label = labels.describe_progress(told)[:500]
     kept = (
         {} if told.offset_json == row.position else dict(inputs.NOT_SEEN)
     )  # it was said of another position

@@ -18,7 +18,7 @@ from recovery.errors import Refused
 from recovery.models import Recovery
 from recovery.people.roles import Actor
 from recovery.sources import targets, wishes
-from recovery.sources.mapping import confirmable
+from recovery.sources.mapping import list_confirmable
 from recovery.strategies.catalogue import EXECUTABLE, POSITIONED, settled_later
 from recovery.strategies.recommending import default_strategy
 from recovery.workflow import lineends, studies
@@ -144,7 +144,7 @@ def choose_target(recovery: Recovery, change: ChoicesChange, by: Actor) -> Taken
         )
     return Taken(
         without_acceptance(held).replace(target=target),
-        f"Goes back to {targets.text(target)}.",
+        f"Goes back to {targets.target_text(target)}.",
         before={"target": codec.to_read_json(held.target) if held.target else None},
         after={"target": codec.to_read_json(target)},
     )
@@ -220,7 +220,7 @@ def confirm_sources(recovery: Recovery, change: ChoicesChange, by: Actor) -> Tak
 
 def _refuse_unknown_pairs(keys: Sequence[str], mapping: Mapping[str, Any] | None) -> None:
     """Before the facts are there (commands) only the form of a key is known; sealing compares it then."""
-    known = None if mapping is None else confirmable(mapping)
+    known = None if mapping is None else list_confirmable(mapping)
     unknown = [key for key in keys if not PAIR.fullmatch(key) or (known is not None and key not in known)]
     if unknown:
         there = ", ".join(known or []) or "old->new, or old-> for one that is dropped"
@@ -261,7 +261,7 @@ def choose_positions(recovery: Recovery, change: ChoicesChange, by: Actor) -> Ta
     plain = wishes.as_dicts(wanted)
     return Taken(
         without_acceptance(held).replace(positions=wanted),
-        f"Start positions chosen: {wishes.describe(wanted)}.",
+        f"Start positions chosen: {wishes.describe_wishes(wanted)}.",
         before={"positions": wishes.as_dicts(held.positions)},
         after={"positions": plain, **({"accepted": ticked} if ticked else {})},
     )

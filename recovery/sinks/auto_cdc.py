@@ -13,7 +13,7 @@ from recovery.contracts.amounts import Amount
 from recovery.sinks.base import SinkReport
 from recovery.sinks.kinds import Memory, Risk, Start, in_words
 from recovery.sources.base import Precision
-from recovery.sources.comparing import moment
+from recovery.sources.comparing import format_time
 
 KIND = "auto_cdc"
 TABLE, COMPARED = True, False  # rows are merged: what an update wrote is not what was added
@@ -43,7 +43,7 @@ def facts_of(report: SinkReport) -> AutoCdcFacts:
     )
 
 
-def memory(facts: AutoCdcFacts) -> Memory:
+def describe_memory(facts: AutoCdcFacts) -> Memory:
     """Sequences by key; tombstones, or batch ids, in the auxiliary table."""
     if facts.scd_type == 2:
         says = "SCD type 2: rows are guarded by their sequence; the auxiliary table holds numbers of batches."
@@ -52,7 +52,7 @@ def memory(facts: AutoCdcFacts) -> Memory:
     return Memory(says, facts.auxiliary_kept, Precision.EXACT)
 
 
-def risk(start: Start, facts: AutoCdcFacts) -> Risk:
+def judge_risk(start: Start, facts: AutoCdcFacts) -> Risk:
     """Nothing twice where the auxiliary table stays, numbers go on, and no tombstone has gone."""
     if facts.auxiliary_kept is False:
         return Risk(
@@ -74,11 +74,11 @@ def risk(start: Start, facts: AutoCdcFacts) -> Risk:
         )
     since, replays = facts.tombstones_since_ms, facts.replays_from_ms
     if since is not None and (replays is None or replays < since):
-        when = "a time that is not known" if replays is None else moment(replays)
+        when = "a time that is not known" if replays is None else format_time(replays)
         return Risk(
             None,
-            f"Changes from {when} on are read again, and tombstones are kept since {moment(since)} only: keys deleted "
-            "before may come back.",
+            f"Changes from {when} on are read again, and tombstones are kept since {format_time(since)} only: keys "
+            "deleted before may come back.",
             do="Start no earlier than the tombstones reach.",
         )
     return Risk(

@@ -8,7 +8,7 @@ as long as its position is that of what the table holds.
 from recovery.checkpoints import deltasink
 from recovery.checkpoints.report import Finding
 from recovery.sinks.base import SinkReport
-from recovery.sinks.kinds import Memory, Risk, Start, by_query_id, in_words, repeated
+from recovery.sinks.kinds import Memory, Risk, Start, by_query_id, count_repeated, in_words
 from recovery.sources.base import Precision
 
 KIND = "delta"
@@ -29,7 +29,7 @@ def facts_of(report: SinkReport) -> SinkReport:
     return report
 
 
-def memory(facts: SinkReport) -> Memory:
+def describe_memory(facts: SinkReport) -> Memory:
     """The newest batch of each query id; `facts.head` is that of the query that was asked about."""
     said = "it has none of this query" if facts.head is None else f"this query's is {facts.head}"
     forgets = (
@@ -44,11 +44,11 @@ def memory(facts: SinkReport) -> Memory:
     )
 
 
-def risk(start: Start, facts: SinkReport) -> Risk:
+def judge_risk(start: Start, facts: SinkReport) -> Risk:
     """Under the old id, batches up to the head vanish; under a new one, what is read again is doubled."""
     held = _has_planned_batch(start, facts)
     if held and facts.head is None and (start.query_id_kept or start.same_range):
-        rows = repeated(start, held=True)
+        rows = count_repeated(start, held=True)
         return Risk(
             rows,
             f"The table has batch {start.planned} and has forgotten so, by its setting {deltasink.RETENTION}: run "

@@ -11,10 +11,10 @@ from recovery.sinks.kinds import (
     Memory,
     Risk,
     Start,
+    count_repeated,
     in_words,
+    judge_skips,
     passed_over,
-    repeated,
-    skips,
 )
 from recovery.sources.base import Precision
 
@@ -37,7 +37,7 @@ def facts_of(report: SinkReport) -> SinkReport:
     return report
 
 
-def memory(facts: SinkReport) -> Memory:
+def describe_memory(facts: SinkReport) -> Memory:
     """The numbers of batches in its log, whichever query wrote them."""
     has = "no batch yet" if facts.head is None else f"batch {facts.head}"
     return Memory(
@@ -47,13 +47,13 @@ def memory(facts: SinkReport) -> Memory:
     )
 
 
-def risk(start: Start, facts: SinkReport) -> Risk:
+def judge_risk(start: Start, facts: SinkReport) -> Risk:
     """Batches up to the head vanish, under any query id; a number beyond the next one breaks the table."""
     head = facts.head
     if start.repeats(head):
         return Risk(Amount(value=0), f"Batch {head} is run again and passed over by the table, which has it.")
     if head is not None and (gone := passed_over(head, start)):
-        return skips(head, gone, "The table")
+        return judge_skips(head, gone, "The table")
     following = 0 if head is None else head + 1
     if start.next_batch > following:
         return Risk(
@@ -64,7 +64,7 @@ def risk(start: Start, facts: SinkReport) -> Risk:
             bars=True,
             following=following,
         )
-    rows = repeated(start, held=head == start.planned)
+    rows = count_repeated(start, held=head == start.planned)
     if rows is not None and not rows.value:
         return Risk(rows, "The table takes the next batch, and nothing comes twice.")
     return Risk(rows, f"The table takes what is read again as new: {in_words(rows)} would be there twice.")

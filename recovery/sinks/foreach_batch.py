@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from recovery.contracts.amounts import Amount
 from recovery.sinks.base import SinkReport
-from recovery.sinks.kinds import Memory, Risk, Start, in_words, passed_over, repeated, skips
+from recovery.sinks.kinds import Memory, Risk, Start, count_repeated, in_words, judge_skips, passed_over
 from recovery.sources.base import Precision
 
 KIND = "foreach_batch"
@@ -38,7 +38,7 @@ def facts_of(report: SinkReport) -> ForeachBatchFacts:
     return report.facts if isinstance(report.facts, ForeachBatchFacts) else ForeachBatchFacts()
 
 
-def memory(facts: ForeachBatchFacts) -> Memory:
+def describe_memory(facts: ForeachBatchFacts) -> Memory:
     """By txnAppId, or nothing; None where the code was not read."""
     others = (
         f" It also does, again with each repeat: {', '.join(facts.side_effects)}."
@@ -63,15 +63,15 @@ def memory(facts: ForeachBatchFacts) -> Memory:
     )
 
 
-def risk(start: Start, facts: ForeachBatchFacts) -> Risk:
+def judge_risk(start: Start, facts: ForeachBatchFacts) -> Risk:
     """Batches that vanish under the code's own id; else everything that is read again."""
     if facts.txn_app_id is not None and facts.head is not None:
         gone = passed_over(facts.head, start)
         if start.repeats(facts.head):
             return _judge_retried_batch(start, facts)
         if gone:
-            return skips(facts.head, gone, f"The table, for txnAppId {facts.txn_app_id},")
-    rows = repeated(start)
+            return judge_skips(facts.head, gone, f"The table, for txnAppId {facts.txn_app_id},")
+    rows = count_repeated(start)
     if rows is not None and not rows.value:
         return Risk(rows, "Nothing is handed to the function a second time.")
     effects = f", and done again: {', '.join(facts.side_effects)}" if facts.side_effects else ""

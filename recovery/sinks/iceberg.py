@@ -38,7 +38,7 @@ def facts_of(report: SinkReport) -> IcebergSinkFacts:
     return IcebergSinkFacts(dict(report.heads), mine, expired=True)
 
 
-def memory(facts: IcebergSinkFacts) -> Memory:
+def describe_memory(facts: IcebergSinkFacts) -> Memory:
     """The newest batch of each query id, as long as its snapshot is kept."""
     said = "none of this query's is in its history" if facts.head is None else f"this query's is {facts.head}"
     forgets = " Snapshots were expired, and what they remembered is forgotten." if facts.expired else ""
@@ -49,7 +49,7 @@ def memory(facts: IcebergSinkFacts) -> Memory:
     )
 
 
-def risk(start: Start, facts: IcebergSinkFacts) -> Risk:
+def judge_risk(start: Start, facts: IcebergSinkFacts) -> Risk:
     """Under the old id, batches up to the head vanish; under a new one, what is read again is doubled."""
     # Expired snapshots are older than the query's newest one; only where none of it is left may one be the planned.
     forgotten = facts.head is None and facts.expired

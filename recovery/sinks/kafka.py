@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from recovery.sinks.base import SinkReport
-from recovery.sinks.kinds import Memory, Risk, Start, in_words, repeated
+from recovery.sinks.kinds import Memory, Risk, Start, count_repeated, in_words
 from recovery.sources.base import Precision
 
 KIND = "kafka"
@@ -38,7 +38,7 @@ def facts_of(report: SinkReport) -> KafkaSinkFacts:
     return report.facts if isinstance(report.facts, KafkaSinkFacts) else KafkaSinkFacts()
 
 
-def memory(facts: KafkaSinkFacts) -> Memory:
+def describe_memory(facts: KafkaSinkFacts) -> Memory:
     """Nothing."""
     return Memory(
         "Kafka remembers nothing of Spark's batches: a row that is sent twice is there twice.",
@@ -47,9 +47,9 @@ def memory(facts: KafkaSinkFacts) -> Memory:
     )
 
 
-def risk(start: Start, facts: KafkaSinkFacts) -> Risk:
+def judge_risk(start: Start, facts: KafkaSinkFacts) -> Risk:
     """Everything that is read again is sent again."""
-    rows = repeated(start)
+    rows = count_repeated(start)
     where = f" in {', '.join(facts.topics)}" if facts.topics else ""
     if rows is not None and not rows.value:
         return Risk(

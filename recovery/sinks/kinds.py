@@ -7,7 +7,7 @@ from typing import Protocol, TypedDict, TypeVar
 from recovery.contracts.amounts import Amount, Bound
 from recovery.sinks.base import SinkReport
 from recovery.sources.base import Distance, InputFile, Precision
-from recovery.sources.comparing import ZERO, count
+from recovery.sources.comparing import ZERO, count_noun
 
 F = TypeVar("F")
 
@@ -88,12 +88,12 @@ class SinkKind(Protocol[F]):
 
     def facts_of(self, report: SinkReport) -> F: ...
 
-    def memory(self, facts: F) -> Memory: ...
+    def describe_memory(self, facts: F) -> Memory: ...
 
-    def risk(self, start: Start, facts: F) -> Risk: ...
+    def judge_risk(self, start: Start, facts: F) -> Risk: ...
 
 
-def repeated(start: Start, *, held: bool | None = None) -> Amount | None:
+def count_repeated(start: Start, *, held: bool | None = None) -> Amount | None:
     """Rows that come a second time: those read again, and those of the planned batch, if the sink has it.
 
     `held`: whether it has; None: nobody knows, so all of its rows count, at most.
@@ -114,7 +114,7 @@ def in_words(rows: Amount | None) -> str:
         return "rows whose number is not known"
     if not rows.value:
         return "no row"
-    return f"{'' if rows.exact else 'at most '}{count(rows.value, 'row')}"
+    return f"{'' if rows.exact else 'at most '}{count_noun(rows.value, 'row')}"
 
 
 def empty_reset(
@@ -146,7 +146,7 @@ def passed_over(head: int | None, start: Start) -> range:
     return range(0) if head is None or start.next_batch > head else range(start.next_batch, head + 1)
 
 
-def skips(head: int, gone: range, who: str) -> Risk:
+def judge_skips(head: int, gone: range, who: str) -> Risk:
     """The risk of batches that are passed over."""
     return Risk(
         None,
@@ -169,8 +169,8 @@ def by_query_id(head: int | None, start: Start, *, held: bool | None) -> Risk:
         if start.planned == head == start.next_batch:
             return Risk(Amount(value=0), f"Batch {head} is run again and skipped by the table, which has it.")
         if gone := passed_over(head, start):
-            return skips(head, gone, "The table")
-    rows = repeated(start, held=held)
+            return judge_skips(head, gone, "The table")
+    rows = count_repeated(start, held=held)
     if rows is not None and not rows.value:
         return Risk(rows, "The table takes the next batch, and nothing comes twice.")
     return Risk(

@@ -25,14 +25,14 @@ def facts_of(report: SinkReport) -> MaterializedViewFacts:
     return MaterializedViewFacts()
 
 
-def memory(facts: MaterializedViewFacts) -> Memory:
+def describe_memory(facts: MaterializedViewFacts) -> Memory:
     """Nothing, and nothing is needed."""
     return Memory(
         "A materialized view is recomputed by every update; it remembers no batch.", True, Precision.EXACT
     )
 
 
-def risk(start: Start, facts: MaterializedViewFacts) -> Risk:
+def judge_risk(start: Start, facts: MaterializedViewFacts) -> Risk:
     """None of its own."""
     return Risk(
         Amount(value=0),

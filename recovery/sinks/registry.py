@@ -29,6 +29,6 @@ KINDS: tuple[SinkKind[Any], ...] = (
 BY_NAME = {kind.KIND: kind for kind in KINDS}
 
 
-def of(kind: str) -> SinkKind[Any]:
+def sink_kind_of(kind: str) -> SinkKind[Any]:
     """The module of a kind; `unknown` for a name that none has."""
     return BY_NAME.get(kind, unknown)

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from recovery.sinks.base import SinkReport
-from recovery.sinks.kinds import Memory, Risk, Start, in_words, repeated
+from recovery.sinks.kinds import Memory, Risk, Start, count_repeated, in_words
 from recovery.sources.base import Precision
 
 KIND = "several_flows"
@@ -31,7 +31,7 @@ def facts_of(report: SinkReport) -> SharedTableFacts:
     return report.facts if isinstance(report.facts, SharedTableFacts) else SharedTableFacts("unknown", ())
 
 
-def memory(facts: SharedTableFacts) -> Memory:
+def describe_memory(facts: SharedTableFacts) -> Memory:
     """By the table's kind."""
     if facts.table == "files":
         return Memory(
@@ -44,7 +44,7 @@ def memory(facts: SharedTableFacts) -> Memory:
     return Memory("What this table remembers of several writers is not known here.", None, Precision.UNKNOWN)
 
 
-def risk(start: Start, facts: SharedTableFacts) -> Risk:
+def judge_risk(start: Start, facts: SharedTableFacts) -> Risk:
     """Rows vanish in a shared file table whatever is done; apart, only the flows that start anew count."""
     if facts.table == "files" and len(facts.flows) > 1:
         return Risk(
@@ -64,7 +64,7 @@ def risk(start: Start, facts: SharedTableFacts) -> Risk:
     )
     if facts.table not in APART and facts.table != "files":
         return Risk(None, f"What this table does with a repeated batch is not known.{rest}")
-    rows = repeated(start)
+    rows = count_repeated(start)
     return Risk(rows, f"Of the flows that start over, {in_words(rows)} would be there twice.{rest}")
 
 

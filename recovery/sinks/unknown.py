@@ -1,14 +1,14 @@
 """A sink of which nobody here can tell what it remembers. Pure."""
 
 from recovery.sinks.base import SinkReport
-from recovery.sinks.kinds import Memory, Risk, Start, in_words, repeated
+from recovery.sinks.kinds import Memory, Risk, Start, count_repeated, in_words
 from recovery.sources.base import Precision
 
 KIND = "unknown"
 TABLE, COMPARED = True, False
 
 
-def report(location: str, *, kind: str = "unknown") -> SinkReport:
+def unknown_report(location: str, *, kind: str = "unknown") -> SinkReport:
     """A report that promises nothing: no head, and no word on whether repeats are absorbed."""
     return SinkReport(kind=kind, location=location, head=None, absorbs_repeats=None)
 
@@ -18,14 +18,14 @@ def facts_of(report: SinkReport) -> object:
     return report.facts
 
 
-def memory(facts: object) -> Memory:
+def describe_memory(facts: object) -> Memory:
     """Not known. `facts`: whatever was found, which is not looked at."""
     return Memory("What this sink remembers of batches is not known here.", None, Precision.UNKNOWN)
 
 
-def risk(start: Start, facts: object) -> Risk:
+def judge_risk(start: Start, facts: object) -> Risk:
     """Only what is never sent again is certain."""
-    rows = repeated(start)
+    rows = count_repeated(start)
     if rows is not None and not rows.value:
         return Risk(rows, "Nothing is written a second time.")
     return Risk(

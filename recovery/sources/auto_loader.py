@@ -32,14 +32,14 @@ from recovery.sources.base import (
 from recovery.sources.comparing import (
     NOTHING_READ,
     ZERO,
+    build_candidate,
     by_number,
-    candidate,
-    compared,
-    count,
-    moment,
-    wish,
+    compare_parts,
+    count_noun,
+    format_time,
+    require_one_wish,
 )
-from recovery.sources.comparing import fresh as fresh
+from recovery.sources.comparing import find_empty_start as find_empty_start
 
 KIND = "auto-loader"
 CAN = ("by_hand",)
@@ -62,22 +62,22 @@ class AutoLoaderFacts:
     asked_ms: int = 0
 
 
-def parts(offset_json: str | None) -> tuple[Part, ...]:
+def list_parts(offset_json: str | None) -> tuple[Part, ...]:
     """One part, the ledger with its number. Raises Malformed for another shape."""
     at_number = _parse_position(offset_json)
-    return (Part("ledger", None if at_number is None else str(at_number), label(offset_json)),)
+    return (Part("ledger", None if at_number is None else str(at_number), label_position(offset_json)),)
 
 
-def label(offset_json: str | None) -> str:
+def label_position(offset_json: str | None) -> str:
     at_number = _parse_position(offset_json)
     return NOTHING_READ if at_number is None else f"number {at_number:,} of the files discovered"
 
 
-def changes(before: str | None, after: str | None) -> tuple[Change, ...]:
-    return compared(parts(before), parts(after), by_number)
+def compare_positions(before: str | None, after: str | None) -> tuple[Change, ...]:
+    return compare_parts(list_parts(before), list_parts(after), by_number)
 
 
-def distance(start: str | None, end: str | None, facts: AutoLoaderFacts) -> Distance:
+def measure_distance(start: str | None, end: str | None, facts: AutoLoaderFacts) -> Distance:
     """Files by their numbers; an estimate, as numbers that a retry skipped would count too."""
     old, new = (_parse_position(line) or 0 for line in (start, end))
     if old == new:
@@ -87,7 +87,7 @@ def distance(start: str | None, end: str | None, facts: AutoLoaderFacts) -> Dist
     )
 
 
-def reach(offset_json: str | None, facts: AutoLoaderFacts) -> Reach:
+def judge_reach(offset_json: str | None, facts: AutoLoaderFacts) -> Reach:
     """Whether files that were never committed still lie there cannot be told by the number; unread ones are counted."""
     _parse_position(offset_json)
     if facts.read is None or facts.listing is None:
@@ -98,12 +98,12 @@ def reach(offset_json: str | None, facts: AutoLoaderFacts) -> Reach:
     unread = [f for f in facts.listing if f.path not in facts.read]
     return Reach(
         None,
-        f"{count(len(unread), 'unread file')} can be read now. Files that were discovered and deleted before they were "
-        "read are not known here.",
+        f"{count_noun(len(unread), 'unread file')} can be read now. Files that were discovered and deleted before "
+        "they were read are not known here.",
     )
 
 
-def option(offset_json: str | None, facts: AutoLoaderFacts) -> StartOption:
+def find_start_option(offset_json: str | None, facts: AutoLoaderFacts) -> StartOption:
     """`modifiedAfter` between what was read and what was not; what it doubles where no time parts the two."""
     if _parse_position(offset_json) is None:
         return _start_with_everything()
@@ -131,24 +131,24 @@ def started_at(at_ms: int, facts: AutoLoaderFacts) -> StartOption:
         )
     if at_ms > facts.asked_ms:
         raise Refused(
-            f"{moment(at_ms)} lies in the future; the directory was listed at {moment(facts.asked_ms)}."
+            f"{format_time(at_ms)} lies in the future; the directory was listed at {format_time(facts.asked_ms)}."
         )
     done = [f.mtime_ms for f in facts.listing if f.path in facts.read]
     waiting = [f.mtime_ms for f in facts.listing if f.path not in facts.read]
     return _start_after(at_ms, done, waiting)
 
 
-def at(wanted: Wanted, committed: str | None, facts: AutoLoaderFacts) -> Candidate:
+def find_position(wanted: Wanted, committed: str | None, facts: AutoLoaderFacts) -> Candidate:
     """The committed number by hand, nothing else: no other number has a ledger. Raises Refused."""
     _parse_position(committed)
-    wish(wanted, of=OF, can=CAN)
+    require_one_wish(wanted, of=OF, can=CAN)
     line = wanted.by_hand or ""
     if _parse_position(line) != _parse_position(committed):
         raise Refused(
             "A number means nothing without the ledger in its checkpoint, which is at the committed one. Start "
             "with an empty checkpoint and modifiedAfter."
         )
-    return candidate(line, label(line), changes(committed, line), ZERO)
+    return build_candidate(line, label_position(line), compare_positions(committed, line), ZERO)
 
 
 def _start_with_everything() -> StartOption:
@@ -172,8 +172,9 @@ def _start_after(at_ms: int, done: Sequence[int], waiting: Sequence[int]) -> Sta
     said = (
         "The time parts what was read from what was not; that a file of exactly this time would count changes nothing."
         if parted
-        else f"Files on the boundary: {count(twice, 'file')} that were read come again, {count(never, 'file')} that "
-        "wait are never read. Files that arrive later with an older modification time are never read either."
+        else f"Files on the boundary: {count_noun(twice, 'file')} that were read come again, "
+        f"{count_noun(never, 'file')} that wait are never read. Files that arrive later with an older modification "
+        "time are never read either."
     )
     return StartOption(
         True,

@@ -27,7 +27,7 @@ class Batches:
     why: str = ""
 
 
-def of(waits: Slice, options: Mapping[str, str]) -> Batches:
+def split_batches(waits: Slice, options: Mapping[str, str]) -> Batches:
     """The batches in which an update reads `waits`, in the order in which it lists it. `options` are the reader's."""
     if waits.empty:
         return Batches(())
@@ -110,7 +110,7 @@ def _by_topic(at: Mapping[tuple[str, str], int]) -> dict[str, dict[str, int]]:
 _CUT = {"files": _split_files, "kafka": _split_offsets, "delta": _split_versions}
 
 
-def joined(parts: Sequence[Slice]) -> Slice | None:
+def join_slices(parts: Sequence[Slice]) -> Slice | None:
     """Several slices of one source as one, in their order. None: of other kinds, or they leave something out."""
     first, *rest = parts
     for part in rest:

@@ -12,7 +12,7 @@ NOTHING_READ = "nothing read yet"
 ZERO = Distance(rows=Amount(value=0), files=Amount(value=0), bytes=Amount(value=0), seconds=Amount(value=0))
 
 
-def compared(
+def compare_parts(
     before: Sequence[Part], after: Sequence[Part], order: Callable[[str | None, str | None], Moved]
 ) -> tuple[Change, ...]:
     """Every part of either side, those of `before` first. `order` judges two values of one part that differ."""
@@ -44,7 +44,7 @@ def by_equality(before: str | None, after: str | None) -> Moved:
     return Moved.SAME if before == after else Moved.UNCLEAR
 
 
-def candidate(
+def build_candidate(
     offset_json: str,
     label: str,
     changes: tuple[Change, ...],
@@ -67,7 +67,7 @@ def candidate(
     )
 
 
-def fresh(options: Mapping[str, Any], facts: object) -> Fresh:
+def find_empty_start(options: Mapping[str, Any], facts: object) -> Fresh:
     """`SourceKind.fresh` of a kind of which nobody here can tell where an empty checkpoint begins."""
     return Fresh(None, None, "Where a stream with an empty checkpoint would begin is not known here.")
 
@@ -82,7 +82,7 @@ def instead_of(names: Sequence[str]) -> str:
     return f"instead of {' and '.join(names)}, to be taken out of the code; " if names else ""
 
 
-def wish(wanted: Wanted, *, of: str, can: Sequence[str]) -> str:
+def require_one_wish(wanted: Wanted, *, of: str, can: Sequence[str]) -> str:
     """Which field of `wanted` is set; Refused unless it is exactly one, and one that this source can answer.
 
     `parts` may stand beside another field, or alone: then it is the answer.
@@ -120,7 +120,7 @@ WISHES = {
 }
 
 
-def moment(at_ms: int) -> str:
+def format_time(at_ms: int) -> str:
     """Epoch milliseconds as an absolute time in UTC, to the millisecond; what is no date stays a number."""
     try:
         return f"{datetime.fromtimestamp(at_ms / 1000, UTC):%Y-%m-%d %H:%M:%S}.{at_ms % 1000:03d} UTC"
@@ -128,7 +128,7 @@ def moment(at_ms: int) -> str:
         return f"{at_ms} ms"
 
 
-def count(number: int, noun: str) -> str:
+def count_noun(number: int, noun: str) -> str:
     """`1 file`, `1,200 files`."""
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 

@@ -10,31 +10,31 @@ from collections.abc import Mapping
 from recovery.contracts.amounts import Amount, Bound
 from recovery.errors import Refused
 from recovery.sources.base import Candidate, Change, Distance, Moved, Part, Precision, StartOption, Wanted
-from recovery.sources.comparing import instead_of, wish
+from recovery.sources.comparing import instead_of, require_one_wish
 from recovery.sources.delta_facts import (
     BASE,
     DataFile,
     DeltaFacts,
     DeltaOffset,
-    amount,
-    parse,
+    parse_offset,
     plus_seconds,
+    sum_files,
 )
-from recovery.sources.delta_reach import fresh, reach
+from recovery.sources.delta_reach import find_empty_start, judge_reach
 
 __all__ = [
     "CAN",
     "KIND",
     "UNIT",
-    "at",
-    "changes",
-    "distance",
-    "fresh",
-    "label",
-    "option",
-    "parts",
-    "reach",
-    "unread",
+    "compare_positions",
+    "find_empty_start",
+    "find_position",
+    "find_start_option",
+    "judge_reach",
+    "label_position",
+    "list_parts",
+    "list_unread",
+    "measure_distance",
 ]
 
 KIND = "delta"
@@ -43,19 +43,19 @@ UNIT = "row"
 PLACE = "on the reader: spark.readStream.format('delta'), before .load() or .table()"
 
 
-def parts(offset_json: str | None) -> tuple[Part, ...]:
+def list_parts(offset_json: str | None) -> tuple[Part, ...]:
     """One part: the table, by its id; its value is `version:index`."""
     if offset_json is None:
         return ()
-    offset = parse(offset_json)
-    return (Part(offset.table_id, f"{offset.version}:{offset.index}", label(offset_json)),)
+    offset = parse_offset(offset_json)
+    return (Part(offset.table_id, f"{offset.version}:{offset.index}", label_position(offset_json)),)
 
 
-def label(offset_json: str | None, facts: DeltaFacts | None = None) -> str:
+def label_position(offset_json: str | None, facts: DeltaFacts | None = None) -> str:
     """The position in people's words; with facts, how many files there are in all."""
     if offset_json is None:
         return "nothing read yet"
-    offset = parse(offset_json)
+    offset = parse_offset(offset_json)
     if offset.initial:
         where = f"first snapshot (version {offset.version})"
         files = facts.snapshots.get(offset.version) if facts else None
@@ -68,13 +68,13 @@ def label(offset_json: str | None, facts: DeltaFacts | None = None) -> str:
     return f"{where}, file {offset.read}" + (f" of {len(files)}" if files is not None else "")
 
 
-def changes(before: str | None, after: str | None) -> tuple[Change, ...]:
+def compare_positions(before: str | None, after: str | None) -> tuple[Change, ...]:
     """One change, or two where the table was made anew: the old one is gone and another is there."""
-    old, new = parts(before), parts(after)
+    old, new = list_parts(before), list_parts(after)
     if before is None or after is None or old[0].name != new[0].name:
         gone = [Change(p.name, p, None, Moved.GONE) for p in old]
         return (*gone, *(Change(p.name, None, p, Moved.NEW) for p in new))
-    return (Change(old[0].name, old[0], new[0], _compare_offsets(parse(before), parse(after))),)
+    return (Change(old[0].name, old[0], new[0], _compare_offsets(parse_offset(before), parse_offset(after))),)
 
 
 def _compare_offsets(before: DeltaOffset, after: DeltaOffset) -> Moved:
@@ -92,7 +92,7 @@ def _compare_offsets(before: DeltaOffset, after: DeltaOffset) -> Moved:
     return Moved.UNCLEAR
 
 
-def unread(offset: DeltaOffset, facts: DeltaFacts) -> tuple[DataFile, ...] | None:
+def list_unread(offset: DeltaOffset, facts: DeltaFacts) -> tuple[DataFile, ...] | None:
     """All that a stream reads after a position, up to the latest version. None: the facts do not hold it."""
     first = offset.version
     head: tuple[DataFile, ...] = ()
@@ -119,7 +119,7 @@ def left_out(start: DeltaOffset, end: DeltaOffset, facts: DeltaFacts) -> tuple[D
         if (start.version, start.index) >= (end.version, end.index):
             return ()
         return _files_between(start, end, facts)
-    ahead, left = unread(start, facts), unread(end, facts)
+    ahead, left = list_unread(start, facts), list_unread(end, facts)
     if ahead is None or left is None:
         return None
     kept = Counter(f.path for f in left)
@@ -146,7 +146,7 @@ def _files_between(start: DeltaOffset, end: DeltaOffset, facts: DeltaFacts) -> t
     return tuple(found)
 
 
-def distance(start: str | None, end: str | None, facts: DeltaFacts) -> Distance:
+def measure_distance(start: str | None, end: str | None, facts: DeltaFacts) -> Distance:
     """What lies between two positions, whichever is ahead. None is where an empty checkpoint would begin."""
     before, after = _position_of(start, facts), _position_of(end, facts)
     if before is None or after is None or {before.table_id, after.table_id} != {facts.table_id}:
@@ -158,14 +158,14 @@ def distance(start: str | None, end: str | None, facts: DeltaFacts) -> Distance:
 
 
 def _position_of(offset_json: str | None, facts: DeltaFacts) -> DeltaOffset | None:
-    return facts.fresh() if offset_json is None else parse(offset_json)
+    return facts.fresh() if offset_json is None else parse_offset(offset_json)
 
 
 def _measure_distance(
     files: tuple[DataFile, ...], facts: DeltaFacts, before: DeltaOffset, after: DeltaOffset
 ) -> Distance:
     why = "the reader has excludeRegex, which leaves files out" if facts.reading.exclude else ""
-    found = amount(files, exact=not why, why=why)
+    found = sum_files(files, exact=not why, why=why)
     if not facts.one_clock((before.version, after.version)):
         return found
     return plus_seconds(found, facts.time_of(before.version), facts.time_of(after.version))
@@ -173,16 +173,16 @@ def _measure_distance(
 
 def _count_rows(files: tuple[DataFile, ...] | None, facts: DeltaFacts) -> Amount | None:
     exact = not facts.reading.exclude
-    return None if files is None else amount(files, exact=exact).rows
+    return None if files is None else sum_files(files, exact=exact).rows
 
 
-def option(offset_json: str | None, facts: DeltaFacts) -> StartOption:
+def find_start_option(offset_json: str | None, facts: DeltaFacts) -> StartOption:
     """`startingVersion`: whole versions only, whose commits are in the log (DeltaSource.getStartingVersion)."""
     if offset_json is None:
         own = facts.reading.starting
         begins = f"where the reader's own {' and '.join(own)} says" if own else "with the table as it is"
         return StartOption(True, Precision.EXACT, place=PLACE, note=f"No option: it begins {begins}.")
-    offset = _stepped_on(parse(offset_json), facts)
+    offset = _stepped_on(parse_offset(offset_json), facts)
     if offset.table_id != facts.table_id:
         return _unsupported_start("The position is in another table, which this one has replaced.")
     if offset.initial:
@@ -293,9 +293,9 @@ def _option_code(options: Mapping[str, str]) -> str:
     return "".join(f'.option("{name}", "{value}")' for name, value in options.items())
 
 
-def at(wanted: Wanted, committed: str | None, facts: DeltaFacts) -> Candidate:
+def find_position(wanted: Wanted, committed: str | None, facts: DeltaFacts) -> Candidate:
     """A position that a person names. Raises Refused with the bounds, Malformed for a line that is none."""
-    wish(wanted, of="a Delta table", can=CAN)
+    require_one_wish(wanted, of="a Delta table", can=CAN)
     fallbacks: dict[str, str] = {}
     if wanted.by_hand is not None:
         offset = _by_hand(wanted.by_hand, facts)
@@ -328,11 +328,11 @@ def _build_candidate(
         reread = Distance() if again is None else _measure_distance(again, facts, before, offset)
     return Candidate(
         offset_json=line,
-        label=label(line, facts),
+        label=label_position(line, facts),
         precision=Precision.EXACT,
         lost=lost,
         reread=reread,
-        changes=changes(committed, line),
+        changes=compare_positions(committed, line),
         fallbacks=fallbacks,
     )
 
@@ -392,7 +392,7 @@ def _normalize_offset(offset: DeltaOffset, files: int) -> DeltaOffset:
 
 
 def _by_hand(line: str, facts: DeltaFacts) -> DeltaOffset:
-    offset = parse(line)
+    offset = parse_offset(line)
     if offset.table_id != facts.table_id:
         raise Refused(
             f"The line names table {offset.table_id}, and the table at {facts.location} is {facts.table_id}."

@@ -49,7 +49,7 @@ class DeltaOffset:
         return json.dumps(body, separators=(",", ":"))
 
 
-def parse(offset_json: str) -> DeltaOffset:
+def parse_offset(offset_json: str) -> DeltaOffset:
     """An offset line. Raises Malformed for what Delta refuses too; `newer` is set where it is a later format's."""
     body = object_of(offset_json)
     told = number_of(body, "sourceVersion")
@@ -213,7 +213,7 @@ HARMLESS = {"columnMapping", "deletionVectors", "timestampNtz", "v2Checkpoint", 
 SAME_IN_A_NAME = {"string", "byte", "short", "integer", "long", "date", "boolean"}
 
 
-def plain(metadata: Mapping[str, Any], protocol: Mapping[str, Any], schema: str) -> bool:
+def is_plain_table(metadata: Mapping[str, Any], protocol: Mapping[str, Any], schema: str) -> bool:
     """Whether a table's data files, read as Parquet with its schema, are what Spark reads of the table.
 
     Not by column mapping (other names and ids), types that were widened, a padded CHAR, a feature that is not known
@@ -311,7 +311,7 @@ def in_reading_order(files: Iterable[Any]) -> tuple[DataFile, ...]:
     return tuple(DataFile(f.path, f.size, f.rows, f.vector, f.plain) for f in ordered)
 
 
-def amount(files: Iterable[DataFile], *, exact: bool = True, why: str = "") -> Distance:
+def sum_files(files: Iterable[DataFile], *, exact: bool = True, why: str = "") -> Distance:
     """Rows, files and bytes of these files. Rows that nobody told are estimated by size, and it is said so."""
     held = list(files)
     told = [f for f in held if f.rows is not None]

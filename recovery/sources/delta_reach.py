@@ -11,14 +11,14 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from recovery.sources.base import Distance, Fresh, Reach
-from recovery.sources.delta_facts import Commit, DataFile, DeltaFacts, DeltaOffset, amount, parse
+from recovery.sources.delta_facts import Commit, DataFile, DeltaFacts, DeltaOffset, parse_offset, sum_files
 
 DAY_MS = 24 * 3600 * 1000
 
 
-def reach(offset_json: str | None, facts: DeltaFacts) -> Reach:
+def judge_reach(offset_json: str | None, facts: DeltaFacts) -> Reach:
     """Whether a stream that goes on from here would read all that is there, by what is known of the table."""
-    offset = facts.fresh() if offset_json is None else parse(offset_json)
+    offset = facts.fresh() if offset_json is None else parse_offset(offset_json)
     if offset is None:
         return Reach(None, "Where the stream would begin does not follow from its options.")
     blocked = _other_table(offset, facts) or _log_gone(offset, facts) or _files_gone(offset, facts)
@@ -95,7 +95,7 @@ def _files_gone(offset: DeltaOffset, facts: DeltaFacts) -> Reach | None:
         f"{len(lost)} data files that are still to be read were deleted, as VACUUM does after a table's rows were "
         "rewritten. Spark stops at the first of them; their rows are in the table as it is now, where they still live."
     )
-    return Reach(False, why, lost=amount(lost), parts=(facts.table_id,))
+    return Reach(False, why, lost=sum_files(lost), parts=(facts.table_id,))
 
 
 def _find_stop(offset: DeltaOffset, facts: DeltaFacts) -> Reach | None:
@@ -178,7 +178,7 @@ def _retention_end(offset: DeltaOffset, facts: DeltaFacts) -> int | None:
     return min(found, default=None)
 
 
-def fresh(options: Mapping[str, Any], facts: DeltaFacts | None) -> Fresh:
+def find_empty_start(options: Mapping[str, Any], facts: DeltaFacts | None) -> Fresh:
     """By `startingVersion`; without one the table as it is now, and what is committed after."""
     if facts is None:
         return Fresh(None, None, "The table was not asked, so it is not known what it still has.")

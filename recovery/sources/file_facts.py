@@ -13,7 +13,7 @@ from recovery.checkpoints.report import SourceEntry, SourceProgress
 from recovery.checkpoints.uris import decode_uri
 from recovery.contracts.amounts import Amount, Bound
 from recovery.sources.base import Distance, InputFile
-from recovery.sources.comparing import count
+from recovery.sources.comparing import count_noun
 
 DIRECTORY = "directory"  # the one part of such a source
 MAX_FILE_AGE_MS = 7 * 24 * 3600 * 1000  # option maxFileAge, relative to the newest file seen
@@ -67,7 +67,7 @@ class FileSourceFacts:
 
     def key(self, path: str) -> str:
         """By what Spark knows a file again."""
-        return name(path) if self.name_only else path
+        return file_name(path) if self.name_only else path
 
     def in_turn(self, files: Sequence[InputFile]) -> list[InputFile]:
         """Listed files in the order in which Spark takes them: by mtime, and in listing order where it is equal."""
@@ -122,7 +122,7 @@ def _has_batch_limit(told: Mapping[str, str]) -> bool:
     return "maxfilespertrigger" in told or "maxbytespertrigger" in told
 
 
-def entry(offset_json: str | None) -> int | None:
+def log_entry_of(offset_json: str | None) -> int | None:
     """The log id of an offset; -1 says that nothing was read."""
     if offset_json is None:
         return None
@@ -151,7 +151,7 @@ class Unread:
         return (*self.late, *self.namesakes)
 
 
-def unread(read: Mapping[str, SourceEntry], facts: FileSourceFacts, *, planned: bool = False) -> Unread:
+def list_unread(read: Mapping[str, SourceEntry], facts: FileSourceFacts, *, planned: bool = False) -> Unread:
     """What follows, where the log names `read`. `planned`: what it names beyond that stays in it, as in a checkpoint
     that goes on; a seed leaves it out.
 
@@ -201,25 +201,25 @@ def _explain_doubt(
     between = [f for f in left if f.path in read and f.mtime_ms != read[f.path].timestamp_ms]
     if some := next((f for f in between if read[f.path].timestamp_ms < bound), None):
         return (
-            f"{name(some.path)} was written again after being read: whether Spark reads it a second time is decided by "
-            "its batches."
+            f"{file_name(some.path)} was written again after being read: whether Spark reads it a second time is "
+            "decided by its batches."
         )
     return ""
 
 
-def rewritten(facts: FileSourceFacts) -> list[InputFile]:
+def list_rewritten(facts: FileSourceFacts) -> list[InputFile]:
     """Listed files that the log names with another time: what they held when they were read may be gone."""
     times = {path: e.timestamp_ms for path, e in facts.entries.items()}
     return [f for f in facts.listing or () if times.get(f.path, f.mtime_ms) != f.mtime_ms]
 
 
-def measured(paths: Sequence[str], facts: FileSourceFacts, seconds: Amount | None = None) -> Distance:
+def measure_files(paths: Sequence[str], facts: FileSourceFacts, seconds: Amount | None = None) -> Distance:
     there = [facts.there[p].size for p in paths if p in facts.there]
     missing = len(paths) - len(there)
     size = Amount(
         value=sum(there),
         bound=Bound.ESTIMATE.unless(not missing),
-        why=f"{count(missing, 'file')} not there to be measured" if missing else "",
+        why=f"{count_noun(missing, 'file')} not there to be measured" if missing else "",
     )
     known = all(p in facts.rows for p in paths)
     rows = Amount(value=sum(facts.rows[p] for p in paths)) if known else None
@@ -234,9 +234,9 @@ def by_time(files: Sequence[InputFile]) -> list[InputFile]:
     return sorted(files, key=lambda f: f.mtime_ms)
 
 
-def newest(read: Mapping[str, SourceEntry]) -> int | None:
+def newest_time(read: Mapping[str, SourceEntry]) -> int | None:
     return max((e.timestamp_ms for e in read.values()), default=None)
 
 
-def name(path: str) -> str:
+def file_name(path: str) -> str:
     return path.rsplit("/", 1)[-1]

@@ -2,7 +2,7 @@
 
 Source: FileStreamSource (SeenFilesMap, fetchMaxOffset). A file is known by its path alone (by its last name with
 fileNameOnly), as long as it is no older than the newest one by more than maxFileAge: one that is written again under
-the same name is not new before that, and new after it (`file_facts.unread`). New files are taken by mtime, and in
+the same name is not new before that, and new after it (`file_facts.list_unread`). New files are taken by mtime, and in
 listing order where it is equal; with latestFirst the newest come first.
 
 An offset, `{"logOffset":n}`, names entry n of the source's own log, and the files read are those of entries 0 to n.
@@ -31,63 +31,63 @@ from recovery.sources.base import (
     StartOption,
     Wanted,
 )
-from recovery.sources.comparing import NOTHING_READ, ZERO, by_number, compared, count
+from recovery.sources.comparing import NOTHING_READ, ZERO, by_number, compare_parts, count_noun
 from recovery.sources.file_facts import (
     DIRECTORY,
     FileSourceFacts,
     by_time,
-    entry,
     facts_of,
-    measured,
-    name,
-    newest,
-    rewritten,
-    unread,
+    file_name,
+    list_rewritten,
+    list_unread,
+    log_entry_of,
+    measure_files,
+    newest_time,
 )
 from recovery.sources.file_positions import CAN as CAN
-from recovery.sources.file_positions import FileCandidate, positioned
+from recovery.sources.file_positions import FileCandidate, find_file_position
 
 KIND = "files"
 UNIT = "file"
 
 
-def parts(offset_json: str | None) -> tuple[Part, ...]:
+def list_parts(offset_json: str | None) -> tuple[Part, ...]:
     """One part, the directory, whose value is the log id. Raises Malformed for another shape."""
-    at_entry = entry(offset_json)
-    return (Part(DIRECTORY, None if at_entry is None else str(at_entry), label(offset_json)),)
+    at_entry = log_entry_of(offset_json)
+    return (Part(DIRECTORY, None if at_entry is None else str(at_entry), label_position(offset_json)),)
 
 
-def label(offset_json: str | None) -> str:
-    """The log entry; how many files that is, only the log says (`words`)."""
-    at_entry = entry(offset_json)
+def label_position(offset_json: str | None) -> str:
+    """The log entry; how many files that is, only the log says (`describe_progress`)."""
+    at_entry = log_entry_of(offset_json)
     return NOTHING_READ if at_entry is None or at_entry < 0 else f"log entry {at_entry}"
 
 
-def changes(before: str | None, after: str | None) -> tuple[Change, ...]:
-    return compared(parts(before), parts(after), by_number)
+def compare_positions(before: str | None, after: str | None) -> tuple[Change, ...]:
+    return compare_parts(list_parts(before), list_parts(after), by_number)
 
 
-def distance(start: str | None, end: str | None, facts: FileSourceFacts) -> Distance:
+def measure_distance(start: str | None, end: str | None, facts: FileSourceFacts) -> Distance:
     """Files exactly, bytes of those that are still there, rows where all are known, seconds between newest mtimes."""
-    low, high = sorted(-1 if n is None else n for n in (entry(start), entry(end)))
+    low, high = sorted(-1 if n is None else n for n in (log_entry_of(start), log_entry_of(end)))
     if low == high:
         return ZERO
     if high > facts.newest_entry:
         return Distance()
-    return measured(facts.between(low, high), facts, _seconds_between(low, high, facts))
+    return measure_files(facts.between(low, high), facts, _seconds_between(low, high, facts))
 
 
-def reach(offset_json: str | None, facts: FileSourceFacts, *, planned: bool = False) -> Reach:
+def judge_reach(offset_json: str | None, facts: FileSourceFacts, *, planned: bool = False) -> Reach:
     """Files after the position that are gone, or too old for Spark to take; what was written again is said.
 
-    `planned`: as `file_facts.unread`.
+    `planned`: as `file_facts.list_unread`.
     """
-    at_entry = entry(offset_json)
+    at_entry = log_entry_of(offset_json)
     if facts.listing is None:
         return Reach(None, "The directory could not be listed, so what waits there is not known.")
     at = -1 if at_entry is None else at_entry
     read = facts.read_at(at)
-    found = unread(read, facts, planned=planned)
+    found = list_unread(read, facts, planned=planned)
     gone = [path for path in facts.between(at, facts.newest_entry) if path not in facts.there]
     said = [
         *_said_gone(gone),
@@ -96,7 +96,7 @@ def reach(offset_json: str | None, facts: FileSourceFacts, *, planned: bool = Fa
         *_said_rewritten(read, found.new, facts),
     ]
     if gone or found.passed_over:
-        lost = measured([*gone, *(f.path for f in found.passed_over)], facts)
+        lost = measure_files([*gone, *(f.path for f in found.passed_over)], facts)
         return Reach(False, " ".join(said), lost=lost, parts=(DIRECTORY,), stops=bool(gone))
     if found.unsure:
         return Reach(None, found.unsure)
@@ -109,17 +109,17 @@ def reach_from(start: FileCandidate | None, committed: str | None, facts: FileSo
     A start before the committed position reads again what is there, and what is gone of it is in its `fallbacks`: what
     follows is as readable as from there. One behind it may leave behind what is gone.
     """
-    told = reach(committed, facts)
-    at_entry, stood = entry(start.offset_json) if start else None, entry(committed)
+    told = judge_reach(committed, facts)
+    at_entry, stood = log_entry_of(start.offset_json) if start else None, log_entry_of(committed)
     if start is None or told.readable is not False or at_entry is None:
         return told
     behind = at_entry > (-1 if stood is None else stood)
-    return reach(start.offset_json, facts) if behind else told
+    return judge_reach(start.offset_json, facts) if behind else told
 
 
-def option(offset_json: str | None, facts: FileSourceFacts) -> StartOption:
+def find_start_option(offset_json: str | None, facts: FileSourceFacts) -> StartOption:
     """None: Spark's file stream refuses modifiedAfter and modifiedBefore (ModifiedDateFilter, seen on 4.2 and 4.3)."""
-    entry(offset_json)
+    log_entry_of(offset_json)
     return StartOption(
         False,
         Precision.UNKNOWN,
@@ -129,15 +129,15 @@ def option(offset_json: str | None, facts: FileSourceFacts) -> StartOption:
     )
 
 
-def at(wanted: Wanted, committed: str | None, facts: FileSourceFacts) -> FileCandidate:
+def find_position(wanted: Wanted, committed: str | None, facts: FileSourceFacts) -> FileCandidate:
     """Just after a named file in reading order, at a modification time, the earliest, the latest, or a log id by hand.
 
     Raises Refused for a file that is not known, a time in the future, a log id that the log does not have.
     """
-    return positioned(wanted, committed, facts)
+    return find_file_position(wanted, committed, facts)
 
 
-def fresh(options: Mapping[str, Any], facts: FileSourceFacts | None) -> Fresh:
+def find_empty_start(options: Mapping[str, Any], facts: FileSourceFacts | None) -> Fresh:
     """Every file that lies there is read, whatever its age; those that were read and are gone are not."""
     if facts is None or facts.listing is None:
         return Fresh(
@@ -146,31 +146,31 @@ def fresh(options: Mapping[str, Any], facts: FileSourceFacts | None) -> Fresh:
     said = []
     if gone := [path for path in facts.entries if path not in facts.there]:
         said.append(
-            f"{count(len(gone), 'file')} that the log names {_is_are(gone)} gone, such as {name(gone[0])}."
+            f"{count_noun(len(gone), 'file')} that the log names {_is_are(gone)} gone, such as {file_name(gone[0])}."
         )
-    if again := [f.path for f in rewritten(facts)]:
+    if again := [f.path for f in list_rewritten(facts)]:
         said.append(
-            f"{count(len(again), 'file')} {_was_were(again)} written again after being read, such as {name(again[0])}: "
-            "what was read then may be gone."
+            f"{count_noun(len(again), 'file')} {_was_were(again)} written again after being read, such as "
+            f"{file_name(again[0])}: what was read then may be gone."
         )
     if said:
         return Fresh(True, False, " ".join(said))
-    if why := unread({}, facts).unsure:
+    if why := list_unread({}, facts).unsure:
         return Fresh(True, None, why)
     return Fresh(True, True, "Every file that was read is still there.")
 
 
-def words(progress: SourceProgress) -> str:
+def describe_progress(progress: SourceProgress) -> str:
     """How much a source has read, and the newest file."""
     if progress.committed.newest is None:
         return NOTHING_READ
-    newest = name(decode_uri(progress.committed.newest.path))
+    newest = file_name(decode_uri(progress.committed.newest.path))
     planned = f"; {len(progress.planned):,} planned, not committed" if progress.planned else ""
     return f"{len(progress.committed):,} read, newest {newest} (log entry {progress.log_offset}){planned}"
 
 
 def _seconds_between(low: int, high: int, facts: FileSourceFacts) -> Amount | None:
-    old, new = (newest(facts.read_at(n)) for n in (low, high))
+    old, new = (newest_time(facts.read_at(n)) for n in (low, high))
     if old is None or new is None:
         return None
     return Amount(
@@ -181,7 +181,9 @@ def _seconds_between(low: int, high: int, facts: FileSourceFacts) -> Amount | No
 def _said_gone(gone: Sequence[str]) -> list[str]:
     if not gone:
         return []
-    return [f"{count(len(gone), 'file')} after this position {_is_are(gone)} gone, such as {name(gone[0])}."]
+    return [
+        f"{count_noun(len(gone), 'file')} after this position {_is_are(gone)} gone, such as {file_name(gone[0])}."
+    ]
 
 
 def _said_late(late: Sequence[InputFile], facts: FileSourceFacts) -> list[str]:
@@ -189,8 +191,8 @@ def _said_late(late: Sequence[InputFile], facts: FileSourceFacts) -> list[str]:
         return []
     days = facts.max_file_age_ms / 86_400_000
     return [
-        f"{count(len(late), 'file')} {_is_are(late)} older than the newest one read by more than maxFileAge "
-        f"({days:g} days), such as {name(late[0].path)}: Spark never reads {'it' if len(late) == 1 else 'them'}."
+        f"{count_noun(len(late), 'file')} {_is_are(late)} older than the newest one read by more than maxFileAge "
+        f"({days:g} days), such as {file_name(late[0].path)}: Spark never reads {'it' if len(late) == 1 else 'them'}."
     ]
 
 
@@ -199,7 +201,7 @@ def _said_namesakes(of: Sequence[InputFile]) -> list[str]:
         return []
     such = "/".join(of[0].path.split("/")[-2:])
     return [
-        f"{count(len(of), 'file')} {'has' if len(of) == 1 else 'have'} the name of a file that was read "
+        f"{count_noun(len(of), 'file')} {'has' if len(of) == 1 else 'have'} the name of a file that was read "
         f"(fileNameOnly), such as {such}: Spark never reads {'it' if len(of) == 1 else 'them'}."
     ]
 
@@ -214,8 +216,8 @@ def _said_rewritten(
     changed = [p for p, e in read.items() if p in facts.there and facts.there[p].mtime_ms != e.timestamp_ms]
     if again := [path for path in changed if path not in taken]:
         said.append(
-            f"{count(len(again), 'file')} {_was_were(again)} written again after being read, such as {name(again[0])}: "
-            "Spark knows a file by its name and does not read it a second time."
+            f"{count_noun(len(again), 'file')} {_was_were(again)} written again after being read, such as "
+            f"{file_name(again[0])}: Spark knows a file by its name and does not read it a second time."
         )
     return said
 
@@ -223,9 +225,9 @@ def _said_rewritten(
 def said_twice(twice: Sequence[str]) -> str:
     """Of files that were read and come again: not by a wish, but as Spark has forgotten them."""
     return (
-        f"{count(len(twice), 'file')} {_was_were(twice)} written again after being read, such as {name(twice[0])}, and "
-        f"the newest file read is younger than that reading by more than maxFileAge: Spark reads "
-        f"{'it' if len(twice) == 1 else 'them'} a second time, and rows that were in it before come twice."
+        f"{count_noun(len(twice), 'file')} {_was_were(twice)} written again after being read, such as "
+        f"{file_name(twice[0])}, and the newest file read is younger than that reading by more than maxFileAge: "
+        f"Spark reads {'it' if len(twice) == 1 else 'them'} a second time, and rows that were in it before come twice."
     )
 
 
@@ -247,7 +249,7 @@ def source_facts(
     there = {f.path: f for f in listing}
     done = facts_of(replace(progress, planned=Entries()), listing, options=options)
     read = list(done.entries)
-    found = unread(done.entries, done)
+    found = list_unread(done.entries, done)
     total = len({*read, *(f.path for f in found.new)})
     ordered = by_time(listing)
     return SourceFacts(
@@ -258,8 +260,8 @@ def source_facts(
             label=_position_label(read, total),
             precision=Precision.EXACT,
             reachable=True,
-            earliest=name(ordered[0].path) if ordered else None,
-            latest=name(ordered[-1].path) if ordered else None,
+            earliest=file_name(ordered[0].path) if ordered else None,
+            latest=file_name(ordered[-1].path) if ordered else None,
         ),
         location=location,
         processed=tuple(there[path] for path in read if path in there),
@@ -281,4 +283,4 @@ def _is_are(of: Sequence[str | InputFile]) -> str:
 def _position_label(read: Sequence[str], total: int) -> str:
     if not read:
         return "nothing read yet"
-    return f"file {len(read)} of {total}, {name(read[-1])}"
+    return f"file {len(read)} of {total}, {file_name(read[-1])}"

@@ -26,8 +26,16 @@ from recovery.sources.base import (
     StartOption,
     Wanted,
 )
-from recovery.sources.comparing import NOTHING_READ, ZERO, compared, count, moment, option_of, wish
-from recovery.sources.comparing import fresh as fresh
+from recovery.sources.comparing import (
+    NOTHING_READ,
+    ZERO,
+    compare_parts,
+    count_noun,
+    format_time,
+    option_of,
+    require_one_wish,
+)
+from recovery.sources.comparing import find_empty_start as find_empty_start
 
 KIND = "iceberg"
 UNIT = "row"
@@ -81,31 +89,33 @@ class Place(NamedTuple):
     position: int
 
 
-def parts(offset_json: str | None) -> tuple[Part, ...]:
+def list_parts(offset_json: str | None) -> tuple[Part, ...]:
     """One part, the table. Raises Malformed for another shape."""
     told = _parse_line(offset_json)
     value = None if told is None else f"{told.snapshot_id}:{told.position}{':all' if told.scan_all else ''}"
-    return (Part("table", value, label(offset_json)),)
+    return (Part("table", value, label_position(offset_json)),)
 
 
-def label(offset_json: str | None) -> str:
+def label_position(offset_json: str | None) -> str:
     told = _parse_line(offset_json)
     if told is None:
         return NOTHING_READ
     if told.snapshot_id == START:
         return "before the table's first snapshot"
     of = "all files of the table as of" if told.scan_all else "the files added by"
-    return f"{count(told.position, 'file')} read of {of} snapshot {told.snapshot_id}"
+    return f"{count_noun(told.position, 'file')} read of {of} snapshot {told.snapshot_id}"
 
 
-def changes(before: str | None, after: str | None) -> tuple[Change, ...]:
+def compare_positions(before: str | None, after: str | None) -> tuple[Change, ...]:
     """Positions within one snapshot are in order; between two snapshots only the table's metadata tells."""
-    return compared(
-        parts(before), parts(after), lambda *_: _compare_positions(_parse_line(before), _parse_line(after))
+    return compare_parts(
+        list_parts(before),
+        list_parts(after),
+        lambda *_: _compare_positions(_parse_line(before), _parse_line(after)),
     )
 
 
-def distance(start: str | None, end: str | None, facts: IcebergSourceFacts) -> Distance:
+def measure_distance(start: str | None, end: str | None, facts: IcebergSourceFacts) -> Distance:
     """Files exactly where the summaries count them, rows where whole snapshots lie between; Distance() if unknown."""
     if _parse_line(start) == _parse_line(end):
         return ZERO
@@ -115,7 +125,7 @@ def distance(start: str | None, end: str | None, facts: IcebergSourceFacts) -> D
     return _distance_between(min(low, high), max(low, high), facts)
 
 
-def reach(offset_json: str | None, facts: IcebergSourceFacts) -> Reach:
+def judge_reach(offset_json: str | None, facts: IcebergSourceFacts) -> Reach:
     """Whether the snapshot is known, and whether all that follows can be streamed."""
     told = _parse_line(offset_json)
     if not facts.chain:
@@ -128,15 +138,15 @@ def reach(offset_json: str | None, facts: IcebergSourceFacts) -> Reach:
     if refused:
         return Reach(
             False,
-            f"{count(len(refused), 'snapshot')} that follow overwrite or delete rows, the first at "
-            f"{moment(refused[0].at_ms)}. Spark fails there unless streaming-skip-overwrite-snapshots or "
+            f"{count_noun(len(refused), 'snapshot')} that follow overwrite or delete rows, the first at "
+            f"{format_time(refused[0].at_ms)}. Spark fails there unless streaming-skip-overwrite-snapshots or "
             "streaming-skip-delete-snapshots is set; rows that such a snapshot added are then not read.",
             parts=("table",),
         )
     return _present_reach(facts, index)
 
 
-def option(offset_json: str | None, facts: IcebergSourceFacts) -> StartOption:
+def find_start_option(offset_json: str | None, facts: IcebergSourceFacts) -> StartOption:
     """`stream-from-timestamp` that starts at the snapshot of the position: whole snapshots only."""
     told = _parse_line(offset_json)
     place = _place_of(told, facts)
@@ -158,10 +168,10 @@ def option(offset_json: str | None, facts: IcebergSourceFacts) -> StartOption:
     return _start_before(first, 0 if whole else place.position, facts)
 
 
-def at(wanted: Wanted, committed: str | None, facts: IcebergSourceFacts) -> Candidate:
+def find_position(wanted: Wanted, committed: str | None, facts: IcebergSourceFacts) -> Candidate:
     """A time, a version (snapshot id, to be read next), the earliest, the latest (all read), or by hand."""
     old = _parse_line(committed)
-    named = wish(wanted, of=OF, can=CAN)
+    named = require_one_wish(wanted, of=OF, can=CAN)
     if not facts.chain:
         raise Refused(
             "The table's metadata was not read, or the table has no snapshot: nothing can be checked."
@@ -170,15 +180,15 @@ def at(wanted: Wanted, committed: str | None, facts: IcebergSourceFacts) -> Cand
     place, was = _place_of(told, facts), _place_of(old, facts)
     line = wanted.by_hand or _encode_line(told)
     known = place is not None and was is not None
-    between = distance(committed, line, facts) if known else Distance()
+    between = measure_distance(committed, line, facts) if known else Distance()
     moved = Moved.UNCLEAR if place is None or was is None else _compare_places(was, place)
     return Candidate(
         offset_json=line,
-        label=label(line),
+        label=label_position(line),
         precision=Precision.EXACT,
         lost=between if moved is Moved.FORWARD else ZERO if known else Distance(),
         reread=between if moved is Moved.BACK else ZERO if known else Distance(),
-        changes=(Change("table", parts(committed)[0], parts(line)[0], moved),),
+        changes=(Change("table", list_parts(committed)[0], list_parts(line)[0], moved),),
         fallbacks=said,
     )
 
@@ -202,7 +212,8 @@ def _resolve_request(
         if found is None:
             raise Refused(
                 f"Snapshot {wanted.version} is none of the {len(facts.chain)} in the table's history, which goes "
-                f"from {oldest.snapshot_id} ({moment(oldest.at_ms)}) to {newest.snapshot_id} ({moment(newest.at_ms)})."
+                f"from {oldest.snapshot_id} ({format_time(oldest.at_ms)}) to {newest.snapshot_id} "
+                f"({format_time(newest.at_ms)})."
             )
         return Standing(found.snapshot_id, 0, False), {}
     return _told_at(wanted.at_ms or 0, facts)
@@ -214,14 +225,14 @@ def _told_at(at_ms: int, facts: IcebergSourceFacts) -> tuple[Standing, dict[str,
     found = next((s for s in facts.chain if s.at_ms >= at_ms), None)
     if found is None:
         raise Refused(
-            f"No snapshot was made at or after {moment(at_ms)}; the newest is of {moment(newest.at_ms)}. "
+            f"No snapshot was made at or after {format_time(at_ms)}; the newest is of {format_time(newest.at_ms)}. "
             "Take the latest position, or a time up to then."
         )
     said = {}
     if found is oldest and at_ms < oldest.at_ms:
         said["table"] = (
-            f"{moment(at_ms)} is before the oldest snapshot that is known, of {moment(oldest.at_ms)}: reading begins "
-            "there, and what was expired before it is not read."
+            f"{format_time(at_ms)} is before the oldest snapshot that is known, of {format_time(oldest.at_ms)}: "
+            "reading begins there, and what was expired before it is not read."
         )
     return Standing(found.snapshot_id, 0, False), said
 
@@ -233,7 +244,7 @@ def _require_loadable(line: str | None, facts: IcebergSourceFacts) -> Standing:
         raise Refused("That offset's snapshot is not in the table's history: Spark could not load it.")
     size = _count_files(facts, place.snapshot, told.scan_all)
     if size is not None and place.position > size:
-        raise Refused(f"That snapshot has {count(size, 'file')}; the offset names {place.position}.")
+        raise Refused(f"That snapshot has {count_noun(size, 'file')}; the offset names {place.position}.")
     return told
 
 
@@ -264,7 +275,7 @@ def _start_before(first: int, read: int, facts: IcebergSourceFacts) -> StartOpti
         place="on the reader (spark.readStream), before load(); take it out once the first batch is committed",
         doubled=doubled if index <= first else Amount(value=0),
         missed=missed,
-        note=f"{note}The first snapshot made at {moment(time)} or later is read first"
+        note=f"{note}The first snapshot made at {format_time(time)} or later is read first"
         + (": there is none yet, and the stream waits for it." if after else "."),
     )
 
@@ -288,7 +299,7 @@ def _missing_reach(told: Standing, facts: IcebergSourceFacts) -> Reach:
     else:
         why = (
             f"Snapshot {told.snapshot_id} was expired or removed: Spark cannot load the position. The oldest that is "
-            f"known is {oldest.snapshot_id}, of {moment(oldest.at_ms)}; what lies before it is not in the history."
+            f"known is {oldest.snapshot_id}, of {format_time(oldest.at_ms)}; what lies before it is not in the history."
         )
     return Reach(False, why, lost=Distance(), parts=("table",))
 
@@ -299,21 +310,21 @@ def _present_reach(facts: IcebergSourceFacts, index: int) -> Reach:
         return Reach(True, "The position's snapshot is the current one, which is never expired.")
     passed = sum(s.operation in FAILS for s in facts.chain[index + 1 :])
     more = (
-        f" {count(passed, 'snapshot')} that follow overwrite or delete rows; the reader's options pass over them, and "
-        "over rows that they added."
+        f" {count_noun(passed, 'snapshot')} that follow overwrite or delete rows; the reader's options pass over "
+        "them, and over rows that they added."
         if passed
         else ""
     )
     until = at.at_ms + facts.max_age_ms
     return Reach(
         True,
-        f"The position's snapshot is known. Expiry, which someone has to run, may take it from {moment(until)} on."
+        f"The position's snapshot is known. Expiry, which someone has to run, may take it from {format_time(until)} on."
         f"{more}",
         until_ms=until,
     )
 
 
-def skipped(options: Mapping[str, Any]) -> frozenset[str]:
+def list_skipped_kinds(options: Mapping[str, Any]) -> frozenset[str]:
     """The kinds of snapshots that a reader with these options passes over instead of failing (`Facts.skips`)."""
     told = {name: option_of(options, f"streaming-skip-{name}-snapshots") or "" for name in FAILS}
     return frozenset(name for name, value in told.items() if value.strip().lower() == "true")

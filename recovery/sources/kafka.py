@@ -22,7 +22,7 @@ from recovery.sources.base import (
     StartOption,
     Wanted,
 )
-from recovery.sources.comparing import NOTHING_READ, instead_of, moment, option_of, wish
+from recovery.sources.comparing import NOTHING_READ, format_time, instead_of, option_of, require_one_wish
 from recovery.sources.kafka_facts import (
     EARLIEST,
     LATEST,
@@ -32,24 +32,31 @@ from recovery.sources.kafka_facts import (
     Offsets,
     Span,
     name_of,
-    parse,
-    written,
+    parse_offsets,
+    write_offsets,
 )
-from recovery.sources.kafka_positions import SHOWN, UNASKED, chosen, joined, names, resolved
+from recovery.sources.kafka_positions import (
+    SHOWN,
+    UNASKED,
+    choose_offsets,
+    join_shown,
+    name_partitions,
+    resolve_offsets,
+)
 
 __all__ = [
     "CAN",
     "KIND",
     "UNIT",
     "KafkaFacts",
-    "at",
-    "changes",
-    "distance",
-    "fresh",
-    "label",
-    "option",
-    "parts",
-    "reach",
+    "compare_positions",
+    "find_empty_start",
+    "find_position",
+    "find_start_option",
+    "judge_reach",
+    "label_position",
+    "list_parts",
+    "measure_distance",
 ]
 
 KIND = "kafka"
@@ -71,19 +78,19 @@ LEFT = "The code no longer reads it: what follows its position is lost to the st
 UNTOLD = "A topic of this name is not the one that the checkpoint read, so rows cannot be counted."
 
 
-def parts(offset_json: str | None) -> tuple[Part, ...]:
+def list_parts(offset_json: str | None) -> tuple[Part, ...]:
     """A part for each partition, by topic and number."""
-    return tuple(_build_part(key, at) for key, at in parse(offset_json).items())
+    return tuple(_build_part(key, at) for key, at in parse_offsets(offset_json).items())
 
 
-def label(offset_json: str | None) -> str:
+def label_position(offset_json: str | None) -> str:
     """The position for people: the next offset of the first partitions, and how many more there are."""
-    return joined([part.label for part in parts(offset_json)]) or NOTHING_READ
+    return join_shown([part.label for part in list_parts(offset_json)]) or NOTHING_READ
 
 
-def changes(before: str | None, after: str | None) -> tuple[Change, ...]:
+def compare_positions(before: str | None, after: str | None) -> tuple[Change, ...]:
     """Every partition of either position. A named offset (-1, -2) can be compared with itself only."""
-    old, new = parse(before), parse(after)
+    old, new = parse_offsets(before), parse_offsets(after)
     return tuple(
         _compare_partition(key, old.get(key), new.get(key)) for key in sorted(old.keys() | new.keys())
     )
@@ -109,17 +116,17 @@ def _build_part(key: Key, at: int) -> Part:
     return Part(name_of(key), str(at), f"{key[0]} partition {key[1]} at {NAMED.get(at, at)}")
 
 
-def distance(start: str | None, end: str | None, facts: KafkaFacts) -> Distance:
+def measure_distance(start: str | None, end: str | None, facts: KafkaFacts) -> Distance:
     """Records between two positions, whichever is first. A partition that only one of them has begins at its lowest.
 
-    One that the code no longer reads, and the end does not name, has no part in it: what it loses is told by `reach`
-    and `at`. Rows are None where a partition or its topic is no longer the one that was read. Bytes and time always
-    are: brokers tell neither for a range.
+    One that the code no longer reads, and the end does not name, has no part in it: what it loses is told by
+    `judge_reach` and `find_position`. Rows are None where a partition or its topic is no longer the one that was
+    read. Bytes and time always are: brokers tell neither for a range.
     """
-    told = parse(start), parse(end)
+    told = parse_offsets(start), parse_offsets(end)
     if not all(facts.comparable(key, at) for offsets in told for key, at in offsets.items()):
         return Distance()
-    first, last = (resolved(offsets, facts)[0] for offsets in told)
+    first, last = (resolve_offsets(offsets, facts)[0] for offsets in told)
     first = {key: at for key, at in first.items() if key in last or facts.reads(key)}
     spans = _list_spans(first, last, facts)
     return Distance(rows=facts.rows((key, min(a, b), max(a, b)) for key, a, b in spans))
@@ -131,9 +138,9 @@ def _list_spans(start: Offsets, end: Offsets, facts: KafkaFacts) -> list[Span]:
     return [(key, start.get(key, low), end.get(key, low)) for key, low in sorted(lows.items())]
 
 
-def reach(offset_json: str | None, facts: KafkaFacts) -> Reach:
+def judge_reach(offset_json: str | None, facts: KafkaFacts) -> Reach:
     """Whether all that follows the position is still there, what is gone, and when retention takes the next of it."""
-    offsets = parse(offset_json)
+    offsets = parse_offsets(offset_json)
     if not offsets:
         return Reach(None, "Nothing was read yet; the source begins where its own options say.")
     if facts.asked_at_ms is None:
@@ -151,7 +158,7 @@ def reach(offset_json: str | None, facts: KafkaFacts) -> Reach:
     until, first = _retention_end(offsets, facts)
     why = "Every record after the position is still there."
     if until is not None:
-        why += f" Retention may take the first of them from {moment(until)} on."
+        why += f" Retention may take the first of them from {format_time(until)} on."
     if sized := sorted({t for t, _ in offsets if facts.topics[t].retention_bytes is not None}):
         why += f" {', '.join(sized)} is also cut by size, at a time that is not known beforehand."
     return Reach(True, why, until_ms=until, parts=first)
@@ -197,8 +204,8 @@ def _count_taken(broken: Iterable[Key], offsets: Offsets, facts: KafkaFacts) -> 
     """What nobody will read; None where a partition or its topic is another one now, or gone."""
     if not all(facts.comparable(key, offsets.get(key, 0)) for key in broken):
         return None
-    ends = resolved({key: EARLIEST if facts.reads(key) else LATEST for key in broken}, facts)[0]
-    begins = resolved({key: offsets.get(key, 0) for key in broken}, facts)[0]
+    ends = resolve_offsets({key: EARLIEST if facts.reads(key) else LATEST for key in broken}, facts)[0]
+    begins = resolve_offsets({key: offsets.get(key, 0) for key in broken}, facts)[0]
     return facts.rows((key, begins[key], end) for key, end in ends.items())
 
 
@@ -208,7 +215,7 @@ def _retention_end(offsets: Offsets, facts: KafkaFacts) -> tuple[int | None, tup
     Kafka deletes whole segments, when the newest record of one is too old: never before this, often later.
     """
     ends: dict[Key, int] = {}
-    for key, at in resolved(offsets, facts)[0].items():
+    for key, at in resolve_offsets(offsets, facts)[0].items():
         topic, there = facts.topics[key[0]], facts.topics[key[0]].partitions[key[1]]
         if topic.retention_ms is not None and "delete" in topic.cleanup and at in there.times:
             ends[key] = there.times[at] + topic.retention_ms
@@ -216,14 +223,14 @@ def _retention_end(offsets: Offsets, facts: KafkaFacts) -> tuple[int | None, tup
     return first, tuple(name_of(key) for key, end in ends.items() if end == first)
 
 
-def option(offset_json: str | None, facts: KafkaFacts) -> StartOption:
+def find_start_option(offset_json: str | None, facts: KafkaFacts) -> StartOption:
     """`startingOffsets` for an empty checkpoint: as exact as the checkpoint itself.
 
     It must name every partition that the reader is given and no other, else Spark 4.2 stops ("you must specify all
     TopicPartitions"): partitions that were added since begin at their earliest offset, as they would with the
     checkpoint; those that are gone are left out, and said.
     """
-    offsets = parse(offset_json)
+    offsets = parse_offsets(offset_json)
     if not offsets:
         note = (
             "Nothing was read yet: the source begins where its own options say, with or without a checkpoint."
@@ -232,11 +239,11 @@ def option(offset_json: str | None, facts: KafkaFacts) -> StartOption:
     told = {key: offsets.get(key, EARLIEST) for key in facts.subscribed() or offsets}
     notes = [DATA_LOSS]
     if added := [key for key in told if key not in offsets]:
-        notes.append(f"Came later, and will be read from its first record on (-2): {names(added)}.")
+        notes.append(f"Came later, and will be read from its first record on (-2): {name_partitions(added)}.")
     if gone := [key for key in offsets if key not in told]:
-        notes.append(f"Left out, since it is no longer there or no longer read: {names(gone)}.")
-    whole = reach(offset_json, facts).readable is not False
-    text = written(told)
+        notes.append(f"Left out, since it is no longer there or no longer read: {name_partitions(gone)}.")
+    whole = judge_reach(offset_json, facts).readable is not False
+    text = write_offsets(told)
     return StartOption(
         supported=True,
         precision=Precision.EXACT if whole else Precision.AT_MOST_ONCE,
@@ -249,33 +256,33 @@ def option(offset_json: str | None, facts: KafkaFacts) -> StartOption:
     )
 
 
-def at(wanted: Wanted, committed: str | None, facts: KafkaFacts) -> Candidate:
+def find_position(wanted: Wanted, committed: str | None, facts: KafkaFacts) -> Candidate:
     """The position that a person names, for every partition, and what it costs.
 
-    Raises Refused for a position by version or file, which Kafka does not have, and as `kafka_positions.chosen`.
+    Raises Refused for a position by version or file, which Kafka does not have, and as `choose_offsets`.
     """
-    wish(wanted, of="a Kafka source", can=CAN)
-    starts, fallbacks = chosen(wanted, committed, facts)
-    before = parse(committed)
+    require_one_wish(wanted, of="a Kafka source", can=CAN)
+    starts, fallbacks = choose_offsets(wanted, committed, facts)
+    before = parse_offsets(committed)
     strange = {key for key, at in before.items() if not facts.comparable(key, at)}
     not_told = {name_of(key): _why_strange(key, facts) for key in strange}
-    kept = resolved({key: at for key, at in before.items() if key not in strange}, facts)[0]
+    kept = resolve_offsets({key: at for key, at in before.items() if key not in strange}, facts)[0]
     came = {key: 0 for key in starts if before and key not in before}  # what they lost was never read either
     spans = _list_spans(kept | came, starts | _end_offsets(kept.keys() - starts.keys(), facts), facts)
     left = dict.fromkeys(map(name_of, kept.keys() - starts.keys()), LEFT)
-    after = written(starts)
+    after = write_offsets(starts)
     return Candidate(
         offset_json=after,
-        label=label(after),
+        label=label_position(after),
         precision=Precision.EXACT,
         lost=Distance(rows=facts.rows((key, a, b) for key, a, b in spans if b > a)),
         reread=Distance(rows=facts.rows((key, b, a) for key, a, b in spans if a > b)),
-        changes=tuple(_mark_unclear(c, not_told.keys()) for c in changes(committed, after)),
+        changes=tuple(_mark_unclear(c, not_told.keys()) for c in compare_positions(committed, after)),
         fallbacks=fallbacks | not_told | left,
     )
 
 
-def fresh(options: Mapping[str, Any], facts: KafkaFacts | None) -> Fresh:
+def find_empty_start(options: Mapping[str, Any], facts: KafkaFacts | None) -> Fresh:
     """By `startingOffsets`, which is `latest` for a stream that names none (KafkaSourceProvider)."""
     if option_of(options, "startingTimestamp") or option_of(options, "startingOffsetsByTimestamp"):
         return Fresh(
@@ -297,20 +304,22 @@ def fresh(options: Mapping[str, Any], facts: KafkaFacts | None) -> Fresh:
         return Fresh(True, None, UNASKED)
     cut = [key for key in facts.subscribed() if (there := facts.partition(key)) and there.low > 0]
     if cut or any("compact" in t.cleanup for t in facts.topics.values()):
-        first = f": {names(cut)} no longer begin at offset 0" if cut else ", as the topic is compacted"
+        first = (
+            f": {name_partitions(cut)} no longer begin at offset 0" if cut else ", as the topic is compacted"
+        )
         return Fresh(True, False, f"Records that retention has taken are not read again{first}.")
     return Fresh(True, True, "Every partition is kept from offset 0 on.")
 
 
 def skipped_to(committed: str | None, start: str | None, facts: KafkaFacts) -> str:
     """`start` with the ends of those partitions that were committed and no start can name, as nobody reads them."""
-    starts, before = parse(start), parse(committed)
+    starts, before = parse_offsets(start), parse_offsets(committed)
     left = (key for key, at in before.items() if key not in starts and facts.comparable(key, at))
-    return written(starts | _end_offsets(left, facts))
+    return write_offsets(starts | _end_offsets(left, facts))
 
 
 def _end_offsets(keys: Iterable[Key], facts: KafkaFacts) -> dict[Key, int]:
-    return resolved(dict.fromkeys(keys, LATEST), facts)[0]
+    return resolve_offsets(dict.fromkeys(keys, LATEST), facts)[0]
 
 
 def _why_strange(key: Key, facts: KafkaFacts) -> str:

@@ -131,7 +131,7 @@ class KafkaFacts:
         return Amount(value=end - start, bound=Bound.AT_MOST, why=why)
 
 
-def parse(offset_json: str | None) -> dict[Key, int]:
+def parse_offsets(offset_json: str | None) -> dict[Key, int]:
     """{(topic, partition): next offset}, in order; -2 and -1 stand for earliest and latest. Raises Malformed."""
     if offset_json is None:
         return {}
@@ -148,7 +148,7 @@ def parse(offset_json: str | None) -> dict[Key, int]:
     return dict(sorted(found.items()))
 
 
-def written(offsets: Offsets) -> str:
+def write_offsets(offsets: Offsets) -> str:
     """The offset line, as JsonUtils.partitionOffsets writes it."""
     body: dict[str, dict[str, int]] = {}
     for (topic, number), at in sorted(offsets.items()):

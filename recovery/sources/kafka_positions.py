@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from recovery.checkpoints.formats import Malformed
 from recovery.errors import Refused
 from recovery.sources.base import Wanted
-from recovery.sources.comparing import moment
+from recovery.sources.comparing import format_time
 from recovery.sources.kafka_facts import (
     EARLIEST,
     NAMED,
@@ -14,7 +14,7 @@ from recovery.sources.kafka_facts import (
     Offsets,
     PartitionFacts,
     name_of,
-    parse,
+    parse_offsets,
 )
 
 SHOWN = 5
@@ -23,7 +23,7 @@ Chosen = tuple[dict[Key, int], dict[str, str]]
 """Next offset of each partition, and by its name the sentence where the wish was not met as it was said."""
 
 
-def chosen(wanted: Wanted, committed: str | None, facts: KafkaFacts) -> Chosen:
+def choose_offsets(wanted: Wanted, committed: str | None, facts: KafkaFacts) -> Chosen:
     """Where each partition shall start. One that is left out begins at its first record, as Spark begins new ones.
 
     Raises Refused for offsets out of bounds, for partitions that are not there, and for those that a whole line leaves
@@ -51,8 +51,8 @@ def _choose_everywhere(wanted: Wanted, committed: str | None, facts: KafkaFacts)
 
 def _as_committed(committed: str | None, facts: KafkaFacts) -> Chosen:
     """Every partition that is there, where it was committed."""
-    before, there = parse(committed), _present_partitions(committed, facts)
-    return resolved({key: at for key, at in before.items() if key in there}, facts)
+    before, there = parse_offsets(committed), _present_partitions(committed, facts)
+    return resolve_offsets({key: at for key, at in before.items() if key in there}, facts)
 
 
 def _with_parts(
@@ -80,7 +80,7 @@ def _with_parts(
             said[name] = why
     if committed is None and (left := [key for key in there if key not in offsets]):
         raise Refused(
-            f"Nothing was read yet, so these have no position: {names(left)}. Name one for the whole source too.",
+            f"Nothing was read yet, so these have no position: {name_partitions(left)}. Name one for the whole source.",
             code="parts_left",
         )
     return dict(sorted(offsets.items())), said
@@ -96,7 +96,7 @@ def _present_partitions(committed: str | None, facts: KafkaFacts) -> dict[Key, P
     """The partitions that a position must name. Raises Refused when none of them is there."""
     if facts.asked_at_ms is None:
         raise Refused(f"{UNASKED} Ask it, then choose a position.", code="not_asked")
-    keys = facts.subscribed() or tuple(parse(committed))
+    keys = facts.subscribed() or tuple(parse_offsets(committed))
     found = {key: there for key in keys if (there := facts.partition(key))}
     if not found:
         raise Refused(
@@ -110,18 +110,18 @@ def _at_time(there: PartitionFacts, at_ms: int) -> tuple[int, str]:
     """The offset for a time, and the sentence where the wish was not met as it was said."""
     if at_ms not in there.at:
         raise Refused(
-            f"Kafka was not asked for {moment(at_ms)}; ask it with that time, then choose it.",
+            f"Kafka was not asked for {format_time(at_ms)}; ask it with that time, then choose it.",
             code="time_not_asked",
         )
     offset = there.at[at_ms]
     if offset is None:
         return there.high, (
-            f"No record is of {moment(at_ms)} or later, so its end was taken, {there.high}: what is written from "
+            f"No record is of {format_time(at_ms)} or later, so its end was taken, {there.high}: what is written from "
             "now on is read."
         )
     if offset <= there.low and there.low > 0:
         return there.low, (
-            f"Its first record that is kept, {there.low}, is already of {moment(at_ms)} or later: records of that "
+            f"Its first record that is kept, {there.low}, is already of {format_time(at_ms)} or later: records of that "
             "time before it may be gone."
         )
     return max(offset, there.low), ""
@@ -129,7 +129,7 @@ def _at_time(there: PartitionFacts, at_ms: int) -> tuple[int, str]:
 
 def _by_hand(text: str, committed: str | None, facts: KafkaFacts) -> Chosen:
     try:
-        asked = parse(text)
+        asked = parse_offsets(text)
     except Malformed as problem:
         raise Refused(
             f"These are no offsets of Kafka: {problem.why}. Write them as "
@@ -139,9 +139,9 @@ def _by_hand(text: str, committed: str | None, facts: KafkaFacts) -> Chosen:
     if unknown := [name_of(key) for key in asked if key not in there]:
         raise Refused(_not_there(unknown, there))
     if missing := [key for key in there if key not in asked]:
-        raise Refused(f"Every partition needs an offset; these have none: {names(missing)}.")
+        raise Refused(f"Every partition needs an offset; these have none: {name_partitions(missing)}.")
     _require_within_bounds(asked, there)
-    return resolved(asked, facts)
+    return resolve_offsets(asked, facts)
 
 
 def _require_within_bounds(asked: Offsets, there: Mapping[Key, PartitionFacts]) -> None:
@@ -153,15 +153,17 @@ def _require_within_bounds(asked: Offsets, there: Mapping[Key, PartitionFacts]) 
     ]
     if outside:
         raise Refused(
-            f"{joined(outside)}; name offsets within the bounds, or earliest (-2 in a whole line), latest (-1)."
+            f"{join_shown(outside)}; name offsets within the bounds, or earliest (-2 in a whole line), latest (-1)."
         )
 
 
 def _not_there(unknown: list[str], there: Iterable[Key]) -> str:
-    return f"Not there, or not read by this source: {joined(unknown)}; there are {names(there)}."
+    return (
+        f"Not there, or not read by this source: {join_shown(unknown)}; there are {name_partitions(there)}."
+    )
 
 
-def resolved(offsets: Offsets, facts: KafkaFacts) -> Chosen:
+def resolve_offsets(offsets: Offsets, facts: KafkaFacts) -> Chosen:
     """Named offsets as numbers, and a sentence for each of them. The partitions are there."""
     found, said = {}, {}
     for key, at in offsets.items():
@@ -173,11 +175,11 @@ def resolved(offsets: Offsets, facts: KafkaFacts) -> Chosen:
     return found, said
 
 
-def names(keys: Iterable[Key]) -> str:
+def name_partitions(keys: Iterable[Key]) -> str:
     """The first few, and how many more there are."""
-    return joined([name_of(key) for key in keys])
+    return join_shown([name_of(key) for key in keys])
 
 
-def joined(words: list[str]) -> str:
-    """As `names`."""
+def join_shown(words: list[str]) -> str:
+    """As `name_partitions`."""
     return ", ".join(words[:SHOWN]) + (f" and {len(words) - SHOWN} more" if len(words) > SHOWN else "")

@@ -14,7 +14,7 @@ def by_kafka(before: str | None, committed: str | None, facts: KafkaFacts) -> bo
 
     Retention moves the first offset of a partition; compaction takes records from between.
     """
-    then, now = kafka_facts.parse(before), kafka_facts.parse(committed)
+    then, now = kafka_facts.parse_offsets(before), kafka_facts.parse_offsets(committed)
     return all(now.get(key, 0) >= at for key, at in then.items()) and all(
         at == 0 or _begins_at_0(key, at, facts) for key, at in now.items()
     )
@@ -33,7 +33,7 @@ def by_delta(before: str | None, committed: str | None, facts: DeltaFacts) -> bo
     Rows that left the table stay in a change feed. False too of a reader that begins at a later version or at a time:
     what lies before that may have been read.
     """
-    then, now = (None if line is None else delta_facts.parse(line) for line in (before, committed))
+    then, now = (None if line is None else delta_facts.parse_offset(line) for line in (before, committed))
     begins = facts.fresh()
     if begins is None or not (begins.initial or begins.version == 0):
         return False

@@ -26,8 +26,8 @@ from recovery.sources.base import (
     StartOption,
     Wanted,
 )
-from recovery.sources.comparing import NOTHING_READ, by_equality, by_number, compared
-from recovery.sources.comparing import fresh as fresh
+from recovery.sources.comparing import NOTHING_READ, by_equality, by_number, compare_parts
+from recovery.sources.comparing import find_empty_start as find_empty_start
 
 KIND = "kinesis"
 CAN = opaque.CAN
@@ -43,35 +43,35 @@ class KinesisFacts:
     last_read_ms: int | None = None
 
 
-def parts(offset_json: str | None) -> tuple[Part, ...]:
+def list_parts(offset_json: str | None) -> tuple[Part, ...]:
     """A part for every shard, sorted by name; its value is the sequence number, or the word that stands for one."""
     shards = {} if offset_json is None else _parse_shards(json_of(offset_json))
     return tuple(Part(name, at, f"{name} after {at or 'no record'}") for name, at in sorted(shards.items()))
 
 
-def label(offset_json: str | None) -> str:
+def label_position(offset_json: str | None) -> str:
     """The first shards by name."""
-    found = parts(offset_json)
+    found = list_parts(offset_json)
     if not found:
         return NOTHING_READ
     more = f" and {len(found) - SHOWN_SHARDS} more shards" if len(found) > SHOWN_SHARDS else ""
     return ", ".join(p.label for p in found[:SHOWN_SHARDS]) + more
 
 
-def changes(before: str | None, after: str | None) -> tuple[Change, ...]:
+def compare_positions(before: str | None, after: str | None) -> tuple[Change, ...]:
     """Sequence numbers are in order within a shard; TRIM_HORIZON and LATEST beside one are unclear."""
-    return compared(parts(before), parts(after), _compare_sequence_numbers)
+    return compare_parts(list_parts(before), list_parts(after), _compare_sequence_numbers)
 
 
-def distance(start: str | None, end: str | None, facts: KinesisFacts) -> Distance:
+def measure_distance(start: str | None, end: str | None, facts: KinesisFacts) -> Distance:
     """Zero between equal positions: sequence numbers do not count records."""
-    same = all(c.moved is Moved.SAME for c in changes(start, end))
-    return opaque.distance(None, None) if same else Distance()
+    same = all(c.moved is Moved.SAME for c in compare_positions(start, end))
+    return opaque.measure_distance(None, None) if same else Distance()
 
 
-def reach(offset_json: str | None, facts: KinesisFacts) -> Reach:
+def judge_reach(offset_json: str | None, facts: KinesisFacts) -> Reach:
     """Not known."""
-    parts(offset_json)
+    list_parts(offset_json)
     return Reach(
         None,
         "Kinesis keeps records for the stream's retention (24 hours by default, up to 365 days); the stream was not "
@@ -79,9 +79,9 @@ def reach(offset_json: str | None, facts: KinesisFacts) -> Reach:
     )
 
 
-def option(offset_json: str | None, facts: KinesisFacts) -> StartOption:
+def find_start_option(offset_json: str | None, facts: KinesisFacts) -> StartOption:
     """Databricks' `initialPosition` at the time of the last committed batch: at-least-once."""
-    found = parts(offset_json)
+    found = list_parts(offset_json)
     if not found or facts.last_read_ms is None:
         return StartOption(
             bool(not found),
@@ -106,11 +106,11 @@ def option(offset_json: str | None, facts: KinesisFacts) -> StartOption:
     )
 
 
-def at(wanted: Wanted, committed: str | None, facts: KinesisFacts) -> Candidate:
+def find_position(wanted: Wanted, committed: str | None, facts: KinesisFacts) -> Candidate:
     """By hand only. Raises Refused for any other wish."""
-    parts(committed)
+    list_parts(committed)
     if wanted.by_hand is not None:
-        parts(wanted.by_hand)
+        list_parts(wanted.by_hand)
     return opaque.by_hand(wanted, committed, "a Kinesis source")
 
 

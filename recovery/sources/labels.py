@@ -6,19 +6,21 @@ from recovery.checkpoints.report import SourceProgress
 from recovery.sources import files, opaque, registry
 
 
-def label(kind: str, offset_json: str | None) -> str:
+def label_position(kind: str, offset_json: str | None) -> str:
     """An offset in people's words; as it was written, where its kind cannot read it."""
     module = registry.BY_NAME.get(kind)
     if module is None:
         return said.describe_line(kind, offset_json)
     try:
-        return module.label(offset_json)
+        return module.label_position(offset_json)
     except Malformed:
-        return opaque.label(offset_json)
+        return opaque.label_position(offset_json)
 
 
-def words(progress: SourceProgress) -> str:
+def describe_progress(progress: SourceProgress) -> str:
     """Where a source of a checkpoint stands; of files also how many were read, and the newest."""
     return (
-        files.words(progress) if progress.kind == files.KIND else label(progress.kind, progress.offset_json)
+        files.describe_progress(progress)
+        if progress.kind == files.KIND
+        else label_position(progress.kind, progress.offset_json)
     )

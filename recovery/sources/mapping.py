@@ -18,7 +18,7 @@ from recovery.checkpoints.uris import canonical_uri, decode_uri
 from recovery.errors import Refused
 from recovery.sources import registry
 from recovery.sources.base import Distance
-from recovery.sources.comparing import count, option_of
+from recovery.sources.comparing import count_noun, option_of
 
 GLOB = re.compile(r"[*?\[{]")
 
@@ -100,7 +100,7 @@ class Proposal:
         return (*pairs, *(f"{d.old}->" for d in self.dropped))
 
 
-def confirmable(told: Mapping[str, Any]) -> list[str]:
+def list_confirmable(told: Mapping[str, Any]) -> list[str]:
     """Keys as in `Proposal.unconfirmed`, of a proposal as plain JSON, whether somebody has said yes to them or not."""
     pairs = [f"{p['old']}->{p['new']}" for p in told.get("pairs") or [] if p["confirm"]]
     return [*pairs, *(f"{d['old']}->" for d in told.get("dropped") or [])]
@@ -145,7 +145,7 @@ def _parse_assigned_topics(assigned: str) -> list[str]:
         return []
 
 
-def proposed(old: Sequence[OldSource], new: Sequence[NewSource]) -> Proposal:
+def propose_mapping(old: Sequence[OldSource], new: Sequence[NewSource]) -> Proposal:
     """Who continues whom: by name, then by equal places, then by places that meet, then the last of a kind."""
     pairs: list[Pair] = []
     for rank in (_by_name, _by_equal_places, _by_meeting_places):
@@ -200,7 +200,7 @@ class Watermark:
     says: str
 
 
-def watermark(stored_ms: int, rewound: Sequence[str], oldest_event_ms: int | None) -> Watermark:
+def check_watermark(stored_ms: int, rewound: Sequence[str], oldest_event_ms: int | None) -> Watermark:
     """Rows whose event time is not above the watermark are late, and stateful steps drop them without a word.
 
     `rewound`: sources that read older rows than before, new ones with a past among them. `oldest_event_ms`: the
@@ -282,7 +282,7 @@ def _last_of_kind(old: Sequence[OldSource], new: Sequence[NewSource]) -> list[Pa
     return found
 
 
-def elsewhere(old: OldSource, new: NewSource) -> bool:
+def is_elsewhere(old: OldSource, new: NewSource) -> bool:
     """Whether both say where they read, and it is not the same place, nor one within the other.
 
     A position then means nothing there: offsets of one topic are not those of another, and a log of files names none
@@ -345,9 +345,9 @@ def _describe_dropped(of: OldSource) -> Dropped:
     rows = of.unread.rows if of.unread else None
     files = of.unread.files if of.unread else None
     waits = (
-        f"{count(rows.value, 'row')}{'' if rows.exact else ' (an estimate)'} that wait there are never read"
+        f"{count_noun(rows.value, 'row')}{'' if rows.exact else ' (an estimate)'} that wait there are never read"
         if rows is not None
-        else f"{count(files.value, 'file')} that wait there are never read"
+        else f"{count_noun(files.value, 'file')} that wait there are never read"
         if files is not None
         else "how much waits there unread is not known"
     )

@@ -2,18 +2,18 @@
 
 from recovery.errors import Refused
 from recovery.sources.base import Candidate, Change, Distance, Part, Precision, Wanted
-from recovery.sources.comparing import NOTHING_READ, ZERO, by_equality, compared, wish
+from recovery.sources.comparing import NOTHING_READ, ZERO, by_equality, compare_parts, require_one_wish
 
 CAN = ("by_hand",)
 SHOWN = 200  # characters of an offset in a label
 
 
-def part(offset_json: str | None) -> tuple[Part, ...]:
+def list_parts(offset_json: str | None) -> tuple[Part, ...]:
     """One part, whose value is the line itself."""
-    return (Part("source", offset_json, label(offset_json)),)
+    return (Part("source", offset_json, label_position(offset_json)),)
 
 
-def label(offset_json: str | None) -> str:
+def label_position(offset_json: str | None) -> str:
     """The line as it stands, its end cut where it is long."""
     if offset_json is None:
         return NOTHING_READ
@@ -21,28 +21,28 @@ def label(offset_json: str | None) -> str:
     return said if len(said) <= SHOWN else f"{said[:SHOWN]}…"
 
 
-def changes(before: str | None, after: str | None) -> tuple[Change, ...]:
+def compare_positions(before: str | None, after: str | None) -> tuple[Change, ...]:
     """Equal to the byte, or unclear."""
-    return compared(part(before), part(after), by_equality)
+    return compare_parts(list_parts(before), list_parts(after), by_equality)
 
 
-def distance(start: str | None, end: str | None) -> Distance:
+def measure_distance(start: str | None, end: str | None) -> Distance:
     """Zero between equal lines; else nobody here can tell."""
     return ZERO if start == end else Distance()
 
 
 def by_hand(wanted: Wanted, committed: str | None, of: str) -> Candidate:
     """The only wish that such a source can answer: a line of its own, taken as it is."""
-    wish(wanted, of=of, can=CAN)
+    require_one_wish(wanted, of=of, can=CAN)
     line = wanted.by_hand
     if not line or "\n" in line or "\r" in line or line == "-":
         raise Refused("An offset by hand is one line of text, as the source wrote it.")
     same = line == committed
     return Candidate(
         offset_json=line,
-        label=label(line),
+        label=label_position(line),
         precision=Precision.EXACT if same else Precision.UNKNOWN,
         lost=ZERO if same else Distance(),
         reread=ZERO if same else Distance(),
-        changes=changes(committed, line),
+        changes=compare_positions(committed, line),
     )

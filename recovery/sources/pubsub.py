@@ -20,8 +20,8 @@ from recovery.sources.base import (
     StartOption,
     Wanted,
 )
-from recovery.sources.comparing import NOTHING_READ, by_number, compared
-from recovery.sources.comparing import fresh as fresh
+from recovery.sources.comparing import NOTHING_READ, by_number, compare_parts
+from recovery.sources.comparing import find_empty_start as find_empty_start
 
 KIND = "pubsub"
 CAN = opaque.CAN
@@ -36,29 +36,29 @@ class PubSubFacts:
     asked_ms: int = 0
 
 
-def parts(offset_json: str | None) -> tuple[Part, ...]:
+def list_parts(offset_json: str | None) -> tuple[Part, ...]:
     """The subscription, with the sequence number. Raises Malformed for another shape."""
     at_number = _parse_position(offset_json)
-    return (Part("subscription", None if at_number is None else str(at_number), label(offset_json)),)
+    return (Part("subscription", None if at_number is None else str(at_number), label_position(offset_json)),)
 
 
-def label(offset_json: str | None) -> str:
+def label_position(offset_json: str | None) -> str:
     at_number = _parse_position(offset_json)
     return NOTHING_READ if at_number is None else f"sequence number {at_number:,} of this stream"
 
 
-def changes(before: str | None, after: str | None) -> tuple[Change, ...]:
-    return compared(parts(before), parts(after), by_number)
+def compare_positions(before: str | None, after: str | None) -> tuple[Change, ...]:
+    return compare_parts(list_parts(before), list_parts(after), by_number)
 
 
-def distance(start: str | None, end: str | None, facts: PubSubFacts) -> Distance:
+def measure_distance(start: str | None, end: str | None, facts: PubSubFacts) -> Distance:
     """Zero between equal offsets: a sequence number does not count rows."""
     for line in (start, end):
         _parse_position(line)
-    return opaque.distance(start, end)
+    return opaque.measure_distance(start, end)
 
 
-def reach(offset_json: str | None, facts: PubSubFacts) -> Reach:
+def judge_reach(offset_json: str | None, facts: PubSubFacts) -> Reach:
     """Not known."""
     _parse_position(offset_json)
     return Reach(
@@ -68,7 +68,7 @@ def reach(offset_json: str | None, facts: PubSubFacts) -> Reach:
     )
 
 
-def option(offset_json: str | None, facts: PubSubFacts) -> StartOption:
+def find_start_option(offset_json: str | None, facts: PubSubFacts) -> StartOption:
     """None: a subscription is moved by a seek outside of Spark."""
     _parse_position(offset_json)
     return StartOption(
@@ -81,7 +81,7 @@ def option(offset_json: str | None, facts: PubSubFacts) -> StartOption:
     )
 
 
-def at(wanted: Wanted, committed: str | None, facts: PubSubFacts) -> Candidate:
+def find_position(wanted: Wanted, committed: str | None, facts: PubSubFacts) -> Candidate:
     """By hand only, and only as the position that was committed. Raises Refused for anything else."""
     _parse_position(committed)
     if wanted.by_hand is not None:

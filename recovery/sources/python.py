@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from recovery.checkpoints.formats import json_of
 from recovery.sources import opaque
 from recovery.sources.base import Candidate, Change, Distance, Part, Precision, Reach, StartOption, Wanted
-from recovery.sources.comparing import fresh as fresh
+from recovery.sources.comparing import find_empty_start as find_empty_start
 
 KIND = "python"
 CAN = opaque.CAN
@@ -25,33 +25,33 @@ class PythonSourceFacts:
     asked_ms: int = 0
 
 
-def parts(offset_json: str | None) -> tuple[Part, ...]:
+def list_parts(offset_json: str | None) -> tuple[Part, ...]:
     """One part, the author's JSON verbatim. Raises Malformed for what is no JSON."""
-    return opaque.part(_require_json(offset_json))
+    return opaque.list_parts(_require_json(offset_json))
 
 
-def label(offset_json: str | None) -> str:
+def label_position(offset_json: str | None) -> str:
     """The author's JSON as it stands."""
-    return opaque.label(_require_json(offset_json))
+    return opaque.label_position(_require_json(offset_json))
 
 
-def changes(before: str | None, after: str | None) -> tuple[Change, ...]:
+def compare_positions(before: str | None, after: str | None) -> tuple[Change, ...]:
     """Equal or unclear: the order of such offsets is the author's."""
-    return opaque.changes(_require_json(before), _require_json(after))
+    return opaque.compare_positions(_require_json(before), _require_json(after))
 
 
-def distance(start: str | None, end: str | None, facts: PythonSourceFacts) -> Distance:
+def measure_distance(start: str | None, end: str | None, facts: PythonSourceFacts) -> Distance:
     """Zero between equal offsets; else only the author's reader could count."""
-    return opaque.distance(_require_json(start), _require_json(end))
+    return opaque.measure_distance(_require_json(start), _require_json(end))
 
 
-def reach(offset_json: str | None, facts: PythonSourceFacts) -> Reach:
+def judge_reach(offset_json: str | None, facts: PythonSourceFacts) -> Reach:
     """Not known."""
     _require_json(offset_json)
     return Reach(None, "Only the reader in the pipeline's code knows what this source still holds.")
 
 
-def option(offset_json: str | None, facts: PythonSourceFacts) -> StartOption:
+def find_start_option(offset_json: str | None, facts: PythonSourceFacts) -> StartOption:
     """None of Spark's: a new query starts where the author's `initialOffset()` says."""
     line = _require_json(offset_json)
     return StartOption(
@@ -64,7 +64,7 @@ def option(offset_json: str | None, facts: PythonSourceFacts) -> StartOption:
     )
 
 
-def at(wanted: Wanted, committed: str | None, facts: PythonSourceFacts) -> Candidate:
+def find_position(wanted: Wanted, committed: str | None, facts: PythonSourceFacts) -> Candidate:
     """By hand only. Raises Refused for any other wish, Malformed for what is no JSON."""
     _require_json(committed)
     if wanted.by_hand is not None:

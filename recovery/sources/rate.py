@@ -13,14 +13,14 @@ from recovery.sources.base import Candidate, Change, Distance, Part, Precision, 
 from recovery.sources.comparing import (
     NOTHING_READ,
     ZERO,
+    build_candidate,
     by_number,
-    candidate,
-    compared,
-    count,
-    moment,
-    wish,
+    compare_parts,
+    count_noun,
+    format_time,
+    require_one_wish,
 )
-from recovery.sources.comparing import fresh as fresh
+from recovery.sources.comparing import find_empty_start as find_empty_start
 
 KIND = "rate"
 UNIT = "row"
@@ -39,22 +39,22 @@ class RateFacts:
     asked_ms: int = 0
 
 
-def parts(offset_json: str | None) -> tuple[Part, ...]:
+def list_parts(offset_json: str | None) -> tuple[Part, ...]:
     """One part, in seconds. Raises Malformed for anything but a whole number."""
     seconds = _parse_seconds(offset_json)
-    return (Part("seconds", None if seconds is None else str(seconds), label(offset_json)),)
+    return (Part("seconds", None if seconds is None else str(seconds), label_position(offset_json)),)
 
 
-def label(offset_json: str | None) -> str:
+def label_position(offset_json: str | None) -> str:
     seconds = _parse_seconds(offset_json)
-    return NOTHING_READ if seconds is None else f"{count(seconds, 'second')} after its start"
+    return NOTHING_READ if seconds is None else f"{count_noun(seconds, 'second')} after its start"
 
 
-def changes(before: str | None, after: str | None) -> tuple[Change, ...]:
-    return compared(parts(before), parts(after), by_number)
+def compare_positions(before: str | None, after: str | None) -> tuple[Change, ...]:
+    return compare_parts(list_parts(before), list_parts(after), by_number)
 
 
-def distance(start: str | None, end: str | None, facts: RateFacts) -> Distance:
+def measure_distance(start: str | None, end: str | None, facts: RateFacts) -> Distance:
     """Rows and seconds; rows are exact where the options are known (rowsPerSecond, rampUpTime)."""
     low, high = sorted((_parse_seconds(start) or 0, _parse_seconds(end) or 0))
     if low == high:
@@ -68,13 +68,13 @@ def distance(start: str | None, end: str | None, facts: RateFacts) -> Distance:
     return Distance(rows=rows, seconds=Amount(value=high - low))
 
 
-def reach(offset_json: str | None, facts: RateFacts) -> Reach:
+def judge_reach(offset_json: str | None, facts: RateFacts) -> Reach:
     """Always: the rows are computed anew."""
     _parse_seconds(offset_json)
     return Reach(True, "A rate source makes its rows by counting; any second can be made again.")
 
 
-def option(offset_json: str | None, facts: RateFacts) -> StartOption:
+def find_start_option(offset_json: str | None, facts: RateFacts) -> StartOption:
     """None: a new query begins at its own creation time."""
     _parse_seconds(offset_json)
     return StartOption(
@@ -85,10 +85,10 @@ def option(offset_json: str | None, facts: RateFacts) -> StartOption:
     )
 
 
-def at(wanted: Wanted, committed: str | None, facts: RateFacts) -> Candidate:
+def find_position(wanted: Wanted, committed: str | None, facts: RateFacts) -> Candidate:
     """A time, the earliest (second 0), the latest (now), or a number of seconds by hand."""
     _parse_seconds(committed)
-    named = wish(wanted, of=OF, can=CAN)
+    named = require_one_wish(wanted, of=OF, can=CAN)
     if named == "by_hand":
         seconds = _parse_seconds(wanted.by_hand) or 0
     elif named == "earliest":
@@ -96,7 +96,12 @@ def at(wanted: Wanted, committed: str | None, facts: RateFacts) -> Candidate:
     else:
         seconds = _second_at(wanted.at_ms if wanted.at_ms is not None else facts.asked_ms, facts)
     line = str(seconds)
-    return candidate(line, label(line), changes(committed, line), distance(committed, line, facts))
+    return build_candidate(
+        line,
+        label_position(line),
+        compare_positions(committed, line),
+        measure_distance(committed, line, facts),
+    )
 
 
 def _second_at(at_ms: int, facts: RateFacts) -> int:
@@ -107,8 +112,8 @@ def _second_at(at_ms: int, facts: RateFacts) -> int:
         )
     if not facts.start_ms <= at_ms <= facts.asked_ms:
         raise Refused(
-            f"{moment(at_ms)} is outside of what this source has made: "
-            f"{moment(facts.start_ms)} to {moment(facts.asked_ms)}.",
+            f"{format_time(at_ms)} is outside of what this source has made: "
+            f"{format_time(facts.start_ms)} to {format_time(facts.asked_ms)}.",
             code="time_outside",
         )
     return (at_ms - facts.start_ms) // 1000

@@ -15,14 +15,14 @@ from recovery.sources.base import Candidate, Change, Distance, Part, Precision, 
 from recovery.sources.comparing import (
     NOTHING_READ,
     ZERO,
+    build_candidate,
     by_number,
-    candidate,
-    compared,
-    count,
-    moment,
-    wish,
+    compare_parts,
+    count_noun,
+    format_time,
+    require_one_wish,
 )
-from recovery.sources.comparing import fresh as fresh
+from recovery.sources.comparing import find_empty_start as find_empty_start
 
 KIND = "rate-micro-batch"
 UNIT = "row"
@@ -48,22 +48,24 @@ class Standing(NamedTuple):
     at_ms: int
 
 
-def parts(offset_json: str | None) -> tuple[Part, ...]:
+def list_parts(offset_json: str | None) -> tuple[Part, ...]:
     """One part, in rows. Raises Malformed for another shape."""
     at = _parse_position(offset_json)
-    return (Part("rows", None if at is None else str(at.rows), label(offset_json)),)
+    return (Part("rows", None if at is None else str(at.rows), label_position(offset_json)),)
 
 
-def label(offset_json: str | None) -> str:
+def label_position(offset_json: str | None) -> str:
     at = _parse_position(offset_json)
-    return NOTHING_READ if at is None else f"{count(at.rows, 'row')}, its time at {moment(at.at_ms)}"
+    return (
+        NOTHING_READ if at is None else f"{count_noun(at.rows, 'row')}, its time at {format_time(at.at_ms)}"
+    )
 
 
-def changes(before: str | None, after: str | None) -> tuple[Change, ...]:
-    return compared(parts(before), parts(after), by_number)
+def compare_positions(before: str | None, after: str | None) -> tuple[Change, ...]:
+    return compare_parts(list_parts(before), list_parts(after), by_number)
 
 
-def distance(start: str | None, end: str | None, facts: RateMicroBatchFacts) -> Distance:
+def measure_distance(start: str | None, end: str | None, facts: RateMicroBatchFacts) -> Distance:
     """Rows, exact: they are what the offset counts."""
     old, new = (_parse_position(line) or Standing(0, facts.start_ms) for line in (start, end))
     if old == new:
@@ -71,13 +73,13 @@ def distance(start: str | None, end: str | None, facts: RateMicroBatchFacts) -> 
     return Distance(rows=Amount(value=abs(new.rows - old.rows)))
 
 
-def reach(offset_json: str | None, facts: RateMicroBatchFacts) -> Reach:
+def judge_reach(offset_json: str | None, facts: RateMicroBatchFacts) -> Reach:
     """Always: the rows are computed anew."""
     _parse_position(offset_json)
     return Reach(True, "This source makes its rows by counting; any of them can be made again.")
 
 
-def option(offset_json: str | None, facts: RateMicroBatchFacts) -> StartOption:
+def find_start_option(offset_json: str | None, facts: RateMicroBatchFacts) -> StartOption:
     """None: `startTimestamp` moves the time of the rows, not their number."""
     _parse_position(offset_json)
     return StartOption(
@@ -88,10 +90,10 @@ def option(offset_json: str | None, facts: RateMicroBatchFacts) -> StartOption:
     )
 
 
-def at(wanted: Wanted, committed: str | None, facts: RateMicroBatchFacts) -> Candidate:
+def find_position(wanted: Wanted, committed: str | None, facts: RateMicroBatchFacts) -> Candidate:
     """The earliest, an offset by hand, or the batch whose rows carry a time."""
     _parse_position(committed)
-    named = wish(wanted, of=OF, can=CAN)
+    named = require_one_wish(wanted, of=OF, can=CAN)
     if named == "by_hand":
         told = _parse_position(wanted.by_hand) or Standing(0, facts.start_ms)
     elif named == "earliest":
@@ -99,7 +101,12 @@ def at(wanted: Wanted, committed: str | None, facts: RateMicroBatchFacts) -> Can
     else:
         told = _standing_at(wanted.at_ms or 0, facts)
     line = wanted.by_hand or f'{{"offset":{told.rows},"timestamp":{told.at_ms}}}'
-    return candidate(line, label(line), changes(committed, line), distance(committed, line, facts))
+    return build_candidate(
+        line,
+        label_position(line),
+        compare_positions(committed, line),
+        measure_distance(committed, line, facts),
+    )
 
 
 def _standing_at(at_ms: int, facts: RateMicroBatchFacts) -> Standing:
@@ -108,7 +115,8 @@ def _standing_at(at_ms: int, facts: RateMicroBatchFacts) -> Standing:
         raise Refused("How many rows a batch has is not known (rowsPerBatch). Give the offset by hand.")
     if at_ms < facts.start_ms or facts.advance_ms <= 0:
         raise Refused(
-            f"{moment(at_ms)} is before this source begins, at {moment(facts.start_ms)}.", code="time_outside"
+            f"{format_time(at_ms)} is before this source begins, at {format_time(facts.start_ms)}.",
+            code="time_outside",
         )
     batches = -(-(at_ms - facts.start_ms) // facts.advance_ms)
     return Standing(batches * facts.rows_per_batch, facts.start_ms + batches * facts.advance_ms)

@@ -62,7 +62,7 @@ FORMATS = {
 }
 
 
-def of(kind: str) -> SourceKind[Any]:
+def source_kind_of(kind: str) -> SourceKind[Any]:
     """The module of a kind; `unknown`, which keeps every line as it is, for a name that none has."""
     return BY_NAME.get(kind, unknown)
 

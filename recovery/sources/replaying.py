@@ -11,7 +11,7 @@ from enum import StrEnum
 from recovery.checkpoints.formats import Malformed
 from recovery.sources import delta_facts, file_facts, kept, slices
 from recovery.sources.base import SourceFacts
-from recovery.sources.comparing import count
+from recovery.sources.comparing import count_noun
 from recovery.sources.delta_facts import DeltaFacts, DeltaOffset
 from recovery.sources.file_facts import FileSourceFacts
 from recovery.sources.slices import Slice
@@ -61,15 +61,11 @@ def processed_files(index: int, source: SourceFacts) -> Slice | Gap:
     if not isinstance(held, FileSourceFacts):
         return Gap(index, GapCode.UNKNOWN, f"Source {index}: its files could not be listed.")
     if source.gone:
-        says = (
-            f"Source {index}: {count(len(source.gone), 'file')} that it has read is no longer there, such as"
-        )
+        says = f"Source {index}: {count_noun(len(source.gone), 'file')} that it has read is no longer there, such as"
         return Gap(index, GapCode.GONE, f"{says} {_last_part(source.gone[0])}.")
     mine = {f.path for f in source.processed}
-    if other := [f.path for f in file_facts.rewritten(held) if f.path in mine]:
-        says = (
-            f"Source {index}: {count(len(other), 'file')} that it has read was written again since, such as"
-        )
+    if other := [f.path for f in file_facts.list_rewritten(held) if f.path in mine]:
+        says = f"Source {index}: {count_noun(len(other), 'file')} that it has read was written again since, such as"
         return Gap(index, GapCode.CHANGED, f"{says} {_last_part(other[0])}.")
     return Slice("files", files=tuple(f.path for f in source.processed))
 
@@ -85,7 +81,7 @@ def processed_versions(index: int, committed: str | None, facts: DeltaFacts) -> 
         says = f"Source {index}: the log of its table begins with version {facts.earliest}; earlier ones were cleaned."
         return Gap(index, GapCode.GONE, says)
     try:
-        whole, at = kept.by_delta(None, committed, facts), delta_facts.parse(committed)
+        whole, at = kept.by_delta(None, committed, facts), delta_facts.parse_offset(committed)
     except Malformed as problem:
         return Gap(index, GapCode.UNKNOWN, f"Source {index}: its position cannot be read: {problem.why}.")
     if not whole or at.initial or facts.reading.change_feed:
@@ -101,7 +97,7 @@ def processed_versions(index: int, committed: str | None, facts: DeltaFacts) -> 
         )
     gone = [path for _, paths in read.versions for path in paths if path in facts.gone]
     if gone:
-        says = f"Source {index}: {count(len(gone), 'data file')} that it has read is no longer there, such as"
+        says = f"Source {index}: {count_noun(len(gone), 'data file')} that it has read is no longer there, such as"
         return Gap(index, GapCode.GONE, f"{says} {_last_part(gone[0])}.")
     return read
 

@@ -13,7 +13,7 @@ from recovery.contracts import codec
 from recovery.contracts.amounts import Amount
 from recovery.sources import labels, opaque, registry, wishes
 from recovery.sources.base import Change, Distance, Moved, Part, Reach, SourceFacts, StartOption
-from recovery.sources.comparing import ZERO, count
+from recovery.sources.comparing import ZERO, count_noun
 
 USER = re.compile(r"//[^/@\s]*@")
 MEASURES = ("rows", "files", "bytes", "seconds")
@@ -33,22 +33,22 @@ def as_dict(facts: SourceFacts) -> dict[str, Any]:
         "committed": _show_position(position.kind, position.offset_json, position.label),
         "after": _show_position(position.kind, facts.begins, after),
         "changes": [_show_change(c) for c in _list_changes(facts)],
-        "lost": distance(lost),
-        "reread": distance(reread),
-        "unread": distance(facts.unread),
+        "lost": show_distance(lost),
+        "reread": show_distance(reread),
+        "unread": show_distance(facts.unread),
         "fallbacks": dict(start.fallbacks) if start else {},
         "precision": (start.precision if start else position.precision).value,
         "reach": _show_reach(facts.reach, position.reachable),
-        "option": None if facts.option is None else option(facts.option),
-        "can": [wishes.NAMES[field] for field in registry.of(position.kind).CAN],
+        "option": None if facts.option is None else show_start_option(facts.option),
+        "can": [wishes.NAMES[field] for field in registry.source_kind_of(position.kind).CAN],
         "problem": facts.problem,
     }
 
 
 def _show_position(kind: str, offset_json: str | None, label: str) -> dict[str, Any]:
-    parts = _read_or_plain(registry.of(kind).parts, opaque.part, offset_json)
+    parts = _read_or_plain(registry.source_kind_of(kind).list_parts, opaque.list_parts, offset_json)
     return {
-        "label": label or labels.label(kind, offset_json),
+        "label": label or labels.label_position(kind, offset_json),
         "offset_json": offset_json,
         "parts": [{"name": p.name, "value": p.value, "label": p.label} for p in parts],
     }
@@ -67,8 +67,8 @@ def _read_or_plain(
 def _list_changes(facts: SourceFacts) -> Sequence[Change]:
     if facts.start is not None:
         return facts.start.changes
-    line, module = facts.position.offset_json, registry.of(facts.position.kind)
-    return _read_or_plain(module.changes, opaque.changes, line, line)
+    line, module = facts.position.offset_json, registry.source_kind_of(facts.position.kind)
+    return _read_or_plain(module.compare_positions, opaque.compare_positions, line, line)
 
 
 def _show_change(of: Change) -> dict[str, Any]:
@@ -84,12 +84,12 @@ def _part_value(part: Part | None) -> str | None:
     return None if part is None else part.value
 
 
-def distance(of: Distance) -> dict[str, Any]:
+def show_distance(of: Distance) -> dict[str, Any]:
     """`{rows, files, bytes, seconds}`, each `{value, exact, why, bound}`, or None where the source cannot tell."""
-    return {name: amount(getattr(of, name)) for name in MEASURES}
+    return {name: show_amount(getattr(of, name)) for name in MEASURES}
 
 
-def amount(of: Amount | None) -> dict[str, Any] | None:
+def show_amount(of: Amount | None) -> dict[str, Any] | None:
     return None if of is None else codec.to_json(of)
 
 
@@ -100,12 +100,12 @@ def _show_reach(of: Reach | None, known: bool | None) -> dict[str, Any]:
         "readable": of.readable,
         "why": of.why,
         "until_ms": of.until_ms,
-        "lost": None if of.lost is None else distance(of.lost),
+        "lost": None if of.lost is None else show_distance(of.lost),
         "parts": list(of.parts),
     }
 
 
-def option(of: StartOption) -> dict[str, Any]:
+def show_start_option(of: StartOption) -> dict[str, Any]:
     """A start by options of the reader, with what it doubles and misses on the boundary."""
     return {
         "supported": of.supported,
@@ -113,8 +113,8 @@ def option(of: StartOption) -> dict[str, Any]:
         "options": dict(of.options),
         "code": of.code,
         "place": of.place,
-        "doubled": amount(of.doubled),
-        "missed": amount(of.missed),
+        "doubled": show_amount(of.doubled),
+        "missed": show_amount(of.missed),
         "note": of.note,
     }
 
@@ -131,7 +131,7 @@ class Costs:
     repeated: tuple[str, ...] = ()
 
 
-def costs(shown: Sequence[Mapping[str, Any]]) -> Costs:
+def sum_costs(shown: Sequence[Mapping[str, Any]]) -> Costs:
     """Of sources as `as_dict` gives them. A source that stays where it was committed costs nothing."""
     lost = [(one["source"], _describe_cost(one, "lost", "never read")) for one in shown]
     repeated = [(one["source"], _describe_cost(one, "reread", "read a second time")) for one in shown]
@@ -141,9 +141,9 @@ def costs(shown: Sequence[Mapping[str, Any]]) -> Costs:
     )
 
 
-def doubts(shown: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
+def list_doubts(shown: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
     """Why nobody can say that all is read exactly once from there, a sentence for each source of which that is so:
-    records are gone, or it could not be asked. `costs` does not know of them."""
+    records are gone, or it could not be asked. `sum_costs` does not know of them."""
     told = [
         (one["source"], one["problem"] or one["reach"]["why"] or "What it still holds is not known.")
         for one in shown
@@ -180,7 +180,7 @@ def _has_any(of: Mapping[str, Any]) -> bool:
 def said_amount(of: Mapping[str, Any], noun: str) -> str:
     """`8 rows`, `at most 8 rows`, `about 8 rows`."""
     amount = codec.read(Amount, of)
-    return f"{amount.bound.before_number}{count(amount.value, noun)}"
+    return f"{amount.bound.before_number}{count_noun(amount.value, noun)}"
 
 
 def api_call(*, pipeline_id: str, flow: str, dataset: str) -> dict[str, Any]:

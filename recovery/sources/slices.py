@@ -9,7 +9,7 @@ from typing import Any
 
 from recovery.sources import kafka_facts
 from recovery.sources.delta_facts import DataFile, DeltaFacts, DeltaOffset
-from recovery.sources.delta_facts import parse as parse_delta
+from recovery.sources.delta_facts import parse_offset as parse_delta
 from recovery.sources.kafka_facts import KafkaFacts
 
 
@@ -75,7 +75,7 @@ def of_kafka(start: str | None, end: str | None, facts: KafkaFacts) -> Slice | N
 
     None where nobody can tell: a partition or topic is not the one that was read, or records of it are gone.
     """
-    first, last = kafka_facts.parse(start), kafka_facts.parse(end)
+    first, last = kafka_facts.parse_offsets(start), kafka_facts.parse_offsets(end)
     held: dict[str, dict[str, int]] = {}
     ends: dict[str, dict[str, int]] = {}
     for key in sorted(key for key in last if not first or key in first or facts.reads(key)):

@@ -9,11 +9,11 @@ from recovery.sources import wishes
 FORMS = "time=2026-11-22T03:00:00Z, version=12, batch=40"
 
 
-def parse(text: str) -> ReplayTarget:
+def parse_target(text: str) -> ReplayTarget:
     """The target that a text says. Raises WrongUse, whose sentence names the forms."""
     name, _, value = text.strip().partition("=")
     if name == "time" and value:
-        return ReplayTarget(at_ms=wishes.parse(text.strip()).at_ms)
+        return ReplayTarget(at_ms=wishes.parse_wish(text.strip()).at_ms)
     number = whole(value)
     if number is not None and name == "version":
         return ReplayTarget(version=number)
@@ -22,10 +22,10 @@ def parse(text: str) -> ReplayTarget:
     raise WrongUse(f"{text!r} names nothing to go back to. Write one of: {FORMS}.", code="no_target")
 
 
-def text(target: ReplayTarget) -> str:
-    """A target as `parse` takes it."""
+def target_text(target: ReplayTarget) -> str:
+    """A target as `parse_target` takes it."""
     if target.batch is not None:
         return f"batch={target.batch}"
     if target.version is not None:
         return f"version={target.version}"
-    return wishes.text(Wanted(at_ms=target.at_ms))
+    return wishes.wish_text(Wanted(at_ms=target.at_ms))

@@ -19,7 +19,7 @@ from recovery.sources.base import (
     StartOption,
     Wanted,
 )
-from recovery.sources.comparing import fresh as fresh
+from recovery.sources.comparing import find_empty_start as find_empty_start
 
 KIND = "unknown"
 CAN = opaque.CAN
@@ -34,32 +34,32 @@ class UnknownSourceFacts:
     asked_ms: int = 0
 
 
-def parts(offset_json: str | None) -> tuple[Part, ...]:
+def list_parts(offset_json: str | None) -> tuple[Part, ...]:
     """One part: the line itself, whatever it holds. Never raises Malformed."""
-    return opaque.part(offset_json)
+    return opaque.list_parts(offset_json)
 
 
-def label(offset_json: str | None) -> str:
+def label_position(offset_json: str | None) -> str:
     """The line as it stands."""
-    return opaque.label(offset_json)
+    return opaque.label_position(offset_json)
 
 
-def changes(before: str | None, after: str | None) -> tuple[Change, ...]:
+def compare_positions(before: str | None, after: str | None) -> tuple[Change, ...]:
     """Equal or unclear."""
-    return opaque.changes(before, after)
+    return opaque.compare_positions(before, after)
 
 
-def distance(start: str | None, end: str | None, facts: UnknownSourceFacts) -> Distance:
+def measure_distance(start: str | None, end: str | None, facts: UnknownSourceFacts) -> Distance:
     """Zero between equal lines; else not known."""
-    return opaque.distance(start, end)
+    return opaque.measure_distance(start, end)
 
 
-def reach(offset_json: str | None, facts: UnknownSourceFacts) -> Reach:
+def judge_reach(offset_json: str | None, facts: UnknownSourceFacts) -> Reach:
     """Not known: the source was not asked."""
     return Reach(None, "This source is not known here, so what it still holds was not read.")
 
 
-def option(offset_json: str | None, facts: UnknownSourceFacts) -> StartOption:
+def find_start_option(offset_json: str | None, facts: UnknownSourceFacts) -> StartOption:
     """None: which options such a source has is not known."""
     return StartOption(
         False,
@@ -69,7 +69,7 @@ def option(offset_json: str | None, facts: UnknownSourceFacts) -> StartOption:
     )
 
 
-def at(wanted: Wanted, committed: str | None, facts: UnknownSourceFacts) -> Candidate:
+def find_position(wanted: Wanted, committed: str | None, facts: UnknownSourceFacts) -> Candidate:
     """By hand only; what that costs is not known. Raises Refused for any other wish."""
     return opaque.by_hand(wanted, committed, OF)
 
@@ -83,7 +83,7 @@ def source_facts(
             source=progress.name or progress.index,
             kind="unknown",
             offset_json=progress.offset_json,
-            label=label(progress.offset_json),
+            label=label_position(progress.offset_json),
             precision=Precision.UNKNOWN,
             reachable=None,
         ),

@@ -35,7 +35,7 @@ OF_A_PART = "the next offset to read (1200), earliest, latest, time=2026-11-22T0
 COMMITTED = "committed"
 
 
-def parse(text: str) -> Wanted:
+def parse_wish(text: str) -> Wanted:
     """The wish that a text says. Raises WrongUse, whose sentence names the forms."""
     name, separator, value = text.strip().partition("=")
     if not separator and name in ("earliest", "latest"):
@@ -79,7 +79,7 @@ def of_part(name: str, text: str) -> Wanted | None:
     if whole(told) is not None:
         return Wanted(by_hand=told)
     if told in ("earliest", "latest") or told.startswith("time="):
-        return parse(told)
+        return parse_wish(told)
     raise WrongUse(f"{told!r} is no position for {name}. Write {OF_A_PART}.", code="no_position")
 
 
@@ -106,12 +106,12 @@ def from_lines(text: str) -> dict[str, str]:
     return found
 
 
-def text(wanted: Wanted) -> str:
-    """A wish for people: as `parse` takes it, and its parts, `latest, orders-3=1200`."""
+def wish_text(wanted: Wanted) -> str:
+    """A wish for people: as `parse_wish` takes it, and its parts, `latest, orders-3=1200`."""
     return ", ".join([*_list_source_texts(wanted), *_list_part_texts(wanted)])
 
 
-def arguments(key: str, wanted: Wanted) -> list[str]:
+def wish_arguments(key: str, wanted: Wanted) -> list[str]:
     """A wish for source `key` as `by_source` takes it: `0=latest`, `0/orders-3=1200`."""
     return [
         *(f"{key}={told}" for told in _list_source_texts(wanted)),
@@ -123,7 +123,7 @@ def text_of_part(wish: Wanted | None) -> str:
     """What `of_part` takes."""
     if wish is None:
         return COMMITTED
-    return wish.by_hand if wish.by_hand is not None else text(wish)
+    return wish.by_hand if wish.by_hand is not None else wish_text(wish)
 
 
 def _list_part_texts(wanted: Wanted) -> list[str]:
@@ -153,17 +153,17 @@ def as_dicts(positions: Mapping[str, Wanted | None]) -> dict[str, dict[str, obje
     return {key: as_dict(wanted) for key, wanted in sorted(positions.items()) if wanted is not None}
 
 
-def describe(positions: Mapping[str, Wanted | None]) -> str:
+def describe_wishes(positions: Mapping[str, Wanted | None]) -> str:
     """Wishes by source for people."""
     each = [
-        f"source {key} at {text(wanted)[:200]}"
+        f"source {key} at {wish_text(wanted)[:200]}"
         for key, wanted in sorted(positions.items(), key=itemgetter(0))
         if wanted is not None
     ]
     return "; ".join(each) or "every source where it was committed"
 
 
-def of(body: Mapping[str, Any]) -> Wanted:
+def wish_from_json(body: Mapping[str, Any]) -> Wanted:
     """Back from `as_dict`. Raises WrongUse for what it never wrote."""
     try:
         found = codec.read(Wanted, body)
@@ -208,7 +208,7 @@ def by_source(given: Sequence[str]) -> dict[str, Wanted | None]:
         if slash:
             parts.setdefault(source, {})[part] = wish
         else:
-            found[source] = None if wish == COMMITTED else parse(wish)
+            found[source] = None if wish == COMMITTED else parse_wish(wish)
     if unclear := [s for s in parts if s == "all" or ("all" in found and s not in found)]:
         raise WrongUse(
             f"Where does the rest of source {', '.join(unclear)} start? Parts go with a source by its number, and "
@@ -221,7 +221,7 @@ def by_source(given: Sequence[str]) -> dict[str, Wanted | None]:
 def for_all(wanted: Wanted, shown: Sequence[Mapping[str, Any]]) -> dict[str, Wanted]:
     """One wish for every source, as `showing.as_dict` gives them. Raises WrongUse where one of them cannot take it:
     a source that stays behind without a word would be found out too late."""
-    form = text(wanted).partition("=")[0]
+    form = wish_text(wanted).partition("=")[0]
     if cannot := [one["source"] for one in shown if form not in one["can"]]:
         raise WrongUse(
             f"Source {', '.join(cannot)} cannot start at {WORDS.get(form, 'the ' + form)}. Set the others one by one.",

@@ -176,7 +176,7 @@ class Copies:
         cuts, reasons = {}, []
         for number, read in sorted(self._reads.items()):
             waits = self._named(number, read, self._study["sets"], self._study["slices"])
-            found = batches.of(waits, read.described["options"])
+            found = batches.split_batches(waits, read.described["options"])
             self._copy(number, read, found.cuts)
             cuts[str(number)] = len(found.cuts)
             if found.why:
@@ -217,7 +217,7 @@ class Copies:
             parts.insert(0, Slice("files", tuple(mine)))
         if not parts:
             return Slice("files")
-        found = batches.joined(parts)
+        found = batches.join_slices(parts)
         if found is None:
             raise CannotReplay(f"What is asked of source {number} leaves something out in between.")
         return found

@@ -11,7 +11,7 @@ the table has their window. That is so for a row if all of this holds; else nobo
 - It was read before: a row that was never read is in no window of the table, late or not.
 """
 
-from recovery.sources.comparing import moment
+from recovery.sources.comparing import format_time
 from recovery.strategies.base import CodeFacts, Facts
 
 WINDOWS = ("stateStoreSave",)
@@ -33,7 +33,7 @@ def written(facts: Facts) -> bool:
 def says(facts: Facts) -> str:
     """What becomes of the rows that the rehearsal dropped; one sentence or two."""
     late, why = facts.counts.rehearsed_late or 0, _why(facts)
-    at = moment(facts.checkpoint.closed_ms or 0)
+    at = format_time(facts.checkpoint.closed_ms or 0)
     dropped = f"The rehearsal dropped {_size(facts, late)} behind the watermark"
     if not why:
         return f"{dropped}: of windows up to {at}, which are written and stay as they are."

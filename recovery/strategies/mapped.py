@@ -39,7 +39,7 @@ def proposal(facts: Facts) -> Proposal | None:
     held = reconcile_report(facts.checkpoint).sources
     old = [mapping.old_source(s, unread=facts.unread_of.get(s.index)) for s in held]
     new = [mapping.new_source(n, told) for n, told in enumerate(facts.new_code.sources)]
-    return mapping.proposed(old, new)
+    return mapping.propose_mapping(old, new)
 
 
 def as_dict(facts: Facts) -> dict[str, Any] | None:
@@ -48,7 +48,11 @@ def as_dict(facts: Facts) -> dict[str, Any] | None:
     if found is None:
         return None
     dropped = [
-        {"old": d.old, "unread": None if d.unread is None else showing.distance(d.unread), "says": d.says}
+        {
+            "old": d.old,
+            "unread": None if d.unread is None else showing.show_distance(d.unread),
+            "says": d.says,
+        }
         for d in found.dropped
     ]
     return {**asdict(found), "dropped": dropped, "unconfirmed": list(_open(facts, found))}

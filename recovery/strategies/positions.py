@@ -6,7 +6,7 @@ from typing import Any
 from recovery.checkpoints.formats import Malformed
 from recovery.sources import files, labels, registry, showing, unknown
 from recovery.sources.base import Change, InputFile, Moved, Reach, SourceFacts
-from recovery.sources.comparing import ZERO, count
+from recovery.sources.comparing import ZERO, count_noun
 from recovery.strategies.base import Facts
 from recovery.strategies.common import name_of
 from recovery.strategies.sources import number_of
@@ -34,10 +34,10 @@ def _position(facts: Facts, source: SourceFacts, *, anew: bool) -> Mapping[str, 
         "readable": _files_readable(source) if kind == files.KIND else _readable(source, reach),
         "parts": parts,
         "more_parts": more,
-        "lost": showing.distance(start.lost if start and not anew else ZERO),
-        "reread": showing.distance(start.reread if start and not anew else ZERO),
+        "lost": showing.show_distance(start.lost if start and not anew else ZERO),
+        "reread": showing.show_distance(start.reread if start and not anew else ZERO),
         "fallbacks": dict(start.fallbacks) if start and not anew else {},
-        "option": None if source.option is None else showing.option(source.option),
+        "option": None if source.option is None else showing.show_start_option(source.option),
         "reach": None
         if reach is None
         else {"readable": reach.readable, "why": reach.why, "until_ms": reach.until_ms},
@@ -80,9 +80,9 @@ def _parts(source: SourceFacts) -> tuple[list[dict[str, Any]], int]:
 def _changes(source: SourceFacts) -> Sequence[Change]:
     line = source.position.offset_json
     try:
-        return registry.of(source.position.kind).changes(line, line)
+        return registry.source_kind_of(source.position.kind).compare_positions(line, line)
     except Malformed:
-        return unknown.changes(line, line)
+        return unknown.compare_positions(line, line)
 
 
 def _next_file(facts: Facts, source: SourceFacts, anew: bool) -> dict[str, Any]:
@@ -112,7 +112,9 @@ def _next(facts: Facts, source: SourceFacts, anew: bool) -> dict[str, Any]:
         rows, exact = (None if told is None else told.value), told is not None and told.exact
     waiting = source.unread.files
     return {
-        "name": None if anew or source.begins is None else labels.label(source.position.kind, source.begins),
+        "name": None
+        if anew or source.begins is None
+        else labels.label_position(source.position.kind, source.begins),
         "mtime_ms": None,
         "files": 0 if waiting is None or anew else waiting.value,
         "rows": rows,
@@ -135,8 +137,8 @@ def _readable(source: SourceFacts, reach: Reach | None) -> dict[str, Any]:
     if not reach.readable:
         return {"ok": False, "says": "a part of what waits"}
     rows = source.unread.rows
-    unit = registry.of(source.position.kind).UNIT
+    unit = registry.source_kind_of(source.position.kind).UNIT
     return {
         "ok": True,
-        "says": "all that waits" if rows is None else f"all {count(rows.value, unit)} that wait",
+        "says": "all that waits" if rows is None else f"all {count_noun(rows.value, unit)} that wait",
     }

@@ -18,7 +18,7 @@ from recovery.contracts.option import Blocker, BlockerCode, Option
 from recovery.contracts.steps import PlannedStep, SeedArgs
 from recovery.errors import Refused
 from recovery.sinks.kinds import Start
-from recovery.sources.comparing import moment
+from recovery.sources.comparing import format_time
 from recovery.strategies import common, late, mapped, sinks, sources, starts, state_rows
 from recovery.strategies.base import CodeFacts, Facts, KeyKind, OutputMode
 from recovery.strategies.positions import positions
@@ -245,5 +245,5 @@ def _starts_empty(facts: Facts, kinds: frozenset[str]) -> Finding:
         says = f"{steps} knows no row of before: one that arrives later and repeats it is written again."
         return Finding("STATE_STARTS_EMPTY", Severity.WARNING, says, do)
     at = facts.checkpoint.closed_ms
-    until = f" The watermark stays at {moment(at)}." if at else ""
+    until = f" The watermark stays at {format_time(at)}." if at else ""
     return Finding("STATE_STARTS_EMPTY", Severity.WARNING, f"{_what_lacks(facts)}{until}", do)

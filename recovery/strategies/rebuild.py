@@ -19,7 +19,7 @@ from recovery.contracts.option import Blocker, BlockerCode, Option
 from recovery.contracts.steps import PlannedStep
 from recovery.errors import Refused
 from recovery.sinks.kinds import Start
-from recovery.sources.comparing import count, moment
+from recovery.sources.comparing import count_noun, format_time
 from recovery.sources.replaying import GapCode
 from recovery.strategies import common, late, mapped, sinks, sources, starts
 from recovery.strategies.base import CodeFacts, Facts, OutputMode
@@ -227,7 +227,7 @@ def _doubled(facts: Facts) -> RowAmount:
     amount = sinks.doubled(facts, _start(facts), f"No committed {sources.unit(facts)} is read again.")
     if WINDOWED not in (facts.new_code.operators or ()) or amount.rows != 0 or _same_windows(facts):
         return amount
-    at = moment(facts.checkpoint.closed_ms or 0)
+    at = format_time(facts.checkpoint.closed_ms or 0)
     if _known_to_differ(facts):
         why = f"Windows are cut otherwise than before: those that begin before {at}, the watermark, and end after it "
         why += "count rows that the table has in windows of before."
@@ -250,7 +250,7 @@ def _cost(facts: Facts) -> str:
     told = facts.processed
     if told is None or told.gaps:
         return "What a replay would read is not known."
-    size = "of a size that is not known" if told.size is None else count(told.size, "byte")
+    size = "of a size that is not known" if told.size is None else count_noun(told.size, "byte")
     return (
         f"For the state, {common.plural(told.pieces, 'file')} ({size}) are copied into a scratch folder and replayed, "
         "and once more for the proof; both copies are removed."
@@ -271,7 +271,7 @@ def _findings(facts: Facts, start: Start) -> tuple[Finding, ...]:
             Finding("REBUILD_NOT_COUNTED", Severity.WARNING, says, "The proof counts them after the rerun.")
         )
     if WINDOWED in (facts.new_code.operators or ()) and not _same_windows(facts):
-        at = moment(facts.checkpoint.closed_ms or 0)
+        at = format_time(facts.checkpoint.closed_ms or 0)
         says = f"Nothing is counted twice as long as the code cuts its windows as before: those up to {at} are written."
         do = "If their length or their start was changed, take full-refresh."
         found.append(Finding("SAME_WINDOWS", Severity.WARNING, says, do))

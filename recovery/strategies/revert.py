@@ -150,6 +150,6 @@ def planned_elsewhere(facts: Facts) -> Blocker | None:
 
 def _topics(line: str | None) -> set[str]:
     try:
-        return {topic for topic, _ in kafka_facts.parse(line)}
+        return {topic for topic, _ in kafka_facts.parse_offsets(line)}
     except Malformed:
         return set()

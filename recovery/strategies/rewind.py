@@ -21,7 +21,7 @@ from recovery.errors import Refused
 from recovery.sinks.kinds import Start
 from recovery.sources import registry
 from recovery.sources.base import SourceFacts, Wanted
-from recovery.sources.comparing import moment
+from recovery.sources.comparing import format_time
 from recovery.strategies import common, late, mapped, prime, sinks, sources, starts
 from recovery.strategies.base import Facts
 from recovery.strategies.positions import positions
@@ -126,7 +126,7 @@ def _unguided(facts: Facts) -> Blocker | None:
             "the old code back (revert) and let it finish that batch, then go back.",
         )
     if not any(s.start and not sources.nothing_in(s.start.reread) for s in facts.sources):
-        after = moment(facts.checkpoint.closed_ms or 0)
+        after = format_time(facts.checkpoint.closed_ms or 0)
         of = f"of the windows after {after}, the watermark," if _guarded(facts) else "behind the state"
         return Blocker(
             code=BlockerCode.START_NEEDED,
@@ -177,7 +177,7 @@ def _start(facts: Facts, reread: RowAmount) -> Start:
 
 def _doubled(facts: Facts) -> RowAmount:
     if _guarded(facts):
-        at = moment(facts.checkpoint.closed_ms or 0)
+        at = format_time(facts.checkpoint.closed_ms or 0)
         why = f"Windows up to {at}, the watermark, are written already and not written again; later ones never were."
         found = sinks.doubled(facts, _start(facts, _reread(facts)), why)
         if found.rows != 0:
@@ -213,15 +213,15 @@ def _lost(facts: Facts) -> RowAmount:
 
 def _from_the_first(source: SourceFacts) -> bool:
     """Whether the source starts with the first row that it ever had."""
-    kind = registry.of(source.position.kind)
+    kind = registry.source_kind_of(source.position.kind)
     if source.facts is None:
         return False
     try:
-        first = kind.at(Wanted(earliest=True), source.position.offset_json, source.facts)
+        first = kind.find_position(Wanted(earliest=True), source.position.offset_json, source.facts)
     except (Refused, Malformed):
         return False
     # `whole` is asked for a reader that begins with the first row; kinds without such an option do not look at it
-    whole = kind.fresh({**source.options, "startingOffsets": "earliest"}, source.facts).whole
+    whole = kind.find_empty_start({**source.options, "startingOffsets": "earliest"}, source.facts).whole
     return first.offset_json == source.begins and not first.fallbacks and whole is True
 
 
@@ -256,7 +256,7 @@ def _same_windows(facts: Facts) -> tuple[Finding, ...]:
     """What the promise of no repeat rests on, which only a person can tell."""
     if not _guarded(facts) or late.same_windows(facts.old_code, facts.new_code):
         return ()
-    at = moment(facts.checkpoint.closed_ms or 0)
+    at = format_time(facts.checkpoint.closed_ms or 0)
     says = f"Nothing is counted twice as long as the code cuts its windows as before: those up to {at} are written."
     do = "If their length or their start was changed, take full-refresh."
     return (Finding("SAME_WINDOWS", Severity.WARNING, says, do),)

@@ -11,7 +11,7 @@ from recovery.sinks import foreach_batch, registry
 from recovery.sinks.base import SinkReport
 from recovery.sinks.kinds import Risk, SinkKind, Start, in_words
 from recovery.sources.base import Distance, Precision
-from recovery.sources.comparing import ZERO, count
+from recovery.sources.comparing import ZERO, count_noun
 from recovery.strategies.base import Facts
 from recovery.strategies.sources import distance_of, nothing
 
@@ -35,7 +35,7 @@ def compared(sink: SinkReport) -> bool:
 
     A table that the code names by its path alone has no name by which Spark could be asked.
     """
-    kind = registry.of(sink.kind)
+    kind = registry.sink_kind_of(sink.kind)
     return kind.COMPARED and not (sink.declared and kind.TABLE)
 
 
@@ -44,7 +44,7 @@ def not_measured(sink: SinkReport) -> frozenset[str]:
     measured: such a recovery is never proven."""
     if not compared(sink):
         return frozenset(ON_ROWS) - {"EVERY_ROW_ONCE"}
-    return frozenset() if registry.of(sink.kind).TABLE else frozenset(ON_TABLES)
+    return frozenset() if registry.sink_kind_of(sink.kind).TABLE else frozenset(ON_TABLES)
 
 
 def not_required(sink: SinkReport) -> frozenset[str]:
@@ -54,18 +54,21 @@ def not_required(sink: SinkReport) -> frozenset[str]:
 
 def is_table(facts: Facts) -> bool:
     """Whether a full refresh empties what the flow writes."""
-    return registry.of(facts.sink.kind).TABLE and not facts.sink.declared
+    return registry.sink_kind_of(facts.sink.kind).TABLE and not facts.sink.declared
 
 
 def at_least_once(facts: Facts) -> bool:
     """Whether nobody can promise that a row which is written again is there once."""
     kind = _writer(facts.sink)
-    return kind.memory(kind.facts_of(facts.sink)).guarantee in (Precision.AT_LEAST_ONCE, Precision.UNKNOWN)
+    return kind.describe_memory(kind.facts_of(facts.sink)).guarantee in (
+        Precision.AT_LEAST_ONCE,
+        Precision.UNKNOWN,
+    )
 
 
 def _writer(sink: SinkReport) -> SinkKind[Any]:
     """What decides which batches are written: the sink, or the function of foreachBatch, whatever table it writes."""
-    return foreach_batch if sink.by_function else registry.of(sink.kind)
+    return foreach_batch if sink.by_function else registry.sink_kind_of(sink.kind)
 
 
 def start(
@@ -102,7 +105,7 @@ def anew(facts: Facts) -> Start:
 def risk(facts: Facts, of: Start) -> Risk:
     """What such a start does to the rows in this flow's sink."""
     kind = _writer(facts.sink)
-    return kind.risk(of, kind.facts_of(facts.sink))
+    return kind.judge_risk(of, kind.facts_of(facts.sink))
 
 
 def block(facts: Facts, of: Start) -> Blocker | None:
@@ -167,7 +170,7 @@ def _repeats(facts: Facts, found: Risk) -> tuple[Finding, ...]:
             Finding(
                 "SINK_AT_LEAST_ONCE",
                 Severity.WARNING,
-                f"{kind.memory(kind.facts_of(facts.sink)).says} At-least-once. {found.says} "
+                f"{kind.describe_memory(kind.facts_of(facts.sink)).says} At-least-once. {found.says} "
                 f"At risk: {in_words(found.doubled)}.",
                 found.do or "Let those who read it drop repeats by a key of the row.",
             ),
@@ -190,4 +193,4 @@ def _waiting(facts: Facts) -> str:
     rows = facts.counts.waiting
     if rows is None:
         return "How many rows wait for them could not be counted."
-    return f"At most {count(rows, 'row')} would be among them." if rows else "No row waits for them now."
+    return f"At most {count_noun(rows, 'row')} would be among them." if rows else "No row waits for them now."

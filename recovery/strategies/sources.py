@@ -9,7 +9,7 @@ from recovery.contracts.amounts import Amount, Bound, RowAmount
 from recovery.contracts.option import Blocker, BlockerCode
 from recovery.sources import file_facts, files, labels, registry
 from recovery.sources.base import Distance, Fresh, InputFile, SourceFacts
-from recovery.sources.comparing import count, moment
+from recovery.sources.comparing import count_noun, format_time
 from recovery.strategies.base import Facts
 
 SOON_MS = 48 * 3600 * 1000  # retention that strikes within this time is a finding: approvals take a night
@@ -18,7 +18,7 @@ NOT_ASKED = "What it still holds could not be read."
 
 def unit(facts: Facts) -> str:
     """What is counted in the sources, in people's word: `file`, `record`; `row` where they differ."""
-    told = {registry.of(s.position.kind).UNIT for s in facts.sources}
+    told = {registry.source_kind_of(s.position.kind).UNIT for s in facts.sources}
     return told.pop() if len(told) == 1 else "row" if told else "file"
 
 
@@ -63,8 +63,8 @@ def kept(facts: Facts, otherwise: str, *, planned: bool = False) -> RowAmount:
         return RowAmount(rows=None, bound=Bound.UNKNOWN, why=why)
     if aged := _aged(facts) if planned else []:
         why = (
-            f"{count(len(aged), 'unread file')} {'is' if len(aged) == 1 else 'are'} too old beside the batch that was "
-            f"planned (maxFileAge), such as {aged[0].rsplit('/', 1)[-1]}: Spark never reads "
+            f"{count_noun(len(aged), 'unread file')} {'is' if len(aged) == 1 else 'are'} too old beside the batch "
+            f"that was planned (maxFileAge), such as {aged[0].rsplit('/', 1)[-1]}: Spark never reads "
             f"{'it' if len(aged) == 1 else 'them'} with this checkpoint."
         )
         return RowAmount(rows=None, bound=Bound.UNKNOWN, why=why, files=len(aged))
@@ -77,9 +77,9 @@ def _aged(facts: Facts) -> list[str]:
     for source in facts.sources:
         held = source.facts
         if isinstance(held, file_facts.FileSourceFacts) and source.start is None:
-            at_entry = file_facts.entry(source.position.offset_json)
+            at_entry = file_facts.log_entry_of(source.position.offset_json)
             read = held.read_at(-1 if at_entry is None else at_entry)
-            late = {f.path for f in file_facts.unread(read, held, planned=True).passed_over}
+            late = {f.path for f in file_facts.list_unread(read, held, planned=True).passed_over}
             found += [f.path for f in source.waiting if f.path in late]
     return found
 
@@ -95,7 +95,7 @@ def _fresh(source: SourceFacts) -> Fresh:
     ):  # its lists are told without asking anybody
         return Fresh(True, not source.gone, "Every file that lies there is read.")
     options = source.options or source.described.get("options") or {}
-    return registry.of(source.position.kind).fresh(options, source.facts)
+    return registry.source_kind_of(source.position.kind).find_empty_start(options, source.facts)
 
 
 def again(facts: Facts, otherwise: str) -> RowAmount:
@@ -133,7 +133,9 @@ def _gone_unread(source: SourceFacts) -> list[str]:
 def written_again(facts: Facts) -> bool:
     """Whether a file lies there that held something else when it was read, for all that anybody knows."""
     held = (s.facts for s in facts.sources)
-    return any(isinstance(told, file_facts.FileSourceFacts) and file_facts.rewritten(told) for told in held)
+    return any(
+        isinstance(told, file_facts.FileSourceFacts) and file_facts.list_rewritten(told) for told in held
+    )
 
 
 def number_of(source: SourceFacts) -> int:
@@ -168,7 +170,7 @@ def goes_on(facts: Facts) -> str:
     """Where reading goes on, a source after the other."""
     told = [
         f"{'source ' + str(s.position.source) + ' ' if len(facts.sources) > 1 else ''}"
-        f"after {labels.label(s.position.kind, s.begins)}"
+        f"after {labels.label_position(s.position.kind, s.begins)}"
         if s.begins is not None
         else f"source {s.position.source} where its own options say"
         for s in facts.sources
@@ -192,7 +194,7 @@ def _unreachable(source: SourceFacts) -> Blocker | None:
     if reach is None or reach.readable is not False or not reach.stops:
         return None
     rows = reach.lost.rows if reach.lost else None
-    size = f" That is {'' if rows.exact else 'about '}{count(rows.value, 'row')}." if rows else ""
+    size = f" That is {'' if rows.exact else 'about '}{count_noun(rows.value, 'row')}." if rows else ""
     return Blocker(
         code=BlockerCode.INPUT_GONE,
         says=f"{name_of(source)} cannot be read on from there. {reach.why}{size} Choose a start behind that "
@@ -238,9 +240,9 @@ def _comes_in(source: SourceFacts) -> Iterable[Finding]:
     yield Finding(
         "IGNORED_INPUT_COMES_IN",
         Severity.WARNING,
-        f"{name_of(source)}: {count(len(of), 'file')} that Spark passes over now (maxFileAge, fileNameOnly), such as "
-        f"{of[0].rsplit('/', 1)[-1]}, {'is' if len(of) == 1 else 'are'} read from an empty checkpoint: rows come in "
-        "that were never in the table.",
+        f"{name_of(source)}: {count_noun(len(of), 'file')} that Spark passes over now (maxFileAge, fileNameOnly), "
+        f"such as {of[0].rsplit('/', 1)[-1]}, {'is' if len(of) == 1 else 'are'} read from an empty checkpoint: rows "
+        "come in that were never in the table.",
         "First remove what should not come in.",
         file=of[0],
     )
@@ -257,8 +259,8 @@ def _soon(facts: Facts, source: SourceFacts) -> Iterable[Finding]:
     yield Finding(
         "RETENTION_SOON",
         Severity.WARNING,
-        f"{name_of(source)}: retention may take the first unread {registry.of(source.position.kind).UNIT}{affected} "
-        f"from {moment(reach.until_ms)} on.",
+        f"{name_of(source)}: retention may take the first unread "
+        f"{registry.source_kind_of(source.position.kind).UNIT}{affected} from {format_time(reach.until_ms)} on.",
         "Recover before that, or make retention longer until the flow runs again.",
     )
 

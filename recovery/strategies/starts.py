@@ -10,7 +10,7 @@ from recovery.contracts.option import Blocker, BlockerCode
 from recovery.contracts.steps import SeedArgs
 from recovery.sources import registry
 from recovery.sources.base import Distance, SourceFacts
-from recovery.sources.comparing import count, moment
+from recovery.sources.comparing import count_noun, format_time
 from recovery.sources.file_positions import FileCandidate
 from recovery.strategies import mapped
 from recovery.strategies.base import Facts
@@ -153,7 +153,7 @@ def _watermark(facts: Facts) -> Iterable[Finding]:
     back = [s for s in _continued(facts) if s.start and not nothing_in(s.start.reread)]
     stored = facts.checkpoint.closed_ms
     if back and stored and not facts.new_code.operators:
-        at = moment(stored)
+        at = format_time(stored)
         says = f"The stored watermark ({at}) drops none of the rows that are read again: the code keeps no state."
         yield Finding("WATERMARK_KEPT", Severity.INFO, says, "Nothing to do.")
 
@@ -201,7 +201,7 @@ def _chosen(facts: Facts, source: SourceFacts) -> Iterable[Finding]:
     where = (
         f"{name_of(source)} would start at {start.label}, its committed position is {source.position.label}."
     )
-    of = registry.of(source.position.kind).UNIT
+    of = registry.source_kind_of(source.position.kind).UNIT
     counts = facts.counts
     for code, distance, counted, what, unless in (
         ("START_SKIPS", start.lost, counts.skipped, "never read", "they are not needed"),
@@ -213,7 +213,7 @@ def _chosen(facts: Facts, source: SourceFacts) -> Iterable[Finding]:
         if number is None:
             size, verb = f"{of.capitalize()}s whose number is not known", "are"
         else:
-            size, verb = f"{bound.before_number}{count(number, noun)}", "is" if number == 1 else "are"
+            size, verb = f"{bound.before_number}{count_noun(number, noun)}", "is" if number == 1 else "are"
         says = f"{where} {size} in between {verb} {what}. {words}".rstrip()
         yield Finding(code, Severity.WARNING, says, f"Take the committed position, unless {unless}.")
     if words and nothing_in(start.lost) and nothing_in(start.reread):

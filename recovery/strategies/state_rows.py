@@ -16,7 +16,7 @@ from recovery.checkpoints.held import HeldState, Uncounted
 from recovery.checkpoints.reconciled import reconcile_report
 from recovery.checkpoints.report import Finding, Severity, StateOperator
 from recovery.contracts.amounts import Bound, OpenWindow, RowAmount, joint_bound
-from recovery.sources.comparing import count, moment
+from recovery.sources.comparing import count_noun, format_time
 from recovery.strategies import common
 from recovery.strategies.base import Facts, GroupRows, OutputMode
 
@@ -189,12 +189,12 @@ def says(facts: Facts, held: Held) -> str:
     if held.fate is Fate.UNWRITTEN:
         kind = "session" if held.operator.name == AGGREGATIONS[1] else "group"
         verb = "is" if held.entries == 1 else "are"
-        until = f" of windows that end after {moment(closed)}, the watermark," if closed else ""
-        return f"{count(held.entries or 0, kind)}{until} {verb} in the state of operator {number} and in no table."
+        until = f" of windows that end after {format_time(closed)}, the watermark," if closed else ""
+        return f"{count_noun(held.entries or 0, kind)}{until} {verb} in the state of operator {number} and in no table."
     if held.fate is Fate.BUFFERED:
         return f"The join (operator {number}) keeps rows that wait for a match; later rows decide what comes of them."
     if held.fate is Fate.OWN:
-        keys = count(held.entries or 0, "key")
+        keys = count_noun(held.entries or 0, "key")
         return f"The state of operator {number} ({held.operator.name}) holds {keys}; its code alone knows of what rows."
     if held.fate is Fate.MODE_UNKNOWN:
         return f"Whether the state of operator {number} was written depends on its output mode, which is not known."

@@ -58,7 +58,7 @@ def look(
     place = sinks.place_of(told)
     if place:
         report = inspect_checkpoint(checkpoint_place, sink=place)
-    found = sinks.declared(told, query_id=report.query_id, failed_ms=open_since(report))
+    found = sinks.read_declared_sink(told, query_id=report.query_id, failed_ms=open_since(report))
     return Declared(told, place, found, report)
 
 

@@ -83,7 +83,9 @@ def seen(contents: PlanBody, readers: Readers) -> dict[str, InputMark]:
         if source.is_files:
             there[number] = tuple(f.path for f in list_files(source.location, source.options))
             continue
-        there[number] = SourceEnd(latest=looking.latest(readers.of(number), source.kind, source.start))
+        there[number] = SourceEnd(
+            latest=looking.latest_position(readers.of(number), source.kind, source.start)
+        )
     return there
 
 
@@ -218,13 +220,13 @@ def _between(
     readers: Readers, n: int, source: PlannedInput, start: str | None, end: str | None
 ) -> Slice | None:
     """Of the plan's `n`th input. None also where a Kafka topic is not the one any more that the plan was sealed on."""
-    return looking.between(readers.of(str(n)), source.kind, start, end, noted=source.topic_ids)
+    return looking.range_between(readers.of(str(n)), source.kind, start, end, noted=source.topic_ids)
 
 
 def remade(contents: PlanBody, readers: Readers) -> tuple[str, ...]:
     """Kafka topics that were deleted since the seal, or deleted and made again."""
     remade = [
-        looking.remade(readers.of(str(n)), source.topic_ids)
+        looking.list_remade_topics(readers.of(str(n)), source.topic_ids)
         for n, source in enumerate(contents.inputs)
         if source.topic_ids
     ]
@@ -518,5 +520,5 @@ def changed_since(
     sink."""
     if contents.sink.is_declared:
         return ()
-    now = sinks.read(contents.table_place, query_id=scene.checkpoint.query_id)
+    now = sinks.read_any_table(contents.table_place, query_id=scene.checkpoint.query_id)
     return sinks.written_since(now, version, tuple(files))

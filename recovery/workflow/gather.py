@@ -27,7 +27,7 @@ from recovery.sinks.base import SinkReport
 from recovery.sinks.live import reading as sinks
 from recovery.sources.base import SourceFacts, Wanted
 from recovery.sources.live import asking
-from recovery.sources.live.replaying import processed
+from recovery.sources.live.replaying import measure_processed
 from recovery.spark.api import (
     FROM_CODE,
     FROM_OLD_CODE,
@@ -157,7 +157,9 @@ def look(flow: Flow, *, known: Mapping[str, str] | None = None) -> Scene:
         checkpoint_place=place,
         checkpoint=report,
         table_place=own,
-        sink=sinks.read(own, query_id=report.query_id) if own else unknown.report(flow.dataset),
+        sink=sinks.read_any_table(own, query_id=report.query_id)
+        if own
+        else unknown.unknown_report(flow.dataset),
         others={name: where for name, where in known.items() if name != flow.dataset},
         active_update=active,
         last_update=updates[0]["update_id"] if updates else None,
@@ -388,7 +390,7 @@ def facts_of(
         output_mode=_output_mode(new_study),
         bounded=not_counted(new_study.bounded),
         is_plain=flow.pipeline.workspace.has_streams,
-        processed=processed(found.sources) if new_code.operators else None,
+        processed=measure_processed(found.sources) if new_code.operators else None,
         scratch=bool(scene.storage),
     )
     rebuilt = replaying.counted(

@@ -16,7 +16,7 @@ from recovery.pipelines.workspaces import questions_service
 from recovery.sinks.earlier import EarlierTable
 from recovery.sinks.live import earlier
 from recovery.sources.base import SourceFacts
-from recovery.sources.comparing import moment
+from recovery.sources.comparing import format_time
 from recovery.sources.live import looking
 from recovery.spark.api import Study, StudyRequest, count
 from recovery.strategies.base import Facts, GoingBack
@@ -88,9 +88,9 @@ def _batch(scene: "Scene", target: ReplayTarget) -> int:
     then = [b["batch"] for b in known if b["timestamp_ms"] <= at_ms]
     if not then:
         oldest = min((b["timestamp_ms"] for b in known), default=None)
-        since = "none" if oldest is None else f"the oldest began at {moment(oldest)}"
+        since = "none" if oldest is None else f"the oldest began at {format_time(oldest)}"
         raise Refused(
-            f"No batch that the checkpoint keeps began at or before {moment(at_ms)}: {since}.",
+            f"No batch that the checkpoint keeps began at or before {format_time(at_ms)}: {since}.",
             code=BlockerCode.TARGET_NOT_FOUND.value,
         )
     return int(max(then))
@@ -158,7 +158,7 @@ def read_later(
             continue
         reader = described[n] if n < len(described) else {}
         start, noted = source.position.offset_json, scene.noted.get(str(held.index))
-        part = looking.between(reader, held.kind, start, held.offset_json, noted=noted)
+        part = looking.range_between(reader, held.kind, start, held.offset_json, noted=noted)
         if part is None:
             return Later(None, tuple(files), tuple(gone), changed)
         slices[str(n)] = part.as_dict()

@@ -67,7 +67,7 @@ def inputs_of(
     if strange := sorted(set(wanted) - {str(n) for n in range(len(paired))}):
         raise Refused(f"There is no source {', '.join(strange)}; the code has {len(paired)}, counted from 0.")
     found = tuple(
-        looking.look(
+        looking.probe_source(
             progress,
             described[n] if n < len(described) else {},
             wanted=wanted.get(str(n)),
@@ -120,12 +120,12 @@ def matched(
         return [(s.index, s) for s in held]
     new = [mapping.new_source(n, told) for n, told in enumerate(described)]
     old = [mapping.old_source(s) for s in held]
-    proposal = mapping.proposed(old, new)
+    proposal = mapping.propose_mapping(old, new)
     keys = {s.name or str(s.index): s for s in held}
     to = {p.new: keys[p.old] for p in proposal.pairs}
     crossed = [p for p in proposal.pairs if p.certainty is mapping.Certainty.CERTAIN and p.old != p.new]
     same = len(held) == len(new) and all(
-        ("unknown" in (s.kind, n.kind) or s.kind == n.kind) and not mapping.elsewhere(s, n)
+        ("unknown" in (s.kind, n.kind) or s.kind == n.kind) and not mapping.is_elsewhere(s, n)
         for s, n in zip(old, new, strict=True)
     )
     if same and not [p for p in crossed if keys[p.old].index != int(p.new)]:
@@ -171,7 +171,7 @@ def with_rows(
     for n, source in enumerate(sources):
         held, wish = source.facts, wishes.get(str(n))
         if source.start is not None and wish is not None and isinstance(held, file_facts.FileSourceFacts):
-            start = files.at(wish, source.position.offset_json, replace(held, rows=rows))
+            start = files.find_position(wish, source.position.offset_json, replace(held, rows=rows))
             source = replace(source, start=start)
         found.append(source)
     return found
@@ -231,4 +231,4 @@ def filled_label(sink: SinkReport, wanted: Counted, *, is_new: bool) -> str | No
 
 def list_files(path: str, options: Mapping[str, Any]) -> tuple[InputFile, ...]:
     """The input files of one source as Spark would list them now; none where the place is not known."""
-    return live_files.listing(path, options=options) if path else ()
+    return live_files.list_files(path, options=options) if path else ()

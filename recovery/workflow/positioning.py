@@ -33,7 +33,9 @@ def request_positions(*, recovery_id: int, positions: Mapping[str, Wanted | None
         if known := sources_of(recovery):
             studies.refuse_unknown(positions, known)
         broker.send_on_commit(tasks.look_positions, recovery_id, studies.begin(recovery, LOOK, asked=wanted))
-        attempted.done(f"What would be read from other positions was asked: {wishes.describe(positions)}.")
+        attempted.done(
+            f"What would be read from other positions was asked: {wishes.describe_wishes(positions)}."
+        )
 
 
 def look_at_once(*, recovery_id: int, given: Sequence[str]) -> dict[str, Wanted | None]:
@@ -86,7 +88,7 @@ def unmet(shown: Collection[Mapping[str, Any]], wanted: Collection[str]) -> list
 
 def refuse_costs(shown: Collection[Mapping[str, Any]], accept: Collection[Effect]) -> None:
     """Raise Refused, naming the rows, for positions whose costs were not accepted."""
-    told = showing.costs(list(shown))
+    told = showing.sum_costs(list(shown))
     if told.lost and Effect.LOSS not in accept:
         raise Refused(
             f"These positions leave rows out, and that was not accepted: {'; '.join(told.lost)}.",

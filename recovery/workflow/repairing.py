@@ -6,7 +6,7 @@ from typing import Any
 from recovery.checkpoints.repair import KnownFacts, ListedInput, RepairPlan, plan_repair
 from recovery.checkpoints.uris import encode_uri
 from recovery.sinks.base import SinkReport
-from recovery.sources.live.files import listing
+from recovery.sources.live.files import list_files
 
 
 def preview(
@@ -41,6 +41,6 @@ def _listed(location: str | None, reader_options: Mapping[str, Any]) -> ListedIn
     options = {str(k).lower(): v for k, v in reader_options.items()}
     if not location or "maxbytespertrigger" in options:
         return None
-    files = tuple((encode_uri(f.path), f.mtime_ms) for f in listing(location, options=options))
+    files = tuple((encode_uri(f.path), f.mtime_ms) for f in list_files(location, options=options))
     most = options.get("maxfilespertrigger")
     return ListedInput(files, int(most) if most is not None and str(most).isdigit() else None)

@@ -5,7 +5,7 @@ from contextlib import contextmanager
 
 from recovery.checkpoints.report import CheckpointReport
 from recovery.errors import Refused
-from recovery.sources.live.replaying import processed
+from recovery.sources.live.replaying import measure_processed
 from recovery.sources.replaying import Processed
 from recovery.spark.api import Rehearsal, Replay, Study, StudyRequest, WholeInput
 from recovery.strategies import common, rebuild
@@ -66,7 +66,7 @@ def processed_until(
     """What was processed up to the last committed batch of `report`, by readers as `described`. Raises Refused where
     it cannot be replayed, Unreachable for input files that cannot be listed."""
     told = inputs.identified(described, report.sources)
-    held = processed(inputs.inputs_of(report, told, noted=noted).sources)
+    held = measure_processed(inputs.inputs_of(report, told, noted=noted).sources)
     if held.gaps:
         raise Refused(
             f"What was processed cannot be replayed: {held.gaps[0].says} The checkpoint was left alone.",

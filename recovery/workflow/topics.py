@@ -40,10 +40,12 @@ def measured(scene: Scene, asked: MeasureRequest, before: TopicMark | None) -> M
     if facts.problem or before is None or tuple(facts.topics) != before.topics:
         return Measure(problem=facts.problem or NOT_NOTED)
     try:
-        since = live.between(_options(scene), before.ends, facts.ends, before.ids)
+        since = live.records_between(_options(scene), before.ends, facts.ends, before.ids)
         failed, early = before.failed, before.failed_early
-        part = live.between(_options(scene), failed, before.ends, before.ids) if failed else None
-        margin = live.between(_options(scene), early, failed, before.ids) if failed and early else None
+        part = live.records_between(_options(scene), failed, before.ends, before.ids) if failed else None
+        margin = (
+            live.records_between(_options(scene), early, failed, before.ids) if failed and early else None
+        )
     except (Refused, Malformed) as problem:
         return Measure(problem=f"The topic could not be asked: {problem}")
     if since is None or (failed and part is None) or (failed and early and margin is None):
@@ -67,7 +69,7 @@ def more(scene: Scene, before: str | None, after: str | None) -> int | None:
     if before == after:
         return 0
     try:
-        return live.count(_options(scene), before, after)
+        return live.count_records(_options(scene), before, after)
     except (Refused, Malformed):
         return None
 

@@ -16,7 +16,7 @@ from recovery.errors import Refused, RepriseError
 from recovery.models import Flow
 from recovery.sources.base import SourceFacts
 from recovery.sources.files import source_facts
-from recovery.sources.live.files import listing
+from recovery.sources.live.files import list_files
 from recovery.workflow.places import checkpoint_of
 
 DESCRIBED: Final = "FileStreamSource["
@@ -86,6 +86,6 @@ def _look(place: str, described: Sequence[str]) -> list[SourceFacts]:
         if not path:
             raise Refused("No batch that was seen says from which files the flow reads.", code="no_place")
         found.append(
-            source_facts(source, listing(path, options={}), location=path, max_files_per_trigger=None)
+            source_facts(source, list_files(path, options={}), location=path, max_files_per_trigger=None)
         )
     return found

@@ -70,7 +70,7 @@ def old_files(scene: Scene, before: SinkReport, marked: Marks | None) -> OldFile
 
 def _old_of_delta(place: str, version: int) -> OldFiles:
     try:
-        taken, named = delta.taken_since(place, version), delta.sizes(place)
+        taken, named = delta.taken_since(place, version), delta.file_sizes(place)
         there = files_below(place) or {}
     except RepriseError as problem:
         return OldFiles(problem=problem.sentence)
@@ -157,7 +157,7 @@ def _with_others(
         progress = held_of(scene.checkpoint, n, source)
         if progress is None:
             return replace(told, why=NotWhole.NOT_READABLE), asked
-        facts = looking.look(progress, readers.of(str(n)), noted=source.topic_ids)
+        facts = looking.probe_source(progress, readers.of(str(n)), noted=source.topic_ids)
         span = facts.spans.processed
         if span is None or facts.problem:
             return replace(told, why=NotWhole.NOT_READABLE), asked

@@ -34,7 +34,7 @@ def asked(
 ) -> KafkaFacts:
     options = {"kafka.bootstrap.servers": kafka.address, "subscribe": topic, **how}
     ids = {name: of.topic_id or "" for name, of in noted.topics.items()} if noted else {}
-    return live.facts(options, positions=[position], times=times, noted=ids, seconds=60)
+    return live.read_topic_facts(options, positions=[position], times=times, noted=ids, seconds=60)
 
 
 def offsets(topic: str, *at: int) -> str:
@@ -54,10 +54,10 @@ def test_a_position_is_counted_and_retention_is_told(kafka: KafkaBroker, topic: 
 
     facts = asked(kafka, topic, position)
 
-    assert adapter.distance(position, offsets(topic, 10, 4), facts).rows == Amount(value=8)
-    reach = adapter.reach(position, facts)
+    assert adapter.measure_distance(position, offsets(topic, 10, 4), facts).rows == Amount(value=8)
+    reach = adapter.judge_reach(position, facts)
     assert (reach.readable, reach.until_ms, reach.parts) == (True, written + 3 * HOUR, (f"{topic}-0",))
-    assert adapter.option(position, facts).options == {"startingOffsets": position}
+    assert adapter.find_start_option(position, facts).options == {"startingOffsets": position}
 
 
 def test_records_that_an_operator_deleted_are_gone(kafka: KafkaBroker, topic: str) -> None:
@@ -66,7 +66,7 @@ def test_records_that_an_operator_deleted_are_gone(kafka: KafkaBroker, topic: st
     kafka.delete_before(topic, 7, 0)
     position = offsets(topic, 4, 0)
 
-    reach = adapter.reach(position, asked(kafka, topic, position))
+    reach = adapter.judge_reach(position, asked(kafka, topic, position))
 
     assert (reach.readable, reach.parts) == (False, (f"{topic}-0",))
     assert reach.lost
@@ -74,7 +74,7 @@ def test_records_that_an_operator_deleted_are_gone(kafka: KafkaBroker, topic: st
     assert (reach.lost.rows.value, reach.lost.rows.exact) == (3, False)
     assert "begins at 7" in reach.why
     with pytest.raises(Refused, match=r"6 of .* is not between 7 and 10"):
-        adapter.at(Wanted(by_hand=offsets(topic, 6, 0)), position, asked(kafka, topic, position))
+        adapter.find_position(Wanted(by_hand=offsets(topic, 6, 0)), position, asked(kafka, topic, position))
 
 
 def test_retention_takes_whole_segments_not_before_the_time_that_was_told(
@@ -87,18 +87,18 @@ def test_retention_takes_whole_segments_not_before_the_time_that_was_told(
     kafka.put(topic, range(5), at_ms=young)
     position = offsets(topic, 2)
     before = asked(kafka, topic, position)
-    assert adapter.reach(position, before).readable
-    told = adapter.reach(position, asked_with_retention(kafka, topic, position, 9 * HOUR))
+    assert adapter.judge_reach(position, before).readable
+    told = adapter.judge_reach(position, asked_with_retention(kafka, topic, position, 9 * HOUR))
     assert told.readable is False or (told.until_ms or 0) <= now()
 
     until(lambda: kafka.bounds(topic)[0] > 0, "retention deletes nothing")
 
     facts = asked(kafka, topic, position)
     assert kafka.bounds(topic) == (5, 10)
-    reach = adapter.reach(position, facts)
+    reach = adapter.judge_reach(position, facts)
     assert reach.readable is False
     assert "begins at 5: after the position offsets 2 to 4 are gone" in reach.why
-    rest = adapter.reach(offsets(topic, 5), asked(kafka, topic, offsets(topic, 5)))
+    rest = adapter.judge_reach(offsets(topic, 5), asked(kafka, topic, offsets(topic, 5)))
     assert (rest.readable, rest.until_ms) == (True, young + 9 * HOUR)
 
 
@@ -119,14 +119,14 @@ def test_a_topic_that_was_made_again_is_known_by_its_id(kafka: KafkaBroker, topi
 
     facts = asked(kafka, topic, position, noted=first)
 
-    reach = adapter.reach(position, facts)
+    reach = adapter.judge_reach(position, facts)
     assert reach.readable is False
     assert "was deleted and made again" in reach.why
     assert reach.lost
     assert reach.lost.rows is None
-    moved = adapter.at(Wanted(earliest=True), position, facts)
+    moved = adapter.find_position(Wanted(earliest=True), position, facts)
     assert [c.moved for c in moved.changes] == [Moved.UNCLEAR]
-    unnoted = adapter.reach(position, asked(kafka, topic, position))
+    unnoted = adapter.judge_reach(position, asked(kafka, topic, position))
     assert unnoted.readable is (records > 5)  # without the id only a shorter topic gives itself away
 
 
@@ -134,7 +134,7 @@ def test_a_topic_that_is_gone_is_said(kafka: KafkaBroker, topic: str) -> None:
     position = offsets(topic, 5)
     facts = asked(kafka, topic, position)
     assert facts.topics == {}
-    reach = adapter.reach(position, facts)
+    reach = adapter.judge_reach(position, facts)
     assert reach.readable is False
     assert reach.why.startswith(f"Topic {topic} is gone. ")
 
@@ -148,9 +148,11 @@ def test_partitions_that_were_added_begin_at_their_first_record(kafka: KafkaBrok
 
     facts = asked(kafka, topic, position)
 
-    latest = adapter.at(Wanted(latest=True), position, facts)
+    latest = adapter.find_position(Wanted(latest=True), position, facts)
     assert (latest.offset_json, latest.lost.rows) == (offsets(topic, 5, 0, 4), Amount(value=6))
-    assert adapter.option(position, facts).options == {"startingOffsets": offsets(topic, 3, -2, -2)}
+    assert adapter.find_start_option(position, facts).options == {
+        "startingOffsets": offsets(topic, 3, -2, -2)
+    }
 
 
 @pytest.mark.parametrize(("isolation", "rows"), [("read_uncommitted", 8), ("read_committed", 5)])
@@ -165,10 +167,12 @@ def test_markers_and_aborted_records_of_transactions_are_not_counted(
     options = {"kafka.isolation.level": isolation}
 
     counted = asked(kafka, topic, start, **options)
-    assert adapter.distance(start, end, counted).rows == Amount(value=rows)
+    assert adapter.measure_distance(start, end, counted).rows == Amount(value=rows)
 
     told = {"kafka.bootstrap.servers": kafka.address, "subscribe": topic, **options}
-    estimated = adapter.distance(start, end, live.facts(told, positions=[start], count_up_to=9)).rows
+    estimated = adapter.measure_distance(
+        start, end, live.read_topic_facts(told, positions=[start], count_up_to=9)
+    ).rows
     assert estimated
     assert (estimated.value, estimated.exact) == (10, False)
 
@@ -187,7 +191,7 @@ def test_an_open_transaction_ends_what_a_reader_of_committed_records_can_reach(
     start = offsets(topic, 0)
     for isolation, end in (("read_committed", 2), ("read_uncommitted", 5)):
         facts = asked(kafka, topic, start, **{"kafka.isolation.level": isolation})
-        found = adapter.at(Wanted(latest=True), start, facts)
+        found = adapter.find_position(Wanted(latest=True), start, facts)
         assert (found.offset_json, found.lost.rows) == (offsets(topic, end), Amount(value=end))
     producer.abort_transaction(30)
 
@@ -204,15 +208,15 @@ def test_a_compacted_topic_is_counted_where_it_can_be_and_else_estimated(
 
     until(lambda: rows(asked(kafka, topic, start), start, end) == Amount(value=2), "nothing is compacted")
 
-    estimated = rows(live.facts(options, positions=[start], count_up_to=5), start, end)
+    estimated = rows(live.read_topic_facts(options, positions=[start], count_up_to=5), start, end)
     assert estimated == Amount(
         value=6, bound=Bound.AT_MOST, why="the topic is compacted, so not every offset is still a record"
     )
-    assert adapter.reach(start, asked(kafka, topic, start)).until_ms is None
+    assert adapter.judge_reach(start, asked(kafka, topic, start)).until_ms is None
 
 
 def rows(facts: KafkaFacts, start: str, end: str) -> Amount | None:
-    return adapter.distance(start, end, facts).rows
+    return adapter.measure_distance(start, end, facts).rows
 
 
 def test_a_position_at_a_time(kafka: KafkaBroker, topic: str) -> None:
@@ -224,11 +228,11 @@ def test_a_position_at_a_time(kafka: KafkaBroker, topic: str) -> None:
     position, at_ms = offsets(topic, 2, 1, 0), began + 4500
 
     facts = asked(kafka, topic, position, at_ms, began)
-    found = adapter.at(Wanted(at_ms=at_ms), position, facts)
+    found = adapter.find_position(Wanted(at_ms=at_ms), position, facts)
 
     assert found.offset_json == offsets(topic, 5, 4, 0)
     assert (
-        adapter.reach(position, facts).until_ms == began + 7 * 24 * HOUR
+        adapter.judge_reach(position, facts).until_ms == began + 7 * 24 * HOUR
     )  # that of the position, not of the times
     assert (found.lost.rows, found.reread.rows) == (Amount(value=6), Amount(value=0))
     assert set(found.fallbacks) == {f"{topic}-1", f"{topic}-2"}
@@ -243,16 +247,16 @@ def test_the_first_record_of_a_time_is_taken_though_later_ones_are_older(
     for n in (0, 9, 3, 9, 4):
         kafka.put(topic, [n], at_ms=began + n * 1000)
     facts = asked(kafka, topic, None, began + 4000)
-    assert adapter.at(Wanted(at_ms=began + 4000), None, facts).offset_json == offsets(topic, 1)
+    assert adapter.find_position(Wanted(at_ms=began + 4000), None, facts).offset_json == offsets(topic, 1)
 
 
 def test_topics_by_pattern_and_assigned_partitions(kafka: KafkaBroker, topic: str) -> None:
     for name in ("a", "b"):
         kafka.topic(f"{topic}.{name}", 2)
     servers = {"kafka.bootstrap.servers": kafka.address}
-    by_pattern = live.facts({**servers, "subscribePattern": topic.replace("-", "[-]") + r"\..*"})
+    by_pattern = live.read_topic_facts({**servers, "subscribePattern": topic.replace("-", "[-]") + r"\..*"})
     assert by_pattern.subscribed() == tuple((f"{topic}.{n}", p) for n in "ab" for p in (0, 1))
-    assigned = live.facts({**servers, "assign": f'{{"{topic}.a":[1],"{topic}.gone":[0]}}'})
+    assigned = live.read_topic_facts({**servers, "assign": f'{{"{topic}.a":[1],"{topic}.gone":[0]}}'})
     assert assigned.subscribed() == ((f"{topic}.a", 1),)
     assert assigned.read == {f"{topic}.a": {1}, f"{topic}.gone": {0}}
 
@@ -267,7 +271,7 @@ def test_a_broker_that_is_away_is_one_sentence_in_time(silent: bool) -> None:
         options = {"kafka.bootstrap.servers": servers, "subscribe": "t"}
         began = time.monotonic()
         with pytest.raises(Unreachable) as told:
-            live.facts(options, seconds=2)
+            live.read_topic_facts(options, seconds=2)
         assert time.monotonic() - began < 10
     assert told.value.sentence.startswith(f"Kafka at {servers} cannot be asked: it does not answer (_T")
 
@@ -277,12 +281,12 @@ def test_a_login_that_the_broker_does_not_know_says_no_password(kafka: KafkaBrok
     options = {"kafka.security.protocol": "SASL_PLAINTEXT", "kafka.sasl.mechanism": "PLAIN"}
     options |= {"kafka.sasl.jaas.config": jaas, "kafka.bootstrap.servers": kafka.address, "subscribe": topic}
     with pytest.raises(Unreachable) as told:
-        live.facts(options, seconds=3)
+        live.read_topic_facts(options, seconds=3)
     assert "hunter2" not in told.value.sentence + repr(told.value.__cause__)
 
 
 def test_a_setting_that_the_client_refuses_is_not_shown(kafka: KafkaBroker) -> None:
     options = {"kafka.bootstrap.servers": kafka.address, "kafka.security.protocol": "hunter2"}
     with pytest.raises(Unreachable, match="settings cannot be used") as told:
-        live.facts(options)
+        live.read_topic_facts(options)
     assert "hunter2" not in told.value.sentence

@@ -35,15 +35,18 @@ def topic(partitions: int = 3, at: int = 500, gone: int = 0) -> tuple[str, Kafka
 
 def kafka_source(wanted: Wanted | None = None, partitions: int = 3, gone: int = 0) -> dict[str, Any]:
     line, told = topic(partitions, gone=gone)
-    start = kafka.at(wanted, line, told) if wanted else None
-    begins, end = start.offset_json if start else line, kafka.at(Wanted(latest=True), line, told).offset_json
+    start = kafka.find_position(wanted, line, told) if wanted else None
+    begins, end = (
+        start.offset_json if start else line,
+        kafka.find_position(Wanted(latest=True), line, told).offset_json,
+    )
     found = SourceFacts(
-        Position(0, "kafka", line, kafka.label(line), Precision.EXACT, True),
+        Position(0, "kafka", line, kafka.label_position(line), Precision.EXACT, True),
         TOPIC,
         start=start,
-        unread=kafka.distance(begins, end, told),
-        reach=kafka.reach(begins, told),
-        option=kafka.option(begins, told),
+        unread=kafka.measure_distance(begins, end, told),
+        reach=kafka.judge_reach(begins, told),
+        option=kafka.find_start_option(begins, told),
         facts=told,
     )
     return showing.as_dict(found)
@@ -60,10 +63,10 @@ def file_source(wanted: Wanted | None = None) -> dict[str, Any]:
     found = SourceFacts(
         Position(1, "files", line, "file 4 of 7, changes-0004.json", Precision.EXACT, True),
         "file:///nowhere/in/changes",
-        start=files.at(wanted, line, told) if wanted else None,
-        unread=file_facts.measured(names[4:], told),
-        reach=files.reach(line, told),
-        option=files.option(line, told),
+        start=files.find_position(wanted, line, told) if wanted else None,
+        unread=file_facts.measure_files(names[4:], told),
+        reach=files.judge_reach(line, told),
+        option=files.find_start_option(line, told),
         facts=told,
     )
     return {**showing.as_dict(found), "source": "1"}

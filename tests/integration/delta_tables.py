@@ -57,4 +57,4 @@ def rows(amount: Any) -> int:
 
 
 def look(source: Path, *lines: str | None, **options: Any) -> DeltaFacts:
-    return live.read(str(source), offsets=lines, options=options)
+    return live.read_table(str(source), offsets=lines, options=options)

@@ -13,7 +13,7 @@ import pytest
 from recovery.checkpoints import inspect_checkpoint, seed
 from recovery.sinks.live import files as sink_files
 from recovery.sources.files import source_facts
-from recovery.sources.live.files import listing
+from recovery.sources.live.files import list_files
 from tests.listed_inputs import EPOCH, LISTED, ListedInput, put_files
 
 pytestmark = pytest.mark.spark
@@ -198,7 +198,7 @@ def test_undo_gives_the_old_version_back_until_a_batch_is_committed(spark: Any, 
     stream.put(0, 1)
     assert stream.run(dedup=True) == ""
     seed_next(stream)
-    head = sink_files.read(stream.table).head
+    head = sink_files.read_table_report(stream.table).head
     assert seed.undo_refusal(stream.flow, recovery="R-1", sink_head=head) is None
     seed.undo_publish(stream.flow, recovery="R-1", sink_head=head)
     stream.version = 0
@@ -207,7 +207,9 @@ def test_undo_gives_the_old_version_back_until_a_batch_is_committed(spark: Any, 
     seed_next(stream, "R-2")
     stream.put(3)
     assert stream.run(dedup=False) == ""
-    reason = seed.undo_refusal(stream.flow, recovery="R-2", sink_head=sink_files.read(stream.table).head)
+    reason = seed.undo_refusal(
+        stream.flow, recovery="R-2", sink_head=sink_files.read_table_report(stream.table).head
+    )
     assert reason is not None
     assert "Batch 3 was committed in version 1" in reason
     assert stream.rows() == keys(0, 1, 2, 3)
@@ -223,7 +225,7 @@ def test_waiting_files_are_listed_in_the_order_in_which_spark_reads_them(spark: 
     stream.put(8, 7)
     facts = source_facts(
         inspect_checkpoint(stream.flow).sources[0],
-        listing(str(stream.input()), options={}),
+        list_files(str(stream.input()), options={}),
         location=str(stream.input()),
         max_files_per_trigger=None,
     )
@@ -231,7 +233,7 @@ def test_waiting_files_are_listed_in_the_order_in_which_spark_reads_them(spark: 
     after = inspect_checkpoint(stream.flow).sources[0].committed
     facts_after = source_facts(
         inspect_checkpoint(stream.flow).sources[0],
-        listing(str(stream.input()), options={}),
+        list_files(str(stream.input()), options={}),
         location=str(stream.input()),
         max_files_per_trigger=None,
     )
@@ -258,7 +260,7 @@ def test_a_listing_is_spark_s_own(spark: Any, tmp_path: Path, listed: ListedInpu
     query.awaitTermination()
     facts = source_facts(
         inspect_checkpoint(str(tmp_path / "ck")).sources[0],
-        listing(where, options=listed.options),
+        list_files(where, options=listed.options),
         location=where,
         max_files_per_trigger=None,
     )

@@ -28,29 +28,29 @@ def test_after_the_log_was_cleaned_the_position_is_unreachable_and_the_bounds_ar
     _, line = committed(checkpoint)
     for number in range(1, 6):  # a checkpoint at 5
         lake.add(source, 10 * number, 1)
-    assert delta.reach(line, look(source, line)).readable is True
+    assert delta.judge_reach(line, look(source, line)).readable is True
     log, old = source / "_delta_log", time.time() - 40 * 24 * 3600
     # all commits, and that checkpoint: Delta cleans up to one that has expired as well
     for file in log.glob("0*"):
         version = int(file.name.split(".")[0])
         os.utime(file, (old + version, old + version))
-    assert "at any time" in delta.reach(line, look(source, line)).why
+    assert "at any time" in delta.judge_reach(line, look(source, line)).why
     for number in range(6, 11):  # a checkpoint at 10 lets Spark clean
         lake.add(source, 10 * number, 1)
     facts = look(source, line)
     assert (facts.earliest, facts.latest) == (5, 10)
     assert not (log / f"{1:020}.json").exists()
-    told = delta.reach(line, facts)
+    told = delta.judge_reach(line, facts)
     assert told.readable is False
     assert "4 versions from 1 on are no longer in the log, which begins at version 5" in told.why
     again = lake.stream(source, table, checkpoint, options={"startingVersion": 0})
     assert "DELTA_VERSION_NOT_FOUND" in again, again  # of batch 0 a restart asks for the range once more
     failed = lake.stream(source, table, standing_at(tmp_path / "stuck", checkpoint, line))
     assert "DELTA_MISSING_FILES_UNEXPECTED_VERSION" in failed, failed
-    assert not delta.option(line, facts).supported
+    assert not delta.find_start_option(line, facts).supported
     with pytest.raises(Refused, match="Version 2 is out of bounds: the log holds 5 to 10"):
-        delta.at(Wanted(version=2), line, facts)
-    first = delta.at(Wanted(earliest=True), line, facts)
+        delta.find_position(Wanted(version=2), line, facts)
+    first = delta.find_position(Wanted(earliest=True), line, facts)
     assert "Versions before 5" in first.fallbacks[facts.table_id]
     went_on = standing_at(tmp_path / "by hand", checkpoint, first.offset_json)
     assert lake.stream(source, table, went_on) == ""
@@ -64,14 +64,14 @@ def test_vacuum_takes_files_that_are_still_to_be_read_and_the_rows_are_counted(
     assert lake.stream(source, table, checkpoint, options={**ONE, "startingVersion": 1}, breaks=104) != ""
     _, line = committed(checkpoint)
     lake.sql(f"OPTIMIZE delta.`{source}`")
-    before = delta.reach(line, look(source, line))
+    before = delta.judge_reach(line, look(source, line))
     assert before.readable is True
     week = 7 * 24 * 3600 * 1000
     assert before.until_ms
     assert abs(before.until_ms - time.time() * 1000 - week) < 600_000
     lake.sql(f"VACUUM delta.`{source}` RETAIN 0 HOURS")
     facts = look(source, line)
-    told = delta.reach(line, facts)
+    told = delta.judge_reach(line, facts)
     assert told.readable is False
     assert told.lost
     assert (rows(told.lost.rows), rows(told.lost.files)) == (8, 4)
@@ -84,14 +84,14 @@ def test_a_table_that_was_made_anew_is_told_by_its_id(lake: DeltaRoom, source: P
     shutil.rmtree(source)
     lake.add(source, 500, 2)
     facts = look(source, line)
-    assert delta.reach(line, facts).readable is False
+    assert delta.judge_reach(line, facts).readable is False
     failed = lake.stream(source, table, checkpoint)
     assert "DIFFERENT_DELTA_TABLE_READ_BY_STREAMING_SOURCE" in failed
-    chosen = delta.at(Wanted(earliest=True), line, facts)
+    chosen = delta.find_position(Wanted(earliest=True), line, facts)
     assert [c.moved for c in chosen.changes] == [Moved.GONE, Moved.NEW]
     assert chosen.lost.rows is None
     with pytest.raises(Refused, match="The line names table"):
-        delta.at(Wanted(by_hand=line), line, facts)
+        delta.find_position(Wanted(by_hand=line), line, facts)
     assert lake.stream(source, table, standing_at(tmp_path / "new", checkpoint, chosen.offset_json)) == ""
     assert lake.ids(table) == [0, 1, *range(100, 108), *range(200, 204), 500, 501, 502, 503]
 
@@ -128,12 +128,14 @@ def test_deletes_and_updates_stop_a_stream_and_options_read_just_what_is_counted
     done = lake.ids(table)
     lake.sql(statement.format(t=f"delta.`{source}`"))
     lake.add(source, 300, 1)
-    told = delta.reach(line, look(source, line))
+    told = delta.judge_reach(line, look(source, line))
     assert (told.readable, condition in told.why) == (False, True)
     assert condition in lake.stream(source, table, checkpoint)
     facts = look(source, line, **{option: "true"})
-    assert delta.reach(line, facts).readable is True
-    waits = delta.distance(line, delta.at(Wanted(latest=True), line, facts).offset_json, facts)
+    assert delta.judge_reach(line, facts).readable is True
+    waits = delta.measure_distance(
+        line, delta.find_position(Wanted(latest=True), line, facts).offset_json, facts
+    )
     assert rows(waits.rows) == len(waiting)
     assert lake.stream(source, table, checkpoint, options={option: "true"}) == ""
     assert lake.ids(table) == sorted([*done, *waiting])
@@ -152,12 +154,12 @@ def test_a_schema_that_only_grows_is_readable_and_a_renamed_column_is_not(
     table, checkpoint, line = caught_up(lake, source, tmp_path)
     lake.add(source, 10, 1)
     lake.sql(f"ALTER TABLE {name} ADD COLUMNS (more STRING)")
-    assert delta.reach(line, look(source, line)).readable is True
+    assert delta.judge_reach(line, look(source, line)).readable is True
     assert lake.stream(source, table, checkpoint) == ""
     _, line = committed(checkpoint)
     lake.add(source, 20, 1)
     lake.sql(f"ALTER TABLE {name} RENAME COLUMN k TO kind")
-    told = delta.reach(line, look(source, line))
+    told = delta.judge_reach(line, look(source, line))
     assert (told.readable, "schemaTrackingLocation" in told.why) == (False, True)
     assert "DELTA_STREAMING_INCOMPATIBLE_SCHEMA_CHANGE" in lake.stream(source, table, checkpoint)
 

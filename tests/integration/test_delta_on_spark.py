@@ -17,7 +17,7 @@ from recovery.sinks.kinds import Start
 from recovery.sinks.live import delta as live_sink
 from recovery.sources import delta
 from recovery.sources.base import Distance, Precision, Wanted
-from recovery.sources.delta_facts import DeltaOffset, parse
+from recovery.sources.delta_facts import DeltaOffset, parse_offset
 from tests.delta_room import DeltaRoom
 from tests.integration.delta_tables import ONE, committed, look, rows, standing_at, uncommitted
 
@@ -50,12 +50,14 @@ def test_inside_a_version_the_seed_is_exact_and_the_option_doubles_as_foretold(
     assert "planned only" in lake.stream(source, table, flow / "0", breaks=104, **words)
     _, line = committed(flow / "0")
     facts = look(source, line, startingVersion=1)
-    assert delta.label(line, facts) == "version 1, file 2 of 4"
+    assert delta.label_position(line, facts) == "version 1, file 2 of 4"
     done, everything = lake.ids(table), [*range(100, 108), *range(200, 204)]
     assert done == [100, 101, 102, 103]
-    waits = delta.distance(line, delta.at(Wanted(latest=True), line, facts).offset_json, facts)
+    waits = delta.measure_distance(
+        line, delta.find_position(Wanted(latest=True), line, facts).offset_json, facts
+    )
     assert (rows(waits.rows), rows(waits.files)) == (8, 4)
-    told = delta.option(line, facts)
+    told = delta.find_start_option(line, facts)
     assert (told.options, told.precision) == ({"startingVersion": "1"}, Precision.AT_LEAST_ONCE)
 
     other = shutil.copytree(table, tmp_path / "by option")
@@ -87,13 +89,15 @@ def test_inside_the_first_snapshot_only_the_seed_goes_on(
     _, line = committed(flow / "0")
     done = lake.ids(table)
     facts = look(source, line)
-    assert delta.label(line, facts) == f"first snapshot (version 2), file {len(done) // 2} of 7"
-    told = delta.option(line, facts)
+    assert delta.label_position(line, facts) == f"first snapshot (version 2), file {len(done) // 2} of 7"
+    told = delta.find_start_option(line, facts)
     assert not told.supported
     other = shutil.copytree(table, tmp_path / "by no option")
     assert lake.stream(source, other, tmp_path / "empty") == ""
     assert len(lake.ids(other)) - 16 == rows(told.doubled) == len(done)
-    waits = delta.distance(line, delta.at(Wanted(latest=True), line, facts).offset_json, facts)
+    waits = delta.measure_distance(
+        line, delta.find_position(Wanted(latest=True), line, facts).offset_json, facts
+    )
     assert rows(waits.rows) == 16 - len(done)
     seed_next(flow, table)
     assert lake.stream(source, table, flow / "1", options=ONE) == ""
@@ -113,7 +117,7 @@ def test_a_stateful_query_from_delta_to_delta_goes_on_exactly_once(
     report = inspect_checkpoint(str(flow), sink=str(table))
     assert report.last_planned == (report.last_committed or 0) + 1
     in_table = crash == "in the table"
-    held = live_sink.read(str(table), query_id=report.query_id)
+    held = live_sink.read_table_report(str(table), query_id=report.query_id)
     assert (held.head == report.last_planned) is in_table
     assert ("SINK_UNCOMMITTED_BATCH" in [f.code for f in report.findings]) is in_table
     error = lake.stream(source, table, flow / "0", options=words["options"])
@@ -129,12 +133,12 @@ def test_a_kept_query_id_with_lower_batch_numbers_skips_just_the_batches_that_ar
     table, old, new = tmp_path / "table", tmp_path / "old", tmp_path / "new"
     assert lake.stream(source, table, old, options={**ONE, "startingVersion": 1}) == ""
     query_id = json.loads((old / "metadata").read_text())["id"]
-    told = live_sink.read(str(table), query_id=query_id)
+    told = live_sink.read_table_report(str(table), query_id=query_id)
     assert told.head == committed(old)[0] == 5
     lake.add(source, 300, 8)
     new.mkdir()
     shutil.copy(old / "metadata", new / "metadata")
-    skipped = sink.risk(Start(0, query_id_kept=True), told).vanished
+    skipped = sink.judge_risk(Start(0, query_id_kept=True), told).vanished
     found = sink.next_batch_finding(told, 0, query_id)
     assert found
     assert (len(skipped), found.code) == (6, "SINK_SWALLOWS")
@@ -151,10 +155,10 @@ def test_for_each_batch_absorbs_repeats_only_with_its_own_application_id(
         for checkpoint in ("one", "two"):
             where = tmp_path / f"{checkpoint} {keyed}"
             assert lake.stream(source, table, where, options={"startingVersion": 1}, keyed=keyed) == ""
-        told = live_sink.read(str(table), query_id=None)
+        told = live_sink.read_table_report(str(table), query_id=None)
         guarded = foreach_batch.ForeachBatchFacts(keyed or None, told.heads.get(keyed), bool(keyed))
-        risk = foreach_batch.risk(Start(0, reread=Distance(rows=Amount(value=12))), guarded)
-        assert foreach_batch.memory(guarded).absorbs_repeats is bool(keyed)
+        risk = foreach_batch.judge_risk(Start(0, reread=Distance(rows=Amount(value=12))), guarded)
+        assert foreach_batch.describe_memory(guarded).absorbs_repeats is bool(keyed)
         assert (len(risk.vanished), risk.doubled) == ((1, None) if keyed else (0, Amount(value=12)))
         assert len(lake.ids(table)) == expected
 
@@ -165,12 +169,12 @@ def test_at_the_end_of_the_table_only_latest_is_an_option(
     assert lake.stream(source, tmp_path / "table", tmp_path / "ck", options={"startingVersion": 1}) == ""
     _, line = committed(tmp_path / "ck")
     facts = look(source, line)
-    assert parse(line) == DeltaOffset(facts.table_id, 3)
-    told = delta.option(line, facts)
+    assert parse_offset(line) == DeltaOffset(facts.table_id, 3)
+    told = delta.find_start_option(line, facts)
     assert told.options == {"startingVersion": "latest"}
     refused = lake.stream(source, tmp_path / "no", tmp_path / "by number", options={"startingVersion": 3})
     assert "DELTA_VERSION_NOT_FOUND" in refused
-    assert delta.reach(line, facts).readable is True
+    assert delta.judge_reach(line, facts).readable is True
 
 
 def test_a_change_feed_is_counted_change_by_change(lake: DeltaRoom, tmp_path: Path) -> None:
@@ -189,16 +193,18 @@ def test_a_change_feed_is_counted_change_by_change(lake: DeltaRoom, tmp_path: Pa
     assert lake.stream(source, table, tmp_path / "ck", options=options, breaks=12, **words) != ""
     _, line = committed(tmp_path / "ck")
     facts = look(source, line, **options)
-    done, told = len(lake.ids(table)), delta.option(line, facts)
-    assert delta.label(line, facts) == "version 2, file 1 of 3"
-    waits = delta.distance(line, delta.at(Wanted(latest=True), line, facts).offset_json, facts)
+    done, told = len(lake.ids(table)), delta.find_start_option(line, facts)
+    assert delta.label_position(line, facts) == "version 2, file 1 of 3"
+    waits = delta.measure_distance(
+        line, delta.find_position(Wanted(latest=True), line, facts).offset_json, facts
+    )
     assert told.options == {"readChangeFeed": "true", "startingVersion": "2"}
     other = shutil.copytree(table, tmp_path / "by option")
     assert lake.stream(source, other, tmp_path / "empty", options=told.options, **words) == ""
     assert lake.stream(source, table, tmp_path / "ck", options=options, **words) == ""
     assert len(lake.ids(table)) - done == rows(waits.rows)
     assert len(lake.ids(other)) - len(lake.ids(table)) == rows(told.doubled) == 2
-    assert delta.reach(line, facts).readable is True
+    assert delta.judge_reach(line, facts).readable is True
 
 
 @pytest.mark.parametrize("which", ["time", "version", "file", "by hand", "back"])
@@ -217,7 +223,7 @@ def test_a_chosen_position_loses_and_reads_again_as_foretold(
         "by hand": Wanted(by_hand=DeltaOffset(facts.table_id, 2, 0).as_json()),
         "back": Wanted(version=1),
     }[which]
-    chosen = delta.at(wanted, line, facts)
+    chosen = delta.find_position(wanted, line, facts)
     model = tmp_path / "model"
     assert lake.stream(source, tmp_path / "none", model, options={"startingVersion": 3}) == ""
     checkpoint = standing_at(tmp_path / "ck", model, chosen.offset_json)

@@ -154,7 +154,7 @@ def between(table: Path, start: int, end: int) -> tuple[Slice, DeltaFacts]:
     table_id = live.table_id(str(table))
     assert table_id
     lines = [DeltaOffset(table_id, version).as_json() for version in (start, end)]
-    facts = live.read(str(table), offsets=lines, options={})
+    facts = live.read_table(str(table), offsets=lines, options={})
     found = of_delta(*lines, facts)
     assert found
     return found, facts
@@ -267,7 +267,7 @@ def test_a_change_feed_yields_in_slices_what_its_stream_reads(
 
     table_id = str(live.table_id(str(table)))
     begins = DeltaOffset(table_id, 1, initial=not options).as_json()
-    facts = live.read(str(table), offsets=[begins], options=told)
+    facts = live.read_table(str(table), offsets=[begins], options=told)
     parts = [of_delta(begins, DeltaOffset(table_id, v).as_json(), facts) for v in (3, facts.latest + 1)]
     middle, whole = parts
     assert middle
@@ -316,7 +316,7 @@ def test_a_change_feed_that_stands_within_a_version_is_not_counted(bare: Room, b
         "INSERT INTO {t} SELECT id FROM range(0, 6, 1, 3)",
     )
     table_id = str(live.table_id(str(table)))
-    facts = live.read(
+    facts = live.read_table(
         str(table), offsets=[DeltaOffset(table_id, 1).as_json()], options={"readChangeFeed": "true"}
     )
     files = len(facts.commits[1].files)
@@ -348,5 +348,5 @@ def test_a_version_is_as_large_as_its_files_whatever_came_and_went(bare: Room, b
         sum(f.size for f in deltalog.table_state(log, v, files=True).files.values())
         for v in range(facts.latest + 1)
     ]
-    assert [live.sized(facts).size_of(v) for v in range(facts.latest + 1)] == sizes
+    assert [live.measure_table(facts).size_of(v) for v in range(facts.latest + 1)] == sizes
     assert sizes[0] == 0 < len(set(sizes)) - 3

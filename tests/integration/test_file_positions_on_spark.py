@@ -12,8 +12,8 @@ from recovery.checkpoints import inspect_checkpoint, seed
 from recovery.checkpoints.uris import decode_uri
 from recovery.sources import files
 from recovery.sources.base import Wanted
-from recovery.sources.file_facts import facts_of, unread
-from recovery.sources.live.files import listing
+from recovery.sources.file_facts import facts_of, list_unread
+from recovery.sources.live.files import list_files
 from tests.state_checkpoints import session
 from tests.unit.checkpoints.seeding import free
 
@@ -110,11 +110,11 @@ def test_spark_reads_what_was_forecast(spark: Any, tmp_path: Path, wanted: Wante
     assert flow.run(old) == sorted(list(range(6)) * ROWS)
     flow.put(6, 7, 8, 9)
     progress = inspect_checkpoint(str(old)).sources[0]
-    there = listing(str(flow.source), options={})
+    there = list_files(str(flow.source), options={})
     facts = facts_of(progress, there, asked_ms=(EPOCH_S + 99) * 1000, rows={f.path: ROWS for f in there})
     if wanted.file:
         wanted = Wanted(file=str(flow.source / wanted.file))
-    to = files.at(wanted, progress.offset_json, facts)
+    to = files.find_position(wanted, progress.offset_json, facts)
     placed(old, to)
     read = flow.run(old)
     assert to.lost.rows is not None
@@ -150,8 +150,8 @@ def test_spark_takes_the_files_that_were_said_to_wait_in_that_order(
     flow.batches(place, options)
     flow.put_at(**after)
     progress = inspect_checkpoint(str(place)).sources[0]
-    facts = facts_of(progress, listing(str(flow.source), options={}), options=options)
-    waits = unread(facts.entries, facts)
+    facts = facts_of(progress, list_files(str(flow.source), options={}), options=options)
+    waits = list_unread(facts.entries, facts)
     assert waits.unsure == ""
     assert [int(f.path[-1]) for f in waits.new] == [number for number, _ in rows]
     read = [(row.f, row.r) for batch in flow.batches(place, options) for row in batch]
@@ -167,4 +167,4 @@ def test_spark_refuses_a_start_option_for_files(spark: Any, tmp_path: Path, opti
         reader.json(str(flow.source)).writeStream.format("noop").option(
             "checkpointLocation", str(tmp_path / "ck")
         ).trigger(availableNow=True).start().awaitTermination()
-    assert not files.option(None, files.FileSourceFacts()).supported
+    assert not files.find_start_option(None, files.FileSourceFacts()).supported

@@ -145,10 +145,10 @@ def test_a_seed_goes_on_with_exactly_the_unread_records(
     assert before.last_committed is not None
     assert before.last_planned == before.last_committed + 1
     source = next(s for s in before.sources if s.kind == "kafka")
-    facts = live.facts(stream.options, positions=[source.offset_json])
-    latest = adapter.at(adapter.Wanted(latest=True), source.offset_json, facts)
+    facts = live.read_topic_facts(stream.options, positions=[source.offset_json])
+    latest = adapter.find_position(adapter.Wanted(latest=True), source.offset_json, facts)
     assert latest.lost.rows == Amount(value=4)
-    assert adapter.reach(source.offset_json, facts).readable
+    assert adapter.judge_reach(source.offset_json, facts).readable
 
     stream.seed()
 
@@ -191,8 +191,8 @@ def test_starting_offsets_on_an_empty_checkpoint_read_exactly_the_unread_records
     stream.kafka.widen(stream.topic, 3)
     stream.kafka.put(stream.topic, values(1, of="p2-"), 2)
     position = inspect_checkpoint(stream.flow).sources[0].offset_json
-    facts = live.facts(stream.options, positions=[position])
-    option = adapter.option(position, facts)
+    facts = live.read_topic_facts(stream.options, positions=[position])
+    option = adapter.find_start_option(position, facts)
     stream.version = 1
     fresh = str(stream.root / "fresh")
 
@@ -200,7 +200,7 @@ def test_starting_offsets_on_an_empty_checkpoint_read_exactly_the_unread_records
 
     assert read == sorted([*values(900, 901, of="p0-"), *values(900, 901, of="p1-"), *values(1, of="p2-")])
     began = (stream.root / "flow/1/sources/0/0").read_text().partition("\n")[2]
-    assert adapter.parts(began)[:2] == adapter.parts(position)
+    assert adapter.list_parts(began)[:2] == adapter.list_parts(position)
     stream.kafka.put(stream.topic, ["last"])
     assert stream.run(stateful=False, table=fresh, **option.options) == sorted([*read, "last"])
 
@@ -209,7 +209,7 @@ def test_into_the_same_file_table_starting_offsets_lose_what_a_seed_keeps(stream
     """Batch numbers begin at 0 again, and the table skips the numbers that it has: nothing arrives, no error."""
     broken(stream)
     position = inspect_checkpoint(stream.flow).sources[0].offset_json
-    option = adapter.option(position, live.facts(stream.options, positions=[position]))
+    option = adapter.find_start_option(position, live.read_topic_facts(stream.options, positions=[position]))
     stream.version = 1
     read = stream.run(stateful=False, **option.options)
     assert set(everything(stream)) - set(read) == {*values(900, 901, of="p0-"), *values(900, 901, of="p1-")}
@@ -235,8 +235,8 @@ def test_what_spark_does_where_records_after_the_position_are_gone(
     stream.kafka.delete_before(stream.topic, 7, 0)
     until(lambda: stream.kafka.bounds(stream.topic, 0)[0] == 7, "records are not deleted")
     position = inspect_checkpoint(stream.flow).sources[0].offset_json
-    facts = live.facts(stream.options, positions=[position])
-    reach = adapter.reach(position, facts)
+    facts = live.read_topic_facts(stream.options, positions=[position])
+    reach = adapter.judge_reach(position, facts)
     assert (reach.readable, reach.parts) == (False, (f"{stream.topic}-0",))
     assert reach.lost
     assert reach.lost.rows
@@ -247,7 +247,7 @@ def test_what_spark_does_where_records_after_the_position_are_gone(
         kept = everything(stream)
     else:
         stream.version, fresh = 1, str(stream.root / "fresh")
-        option = adapter.option(position, facts)
+        option = adapter.find_start_option(position, facts)
         said = stream.attempt(stateful=False, table=fresh, failOnDataLoss=strict, **option.options)
         kept = sorted([*values(900, 901, of="p0-"), *values(900, 901, of="p1-")])
     if strict == "true":
@@ -259,7 +259,7 @@ def test_what_spark_does_where_records_after_the_position_are_gone(
 def told(stream: Stream) -> Reach:
     """Of the committed position, as the code of now reads."""
     position = inspect_checkpoint(stream.flow).sources[0].offset_json
-    return adapter.reach(position, live.facts(stream.options, positions=[position]))
+    return adapter.judge_reach(position, live.read_topic_facts(stream.options, positions=[position]))
 
 
 @pytest.mark.parametrize("strict", ["true", "false"])

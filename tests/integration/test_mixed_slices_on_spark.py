@@ -153,7 +153,7 @@ def slice_between(before: str, after: str, location: str) -> Slice:
     """What a batch read of one source, from its offset lines ("-" before the first)."""
     start = None if before == "-" else before
     if "reservoirId" in after:
-        facts = live_delta.read(location, offsets=(start, after), options={}, look=False)
+        facts = live_delta.read_table(location, offsets=(start, after), options={}, look=False)
         found = of_delta(start, after, facts)
         assert found is not None
         return found

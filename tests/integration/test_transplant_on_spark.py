@@ -14,7 +14,7 @@ from recovery.checkpoints import filler, inspect_checkpoint, placing, repair, se
 from recovery.checkpoints.copying import copy_checkpoint
 from recovery.checkpoints.uris import encode_uri
 from recovery.errors import Refused
-from recovery.sources.live.files import listing
+from recovery.sources.live.files import list_files
 from tests.damages.hands import remove, write
 from tests.integration.test_checkpoints_on_spark import EPOCH, Stream, conf, keys, seed_next
 from tests.state_checkpoints import session
@@ -255,7 +255,7 @@ def test_an_inferred_entry_names_its_files_in_the_bytes_that_spark_wrote(spark: 
     flow.put((9, [9]))
     assert flow.run(dedup) == [9]
     write(flow.checkpoint() / "sources/0/0", "v1")
-    there = tuple((encode_uri(f.path), f.mtime_ms) for f in listing(str(tmp_path / "in"), options={}))
+    there = tuple((encode_uri(f.path), f.mtime_ms) for f in list_files(str(tmp_path / "in"), options={}))
     plan = repair.plan_repair(flow.place, repair.KnownFacts(listings={"0": repair.ListedInput(there)}))
     assert {e.path for e in plan.after.sources[0].committed if e.batch_id == 0} == sound
     put_in_place(flow, plan)

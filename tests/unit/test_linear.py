@@ -12,7 +12,7 @@ from recovery.errors import Unreachable
 from recovery.linear import Linear
 from recovery.server import eventlog, filters, messages, only_databricks
 from recovery.server.problems import ApiProblem
-from recovery.sources.live.files import pattern
+from recovery.sources.live.files import glob_pattern
 from recovery.spark import explained
 
 SIZE: Final = 100_000
@@ -83,7 +83,7 @@ def test_twice_the_text_takes_twice_the_time(matcher: str, unit: str) -> None:
     "glob", ["*a" * 60 + "b", "{" * 20 + "*a*,*" + "}" * 20, "[a-z]*" * 60 + "9", "?*" * 60 + "b"]
 )
 def test_a_name_pattern_of_many_stars_is_answered(glob: str) -> None:
-    assert pattern(glob).matches(["a" * 255] * 200) == [False] * 200 or "{" in glob
+    assert glob_pattern(glob).matches(["a" * 255] * 200) == [False] * 200 or "{" in glob
 
 
 @pytest.mark.parametrize(
@@ -106,12 +106,12 @@ def test_a_name_pattern_of_many_stars_is_answered(glob: str) -> None:
     ],
 )
 def test_name_patterns_fit_as_hadoops_do(glob: str, name: str, fits: bool) -> None:
-    assert pattern(glob).fullmatch(name) is fits
+    assert glob_pattern(glob).fullmatch(name) is fits
 
 
 def test_a_pattern_that_cannot_be_read_is_said() -> None:
     with pytest.raises(Unreachable):
-        pattern("[z-a]")
+        glob_pattern("[z-a]")
 
 
 def test_an_expression_that_needs_every_way_is_refused_and_one_that_python_cannot_end_is_answered() -> None:

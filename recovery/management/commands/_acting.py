@@ -158,7 +158,7 @@ def read_change(options: Mapping[str, Any], patch: Mapping[str, str] | None) -> 
         meant=meant_of(options["meant"]),
         strategy=options["strategy"] or None,
         default_strategy=True,
-        target=targets.parse(options["to"]) if options.get("to") else None,
+        target=targets.parse_target(options["to"]) if options.get("to") else None,
         key=None if options["key"] is None else tuple(options["key"].split(",")),
         patch={} if options["keep_code"] else patch,
         confirmed=tuple(options["confirm"]),

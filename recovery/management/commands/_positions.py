@@ -23,7 +23,7 @@ MOVED = {
 
 def answer(flow: Flow, wanted: Mapping[str, Wanted | None], sources: Sequence[Mapping[str, Any]]) -> Answer:
     """`{flow, sources: [Shown], lost, repeated, unmet, api}`; exit 1 where a wish cannot be met."""
-    costs, unmet = showing.costs(sources), positioning.unmet(sources, wanted)
+    costs, unmet = showing.sum_costs(sources), positioning.unmet(sources, wanted)
     data = {
         "flow": flow.name,
         "sources": list(sources),
@@ -45,7 +45,7 @@ def _lines(data: Mapping[str, Any]) -> Iterator[str]:
         yield f"Rows left out, take them with --accept-loss: {said}"
     for said in data["repeated"]:
         yield f"Rows read again, take them with --accept-repeats: {said}"
-    doubts = showing.doubts(data["sources"])
+    doubts = showing.list_doubts(data["sources"])
     for said in doubts:
         yield f"Not certain: {said}"
     if not (doubts or data["lost"] or data["repeated"] or data["unmet"]):

@@ -11,11 +11,11 @@ from recovery.checkpoints.formats import Malformed
 from recovery.checkpoints.storage import Store, reaching
 from recovery.errors import Unreachable
 from recovery.sinks.base import SinkReport
-from recovery.sources.delta_facts import plain
+from recovery.sources.delta_facts import is_plain_table
 from recovery.sources.slices import MOST_DIRECT, Slice
 
 
-def read(location: str, *, query_id: str | None, now_ms: int | None = None) -> SinkReport:
+def read_table_report(location: str, *, query_id: str | None, now_ms: int | None = None) -> SinkReport:
     """The table's report, told for the query `query_id`: `head` is the newest batch that it has of that one.
 
     Raises Unreachable when there is no Delta table or the storage fails.
@@ -177,7 +177,7 @@ def _range_of_files(files: Files, as_parquet: bool) -> Slice:
 def _as_parquet(location: str) -> bool:
     """Whether data files of the table can be read by themselves."""
     state = _read_table_state(location, None)
-    return plain(state.metadata, state.protocol, state.schema)
+    return is_plain_table(state.metadata, state.protocol, state.schema)
 
 
 def _has_renamed_column(location: str, version: int) -> bool:
@@ -227,7 +227,7 @@ def bytes_of(location: str) -> int | None:
     return None if files is None else sum(f.size for f in files.values())
 
 
-def sizes(location: str) -> dict[str, int]:
+def file_sizes(location: str) -> dict[str, int]:
     """Bytes of each data file of the newest version, by its path as the log writes it. Raises Unreachable."""
     with reaching(location):
         log = deltalog.list_log(Store.open(location))

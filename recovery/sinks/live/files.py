@@ -9,7 +9,7 @@ from recovery.sinks import unknown
 from recovery.sinks.base import SinkReport
 
 
-def read(location: str) -> SinkReport:
+def read_table_report(location: str) -> SinkReport:
     """The table's report; `head` is None where no batch was ever written (or no log is kept).
 
     A table of another format (Delta, Hudi, Iceberg) gives kind "unknown". Raises Unreachable when the table's
@@ -21,7 +21,7 @@ def read(location: str) -> SinkReport:
             raise Unreachable(f"Table directory {location} does not exist. Check the path and the storage.")
         log = sinklog.read_sink_log(table)
         if not log.present and other_format(table):
-            return unknown.report(location)
+            return unknown.unknown_report(location)
     return SinkReport(
         kind="files",
         location=location,

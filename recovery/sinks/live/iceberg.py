@@ -9,13 +9,13 @@ from recovery.sources.live import iceberg
 QUERY, EPOCH = "spark.sql.streaming.queryId", "spark.sql.streaming.epochId"
 
 
-def read(location: str, *, query_id: str | None, metadata: str | None = None) -> IcebergSinkFacts:
-    """The newest batch of each query in the current history. Raises Unreachable as `sources.live.iceberg.facts`."""
-    return iceberg.read(location, metadata, lambda body: _parse_facts(body, query_id))
+def read_table_facts(location: str, *, query_id: str | None, metadata: str | None = None) -> IcebergSinkFacts:
+    """The newest batch of each query in the current history. Raises Unreachable as `iceberg.read_table_facts`."""
+    return iceberg.read_metadata(location, metadata, lambda body: _parse_facts(body, query_id))
 
 
 def _parse_facts(body: Mapping[str, Any], query_id: str | None) -> IcebergSinkFacts:
-    chain, _ = iceberg.history(body)
+    chain, _ = iceberg.read_history(body)
     heads: dict[str, int] = {}
     for (
         snapshot

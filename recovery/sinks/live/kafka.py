@@ -12,7 +12,7 @@ from recovery.errors import Refused
 from recovery.sinks.base import SinkReport
 from recovery.sinks.kafka import KIND, KafkaSinkFacts
 from recovery.sources import slices
-from recovery.sources.kafka_facts import KafkaFacts, PartitionFacts, written
+from recovery.sources.kafka_facts import KafkaFacts, PartitionFacts, write_offsets
 from recovery.sources.live import kafka as live
 from recovery.sources.slices import Slice
 
@@ -24,7 +24,7 @@ ROW_BY_ROW = (
 )
 
 
-def read(options: Mapping[str, str], *, failed_ms: int | None = None) -> SinkReport:
+def read_topic_report(options: Mapping[str, str], *, failed_ms: int | None = None) -> SinkReport:
     """The topic's report. `failed_ms`: when a batch was planned that was never committed.
 
     Raises Unreachable where the brokers do not answer. Options that cannot be followed from here are a finding.
@@ -39,10 +39,10 @@ def read(options: Mapping[str, str], *, failed_ms: int | None = None) -> SinkRep
         return _report_unread_topic(KafkaSinkFacts((topic,), problem=problem.sentence))
     parts = {(name, n): p for name, of in there.topics.items() for n, p in of.partitions.items()}
     ids = {name: of.topic_id or "" for name, of in there.topics.items()}
-    begun = [written({key: _first_since(ms, p) for key, p in parts.items()}) for ms in times]
+    begun = [write_offsets({key: _first_since(ms, p) for key, p in parts.items()}) for ms in times]
     facts = KafkaSinkFacts(
         (topic,),
-        ends=written({key: p.high for key, p in parts.items()}),
+        ends=write_offsets({key: p.high for key, p in parts.items()}),
         failed=begun[0] if begun else None,
         failed_early=begun[1] if begun else None,
         ids=ids,
@@ -57,7 +57,7 @@ def _first_since(ms: int, partition: PartitionFacts) -> int:
     return partition.high if at is None else at
 
 
-def between(
+def records_between(
     options: Mapping[str, str], start: str | None, end: str | None, ids: Mapping[str, str]
 ) -> Slice | None:
     """Records from `start` up to `end` (None: as far as there are any now); None: it cannot be told.
@@ -72,16 +72,18 @@ def between(
     held = there.topics.get(topic)
     if held is None:
         return None
-    now = written({(topic, n): p.high for n, p in held.partitions.items()})
+    now = write_offsets({(topic, n): p.high for n, p in held.partitions.items()})
     return slices.of_kafka(_offsets_line(start), end or now, there)
 
 
-def count(options: Mapping[str, str], start: str, end: str) -> int | None:
+def count_records(options: Mapping[str, str], start: str, end: str) -> int | None:
     """Committed records between two offset lines; None where nobody can count them all. Raises Unreachable."""
     topic = topic_of(options)
     if topic is None:
         return None
-    there = live.facts(_reader_options(options, topic), positions=[_offsets_line(start), _offsets_line(end)])
+    there = live.read_topic_facts(
+        _reader_options(options, topic), positions=[_offsets_line(start), _offsets_line(end)]
+    )
     part = slices.of_kafka(_offsets_line(start), end, there)
     if part is None:
         return None
@@ -118,7 +120,7 @@ def _read_topic_facts(
     *,
     noted: Mapping[str, str] | None = None,
 ) -> KafkaFacts:
-    return live.facts(_reader_options(options, topic), times=times, noted=noted)
+    return live.read_topic_facts(_reader_options(options, topic), times=times, noted=noted)
 
 
 def _reader_options(options: Mapping[str, str], topic: str) -> dict[str, str]:

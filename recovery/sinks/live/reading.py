@@ -7,7 +7,7 @@ from typing import Any
 from recovery.sinks import unknown
 from recovery.sinks.base import SinkReport
 from recovery.sinks.live import delta, kafka
-from recovery.sinks.live.tables import read as read
+from recovery.sinks.live.tables import read_any_table as read_any_table
 
 BY_PATH = {
     "delta",
@@ -19,7 +19,7 @@ BY_PATH = {
 }  # formats whose option path is a table of its own
 
 
-def declared(
+def read_declared_sink(
     sink: Mapping[str, Any], *, query_id: str | None = None, failed_ms: int | None = None
 ) -> SinkReport:
     """The report of a sink that the code declares, {name, format, options}: a topic, a table by its path, or unknown.
@@ -28,10 +28,10 @@ def declared(
     """
     kind, options = str(sink["format"]), dict(sink["options"])
     if kind == "kafka":
-        return kafka.read(options, failed_ms=failed_ms)
+        return kafka.read_topic_report(options, failed_ms=failed_ms)
     if place := place_of(sink):
-        return replace(read(place, query_id=query_id), declared=kind)
-    return replace(unknown.report(f"sink {sink['name']}"), declared=kind)
+        return replace(read_any_table(place, query_id=query_id), declared=kind)
+    return replace(unknown.unknown_report(f"sink {sink['name']}"), declared=kind)
 
 
 def place_of(sink: Mapping[str, Any]) -> str:

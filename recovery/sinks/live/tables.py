@@ -6,7 +6,7 @@ from recovery.sinks.base import SinkReport
 from recovery.sinks.live import delta, files
 
 
-def read(location: str, *, query_id: str | None) -> SinkReport:
+def read_any_table(location: str, *, query_id: str | None) -> SinkReport:
     """The table's report, told for the query `query_id` where the table knows queries apart.
 
     Kind "unknown" for a format that nothing is known of. Raises Unreachable when there is no table or the storage
@@ -14,4 +14,8 @@ def read(location: str, *, query_id: str | None) -> SinkReport:
     """
     with reaching(location):
         is_delta = Store.open(location).is_dir(FOLDER)
-    return delta.read(location, query_id=query_id) if is_delta else files.read(location)
+    return (
+        delta.read_table_report(location, query_id=query_id)
+        if is_delta
+        else files.read_table_report(location)
+    )

@@ -39,13 +39,13 @@ def known_place(described: Mapping[str, Any]) -> str:
     return place
 
 
-def listing(described: Mapping[str, Any]) -> tuple[InputFile, ...] | None:
+def list_source_files(described: Mapping[str, Any]) -> tuple[InputFile, ...] | None:
     """The files of a file source as Spark would list them now; None where its place is not known.
 
     Raises Unreachable where they cannot be listed.
     """
     place = place_of(described)
-    return live_files.listing(place, options=options_of(described)) if place else None
+    return live_files.list_files(place, options=options_of(described)) if place else None
 
 
 def facts_of_files(
@@ -57,7 +57,7 @@ def facts_of_files(
 
 def end_of(kind: SourceKind[Any], position: str | None, facts: Any) -> str | None:
     """The position behind everything that the facts show. Raises Refused where there is none."""
-    return kind.at(Wanted(latest=True), position, facts).offset_json
+    return kind.find_position(Wanted(latest=True), position, facts).offset_json
 
 
 def now_ms() -> int:

@@ -24,8 +24,8 @@ from recovery.sources.delta_facts import (
     Reading,
     commit_of,
     in_reading_order,
-    parse,
-    plain,
+    is_plain_table,
+    parse_offset,
 )
 
 MAX_ACTIONS = 2_000_000  # data files in the commits between; some 300 bytes each
@@ -35,7 +35,7 @@ LOG_RETENTION = "interval 30 days"
 FILE_RETENTION = "interval 1 week"
 
 
-def read(
+def read_table(
     location: str,
     *,
     offsets: Sequence[str | None],
@@ -73,7 +73,7 @@ def table_id(location: str) -> str | None:
         return None
 
 
-def sized(facts: DeltaFacts) -> DeltaFacts:
+def measure_table(facts: DeltaFacts) -> DeltaFacts:
     """The same, with the size of the whole table. Every file of its latest version is looked up in the log.
 
     Where that cannot be done there is no size.
@@ -122,7 +122,7 @@ def _read_facts(
         ) from gap
     properties = newest.properties
     with deltalog.require_actions("its newest metadata"):
-        as_parquet = plain(newest.metadata, newest.protocol, newest.schema)
+        as_parquet = is_plain_table(newest.metadata, newest.protocol, newest.schema)
     facts = DeltaFacts(
         asked_ms=round(time.time() * 1000) if now_ms is None else now_ms,
         location=table.location,
@@ -139,7 +139,7 @@ def _read_facts(
             properties.get("delta.deletedFileRetentionDuration", FILE_RETENTION)
         ),
     )
-    asked = [facts.fresh() if line is None else parse(line) for line in offsets]
+    asked = [facts.fresh() if line is None else parse_offset(line) for line in offsets]
     wanted = [o for o in asked if o is not None and o.table_id == facts.table_id]
     facts = _with_commits(facts, log, wanted, known, since)
     facts = _with_own_times(facts, properties)

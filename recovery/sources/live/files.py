@@ -20,7 +20,7 @@ GLOB = re.compile(r"[{}\[\]*?\\]")
 PARTITION = re.compile(r"[^=/]+=[^/]*")
 
 
-def listing(location: str, *, options: Mapping[str, Any]) -> tuple[InputFile, ...]:
+def list_files(location: str, *, options: Mapping[str, Any]) -> tuple[InputFile, ...]:
     """Files under a directory, a file or a Hadoop glob, in listing order.
 
     Options (any case): `recursiveFileLookup`, `pathGlobFilter`. Raises Unreachable when the storage fails or
@@ -28,7 +28,7 @@ def listing(location: str, *, options: Mapping[str, Any]) -> tuple[InputFile, ..
     """
     told = {k.lower(): str(v) for k, v in options.items()}
     recursive = told.get("recursivefilelookup", "").lower() == "true"
-    only = pattern(told["pathglobfilter"]) if told.get("pathglobfilter") else None
+    only = glob_pattern(told["pathglobfilter"]) if told.get("pathglobfilter") else None
     with reaching(location):
         glob = GLOB.search(location) is not None
         files = [
@@ -66,14 +66,14 @@ def _is_text(name: str) -> bool:
     return True
 
 
-def hidden(name: str) -> bool:
+def is_hidden_name(name: str) -> bool:
     """Names that Spark never lists (HadoopFSUtils.shouldFilterOutPathName)."""
     if name.startswith(("_common_metadata", "_metadata")):
         return False
     return (name.startswith("_") and "=" not in name) or name.startswith(".") or name.endswith("._COPYING_")
 
 
-def pattern(glob: str) -> Linear:
+def glob_pattern(glob: str) -> Linear:
     """A Hadoop glob for one name: `*`, `?`, `[a-z]`, `[^a]`, `{a,b}`, `\\` before a plain character.
 
     Raises Unreachable.
@@ -125,7 +125,7 @@ def _iterate_roots(location: str) -> Iterator[Store]:
 
 
 def _resolve_path_part(above: Sequence[Store], part: str, *, last: bool) -> Iterator[Store]:
-    wanted = pattern(part)
+    wanted = glob_pattern(part)
     for store in above:
         if not GLOB.search(part):
             if store.exists(part):
@@ -143,7 +143,7 @@ def _list_files_below(root: Store, recursive: bool, *, by_log: bool) -> list[Inp
     if not root.is_dir():
         info = root.fs.info(root.root)
         above, _, name = root.root.rpartition("/")
-        if hidden(name):
+        if is_hidden_name(name):
             return []  # a wildcard may match a hidden file; Spark drops it all the same
         entry = next(e for e in Store(root.fs, above or "/", above).entries() if e.name == name)
         return [_input_file(root, "", Entry(name, int(info["size"]), False, entry.mtime_ms))]
@@ -161,7 +161,7 @@ def _list_files_below(root: Store, recursive: bool, *, by_log: bool) -> list[Inp
 def _iterate_leaf_files(root: Store, above: str, depth: int) -> Iterator[tuple[str, Entry]]:
     """(directory, file) pairs: a directory's own files first, then what lies deeper (HadoopFSUtils.listLeafFiles)."""
     try:
-        entries = [e for e in root.entries(above) if not hidden(e.name)]
+        entries = [e for e in root.entries(above) if not is_hidden_name(e.name)]
     except FileNotFoundError:
         return  # gone since it was listed
     yield from ((above, e) for e in entries if not e.is_dir)

@@ -25,16 +25,16 @@ T = TypeVar("T")
 MAX_AGE = "history.expire.max-snapshot-age-ms"
 
 
-def facts(location: str, *, asked_ms: int, metadata: str | None = None) -> IcebergSourceFacts:
+def read_table_facts(location: str, *, asked_ms: int, metadata: str | None = None) -> IcebergSourceFacts:
     """The table's history. `metadata`: name of the metadata file in `<location>/metadata`, where a catalog told it.
 
     Raises Unreachable when there is no table, its metadata cannot be read, or the storage fails.
     """
-    return read(location, metadata, lambda body: _parse_facts(body, asked_ms))
+    return read_metadata(location, metadata, lambda body: _parse_facts(body, asked_ms))
 
 
-def read(location: str, metadata: str | None, told: Callable[[Mapping[str, Any]], T]) -> T:
-    """What `told` makes of a table's metadata; it may raise Malformed. Raises Unreachable as `facts` does."""
+def read_metadata(location: str, metadata: str | None, told: Callable[[Mapping[str, Any]], T]) -> T:
+    """What `told` makes of a table's metadata; it may raise Malformed. Raises Unreachable as `read_table_facts`."""
     with reaching(location):
         table = Store.open(location)
         if not table.is_dir("metadata"):
@@ -66,7 +66,7 @@ def _unpack_gzip(data: bytes) -> bytes:
     return plain
 
 
-def history(body: Mapping[str, Any]) -> tuple[list[Mapping[str, Any]], frozenset[int]]:
+def read_history(body: Mapping[str, Any]) -> tuple[list[Mapping[str, Any]], frozenset[int]]:
     """(the current snapshot and its ancestors, newest first; ids of the others). Raises Malformed."""
     snapshots = body.get("snapshots") or []
     if not isinstance(snapshots, list) or len(snapshots) > MAX_SNAPSHOTS:
@@ -84,7 +84,7 @@ def history(body: Mapping[str, Any]) -> tuple[list[Mapping[str, Any]], frozenset
 
 
 def _parse_facts(body: Mapping[str, Any], asked_ms: int) -> IcebergSourceFacts:
-    chain, others = history(body)
+    chain, others = read_history(body)
     properties = body.get("properties") or {}
     age = properties.get(MAX_AGE) if isinstance(properties, dict) else None
     return IcebergSourceFacts(

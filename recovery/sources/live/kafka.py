@@ -27,7 +27,7 @@ from recovery.sources.kafka_facts import (
     Offsets,
     PartitionFacts,
     TopicFacts,
-    parse,
+    parse_offsets,
 )
 from recovery.sources.live.kafka_options import Reader, reader_of
 
@@ -47,7 +47,7 @@ REASONS = {
 }
 
 
-def facts(
+def read_topic_facts(
     options: Mapping[str, Any],
     *,
     positions: Sequence[str | None] = (),
@@ -64,7 +64,7 @@ def facts(
     is none, Unreachable when the brokers do not answer within `seconds`, for which the sentence names no setting.
     """
     reader = reader_of(options)
-    asked = [parse(position) for position in positions]
+    asked = [parse_offsets(position) for position in positions]
     with _converse_with_brokers(reader, seconds) as ask:
         named = {topic for offsets in asked for topic, _ in offsets}
         topics = ask.topics(named)

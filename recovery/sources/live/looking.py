@@ -31,7 +31,7 @@ from recovery.sources.slices import Slice
 
 @dataclass(frozen=True)
 class Asked:
-    """One question about a source: the arguments of `look`."""
+    """One question about a source: the arguments of `probe_source`."""
 
     progress: SourceProgress
     described: Mapping[str, Any]
@@ -39,7 +39,7 @@ class Asked:
     noted: Mapping[str, str] | None
 
 
-def look(
+def probe_source(
     progress: SourceProgress,
     described: Mapping[str, Any],
     *,
@@ -59,7 +59,7 @@ def look(
     return found
 
 
-def between(
+def range_between(
     described: Mapping[str, Any],
     kind: str,
     start: str | None,
@@ -78,11 +78,11 @@ def between(
         return None
 
 
-def latest(described: Mapping[str, Any], kind: str, committed: str | None) -> str | None:
+def latest_position(described: Mapping[str, Any], kind: str, committed: str | None) -> str | None:
     """The position behind everything that a source has now; None: it cannot be told."""
     try:
         facts = _read_facts(described, kind, [committed])
-        return end_of(registry.of(kind), committed, facts) if facts else None
+        return end_of(registry.source_kind_of(kind), committed, facts) if facts else None
     except (RepriseError, Malformed):
         return None
 
@@ -102,13 +102,13 @@ def keeps_all(found: SourceFacts, before: str | None) -> bool:
         if kind != delta.KIND or there.earliest > 0 or there.latest >= MOST_COMMITS:
             return False
         place, options = known_place(found.described), options_of(found.described)
-        every = live_delta.read(place, offsets=(), options=options, known=there, look=False, since=0)
+        every = live_delta.read_table(place, offsets=(), options=options, known=there, look=False, since=0)
         return kept.by_delta(before, committed, every)
     except (RepriseError, Malformed):
         return False
 
 
-def remade(described: Mapping[str, Any], noted: Mapping[str, str]) -> tuple[str, ...]:
+def list_remade_topics(described: Mapping[str, Any], noted: Mapping[str, str]) -> tuple[str, ...]:
     """Kafka topics that are not there any more with the id that was noted; () where nobody can tell."""
     try:
         facts = _read_facts(described, kafka.KIND, (), noted) if noted else None
@@ -132,28 +132,28 @@ def _read_facts(
     """The facts of positions, without a record counted or a file looked for; None for kinds that are not asked."""
     options = options_of(described)
     if kind == kafka.KIND:
-        return live_kafka.facts(options, positions=positions, noted=noted, count_up_to=0)
+        return live_kafka.read_topic_facts(options, positions=positions, noted=noted, count_up_to=0)
     if kind == delta.KIND:
-        return live_delta.read(known_place(described), offsets=positions, options=options, look=False)
+        return live_delta.read_table(known_place(described), offsets=positions, options=options, look=False)
     return None
 
 
 def _probe_files(asked: Asked) -> SourceFacts:
     progress, described = asked.progress, asked.described
-    options, there = options_of(described), asking.listing(described)
+    options, there = options_of(described), asking.list_source_files(described)
     held = asking.facts_of_files(progress, described, there)
     found = files.source_facts(
         progress,
         there or (),
         location=place_of(described) or "unknown place",
-        max_files_per_trigger=number(options, "maxFilesPerTrigger"),
+        max_files_per_trigger=integer_option(options, "maxFilesPerTrigger"),
         options=options,
     )
     found = replace(
         found,
         options=options,
         facts=held,
-        option=files.option(progress.offset_json, held),
+        option=files.find_start_option(progress.offset_json, held),
     )
     return _with_file_start(found, held, asked.wanted, progress.offset_json)
 
@@ -161,14 +161,14 @@ def _probe_files(asked: Asked) -> SourceFacts:
 def _with_file_start(
     found: SourceFacts, held: file_facts.FileSourceFacts, wanted: Wanted | None, committed: str | None
 ) -> SourceFacts:
-    begun, problem = _try_request(lambda w: files.at(w, committed, held), wanted)
+    begun, problem = _try_request(lambda w: files.find_position(w, committed, held), wanted)
     start = begun if isinstance(begun, FileCandidate) else None
     done = [f.path for f in found.processed]
     waits = unread = [f.path for f in found.waiting]
     skipped: list[str] = []
     if start is not None:
         kept = {decode_uri(e.path): e for e in start.read}
-        taken = [f.path for f in file_facts.unread(kept, held).new]
+        taken = [f.path for f in file_facts.list_unread(kept, held).new]
         skipped = [p for p in waits if p not in set(taken)]
         waits = taken
     read, coming = set(done), set(waits)
@@ -181,7 +181,7 @@ def _with_file_start(
         problem=problem,
         waiting=tuple(held.there[p] for p in waits),
         ignored=tuple(f for f in found.ignored if f.path not in coming),
-        unread=file_facts.measured(waits, held),
+        unread=file_facts.measure_files(waits, held),
         spans=Spans(
             processed=Slice("files", files=tuple(done)),
             waiting=Slice("files", files=tuple(waits)),
@@ -198,13 +198,13 @@ def _probe_kafka(asked: Asked) -> SourceFacts:
     if not options:
         return _facts_without_probe(asked, NO_PLACE)
     times = wanted.times if wanted else ()
-    there = live_kafka.facts(options, positions=[committed], times=times, noted=asked.noted)
-    start, problem = _try_request(lambda w: kafka.at(w, committed, there), wanted)
+    there = live_kafka.read_topic_facts(options, positions=[committed], times=times, noted=asked.noted)
+    start, problem = _try_request(lambda w: kafka.find_position(w, committed, there), wanted)
     if start is not None:  # asked again, so that the records up to that start are counted too
-        there = live_kafka.facts(
+        there = live_kafka.read_topic_facts(
             options, positions=[committed, start.offset_json], times=times, noted=asked.noted
         )
-        start = _try_request(lambda w: kafka.at(w, committed, there), wanted)[0] or start
+        start = _try_request(lambda w: kafka.find_position(w, committed, there), wanted)[0] or start
     end = end_of(kafka, committed, there)
     begins = start.offset_json if start else committed
 
@@ -218,7 +218,7 @@ def _probe_kafka(asked: Asked) -> SourceFacts:
         start=start,
         problem=problem,
         latest=end,
-        unread=kafka.distance(begins, end, there),
+        unread=kafka.measure_distance(begins, end, there),
         spans=Spans(
             processed=lies(None, committed) if committed else Slice("kafka"),
             waiting=lies(begins, end),
@@ -233,13 +233,13 @@ def _probe_kafka(asked: Asked) -> SourceFacts:
 def _probe_delta(asked: Asked) -> SourceFacts:
     committed, wanted = asked.progress.offset_json, asked.wanted
     options, place = options_of(asked.described), known_place(asked.described)
-    there = live_delta.read(place, offsets=[committed], options=options)
-    start, problem = _try_request(lambda w: delta.at(w, committed, there), wanted)
+    there = live_delta.read_table(place, offsets=[committed], options=options)
+    start, problem = _try_request(lambda w: delta.find_position(w, committed, there), wanted)
     fresh = there.fresh()
     offsets = [committed, start.offset_json if start else None, fresh.as_json() if fresh else None]
-    there = live_delta.read(place, offsets=[o for o in offsets if o], options=options, known=there)
+    there = live_delta.read_table(place, offsets=[o for o in offsets if o], options=options, known=there)
     if start is not None:  # once more: commits up to that start are known now
-        start = _try_request(lambda w: delta.at(w, committed, there), wanted)[0] or start
+        start = _try_request(lambda w: delta.find_position(w, committed, there), wanted)[0] or start
     end = end_of(delta, committed, there)
     begins = start.offset_json if start else committed
 
@@ -257,13 +257,13 @@ def _probe_delta(asked: Asked) -> SourceFacts:
     )
     held = (spans.processed, spans.waiting, spans.reread, spans.skipped, unread, everything)
     if any(s is not None and s.versions and not s.direct for s in held):
-        there = live_delta.sized(there)
+        there = live_delta.measure_table(there)
     return replace(
         _facts_from_module(asked.progress, begins, delta, there, place),
         start=start,
         problem=problem,
         latest=end,
-        unread=delta.distance(begins, end, there),
+        unread=delta.measure_distance(begins, end, there),
         spans=spans,
     )
 
@@ -294,19 +294,19 @@ def _facts_from_module(
     progress: SourceProgress, begins: str | None, kind: Any, facts: Any, location: str
 ) -> SourceFacts:
     """What every kind tells by its module; reach and start option are those of where the stream shall begin."""
-    reach = kind.reach(begins, facts)
+    reach = kind.judge_reach(begins, facts)
     return SourceFacts(
         position=Position(
             source=progress.name or progress.index,
             kind=progress.kind,
             offset_json=progress.offset_json,
-            label=kind.label(progress.offset_json),
+            label=kind.label_position(progress.offset_json),
             precision=Precision.EXACT,
             reachable=reach.readable,
         ),
         location=location,
         reach=reach,
-        option=kind.option(begins, facts),
+        option=kind.find_start_option(begins, facts),
         facts=facts,
     )
 
@@ -314,11 +314,11 @@ def _facts_from_module(
 def _facts_without_probe(asked: Asked, problem: str | None = None) -> SourceFacts:
     """A source whose system nobody can ask, or could not: its offset line is kept as it is."""
     progress, described = asked.progress, asked.described
-    kind = registry.of(progress.kind)
+    kind = registry.source_kind_of(progress.kind)
     try:
-        label = kind.label(progress.offset_json)
+        label = kind.label_position(progress.offset_json)
     except Malformed:
-        label = registry.of("unknown").label(progress.offset_json)
+        label = registry.source_kind_of("unknown").label_position(progress.offset_json)
     return SourceFacts(
         position=Position(
             source=progress.name or progress.index,
@@ -369,7 +369,7 @@ def _try_request(
         return None, f"That is no position of this source: {problem.why}."
 
 
-def number(options: Mapping[str, Any], name: str) -> int | None:
+def integer_option(options: Mapping[str, Any], name: str) -> int | None:
     """An option by name, as Spark reads it: the case does not matter."""
     value = next((v for k, v in options.items() if k.lower() == name.lower()), None)
     return int(value) if value is not None and str(value).isdigit() else None

@@ -13,7 +13,7 @@ from recovery.sources.replaying import Gap, GapCode, Processed, processed_files,
 from recovery.sources.slices import Slice
 
 
-def processed(sources: Sequence[SourceFacts]) -> Processed:
+def measure_processed(sources: Sequence[SourceFacts]) -> Processed:
     """Of all sources of the code, in plan order. Asks the logs of Delta tables; raises nothing for a source."""
     held = [_range_of_source(index, source) for index, source in enumerate(sources)]
     gaps = tuple(one for one, _ in held if isinstance(one, Gap))
@@ -46,7 +46,7 @@ def _of_delta(index: int, source: SourceFacts, known: DeltaFacts) -> tuple[Slice
     place, options = known_place(source.described), options_of(source.described)
     first = DeltaOffset(known.table_id, 0).as_json()  # from there on its files are looked for
     try:
-        every = live_delta.read(place, offsets=[first], options=options, known=known, since=0)
+        every = live_delta.read_table(place, offsets=[first], options=options, known=known, since=0)
     except RepriseError as problem:
         return Gap(index, GapCode.UNKNOWN, f"Source {index}: {problem.sentence}"), None
     told = processed_versions(index, source.position.offset_json, every)

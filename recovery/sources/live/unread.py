@@ -36,7 +36,7 @@ class Unread:
     topic_ids: Ids = field(default_factory=dict)
 
 
-def look(
+def count_unread(
     progress: SourceProgress, described: Mapping[str, Any], *, noted: Callable[[Ids], Ids] = dict
 ) -> Unread:
     """What follows the committed position of a source that the code reads as `described` ({format, path, options,
@@ -48,21 +48,21 @@ def look(
     ask = ASK.get(progress.kind)
     if ask is not None:
         return ask(progress, described, noted)
-    kind = registry.of(progress.kind)
-    return Unread(kind.reach(progress.offset_json, registry.UNASKED[kind.KIND]()))
+    kind = registry.source_kind_of(progress.kind)
+    return Unread(kind.judge_reach(progress.offset_json, registry.UNASKED[kind.KIND]()))
 
 
 def _count_unread_files(
     progress: SourceProgress, described: Mapping[str, Any], noted: Callable[[Ids], Ids]
 ) -> Unread:
     known_place(described)
-    facts = asking.facts_of_files(progress, described, asking.listing(described))
-    at_entry = file_facts.entry(progress.offset_json)
+    facts = asking.facts_of_files(progress, described, asking.list_source_files(described))
+    at_entry = file_facts.log_entry_of(progress.offset_json)
     read = facts.read_at(-1 if at_entry is None else at_entry)
-    waits = file_facts.unread(read, facts, planned=True).new
+    waits = file_facts.list_unread(read, facts, planned=True).new
     return Unread(
-        files.reach(progress.offset_json, facts, planned=True),
-        file_facts.measured([f.path for f in waits], facts),
+        files.judge_reach(progress.offset_json, facts, planned=True),
+        file_facts.measure_files([f.path for f in waits], facts),
     )
 
 
@@ -70,10 +70,10 @@ def _count_unread_records(
     progress: SourceProgress, described: Mapping[str, Any], noted: Callable[[Ids], Ids]
 ) -> Unread:
     position = progress.offset_json
-    asked = live_kafka.facts(options_of(described), positions=[position], count_up_to=COUNT_UP_TO)
+    asked = live_kafka.read_topic_facts(options_of(described), positions=[position], count_up_to=COUNT_UP_TO)
     ids = {name: topic.topic_id for name, topic in asked.topics.items() if topic.topic_id}
     facts = replace(asked, noted=dict(noted(ids)))
-    return Unread(kafka.reach(position, facts), _to_the_end(kafka, position, facts), ids)
+    return Unread(kafka.judge_reach(position, facts), _to_the_end(kafka, position, facts), ids)
 
 
 def _count_unread_versions(
@@ -81,9 +81,9 @@ def _count_unread_versions(
 ) -> Unread:
     position, place = progress.offset_json, known_place(described)
     known = _TABLES.get(place)
-    facts = live_delta.read(place, offsets=[position], options=options_of(described), known=known)
+    facts = live_delta.read_table(place, offsets=[position], options=options_of(described), known=known)
     _cache_commits(place, facts)
-    return Unread(delta.reach(position, facts), _to_the_end(delta, position, facts))
+    return Unread(delta.judge_reach(position, facts), _to_the_end(delta, position, facts))
 
 
 _TABLES: "OrderedDict[str, DeltaFacts]" = OrderedDict()
@@ -101,17 +101,17 @@ def _cache_commits(place: str, facts: DeltaFacts) -> None:
 def _count_unread_snapshots(
     progress: SourceProgress, described: Mapping[str, Any], noted: Callable[[Ids], Ids]
 ) -> Unread:
-    told = live_iceberg.facts(known_place(described), asked_ms=now_ms())
-    facts = replace(told, skips=iceberg.skipped(options_of(described)))
+    told = live_iceberg.read_table_facts(known_place(described), asked_ms=now_ms())
+    facts = replace(told, skips=iceberg.list_skipped_kinds(options_of(described)))
     return Unread(
-        iceberg.reach(progress.offset_json, facts), _to_the_end(iceberg, progress.offset_json, facts)
+        iceberg.judge_reach(progress.offset_json, facts), _to_the_end(iceberg, progress.offset_json, facts)
     )
 
 
 def _to_the_end(kind: SourceKind[Any], position: str | None, facts: Any) -> Distance:
     """Distance() where there is no end to measure to, as of a topic that is gone."""
     try:
-        return kind.distance(position, end_of(kind, position, facts), facts)
+        return kind.measure_distance(position, end_of(kind, position, facts), facts)
     except Refused:
         return Distance()
 

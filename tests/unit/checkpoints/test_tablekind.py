@@ -59,7 +59,7 @@ def test_a_table_without_a_file_sink_s_log_is_judged_by_what_wrote_it(tmp_path: 
 
 @pytest.mark.parametrize("name", ["Iceberg", "Hudi"])
 def test_a_table_of_another_format_is_reported_as_not_known(tmp_path: Path, name: str) -> None:
-    assert files.read(str(laid_out(tmp_path / "table", TABLES[name][0]))).kind == "unknown"
+    assert files.read_table_report(str(laid_out(tmp_path / "table", TABLES[name][0]))).kind == "unknown"
 
 
 def test_before_the_first_batch_a_table_needs_no_log(tmp_path: Path) -> None:

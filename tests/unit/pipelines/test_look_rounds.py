@@ -32,7 +32,7 @@ def answering(monkeypatch: pytest.MonkeyPatch, found: Unread | Exception) -> Non
             raise found
         return found
 
-    monkeypatch.setattr(unread, "look", look)
+    monkeypatch.setattr(unread, "count_unread", look)
 
 
 @pytest.fixture
@@ -173,7 +173,7 @@ def test_a_topic_keeps_the_id_it_had_until_the_new_one_is_read(
         given.append(dict(noted(ids)))
         return Unread(Reach(True, ""))
 
-    monkeypatch.setattr(unread, "look", look)
+    monkeypatch.setattr(unread, "count_unread", look)
     for now, position in seen:
         ids["orders"] = now
         stand(tmp_path, streaming, position)

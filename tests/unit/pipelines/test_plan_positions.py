@@ -33,11 +33,15 @@ def found(flow: Any, wanted: Mapping[str, Wanted], patch: Any = None) -> list[So
         wish = wanted.get(str(n))
         start, problem = None, None
         try:
-            start = kafka.at(wish, line, told) if wish else None
+            start = kafka.find_position(wish, line, told) if wish else None
         except Refused as refusal:
             problem = refusal.sentence
-        position = Position(n, "kafka", line, kafka.label(line), Precision.EXACT, True)
-        facts = {"facts": told, "option": kafka.option(line, told), "reach": kafka.reach(line, told)}
+        position = Position(n, "kafka", line, kafka.label_position(line), Precision.EXACT, True)
+        facts = {
+            "facts": told,
+            "option": kafka.find_start_option(line, told),
+            "reach": kafka.judge_reach(line, told),
+        }
         sources.append(SourceFacts(position, at.TOPIC, start=start, problem=problem, **facts))
     return sources
 
@@ -111,8 +115,8 @@ def test_a_source_of_which_records_are_gone_is_not_said_to_be_read_once(
     line, told = at.topic(gone=1)
 
     def gone(flow: Any, wanted: Mapping[str, Wanted], patch: Any = None) -> list[SourceFacts]:
-        position = Position(0, "kafka", line, kafka.label(line), Precision.EXACT, True)
-        return [SourceFacts(position, at.TOPIC, facts=told, reach=kafka.reach(line, told))]
+        position = Position(0, "kafka", line, kafka.label_position(line), Precision.EXACT, True)
+        return [SourceFacts(position, at.TOPIC, facts=told, reach=kafka.judge_reach(line, told))]
 
     monkeypatch.setattr(studies, "positions", gone)
     _, out, _ = run(monkeypatch, token, "plan", "shop", "--positions")

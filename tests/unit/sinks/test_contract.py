@@ -161,7 +161,7 @@ CASES: dict[str, tuple[str, Any, Start, tuple[int, bool] | None, range]] = {
 def test_what_a_start_does_to_the_rows(
     name: str, facts: Any, start: Start, doubled: tuple[int, bool] | None, vanished: range
 ) -> None:
-    found = registry.of(name).risk(start, facts)
+    found = registry.sink_kind_of(name).judge_risk(start, facts)
     assert (found.doubled and (found.doubled.value, found.doubled.exact)) == doubled
     assert found.vanished == vanished
     assert found.says.endswith(".")
@@ -199,7 +199,7 @@ def test_what_a_start_does_to_the_rows(
     ],
 )
 def test_what_a_sink_remembers(name: str, facts: Any, absorbs: bool | None, guarantee: Precision) -> None:
-    found = registry.of(name).memory(facts)
+    found = registry.sink_kind_of(name).describe_memory(facts)
     assert (found.absorbs_repeats, found.guarantee) == (absorbs, guarantee)
     assert found.says.endswith(".")
 
@@ -207,13 +207,13 @@ def test_what_a_sink_remembers(name: str, facts: Any, absorbs: bool | None, guar
 def test_side_effects_that_happen_again_are_named() -> None:
     effect = "a call to a payment service"
     facts = foreach_batch.ForeachBatchFacts("orders", 3, True, (effect,))
-    assert effect in foreach_batch.memory(facts).says
-    assert effect in foreach_batch.risk(AGAIN, facts).says
+    assert effect in foreach_batch.describe_memory(facts).says
+    assert effect in foreach_batch.judge_risk(AGAIN, facts).says
 
 
 def test_every_kind_is_tested_here_and_a_name_that_none_has_is_unknown() -> None:
     assert {kind.KIND for kind in registry.KINDS} == {case[0] for case in CASES.values()}
-    assert registry.of("no such kind") is unknown
+    assert registry.sink_kind_of("no such kind") is unknown
 
 
 def test_no_start_is_promised_harmless_that_is_not() -> None:
@@ -222,7 +222,7 @@ def test_no_start_is_promised_harmless_that_is_not() -> None:
     for kind, start in product(
         ("kafka", "unknown"), (AGAIN, CRASHED, UNFINISHED, Start(4, reread=Distance()))
     ):
-        found = registry.of(kind).risk(start, facts[kind])
+        found = registry.sink_kind_of(kind).judge_risk(start, facts[kind])
         assert found.doubled is None or found.doubled.value > 0
 
 

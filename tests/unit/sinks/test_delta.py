@@ -27,7 +27,7 @@ def where(tmp_path: Path) -> Path:
 
 
 def test_every_application_has_a_head_of_its_own(where: Path) -> None:
-    told = live.read(str(where), query_id=OURS)
+    told = live.read_table_report(str(where), query_id=OURS)
     assert (told.kind, told.head, told.heads, told.absorbs_repeats) == (
         "delta",
         3,
@@ -35,7 +35,7 @@ def test_every_application_has_a_head_of_its_own(where: Path) -> None:
         True,
     )
     assert told.batches == {n: (f"f{n}",) for n in range(4)}
-    assert live.read(str(where), query_id="new").head is None
+    assert live.read_table_report(str(where), query_id="new").head is None
 
 
 @pytest.mark.parametrize(
@@ -45,31 +45,31 @@ def test_every_application_has_a_head_of_its_own(where: Path) -> None:
 def test_batches_are_skipped_only_under_an_id_that_has_them(
     where: Path, query_id: str | None, next_batch: int, skipped: int
 ) -> None:
-    told = live.read(str(where), query_id=query_id)
+    told = live.read_table_report(str(where), query_id=query_id)
     start = Start(next_batch, query_id_kept=query_id is not None)
-    assert len(delta.risk(start, told).vanished) == skipped
+    assert len(delta.judge_risk(start, told).vanished) == skipped
     found = delta.next_batch_finding(told, next_batch, query_id)
     assert (found.code if found else None) == ("SINK_SWALLOWS" if skipped else None)
 
 
 def test_an_empty_reset_swallows_nothing_and_doubles_all_that_was_read(where: Path) -> None:
     files = [InputFile(f"file:///in/{n}", 1, n) for n in range(3)]
-    risk = delta.risk(Start(0, reread=Distance()), live.read(str(where), query_id=OURS))
+    risk = delta.judge_risk(Start(0, reread=Distance()), live.read_table_report(str(where), query_id=OURS))
     told = empty_reset(risk, files[:2], files[2:], 1)
     assert told == {"swallowed_waiting": (), "doubled": tuple(files[:2])}
 
 
 def test_the_fingerprint_moves_with_every_commit_and_not_without(where: Path) -> None:
-    before = live.read(str(where), query_id=OURS).fingerprint
-    assert live.read(str(where), query_id=None).fingerprint == before
+    before = live.read_table_report(str(where), query_id=OURS).fingerprint
+    assert live.read_table_report(str(where), query_id=None).fingerprint == before
     commit(where, 5, txn(OURS, 4))
-    assert live.read(str(where), query_id=OURS).fingerprint != before
+    assert live.read_table_report(str(where), query_id=OURS).fingerprint != before
 
 
 def test_a_table_forgets_applications_by_its_own_setting(tmp_path: Path) -> None:
     setting = {"delta.setTransactionRetentionDuration": "interval 1 day"}
     where = table(tmp_path / "t", [[txn("old", 5), txn("new", 6, EPOCH_MS + 86_400_000)]], **setting)
-    assert live.read(str(where), query_id=None, now_ms=EPOCH_MS + 86_400_000).heads == {"new": 6}
+    assert live.read_table_report(str(where), query_id=None, now_ms=EPOCH_MS + 86_400_000).heads == {"new": 6}
 
 
 @pytest.mark.parametrize("deep", [False, True])
@@ -129,25 +129,25 @@ def test_a_batch_that_the_table_has_forgotten_is_in_it_all_the_same(
             seed.plan_seed(report)
     else:
         assert seed.plan_seed(report).batch == goes_on_after
-    told = live.read(str(where), query_id=query_id)
+    told = live.read_table_report(str(where), query_id=query_id)
     assert (told.head, told.forgotten, told.forgets) == (None, head, True)
-    kept = delta.risk(Start(2, query_id_kept=True, planned=2, planned_rows=Amount(value=4)), told)
+    kept = delta.judge_risk(Start(2, query_id_kept=True, planned=2, planned_rows=Amount(value=4)), told)
     assert (kept.bars, kept.doubled) == (head > 1, Amount(value=4 if head > 1 else 0))
 
 
 def test_what_a_table_that_forgets_has_of_an_open_batch_cannot_be_told_without_its_id(tmp_path: Path) -> None:
     seeded = Start(2, planned=2, planned_rows=Amount(value=4))
-    forgets = live.read(str(table(tmp_path / "f", [[add("f0")]], **FORGETS)), query_id=OURS)
-    found = delta.risk(seeded, forgets).doubled
+    forgets = live.read_table_report(str(table(tmp_path / "f", [[add("f0")]], **FORGETS)), query_id=OURS)
+    found = delta.judge_risk(seeded, forgets).doubled
     assert found is not None
     assert (found.value, found.exact) == (4, False)
-    remembers = live.read(str(table(tmp_path / "r", [[add("f0")]])), query_id=OURS)
-    assert delta.risk(seeded, remembers).doubled == Amount(value=0)
+    remembers = live.read_table_report(str(table(tmp_path / "r", [[add("f0")]])), query_id=OURS)
+    assert delta.judge_risk(seeded, remembers).doubled == Amount(value=0)
 
 
 def test_a_place_without_a_delta_table_is_refused(tmp_path: Path) -> None:
     with refused("no_delta_table", Unreachable):
-        live.read(str(tmp_path), query_id=None)
+        live.read_table_report(str(tmp_path), query_id=None)
 
 
 @pytest.mark.parametrize(

@@ -9,9 +9,9 @@ from recovery.checkpoints.report import Severity
 from recovery.errors import Unreachable
 from recovery.sinks import unknown
 from recovery.sinks.base import SinkReport
-from recovery.sinks.files import next_batch_finding, risk, several_writers
+from recovery.sinks.files import judge_risk, next_batch_finding, several_writers
 from recovery.sinks.kinds import Start, empty_reset
-from recovery.sinks.live.files import read
+from recovery.sinks.live.files import read_table_report
 from recovery.sources.base import Distance, InputFile
 from tests.checkpoint_builder import put, sink_log
 
@@ -32,7 +32,7 @@ def names(found: tuple[InputFile, ...]) -> str:
 
 def test_a_table_s_log_is_read_batch_by_batch(tmp_path: Path) -> None:
     sink_log(tmp_path, 3)
-    report = read(f"file://{tmp_path}")
+    report = read_table_report(f"file://{tmp_path}")
     assert (report.kind, report.head, report.earliest, report.absorbs_repeats) == ("files", 3, 0, False)
     assert report.batches == {n: (f"file://{tmp_path}/part-{n}.parquet",) for n in range(4)}
     assert report.findings == ()
@@ -42,7 +42,7 @@ def test_a_table_s_log_is_read_batch_by_batch(tmp_path: Path) -> None:
 @pytest.mark.parametrize("head", [9, 10, 25])
 def test_a_compacted_batch_has_its_own_files_only(tmp_path: Path, head: int) -> None:
     sink_log(tmp_path, head)
-    report = read(str(tmp_path))
+    report = read_table_report(str(tmp_path))
     assert report.batches == {n: (f"file://{tmp_path}/part-{n}.parquet",) for n in range(head + 1)}
     assert report.older == ()
 
@@ -50,7 +50,7 @@ def test_a_compacted_batch_has_its_own_files_only(tmp_path: Path, head: int) -> 
 def test_files_whose_batch_was_compacted_away_are_kept_apart(tmp_path: Path) -> None:
     sink_log(tmp_path, 25, kept_from=15)
     (tmp_path / "_spark_metadata/9.compact").unlink()
-    report = read(str(tmp_path))
+    report = read_table_report(str(tmp_path))
     assert sorted(report.batches) == [15, 16, 17, 18, 20, 21, 22, 23, 24, 25]
     assert len(report.older) == 16
     assert report.as_dict()["files"] == 26
@@ -59,26 +59,26 @@ def test_files_whose_batch_was_compacted_away_are_kept_apart(tmp_path: Path) -> 
 
 def test_the_fingerprint_of_a_table_changes_with_every_batch(tmp_path: Path) -> None:
     sink_log(tmp_path, 2)
-    before = read(str(tmp_path)).fingerprint
+    before = read_table_report(str(tmp_path)).fingerprint
     put(tmp_path / "_spark_metadata/3", "v1")
-    assert read(str(tmp_path)).fingerprint != before
-    assert read(str(tmp_path)).batches[3] == ()
+    assert read_table_report(str(tmp_path)).fingerprint != before
+    assert read_table_report(str(tmp_path)).batches[3] == ()
 
 
 def test_a_table_without_a_log_remembers_nothing(tmp_path: Path) -> None:
-    report = read(str(tmp_path))
+    report = read_table_report(str(tmp_path))
     assert (report.kind, report.head, report.batches) == ("files", None, {})
 
 
 @pytest.mark.parametrize("marker", ["_delta_log/0.json", "metadata/v1.metadata.json"])
 def test_a_table_of_another_format_is_not_taken_for_a_file_table(tmp_path: Path, marker: str) -> None:
     put(tmp_path / marker, "{}")
-    assert read(str(tmp_path)).kind == "unknown"
+    assert read_table_report(str(tmp_path)).kind == "unknown"
 
 
 def test_a_table_that_is_not_there_is_one_sentence(tmp_path: Path) -> None:
     with pytest.raises(Unreachable, match="does not exist"):
-        read(str(tmp_path / "no"))
+        read_table_report(str(tmp_path / "no"))
 
 
 @pytest.mark.parametrize(
@@ -99,7 +99,7 @@ def test_a_next_batch_fits_or_it_is_said_why_not(head: int | None, following: in
 
 
 def test_nobody_judges_a_sink_that_nobody_knows() -> None:
-    assert next_batch_finding(unknown.report("/t"), 7) is None
+    assert next_batch_finding(unknown.unknown_report("/t"), 7) is None
 
 
 @pytest.mark.parametrize(
@@ -118,18 +118,18 @@ def test_nobody_judges_a_sink_that_nobody_knows() -> None:
 def test_an_empty_reset_loses_and_doubles_what_its_batches_say(
     head: int | None, limit: int | None, swallowed: str, doubled: str
 ) -> None:
-    fate = empty_reset(risk(AGAIN, at(head)), files("a", "b", "c"), files("d", "e", start=10), limit)
+    fate = empty_reset(judge_risk(AGAIN, at(head)), files("a", "b", "c"), files("d", "e", start=10), limit)
     assert (names(fate["swallowed_waiting"]), names(fate["doubled"])) == (swallowed, doubled)
 
 
 def test_an_unread_file_that_is_older_takes_its_place_by_time() -> None:
-    fate = empty_reset(risk(AGAIN, at(0)), files("b", "c", start=5), files("a"), 1)
+    fate = empty_reset(judge_risk(AGAIN, at(0)), files("b", "c", start=5), files("a"), 1)
     assert (names(fate["swallowed_waiting"]), names(fate["doubled"])) == ("a", "bc")
 
 
 def test_with_latest_first_the_newest_files_take_the_first_batch_numbers() -> None:
     unread = files("d", "e", start=10)
-    fate = empty_reset(risk(AGAIN, at(2)), files("a", "b", "c"), unread, 1, latest_first=True)
+    fate = empty_reset(judge_risk(AGAIN, at(2)), files("a", "b", "c"), unread, 1, latest_first=True)
     assert (names(fate["swallowed_waiting"]), names(fate["doubled"])) == ("ed", "ba")
 
 
@@ -146,4 +146,4 @@ def test_a_log_that_vanishes_midway_is_no_crash(tmp_path: Path) -> None:
     sink_log(tmp_path, 2)
     shutil.rmtree(tmp_path / "_spark_metadata")
     (tmp_path / "_spark_metadata").mkdir()
-    assert read(str(tmp_path)).head is None
+    assert read_table_report(str(tmp_path)).head is None

@@ -22,7 +22,7 @@ EARLY_MS = PLANNED_MS - live.WORST_SKEW_MS
 
 
 class Broker:
-    """Answers as `sources.live.kafka.facts` does; notes what it was asked."""
+    """Answers as `sources.live.kafka.read_topic_facts` does; notes what it was asked."""
 
     def __init__(self) -> None:
         self.topics = {
@@ -54,16 +54,16 @@ def topic(*partitions: PartitionFacts, topic_id: str = "id-1") -> TopicFacts:
 @pytest.fixture
 def broker(monkeypatch: pytest.MonkeyPatch) -> Broker:
     found = Broker()
-    monkeypatch.setattr(live.live, "facts", found.facts)
+    monkeypatch.setattr(live.live, "read_topic_facts", found.facts)
     return found
 
 
 def facts(**how: Any) -> kafka.KafkaSinkFacts:
-    return kafka.facts_of(live.read(OPTIONS, **how))
+    return kafka.facts_of(live.read_topic_report(OPTIONS, **how))
 
 
 def test_a_topic_is_asked_by_the_writers_own_login_and_only_for_committed_records(broker: Broker) -> None:
-    found = live.read(OPTIONS)
+    found = live.read_topic_report(OPTIONS)
 
     assert broker.options == {
         "kafka.bootstrap.servers": "broker:9092", "subscribe": "out", "kafka.isolation.level": "read_committed"
@@ -88,13 +88,13 @@ def test_a_failed_attempt_of_which_no_time_is_known_may_have_sent_every_record(b
 def test_records_of_others_leave_the_fingerprint_as_it_is_and_a_topic_made_anew_does_not(
     broker: Broker,
 ) -> None:
-    before = live.read(OPTIONS).fingerprint
+    before = live.read_topic_report(OPTIONS).fingerprint
     broker.topics = {"out": topic(PartitionFacts(2, 12), PartitionFacts(0, 9))}
-    assert live.read(OPTIONS).fingerprint == before
+    assert live.read_topic_report(OPTIONS).fingerprint == before
     broker.topics = {"out": topic(PartitionFacts(0, 0), topic_id="id-2")}
-    assert live.read(OPTIONS).fingerprint != before
+    assert live.read_topic_report(OPTIONS).fingerprint != before
     broker.topics = {}
-    assert live.read(OPTIONS).fingerprint != before
+    assert live.read_topic_report(OPTIONS).fingerprint != before
 
 
 def test_a_topic_that_is_not_there_yet_ends_at_nothing_and_all_of_it_comes_after_that(broker: Broker) -> None:
@@ -103,7 +103,7 @@ def test_a_topic_that_is_not_there_yet_ends_at_nothing_and_all_of_it_comes_after
     assert ends == "{}"
 
     broker.topics = {"out": topic(PartitionFacts(0, 9))}
-    part = live.between(OPTIONS, ends, None, {})
+    part = live.records_between(OPTIONS, ends, None, {})
     assert part is not None
     assert (part.start, part.end) == ({"out": {"0": 0}}, {"out": {"0": 9}})
     assert there
@@ -121,13 +121,13 @@ BETWEEN = [
 def test_what_came_since_an_end_is_told_by_offsets(
     broker: Broker, start: str, begins: dict[str, dict[str, int]] | None
 ) -> None:
-    part = live.between(OPTIONS, start, None, {"out": "id-1"})
+    part = live.records_between(OPTIONS, start, None, {"out": "id-1"})
     assert (None if part is None else part.start) == begins
 
 
 def test_of_a_topic_that_was_made_anew_nobody_can_tell_what_came(broker: Broker) -> None:
-    assert live.between(OPTIONS, '{"out":{"0":0,"1":0}}', None, {"out": "id-0"}) is None
-    assert live.count(OPTIONS, '{"out":{"0":5,"1":4}}', '{"out":{"0":9,"1":4}}') == 4
+    assert live.records_between(OPTIONS, '{"out":{"0":0,"1":0}}', None, {"out": "id-0"}) is None
+    assert live.count_records(OPTIONS, '{"out":{"0":5,"1":4}}', '{"out":{"0":9,"1":4}}') == 4
 
 
 @pytest.mark.parametrize(
@@ -142,7 +142,7 @@ def test_a_topic_that_cannot_be_asked_is_still_a_sink_with_its_reason(
     broker: Broker, options: dict[str, str], refuses: str, says: str
 ) -> None:
     broker.refuses = refuses
-    found = live.read(options)
+    found = live.read_topic_report(options)
     assert (found.kind, found.declared) == ("kafka", "kafka")
     assert [f.code for f in found.findings] == ["SINK_NOT_ASKED"]
     assert says in found.findings[0].says
@@ -164,7 +164,7 @@ def test_a_sink_is_a_table_by_its_path_only_where_its_format_is_one(sink: dict[s
 
 
 def test_of_a_sink_of_another_format_nothing_is_promised() -> None:
-    found = reading.declared({"name": "s", "format": "noop", "options": {}})
+    found = reading.read_declared_sink({"name": "s", "format": "noop", "options": {}})
     assert (found.kind, found.declared, found.absorbs_repeats, found.location) == (
         "unknown", "noop", None, "sink s"
     )  # fmt: skip

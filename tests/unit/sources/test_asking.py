@@ -55,9 +55,9 @@ def test_a_delta_table_by_name_is_looked_at_where_its_files_lie_by_both_looks(tm
     table(place, [[], [add("f1")], [add("f2")], [add("f3")]])
     told = {**NAMED, "location": str(place)}
     progress = SourceProgress(0, "delta", DeltaOffset(TABLE, 2).as_json())
-    assert unread.look(progress, told).waits.files == Amount(value=2)
-    assert looking.look(progress, told).unread.files == Amount(value=2)
-    assert looking.latest(told, "delta", progress.offset_json) == DeltaOffset(TABLE, 4).as_json()
+    assert unread.count_unread(progress, told).waits.files == Amount(value=2)
+    assert looking.probe_source(progress, told).unread.files == Amount(value=2)
+    assert looking.latest_position(told, "delta", progress.offset_json) == DeltaOffset(TABLE, 4).as_json()
 
 
 def test_a_table_of_files_by_name_is_listed_where_its_files_lie_by_both_looks(tmp_path: Path) -> None:
@@ -66,18 +66,18 @@ def test_a_table_of_files_by_name_is_listed_where_its_files_lie_by_both_looks(tm
     (folder / "1.parquet").write_bytes(b"12345")
     told = {"format": "parquet", "path": "shop.orders", "table": "shop.orders", "location": f"file:{folder}"}
     progress = SourceProgress(0, "files", None)
-    assert unread.look(progress, told).waits.files == Amount(value=1)
-    found = looking.look(progress, told)
+    assert unread.count_unread(progress, told).waits.files == Amount(value=1)
+    found = looking.probe_source(progress, told)
     assert (found.unread.files, found.location) == (Amount(value=1), f"file:{folder}")
 
 
 @pytest.mark.parametrize("kind", ["rate", "unknown"])
 def test_the_end_of_a_source_that_is_not_asked_cannot_be_told(kind: str) -> None:
-    assert looking.latest({}, kind, "7") is None
-    assert looking.between({}, kind, "7", "9") is None
+    assert looking.latest_position({}, kind, "7") is None
+    assert looking.range_between({}, kind, "7", "9") is None
 
 
 def test_what_lies_between_two_positions_needs_a_place() -> None:
     line = DeltaOffset(TABLE, 2).as_json()
-    assert looking.latest({**NAMED, "location": None}, "delta", line) is None
-    assert looking.between({**NAMED, "location": None}, "delta", line, line) is None
+    assert looking.latest_position({**NAMED, "location": None}, "delta", line) is None
+    assert looking.range_between({**NAMED, "location": None}, "delta", line, line) is None

@@ -58,12 +58,12 @@ CASES = {
 def test_the_reader_s_limit_cuts_what_waits(
     waits: Slice, options: dict[str, str], cuts: tuple[Slice, ...]
 ) -> None:
-    assert batches.of(waits, options) == batches.Batches(cuts)
+    assert batches.split_batches(waits, options) == batches.Batches(cuts)
 
 
 def test_a_delta_table_gives_a_thousand_files_at_a_time_unless_told_otherwise() -> None:
     paths = tuple(map(str, range(1500)))
-    found = batches.of(Slice("delta", versions=((1, paths),)), {})
+    found = batches.split_batches(Slice("delta", versions=((1, paths),)), {})
     assert [len(cut.versions[0][1]) for cut in found.cuts] == [1000, 500]
 
 
@@ -79,7 +79,7 @@ def test_where_the_cuts_cannot_be_made_all_is_one_batch_and_it_is_said(
     options: dict[str, str], why: str
 ) -> None:
     many = Slice("files", files=tuple(map(str, range(201))))
-    assert batches.of(many, options) == batches.Batches((many,), why)
+    assert batches.split_batches(many, options) == batches.Batches((many,), why)
 
 
 @given(
@@ -91,7 +91,7 @@ def test_batches_of_a_topic_follow_on_each_other_and_leave_nothing_out(
 ) -> None:
     start = {str(p): at for p, (at, _) in enumerate(held)}
     end = {str(p): at + size for p, (at, size) in enumerate(held)}
-    cuts = batches.of(
+    cuts = batches.split_batches(
         Slice("kafka", start={"t": start}, end={"t": end}), {"maxOffsetsPerTrigger": str(limit)}
     ).cuts
     assert all(not cut.empty for cut in cuts)
@@ -103,12 +103,12 @@ def test_batches_of_a_topic_follow_on_each_other_and_leave_nothing_out(
 
 
 def test_slices_of_one_source_are_joined_in_their_order() -> None:
-    assert batches.joined(
+    assert batches.join_slices(
         [Slice("files", files=("b",)), Slice("files"), Slice("files", files=("a",))]
     ) == Slice("files", files=("b", "a"))
-    assert batches.joined([kafka((0, 0), (5, 5)), kafka((5, 5), (9, 6))]) == kafka((0, 0), (9, 6))
+    assert batches.join_slices([kafka((0, 0), (5, 5)), kafka((5, 5), (9, 6))]) == kafka((0, 0), (9, 6))
     new = Slice("kafka", start={"t": {"0": 5, "1": 5, "2": 0}}, end={"t": {"0": 6, "1": 6, "2": 2}})
-    assert batches.joined([kafka((0, 0), (5, 5)), new]) == Slice(
+    assert batches.join_slices([kafka((0, 0), (5, 5)), new]) == Slice(
         "kafka", start={"t": {"0": 0, "1": 0, "2": 0}}, end={"t": {"0": 6, "1": 6, "2": 2}}
     )
 
@@ -117,9 +117,9 @@ def test_slices_of_one_source_are_joined_in_their_order() -> None:
     "parts", [[kafka((0, 0), (5, 5)), kafka((6, 5), (9, 6))], [FILES, DELTA]], ids=["a gap", "two kinds"]
 )
 def test_slices_that_leave_something_out_are_not_joined(parts: list[Slice]) -> None:
-    assert batches.joined(parts) is None
+    assert batches.join_slices(parts) is None
 
 
 def test_batches_of_the_newest_files_first_are_not_promised() -> None:
     options = {"maxFilesPerTrigger": "1", "latestFirst": "true"}
-    assert batches.of(FILES, options).why == "its newest files come first (latestFirst)"
+    assert batches.split_batches(FILES, options).why == "its newest files come first (latestFirst)"

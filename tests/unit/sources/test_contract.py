@@ -134,55 +134,57 @@ kinds = pytest.mark.parametrize("name", CASES)
 
 def answers(name: str, line: str | None, facts: Any) -> list[Any]:
     """Every function of a kind, asked of one offset."""
-    kind = registry.of(name)
+    kind = registry.source_kind_of(name)
     return [
-        *kind.parts(line),
-        kind.label(line),
-        *kind.changes(line, line),
-        *kind.changes(None, line),
-        kind.distance(line, line, facts),
-        kind.distance(None, line, facts),
-        kind.reach(line, facts),
-        kind.option(line, facts),
+        *kind.list_parts(line),
+        kind.label_position(line),
+        *kind.compare_positions(line, line),
+        *kind.compare_positions(None, line),
+        kind.measure_distance(line, line, facts),
+        kind.measure_distance(None, line, facts),
+        kind.judge_reach(line, facts),
+        kind.find_start_option(line, facts),
     ]
 
 
 def test_every_kind_is_tested_here() -> None:
     assert {kind.KIND for kind in registry.KINDS} - {"delta"} == set(CASES)
-    assert registry.of("no such kind") is unknown
+    assert registry.source_kind_of("no such kind") is unknown
     assert registry.kind_of_format("cloudFiles") == "auto-loader"
     assert registry.kind_of_format("my-own") == "unknown"
 
 
 @kinds
 def test_every_function_answers_for_nothing_read_and_for_a_good_offset(name: str) -> None:
-    kind, case = registry.of(name), CASES[name]
+    kind, case = registry.source_kind_of(name), CASES[name]
     assert name in registry.BY_NAME
     for facts in (case.facts, case.nothing_known):
         for line in (None, *case.offsets):
             answers(name, line, facts)
-            assert isinstance(kind.reach(line, facts), Reach)
-            assert isinstance(kind.option(line, facts), StartOption)
-            assert kind.label(line).strip()
-            assert kind.reach(line, facts).why
-            assert all(p.label.strip() and p.name for p in kind.parts(line))
+            assert isinstance(kind.judge_reach(line, facts), Reach)
+            assert isinstance(kind.find_start_option(line, facts), StartOption)
+            assert kind.label_position(line).strip()
+            assert kind.judge_reach(line, facts).why
+            assert all(p.label.strip() and p.name for p in kind.list_parts(line))
 
 
 @kinds
 def test_a_position_is_the_same_as_itself_and_zero_away_from_it(name: str) -> None:
-    kind, case = registry.of(name), CASES[name]
+    kind, case = registry.source_kind_of(name), CASES[name]
     for line in (None, *case.offsets):
-        assert {c.moved for c in kind.changes(line, line)} <= {Moved.SAME}
+        assert {c.moved for c in kind.compare_positions(line, line)} <= {Moved.SAME}
         for facts in (case.facts, case.nothing_known):
-            away = kind.distance(line, line, facts)
+            away = kind.measure_distance(line, line, facts)
             assert {a.value for a in (away.rows, away.files, away.bytes, away.seconds) if a} <= {0}
 
 
 @kinds
 def test_what_lies_between_is_as_far_from_either_side(name: str) -> None:
-    kind, (old, new) = registry.of(name), CASES[name].offsets
-    assert kind.distance(old, new, CASES[name].facts) == kind.distance(new, old, CASES[name].facts)
-    there, back = ([c.moved for c in kind.changes(*pair)] for pair in ((old, new), (new, old)))
+    kind, (old, new) = registry.source_kind_of(name), CASES[name].offsets
+    assert kind.measure_distance(old, new, CASES[name].facts) == kind.measure_distance(
+        new, old, CASES[name].facts
+    )
+    there, back = ([c.moved for c in kind.compare_positions(*pair)] for pair in ((old, new), (new, old)))
     opposite = {Moved.FORWARD: Moved.BACK, Moved.UNCLEAR: Moved.UNCLEAR, Moved.SAME: Moved.SAME}
     assert back == [opposite[m] for m in there]
 
@@ -190,12 +192,12 @@ def test_what_lies_between_is_as_far_from_either_side(name: str) -> None:
 @kinds
 @pytest.mark.parametrize("wanted", WANTED, ids=str)
 def test_a_wish_gives_a_candidate_or_a_refusal_that_says_why(name: str, wanted: Wanted) -> None:
-    kind, case = registry.of(name), CASES[name]
+    kind, case = registry.source_kind_of(name), CASES[name]
     for facts in (case.facts, case.nothing_known):
         for committed in (None, *case.offsets):
-            found = tried(lambda f=facts, c=committed: kind.at(wanted, c, f))
+            found = tried(lambda f=facts, c=committed: kind.find_position(wanted, c, f))
             if isinstance(found, Candidate):
-                kind.parts(found.offset_json)
+                kind.list_parts(found.offset_json)
                 honest(found)
             else:
                 assert found.sentence.endswith(".")
@@ -210,9 +212,9 @@ def tried(ask: Callable[[], Candidate]) -> Candidate | Refused:
 
 @kinds
 def test_where_it_stood_can_be_had_by_hand_and_costs_nothing(name: str) -> None:
-    kind, case = registry.of(name), CASES[name]
+    kind, case = registry.source_kind_of(name), CASES[name]
     line = case.offsets[0]
-    found = kind.at(Wanted(by_hand=line), line, case.facts)
+    found = kind.find_position(Wanted(by_hand=line), line, case.facts)
     assert found.offset_json == line
     for away in (found.lost, found.reread):
         assert {a.value for a in (away.rows, away.files, away.bytes, away.seconds) if a} <= {0}
@@ -277,9 +279,9 @@ GARBAGE = [
 @pytest.mark.parametrize("line", GARBAGE, ids=lambda text: text[:30])
 def test_a_broken_line_is_malformed_and_never_anything_else(name: str, line: str) -> None:
     if line in CASES[name].offsets or name == "unknown" or (name == "python" and is_json(line)):
-        assert registry.of(name).label(line).strip()
+        assert registry.source_kind_of(name).label_position(line).strip()
         return
-    for function in (registry.of(name).parts, registry.of(name).label):
+    for function in (registry.source_kind_of(name).list_parts, registry.source_kind_of(name).label_position):
         with pytest.raises(Malformed):
             function(line)
     for function in asked(name, line):
@@ -288,21 +290,21 @@ def test_a_broken_line_is_malformed_and_never_anything_else(name: str, line: str
 
 
 def asked(name: str, line: str) -> list[Callable[[], Any]]:
-    kind, facts, good = registry.of(name), CASES[name].facts, CASES[name].offsets[0]
+    kind, facts, good = registry.source_kind_of(name), CASES[name].facts, CASES[name].offsets[0]
     return [
-        lambda: kind.changes(line, good),
-        lambda: kind.changes(good, line),
-        lambda: kind.distance(good, line, facts),
-        lambda: kind.reach(line, facts),
-        lambda: kind.option(line, facts),
-        lambda: kind.at(Wanted(by_hand=line), good, facts),
-        lambda: kind.at(Wanted(earliest=True), line, facts),
+        lambda: kind.compare_positions(line, good),
+        lambda: kind.compare_positions(good, line),
+        lambda: kind.measure_distance(good, line, facts),
+        lambda: kind.judge_reach(line, facts),
+        lambda: kind.find_start_option(line, facts),
+        lambda: kind.find_position(Wanted(by_hand=line), good, facts),
+        lambda: kind.find_position(Wanted(earliest=True), line, facts),
     ]
 
 
 def is_json(line: str) -> bool:
     try:
-        python.parts(line)
+        python.list_parts(line)
     except Malformed:
         return False
     return True
@@ -333,15 +335,15 @@ def test_any_line_gives_answers_or_is_malformed(name: str, data: st.DataObject) 
     facts = data.draw(st.sampled_from([CASES[name].facts, CASES[name].nothing_known]))
     try:
         answers(name, line, facts)
-        registry.of(name).at(Wanted(by_hand=line), CASES[name].offsets[0], facts)
+        registry.source_kind_of(name).find_position(Wanted(by_hand=line), CASES[name].offsets[0], facts)
     except (Malformed, Refused):
         pass
 
 
 def test_a_line_that_its_kind_cannot_read_is_shown_as_it_is() -> None:
-    assert labels.label("rate", "not a number") == "not a number"
-    assert labels.label("rate", "12") == "12 seconds after its start"
-    assert labels.label("a kind that nobody knows", None) == "nothing read yet"
+    assert labels.label_position("rate", "not a number") == "not a number"
+    assert labels.label_position("rate", "12") == "12 seconds after its start"
+    assert labels.label_position("a kind that nobody knows", None) == "nothing read yet"
 
 
 def test_every_kind_has_its_row_in_the_docs() -> None:

@@ -13,7 +13,7 @@ from recovery.contracts.amounts import Amount
 from recovery.errors import Refused
 from recovery.sources import delta
 from recovery.sources.base import Distance, Moved, Precision, SourceKind, Wanted
-from recovery.sources.delta_facts import BASE, DeltaFacts, DeltaOffset, Reading, commit_of, parse
+from recovery.sources.delta_facts import BASE, DeltaFacts, DeltaOffset, Reading, commit_of, parse_offset
 from recovery.sources.live import delta as live
 from tests.delta_tables import EPOCH_MS, SCHEMA, TABLE, add, info, metadata, remove, table
 
@@ -27,7 +27,7 @@ def line(version: int, index: int = BASE, *, initial: bool = False, table_id: st
 
 def read(where: Path, *lines: str | None, look: bool = False, **options: Any) -> DeltaFacts:
     """Facts without looking for data files, which these tables do not have; asked an hour after the first commit."""
-    return live.read(str(where), offsets=lines, options=options, now_ms=EPOCH_MS + HOUR, look=look)
+    return live.read_table(str(where), offsets=lines, options=options, now_ms=EPOCH_MS + HOUR, look=look)
 
 
 @pytest.fixture
@@ -59,7 +59,7 @@ WRITTEN = '{"sourceVersion":%d,"reservoirId":"t","reservoirVersion":%d,"index":%
     ],
 )
 def test_a_line_is_read_as_delta_reads_it(text: str, expected: DeltaOffset) -> None:
-    assert parse(text) == expected
+    assert parse_offset(text) == expected
 
 
 @pytest.mark.parametrize(
@@ -81,7 +81,7 @@ def test_a_line_is_read_as_delta_reads_it(text: str, expected: DeltaOffset) -> N
 )
 def test_a_line_that_delta_refuses_is_malformed(text: str) -> None:
     with pytest.raises(Malformed):
-        parse(text)
+        parse_offset(text)
 
 
 @given(
@@ -94,7 +94,7 @@ def test_a_line_that_is_written_reads_back_the_same(
     version: int, index: int, initial: bool, name: str
 ) -> None:
     offset = DeltaOffset(name.encode("utf-8", "replace").decode(), version, index, initial)
-    assert parse(offset.as_json()) == offset
+    assert parse_offset(offset.as_json()) == offset
 
 
 @pytest.mark.parametrize(
@@ -177,7 +177,7 @@ def test_earlier_commits_are_read_for_a_position_that_may_be_chosen(plain: Path)
     wanted = Wanted(version=0)
     facts = read(plain, line(3))
     assert KIND.at(wanted, line(3), facts).reread == Distance()
-    facts = live.read(
+    facts = live.read_table(
         str(plain), offsets=[line(3)], options={}, since=0, known=facts, now_ms=facts.asked_ms, look=False
     )
     assert KIND.at(wanted, line(3), facts).reread.rows == Amount(value=19)

@@ -46,19 +46,19 @@ def names(read: Sequence[SourceEntry]) -> str:
 
 def test_what_lies_between_two_positions_is_counted() -> None:
     known = facts(LOG, LISTED)
-    assert files.distance(None, AT_1, known) == Distance(
+    assert files.measure_distance(None, AT_1, known) == Distance(
         Amount(value=9), Amount(value=3), Amount(value=30), None
     )
-    one = files.distance('{"logOffset":0}', '{"logOffset":2}', known)
+    one = files.measure_distance('{"logOffset":0}', '{"logOffset":2}', known)
     assert (one.rows, one.files, one.bytes) == (Amount(value=6), Amount(value=2), Amount(value=20))
     assert one.seconds is not None
     assert not one.seconds.exact
-    assert files.distance(AT_1, '{"logOffset":9}', known) == Distance()
+    assert files.measure_distance(AT_1, '{"logOffset":9}', known) == Distance()
 
 
 def test_rows_and_bytes_that_are_not_known_are_not_made_up() -> None:
     gone = facts([entry("x", 0), entry("a", 1)], [there("a")])
-    found = files.distance(None, AT_1, gone)
+    found = files.measure_distance(None, AT_1, gone)
     assert (found.rows, found.files) == (None, Amount(value=2))
     assert found.bytes == Amount(value=10, bound=Bound.ESTIMATE, why="1 file not there to be measured")
 
@@ -87,7 +87,7 @@ def test_what_can_still_be_read(
     lost: int | None,
     says: str,
 ) -> None:
-    found = files.reach(AT_1, facts(log, listing))
+    found = files.judge_reach(AT_1, facts(log, listing))
     assert found.readable is readable
     assert says in found.why
     assert (found.lost and found.lost.files) == (lost and Amount(value=lost))
@@ -119,7 +119,7 @@ def test_what_can_still_be_read(
 def test_a_wish_says_what_it_costs(
     wanted: Wanted, line: str, read: str, lost: int, reread: int, moved: Moved
 ) -> None:
-    found = files.at(wanted, AT_1, facts(LOG, LISTED))
+    found = files.find_position(wanted, AT_1, facts(LOG, LISTED))
     assert (found.offset_json, names(found.read)) == (line, read)
     assert (found.lost.files, found.reread.files) == (Amount(value=lost), Amount(value=reread))
     assert (found.lost.rows, found.reread.rows) == (Amount(value=3 * lost), Amount(value=3 * reread))
@@ -138,25 +138,25 @@ def test_a_wish_says_what_it_costs(
 )
 def test_a_wish_out_of_bounds_is_refused_with_the_bounds(wanted: Wanted, says: str) -> None:
     with pytest.raises(Refused, match=says):
-        files.at(wanted, AT_1, facts(LOG, LISTED))
+        files.find_position(wanted, AT_1, facts(LOG, LISTED))
 
 
 def test_what_cannot_be_had_as_wished_is_said() -> None:
-    gone = files.at(Wanted(earliest=True), AT_1, facts(LOG, LISTED[1:]))
+    gone = files.find_position(Wanted(earliest=True), AT_1, facts(LOG, LISTED[1:]))
     assert gone.fallbacks == {"directory": "1 file that would be read again is gone."}
     assert gone.reread.files == Amount(value=2)
-    early = files.at(Wanted(at_ms=5), AT_1, facts(LOG, LISTED))
+    early = files.find_position(Wanted(at_ms=5), AT_1, facts(LOG, LISTED))
     assert "begins with the oldest" in early.fallbacks["directory"]
     late = facts([entry("a", 0, T), entry("b", 1, T - 9 * DAY)], [there("a"), there("b", T - 9 * DAY)])
-    found = files.at(Wanted(file="/in/a"), AT_1, late)
+    found = files.find_position(Wanted(file="/in/a"), AT_1, late)
     assert found.reread.files == Amount(value=0)
     assert found.fallbacks == {"directory": "1 file would be too old to be read again (maxFileAge)."}
-    anew = files.at(Wanted(earliest=True), AT_1, facts(LOG, [*LISTED, there("g", T - 8 * DAY)]))
+    anew = files.find_position(Wanted(earliest=True), AT_1, facts(LOG, [*LISTED, there("g", T - 8 * DAY)]))
     assert "ignores now as too old would be read" in anew.fallbacks["directory"]
 
 
 def test_a_file_that_spark_ignores_is_not_lost_by_skipping_it() -> None:
-    found = files.at(Wanted(latest=True), AT_1, facts(LOG, [*LISTED[:3], there("g", T - 8 * DAY)]))
+    found = files.find_position(Wanted(latest=True), AT_1, facts(LOG, [*LISTED[:3], there("g", T - 8 * DAY)]))
     assert found.lost.files == Amount(value=0)
 
 
@@ -164,7 +164,7 @@ def test_facts_come_from_a_source_s_progress() -> None:
     done = SourceProgress(0, "files", AT_1, 1, Entries.of(LOG[:3]), Entries.of(LOG[3:]))
     found = facts_of(done, LISTED, asked_ms=T + DAY)
     assert (len(found.log), found.newest_entry) == (4, 2)
-    assert files.words(done) == "3 read, newest c (log entry 1); 1 planned, not committed"
+    assert files.describe_progress(done) == "3 read, newest c (log entry 1); 1 planned, not committed"
 
 
 logs = st.lists(st.tuples(st.sampled_from("abcdefgh"), st.integers(0, 3), st.integers(0, 9)), max_size=8)
@@ -188,7 +188,7 @@ def test_every_file_is_read_lost_or_to_come(
     known = facts([entry(n, i, m) for n, i, m in log], [there(n, m) for n, m in listing])
     done = set(known.read_at(at))
     try:
-        found = files.at(wanted, f'{{"logOffset":{at}}}', known)
+        found = files.find_position(wanted, f'{{"logOffset":{at}}}', known)
     except Refused:
         return
     kept = {decode_uri(e.path) for e in found.read}
@@ -200,24 +200,24 @@ def test_every_file_is_read_lost_or_to_come(
 
 def test_a_file_that_spark_has_forgotten_is_said_to_be_read_a_second_time() -> None:
     known = facts([entry("a", 0, T - 29 * DAY), entry("b", 1, T)], [there("a", T + 1), there("b", T)])
-    told = files.reach(AT_1, known)
+    told = files.judge_reach(AT_1, known)
     assert told.readable is True
     assert "such as a" in told.why
     assert "a second time, and rows that were in it before come twice" in told.why
-    fresh = files.fresh({}, known)
+    fresh = files.find_empty_start({}, known)
     assert (fresh.again, fresh.whole) == (True, False)
     assert "1 file was written again after being read, such as a" in fresh.why
 
 
 def test_a_wish_counts_a_file_that_spark_has_forgotten_as_read_again_and_not_as_skipped() -> None:
     known = facts([entry("a", 0, T - 29 * DAY), entry("b", 1, T)], [there("a", T + 1), there("b", T)])
-    found = files.at(Wanted(latest=True), AT_1, known)
+    found = files.find_position(Wanted(latest=True), AT_1, known)
     assert (found.lost.files, found.reread.files) == (Amount(value=0), Amount(value=1))
 
 
 def test_with_file_name_only_what_is_left_out_is_said() -> None:
     listed = [there("x/a"), there("y/a"), there("z/b")]
-    told = files.reach('{"logOffset":0}', facts([entry("x/a", 0)], listed, name_only=True))
+    told = files.judge_reach('{"logOffset":0}', facts([entry("x/a", 0)], listed, name_only=True))
     assert (told.readable, told.stops) == (False, False)
     assert told.lost is not None
     assert told.lost.files == Amount(value=1)
@@ -226,14 +226,14 @@ def test_with_file_name_only_what_is_left_out_is_said() -> None:
 
 def test_which_of_two_unread_files_of_one_name_spark_reads_is_not_known_where_batches_are_limited() -> None:
     listed = [there("x/a"), there("y/a")]
-    told = files.reach(None, facts([], listed, name_only=True, limited=True))
+    told = files.judge_reach(None, facts([], listed, name_only=True, limited=True))
     assert told.readable is None
     assert "More than one unread file is called a" in told.why
-    assert files.fresh({}, facts([], listed, name_only=True, limited=True)).whole is None
-    assert files.reach(None, facts([], listed, name_only=True)).readable is True  # one batch takes both
+    assert files.find_empty_start({}, facts([], listed, name_only=True, limited=True)).whole is None
+    assert files.judge_reach(None, facts([], listed, name_only=True)).readable is True  # one batch takes both
 
 
 def test_just_after_a_file_goes_by_the_order_in_which_spark_takes_them() -> None:
     wanted = Wanted(file="file:///in/f")
-    assert names(files.at(wanted, AT_1, facts(LOG[:3], LISTED, latest_first=True)).read) == "abcf"
-    assert set(names(files.at(wanted, AT_1, facts(LOG[:3], LISTED)).read)) == set("abcdef")
+    assert names(files.find_position(wanted, AT_1, facts(LOG[:3], LISTED, latest_first=True)).read) == "abcf"
+    assert set(names(files.find_position(wanted, AT_1, facts(LOG[:3], LISTED)).read)) == set("abcdef")

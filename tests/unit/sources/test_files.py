@@ -12,7 +12,7 @@ from recovery.errors import Unreachable
 from recovery.sources.base import InputFile, Precision, SourceFacts
 from recovery.sources.file_facts import MAX_FILE_AGE_MS, max_age_ms
 from recovery.sources.files import source_facts
-from recovery.sources.live.files import hidden, listing, pattern
+from recovery.sources.live.files import glob_pattern, is_hidden_name, list_files
 from tests.checkpoint_builder import Built
 from tests.listed_inputs import LISTED, ListedInput, put_files
 from tests.refusals import refused
@@ -168,7 +168,7 @@ def test_a_path_of_spark_s_log_is_decoded_once() -> None:
     [("_a", True), (".a", True), ("_a=1", False), ("a", False), ("a._COPYING_", True), ("_metadata", False)],
 )
 def test_names_that_spark_does_not_list(name: str, is_hidden: bool) -> None:
-    assert hidden(name) == is_hidden
+    assert is_hidden_name(name) == is_hidden
 
 
 @pytest.mark.parametrize(
@@ -187,21 +187,21 @@ def test_names_that_spark_does_not_list(name: str, is_hidden: bool) -> None:
     ],
 )
 def test_wildcards_are_hadoop_s(glob: str, yes: str, no: str) -> None:
-    assert pattern(glob).fullmatch(yes)
-    assert not pattern(glob).fullmatch(no)
+    assert glob_pattern(glob).fullmatch(yes)
+    assert not glob_pattern(glob).fullmatch(no)
 
 
 @pytest.mark.parametrize("listed", LISTED, ids=[listed.name for listed in LISTED])
 def test_a_listing_is_what_spark_was_seen_to_list(tmp_path: Path, listed: ListedInput) -> None:
     put_files(tmp_path)
-    files = sorted(listing(f"{tmp_path}/{listed.path}", options=listed.options), key=lambda f: f.mtime_ms)
+    files = sorted(list_files(f"{tmp_path}/{listed.path}", options=listed.options), key=lambda f: f.mtime_ms)
     assert [f.path.removeprefix(f"file://{tmp_path}/") for f in files] == list(listed.files)
 
 
 def test_a_place_that_is_not_there_is_refused_and_an_empty_wildcard_is_not(tmp_path: Path) -> None:
     with pytest.raises(Unreachable, match="does not exist"):
-        listing(str(tmp_path / "no"), options={})
-    assert listing(str(tmp_path / "no*"), options={}) == ()
+        list_files(str(tmp_path / "no"), options={})
+    assert list_files(str(tmp_path / "no*"), options={}) == ()
 
 
 def test_a_listing_says_size_time_and_canonical_place(tmp_path: Path) -> None:
@@ -215,13 +215,13 @@ def test_a_listing_says_size_time_and_canonical_place(tmp_path: Path) -> None:
         f"{tmp_path}/*.json",
         f"{tmp_path}/a b.json",
     ):
-        assert listing(form, options={}) == wanted
+        assert list_files(form, options={}) == wanted
 
 
 def test_a_symlink_loop_among_inputs_ends(tmp_path: Path) -> None:
     (tmp_path / "a.json").write_text("{}")
     (tmp_path / "loop").symlink_to(tmp_path)
-    assert len(listing(str(tmp_path), options={})) == 1
+    assert len(list_files(str(tmp_path), options={})) == 1
 
 
 def test_the_table_of_another_stream_is_read_by_its_log(tmp_path: Path) -> None:
@@ -229,7 +229,7 @@ def test_the_table_of_another_stream_is_read_by_its_log(tmp_path: Path) -> None:
 
     sink_log(tmp_path, 2)
     (tmp_path / "stray.parquet").write_text("not in the log")
-    assert [f.path for f in listing(str(tmp_path), options={})] == [
+    assert [f.path for f in list_files(str(tmp_path), options={})] == [
         f"file://{tmp_path}/part-{n}.parquet" for n in range(3)
     ]
 
@@ -240,7 +240,7 @@ def test_below_a_wildcard_no_table_is_read_by_its_log(tmp_path: Path) -> None:
     for name in ("t1", "t2"):
         sink_log(tmp_path / name, 1)
         (tmp_path / name / "stray.parquet").write_text("not in the log")
-    found = [f.path.removeprefix(f"file://{tmp_path}/") for f in listing(f"{tmp_path}/t*", options={})]
+    found = [f.path.removeprefix(f"file://{tmp_path}/") for f in list_files(f"{tmp_path}/t*", options={})]
     assert {"t1/stray.parquet", "t2/stray.parquet"} <= set(found)
 
 
@@ -248,13 +248,13 @@ def test_below_a_wildcard_no_table_is_read_by_its_log(tmp_path: Path) -> None:
 def test_a_pattern_that_cannot_be_read_is_said(tmp_path: Path, options: dict[str, str]) -> None:
     (tmp_path / "a").write_text("")
     with refused("bad_pattern", Unreachable, names=("[z-a]*",)):
-        listing(str(tmp_path) if options else f"{tmp_path}/[z-a]*", options=options)
+        list_files(str(tmp_path) if options else f"{tmp_path}/[z-a]*", options=options)
 
 
 def test_a_name_that_is_not_utf_8_is_said_with_what_to_do(tmp_path: Path) -> None:
     Path(os.fsdecode(os.fsencode(tmp_path) + b"/caf\xe9.csv")).write_text("x")
     with refused("name_not_utf8", Unreachable, names=(r"caf\udce9.csv",)):
-        listing(str(tmp_path), options={})
+        list_files(str(tmp_path), options={})
 
 
 def test_log_and_listing_meet_on_the_same_names(tmp_path: Path) -> None:

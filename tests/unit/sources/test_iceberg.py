@@ -13,7 +13,7 @@ from recovery.errors import Refused, Unreachable
 from recovery.sources import iceberg
 from recovery.sources.base import Distance, Moved, Precision, Wanted
 from recovery.sources.iceberg import IcebergSourceFacts, Snapshot
-from recovery.sources.live.iceberg import facts as ask
+from recovery.sources.live.iceberg import read_table_facts as ask
 from tests.unit.sources.test_contract import snapshot_line as line
 
 CHAIN = tuple(Snapshot(n, 1000 * n, "append", 2, 10, 100) for n in (1, 2, 3, 4))
@@ -36,11 +36,11 @@ CHANGED = IcebergSourceFacts(
     ],
 )
 def test_what_lies_between(start: str | None, end: str, away: Distance) -> None:
-    assert iceberg.distance(start, end, KNOWN) == away
+    assert iceberg.measure_distance(start, end, KNOWN) == away
 
 
 def test_a_part_of_a_snapshot_is_an_estimate_of_rows_and_exact_in_files() -> None:
-    found = iceberg.distance(line(1, 1), line(2, 0), KNOWN)
+    found = iceberg.measure_distance(line(1, 1), line(2, 0), KNOWN)
     assert found.files == Amount(value=1)
     assert found.rows == Amount(
         value=5, bound=Bound.ESTIMATE, why="the files of one snapshot are taken as equally large"
@@ -49,7 +49,9 @@ def test_a_part_of_a_snapshot_is_an_estimate_of_rows_and_exact_in_files() -> Non
 
 def test_compaction_adds_nothing() -> None:
     chain = (*CHAIN[:2], Snapshot(3, 3000, "replace", 1, 20, 150), CHAIN[3])
-    assert iceberg.distance(line(2, 2), line(4, 2), IcebergSourceFacts(chain)).rows == Amount(value=10)
+    assert iceberg.measure_distance(line(2, 2), line(4, 2), IcebergSourceFacts(chain)).rows == Amount(
+        value=10
+    )
 
 
 @pytest.mark.parametrize(
@@ -80,7 +82,7 @@ def test_compaction_adds_nothing() -> None:
     ],
 )
 def test_what_can_still_be_read(at: str, facts: IcebergSourceFacts, readable: bool | None, says: str) -> None:
-    found = iceberg.reach(at, facts)
+    found = iceberg.judge_reach(at, facts)
     assert found.readable is readable
     assert says in found.why
     assert (found.until_ms is not None) == ("may take" in found.why)
@@ -117,7 +119,7 @@ def test_what_can_still_be_read(at: str, facts: IcebergSourceFacts, readable: bo
 def test_the_option_starts_at_whole_snapshots(
     at: str, facts: IcebergSourceFacts, time: str, precision: Precision, doubled: int, missed: int
 ) -> None:
-    found = iceberg.option(at, facts)
+    found = iceberg.find_start_option(at, facts)
     assert found.options == {"stream-from-timestamp": time}
     assert found.precision is precision
     assert (found.doubled and found.doubled.value, found.missed) == (doubled, Amount(value=missed))
@@ -125,7 +127,7 @@ def test_the_option_starts_at_whole_snapshots(
 
 @pytest.mark.parametrize("at", [line(7, 0), line(2, 1, True)])
 def test_no_option_for_a_snapshot_that_is_gone_or_a_first_reading(at: str) -> None:
-    assert not iceberg.option(at, KNOWN).supported
+    assert not iceberg.find_start_option(at, KNOWN).supported
 
 
 @pytest.mark.parametrize(
@@ -140,7 +142,7 @@ def test_no_option_for_a_snapshot_that_is_gone_or_a_first_reading(at: str) -> No
     ],
 )
 def test_a_wish_says_what_it_costs(wanted: Wanted, to: str, moved: Moved, lost: int, reread: int) -> None:
-    found = iceberg.at(wanted, line(2, 0), KNOWN)
+    found = iceberg.find_position(wanted, line(2, 0), KNOWN)
     assert (found.offset_json, found.changes[0].moved) == (to, moved)
     assert (found.lost.rows, found.reread.rows) == (Amount(value=lost), Amount(value=reread))
 
@@ -157,12 +159,13 @@ def test_a_wish_says_what_it_costs(wanted: Wanted, to: str, moved: Moved, lost: 
 )
 def test_a_wish_out_of_bounds_is_refused_with_the_bounds(wanted: Wanted, says: str) -> None:
     with pytest.raises(Refused, match=says):
-        iceberg.at(wanted, line(2, 0), KNOWN)
+        iceberg.find_position(wanted, line(2, 0), KNOWN)
 
 
 def test_a_time_before_the_history_says_what_is_taken() -> None:
     assert (
-        "is before the oldest snapshot" in iceberg.at(Wanted(at_ms=5), line(2, 0), KNOWN).fallbacks["table"]
+        "is before the oldest snapshot"
+        in iceberg.find_position(Wanted(at_ms=5), line(2, 0), KNOWN).fallbacks["table"]
     )
 
 
@@ -262,4 +265,4 @@ def test_what_is_no_table_is_one_sentence(
     ],
 )
 def test_which_snapshots_a_reader_passes_over(options: dict[str, Any], skips: set[str]) -> None:
-    assert iceberg.skipped(options) == skips
+    assert iceberg.list_skipped_kinds(options) == skips

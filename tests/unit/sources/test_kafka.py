@@ -13,7 +13,7 @@ from recovery.contracts.amounts import Amount, Bound
 from recovery.errors import Refused
 from recovery.sources import kafka, slices
 from recovery.sources.base import Distance, Moved, Precision, Wanted
-from recovery.sources.kafka_facts import KafkaFacts, PartitionFacts, TopicFacts, parse, written
+from recovery.sources.kafka_facts import KafkaFacts, PartitionFacts, TopicFacts, parse_offsets, write_offsets
 from tests.refusals import refused
 
 NOON = 1_795_521_600_000  # 2026-11-24 12:00:00 UTC
@@ -37,13 +37,13 @@ def facts(noted: str = "id-1", **topics: TopicFacts) -> KafkaFacts:
 
 
 def test_each_partition_is_a_part_in_order_of_topic_and_number() -> None:
-    found = kafka.parts('{"b-1":{"10":5,"2":7},"a.b":{"0":-2}}')
+    found = kafka.list_parts('{"b-1":{"10":5,"2":7},"a.b":{"0":-2}}')
     assert [(p.name, p.value, p.label) for p in found] == [
         ("a.b-0", "-2", "a.b partition 0 at earliest"),
         ("b-1-2", "7", "b-1 partition 2 at 7"),
         ("b-1-10", "5", "b-1 partition 10 at 5"),
     ]
-    assert kafka.parts(None) == ()
+    assert kafka.list_parts(None) == ()
 
 
 @pytest.mark.parametrize(
@@ -56,7 +56,7 @@ def test_each_partition_is_a_part_in_order_of_topic_and_number() -> None:
     ],
 )
 def test_a_position_is_said_for_people(position: str | None, label: str) -> None:
-    assert kafka.label(position) == label
+    assert kafka.label_position(position) == label
 
 
 @pytest.mark.parametrize(
@@ -70,7 +70,7 @@ def test_a_position_is_said_for_people(position: str | None, label: str) -> None
 )  # fmt: skip
 def test_what_is_no_kafka_offset_is_malformed(text: str) -> None:
     with pytest.raises(Malformed):
-        kafka.parts(text)
+        kafka.list_parts(text)
 
 
 OFFSETS = some.dictionaries(
@@ -83,11 +83,11 @@ OFFSETS = some.dictionaries(
 
 @given(OFFSETS)
 def test_what_is_written_is_read_again(offsets: dict[tuple[str, int], int]) -> None:
-    assert parse(written(offsets)) == offsets
+    assert parse_offsets(write_offsets(offsets)) == offsets
 
 
 def test_how_each_partition_moved() -> None:
-    found = kafka.changes(
+    found = kafka.compare_positions(
         '{"a":{"0":5,"1":5,"2":5,"3":-1,"4":1}}', '{"a":{"0":5,"1":6,"2":4,"3":9},"b":{"0":0}}'
     )
     assert [(c.part, c.moved) for c in found] == [
@@ -124,7 +124,7 @@ COUNTED = TopicFacts("id-1", {0: PartitionFacts(0, 20, counts={3: 0, 10: 4, 20: 
 def test_what_lies_between_is_exact_only_where_every_offset_is_a_record_or_records_were_counted(
     start: list[int], end: list[int], of: TopicFacts, rows: Amount
 ) -> None:
-    found = kafka.distance(line(a=start), line(a=end), facts(a=of))
+    found = kafka.measure_distance(line(a=start), line(a=end), facts(a=of))
     assert found.rows == rows
     assert (found.files, found.bytes) == (None, None)
 
@@ -135,7 +135,7 @@ def test_what_lies_between_is_exact_only_where_every_offset_is_a_record_or_recor
     ids=["topic gone", "partition gone", "made again", "cut off"],
 )
 def test_nobody_can_count_against_a_topic_that_is_another_one_now(now: KafkaFacts) -> None:
-    assert kafka.distance(line(a=[3, 7]), line(a=[10, 9]), now).rows is None
+    assert kafka.measure_distance(line(a=[3, 7]), line(a=[10, 9]), now).rows is None
 
 
 def kept(*times: tuple[int, int], **more: Any) -> TopicFacts:
@@ -146,7 +146,7 @@ def kept(*times: tuple[int, int], **more: Any) -> TopicFacts:
 
 def test_retention_is_told_for_the_first_record_that_it_may_take() -> None:
     now = facts(a=kept((3, NOON - HOUR), (7, NOON - 2 * HOUR), retention_ms=3 * HOUR))
-    found = kafka.reach(line(a=[3, 7]), now)
+    found = kafka.judge_reach(line(a=[3, 7]), now)
     assert (found.readable, found.until_ms, found.parts, found.lost) == (True, NOON + HOUR, ("a-1",), None)
     assert found.why == (
         "Every record after the position is still there. Retention may take the first of them from "
@@ -165,12 +165,12 @@ def test_retention_is_told_for_the_first_record_that_it_may_take() -> None:
     ids=["time not asked", "compacted only", "no limit", "all is read"],
 )
 def test_no_time_is_told_where_retention_has_none(of: TopicFacts) -> None:
-    found = kafka.reach(line(a=[3]), facts(a=of))
+    found = kafka.judge_reach(line(a=[3]), facts(a=of))
     assert (found.readable, found.until_ms) == (True, None)
 
 
 def test_a_topic_that_is_cut_by_size_says_so() -> None:
-    found = kafka.reach(line(a=[3]), facts(a=topic((0, 20), retention_bytes=1000)))
+    found = kafka.judge_reach(line(a=[3]), facts(a=topic((0, 20), retention_bytes=1000)))
     assert found.why.endswith("a is also cut by size, at a time that is not known beforehand.")
 
 
@@ -193,7 +193,7 @@ def test_a_topic_that_is_cut_by_size_says_so() -> None:
 def test_what_is_gone_is_named_and_counted(
     position: str, now: KafkaFacts, why: str, parts: tuple[str, ...], rows: int | None
 ) -> None:
-    found = kafka.reach(position, now)
+    found = kafka.judge_reach(position, now)
     assert (found.readable, found.parts) == (False, parts)
     assert why in found.why
     assert "failOnDataLoss" in found.why
@@ -204,16 +204,16 @@ def test_what_is_gone_is_named_and_counted(
 
 def test_an_id_that_was_never_noted_proves_nothing() -> None:
     now = facts("", a=topic((0, 20)))
-    assert kafka.reach(line(a=[3]), now).readable is True
+    assert kafka.judge_reach(line(a=[3]), now).readable is True
 
 
 def test_a_position_with_nothing_read_is_not_judged() -> None:
-    assert kafka.reach(None, facts(a=PLAIN)).readable is None
-    assert not kafka.option(None, facts(a=PLAIN)).supported
+    assert kafka.judge_reach(None, facts(a=PLAIN)).readable is None
+    assert not kafka.find_start_option(None, facts(a=PLAIN)).supported
 
 
 def test_the_option_names_every_partition_that_is_read_now_and_no_other() -> None:
-    found = kafka.option(
+    found = kafka.find_start_option(
         '{"a":{"0":3,"5":9},"old":{"0":1}}', facts(a=topic((0, 20), (0, 20)), b=topic((0, 4)))
     )
     assert found.options == {"startingOffsets": '{"a":{"0":3,"1":-2},"b":{"0":-2}}'}
@@ -223,16 +223,16 @@ def test_the_option_names_every_partition_that_is_read_now_and_no_other() -> Non
 
 
 def test_the_option_is_as_exact_as_a_seed_and_says_what_failondataloss_does() -> None:
-    found = kafka.option(line(a=[3, 7]), facts(a=PLAIN))
+    found = kafka.find_start_option(line(a=[3, 7]), facts(a=PLAIN))
     assert (found.supported, found.precision) == (True, Precision.EXACT)
     assert (found.doubled, found.missed) == (Amount(value=0), Amount(value=0))
     assert "failOnDataLoss" in found.note
-    assert kafka.option(line(a=[3, 4]), facts(a=PLAIN)).precision is Precision.AT_MOST_ONCE
+    assert kafka.find_start_option(line(a=[3, 4]), facts(a=PLAIN)).precision is Precision.AT_MOST_ONCE
 
 
 def test_only_assigned_partitions_are_named() -> None:
     now = KafkaFacts(NOON, {"a": topic((0, 20), (0, 20), (0, 20))}, {"a": frozenset({0, 2})})
-    assert kafka.option(line(a=[3]), now).options == {"startingOffsets": '{"a":{"0":3,"2":-2}}'}
+    assert kafka.find_start_option(line(a=[3]), now).options == {"startingOffsets": '{"a":{"0":3,"2":-2}}'}
 
 
 def timed(*at: int | None, low: int = 0) -> KafkaFacts:
@@ -241,14 +241,14 @@ def timed(*at: int | None, low: int = 0) -> KafkaFacts:
 
 
 def test_a_time_is_the_first_record_of_it_in_every_partition() -> None:
-    found = kafka.at(Wanted(at_ms=NOON), line(a=[5, 5]), timed(7, 2))
+    found = kafka.find_position(Wanted(at_ms=NOON), line(a=[5, 5]), timed(7, 2))
     assert (found.offset_json, found.fallbacks) == ('{"a":{"0":7,"1":2}}', {})
     assert (found.lost.rows, found.reread.rows) == (Amount(value=2), Amount(value=3))
     assert [c.moved for c in found.changes] == [Moved.FORWARD, Moved.BACK]
 
 
 def test_a_time_past_the_end_takes_the_end_and_says_so() -> None:
-    found = kafka.at(Wanted(at_ms=NOON), line(a=[5, 5]), timed(None, 5))
+    found = kafka.find_position(Wanted(at_ms=NOON), line(a=[5, 5]), timed(None, 5))
     assert found.offset_json == '{"a":{"0":20,"1":5}}'
     assert found.lost.rows == Amount(value=15)
     assert found.fallbacks == {
@@ -259,7 +259,7 @@ def test_a_time_past_the_end_takes_the_end_and_says_so() -> None:
 
 @pytest.mark.parametrize(("low", "said"), [(4, True), (0, False)])
 def test_a_time_before_the_first_kept_record_says_that_records_may_be_gone(low: int, said: bool) -> None:
-    found = kafka.at(Wanted(at_ms=NOON), line(a=[5]), timed(low, low=low))
+    found = kafka.find_position(Wanted(at_ms=NOON), line(a=[5]), timed(low, low=low))
     assert found.offset_json == line(a=[low]).replace(" ", "")
     assert found.reread.rows == Amount(value=5 - low)
     assert bool(found.fallbacks) is said
@@ -277,13 +277,13 @@ def test_a_time_before_the_first_kept_record_says_that_records_may_be_gone(low: 
     ],
 )
 def test_a_wish_costs_what_lies_between(wanted: Wanted, offset: list[int], lost: int, reread: int) -> None:
-    found = kafka.at(wanted, line(a=[4, 9]), facts(a=PLAIN))
+    found = kafka.find_position(wanted, line(a=[4, 9]), facts(a=PLAIN))
     assert found.offset_json == line(a=offset).replace(" ", "")
     assert (found.lost.rows, found.reread.rows) == (Amount(value=lost), Amount(value=reread))
 
 
 def test_named_offsets_by_hand_are_said_as_the_numbers_that_they_are_now() -> None:
-    found = kafka.at(Wanted(by_hand='{"a":{"0":-2,"1":-1}}'), line(a=[4, 9]), facts(a=PLAIN))
+    found = kafka.find_position(Wanted(by_hand='{"a":{"0":-2,"1":-1}}'), line(a=[4, 9]), facts(a=PLAIN))
     assert found.fallbacks == {"a-0": "The earliest offset is 0 now.", "a-1": "The latest offset is 20 now."}
 
 
@@ -302,14 +302,14 @@ def test_named_offsets_by_hand_are_said_as_the_numbers_that_they_are_now() -> No
 )
 def test_offsets_by_hand_are_checked_against_the_bounds(by_hand: str, says: str) -> None:
     with pytest.raises(Refused) as told:
-        kafka.at(Wanted(by_hand=by_hand), line(a=[4, 9]), facts(a=PLAIN))
+        kafka.find_position(Wanted(by_hand=by_hand), line(a=[4, 9]), facts(a=PLAIN))
     assert says in told.value.sentence
 
 
 @pytest.mark.parametrize("wanted", [Wanted(version=3), Wanted(file="x")])
 def test_kafka_has_neither_versions_nor_files(wanted: Wanted) -> None:
     with refused("not_by_this", Refused):
-        kafka.at(wanted, line(a=[4]), facts(a=PLAIN))
+        kafka.find_position(wanted, line(a=[4]), facts(a=PLAIN))
 
 
 @pytest.mark.parametrize(
@@ -317,32 +317,32 @@ def test_kafka_has_neither_versions_nor_files(wanted: Wanted) -> None:
 )
 def test_exactly_one_position_is_named(wanted: Wanted) -> None:
     with refused("not_one_wish", Refused):
-        kafka.at(wanted, line(a=[4]), facts(a=PLAIN))
+        kafka.find_position(wanted, line(a=[4]), facts(a=PLAIN))
 
 
 def test_a_time_that_the_brokers_were_not_asked_for_is_refused() -> None:
     for at_ms in (NOON + 1, -(2**70)):
         with refused("time_not_asked", Refused):
-            kafka.at(Wanted(at_ms=at_ms), line(a=[4]), timed(3))
+            kafka.find_position(Wanted(at_ms=at_ms), line(a=[4]), timed(3))
 
 
 def test_where_nobody_asked_nothing_is_said_to_be_gone() -> None:
     unasked = KafkaFacts()
-    assert kafka.reach(line(a=[4]), unasked).readable is None
-    assert kafka.distance(line(a=[4]), line(a=[5]), unasked).rows is None
-    assert kafka.option(line(a=[4]), unasked).options == {"startingOffsets": '{"a":{"0":4}}'}
+    assert kafka.judge_reach(line(a=[4]), unasked).readable is None
+    assert kafka.measure_distance(line(a=[4]), line(a=[5]), unasked).rows is None
+    assert kafka.find_start_option(line(a=[4]), unasked).options == {"startingOffsets": '{"a":{"0":4}}'}
     for wanted in (Wanted(latest=True), Wanted(by_hand=line(a=[4]))):
         with refused("not_asked", Refused):
-            kafka.at(wanted, line(a=[4]), unasked)
+            kafka.find_position(wanted, line(a=[4]), unasked)
 
 
 def test_without_any_topic_there_is_nothing_to_choose() -> None:
     with refused("no_topic", Refused):
-        kafka.at(Wanted(latest=True), line(a=[4]), facts())
+        kafka.find_position(Wanted(latest=True), line(a=[4]), facts())
 
 
 def test_a_topic_made_again_is_not_counted_against_the_old_one() -> None:
-    found = kafka.at(
+    found = kafka.find_position(
         Wanted(earliest=True), line(a=[4, 9]), facts("id-0", a=topic((0, 20), (0, 20), plain=True))
     )
     assert (found.lost.rows, found.reread.rows) == (Amount(value=0), Amount(value=0))
@@ -351,7 +351,7 @@ def test_a_topic_made_again_is_not_counted_against_the_old_one() -> None:
 
 
 def test_partitions_that_are_gone_are_named_and_those_that_came_begin_at_their_lowest() -> None:
-    found = kafka.at(Wanted(latest=True), '{"a":{"0":4},"b":{"0":7}}', facts(a=PLAIN))
+    found = kafka.find_position(Wanted(latest=True), '{"a":{"0":4},"b":{"0":7}}', facts(a=PLAIN))
     assert found.offset_json == '{"a":{"0":20,"1":20}}'
     assert found.lost.rows == Amount(
         value=16 + 20, bound=Bound.AT_MOST, why=GONE
@@ -368,29 +368,29 @@ READ_A = KafkaFacts(
 def test_what_the_code_no_longer_reads_is_lost_from_its_position_on_and_stops_spark() -> None:
     """KAFKA_DATA_LOSS.PARTITIONS_DELETED, where failOnDataLoss is not false."""
     committed = '{"a":{"0":7,"1":4},"b":{"0":5}}'
-    found = kafka.reach(committed, READ_A)
+    found = kafka.judge_reach(committed, READ_A)
     assert (found.readable, found.parts) == (False, ("b-0",))
     assert found.lost is not None
     assert found.lost.rows == Amount(value=95)
     assert "no longer reads partition 0 of b" in found.why
-    end = kafka.at(Wanted(latest=True), committed, READ_A).offset_json
-    assert kafka.distance(committed, end, READ_A).rows == Amount(value=3)
+    end = kafka.find_position(Wanted(latest=True), committed, READ_A).offset_json
+    assert kafka.measure_distance(committed, end, READ_A).rows == Amount(value=3)
     assert (
-        kafka.reach('{"a":{"0":7,"1":4},"b":{"0":100}}', READ_A).readable is False
+        kafka.judge_reach('{"a":{"0":7,"1":4},"b":{"0":100}}', READ_A).readable is False
     )  # Spark stops all the same
 
 
 def test_a_partition_that_is_no_longer_assigned_is_lost_too() -> None:
     now = KafkaFacts(NOON, {"a": topic((0, 20), (0, 20), plain=True)}, {"a": frozenset({0})})
-    found = kafka.reach(line(a=[3, 7]), now)
+    found = kafka.judge_reach(line(a=[3, 7]), now)
     assert (found.readable, found.parts) == (False, ("a-1",))
     assert found.lost == Distance(rows=Amount(value=13))
 
 
 def test_a_start_without_what_is_no_longer_read_can_be_read_and_says_its_loss() -> None:
     committed = '{"a":{"0":7,"1":4},"b":{"0":5}}'
-    found = kafka.at(Wanted(by_hand=line(a=[7, 4])), committed, READ_A)
-    assert kafka.reach(found.offset_json, READ_A).readable is True
+    found = kafka.find_position(Wanted(by_hand=line(a=[7, 4])), committed, READ_A)
+    assert kafka.judge_reach(found.offset_json, READ_A).readable is True
     assert (found.lost.rows, found.reread.rows) == (Amount(value=95), Amount(value=0))
     assert "no longer reads it" in found.fallbacks["b-0"]
     skipped = slices.of_kafka(committed, kafka.skipped_to(committed, found.offset_json, READ_A), READ_A)
@@ -405,17 +405,17 @@ def test_a_start_without_what_is_no_longer_read_can_be_read_and_says_its_loss() 
 def test_a_partition_that_came_later_and_lost_its_first_records_is_no_safe_continuation(cleanup: str) -> None:
     """KAFKA_DATA_LOSS.ADDED_PARTITION_DOES_NOT_START_FROM_OFFSET_ZERO."""
     now = facts(a=topic((0, 10), (50, 100), cleanup=frozenset({cleanup})))
-    found = kafka.reach(line(a=[7]), now)
+    found = kafka.judge_reach(line(a=[7]), now)
     assert (found.readable, found.parts) == (False, ("a-1",))
     assert found.lost is not None
     assert found.lost.rows == Amount(value=50, bound=Bound.AT_MOST, why=GONE)
-    start = kafka.at(Wanted(by_hand=line(a=[7, 50])), line(a=[7]), now)
-    assert kafka.reach(start.offset_json, now).readable is True
+    start = kafka.find_position(Wanted(by_hand=line(a=[7, 50])), line(a=[7]), now)
+    assert kafka.judge_reach(start.offset_json, now).readable is True
     assert start.lost.rows == Amount(value=50, bound=Bound.AT_MOST, why=GONE)
 
 
 def test_a_partition_that_came_later_whole_is_read_from_its_first_record() -> None:
-    assert kafka.reach(line(a=[7]), facts(a=topic((0, 10), (0, 9)))).readable is True
+    assert kafka.judge_reach(line(a=[7]), facts(a=topic((0, 10), (0, 9)))).readable is True
 
 
 @pytest.mark.parametrize(
@@ -428,4 +428,6 @@ def test_a_partition_that_came_later_whole_is_read_from_its_first_record() -> No
 )
 def test_the_option_says_which_others_would_win_over_it(starting: tuple[str, ...], first: str) -> None:
     """A later startingOffsets in the same chain replaces it, and Spark takes a time before offsets."""
-    assert kafka.option(line(a=[3, 7]), replace(facts(a=PLAIN), starting=starting)).place.startswith(first)
+    assert kafka.find_start_option(
+        line(a=[3, 7]), replace(facts(a=PLAIN), starting=starting)
+    ).place.startswith(first)

@@ -46,7 +46,7 @@ CASES: dict[str, tuple[tuple[str, ...], list[int], int, int]] = {
 @pytest.mark.parametrize("name", CASES)
 def test_parts_start_as_wished_and_the_others_as_their_source(name: str) -> None:
     given, offsets, lost, reread = CASES[name]
-    found = kafka.at(wish(*given), LINE, facts())
+    found = kafka.find_position(wish(*given), LINE, facts())
     assert list(json.loads(found.offset_json)["a"].values()) == offsets
     assert (found.lost.rows, found.reread.rows, found.fallbacks) == (
         Amount(value=lost),
@@ -67,31 +67,31 @@ def test_parts_start_as_wished_and_the_others_as_their_source(name: str) -> None
 )
 def test_a_part_out_of_bounds_is_refused_with_the_bounds(given: tuple[str, ...], says: str) -> None:
     with pytest.raises(Refused) as told:
-        kafka.at(wish(*given), LINE, facts())
+        kafka.find_position(wish(*given), LINE, facts())
     assert says in told.value.sentence
 
 
 def test_a_time_that_a_part_does_not_have_is_said_of_that_part_alone() -> None:
-    found = kafka.at(wish("0=earliest", "0/a-2=time=2026-11-25T12:00:00Z"), LINE, facts())
+    found = kafka.find_position(wish("0=earliest", "0/a-2=time=2026-11-25T12:00:00Z"), LINE, facts())
     assert found.fallbacks.keys() == {"a-2"}
     assert (
         "No record is of 2026-11-25 12:00:00.000 UTC or later, so its end was taken, 20"
         in found.fallbacks["a-2"]
     )
-    set_otherwise = kafka.at(wish("0=time=2026-11-25T12:00:00Z", "0/a-2=8"), LINE, facts())
+    set_otherwise = kafka.find_position(wish("0=time=2026-11-25T12:00:00Z", "0/a-2=8"), LINE, facts())
     assert set_otherwise.fallbacks == {}
 
 
 def test_a_partition_that_was_added_stays_out_as_committed_and_begins_at_its_first_record() -> None:
-    found = kafka.at(wish("0/a-0=6"), LINE, facts(partitions=4))
+    found = kafka.find_position(wish("0/a-0=6"), LINE, facts(partitions=4))
     assert json.loads(found.offset_json) == {"a": {"0": 6, "1": 9, "2": 7}}
-    back = kafka.at(wish("0=latest", "0/a-3=committed"), LINE, facts(partitions=4))
+    back = kafka.find_position(wish("0=latest", "0/a-3=committed"), LINE, facts(partitions=4))
     assert json.loads(back.offset_json) == {"a": {"0": 20, "1": 20, "2": 20}}
     assert back.fallbacks == {"a-3": "Nothing was committed of it yet, so it begins at its first record."}
 
 
 def test_a_partition_that_is_gone_is_left_out_and_marked() -> None:
-    found = kafka.at(wish("0/a-0=6"), LINE, facts(partitions=2))
+    found = kafka.find_position(wish("0/a-0=6"), LINE, facts(partitions=2))
     assert [(c.part, c.moved) for c in found.changes] == [
         ("a-0", Moved.FORWARD), ("a-1", Moved.SAME), ("a-2", Moved.GONE)
     ]  # fmt: skip
@@ -99,13 +99,13 @@ def test_a_partition_that_is_gone_is_left_out_and_marked() -> None:
 
 def test_where_nothing_was_read_every_part_needs_a_position() -> None:
     with refused("parts_left", Refused):
-        kafka.at(wish("0/a-0=6"), None, facts())
-    found = kafka.at(wish("0=earliest", "0/a-0=6"), None, facts())
+        kafka.find_position(wish("0/a-0=6"), None, facts())
+    found = kafka.find_position(wish("0=earliest", "0/a-0=6"), None, facts())
     assert json.loads(found.offset_json) == {"a": {"0": 6, "1": 2, "2": 2}}
 
 
 def test_parts_of_a_topic_that_was_made_again_cannot_be_counted_against_the_old_one() -> None:
-    found = kafka.at(wish("0/a-0=6"), LINE, facts(noted="id-0"))
+    found = kafka.find_position(wish("0/a-0=6"), LINE, facts(noted="id-0"))
     assert found.changes[0].moved is Moved.UNCLEAR
     assert "not the one that the checkpoint read" in found.fallbacks["a-0"]
 
@@ -116,7 +116,7 @@ def test_parts_of_a_topic_that_was_made_again_cannot_be_counted_against_the_old_
 )
 def test_a_source_without_parts_refuses_them(kind: Any, told: Any) -> None:
     with refused("no_parts", Refused):
-        kind.at(Wanted(latest=True, parts={"a-0": None}), None, told)
+        kind.find_position(Wanted(latest=True, parts={"a-0": None}), None, told)
 
 
 def test_the_brokers_are_asked_for_every_time_of_the_wish(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -126,9 +126,11 @@ def test_the_brokers_are_asked_for_every_time_of_the_wish(monkeypatch: pytest.Mo
         asked.append(tuple(times))
         return facts()
 
-    monkeypatch.setattr(live_kafka, "facts", answer)
+    monkeypatch.setattr(live_kafka, "read_topic_facts", answer)
     given = wish("0/a-0=time=2026-11-25T12:00:00Z", "0/a-1=time=2026-11-25T13:00:00Z", "0/a-2=8")
-    found = looking.look(SourceProgress(0, "kafka", LINE), {"options": {"subscribe": "a"}}, wanted=given)
+    found = looking.probe_source(
+        SourceProgress(0, "kafka", LINE), {"options": {"subscribe": "a"}}, wanted=given
+    )
     assert set(asked) == {(NOON, LATER)}
     assert found.begins == '{"a":{"0":11,"1":15,"2":8}}'
 
@@ -137,7 +139,7 @@ def answering(monkeypatch: pytest.MonkeyPatch, topic_id: str) -> None:
     def answer(options: Any, *, positions: Any, noted: Any, count_up_to: int) -> KafkaFacts:
         return facts(topic_id, (noted or {}).get("a", ""))
 
-    monkeypatch.setattr(live_kafka, "facts", answer)
+    monkeypatch.setattr(live_kafka, "read_topic_facts", answer)
 
 
 @pytest.mark.parametrize(("now", "told"), [("id-1", True), ("id-2", False)])
@@ -146,7 +148,9 @@ def test_what_lies_between_is_told_of_the_topic_alone_that_the_plan_was_sealed_o
 ) -> None:
     answering(monkeypatch, now)
     reader, end = {"options": {"subscribe": "a"}}, '{"a":{"0":9,"1":9,"2":9}}'
-    found = looking.between(reader, "kafka", LINE, end, noted={"a": "id-1"})
+    found = looking.range_between(reader, "kafka", LINE, end, noted={"a": "id-1"})
     assert (found is not None) is told
-    assert looking.remade(reader, {"a": "id-1", "gone": "id-3"}) == (("gone",) if told else ("a", "gone"))
-    assert looking.remade(reader, {}) == ()
+    assert looking.list_remade_topics(reader, {"a": "id-1", "gone": "id-3"}) == (
+        ("gone",) if told else ("a", "gone")
+    )
+    assert looking.list_remade_topics(reader, {}) == ()

@@ -98,7 +98,7 @@ def test_what_left_a_table_is_not_known_of_more_commits_than_are_opened(
 
 def test_what_left_a_table_is_not_known_where_its_log_was_cleaned_or_cannot_be_read(tmp_path: Path) -> None:
     where = table(tmp_path / "t", CAME)
-    every = live_delta.read(str(where), offsets=(), options={}, look=False, since=0)
+    every = live_delta.read_table(str(where), offsets=(), options={}, look=False, since=0)
     assert kept.by_delta(None, line(2), every)
     later = {version: commit for version, commit in every.commits.items() if version}
     assert not kept.by_delta(None, line(2), replace(every, earliest=1, commits=later))
@@ -108,5 +108,5 @@ def test_what_left_a_table_is_not_known_where_its_log_was_cleaned_or_cannot_be_r
 
 def keeps_all(where: Path, before: str | None, **options: str) -> bool:
     described = {"format": "delta", "path": str(where), "location": None, "options": options}
-    found = looking.look(SourceProgress(0, "delta", line(2), None), described)
+    found = looking.probe_source(SourceProgress(0, "delta", line(2), None), described)
     return looking.keeps_all(found, before)

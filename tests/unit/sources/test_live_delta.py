@@ -121,16 +121,16 @@ def test_a_checkpoint_that_lacks_a_part_is_none(late: Path) -> None:
     in_parts(log)
     (log / f"{2:020}.checkpoint.{1:010}.{2:010}.parquet").unlink()
     with refused("log_gap", Unreachable, names=("commit 0",)):
-        live.read(str(late), offsets=[None], options={})
+        live.read_table(str(late), offsets=[None], options={})
 
 
 def test_a_hole_in_the_log_bounds_what_can_be_read(tmp_path: Path) -> None:
     where = table(tmp_path / "t", [[add(f"f{n}")] for n in range(6)])
     parquet(where / "_delta_log" / f"{4:020}.checkpoint.parquet", rows_of(*HEAD))
     (where / "_delta_log" / f"{2:020}.json").unlink()
-    facts = live.read(str(where), offsets=[line(1)], options={}, look=False)
+    facts = live.read_table(str(where), offsets=[line(1)], options={}, look=False)
     assert (facts.earliest, facts.latest, sorted(facts.commits)) == (3, 5, [3, 4, 5])
-    assert "2 versions from 1 on are no longer in the log" in delta.reach(line(1), facts).why
+    assert "2 versions from 1 on are no longer in the log" in delta.judge_reach(line(1), facts).why
 
 
 @pytest.mark.parametrize("text", ["{", '"add"', "[1]", '{"add":'])
@@ -138,7 +138,7 @@ def test_a_commit_that_is_cut_short_is_one_clear_sentence(tmp_path: Path, text: 
     where = table(tmp_path / "t", [[add("a")], [add("b")]])
     (where / "_delta_log" / f"{1:020}.json").write_text(text)
     with pytest.raises(Unreachable, match="cannot be read: "):
-        live.read(str(where), offsets=[line(0)], options={})
+        live.read_table(str(where), offsets=[line(0)], options={})
 
 
 def test_commits_that_only_a_catalog_knows_are_not_passed_over(tmp_path: Path) -> None:
@@ -147,13 +147,13 @@ def test_commits_that_only_a_catalog_knows_are_not_passed_over(tmp_path: Path) -
     staged.mkdir()
     (staged / f"{1:020}.80a083e8-7026-4e79-81be-64bd76c43a11.json").write_text("{}")
     with pytest.raises(Unreachable, match="with its catalog"):
-        live.read(str(where), offsets=[None], options={})
+        live.read_table(str(where), offsets=[None], options={})
 
 
 def test_a_place_without_a_log_is_refused(tmp_path: Path) -> None:
     (tmp_path / "t").mkdir()
     with refused("no_delta_table", Unreachable):
-        live.read(str(tmp_path / "t"), offsets=[None], options={})
+        live.read_table(str(tmp_path / "t"), offsets=[None], options={})
 
 
 def test_only_commits_from_the_earliest_position_on_are_opened_and_never_twice(
@@ -169,15 +169,15 @@ def test_only_commits_from_the_earliest_position_on_are_opened_and_never_twice(
         return plain(log, version)
 
     monkeypatch.setattr(deltalog, "read_actions", watched)
-    facts = live.read(str(where), offsets=[line(5), line(6)], options={}, look=False)
+    facts = live.read_table(str(where), offsets=[line(5), line(6)], options={}, look=False)
     assert (opened, len(facts.times)) == ([5, 6, 7], 8)
     opened.clear()
     commit(where, 8, add("f8"))
-    again = live.read(str(where), offsets=[line(5)], options={}, look=False, known=facts)
+    again = live.read_table(str(where), offsets=[line(5)], options={}, look=False, known=facts)
     assert sorted(again.commits) == [5, 6, 7, 8]
     assert 5 not in opened
     assert again.commits[5] is facts.commits[5]
-    other = live.read(
+    other = live.read_table(
         str(where), offsets=[line(5)], options={"readChangeFeed": "true"}, look=False, known=facts
     )
     assert other.commits[5] is not facts.commits[5]
@@ -187,14 +187,14 @@ def test_more_files_than_can_be_held_are_refused(tmp_path: Path, monkeypatch: py
     monkeypatch.setattr(live, "MAX_ACTIONS", 3)
     where = table(tmp_path / "t", [[add(f"f{n}{m}") for m in range(2)] for n in range(2)])
     with refused("too_large", Refused):
-        live.read(str(where), offsets=[line(0)], options={})
+        live.read_table(str(where), offsets=[line(0)], options={})
 
 
 def test_rows_without_statistics_are_read_from_the_files_and_their_names_are_decoded(tmp_path: Path) -> None:
     where = table(tmp_path / "t", [[add("k=a%20b/x.parquet", None)], [add("gone.parquet", None)]])
     (where / "k=a b").mkdir()
     pq.write_table(pa.table({"id": [1, 2, 3]}), where / "k=a b" / "x.parquet")
-    facts = live.read(str(where), offsets=[line(0)], options={})
+    facts = live.read_table(str(where), offsets=[line(0)], options={})
     assert [f.rows for v in (0, 1) for f in facts.commits[v].files] == [3, None]
     assert (facts.gone, facts.looked) == ({"gone.parquet"}, True)
 
@@ -204,28 +204,28 @@ def test_many_files_are_compared_with_one_listing(tmp_path: Path, monkeypatch: p
     where = table(tmp_path / "t", [[add("a%20b"), add("c"), add("d")]])
     for name in ("a b", "c"):
         (where / name).write_text("x")
-    facts = live.read(str(where), offsets=[line(0)], options={})
+    facts = live.read_table(str(where), offsets=[line(0)], options={})
     assert facts.gone == {"d"}
 
 
 def test_files_of_another_table_are_not_said_to_be_gone(tmp_path: Path) -> None:
     where = table(tmp_path / "t", [[add("file:/elsewhere/a")]])
-    facts = live.read(str(where), offsets=[line(0)], options={})
+    facts = live.read_table(str(where), offsets=[line(0)], options={})
     assert (facts.gone, facts.looked) == (frozenset(), False)
-    assert delta.reach(line(0), facts).readable is None
+    assert delta.judge_reach(line(0), facts).readable is None
 
 
 def test_commit_times_never_go_back(tmp_path: Path) -> None:
     where = table(tmp_path / "t", [[], [], []])
     for version, second in enumerate((50, 40, 45)):
         os.utime(where / "_delta_log" / f"{version:020}.json", (second, second))
-    assert live.read(str(where), offsets=[None], options={}).times == {0: 50_000, 1: 50_001, 2: 50_002}
+    assert live.read_table(str(where), offsets=[None], options={}).times == {0: 50_000, 1: 50_001, 2: 50_002}
 
 
 def test_times_within_the_commits_are_taken_where_the_table_keeps_them(tmp_path: Path) -> None:
     commits = [[{"commitInfo": {"inCommitTimestamp": EPOCH_MS + n}}, add(f"f{n}")] for n in range(3)]
     where = table(tmp_path / "t", commits, **{"delta.enableInCommitTimestamps": "true"})
-    facts = live.read(str(where), offsets=[line(1)], options={}, look=False)
+    facts = live.read_table(str(where), offsets=[line(1)], options={}, look=False)
     assert facts.times == {1: EPOCH_MS + 1, 2: EPOCH_MS + 2}
 
 
@@ -269,19 +269,19 @@ def test_an_action_that_is_none_of_deltas_is_said_with_its_file(
     with pytest.raises(
         Unreachable, match=r"00000000000000000001\.json holds an action that is not one of Delta's"
     ):
-        live.read(str(where), offsets=[line(1)], options={})
+        live.read_table(str(where), offsets=[line(1)], options={})
 
 
 @pytest.mark.parametrize("schema", [None, "[]", "soon", '{"fields":[1]}'])
 def test_a_schema_that_is_none_is_said(tmp_path: Path, schema: str | None) -> None:
     where = table(tmp_path / "t", [[add("a")], [{"metaData": {"id": TABLE, "schemaString": schema}}]])
     with pytest.raises(Unreachable, match="cannot be read"):
-        live.read(str(where), offsets=[line(1)], options={})
+        live.read_table(str(where), offsets=[line(1)], options={})
 
 
 def test_actions_that_are_null_are_none(tmp_path: Path) -> None:
     where = table(tmp_path / "t", [[add("a")], [{"add": None, "remove": None, "commitInfo": None}, add("b")]])
-    facts = live.read(str(where), offsets=[line(1)], options={"readChangeFeed": "true"}, look=False)
+    facts = live.read_table(str(where), offsets=[line(1)], options={"readChangeFeed": "true"}, look=False)
     assert [f.path for f in facts.commits[1].files] == ["b"]
 
 
@@ -303,8 +303,8 @@ def test_a_time_is_looked_for_among_commits_that_tell_their_own_once_the_table_h
     where = table(tmp_path / "t", [[*told, add(f"f{n}")] for n, told in enumerate(own)], **IN_COMMIT)
     for n in range(5):
         os.utime(where / "_delta_log" / f"{n:020}.json", (EPOCH_MS / 1000 + 9000 + n,) * 2)
-    facts = live.read(str(where), offsets=[line(0)], options={}, look=False)
-    found = delta.at(Wanted(at_ms=EPOCH_MS + after_ms), line(0), facts)
+    facts = live.read_table(str(where), offsets=[line(0)], options={}, look=False)
+    found = delta.find_position(Wanted(at_ms=EPOCH_MS + after_ms), line(0), facts)
     assert found.offset_json == line(version)
     assert (found.lost.seconds is None) is (version >= 2)  # no difference of two clocks
 
@@ -312,9 +312,9 @@ def test_a_time_is_looked_for_among_commits_that_tell_their_own_once_the_table_h
 def test_a_time_of_commits_that_were_not_opened_is_refused(tmp_path: Path) -> None:
     own = [[], [], *([{"commitInfo": {"inCommitTimestamp": EPOCH_MS + 1000 * n}}] for n in (2, 3, 4))]
     where = table(tmp_path / "t", [[*told, add(f"f{n}")] for n, told in enumerate(own)], **IN_COMMIT)
-    facts = live.read(str(where), offsets=[line(4)], options={}, look=False)
+    facts = live.read_table(str(where), offsets=[line(4)], options={}, look=False)
     with refused("time_not_in_log", Refused, names=("version 4",)):
-        delta.at(Wanted(at_ms=EPOCH_MS + 2500), line(4), facts)
+        delta.find_position(Wanted(at_ms=EPOCH_MS + 2500), line(4), facts)
 
 
 @pytest.mark.parametrize(
@@ -338,7 +338,7 @@ def test_a_table_in_an_object_store_is_read_the_same(tmp_path: Path) -> None:
     for file in (where / "_delta_log").iterdir():
         memory.pipe_file(f"/lake/t/_delta_log/{file.name}", file.read_bytes())
     memory.pipe_file("/lake/t/f4", b"x")
-    facts = live.read("memory://lake/t", offsets=[line(3)], options={})
-    found = delta.distance(line(3), line(5), facts)
+    facts = live.read_table("memory://lake/t", offsets=[line(3)], options={})
+    found = delta.measure_distance(line(3), line(5), facts)
     assert found.rows
     assert (found.rows.value, facts.gone) == (7, {"f3"})

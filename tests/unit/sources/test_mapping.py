@@ -12,11 +12,11 @@ from recovery.sources.mapping import (
     Certainty,
     NewSource,
     OldSource,
+    check_watermark,
     new_source,
     offset_lines,
     old_source,
-    proposed,
-    watermark,
+    propose_mapping,
 )
 
 WAITS = Distance(rows=Amount(value=7), files=Amount(value=2))
@@ -95,36 +95,36 @@ CASES = {
 def test_who_continues_whom(
     before: list[OldSource], after: list[NewSource], pairs: dict[str, str], sure: Certainty | None
 ) -> None:
-    found = proposed(before, after)
+    found = propose_mapping(before, after)
     assert {p.old: p.new for p in found.pairs} == pairs
     assert {p.certainty for p in found.pairs} == ({sure} if sure else set())
     assert all(bool(p.confirm) == (p.certainty is not Certainty.CERTAIN) for p in found.pairs)
 
 
 def test_a_directory_beside_is_another_place() -> None:
-    assert not proposed([old("0", "files", "file:///in")], [new("0", "files", "/inner")]).pairs
+    assert not propose_mapping([old("0", "files", "file:///in")], [new("0", "files", "/inner")]).pairs
 
 
 def test_a_dropped_source_says_what_is_never_read() -> None:
-    found = proposed([old("0", "kafka", "orders")], [])
+    found = propose_mapping([old("0", "kafka", "orders")], [])
     assert (
         found.dropped[0].says
         == "No source of the code continues source 0 (orders): 7 rows that wait there are never read."
     )
-    unknown = proposed([OldSource("0", "kafka", None)], [])
+    unknown = propose_mapping([OldSource("0", "kafka", None)], [])
     assert "not known" in unknown.dropped[0].says
 
 
 def test_a_change_of_order_is_said() -> None:
     before, after, *_ = CASES["swapped"]
-    assert "another order" in proposed(before, after).notes[0]
-    assert not proposed(before, [new("0", "files", "/a"), new("1", "files", "/b")]).notes
+    assert "another order" in propose_mapping(before, after).notes[0]
+    assert not propose_mapping(before, [new("0", "files", "/a"), new("1", "files", "/b")]).notes
 
 
 def test_offset_lines_wait_for_confirmation_and_for_starts() -> None:
     before = [old("0", "files", "file:///in/a"), old("1", "kafka", "gone")]
     after = [new("0", "delta", "t"), new("1", "files", "/in")]
-    found = proposed(before, after)
+    found = propose_mapping(before, after)
     assert found.unconfirmed == ("0->1", "1->")
     with pytest.raises(Refused, match="0->1"):
         offset_lines(before, after, found, confirmed=["1->"], starts={"0": None})
@@ -158,7 +158,7 @@ def test_places_of_a_checkpoint_s_source_are_read_from_it() -> None:
 def test_the_watermark_is_set_where_it_would_drop_rows(
     stored: int, rewound: list[str], oldest: int | None, value: int | None
 ) -> None:
-    found = watermark(stored, rewound, oldest)
+    found = check_watermark(stored, rewound, oldest)
     assert found.set_ms == value
     assert found.says.endswith(".")
 
@@ -174,7 +174,7 @@ news = st.lists(st.builds(NewSource, st.uuids().map(str), kinds, places, names),
 def test_every_old_source_goes_on_once_or_is_dropped_and_every_new_one_has_a_start_or_asks(
     before: list[OldSource], after: list[NewSource]
 ) -> None:
-    found = proposed(before, after)
+    found = propose_mapping(before, after)
     assert sorted([p.old for p in found.pairs] + [d.old for d in found.dropped]) == sorted(
         o.key for o in before
     )
@@ -193,6 +193,6 @@ def test_a_delta_table_is_known_by_its_id_whatever_its_path() -> None:
         new_source(0, {"format": "delta", "location": "/b", "table_id": "id-b"}),
         new_source(1, {"format": "delta", "location": "/a", "table_id": "id-a"}),
     ]
-    found = proposed(held, told)
+    found = propose_mapping(held, told)
     assert [(p.old, p.new, p.certainty) for p in found.pairs] == [("0", "1", Certainty.CERTAIN)]
     assert [a.new for a in found.added] == ["0"]

@@ -28,43 +28,46 @@ NOW = 1_790_000_000_000
 def test_rows_of_a_rate_source_are_counted_as_spark_makes_them(
     start: str, end: str, ramp_up: int, rows: int
 ) -> None:
-    found = rate.distance(start, end, rate.RateFacts(10, ramp_up))
+    found = rate.measure_distance(start, end, rate.RateFacts(10, ramp_up))
     assert (found.rows, found.seconds) == (Amount(value=rows), Amount(value=abs(int(end) - int(start))))
-    assert rate.distance(start, end, rate.RateFacts()).rows is None
+    assert rate.measure_distance(start, end, rate.RateFacts()).rows is None
 
 
 def test_a_time_is_a_second_of_a_rate_source() -> None:
     facts = rate.RateFacts(10, 0, NOW, NOW + 60_000)
-    found = rate.at(Wanted(at_ms=NOW + 7_900), "5", facts)
+    found = rate.find_position(Wanted(at_ms=NOW + 7_900), "5", facts)
     assert (found.offset_json, found.lost.rows, found.reread.rows) == ("7", Amount(value=20), Amount(value=0))
-    assert rate.at(Wanted(latest=True), "5", facts).offset_json == "60"
-    assert rate.at(Wanted(earliest=True), "5", facts).reread.rows == Amount(value=50)
+    assert rate.find_position(Wanted(latest=True), "5", facts).offset_json == "60"
+    assert rate.find_position(Wanted(earliest=True), "5", facts).reread.rows == Amount(value=50)
     for outside in (NOW - 1, NOW + 60_001):
         with refused("time_outside", Refused):
-            rate.at(Wanted(at_ms=outside), "5", facts)
+            rate.find_position(Wanted(at_ms=outside), "5", facts)
     with pytest.raises(Refused, match="not known"):
-        rate.at(Wanted(latest=True), "5", rate.RateFacts())
+        rate.find_position(Wanted(latest=True), "5", rate.RateFacts())
 
 
 def test_a_time_is_a_batch_of_a_rate_micro_batch_source() -> None:
     facts = rate_micro_batch.RateMicroBatchFacts(3, 1000, 500)
     old = '{"offset":3,"timestamp":1500}'
-    found = rate_micro_batch.at(Wanted(at_ms=2001), old, facts)
+    found = rate_micro_batch.find_position(Wanted(at_ms=2001), old, facts)
     assert (found.offset_json, found.lost.rows) == ('{"offset":9,"timestamp":2500}', Amount(value=6))
     assert (
-        rate_micro_batch.at(Wanted(earliest=True), old, facts).offset_json == '{"offset":0,"timestamp":1000}'
+        rate_micro_batch.find_position(Wanted(earliest=True), old, facts).offset_json
+        == '{"offset":0,"timestamp":1000}'
     )
     with refused("time_outside", Refused):
-        rate_micro_batch.at(Wanted(at_ms=999), old, facts)
+        rate_micro_batch.find_position(Wanted(at_ms=999), old, facts)
 
 
 def test_an_author_s_offset_is_kept_to_the_byte_and_put_in_no_order() -> None:
     line = '{"offset": 5,  "x": "y"}'
-    found = python.at(Wanted(by_hand=line), '{"offset": 6, "x": "y"}', python.PythonSourceFacts())
+    found = python.find_position(Wanted(by_hand=line), '{"offset": 6, "x": "y"}', python.PythonSourceFacts())
     assert (found.offset_json, found.precision) == (line, Precision.UNKNOWN)
     assert (found.lost.rows, found.reread.rows, found.changes[0].moved) == (None, None, Moved.UNCLEAR)
-    assert python.changes('{"a": 1}', '{"a":1}')[0].moved is Moved.UNCLEAR  # Spark compares the text
-    told = python.option(line, python.PythonSourceFacts())
+    assert (
+        python.compare_positions('{"a": 1}', '{"a":1}')[0].moved is Moved.UNCLEAR
+    )  # Spark compares the text
+    told = python.find_start_option(line, python.PythonSourceFacts())
     assert not told.supported
     written = ast.literal_eval(told.code.removeprefix("return json.loads(").removesuffix(")"))
     assert json.loads(written) == json.loads(line)
@@ -91,7 +94,7 @@ OFFSET = '{"seqNum":9,"sourceVersion":1}'
 def test_modified_after_parts_what_was_read_from_what_waits(
     read: dict[str, int], waiting: dict[str, int], at: int, precision: Precision, twice: int
 ) -> None:
-    found = auto_loader.option(OFFSET, loader(read, waiting))
+    found = auto_loader.find_start_option(OFFSET, loader(read, waiting))
     told = found.options["modifiedAfter"]
     assert told == f"2026-09-21 14:13:2{at // 1000}.{at % 1000:03d}000 UTC+0"
     assert told in found.code
@@ -113,13 +116,13 @@ def test_a_time_that_loses_files_says_so() -> None:
 
 
 def test_nothing_is_computed_without_the_ledger_and_everything_read_where_nothing_was() -> None:
-    unknown = auto_loader.option(OFFSET, auto_loader.AutoLoaderFacts())
+    unknown = auto_loader.find_start_option(OFFSET, auto_loader.AutoLoaderFacts())
     assert (unknown.options, unknown.precision) == ({}, Precision.UNKNOWN)
-    assert auto_loader.option(None, auto_loader.AutoLoaderFacts()).options == {
+    assert auto_loader.find_start_option(None, auto_loader.AutoLoaderFacts()).options == {
         "cloudFiles.includeExistingFiles": "true"
     }
     with pytest.raises(Refused, match="ledger"):
-        auto_loader.at(
+        auto_loader.find_position(
             Wanted(by_hand='{"seqNum":8,"sourceVersion":1}'), OFFSET, auto_loader.AutoLoaderFacts()
         )
 
@@ -130,28 +133,30 @@ def shards(**at: str) -> str:
 
 
 def test_shards_are_compared_one_by_one() -> None:
-    found = kinesis.changes(shards(a="9", b="20", gone="1"), shards(a="10", b="19", new="1"))
+    found = kinesis.compare_positions(shards(a="9", b="20", gone="1"), shards(a="10", b="19", new="1"))
     assert [(c.part, c.moved) for c in found] == [
         ("a", Moved.FORWARD),
         ("b", Moved.BACK),
         ("gone", Moved.GONE),
         ("new", Moved.NEW),
     ]
-    assert kinesis.changes(shards(a="9"), shards(a="LATEST"))[0].moved is Moved.UNCLEAR
+    assert kinesis.compare_positions(shards(a="9"), shards(a="LATEST"))[0].moved is Moved.UNCLEAR
     seen = '[{"shard":{"stream":"s","shardId":"a"},"firstSeqNum":null,"lastSeqNum":"9","closed":false}]'
-    assert kinesis.changes(shards(a="9"), seen)[0].moved is Moved.SAME
+    assert kinesis.compare_positions(shards(a="9"), seen)[0].moved is Moved.SAME
 
 
 def test_a_kinesis_start_is_at_least_once_and_says_its_second() -> None:
-    found = kinesis.option(shards(a="9"), kinesis.KinesisFacts(NOW, NOW + 1_999))
+    found = kinesis.find_start_option(shards(a="9"), kinesis.KinesisFacts(NOW, NOW + 1_999))
     told = json.loads(found.options["initialPosition"])
     assert told == {"at_timestamp": "09/21/2026 14:13:21 UTC", "format": "MM/dd/yyyy HH:mm:ss ZZZ"}
     assert (found.precision, found.doubled) == (Precision.AT_LEAST_ONCE, None)
-    assert not kinesis.option(shards(a="9"), kinesis.KinesisFacts()).supported
-    assert kinesis.option(None, kinesis.KinesisFacts()).options == {"initialPosition": "trim_horizon"}
+    assert not kinesis.find_start_option(shards(a="9"), kinesis.KinesisFacts()).supported
+    assert kinesis.find_start_option(None, kinesis.KinesisFacts()).options == {
+        "initialPosition": "trim_horizon"
+    }
 
 
 def test_a_subscription_is_moved_outside_of_spark() -> None:
-    found = pubsub.option('{"sourceVersion":1,"seqNum":4,"fetchEpoch":2}', pubsub.PubSubFacts())
+    found = pubsub.find_start_option('{"sourceVersion":1,"seqNum":4,"fetchEpoch":2}', pubsub.PubSubFacts())
     assert (found.supported, found.precision) == (False, Precision.AT_LEAST_ONCE)
     assert "subscriptions seek" in found.place

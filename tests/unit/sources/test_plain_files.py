@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from recovery.checkpoints import deltalog
-from recovery.sources.delta_facts import DeltaOffset, plain
+from recovery.sources.delta_facts import DeltaOffset, is_plain_table
 from recovery.sources.live import delta as live
 from tests.delta_tables import TABLE, add, commit, metadata, remove, table
 
@@ -75,14 +75,14 @@ def test_a_table_is_read_file_by_file_only_where_nothing_in_its_metadata_changes
     more: dict[str, Any], types: dict[str, Any], features: list[str] | None, alone: bool
 ) -> None:
     protocol = {"minReaderVersion": 3, **({} if features is None else {"readerFeatures": features})}
-    assert plain({"configuration": {}, **more}, protocol, schema(**types)) is alone
+    assert is_plain_table({"configuration": {}, **more}, protocol, schema(**types)) is alone
 
 
 def test_a_padded_column_is_padded_by_the_table_alone() -> None:
     told = schema(id="long").replace(
         '"metadata": {}', '"metadata": {"__CHAR_VARCHAR_TYPE_STRING": "char(3)"}'
     )
-    assert not plain({"configuration": {}}, {"minReaderVersion": 1}, told)
+    assert not is_plain_table({"configuration": {}}, {"minReaderVersion": 1}, told)
 
 
 def test_a_version_is_as_large_as_what_it_holds(tmp_path: Path) -> None:
@@ -96,24 +96,24 @@ def test_a_version_is_as_large_as_what_it_holds(tmp_path: Path) -> None:
             [remove("b", size=20)],
         ],
     )
-    facts = live.read(str(place), offsets=[DeltaOffset(TABLE, 0).as_json()], options={}, look=False)
+    facts = live.read_table(str(place), offsets=[DeltaOffset(TABLE, 0).as_json()], options={}, look=False)
     assert facts.plain
     assert [facts.size_of(v) for v in range(4)] == [None] * 4
-    assert [live.sized(facts).size_of(v) for v in range(4)] == [30, 70, 69, 49]
-    later = live.read(str(place), offsets=[DeltaOffset(TABLE, 2).as_json()], options={}, look=False)
-    assert [live.sized(later).size_of(v) for v in range(4)] == [None, 70, 69, 49]
+    assert [live.measure_table(facts).size_of(v) for v in range(4)] == [30, 70, 69, 49]
+    later = live.read_table(str(place), offsets=[DeltaOffset(TABLE, 2).as_json()], options={}, look=False)
+    assert [live.measure_table(later).size_of(v) for v in range(4)] == [None, 70, 69, 49]
 
 
 def test_the_size_of_a_table_that_is_gone_is_not_told(tmp_path: Path) -> None:
     place = table(tmp_path / "t", [[add("a")]])
-    facts = live.read(str(place), offsets=[None], options={}, look=False)
+    facts = live.read_table(str(place), offsets=[None], options={}, look=False)
     for file in (place / "_delta_log").iterdir():
         file.unlink()
-    assert live.sized(facts).size_of(0) is None
+    assert live.measure_table(facts).size_of(0) is None
 
 
 def test_a_change_of_metadata_is_seen_where_it_is_committed(tmp_path: Path) -> None:
     place = table(tmp_path, [[], [add("a")]])
     commit(place, 2, metadata(**{"delta.columnMapping.mode": "name"}))
-    facts = live.read(str(place), offsets=[DeltaOffset(TABLE, 1).as_json()], options={}, look=False)
+    facts = live.read_table(str(place), offsets=[DeltaOffset(TABLE, 1).as_json()], options={}, look=False)
     assert (facts.plain, facts.commits[1].schema, facts.commits[2].schema is None) == (False, None, False)

@@ -12,7 +12,7 @@ from recovery.sources.base import InputFile
 from recovery.sources.delta_facts import DeltaOffset
 from recovery.sources.file_facts import FileSourceFacts
 from recovery.sources.live import delta as live
-from recovery.sources.live.replaying import processed
+from recovery.sources.live.replaying import measure_processed
 from recovery.sources.replaying import Gap, GapCode, Processed, processed_files, processed_versions
 from recovery.sources.slices import Slice
 from tests.delta_tables import TABLE, add, remove, table
@@ -30,7 +30,7 @@ def versions(
     where: Path, commits: list[Any], committed: str | None, *, look: bool = False, **options: Any
 ) -> Any:
     place = str(table(where / "table", commits))
-    facts = live.read(place, offsets=[line(0)], options=options, since=0, look=look)
+    facts = live.read_table(place, offsets=[line(0)], options=options, since=0, look=look)
     return processed_versions(0, committed, facts)
 
 
@@ -73,17 +73,19 @@ def test_what_a_table_cannot_tell_of_is_a_gap(
 
 def test_a_log_that_was_cleaned_does_not_tell_what_came_first(tmp_path: Path) -> None:
     place = str(table(tmp_path / "table", COMMITS))
-    facts = live.read(place, offsets=[line(0)], options={}, since=0, look=False)
+    facts = live.read_table(place, offsets=[line(0)], options={}, since=0, look=False)
     found = processed_versions(0, line(2), replace(facts, earliest=1))
     assert isinstance(found, Gap)
     assert found.code is GapCode.GONE
 
 
 def test_sources_that_are_no_files_and_no_tables_are_not_replayed() -> None:
-    found = processed([other("kafka")])
+    found = measure_processed([other("kafka")])
     assert [gap.code for gap in found.gaps] == [GapCode.UNKNOWN]
     assert found.size is None
-    assert [gap.code for gap in processed([other("files", problem="No answer.")]).gaps] == [GapCode.UNKNOWN]
+    assert [gap.code for gap in measure_processed([other("files", problem="No answer.")]).gaps] == [
+        GapCode.UNKNOWN
+    ]
 
 
 def held_by(there: Sequence[InputFile], read: int, log: Sequence[InputFile] | None = None) -> FileSourceFacts:
@@ -96,7 +98,7 @@ def test_files_are_replayed_as_they_were_read_unless_one_is_gone_or_other() -> N
     read = [InputFile(f"file:///in/{n}.json", 100, 1000 + n) for n in range(3)]
     whole = source(processed=tuple(read[:2]), facts=held_by(read, read=2))
     assert processed_files(0, whole) == Slice("files", files=("file:///in/0.json", "file:///in/1.json"))
-    assert processed([whole]) == Processed(files=("file:///in/0.json", "file:///in/1.json"), size=200)
+    assert measure_processed([whole]) == Processed(files=("file:///in/0.json", "file:///in/1.json"), size=200)
     gone = processed_files(0, replace(whole, gone=("file:///in/9.json",)))
     newer = [replace(read[0], mtime_ms=5), *read[1:]]
     other_now = processed_files(

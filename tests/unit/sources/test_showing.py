@@ -38,18 +38,18 @@ FACTS = KafkaFacts(
 
 def kafka_source(start: Candidate | None = None, line: str = LINE, **values: Any) -> SourceFacts:
     return SourceFacts(
-        position=Position(0, "kafka", line, kafka.label(line), Precision.EXACT, True),
+        position=Position(0, "kafka", line, kafka.label_position(line), Precision.EXACT, True),
         location="orders",
         start=start,
-        reach=kafka.reach(line, FACTS),
-        option=kafka.option(line, FACTS),
-        unread=kafka.distance(line, '{"orders":{"0":9,"1":4}}', FACTS),
+        reach=kafka.judge_reach(line, FACTS),
+        option=kafka.find_start_option(line, FACTS),
+        unread=kafka.measure_distance(line, '{"orders":{"0":9,"1":4}}', FACTS),
         **values,
     )
 
 
 def wished(wanted: Wanted, line: str = LINE) -> dict[str, Any]:
-    return showing.as_dict(kafka_source(kafka.at(wanted, line, FACTS), line))
+    return showing.as_dict(kafka_source(kafka.find_position(wanted, line, FACTS), line))
 
 
 def test_a_source_that_stays_says_so_for_every_part() -> None:
@@ -108,7 +108,7 @@ def test_every_kind_says_which_wishes_it_takes() -> None:
 def cost(lost: Distance = showing.ZERO, again: Distance = showing.ZERO, *moved: Moved) -> showing.Costs:
     changes = tuple(Change(f"p-{n}", Part("p", "1", ""), Part("p", "2", ""), m) for n, m in enumerate(moved))
     start = Candidate(LINE, "there", Precision.EXACT, lost, again, changes)
-    return showing.costs([showing.as_dict(kafka_source(start))])
+    return showing.sum_costs([showing.as_dict(kafka_source(start))])
 
 
 COSTS: dict[str, tuple[showing.Costs, tuple[str, ...], tuple[str, ...]]] = {
@@ -160,9 +160,9 @@ def test_a_cost_is_a_sentence_and_an_unknown_one_too(name: str) -> None:
 
 
 def test_the_latest_leaves_out_what_waits_and_the_earliest_reads_again() -> None:
-    assert showing.costs([wished(Wanted(latest=True))]).lost == ("Source 0: 4 rows never read",)
+    assert showing.sum_costs([wished(Wanted(latest=True))]).lost == ("Source 0: 4 rows never read",)
     earliest = wished(Wanted(earliest=True))
-    assert showing.costs([earliest]) == showing.Costs((), ("Source 0: 8 rows read a second time",))
+    assert showing.sum_costs([earliest]) == showing.Costs((), ("Source 0: 8 rows read a second time",))
     assert earliest["changes"][0] == {"part": "orders-0", "before": "5", "after": "1", "moved": "back"}
 
 
@@ -172,11 +172,11 @@ def test_files_that_are_skipped_are_a_cost_though_the_offset_line_is_the_same() 
         listing=tuple(InputFile(f"file:///in/{n}", 10, NOW + n) for n in range(3)),
         asked_ms=NOW + 10,
     )
-    start = files.at(Wanted(latest=True), '{"logOffset":0}', facts)
+    start = files.find_position(Wanted(latest=True), '{"logOffset":0}', facts)
     told = SourceFacts(
         Position(0, "files", '{"logOffset":0}', "file 1 of 3", Precision.EXACT, True), "/in", start=start
     )
-    assert showing.costs([showing.as_dict(told)]).lost == ("Source 0: 2 files never read",)
+    assert showing.sum_costs([showing.as_dict(told)]).lost == ("Source 0: 2 files never read",)
 
 
 def test_the_api_is_shown_with_what_it_cannot_do() -> None:
@@ -193,4 +193,4 @@ def test_the_api_is_shown_with_what_it_cannot_do() -> None:
      'json={"t":{"0":1}}'],
 )  # fmt: skip
 def test_a_wish_is_written_as_it_is_read(text: str) -> None:
-    assert wishes.text(wishes.parse(text)) == text
+    assert wishes.wish_text(wishes.parse_wish(text)) == text

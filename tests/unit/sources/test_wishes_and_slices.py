@@ -29,8 +29,8 @@ from recovery.spark.slicing import merged
     ],
 )
 def test_a_wish_is_read_and_comes_back_from_json(text: str, wanted: Wanted) -> None:
-    assert wishes.parse(text) == wanted
-    assert wishes.of(wishes.as_dict(wanted)) == wanted
+    assert wishes.parse_wish(text) == wanted
+    assert wishes.wish_from_json(wishes.as_dict(wanted)) == wanted
 
 
 @pytest.mark.parametrize(
@@ -52,13 +52,13 @@ def test_a_wish_is_read_and_comes_back_from_json(text: str, wanted: Wanted) -> N
 )
 def test_what_names_no_position_is_refused_with_the_forms_it_may_have(text: str) -> None:
     with pytest.raises(WrongUse):
-        wishes.parse(text)
+        wishes.parse_wish(text)
 
 
 @pytest.mark.parametrize("body", [{}, {"at_ms": 1, "version": 2}, {"hour": 3}, {"at_ms": 10**18}])
 def test_stored_wishes_name_exactly_one_position(body: dict[str, Any]) -> None:
     with pytest.raises(WrongUse):
-        wishes.of(body)
+        wishes.wish_from_json(body)
 
 
 def kafka(low: int = 0, high: int = 10, noted: str = "a") -> KafkaFacts:
@@ -196,10 +196,13 @@ def test_slices_put_together_are_read_as_each_of_them_can_be(one: bool, other: b
         Slice("delta", versions=((1, ("a", "b")),), direct=one),
         Slice("delta", versions=((2, ("c",)),), direct=other),
     ]
-    found = batches.joined(parts)
+    found = batches.join_slices(parts)
     assert found is not None
     assert found.direct is both
-    assert [cut.direct for cut in batches.of(found, {"maxFilesPerTrigger": "2"}).cuts] == [both, both]
+    assert [cut.direct for cut in batches.split_batches(found, {"maxFilesPerTrigger": "2"}).cuts] == [
+        both,
+        both,
+    ]
     assert merged([part.as_dict() for part in parts])[0]["direct"] is both
 
 
@@ -239,8 +242,11 @@ def test_of_a_change_feed_no_part_of_a_version_is_a_slice(start: str, end: str) 
 
 def test_a_change_feed_is_read_in_one_and_never_twice() -> None:
     waits = Slice("delta", changes=(4, 6))
-    assert batches.of(waits, {"maxFilesPerTrigger": "1"}).why == "the changes of its table are read in one"
-    assert batches.joined([waits, Slice("delta", changes=(7, 7))]) is None
+    assert (
+        batches.split_batches(waits, {"maxFilesPerTrigger": "1"}).why
+        == "the changes of its table are read in one"
+    )
+    assert batches.join_slices([waits, Slice("delta", changes=(7, 7))]) is None
     parts = [Slice("delta", changes=c).as_dict() for c in ((6, 9), (1, 3), (4, 7), (12, 12))]
     assert [part["changes"] for part in merged(parts)] == [[1, 9], [12, 12]]
 

@@ -108,8 +108,8 @@ NAMES = st.from_regex(r"[a-zA-Z0-9._-]{1,20}-[0-9]{1,4}", fullmatch=True)
 @given(WHOLE, st.dictionaries(NAMES, PART, max_size=4))
 def test_a_wish_comes_back_from_json_and_from_the_command_line(whole: Wanted, parts: dict[str, Any]) -> None:
     wish = Wanted(**{**wishes.as_dict(whole), "parts": parts})
-    assert wishes.of(wishes.as_dict(wish)) == wish
-    assert wishes.by_source(wishes.arguments("0", wish)) == {"0": wish}
+    assert wishes.wish_from_json(wishes.as_dict(wish)) == wish
+    assert wishes.by_source(wishes.wish_arguments("0", wish)) == {"0": wish}
 
 
 @pytest.mark.parametrize(
@@ -126,7 +126,7 @@ def test_a_wish_comes_back_from_json_and_from_the_command_line(whole: Wanted, pa
 )
 def test_stored_parts_are_wishes_of_parts(body: dict[str, Any]) -> None:
     with pytest.raises(WrongUse):
-        wishes.of(body)
+        wishes.wish_from_json(body)
 
 
 def test_parts_are_changed_one_by_one_and_taken_back() -> None:
@@ -138,7 +138,7 @@ def test_parts_are_changed_one_by_one_and_taken_back() -> None:
     kept = wishes.with_parts(Wanted(earliest=True), {"a-0": "committed"})
     assert kept == Wanted(earliest=True, parts={"a-0": None})
     assert kept is not None
-    assert wishes.text(kept) == "earliest, a-0=committed"
+    assert wishes.wish_text(kept) == "earliest, a-0=committed"
 
 
 @pytest.mark.parametrize("text", ["orders-3", "orders-3 =", "= 5"])

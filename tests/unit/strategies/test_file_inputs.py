@@ -33,7 +33,7 @@ def entries(folder: Path, first: int, **days: float) -> Entries:
 def about(folder: Path, done: SourceProgress, counts: Counts, **options: str) -> Facts:
     described = {"format": "json", "path": str(folder), "location": str(folder), "options": options}
     report = checkpoint(sources=(done,), state_operators=(), last_planned=3 if done.planned else 2)
-    found = looking.look(done, described)
+    found = looking.probe_source(done, described)
     return replace(facts(), checkpoint=report, sources=(found,), counts=counts, old_counts=counts)
 
 
@@ -107,7 +107,7 @@ def test_a_planned_batch_that_stays_makes_spark_pass_over_older_files(tmp_path: 
     assert told["continue"].forecast.lost.exact  # a seed leaves the planned batch out
 
     described = {"format": "json", "path": str(tmp_path), "location": str(tmp_path), "options": {}}
-    seen = unread.look(done, described)
+    seen = unread.count_unread(done, described)
     assert seen.reach.readable is False
     assert "such as late" in seen.reach.why
     assert seen.waits.files == Amount(value=1)  # the planned one

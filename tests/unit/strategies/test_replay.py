@@ -115,15 +115,15 @@ def test_code_with_state_is_not_taken_back() -> None:
 
 @pytest.mark.parametrize("text", ["batch=4", "version=0", "time=2026-11-22T03:00:00+00:00"])
 def test_a_target_is_written_as_it_is_read(text: str) -> None:
-    target = targets.parse(text)
-    assert targets.parse(targets.text(target)) == target
+    target = targets.parse_target(text)
+    assert targets.parse_target(targets.target_text(target)) == target
     assert ReplayTarget.model_validate(target.model_dump()) == target
 
 
 @pytest.mark.parametrize("text", ["", "batch", "batch=-1", "batch=x", "offset=3", "time=yesterday"])
 def test_what_names_no_target_is_wrong_use(text: str) -> None:
     with pytest.raises(WrongUse):
-        targets.parse(text)
+        targets.parse_target(text)
 
 
 @pytest.mark.parametrize(

@@ -149,7 +149,7 @@ def test_a_start_behind_what_is_gone_may_go_on() -> None:
     cut = replace(KAFKA, topics={"orders": replace(KAFKA.topics["orders"], partitions={0: low})})
 
     def at(line: str, **more: Any) -> SourceFacts:
-        return source("kafka", facts=cut, reach=kafka.reach(line, cut), **more)
+        return source("kafka", facts=cut, reach=kafka.judge_reach(line, cut), **more)
 
     assert "begins at 12" in (options(stream(sources=(at(LINES["kafka"]),)))["continue"].blocked or "")
     chosen = start("12", lost=of(2, exact=False))
@@ -165,7 +165,7 @@ def gone_file(wanted: Wanted | None) -> SourceFacts:
     planned = SourceEntry(FILES[4], 1004, 3)
     there = [f for f in LISTED if f.path not in (FILES[0], FILES[4])]
     facts = files.FileSourceFacts(log=(*entries(), planned), listing=tuple(there), asked_ms=5000)
-    begun = None if wanted is None else files.at(wanted, '{"logOffset":2}', facts)
+    begun = None if wanted is None else files.find_position(wanted, '{"logOffset":2}', facts)
     read = {files.decode_uri(e.path) for e in begun.read} if begun else {*FILES[:4]}
     return customers_source(
         start=begun,
@@ -205,7 +205,7 @@ LOG = files.FileSourceFacts(log=tuple(entries()), listing=LISTED, asked_ms=5000)
 
 def wished(wanted: Wanted) -> SourceFacts:
     """The customers' source at a wished start, as the look at it would tell."""
-    found = files.at(wanted, '{"logOffset":2}', LOG)
+    found = files.find_position(wanted, '{"logOffset":2}', LOG)
     read = {files.decode_uri(e.path) for e in found.read}
     waits = tuple(f for f in LISTED if f.path not in read)
     return customers_source(start=found, facts=LOG, waiting=waits)

@@ -48,26 +48,32 @@ def typed(**fields: str) -> Callable[[], Any]:
 FORMS = wishes.FORMS
 LINE = '{"orders":{"0":4}}'
 TYPED = (
-    Refusal("no_position", f"'noon' names no position. Write one of: {FORMS}.", lambda: wishes.parse("noon")),
     Refusal(
-        "no_time", "'noon' is no time. Write it as 2026-11-22T03:00:00Z.", lambda: wishes.parse("time=noon")
+        "no_position", f"'noon' names no position. Write one of: {FORMS}.", lambda: wishes.parse_wish("noon")
+    ),
+    Refusal(
+        "no_time",
+        "'noon' is no time. Write it as 2026-11-22T03:00:00Z.",
+        lambda: wishes.parse_wish("time=noon"),
     ),
     Refusal(
         "no_zone",
         "'2026-11-22T03:00' names no zone. Write it as 2026-11-22T03:00Z for UTC, or with +02:00.",
-        lambda: wishes.parse("time=2026-11-22T03:00"),
+        lambda: wishes.parse_wish("time=2026-11-22T03:00"),
     ),
     Refusal(
         "time_out_of_range",
         "'0001-01-01T00:00+14:00' lies outside of the years 1 to 9999 of UTC.",
-        lambda: wishes.parse("time=0001-01-01T00:00+14:00"),
+        lambda: wishes.parse_wish("time=0001-01-01T00:00+14:00"),
     ),
     Refusal(
         "no_part",
         "'orders-1' sets no part. Write one a line, as orders-3 = 1200.",
         lambda: wishes.from_lines("orders-1"),
     ),
-    Refusal("not_one_position", f"Name one position for each source: {FORMS}.", lambda: wishes.of({})),
+    Refusal(
+        "not_one_position", f"Name one position for each source: {FORMS}.", lambda: wishes.wish_from_json({})
+    ),
     Refusal(
         "no_source_named",
         "'latest' names no source. Write it as 0=latest, or all=latest; a part of one as 0/orders-3=1200.",
@@ -87,7 +93,9 @@ TYPED = (
     Refusal(
         "cannot_start_there",
         "Source 1 cannot start at time. Set the others one by one.",
-        lambda: wishes.for_all(wishes.parse("time=2026-11-22T03:00Z"), [{"source": "1", "can": ["file"]}]),
+        lambda: wishes.for_all(
+            wishes.parse_wish("time=2026-11-22T03:00Z"), [{"source": "1", "can": ["file"]}]
+        ),
     ),
     Refusal(
         "no_choice",
@@ -97,33 +105,33 @@ TYPED = (
     Refusal(
         "not_one_wish",
         "Name exactly one position of a Kafka source: a version, a time.",
-        lambda: comparing.wish(Wanted(), of="a Kafka source", can=("version", "at_ms")),
+        lambda: comparing.require_one_wish(Wanted(), of="a Kafka source", can=("version", "at_ms")),
     ),
     Refusal(
         "not_by_this",
         "A Kafka source cannot be positioned by a file. It takes a time.",
-        lambda: comparing.wish(Wanted(file="x"), of="a Kafka source", can=("at_ms",)),
+        lambda: comparing.require_one_wish(Wanted(file="x"), of="a Kafka source", can=("at_ms",)),
     ),
     Refusal(
         "not_asked",
         "Kafka was not asked, so it is not known what is still there. Ask it, then choose a position.",
-        lambda: kafka.at(Wanted(latest=True), LINE, KafkaFacts()),
+        lambda: kafka.find_position(Wanted(latest=True), LINE, KafkaFacts()),
     ),
     Refusal(
         "no_topic",
         "No topic of this source is there; make the topic again, or change the subscription.",
-        lambda: kafka.at(Wanted(latest=True), LINE, KafkaFacts(0, {}, {"orders": None})),
+        lambda: kafka.find_position(Wanted(latest=True), LINE, KafkaFacts(0, {}, {"orders": None})),
     ),
     Refusal(
         "time_not_asked",
         "Kafka was not asked for 1970-01-01 00:00:00.005 UTC; ask it with that time, then choose it.",
-        lambda: kafka.at(Wanted(at_ms=5), *positions.topic()),
+        lambda: kafka.find_position(Wanted(at_ms=5), *positions.topic()),
     ),
     Refusal(
         "parts_left",
         "Nothing was read yet, so these have no position: crm.customers.changes-1, crm.customers.changes-2. Name one "
-        "for the whole source too.",
-        lambda: kafka.at(
+        "for the whole source.",
+        lambda: kafka.find_position(
             Wanted(parts={"crm.customers.changes-0": Wanted(by_hand="500")}), None, positions.topic()[1]
         ),
     ),

@@ -279,29 +279,31 @@ PURE = (
         "time_outside",
         "2023-11-14 22:13:19.999 UTC is outside of what this source has made: "
         "2023-11-14 22:13:20.000 UTC to 2023-11-14 22:14:20.000 UTC.",
-        lambda tmp: rate.at(Wanted(at_ms=NOW - 1), "5", rate.RateFacts(10, 0, NOW, NOW + 60_000)),
+        lambda tmp: rate.find_position(Wanted(at_ms=NOW - 1), "5", rate.RateFacts(10, 0, NOW, NOW + 60_000)),
     ),
     Refusal(
         "time_outside",
         "1970-01-01 00:00:00.999 UTC is before this source begins, at 1970-01-01 00:00:01.000 UTC.",
-        lambda tmp: rate_micro_batch.at(
+        lambda tmp: rate_micro_batch.find_position(
             Wanted(at_ms=999), None, rate_micro_batch.RateMicroBatchFacts(3, 1000, 500)
         ),
     ),
     Refusal(
         "bad_pattern",
         "The pattern [z-a]* cannot be read. Correct it in the code; Spark would refuse it too.",
-        lambda tmp: live_files.listing(str(file_at(tmp / "a").parent), options={"pathGlobFilter": "[z-a]*"}),
+        lambda tmp: live_files.list_files(
+            str(file_at(tmp / "a").parent), options={"pathGlobFilter": "[z-a]*"}
+        ),
     ),
     Refusal(
         "no_delta_table",
         "… holds no Delta table. Check the path; Spark would refuse it too.",
-        lambda tmp: live_delta.read(str(tmp), offsets=[None], options={}),
+        lambda tmp: live_delta.read_table(str(tmp), offsets=[None], options={}),
     ),
     Refusal(
         "no_delta_table",
         "… holds no Delta table. Check the path and the storage.",
-        lambda tmp: sinks.read(str(tmp), query_id=None),
+        lambda tmp: sinks.read_table_report(str(tmp), query_id=None),
     ),
     Refusal(
         "leaves_folder",
@@ -370,7 +372,7 @@ PURE = (
     Refusal(
         "name_not_utf8",
         r"The name of file:…caf\udce9.csv is not UTF-8. Rename the file or take it away, then look again.",
-        lambda tmp: live_files.listing(str(odd_name(tmp)), options={}),
+        lambda tmp: live_files.list_files(str(odd_name(tmp)), options={}),
     ),
     Refusal(
         "child_ended",

@@ -197,7 +197,7 @@ def test_a_topic_that_was_made_again_since_the_seal_is_told_by_the_id_that_was_s
     def answer(options: Any, *, positions: Any, noted: Any, count_up_to: int) -> KafkaFacts:
         return KafkaFacts(1, {"orders": held}, {"orders": None}, dict(noted or {}))
 
-    monkeypatch.setattr(live_kafka, "facts", answer)
+    monkeypatch.setattr(live_kafka, "read_topic_facts", answer)
     position = Position("0", "kafka", '{"orders":{"0":10}}', "", Precision.EXACT, True)
     was = KafkaFacts(1, {"orders": replace(held, topic_id="id-1")}, {"orders": None})
     sealed = sealing._input(SourceFacts(position, "orders", facts=was))

@@ -158,7 +158,7 @@ def started(wanted: Wanted) -> SourceFacts:
         listing=(InputFile("file:///in/a.json", 5, 1), InputFile("file:///in/b.json", 7, 2)),
         asked_ms=9,
     )
-    start = files.at(wanted, '{"logOffset":0}', told)
+    start = files.find_position(wanted, '{"logOffset":0}', told)
     skipped = Slice("files", files=("file:///in/b.json",) if start.lost.files != Amount(value=0) else ())
     again = Slice("files", files=("file:///in/a.json",) if start.reread.files != Amount(value=0) else ())
     spans = Spans(Slice("files"), Slice("files"), again, skipped, Slice("files"))

@@ -29,8 +29,8 @@ LATEST, EARLIEST = {"0": Wanted(latest=True)}, {"0": Wanted(earliest=True)}
 def found(flow: Any, wanted: Mapping[str, Wanted], patch: Any = None) -> list[SourceFacts]:
     """What `gather.positions` answers for a flow that reads one topic."""
     wish = wanted.get("0")
-    start = kafka.at(wish, LINE, FACTS) if wish else None
-    position = Position(0, "kafka", LINE, kafka.label(LINE), Precision.EXACT, True)
+    start = kafka.find_position(wish, LINE, FACTS) if wish else None
+    position = Position(0, "kafka", LINE, kafka.label_position(LINE), Precision.EXACT, True)
     return [SourceFacts(position, "orders", start=start)]
 
 

@@ -23,8 +23,8 @@ MANY = 1000
 def found(flow: Any, wanted: Mapping[str, Wanted], patch: Any = None) -> list[SourceFacts]:
     line, told = at.topic(MANY)
     wish = wanted.get("0")
-    position = Position(0, "kafka", line, kafka.label(line), Precision.EXACT, True)
-    return [SourceFacts(position, at.TOPIC, start=kafka.at(wish, line, told) if wish else None)]
+    position = Position(0, "kafka", line, kafka.label_position(line), Precision.EXACT, True)
+    return [SourceFacts(position, at.TOPIC, start=kafka.find_position(wish, line, told) if wish else None)]
 
 
 @pytest.fixture(autouse=True)

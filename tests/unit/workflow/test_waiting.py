@@ -92,7 +92,7 @@ def test_a_checkpoint_that_is_away_is_said(tmp_path: Path) -> None:
 
 def test_a_slow_listing_does_not_hold_the_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     answered = threading.Event()
-    monkeypatch.setattr(room, "listing", lambda path, options: (answered.wait(10), ())[1])
+    monkeypatch.setattr(room, "list_files", lambda path, options: (answered.wait(10), ())[1])
     found = waiting(flow_at(tmp_path), seconds=0.05)
     answered.set()
     assert found.files is None

@@ -228,7 +228,7 @@ def topic_input(
     """What a flow is compared over that has read a topic up to 100, where the topic begins at `low` now."""
     topic = TopicFacts("id", {0: PartitionFacts(low, 100)}, plain=True)
     there_now = KafkaFacts(1, {"t": topic}, {"t": None})
-    monkeypatch.setattr(live_kafka, "facts", lambda *_a, **_k: there_now)
+    monkeypatch.setattr(live_kafka, "read_topic_facts", lambda *_a, **_k: there_now)
     source = SourceProgress(0, "kafka", '{"t":{"0":100}}', None)
     report = CheckpointReport("/c", "structured-streaming", 0, "q", 1, 1, (source,))
     contents = plan_contents(inputs=[planned_input(kind="kafka", location="t")])
