@@ -36,7 +36,7 @@ FIRST = datetime(2023, 1, 1, tzinfo=UTC)
 
 def entries(count: int) -> Iterator[dict[str, Any]]:
     """A chain as years of use leave it: 40 people, a worker, 12 entries a recovery, 2 % denied, 1 % failed."""
-    from recovery.audit import chain, seals
+    from recovery.audit import chain, entry_hmac
 
     pick = random.Random(7)  # noqa: S311  (the same log each time)
     prev = chain.GENESIS
@@ -59,7 +59,7 @@ def entries(count: int) -> Iterator[dict[str, Any]]:
             "before": {"state": "planned", "version": 0}, "after": {"state": "running", "version": 1, "batch": seq},
         }  # fmt: skip
         prev = chain.entry_hash(fields)
-        yield {**fields, "hash": prev, "seal": seals.seal_entry(seq, prev)}
+        yield {**fields, "hash": prev, "seal": entry_hmac.seal_entry(seq, prev)}
 
 
 def fill(count: int) -> dict[str, Any]:

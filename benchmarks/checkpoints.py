@@ -9,7 +9,7 @@ one process, without its start; `wc` and `cp` are processes of their own. Memory
 inspects and asks for totals, beside one that only imports. A seed puts every file on disk (fsync), reads it back
 and takes three fingerprints, none of which `cp -r` does. It is taken twice: by the process that has just inspected the
 checkpoint, as the seed step of a recovery is, and by one that has read nothing yet. Before each the files are left
-alone for as long as it takes until an inode proves anything (recovery/checkpoints/proofs.py).
+alone for as long as it takes until an inode proves anything (recovery/checkpoints/read_cache.py).
 """
 
 import argparse
@@ -24,7 +24,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from recovery.checkpoints import inspect_checkpoint, proofs, seed
+from recovery.checkpoints import inspect_checkpoint, read_cache, seed
 from tests.checkpoint_builder import Built
 
 BATCHES = 1000
@@ -90,8 +90,8 @@ def measure(where: Path, files: int, repeat: int) -> dict[str, Any]:
     ]
 
     def plan() -> seed.SeedPlan:
-        time.sleep(1.1 * proofs.UNSURE_NS / 1e9)  # the last seed's links are gone since a moment only
-        proofs.forget_digests()
+        time.sleep(1.1 * read_cache.UNSURE_NS / 1e9)  # the last seed's links are gone since a moment only
+        read_cache.forget_digests()
         found = seed.plan_seed(inspect_checkpoint(str(flow)))
         assert found.committed_files == (per_batch * BATCHES,)
         return found
@@ -103,7 +103,7 @@ def measure(where: Path, files: int, repeat: int) -> dict[str, Any]:
     times: dict[str, list[float]] = {name: [] for name in ("wc", "inspect", "cp", "cp_sync", "seed", "fresh")}
     for _ in range(repeat):
         times["wc"].append(timed(lambda: quiet("wc", "-l", *logs)))
-        proofs.forget_digests()
+        read_cache.forget_digests()
         times["inspect"].append(timed(lambda: inspect_checkpoint(str(flow))))
         for name in ("cp", "cp_sync"):
             shutil.rmtree(where / "copy", ignore_errors=True)
@@ -115,7 +115,7 @@ def measure(where: Path, files: int, repeat: int) -> dict[str, Any]:
         for name in ("seed", "fresh"):
             made = plan()
             if name == "fresh":
-                proofs.forget_digests()
+                read_cache.forget_digests()
             times[name].append(timed(lambda: seeded(made)))  # noqa: B023
             shutil.rmtree(flow / "1")
     found: dict[str, Any] = {f"{name}_s": statistics.median(taken) for name, taken in times.items()}

@@ -12,7 +12,7 @@ import hypothesis
 import pytest
 from django.conf import settings
 
-from recovery.checkpoints import access, place
+from recovery.checkpoints import access, location_checks
 from tests import databases, order, shared
 
 # PostgreSQL in place of SQLite, when bin/test gives one: see tests/databases.py.
@@ -39,7 +39,9 @@ hypothesis.settings.register_profile(
 hypothesis.settings.load_profile("reprise")
 
 # Tests keep their checkpoints below the temporary directory, where a real one draws a warning.
-place.TEMPORARY = tuple(t for t in place.TEMPORARY if not tempfile.gettempdir().startswith(t))
+location_checks.TEMPORARY = tuple(
+    t for t in location_checks.TEMPORARY if not tempfile.gettempdir().startswith(t)
+)
 
 # Stores that only tests have: in this process, and one that fails as told.
 access.OPENED |= {"memory", "odd"}

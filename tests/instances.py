@@ -33,7 +33,7 @@ from tests.stack import clean_environment
 IMPORTS = """
 import itertools, json, os, sys
 from recovery.audit.actions import append_entry
-from recovery.audit.keeping import verify_chain
+from recovery.audit.log_operations import verify_chain
 from recovery.people.roles import SYSTEM
 """
 

@@ -15,7 +15,7 @@ from recovery.people.roles import Actor
 from recovery.pipelines.find import find_flow, find_fresh
 from recovery.planning import actions as planning
 from recovery.plans.accepted import effects_of
-from recovery.sources import showing, targets, wishes
+from recovery.sources import position_requests, position_view, targets
 from recovery.workflow import by_hand, positioning
 from recovery.workflow.reporting import report
 from recovery.workflow.selectors import open_recovery_of, plan_of, recovery_or_404
@@ -120,7 +120,7 @@ def _read_change(body: Body, **of_plan: Any) -> ChoicesChange:
 
 def _requests_by_source(recovery: Recovery, given: list[str]) -> dict[str, Wanted | None]:
     """Wishes by source; `all` is for those that are not named, so it has to be known which there are."""
-    named = wishes.by_source(given)
+    named = position_requests.by_source(given)
     every = named.pop("all", None)
     if every is None:
         return named
@@ -130,7 +130,7 @@ def _requests_by_source(recovery: Recovery, given: list[str]) -> dict[str, Wante
             "Which sources there are was not looked up. Ask for positions without any wish first.",
             code="not_looked",
         )
-    return {**wishes.for_all(every, [one for one in there if one["source"] not in named]), **named}
+    return {**position_requests.for_all(every, [one for one in there if one["source"] not in named]), **named}
 
 
 def _show_recovery(recovery: Recovery) -> dict[str, Any]:
@@ -148,7 +148,7 @@ def _show_recovery(recovery: Recovery) -> dict[str, Any]:
 def _show_positions(recovery: Recovery) -> dict[str, Any]:
     look, flow = looked(recovery), recovery.flow
     sources, asked = look["sources"], look.get("wishes") or {}
-    costs = showing.sum_costs(sources)
+    costs = position_view.sum_costs(sources)
     return {
         "flow": flow.name,
         "status": look.get("status"),  # working, ready, failed; null: nobody has asked
@@ -158,6 +158,8 @@ def _show_positions(recovery: Recovery) -> dict[str, Any]:
         "lost": list(costs.lost),
         "repeated": list(costs.repeated),
         "unmet": positioning.unmet(sources, asked),
-        "chosen": wishes.as_dicts(recovery.chosen.positions),
-        "api": showing.api_call(pipeline_id=flow.pipeline.pipeline_id, flow=flow.name, dataset=flow.dataset),
+        "chosen": position_requests.as_dicts(recovery.chosen.positions),
+        "api": position_view.api_call(
+            pipeline_id=flow.pipeline.pipeline_id, flow=flow.name, dataset=flow.dataset
+        ),
     }

@@ -6,7 +6,7 @@ from typing import Any
 from django.http import QueryDict
 
 from recovery.errors import WrongUse
-from recovery.sources import wishes
+from recovery.sources import position_requests
 from recovery.sources.base import Wanted
 
 KEEP, COMMITTED = "keep", "committed"
@@ -36,23 +36,26 @@ def _read_wish(post: QueryDict, one: Mapping[str, Any], now: Mapping[str, Any]) 
             raise WrongUse(
                 f"A source of kind {one['kind']} has no parts that can be set one by one.", code="no_parts"
             )
-        return wishes.with_parts(wishes.wish_from_json(now[key]) if key in now else None, edits)
+        return position_requests.with_parts(
+            position_requests.wish_from_json(now[key]) if key in now else None, edits
+        )
     if form == KEEP:
         if value:
             raise WrongUse(
                 f"Source {key}: choose what {value!r} is: a time, a version, a file, or by hand.",
                 code="no_choice",
             )
-        return wishes.wish_from_json(now[key]) if key in now else None
+        return position_requests.wish_from_json(now[key]) if key in now else None
     if form == COMMITTED:
         return None
     if form in ("earliest", "latest"):
-        return wishes.parse_wish(form)
+        return position_requests.parse_wish(form)
     if not value:
         raise WrongUse(
-            f"Source {key}: write the {wishes.WORDS.get(form, form)} beside the choice.", code="no_value"
+            f"Source {key}: write the {position_requests.WORDS.get(form, form)} beside the choice.",
+            code="no_value",
         )
-    return wishes.parse_wish(f"{form}={value}")
+    return position_requests.parse_wish(f"{form}={value}")
 
 
 def _read_edits(post: QueryDict, one: Mapping[str, Any]) -> dict[str, str]:
@@ -65,10 +68,10 @@ def _read_edits(post: QueryDict, one: Mapping[str, Any]) -> dict[str, str]:
         if name.startswith(prefix)
     }
     changed = {name: value for name, value in fields.items() if value and value != stands.get(name)}
-    return changed | wishes.from_lines(str(post.get(f"parts.{one['source']}", "")))
+    return changed | position_requests.from_lines(str(post.get(f"parts.{one['source']}", "")))
 
 
 def read_common_time(post: QueryDict, look: Mapping[str, Any]) -> dict[str, Wanted | None]:
     """The time of `at` for every source. Raises WrongUse for what is no time, and for a source that takes none."""
-    wish = wishes.parse_wish(f"time={str(post.get('at', '')).strip()}")
-    return dict(wishes.for_all(wish, look.get("sources") or []))
+    wish = position_requests.parse_wish(f"time={str(post.get('at', '')).strip()}")
+    return dict(position_requests.for_all(wish, look.get("sources") or []))

@@ -13,7 +13,7 @@ from django.utils import timezone
 from console.middleware import Request
 from console.pages.base import is_unchanged, may_why, no_news, page, refusal_of, render_page, require_right
 from console.presenters import auditing
-from recovery.audit import checking, evidence, keeping, keys, listing, reviews
+from recovery.audit import checking, evidence, keys, listing, log_operations, reviews
 from recovery.audit.listing import EntryFilter
 from recovery.audit.tags import ACTIONS, OUTCOMES
 from recovery.errors import WrongUse
@@ -71,7 +71,7 @@ def _recovery_pk(label: str) -> int:
 
 def _audit_frame(by: Actor, tab: str = "") -> dict[str, Any]:
     """What every page of the audit shows: how the chain stands, what waits for review."""
-    check = keeping.newest_check()
+    check = log_operations.newest_check()
     hours = (timezone.now() - check.at) / timedelta(hours=1) if check else None
     return {
         "section": "audit",
@@ -224,7 +224,7 @@ def export_list(request: Request, by: Actor) -> HttpResponse:
     fmt = request.GET.get("format", "csv")
     if fmt not in ("csv", "json"):
         raise WrongUse("The audit log is exported as csv or json.")
-    pieces = keeping.export_log(fmt=fmt, by=by, wanted=EntryFilter.of(request.GET.dict()))
+    pieces = log_operations.export_log(fmt=fmt, by=by, wanted=EntryFilter.of(request.GET.dict()))
     kind = "text/csv" if fmt == "csv" else "application/json"
     name = f"reprise-audit-{timezone.now():%Y%m%dT%H%M%SZ}.{fmt}"
     streamed = StreamingHttpResponse(

@@ -14,9 +14,9 @@ from console.pages.flow import flow_or_404, frame_of
 from console.presenters import batches, charts
 from console.presenters import checkpoint as checkpoints
 from recovery import reach
-from recovery.checkpoints import inspect_checkpoint, said
+from recovery.checkpoints import batch_descriptions, inspect_checkpoint
 from recovery.checkpoints.batches import compare_batches, log_page, read_batch
-from recovery.checkpoints.uses import list_uses
+from recovery.checkpoints.version_history import list_uses
 from recovery.diagnosis.verdict import judge_flow
 from recovery.errors import NotFound, RepriseError, Unreachable
 from recovery.models import Flow, FlowInput
@@ -97,7 +97,7 @@ def _report_context(asked: Asked, context: Context, root: str, place: str) -> Co
     return {
         "report": report,
         "judgement": checkpoints.judge_fit(verdict),
-        "next_run": said.next_run(verdict.outcome) if report["format"] != "none" else "",
+        "next_run": batch_descriptions.next_run(verdict.outcome) if report["format"] != "none" else "",
         "findings": found,
         "findings_counted": checkpoints.count_findings(found),
         "batches": checkpoints.batch_rows(report),

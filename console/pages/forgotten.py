@@ -9,7 +9,7 @@ from django.views.decorators.http import require_http_methods
 
 from console.middleware import Request
 from recovery.errors import RepriseError
-from recovery.people import forgotten, limits
+from recovery.people import limits, password_reset
 
 TOO_MANY: Final = {
     "forgotten": "Too many links were asked for from this address. Wait a minute, then try again.",
@@ -21,7 +21,7 @@ NO_MAIL: Final = "This console sends no mail. Ask an admin for a new link."
 @require_http_methods(["GET", "HEAD", "POST"])
 def ask_for_reset(request: Request) -> HttpResponse:
     """GET: one field; POST: have a worker look whose address it is."""
-    if not forgotten.can_send_reset():
+    if not password_reset.can_send_reset():
         raise Http404(NO_MAIL)
     if request.method != "POST":
         return render(request, "account/forgotten.html", {})
@@ -34,7 +34,7 @@ def ask_for_reset(request: Request) -> HttpResponse:
     for kind, source in asked.items():
         limits.count_try(kind, source)
     try:
-        forgotten.request_reset(email=email, place=place)
+        password_reset.request_reset(email=email, place=place)
     except RepriseError as problem:
         return render(
             request, "account/forgotten.html", {"problem": problem.sentence, "email": email}, status=503

@@ -7,7 +7,7 @@ from django.urls import reverse
 
 from console.middleware import Request
 from console.pages.base import handle_act, page, render_page, require_right
-from console.pages.frame import build_frame, read_scene
+from console.pages.recovery_page import build_frame, read_scene
 from recovery.people.roles import Actor, Right
 from recovery.workflow import actions, owning
 from recovery.workflow.transitions import OPEN

@@ -7,9 +7,9 @@ from django.shortcuts import redirect
 
 from console.forms import positions as forms
 from console.middleware import Request
-from console.pages import bars
+from console.pages import action_bars
 from console.pages.base import page, refusal_of, require_right
-from console.pages.frame import RecoveryPage, build_frame, read_scene, show_live
+from console.pages.recovery_page import RecoveryPage, build_frame, read_scene, show_live
 from console.presenters import positions as words
 from recovery.contracts.acceptance import Effect
 from recovery.contracts.choices import ChoicesChange
@@ -76,7 +76,7 @@ def _show_positions(request: Request, of: RecoveryPage) -> dict[str, Any]:
     look = looked(of.recovery)
     shown = words.positions_page(of.recovery, look, wanted=wanted, everything=everything, typed=typed)
     return {
-        "bar": bars.positions_bar(of, look),
+        "bar": action_bars.positions_bar(of, look),
         "positions": shown,
         "sources": words.source_matches(of.recovery, positioning.mapping_of(of.recovery)),
         "takes": words.takes_positions(of.recovery.chosen.strategy or ""),
@@ -84,6 +84,6 @@ def _show_positions(request: Request, of: RecoveryPage) -> dict[str, Any]:
         "wanted": wanted,
         "everything": everything,
         "at": typed.get("at", ""),
-        "may_edit": bars.may_edit(of) is None and of.recovery.state == "diagnosing",
+        "may_edit": action_bars.may_edit(of) is None and of.recovery.state == "diagnosing",
         "poll": 1 if shown.status == "working" else 0,
     }

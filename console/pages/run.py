@@ -11,9 +11,9 @@ from django.utils import timezone
 
 from console.middleware import Request
 from console.pages import run_bars as bars
-from console.pages.bars import may_run
+from console.pages.action_bars import may_run
 from console.pages.base import handle_act, may_why, page, refusal_of, render_page, require_right
-from console.pages.frame import RecoveryPage, build_frame, read_scene, show_live
+from console.pages.recovery_page import RecoveryPage, build_frame, read_scene, show_live
 from console.presenters import (
     approving,
     below,

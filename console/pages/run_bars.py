@@ -4,9 +4,9 @@ from dataclasses import dataclass
 
 from django.urls import reverse
 
-from console.pages.bars import may_run, ways_to_permission
+from console.pages.action_bars import may_run, ways_to_permission
 from console.pages.base import may_why
-from console.pages.frame import RecoveryPage
+from console.pages.recovery_page import RecoveryPage
 from console.presenters import verifying
 from console.presenters.reviewing import STEP_NAMES
 from console.presenters.wizard import ActionBar, Link, Primary

@@ -28,7 +28,7 @@ from console.signing import trail
 from console.signing.passkeys import can_use_passkeys, is_good_credential
 from console.signing.problems import SignInProblem
 from recovery.errors import Denied
-from recovery.people import forgotten, limits
+from recovery.people import limits, password_reset
 from recovery.people.actions import actor_for_user
 
 TOO_MANY = SignInProblem(
@@ -90,7 +90,7 @@ def _sign_in_form(
 ) -> HttpResponse:
     context = {
         "next": back, "name": name, "problem": problem, "passkeys": can_use_passkeys(request),
-        "company": settings.REPRISE_OIDC_NAME, "mail": forgotten.can_send_reset(),
+        "company": settings.REPRISE_OIDC_NAME, "mail": password_reset.can_send_reset(),
         "idle": settings.REPRISE_IDLE_MINUTES,
     }  # fmt: skip
     return render(request, "sign_in.html", context, status=status)

@@ -10,7 +10,7 @@ from django.utils import timezone
 
 from console.forms import wizard as forms
 from console.middleware import Request
-from console.pages import bars, source
+from console.pages import action_bars, source
 from console.pages.approvals import approval_panel
 from console.pages.base import (
     handle_act,
@@ -22,7 +22,7 @@ from console.pages.base import (
     render_page,
     require_right,
 )
-from console.pages.frame import RecoveryPage, build_frame, read_scene, show_live
+from console.pages.recovery_page import RecoveryPage, build_frame, read_scene, show_live
 from console.presenters import (
     below,
     checkpoint,
@@ -74,12 +74,12 @@ def diagnose_step(request: Request, by: Actor, recovery_id: int) -> HttpResponse
         "diagnosis": diagnosis,
         "asks": words.trouble_summary(diagnosis, recovery.facts),
         "meant": words.meant_question(diagnosis, meant),
-        "why_not_say": bars.may_edit(of)
+        "why_not_say": action_bars.may_edit(of)
         if recovery.state == "diagnosing"
         else "A plan holds what was chosen.",
         "ladder": words.advice_ladder(diagnosis, meant, stored_options(recovery.facts)),
         "operators": words.operator_rows(diagnosis),
-        "bar": bars.diagnose_bar(of),
+        "bar": action_bars.diagnose_bar(of),
     }
     return show_live(request, "wizard/diagnose.html", context, refusal=refusal)
 
@@ -97,7 +97,7 @@ def stop_step(request: Request, by: Actor, recovery_id: int) -> HttpResponse:
         **build_frame(of, "stop"),
         "step": step,
         "verdict": stopping.stop_verdict(step),
-        "bar": bars.stop_bar(of),
+        "bar": action_bars.stop_bar(of),
     }
     context["asks"] = stopping.stop_asks(of.recovery.flow, list(of.recovery.flow.pipeline.flows.all()))
     context["log"] = stopping.log_lines(step)
@@ -128,7 +128,7 @@ def offset_step(request: Request, by: Actor, recovery_id: int) -> HttpResponse:
         if refusal is None:
             return redirect(_after_strategy(request, by, recovery_id), recovery_id)
     of = read_scene(recovery_id, by)
-    context = {**build_frame(of, "offset"), **_offset_context(of, form), "bar": bars.offset_bar(of)}
+    context = {**build_frame(of, "offset"), **_offset_context(of, form), "bar": action_bars.offset_bar(of)}
     code = 422 if refusal and not isinstance(refusal, Denied) and form.is_bound else None
     return show_live(request, "wizard/offset.html", context, refusal=refusal, status=code)
 
@@ -179,7 +179,7 @@ def _offset_context(of: RecoveryPage, form: forms.StrategyForm) -> dict[str, Any
         "turns": turning.turn_rows(found),
         "rules": turning.rule_rows(decided.rule),
         "meant": words.meant_question(diagnosis, meant),
-        "why_not_say": bars.may_edit(of)
+        "why_not_say": action_bars.may_edit(of)
         if recovery.state == "diagnosing"
         else "A plan holds what was chosen.",
         "ask_meant": meant is None and words.meant_question(diagnosis, meant) is not None,
@@ -214,7 +214,7 @@ def patch_step(request: Request, by: Actor, recovery_id: int) -> HttpResponse:
         return show_live(request, "wizard/patch_ended.html", _patch_that_ran(of))
     context = {
         **build_frame(of, "patch"),
-        "bar": bars.patch_bar(of),
+        "bar": action_bars.patch_bar(of),
         "validation": patching.validation_result(of.recovery),
     }
     context["poll"] = 0
@@ -251,7 +251,7 @@ def _patch_that_ran(of: RecoveryPage) -> dict[str, Any]:
     after = {change.path: change.after for change in sealed}
     return {
         **build_frame(of, "patch"),
-        "bar": bars.patch_bar(of),
+        "bar": action_bars.patch_bar(of),
         "diffs": [d for d in diff.compare_all(before, after) if d.changed],
         "written": next((s for s in of.steps if s.plan_id == of.plan.pk and s.kind == "patch"), None),
     }
@@ -282,7 +282,7 @@ def _validation_panel(request: Request, by: Actor, recovery_id: int) -> HttpResp
     context = {
         **build_frame(of, "patch"),
         "validation": patching.validation_result(of.recovery),
-        "may_edit": bars.may_edit(of),
+        "may_edit": action_bars.may_edit(of),
     }
     context["poll_validation"] = state == "working"
     if state == "working" and is_unchanged(request, context["version"]):
@@ -319,7 +319,7 @@ def _way_back_closed(of: RecoveryPage) -> str:
 
 def _outlook_of(of: RecoveryPage) -> outlook.Outlook | None:
     return outlook.describe_outlook(
-        of.recovery.facts, str(of.recovery.chosen.strategy), bars.costs_to_accept(of)
+        of.recovery.facts, str(of.recovery.chosen.strategy), action_bars.costs_to_accept(of)
     )
 
 
@@ -335,23 +335,23 @@ def review_step(request: Request, by: Actor, recovery_id: int) -> HttpResponse:
     chosen = of.recovery.chosen
     sealing = chosen.sealing
     void = selectors.void_plan_of(of.recovery)
-    costs = reviewing.list_costs(bars.costs_to_accept(of), chosen.accepted)
+    costs = reviewing.list_costs(action_bars.costs_to_accept(of), chosen.accepted)
     context = {
         **build_frame(of, "review"),
         "sealing": sealing,
         "void": reviewing.describe_void(void) if void is not None else None,
         "review": reviewing.plan_view(of.plan) if of.plan is not None else None,
         "costs": costs,
-        "costs_shown": written_costs(bars.costs_to_accept(of)),
+        "costs_shown": written_costs(action_bars.costs_to_accept(of)),
         "outlook": _outlook_of(of) if costs else None,
         "reason": str(request.POST.get("reason", "")),
         "approval": approval_panel(of.recovery, of.plan, by),
-        "may_ask": of.plan is not None and bars.may_ask(of, of.plan) is None,
+        "may_ask": of.plan is not None and action_bars.may_ask(of, of.plan) is None,
         "waits": of.recovery.state in WAITS,
         "why_not_edit": may_why(by, Right.RECOVER, of.environment)
         if of.recovery.state in WAITS
-        else bars.may_edit(of),
-        "bar": bars.review_bar(of, void),
+        else action_bars.may_edit(of),
+        "bar": action_bars.review_bar(of, void),
         "below": below.refresh_choice(of.recovery) if of.recovery.state == "diagnosing" else None,
         "way_back_closed": _way_back_closed(of),
         "poll": 1 if sealing.status == "working" else 0,

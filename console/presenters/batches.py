@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from typing import Final
 
 from console.presenters import status, words
-from recovery.checkpoints import said
+from recovery.checkpoints import batch_descriptions
 from recovery.checkpoints.batches import (
     BatchSource,
     ChangedValue,
@@ -133,13 +133,15 @@ def _watermark_words(at_ms: int | None) -> str:
 
 
 def _source_row(source: BatchSource) -> BatchSourceRow:
-    moved = said.changed_partitions(source.begins_json, source.offset_json) if source.begins else []
+    moved = (
+        batch_descriptions.changed_partitions(source.begins_json, source.offset_json) if source.begins else []
+    )
     return BatchSourceRow(
         source.key,
         source.log or source.key,
         source.kind,
         labels.label_position(source.kind, source.offset_json),
-        said.describe_intake(source),
+        batch_descriptions.describe_intake(source),
         (source.begins_json or "-") if source.begins else "not known",
         source.offset_json or "-",
         *_file_rows(source.files),
@@ -154,7 +156,9 @@ def _file_rows(files: LogSpan | None) -> tuple[tuple[FileRow, ...], int]:
 
 
 def batch_rows(entries: Sequence[SourceEntry]) -> tuple[FileRow, ...]:
-    return tuple(FileRow(said.file_name(e.path), e.path, e.timestamp_ms, e.batch_id) for e in entries)
+    return tuple(
+        FileRow(batch_descriptions.file_name(e.path), e.path, e.timestamp_ms, e.batch_id) for e in entries
+    )
 
 
 def _partition_rows(moved: Sequence[tuple[str, int | None, int | None]]) -> tuple[tuple[str, str, str], ...]:
@@ -183,18 +187,22 @@ def batch_difference(of: Difference) -> DifferenceView:
         ),
         _moved_rows(of.conf),
         _moved_rows(of.operators),
-        said.operators_untold(of),
+        batch_descriptions.operators_untold(of),
         (*of.before.problems, *of.after.problems),
     )
 
 
 def _step_row(step: SourceStep) -> SourceStepRow:
-    moved = said.changed_partitions(step.before_json, step.after_json) if step.change == "moved" else []
+    moved = (
+        batch_descriptions.changed_partitions(step.before_json, step.after_json)
+        if step.change == "moved"
+        else []
+    )
     return SourceStepRow(
         step.key,
         step.kind,
         CHANGES[step.change],
-        said.describe_step(step),
+        batch_descriptions.describe_step(step),
         step.before_json or "-",
         step.after_json or "-",
         *_file_rows(step.files),

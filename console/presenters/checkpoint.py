@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from console.presenters import status, words
-from recovery.checkpoints import said
+from recovery.checkpoints import batch_descriptions
 from recovery.checkpoints.report import Outcome
-from recovery.checkpoints.uses import VersionUse
+from recovery.checkpoints.version_history import VersionUse
 from recovery.diagnosis.operators import operator_word
 from recovery.diagnosis.verdict import CheckpointState, FlowVerdict, StatefulStep, StepFit
 from recovery.sources import labels
@@ -51,7 +51,7 @@ def _next_run(finding: Mapping[str, Any]) -> tuple[str, str]:
     """What the next run comes to because of this finding, in words and as its code; nothing where it goes on: that
     hangs on all findings together."""
     outcome = str(finding.get("outcome") or "")
-    return ("", "") if outcome == Outcome.GOES_ON else (said.next_run(outcome), outcome)
+    return ("", "") if outcome == Outcome.GOES_ON else (batch_descriptions.next_run(outcome), outcome)
 
 
 def judge_fit(verdict: FlowVerdict) -> tuple[status.Badge, str]:
@@ -185,7 +185,7 @@ def source_rows(report: Mapping[str, Any]) -> list[SourceRow]:
             str(source.get("offset_json") or "none"),
             int(source.get("committed_files") or 0),
             int(source.get("planned_files") or 0),
-            said.file_name((source.get("newest") or {}).get("path") or ""),
+            batch_descriptions.file_name((source.get("newest") or {}).get("path") or ""),
         )
         for source in report.get("sources") or []
     ]

@@ -10,7 +10,7 @@ from console.presenters import words
 from console.presenters.status import Badge
 from recovery.contracts import codec
 from recovery.contracts.amounts import Amount
-from recovery.sources import showing, wishes
+from recovery.sources import position_requests, position_view
 from recovery.sources.mapping import list_confirmable
 from recovery.strategies.catalogue import POSITIONED
 
@@ -234,11 +234,11 @@ def positions_page(
 ) -> PositionsPage:
     """`look`: `studies.looked`. `wanted`: text that the names of shown parts contain. `typed`: what was sent and
     refused."""
-    looked, chosen = look.get("wishes") or {}, wishes.as_dicts(recovery.chosen.positions)
+    looked, chosen = look.get("wishes") or {}, position_requests.as_dicts(recovery.chosen.positions)
     sources = look["sources"]
-    told = showing.sum_costs(sources)
+    told = position_view.sum_costs(sources)
     flow = recovery.flow
-    call = showing.api_call(pipeline_id=flow.pipeline.pipeline_id, flow=flow.name, dataset=flow.dataset)
+    call = position_view.api_call(pipeline_id=flow.pipeline.pipeline_id, flow=flow.name, dataset=flow.dataset)
     return PositionsPage(
         status=str(look.get("status") or "none"),
         cards=[
@@ -246,7 +246,7 @@ def positions_page(
         ],
         lost=told.lost,
         repeated=told.repeated,
-        doubts=showing.list_doubts(sources),
+        doubts=position_view.list_doubts(sources),
         chosen=_written_requests(chosen),
         looked=_written_requests(looked),
         differs=looked != chosen,
@@ -260,15 +260,18 @@ def positions_page(
 
 
 def _written_requests(wanted: Mapping[str, Any]) -> list[tuple[str, str]]:
-    return [(key, wishes.wish_text(wishes.wish_from_json(body))) for key, body in sorted(wanted.items())]
+    return [
+        (key, position_requests.wish_text(position_requests.wish_from_json(body)))
+        for key, body in sorted(wanted.items())
+    ]
 
 
-def command_line(recovery: Any, looked: Mapping[str, Any], costs: showing.Costs) -> str:
+def command_line(recovery: Any, looked: Mapping[str, Any], costs: position_view.Costs) -> str:
     """The same on the command line, where what it costs has to be accepted too."""
     told = [
         f"--position {shlex.quote(one)}"
         for key, body in looked.items()
-        for one in wishes.wish_arguments(key, wishes.wish_from_json(body))
+        for one in position_requests.wish_arguments(key, position_requests.wish_from_json(body))
     ]
     told += [f"--confirm {shlex.quote(key)}" for key in recovery.chosen.confirmed]
     told += ["--accept-loss"] * bool(costs.lost) + ["--accept-repeats"] * bool(costs.repeated)
@@ -284,10 +287,12 @@ def source_card(
     everything: bool = False,
     typed: Mapping[str, str] | None = None,
 ) -> Card:
-    """One source as `sources.showing.as_dict` gives it."""
+    """One source as `sources.position_view.as_dict` gives it."""
     typed, key = typed or {}, one["source"]
-    wish = wishes.wish_from_json(looked[key]) if key in looked else None
-    rows = _part_rows(one, wanted, {n: wishes.text_of_part(w) for n, w in wish.parts.items()} if wish else {})
+    wish = position_requests.wish_from_json(looked[key]) if key in looked else None
+    rows = _part_rows(
+        one, wanted, {n: position_requests.text_of_part(w) for n, w in wish.parts.items()} if wish else {}
+    )
     quiet = [r for r in rows if r.quiet and not wanted] if len(one["changes"]) > FEW else []
     loud = [r for r in rows if r not in quiet] if quiet else rows
     most = len(rows) if everything else SHOWN
@@ -295,7 +300,7 @@ def source_card(
         source=key,
         kind=KIND_WORDS.get(one["kind"], one["kind"]),
         location=one["location"],
-        wish=wishes.wish_text(wish) if wish else "",
+        wish=position_requests.wish_text(wish) if wish else "",
         problem=one["problem"],
         parts=len(one["changes"]),
         line=one["after"]["offset_json"],
@@ -391,12 +396,12 @@ def _has_amount(of: Mapping[str, Any]) -> bool:
 
 def describe_distance(of: Mapping[str, Any]) -> tuple[str, str]:
     """`8 rows in 3 files, 2.1 KiB, over 2 h 5 min` and how that was found out: exact, or why it is not."""
-    rows, files, size, seconds = (of[name] for name in showing.MEASURES)
+    rows, files, size, seconds = (of[name] for name in position_view.MEASURES)
     if not (rows or files or size):
         return "not known", "unknown"
-    told = [showing.said_amount(rows, "row") if rows else "rows not counted"]
+    told = [position_view.said_amount(rows, "row") if rows else "rows not counted"]
     if files and (files["value"] or not rows):
-        told.append(showing.said_amount(files, "file"))
+        told.append(position_view.said_amount(files, "file"))
     if size and size["value"]:
         told.append(("" if size["exact"] else "about ") + words.format_size(size["value"]))
     if seconds and seconds["value"]:
@@ -415,7 +420,7 @@ def _start_option(of: Mapping[str, Any] | None) -> StartOption | None:
     if of is None:
         return None
     told = [
-        f"{showing.said_amount(of[name], 'row')} {what}"
+        f"{position_view.said_amount(of[name], 'row')} {what}"
         for name, what in (("doubled", "twice"), ("missed", "never"))
         if of[name]
     ]

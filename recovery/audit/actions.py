@@ -16,7 +16,7 @@ from django.db import DatabaseError, connection, transaction
 from django.utils import timezone
 
 from recovery import trace
-from recovery.audit import anchor, anchoring, chain, cleansing, folding, origin, reviewing, seals, tags
+from recovery.audit import anchor, anchoring, chain, cleansing, entry_hmac, folding, origin, reviewing, tags
 from recovery.audit.aims import name_pipeline
 from recovery.errors import Denied, OutcomeUnknown, RepriseError
 from recovery.models import AuditEntry, Recovery, ReviewItem
@@ -131,7 +131,7 @@ def _append_row(fields: dict[str, Any]) -> AuditEntry:
     seq, prev_hash = chain_head()
     fields = {**fields, "format": chain.FORMAT, "seq": seq + 1, "at": timezone.now(), "prev_hash": prev_hash}
     hash = chain.entry_hash(fields)
-    entry = AuditEntry(**fields, hash=hash, seal=seals.seal_entry(seq + 1, hash))
+    entry = AuditEntry(**fields, hash=hash, seal=entry_hmac.seal_entry(seq + 1, hash))
     entry.save(force_insert=True)
     if why := reviewing.why_reviewed(entry.action, entry.outcome, entry.environment):
         ReviewItem(seq=entry.seq, why=why, at=entry.at).save(force_insert=True)

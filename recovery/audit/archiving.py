@@ -20,7 +20,7 @@ from django.utils import timezone
 from recovery.audit import anchoring, keys
 from recovery.audit.actions import audited_attempt
 from recovery.audit.exporting import COLUMNS, entry_columns
-from recovery.audit.keeping import sign_chain
+from recovery.audit.log_operations import sign_chain
 from recovery.audit.offline import archive
 from recovery.audit.verifying import check_chain
 from recovery.errors import Refused, WrongUse

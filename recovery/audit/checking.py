@@ -14,7 +14,7 @@ from typing import Any, Final
 from django.db import transaction
 from django.utils import timezone
 
-from recovery.audit import keeping
+from recovery.audit import log_operations
 from recovery.audit.actions import append_entry, audited_attempt
 from recovery.errors import Refused
 from recovery.models import AskedCheck, AuditEntry
@@ -72,7 +72,7 @@ def request_check(*, by: Actor) -> AskedCheck:
 
 def check_daily() -> bool:
     """Check the log here and now, if that has not been done for a day and nobody is at it. Was it?"""
-    last = keeping.newest_check()
+    last = log_operations.newest_check()
     if last is not None and timezone.now() - last.at < DAILY:
         return False
     with transaction.atomic():
@@ -103,7 +103,7 @@ def run_check(number: int) -> bool:
     asked_by = AskedCheck.objects.get(number=number).by
     by = "" if asked_by == SYSTEM.name else asked_by
     try:
-        result = keeping.verify_and_keep(SYSTEM, behalf=by, progress=_Progress(number).note)
+        result = log_operations.verify_and_keep(SYSTEM, behalf=by, progress=_Progress(number).note)
     except Exception as error:
         says = f"The check stopped by an error ({type(error).__name__}). Nothing was found out."
         with transaction.atomic():

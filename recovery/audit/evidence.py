@@ -25,7 +25,7 @@ from recovery.audit import anchoring, chain, cleansing, keys, tags
 from recovery.audit.actions import audited_attempt
 from recovery.audit.anchoring import Signed
 from recovery.audit.exporting import COLUMNS, entry_columns
-from recovery.audit.keeping import sign_chain
+from recovery.audit.log_operations import sign_chain
 from recovery.contracts import codec
 from recovery.errors import Denied, Refused, Unreachable
 from recovery.models import AuditEntry, Plan, Recovery, Step

@@ -2,14 +2,14 @@
 
 from celery import shared_task
 
-from recovery.audit import actions, checking, keeping
+from recovery.audit import actions, checking, log_operations
 
 
 @shared_task(name="recovery.audit.tasks.sign")
 def sign() -> None:
     """Denials that were counted, an anchor for what was written since the last one, a check that was asked for."""
     actions.write_folded()
-    keeping.sign_or_report()
+    log_operations.sign_or_report()
     checking.tend_check_requests()
 
 

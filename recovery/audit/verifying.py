@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from django.db import connection
 
-from recovery.audit import anchor, anchoring, chain, guard, keys, seals
+from recovery.audit import anchor, anchoring, chain, entry_hmac, guard, keys
 from recovery.audit.anchoring import Signed
 from recovery.models import AuditAnchor, AuditEntry
 
@@ -107,11 +107,11 @@ class _Walk:
 
     def _seal(self, entry: Mapping[str, Any]) -> tuple[ChainProblem, str] | None:
         """Why its seal does not prove that one of our processes wrote it; formats never go back to unsealed ones."""
-        if entry["format"] < max(self.format, seals.FROM_FORMAT):
+        if entry["format"] < max(self.format, entry_hmac.FROM_FORMAT):
             older = "its format is older than that of the entry before it"
             return (ChainProblem.FORMAT_OLDER, older) if entry["format"] < self.format else None
         self.format = entry["format"]
-        good = seals.seal_fits(entry["seal"] or "", entry["seq"], entry["hash"])
+        good = entry_hmac.seal_fits(entry["seal"] or "", entry["seq"], entry["hash"])
         if good is None and ":" in (entry["seal"] or ""):
             self.unknown = entry["seq"]
             return None

@@ -9,12 +9,12 @@ moves too where no step uses it.
 from collections.abc import Collection
 from enum import StrEnum
 
+from recovery.checkpoints.file_listing import Tree
 from recovery.checkpoints.findings import finding
 from recovery.checkpoints.formats import CommitFile, OffsetFile
 from recovery.checkpoints.headers import tracks_asynchronously
 from recovery.checkpoints.report import Finding
 from recovery.checkpoints.state.names import operators_of
-from recovery.checkpoints.tree import Tree
 
 IDS = "stateUniqueIds"
 

@@ -10,12 +10,12 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from recovery.checkpoints import formats, logpages, positions
+from recovery.checkpoints.file_listing import Tree
 from recovery.checkpoints.formats import CommitFile, Malformed, OffsetFile, OffsetLine
 from recovery.checkpoints.inspection import VERSION, open_checkpoint
 from recovery.checkpoints.logpages import LogPage, LogSpan
 from recovery.checkpoints.progress import folders_in
 from recovery.checkpoints.storage import MAX_FILES, Store, reaching
-from recovery.checkpoints.tree import Tree
 from recovery.errors import NotFound
 
 MAX_SOURCES = 10_000

@@ -7,10 +7,10 @@ Rewritten are the absolute schema paths of transformWithState, which would still
 
 import hashlib
 
+from recovery.checkpoints.file_layout import KeptFile, Layout, lay_out, layout_of, write_layout
 from recovery.checkpoints.inspection import inspect_checkpoint, judge_store, open_checkpoint
-from recovery.checkpoints.laying import require_same_files
-from recovery.checkpoints.layout import KeptFile, Layout, lay_out, layout_of, write_layout
-from recovery.checkpoints.mending.state import at_home
+from recovery.checkpoints.planned_checkpoint import require_same_files
+from recovery.checkpoints.repairing.state import at_home
 from recovery.checkpoints.report import CheckpointReport
 from recovery.checkpoints.seed_files import metadata_of
 from recovery.checkpoints.storage import Store, reaching

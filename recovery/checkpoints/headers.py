@@ -4,10 +4,10 @@ import re
 from collections.abc import Collection, Iterator, Mapping
 from itertools import pairwise
 
+from recovery.checkpoints.file_listing import Tree
 from recovery.checkpoints.findings import finding
 from recovery.checkpoints.formats import OffsetFile
 from recovery.checkpoints.report import Finding
-from recovery.checkpoints.tree import Tree
 
 COUNTED = re.compile(r"[+-]?[0-9]{1,18}")  # HDFSMetadataLog lists whatever Scala's toLong takes
 

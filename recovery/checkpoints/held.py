@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
+from recovery.checkpoints.file_listing import Tree
 from recovery.checkpoints.formats import Malformed
 from recovery.checkpoints.inspection import open_checkpoint, tree_of
 from recovery.checkpoints.report import StateOperator
@@ -24,7 +25,6 @@ from recovery.checkpoints.state.rocksdb import RocksDbSnapshot
 from recovery.checkpoints.state.sst import Unchecked, read_entries
 from recovery.checkpoints.state.windows import has_windows, windows_in
 from recovery.checkpoints.storage import reaching
-from recovery.checkpoints.tree import Tree
 from recovery.contracts.amounts import OpenWindow
 
 MAX_KEYS = 2_000_000  # of one store, held while its files are replayed

@@ -10,23 +10,23 @@ from dataclasses import dataclass, replace
 
 from recovery.checkpoints import filelog, formats
 from recovery.checkpoints.absent import KeepsState, judge_absence
-from recovery.checkpoints.agreement import judge_agreement, judge_resumption, partitions_by_headers
-from recovery.checkpoints.besides import beside_table
+from recovery.checkpoints.file_listing import Tree
 from recovery.checkpoints.findings import finding
+from recovery.checkpoints.fingerprints import LOGS, Marks, marks_of, superseded_files
 from recovery.checkpoints.formats import CommitFile, Malformed, OffsetFile
+from recovery.checkpoints.header_consistency import judge_agreement, judge_resumption, partitions_by_headers
 from recovery.checkpoints.headers import judge_headers, stray_offsets, tracks_asynchronously
-from recovery.checkpoints.inputs import judge_inputs
+from recovery.checkpoints.input_file_checks import judge_inputs
 from recovery.checkpoints.inside import refuse_inside, refuse_log
-from recovery.checkpoints.marks import LOGS, Marks, marks_of, superseded_files
-from recovery.checkpoints.older import judge_older
-from recovery.checkpoints.place import judge_place
+from recovery.checkpoints.location_checks import judge_place
 from recovery.checkpoints.progress import read_sources
 from recovery.checkpoints.report import CheckpointReport, Finding, StateOperator
+from recovery.checkpoints.rewind_history import judge_older
 from recovery.checkpoints.sidecars import judge_sidecars
 from recovery.checkpoints.state.deep import Progress
 from recovery.checkpoints.state.read import QueryStanding, read_operators
 from recovery.checkpoints.storage import MAX_FILES, Store, reaching
-from recovery.checkpoints.tree import Tree
+from recovery.checkpoints.table_log_checks import beside_table
 from recovery.checkpoints.writer import before_2_2, written_by
 from recovery.errors import Unreachable
 

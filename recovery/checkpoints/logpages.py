@@ -11,9 +11,9 @@ from itertools import islice
 from typing import Any
 
 from recovery.checkpoints import filelog, logscan
+from recovery.checkpoints.file_listing import Tree
 from recovery.checkpoints.formats import Malformed
 from recovery.checkpoints.report import SHOWN_ENTRIES, SourceEntry
-from recovery.checkpoints.tree import Tree
 
 PAGE = 100
 ID = re.compile(rb'"batchId":([0-9]+)\}\n')

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Final
 
+from recovery.checkpoints.checkpoint_slot import CheckpointSlot, recorded_place
 from recovery.checkpoints.formats import Malformed, parse_metadata
 from recovery.checkpoints.storage import Store, reaching
 from recovery.checkpoints.undo_record import MAX_RECORD_BYTES, read_record, record_name, safe_label
-from recovery.checkpoints.whereabouts import CheckpointSlot, recorded_place
 from recovery.contracts.probes import EvidenceLine
 from recovery.errors import Refused, RepriseError
 

@@ -5,13 +5,13 @@ from dataclasses import replace
 from functools import partial
 
 from recovery.checkpoints import filelog, formats, logscan, positions
+from recovery.checkpoints.file_listing import Tree
 from recovery.checkpoints.findings import finding
 from recovery.checkpoints.folders import folders_of
 from recovery.checkpoints.formats import Malformed, OffsetFile
 from recovery.checkpoints.logscan import EntryTally
-from recovery.checkpoints.proofs import Recent
+from recovery.checkpoints.read_cache import Recent
 from recovery.checkpoints.report import Entries, Finding, SourceEntry, SourceProgress
-from recovery.checkpoints.tree import Tree
 from recovery.errors import Unreachable
 
 # (sha256 of a log file, log id up to which it counts) -> what it tallies to; at most two hundred entries each

@@ -6,12 +6,13 @@ Never in place. What it would hold is laid out in memory and judged by the same 
 
 from dataclasses import dataclass
 
-from recovery.checkpoints import laying
+from recovery.checkpoints import planned_checkpoint
+from recovery.checkpoints.file_layout import Layout, lay_out, layout_of
 from recovery.checkpoints.formats import Malformed
 from recovery.checkpoints.inspection import inspect_checkpoint, judge_store, open_checkpoint
-from recovery.checkpoints.laying import LaidPlan, target_of
-from recovery.checkpoints.layout import Layout, lay_out, layout_of
-from recovery.checkpoints.mending import (
+from recovery.checkpoints.planned_checkpoint import LaidPlan, target_of
+from recovery.checkpoints.publishing import Prepared
+from recovery.checkpoints.repairing import (
     MENDERS,
     CannotMend,
     KnownFacts,
@@ -21,7 +22,6 @@ from recovery.checkpoints.mending import (
     Work,
     state,
 )
-from recovery.checkpoints.placing import Prepared
 from recovery.checkpoints.report import CheckpointReport, Finding, Severity
 from recovery.checkpoints.storage import reaching
 from recovery.checkpoints.undo_record import Guard
@@ -144,7 +144,7 @@ def prepare_repair(location: str, plan: RepairPlan, *, recovery: str, fence: int
         raise Refused(
             "Nothing in this checkpoint is damaged, so there is nothing to repair.", code="not_damaged"
         )
-    return laying.prepare_layout(location, plan, recovery=recovery, fence=fence, guard=guard)
+    return planned_checkpoint.prepare_layout(location, plan, recovery=recovery, fence=fence, guard=guard)
 
 
 def _what_stays(plan: RepairPlan) -> str:

@@ -8,13 +8,14 @@ import uuid
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from recovery.checkpoints import formats, placing
-from recovery.checkpoints.carrying import carry_over, may_carry, state_of
+from recovery.checkpoints import formats, publishing
+from recovery.checkpoints.carried_state import carry_over, may_carry, state_of
+from recovery.checkpoints.file_layout import lay_out, write_layout
+from recovery.checkpoints.file_listing import MAX_SMALL_BYTES
 from recovery.checkpoints.findings import BY_CODE
 from recovery.checkpoints.inspection import judge_store
-from recovery.checkpoints.laying import require_same_files
-from recovery.checkpoints.layout import lay_out, write_layout
-from recovery.checkpoints.placing import (
+from recovery.checkpoints.planned_checkpoint import require_same_files
+from recovery.checkpoints.publishing import (
     NextVersion,
     Prepared,
     SeedOutcome,
@@ -25,7 +26,6 @@ from recovery.checkpoints.placing import (
     undo_publish,
     undo_refusal,
 )
-from recovery.checkpoints.reconciled import HELD_BY_THE_TABLE, reconcile_report
 from recovery.checkpoints.report import CheckpointReport, SourceProgress
 from recovery.checkpoints.seed_files import seed_layout
 from recovery.checkpoints.starts import (
@@ -37,7 +37,7 @@ from recovery.checkpoints.starts import (
     refuse_not_seedable,
 )
 from recovery.checkpoints.storage import Store, reaching
-from recovery.checkpoints.tree import MAX_SMALL_BYTES
+from recovery.checkpoints.table_progress import HELD_BY_THE_TABLE, reconcile_report
 from recovery.checkpoints.undo_record import Guard
 from recovery.checkpoints.uris import decode_uri
 from recovery.errors import Refused
@@ -198,7 +198,7 @@ def prepare_seed(location: str, plan: SeedPlan, *, recovery: str, fence: int, gu
         with reaching(found.location):
             _equal_watermark(plan, Store.open(found.location))
 
-    return placing.prepare_checkpoint(
+    return publishing.prepare_checkpoint(
         location,
         plan,
         recovery=recovery,

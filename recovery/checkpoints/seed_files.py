@@ -11,13 +11,13 @@ from dataclasses import replace
 from typing import Any
 
 from recovery.checkpoints import filelog
+from recovery.checkpoints.file_layout import KeptFile, Layout
+from recovery.checkpoints.file_listing import MAX_LOG_BYTES, MAX_SMALL_BYTES
 from recovery.checkpoints.formats import OffsetLine, object_of, parse_commit, parse_offsets, text_of
-from recovery.checkpoints.layout import KeptFile, Layout
 from recovery.checkpoints.positions import is_kafka
 from recovery.checkpoints.report import SourceEntry
 from recovery.checkpoints.starts import SourceStart, entries_at
 from recovery.checkpoints.storage import Store, TooLarge
-from recovery.checkpoints.tree import MAX_LOG_BYTES, MAX_SMALL_BYTES
 from recovery.errors import Refused
 
 

@@ -8,11 +8,11 @@ import struct
 import zlib
 from collections.abc import Iterable
 
+from recovery.checkpoints.file_listing import Tree
 from recovery.checkpoints.filelog import parse_name
 from recovery.checkpoints.findings import finding
 from recovery.checkpoints.formats import Malformed
 from recovery.checkpoints.report import Finding
-from recovery.checkpoints.tree import Tree
 
 MAGIC = b"crc\0"
 LOOKED_AT = 100  # of each log, the newest

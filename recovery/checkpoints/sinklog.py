@@ -12,12 +12,12 @@ from itertools import takewhile
 from urllib.parse import unquote, urlsplit
 
 from recovery.checkpoints import filelog
+from recovery.checkpoints.file_listing import MAX_STREAM_BYTES
 from recovery.checkpoints.filelog import SinkEntry
 from recovery.checkpoints.findings import finding
 from recovery.checkpoints.formats import Malformed
 from recovery.checkpoints.report import Finding
 from recovery.checkpoints.storage import MAX_FILES, Store, TooLarge
-from recovery.checkpoints.tree import MAX_STREAM_BYTES
 
 FOLDER = "_spark_metadata"
 MAX_ENTRY_BYTES = 1 << 29

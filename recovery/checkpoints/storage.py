@@ -17,7 +17,7 @@ from typing import Any
 
 from fsspec.implementations.local import LocalFileSystem
 
-from recovery.checkpoints import access, local, proofs, remote
+from recovery.checkpoints import access, local, read_cache, remote
 from recovery.errors import RepriseError, Unreachable, WrongUse
 
 MAX_FILES = 2_000_000
@@ -218,7 +218,7 @@ class Store:
             while piece := stream.read(size):
                 yield piece
 
-    def inode(self, name: str) -> proofs.Inode | None:
+    def inode(self, name: str) -> read_cache.Inode | None:
         """A local file's identity as an open of it tells; None for bytes in memory or far away.
 
         Raises FileNotFoundError, IsADirectoryError. An open, since a network file system answers a mere look from
@@ -228,7 +228,7 @@ class Store:
             return None
         handle = local.open_regular(self.path(name))
         try:
-            return proofs.Inode.of(os.fstat(handle))
+            return read_cache.Inode.of(os.fstat(handle))
         finally:
             os.close(handle)
 
@@ -325,7 +325,7 @@ class Store:
                 raise
             self._copied(source, name, to)
         else:
-            proofs.carry_digest(before, os.fstat(handle))
+            read_cache.carry_digest(before, os.fstat(handle))
         finally:
             os.close(handle)
 

@@ -12,16 +12,16 @@ The Spark runs that these need are the caller's:
 
 import uuid
 
-from recovery.checkpoints import formats, skeleton
-from recovery.checkpoints.carrying import take_state
+from recovery.checkpoints import empty_checkpoint, formats
+from recovery.checkpoints.carried_state import take_state
+from recovery.checkpoints.file_layout import Layout, lay_out, layout_of
+from recovery.checkpoints.file_listing import MAX_SMALL_BYTES
 from recovery.checkpoints.inspection import inspect_checkpoint, judge_store, open_checkpoint
-from recovery.checkpoints.laying import LaidPlan, prepare_layout, target_of
-from recovery.checkpoints.layout import Layout, lay_out, layout_of
-from recovery.checkpoints.mending.state import at_home
+from recovery.checkpoints.planned_checkpoint import LaidPlan, prepare_layout, target_of
+from recovery.checkpoints.repairing.state import at_home
 from recovery.checkpoints.report import CheckpointReport
 from recovery.checkpoints.seed_files import cut_log, metadata_of
 from recovery.checkpoints.storage import Store, reaching
-from recovery.checkpoints.tree import MAX_SMALL_BYTES
 from recovery.checkpoints.undo_record import Guard
 from recovery.errors import Refused
 
@@ -44,7 +44,7 @@ def prime_skeleton(location: str, scratch: str, *, guard: Guard) -> None:
         lines = formats.text_of(store.read(f"offsets/{report.last_committed}", MAX_SMALL_BYTES)).split("\n")
     named = lines[0] != "v1"
     body = [f"{line.partition(':')[0]}:-" if named else "-" for line in lines[2:] if line]
-    skeleton.lay_skeleton(scratch, [*lines[:2], *body], guard=guard)
+    empty_checkpoint.lay_skeleton(scratch, [*lines[:2], *body], guard=guard)
 
 
 def plan_rollback(location: str, batch: int, *, sink: str | None = None, state: bool = True) -> LaidPlan:

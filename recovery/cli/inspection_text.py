@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 
 from recovery import names
-from recovery.checkpoints import said
+from recovery.checkpoints import batch_descriptions
 from recovery.checkpoints.absent import UNTOLD
 from recovery.checkpoints.batches import BatchSource, ChangedValue, CheckpointBatch, Difference
 from recovery.checkpoints.logpages import LogSpan
@@ -44,7 +44,8 @@ def lines(
         yield f"Version      {report.version}, the newest of its flow"
     yield f"Query id     {shown(report.query_id or 'unknown')}"
     yield f"Progress     {standing(report)}"
-    yield f"Next run     {said.OUTCOMES[report.outcome]}{SAME_CODE if report.outcome is Outcome.GOES_ON else ''}"
+    same = SAME_CODE if report.outcome is Outcome.GOES_ON else ""
+    yield f"Next run     {batch_descriptions.OUTCOMES[report.outcome]}{same}"
     if report.written_by:
         yield f"Written by   Spark {writer_words(report.written_by)}"
     for source in report.sources:
@@ -192,7 +193,7 @@ def finding_lines(found: Finding) -> Iterator[str]:
     if found.spark:
         yield f"  Spark: {shown(found.spark)}"
     if found.outcome is not Outcome.GOES_ON:
-        yield f"  {said.next_run(found.outcome)}"
+        yield f"  {batch_descriptions.next_run(found.outcome)}"
     yield f"  Do: {found.do}"
 
 
@@ -229,7 +230,7 @@ def _batch_source(source: BatchSource) -> Iterator[str]:
     yield ""
     stands = labels.label_position(source.kind, source.offset_json)
     yield f"Source {shown(source.key):<5} {source.kind}: {shown(stands)}"
-    yield f"  Took   {shown(said.describe_intake(source))}"
+    yield f"  Took   {shown(batch_descriptions.describe_intake(source))}"
     yield f"  From   {shown(source.begins_json or '-') if source.begins else 'not known'}"
     yield f"  To     {shown(source.offset_json or '-')}"
     yield from _files(source.files)
@@ -239,7 +240,7 @@ def _files(files: LogSpan | None) -> Iterator[str]:
     if files is None:
         return
     for entry in files.first[:SHOWN_FILES]:
-        yield f"    {moment(entry.timestamp_ms)}  {shown(said.file_name(entry.path))}"
+        yield f"    {moment(entry.timestamp_ms)}  {shown(batch_descriptions.file_name(entry.path))}"
     if files.count > SHOWN_FILES:
         yield f"    and {files.count - SHOWN_FILES:,} more; --json lists a hundred"
 
@@ -256,14 +257,16 @@ def difference_lines(of: Difference) -> Iterator[str]:
     yield f"From {old} to {new}"
     for step in of.sources:
         yield ""
-        yield f"Source {shown(step.key):<5} {step.kind}: {shown(said.describe_step(step))}"
+        yield f"Source {shown(step.key):<5} {step.kind}: {shown(batch_descriptions.describe_step(step))}"
         if step.change != "same":
             yield f"  From   {shown(step.before_json or '-')}"
             yield f"  To     {shown(step.after_json or '-')}"
-        for name, before, after in said.changed_partitions(step.before_json, step.after_json)[:SHOWN_FILES]:
+        for name, before, after in batch_descriptions.changed_partitions(step.before_json, step.after_json)[
+            :SHOWN_FILES
+        ]:
             yield f"    {shown(name)}: {_or_none(before)} to {_or_none(after)}"
         yield from _files(step.files)
-    untold = said.operators_untold(of)
+    untold = batch_descriptions.operators_untold(of)
     for title, moved, why in (
         ("Header", of.header, ""),
         ("Settings", of.conf, ""),

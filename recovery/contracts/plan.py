@@ -259,7 +259,7 @@ class PlanBody(Value):
     waiting_files: tuple[WaitingFile, ...] = ()
     """The input files that were not read yet."""
     wishes: Mapping[str, Mapping[str, Any]] = {}
-    """The start positions that a person chose, by source (`sources.wishes`)."""
+    """The start positions that a person chose, by source (`sources.position_requests`)."""
     target: ReplayTarget | None = None
     """Of a replay, where a person said that it goes back to. Not stored for any other."""
     inputs: tuple[PlannedInput, ...] = ()

@@ -60,7 +60,7 @@ class SeedArgs(Value):
     operators: tuple[str, ...] = ()
     """Of a repair, Spark's names of the stateful operators of the code."""
     mendings: tuple[Mapping[str, Any], ...] = ()
-    """Of a repair, each damage and its mending (`checkpoints.mending.work.Mending`)."""
+    """Of a repair, each damage and its mending (`checkpoints.repairing.work.Mending`)."""
 
 
 class RestoreArgs(Value):

@@ -25,9 +25,9 @@ class Kept(models.Model):
 class AuditEntry(Kept):
     """`seq` counts from 1 without holes. Names are text, so that history outlives accounts.
 
-    `format` says how `hash` is made (recovery/audit/chain.py), `seal` that Reprise wrote it (recovery/audit/seals.py).
-    `behalf`: the person who asked, where a task acts. `session` is a short hash of the session's key, `address` the
-    client's as the deployment trusts it.
+    `format` says how `hash` is made (recovery/audit/chain.py), `seal` that Reprise wrote it
+    (recovery/audit/entry_hmac.py). `behalf`: the person who asked, where a task acts. `session` is a short hash of
+    the session's key, `address` the client's as the deployment trusts it.
     """
 
     seq = models.PositiveBigIntegerField(unique=True)

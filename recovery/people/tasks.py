@@ -4,13 +4,13 @@ from celery import shared_task
 from django.apps import apps
 from django.core.management import call_command
 
-from recovery.people import forgotten
+from recovery.people import password_reset
 
 
 @shared_task(name="recovery.people.tasks.send_link", ignore_result=True, time_limit=60)
 def send_link(email: str, place: str) -> None:
     """Mail a link to whom this address belongs, if to anybody."""
-    forgotten.send_link(email=email, place=place)
+    password_reset.send_link(email=email, place=place)
 
 
 @shared_task(name="recovery.people.tasks.clear_sessions", ignore_result=True)

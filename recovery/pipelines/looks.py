@@ -20,8 +20,8 @@ from recovery import reach
 from recovery.audit import cleansing
 from recovery.checkpoints import inspect_checkpoint
 from recovery.checkpoints.formats import Malformed
-from recovery.checkpoints.reconciled import reconcile_report
 from recovery.checkpoints.report import CheckpointReport, SourceProgress
+from recovery.checkpoints.table_progress import reconcile_report
 from recovery.contracts import codec
 from recovery.errors import RepriseError
 from recovery.models import Flow, FlowInput, Workspace

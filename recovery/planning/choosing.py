@@ -17,7 +17,7 @@ from recovery.contracts.plan import Editor
 from recovery.errors import Refused
 from recovery.models import Recovery
 from recovery.people.roles import Actor
-from recovery.sources import targets, wishes
+from recovery.sources import position_requests, targets
 from recovery.sources.mapping import list_confirmable
 from recovery.strategies.catalogue import EXECUTABLE, POSITIONED, settled_later
 from recovery.strategies.recommending import default_strategy
@@ -258,11 +258,11 @@ def choose_positions(recovery: Recovery, change: ChoicesChange, by: Actor) -> Ta
     if wanted == held.positions:
         return None
     ticked = [effect.value for effect in Effect if effect in change.accept]
-    plain = wishes.as_dicts(wanted)
+    plain = position_requests.as_dicts(wanted)
     return Taken(
         without_acceptance(held).replace(positions=wanted),
-        f"Start positions chosen: {wishes.describe_wishes(wanted)}.",
-        before={"positions": wishes.as_dicts(held.positions)},
+        f"Start positions chosen: {position_requests.describe_wishes(wanted)}.",
+        before={"positions": position_requests.as_dicts(held.positions)},
         after={"positions": plain, **({"accepted": ticked} if ticked else {})},
     )
 

@@ -11,7 +11,7 @@ from recovery.models import Flow, Plan, Recovery
 from recovery.people.roles import Actor
 from recovery.planning.actions import seal_at_once, update_choices
 from recovery.planning.choosing import find_strategy
-from recovery.sources import wishes
+from recovery.sources import position_requests
 from recovery.strategies.catalogue import EXECUTABLE, FOR_HEALTHY, POSITIONED
 from recovery.workflow import actions, by_hand, positioning
 from recovery.workflow.journal import trying_flow
@@ -31,17 +31,17 @@ def make_plan(
 ) -> tuple[Recovery, Plan]:
     """Open (or go on with) the flow's recovery, change its choices, gather and seal.
 
-    `positions`: where sources start, as `sources.wishes.by_source` takes them; none: where they were committed.
-    `accept`: effects that are accepted, of these positions and of the plan, of any number of rows. `again`: a sealed
-    plan that has not run is taken back first. When sealing is refused, a recovery that this call opened is cancelled
-    again: nothing is left behind.
+    `positions`: where sources start, as `sources.position_requests.by_source` takes them; none: where they were
+    committed. `accept`: effects that are accepted, of these positions and of the plan, of any number of rows.
+    `again`: a sealed plan that has not run is taken back first. When sealing is refused, a recovery that this call
+    opened is cancelled again: nothing is left behind.
     """
     opened = open_recovery_of(flow.pk)
     strategy = find_strategy(opened.chosen if opened else Choices(), change) or ""
     _require_plannable(flow, strategy, by)
     if positions and strategy not in POSITIONED:
         raise WrongUse(f"{strategy} takes no --position; {' and '.join(map(name_strategy, POSITIONED))} do.")
-    wishes.by_source(positions)  # what cannot be read is refused before anything is opened
+    position_requests.by_source(positions)  # what cannot be read is refused before anything is opened
     recovery = by_hand.open_or_go_on(flow, by=by, again=again, healthy=fits_healthy(change.strategy))
     try:
         _change_choices(recovery, change, positions, accept, by)

@@ -20,15 +20,15 @@ from recovery import errors, trace, variables
 from recovery.blaming import find_code_failure
 from recovery.foreign import ForeignFolder
 from recovery.server import events, only_databricks, out_of_sight
-from recovery.server.causes import parse_chain
 from recovery.server.confinement import Confinement
 from recovery.server.driver import RunKey, SparkDead, SparkSilent, java_cause, java_errors, watch_answers
 from recovery.server.eventlog import QueryEvent
-from recovery.server.flowlog import FlowLog
+from recovery.server.flow_events import FlowLog
 from recovery.server.forks import NoRunner
 from recovery.server.graph import Graph, qualify_name, read_graph
 from recovery.server.instance import Instance
 from recovery.server.jail import measure_protection, pipeline_confinement
+from recovery.server.java_exceptions import parse_chain
 from recovery.server.messages import FlowSaid, RunSaid, parse_message
 from recovery.server.models import ACTIVE_STATES, Pipeline, Update
 from recovery.server.resets import Refused, Selection, list_emptied, prepare_run

@@ -25,7 +25,6 @@ from django.core.management import call_command
 
 from recovery.errors import Unreachable, WrongUse
 from recovery.server import keeping
-from recovery.server.alias import spark_home
 from recovery.server.auth import private_write, provide_token
 from recovery.server.driver import Settings, folders_of_the_driver, start_driver
 from recovery.server.events import format_iso, now_ms
@@ -33,6 +32,7 @@ from recovery.server.http import LARGEST_QUESTION, ApiHandler
 from recovery.server.instance import Instance, Place, set_current
 from recovery.server.proof import Demand, Level, check_proof, prove_confinement
 from recovery.server.questions import AT_ONCE
+from recovery.server.storage_symlink import spark_home
 from recovery.server.updates import fail_left_active
 
 LOG = logging.getLogger(__name__)

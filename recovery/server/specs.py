@@ -9,9 +9,9 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from recovery.names import is_plain, shown
-from recovery.server.alias import is_plain as is_plain_path
 from recovery.server.fields import SPEC, not_done, says_something
 from recovery.server.problems import invalid_request
+from recovery.server.storage_symlink import is_plain as is_plain_path
 
 LIBRARIES = {"file": "path", "notebook": "path", "glob": "include"}
 NOT_OF_CLUSTERS = {

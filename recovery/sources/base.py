@@ -12,7 +12,7 @@ from recovery.contracts.amounts import Amount
 from recovery.contracts.choices import Wanted as Wanted
 
 if TYPE_CHECKING:
-    from recovery.sources.slices import Slice
+    from recovery.sources.input_ranges import Slice
 
 F_contra = TypeVar("F_contra", contravariant=True)
 

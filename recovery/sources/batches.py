@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from itertools import groupby, islice
 from typing import TypeVar
 
-from recovery.sources.slices import Slice
+from recovery.sources.input_ranges import Slice
 
 T = TypeVar("T")
 MOST = 200  # batches; each takes about a second

@@ -14,7 +14,7 @@ from typing import Any
 
 from recovery.checkpoints.formats import Malformed, json_of
 from recovery.checkpoints.positions import kinesis_shards
-from recovery.sources import opaque
+from recovery.sources import unparsed_offsets
 from recovery.sources.base import (
     Candidate,
     Change,
@@ -30,7 +30,7 @@ from recovery.sources.comparing import NOTHING_READ, by_equality, by_number, com
 from recovery.sources.comparing import find_empty_start as find_empty_start
 
 KIND = "kinesis"
-CAN = opaque.CAN
+CAN = unparsed_offsets.CAN
 UNIT = "record"
 SHOWN_SHARDS = 4
 
@@ -66,7 +66,7 @@ def compare_positions(before: str | None, after: str | None) -> tuple[Change, ..
 def measure_distance(start: str | None, end: str | None, facts: KinesisFacts) -> Distance:
     """Zero between equal positions: sequence numbers do not count records."""
     same = all(c.moved is Moved.SAME for c in compare_positions(start, end))
-    return opaque.measure_distance(None, None) if same else Distance()
+    return unparsed_offsets.measure_distance(None, None) if same else Distance()
 
 
 def judge_reach(offset_json: str | None, facts: KinesisFacts) -> Reach:
@@ -111,7 +111,7 @@ def find_position(wanted: Wanted, committed: str | None, facts: KinesisFacts) ->
     list_parts(committed)
     if wanted.by_hand is not None:
         list_parts(wanted.by_hand)
-    return opaque.by_hand(wanted, committed, "a Kinesis source")
+    return unparsed_offsets.by_hand(wanted, committed, "a Kinesis source")
 
 
 def _compare_sequence_numbers(before: str | None, after: str | None) -> Moved:

@@ -1,20 +1,20 @@
 """Where a source stands, in the words of its kind: what the command line and the pages show. Pure."""
 
-from recovery.checkpoints import said
+from recovery.checkpoints import batch_descriptions
 from recovery.checkpoints.formats import Malformed
 from recovery.checkpoints.report import SourceProgress
-from recovery.sources import files, opaque, registry
+from recovery.sources import files, registry, unparsed_offsets
 
 
 def label_position(kind: str, offset_json: str | None) -> str:
     """An offset in people's words; as it was written, where its kind cannot read it."""
     module = registry.BY_NAME.get(kind)
     if module is None:
-        return said.describe_line(kind, offset_json)
+        return batch_descriptions.describe_line(kind, offset_json)
     try:
         return module.label_position(offset_json)
     except Malformed:
-        return opaque.label_position(offset_json)
+        return unparsed_offsets.label_position(offset_json)
 
 
 def describe_progress(progress: SourceProgress) -> str:

@@ -9,7 +9,7 @@ checkpoint, and every new start is at-least-once at best.
 from dataclasses import dataclass
 
 from recovery.checkpoints.formats import Malformed, number_of, object_of
-from recovery.sources import opaque
+from recovery.sources import unparsed_offsets
 from recovery.sources.base import (
     Candidate,
     Change,
@@ -24,7 +24,7 @@ from recovery.sources.comparing import NOTHING_READ, by_number, compare_parts
 from recovery.sources.comparing import find_empty_start as find_empty_start
 
 KIND = "pubsub"
-CAN = opaque.CAN
+CAN = unparsed_offsets.CAN
 UNIT = "message"
 KEYS = {"sourceVersion", "seqNum", "fetchEpoch"}
 
@@ -55,7 +55,7 @@ def measure_distance(start: str | None, end: str | None, facts: PubSubFacts) -> 
     """Zero between equal offsets: a sequence number does not count rows."""
     for line in (start, end):
         _parse_position(line)
-    return opaque.measure_distance(start, end)
+    return unparsed_offsets.measure_distance(start, end)
 
 
 def judge_reach(offset_json: str | None, facts: PubSubFacts) -> Reach:
@@ -86,7 +86,7 @@ def find_position(wanted: Wanted, committed: str | None, facts: PubSubFacts) -> 
     _parse_position(committed)
     if wanted.by_hand is not None:
         _parse_position(wanted.by_hand)
-    return opaque.by_hand(wanted, committed, "a Pub/Sub source")
+    return unparsed_offsets.by_hand(wanted, committed, "a Pub/Sub source")
 
 
 def _parse_position(offset_json: str | None) -> int | None:

@@ -8,12 +8,12 @@ compares offsets as text, so the bytes are kept. A simple reader's prefetched ro
 from dataclasses import dataclass
 
 from recovery.checkpoints.formats import json_of
-from recovery.sources import opaque
+from recovery.sources import unparsed_offsets
 from recovery.sources.base import Candidate, Change, Distance, Part, Precision, Reach, StartOption, Wanted
 from recovery.sources.comparing import find_empty_start as find_empty_start
 
 KIND = "python"
-CAN = opaque.CAN
+CAN = unparsed_offsets.CAN
 UNIT = "row"
 OF = "a Python data source"
 
@@ -27,22 +27,22 @@ class PythonSourceFacts:
 
 def list_parts(offset_json: str | None) -> tuple[Part, ...]:
     """One part, the author's JSON verbatim. Raises Malformed for what is no JSON."""
-    return opaque.list_parts(_require_json(offset_json))
+    return unparsed_offsets.list_parts(_require_json(offset_json))
 
 
 def label_position(offset_json: str | None) -> str:
     """The author's JSON as it stands."""
-    return opaque.label_position(_require_json(offset_json))
+    return unparsed_offsets.label_position(_require_json(offset_json))
 
 
 def compare_positions(before: str | None, after: str | None) -> tuple[Change, ...]:
     """Equal or unclear: the order of such offsets is the author's."""
-    return opaque.compare_positions(_require_json(before), _require_json(after))
+    return unparsed_offsets.compare_positions(_require_json(before), _require_json(after))
 
 
 def measure_distance(start: str | None, end: str | None, facts: PythonSourceFacts) -> Distance:
     """Zero between equal offsets; else only the author's reader could count."""
-    return opaque.measure_distance(_require_json(start), _require_json(end))
+    return unparsed_offsets.measure_distance(_require_json(start), _require_json(end))
 
 
 def judge_reach(offset_json: str | None, facts: PythonSourceFacts) -> Reach:
@@ -69,7 +69,7 @@ def find_position(wanted: Wanted, committed: str | None, facts: PythonSourceFact
     _require_json(committed)
     if wanted.by_hand is not None:
         _require_json(wanted.by_hand)
-    return opaque.by_hand(wanted, committed, OF)
+    return unparsed_offsets.by_hand(wanted, committed, OF)
 
 
 def _require_json(offset_json: str | None) -> str | None:

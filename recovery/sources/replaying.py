@@ -9,12 +9,12 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from recovery.checkpoints.formats import Malformed
-from recovery.sources import delta_facts, file_facts, kept, slices
+from recovery.sources import delta_facts, file_facts, input_ranges, kept
 from recovery.sources.base import SourceFacts
 from recovery.sources.comparing import count_noun
 from recovery.sources.delta_facts import DeltaFacts, DeltaOffset
 from recovery.sources.file_facts import FileSourceFacts
-from recovery.sources.slices import Slice
+from recovery.sources.input_ranges import Slice
 
 
 class GapCode(StrEnum):
@@ -90,7 +90,7 @@ def processed_versions(index: int, committed: str | None, facts: DeltaFacts) -> 
             "feed is read, or reading did not begin with its first version."
         )
         return Gap(index, GapCode.UNKNOWN, says)
-    read = slices.of_delta(DeltaOffset(facts.table_id, 0).as_json(), committed, facts)
+    read = input_ranges.of_delta(DeltaOffset(facts.table_id, 0).as_json(), committed, facts)
     if read is None:
         return Gap(
             index, GapCode.UNKNOWN, f"Source {index}: the files that were read cannot be told from its log."

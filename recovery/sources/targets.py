@@ -4,7 +4,7 @@ from recovery.contracts.choices import Wanted
 from recovery.contracts.target import ReplayTarget
 from recovery.errors import WrongUse
 from recovery.numbers import whole
-from recovery.sources import wishes
+from recovery.sources import position_requests
 
 FORMS = "time=2026-11-22T03:00:00Z, version=12, batch=40"
 
@@ -13,7 +13,7 @@ def parse_target(text: str) -> ReplayTarget:
     """The target that a text says. Raises WrongUse, whose sentence names the forms."""
     name, _, value = text.strip().partition("=")
     if name == "time" and value:
-        return ReplayTarget(at_ms=wishes.parse_wish(text.strip()).at_ms)
+        return ReplayTarget(at_ms=position_requests.parse_wish(text.strip()).at_ms)
     number = whole(value)
     if number is not None and name == "version":
         return ReplayTarget(version=number)
@@ -28,4 +28,4 @@ def target_text(target: ReplayTarget) -> str:
         return f"batch={target.batch}"
     if target.version is not None:
         return f"version={target.version}"
-    return wishes.wish_text(Wanted(at_ms=target.at_ms))
+    return position_requests.wish_text(Wanted(at_ms=target.at_ms))

@@ -6,7 +6,7 @@ It can be seeded where it stood: Spark hands the line back to the source that wr
 from dataclasses import dataclass
 
 from recovery.checkpoints.report import SourceProgress
-from recovery.sources import opaque
+from recovery.sources import unparsed_offsets
 from recovery.sources.base import (
     Candidate,
     Change,
@@ -22,7 +22,7 @@ from recovery.sources.base import (
 from recovery.sources.comparing import find_empty_start as find_empty_start
 
 KIND = "unknown"
-CAN = opaque.CAN
+CAN = unparsed_offsets.CAN
 UNIT = "row"
 OF = "a source that is not known here"
 
@@ -36,22 +36,22 @@ class UnknownSourceFacts:
 
 def list_parts(offset_json: str | None) -> tuple[Part, ...]:
     """One part: the line itself, whatever it holds. Never raises Malformed."""
-    return opaque.list_parts(offset_json)
+    return unparsed_offsets.list_parts(offset_json)
 
 
 def label_position(offset_json: str | None) -> str:
     """The line as it stands."""
-    return opaque.label_position(offset_json)
+    return unparsed_offsets.label_position(offset_json)
 
 
 def compare_positions(before: str | None, after: str | None) -> tuple[Change, ...]:
     """Equal or unclear."""
-    return opaque.compare_positions(before, after)
+    return unparsed_offsets.compare_positions(before, after)
 
 
 def measure_distance(start: str | None, end: str | None, facts: UnknownSourceFacts) -> Distance:
     """Zero between equal lines; else not known."""
-    return opaque.measure_distance(start, end)
+    return unparsed_offsets.measure_distance(start, end)
 
 
 def judge_reach(offset_json: str | None, facts: UnknownSourceFacts) -> Reach:
@@ -71,7 +71,7 @@ def find_start_option(offset_json: str | None, facts: UnknownSourceFacts) -> Sta
 
 def find_position(wanted: Wanted, committed: str | None, facts: UnknownSourceFacts) -> Candidate:
     """By hand only; what that costs is not known. Raises Refused for any other wish."""
-    return opaque.by_hand(wanted, committed, OF)
+    return unparsed_offsets.by_hand(wanted, committed, OF)
 
 
 def source_facts(

@@ -126,7 +126,7 @@ class StudyRequest:
     `key` None: the code's own, else the whole row. `table`: the flow's table, to count it and to
     find repeats. `by_file` also counts rows by input file. `write` maps labels to folders into
     which the rows of that set are written as parquet; the folder must not exist. `slices`: label -> index of the
-    source in plan order, as text -> `sources.slices.Slice.as_dict()`, for sources that are no files; a label has
+    source in plan order, as text -> `input_ranges.Slice.as_dict()`, for sources that are no files; a label has
     what `sets` and `slices` name under it together, and a source that it does not name yields no row. `variables`: the
     environment of the code (`recovery.variables`). `budgets`: what looking into the table may cost. `lacking`: a label
     whose rows are compared by key with the whole table; None: none.
@@ -229,7 +229,7 @@ class Whereabouts:
 @dataclass(frozen=True)
 class WholeInput:
     """All input that was ever committed and can still be read: decoded URIs of files of all file sources together, and
-    of other sources `sources.slices.Slice.as_dict()` by their index in plan order, as text."""
+    of other sources `input_ranges.Slice.as_dict()` by their index in plan order, as text."""
 
     files: tuple[str, ...] = ()
     slices: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
@@ -246,7 +246,7 @@ class MeasureRequest:
     are expected, as a rehearsal wrote them, in place of what the code yields over the new input. `key` None: as in a
     study. `state_kept`: the rerun went on with the old dropDuplicates state, so rows whose key an old row of the table
     has are not expected again; it does not count beside `expected`. `topic`: where the flow sends records to Kafka,
-    the offsets between which they lie, as `sources.slices.Slice.as_dict()`: `since`, all that came since the rerun
+    the offsets between which they lie, as `input_ranges.Slice.as_dict()`: `since`, all that came since the rerun
     began, and `failed` (None: no batch was open), what a failed attempt of the batch that was planned and not committed
     may have sent before that; `margin`, what it may have sent before `failed`, if clocks disagree. `table`, files and
     version do not count then. `whole_rows`: expected and written rows are compared by all columns, and `key` only tells
@@ -276,7 +276,7 @@ class MeasureRequest:
 @dataclass(frozen=True)
 class Rewritten:
     """What one commit of a Delta table put in the place of what, and says that it changed no row: the data files of
-    either side as `sources.slices.Slice.as_dict()`, `size` in bytes of all of them."""
+    either side as `input_ranges.Slice.as_dict()`, `size` in bytes of all of them."""
 
     gone: Mapping[str, Any]
     came: Mapping[str, Any]
@@ -286,7 +286,7 @@ class Rewritten:
 @dataclass(frozen=True)
 class Since:
     """What the log of a Delta table says of the commits after a version, none of which took a row away: the data files
-    that came with rows, as `sources.slices.Slice.as_dict()`, and those that were rewritten."""
+    that came with rows, as `input_ranges.Slice.as_dict()`, and those that were rewritten."""
 
     written: Mapping[str, Any]
     rewritten: tuple[Rewritten, ...] = ()

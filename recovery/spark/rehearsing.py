@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from recovery.sources import batches
-from recovery.sources.slices import Slice
+from recovery.sources.input_ranges import Slice
 from recovery.spark import explained
 from recovery.spark.code_flow import CodeFlow
 from recovery.spark.definitions import BadCode

@@ -8,11 +8,11 @@ nothing and one delta, which can be carried to any later version: a delta that r
 """
 
 from recovery.checkpoints import formats
+from recovery.checkpoints.file_listing import MAX_SMALL_BYTES
 from recovery.checkpoints.filelog import source_lines
 from recovery.checkpoints.report import SourceEntry
 from recovery.checkpoints.seed_files import dump_json
 from recovery.checkpoints.storage import Store, reaching
-from recovery.checkpoints.tree import MAX_SMALL_BYTES
 from recovery.checkpoints.uris import canonical_uri, encode_uri
 
 SINK_LOG = "rows/_spark_metadata"

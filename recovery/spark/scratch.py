@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from annotated_types import Ge, Le, MaxLen
 
-from recovery.checkpoints import formats, skeleton
+from recovery.checkpoints import empty_checkpoint, formats
+from recovery.checkpoints.file_listing import MAX_SMALL_BYTES
 from recovery.checkpoints.inspection import inspect_checkpoint
 from recovery.checkpoints.storage import Store, reaching
-from recovery.checkpoints.tree import MAX_SMALL_BYTES
 from recovery.errors import Refused
 from recovery.spark import replayed
 from recovery.spark.asking import checked, sent
@@ -65,11 +65,11 @@ def rehearse(request: "RehearsalRequest", *, timeout: float, ask: Ask) -> dict[s
     if staged.problem is not None:
         return {"problem": staged.problem}
     place = f"{request.scratch.rstrip('/')}/checkpoint"
-    first = skeleton.header_line(_conf(request), request.watermark_ms or 0)
+    first = empty_checkpoint.header_line(_conf(request), request.watermark_ms or 0)
     planned = staged.before if request.replay is not None and request.replay.first else ()
     lines = ['{"logOffset":0}' if n in planned else "-" for n in range(staged.sources)]
     logs = {n: replayed.source_log(request.scratch, n) for n in planned}
-    skeleton.lay_skeleton(place, ["v1", first, *lines], logs=logs, guard=lambda: None)
+    empty_checkpoint.lay_skeleton(place, ["v1", first, *lines], logs=logs, guard=lambda: None)
     told |= {"cuts": dict(staged.cuts), "before": list(staged.before)}
 
     def run(question: str) -> Ran:

@@ -1,8 +1,8 @@
 """continue: a seeded reset. Progress is kept to the byte, state is dropped, the new code goes on."""
 
-from recovery.checkpoints.reconciled import HELD_BY_THE_TABLE, reconcile_report
 from recovery.checkpoints.report import Finding, Severity
 from recovery.checkpoints.seed import plan_seed
+from recovery.checkpoints.table_progress import HELD_BY_THE_TABLE, reconcile_report
 from recovery.contracts import codec
 from recovery.contracts.amounts import Bound, RowAmount
 from recovery.contracts.forecast import Forecast

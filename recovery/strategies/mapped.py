@@ -4,11 +4,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from recovery.checkpoints.reconciled import reconcile_report
 from recovery.checkpoints.report import Finding, Severity
+from recovery.checkpoints.table_progress import reconcile_report
 from recovery.contracts.amounts import Bound, RowAmount
 from recovery.contracts.option import Blocker, BlockerCode
-from recovery.sources import mapping, showing
+from recovery.sources import mapping, position_view
 from recovery.sources.mapping import Proposal
 from recovery.strategies.base import Facts
 from recovery.strategies.sources import nothing_in
@@ -50,7 +50,7 @@ def as_dict(facts: Facts) -> dict[str, Any] | None:
     dropped = [
         {
             "old": d.old,
-            "unread": None if d.unread is None else showing.show_distance(d.unread),
+            "unread": None if d.unread is None else position_view.show_distance(d.unread),
             "says": d.says,
         }
         for d in found.dropped

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from recovery.checkpoints.formats import Malformed
-from recovery.sources import files, labels, registry, showing, unknown
+from recovery.sources import files, labels, position_view, registry, unknown
 from recovery.sources.base import Change, InputFile, Moved, Reach, SourceFacts
 from recovery.sources.comparing import ZERO, count_noun
 from recovery.strategies.base import Facts
@@ -34,10 +34,10 @@ def _position(facts: Facts, source: SourceFacts, *, anew: bool) -> Mapping[str, 
         "readable": _files_readable(source) if kind == files.KIND else _readable(source, reach),
         "parts": parts,
         "more_parts": more,
-        "lost": showing.show_distance(start.lost if start and not anew else ZERO),
-        "reread": showing.show_distance(start.reread if start and not anew else ZERO),
+        "lost": position_view.show_distance(start.lost if start and not anew else ZERO),
+        "reread": position_view.show_distance(start.reread if start and not anew else ZERO),
         "fallbacks": dict(start.fallbacks) if start and not anew else {},
-        "option": None if source.option is None else showing.show_start_option(source.option),
+        "option": None if source.option is None else position_view.show_start_option(source.option),
         "reach": None
         if reach is None
         else {"readable": reach.readable, "why": reach.why, "until_ms": reach.until_ms},

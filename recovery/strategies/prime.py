@@ -7,9 +7,9 @@ one passes; a window that is open lacks the rows that were processed; a join fin
 
 from typing import Final
 
-from recovery.checkpoints.reconciled import reconcile_report
 from recovery.checkpoints.report import Finding, Severity
 from recovery.checkpoints.seed import plan_seed
+from recovery.checkpoints.table_progress import reconcile_report
 from recovery.contracts import codec
 from recovery.contracts.amounts import Bound, RowAmount
 from recovery.contracts.forecast import Forecast

@@ -8,9 +8,9 @@ table has yet, and nothing else. Which batches rows once came in must not matter
 from collections.abc import Mapping
 from typing import Final
 
-from recovery.checkpoints.reconciled import reconcile_report
 from recovery.checkpoints.report import Finding, Severity
 from recovery.checkpoints.seed import plan_seed
+from recovery.checkpoints.table_progress import reconcile_report
 from recovery.contracts import codec
 from recovery.contracts.amounts import Bound, RowAmount
 from recovery.contracts.forecast import Forecast

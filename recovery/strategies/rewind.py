@@ -8,9 +8,9 @@ mode, and are whole only if all of their rows are read again. So a person choose
 from dataclasses import replace
 
 from recovery.checkpoints.formats import Malformed
-from recovery.checkpoints.reconciled import reconcile_report
 from recovery.checkpoints.report import Finding, Severity
 from recovery.checkpoints.seed import plan_seed
+from recovery.checkpoints.table_progress import reconcile_report
 from recovery.contracts import codec
 from recovery.contracts.amounts import Bound, RowAmount
 from recovery.contracts.forecast import Forecast

@@ -3,8 +3,8 @@
 from dataclasses import replace
 from typing import Any
 
-from recovery.checkpoints.reconciled import reconcile_report
 from recovery.checkpoints.report import CheckpointReport, Finding, Severity
+from recovery.checkpoints.table_progress import reconcile_report
 from recovery.contracts.amounts import Amount, Bound, RowAmount
 from recovery.contracts.option import Blocker, BlockerCode
 from recovery.sinks import foreach_batch, registry

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from recovery.checkpoints.held import HeldState, Uncounted
-from recovery.checkpoints.reconciled import reconcile_report
 from recovery.checkpoints.report import Finding, Severity, StateOperator
+from recovery.checkpoints.table_progress import reconcile_report
 from recovery.contracts.amounts import Bound, OpenWindow, RowAmount, joint_bound
 from recovery.sources.comparing import count_noun, format_time
 from recovery.strategies import common

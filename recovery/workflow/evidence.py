@@ -6,9 +6,9 @@ from functools import partial
 
 from django.conf import settings
 
-from recovery.checkpoints import inspect_checkpoint, placing
-from recovery.checkpoints.reconciled import count_batch_committed
+from recovery.checkpoints import inspect_checkpoint, publishing
 from recovery.checkpoints.report import CheckpointReport, Entries, SourceProgress
+from recovery.checkpoints.table_progress import count_batch_committed
 from recovery.checkpoints.uris import decode_uri
 from recovery.contracts.plan import PlanBody, PlannedInput
 from recovery.contracts.results import FillResult, InputMark, SourceEnd, TableBackupResult, TopicMark
@@ -18,8 +18,8 @@ from recovery.pipelines.workspaces import questions_service
 from recovery.sinks.base import SinkReport
 from recovery.sinks.live import delta
 from recovery.sinks.live import reading as sinks
-from recovery.sources.live import looking
-from recovery.sources.slices import Slice
+from recovery.sources.input_ranges import Slice
+from recovery.sources.live import probe
 from recovery.spark.api import (
     Measure,
     MeasureRequest,
@@ -83,9 +83,7 @@ def seen(contents: PlanBody, readers: Readers) -> dict[str, InputMark]:
         if source.is_files:
             there[number] = tuple(f.path for f in list_files(source.location, source.options))
             continue
-        there[number] = SourceEnd(
-            latest=looking.latest_position(readers.of(number), source.kind, source.start)
-        )
+        there[number] = SourceEnd(latest=probe.latest_position(readers.of(number), source.kind, source.start))
     return there
 
 
@@ -220,13 +218,13 @@ def _between(
     readers: Readers, n: int, source: PlannedInput, start: str | None, end: str | None
 ) -> Slice | None:
     """Of the plan's `n`th input. None also where a Kafka topic is not the one any more that the plan was sealed on."""
-    return looking.range_between(readers.of(str(n)), source.kind, start, end, noted=source.topic_ids)
+    return probe.range_between(readers.of(str(n)), source.kind, start, end, noted=source.topic_ids)
 
 
 def remade(contents: PlanBody, readers: Readers) -> tuple[str, ...]:
     """Kafka topics that were deleted since the seal, or deleted and made again."""
     remade = [
-        looking.list_remade_topics(readers.of(str(n)), source.topic_ids)
+        probe.list_remade_topics(readers.of(str(n)), source.topic_ids)
         for n, source in enumerate(contents.inputs)
         if source.topic_ids
     ]
@@ -290,7 +288,7 @@ def _old(scene: Scene, contents: PlanBody, scope: str) -> CheckpointReport:
 def _place_before(scene: Scene, contents: PlanBody, version: int | None) -> str:
     """Where the checkpoint lies that the plan was made on: an older version, or set aside where there is one place."""
     if version is None:
-        return placing.set_aside(scene.checkpoint_place, recovery=contents.recovery)
+        return publishing.set_aside(scene.checkpoint_place, recovery=contents.recovery)
     return f"{scene.checkpoint_place}/{version}"
 
 

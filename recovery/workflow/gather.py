@@ -12,9 +12,9 @@ from django.utils import timezone
 from recovery import reach
 from recovery.checkpoints import inspect_checkpoint
 from recovery.checkpoints.held import HeldState, held_states
-from recovery.checkpoints.reconciled import reconcile_report
 from recovery.checkpoints.repair import RepairPlan, damage_to_repair
 from recovery.checkpoints.report import CheckpointReport, Finding
+from recovery.checkpoints.table_progress import reconcile_report
 from recovery.contracts.plan import CheckpointMark, Preconditions, SinkMark
 from recovery.contracts.target import ReplayTarget
 from recovery.errors import Refused, RepriseError
@@ -26,7 +26,7 @@ from recovery.sinks import foreach_batch, unknown
 from recovery.sinks.base import SinkReport
 from recovery.sinks.live import reading as sinks
 from recovery.sources.base import SourceFacts, Wanted
-from recovery.sources.live import asking
+from recovery.sources.live import file_source_facts
 from recovery.sources.live.replaying import measure_processed
 from recovery.spark.api import (
     FROM_CODE,
@@ -551,7 +551,7 @@ def _repair(scene: Scene, known: Study, old_known: Study | None) -> RepairPlan |
         sink=scene.sink,
         query_id=str(uuid.uuid4()),
         operators=(old_known.operators if old_known else None) or known.operators or (),
-        inputs=[(asking.place_of(d), d.get("options") or {}) for d in described],
+        inputs=[(file_source_facts.place_of(d), d.get("options") or {}) for d in described],
     )
 
 

@@ -17,7 +17,7 @@ from recovery.sinks.earlier import EarlierTable
 from recovery.sinks.live import earlier
 from recovery.sources.base import SourceFacts
 from recovery.sources.comparing import format_time
-from recovery.sources.live import looking
+from recovery.sources.live import probe
 from recovery.spark.api import Study, StudyRequest, count
 from recovery.strategies.base import Facts, GoingBack
 from recovery.workflow import inputs
@@ -158,7 +158,7 @@ def read_later(
             continue
         reader = described[n] if n < len(described) else {}
         start, noted = source.position.offset_json, scene.noted.get(str(held.index))
-        part = looking.range_between(reader, held.kind, start, held.offset_json, noted=noted)
+        part = probe.range_between(reader, held.kind, start, held.offset_json, noted=noted)
         if part is None:
             return Later(None, tuple(files), tuple(gone), changed)
         slices[str(n)] = part.as_dict()

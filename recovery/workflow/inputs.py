@@ -11,10 +11,10 @@ from recovery.sinks.base import SinkReport
 from recovery.sources import delta, file_facts, files, mapping, registry
 from recovery.sources.base import InputFile, SourceFacts, Wanted
 from recovery.sources.delta_facts import DeltaFacts
-from recovery.sources.live import asking, looking
+from recovery.sources.input_ranges import Slice
 from recovery.sources.live import delta as live_delta
+from recovery.sources.live import file_source_facts, probe
 from recovery.sources.live import files as live_files
-from recovery.sources.slices import Slice
 
 LABELS = ("processed", "waiting", "everything", "reread", "skipped")
 RECORD_BYTES = 1000  # what a record of Kafka is taken for, where a limit in bytes has to be kept
@@ -67,7 +67,7 @@ def inputs_of(
     if strange := sorted(set(wanted) - {str(n) for n in range(len(paired))}):
         raise Refused(f"There is no source {', '.join(strange)}; the code has {len(paired)}, counted from 0.")
     found = tuple(
-        looking.probe_source(
+        probe.probe_source(
             progress,
             described[n] if n < len(described) else {},
             wanted=wanted.get(str(n)),
@@ -104,7 +104,7 @@ def _is_delta(told: Mapping[str, Any]) -> bool:
 
 
 def _table_id(told: Mapping[str, Any]) -> str | None:
-    place = asking.place_of(told)
+    place = file_source_facts.place_of(told)
     return live_delta.table_id(place) if place else None
 
 

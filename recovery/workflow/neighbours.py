@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Final
 
-from recovery.checkpoints.place import find_shared_locations
+from recovery.checkpoints.location_checks import find_shared_locations
 from recovery.checkpoints.queryids import find_shared_ids, read_query_id
 from recovery.checkpoints.report import Finding
 from recovery.errors import Refused, RepriseError

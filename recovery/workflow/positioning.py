@@ -11,7 +11,7 @@ from recovery.contracts.option import stored_options
 from recovery.errors import Refused
 from recovery.models import Flow, Recovery
 from recovery.people.roles import Actor
-from recovery.sources import showing, wishes
+from recovery.sources import position_requests, position_view
 from recovery.sources.base import Wanted
 from recovery.strategies.catalogue import POSITIONED
 from recovery.workflow import broker, studies
@@ -29,22 +29,22 @@ def request_positions(*, recovery_id: int, positions: Mapping[str, Wanted | None
         broker.check()
         recovery = lock(recovery_id)
         only_in(recovery, "diagnosing", "planned")
-        wanted = wishes.as_dicts(positions)
+        wanted = position_requests.as_dicts(positions)
         if known := sources_of(recovery):
             studies.refuse_unknown(positions, known)
         broker.send_on_commit(tasks.look_positions, recovery_id, studies.begin(recovery, LOOK, asked=wanted))
         attempted.done(
-            f"What would be read from other positions was asked: {wishes.describe_wishes(positions)}."
+            f"What would be read from other positions was asked: {position_requests.describe_wishes(positions)}."
         )
 
 
 def look_at_once(*, recovery_id: int, given: Sequence[str]) -> dict[str, Wanted | None]:
     """Look up before returning, for commands, and keep the answer with the recovery as a worker does. `given`: as
-    `wishes.by_source` takes it. Returns the positions that were looked up."""
+    `position_requests.by_source` takes it. Returns the positions that were looked up."""
     recovery = get(recovery_id)
     wanted, shown = looked_at(recovery.flow, given, recovery.chosen.patch)
     with transaction.atomic():
-        studies.begin(recovery, LOOK, asked=wishes.as_dicts(wanted))
+        studies.begin(recovery, LOOK, asked=position_requests.as_dicts(wanted))
         look = studies.slot(recovery, LOOK)
         now = timezone.now().isoformat()
         answer = {"status": "ready", "wishes": look["asked"], "sources": shown, "at": now}
@@ -59,11 +59,14 @@ def looked_at(
 
     `all` is for those sources that are not named themselves; which there are has to be looked up first.
     """
-    named = wishes.by_source(given)
+    named = position_requests.by_source(given)
     every = named.pop("all", None)
     if every is not None:
         there = studies.positions_shown(flow, {}, patch)
-        named = {**wishes.for_all(every, [one for one in there if one["source"] not in named]), **named}
+        named = {
+            **position_requests.for_all(every, [one for one in there if one["source"] not in named]),
+            **named,
+        }
     return named, studies.positions_shown(flow, {k: w for k, w in named.items() if w is not None}, patch)
 
 
@@ -88,7 +91,7 @@ def unmet(shown: Collection[Mapping[str, Any]], wanted: Collection[str]) -> list
 
 def refuse_costs(shown: Collection[Mapping[str, Any]], accept: Collection[Effect]) -> None:
     """Raise Refused, naming the rows, for positions whose costs were not accepted."""
-    told = showing.sum_costs(list(shown))
+    told = position_view.sum_costs(list(shown))
     if told.lost and Effect.LOSS not in accept:
         raise Refused(
             f"These positions leave rows out, and that was not accepted: {'; '.join(told.lost)}.",

@@ -6,7 +6,7 @@ while nothing else has changed rows since: else they would be lost.
 
 from dataclasses import dataclass
 
-from recovery.checkpoints import placing, read_fingerprint
+from recovery.checkpoints import publishing, read_fingerprint
 from recovery.contracts import codec
 from recovery.contracts.names import StepKind
 from recovery.contracts.results import FillResult, TableBackupResult, UpdateResult
@@ -116,7 +116,7 @@ def _checkpoint_back(context: Context, emptied: Emptied) -> None:
         return
     place = checkpoint_of(context.flow)
     context.watch.guard()
-    away = placing.set_newer_aside(place, recovery=context.recovery.label, version=planned.version)
+    away = publishing.set_newer_aside(place, recovery=context.recovery.label, version=planned.version)
     if read_fingerprint(place) != planned.fingerprint:
         raise OutcomeUnknown(
             f"The checkpoint does not read back as the plan was made on it (version {planned.version}). Look at it "

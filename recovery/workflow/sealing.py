@@ -10,8 +10,8 @@ from django.utils import timezone
 
 from recovery.approvals.rules import strategy_allowed
 from recovery.approvals.selectors import rule_for
-from recovery.checkpoints.reconciled import reconcile_report
 from recovery.checkpoints.report import CheckpointReport
+from recovery.checkpoints.table_progress import reconcile_report
 from recovery.contracts import codec
 from recovery.contracts.acceptance import Accepted, Effect
 from recovery.contracts.codec import seal
@@ -32,7 +32,7 @@ from recovery.contracts.plan import (
 from recovery.errors import Refused, RepriseError
 from recovery.models import Plan, Recovery, Step
 from recovery.people.roles import Actor
-from recovery.sources import wishes
+from recovery.sources import position_requests
 from recovery.sources.base import SourceFacts
 from recovery.sources.kafka_facts import KafkaFacts
 from recovery.spark.api import NO_SUCH_COLUMN
@@ -179,7 +179,7 @@ def build(
         waiting_files=tuple(
             WaitingFile(path=f.path, size=f.size, mtime_ms=f.mtime_ms) for f in files_of(facts, "waiting")
         ),
-        wishes=wishes.as_dicts(recovery.chosen.positions),
+        wishes=position_requests.as_dicts(recovery.chosen.positions),
         target=recovery.chosen.target if option.strategy == "replay" else None,
         inputs=tuple(_input(source) for source in facts.sources),
         gathered_at=facts.gathered_at,

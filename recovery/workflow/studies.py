@@ -21,7 +21,7 @@ from recovery.contracts.amounts import Amount
 from recovery.errors import Refused, RepriseError
 from recovery.models import Flow, PositionsLook, Recovery
 from recovery.people.roles import Actor, Role
-from recovery.sources import showing
+from recovery.sources import position_view
 from recovery.sources.base import Wanted
 from recovery.strategies.base import Facts
 from recovery.strategies.catalogue import judge_all
@@ -176,14 +176,14 @@ def look_positions(recovery_id: int, ticket: str) -> None:
 def positions_shown(
     flow: Flow, wanted: Mapping[str, Wanted], patch: Mapping[str, str] | None = None
 ) -> list[dict[str, Any]]:
-    """Every source of the code as `patch` changes it, with what the wishes would cost: `sources.showing.as_dict`.
+    """Every source of the code as `patch` changes it, with what the wishes would cost: `sources.position_view.as_dict`.
 
     `source` is its index in the code, as wishes name it. A wish that cannot be met is the source's `problem`
     (`positioning.unmet`). Raises Refused for a source that is not there, Unreachable.
     """
     try:
         found = positions(flow, wanted, patch)
-        shown = [{**showing.as_dict(facts), "source": str(n)} for n, facts in enumerate(found)]
+        shown = [{**position_view.as_dict(facts), "source": str(n)} for n, facts in enumerate(found)]
     except Malformed as problem:
         raise Refused(
             f"The position by hand cannot be read: {problem.why}.", code="bad_position"

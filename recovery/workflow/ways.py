@@ -63,8 +63,8 @@ def look_at_ways(
 ) -> Ways:
     """Gather, judge and measure every strategy. It is in the log, since Spark runs the code; nothing else is changed.
 
-    `change`: what is named in place of what the open `recovery` has chosen. `positions`: as `wishes.by_source` takes
-    them. Raises Denied, Refused for a healthy flow, WrongUse, Unreachable.
+    `change`: what is named in place of what the open `recovery` has chosen. `positions`: as
+    `position_requests.by_source` takes them. Raises Denied, Refused for a healthy flow, WrongUse, Unreachable.
     """
     diagnosis = recovery.diagnosis_value if recovery else diagnosing.diagnose_broken(flow)
     with trying_flow("recovery.look", flow, by, recovery=recovery.label if recovery else "") as attempted:

@@ -10,7 +10,7 @@ from recovery.contracts.plan import PlanBody
 from recovery.errors import RepriseError
 from recovery.sinks.base import SinkReport
 from recovery.sinks.live import delta
-from recovery.sources.live import looking
+from recovery.sources.live import probe
 from recovery.spark.api import WholeInput
 from recovery.strategies.sinks import compared
 from recovery.verification.evidence import NotWhole, OldFiles, WholeFlow, data_files
@@ -157,13 +157,13 @@ def _with_others(
         progress = held_of(scene.checkpoint, n, source)
         if progress is None:
             return replace(told, why=NotWhole.NOT_READABLE), asked
-        facts = looking.probe_source(progress, readers.of(str(n)), noted=source.topic_ids)
+        facts = probe.probe_source(progress, readers.of(str(n)), noted=source.topic_ids)
         span = facts.spans.processed
         if span is None or facts.problem:
             return replace(told, why=NotWhole.NOT_READABLE), asked
         slices[str(n)] = span.as_dict()
         size += inputs.bytes_of(facts, span)
         before = held_of(old, n, source)
-        cut += not looking.keeps_all(facts, before.offset_json if before else None)
+        cut += not probe.keeps_all(facts, before.offset_json if before else None)
     known = int(size) if size < float("inf") else None
     return replace(told, others=len(slices), cut=cut, size=known), replace(asked, slices=slices)

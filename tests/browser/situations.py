@@ -232,7 +232,7 @@ def _audited(by: Any) -> dict[str, str]:
     """Acts in production: one that waits for its review, one that was signed off; a story; two checks."""
     from django.utils import timezone
 
-    from recovery.audit import keeping, reviews
+    from recovery.audit import log_operations, reviews
     from recovery.audit.actions import append_entry
     from recovery.models import AskedCheck
     from recovery.people.roles import SYSTEM, Actor, Role
@@ -251,8 +251,8 @@ def _audited(by: Any) -> dict[str, str]:
     reviews.sign_off(
         seq=acts[0].seq, note="Plan, rehearsal and proof agree.", by=Actor("auditor", Role.AUDITOR)
     )
-    keeping.sign_chain()
-    keeping.verify_chain(by=Actor("auditor", Role.AUDITOR))
+    log_operations.sign_chain()
+    log_operations.verify_chain(by=Actor("auditor", Role.AUDITOR))
     now = timezone.now()
     AskedCheck.objects.create(number=1, by="auditor", at=now, alive_at=now, read=412_000, total=1_204_310)
     return {

@@ -14,7 +14,7 @@ from typing import Any
 
 import requests
 
-from recovery.server.alias import link_of
+from recovery.server.storage_symlink import link_of
 
 PROJECT = Path(__file__).resolve().parents[2]
 FINAL = ("COMPLETED", "FAILED", "CANCELED")

@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
-from recovery.checkpoints.mending import KnownFacts
-from recovery.checkpoints.placing import publish_checkpoint
+from recovery.checkpoints.publishing import publish_checkpoint
 from recovery.checkpoints.repair import plan_repair, prepare_repair
+from recovery.checkpoints.repairing import KnownFacts
 from tests.damages import hands
 from tests.damages.bases import Place
 from tests.damages.bases_more import MORE

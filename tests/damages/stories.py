@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from recovery.checkpoints import inspect_checkpoint
-from recovery.checkpoints.place import find_shared_locations
+from recovery.checkpoints.location_checks import find_shared_locations
 from recovery.checkpoints.report import CheckpointReport, Finding, Outcome
 from recovery.checkpoints.sinklog import several_writers
 from recovery.checkpoints.survey import survey_root

@@ -6,7 +6,7 @@ from typing import Any
 
 from recovery.checkpoints.report import SourceEntry
 from recovery.models import Flow, PositionsLook, Recovery
-from recovery.sources import file_facts, files, kafka, showing, wishes
+from recovery.sources import file_facts, files, kafka, position_requests, position_view
 from recovery.sources.base import InputFile, Position, Precision, SourceFacts, Wanted
 from recovery.sources.kafka_facts import KafkaFacts, PartitionFacts, TopicFacts
 from tests.factories.flows import ago
@@ -49,7 +49,7 @@ def kafka_source(wanted: Wanted | None = None, partitions: int = 3, gone: int = 
         option=kafka.find_start_option(begins, told),
         facts=told,
     )
-    return showing.as_dict(found)
+    return position_view.as_dict(found)
 
 
 def file_source(wanted: Wanted | None = None) -> dict[str, Any]:
@@ -69,12 +69,14 @@ def file_source(wanted: Wanted | None = None) -> dict[str, Any]:
         option=files.find_start_option(line, told),
         facts=told,
     )
-    return {**showing.as_dict(found), "source": "1"}
+    return {**position_view.as_dict(found), "source": "1"}
 
 
 def unknown_source() -> dict[str, Any]:
     position = Position(2, "unknown", '{"page":7}', '{"page":7}', Precision.UNKNOWN, None)
-    told = showing.as_dict(SourceFacts(position, "unknown place", problem="Nobody could ask this source."))
+    told = position_view.as_dict(
+        SourceFacts(position, "unknown place", problem="Nobody could ask this source.")
+    )
     return {**told, "source": "2"}
 
 
@@ -82,7 +84,7 @@ def looked(
     wanted: Mapping[str, Wanted], sources: list[dict[str, Any]], status: str = "ready", **values: Any
 ) -> dict[str, Any]:
     """A look that came to its end."""
-    asked = {key: wishes.as_dict(one) for key, one in wanted.items()}
+    asked = {key: position_requests.as_dict(one) for key, one in wanted.items()}
     begun = ago(seconds=20).isoformat()
     return {"status": status, "ticket": "t-1", "problem": None, "started_at": begun, "at": ago(seconds=12).isoformat(),
             "asked": asked, "wishes": asked, "sources": sources, **values}  # fmt: skip

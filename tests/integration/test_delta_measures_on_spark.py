@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from recovery.sources.slices import Slice
+from recovery.sources.input_ranges import Slice
 from recovery.spark import counting, lookups
 from recovery.spark.api import (
     TYPES_DIFFER,

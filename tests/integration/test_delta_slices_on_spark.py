@@ -11,8 +11,8 @@ import pytest
 from recovery.checkpoints import deltalog
 from recovery.checkpoints.storage import Store
 from recovery.sources.delta_facts import DeltaFacts, DeltaOffset
+from recovery.sources.input_ranges import Slice, of_delta
 from recovery.sources.live import delta as live
-from recovery.sources.slices import Slice, of_delta
 from tests.integration.spark_room import Room
 
 pytestmark = pytest.mark.spark

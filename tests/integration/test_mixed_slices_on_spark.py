@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from recovery.sources.input_ranges import Slice, of_delta
 from recovery.sources.live import delta as live_delta
-from recovery.sources.slices import Slice, of_delta
 from tests.integration.spark_room import Room
 from tests.kafka import KafkaBroker
 

@@ -11,7 +11,7 @@ import pytest
 
 from recovery.checkpoints.starts import SourceStart
 from recovery.errors import Refused
-from recovery.sources.slices import Slice
+from recovery.sources.input_ranges import Slice
 from recovery.spark import rehearsing, scratch, session
 from recovery.spark.api import rehearse
 from tests.integration.rehearsed_flow import START, WINDOWED, Flow, told, windows

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from recovery.sources.slices import Slice
+from recovery.sources.input_ranges import Slice
 from recovery.spark.api import Study
 from tests.integration.spark_room import Room
 from tests.kafka import KafkaBroker

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from recovery.checkpoints import filler, inspect_checkpoint, placing, repair, seed, transplant
+from recovery.checkpoints import filler, inspect_checkpoint, publishing, repair, seed, transplant
 from recovery.checkpoints.copying import copy_checkpoint
 from recovery.checkpoints.uris import encode_uri
 from recovery.errors import Refused
@@ -112,7 +112,7 @@ def put_in_place(flow: Flow, plan: Any) -> None:
     makers = {repair.RepairPlan: repair.prepare_repair, seed.SeedPlan: seed.prepare_seed}
     make = makers.get(type(plan), transplant.prepare_layout)
     ready = make(flow.place, plan, recovery="R-1", fence=1, guard=free)
-    placing.publish_checkpoint(flow.place, ready, guard=free)
+    publishing.publish_checkpoint(flow.place, ready, guard=free)
 
 
 @layouts

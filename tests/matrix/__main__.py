@@ -38,11 +38,11 @@ def main() -> int:
 
 def run(only: str, keep: Path | None, worlds: Path) -> int:
     """Run cells one after the other. 1 where a forecast was wrong, a plan failed, or nothing was judged."""
-    from recovery.checkpoints import place
+    from recovery.checkpoints import location_checks
     from tests import kafka
     from tests.matrix import cells, document, room
 
-    place.TEMPORARY = ()  # checkpoints below the temporary directory draw a warning elsewhere
+    location_checks.TEMPORARY = ()  # checkpoints below the temporary directory draw a warning elsewhere
     wrong = 0
     with room.running() as spark, kafka.running() as broker:
         bench = cells.Bench(spark, broker, worlds)

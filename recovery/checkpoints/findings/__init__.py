@@ -4,11 +4,11 @@ Codes are stable: plans, audit entries and docs/checkpoints.md name them. What S
 `seed` says whether a seeded reset from the last committed batch still gives the right rows.
 """
 
-from recovery.checkpoints.findings import logs, place, sinks, state
+from recovery.checkpoints.findings import location, logs, sinks, state
 from recovery.checkpoints.findings.kind import FindingKind
 from recovery.checkpoints.report import Finding
 
-TABLE: tuple[FindingKind, ...] = (*place.TABLE, *logs.TABLE, *state.TABLE, *sinks.TABLE)
+TABLE: tuple[FindingKind, ...] = (*location.TABLE, *logs.TABLE, *state.TABLE, *sinks.TABLE)
 BY_CODE = {kind.code: kind for kind in TABLE}
 
 

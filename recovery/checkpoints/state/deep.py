@@ -15,6 +15,7 @@ from functools import partial
 from itertools import chain
 
 from recovery.checkpoints.access import carry_access
+from recovery.checkpoints.file_listing import Tree
 from recovery.checkpoints.formats import Malformed, number_of, object_of, text_of
 from recovery.checkpoints.state.blocks import UnknownCodec, plain_blocks
 from recovery.checkpoints.state.checksums import crc32c
@@ -22,7 +23,6 @@ from recovery.checkpoints.state.names import StateFile, StoreFiles
 from recovery.checkpoints.state.records import check_records
 from recovery.checkpoints.state.rocksdb import BAD_ZIP, NO_ZIP, RocksDbSnapshot, parse_snapshot, store_failed
 from recovery.checkpoints.state.sst import FilterDamaged, Unchecked, check_sst
-from recovery.checkpoints.tree import Tree
 
 Progress = Callable[[int, int], None]  # files checked, files in all; called from the caller's own thread
 

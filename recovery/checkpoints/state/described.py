@@ -3,13 +3,13 @@
 from collections.abc import Mapping
 from urllib.parse import unquote, urlsplit
 
+from recovery.checkpoints.file_listing import Tree
 from recovery.checkpoints.findings import finding
 from recovery.checkpoints.formats import Malformed
 from recovery.checkpoints.report import Finding, StateSchema
 from recovery.checkpoints.state.metadata import UNKNOWN, OperatorMetadata
 from recovery.checkpoints.state.names import DEFAULT, StoreFiles
 from recovery.checkpoints.state.schema import parse_schema
-from recovery.checkpoints.tree import Tree
 
 
 def read_schemas(

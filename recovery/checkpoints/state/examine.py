@@ -8,6 +8,7 @@ spark.sql.streaming.stateStore.autoSnapshotRepair.enabled is false). A change th
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
+from recovery.checkpoints.file_listing import Tree
 from recovery.checkpoints.formats import Malformed
 from recovery.checkpoints.state.chain import Chain, chain_of_version
 from recovery.checkpoints.state.ids import lineage_of
@@ -15,7 +16,6 @@ from recovery.checkpoints.state.names import StateFile, StoreFiles
 from recovery.checkpoints.state.needed import UnreadableState, read_snapshot, store_ids
 from recovery.checkpoints.state.rocksdb import RocksDbSnapshot
 from recovery.checkpoints.state.sst import BlockDamaged
-from recovery.checkpoints.tree import Tree
 
 MAX_REPLAY = 500  # the default of autoSnapshotRepair.maxChangeFileReplay
 

@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from recovery.checkpoints import formats
+from recovery.checkpoints.file_listing import Tree
 from recovery.checkpoints.formats import CommitFile, Malformed
 from recovery.checkpoints.state.ids import ids_of_store, operator_ids
 from recovery.checkpoints.state.names import StoreFiles
-from recovery.checkpoints.tree import Tree
 
 MAX_COMMITS = 100  # Spark keeps this many (minBatchesToRetain)
 

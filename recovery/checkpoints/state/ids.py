@@ -2,10 +2,10 @@
 
 from collections.abc import Sequence
 
+from recovery.checkpoints.file_listing import Tree
 from recovery.checkpoints.formats import CommitFile, Malformed
 from recovery.checkpoints.state.names import StoreFiles
 from recovery.checkpoints.state.rocksdb import parse_lineage
-from recovery.checkpoints.tree import Tree
 
 
 def operator_ids(commit: CommitFile | None, operator: int) -> list[list[str]] | None:

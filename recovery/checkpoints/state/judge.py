@@ -5,6 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 from recovery.checkpoints.access import carry_access
+from recovery.checkpoints.file_listing import Tree
 from recovery.checkpoints.findings import finding
 from recovery.checkpoints.report import Finding
 from recovery.checkpoints.state.chain import chain_of_version, kind_of, loadable_versions
@@ -14,7 +15,6 @@ from recovery.checkpoints.state.history import History
 from recovery.checkpoints.state.ids import ids_of_store
 from recovery.checkpoints.state.names import BASES, DEFAULT, StoreFiles
 from recovery.checkpoints.state.sst import BlockDamaged
-from recovery.checkpoints.tree import Tree
 
 THREADS = 8
 SHOWN = 20  # findings of one operator: what is wrong with two hundred partitions is said once

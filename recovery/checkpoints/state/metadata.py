@@ -7,9 +7,9 @@ stream-stream joins (OperatorStateMetadataV2). It names its schema files by abso
 from dataclasses import dataclass
 from typing import Any
 
+from recovery.checkpoints.file_listing import Tree
 from recovery.checkpoints.formats import Malformed, json_of, number_of, object_of, text_of
 from recovery.checkpoints.state.names import DEFAULT, NUMBER
-from recovery.checkpoints.tree import Tree
 
 EARLY_PATH = "stateSchemaFilePath"  # of builds on the way to 4.0, in place of stateSchemaFilePaths
 

@@ -9,7 +9,7 @@ import re
 from collections import defaultdict
 from dataclasses import dataclass, field
 
-from recovery.checkpoints.tree import Tree
+from recovery.checkpoints.file_listing import Tree
 
 DEFAULT = "default"
 UUID = r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"

@@ -3,13 +3,13 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from recovery.checkpoints.file_listing import Tree
 from recovery.checkpoints.formats import Malformed
 from recovery.checkpoints.state.chain import chain_of_version
 from recovery.checkpoints.state.ids import ids_of_store, lineage_of
 from recovery.checkpoints.state.metadata import UNKNOWN, OperatorMetadata, metadata_file, parse_metadata
 from recovery.checkpoints.state.names import NUMBER, StateFile, StoreFiles, stores_of
 from recovery.checkpoints.state.rocksdb import RocksDbSnapshot, parse_snapshot
-from recovery.checkpoints.tree import Tree
 
 
 @dataclass(frozen=True)

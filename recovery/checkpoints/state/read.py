@@ -4,6 +4,7 @@ from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from recovery.checkpoints.file_listing import Tree
 from recovery.checkpoints.findings import finding
 from recovery.checkpoints.formats import CommitFile, Malformed
 from recovery.checkpoints.report import Finding, StateOperator, StateSchema, StateVersion
@@ -20,7 +21,6 @@ from recovery.checkpoints.state.names import (
     partitions_of,
     stores_of,
 )
-from recovery.checkpoints.tree import Tree
 from recovery.checkpoints.writer import before_4
 
 PROVIDER = "spark.sql.streaming.stateStore.providerClass"

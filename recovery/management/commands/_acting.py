@@ -18,7 +18,7 @@ from recovery.people.roles import Actor
 from recovery.pipelines.find import find_flow, find_fresh
 from recovery.planning import plan_now
 from recovery.plans.accepted import effects_of
-from recovery.sources import targets, wishes
+from recovery.sources import position_requests, targets
 from recovery.strategies.common import plural
 from recovery.verification.words import bound_findings, headline, whole_findings
 from recovery.workflow import by_hand
@@ -91,9 +91,10 @@ def _start_options(parser: ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="SOURCE[/PART]=WISH",
-        help="Where to start a source, by its number in the code, or all; may be given again for another "
-        f"one. WISH is {wishes.FORMS}, or committed. Without it a source goes on where its last committed batch ended. "
-        f"One partition of Kafka, as 0/orders-3=1200, starts at {wishes.OF_A_PART}; the others as their source does.",
+        help="Where to start a source, by its number in the code, or all. Repeat it for further sources. "
+        f"WISH is {position_requests.FORMS}, or committed. Without it a source continues after its last committed "
+        f"batch. For one Kafka partition write 0/orders-3=1200, which takes {position_requests.OF_A_PART}; "
+        "the others start as their source does.",
     )
     parser.add_argument(
         "--confirm",

@@ -7,7 +7,7 @@ from recovery.cli.inspection_text import moment
 from recovery.management.commands._base import Answer, table
 from recovery.models import Flow
 from recovery.names import shown
-from recovery.sources import showing
+from recovery.sources import position_view
 from recovery.sources.base import Wanted
 from recovery.workflow import positioning
 
@@ -23,14 +23,16 @@ MOVED = {
 
 def answer(flow: Flow, wanted: Mapping[str, Wanted | None], sources: Sequence[Mapping[str, Any]]) -> Answer:
     """`{flow, sources: [Shown], lost, repeated, unmet, api}`; exit 1 where a wish cannot be met."""
-    costs, unmet = showing.sum_costs(sources), positioning.unmet(sources, wanted)
+    costs, unmet = position_view.sum_costs(sources), positioning.unmet(sources, wanted)
     data = {
         "flow": flow.name,
         "sources": list(sources),
         "lost": list(costs.lost),
         "repeated": list(costs.repeated),
         "unmet": unmet,
-        "api": showing.api_call(pipeline_id=flow.pipeline.pipeline_id, flow=flow.name, dataset=flow.dataset),
+        "api": position_view.api_call(
+            pipeline_id=flow.pipeline.pipeline_id, flow=flow.name, dataset=flow.dataset
+        ),
     }
     return Answer(data, "\n".join(_lines(data)), exit_code=1 if unmet else 0)
 
@@ -45,7 +47,7 @@ def _lines(data: Mapping[str, Any]) -> Iterator[str]:
         yield f"Rows left out, take them with --accept-loss: {said}"
     for said in data["repeated"]:
         yield f"Rows read again, take them with --accept-repeats: {said}"
-    doubts = showing.list_doubts(data["sources"])
+    doubts = position_view.list_doubts(data["sources"])
     for said in doubts:
         yield f"Not certain: {said}"
     if not (doubts or data["lost"] or data["repeated"] or data["unmet"]):
@@ -78,7 +80,7 @@ def _source(one: Mapping[str, Any]) -> Iterator[str]:
 
 def distance(of: Mapping[str, Any]) -> str:
     """`8 rows, 3 files`, and how exact that is."""
-    told = [showing.said_amount(of[name], name[:-1]) for name in ("rows", "files", "bytes") if of[name]]
+    told = [position_view.said_amount(of[name], name[:-1]) for name in ("rows", "files", "bytes") if of[name]]
     return ", ".join(told) or "is not known"
 
 

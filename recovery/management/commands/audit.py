@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, TextIO, cast
 
-from recovery.audit import archiving, keeping, keys, reviews
+from recovery.audit import archiving, keys, log_operations, reviews
 from recovery.audit.evidence import pack_evidence
 from recovery.audit.listing import EntryFilter
 from recovery.audit.tags import ACTIONS, OUTCOMES
@@ -83,7 +83,7 @@ class Command(RepriseCommand):
         """The chain, checked from the first entry to the last; or an archive of it."""
         if options["archive"]:
             return self._verified_archive(Path(options["archive"]).expanduser())
-        found = keeping.verify_chain(by=self.actor)
+        found = log_operations.verify_chain(by=self.actor)
         if found["ok"]:
             signed = f" Signed up to entry {found['anchored']}." if found["anchored"] else " Not signed yet."
             text = f"The audit log is whole: {found['entries']} entries, head {found['head'][:12]}.{signed}"
@@ -112,7 +112,7 @@ class Command(RepriseCommand):
         fmt, output = options["format"], options["output"]
         if output is None:
             fmt = "json" if self.as_json else fmt
-            pieces = keeping.export_log(fmt=fmt, by=self.actor, wanted=EntryFilter.of(given))
+            pieces = log_operations.export_log(fmt=fmt, by=self.actor, wanted=EntryFilter.of(given))
             if self.as_json:
                 entries = json.loads("".join(pieces))
                 return Answer({"format": "json", "count": len(entries), "entries": entries}, "")
@@ -122,7 +122,7 @@ class Command(RepriseCommand):
             return Answer({}, "")
         file = _new(output)
         count = _fill(
-            file, lambda: keeping.export_log(fmt=fmt, by=self.actor, wanted=EntryFilter.of(given)), fmt
+            file, lambda: log_operations.export_log(fmt=fmt, by=self.actor, wanted=EntryFilter.of(given)), fmt
         )
         return Answer(
             {"format": fmt, "file": str(file), "count": count}, f"Exported {count} entries to {file}."
@@ -165,12 +165,12 @@ class Command(RepriseCommand):
 
     def keyring(self, options: dict[str, Any]) -> Answer:
         if options["renew"]:
-            ids = keeping.renew_key(by=self.actor)
+            ids = log_operations.renew_key(by=self.actor)
             return Answer(
                 ids,
                 f"Signed with key {ids['new']} from now on. The old one, {ids['old']}, stays on the list.",
             )
-        problem = keeping.problem_with_key()
+        problem = log_operations.problem_with_key()
         known = {name: key.hex() for name, key in keys.public_keys().items()}
         data = {"file": str(keys.list_file()), "keys": known, "problem": problem}
         return Answer(data, problem or "\n".join(f"{n}  {k}" for n, k in known.items()), int(bool(problem)))

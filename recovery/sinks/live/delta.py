@@ -12,7 +12,7 @@ from recovery.checkpoints.storage import Store, reaching
 from recovery.errors import Unreachable
 from recovery.sinks.base import SinkReport
 from recovery.sources.delta_facts import is_plain_table
-from recovery.sources.slices import MOST_DIRECT, Slice
+from recovery.sources.input_ranges import MOST_DIRECT, Slice
 
 
 def read_table_report(location: str, *, query_id: str | None, now_ms: int | None = None) -> SinkReport:

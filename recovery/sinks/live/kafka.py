@@ -11,10 +11,10 @@ from recovery.checkpoints.report import Finding, Severity
 from recovery.errors import Refused
 from recovery.sinks.base import SinkReport
 from recovery.sinks.kafka import KIND, KafkaSinkFacts
-from recovery.sources import slices
+from recovery.sources import input_ranges
+from recovery.sources.input_ranges import Slice
 from recovery.sources.kafka_facts import KafkaFacts, PartitionFacts, write_offsets
 from recovery.sources.live import kafka as live
-from recovery.sources.slices import Slice
 
 # A record tells when its sender, or the broker, thinks it was sent; a batch, when the driver thinks it was planned.
 SKEW_MS = 5_000  # by which the clocks of a cluster that is kept in time may differ
@@ -73,7 +73,7 @@ def records_between(
     if held is None:
         return None
     now = write_offsets({(topic, n): p.high for n, p in held.partitions.items()})
-    return slices.of_kafka(_offsets_line(start), end or now, there)
+    return input_ranges.of_kafka(_offsets_line(start), end or now, there)
 
 
 def count_records(options: Mapping[str, str], start: str, end: str) -> int | None:
@@ -84,7 +84,7 @@ def count_records(options: Mapping[str, str], start: str, end: str) -> int | Non
     there = live.read_topic_facts(
         _reader_options(options, topic), positions=[_offsets_line(start), _offsets_line(end)]
     )
-    part = slices.of_kafka(_offsets_line(start), end, there)
+    part = input_ranges.of_kafka(_offsets_line(start), end, there)
     if part is None:
         return None
     spans = [((t, int(n)), at, part.end[t][n]) for t, held in part.start.items() for n, at in held.items()]

@@ -6,11 +6,11 @@ from recovery.errors import RepriseError
 from recovery.sources import delta, files
 from recovery.sources.base import SourceFacts
 from recovery.sources.delta_facts import DeltaFacts, DeltaOffset
+from recovery.sources.input_ranges import Slice
 from recovery.sources.live import delta as live_delta
-from recovery.sources.live.asking import known_place, options_of
-from recovery.sources.live.looking import MOST_COMMITS
+from recovery.sources.live.file_source_facts import known_place, options_of
+from recovery.sources.live.probe import MOST_COMMITS
 from recovery.sources.replaying import Gap, GapCode, Processed, processed_files, processed_versions
-from recovery.sources.slices import Slice
 
 
 def measure_processed(sources: Sequence[SourceFacts]) -> Processed:

@@ -14,11 +14,11 @@ from recovery.errors import Refused
 from recovery.sources import delta, file_facts, files, iceberg, kafka, registry
 from recovery.sources.base import Distance, Reach, SourceKind
 from recovery.sources.delta_facts import DeltaFacts
-from recovery.sources.live import asking
 from recovery.sources.live import delta as live_delta
+from recovery.sources.live import file_source_facts
 from recovery.sources.live import iceberg as live_iceberg
 from recovery.sources.live import kafka as live_kafka
-from recovery.sources.live.asking import end_of, known_place, now_ms, options_of
+from recovery.sources.live.file_source_facts import end_of, known_place, now_ms, options_of
 
 COUNT_UP_TO: Final = 10_000  # records of Kafka that are read to be counted; more are estimated
 HELD_TABLES: Final = 16  # whose commits this process remembers
@@ -56,7 +56,9 @@ def _count_unread_files(
     progress: SourceProgress, described: Mapping[str, Any], noted: Callable[[Ids], Ids]
 ) -> Unread:
     known_place(described)
-    facts = asking.facts_of_files(progress, described, asking.list_source_files(described))
+    facts = file_source_facts.facts_of_files(
+        progress, described, file_source_facts.list_source_files(described)
+    )
     at_entry = file_facts.log_entry_of(progress.offset_json)
     read = facts.read_at(-1 if at_entry is None else at_entry)
     waits = file_facts.list_unread(read, facts, planned=True).new

@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Mapping
 from typing import Any
 
-from recovery.checkpoints import placing, read_fingerprint
+from recovery.checkpoints import publishing, read_fingerprint
 from recovery.contracts import codec
 from recovery.contracts.plan import PatchChange
 from recovery.contracts.results import BackupResult, KeptCheckpoint, RollbackResult, SeedResult, UpdateResult
@@ -42,11 +42,11 @@ def refusal(recovery: Recovery) -> str | None:
         return restoring.refusal(emptied)
     if seeded is not None:
         place = checkpoint_of(flow)
-        if placing.is_undone(place, recovery=recovery.label):
+        if publishing.is_undone(place, recovery=recovery.label):
             # an attempt that died had come so far; table and source may be left to do
             return _table_refusal(recovery, restored)
         head = None if restored else _head(*seeded)  # a table that was put back tells by itself
-        reason = placing.undo_refusal(place, recovery=recovery.label, sink_head=head)
+        reason = publishing.undo_refusal(place, recovery=recovery.label, sink_head=head)
         return reason or _table_refusal(recovery, restored)
     if restored is not None and (reason := _table_refusal(recovery, restored)):
         return reason
@@ -82,7 +82,7 @@ def _seeded(recovery: Recovery) -> tuple[tuple[Step, SeedResult] | None, str]:
     probed = seed.probe(step)
     if probed.outcome == "unclear":
         return None, "Whether its checkpoint was put into place is not clear. Look at it first."
-    is_undone = placing.is_undone(checkpoint_of(recovery.flow), recovery=recovery.label)
+    is_undone = publishing.is_undone(checkpoint_of(recovery.flow), recovery=recovery.label)
     if probed.result is None and not is_undone:
         return None, ""
     made = codec.read(SeedResult, probed.result) if probed.result else SeedResult(version=None)
@@ -107,10 +107,10 @@ def run(context: Context) -> Mapping[str, Any]:
         restoring.put_back(context, emptied)
     seeded, _ = _seeded(context.recovery)
     place = checkpoint_of(context.flow) if seeded else ""
-    if seeded and not placing.is_undone(place, recovery=context.recovery.label):
+    if seeded and not publishing.is_undone(place, recovery=context.recovery.label):
         context.watch.guard()
         head = None if _restored(context.recovery) else _head(*seeded)
-        placing.undo_publish(place, recovery=context.recovery.label, sink_head=head)
+        publishing.undo_publish(place, recovery=context.recovery.label, sink_head=head)
         version = seeded[1].version
         made = "The new checkpoint" if version is None else f"Version {version}"
         context.log(f"{made} renamed away; the old one is in use again.")

@@ -11,12 +11,12 @@ from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from typing import Any, Final
 
-from recovery.checkpoints import inspect_checkpoint, placing, repair, transplant
+from recovery.checkpoints import inspect_checkpoint, publishing, repair, transplant
 from recovery.checkpoints import seed as seeding
-from recovery.checkpoints.placing import Prepared
-from recovery.checkpoints.reconciled import reconcile_report
+from recovery.checkpoints.publishing import Prepared
 from recovery.checkpoints.report import CheckpointReport
 from recovery.checkpoints.seed import SourceStart
+from recovery.checkpoints.table_progress import reconcile_report
 from recovery.contracts import codec
 from recovery.contracts.results import SeedResult
 from recovery.contracts.steps import SeedArgs
@@ -42,8 +42,8 @@ REBUILD = rebuild.STATE  # args.state: that of a replay
 def run(context: Context) -> Mapping[str, Any]:
     """Prepare, read back, rename. Refused when the checkpoint is no longer the planned one."""
     place, label = checkpoint_of(context.flow), context.recovery.label
-    if not placing.probe_outcome(place, recovery=label).in_place:
-        placing.clean_leftovers(place, recovery=label)
+    if not publishing.probe_outcome(place, recovery=label).in_place:
+        publishing.clean_leftovers(place, recovery=label)
     # beside its table, as when it was planned: a batch that only the table has finished counts as done
     report = inspect_checkpoint(place, sink=context.contents.table_place or None)
     if report.fingerprint != context.contents.preconditions.checkpoint.fingerprint:
@@ -60,10 +60,10 @@ def run(context: Context) -> Mapping[str, Any]:
         report.version is None
     ):  # what starts a plain stream asks nobody, and its one folder is about to be renamed
         context.client.prove_standstill(context.pipeline_id)
-    version = placing.publish_checkpoint(place, prepared, guard=context.watch.guard)
+    version = publishing.publish_checkpoint(place, prepared, guard=context.watch.guard)
     if version is None:
         context.log(
-            f"Two renames: the old checkpoint is whole in {placing.set_aside(place, recovery=label)}."
+            f"Two renames: the old checkpoint is whole in {publishing.set_aside(place, recovery=label)}."
         )
     else:
         context.log(f"Renamed to version {version}. Version {report.version} is untouched.")
@@ -258,7 +258,7 @@ def _read_back(context: Context, place: str, version: int | None, *, from_versio
 def probe(step: Step) -> Probed:
     """Decided from disk alone: only the rename makes anything visible to Spark."""
     place = checkpoint_of(step.recovery.flow)
-    seen = placing.probe_outcome(place, recovery=step.recovery.label)
+    seen = publishing.probe_outcome(place, recovery=step.recovery.label)
     evidence = list(seen.evidence)
     if seen.in_place:
         report = inspect_checkpoint(place)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from django.db import connection
 
-from recovery.audit import anchor, guard, keeping
+from recovery.audit import anchor, guard, log_operations
 from recovery.audit.actions import append_entry
 from recovery.audit.anchoring import Signed
 from recovery.audit.verifying import check_chain
@@ -80,7 +80,7 @@ def sign(
 
     def run() -> Signed | None:
         with django_capture_on_commit_callbacks(execute=True):
-            return keeping.sign_chain()
+            return log_operations.sign_chain()
 
     return run
 

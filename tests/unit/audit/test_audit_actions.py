@@ -10,8 +10,8 @@ from django.contrib.auth.models import User
 from recovery.audit import tags
 from recovery.audit.actions import append_entry, audited_attempt
 from recovery.audit.exporting import csv_cell
-from recovery.audit.keeping import export_log, verify_chain
 from recovery.audit.listing import EntryFilter
+from recovery.audit.log_operations import export_log, verify_chain
 from recovery.errors import Denied, OutcomeUnknown, Refused, Unreachable, WrongUse
 from recovery.models import AuditEntry
 from recovery.people.roles import SYSTEM, Actor, Right, Stranger

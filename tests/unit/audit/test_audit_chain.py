@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from recovery.audit import chain, guard
 from recovery.audit.actions import append_entry
-from recovery.audit.keeping import verify_chain
+from recovery.audit.log_operations import verify_chain
 from recovery.models import AuditEntry
 from recovery.people.roles import SYSTEM
 

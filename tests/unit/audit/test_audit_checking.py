@@ -8,7 +8,7 @@ import pytest
 from celery import current_app
 from django.utils import timezone
 
-from recovery.audit import checking, keeping, tasks
+from recovery.audit import checking, log_operations, tasks
 from recovery.errors import Denied, Refused, Unreachable
 from recovery.models import AskedCheck, AuditCheck, AuditEntry
 from recovery.people.roles import Actor
@@ -82,7 +82,7 @@ def test_the_daily_check_keeps_others_waiting_too(
     write: Callable[[int], None], sent: list[int], auditor: Actor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write(1)
-    inside, check_chain = [], keeping.check_chain
+    inside, check_chain = [], log_operations.check_chain
 
     def slow(**given: Any) -> dict[str, Any]:
         with refused("checked_already", Refused, names=("reprise",)):
@@ -90,7 +90,7 @@ def test_the_daily_check_keeps_others_waiting_too(
         inside.append(1)
         return check_chain(**given)
 
-    monkeypatch.setattr(keeping, "check_chain", slow)
+    monkeypatch.setattr(log_operations, "check_chain", slow)
     assert checking.check_daily() is True
     assert inside == [1]
     assert AuditEntry.objects.get(action="audit.verify").behalf == ""
@@ -142,7 +142,7 @@ def test_an_error_ends_the_check_says_so_and_lets_another_begin(
     write(1)
     checking.request_check(by=auditor)
     with monkeypatch.context() as patched:
-        patched.setattr(keeping, "check_chain", torn)
+        patched.setattr(log_operations, "check_chain", torn)
         with pytest.raises(OSError, match="disk"):
             checking.run_check(1)
     row = checking.newest_check_request()

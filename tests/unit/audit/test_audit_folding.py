@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from recovery.audit import actions, folding, keeping
+from recovery.audit import actions, folding, log_operations
 from recovery.audit.origin import Origin, acting_from
 from recovery.models import AuditEntry, DeniedTry
 from recovery.people.roles import Actor, Role, Stranger
@@ -150,7 +150,7 @@ def test_the_chain_holds_with_counted_denials() -> None:
             deny(target=target)
     end_windows()
     assert AuditEntry.objects.count() == 4
-    assert keeping.verify_and_keep(Actor(name="reprise", role=Role.SYSTEM, via="task")).ok
+    assert log_operations.verify_and_keep(Actor(name="reprise", role=Role.SYSTEM, via="task")).ok
 
 
 def test_other_outcomes_are_never_counted() -> None:

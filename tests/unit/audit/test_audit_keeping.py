@@ -13,7 +13,18 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from django.db import DatabaseError, connection
 from django.utils import timezone
 
-from recovery.audit import archiving, chain, checking, keeping, keys, reviewing, reviews, seals, tags, tasks
+from recovery.audit import (
+    archiving,
+    chain,
+    checking,
+    entry_hmac,
+    keys,
+    log_operations,
+    reviewing,
+    reviews,
+    tags,
+    tasks,
+)
 from recovery.audit.actions import append_entry
 from recovery.audit.verifying import check_chain
 from recovery.errors import Denied, NotFound, Refused, Unreachable, WrongUse
@@ -52,7 +63,7 @@ class TestKeys:
         settings.REPRISE_AUDIT_KEY = text
         with refused("key_unreadable", Unreachable):
             keys.signing_key()
-        assert "key that signs" in keeping.problem_with_key()
+        assert "key that signs" in log_operations.problem_with_key()
 
     def test_a_line_whose_id_is_not_its_keys_is_not_believed(self) -> None:
         keys.signing_key()
@@ -67,7 +78,7 @@ class TestKeys:
         write(2)
         sign()
         with django_capture_on_commit_callbacks(execute=True):
-            ids = keeping.renew_key(by=ADMIN)
+            ids = log_operations.renew_key(by=ADMIN)
         write(1)
         sign()
         found = check_chain()
@@ -79,7 +90,7 @@ class TestKeys:
 
     def test_only_who_manages_may_renew(self) -> None:
         with pytest.raises(Denied):
-            keeping.renew_key(by=AUDITOR)
+            log_operations.renew_key(by=AUDITOR)
         assert AuditEntry.objects.get().code == "audit.key.denied"
 
 
@@ -99,14 +110,14 @@ class TestChecks:
         write(3)
         with unguarded():
             AuditEntry.objects.filter(seq=2).update(says="forged")
-        assert keeping.verify_chain(by=AUDITOR)["ok"] is False
+        assert log_operations.verify_chain(by=AUDITOR)["ok"] is False
         assert AuditEntry.objects.order_by("-seq").first().code == "audit.verify.failed"  # type: ignore[union-attr]
         assert AuditCheck.objects.get().problems[0]["seq"] == 2
 
     def test_old_checks_go(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(keeping, "KEPT_CHECKS", 3)
+        monkeypatch.setattr(log_operations, "KEPT_CHECKS", 3)
         for _ in range(5):
-            keeping.verify_chain(by=AUDITOR)
+            log_operations.verify_chain(by=AUDITOR)
         assert AuditCheck.objects.count() == 3
 
     def test_the_regular_signature_comes_without_being_asked(self, write: Callable[[int], None]) -> None:
@@ -150,7 +161,7 @@ class TestArchiving:
                 age = timedelta(days=100) if entry["seq"] <= 4 else timedelta(0)
                 new = {**entry, "at": entry["at"] - age, "prev_hash": prev}
                 prev = chain.entry_hash(new)
-                made = {**new, "hash": prev, "seal": seals.seal_entry(entry["seq"], prev)}
+                made = {**new, "hash": prev, "seal": entry_hmac.seal_entry(entry["seq"], prev)}
                 AuditEntry.objects.filter(seq=entry["seq"]).update(**made)
         for file in Path(keys.list_file().parent).glob("*.head"):
             file.unlink()

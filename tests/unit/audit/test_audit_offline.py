@@ -12,8 +12,8 @@ import pytest
 
 from recovery.audit import chain, evidence, keys
 from recovery.audit.archiving import _write_archive
-from recovery.audit.keeping import export_log
 from recovery.audit.listing import EntryFilter
+from recovery.audit.log_operations import export_log
 from recovery.audit.offline import archive
 from recovery.cli.main import main
 from recovery.contracts.codec import seal

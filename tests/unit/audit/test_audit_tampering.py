@@ -14,7 +14,7 @@ from django.utils import timezone
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from recovery.audit import anchoring, chain, keeping, seals
+from recovery.audit import anchoring, chain, entry_hmac, log_operations
 from recovery.audit.verifying import check_chain
 from recovery.errors import Refused
 from recovery.models import AuditAnchor, AuditCheck, AuditEntry
@@ -57,7 +57,7 @@ def rewrite(first: int, **values: Any) -> None:
             new = {**entry, **(values if entry["seq"] == first else {}), "prev_hash": prev}
             prev = chain.entry_hash(new)
             AuditEntry.objects.filter(seq=entry["seq"]).update(
-                **{**new, "hash": prev, "seal": seals.seal_entry(entry["seq"], prev)}
+                **{**new, "hash": prev, "seal": entry_hmac.seal_entry(entry["seq"], prev)}
             )
 
 
@@ -196,7 +196,7 @@ class TestSeals:
         found = problems()
         assert [(p["seq"], p["code"]) for p in found] == [(ENTRIES + 1, code)]
         with refused("log_broken", Refused):
-            keeping.sign_chain()
+            log_operations.sign_chain()
 
     def test_the_seal_of_an_entry_that_was_signed_over_is_checked_too(self) -> None:
         forge(2, seal=None)
@@ -299,9 +299,9 @@ class TestAnchors:
         forge(7, says="forged")
         assert [(p["seq"], p["code"]) for p in problems()] == [(7, "entry_changed")]
         with refused("log_broken", Refused, names=("Entry 7",)):
-            keeping.sign_chain()
-        keeping.sign_or_report()
-        keeping.sign_or_report()
+            log_operations.sign_chain()
+        log_operations.sign_or_report()
+        log_operations.sign_or_report()
         assert AuditCheck.objects.values_list("ok", flat=True).get() is False
         assert AuditAnchor.objects.count() == 2
 

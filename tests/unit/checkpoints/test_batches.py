@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recovery.checkpoints import said
+from recovery.checkpoints import batch_descriptions
 from recovery.checkpoints.batches import compare_batches, diff_batches, log_page, read_batch
 from recovery.checkpoints.logpages import PAGE
-from recovery.checkpoints.uses import list_uses
+from recovery.checkpoints.version_history import list_uses
 from recovery.errors import NotFound, Unreachable
 from tests.checkpoint_builder import CONF, STARTED_MS, Built, dumps, put
 from tests.refusals import refused
@@ -32,7 +32,7 @@ def offsets(where: Path, batch: int, *lines: str, **header: object) -> None:
 
 
 def names(entries: object) -> list[str]:
-    return [said.file_name(e.path) for e in entries]  # type: ignore[attr-defined]
+    return [batch_descriptions.file_name(e.path) for e in entries]  # type: ignore[attr-defined]
 
 
 def test_a_batch_says_what_it_took_and_from_where_to_where(tmp_path: Path) -> None:
@@ -46,8 +46,8 @@ def test_a_batch_says_what_it_took_and_from_where_to_where(tmp_path: Path) -> No
     )  # fmt: skip
     assert one.files is not None
     assert names(one.files.first) == ["part 000002.json", "part 000003.json"]
-    assert said.describe_intake(one) == "2 files, part 000002.json to part 000003.json"
-    assert said.describe_line(one.kind, one.offset_json) == "log entry 1"
+    assert batch_descriptions.describe_intake(one) == "2 files, part 000002.json to part 000003.json"
+    assert batch_descriptions.describe_line(one.kind, one.offset_json) == "log entry 1"
     assert found.problems == ()
     assert (found.before, found.after) == (0, 2)
 
@@ -56,14 +56,14 @@ def test_a_planned_batch_is_not_committed_and_names_the_files_that_wait(tmp_path
     found = read_batch(built(tmp_path, planned=1), 3)
 
     assert (found.planned, found.committed, found.commit_format) == (True, False, None)
-    assert said.describe_intake(found.sources[0]) == "1 file, part 000003.json"
+    assert batch_descriptions.describe_intake(found.sources[0]) == "1 file, part 000003.json"
 
 
 def test_the_first_batch_begins_at_nothing(tmp_path: Path) -> None:
     source = read_batch(built(tmp_path), 0).sources[0]
 
     assert (source.begins, source.begins_json) == (True, None)
-    assert said.describe_intake(source) == "1 file, part 000000.json"
+    assert batch_descriptions.describe_intake(source) == "1 file, part 000000.json"
 
 
 @pytest.mark.parametrize("batch", [0, 8, 9, 10, 19, 24])
@@ -88,7 +88,7 @@ def test_where_the_batch_before_is_gone_nothing_is_guessed(tmp_path: Path) -> No
     source = read_batch(where, 1).sources[0]
 
     assert (source.begins, source.files) == (False, None)
-    assert said.describe_intake(source).startswith("not known")
+    assert batch_descriptions.describe_intake(source).startswith("not known")
 
 
 @pytest.mark.parametrize(
@@ -162,7 +162,7 @@ def test_no_offset_and_no_log_breaks_the_reading(
     found = compare_batches(str(where), 0, 1)
 
     assert len(json.dumps(found.as_dict())) < 100_000
-    assert said.describe_intake(found.after.sources[0])
+    assert batch_descriptions.describe_intake(found.after.sources[0])
     shutil.rmtree(where)
 
 
@@ -176,14 +176,14 @@ def test_a_kafka_line_is_kept_and_its_partitions_compared(tmp_path: Path) -> Non
 
     source, step = found.after.sources[0], found.sources[0]
     assert (source.kind, source.offset_json) == ("kafka", KAFKA_LATER)
-    assert said.describe_line("kafka", KAFKA) == "orders[0] at 123, orders[1] at 45"
-    assert said.changed_partitions(step.before_json, step.after_json) == [
+    assert batch_descriptions.describe_line("kafka", KAFKA) == "orders[0] at 123, orders[1] at 45"
+    assert batch_descriptions.changed_partitions(step.before_json, step.after_json) == [
         ("orders[0]", 123, 143),
         ("orders[2]", None, 7),
     ]
     assert (
-        said.describe_step(step)
-        == said.describe_intake(source)
+        batch_descriptions.describe_step(step)
+        == batch_descriptions.describe_intake(source)
         == "20 offsets in 1 partition; 1 partition in one of them only"
     )
 
@@ -203,7 +203,9 @@ def test_two_batches_differ_in_position_files_header_and_operators(tmp_path: Pat
 
     assert (found.before.number, found.after.number) == (1, 3)
     assert [(s.key, s.change) for s in found.sources] == [("0", "moved")]
-    assert said.describe_step(found.sources[0]) == "4 files, part 000004.json to part 000007.json"
+    assert (
+        batch_descriptions.describe_step(found.sources[0]) == "4 files, part 000004.json to part 000007.json"
+    )
     assert [(m.name, m.before, m.after) for m in found.header] == [
         ("commit format", "1", "2"),
         ("next watermark", "0", "7"),
@@ -211,7 +213,7 @@ def test_two_batches_differ_in_position_files_header_and_operators(tmp_path: Pat
     ]
     assert [(m.name, m.before, m.after) for m in found.conf] == [("spark.sql.shuffle.partitions", "2", "8")]
     assert (found.operators, found.operators_untold) == ((), (1,))
-    assert said.operators_untold(found).startswith("Batch 1 does not say")
+    assert batch_descriptions.operators_untold(found).startswith("Batch 1 does not say")
 
 
 V2 = 'v2\n{"nextBatchWatermarkMs":0,"stateUniqueIds":%s}'
@@ -247,7 +249,7 @@ def test_operators_are_compared_only_where_both_commits_name_them(
     put(tmp_path / "commits/2", after)
     found = compare_batches(where, 1, 2)
     assert [(m.name, m.before, m.after) for m in found.operators] == moved
-    assert said.operators_untold(found) == says
+    assert batch_descriptions.operators_untold(found) == says
 
 
 def test_a_batch_beside_itself_differs_in_nothing(tmp_path: Path) -> None:

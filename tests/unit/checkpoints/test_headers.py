@@ -9,8 +9,8 @@ from urllib.parse import quote
 
 import pytest
 
-from recovery.checkpoints import formats, inspect_checkpoint, place
-from recovery.checkpoints.reconciled import count_batch_committed
+from recovery.checkpoints import formats, inspect_checkpoint, location_checks
+from recovery.checkpoints.table_progress import count_batch_committed
 from recovery.checkpoints.writer import ALWAYS, SINCE, written_by
 from tests.checkpoint_builder import CONF, STARTED_MS, Built, dumps, put
 
@@ -201,12 +201,12 @@ def test_progress_that_was_tracked_asynchronously_says_what_runs_again(tmp_path:
     ],
 )
 def test_a_temporary_place_is_named(monkeypatch: pytest.MonkeyPatch, location: str, temporary: bool) -> None:
-    monkeypatch.setattr(place, "TEMPORARY", ("/tmp", "dbfs:/tmp", "dbfs:/FileStore"))
-    assert bool(place.judge_place(location)) is temporary
+    monkeypatch.setattr(location_checks, "TEMPORARY", ("/tmp", "dbfs:/tmp", "dbfs:/FileStore"))
+    assert bool(location_checks.judge_place(location)) is temporary
 
 
 def test_two_queries_may_not_share_a_checkpoint() -> None:
-    found = place.find_shared_locations({"a": "file:///ck/1", "b": "/ck/1/", "c": "/ck/2"})
+    found = location_checks.find_shared_locations({"a": "file:///ck/1", "b": "/ck/1/", "c": "/ck/2"})
     assert [f.code for f in found] == ["LOCATION_SHARED"]
     assert (" a, b " in found[0].says, "/ck/1." in found[0].says) == (True, True)
 

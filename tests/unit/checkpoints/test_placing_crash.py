@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from recovery.checkpoints import inspect_checkpoint, list_versions, placing, repair, seed, transplant
+from recovery.checkpoints import inspect_checkpoint, list_versions, publishing, repair, seed, transplant
 from recovery.checkpoints.copying import copy_checkpoint
-from recovery.checkpoints.placing import SeedState
+from recovery.checkpoints.publishing import SeedState
 from recovery.checkpoints.repair import KnownFacts
 from tests.checkpoint_builder import Built
 from tests.unit.checkpoints.killing import deaths, killed
@@ -22,21 +22,21 @@ def seeded(where: str, fence: int) -> None:
     ready = seed.prepare_seed(
         where, seed.plan_seed(inspect_checkpoint(where)), recovery="R-1", fence=fence, guard=free
     )
-    placing.publish_checkpoint(where, ready, guard=free)
+    publishing.publish_checkpoint(where, ready, guard=free)
 
 
 def repaired(where: str, fence: int) -> None:
     ready = repair.prepare_repair(
         where, repair.plan_repair(where, KNOWN), recovery="R-1", fence=fence, guard=free
     )
-    placing.publish_checkpoint(where, ready, guard=free)
+    publishing.publish_checkpoint(where, ready, guard=free)
 
 
 def rolled_back(where: str, fence: int) -> None:
     ready = transplant.prepare_layout(
         where, transplant.plan_rollback(where, 1), recovery="R-1", fence=fence, guard=free
     )
-    placing.publish_checkpoint(where, ready, guard=free)
+    publishing.publish_checkpoint(where, ready, guard=free)
 
 
 QUERY = "6c2a0c56-8f1a-4f0e-9a67-2d1f5b8e7c11"  # its sidecar stays, so that places compare
@@ -71,7 +71,7 @@ class Case:
     def all_is_well(self) -> None:
         report = inspect_checkpoint(str(self.where))
         assert (report.last_committed, report.blockers) == (self.batch, ())
-        assert placing.probe_outcome(str(self.where), recovery="R-1").in_place
+        assert publishing.probe_outcome(str(self.where), recovery="R-1").in_place
         room = self.root if self.fixed else self.where
         assert not [p for p in room.iterdir() if p.name == ".reprise-R-1" or p.name.endswith(".new")]
 
@@ -98,12 +98,12 @@ def test_a_death_at_any_write_leaves_what_the_next_run_finishes(case: Case) -> N
     case.arrange()
     before = tree(case.old)
     for death in deaths(case.first):
-        seen = placing.probe_outcome(str(case.where), recovery="R-1")
+        seen = publishing.probe_outcome(str(case.where), recovery="R-1")
         assert not seen.unclear, death
         if not seen.in_place:
-            placing.clean_leftovers(str(case.where), recovery="R-1")
+            publishing.clean_leftovers(str(case.where), recovery="R-1")
             assert tree(case.old) == before, death
-            assert placing.probe_outcome(str(case.where), recovery="R-1").state is SeedState.NOTHING, death
+            assert publishing.probe_outcome(str(case.where), recovery="R-1").state is SeedState.NOTHING, death
             case.act(str(case.where), 2)
         case.all_is_well()
         kept = case.root / ".reprise-R-1-before" if case.fixed else case.old
@@ -116,7 +116,7 @@ def test_a_death_in_an_undo_is_finished_by_the_next_one(case: Case) -> None:
     where = str(case.where)
 
     def undo() -> None:
-        placing.undo_publish(where, recovery="R-1", sink_head=2)
+        publishing.undo_publish(where, recovery="R-1", sink_head=2)
 
     def arranged() -> Callable[[], None]:
         case.first()()
@@ -125,13 +125,13 @@ def test_a_death_in_an_undo_is_finished_by_the_next_one(case: Case) -> None:
     for nth, when in [(n, w) for n in range(1, 5) for w in ("before", "after")]:
         if not killed(arranged(), nth, when):
             continue
-        seen = placing.probe_outcome(where, recovery="R-1")
+        seen = publishing.probe_outcome(where, recovery="R-1")
         assert not seen.unclear
         if seen.in_place:
             undo()
-        placing.clean_leftovers(where, recovery="R-1")
+        publishing.clean_leftovers(where, recovery="R-1")
         assert tree(case.old) == before
-        assert placing.probe_outcome(where, recovery="R-1").state is SeedState.UNDONE
+        assert publishing.probe_outcome(where, recovery="R-1").state is SeedState.UNDONE
         if not case.fixed:
             assert list_versions(where) == [0]
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from recovery.checkpoints import inspect_checkpoint, proofs, read_fingerprint, seed
+from recovery.checkpoints import inspect_checkpoint, read_cache, read_fingerprint, seed
 from recovery.checkpoints.storage import Store
 from recovery.errors import Refused
 from tests.unit.checkpoints.seeding import flow, free, prepared
@@ -20,8 +20,8 @@ LOG = "sources/0/1"
 @pytest.fixture(autouse=True)
 def at_rest(monkeypatch: pytest.MonkeyPatch) -> None:
     """As if every file had been left alone for long: the files of a test are younger than any clock is coarse."""
-    proofs.forget_digests()
-    monkeypatch.setattr(proofs, "UNSURE_NS", -(10**18))
+    read_cache.forget_digests()
+    monkeypatch.setattr(read_cache, "UNSURE_NS", -(10**18))
 
 
 @pytest.fixture
@@ -73,7 +73,7 @@ def test_other_bytes_of_the_same_size_and_time_are_seen(flow: Path, change: Call
 def test_a_file_that_has_just_moved_proves_nothing(
     flow: Path, reads: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(proofs, "UNSURE_NS", 3600 * 10**9)
+    monkeypatch.setattr(read_cache, "UNSURE_NS", 3600 * 10**9)
     read_fingerprint(str(flow))
     reads.clear()
     read_fingerprint(str(flow))
@@ -118,7 +118,7 @@ def test_an_unreadable_log_is_found_however_well_it_is_known(flow: Path) -> None
 
 
 def test_what_is_held_is_bounded() -> None:
-    recent: proofs.Recent[int, int] = proofs.Recent(3)
+    recent: read_cache.Recent[int, int] = read_cache.Recent(3)
     for n in range(5):
         recent.put(n, n)
         recent.get(2)

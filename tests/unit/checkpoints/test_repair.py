@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from recovery.checkpoints import inspect_checkpoint, list_versions, placing, repair
+from recovery.checkpoints import inspect_checkpoint, list_versions, publishing, repair
 from recovery.checkpoints.repair import KnownFacts, ListedInput
 from recovery.errors import Refused
 from tests.checkpoint_builder import STARTED_MS, Built, dumps, input_uri, put, sink_log
@@ -36,7 +36,7 @@ def cut(checkpoint: Path, name: str, size: int) -> None:
 def repaired(flow: Path, known: KnownFacts = FILES, recovery: str = "R-1", fence: int = 1) -> int | None:
     plan = repair.plan_repair(str(flow), known)
     ready = repair.prepare_repair(str(flow), plan, recovery=recovery, fence=fence, guard=free)
-    return placing.publish_checkpoint(str(flow), ready, guard=free)
+    return publishing.publish_checkpoint(str(flow), ready, guard=free)
 
 
 def logs(checkpoint: Path) -> dict[str, bytes]:
@@ -97,7 +97,7 @@ def test_a_damage_is_mended_in_a_new_version_and_the_old_one_is_left_as_it_was(
             wanted[name] = data.encode()
     assert now == wanted
     assert not [n for n in tree(flow / "1") if n.rsplit("/", 1)[-1].startswith(".")]
-    placing.undo_publish(str(flow), recovery="R-1", sink_head=2)
+    publishing.undo_publish(str(flow), recovery="R-1", sink_head=2)
     assert list_versions(str(flow)) == [0]
 
 
@@ -296,7 +296,7 @@ def test_state_that_maintenance_writes_after_the_plan_does_not_make_it_stale(flo
     plan = repair.plan_repair(str(flow), FILES)
     put(flow / "0/state/0/1/3.snapshot", "whole")
     ready = repair.prepare_repair(str(flow), plan, recovery="R-1", fence=1, guard=free)
-    assert placing.publish_checkpoint(str(flow), ready, guard=free) == 1
+    assert publishing.publish_checkpoint(str(flow), ready, guard=free) == 1
     assert not (flow / "1/state/0/1/3.snapshot").exists(), "what was judged, and nothing else"
 
 

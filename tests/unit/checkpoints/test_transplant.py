@@ -9,7 +9,7 @@ from zipfile import ZipFile
 
 import pytest
 
-from recovery.checkpoints import inspect_checkpoint, placing, seed, transplant
+from recovery.checkpoints import inspect_checkpoint, publishing, seed, transplant
 from recovery.checkpoints.copying import copy_checkpoint
 from recovery.errors import Refused
 from tests.checkpoint_builder import PREFIX, ROCKSDB, Built, dumps, put, sink_log
@@ -25,7 +25,7 @@ def in_place(where: Path, plan: transplant.LaidPlan | seed.SeedPlan) -> dict[str
         ready = seed.prepare_seed(str(where), plan, recovery="R-1", fence=1, guard=free)
     else:
         ready = transplant.prepare_layout(str(where), plan, recovery="R-1", fence=1, guard=free)
-    placing.publish_checkpoint(str(where), ready, guard=free)
+    publishing.publish_checkpoint(str(where), ready, guard=free)
     return tree(where / "1")
 
 

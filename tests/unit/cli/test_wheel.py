@@ -9,14 +9,14 @@ import pytest
 from django.core.management import call_command
 
 from devtools import wheel
-from recovery.checkpoints import place
+from recovery.checkpoints import location_checks
 from tests.checkpoint_builder import Built, put, sink_log
 from tests.unit.diagnosis.public_texts import CAPTURED, IDS
 from tests.wheels import ROOT, link_packages, run_bare, unpack_checkpoint, unpack_wheel
 
 # Tests keep checkpoints below the temporary directory, where a real one draws a warning (tests/conftest.py).
 RUN = (
-    f"from recovery.checkpoints import place; place.TEMPORARY = {place.TEMPORARY!r}; "
+    f"from recovery.checkpoints import location_checks; location_checks.TEMPORARY = {location_checks.TEMPORARY!r}; "
     "import io, json; from contextlib import redirect_stdout; from recovery.cli.main import main\n"
     "def run(words):\n"
     "    with redirect_stdout(io.StringIO()) as out:\n"

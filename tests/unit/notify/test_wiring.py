@@ -11,7 +11,7 @@ from django.utils import timezone
 from console.celery import app
 from recovery.audit import guard
 from recovery.audit.actions import append_entry
-from recovery.audit.keeping import verify_chain
+from recovery.audit.log_operations import verify_chain
 from recovery.errors import Refused
 from recovery.models import AuditEntry, Message, Step, Workspace
 from recovery.notify.actions import announce_event

@@ -11,7 +11,7 @@ from django.utils import timezone
 
 from recovery.errors import Unreachable
 from recovery.models import AuditEntry, Invitation
-from recovery.people import forgotten, tasks
+from recovery.people import password_reset, tasks
 from recovery.people.actions import invite_person
 from recovery.people.identity import actor_for_user
 from recovery.workflow import broker
@@ -156,7 +156,7 @@ def test_without_a_broker_everybody_reads_that_it_cannot_be_done_now(
 def test_a_mail_that_was_not_taken_leaves_no_link(ada: User, settings: Any) -> None:
     settings.EMAIL_BACKEND = "django.core.mail.backends.smtp.EmailBackend"
     settings.EMAIL_HOST, settings.EMAIL_PORT = "127.0.0.1", 1
-    forgotten.send_link(email=ada.email, place="192.0.2.7")
+    password_reset.send_link(email=ada.email, place="192.0.2.7")
     assert Invitation.objects.get().ended_at is not None
     assert [e.code for e in AuditEntry.objects.order_by("seq")] == [
         "person.forgot.done",

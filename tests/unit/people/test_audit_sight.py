@@ -8,7 +8,7 @@ import pytest
 from django.contrib.auth.models import User
 from django.test import Client
 
-from recovery.audit import evidence, keeping, listing, reviews
+from recovery.audit import evidence, listing, log_operations, reviews
 from recovery.audit.actions import append_entry
 from recovery.audit.listing import EntryFilter
 from recovery.errors import Denied, NotFound
@@ -120,7 +120,7 @@ class TestSight:
         self, default: str, elsewhere: dict[str, str], seen: set[str]
     ) -> None:
         by = ada(default, **elsewhere)
-        rows = json.loads("".join(keeping.export_log(fmt="json", by=by)))
+        rows = json.loads("".join(log_operations.export_log(fmt="json", by=by)))
         assert {r["environment"] for r in rows if r["actor"] == "bob"} == seen
         told = AuditEntry.objects.get(action="audit.export")
         limited = seen != set(WHERE)

@@ -13,7 +13,7 @@ from django.utils import timezone
 from recovery.models import Flow
 from recovery.pipelines import inputs, looks
 from recovery.pipelines.retention import Standing
-from recovery.sources.live import asking
+from recovery.sources.live import file_source_facts
 from tests.checkpoint_builder import Built, input_uri
 from tests.unread import checkpoint_of, delta_line, flow_at, judged, looked, stand, told
 
@@ -184,7 +184,7 @@ def test_a_position_that_has_moved_on_counts_from_there(reading: Flow, table: Pa
 def test_a_table_that_is_named_is_looked_for_where_its_files_lie(reading: Flow, table: Path) -> None:
     named = {"format": "table", "path": "main.shop.orders", "options": {}}
     inputs.note_sources(reading, [named])
-    assert looked(reading).problem == asking.NO_PLACE
+    assert looked(reading).problem == file_source_facts.NO_PLACE
 
     inputs.note_sources(reading, [{**named, "location": str(table)}])
 

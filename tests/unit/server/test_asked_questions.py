@@ -18,7 +18,7 @@ from recovery.server.problems import ApiProblem
 from recovery.server.process import parse_remotes
 from recovery.server.questions import Asked, Busy
 from recovery.server.reach import refuse_paths_beyond
-from recovery.sources.slices import Slice
+from recovery.sources.input_ranges import Slice
 from recovery.spark.api import MeasureRequest, RehearsalRequest, StudyRequest, WholeInput
 from recovery.spark.asking import Service, sent
 from tests.unit.server.api import TOKEN, Asker

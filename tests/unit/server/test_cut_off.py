@@ -9,7 +9,7 @@ from recovery.pipelines import events as said
 from recovery.server import events
 from recovery.server.driver import SparkDead
 from recovery.server.execution import Execution, Failure, failure_of_lost_spark
-from recovery.server.flowlog import FlowLog
+from recovery.server.flow_events import FlowLog
 from recovery.server.models import Pipeline, Update
 from recovery.server.room import Room
 from recovery.server.tracking import Track

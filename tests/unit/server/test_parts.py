@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from recovery.errors import Unreachable
-from recovery.server.alias import is_plain, link_of, spark_home
 from recovery.server.children import Children
 from recovery.server.driver import lies_under
 from recovery.server.eventlog import QueryEvent, Tail
@@ -16,6 +15,7 @@ from recovery.server.graph import qualify_name
 from recovery.server.java import find_java, write_wrapper
 from recovery.server.problems import ApiProblem
 from recovery.server.sources import NoDefinitions, library_paths, read_snapshot, take_snapshot
+from recovery.server.storage_symlink import is_plain, link_of, spark_home
 from recovery.server.workspace import Workspace
 from tests.refusals import refused
 from tests.unit.server.test_reading_spark import TAG, line

@@ -4,9 +4,9 @@ import json
 
 import pytest
 
-from recovery.server.causes import parse_chain
 from recovery.server.eventlog import Reader
-from recovery.server.flowlog import has_read_input, with_offsets
+from recovery.server.flow_events import has_read_input, with_offsets
+from recovery.server.java_exceptions import parse_chain
 from recovery.server.messages import FlowSaid, RunSaid, parse_message
 
 PRINTED = """org.apache.spark.sql.streaming.StreamingQueryException: [STREAM_FAILED] Query [id = 1] terminated

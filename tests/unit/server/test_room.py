@@ -8,7 +8,7 @@ import pytest
 from recovery.server import execution, room
 from recovery.server.eventlog import QueryEvent
 from recovery.server.execution import Execution
-from recovery.server.flowlog import LEFT_OUT, FlowLog
+from recovery.server.flow_events import LEFT_OUT, FlowLog
 from recovery.server.messages import FlowSaid
 from recovery.server.models import Event, Pipeline, Update
 

@@ -3,7 +3,7 @@
 import pytest
 
 from recovery.server.eventlog import QueryEvent
-from recovery.server.flowlog import FlowLog
+from recovery.server.flow_events import FlowLog
 from recovery.server.models import Pipeline
 from recovery.server.tracking import Change, Track
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from recovery.checkpoints import inspect_checkpoint, seed
-from recovery.checkpoints.reconciled import reconcile_report
+from recovery.checkpoints.table_progress import reconcile_report
 from recovery.contracts.amounts import Amount
 from recovery.errors import Refused, Unreachable
 from recovery.sinks import delta

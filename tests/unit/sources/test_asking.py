@@ -9,7 +9,7 @@ from recovery.checkpoints.report import SourceProgress
 from recovery.contracts.amounts import Amount
 from recovery.errors import Unreachable
 from recovery.sources.delta_facts import DeltaOffset
-from recovery.sources.live import asking, looking, unread
+from recovery.sources.live import file_source_facts, probe, unread
 from tests.delta_tables import TABLE, add, table
 
 NAMED = {"format": "delta", "path": "main.shop.orders", "table": "main.shop.orders", "options": {}}
@@ -41,13 +41,13 @@ NAMED = {"format": "delta", "path": "main.shop.orders", "table": "main.shop.orde
 def test_the_place_of_a_source_is_where_its_files_lie_and_never_the_name_of_a_table(
     described: dict[str, Any], place: str
 ) -> None:
-    assert asking.place_of(described) == place
+    assert file_source_facts.place_of(described) == place
 
 
 def test_a_place_that_nobody_knows_is_said() -> None:
     with pytest.raises(Unreachable) as problem:
-        asking.known_place({**NAMED, "location": None})
-    assert problem.value.sentence == asking.NO_PLACE
+        file_source_facts.known_place({**NAMED, "location": None})
+    assert problem.value.sentence == file_source_facts.NO_PLACE
 
 
 def test_a_delta_table_by_name_is_looked_at_where_its_files_lie_by_both_looks(tmp_path: Path) -> None:
@@ -56,8 +56,8 @@ def test_a_delta_table_by_name_is_looked_at_where_its_files_lie_by_both_looks(tm
     told = {**NAMED, "location": str(place)}
     progress = SourceProgress(0, "delta", DeltaOffset(TABLE, 2).as_json())
     assert unread.count_unread(progress, told).waits.files == Amount(value=2)
-    assert looking.probe_source(progress, told).unread.files == Amount(value=2)
-    assert looking.latest_position(told, "delta", progress.offset_json) == DeltaOffset(TABLE, 4).as_json()
+    assert probe.probe_source(progress, told).unread.files == Amount(value=2)
+    assert probe.latest_position(told, "delta", progress.offset_json) == DeltaOffset(TABLE, 4).as_json()
 
 
 def test_a_table_of_files_by_name_is_listed_where_its_files_lie_by_both_looks(tmp_path: Path) -> None:
@@ -67,17 +67,17 @@ def test_a_table_of_files_by_name_is_listed_where_its_files_lie_by_both_looks(tm
     told = {"format": "parquet", "path": "shop.orders", "table": "shop.orders", "location": f"file:{folder}"}
     progress = SourceProgress(0, "files", None)
     assert unread.count_unread(progress, told).waits.files == Amount(value=1)
-    found = looking.probe_source(progress, told)
+    found = probe.probe_source(progress, told)
     assert (found.unread.files, found.location) == (Amount(value=1), f"file:{folder}")
 
 
 @pytest.mark.parametrize("kind", ["rate", "unknown"])
 def test_the_end_of_a_source_that_is_not_asked_cannot_be_told(kind: str) -> None:
-    assert looking.latest_position({}, kind, "7") is None
-    assert looking.range_between({}, kind, "7", "9") is None
+    assert probe.latest_position({}, kind, "7") is None
+    assert probe.range_between({}, kind, "7", "9") is None
 
 
 def test_what_lies_between_two_positions_needs_a_place() -> None:
     line = DeltaOffset(TABLE, 2).as_json()
-    assert looking.latest_position({**NAMED, "location": None}, "delta", line) is None
-    assert looking.range_between({**NAMED, "location": None}, "delta", line, line) is None
+    assert probe.latest_position({**NAMED, "location": None}, "delta", line) is None
+    assert probe.range_between({**NAMED, "location": None}, "delta", line, line) is None

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recovery.sources import batches
-from recovery.sources.slices import Slice
+from recovery.sources.input_ranges import Slice
 
 FILES = Slice("files", files=("a", "b", "c", "d", "e"))
 DELTA = Slice("delta", versions=((3, ("a", "b")), (4, ("c",)), (6, ("d", "e"))))

@@ -11,7 +11,7 @@ from hypothesis import strategies as some
 from recovery.checkpoints.formats import Malformed
 from recovery.contracts.amounts import Amount, Bound
 from recovery.errors import Refused
-from recovery.sources import kafka, slices
+from recovery.sources import input_ranges, kafka
 from recovery.sources.base import Distance, Moved, Precision, Wanted
 from recovery.sources.kafka_facts import KafkaFacts, PartitionFacts, TopicFacts, parse_offsets, write_offsets
 from tests.refusals import refused
@@ -393,10 +393,10 @@ def test_a_start_without_what_is_no_longer_read_can_be_read_and_says_its_loss() 
     assert kafka.judge_reach(found.offset_json, READ_A).readable is True
     assert (found.lost.rows, found.reread.rows) == (Amount(value=95), Amount(value=0))
     assert "no longer reads it" in found.fallbacks["b-0"]
-    skipped = slices.of_kafka(committed, kafka.skipped_to(committed, found.offset_json, READ_A), READ_A)
+    skipped = input_ranges.of_kafka(committed, kafka.skipped_to(committed, found.offset_json, READ_A), READ_A)
     assert skipped is not None
     assert (skipped.start["b"], skipped.end["b"]) == ({"0": 5}, {"0": 100})
-    again = slices.of_kafka(found.offset_json, committed, READ_A)
+    again = input_ranges.of_kafka(found.offset_json, committed, READ_A)
     assert again is not None
     assert again.empty
 

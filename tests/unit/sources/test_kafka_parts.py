@@ -8,11 +8,11 @@ import pytest
 from recovery.checkpoints.report import SourceProgress
 from recovery.contracts.amounts import Amount
 from recovery.errors import Refused
-from recovery.sources import delta, files, kafka, wishes
+from recovery.sources import delta, files, kafka, position_requests
 from recovery.sources.base import Moved, Wanted
 from recovery.sources.kafka_facts import KafkaFacts, PartitionFacts, TopicFacts
 from recovery.sources.live import kafka as live_kafka
-from recovery.sources.live import looking
+from recovery.sources.live import probe
 from tests.refusals import refused
 
 NOON, LATER = 1795608000000, 1795611600000
@@ -28,7 +28,7 @@ def facts(topic_id: str = "id-1", noted: str = "id-1", partitions: int = 3) -> K
 
 
 def wish(*given: str) -> Wanted:
-    found = wishes.by_source(given)["0"]
+    found = position_requests.by_source(given)["0"]
     assert found is not None
     return found
 
@@ -128,7 +128,7 @@ def test_the_brokers_are_asked_for_every_time_of_the_wish(monkeypatch: pytest.Mo
 
     monkeypatch.setattr(live_kafka, "read_topic_facts", answer)
     given = wish("0/a-0=time=2026-11-25T12:00:00Z", "0/a-1=time=2026-11-25T13:00:00Z", "0/a-2=8")
-    found = looking.probe_source(
+    found = probe.probe_source(
         SourceProgress(0, "kafka", LINE), {"options": {"subscribe": "a"}}, wanted=given
     )
     assert set(asked) == {(NOON, LATER)}
@@ -148,9 +148,9 @@ def test_what_lies_between_is_told_of_the_topic_alone_that_the_plan_was_sealed_o
 ) -> None:
     answering(monkeypatch, now)
     reader, end = {"options": {"subscribe": "a"}}, '{"a":{"0":9,"1":9,"2":9}}'
-    found = looking.range_between(reader, "kafka", LINE, end, noted={"a": "id-1"})
+    found = probe.range_between(reader, "kafka", LINE, end, noted={"a": "id-1"})
     assert (found is not None) is told
-    assert looking.list_remade_topics(reader, {"a": "id-1", "gone": "id-3"}) == (
+    assert probe.list_remade_topics(reader, {"a": "id-1", "gone": "id-3"}) == (
         ("gone",) if told else ("a", "gone")
     )
-    assert looking.list_remade_topics(reader, {}) == ()
+    assert probe.list_remade_topics(reader, {}) == ()

@@ -11,7 +11,7 @@ from recovery.sources import kept
 from recovery.sources.delta_facts import DeltaOffset
 from recovery.sources.kafka_facts import KafkaFacts, PartitionFacts, TopicFacts
 from recovery.sources.live import delta as live_delta
-from recovery.sources.live import looking
+from recovery.sources.live import probe
 from tests.delta_tables import TABLE, add, remove, table
 
 
@@ -92,7 +92,7 @@ def test_a_delta_table_has_all_that_was_read_unless_rows_ever_left_it(
 def test_what_left_a_table_is_not_known_of_more_commits_than_are_opened(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(looking, "MOST_COMMITS", 2)
+    monkeypatch.setattr(probe, "MOST_COMMITS", 2)
     assert not keeps_all(table(tmp_path / "t", CAME), None)
 
 
@@ -108,5 +108,5 @@ def test_what_left_a_table_is_not_known_where_its_log_was_cleaned_or_cannot_be_r
 
 def keeps_all(where: Path, before: str | None, **options: str) -> bool:
     described = {"format": "delta", "path": str(where), "location": None, "options": options}
-    found = looking.probe_source(SourceProgress(0, "delta", line(2), None), described)
-    return looking.keeps_all(found, before)
+    found = probe.probe_source(SourceProgress(0, "delta", line(2), None), described)
+    return probe.keeps_all(found, before)

@@ -11,7 +11,7 @@ from recovery.checkpoints.report import Entries, SourceEntry, SourceProgress
 from recovery.contracts.amounts import Amount
 from recovery.sources.base import Wanted
 from recovery.sources.delta_facts import DeltaOffset
-from recovery.sources.live import looking
+from recovery.sources.live import probe
 from tests.delta_tables import TABLE, add, table
 
 SECRET = 'org.apache.kafka.common.security.plain.PlainLoginModule required username="u" password="hunter2";'
@@ -60,7 +60,7 @@ def test_a_start_of_files_says_which_are_read_again_and_which_never(
     reread: tuple[int, ...],
     skipped: tuple[int, ...],
 ) -> None:
-    found = looking.probe_source(
+    found = probe.probe_source(
         read(folder, 1, 2, 3), {"format": "json", "path": str(folder), "options": {}}, wanted=wanted
     )
     spans = found.spans
@@ -83,7 +83,7 @@ def test_the_reach_of_files_is_that_of_the_start(folder: Path, wanted: Wanted | 
     """File 4 was planned and is gone: only a start behind it leaves it behind."""
     planned = Entries.of([SourceEntry(uri(folder, 4)[0], 1_004_000, 3)])
     (folder / "4.json").unlink()
-    found = looking.probe_source(
+    found = probe.probe_source(
         replace(read(folder, 1, 2, 3), planned=planned),
         {"format": "json", "path": str(folder), "options": {}},
         wanted=wanted,
@@ -115,7 +115,7 @@ def test_a_start_of_delta_says_which_files_are_read_again_and_which_never(
 ) -> None:
     place = delta(tmp_path / "t")
     progress = SourceProgress(0, "delta", DeltaOffset(TABLE, 2).as_json())
-    found = looking.probe_source(
+    found = probe.probe_source(
         progress, {"format": "delta", "path": str(place), "options": {}}, wanted=wanted
     )
     assert found.problem is None
@@ -163,11 +163,11 @@ def test_a_system_that_cannot_be_asked_is_said_without_a_secret(
     kind: str, line: str, told: dict[str, Any], says: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(
-        looking.live_kafka.read_topic_facts,
+        probe.live_kafka.read_topic_facts,
         "__kwdefaults__",
-        {**looking.live_kafka.read_topic_facts.__kwdefaults__, "seconds": 0.5},
+        {**probe.live_kafka.read_topic_facts.__kwdefaults__, "seconds": 0.5},
     )
-    found = looking.probe_source(SourceProgress(0, kind, line), told)
+    found = probe.probe_source(SourceProgress(0, kind, line), told)
     assert found.problem
     assert says in found.problem
     assert "hunter2" not in found.problem
@@ -176,7 +176,7 @@ def test_a_system_that_cannot_be_asked_is_said_without_a_secret(
 
 
 def test_a_kind_that_cannot_be_positioned_says_so_to_a_wish() -> None:
-    found = looking.probe_source(SourceProgress(0, "pubsub", "7"), {}, wanted=Wanted(earliest=True))
+    found = probe.probe_source(SourceProgress(0, "pubsub", "7"), {}, wanted=Wanted(earliest=True))
     assert found.start is None
     assert found.problem is not None
     assert "pubsub" in found.problem
@@ -185,7 +185,7 @@ def test_a_kind_that_cannot_be_positioned_says_so_to_a_wish() -> None:
 def test_a_wish_that_cannot_be_met_is_a_sentence_and_the_committed_position_stays(tmp_path: Path) -> None:
     place = delta(tmp_path / "t")
     progress = SourceProgress(0, "delta", DeltaOffset(TABLE, 2).as_json())
-    found = looking.probe_source(progress, {"path": str(place)}, wanted=Wanted(version=99))
+    found = probe.probe_source(progress, {"path": str(place)}, wanted=Wanted(version=99))
     assert found.start is None
     assert found.problem is not None
     assert found.begins == progress.offset_json

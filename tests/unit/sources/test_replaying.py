@@ -11,10 +11,10 @@ from recovery.checkpoints.report import SourceEntry
 from recovery.sources.base import InputFile
 from recovery.sources.delta_facts import DeltaOffset
 from recovery.sources.file_facts import FileSourceFacts
+from recovery.sources.input_ranges import Slice
 from recovery.sources.live import delta as live
 from recovery.sources.live.replaying import measure_processed
 from recovery.sources.replaying import Gap, GapCode, Processed, processed_files, processed_versions
-from recovery.sources.slices import Slice
 from tests.delta_tables import TABLE, add, remove, table
 from tests.unit.strategies.facts import source
 from tests.unit.strategies.streams import source as other

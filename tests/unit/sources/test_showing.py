@@ -8,7 +8,7 @@ import pytest
 
 from recovery.checkpoints.report import SourceEntry
 from recovery.contracts.amounts import Amount, Bound
-from recovery.sources import files, kafka, registry, showing, wishes
+from recovery.sources import files, kafka, position_requests, position_view, registry
 from recovery.sources.base import (
     Candidate,
     Change,
@@ -49,11 +49,11 @@ def kafka_source(start: Candidate | None = None, line: str = LINE, **values: Any
 
 
 def wished(wanted: Wanted, line: str = LINE) -> dict[str, Any]:
-    return showing.as_dict(kafka_source(kafka.find_position(wanted, line, FACTS), line))
+    return position_view.as_dict(kafka_source(kafka.find_position(wanted, line, FACTS), line))
 
 
 def test_a_source_that_stays_says_so_for_every_part() -> None:
-    shown = showing.as_dict(kafka_source())
+    shown = position_view.as_dict(kafka_source())
     assert shown["after"] == shown["committed"]
     assert shown["committed"]["parts"][0] == {
         "name": "orders-0",
@@ -88,44 +88,54 @@ def test_secrets_of_a_reader_are_not_shown() -> None:
         described={"options": {"kafka.sasl.jaas.config": "pass-word"}},
         facts={"password": "pass-word"},
     )
-    text = json.dumps(showing.as_dict(told))
+    text = json.dumps(position_view.as_dict(told))
     assert "pass-word" not in text
     assert "jdbc://***@host/orders" in text
 
 
 def test_a_line_that_its_kind_cannot_read_is_shown_as_it_is() -> None:
     told = SourceFacts(Position(0, "kafka", "[1]", "", Precision.UNKNOWN, None), "orders")
-    shown = showing.as_dict(told)
+    shown = position_view.as_dict(told)
     assert [p["value"] for p in shown["committed"]["parts"]] == ["[1]"]
     assert [c["moved"] for c in shown["changes"]] == ["same"]
 
 
 def test_every_kind_says_which_wishes_it_takes() -> None:
     for kind in registry.KINDS:
-        assert set(kind.CAN) <= set(wishes.NAMES), kind.KIND
+        assert set(kind.CAN) <= set(position_requests.NAMES), kind.KIND
 
 
-def cost(lost: Distance = showing.ZERO, again: Distance = showing.ZERO, *moved: Moved) -> showing.Costs:
+def cost(
+    lost: Distance = position_view.ZERO, again: Distance = position_view.ZERO, *moved: Moved
+) -> position_view.Costs:
     changes = tuple(Change(f"p-{n}", Part("p", "1", ""), Part("p", "2", ""), m) for n, m in enumerate(moved))
     start = Candidate(LINE, "there", Precision.EXACT, lost, again, changes)
-    return showing.sum_costs([showing.as_dict(kafka_source(start))])
+    return position_view.sum_costs([position_view.as_dict(kafka_source(start))])
 
 
-COSTS: dict[str, tuple[showing.Costs, tuple[str, ...], tuple[str, ...]]] = {
-    "nothing": (cost(showing.ZERO, showing.ZERO, Moved.SAME), (), ()),
-    "rows": (cost(Distance(rows=Amount(value=8)), showing.ZERO, Moved.FORWARD), ("8 rows never read",), ()),
+COSTS: dict[str, tuple[position_view.Costs, tuple[str, ...], tuple[str, ...]]] = {
+    "nothing": (cost(position_view.ZERO, position_view.ZERO, Moved.SAME), (), ()),
+    "rows": (
+        cost(Distance(rows=Amount(value=8)), position_view.ZERO, Moved.FORWARD),
+        ("8 rows never read",),
+        (),
+    ),
     "again": (
-        cost(showing.ZERO, Distance(rows=Amount(value=1)), Moved.BACK),
+        cost(position_view.ZERO, Distance(rows=Amount(value=1)), Moved.BACK),
         (),
         ("1 row read a second time",),
     ),
     "at most": (
-        cost(Distance(rows=Amount(value=8, bound=Bound.AT_MOST, why="markers")), showing.ZERO, Moved.FORWARD),
+        cost(
+            Distance(rows=Amount(value=8, bound=Bound.AT_MOST, why="markers")),
+            position_view.ZERO,
+            Moved.FORWARD,
+        ),
         ("at most 8 rows never read",),
         (),
     ),
     "files whose rows nobody counted": (
-        cost(Distance(files=Amount(value=3), bytes=Amount(value=9)), showing.ZERO, Moved.FORWARD),
+        cost(Distance(files=Amount(value=3), bytes=Amount(value=9)), position_view.ZERO, Moved.FORWARD),
         ("3 files never read",),
         (),
     ),
@@ -135,12 +145,12 @@ COSTS: dict[str, tuple[showing.Costs, tuple[str, ...], tuple[str, ...]]] = {
         ("how many rows are read a second time is not known",),
     ),
     "a part of another topic": (
-        cost(showing.ZERO, showing.ZERO, Moved.UNCLEAR),
+        cost(position_view.ZERO, position_view.ZERO, Moved.UNCLEAR),
         ("how many rows are never read is not known",),
         ("how many rows are read a second time is not known",),
     ),
     "some told, some not": (
-        cost(Distance(rows=Amount(value=8)), showing.ZERO, Moved.FORWARD, Moved.GONE),
+        cost(Distance(rows=Amount(value=8)), position_view.ZERO, Moved.FORWARD, Moved.GONE),
         ("8 rows never read; of p-1 it is not known",),
         ("how many rows are read a second time is not known",),
     ),
@@ -160,9 +170,11 @@ def test_a_cost_is_a_sentence_and_an_unknown_one_too(name: str) -> None:
 
 
 def test_the_latest_leaves_out_what_waits_and_the_earliest_reads_again() -> None:
-    assert showing.sum_costs([wished(Wanted(latest=True))]).lost == ("Source 0: 4 rows never read",)
+    assert position_view.sum_costs([wished(Wanted(latest=True))]).lost == ("Source 0: 4 rows never read",)
     earliest = wished(Wanted(earliest=True))
-    assert showing.sum_costs([earliest]) == showing.Costs((), ("Source 0: 8 rows read a second time",))
+    assert position_view.sum_costs([earliest]) == position_view.Costs(
+        (), ("Source 0: 8 rows read a second time",)
+    )
     assert earliest["changes"][0] == {"part": "orders-0", "before": "5", "after": "1", "moved": "back"}
 
 
@@ -176,11 +188,11 @@ def test_files_that_are_skipped_are_a_cost_though_the_offset_line_is_the_same() 
     told = SourceFacts(
         Position(0, "files", '{"logOffset":0}', "file 1 of 3", Precision.EXACT, True), "/in", start=start
     )
-    assert showing.sum_costs([showing.as_dict(told)]).lost == ("Source 0: 2 files never read",)
+    assert position_view.sum_costs([position_view.as_dict(told)]).lost == ("Source 0: 2 files never read",)
 
 
 def test_the_api_is_shown_with_what_it_cannot_do() -> None:
-    call = showing.api_call(pipeline_id="p-1", flow="c.s.f", dataset="c.s.t")
+    call = position_view.api_call(pipeline_id="p-1", flow="c.s.f", dataset="c.s.t")
     assert call["path"] == "/api/2.0/pipelines/p-1/updates"
     assert call["body"] == {"reset_checkpoint_selection": ["c.s.f"], "refresh_selection": ["c.s.t"]}
     assert "takes no position" in call["note"]
@@ -193,4 +205,4 @@ def test_the_api_is_shown_with_what_it_cannot_do() -> None:
      'json={"t":{"0":1}}'],
 )  # fmt: skip
 def test_a_wish_is_written_as_it_is_read(text: str) -> None:
-    assert wishes.wish_text(wishes.parse_wish(text)) == text
+    assert position_requests.wish_text(position_requests.parse_wish(text)) == text

@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 
 from recovery.errors import WrongUse
-from recovery.sources import batches, slices, wishes
+from recovery.sources import batches, input_ranges, position_requests
 from recovery.sources.base import Wanted
 from recovery.sources.delta_facts import Commit, DataFile, DeltaFacts, DeltaOffset, Reading
+from recovery.sources.input_ranges import Slice
 from recovery.sources.kafka_facts import KafkaFacts, PartitionFacts, TopicFacts
-from recovery.sources.live import looking
-from recovery.sources.slices import Slice
+from recovery.sources.live import probe
 from recovery.spark.slicing import merged
 
 
@@ -29,8 +29,8 @@ from recovery.spark.slicing import merged
     ],
 )
 def test_a_wish_is_read_and_comes_back_from_json(text: str, wanted: Wanted) -> None:
-    assert wishes.parse_wish(text) == wanted
-    assert wishes.wish_from_json(wishes.as_dict(wanted)) == wanted
+    assert position_requests.parse_wish(text) == wanted
+    assert position_requests.wish_from_json(position_requests.as_dict(wanted)) == wanted
 
 
 @pytest.mark.parametrize(
@@ -52,13 +52,13 @@ def test_a_wish_is_read_and_comes_back_from_json(text: str, wanted: Wanted) -> N
 )
 def test_what_names_no_position_is_refused_with_the_forms_it_may_have(text: str) -> None:
     with pytest.raises(WrongUse):
-        wishes.parse_wish(text)
+        position_requests.parse_wish(text)
 
 
 @pytest.mark.parametrize("body", [{}, {"at_ms": 1, "version": 2}, {"hour": 3}, {"at_ms": 10**18}])
 def test_stored_wishes_name_exactly_one_position(body: dict[str, Any]) -> None:
     with pytest.raises(WrongUse):
-        wishes.wish_from_json(body)
+        position_requests.wish_from_json(body)
 
 
 def kafka(low: int = 0, high: int = 10, noted: str = "a") -> KafkaFacts:
@@ -67,7 +67,7 @@ def kafka(low: int = 0, high: int = 10, noted: str = "a") -> KafkaFacts:
 
 
 def test_a_slice_of_kafka_names_every_partition_and_new_ones_from_their_first_record() -> None:
-    found = slices.of_kafka('{"t":{"0":3}}', '{"t":{"0":10,"1":-1}}', kafka())
+    found = input_ranges.of_kafka('{"t":{"0":3}}', '{"t":{"0":10,"1":-1}}', kafka())
     assert found is not None
     assert found.as_dict()["start"] == {"t": {"0": 3, "1": 0}}
     assert found.as_dict()["end"] == {"t": {"0": 10, "1": 4}}
@@ -75,14 +75,14 @@ def test_a_slice_of_kafka_names_every_partition_and_new_ones_from_their_first_re
 
 
 def test_a_slice_of_kafka_that_ends_before_it_begins_is_empty() -> None:
-    found = slices.of_kafka('{"t":{"0":8}}', '{"t":{"0":3}}', kafka())
+    found = input_ranges.of_kafka('{"t":{"0":8}}', '{"t":{"0":3}}', kafka())
     assert found is not None
     assert found.empty
 
 
 @pytest.mark.parametrize("facts", [kafka(low=5), kafka(high=2), kafka(noted="b")])
 def test_records_that_are_gone_or_of_another_topic_are_no_slice(facts: KafkaFacts) -> None:
-    assert slices.of_kafka('{"t":{"0":3}}', '{"t":{"0":10}}', facts) is None
+    assert input_ranges.of_kafka('{"t":{"0":3}}', '{"t":{"0":10}}', facts) is None
 
 
 @pytest.mark.parametrize(
@@ -100,7 +100,7 @@ def test_a_partition_that_came_after_the_start_and_lost_its_first_records_is_no_
 ) -> None:
     """Spark would begin it at its first record that is kept, and a replay too: neither sees offsets 0 to 59."""
     topic = TopicFacts("a", {0: PartitionFacts(0, 9), 1: PartitionFacts(60, 100)}, plain=True)
-    found = slices.of_kafka(start, '{"t":{"0":9,"1":100}}', KafkaFacts(1, {"t": topic}, {"t": None}))
+    found = input_ranges.of_kafka(start, '{"t":{"0":9,"1":100}}', KafkaFacts(1, {"t": topic}, {"t": None}))
     assert (None if found is None else found.start["t"]) == begins
 
 
@@ -131,13 +131,13 @@ def line(version: int, index: int = -100, initial: bool = False) -> str:
 def test_a_slice_of_delta_holds_the_files_between_two_positions(
     start: str | None, end: str | None, read: tuple[tuple[int, tuple[str, ...]], ...]
 ) -> None:
-    found = slices.of_delta(start, end, delta())
+    found = input_ranges.of_delta(start, end, delta())
     assert found is not None
     assert found.versions == read
 
 
 def test_where_files_left_the_table_each_version_is_read_by_itself() -> None:
-    found = slices.of_delta(line(1), line(4), delta(removed=True))
+    found = input_ranges.of_delta(line(1), line(4), delta(removed=True))
     assert found is not None
     assert found.versions == ((1, ("a", "b")), (2, ("c",)), (3, ("d",)))
 
@@ -177,14 +177,14 @@ def changed(facts: DeltaFacts, version: int, **changes: Any) -> DeltaFacts:
 def test_files_are_read_by_themselves_only_where_that_is_what_the_table_reads(
     facts: DeltaFacts, direct: bool
 ) -> None:
-    found = slices.of_delta(line(2), line(4), facts)
+    found = input_ranges.of_delta(line(2), line(4), facts)
     assert found is not None
     assert (found.direct, found.as_dict()["direct"]) == (direct, direct)
 
 
 def test_very_many_files_are_read_by_the_log_of_their_table(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(slices, "MOST_DIRECT", 3)
-    found = [slices.of_delta(line(start), line(4), by_themselves()) for start in (2, 1)]
+    monkeypatch.setattr(input_ranges, "MOST_DIRECT", 3)
+    found = [input_ranges.of_delta(line(start), line(4), by_themselves()) for start in (2, 1)]
     assert [part and part.direct for part in found] == [True, False]
 
 
@@ -228,7 +228,7 @@ def feed() -> DeltaFacts:
 def test_a_slice_of_a_change_feed_is_a_snapshot_and_the_changes_of_whole_versions(
     start: str, end: str, versions: Any, changes: tuple[int, int] | None
 ) -> None:
-    found = slices.of_delta(start, end, feed())
+    found = input_ranges.of_delta(start, end, feed())
     assert found is not None
     assert (found.versions, found.changes, found.snapshot_ms) == (versions, changes, 77 if versions else None)
     assert (found.empty, found.direct) == (not versions and changes is None, False)
@@ -237,7 +237,7 @@ def test_a_slice_of_a_change_feed_is_a_snapshot_and_the_changes_of_whole_version
 
 @pytest.mark.parametrize(("start", "end"), [(line(1, 0), line(4)), (line(0), line(4)), (line(1), line(1, 0))])
 def test_of_a_change_feed_no_part_of_a_version_is_a_slice(start: str, end: str) -> None:
-    assert slices.of_delta(start, end, feed()) is None
+    assert input_ranges.of_delta(start, end, feed()) is None
 
 
 def test_a_change_feed_is_read_in_one_and_never_twice() -> None:
@@ -258,7 +258,7 @@ def test_what_was_read_of_a_change_feed_are_its_changes_before_the_first_unread_
     unread: Any, read: Any
 ) -> None:
     everything = Slice("delta", changes=(1, 9))
-    found = looking._subtract_unread(everything, Slice("delta", changes=unread))
+    found = probe._subtract_unread(everything, Slice("delta", changes=unread))
     assert found is not None
     assert found.changes == read
 
@@ -268,9 +268,9 @@ def test_a_change_feed_that_would_begin_with_a_snapshot_of_now_does_not_tell_wha
     unread: Any,
 ) -> None:
     now = Slice("delta", versions=((9, ("a",)),), snapshot_ms=77)
-    assert looking._subtract_unread(now, Slice("delta", changes=unread)) is None
+    assert probe._subtract_unread(now, Slice("delta", changes=unread)) is None
 
 
 @pytest.mark.parametrize("end", [None, DeltaOffset("other", 4).as_json(), line(2, 5, True)])
 def test_what_the_facts_do_not_hold_is_no_slice_of_delta(end: str | None) -> None:
-    assert slices.of_delta(line(1), end, delta()) is None
+    assert input_ranges.of_delta(line(1), end, delta()) is None

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recovery.errors import WrongUse
-from recovery.sources import wishes
+from recovery.sources import position_requests
 from recovery.sources.base import Wanted
 from tests.refusals import refused
 
@@ -27,8 +27,8 @@ TIME = "time=2026-11-22T03:00:00Z"
     ],
 )
 def test_a_part_is_wished_for_in_the_words_that_come_back(text: str, wish: Wanted | None) -> None:
-    assert wishes.of_part("orders-3", f" {text} ") == wish
-    assert wishes.text_of_part(wish) == text
+    assert position_requests.of_part("orders-3", f" {text} ") == wish
+    assert position_requests.text_of_part(wish) == text
 
 
 @pytest.mark.parametrize(
@@ -36,9 +36,9 @@ def test_a_part_is_wished_for_in_the_words_that_come_back(text: str, wish: Wante
 )
 def test_what_is_no_position_of_a_part_is_refused_with_the_forms(text: str) -> None:
     with refused("no_position", WrongUse):
-        wishes.of_part("orders-3", text)
+        position_requests.of_part("orders-3", text)
     with refused("no_zone", WrongUse):
-        wishes.of_part("orders-3", "time=2026-11-22T03:00:00")
+        position_requests.of_part("orders-3", "time=2026-11-22T03:00:00")
 
 
 GIVEN: dict[str, tuple[list[str], dict[str, Wanted | None]]] = {
@@ -69,7 +69,7 @@ GIVEN: dict[str, tuple[list[str], dict[str, Wanted | None]]] = {
 @pytest.mark.parametrize("name", GIVEN)
 def test_parts_are_given_beside_their_source(name: str) -> None:
     given, wanted = GIVEN[name]
-    assert wishes.by_source(given) == wanted
+    assert position_requests.by_source(given) == wanted
 
 
 @pytest.mark.parametrize(
@@ -87,7 +87,7 @@ def test_parts_are_given_beside_their_source(name: str) -> None:
 )
 def test_what_leaves_open_where_something_starts_is_refused(given: list[str], says: str) -> None:
     with pytest.raises(WrongUse) as told:
-        wishes.by_source(given)
+        position_requests.by_source(given)
     assert says in told.value.sentence
 
 
@@ -107,9 +107,9 @@ NAMES = st.from_regex(r"[a-zA-Z0-9._-]{1,20}-[0-9]{1,4}", fullmatch=True)
 
 @given(WHOLE, st.dictionaries(NAMES, PART, max_size=4))
 def test_a_wish_comes_back_from_json_and_from_the_command_line(whole: Wanted, parts: dict[str, Any]) -> None:
-    wish = Wanted(**{**wishes.as_dict(whole), "parts": parts})
-    assert wishes.wish_from_json(wishes.as_dict(wish)) == wish
-    assert wishes.by_source(wishes.wish_arguments("0", wish)) == {"0": wish}
+    wish = Wanted(**{**position_requests.as_dict(whole), "parts": parts})
+    assert position_requests.wish_from_json(position_requests.as_dict(wish)) == wish
+    assert position_requests.by_source(position_requests.wish_arguments("0", wish)) == {"0": wish}
 
 
 @pytest.mark.parametrize(
@@ -126,29 +126,31 @@ def test_a_wish_comes_back_from_json_and_from_the_command_line(whole: Wanted, pa
 )
 def test_stored_parts_are_wishes_of_parts(body: dict[str, Any]) -> None:
     with pytest.raises(WrongUse):
-        wishes.wish_from_json(body)
+        position_requests.wish_from_json(body)
 
 
 def test_parts_are_changed_one_by_one_and_taken_back() -> None:
-    one = wishes.with_parts(None, {"a-0": "5"})
-    two = wishes.with_parts(one, {"a-1": "latest"})
+    one = position_requests.with_parts(None, {"a-0": "5"})
+    two = position_requests.with_parts(one, {"a-1": "latest"})
     assert two == Wanted(parts={"a-0": Wanted(by_hand="5"), "a-1": Wanted(latest=True)})
-    assert wishes.with_parts(two, {"a-0": "committed"}) == Wanted(parts={"a-1": Wanted(latest=True)})
-    assert wishes.with_parts(one, {"a-0": "committed"}) is None
-    kept = wishes.with_parts(Wanted(earliest=True), {"a-0": "committed"})
+    assert position_requests.with_parts(two, {"a-0": "committed"}) == Wanted(
+        parts={"a-1": Wanted(latest=True)}
+    )
+    assert position_requests.with_parts(one, {"a-0": "committed"}) is None
+    kept = position_requests.with_parts(Wanted(earliest=True), {"a-0": "committed"})
     assert kept == Wanted(earliest=True, parts={"a-0": None})
     assert kept is not None
-    assert wishes.wish_text(kept) == "earliest, a-0=committed"
+    assert position_requests.wish_text(kept) == "earliest, a-0=committed"
 
 
 @pytest.mark.parametrize("text", ["orders-3", "orders-3 =", "= 5"])
 def test_a_line_that_sets_no_part_is_refused(text: str) -> None:
     with refused("no_part", WrongUse):
-        wishes.from_lines(text)
+        position_requests.from_lines(text)
 
 
 def test_parts_are_written_in_lines_too() -> None:
-    assert wishes.from_lines(f"a-0 = 5\r\n\n a-1={TIME}\n") == {"a-0": "5", "a-1": TIME}
+    assert position_requests.from_lines(f"a-0 = 5\r\n\n a-1={TIME}\n") == {"a-0": "5", "a-1": TIME}
 
 
 def test_every_time_of_a_wish_is_told_once() -> None:

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from pyspark.sql.types import LongType, StructField, StructType
 
-from recovery.sources.slices import Slice
+from recovery.sources.input_ranges import Slice
 from recovery.spark.slicing import absolute, below, delta, kafka_options, merged
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from recovery.checkpoints.report import Entries, SourceEntry, SourceProgress
 from recovery.contracts.amounts import Amount
 from recovery.contracts.option import Option
-from recovery.sources.live import looking, unread
+from recovery.sources.live import probe, unread
 from recovery.strategies.base import Counts, Facts
 from recovery.strategies.catalogue import judge_all
 from tests.unit.strategies.facts import checkpoint, facts
@@ -33,7 +33,7 @@ def entries(folder: Path, first: int, **days: float) -> Entries:
 def about(folder: Path, done: SourceProgress, counts: Counts, **options: str) -> Facts:
     described = {"format": "json", "path": str(folder), "location": str(folder), "options": options}
     report = checkpoint(sources=(done,), state_operators=(), last_planned=3 if done.planned else 2)
-    found = looking.probe_source(done, described)
+    found = probe.probe_source(done, described)
     return replace(facts(), checkpoint=report, sources=(found,), counts=counts, old_counts=counts)
 
 

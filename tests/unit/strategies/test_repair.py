@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from recovery.checkpoints.layout import Layout
+from recovery.checkpoints.file_layout import Layout
 from recovery.checkpoints.repair import Left, Mending, RepairPlan
 from recovery.checkpoints.report import Finding, Severity
 from recovery.contracts.option import Option

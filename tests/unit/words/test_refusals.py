@@ -14,7 +14,7 @@ from django.http import QueryDict
 from console.forms import positions as forms
 from recovery.errors import RepriseError
 from recovery.people.roles import Actor, Role
-from recovery.sources import comparing, kafka, wishes
+from recovery.sources import comparing, kafka, position_requests
 from recovery.sources.base import Wanted
 from recovery.sources.kafka_facts import KafkaFacts
 from recovery.workflow import actions, broker
@@ -45,56 +45,60 @@ def typed(**fields: str) -> Callable[[], Any]:
     return lambda: forms.read_wishes(post, {"sources": sources})
 
 
-FORMS = wishes.FORMS
+FORMS = position_requests.FORMS
 LINE = '{"orders":{"0":4}}'
 TYPED = (
     Refusal(
-        "no_position", f"'noon' names no position. Write one of: {FORMS}.", lambda: wishes.parse_wish("noon")
+        "no_position",
+        f"'noon' names no position. Write one of: {FORMS}.",
+        lambda: position_requests.parse_wish("noon"),
     ),
     Refusal(
         "no_time",
         "'noon' is no time. Write it as 2026-11-22T03:00:00Z.",
-        lambda: wishes.parse_wish("time=noon"),
+        lambda: position_requests.parse_wish("time=noon"),
     ),
     Refusal(
         "no_zone",
         "'2026-11-22T03:00' names no zone. Write it as 2026-11-22T03:00Z for UTC, or with +02:00.",
-        lambda: wishes.parse_wish("time=2026-11-22T03:00"),
+        lambda: position_requests.parse_wish("time=2026-11-22T03:00"),
     ),
     Refusal(
         "time_out_of_range",
         "'0001-01-01T00:00+14:00' lies outside of the years 1 to 9999 of UTC.",
-        lambda: wishes.parse_wish("time=0001-01-01T00:00+14:00"),
+        lambda: position_requests.parse_wish("time=0001-01-01T00:00+14:00"),
     ),
     Refusal(
         "no_part",
         "'orders-1' sets no part. Write one a line, as orders-3 = 1200.",
-        lambda: wishes.from_lines("orders-1"),
+        lambda: position_requests.from_lines("orders-1"),
     ),
     Refusal(
-        "not_one_position", f"Name one position for each source: {FORMS}.", lambda: wishes.wish_from_json({})
+        "not_one_position",
+        f"Name one position for each source: {FORMS}.",
+        lambda: position_requests.wish_from_json({}),
     ),
     Refusal(
         "no_source_named",
         "'latest' names no source. Write it as 0=latest, or all=latest; a part of one as 0/orders-3=1200.",
-        lambda: wishes.by_source(["latest"]),
+        lambda: position_requests.by_source(["latest"]),
     ),
     Refusal(
         "two_positions",
         "Source 0 is given two positions. Name one.",
-        lambda: wishes.by_source(["0=latest", "0=earliest"]),
+        lambda: position_requests.by_source(["0=latest", "0=earliest"]),
     ),
     Refusal(
         "rest_unclear",
         "Where does the rest of source 0 start? Parts go with a source by its number, and beside all= that source "
         "needs a start of its own, such as 0=committed.",
-        lambda: wishes.by_source(["all=latest", "0/orders-3=5"]),
+        lambda: position_requests.by_source(["all=latest", "0/orders-3=5"]),
     ),
     Refusal(
         "cannot_start_there",
         "Source 1 cannot start at time. Set the others one by one.",
-        lambda: wishes.for_all(
-            wishes.parse_wish("time=2026-11-22T03:00Z"), [{"source": "1", "can": ["file"]}]
+        lambda: position_requests.for_all(
+            position_requests.parse_wish("time=2026-11-22T03:00Z"), [{"source": "1", "can": ["file"]}]
         ),
     ),
     Refusal(

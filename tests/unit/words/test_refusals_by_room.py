@@ -29,7 +29,7 @@ from recovery.management.commands._base import _database_away
 from recovery.people.roles import Actor, Role
 from recovery.pipelines import itself, starters
 from recovery.pipelines.errors import ActiveUpdate
-from recovery.server import alias
+from recovery.server import storage_symlink
 from recovery.server.driver import Settings
 from recovery.server.resets import Refused as SelectionRefused
 from recovery.sinks.live import delta as sinks
@@ -107,10 +107,10 @@ def edited(answer: dict[str, Any], *, busy: bool = False, read_back: bool = Fals
 def in_the_way(tmp: Path) -> Any:
     of = tmp / "my files"
     of.mkdir()
-    link = alias.link_of(of)
+    link = storage_symlink.link_of(of)
     link.symlink_to(tmp)
     try:
-        return alias.spark_home(of)
+        return storage_symlink.spark_home(of)
     finally:
         link.unlink()
 

@@ -9,7 +9,7 @@ from django.contrib.auth.models import AnonymousUser
 from django.test import override_settings
 from django.utils import timezone
 
-from recovery.audit import archiving, checking, keeping, keys, reviews
+from recovery.audit import archiving, checking, keys, log_operations, reviews
 from recovery.audit.actions import append_entry
 from recovery.management.commands._acting import flow_of as flow_named_by
 from recovery.models import AuditEntry, Channel, Recovery, ReviewItem, SignOff, Workspace
@@ -58,7 +58,7 @@ def by_who_took_part(tmp: Path) -> None:
 
 def signed(tmp: Path) -> None:
     broken()
-    keeping.sign_chain()
+    log_operations.sign_chain()
 
 
 def archived_broken(tmp: Path) -> None:

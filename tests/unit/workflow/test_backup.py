@@ -12,7 +12,7 @@ import pytest
 from django.utils import timezone
 
 from recovery.audit.evidence import _list_other_rows
-from recovery.checkpoints import inspect_checkpoint, placing, seed
+from recovery.checkpoints import inspect_checkpoint, publishing, seed
 from recovery.errors import OutcomeUnknown
 from recovery.models import KeptFile, Recovery, Step, Workspace
 from recovery.workflow import actions, broker, engine, tasks
@@ -128,7 +128,7 @@ def changed(row: Recovery, files: Files) -> str:
         made["checkpoint_place"], seed.plan_seed(inspect_checkpoint(made["checkpoint_place"])),
         recovery=row.label, fence=1, guard=lambda: None,
     )  # fmt: skip
-    version = placing.publish_checkpoint(made["checkpoint_place"], ready, guard=lambda: None)
+    version = publishing.publish_checkpoint(made["checkpoint_place"], ready, guard=lambda: None)
     row.steps.filter(kind__in=("patch", "seed")).update(state="done", result={"version": version})
     row.steps.filter(kind="rerun").update(state="failed")
     Recovery.objects.filter(pk=row.pk).update(state="needs_attention")
@@ -323,7 +323,7 @@ def test_a_rollback_that_died_after_the_checkpoint_was_back_finishes_the_source(
 ) -> None:
     run(row)
     place = changed(row, files)
-    placing.undo_publish(place, recovery=row.label, sink_head=2)  # and the worker died here
+    publishing.undo_publish(place, recovery=row.label, sink_head=2)  # and the worker died here
     assert rollback.refusal(row) is None
     assert rollback.run(roll_back(row))["files"] == [CODE]
     assert files.files[CODE] == OLD.encode()

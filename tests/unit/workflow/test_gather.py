@@ -14,7 +14,7 @@ from recovery.contracts.diagnosis import StoredDiagnosis
 from recovery.errors import Refused, Unreachable
 from recovery.sinks.base import SinkReport
 from recovery.sources.base import Distance, Position, Precision, SourceFacts, Spans, Wanted
-from recovery.sources.slices import Slice
+from recovery.sources.input_ranges import Slice
 from recovery.spark.api import FROM_CODE, FROM_OLD_CODE, NAMED, WHOLE_ROW, Study, StudyRequest
 from recovery.spark.asking import Service
 from recovery.strategies.base import Facts, KeyKind
@@ -66,7 +66,7 @@ def look(progress: SourceProgress, described: Any, **_: Any) -> SourceFacts:
 @pytest.fixture(autouse=True)
 def _around(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(gather, "study", study)
-    monkeypatch.setattr(inputs.looking, "probe_source", look)
+    monkeypatch.setattr(inputs.probe, "probe_source", look)
     monkeypatch.setattr(gather, "questions_service", lambda *_: SERVICE)
 
 
@@ -216,7 +216,7 @@ def test_a_wish_that_cannot_be_met_is_refused_whether_the_checkpoint_names_its_s
         at = replace(found.position, source=progress.name or progress.index)
         return replace(found, position=at, problem="Kafka cannot be asked." if wanted else None)
 
-    monkeypatch.setattr(inputs.looking, "probe_source", unmet)
+    monkeypatch.setattr(inputs.probe, "probe_source", unmet)
     there = scene_of("same", "orders")
     (only,) = there.checkpoint.sources
     there = replace(there, checkpoint=replace(there.checkpoint, sources=(replace(only, name=name),)))

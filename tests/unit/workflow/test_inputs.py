@@ -19,7 +19,7 @@ from recovery.errors import Refused
 from recovery.sources import file_facts, files
 from recovery.sources.base import InputFile, Position, Precision, SourceFacts, Spans, Wanted
 from recovery.sources.delta_facts import Commit, DataFile, DeltaFacts
-from recovery.sources.slices import Slice
+from recovery.sources.input_ranges import Slice
 from recovery.workflow.inputs import counted, identified, inputs_of, matched, moved, with_rows
 from tests import delta_tables
 

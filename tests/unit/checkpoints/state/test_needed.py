@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 
 from recovery.checkpoints import formats
+from recovery.checkpoints.file_listing import Tree
 from recovery.checkpoints.state import Needed, files_needed
 from recovery.checkpoints.state.ids import operator_ids
 from recovery.checkpoints.storage import Store
-from recovery.checkpoints.tree import Tree
 from tests.state_checkpoints import unpack
 
 

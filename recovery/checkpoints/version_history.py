@@ -4,10 +4,10 @@ from dataclasses import dataclass
 
 from recovery.checkpoints import formats
 from recovery.checkpoints.batches import list_log_files, numbered_versions
+from recovery.checkpoints.file_listing import Tree
 from recovery.checkpoints.formats import Malformed
 from recovery.checkpoints.inspection import SHOWN_BATCHES
 from recovery.checkpoints.storage import Store, reaching
-from recovery.checkpoints.tree import Tree
 
 MAX_VERSIONS = 100
 

@@ -219,7 +219,7 @@ def by_source(given: Sequence[str]) -> dict[str, Wanted | None]:
 
 
 def for_all(wanted: Wanted, shown: Sequence[Mapping[str, Any]]) -> dict[str, Wanted]:
-    """One wish for every source, as `showing.as_dict` gives them. Raises WrongUse where one of them cannot take it:
+    """One wish for every source, as `as_dict` gives them. Raises WrongUse where one of them cannot take it:
     a source that stays behind without a word would be found out too late."""
     form = wish_text(wanted).partition("=")[0]
     if cannot := [one["source"] for one in shown if form not in one["can"]]:

@@ -9,12 +9,12 @@ import re
 from typing import Any
 
 from recovery.checkpoints import formats
+from recovery.checkpoints.file_layout import Layout
+from recovery.checkpoints.file_listing import MAX_SMALL_BYTES
 from recovery.checkpoints.formats import Malformed
-from recovery.checkpoints.layout import Layout
-from recovery.checkpoints.mending.work import CannotMend, Mending, Work
+from recovery.checkpoints.repairing.work import CannotMend, Mending, Work
 from recovery.checkpoints.report import Finding
 from recovery.checkpoints.storage import Store
-from recovery.checkpoints.tree import MAX_SMALL_BYTES
 
 JOIN_STORES = (
     "left-keyToNumValues",

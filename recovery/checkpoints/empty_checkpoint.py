@@ -10,7 +10,7 @@ import time
 import uuid
 from collections.abc import Mapping, Sequence
 
-from recovery.checkpoints.layout import Layout, write_layout
+from recovery.checkpoints.file_layout import Layout, write_layout
 from recovery.checkpoints.seed_files import metadata_of
 from recovery.checkpoints.storage import Store, reaching
 from recovery.checkpoints.undo_record import Guard

@@ -11,7 +11,7 @@ from typing import Any
 from recovery.checkpoints.formats import Malformed
 from recovery.contracts import codec
 from recovery.contracts.amounts import Amount
-from recovery.sources import labels, opaque, registry, wishes
+from recovery.sources import labels, position_requests, registry, unparsed_offsets
 from recovery.sources.base import Change, Distance, Moved, Part, Reach, SourceFacts, StartOption
 from recovery.sources.comparing import ZERO, count_noun
 
@@ -40,13 +40,13 @@ def as_dict(facts: SourceFacts) -> dict[str, Any]:
         "precision": (start.precision if start else position.precision).value,
         "reach": _show_reach(facts.reach, position.reachable),
         "option": None if facts.option is None else show_start_option(facts.option),
-        "can": [wishes.NAMES[field] for field in registry.source_kind_of(position.kind).CAN],
+        "can": [position_requests.NAMES[field] for field in registry.source_kind_of(position.kind).CAN],
         "problem": facts.problem,
     }
 
 
 def _show_position(kind: str, offset_json: str | None, label: str) -> dict[str, Any]:
-    parts = _read_or_plain(registry.source_kind_of(kind).list_parts, opaque.list_parts, offset_json)
+    parts = _read_or_plain(registry.source_kind_of(kind).list_parts, unparsed_offsets.list_parts, offset_json)
     return {
         "label": label or labels.label_position(kind, offset_json),
         "offset_json": offset_json,
@@ -68,7 +68,7 @@ def _list_changes(facts: SourceFacts) -> Sequence[Change]:
     if facts.start is not None:
         return facts.start.changes
     line, module = facts.position.offset_json, registry.source_kind_of(facts.position.kind)
-    return _read_or_plain(module.compare_positions, opaque.compare_positions, line, line)
+    return _read_or_plain(module.compare_positions, unparsed_offsets.compare_positions, line, line)
 
 
 def _show_change(of: Change) -> dict[str, Any]:

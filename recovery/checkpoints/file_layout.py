@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from recovery.checkpoints.proofs import Inode
+from recovery.checkpoints.read_cache import Inode
 from recovery.checkpoints.remote import AT_ONCE, Crew
 from recovery.checkpoints.storage import MAX_FILES, Entry, Store
 from recovery.checkpoints.undo_record import Guard

@@ -7,7 +7,7 @@ from django.urls import reverse
 from django.utils import timezone
 
 from console.pages.base import may_why
-from console.pages.frame import RecoveryPage
+from console.pages.recovery_page import RecoveryPage
 from console.presenters.status import RECOVERY
 from console.presenters.status import state_badge as status_badge
 from console.presenters.wizard import ActionBar, Link, Primary
@@ -17,7 +17,7 @@ from recovery.contracts.acceptance import Cost
 from recovery.contracts.names import EMPTYING, Strategy
 from recovery.models import Plan
 from recovery.people.roles import Right
-from recovery.sources import wishes
+from recovery.sources import position_requests
 from recovery.strategies.catalogue import NEEDS_START, POSITIONED
 from recovery.workflow import accepting, positioning
 from recovery.workflow.journal import right_to_run
@@ -165,7 +165,7 @@ def positions_bar(of: RecoveryPage, look: Mapping[str, Any]) -> ActionBar:
         Link(reverse("offset", args=[of.pk]), "Back to the strategy"),
         reverse("positions", args=[of.pk]),
     )
-    chosen = wishes.as_dicts(of.recovery.chosen.positions)
+    chosen = position_requests.as_dicts(of.recovery.chosen.positions)
     if not of.is_open:
         return _to_current(of)
     if of.recovery.state == "planned":

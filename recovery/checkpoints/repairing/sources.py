@@ -8,11 +8,11 @@ from collections.abc import Iterable
 from urllib.parse import unquote
 
 from recovery.checkpoints import filelog, formats
+from recovery.checkpoints.file_layout import lay_out
+from recovery.checkpoints.file_listing import MAX_LOG_BYTES
 from recovery.checkpoints.formats import Malformed
-from recovery.checkpoints.layout import lay_out
-from recovery.checkpoints.mending.work import CannotMend, Mending, Work
+from recovery.checkpoints.repairing.work import CannotMend, Mending, Work
 from recovery.checkpoints.report import Finding, SourceEntry
-from recovery.checkpoints.tree import MAX_LOG_BYTES
 
 SHOWN = 5  # files in a sentence
 

@@ -10,7 +10,7 @@ from console.forms.approvals import reason_problem
 from console.middleware import Request
 from console.pages import freshness
 from console.pages.base import page, refusal_of, render_page, require_right
-from console.pages.frame import RecoveryPage, read_scene
+from console.pages.recovery_page import RecoveryPage, read_scene
 from console.pages.run import what_to_confirm
 from recovery.approvals import actions, rules, selectors
 from recovery.errors import RepriseError, WrongUse

@@ -7,9 +7,9 @@ from datetime import datetime
 from typing import Any
 
 from recovery.server import events
-from recovery.server.causes import parse_chain
 from recovery.server.eventlog import QueryEvent
 from recovery.server.graph import Flow, Graph
+from recovery.server.java_exceptions import parse_chain
 from recovery.server.messages import FlowSaid
 from recovery.server.models import Pipeline
 from recovery.server.room import LeftOut, Room

@@ -4,8 +4,8 @@ import hashlib
 from typing import NamedTuple
 
 from recovery.checkpoints import filelog
+from recovery.checkpoints.file_listing import Tree
 from recovery.checkpoints.state.names import is_state_data
-from recovery.checkpoints.tree import Tree
 
 LOGS = ("offsets/", "commits/", "sources/")
 

@@ -5,9 +5,9 @@
 
 from dataclasses import dataclass
 
-from recovery.checkpoints import placing
-from recovery.checkpoints.layout import Layout, write_layout
-from recovery.checkpoints.placing import NextVersion, Prepared
+from recovery.checkpoints import publishing
+from recovery.checkpoints.file_layout import Layout, write_layout
+from recovery.checkpoints.publishing import NextVersion, Prepared
 from recovery.checkpoints.report import CheckpointReport
 from recovery.checkpoints.storage import Store
 from recovery.checkpoints.undo_record import Guard
@@ -31,7 +31,7 @@ def prepare_layout(location: str, plan: LaidPlan, *, recovery: str, fence: int, 
     """Write the laid-out checkpoint beside the one in use and read it back; see `placing.prepare_checkpoint`."""
     query_id = plan.after.query_id
     assert query_id is not None, "a layout without a query id is refused when it is planned"
-    return placing.prepare_checkpoint(
+    return publishing.prepare_checkpoint(
         location,
         plan,
         recovery=recovery,

@@ -9,17 +9,17 @@ from collections.abc import Sequence
 from typing import Any
 
 from recovery.checkpoints import formats
+from recovery.checkpoints.file_layout import KeptFile, Layout
+from recovery.checkpoints.file_listing import MAX_SMALL_BYTES
 from recovery.checkpoints.formats import Malformed
 from recovery.checkpoints.inspection import inspect_checkpoint, open_checkpoint, tree_of
-from recovery.checkpoints.layout import KeptFile, Layout
-from recovery.checkpoints.mending.state import at_home
+from recovery.checkpoints.repairing.state import at_home
 from recovery.checkpoints.report import CheckpointReport
 from recovery.checkpoints.seed_files import dump_json, with_header
 from recovery.checkpoints.state.ids import operator_ids
 from recovery.checkpoints.state.names import operators_of, parse_name
 from recovery.checkpoints.state.needed import files_needed
 from recovery.checkpoints.storage import Store, reaching
-from recovery.checkpoints.tree import MAX_SMALL_BYTES
 from recovery.errors import Refused
 
 

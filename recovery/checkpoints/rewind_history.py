@@ -3,10 +3,10 @@
 from collections.abc import Iterable
 
 from recovery.checkpoints import filelog, formats
+from recovery.checkpoints.file_listing import MAX_LOG_BYTES, Tree
 from recovery.checkpoints.findings import finding
 from recovery.checkpoints.formats import Malformed
 from recovery.checkpoints.report import Finding
-from recovery.checkpoints.tree import MAX_LOG_BYTES, Tree
 
 
 def judge_older(tree: Tree, known: Iterable[Finding]) -> list[Finding]:

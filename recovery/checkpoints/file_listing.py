@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import NoReturn, TypeVar
 
-from recovery.checkpoints import proofs
+from recovery.checkpoints import read_cache
 from recovery.checkpoints.access import carry_access
 from recovery.checkpoints.formats import Malformed
 from recovery.checkpoints.storage import Store
@@ -65,7 +65,7 @@ class Tree:
             raise Malformed(f"it has {self.files[name]} bytes, more than the {limit} read here")
         try:
             with self.store.reading(name) as stream:
-                before = proofs.Inode.under(stream)
+                before = read_cache.Inode.under(stream)
                 while piece := stream.read(PIECE):
                     size += len(piece)
                     if size > limit:  # it grew since it was listed, or the store told a wrong size
@@ -73,7 +73,7 @@ class Tree:
                     digest.update(piece)
                     yield piece
                 self.digests[name] = digest.hexdigest()
-                proofs.learn_digest(before, proofs.Inode.under(stream), self.digests[name])
+                read_cache.learn_digest(before, read_cache.Inode.under(stream), self.digests[name])
         except FileNotFoundError as error:
             raise Malformed("it is missing") from error
         except IsADirectoryError as error:
@@ -101,7 +101,7 @@ class Tree:
         """sha256 (hex) of a local file whose very bytes this process has read already (proofs.py); else None."""
         if name not in self.digests:
             try:
-                known = proofs.digest_of(self.store.inode(name))
+                known = read_cache.digest_of(self.store.inode(name))
             except (FileNotFoundError, IsADirectoryError):
                 return None
             if known is not None:

@@ -12,7 +12,7 @@ from recovery.checkpoints.formats import Malformed
 from recovery.checkpoints.report import SourceProgress
 from recovery.checkpoints.uris import decode_uri
 from recovery.errors import Refused, RepriseError
-from recovery.sources import delta, file_facts, files, kafka, kept, registry, slices
+from recovery.sources import delta, file_facts, files, input_ranges, kafka, kept, registry
 from recovery.sources.base import (
     Candidate,
     Position,
@@ -22,11 +22,11 @@ from recovery.sources.base import (
     Wanted,
 )
 from recovery.sources.file_positions import FileCandidate
-from recovery.sources.live import asking
+from recovery.sources.input_ranges import Slice
 from recovery.sources.live import delta as live_delta
+from recovery.sources.live import file_source_facts
 from recovery.sources.live import kafka as live_kafka
-from recovery.sources.live.asking import NO_PLACE, end_of, known_place, options_of, place_of
-from recovery.sources.slices import Slice
+from recovery.sources.live.file_source_facts import NO_PLACE, end_of, known_place, options_of, place_of
 
 
 @dataclass(frozen=True)
@@ -118,8 +118,8 @@ def list_remade_topics(described: Mapping[str, Any], noted: Mapping[str, str]) -
 
 
 SLICED: Mapping[str, Callable[..., Slice | None]] = {
-    kafka.KIND: slices.of_kafka,
-    delta.KIND: slices.of_delta,
+    kafka.KIND: input_ranges.of_kafka,
+    delta.KIND: input_ranges.of_delta,
 }
 
 
@@ -140,8 +140,8 @@ def _read_facts(
 
 def _probe_files(asked: Asked) -> SourceFacts:
     progress, described = asked.progress, asked.described
-    options, there = options_of(described), asking.list_source_files(described)
-    held = asking.facts_of_files(progress, described, there)
+    options, there = options_of(described), file_source_facts.list_source_files(described)
+    held = file_source_facts.facts_of_files(progress, described, there)
     found = files.source_facts(
         progress,
         there or (),
@@ -209,7 +209,7 @@ def _probe_kafka(asked: Asked) -> SourceFacts:
     begins = start.offset_json if start else committed
 
     def lies(first: str | None, last: str | None) -> Slice | None:
-        return slices.of_kafka(first, last, there)
+        return input_ranges.of_kafka(first, last, there)
 
     return replace(
         _facts_from_module(
@@ -244,7 +244,7 @@ def _probe_delta(asked: Asked) -> SourceFacts:
     begins = start.offset_json if start else committed
 
     def lies(first: str | None, last: str | None) -> Slice | None:
-        return slices.of_delta(first, last, there)
+        return input_ranges.of_delta(first, last, there)
 
     everything, unread = lies(None, end), lies(committed, end)
     spans = Spans(

@@ -24,6 +24,13 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
+from recovery.checkpoints.checkpoint_slot import (
+    CheckpointSlot,
+    NextVersion,
+    name_slot,
+    place_for,
+    recorded_place,
+)
 from recovery.checkpoints.formats import Malformed
 from recovery.checkpoints.inspection import inspect_checkpoint, list_versions, read_fingerprint, read_marks
 from recovery.checkpoints.outcome import SeedOutcome, SeedState, probe_outcome
@@ -36,7 +43,6 @@ from recovery.checkpoints.undo_record import (
     safe_label,
     write_record,
 )
-from recovery.checkpoints.whereabouts import CheckpointSlot, NextVersion, name_slot, place_for, recorded_place
 from recovery.errors import Refused, RepriseError
 
 __all__ = [

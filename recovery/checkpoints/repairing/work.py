@@ -5,11 +5,11 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from recovery.checkpoints import formats
+from recovery.checkpoints.file_layout import Layout, lay_out
+from recovery.checkpoints.file_listing import MAX_SMALL_BYTES
 from recovery.checkpoints.formats import CommitFile, Malformed, OffsetFile
-from recovery.checkpoints.layout import Layout, lay_out
 from recovery.checkpoints.report import CheckpointReport
 from recovery.checkpoints.storage import Store, TooLarge
-from recovery.checkpoints.tree import MAX_SMALL_BYTES
 
 
 @dataclass(frozen=True)

@@ -2,8 +2,8 @@
 
 from collections.abc import Callable, Mapping
 
-from recovery.checkpoints.mending import batches, sources, state
-from recovery.checkpoints.mending.work import CannotMend, KnownFacts, Left, ListedInput, Mending, Work
+from recovery.checkpoints.repairing import batches, sources, state
+from recovery.checkpoints.repairing.work import CannotMend, KnownFacts, Left, ListedInput, Mending, Work
 from recovery.checkpoints.report import Finding
 
 __all__ = ["MENDERS", "CannotMend", "KnownFacts", "Left", "ListedInput", "Mending", "Work"]

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from recovery.checkpoints import filelog, formats
 from recovery.checkpoints.formats import Malformed, OffsetFile
-from recovery.checkpoints.mending.work import CannotMend, Mending, Work
+from recovery.checkpoints.repairing.work import CannotMend, Mending, Work
 from recovery.checkpoints.report import Finding
 from recovery.checkpoints.seed_files import metadata_of
 
