@@ -50,8 +50,8 @@ def shell_context(request: HttpRequest) -> dict[str, Any]:
 def inventory_freshness() -> dict[str, Any]:
     """How old the inventory is: `polled_at` of the workspace that was polled longest ago, whether that is too long ago
     (`stale`), and which workspaces could not be asked."""
-    told = Workspace.objects.active().order_by("name").only("name", "polled_at", "poll_error")
-    workspaces = list(told)
+    rows = Workspace.objects.active().order_by("name").only("name", "polled_at", "poll_error")
+    workspaces = list(rows)
     polled_at = min((w.polled_at for w in workspaces if w.polled_at), default=None)
     return {
         "polled_at": polled_at,

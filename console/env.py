@@ -287,12 +287,12 @@ class Env(BaseSettings):
 
     @field_validator("compare_bytes_of", "lookup_bytes_of")
     @classmethod
-    def _limits_are_numbers(cls, told: str) -> str:
-        for one in filter(None, (part.strip() for part in told.split(","))):
+    def _limits_are_numbers(cls, value: str) -> str:
+        for one in filter(None, (part.strip() for part in value.split(","))):
             flow, equals, size = one.rpartition("=")
             if not (flow and equals and size.strip().isdigit()):
                 raise ValueError(f"{one} is not catalog.schema.flow=bytes")
-        return told
+        return value
 
     @property
     def compare_bytes_by_flow(self) -> dict[str, int]:
@@ -326,10 +326,10 @@ class Env(BaseSettings):
 
     @field_validator("environments")
     @classmethod
-    def _environments_are_known(cls, told: str) -> str:
-        if odd := set(_split_list(told)) - set(ENVIRONMENTS):
+    def _environments_are_known(cls, value: str) -> str:
+        if odd := set(_split_list(value)) - set(ENVIRONMENTS):
             raise ValueError(f"{', '.join(sorted(odd))} is none of {', '.join(ENVIRONMENTS)}")
-        return told
+        return value
 
     @field_validator("oidc_issuer")
     @classmethod
@@ -353,9 +353,9 @@ class Env(BaseSettings):
         return init_settings, env_settings, SecretFiles(settings_cls), dotenv_settings
 
 
-def _by_flow(told: str) -> dict[str, int]:
+def _by_flow(value: str) -> dict[str, int]:
     """`catalog.schema.flow=bytes`, by commas."""
-    parts = (part.rpartition("=") for part in told.split(",") if part.strip())
+    parts = (part.rpartition("=") for part in value.split(",") if part.strip())
     return {flow.strip(): int(size) for flow, _, size in parts}
 
 

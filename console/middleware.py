@@ -126,18 +126,18 @@ class LastSeenMiddleware:
         return self.get_response(request)
 
     def _note(self, request: Request) -> None:
-        found = UserSession.objects.filter(session_key=request.session.session_key).first()
-        if found is None:
+        session = UserSession.objects.filter(session_key=request.session.session_key).first()
+        if session is None:
             UserSession.objects.create_from_request(request)
             return
-        if why := why_session_ended(found):
+        if why := why_session_ended(session):
             self._end(request, why)
             return
         ip = get_adapter().get_client_ip(request)
-        used = "HX-Request" not in request.headers and timezone.now() - found.last_seen_at > self.STEP
-        if used or found.ip != ip:
-            at = timezone.now() if used else found.last_seen_at
-            UserSession.objects.filter(pk=found.pk).update(last_seen_at=at, ip=ip)
+        used = "HX-Request" not in request.headers and timezone.now() - session.last_seen_at > self.STEP
+        if used or session.ip != ip:
+            at = timezone.now() if used else session.last_seen_at
+            UserSession.objects.filter(pk=session.pk).update(last_seen_at=at, ip=ip)
 
     def _end(self, request: Request, why: str) -> None:
         """From here on the request is nobody's, and is led to the sign-in."""
@@ -151,11 +151,11 @@ class LastSeenMiddleware:
         logout(request)
 
 
-def why_session_ended(found: UserSession) -> str:
+def why_session_ended(session: UserSession) -> str:
     """Why a session has ended; "" for one that is good."""
     now = timezone.now()
-    if now - found.last_seen_at > timedelta(minutes=settings.REPRISE_IDLE_MINUTES):
+    if now - session.last_seen_at > timedelta(minutes=settings.REPRISE_IDLE_MINUTES):
         return f"it was not used for {settings.REPRISE_IDLE_MINUTES} min"
-    if now - found.created_at > timedelta(seconds=settings.SESSION_COOKIE_AGE):
+    if now - session.created_at > timedelta(seconds=settings.SESSION_COOKIE_AGE):
         return f"it was {settings.SESSION_COOKIE_AGE // 3600} h old"
     return ""

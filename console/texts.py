@@ -4,13 +4,13 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 
-def text_problem(found: Any) -> str:
+def text_problem(body: Any) -> str:
     """What is wrong with a text in it, at any depth, in one sentence; empty when nothing is."""
-    return next(filter(None, map(_text_problem, _iterate_texts(found))), "")
+    return next(filter(None, map(_text_problem, _iterate_texts(body))), "")
 
 
-def _iterate_texts(found: Any) -> Iterator[str]:
-    left = [found]
+def _iterate_texts(body: Any) -> Iterator[str]:
+    left = [body]
     while left:  # no recursion: what was sent may be as deep as it likes
         one = left.pop()
         if isinstance(one, str):

@@ -102,16 +102,16 @@ def _check_right(request: Request, by: Actor, right: Right, named: Mapping[str, 
 def _read_body(request: Request) -> Body:
     """The object that was sent; empty where nothing was. Raises WrongUse, for a text in it or in the address too."""
     try:
-        found = json.loads(request.body or b"{}")
+        body = json.loads(request.body or b"{}")
     except RequestDataTooBig as error:
         raise WrongUse("More was sent than is taken at once.") from error
     except (ValueError, RecursionError) as error:
         raise WrongUse("What was sent is not JSON.") from error
-    if not isinstance(found, dict):
+    if not isinstance(body, dict):
         raise WrongUse("Send one JSON object.")
-    if wrong := texts.text_problem([found, request.path, dict(request.GET.lists())]):
+    if wrong := texts.text_problem([body, request.path, dict(request.GET.lists())]):
         raise WrongUse(wrong)
-    return found
+    return body
 
 
 def _status_of(refusal: RepriseError) -> int:
@@ -128,5 +128,5 @@ def _problem_response(
     flags: tuple[str, ...] = (),
     headers: Mapping[str, str] | None = None,
 ) -> JsonResponse:
-    told = {"code": code, "says": says, **({"flags": flags} if flags else {})}
-    return JsonResponse({"error": told}, status=status, headers=headers)
+    content = {"code": code, "says": says, **({"flags": flags} if flags else {})}
+    return JsonResponse({"error": content}, status=status, headers=headers)

@@ -16,31 +16,31 @@ def allow_only(body: Mapping[str, Any], known: Collection[str]) -> None:
 
 def read_text(body: Mapping[str, Any], name: str, default: str | None = None) -> str:
     """A string. Raises WrongUse where it is missing and has no default."""
-    found = body.get(name, default)
-    if not isinstance(found, str) or (default is None and not found):
+    value = body.get(name, default)
+    if not isinstance(value, str) or (default is None and not value):
         raise WrongUse(f"{name} has to be a string.")
-    return found
+    return value
 
 
 def read_texts(body: Mapping[str, Any], name: str) -> list[str]:
     """A list of strings; empty where it is missing."""
-    found = body.get(name, [])
-    if not isinstance(found, list) or not all(isinstance(one, str) for one in found):
+    values = body.get(name, [])
+    if not isinstance(values, list) or not all(isinstance(one, str) for one in values):
         raise WrongUse(f"{name} has to be a list of strings.")
-    return found
+    return values
 
 
 def read_flag(body: Mapping[str, Any], name: str) -> bool:
     """true or false; false where it is missing."""
-    found = body.get(name, False)
-    if not isinstance(found, bool):
+    value = body.get(name, False)
+    if not isinstance(value, bool):
         raise WrongUse(f"{name} has to be true or false.")
-    return found
+    return value
 
 
 def read_files(body: Mapping[str, Any], name: str) -> dict[str, str]:
     """{workspace path: whole text}; empty where it is missing."""
-    found = body.get(name, {})
-    if not isinstance(found, dict) or not all(isinstance(one, str) for one in found.values()):
+    files = body.get(name, {})
+    if not isinstance(files, dict) or not all(isinstance(one, str) for one in files.values()):
         raise WrongUse(f"{name} has to be an object: the whole new text by workspace path.")
-    return found
+    return files

@@ -105,7 +105,7 @@ def openapi_path(route: URLPattern) -> str:
 def describe_operation(route: URLPattern, method: str, act: Act) -> dict[str, Any]:
     """One method of one address."""
     where = openapi_path(route)
-    found: dict[str, Any] = {
+    operation: dict[str, Any] = {
         "operationId": f"{method.lower()} {where}",
         "summary": " ".join((inspect.getdoc(act) or "").split("\n\n")[0].split()),
         "parameters": [
@@ -130,8 +130,8 @@ def describe_operation(route: URLPattern, method: str, act: Act) -> dict[str, An
             "required": list(NEEDED.get(act, ())),
             "additionalProperties": False,
         }
-        found["requestBody"] = {"required": bool(NEEDED.get(act)), "content": _json_content(takes)}
-    return found
+        operation["requestBody"] = {"required": bool(NEEDED.get(act)), "content": _json_content(takes)}
+    return operation
 
 
 def _json_content(schema: Schema) -> dict[str, Any]:

@@ -23,8 +23,8 @@ def list_streams(body: Body, by: Actor) -> tuple[int, Body]:
     """`{streams: [...]}` of the environments that the token's owner sees, by name."""
     fields.allow_only(body, ())
     rows = Stream.objects.filter(filter_visible(by, "pipeline__"), pipeline__gone=False)
-    found = rows.select_related("pipeline").order_by("pipeline__name", "pk")
-    return 200, {"streams": [stream_json(stream) for stream in found]}
+    streams = rows.select_related("pipeline").order_by("pipeline__name", "pk")
+    return 200, {"streams": [stream_json(stream) for stream in streams]}
 
 
 def add_stream(body: Body, by: Actor) -> tuple[int, Body]:

@@ -5,8 +5,8 @@ from django import forms
 
 def list_problems(form: forms.Form) -> str:
     """Every error in one sentence each, with the field's label."""
-    found = []
+    problems = []
     for name, errors in form.errors.items():
         label = form.fields[name].label if name in form.fields else ""
-        found += [f"{label}: {e}" if label else str(e) for e in errors]
-    return " ".join(found)
+        problems += [f"{label}: {e}" if label else str(e) for e in errors]
+    return " ".join(problems)

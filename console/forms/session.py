@@ -50,8 +50,8 @@ class SignInForm(forms.Form):
 
     def problem(self) -> SignInProblem:
         """Why a form that is not valid lets nobody in."""
-        found = next(iter(self.non_field_errors().as_data()), None)
-        return SignInProblem(found.code or "", str(found.message)) if found is not None else NOTHING_GIVEN
+        error = next(iter(self.non_field_errors().as_data()), None)
+        return SignInProblem(error.code or "", str(error.message)) if error is not None else NOTHING_GIVEN
 
 
 def _too_many(name: str) -> bool:

@@ -14,7 +14,7 @@ USUAL: Final = "30"
 def read_days(post: QueryDict) -> int | None:
     """Days; None: as long as a token may be. Raises WrongUse for what is no number."""
     typed = str(post.get("days", "")).strip()
-    found = whole(typed)
-    if typed and found is None:
+    days = whole(typed)
+    if typed and days is None:
         raise WrongUse(f"A token is good for a number of days, not for {typed[:40]!r}. No token was made.")
-    return found
+    return days

@@ -56,9 +56,9 @@ def read_edits(post: QueryDict) -> dict[str, str]:
 
     Browsers send CRLF for every line end of a textarea, whatever the file had; `lineends` gives it its own again.
     """
-    found = {}
+    edits = {}
     for name, path in post.items():
         number = name.removeprefix("path.")
         if name.startswith("path.") and f"text.{number}" in post and isinstance(path, str):
-            found[path] = str(post[f"text.{number}"]).replace("\r\n", "\n")
-    return found
+            edits[path] = str(post[f"text.{number}"]).replace("\r\n", "\n")
+    return edits

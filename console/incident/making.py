@@ -72,8 +72,8 @@ def make_incident(
         if fail:
             edit = Edit(wanted.source, edited, "dropDuplicates taken out")
             failing_update(client, pipeline, edit, lambda: let_files_arrive(coming.waiting, base), tell)
-            told = json.dumps({"pipeline_id": pipeline, "name": name})
-            ForeignFolder(base.parent).write(f"{base.name}/{marker.name}", told.encode())
+            line = json.dumps({"pipeline_id": pipeline, "name": name})
+            ForeignFolder(base.parent).write(f"{base.name}/{marker.name}", line.encode())
     prefix = f"{CATALOG}.{schema}."
     return Incident(
         pipeline, name, prefix + variant.flow, prefix + variant.table, prefix + variant.snapshot,

@@ -52,8 +52,8 @@ class Edit:
 def ensure_pipeline(client: PipelinesClient, wanted: Wanted, code: str) -> str:
     """Id of the pipeline of exactly this name, made with this code when there is none."""
     matching = client.list_pipelines(filter=f"name LIKE '{wanted.name}'")
-    found = next((str(p["pipeline_id"]) for p in matching if p["name"] == wanted.name), None)
-    return found or create_pipeline(client, wanted, code)
+    pipeline_id = next((str(p["pipeline_id"]) for p in matching if p["name"] == wanted.name), None)
+    return pipeline_id or create_pipeline(client, wanted, code)
 
 
 def create_pipeline(client: PipelinesClient, wanted: Wanted, code: str) -> str:

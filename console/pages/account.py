@@ -28,8 +28,8 @@ def show_account(request: Request, by: Actor) -> HttpResponse:
     owner = User.objects.get(username=by.name)
     refusal, made, typed = None, [], _typed_token_form(request)
     if request.method == "POST" and "revoke" in request.POST:
-        found = _own_token(owner, request.POST["revoke"])
-        refusal = refusal_of(lambda: actions.revoke_token(token=found, by=by))
+        own_token = _own_token(owner, request.POST["revoke"])
+        refusal = refusal_of(lambda: actions.revoke_token(token=own_token, by=by))
         if refusal is None:
             return redirect("account")
     elif request.method == "POST" and {"end", "end_others"} & set(request.POST):
@@ -66,12 +66,12 @@ def _typed_token_form(request: Request) -> dict[str, str]:
 
 def _proofs_of(request: Request, owner: User) -> dict[str, Any]:
     """How this person can prove that it is them."""
-    found = list(Authenticator.objects.filter(user=owner).order_by("created_at"))
-    codes = next((a for a in found if a.type == "recovery_codes"), None)
+    factors = list(Authenticator.objects.filter(user=owner).order_by("created_at"))
+    codes = next((a for a in factors if a.type == "recovery_codes"), None)
     return {
         "has_password": owner.has_usable_password(),
-        "totp": next((a for a in found if a.type == "totp"), None),
-        "keys": [(a, a.wrap().name) for a in found if a.type == "webauthn"],
+        "totp": next((a for a in factors if a.type == "totp"), None),
+        "keys": [(a, a.wrap().name) for a in factors if a.type == "webauthn"],
         "codes_left": len(codes.wrap().get_unused_codes()) if codes else None,
         "company_accounts": SocialAccount.objects.filter(user=owner).count(),
         "passkeys": can_use_passkeys(request),
@@ -80,7 +80,7 @@ def _proofs_of(request: Request, owner: User) -> dict[str, Any]:
 
 def _own_token(owner: User, pk: str) -> Token:
     number = whole(pk)
-    found = Token.objects.filter(user=owner, pk=number).first() if number is not None else None
-    if found is None:
+    token = Token.objects.filter(user=owner, pk=number).first() if number is not None else None
+    if token is None:
         raise NotFound("You have no such access token.")
-    return found
+    return token

@@ -273,9 +273,9 @@ def costs_to_accept(of: RecoveryPage) -> tuple[Cost, ...]:
 
 
 def _accept_bar(of: RecoveryPage, back: Link) -> ActionBar:
-    told = " and ".join(c.effect.plan for c in costs_to_accept(of))
+    effects = " and ".join(c.effect.plan for c in costs_to_accept(of))
     return ActionBar(
-        f"Seals a plan that {told}.",
+        f"Seals a plan that {effects}.",
         "Possible once that is accepted above. Nothing runs before you say so.",
         Primary("Accept and seal the plan", form="accept", name="act", value="accept"),
         (back, *_abandon_links(of)),

@@ -30,7 +30,7 @@ STORY = 200
 def show_log(request: Request, by: Actor) -> HttpResponse:
     """Newest first; a page deep in the log costs as much as the first."""
     wanted = EntryFilter.of(request.GET.dict())
-    found = listing.page_of_entries(
+    listed = listing.page_of_entries(
         wanted,
         by=by,
         before=_read_number(request, "before"),
@@ -45,8 +45,8 @@ def show_log(request: Request, by: Actor) -> HttpResponse:
         "outcomes": OUTCOMES,
         "environments": visible.visible_environments(by)[::-1],
         "wanted": wanted,
-        "rows": auditing.entry_rows(found.entries),
-        "found": found,
+        "rows": auditing.entry_rows(listed.entries),
+        "found": listed,
         "query": query,
         "lead": f"{query}&" if query else "",
         "first_page": not request.GET.get("before") and not request.GET.get("after"),
@@ -87,8 +87,8 @@ def _audit_frame(by: Actor, tab: str = "") -> dict[str, Any]:
 @page(Right.READ_AUDIT, methods=("GET", "POST"))
 def show_entry(request: Request, by: Actor, seq: int) -> HttpResponse:
     """Before and after, where the entry stands in the chain, and its review; POST signs it off."""
-    found = AuditEntry.objects.filter(visible.filter_entries(by), seq=seq).first()
-    if found is None:
+    entry = AuditEntry.objects.filter(visible.filter_entries(by), seq=seq).first()
+    if entry is None:
         raise Http404(_explain_missing_entry(seq))
     note, refusal = request.POST.get("note", ""), None
     if request.method == "POST":
@@ -97,25 +97,25 @@ def show_entry(request: Request, by: Actor, seq: int) -> HttpResponse:
             messages.success(request, f"Entry {seq} is signed off.")
             return redirect("audit-review")
     same = (
-        AuditEntry.objects.exclude(pk=found.pk).filter(
-            visible.filter_entries(by), request_id=found.request_id
+        AuditEntry.objects.exclude(pk=entry.pk).filter(
+            visible.filter_entries(by), request_id=entry.request_id
         )
-        if found.request_id
+        if entry.request_id
         else None
     )
-    item = reviews.of_entry(found)
+    item = reviews.of_entry(entry)
     context = {
         **_audit_frame(by),
-        "row": auditing.entry_row(found),
-        "changes": auditing.list_changes(found.before, found.after),
-        "diffs": auditing.long_diffs(found.before, found.after),
+        "row": auditing.entry_row(entry),
+        "changes": auditing.list_changes(entry.before, entry.after),
+        "diffs": auditing.long_diffs(entry.before, entry.after),
         "same": auditing.entry_rows(same.defer("before", "after").order_by("seq")[:20])
         if same is not None
         else [],
         "review": _review_row(item, by) if item else None,
         "anchor": AuditAnchor.objects.filter(kind="mark", seq__gte=seq).order_by("seq").first(),
         "note": note,
-        "environment": found.environment,
+        "environment": entry.environment,
     }
     return render_page(request, "audit/entry.html", context, refusal=refusal)
 
@@ -157,12 +157,12 @@ def show_story(request: Request, by: Actor, label: str) -> HttpResponse:
     entries = AuditEntry.objects.filter(
         visible.filter_entries(by), recovery=recovery.label, seq__gt=after
     ).order_by("seq")
-    found = list(entries.defer("before", "after")[: STORY + 1])
+    story = list(entries.defer("before", "after")[: STORY + 1])
     context = {
         **_audit_frame(by),
         "recovery": recovery,
-        "rows": auditing.entry_rows(found[:STORY]),
-        "more": found[STORY - 1].seq if len(found) > STORY else 0,
+        "rows": auditing.entry_rows(story[:STORY]),
+        "more": story[STORY - 1].seq if len(story) > STORY else 0,
         "workspace": recovery.flow.pipeline.workspace.name,
         "environment": recovery.flow.pipeline.environment,
     }

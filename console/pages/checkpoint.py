@@ -51,12 +51,12 @@ def show_checkpoint(request: Request, by: Actor, flow_id: int) -> HttpResponse:
         root = checkpoint_of(flow)
         place = root if version is None else f"{root}/{version}"
         with reach.reading(flow.pipeline.workspace):
-            told = part(asked, context, root, place)
+            shown = part(asked, context, root, place)
     except RepriseError as problem:
         status = 404 if isinstance(problem, NotFound) else None
         known = _last_seen(flow) if isinstance(problem, Unreachable) else None
         return render_page(request, template, {**context, "problem": problem, "known": known}, status=status)
-    return render_page(request, template, {**context, **told})
+    return render_page(request, template, {**context, **shown})
 
 
 @dataclass(frozen=True)
@@ -93,13 +93,13 @@ def _report_context(asked: Asked, context: Context, root: str, place: str) -> Co
     else:  # an older version: Spark does not start from it
         verdict = judge_flow(judged, code=verdicts.code_operators(flow, recovery))
     report = replace(judged, findings=verdict.findings).as_dict()
-    found = checkpoints.finding_rows(report["findings"])
+    rows = checkpoints.finding_rows(report["findings"])
     return {
         "report": report,
         "judgement": checkpoints.judge_fit(verdict),
         "next_run": batch_descriptions.next_run(verdict.outcome) if report["format"] != "none" else "",
-        "findings": found,
-        "findings_counted": checkpoints.count_findings(found),
+        "findings": rows,
+        "findings_counted": checkpoints.count_findings(rows),
         "batches": checkpoints.batch_rows(report),
         "operators": checkpoints.operator_rows(report, verdict),
         "growth": charts.of_growth(report["state_operators"]),

@@ -31,15 +31,15 @@ def diagnose_pasted_text(request: Request, by: Actor) -> HttpResponse:
         return render_page(request, "error_text.html", {**context, "text": ""}, refusal=refusal, status=422)
     report, problem = read_checkpoint(place, reach.reading_typed(place, by)) if place else (None, None)
     unread = "" if problem else NO_CHECKPOINT  # why it was not read is said above the diagnosis
-    told = diagnose_text(text, report=report, unread=unread)
-    found = told.found
+    diagnosed = diagnose_text(text, report=report, unread=unread)
+    diagnosis = diagnosed.found
     context |= {
-        "told": told,
-        "found": found,
-        "asks": error_text.answer_asks(found, is_recognised=told.is_recognised),
-        "ladder": wizard.advice_ladder(found, None),
-        "order": error_text.explain_order(found),
-        "operators": wizard.operator_rows(found),
+        "told": diagnosed,
+        "found": diagnosis,
+        "asks": error_text.answer_asks(diagnosis, is_recognised=diagnosed.is_recognised),
+        "ladder": wizard.advice_ladder(diagnosis, None),
+        "order": error_text.explain_order(diagnosis),
+        "operators": wizard.operator_rows(diagnosis),
         "report": report,
         "problem": problem,
         "findings": checkpoints.finding_rows([f.as_dict() for f in report.findings]) if report else [],

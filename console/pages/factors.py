@@ -111,11 +111,11 @@ def set_up_passkey(request: Request, by: Actor) -> HttpResponse:
     if request.method == "POST":
         form = AddWebAuthnForm(request.POST, user=owner)
         if is_good_credential(form):
-            found = form.cleaned_data
+            typed = form.cleaned_data
             had = Authenticator.objects.filter(user=owner, type="recovery_codes").exists()
-            name = found["name"][:60]
+            name = typed["name"][:60]
             with transaction.atomic():
-                passkey_flows.add_authenticator(request, name, found["credential"])
+                passkey_flows.add_authenticator(request, name, typed["credential"])
                 trail.record_own_act(request, owner, "factor.add", f"{by.name} set up the passkey {name}.")
             return redirect("account" if had else "recovery-codes")
         refusal = WRONG_KEY
@@ -129,10 +129,10 @@ def set_up_passkey(request: Request, by: Actor) -> HttpResponse:
 def _own_key(owner: User, pk: str) -> Authenticator:
     keys = Authenticator.objects.filter(user=owner, type=Authenticator.Type.WEBAUTHN)
     number = whole(pk)
-    found = keys.filter(pk=number).first() if number is not None else None
-    if found is None:
+    key = keys.filter(pk=number).first() if number is not None else None
+    if key is None:
         raise NotFound("You have no such passkey.")
-    return found
+    return key
 
 
 @page(None, methods=("GET", "POST"))
@@ -148,7 +148,7 @@ def recovery_codes(request: Request, by: Actor) -> HttpResponse:
             codes_flows.generate_recovery_codes(request)
             trail.record_own_act(request, owner, "factor.reset", f"{by.name} made new recovery codes.")
         return redirect("recovery-codes")
-    found, shown = codes_flows.view_recovery_codes(request)
-    left = found.get_unused_codes() if found else []
+    codes, shown = codes_flows.view_recovery_codes(request)
+    left = codes.get_unused_codes() if codes else []
     context = {"codes": left if shown else [], "left": len(left)}
     return render_page(request, "account/recovery_codes.html", context)

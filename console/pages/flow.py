@@ -53,9 +53,9 @@ PATIENCE = 5.0  # seconds: a page says that something is away rather than wait f
 
 def flow_or_404(flow_id: int, by: Actor) -> Flow:
     """Raises NotFound, also for one that `by` may not see."""
-    found = Flow.objects.select_related("pipeline__workspace").filter(pk=flow_id).first()
+    flow = Flow.objects.select_related("pipeline__workspace").filter(pk=flow_id).first()
     return visible.require_visible_flow(
-        found, by, "There is no such flow. It may have been removed from its pipeline."
+        flow, by, "There is no such flow. It may have been removed from its pipeline."
     )
 
 
@@ -179,16 +179,16 @@ def _adopted_context(flow: Flow) -> dict[str, object]:
 
 def _unread_context(flow: Flow) -> dict[str, Any]:
     now = timezone.now()
-    found = unread.unread_panel(flow, flow.sources.defer("reader", "table"), now)
-    return {"unread": found, "unread_version": versions.of_unread(found, now)}
+    panel = unread.unread_panel(flow, flow.sources.defer("reader", "table"), now)
+    return {"unread": panel, "unread_version": versions.of_unread(panel, now)}
 
 
 def _unread_part(request: Request, flow: Flow) -> HttpResponse:
     """The panel alone, asked for again and again, so that what is left stays true."""
-    found = _unread_context(flow)
-    if is_unchanged(request, found["unread_version"]):
+    context = _unread_context(flow)
+    if is_unchanged(request, context["unread_version"]):
         return no_news()
-    return render(request, "flow/_unread.html", {"flow": flow, **found})
+    return render(request, "flow/_unread.html", {"flow": flow, **context})
 
 
 def _below_part(request: Request, by: Actor, flow: Flow) -> HttpResponse:
@@ -219,10 +219,10 @@ def _batches_context(flow: Flow, recovery: Recovery | None) -> dict[str, Any]:
             raw = list(client.events(flow.pipeline.pipeline_id, limit=EVENTS))
     except RepriseError as problem:
         return {"charts": [], "charts_problem": problem.sentence}
-    found = batches(raw[:EVENTS], flow.name)
+    drawn = batches(raw[:EVENTS], flow.name)
     return {
-        "charts": charts.of_batches(found, flows.waiting_rows(recovery)),
-        "charts_shown": min(len(found), charts.SHOWN),
+        "charts": charts.of_batches(drawn, flows.waiting_rows(recovery)),
+        "charts_shown": min(len(drawn), charts.SHOWN),
     }
 
 
@@ -259,17 +259,15 @@ def show_code(request: Request, by: Actor, flow_id: int) -> HttpResponse:
     flow = flow_or_404(flow_id, by)
     context = {**frame_of(flow, "code", by), "read_at": timezone.now()}
     try:
-        found = source.read_source(flow)
+        read = source.read_source(flow)
     except RepriseError as problem:
         return render_page(request, "flow/code.html", {**context, "problem": problem})
     diagnosis = diagnosis_of(flow, context["recovery"]) or Diagnosis()
     lost = [word(o) for o in diagnosis.operators.checkpoint]
-    before = found.good or found.now
+    before = read.good or read.now
     note = "This step is gone from the code; the checkpoint still holds its state."
-    diffs = [
-        diff.point_at(d, before.get(d.path, ""), lost, note) for d in diff.compare_all(before, found.now)
-    ]
-    extra = {"source": found, "diffs": diffs, "changed": sum(d.changed for d in diffs)}
+    diffs = [diff.point_at(d, before.get(d.path, ""), lost, note) for d in diff.compare_all(before, read.now)]
+    extra = {"source": read, "diffs": diffs, "changed": sum(d.changed for d in diffs)}
     return render_page(request, "flow/code.html", {**context, **extra})
 
 
@@ -277,6 +275,6 @@ def show_code(request: Request, by: Actor, flow_id: int) -> HttpResponse:
 def show_history(request: Request, by: Actor, flow_id: int) -> HttpResponse:
     """Every recovery of this flow."""
     flow = flow_or_404(flow_id, by)
-    found = Recovery.objects.filter(flow=flow).order_by("-pk")
-    rows = [(r, verifying.proof_badge(r)) for r in found]
+    recoveries = Recovery.objects.filter(flow=flow).order_by("-pk")
+    rows = [(r, verifying.proof_badge(r)) for r in recoveries]
     return render_page(request, "flow/recoveries.html", {**frame_of(flow, "recoveries", by), "rows": rows})

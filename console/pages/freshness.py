@@ -62,14 +62,14 @@ def keep_form(request: HttpRequest, path: str, says: str, given: dict[str, str])
 
 def take_kept_form(request: HttpRequest, path: str) -> dict[str, str]:
     """What was kept for this path; once."""
-    found = request.session.get("pending") or {}
-    if found.get("path") != path:
+    kept = request.session.get("pending") or {}
+    if kept.get("path") != path:
         return {}
     del request.session["pending"]
-    return dict(found["given"])
+    return dict(kept["given"])
 
 
 def describe_pending(request: HttpRequest, back: str) -> str:
     """What was about to be done at `back`, in words; empty when nothing was kept."""
-    found = request.session.get("pending") or {}
-    return str(found["says"]) if found.get("path") == back else ""
+    kept = request.session.get("pending") or {}
+    return str(kept["says"]) if kept.get("path") == back else ""

@@ -29,8 +29,8 @@ def answer_healthz(request: HttpRequest) -> HttpResponse:
 
 def answer_readyz(request: HttpRequest) -> HttpResponse:
     """Whether people may be sent here; 503 names what is missing."""
-    found = readiness.readiness_report()
-    return JsonResponse(found, status=200 if found["ready"] else 503)
+    report = readiness.readiness_report()
+    return JsonResponse(report, status=200 if report["ready"] else 503)
 
 
 def show_metrics(request: HttpRequest) -> HttpResponse:

@@ -76,19 +76,19 @@ def _flow_rows(listed: Collection[Listed], now: datetime) -> list[inventory.Flow
 
 def _open_recoveries(flow_ids: Collection[int]) -> dict[int, inventory.OpenRecovery]:
     """By flow. Of what was gathered only what a row shows is read."""
-    told = Recovery.objects.filter(active=True, flow__in=flow_ids).annotate(
+    rows = Recovery.objects.filter(active=True, flow__in=flow_ids).annotate(
         title=F("diagnosis__title"), **{f"facts_{name}": path for name, path in FACTS.items()}
     )
     fields = ("pk", "flow", "state", "reason", "title", *(f"facts_{name}" for name in FACTS))
-    found = {}
-    for pk, flow, state, reason, title, status, at, waiting, positions in told.values_list(*fields):
+    recoveries = {}
+    for pk, flow, state, reason, title, status, at, waiting, positions in rows.values_list(*fields):
         facts = {
             "status": status,
             "at": at,
             "waiting_rows": waiting,
         }
-        found[flow] = inventory.OpenRecovery(pk, state, reason, str(title or ""), facts, positions or [])
-    return found
+        recoveries[flow] = inventory.OpenRecovery(pk, state, reason, str(title or ""), facts, positions or [])
+    return recoveries
 
 
 @page(Right.VIEW)

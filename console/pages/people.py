@@ -69,64 +69,64 @@ def list_people(request: Request, by: Actor) -> HttpResponse:
 @page(Right.MANAGE, methods=("GET", "POST"))
 def show_person(request: Request, by: Actor, person_id: int) -> HttpResponse:
     """One person. POST does what its button `act` names."""
-    found = Person.objects.select_related("user").filter(pk=person_id).first()
-    if found is None:
+    person = Person.objects.select_related("user").filter(pk=person_id).first()
+    if person is None:
         raise NotFound("There is no such person. See the list of people.")
     refusal: RepriseError | None = None
     shown: dict[str, str] = {}
     if request.method == "POST":
         if asked := unless_fresh(request):
             return asked
-        refusal = refusal_of(lambda: shown.update(_act_on_person(request, found, by)))
+        refusal = refusal_of(lambda: shown.update(_act_on_person(request, person, by)))
         if refusal is None and not shown:
             return redirect("person", person_id)
-    return render_page(request, "settings/person.html", {**_person_context(found), **shown}, refusal=refusal)
+    return render_page(request, "settings/person.html", {**_person_context(person), **shown}, refusal=refusal)
 
 
-def _person_context(found: Person) -> dict[str, Any]:
-    there = {r.environment: r for r in found.roles_in.all()}
+def _person_context(person: Person) -> dict[str, Any]:
+    there = {r.environment: r for r in person.roles_in.all()}
     return {
         "section": "settings",
-        "person": found,
+        "person": person,
         "roles": [r.value for r in GIVEN],
         "places": [(e, there.get(e)) for e in ENVIRONMENTS],
         "environments": ENVIRONMENTS,
         "rights": [r for r in Right if r not in NOBODYS and r is not Right.MANAGE],
-        "tokens": Token.objects.filter(user=found.user).order_by("revoked_at", "-created_at"),
-        "invitation": found.invitations.order_by("-pk").first(),
-        "factors": factors.list_factors(found.user),
-        "has_password": found.user.has_usable_password(),
+        "tokens": Token.objects.filter(user=person.user).order_by("revoked_at", "-created_at"),
+        "invitation": person.invitations.order_by("-pk").first(),
+        "factors": factors.list_factors(person.user),
+        "has_password": person.user.has_usable_password(),
     }
 
 
-def _act_on_person(request: Request, found: Person, by: Actor) -> dict[str, str]:
+def _act_on_person(request: Request, person: Person, by: Actor) -> dict[str, str]:
     """Do it; what has to be shown once (a link, a token), or nothing. Raises RepriseError."""
     post, act = request.POST, request.POST.get("act", "")
     if act == "roles":
         actions.change_person(
-            person=found,
+            person=person,
             role=post.get("role", ""),
             reset="may_reset" in post,
             elsewhere=_read_environment_roles(post),
             by=by,
         )
     elif act in ("on", "off"):
-        actions.switch_account(person=found, on=act == "on", by=by)
+        actions.switch_account(person=person, on=act == "on", by=by)
     elif act == "invite":
-        text = actions.invite_person(person=found, by=by)
+        text = actions.invite_person(person=person, by=by)
         return {"link": request.build_absolute_uri(reverse("invitation", args=[text]))}
     elif act == "token":
-        return {"made": _create_token(post, found, by)}
+        return {"made": _create_token(post, person, by)}
     elif act == "revoke":
         number = whole(post.get("token", ""))
-        token = Token.objects.filter(user=found.user, pk=number).first() if number is not None else None
+        token = Token.objects.filter(user=person.user, pk=number).first() if number is not None else None
         if token is None:
-            raise NotFound(f"{found.user.get_username()} has no such access token.")
+            raise NotFound(f"{person.user.get_username()} has no such access token.")
         actions.revoke_token(token=token, by=by)
     elif act == "sessions":
-        sessions.end_sessions(request, found.user, by)
+        sessions.end_sessions(request, person.user, by)
     elif act == "factors":
-        factors.remove_all(found.user, by)
+        factors.remove_all(person.user, by)
     return {}
 
 
@@ -137,10 +137,10 @@ def _read_environment_roles(post: Any) -> dict[str, Grant]:
     return {e: Grant(Role(r), f"may_reset-{e}" in post) for e, r in chosen.items() if r in known}
 
 
-def _create_token(post: Any, found: Person, by: Actor) -> str:
+def _create_token(post: Any, person: Person, by: Actor) -> str:
     rights = [Right[name] for name in post.getlist("right") if name in Right.__members__]
     return actions.create_token(
-        owner=found.user, name=post.get("name", "").strip(), days=read_days(post), rights=rights,
+        owner=person.user, name=post.get("name", "").strip(), days=read_days(post), rights=rights,
         environments=post.getlist("environment") or None, by=by,
     )  # fmt: skip
 

@@ -45,8 +45,8 @@ class RecoveryPage:
 
     @property
     def early_stop(self) -> Step | None:
-        found: Step | None = stepper.early_stop(self.steps)
-        return found
+        step: Step | None = stepper.early_stop(self.steps)
+        return step
 
     @property
     def current(self) -> str:

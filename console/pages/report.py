@@ -16,7 +16,7 @@ from recovery.workflow.reporting import report
 def show_report(request: Request, by: Actor, recovery_id: int) -> HttpResponse:
     """Everything on one page, in print too."""
     recovery = selectors.recovery_or_404(recovery_id, by)
-    found = report(recovery, by)
+    facts = report(recovery, by)
     plan = selectors.plan_of(recovery) or recovery.plans.order_by("-pk").first()
     contents = plan.contents if plan else None
     measured = recovery.measured or {}
@@ -26,22 +26,22 @@ def show_report(request: Request, by: Actor, recovery_id: int) -> HttpResponse:
         "section": "recoveries",
         "recovery": recovery,
         "flow": recovery.flow,
-        "workspace": found.workspace,
-        "environment": found.environment,
-        "report": found,
+        "workspace": facts.workspace,
+        "environment": facts.environment,
+        "report": facts,
         "badge": verifying.proof_badge(recovery),
         "verdict": verifying.proof_verdict(
             recovery, measured, accepted, contents.forecast if contents else None
         ),
         "uncompared": uncompared(measured),
-        "asks": reporting.report_asks(found),
-        "spent": reporting.time_spent(found.times),
-        "time_taken": reporting.describe_time_taken(found.time),
-        "timeline": reporting.list_moments(found),
+        "asks": reporting.report_asks(facts),
+        "spent": reporting.time_spent(facts.times),
+        "time_taken": reporting.describe_time_taken(facts.time),
+        "timeline": reporting.list_moments(facts),
         "against": verifying.forecast_against_outcome(contents.forecast, measured)
         if contents and measured
         else [],
-        "numbers": reporting.proof_numbers(found.measured),
+        "numbers": reporting.proof_numbers(facts.measured),
         "criteria": criteria,
         "left": below.effect_rows(contents.forecast.left_behind) if contents else [],
         "whole_flow": verifying.whole_flow(measured),
@@ -52,7 +52,7 @@ def show_report(request: Request, by: Actor, recovery_id: int) -> HttpResponse:
             diff.compare_texts(change.path, change.before, change.after)
             for change in (contents.patch if contents else ())
         ],
-        "closing": reporting.closing_text(found, settings.REPRISE_PUBLIC_URL, accepted),
+        "closing": reporting.closing_text(facts, settings.REPRISE_PUBLIC_URL, accepted),
     }
     return render_page(request, "run/report.html", context)
 
@@ -60,6 +60,6 @@ def show_report(request: Request, by: Actor, recovery_id: int) -> HttpResponse:
 @page(Right.VIEW)
 def as_json(request: Request, by: Actor, recovery_id: int) -> HttpResponse:
     """The same, for a file: what `GET /api/v1/recoveries/R-7/report` answers."""
-    found = report(selectors.recovery_or_404(recovery_id, by), by)
-    name = f"{found.recovery}.json"
-    return JsonResponse(found.as_dict(), headers={"Content-Disposition": f'attachment; filename="{name}"'})
+    facts = report(selectors.recovery_or_404(recovery_id, by), by)
+    name = f"{facts.recovery}.json"
+    return JsonResponse(facts.as_dict(), headers={"Content-Disposition": f'attachment; filename="{name}"'})

@@ -56,8 +56,8 @@ def show_run(request: Request, by: Actor, recovery_id: int) -> HttpResponse:
     """Live steps. POST starts the plan or resumes it (`act`: stop or pause it); a full refresh is confirmed first."""
     refusal = None
     if request.method == "POST":
-        found = selectors.recovery_or_404(recovery_id, by)
-        require_right(request, by, Right.RECOVER, found.flow.pipeline.environment)
+        recovery = selectors.recovery_or_404(recovery_id, by)
+        require_right(request, by, Right.RECOVER, recovery.flow.pipeline.environment)
         act = request.POST.get("act", "execute")
         if halting := HALTING.get(act):
             return _request_halt(request, by, recovery_id, halting)

@@ -21,17 +21,17 @@ WHY = {
 @page(Right.VIEW)
 def show_results(request: Request, by: Actor) -> HttpResponse:
     """What fits `q`. A recovery's label leads straight to the recovery."""
-    found = search(request.GET.get("q", ""), by)
-    if found.exact is not None:
-        return redirect("recovery", found.exact.pk)
+    results = search(request.GET.get("q", ""), by)
+    if results.exact is not None:
+        return redirect("recovery", results.exact.pk)
     context = {
         "section": "search",
-        "found": found,
+        "found": results,
         "most": MOST,
-        "flows": [(f, status.state_badge(status.FLOW, f.state)) for f in found.flows],
+        "flows": [(f, status.state_badge(status.FLOW, f.state)) for f in results.flows],
         "errors": [
-            (f, status.state_badge(status.FLOW, f.state), first_sentence(f.error)) for f in found.errors
+            (f, status.state_badge(status.FLOW, f.state), first_sentence(f.error)) for f in results.errors
         ],
-        "recoveries": [(f, verifying.proof_badge(f.recovery), WHY[f.by]) for f in found.recoveries],
+        "recoveries": [(f, verifying.proof_badge(f.recovery), WHY[f.by]) for f in results.recoveries],
     }
     return render_page(request, "search.html", context)

@@ -104,7 +104,7 @@ def _show_form(
 ) -> HttpResponse:
     """The form over what the checkpoint shows; only the first field where that cannot be read."""
     try:
-        found = preview_stream(checkpoint=place, said=_read_said(typed, by), by=by)
+        preview = preview_stream(checkpoint=place, said=_read_said(typed, by), by=by)
     except Denied:
         raise
     except RepriseError as unread:
@@ -113,28 +113,28 @@ def _show_form(
         begin = _begin_context(place, typed)
         return render_page(request, "streams/start.html", begin, refusal=refusal or unread, status=422)
     given = {name: typed.get(name, "") for name in (*TYPED, "arguments") if name in typed}
-    context = {**_begin_context(place, typed), **_preview_context(found, by, given)}
+    context = {**_begin_context(place, typed), **_preview_context(preview, by, given)}
     return render_page(
         request, "streams/adopt.html", context, refusal=refusal, status=422 if refusal else None
     )
 
 
-def _preview_context(found: Preview, by: Actor, typed: dict[str, str]) -> dict[str, object]:
+def _preview_context(preview: Preview, by: Actor, typed: dict[str, str]) -> dict[str, object]:
     now = timezone.now()
-    stands, keeps = presenting.stream_facts(found, now)
-    known = found.known
+    stands, keeps = presenting.stream_facts(preview, now)
+    known = preview.known
     flow = known.pipeline.flows.get() if known and not known.pipeline.gone else None
     return {
-        "found": found,
-        "checkpoint": found.place,
-        "workspace": found.workspace,
+        "found": preview,
+        "checkpoint": preview.place,
+        "workspace": preview.workspace,
         "flow": flow,
         "stands": stands,
         "keeps": keeps,
-        "findings": checkpoints.finding_rows([f.as_dict() for f in found.report.findings]),
-        "needs": presenting.list_needs(found),
-        "answered": presenting.count_answered(found),
-        "given": presenting.typed_values(found, typed),
+        "findings": checkpoints.finding_rows([f.as_dict() for f in preview.report.findings]),
+        "needs": presenting.list_needs(preview),
+        "answered": presenting.count_answered(preview),
+        "given": presenting.typed_values(preview, typed),
         "environments": ENVIRONMENTS,
         "why_no_commands": may_why(by, Right.MANAGE),
     }

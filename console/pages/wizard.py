@@ -149,7 +149,7 @@ def _offset_context(of: RecoveryPage, form: forms.StrategyForm) -> dict[str, Any
     recovery = of.recovery
     facts = recovery.facts
     options = ways.options_of(recovery)
-    found = ways.ways_of(recovery)
+    judged = ways.ways_of(recovery)
     meant = recovery.chosen.meant
     typed = form.data.get("strategy") or recovery.chosen.strategy or ""
     key = form.data.get("key", ", ".join(recovery.chosen.key))
@@ -157,7 +157,7 @@ def _offset_context(of: RecoveryPage, form: forms.StrategyForm) -> dict[str, Any
         (
             o.strategy.value,
             words.position_rows(o.positions),
-            checkpoint.finding_rows([found.as_dict() for found in o.findings]),
+            checkpoint.finding_rows([judged.as_dict() for judged in o.findings]),
             o.strategy in POSITIONED,
         )
         for o in options
@@ -174,9 +174,9 @@ def _offset_context(of: RecoveryPage, form: forms.StrategyForm) -> dict[str, Any
             recommended=decided.strategy,
             sink=bool((facts.get("sink") or {}).get("declared")),
         ),
-        "ways": found,
+        "ways": judged,
         "cannot_undo": any(not o.undoable for o in options if o.strategy == decided.strategy),
-        "turns": turning.turn_rows(found),
+        "turns": turning.turn_rows(judged),
         "rules": turning.rule_rows(decided.rule),
         "meant": words.meant_question(diagnosis, meant),
         "why_not_say": action_bars.may_edit(of)
@@ -259,17 +259,17 @@ def _patch_that_ran(of: RecoveryPage) -> dict[str, Any]:
 
 def _editors_context(of: RecoveryPage, typed: dict[str, str] | None) -> dict[str, Any]:
     """Files with their text to edit, and the diff of what would run against what last ran well."""
-    found = source.read_source(of.recovery.flow)
-    texts = patching.wanted_source(of.recovery, found.now, found.good, typed)
-    base = found.good or found.now
+    source_read = source.read_source(of.recovery.flow)
+    texts = patching.wanted_source(of.recovery, source_read.now, source_read.good, typed)
+    base = source_read.good or source_read.now
     diffs = diff.compare_all(base, texts)
-    against_now = diff.compare_all(found.now, texts)
+    against_now = diff.compare_all(source_read.now, texts)
     return {
-        "source": found,
-        "editors": patching.list_editors(texts, found.now, of.recovery.flow),
+        "source": source_read,
+        "editors": patching.list_editors(texts, source_read.now, of.recovery.flow),
         "diffs": [d for d in diffs if d.changed],
         "written": [d for d in against_now if d.changed],
-        "advice": patching.advise_patch(of.recovery, found.now, texts, bool(found.good)),
+        "advice": patching.advise_patch(of.recovery, source_read.now, texts, bool(source_read.good)),
         "checks": patching.check_text(of.recovery, against_now),
         "read_at": timezone.now(),
     }

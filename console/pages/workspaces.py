@@ -59,12 +59,12 @@ def _action_of(given: QueryDict, by: Actor) -> Callable[[], object]:
 
 def _overview_context() -> dict[str, Any]:
     there = Q(pipelines__gone=False)
-    found = (
+    workspaces = (
         Workspace.objects.kept()
         .annotate(flows_count=Count("pipelines__flows", filter=there, distinct=True))
         .order_by("name")
     )
-    rows = [presenting.workspace_row(w) for w in found]
+    rows = [presenting.workspace_row(w) for w in workspaces]
     return {
         "section": "settings",
         "workspaces": rows,

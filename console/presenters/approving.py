@@ -36,9 +36,9 @@ def state_by_clock(request: Any, now: datetime) -> str:
 
 
 def request_badge(request: Any, given: int, now: datetime) -> status.Badge:
-    found = state_by_clock(request, now)
-    if found != "open":
-        return STATES[found]
+    state = state_by_clock(request, now)
+    if state != "open":
+        return STATES[state]
     return status.Badge("pending", f"{given} of {words.format_count(request.rule['votes'], 'vote')}")
 
 
@@ -155,10 +155,10 @@ def request_row(request: Any, count: int, mine: bool, now: datetime) -> RequestR
 
 
 def _describe_state(request: Any, now: datetime) -> str:
-    found = state_by_clock(request, now)
-    if found == "expired":
+    state = state_by_clock(request, now)
+    if state == "expired":
         return str(request.says) or "Its time is over. Expired is not approved."
-    return str(request.says) if found not in LIVE else str(request.reason)
+    return str(request.says) if state not in LIVE else str(request.reason)
 
 
 def when_ready(asked: RequestFacts, now: datetime) -> datetime | None:

@@ -54,14 +54,14 @@ LONG = 120
 def list_changes(before: Any, after: Any) -> list[ValueChange]:
     """One line a value; where one side says nothing, that is said. Long values are left to `diffs`."""
     old, new = _as_mapping(before), _as_mapping(after)
-    found = []
+    changes = []
     for key in dict.fromkeys([*old, *new]):
         if _is_long(old.get(key), new.get(key)):
             continue
         was = plain_value(old[key]) if key in old else "–"
         now = plain_value(new[key]) if key in new else "–"
-        found.append(ValueChange(str(key).replace("_", " "), was, now, was == now))
-    return found
+        changes.append(ValueChange(str(key).replace("_", " "), was, now, was == now))
+    return changes
 
 
 def long_diffs(before: Any, after: Any) -> list[diff.Diff]:

@@ -225,7 +225,7 @@ def _or_none(value: str | None) -> str:
     return "not there" if value is None else value
 
 
-def log_page(key: str, found: LogPage) -> LogView:
-    newer = found.number - 1 if found.number > 1 else None
-    older = found.number + 1 if found.number < found.pages else None
-    return LogView(key, found, batch_rows(found.entries), newer, older)
+def log_page(key: str, page: LogPage) -> LogView:
+    newer = page.number - 1 if page.number > 1 else None
+    older = page.number + 1 if page.number < page.pages else None
+    return LogView(key, page, batch_rows(page.entries), newer, older)

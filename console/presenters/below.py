@@ -82,11 +82,12 @@ def say_behind(state: State, why: Why) -> str:
 
 
 def dataset_rows(
-    flow: Flow, found: Iterable[tuple[Node, Flow]], held: Mapping[int, Held], now: datetime
+    flow: Flow, datasets: Iterable[tuple[Node, Flow]], held: Mapping[int, Held], now: datetime
 ) -> list[DatasetRow]:
     """Every dataset below the flow's own, nearest first; `found`: as `across.flows_below` has them."""
     return [
-        _dataset_row(one, held[one.pk], now, outside=one.pipeline_id != flow.pipeline_id) for _, one in found
+        _dataset_row(one, held[one.pk], now, outside=one.pipeline_id != flow.pipeline_id)
+        for _, one in datasets
     ]
 
 
@@ -181,9 +182,9 @@ def list_feeders(flow: Flow, writers: Iterable[Flow]) -> list[Feeder]:
     return sorted(rows, key=lambda r: r.code != "failed")
 
 
-def list_behind(found: Iterable[DatasetRow]) -> list[DatasetRow]:
+def list_behind(datasets: Iterable[DatasetRow]) -> list[DatasetRow]:
     """Those of which somebody has to know, the empty ones first."""
-    late = [r for r in found if r.flow.state in tuple(State)]
+    late = [r for r in datasets if r.flow.state in tuple(State)]
     return sorted(late, key=lambda r: r.flow.state != State.EMPTY)
 
 
@@ -217,16 +218,16 @@ def refresh_offer(flow: Flow, late: list[DatasetRow], now: datetime) -> Refresh 
     """None where the flow is not ok itself, or nothing below it is late."""
     if flow.state != "ok" or not late:
         return None
-    found = late_below(flow)
+    late_datasets = late_below(flow)
     usual = usual_steps(flow).get("refresh")
     took = f", about {words.format_duration(usual.seconds)}" if usual else ""
-    kinds = Counter(kind_of(f) for f in found.flows)
+    kinds = Counter(kind_of(f) for f in late_datasets.flows)
     named = " and ".join(words.format_count(n, kind) for kind, n in sorted(kinds.items(), reverse=True))
     says = f"Refreshes {named}{took}. The flow and its checkpoint stay as they are." if named else ""
     again = [
         f"Left out: {words.last_part(f.dataset)}. What it reads was written anew, so an update would append these rows "
         "a second time. A full refresh of it sets that right."
-        for f in found.rewritten
+        for f in late_datasets.rewritten
     ]
     others = sorted({r.flow.pipeline.name for r in late if r.flow.pipeline_id != flow.pipeline_id})
     again += [f"Pipeline {name} has to run for what it writes." for name in others]
@@ -324,12 +325,12 @@ def refresh_choice(recovery: Recovery) -> Choice | None:
     """None where nothing is below, or nobody has counted yet."""
     chosen = recovery.chosen
     option = next((o for o in stored_options(recovery.facts) if o.strategy == chosen.strategy), None)
-    found = option.forecast.downstream if option else ()
-    if not found:
+    downstream = option.forecast.downstream if option else ()
+    if not downstream:
         return None
     left_out = not chosen.refresh_below
-    counted = left_out or not any(one.reason is DownstreamReason.LEFT_OUT for one in found)
-    return Choice(not left_out, [_effect_row(one) for one in found] if counted else None)
+    counted = left_out or not any(one.reason is DownstreamReason.LEFT_OUT for one in downstream)
+    return Choice(not left_out, [_effect_row(one) for one in downstream] if counted else None)
 
 
 @dataclass(frozen=True)
@@ -393,9 +394,9 @@ def _compared_result(one: Mapping[str, Any]) -> tuple[str, str]:
     return "not-known", str(one.get("problem") or "") or (f"differs at each run: {unsure}" if unsure else "")
 
 
-def measured_rows(told: Iterable[Mapping[str, Any]]) -> str:
+def measured_rows(outcomes: Iterable[Mapping[str, Any]]) -> str:
     """What was measured of each dataset below, on one line."""
-    return "; ".join(map(_measured_text, told)) or "nothing"
+    return "; ".join(map(_measured_text, outcomes)) or "nothing"
 
 
 def _measured_text(one: Mapping[str, Any]) -> str:

@@ -23,7 +23,7 @@ def who_to_call(recovery: Any) -> list[Called]:
     people = holders_of_right(Right.RECOVER, environment).order_by("user__username")
     names = [n for n in people.values_list("user__username", flat=True)[: MOST + 1] if n != recovery.owner]
     more = " and others" if len(names) > MOST else ""
-    found = [Called("Owner of this recovery", recovery.owner)]
+    contacts = [Called("Owner of this recovery", recovery.owner)]
     if names:
-        found.append(Called(f"May recover in {environment}", ", ".join(names[:MOST]) + more))
-    return found
+        contacts.append(Called(f"May recover in {environment}", ", ".join(names[:MOST]) + more))
+    return contacts

@@ -45,30 +45,32 @@ def of_batches(batches: Sequence[Batch], waiting_rows: int | None = None) -> lis
         ("Batch duration", "seconds", lambda b: b.seconds),
         ("State held", "keys", lambda b: b.state_rows),
     ]
-    found = []
+    charts = []
     for name, unit, number in kinds:
-        told = [(str(b.number), number(b)) for b in batches[-SHOWN:]]
-        if any(value is not None for _, value in told):
-            found.append(draw_chart(name, unit, told, waiting_rows if name == "Rows read" else None))
-    return found
+        points = [(str(b.number), number(b)) for b in batches[-SHOWN:]]
+        if any(value is not None for _, value in points):
+            charts.append(draw_chart(name, unit, points, waiting_rows if name == "Rows read" else None))
+    return charts
 
 
 def of_growth(operators: Sequence[Mapping[str, Any]]) -> list[Chart]:
     """State files written by the newest batches, for each operator that tells. State version v is of batch v - 1."""
-    found = []
+    charts = []
     for operator in operators:
-        told = [(int(g["version"]) - 1, int(g["size_bytes"])) for g in operator.get("growth") or []][-SHOWN:]
-        if told:
-            scale, unit = _choose_unit(max(size for _, size in told))
+        points = [(int(g["version"]) - 1, int(g["size_bytes"])) for g in operator.get("growth") or []][
+            -SHOWN:
+        ]
+        if points:
+            scale, unit = _choose_unit(max(size for _, size in points))
             name = f"State written, operator {operator['operator_id']}"
-            found.append(
+            charts.append(
                 draw_chart(
                     name,
                     f"{unit} per batch",
-                    [(str(n), size / scale if scale > 1 else size) for n, size in told],
+                    [(str(n), size / scale if scale > 1 else size) for n, size in points],
                 )
             )
-    return found
+    return charts
 
 
 def _choose_unit(largest: int) -> tuple[int, str]:
@@ -79,10 +81,10 @@ def _choose_unit(largest: int) -> tuple[int, str]:
 
 
 def draw_chart(
-    name: str, unit: str, told: Sequence[tuple[str, float | None]], waits: float | None = None
+    name: str, unit: str, points: Sequence[tuple[str, float | None]], waits: float | None = None
 ) -> Chart:
     """`told`: batch and number, oldest first; None is a number that was not said."""
-    slots = [(label, value, "none" if value is None else "bar") for label, value in told]
+    slots = [(label, value, "none" if value is None else "bar") for label, value in points]
     if waits:
         slots.append(("next", waits, "wait"))
     top = max([value for _, value, _ in slots if value] or [1.0])
@@ -91,7 +93,7 @@ def draw_chart(
         _make_bar(place * room, room, label, value, top, kind)
         for place, (label, value, kind) in enumerate(slots)
     )
-    said = [f"batch {label}: {_exact_text(value)}" for label, value in told]
+    said = [f"batch {label}: {_exact_text(value)}" for label, value in points]
     said += [f"{_exact_text(waits)} wait for the next one"] if waits else []
     return Chart(name, unit, f"{name}, {unit}. {', '.join(said)}.", bars)
 

@@ -113,8 +113,8 @@ def summarise_diff(added: int, removed: int) -> str:
 
 def compare_all(before: Mapping[str, str], after: Mapping[str, str]) -> list[Diff]:
     """Every path of either side, changed ones first."""
-    found = [compare_texts(p, before.get(p, ""), after.get(p, "")) for p in sorted({*before, *after})]
-    return sorted(found, key=lambda d: not d.changed)
+    diffs = [compare_texts(p, before.get(p, ""), after.get(p, "")) for p in sorted({*before, *after})]
+    return sorted(diffs, key=lambda d: not d.changed)
 
 
 def point_at(diff: Diff, before: str, causes: Sequence[str], note: str) -> Diff:

@@ -49,7 +49,7 @@ def _not_proven(flow: Flow, newest: Recovery | None) -> Doubt | None:
     criteria = newest.measured.get("criteria") or []
     wrong = sum(c.get("ok") is False for c in criteria)
     unknown = sum(c.get("ok") is None for c in criteria)
-    found = (
+    text = (
         f"Of {words.format_count(len(criteria), 'criterion', 'criteria')} {wrong} did not hold and {unknown} could not "
         "be measured."
         if criteria
@@ -59,7 +59,7 @@ def _not_proven(flow: Flow, newest: Recovery | None) -> Doubt | None:
         "not-proven",
         "not proven",
         f"This flow's last update ended well, but {newest.label} has not proven its table.",
-        f"{found} An update that ends well does not show whether rows are missing or there twice.",
+        f"{text} An update that ends well does not show whether rows are missing or there twice.",
     )
 
 

@@ -129,8 +129,10 @@ def below_cell(forecast: Forecast) -> EffortCell:
     """What becomes of the datasets below, by their number."""
     if not forecast.downstream:
         return EffortCell("none is known")
-    found = Counter(one.effect for one in forecast.downstream)
-    return EffortCell(", ".join(f"{found[effect]} {says}" for effect, says in BELOW.items() if found[effect]))
+    counts = Counter(one.effect for one in forecast.downstream)
+    return EffortCell(
+        ", ".join(f"{counts[effect]} {says}" for effect, says in BELOW.items() if counts[effect])
+    )
 
 
 def undo_cell(option: Option) -> EffortCell:

@@ -14,14 +14,14 @@ WAIT = Ask(
 )
 
 
-def answer_asks(found: Diagnosis, *, is_recognised: bool) -> list[Ask]:
+def answer_asks(diagnosis: Diagnosis, *, is_recognised: bool) -> list[Ask]:
     """What happened, how bad, safe to wait: as on a flow's page, without what only a flow's facts tell."""
-    what, bad, _ = asks_of_flow(found, {})
+    what, bad, _ = asks_of_flow(diagnosis, {})
     return [what, bad if is_recognised else Ask(bad.ask, "Not known", bad.text, "not-known"), WAIT]
 
 
-def explain_order(found: Diagnosis) -> str:
+def explain_order(diagnosis: Diagnosis) -> str:
     """In which order the ways on are shown, and what decides between them."""
-    if asks_meant(found.advice):
+    if asks_meant(diagnosis.advice):
         return "Which is right depends on whether the change was meant: only you know that."
     return "Safest first."

@@ -48,13 +48,13 @@ class EventRow:
 
 def of_flow(events: Iterable[Mapping[str, Any]], flow_name: str) -> list[EventRow]:
     """Events about this flow, and those about a whole update; other flows' are left out."""
-    found = []
+    rows = []
     for event in events:
         origin = event.get("origin") or {}
         if origin.get("flow_name") not in (None, "", flow_name):
             continue
-        found.append(_event_row(event, origin))
-    return found
+        rows.append(_event_row(event, origin))
+    return rows
 
 
 def _event_row(event: Mapping[str, Any], origin: Mapping[str, Any]) -> EventRow:

@@ -40,11 +40,11 @@ def header_badge(
 ) -> status.Badge:
     """The badge beside the name: `Failed since 02:40:27 UTC`. `late`: what is below the flow and behind it. `doubt`:
     what speaks against a flow that is ok."""
-    found = status.state_badge(status.FLOW, flow.state)
+    badge = status.state_badge(status.FLOW, flow.state)
     if _of_pipeline(flow):
         cancelled = flow.pipeline.failure.get("condition") == PipelineFault.CANCELLED
         whole = "update cancelled" if cancelled else "pipeline failed"
-        return status.Badge("attention", f"{found.word}, {whole}")
+        return status.Badge("attention", f"{badge.word}, {whole}")
     if doubt is not None:
         return doubt_badge(doubt)
     if late and flow.state == "ok":
@@ -52,10 +52,10 @@ def header_badge(
             "attention", f"OK, {below.kind_of(late[0].flow)} below {late[0].badge.word.lower()}"
         )
     if flow.state == "failed" and flow.failing_since:
-        return status.Badge(found.kind, f"Failed since {words.format_clock(flow.failing_since, now)}")
+        return status.Badge(badge.kind, f"Failed since {words.format_clock(flow.failing_since, now)}")
     if since := since_of(flow):
-        return status.Badge(found.kind, f"{found.word} since {words.format_clock(since, now)}")
-    return found
+        return status.Badge(badge.kind, f"{badge.word} since {words.format_clock(since, now)}")
+    return badge
 
 
 def written_name(flow: Flow) -> str:
@@ -153,14 +153,14 @@ def _standing_fact(flow: Flow, last: Recovery | None, now: datetime) -> Fact:
             words.format_clock(flow.failing_since, now),
             words.format_ago(flow.failing_since, now),
         )
-    found = (last.measured.get("criteria") or []) if last and last.state == "succeeded" else []
+    criteria = (last.measured.get("criteria") or []) if last and last.state == "succeeded" else []
     if flow.state == "unknown":
         return Fact("Failing since", "not known")
-    if last is None or flow.state != "ok" or not found:
+    if last is None or flow.state != "ok" or not criteria:
         return Fact("Failing since", "not failing")
-    holds = sum(c.get("ok") is True for c in found)
+    holds = sum(c.get("ok") is True for c in criteria)
     at = words.format_clock(last.measured.get("at"), now)
-    return Fact("Last proof", at, f"{last.label}, {holds} of {len(found)} criteria hold")
+    return Fact("Last proof", at, f"{last.label}, {holds} of {len(criteria)} criteria hold")
 
 
 def _last_batch(flow: Flow, now: datetime) -> Fact:
@@ -254,12 +254,12 @@ class Cause:
 
 def list_causes(error: Sequence[Mapping[str, Any]]) -> list[Cause]:
     """The chain from the outside in; the last one is the root."""
-    found = []
+    causes = []
     for number, cause in enumerate(error):
         root = number == len(error) - 1
         name = words.last_part(str(cause.get("class_name", ""))) or "Error"
-        found.append(Cause(name, first_sentence([dict(cause)]), root, ("Innermost",) if root else ()))
-    return found
+        causes.append(Cause(name, first_sentence([dict(cause)]), root, ("Innermost",) if root else ()))
+    return causes
 
 
 def draw_graph(

@@ -192,9 +192,9 @@ def _waiting_rows(recovery: OpenRecovery | None) -> WaitingRows | None:
 def waiting_elsewhere(places: Sequence[Mapping[str, Any]]) -> int | None:
     """Rows that the sources say wait, where files are not all that is read; None for files alone, or nobody knows."""
     rows = [(p.get("next") or {}).get("rows") for p in places]
-    told = [row for row in rows if row is not None]
+    known = [row for row in rows if row is not None]
     only_files = all(p.get("kind", "files") == "files" for p in places)
-    return None if only_files or len(told) < len(rows) else sum(told)
+    return None if only_files or len(known) < len(rows) else sum(known)
 
 
 def _say_wrong(listed: Listed, recovery: OpenRecovery | None) -> str:

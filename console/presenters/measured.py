@@ -48,10 +48,10 @@ def _growth_text(of: Mapping[str, Any]) -> str:
 
 
 def _every_row(of: Mapping[str, Any]) -> str:
-    found = f"{format_number(of['found'])} of {format_count(of['expected'], 'row')}"
+    text = f"{format_number(of['found'])} of {format_count(of['expected'], 'row')}"
     repeats = f", {format_number(of['repeats_added'])} repeat a key" if of["repeats_added"] else ""
     left = f"; {', '.join(of['table_only'])} not compared" if of.get("table_only") else ""
-    return f"{found}, {format_number(of['missing'])} missing, {format_number(of['extra'])} too many{repeats}{left}"
+    return f"{text}, {format_number(of['missing'])} missing, {format_number(of['extra'])} too many{repeats}{left}"
 
 
 def _keys_text(of: Mapping[str, Any]) -> str:

@@ -82,8 +82,10 @@ def _value_text(value: Any) -> str:
 
 
 def _count_more(measured: Measured, samples: list[Measured]) -> int | None:
-    told: Measured = next((c for c in measured.get("criteria") or () if c["code"] == "EVERY_ROW_ONCE"), {})
-    missing = (told.get("measured") or {}).get("missing")
+    criterion: Measured = next(
+        (c for c in measured.get("criteria") or () if c["code"] == "EVERY_ROW_ONCE"), {}
+    )
+    missing = (criterion.get("measured") or {}).get("missing")
     return None if missing is None else max(0, missing - sum(int(one.get("times", 1)) for one in samples))
 
 
@@ -131,10 +133,10 @@ WARNING: Final = status.Badge("attention", "Warning")
 def changed_files(measured: Measured) -> Changed | None:
     """Source files that were written again since the plan was sealed; None where none was, or that is not known."""
     of = stored_outcome(measured)
-    told = of.changed_files
-    if told is None or not told.number:
+    changed = of.changed_files
+    if changed is None or not changed.number:
         return None
-    return Changed(told.number, tuple(_changed_row(one, of) for one in told.first[:SHOWN]))
+    return Changed(changed.number, tuple(_changed_row(one, of) for one in changed.first[:SHOWN]))
 
 
 def _changed_row(one: ChangedFile, of: Outcome) -> ChangedRow:

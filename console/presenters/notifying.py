@@ -79,9 +79,9 @@ def delivery_row(delivery: Delivery) -> DeliveryRow:
 
 
 def list_version(channels: Iterable[ChannelRow], deliveries: Iterable[DeliveryRow], now: datetime) -> str:
-    told: list[Any] = [(c.channel.pk, c.channel.name, c.badge, c.address) for c in channels]
-    told += [(d.delivery.pk, d.delivery.state, d.delivery.attempts, d.delivery.next_at) for d in deliveries]
-    return versions.list_digest(told, versions.clock_tick(now, 30))
+    shown: list[Any] = [(c.channel.pk, c.channel.name, c.badge, c.address) for c in channels]
+    shown += [(d.delivery.pk, d.delivery.state, d.delivery.attempts, d.delivery.next_at) for d in deliveries]
+    return versions.list_digest(shown, versions.clock_tick(now, 30))
 
 
 def list_choices(codes: Iterable[str], chosen: Iterable[str]) -> list[tuple[str, str, bool]]:

@@ -23,9 +23,9 @@ def badge_of(pipeline: Pipeline) -> status.Badge:
 def pipeline_header(pipeline: Pipeline, now: datetime, *, behind: bool) -> status.Badge:
     """The badge beside the name: `Failed since 02:40:27 UTC`. `behind`: one of its datasets is empty or stale, so that
     it is not well though its updates are."""
-    found = badge_of(pipeline)
+    badge = badge_of(pipeline)
     if behind and pipeline.judged == PipelineState.OK:
         return BEHIND
     if pipeline.judged != PipelineState.FAILED or pipeline.judged_since is None:
-        return found
-    return status.Badge(found.kind, f"{found.word} since {words.format_clock(pipeline.judged_since, now)}")
+        return badge
+    return status.Badge(badge.kind, f"{badge.word} since {words.format_clock(pipeline.judged_since, now)}")

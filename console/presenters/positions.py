@@ -196,17 +196,17 @@ CERTAIN: Final = {
 
 def source_matches(recovery: Any, mapping: Mapping[str, Any] | None) -> Sources | None:
     """None where every source goes on as itself, or nobody has looked yet."""
-    told = mapping or {}
-    needed, said = list_confirmable(told), recovery.chosen.confirmed
-    if not (needed or told.get("added") or told.get("dropped") or told.get("notes")):
+    proposal = mapping or {}
+    needed, said = list_confirmable(proposal), recovery.chosen.confirmed
+    if not (needed or proposal.get("added") or proposal.get("dropped") or proposal.get("notes")):
         return None
-    pairs = [_match_row(p, f"{p['old']}->{p['new']}", needed, said) for p in told.get("pairs") or []]
-    pairs += [_match_row(d, f"{d['old']}->", needed, said) for d in told.get("dropped") or []]
+    pairs = [_match_row(p, f"{p['old']}->{p['new']}", needed, said) for p in proposal.get("pairs") or []]
+    pairs += [_match_row(d, f"{d['old']}->", needed, said) for d in proposal.get("dropped") or []]
     chosen = recovery.chosen.positions
     return Sources(
         pairs=pairs,
-        added=[(a["new"], a["asks"], a["new"] in chosen) for a in told.get("added") or []],
-        notes=list(told.get("notes") or []),
+        added=[(a["new"], a["asks"], a["new"] in chosen) for a in proposal.get("added") or []],
+        notes=list(proposal.get("notes") or []),
         open=sum(key not in said for key in needed),
     )
 
@@ -236,7 +236,7 @@ def positions_page(
     refused."""
     looked, chosen = look.get("wishes") or {}, position_requests.as_dicts(recovery.chosen.positions)
     sources = look["sources"]
-    told = position_view.sum_costs(sources)
+    costs = position_view.sum_costs(sources)
     flow = recovery.flow
     call = position_view.api_call(pipeline_id=flow.pipeline.pipeline_id, flow=flow.name, dataset=flow.dataset)
     return PositionsPage(
@@ -244,15 +244,15 @@ def positions_page(
         cards=[
             source_card(one, looked, wanted=wanted, everything=everything, typed=typed) for one in sources
         ],
-        lost=told.lost,
-        repeated=told.repeated,
+        lost=costs.lost,
+        repeated=costs.repeated,
         doubts=position_view.list_doubts(sources),
         chosen=_written_requests(chosen),
         looked=_written_requests(looked),
         differs=looked != chosen,
         many=any(len(one["changes"]) > FEW for one in sources),
         takes_time=bool(sources) and all("time" in one["can"] for one in sources),
-        command=command_line(recovery, looked, told),
+        command=command_line(recovery, looked, costs),
         call=f"{call['method']} {call['path']}\n{json.dumps(call['body'], indent=2)}",
         call_note=call["note"],
         look=look,
@@ -268,15 +268,15 @@ def _written_requests(wanted: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 def command_line(recovery: Any, looked: Mapping[str, Any], costs: position_view.Costs) -> str:
     """The same on the command line, where what it costs has to be accepted too."""
-    told = [
+    arguments = [
         f"--position {shlex.quote(one)}"
         for key, body in looked.items()
         for one in position_requests.wish_arguments(key, position_requests.wish_from_json(body))
     ]
-    told += [f"--confirm {shlex.quote(key)}" for key in recovery.chosen.confirmed]
-    told += ["--accept-loss"] * bool(costs.lost) + ["--accept-repeats"] * bool(costs.repeated)
+    arguments += [f"--confirm {shlex.quote(key)}" for key in recovery.chosen.confirmed]
+    arguments += ["--accept-loss"] * bool(costs.lost) + ["--accept-repeats"] * bool(costs.repeated)
     strategy = recovery.chosen.strategy or "continue"
-    return " ".join(["bin/manage plan", recovery.label, "--strategy", strategy, *told])
+    return " ".join(["bin/manage plan", recovery.label, "--strategy", strategy, *arguments])
 
 
 def source_card(
@@ -363,12 +363,12 @@ def _position_text(part: Mapping[str, Any] | None, value: str | None, label: str
 
 def _part_warnings(one: Mapping[str, Any], part: str) -> tuple[Warned, ...]:
     """What a person has to know of this part: not as asked for, or not to be read."""
-    told = []
+    warnings = []
     if part in one["fallbacks"]:
-        told.append(Warned("not-as-asked", f"Not as asked: {one['fallbacks'][part]}"))
+        warnings.append(Warned("not-as-asked", f"Not as asked: {one['fallbacks'][part]}"))
     if one["reach"]["readable"] is False and part in one["reach"]["parts"]:
-        told.append(Warned("not-all-there", "What follows is not all there any more."))
-    return tuple(told)
+        warnings.append(Warned("not-all-there", "What follows is not all there any more."))
+    return tuple(warnings)
 
 
 def _cost_rows(one: Mapping[str, Any]) -> list[CostRow]:
@@ -390,8 +390,8 @@ def _counted_rows(of: Mapping[str, Any]) -> int | None:
 
 
 def _has_amount(of: Mapping[str, Any]) -> bool:
-    told = [of[name] for name in ("rows", "files", "bytes") if of[name]]
-    return not told or any(amount["value"] for amount in told)
+    amounts = [of[name] for name in ("rows", "files", "bytes") if of[name]]
+    return not amounts or any(amount["value"] for amount in amounts)
 
 
 def describe_distance(of: Mapping[str, Any]) -> tuple[str, str]:
@@ -399,15 +399,15 @@ def describe_distance(of: Mapping[str, Any]) -> tuple[str, str]:
     rows, files, size, seconds = (of[name] for name in position_view.MEASURES)
     if not (rows or files or size):
         return "not known", "unknown"
-    told = [position_view.said_amount(rows, "row") if rows else "rows not counted"]
+    amounts = [position_view.said_amount(rows, "row") if rows else "rows not counted"]
     if files and (files["value"] or not rows):
-        told.append(position_view.said_amount(files, "file"))
+        amounts.append(position_view.said_amount(files, "file"))
     if size and size["value"]:
-        told.append(("" if size["exact"] else "about ") + words.format_size(size["value"]))
+        amounts.append(("" if size["exact"] else "about ") + words.format_size(size["value"]))
     if seconds and seconds["value"]:
-        told.append(f"over {words.format_duration(seconds['value'])}")
+        amounts.append(f"over {words.format_duration(seconds['value'])}")
     unsure = [codec.read(Amount, a).why or "an estimate" for a in (rows, files, size) if a and not a["exact"]]
-    return ", ".join(told), "; ".join(dict.fromkeys(unsure)) or "exact"
+    return ", ".join(amounts), "; ".join(dict.fromkeys(unsure)) or "exact"
 
 
 def _readable_badge(reach: Mapping[str, Any]) -> Badge:
@@ -419,7 +419,7 @@ def _readable_badge(reach: Mapping[str, Any]) -> Badge:
 def _start_option(of: Mapping[str, Any] | None) -> StartOption | None:
     if of is None:
         return None
-    told = [
+    effects = [
         f"{position_view.said_amount(of[name], 'row')} {what}"
         for name, what in (("doubled", "twice"), ("missed", "never"))
         if of[name]
@@ -430,6 +430,6 @@ def _start_option(of: Mapping[str, Any] | None) -> StartOption | None:
         else "This source has no such option.",
         code=of["code"],
         place=of["place"],
-        boundary=f"On the boundary it reads {' and '.join(told)}." if told and of["supported"] else "",
+        boundary=f"On the boundary it reads {' and '.join(effects)}." if effects and of["supported"] else "",
         note=of["note"],
     )

@@ -80,7 +80,7 @@ class Moment:
 
 def list_moments(of: Report) -> list[Moment]:
     """From the failure to the end, as far as it was noted."""
-    told: list[tuple[str, str | None, str]] = [
+    moments: list[tuple[str, str | None, str]] = [
         ("Flow failed", of.times.failed, of.cause),
         ("Recovery opened", of.times.opened, ""),
         ("Plan sealed", of.times.sealed, f"by {of.sealed_by}" if of.sealed_by else ""),
@@ -90,8 +90,8 @@ def list_moments(of: Report) -> list[Moment]:
         ("Proven", of.times.proven, ""),
     ]
     if of.times.ended and not of.times.proven:
-        told.append((status.state_badge(status.RECOVERY, of.state).word, of.times.ended, of.reason))
-    dated = [(says, at, small) for says, raw, small in told if (at := words.parse_moment(raw)) is not None]
+        moments.append((status.state_badge(status.RECOVERY, of.state).word, of.times.ended, of.reason))
+    dated = [(says, at, small) for says, raw, small in moments if (at := words.parse_moment(raw)) is not None]
     rows, before = [], None
     for says, at, small in sorted(dated, key=lambda one: one[1]):
         after = words.format_duration((at - before).total_seconds()) if before else ""
@@ -109,8 +109,8 @@ def describe_time_taken(of: TimeTaken) -> str:
     """`Estimated 1 min 40 s, took 1 min 52 s: 1.1 times the estimate.`; "" where one of both is not known."""
     if not of.estimated or of.took is None:
         return ""
-    told = f"Estimated {words.format_duration(of.estimated)}, took {words.format_duration(of.took)}"
-    return f"{told}: {of.took / of.estimated:.1f} times the estimate."
+    text = f"Estimated {words.format_duration(of.estimated)}, took {words.format_duration(of.took)}"
+    return f"{text}: {of.took / of.estimated:.1f} times the estimate."
 
 
 @dataclass(frozen=True)
@@ -187,11 +187,11 @@ def closing_text(of: Report, public_url: str, accepted: Sequence[AcceptedRow] = 
     if of.reason and not proven:
         lines.append(of.reason)
     if proven:
-        found = headline({**of.measured, "criteria": of.criteria})
-        lines.append(found.says)
+        verdict = headline({**of.measured, "criteria": of.criteria})
+        lines.append(verdict.says)
         if left := uncompared(of.measured):
             lines.append(f"Below, not compared: {', '.join(one.says for one in left)}.")
-        lines += acceptance_sentences(accepted) if found.claim is not Claim.ONCE else []
+        lines += acceptance_sentences(accepted) if verdict.claim is not Claim.ONCE else []
     lines.append(_rows_lines(of.measured))
     plan = f", plan {of.plan_hash[:8]}" if of.plan_hash else ""
     lines.append(f"Report: {public_url.rstrip('/')}/recoveries/{of.recovery.removeprefix('R-')}/report{plan}")
@@ -202,8 +202,8 @@ def _rows_lines(measured: Mapping[str, Any]) -> str:
     if not measured:
         return "Rows: nothing was measured."
     of = stored_outcome(measured)
-    found = ((of.lost_now, "lost by this recovery"), (of.doubled_now, "doubled by it"))
-    parts = ", ".join(f"{_rows_text(rows.rows, rows.bound)} {word}" for rows, word in found)
+    amounts = ((of.lost_now, "lost by this recovery"), (of.doubled_now, "doubled by it"))
+    parts = ", ".join(f"{_rows_text(rows.rows, rows.bound)} {word}" for rows, word in amounts)
     before = (
         (of.lost_before, of.lost_before_bound, "lost"),
         (of.doubled_before, Bound.EXACT, "doubled"),

@@ -58,12 +58,12 @@ def step_rows(
 
 def step_result(step: Any) -> str:
     """What was read back, where the step left an artefact; else what it is to do."""
-    told = step.result or {}
+    result = step.result or {}
     says = step.state in ("done", "running") or repeating.next_repeat(step) is not None
-    if "skipped" in told or (says and step.log):
+    if "skipped" in result or (says and step.log):
         return str(step.log[-1][1])
     if step.kind == "seed" and step.state == "done":
-        seeded = codec.read(SeedResult, told)
+        seeded = codec.read(SeedResult, result)
         if seeded.version is not None:
             return f"Version {seeded.version} is in use. Version {seeded.from_version} is untouched."
     return str(step.says)
@@ -217,16 +217,16 @@ class ProbeTable:
 
 def probe_view(step: Any) -> ProbeTable | None:
     """None before the first probe, and for steps that an older version probed."""
-    found = probing.newest_probe(step) if step.state == "unknown" else None
-    if found is None:
+    probe = probing.newest_probe(step) if step.state == "unknown" else None
+    if probe is None:
         return None
     rows = tuple(
         ProbeRow(r.asked, PROBED[r.asked], r.says, words.parse_moment(r.at), _evidence_badge(r.proven))
-        for r in found.readings
+        for r in probe.readings
     )
-    moments = (words.parse_moment(at) for at in (found.began, found.ended, found.following))
+    moments = (words.parse_moment(at) for at in (probe.began, probe.ended, probe.following))
     began, ended, following = moments
-    return ProbeTable(found.number, began, ended, rows, following)
+    return ProbeTable(probe.number, began, ended, rows, following)
 
 
 def _evidence_badge(proven: bool | None) -> status.Badge:

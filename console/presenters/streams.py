@@ -60,9 +60,9 @@ class SignRow:
     next_run: str = ""
 
 
-def stream_facts(found: Preview, now: datetime) -> tuple[list[Fact], list[Fact]]:
+def stream_facts(preview: Preview, now: datetime) -> tuple[list[Fact], list[Fact]]:
     """What the checkpoint shows, in two columns: how far the stream came, and what it keeps."""
-    report, standing = found.report, found.standing
+    report, standing = preview.report, preview.standing
     moved = None if standing.moved_ms is None else datetime.fromtimestamp(standing.moved_ms / 1000, UTC)
     age = f"{words.format_clock(moved, now)}, {words.format_ago(moved, now)}" if moved else ""
     sources = [f"{s.kind}: {labels.describe_progress(s)}" for s in report.sources]
@@ -112,19 +112,19 @@ def _files_fact(report: CheckpointReport) -> Fact:
     )
 
 
-def list_needs(found: Preview) -> list[NeedRow]:
+def list_needs(preview: Preview) -> list[NeedRow]:
     """In the order of use."""
-    by_whom = "By commands." if found.runner == "command" else "By hand until somebody says otherwise."
+    by_whom = "By commands." if preview.runner == "command" else "By hand until somebody says otherwise."
     words_of = {
-        Need.SINK: _sink_words(found.sink),
-        Need.EVENT_LOG: _log_words(found.logs),
-        Need.PROGRAM: f"`{found.program}`." if found.program else "Its Python file.",
+        Need.SINK: _sink_words(preview.sink),
+        Need.EVENT_LOG: _log_words(preview.logs),
+        Need.PROGRAM: f"`{preview.program}`." if preview.program else "Its Python file.",
         Need.RUNNER: by_whom,
-        Need.OWNER: f"{found.owner}." if found.owner else "A team, or who is on call.",
+        Need.OWNER: f"{preview.owner}." if preview.owner else "A team, or who is on call.",
     }
     return [
         NeedRow(str(need), TITLES[need], BADGES[answered], words_of[need], BUYS[need])
-        for need, answered in list_answers(found).items()
+        for need, answered in list_answers(preview).items()
     ]
 
 
@@ -151,17 +151,17 @@ def _log_words(logs: LogFacts) -> str:
     return "The folder that `spark.eventLog.dir` names."
 
 
-def count_answered(found: Preview) -> int:
+def count_answered(preview: Preview) -> int:
     """How many need nothing more."""
-    return sum(one in (Answered.FOUND, Answered.SAID) for one in list_answers(found).values())
+    return sum(one in (Answered.FOUND, Answered.SAID) for one in list_answers(preview).values())
 
 
-def typed_values(found: Preview, typed: Mapping[str, str]) -> dict[str, str]:
+def typed_values(preview: Preview, typed: Mapping[str, str]) -> dict[str, str]:
     """What the fields hold: what was typed, else what is known."""
-    known = found.known
+    known = preview.known
     kept = {
-        "sink": known.sink if known else found.sink.sink.place,
-        "event_log": known.event_log if known and known.event_log else found.logs.folder,
+        "sink": known.sink if known else preview.sink.sink.place,
+        "event_log": known.event_log if known and known.event_log else preview.logs.folder,
         "program": known.program if known else "",
         "arguments": "\n".join(known.arguments) if known else "",
         "runner": known.runner if known else "by-hand",
@@ -169,8 +169,8 @@ def typed_values(found: Preview, typed: Mapping[str, str]) -> dict[str, str]:
         "stop": shlex.join(known.stop) if known else "",
         "running": shlex.join(known.running) if known else "",
         "owner": known.owner if known else "",
-        "name": found.name,
-        "environment": found.environment,
+        "name": preview.name,
+        "environment": preview.environment,
     }
     return {name: typed.get(name, value) for name, value in kept.items()}
 

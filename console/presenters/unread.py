@@ -53,8 +53,8 @@ class UnreadSource:
 
     @property
     def nothing_waits(self) -> bool:
-        told = [a.get("value") for name, a in self.row.unread.items() if name != "bytes"]
-        return bool(told) and not any(told)
+        values = [a.get("value") for name, a in self.row.unread.items() if name != "bytes"]
+        return bool(values) and not any(values)
 
 
 @dataclass(frozen=True)
@@ -81,30 +81,30 @@ class Panel:
 
 def unread_panel(flow: Flow, rows: Iterable[FlowInput], now: datetime) -> Panel:
     held = list(rows)
-    found = retention.of(flow, held, now)
-    risky = found is not None and found.standing.at_risk
+    retained = retention.of(flow, held, now)
+    risky = retained is not None and retained.standing.at_risk
     shown = Panel(
         tuple(_unread_source(row, retention.standing(row, flow.state, now)) for row in held),
-        BADGES[found.standing] if found else None,
-        describe_risk(found, now) if found and risky else "",
+        BADGES[retained.standing] if retained else None,
+        describe_risk(retained, now) if retained and risky else "",
         retention.not_learned(flow) if flow.code_problem or not held else "",
         flow.code_seen_at,
-        found.standing if found else None,
+        retained.standing if retained else None,
     )
     committed = words.parse_moment((flow.last_progress or {}).get("timestamp"))
     late = committed is not None and shown.seen_at is not None and committed > shown.seen_at
     return replace(shown, batch_since=flow.last_batch) if late else shown
 
 
-def describe_risk(found: Retention, now: datetime) -> str:
+def describe_risk(retained: Retention, now: datetime) -> str:
     """What is at risk, and by when."""
-    assert found.source is not None, "what is at risk is a source"
-    of = f"of {found.source.place}"
-    if found.standing is Standing.GONE:
-        gone = _lost_text(found.source.lost)
+    assert retained.source is not None, "what is at risk is a source"
+    of = f"of {retained.source.place}"
+    if retained.standing is Standing.GONE:
+        gone = _lost_text(retained.source.lost)
         return f"Unread input {of} can no longer be read{f': {gone}' if gone else ''}."
-    until, kept = words.format_clock(found.until, now), words.format_ago(found.until, now)
-    if found.standing is Standing.DUE:
+    until, kept = words.format_clock(retained.until, now), words.format_ago(retained.until, now)
+    if retained.standing is Standing.DUE:
         return f"Retention may take unread input {of} at any time, since {until} ({kept})."
     return f"Unread input {of} can be read until {until}, {kept}."
 
@@ -121,17 +121,19 @@ def _unread_source(row: FlowInput, stands: Standing) -> UnreadSource:
     )
 
 
-def _waiting_amounts(told: Mapping[str, Any]) -> tuple[Waiting, ...]:
-    found = [
-        _waiting_amount(words.format_count(told[n]["value"], NOUNS[n]), told[n]) for n in NOUNS if n in told
+def _waiting_amounts(amounts: Mapping[str, Any]) -> tuple[Waiting, ...]:
+    shown = [
+        _waiting_amount(words.format_count(amounts[n]["value"], NOUNS[n]), amounts[n])
+        for n in NOUNS
+        if n in amounts
     ]
-    if "bytes" in told:
-        found.append(_waiting_amount(words.format_size(told["bytes"]["value"]), told["bytes"]))
-    return tuple(found)
+    if "bytes" in amounts:
+        shown.append(_waiting_amount(words.format_size(amounts["bytes"]["value"]), amounts["bytes"]))
+    return tuple(shown)
 
 
-def _waiting_amount(text: str, told: Mapping[str, Any]) -> Waiting:
-    amount = codec.read(Amount, told)
+def _waiting_amount(text: str, stored: Mapping[str, Any]) -> Waiting:
+    amount = codec.read(Amount, stored)
     return Waiting(f"{amount.bound.before_number}{text}", amount.why)
 
 
@@ -150,13 +152,13 @@ class UnreadCell:
     says: str = ""
 
 
-def unread_cell(found: Retention | None) -> UnreadCell | None:
+def unread_cell(retained: Retention | None) -> UnreadCell | None:
     """None: nothing to say of this flow."""
-    if found is None or found.standing is Standing.SAFE:
+    if retained is None or retained.standing is Standing.SAFE:
         return None
-    if found.standing is Standing.UNKNOWN or found.source is None:
-        return UnreadCell(found, None, None, "not known")
-    badge = BADGES[found.standing] if found.standing.at_risk else None
-    says = _lost_text(found.source.lost) if found.source.readable is False else ""
-    says = f"{says} passed over" if found.standing is Standing.PASSED else says
-    return UnreadCell(found, badge, found.until, says)
+    if retained.standing is Standing.UNKNOWN or retained.source is None:
+        return UnreadCell(retained, None, None, "not known")
+    badge = BADGES[retained.standing] if retained.standing.at_risk else None
+    says = _lost_text(retained.source.lost) if retained.source.readable is False else ""
+    says = f"{says} passed over" if retained.standing is Standing.PASSED else says
+    return UnreadCell(retained, badge, retained.until, says)

@@ -66,11 +66,11 @@ def proof_verdict(
         "They were fixed in the plan before anything ran."
     )
     if measured.get("verified") is True:
-        found = proof.headline(measured)
-        if found.claim is proof.Claim.ONCE:
-            return ProofVerdict("ok", found.says, said, "proven")
+        verdict = proof.headline(measured)
+        if verdict.claim is proof.Claim.ONCE:
+            return ProofVerdict("ok", verdict.says, said, "proven")
         text = " ".join([said, *acceptance_sentences(accepted)])
-        return ProofVerdict("attention", found.says, text, "proven-as-accepted")
+        return ProofVerdict("attention", verdict.says, text, "proven-as-accepted")
     wrong = [c for c in criteria if c.get("ok") is False]
     if wrong:
         return ProofVerdict(
@@ -179,7 +179,7 @@ class CriterionRow:
 
 def criterion_rows(measured: Mapping[str, Any], planned: Sequence[Criterion]) -> list[CriterionRow]:
     """Failing ones first, then unknown, then those that hold, first as accepted. Before the measurement: as planned."""
-    found = measured.get("criteria") or [codec.to_json(c) for c in planned]
+    criteria = measured.get("criteria") or [codec.to_json(c) for c in planned]
     rows = [
         CriterionRow(
             number,
@@ -190,7 +190,7 @@ def criterion_rows(measured: Mapping[str, Any], planned: Sequence[Criterion]) ->
             str(c.get("why") or ""),
             str(c["code"]),
         )
-        for number, c in enumerate(found, start=1)
+        for number, c in enumerate(criteria, start=1)
     ]
     rank = {"failed": 0, "unknown": 1, "attention": 2, "ok": 3}
     return sorted(rows, key=lambda r: rank[r.badge.kind])
@@ -235,7 +235,7 @@ HOW: Final = {
 
 def forecast_against_outcome(forecast: Forecast, measured: Mapping[str, Any]) -> list[Against]:
     """Forecast against what happened, where both are numbers. Of `lost` and `doubled` what this recovery did."""
-    found = {c["code"]: str(c.get("why") or "") for c in measured.get("criteria") or ()}
+    reasons = {c["code"]: str(c.get("why") or "") for c in measured.get("criteria") or ()}
     rows = [
         *_compare_amounts(forecast, measured),
         *(
@@ -247,7 +247,7 @@ def forecast_against_outcome(forecast: Forecast, measured: Mapping[str, Any]) ->
             if word == "New rows" or {planned, found_rows} != {None}
         ),  # there is no table
     ]
-    return [replace(row, how=found.get(HOW[row.word], "")) for row in rows]
+    return [replace(row, how=reasons.get(HOW[row.word], "")) for row in rows]
 
 
 def _compare_amounts(forecast: Forecast, measured: Mapping[str, Any]) -> list[Against]:
@@ -259,22 +259,22 @@ def _compare_amounts(forecast: Forecast, measured: Mapping[str, Any]) -> list[Ag
     ]
 
 
-def _compare_amount(word: str, planned: RowAmount, found: MeasuredRows) -> Against:
+def _compare_amount(word: str, planned: RowAmount, measured: MeasuredRows) -> Against:
     """The difference is known only where the measured number is exact; a lower bound may show that the forecast was
     wrong."""
     rows, bound = planned.rows, planned.bound
-    of = _compare_numbers(word, rows, found.rows)
-    if rows is None or found.rows is None:
+    of = _compare_numbers(word, rows, measured.rows)
+    if rows is None or measured.rows is None:
         return of
-    more = found.rows > rows and found.bound in (Bound.EXACT, Bound.AT_LEAST)
-    bad = of.bad if bound is Bound.EXACT and found.bound is Bound.EXACT else more
+    more = measured.rows > rows and measured.bound in (Bound.EXACT, Bound.AT_LEAST)
+    bad = of.bad if bound is Bound.EXACT and measured.bound is Bound.EXACT else more
     return replace(
         of,
         forecast=f"{bound.before_number}{of.forecast}",
-        measured=f"{found.bound.before_number}{of.measured}",
-        difference=of.difference if found.bound is Bound.EXACT else "unknown",
+        measured=f"{measured.bound.before_number}{of.measured}",
+        difference=of.difference if measured.bound is Bound.EXACT else "unknown",
         bad=bad and bound in (Bound.EXACT, Bound.AT_MOST),
-        costs=found.rows > 0,
+        costs=measured.rows > 0,
     )
 
 
@@ -290,8 +290,8 @@ MARKS = {proof.FlowCode.AGREES: "ok", proof.FlowCode.GONE: "info", proof.FlowCod
 
 def whole_flow(measured: Mapping[str, Any]) -> list[WholeRow]:
     """How all input that is there compares with the whole table: findings, which prove nothing of the recovery."""
-    found = proof.whole_findings(measured)
-    return [WholeRow(MARKS.get(f.code, "attention"), f.says, f.code.value) for f in found]
+    findings = proof.whole_findings(measured)
+    return [WholeRow(MARKS.get(f.code, "attention"), f.says, f.code.value) for f in findings]
 
 
 def list_limits(measured: Mapping[str, Any]) -> list[WholeRow]:
@@ -350,14 +350,16 @@ def whole_facts(measured: Mapping[str, Any]) -> list[tuple[str, str]]:
     ]
 
 
-def _compare_numbers(word: str, planned: int | None, found: int | None) -> Against:
-    if planned is None or found is None:
+def _compare_numbers(word: str, planned: int | None, measured: int | None) -> Against:
+    if planned is None or measured is None:
         return Against(
-            word, words.format_count(planned, "row"), words.format_count(found, "row"), "unknown", False
+            word, words.format_count(planned, "row"), words.format_count(measured, "row"), "unknown", False
         )
-    gap = found - planned
+    gap = measured - planned
     sign = "0" if gap == 0 else f"{'+' if gap > 0 else '−'}{abs(gap):,}"
-    return Against(word, words.format_count(planned, "row"), words.format_count(found, "row"), sign, gap != 0)
+    return Against(
+        word, words.format_count(planned, "row"), words.format_count(measured, "row"), sign, gap != 0
+    )
 
 
 @dataclass(frozen=True)
@@ -369,7 +371,7 @@ class Sample:
 
 def sample_rows(measured: Mapping[str, Any]) -> list[Sample]:
     """Rows that are too many, as Spark showed them; missing ones are in `missing_rows`."""
-    found = []
+    shown_rows = []
     for name, raw in (measured.get("samples") or {}).items():
         if not raw or name == "missing":
             continue
@@ -384,8 +386,8 @@ def sample_rows(measured: Mapping[str, Any]) -> list[Sample]:
         ]
         columns = list(dict.fromkeys(c for r in records for c in r))
         rows = [[_verbatim_text(r[c]) if c in r else "" for c in columns] for r in records[:50]]
-        found.append(Sample(str(name).replace("_", " ").capitalize(), [str(c) for c in columns], rows))
-    return found
+        shown_rows.append(Sample(str(name).replace("_", " ").capitalize(), [str(c) for c in columns], rows))
+    return shown_rows
 
 
 def _verbatim_text(value: Any) -> str:

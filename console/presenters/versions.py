@@ -19,13 +19,13 @@ def clock_tick(now: datetime, seconds: int) -> int:
 
 def of_unread(panel: Panel, now: datetime) -> str:
     """Of a flow's unread input: what was seen of each source, and the clock by quarter minutes."""
-    told = [(s.row.asked_at, s.row.noted_at, s.badge.word) for s in panel.sources]
-    return list_digest([*told, panel.why, panel.code_seen_at], clock_tick(now, 15))
+    shown = [(s.row.asked_at, s.row.noted_at, s.badge.word) for s in panel.sources]
+    return list_digest([*shown, panel.why, panel.code_seen_at], clock_tick(now, 15))
 
 
 def of_recovery(recovery: Any, steps: Iterable[Any], now: datetime, *, seconds: int = 5) -> str:
     """Of a recovery's page: its row, its steps with their logs, and a slow clock."""
-    told = [(s.pk, s.state, s.attempt, len(s.log), len(s.evidence), s.problem) for s in steps]
+    shown = [(s.pk, s.state, s.attempt, len(s.log), len(s.evidence), s.problem) for s in steps]
     row = (
         recovery.state,
         recovery.version,
@@ -34,4 +34,4 @@ def of_recovery(recovery: Any, steps: Iterable[Any], now: datetime, *, seconds: 
         recovery.facts.get("status"),
         recovery.facts.get("at"),
     )
-    return list_digest(row, told, bool(recovery.measured), clock_tick(now, seconds))
+    return list_digest(row, shown, bool(recovery.measured), clock_tick(now, seconds))

@@ -53,12 +53,12 @@ def parse_moment(value: Any) -> datetime | None:
             return datetime.fromtimestamp(value / 1000, UTC)
         except (ValueError, OverflowError, OSError):
             return None
-    found = (
+    moment = (
         value if isinstance(value, datetime) else parse_datetime(value) if isinstance(value, str) else None
     )
-    if found is not None and found.tzinfo is None:
-        found = found.replace(tzinfo=UTC)
-    return found.astimezone(UTC) if found else None
+    if moment is not None and moment.tzinfo is None:
+        moment = moment.replace(tzinfo=UTC)
+    return moment.astimezone(UTC) if moment else None
 
 
 def format_clock(value: Any, now: datetime, *, zone: bool = True) -> str:

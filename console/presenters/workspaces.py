@@ -58,15 +58,15 @@ def workspace_row(workspace: Workspace) -> WorkspaceRow:
     test = WorkspaceTest.from_dict(workspace.tested)
     asked = workspace.test_asked_at
     late = asked is not None and timezone.now() - asked > TEST_PATIENCE
-    told = (
+    answers = (
         tuple(AnswerRow(line, Badge(TONES[line.result], line.holds)) for line in lines(test)) if test else ()
     )
-    return WorkspaceRow(workspace, test, told, asked is not None and not late, late)
+    return WorkspaceRow(workspace, test, answers, asked is not None and not late, late)
 
 
 def list_version(rows: Sequence[WorkspaceRow]) -> str:
     """Changes when anything that the list shows has changed."""
-    told = [
+    shown = [
         (
             r.workspace.name,
             r.workspace.on,
@@ -77,4 +77,4 @@ def list_version(rows: Sequence[WorkspaceRow]) -> str:
         )
         for r in rows
     ]
-    return versions.list_digest(told)
+    return versions.list_digest(shown)

@@ -46,8 +46,8 @@ class CompanyAdapter(DefaultSocialAccountAdapter):  # type: ignore[misc]
     def _invited(self, sociallogin: Any) -> User | None:
         """By mail address; an unverified one proves nothing, and one that two people have tells nobody."""
         verified = [a.email for a in sociallogin.email_addresses if a.verified is True and a.email]
-        found = list(User.objects.filter(email__iexact=verified[0])[:2]) if verified else []
-        return found[0] if len(found) == 1 else None
+        users = list(User.objects.filter(email__iexact=verified[0])[:2]) if verified else []
+        return users[0] if len(users) == 1 else None
 
     def on_authentication_error(self, request: Request, *args: Any, **kwargs: Any) -> None:
         _end_sign_in(request, {}, NOT_FINISHED)
@@ -60,9 +60,9 @@ def told_auth_time(data: dict[str, Any]) -> float | None:
     """When the provider itself last asked the person (claim `auth_time`, OpenID Connect Core 2); None where it does
     not say. A provider may answer out of a session of its own, hours old: that is no fresh proof."""
     for source in ("id_token", "userinfo"):
-        told = (data.get(source) or {}).get("auth_time")
-        if isinstance(told, int | float) and not isinstance(told, bool):
-            return float(told)
+        auth_time = (data.get(source) or {}).get("auth_time")
+        if isinstance(auth_time, int | float) and not isinstance(auth_time, bool):
+            return float(auth_time)
     return None
 
 
@@ -78,8 +78,8 @@ def _not_proved(request: Request, back: str) -> NoReturn:
 
 
 def _end_sign_in(request: Request, data: dict[str, Any], problem: SignInProblem) -> NoReturn:
-    told = data.get("userinfo") or data.get("id_token") or {}
-    name = str(told.get("email") or "")
+    claims = data.get("userinfo") or data.get("id_token") or {}
+    name = str(claims.get("email") or "")
     record_refused_try(request, name, problem.says)
     raise ImmediateHttpResponse(
         render(

@@ -10,8 +10,8 @@ from recovery.people.roles import Actor, Right
 
 def list_factors(user: User) -> list[str]:
     """What somebody has set up, in words."""
-    found = Authenticator.objects.filter(user=user).order_by("type").values_list("type", flat=True)
-    return [FACTORS[kind] for kind in dict.fromkeys(found)]
+    factors = Authenticator.objects.filter(user=user).order_by("type").values_list("type", flat=True)
+    return [FACTORS[kind] for kind in dict.fromkeys(factors)]
 
 
 def remove_all(user: User, by: Actor) -> None:

@@ -46,26 +46,26 @@ def session_rows(request: Request, owner: User) -> list[SessionRow]:
     """The sessions that are open still, the one that asks first, then the last used."""
     open_ones = UserSession.objects.purge_and_list(owner)
     here = request.session.session_key
-    found = [
+    rows = [
         SessionRow(
             s.pk, describe_device(s.user_agent), s.ip, s.created_at, s.last_seen_at, s.session_key == here
         )
         for s in open_ones
         if not why_session_ended(s)
     ]
-    return sorted(found, key=lambda r: (not r.here, -r.seen.timestamp()))
+    return sorted(rows, key=lambda r: (not r.here, -r.seen.timestamp()))
 
 
 def end_sessions(request: Request, owner: User, by: Actor, *, only: str | None = None) -> int:
     """End one session of the owner (by its number), or all but the one that asks. How many ended; audited."""
-    found = UserSession.objects.filter(user=owner)
+    sessions = UserSession.objects.filter(user=owner)
     if only is not None:
         number = whole(only)
-        found = found.filter(pk=number) if number is not None else found.none()
+        sessions = sessions.filter(pk=number) if number is not None else sessions.none()
     else:
-        found = found.exclude(session_key=request.session.session_key or "")
+        sessions = sessions.exclude(session_key=request.session.session_key or "")
     with transaction.atomic():
-        ended = list(found)
+        ended = list(sessions)
         for session in ended:
             session.end()
         if ended:

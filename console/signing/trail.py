@@ -55,8 +55,8 @@ def describe_sign_in(request: Request) -> str:
     """The ways by which this session was proven, in words."""
     records = request.session.get("account_authentication_methods") or []
     words = {"password": "password", "socialaccount": "company account", "invitation": "invitation"}
-    found = [FACTORS.get(r.get("type", ""), words.get(r["method"], r["method"])) for r in records]
-    return " and ".join(dict.fromkeys(found)) or "password"
+    methods = [FACTORS.get(r.get("type", ""), words.get(r["method"], r["method"])) for r in records]
+    return " and ".join(dict.fromkeys(methods)) or "password"
 
 
 def _signed_in(sender: Any, request: Request, user: User, **more: Any) -> None:

@@ -47,17 +47,17 @@ def read_own_servers(text: str, home: Path) -> tuple[OwnServer, ...]:
 
     Raises CannotStart.
     """
-    found: dict[str, OwnServer] = {}
+    servers: dict[str, OwnServer] = {}
     for part in filter(None, (part.strip() for part in text.split(","))):
         environment, given, folder = part.partition("=")
-        if environment not in ENVIRONMENTS or environment == STAYS or environment in found:
+        if environment not in ENVIRONMENTS or environment == STAYS or environment in servers:
             able = " or ".join(name for name in ENVIRONMENTS if name != STAYS)
             raise CannotStart(f"REPRISE_OWN_DRIVERS names {environment!r}; name {able}, each once.")
         data = Path(folder).expanduser() if given else None
         if data is not None and not (data.is_absolute() and data.is_dir()):
             raise CannotStart(f"REPRISE_OWN_DRIVERS names {folder!r}, which is no folder; make it first.")
-        found[environment] = OwnServer(environment, home / FOLDER / environment, data)
-    return tuple(found.values())
+        servers[environment] = OwnServer(environment, home / FOLDER / environment, data)
+    return tuple(servers.values())
 
 
 def settings_of_first(home: Path, own: Sequence[OwnServer], data_roots: Sequence[Path]) -> dict[str, str]:

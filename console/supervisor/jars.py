@@ -76,7 +76,9 @@ def base_address(settings: Path | None = None) -> str | None:
     settings = settings or Path.home() / ".m2" / "settings.xml"
     try:
         mirrors = ElementTree.parse(settings).iterfind("{*}mirrors/{*}mirror")  # noqa: S314 (the user's own file)
-        found = [(m.findtext("{*}mirrorOf") or "", (m.findtext("{*}url") or "").strip()) for m in mirrors]
+        listed_mirrors = [
+            (m.findtext("{*}mirrorOf") or "", (m.findtext("{*}url") or "").strip()) for m in mirrors
+        ]
     except FileNotFoundError:
         return None
     except (OSError, ElementTree.ParseError) as problem:
@@ -85,7 +87,7 @@ def base_address(settings: Path | None = None) -> str | None:
             code="settings_unreadable",
         ) from problem
     public = {"*", "central", "external:*"}
-    return next((url.rstrip("/") for of, url in found if url and public & set(of.split(","))), None)
+    return next((url.rstrip("/") for of, url in listed_mirrors if url and public & set(of.split(","))), None)
 
 
 def ensure_jars(name: str, cache: Path = JARS, tell: Callable[[str], None] = print_line) -> list[Path]:
@@ -181,14 +183,19 @@ def by_ivy(jars: Sequence[Jar], folder: Path) -> None:
 
 def _ivy_command(room: Path) -> list[str]:
     spec = importlib.util.find_spec("pyspark")
-    found = sorted(Path(spec.origin).parent.glob("jars/ivy-*.jar")) if spec and spec.origin else []
-    if not found:
+    archives = sorted(Path(spec.origin).parent.glob("jars/ivy-*.jar")) if spec and spec.origin else []
+    if not archives:
         raise CannotStart("No PySpark is installed, whose Ivy fetches Java archives; set MAVEN_REPO_URL.")
     try:
         java = find_java(room / "java")
     except Unreachable as problem:
         raise CannotStart(problem.sentence) from problem
-    return [str(java.home / "bin" / "java"), f"-Divy.default.ivy.user.dir={room}/ivy", "-jar", str(found[-1])]
+    return [
+        str(java.home / "bin" / "java"),
+        f"-Divy.default.ivy.user.dir={room}/ivy",
+        "-jar",
+        str(archives[-1]),
+    ]
 
 
 def ivy_module(jars: Iterable[Jar]) -> bytes:

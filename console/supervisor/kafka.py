@@ -81,8 +81,8 @@ def lay_out(folder: Path, port: int, archives: Path, more: str = "") -> list[str
     """
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     properties = folder / "server.properties"
-    told = PROPERTIES.format(port=port, controller=free_port(), data=folder / "data")
-    properties.write_text(told + more)
+    text = PROPERTIES.format(port=port, controller=free_port(), data=folder / "data")
+    properties.write_text(text + more)
     java = [str(find_java(folder / "java").home / "bin" / "java"), "-XX:+UseSerialGC"]
     java += ["-XX:TieredStopAtLevel=1", "-cp", f"{archives}/*"]
     tool = ["-Xmx128m", "kafka.tools.StorageTool", "format", "--ignore-formatted", "-t", CLUSTER]

@@ -53,7 +53,7 @@ def is_alive(pid: int) -> bool:
 def list_marked(prefix: str) -> list[int]:
     """Running processes whose mark begins with `prefix`, ourselves left out."""
     wanted = f"\0{MARK}={prefix}".encode()
-    found = []
+    pids = []
     for entry in Path("/proc").iterdir():
         if not entry.name.isdigit() or int(entry.name) == os.getpid():
             continue
@@ -62,8 +62,8 @@ def list_marked(prefix: str) -> list[int]:
         except OSError:  # ended, or somebody else's
             continue
         if wanted in environment and is_alive(int(entry.name)):
-            found.append(int(entry.name))
-    return found
+            pids.append(int(entry.name))
+    return pids
 
 
 def send_signal(pids: Iterable[int], number: signal.Signals) -> None:
@@ -80,8 +80,8 @@ def end_marked(prefix: str, grace: float, pause: Callable[[], None] = lambda: ti
     Returns how many were found. Read again before the second signal, since a process may have started
     another one meanwhile.
     """
-    found = list_marked(prefix)
-    send_signal(found, signal.SIGTERM)
+    pids = list_marked(prefix)
+    send_signal(pids, signal.SIGTERM)
     deadline = time.monotonic() + grace
     while (left := list_marked(prefix)) and time.monotonic() < deadline:
         pause()
@@ -89,4 +89,4 @@ def end_marked(prefix: str, grace: float, pause: Callable[[], None] = lambda: ti
         send_signal(left, signal.SIGKILL)
         pause()
         left = list_marked(prefix)
-    return len(found)
+    return len(pids)

@@ -115,8 +115,8 @@ def _place_of(recovery: str) -> tuple[str, str]:
     number = whole(recovery.removeprefix("R-"))
     if number is None:
         return "", ""
-    found = Recovery.objects.filter(pk=number).select_related("flow__pipeline").first()
-    return (found.flow.pipeline.environment, name_pipeline(found.flow.pipeline)) if found else ("", "")
+    row = Recovery.objects.filter(pk=number).select_related("flow__pipeline").first()
+    return (row.flow.pipeline.environment, name_pipeline(row.flow.pipeline)) if row else ("", "")
 
 
 def lock_chain() -> None:
@@ -141,9 +141,9 @@ def _append_row(fields: dict[str, Any]) -> AuditEntry:
 
 def chain_head() -> tuple[int, str]:
     """Number and hash of the newest entry; of the last archived one where nothing came after it."""
-    found = AuditEntry.objects.order_by("-seq").values_list("seq", "hash").first()
-    if found:
-        return found
+    head = AuditEntry.objects.order_by("-seq").values_list("seq", "hash").first()
+    if head:
+        return head
     cut = anchoring.newest_anchor(anchoring.CUT)
     return (cut.statement.seq, cut.statement.hash) if cut else (0, chain.GENESIS)
 

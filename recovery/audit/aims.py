@@ -52,32 +52,32 @@ def find_aim(named: Mapping[str, Any]) -> Aim:
 
 def _of_pipeline_text(given: Mapping[str, str], flow_name: str) -> Aim:
     if "pipeline_pk" in given:
-        found = list(Pipeline.objects.filter(pk=whole(given["pipeline_pk"]) or 0))
-        return _of_pipeline(found[0], None) if found else Aim()
+        pipelines = list(Pipeline.objects.filter(pk=whole(given["pipeline_pk"]) or 0))
+        return _of_pipeline(pipelines[0], None) if pipelines else Aim()
     text = given.get("pipeline", "").strip()
     if not text:
         return Aim()
     if text.upper().startswith("R-") and whole(text[2:]) is not None:
         return _of_recovery(text)
     known = Pipeline.objects.filter(gone=False)
-    found = list(known.filter(pipeline_id=text)) or list(known.filter(name=text)[:2])
-    if len(found) != 1:
+    pipelines = list(known.filter(pipeline_id=text)) or list(known.filter(name=text)[:2])
+    if len(pipelines) != 1:
         return Aim(target=f"pipeline {text}")
     last = flow_name.strip().replace("`", "")
     named = Q(name=last) | Q(short=last) | Q(dataset=last)
-    flows = list(Flow.objects.filter(named, pipeline=found[0])[:2]) if last else []
-    return _of_pipeline(found[0], flows[0] if len(flows) == 1 else None)
+    flows = list(Flow.objects.filter(named, pipeline=pipelines[0])[:2]) if last else []
+    return _of_pipeline(pipelines[0], flows[0] if len(flows) == 1 else None)
 
 
 def _of_recovery(text: str) -> Aim:
     number = whole(text.upper().removeprefix("R-"))
-    found = Recovery.objects.filter(pk=number or 0).select_related("flow__pipeline").first()
-    if found is None:
+    recovery = Recovery.objects.filter(pk=number or 0).select_related("flow__pipeline").first()
+    if recovery is None:
         return Aim(target=f"recovery {text}")
-    flow = found.flow
+    flow = recovery.flow
     pipeline = flow.pipeline
     target = f"{flow.name} of pipeline {pipeline.name}"
-    return Aim(target, found.label, pipeline.environment, name_pipeline(pipeline))
+    return Aim(target, recovery.label, pipeline.environment, name_pipeline(pipeline))
 
 
 def _of_pipeline(pipeline: Pipeline, flow: Flow | None) -> Aim:

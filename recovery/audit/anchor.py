@@ -53,10 +53,10 @@ def read_anchor(file: Path | None) -> Anchor | None:
     if file is None or not file.exists():
         return None
     with _open_locked(file) as handle:
-        found = json.loads(handle.read())
-    if not isinstance(found, dict) or set(found) != {"seq", "hash"}:
+        fields = json.loads(handle.read())
+    if not isinstance(fields, dict) or set(fields) != {"seq", "hash"}:
         raise ValueError(f"{file} is no audit anchor.")
-    return Anchor(seq=int(found["seq"]), hash=str(found["hash"]))
+    return Anchor(seq=int(fields["seq"]), hash=str(fields["hash"]))
 
 
 def advance_anchor(file: Path | None, anchor: Anchor, hash_of: Callable[[int], str | None]) -> None:

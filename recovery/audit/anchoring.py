@@ -126,8 +126,8 @@ def next_after(seq: int) -> Signed | None:
     """The first mark at `seq` or behind it, whose key is known and whose signature fits."""
     known = keys.public_keys()
     for row in AuditAnchor.objects.filter(kind=MARK, seq__gte=seq).order_by("seq", "pk")[:20]:
-        if not (found := _of_row(row)).problem(known):
-            return found
+        if not (signed := _of_row(row)).problem(known):
+            return signed
     return None
 
 
@@ -162,15 +162,15 @@ def _iterate_signed() -> Iterator[Signed]:
         return
     with place.open("rb") as stream:
         for line in stream:
-            if found := _of_line(line):
-                yield found
+            if signed := _of_line(line):
+                yield signed
 
 
 def _of_line(line: bytes) -> Signed | None:
     try:
-        found = json.loads(line)
-        said = AnchorStatement(**{name: found[name] for name in ("kind", "seq", "hash", "at", "detail")})
-        signed = Signed(said, found["key_id"], found["signature"], outside=True)
+        fields = json.loads(line)
+        said = AnchorStatement(**{name: fields[name] for name in ("kind", "seq", "hash", "at", "detail")})
+        signed = Signed(said, fields["key_id"], fields["signature"], outside=True)
     except (ValueError, KeyError, TypeError):
         return None
     return signed if isinstance(said.seq, int) else None

@@ -54,15 +54,15 @@ def archive_entries(*, days: int, folder: Path, by: Actor) -> Archived | None:
         cut = _where_to_cut(timezone.now() - timedelta(days=days))
         if cut is None:
             return None
-    found = check_chain()  # outside of a transaction: others may write meanwhile
+    checked = check_chain()  # outside of a transaction: others may write meanwhile
     with audited_attempt(action="audit.archive", by=by, target_kind="audit log", target=str(folder)):
-        if not found["ok"]:
+        if not checked["ok"]:
             raise Refused(
-                f"Nothing was archived, the chain is broken: {found['problems'][0]['says']}",
+                f"Nothing was archived, the chain is broken: {checked['problems'][0]['says']}",
                 code="log_broken",
             )
         sign_chain()  # what is archived has an anchor beside the signature of its file
-        made = _write_archive(found["first"], cut, folder)
+        made = _write_archive(checked["first"], cut, folder)
     with audited_attempt(action="audit.archive", by=by, target_kind="audit log", target=made.file) as trying:
         detail = {
             "file": Path(made.file).name,

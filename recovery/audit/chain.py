@@ -106,5 +106,5 @@ def link_hash(prev_hash: str, contents_hash: str) -> str:
 
 def entry_hash(entry: Mapping[str, Any]) -> str:
     """What the entry's `hash` has to be, by its own format. Raises ValueError as `canonical` does."""
-    found = hash_contents(entry)
-    return found if entry["format"] == 1 else link_hash(entry["prev_hash"], found)
+    digest = hash_contents(entry)
+    return digest if entry["format"] == 1 else link_hash(entry["prev_hash"], digest)

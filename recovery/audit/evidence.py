@@ -72,8 +72,8 @@ def pack_evidence(*, label: str, stream: IO[bytes], by: Actor) -> dict[str, Any]
 
 def _find_recovery(name: str, by: Actor) -> Recovery:
     number = whole(name.removeprefix("R-"))
-    found = Recovery.objects.select_related("flow__pipeline__workspace")
-    one = found.filter(pk=number).first() if number is not None else None
+    recoveries = Recovery.objects.select_related("flow__pipeline__workspace")
+    one = recoveries.filter(pk=number).first() if number is not None else None
     visible.require_visible_flow(one.flow if one else None, by, f"There is no recovery {name}.")
     assert one is not None
     return one
@@ -141,10 +141,10 @@ def _build_files(recovery: Recovery) -> dict[str, bytes]:
 def _describe_step(step: Step) -> dict[str, Any]:
     names = ("ordinal", "kind", "says", "state", "attempt", "started_at", "ended_at", "worker", "problem")
     values = ("args", "result", "evidence", "log")
-    found = {name: getattr(step, name) for name in names}
+    described = {name: getattr(step, name) for name in names}
     cleansed: dict[str, Any] = cleansing.cleanse_value({name: getattr(step, name) for name in values})
     return {
-        **found,
+        **described,
         **cleansed,
         "problem": cleansing.cleanse_text(step.problem),
         "plan": step.plan.hash if step.plan else "",
@@ -159,7 +159,7 @@ def _log_lines(steps: list[dict[str, Any]]) -> Iterator[str]:
 
 def _list_other_rows(recovery: Recovery) -> dict[str, list[dict[str, Any]]]:
     """Rows of every other table that points at this recovery or its plans (approvals, votes), by table."""
-    found: dict[str, list[dict[str, Any]]] = {}
+    rows_by_table: dict[str, list[dict[str, Any]]] = {}
     for model in apps.get_app_config("recovery").get_models():
         if model in OWN_FILES:
             continue
@@ -169,8 +169,8 @@ def _list_other_rows(recovery: Recovery) -> dict[str, list[dict[str, Any]]]:
         for link in links:
             key = "" if link.related_model is Recovery else "__recovery"
             rows = model._default_manager.filter(**{f"{link.name}{key}": recovery}).order_by("pk")
-            found.setdefault(model._meta.model_name or "", []).extend(_row_values(r) for r in rows)
-    return {name: list({r["id"]: r for r in rows}.values()) for name, rows in found.items() if rows}
+            rows_by_table.setdefault(model._meta.model_name or "", []).extend(_row_values(r) for r in rows)
+    return {name: list({r["id"]: r for r in rows}.values()) for name, rows in rows_by_table.items() if rows}
 
 
 def _row_values(of: Model) -> dict[str, Any]:

@@ -39,8 +39,8 @@ def csv_cell(value: Any) -> str:
 
 def export_lines(entries: QuerySet[AuditEntry], fmt: str) -> Iterator[str]:
     """The export as text, an entry at a time: `csv` with a header, or one JSON list."""
-    found = entries.values(*COLUMNS).iterator(chunk_size=500)
-    return _csv_lines(found) if fmt == "csv" else _json_lines(found)
+    rows = entries.values(*COLUMNS).iterator(chunk_size=500)
+    return _csv_lines(rows) if fmt == "csv" else _json_lines(rows)
 
 
 def _csv_lines(entries: Iterator[dict[str, Any]]) -> Iterator[str]:

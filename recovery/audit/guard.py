@@ -82,11 +82,13 @@ def remove_triggers(connection: BaseDatabaseWrapper) -> None:
 
 def missing_triggers(connection: BaseDatabaseWrapper) -> list[str]:
     """Names of triggers that are gone, switched off, or no longer what was installed."""
-    found = _sqlite_triggers(connection) if connection.vendor == "sqlite" else _postgres_triggers(connection)
+    triggers = (
+        _sqlite_triggers(connection) if connection.vendor == "sqlite" else _postgres_triggers(connection)
+    )
     expected: dict[str, str] = {}
     for table in TABLES:
         expected |= _guards_of_sqlite(table) if connection.vendor == "sqlite" else _guards_of_postgres(table)
-    return sorted(name for name, made in expected.items() if found.get(name) != made)
+    return sorted(name for name, made in expected.items() if triggers.get(name) != made)
 
 
 def _sqlite_triggers(connection: BaseDatabaseWrapper) -> dict[str, str]:

@@ -35,19 +35,19 @@ def signing_key() -> Ed25519PrivateKey:
     """The key that signs now; it is put on the list of public keys. Raises Unreachable when it cannot be read."""
     try:
         text = settings.REPRISE_AUDIT_KEY.encode() or _own_text()
-        found = ser.load_pem_private_key(text, password=None)
+        key = ser.load_pem_private_key(text, password=None)
     except (OSError, ValueError, TypeError, UnsupportedAlgorithm) as error:
         raise Unreachable(
             f"The key that signs the audit log cannot be read ({type(error).__name__}). "
             f"Check REPRISE_AUDIT_KEY, or {own_file()}.",
             code="key_unreadable",
         ) from error
-    if not isinstance(found, Ed25519PrivateKey):
+    if not isinstance(key, Ed25519PrivateKey):
         raise Unreachable(
             "The key that signs the audit log must be an Ed25519 key, in PEM.", code="key_unreadable"
         )
-    _list_key(public_bytes(found))
-    return found
+    _list_key(public_bytes(key))
+    return key
 
 
 def public_bytes(key: Ed25519PrivateKey) -> bytes:
@@ -59,7 +59,7 @@ def public_keys() -> dict[str, bytes]:
     """Every key on the list, by id. A line whose id is not its key's is left out. Raises OSError."""
     if not list_file().exists():
         return {}
-    found = {}
+    known = {}
     for line in list_file().read_text("ascii", "replace").splitlines():
         parts = line.split()
         try:
@@ -67,8 +67,8 @@ def public_keys() -> dict[str, bytes]:
         except (IndexError, ValueError):
             continue
         if key_id(key) == parts[0]:
-            found[parts[0]] = key
-    return found
+            known[parts[0]] = key
+    return known
 
 
 def is_signed_by(public_key: bytes, signature: str, message: bytes) -> bool:

@@ -58,8 +58,8 @@ class EntryFilter:
     def query(self) -> dict[str, str]:
         """Back into an address: only what is set."""
         names = {"since": "from", "until": "to"}
-        found = {names.get(f.name, f.name): getattr(self, f.name) for f in fields(self)}
-        return {name: value for name, value in found.items() if value}
+        values = {names.get(f.name, f.name): getattr(self, f.name) for f in fields(self)}
+        return {name: value for name, value in values.items() if value}
 
 
 @dataclass(frozen=True)
@@ -91,28 +91,28 @@ def matching_entries(wanted: EntryFilter, by: Actor) -> list[QuerySet[AuditEntry
 
 def _filter_entries(wanted: EntryFilter) -> QuerySet[AuditEntry]:
     """By every filter but who."""
-    found = AuditEntry.objects.all()
+    entries = AuditEntry.objects.all()
     given = {
         "recovery": wanted.recovery,
         "outcome": wanted.outcome,
         "action": wanted.act,
         "environment": wanted.env,
     }
-    found = found.filter(**{name: value for name, value in given.items() if value})
-    found = _in_period(found, parse_moment(wanted.since), _parse_end(wanted.until))
+    entries = entries.filter(**{name: value for name, value in given.items() if value})
+    entries = _in_period(entries, parse_moment(wanted.since), _parse_end(wanted.until))
     if wanted.q:
         text = Q(says__icontains=wanted.q) | Q(target__icontains=wanted.q) | Q(reason__icontains=wanted.q)
-        found = found.filter(text | Q(actor__icontains=wanted.q) | Q(request_id=wanted.q))
-    return found
+        entries = entries.filter(text | Q(actor__icontains=wanted.q) | Q(request_id=wanted.q))
+    return entries
 
 
 def _restrict_to_visible(
-    found: QuerySet[AuditEntry], wanted: EntryFilter, by: Actor
+    entries: QuerySet[AuditEntry], wanted: EntryFilter, by: Actor
 ) -> list[QuerySet[AuditEntry]]:
     seen = visible.visible_environments(by)
     if wanted.env or "production" in seen:  # where production is seen, words that nobody described are, too
-        return [found.filter(visible.filter_entries(by))]
-    return [found.filter(environment=name) for name in (*seen, "")]
+        return [entries.filter(visible.filter_entries(by))]
+    return [entries.filter(environment=name) for name in (*seen, "")]
 
 
 def page_of_entries(
@@ -139,7 +139,7 @@ def page_of_entries(
 
 
 def _merge_rows(sets: list[QuerySet[AuditEntry]], most: int) -> list[AuditEntry]:
-    rows = [row for found in sets for row in found.defer("before", "after")[:most]]
+    rows = [row for entries in sets for row in entries.defer("before", "after")[:most]]
     if len(sets) > 1:
         rows.sort(key=lambda e: e.seq, reverse=sets[0].query.order_by == ("-seq",))
     return rows[:most]
@@ -147,10 +147,10 @@ def _merge_rows(sets: list[QuerySet[AuditEntry]], most: int) -> list[AuditEntry]
 
 def stream_entries(wanted: EntryFilter, *, by: Actor, last: int) -> QuerySet[AuditEntry]:
     """Everything that fits and that `by` sees, oldest first, up to entry `last`: for exports."""
-    found = _filter_entries(wanted).filter(visible.filter_entries(by), seq__lte=last)
+    entries = _filter_entries(wanted).filter(visible.filter_entries(by), seq__lte=last)
     if wanted.who:
-        found = found.filter(Q(actor=wanted.who) | Q(behalf=wanted.who))
-    return found.order_by("seq")
+        entries = entries.filter(Q(actor=wanted.who) | Q(behalf=wanted.who))
+    return entries.order_by("seq")
 
 
 def _newest_seq() -> int:
@@ -158,17 +158,17 @@ def _newest_seq() -> int:
 
 
 def _in_period(
-    found: QuerySet[AuditEntry], since: datetime | None, until: datetime | None
+    entries: QuerySet[AuditEntry], since: datetime | None, until: datetime | None
 ) -> QuerySet[AuditEntry]:
     """Times and, so that the log is not read from its end, the stretch of the log in which they lie."""
     by_time = AuditEntry.objects.order_by("at", "seq").values_list("seq", flat=True)
     if since:
         first = by_time.filter(at__gte=since).first()
-        found = found.filter(at__gte=since, seq__gte=(first or 0) - SLACK)
+        entries = entries.filter(at__gte=since, seq__gte=(first or 0) - SLACK)
     if until:
         last = by_time.filter(at__lt=until).last()
-        found = found.filter(at__lt=until, seq__lte=(last or 0) + SLACK)
-    return found
+        entries = entries.filter(at__lt=until, seq__lte=(last or 0) + SLACK)
+    return entries
 
 
 def parse_moment(text: str) -> datetime | None:

@@ -46,36 +46,37 @@ def _check_and_record(
     by: Actor, behalf: str = "", progress: Callable[[int], None] = lambda _: None
 ) -> tuple[dict[str, Any], AuditCheck]:
     begun, since = timezone.now(), time.monotonic()
-    found = check_chain(
+    checked = check_chain(
         progress=progress
     )  # outside of a transaction: it may take a minute, and nobody should wait for it
-    verdict = "the chain is unbroken" if found["ok"] else f"{len(found['problems'])} problems"
-    says = f"Checked {found['entries']} entries: {verdict}."
-    after = {k: found[k] for k in ("ok", "entries", "head", "anchors", "anchored")}
-    after |= {"problems": found["problems"][:STORED_PROBLEMS]}
+    verdict = "the chain is unbroken" if checked["ok"] else f"{len(checked['problems'])} problems"
+    says = f"Checked {checked['entries']} entries: {verdict}."
+    after = {k: checked[k] for k in ("ok", "entries", "head", "anchors", "anchored")}
+    after |= {"problems": checked["problems"][:STORED_PROBLEMS]}
     with transaction.atomic():
         result = AuditCheck.objects.create(
-            at=begun, seconds=time.monotonic() - since, by=behalf or by.name, ok=found["ok"], entries=found["entries"],
-            last=found["first"] + found["entries"] - 1, problems=found["problems"][:STORED_PROBLEMS],
+            at=begun, seconds=time.monotonic() - since, by=behalf or by.name, ok=checked["ok"],
+            entries=checked["entries"], last=checked["first"] + checked["entries"] - 1,
+            problems=checked["problems"][:STORED_PROBLEMS],
         )  # fmt: skip
         old = AuditCheck.objects.order_by("-pk").values_list("pk", flat=True)[KEPT_CHECKS:][:1]
         AuditCheck.objects.filter(pk__lte=old[0]).delete() if old else None
-        if not found["ok"]:
-            _notify_broken_chain(found)
+        if not checked["ok"]:
+            _notify_broken_chain(checked)
         append_entry(
-            action="audit.verify", outcome="done" if found["ok"] else "failed", by=by, behalf=behalf,
+            action="audit.verify", outcome="done" if checked["ok"] else "failed", by=by, behalf=behalf,
             target_kind="audit log", says=says, after=after,
         )  # fmt: skip
-    return found, result
+    return checked, result
 
 
-def _notify_broken_chain(found: dict[str, Any]) -> None:
+def _notify_broken_chain(checked: dict[str, Any]) -> None:
     """People are told of a chain that is broken, once for each first problem."""
     from recovery.notify.actions import announce_event  # that room writes to this one
 
-    first = found["problems"][0]
-    told = {"problems": len(found["problems"]), "problem": first["says"], "entries": found["entries"]}
-    announce_event(event="audit.broken", facts=told, dedupe=f"{first['seq']}:{first['says']}")
+    first = checked["problems"][0]
+    facts = {"problems": len(checked["problems"]), "problem": first["says"], "entries": checked["entries"]}
+    announce_event(event="audit.broken", facts=facts, dedupe=f"{first['seq']}:{first['says']}")
 
 
 def sign_chain(key: Ed25519PrivateKey | None = None) -> Signed | None:
@@ -87,10 +88,10 @@ def sign_chain(key: Ed25519PrivateKey | None = None) -> Signed | None:
         last = anchoring.newest_anchor()
         if seq == 0 or (last is not None and last.statement.seq >= seq):
             return None
-    found = check_chain(after=last.statement.seq if last else 0)
-    if not found["ok"]:
+    checked = check_chain(after=last.statement.seq if last else 0)
+    if not checked["ok"]:
         raise Refused(
-            f"The audit log was not signed: {found['problems'][0]['says']} Run audit verify, and keep this database.",
+            f"The audit log was not signed: {checked['problems'][0]['says']} Run audit verify, and keep this database.",
             code="log_broken",
         )
     return anchoring.sign_statement(MARK, seq, hash, key=key)

@@ -30,8 +30,8 @@ class Queued:
 def _visible_items(by: Actor) -> QuerySet[ReviewItem]:
     """Those whose entry `by` sees. Of an archived one only the number is left, which everybody sees."""
     hidden = AuditEntry.objects.filter(seq=OuterRef("seq")).exclude(visible.filter_entries(by))
-    found = ReviewItem.objects.select_related("sign_off")
-    return found.exclude(Exists(hidden)) if visible.filter_entries(by) else found
+    items = ReviewItem.objects.select_related("sign_off")
+    return items.exclude(Exists(hidden)) if visible.filter_entries(by) else items
 
 
 def acts_to_review(by: Actor) -> int:
@@ -100,10 +100,10 @@ def _took_part(recoveries: set[str]) -> dict[str, set[str]]:
     """Everybody who did something in these recoveries, by recovery."""
     rows = AuditEntry.objects.filter(recovery__in=recoveries, outcome__in=("done", "unknown"))
     pairs = rows.exclude(action__in=READING).values_list("recovery", "actor", "behalf").order_by().distinct()
-    found: dict[str, set[str]] = {}
+    people: dict[str, set[str]] = {}
     for recovery, actor, behalf in pairs if recoveries else ():
-        found.setdefault(recovery, set()).update({actor, behalf} - {"", SYSTEM.name})
-    return found
+        people.setdefault(recovery, set()).update({actor, behalf} - {"", SYSTEM.name})
+    return people
 
 
 def _people_in(entry: AuditEntry | None, people: dict[str, set[str]]) -> frozenset[str]:

@@ -149,8 +149,8 @@ class _Anchors:
     def pass_by(self, seq: int, hash: str) -> None:
         """Compare what was said of the entries up to this one."""
         while self.next is not None and self.next[0] <= seq:
-            found = self._sound(*self.next)
-            for said in found:
+            is_sound = self._sound(*self.next)
+            for said in is_sound:
                 have = hash if said.statement.seq == seq else _hash_at(said.statement.seq)
                 self._compare(said, have)
             self.next = next(self.groups, None)
@@ -241,8 +241,10 @@ def check_chain(
         walk.problem(0, ChainProblem.FILE_UNREADABLE, unreadable or unread)
     anchors = _Anchors(walk, start, after)
     met = ""
-    found = AuditEntry.objects.filter(seq__gt=after) if after is not None else AuditEntry.objects.all()
-    for entry in found.order_by("seq", "pk").values(*chain.FIELDS, "hash", "seal").iterator(chunk_size=1000):
+    entries = AuditEntry.objects.filter(seq__gt=after) if after is not None else AuditEntry.objects.all()
+    for entry in (
+        entries.order_by("seq", "pk").values(*chain.FIELDS, "hash", "seal").iterator(chunk_size=1000)
+    ):
         walk.step(entry)
         anchors.pass_by(entry["seq"], entry["hash"])
         if walk.entries % STRIDE == 0:

@@ -224,8 +224,8 @@ def carry_access(act: Callable[..., Result]) -> Callable[..., Result]:
 
 def scheme_of(location: str) -> str:
     """`s3a://bucket/x` -> `s3a`; empty for a path."""
-    scheme, found, _ = location.partition("://")
-    return scheme if found else ""
+    scheme, separator, _ = location.partition("://")
+    return scheme if separator else ""
 
 
 def check_scheme(location: str) -> None:

@@ -33,8 +33,8 @@ def describe_line(kind: str, offset_json: str | None) -> str:
         return "nothing read yet"
     if kind == "files":
         return f"log entry {formats.log_offset(offset_json)}"
-    told, position = positions.read_position(offset_json, None)
-    return positions.describe_position(told, position) if position is not None else "as the source wrote it"
+    read, position = positions.read_position(offset_json, None)
+    return positions.describe_position(read, position) if position is not None else "as the source wrote it"
 
 
 def describe_intake(source: BatchSource) -> str:

@@ -192,10 +192,10 @@ def list_log_files(store: Store) -> Tree:
     waiting = ["", "offsets", "commits", "sources"]
     for folder in waiting:
         try:
-            found = store.entries(folder, MAX_FILES)
+            entries = store.entries(folder, MAX_FILES)
         except (FileNotFoundError, NotADirectoryError):
             continue
-        for entry in found:
+        for entry in entries:
             name = f"{folder}/{entry.name}" if folder else entry.name
             if not entry.is_dir:
                 files[name] = entry.size

@@ -71,7 +71,7 @@ def _may_move(operator: int, files: Sequence[str], by: int) -> None:
 
     Nor can a chain begin below version 1, as it would where the scratch run took more batches than were committed.
     """
-    named = [found for found in (parse_name(name.rpartition("/")[2]) for name in files) if found]
+    named = [parsed for parsed in (parse_name(name.rpartition("/")[2]) for name in files) if parsed]
     if min((number for number, _, _ in named), default=1) + by < 1:
         raise Refused(
             f"The state of operator {operator} was built in more batches than the checkpoint has committed. Rebuild it "
@@ -88,10 +88,10 @@ def _rename_for_version(name: str, by: int) -> str:
     """The name for another version. Files without one (metadata, schemas, SSTs) keep theirs."""
     folder, _, last = name.rpartition("/")
     bare = last.removesuffix(".crc")
-    found = parse_name(bare)
-    if not by or found is None:
+    parsed = parse_name(bare)
+    if not by or parsed is None:
         return name
-    number, unique_id, kind = found
+    number, unique_id, kind = parsed
     if kind == "delta" and number == 1:
         kind = "snapshot"  # the first delta adds to nothing, and no reader finds a base for it elsewhere
     return f"{folder}/{number + by}{f'_{unique_id}' if unique_id else ''}.{kind}{last[len(bare) :]}"

@@ -121,10 +121,10 @@ def list_log(table: Store) -> Log | None:
     parts: dict[tuple[int, str], list[str]] = {}
     staged = False
     for entry in store.entries():
-        if found := COMMIT.fullmatch(entry.name):
-            commits[int(found[1])] = entry.mtime_ms or 0
-        elif found := CHECKPOINT.fullmatch(entry.name):
-            parts.setdefault((int(found[1]), found[2] or ""), []).append(entry.name)
+        if match := COMMIT.fullmatch(entry.name):
+            commits[int(match[1])] = entry.mtime_ms or 0
+        elif match := CHECKPOINT.fullmatch(entry.name):
+            parts.setdefault((int(match[1]), match[2] or ""), []).append(entry.name)
         staged = staged or (entry.is_dir and entry.name in ("_staged_commits", "_commits"))
     whole = {v: tuple(sorted(names)) for (v, of), names in parts.items() if not of or len(names) == int(of)}
     if not commits and not whole:
@@ -135,11 +135,11 @@ def list_log(table: Store) -> Log | None:
 
 
 def _find_staged_version(store: Store) -> int | None:
-    found = []
+    versions = []
     for folder in ("_staged_commits", "_commits"):
         names = [e.name for e in store.entries(folder)] if store.is_dir(folder) else []
-        found += [int(match[1]) for match in map(STAGED.fullmatch, names) if match]
-    return max(found, default=None)
+        versions += [int(match[1]) for match in map(STAGED.fullmatch, names) if match]
+    return max(versions, default=None)
 
 
 def name_of(version: int) -> str:
@@ -170,12 +170,12 @@ def read_actions(log: Log, version: int) -> list[Action]:
 
 def _parse_actions(data: bytes, name: str) -> list[Action]:
     try:
-        found = [json.loads(line) for line in data.splitlines() if line.strip()]
+        actions = [json.loads(line) for line in data.splitlines() if line.strip()]
     except (ValueError, RecursionError) as problem:
         raise Malformed(f"{name} is cut short or is not JSON") from problem
-    if not all(isinstance(action, dict) for action in found):
+    if not all(isinstance(action, dict) for action in actions):
         raise Malformed(f"{name} holds a line that is no action")
-    return found
+    return actions
 
 
 def read_commits(log: Log, versions: Sequence[int]) -> Iterator[tuple[int, list[Action]]]:
@@ -202,9 +202,9 @@ def table_state(log: Log, version: int, *, files: bool = False) -> TableState:
         with require_actions(f"the checkpoint of version {base}"):
             for action in _read_checkpoint_actions(log, base, files):
                 building.take(action)
-    for number, found in read_commits(log, range(base + 1, version + 1)):
+    for number, actions in read_commits(log, range(base + 1, version + 1)):
         with require_actions(name_of(number)):
-            for action in found:
+            for action in actions:
                 building.take(action)
     return TableState(version, building.metadata, building.protocol, building.txns, building.files)
 
@@ -236,8 +236,8 @@ class _Building:
 
 def _normalize_metadata(metadata: Mapping[str, Any]) -> Mapping[str, Any]:
     """Metadata as a commit has it: Parquet tells a map as pairs."""
-    told = dict(metadata.get("configuration") or {})
-    return {**metadata, "configuration": {str(key): str(value) for key, value in told.items()}}
+    configuration = dict(metadata.get("configuration") or {})
+    return {**metadata, "configuration": {str(key): str(value) for key, value in configuration.items()}}
 
 
 def file_key(action: Action) -> tuple[str, str]:
@@ -272,8 +272,8 @@ def _says_partition(path: str, partition: Mapping[str, str | None]) -> bool:
     *folders, name = unquote(path).split("/")
     if name.startswith(("_", ".")) or len(folders) != len(partition) or NO_VALUE in partition.values():
         return False
-    told = dict([unquote(part, encoding="latin-1") for part in f.partition("=")][::2] for f in folders)
-    return told == {key: value or NO_VALUE for key, value in partition.items()}
+    values = dict([unquote(part, encoding="latin-1") for part in f.partition("=")][::2] for f in folders)
+    return values == {key: value or NO_VALUE for key, value in partition.items()}
 
 
 def rows_of(stats: str | None, vector: Mapping[str, Any] | None = None) -> int | None:
@@ -284,17 +284,17 @@ def rows_of(stats: str | None, vector: Mapping[str, Any] | None = None) -> int |
     if not stats:
         return None
     first = NUM_RECORDS.match(stats)
-    told = first[1] if first else _parse_statistics(stats).get("numRecords")
-    return None if told is None else int(told) - int((vector or {}).get("cardinality") or 0)
+    rows = first[1] if first else _parse_statistics(stats).get("numRecords")
+    return None if rows is None else int(rows) - int((vector or {}).get("cardinality") or 0)
 
 
 def _parse_statistics(stats: str) -> Mapping[str, Any]:
     """Spark takes statistics that it cannot parse for none."""
     try:
-        found = json.loads(stats)
+        statistics = json.loads(stats)
     except (ValueError, RecursionError):
         return {}
-    return found if isinstance(found, dict) else {}
+    return statistics if isinstance(statistics, dict) else {}
 
 
 def _read_checkpoint_actions(log: Log, version: int, files: bool) -> Iterator[Action]:
@@ -343,19 +343,19 @@ def commit_times(log: Log) -> dict[int, int]:
 
     Source: DeltaHistoryManager.monotonizeCommitTimestamps. Not for tables with in-commit timestamps.
     """
-    found: dict[int, int] = {}
+    times: dict[int, int] = {}
     last = None
     for version in range(log.earliest, log.latest + 1):
-        told = log.commits[version]
-        last = told if last is None or told > last else last + 1
-        found[version] = last
-    return found
+        time_ms = log.commits[version]
+        last = time_ms if last is None or time_ms > last else last + 1
+        times[version] = last
+    return times
 
 
 def interval_ms(text: str) -> int | None:
     """`interval 1 week 2 days` in ms. None: it has a unit of no fixed length, which Delta refuses as well."""
     plain = text.lower().removeprefix("interval").strip()
-    found = INTERVAL.findall(plain)
-    if not found or INTERVAL.sub("", plain).strip():
+    intervals = INTERVAL.findall(plain)
+    if not intervals or INTERVAL.sub("", plain).strip():
         return None
-    return sum(int(count) * UNIT_MS[unit] for count, unit in found)
+    return sum(int(count) * UNIT_MS[unit] for count, unit in intervals)

@@ -67,8 +67,8 @@ def read_delta_sink(
 
 def _may_be_forgotten(state: deltalog.TableState, txn: deltalog.Txn, now_ms: int) -> bool:
     """A table may forget applications that were not heard of for long (InMemoryLogReplay)."""
-    told = state.properties.get(RETENTION)
-    kept = deltalog.interval_ms(told) if told else None
+    retention = state.properties.get(RETENTION)
+    kept = deltalog.interval_ms(retention) if retention else None
     return kept is not None and txn.updated_ms is not None and txn.updated_ms <= now_ms - kept
 
 
@@ -82,9 +82,9 @@ def _add_batch(
     if txn is None:
         return
     files = [deltalog.added_file(a["add"]) for a in actions if "add" in a]
-    told = [f.rows for f in files if f.rows is not None]
+    known_rows = [f.rows for f in files if f.rows is not None]
     batches[int(txn["version"])] = tuple(f.path for f in files)
-    rows[int(txn["version"])] = sum(told) if len(told) == len(files) else None
+    rows[int(txn["version"])] = sum(known_rows) if len(known_rows) == len(files) else None
 
 
 def explain_misfit(head: int | None, next_batch: int) -> Finding | None:
@@ -109,9 +109,9 @@ def judge_delta_sink(
         code = "SINK_SKIPS_STATE" if unique_state else "SINK_UNCOMMITTED_BATCH"
         return [finding(code, deltalog.FOLDER, head=head)]
     if head is None and (
-        found := _find_uncounted_batch(sink.forgotten.get(query_id or ""), following, planned)
+        uncounted := _find_uncounted_batch(sink.forgotten.get(query_id or ""), following, planned)
     ):
-        return [found]
+        return [uncounted]
     problem = explain_misfit(head, following)
     return [problem] if problem else []
 

@@ -194,14 +194,14 @@ def undo_put_back(location: str, *, recovery: str, guard: Guard) -> None:
 
 def _write_record(table: Store, label: str, plan: EarlierLog) -> None:
     name = _record_name(label)
-    told = {
+    record = {
         "batch": plan.batch,
         "head": plan.head,
         "names": list(plan.names),
         "fingerprint": plan.fingerprint,
     }
     table.remove(f"{name}.new")
-    table.write(f"{name}.new", json.dumps(told).encode())
+    table.write(f"{name}.new", json.dumps(record).encode())
     table.replace(f"{name}.new", name)
     table.sync()
 
@@ -209,14 +209,14 @@ def _write_record(table: Store, label: str, plan: EarlierLog) -> None:
 def _read_record(table: Store, label: str) -> int | None:
     """The batch of this recovery's record; None: there is no record."""
     try:
-        found = json.loads(table.read(_record_name(label), MAX_RECORD_BYTES))
+        record = json.loads(table.read(_record_name(label), MAX_RECORD_BYTES))
     except FileNotFoundError:
         return None
     except ValueError:
-        found = None
-    if not isinstance(found, dict) or not isinstance(found.get("batch"), int):
+        record = None
+    if not isinstance(record, dict) or not isinstance(record.get("batch"), int):
         raise Refused(f"The record {_record_name(label)} is not ours; look at the table's folder by hand.")
-    return int(found["batch"])
+    return int(record["batch"])
 
 
 def _record_name(label: str) -> str:

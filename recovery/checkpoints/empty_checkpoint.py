@@ -19,12 +19,12 @@ from recovery.errors import Refused
 
 def header_line(conf: Mapping[str, str], watermark_ms: int) -> str:
     """The header line. `conf` is that of a header that Spark wrote: settings that are left out count as the oldest."""
-    told = {
+    header = {
         "batchWatermarkMs": watermark_ms,
         "batchTimestampMs": time.time_ns() // 1_000_000,
         "conf": dict(conf),
     }
-    return json.dumps(told, separators=(",", ":"), ensure_ascii=False)
+    return json.dumps(header, separators=(",", ":"), ensure_ascii=False)
 
 
 def lay_skeleton(

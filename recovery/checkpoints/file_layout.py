@@ -73,10 +73,10 @@ class LaidStore(Store):
 
     def entries(self, name: str = "", limit: int | None = None) -> list[Entry]:
         start = f"{name}/" if name else ""
-        found = {n[len(start) :].partition("/")[0] for n in self.layout.directories if n.startswith(start)}
+        names = {n[len(start) :].partition("/")[0] for n in self.layout.directories if n.startswith(start)}
         files, _, _ = self.walk()
         inside = {n[len(start) :]: size for n, size in files.items() if n.startswith(start)}
-        here = [Entry(n, 0, True) for n in sorted(found - {""})]
+        here = [Entry(n, 0, True) for n in sorted(names - {""})]
         here += [Entry(n, size, False) for n, size in inside.items() if "/" not in n]
         return here[:limit]
 

@@ -38,12 +38,12 @@ def parse_name(name: str) -> tuple[int, bool] | None:
 
 def index_of(names: Iterable[str]) -> dict[int, str]:
     """Entry id -> file name. Where both `9` and `9.compact` are there, the compacted one stands."""
-    found: dict[int, str] = {}
+    index: dict[int, str] = {}
     for name in names:
         parsed = parse_name(name)
-        if parsed and (parsed[1] or parsed[0] not in found):
-            found[parsed[0]] = name
-    return found
+        if parsed and (parsed[1] or parsed[0] not in index):
+            index[parsed[0]] = name
+    return index
 
 
 def compacted_ids(index: Mapping[int, str]) -> list[int]:

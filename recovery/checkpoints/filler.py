@@ -151,13 +151,13 @@ def _record_name(label: str) -> str:
 
 def _read_record(table: Store, label: str) -> dict[str, Any] | None:
     try:
-        found = json.loads(table.read(_record_name(label), MAX_RECORD_BYTES))
+        record = json.loads(table.read(_record_name(label), MAX_RECORD_BYTES))
     except FileNotFoundError:
         return None
     except ValueError as error:
         raise Refused(
             f"The record {_record_name(label)} cannot be read; look at the table's directory by hand."
         ) from error
-    if not isinstance(found, dict) or not isinstance(found.get("names"), list) or "end" not in found:
+    if not isinstance(record, dict) or not isinstance(record.get("names"), list) or "end" not in record:
         raise Refused(f"The record {_record_name(label)} is not ours; look at the table's directory by hand.")
-    return found
+    return record

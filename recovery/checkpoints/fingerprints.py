@@ -40,7 +40,7 @@ def superseded_files(tree: Tree) -> set[str]:
 
     With a hundred batches kept they are ten times the log that counts; their names and sizes stand for them.
     """
-    found = set()
+    superseded = set()
     logs: dict[str, list[str]] = {}
     for file in [n for n in tree.files if n.startswith("sources/")]:
         folder, _, name = file.rpartition("/")
@@ -50,5 +50,5 @@ def superseded_files(tree: Tree) -> set[str]:
         for name in names:
             parsed = filelog.parse_name(name[1:-4] if name.endswith(".crc") else name)
             if parsed and parsed[0] < newest:
-                found.add(f"{folder}/{name}")
-    return found
+                superseded.add(f"{folder}/{name}")
+    return superseded

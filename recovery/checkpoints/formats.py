@@ -208,8 +208,11 @@ def parse_commit(data: bytes) -> CommitFile:
     ids = body.get("stateUniqueIds") or {}
     if not isinstance(ids, dict):
         raise Malformed("its stateUniqueIds is not a JSON object")
-    told = _object_in(body, "sinkMetadataMap")
-    sinks = sorted(told, key=lambda name: not (isinstance(told[name], dict) and told[name].get("isActive")))
+    sink_metadata = _object_in(body, "sinkMetadataMap")
+    sinks = sorted(
+        sink_metadata,
+        key=lambda name: not (isinstance(sink_metadata[name], dict) and sink_metadata[name].get("isActive")),
+    )
     return CommitFile(
         version,
         number_of({"nextBatchWatermarkMs": 0, **body}, "nextBatchWatermarkMs"),

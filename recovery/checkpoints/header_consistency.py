@@ -38,11 +38,11 @@ def judge_agreement(
     newest = read.get(planned)
     if planned is None or newest is None:
         return []
-    found = list(_goes_back(read.get(planned - 1), newest, planned))
-    found += _check_watermark(newest, planned, *standing)
+    findings = list(_goes_back(read.get(planned - 1), newest, planned))
+    findings += _check_watermark(newest, planned, *standing)
     for operator in operators:
-        found += _check_state_settings(newest, planned, operator)
-    return found
+        findings += _check_state_settings(newest, planned, operator)
+    return findings
 
 
 def judge_resumption(
@@ -66,9 +66,9 @@ def partitions_by_headers(read: Mapping[int | None, OffsetFile], planned: int | 
     newest, before = read.get(planned), read.get(planned - 1) if planned else None
     if newest is None or before is None:
         return None
-    told = newest.conf.get(PARTITIONS, "")
-    agreed = told == before.conf.get(PARTITIONS) or newest.sources == before.sources
-    return int(told) if agreed and told.isdecimal() else None
+    partitions = newest.conf.get(PARTITIONS, "")
+    agreed = partitions == before.conf.get(PARTITIONS) or newest.sources == before.sources
+    return int(partitions) if agreed and partitions.isdecimal() else None
 
 
 def _goes_back(before: OffsetFile | None, newest: OffsetFile, batch: int) -> Iterator[Finding]:
@@ -105,7 +105,7 @@ def _check_state_settings(newest: OffsetFile, batch: int, operator: StateOperato
     lost = [name for name in needed if name not in newest.conf]
     if lost:
         yield finding("HEADER_SETTING_LOST", file, batch=batch, setting=lost[0], operator=number)
-    told, partitions = newest.conf.get(PARTITIONS, ""), operator.metadata_partitions
-    if partitions and told.isdecimal() and int(told) != partitions:
-        code = "HEADER_PARTITIONS_MORE" if int(told) > partitions else "HEADER_PARTITIONS_FEWER"
-        yield finding(code, file, batch=batch, told=int(told), operator=number, partitions=partitions)
+    counts, partitions = newest.conf.get(PARTITIONS, ""), operator.metadata_partitions
+    if partitions and counts.isdecimal() and int(counts) != partitions:
+        code = "HEADER_PARTITIONS_MORE" if int(counts) > partitions else "HEADER_PARTITIONS_FEWER"
+        yield finding(code, file, batch=batch, told=int(counts), operator=number, partitions=partitions)

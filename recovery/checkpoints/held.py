@@ -106,8 +106,8 @@ def _read_held_state(
     except (UnknownCodec, Unchecked):
         return HeldState(number, name, version, None, Uncounted.UNKNOWN_FORM)
     except Malformed as problem:
-        told = Uncounted.UNKNOWN_FORM if problem.newer else Uncounted.DAMAGED
-        return HeldState(number, name, version, None, told)
+        reason = Uncounted.UNKNOWN_FORM if problem.newer else Uncounted.DAMAGED
+        return HeldState(number, name, version, None, reason)
     except FileNotFoundError:  # Spark's maintenance has removed it meanwhile
         return HeldState(number, name, version, None, Uncounted.NOT_KEPT)
 
@@ -188,9 +188,9 @@ def _replay_file(tree: Tree, file: StateFile, keys: set[bytes]) -> None:
 def _keys_of(tree: Tree, store: StoreFiles, snapshot: RocksDbSnapshot) -> set[bytes]:
     """Live keys of all SST files that a zip names: of each the entry with the highest sequence number counts."""
     newest: dict[bytes, tuple[int, bool]] = {}
-    for name, told in snapshot.files.items():
+    for name, named in snapshot.files.items():
         if not name.endswith(".sst"):
-            if told:
+            if named:
                 raise _Stop(Uncounted.UNKNOWN_FORM)  # a log of writes that are in no SST file yet
             continue
         whole = f"{store.folder}/{name}"

@@ -14,7 +14,7 @@ KEPT_FOLDERS = 64  # listings held at a time: logs name the files of one directo
 
 def judge_inputs(sources: Iterable[SourceProgress]) -> list[Finding]:
     """Findings for planned files that are gone (a restart fails) and for read ones (a full refresh lacks them)."""
-    found = []
+    findings = []
     for source in sources:
         if source.kind != "files" or source.twin_of is not None:
             continue
@@ -22,11 +22,11 @@ def judge_inputs(sources: Iterable[SourceProgress]) -> list[Finding]:
             gone, first, why = _count_missing_files(entries)
             name = source.name or source.index
             if why:
-                found.append(finding("INPUT_UNCHECKED", source.folder, source=name, why=why))
+                findings.append(finding("INPUT_UNCHECKED", source.folder, source=name, why=why))
                 break
             if gone:
-                found.append(finding(code, source.folder, source=name, count=gone, first=first))
-    return found
+                findings.append(finding(code, source.folder, source=name, count=gone, first=first))
+    return findings
 
 
 def _count_missing_files(entries: Iterable[SourceEntry]) -> tuple[int, str, str | None]:

@@ -142,11 +142,11 @@ def _resolve_version(store: Store) -> tuple[Store, int | None, list[Finding]]:
     newest = numbered[max(numbered)]
     if newest.is_dir:
         return store.child(newest.name), max(numbered), []
-    found = [finding("VERSION_NOT_A_DIRECTORY", newest.name, name=newest.name)]
+    findings = [finding("VERSION_NOT_A_DIRECTORY", newest.name, name=newest.name)]
     directories = [n for n, e in numbered.items() if e.is_dir]
     if not directories:
-        return store, None, found
-    return store.child(numbered[max(directories)].name), max(directories), found
+        return store, None, findings
+    return store.child(numbered[max(directories)].name), max(directories), findings
 
 
 def tree_of(store: Store) -> Tree:
@@ -314,17 +314,19 @@ def _compare_numbering(tree: Tree, offsets: set[int], commits: set[int], *, old:
         # A log entry without an offset file is no damage: Spark writes it just before batch 0 is planned.
         left = committed is not None or tree.names("state")
         return [finding("OFFSETS_MISSING", "offsets")] if left else []
-    found: list[Finding] = []
+    findings: list[Finding] = []
     if planned > 0 and planned - 1 not in offsets and not tracks_asynchronously(offsets, commits):
-        found.append(finding("OFFSET_NEIGHBOUR_MISSING", f"offsets/{planned - 1}", batch=planned - 1))
+        findings.append(finding("OFFSET_NEIGHBOUR_MISSING", f"offsets/{planned - 1}", batch=planned - 1))
     if committed is not None and committed > planned:
-        found.append(finding("COMMITS_AHEAD", f"commits/{committed}", batch=committed, newest=planned))
+        findings.append(finding("COMMITS_AHEAD", f"commits/{committed}", batch=committed, newest=planned))
     elif committed is None or committed < planned:
         if not old and planned - 1 > (-1 if committed is None else committed):
             newest = "missing" if committed is None else committed
-            found.append(finding("COMMITS_BEHIND", None, planned=planned, before=planned - 1, newest=newest))
-        found.append(finding("BATCH_PLANNED", f"offsets/{planned}", batch=planned))
-    return found
+            findings.append(
+                finding("COMMITS_BEHIND", None, planned=planned, before=planned - 1, newest=newest)
+            )
+        findings.append(finding("BATCH_PLANNED", f"offsets/{planned}", batch=planned))
+    return findings
 
 
 def _read_offset_files(
@@ -357,11 +359,11 @@ def _read_offset_files(
 def _same_sources(
     tree: Tree, read: dict[int | None, OffsetFile], batch: int, committed: int | None, findings: list[Finding]
 ) -> None:
-    found = len(read[batch].sources)
-    expected = len(read[batch - 1].sources) if batch - 1 in read else max(found, 1)
-    if found == expected:
+    count = len(read[batch].sources)
+    expected = len(read[batch - 1].sources) if batch - 1 in read else max(count, 1)
+    if count == expected:
         return
-    if read[batch].version > 1 and found:
+    if read[batch].version > 1 and count:
         # with evolution on the code may add and drop sources, which then have names
         named = read[batch].conf.get(EVOLUTION) == "true"
         here = {line.key for line in read[batch].sources}
@@ -373,9 +375,9 @@ def _same_sources(
         return
     name = f"offsets/{batch}"
     if committed is not None and batch <= committed:
-        findings.append(finding("OFFSET_SOURCES_LOST", name, batch=batch, found=found, expected=expected))
+        findings.append(finding("OFFSET_SOURCES_LOST", name, batch=batch, found=count, expected=expected))
     else:
-        why = f"it has {found} source lines; the batch before has {expected}"
+        why = f"it has {count} source lines; the batch before has {expected}"
         findings.append(finding("OFFSET_PLANNED_UNREADABLE", name, batch=batch, why=why))
 
 
@@ -391,7 +393,7 @@ def _in_the_way(tree: Tree) -> list[Finding]:
     """
     if not tree.store.local:
         return []
-    found = []
+    findings = []
     for folder in ("offsets", "commits", *(f"sources/{n}" for n in tree.names("sources"))):
         names = tree.names(folder)
         newest = max(filelog.index_of(n for n in names if f"{folder}/{n}" in tree.files), default=-1)
@@ -400,12 +402,12 @@ def _in_the_way(tree: Tree) -> list[Finding]:
                 continue
             parsed = filelog.parse_name(name[1:-4])
             if parsed and parsed[0] > newest:
-                found.append(finding("ORPHAN_CRC", f"{folder}/{name}", name=name))
+                findings.append(finding("ORPHAN_CRC", f"{folder}/{name}", name=name))
         if str(newest + 1) in names:
-            found.append(
+            findings.append(
                 finding("DIRECTORY_IN_THE_WAY", f"{folder}/{newest + 1}", folder=folder, name=newest + 1)
             )
-    return found
+    return findings
 
 
 def _summarize_batches(

@@ -47,8 +47,8 @@ def scan_directory(where: str, start: str, limit: int) -> tuple[dict[str, int], 
     """As `Store._inside`, without an object for each name: a checkpoint has thousands of state files."""
     sizes: dict[str, int] = {}
     folders: set[str] = set()
-    with list_directory(where) as found:
-        for entry in islice(found, limit):
+    with list_directory(where) as entries:
+        for entry in islice(entries, limit):
             try:
                 if entry.is_dir():
                     folders.add(start + entry.name)
@@ -64,8 +64,8 @@ def list_directory(where: str) -> Iterator[Iterator[os.DirEntry[str]]]:
     """What a directory holds. Raises Refused where a link brought it to a place that may not be read."""
     handle = _require_allowed(os.open(where, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC))
     try:
-        with os.scandir(handle) as found:
-            yield found
+        with os.scandir(handle) as scan:
+            yield scan
     finally:
         os.close(handle)
 

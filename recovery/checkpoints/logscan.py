@@ -98,16 +98,18 @@ def lines_up_to(reached: int | None) -> re.Pattern[bytes] | None:
 def at_most(highest: int) -> list[bytes]:
     """Patterns that together match exactly the whole numbers 0..`highest`, without leading zeros."""
     digits = str(highest)
-    found = [digits]
+    alternatives = [digits]
     for place, digit in enumerate(digits):
         lowest = 1 if place == 0 and len(digits) > 1 else 0
         if int(digit) > lowest:
-            found.append(f"{digits[:place]}[{lowest}-{int(digit) - 1}][0-9]{{{len(digits) - place - 1}}}")
+            alternatives.append(
+                f"{digits[:place]}[{lowest}-{int(digit) - 1}][0-9]{{{len(digits) - place - 1}}}"
+            )
     if len(digits) > 1:
-        found.append("[0-9]")
+        alternatives.append("[0-9]")
     if len(digits) > 2:
-        found.append(f"[1-9][0-9]{{1,{len(digits) - 2}}}")
-    return [pattern.encode() for pattern in found]
+        alternatives.append(f"[1-9][0-9]{{1,{len(digits) - 2}}}")
+    return [pattern.encode() for pattern in alternatives]
 
 
 SINK_LINES = re.compile(

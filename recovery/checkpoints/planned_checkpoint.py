@@ -39,13 +39,13 @@ def prepare_layout(location: str, plan: LaidPlan, *, recovery: str, fence: int, 
         query_id=query_id,
         guard=guard,
         build=lambda old, new: write_layout(plan.layout, new, guard),
-        check=lambda found: require_same_files(plan.after, found),
+        check=lambda report: require_same_files(plan.after, report),
     )
 
 
-def require_same_files(planned: CheckpointReport, found: CheckpointReport) -> None:
+def require_same_files(planned: CheckpointReport, report: CheckpointReport) -> None:
     """Names, sizes and log contents are those that were judged. Raises Refused otherwise."""
-    if found.exact_fingerprint != planned.exact_fingerprint:
+    if report.exact_fingerprint != planned.exact_fingerprint:
         raise Refused(
             "The prepared checkpoint does not read back as planned: its files differ from those that were judged. "
             "It was removed.",

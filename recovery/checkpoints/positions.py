@@ -83,7 +83,7 @@ def kinesis_shards(body: list[Any]) -> dict[str, str | None]:
 
     A shard of a second stream has that stream's name before its own, since shards of all streams are numbered alike.
     """
-    found: dict[str, str | None] = {}
+    shards: dict[str, str | None] = {}
     first = None
     for held in body:
         shard = held.get("shard") if isinstance(held, dict) else None
@@ -93,8 +93,8 @@ def kinesis_shards(body: list[Any]) -> dict[str, str | None]:
         if not isinstance(stream, str | None) or not isinstance(last, str | None):
             return {}
         first = stream if first is None else first
-        found[shard["shardId"] if stream == first else f"{stream}/{shard['shardId']}"] = last or None
-    return found if len(found) == len(body) else {}
+        shards[shard["shardId"] if stream == first else f"{stream}/{shard['shardId']}"] = last or None
+    return shards if len(shards) == len(body) else {}
 
 
 def _has_shape(body: Mapping[str, Any], shape: Mapping[str, type]) -> bool:

@@ -34,20 +34,20 @@ def read_sources(
         return ()
     ahead = {line.key: line.offset_json for line in planned.sources} if planned else {}
     folders = folders_in(tree, basis, every)
-    found: list[SourceProgress] = []
+    sources: list[SourceProgress] = []
     for index, line in enumerate(basis.sources):
         reached = line.offset_json if committed else None
         log = folders[line.key]
-        twin = next((s for s in found if log == s.log), None) if log != line.key else None
+        twin = next((s for s in sources if log == s.log), None) if log != line.key else None
         if twin is not None:
-            found.append(replace(twin, index=index, twin_of=twin.index))
+            sources.append(replace(twin, index=index, twin_of=twin.index))
             findings.append(finding("SOURCE_READ_TWICE", f"sources/{log}", source=index, other=twin.index))
             continue
         one = _read_source_progress(tree, index, log, reached, ahead.get(line.key), findings)
         name = None if line.key == str(index) or line.key != log else line.key
-        found.append(replace(one, name=name, log=log))
+        sources.append(replace(one, name=name, log=log))
         findings += _find_unrecorded_entries(tree, one, line.key, log, every)
-    return tuple(found)
+    return tuple(sources)
 
 
 def _find_unrecorded_entries(
@@ -58,8 +58,8 @@ def _find_unrecorded_entries(
     A source writes its entry just before the batch is planned (FileStreamSource.fetchMaxOffset), so a crash in
     between leaves one. Two or more: their batches have run.
     """
-    told = [formats.log_offset(line.offset_json) for one in every for line in one.sources if line.key == key]
-    reached = max((at for at in told if at is not None), default=None)
+    known = [formats.log_offset(line.offset_json) for one in every for line in one.sources if line.key == key]
+    reached = max((at for at in known if at is not None), default=None)
     names = filelog.index_of(tree.names(f"sources/{log}"))
     newest = max(names, default=-1)
     if of.kind != "files" or reached is None or newest < reached + 2 or filelog.needed_entries(names)[1]:
@@ -95,10 +95,10 @@ def _read_source_progress(
     before, after, good = EntryTally(), EntryTally(), []
     for entry in ids:
         late = reached is None or entry > reached
-        found = _tally_with_findings(tree, folder, key, entry, names[entry], reached, late, findings)
-        if found:
-            before.merge(found[0])
-            after.merge(found[1])
+        tallies = _tally_with_findings(tree, folder, key, entry, names[entry], reached, late, findings)
+        if tallies:
+            before.merge(tallies[0])
+            after.merge(tallies[1])
             good.append(f"{folder}/{names[entry]}")
     again = partial(_reread_counted_entries, tree, tuple(good), reached)
     return SourceProgress(
@@ -212,11 +212,11 @@ def _tally_with_findings(
 def _tally_log_file(tree: Tree, file: str, reached: int | None) -> tuple[EntryTally, EntryTally]:
     """One log file tallied; the same bytes, whatever their name, are gone through once. Raises Malformed."""
     known = tree.proven(file)
-    found = _TALLIES.get((known, reached)) if known else None
-    if found is None:
-        found = logscan.tally_entries(tree.pieces(file), reached)
-        _TALLIES.put((tree.digests[file], reached), found)
-    return found
+    tallies = _TALLIES.get((known, reached)) if known else None
+    if tallies is None:
+        tallies = logscan.tally_entries(tree.pieces(file), reached)
+        _TALLIES.put((tree.digests[file], reached), tallies)
+    return tallies
 
 
 def _explain_incomplete_entry(before: EntryTally, after: EntryTally, entry: int) -> str | None:

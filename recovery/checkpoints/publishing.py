@@ -103,8 +103,8 @@ def prepare_checkpoint(
         room.remove(f".reprise-{label}")
         build(old, room.child(f".reprise-{label}"))
         room.sync()
-        found = inspect_checkpoint(room.child(f".reprise-{label}").location)
-        check(found)
+        report = inspect_checkpoint(room.child(f".reprise-{label}").location)
+        check(report)
     except FileNotFoundError as error:
         # state that the plan keeps, and that Spark's maintenance has removed since
         _remove_attempt(room, label)
@@ -127,7 +127,7 @@ def prepare_checkpoint(
     except Refused:
         _remove_attempt(room, label)
         raise
-    return Prepared(plan, label, fence, query_id, found.exact_fingerprint)
+    return Prepared(plan, label, fence, query_id, report.exact_fingerprint)
 
 
 def publish_checkpoint(location: str, prepared: Prepared, *, guard: Guard) -> int | None:
@@ -281,11 +281,11 @@ def _slot_name(place: CheckpointSlot, plan: NextVersion) -> str:
 def _no_newer_fence(place: CheckpointSlot, label: str, fence: int) -> None:
     if not place.room.exists(record_name(label)):
         return
-    found = read_record(place.room, label)
-    if found.get("fence", 0) > fence:
+    record = read_record(place.room, label)
+    if record.get("fence", 0) > fence:
         raise Refused("A newer attempt of this step is at work; this one ends here and changed nothing.")
     if probe_outcome(place.location, recovery=label).in_place:
-        what = name_slot(place, found.get("to_version"))
+        what = name_slot(place, record.get("to_version"))
         raise Refused(f"The new {what} of {label} is in place already; nothing was changed.")
 
 

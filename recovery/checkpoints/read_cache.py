@@ -58,16 +58,16 @@ class Inode:
     ctime_ns: int
 
     @classmethod
-    def of(cls, told: os.stat_result) -> "Inode":
-        return cls(told.st_dev, told.st_ino, told.st_size, told.st_mtime_ns, told.st_ctime_ns)
+    def of(cls, status: os.stat_result) -> "Inode":
+        return cls(status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
 
     @classmethod
     def under(cls, stream: Any) -> "Inode | None":
         """Of an open local file; None for bytes in memory or far away."""
         if not isinstance(getattr(stream, "raw", None), io.FileIO):
             return None
-        told = os.fstat(stream.fileno())
-        return cls.of(told) if stat.S_ISREG(told.st_mode) else None
+        status = os.fstat(stream.fileno())
+        return cls.of(status) if stat.S_ISREG(status.st_mode) else None
 
 
 _DIGESTS: Recent[Inode, str] = Recent(MAX_INODES)

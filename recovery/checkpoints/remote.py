@@ -76,8 +76,8 @@ def _open_s3(location: str) -> tuple["Remote", str]:
     place = location.partition("://")[2].strip("/")
     if not place:
         raise ValueError("it names no bucket")
-    told = fsspec.config.conf.get("s3", {}).get("config_kwargs", {})
-    options = {"use_listings_cache": False, "config_kwargs": {**PATIENCE, **told}}
+    configured = fsspec.config.conf.get("s3", {}).get("config_kwargs", {})
+    options = {"use_listings_cache": False, "config_kwargs": {**PATIENCE, **configured}}
     fs, path = fsspec.core.url_to_fs(f"s3://{place}", **options)
     fs.retries = 1  # the client below repeats by itself; both together would try fifteen times
     endpoint = _configured_endpoint(fs)
@@ -89,8 +89,8 @@ def _open_s3(location: str) -> tuple["Remote", str]:
 
 def _configured_endpoint(fs: Any) -> str:
     """Where the operator's settings say that S3 is; "" for Amazon's own."""
-    told = fs.endpoint_url or (fs.client_kwargs or {}).get("endpoint_url")
-    return str(told or next((os.environ[name] for name in ENDPOINTS if os.environ.get(name)), ""))
+    endpoint = fs.endpoint_url or (fs.client_kwargs or {}).get("endpoint_url")
+    return str(endpoint or next((os.environ[name] for name in ENDPOINTS if os.environ.get(name)), ""))
 
 
 @lru_cache(maxsize=64)
@@ -128,8 +128,8 @@ class Remote:
         self.fs.invalidate_cache()
 
     def info(self, path: str) -> dict[str, Any]:
-        found: dict[str, Any] = self._ask(self.fs.info, path)
-        return found
+        description: dict[str, Any] = self._ask(self.fs.info, path)
+        return description
 
     def exists(self, path: str) -> bool:
         try:
@@ -145,8 +145,8 @@ class Remote:
             return False
 
     def ls(self, path: str, detail: bool = True) -> list[dict[str, Any]]:
-        found: list[dict[str, Any]] = self._ask(self.fs.ls, path, detail=True)
-        return found
+        entries: list[dict[str, Any]] = self._ask(self.fs.ls, path, detail=True)
+        return entries
 
     def keys(self, path: str) -> Iterator[tuple[str, int]]:
         """(whole name, size) of every object below; a name that ends in `/` marks a directory."""
@@ -235,18 +235,18 @@ class S3(Remote):
                 yield f"{bucket}/{item['Key']}", item["Size"]
 
     def ls(self, path: str, detail: bool = True) -> list[dict[str, Any]]:
-        bucket, found = path.partition("/")[0], []
+        bucket, entries = path.partition("/")[0], []
         empty = True
         for page in self._pages(path, Delimiter="/"):
             folders, items = page.get("CommonPrefixes", []), page.get("Contents", [])
             empty = empty and not folders and not items
-            found += [{"name": f"{bucket}/{f['Prefix']}", "type": "directory"} for f in folders]
+            entries += [{"name": f"{bucket}/{f['Prefix']}", "type": "directory"} for f in folders]
             for item in items:
-                told = {"size": item["Size"], "LastModified": item["LastModified"]}
-                found.append({"name": f"{bucket}/{item['Key']}", "type": "file", **told})
+                description = {"size": item["Size"], "LastModified": item["LastModified"]}
+                entries.append({"name": f"{bucket}/{item['Key']}", "type": "file", **description})
         if empty and "/" in path and self.info(path)["type"] == "file":
             raise NotADirectoryError(errno.ENOTDIR, "is a file", path)
-        return [f for f in found if not f["name"].endswith(LEGACY_MARKER)]
+        return [f for f in entries if not f["name"].endswith(LEGACY_MARKER)]
 
     def makedirs(self, path: str, exist_ok: bool = True) -> None:
         """Nothing: there are no directories, and asking could make a bucket."""

@@ -112,18 +112,18 @@ def _mend_all(work: Work, version: int | None, sink: str | None, mendings: list[
     first, failed = work.report, dict[tuple[str, str | None], str]()
     for _ in range(MAX_MENDINGS):
         work.report = judge_store(lay_out(work.layout, work.old, work.target), version=version, sink=sink)
-        found = next(
+        damage = next(
             (f for f in work.report.findings if f.code in MENDERS and (f.code, f.file) not in failed), None
         )
-        if found is None:
+        if damage is None:
             break
-        failed[(found.code, found.file)] = "Its mending did not hold."
+        failed[(damage.code, damage.file)] = "Its mending did not hold."
         try:
-            mendings.append(MENDERS[found.code](work, found))
+            mendings.append(MENDERS[damage.code](work, damage))
         except CannotMend as reason:
-            failed[(found.code, found.file)] = str(reason)
+            failed[(damage.code, damage.file)] = str(reason)
         except Malformed as reason:
-            failed[(found.code, found.file)] = (
+            failed[(damage.code, damage.file)] = (
                 f"A file that it would be rebuilt from cannot be read: {reason.why}."
             )
     stays = [f for f in first.findings if f.code in OUTSIDE] + list(damage_to_repair(work.report))

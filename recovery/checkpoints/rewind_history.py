@@ -12,15 +12,15 @@ from recovery.checkpoints.report import Finding
 def judge_older(tree: Tree, known: Iterable[Finding]) -> list[Finding]:
     """A warning for every offset, commit and source log file that cannot be parsed and is not in `known`."""
     said = {f.file for f in known}
-    found = []
+    findings = []
     for name in sorted(tree.files):
         if name in said:
             continue
         try:
             _parse_file(tree, name)
         except Malformed as problem:
-            found.append(finding("OLDER_FILE_UNREADABLE", name, name=name, why=problem.why))
-    return found
+            findings.append(finding("OLDER_FILE_UNREADABLE", name, name=name, why=problem.why))
+    return findings
 
 
 def _parse_file(tree: Tree, name: str) -> None:

@@ -135,15 +135,15 @@ def plan_seed(
 
 
 def _refuse_damage(report: CheckpointReport, standing: CheckpointReport, watermark_ms: int | None) -> None:
-    for found in report.findings:
-        if found.code in HELD_BY_THE_TABLE and standing is not report:
+    for damage in report.findings:
+        if damage.code in HELD_BY_THE_TABLE and standing is not report:
             continue
-        if found.code == "WATERMARK_AHEAD" and watermark_ms is not None:
+        if damage.code == "WATERMARK_AHEAD" and watermark_ms is not None:
             continue
-        kind = BY_CODE.get(found.code)
-        if found.code != "CHECKPOINT_EMPTY" and kind and not kind.seed and found.code != "SOURCE_UNKNOWN":
+        kind = BY_CODE.get(damage.code)
+        if damage.code != "CHECKPOINT_EMPTY" and kind and not kind.seed and damage.code != "SOURCE_UNKNOWN":
             raise Refused(
-                f"The checkpoint cannot be seeded from: {found.says} {found.do}", code="not_seedable"
+                f"The checkpoint cannot be seeded from: {damage.says} {damage.do}", code="not_seedable"
             )
 
 
@@ -190,13 +190,13 @@ def prepare_seed(location: str, plan: SeedPlan, *, recovery: str, fence: int, gu
             judged.append(judge_store(lay_out(layout, old, target)))
         write_layout(layout, new, guard)
 
-    def check(found: CheckpointReport) -> None:
+    def check(report: CheckpointReport) -> None:
         """State may name the place where it will lie (transformWithState): judged as if it were there already."""
         for there in judged:
-            require_same_files(there, found)
-        _require_planned_content(plan, query_id, judged[0] if judged else found)
-        with reaching(found.location):
-            _equal_watermark(plan, Store.open(found.location))
+            require_same_files(there, report)
+        _require_planned_content(plan, query_id, judged[0] if judged else report)
+        with reaching(report.location):
+            _equal_watermark(plan, Store.open(report.location))
 
     return publishing.prepare_checkpoint(
         location,
@@ -210,22 +210,22 @@ def prepare_seed(location: str, plan: SeedPlan, *, recovery: str, fence: int, gu
     )
 
 
-def _require_planned_content(plan: SeedPlan, query_id: str, found: CheckpointReport) -> None:
+def _require_planned_content(plan: SeedPlan, query_id: str, report: CheckpointReport) -> None:
     """The new checkpoint, read by the same reader as any other, says what the plan says."""
     seen = (
-        found.query_id,
-        found.last_committed,
-        found.last_planned,
-        tuple(s.offset_json for s in found.sources),
-        tuple(len(s.committed) for s in found.sources),
-        sum(len(s.planned) for s in found.sources),
-        len(found.state_operators),
+        report.query_id,
+        report.last_committed,
+        report.last_planned,
+        tuple(s.offset_json for s in report.sources),
+        tuple(len(s.committed) for s in report.sources),
+        sum(len(s.planned) for s in report.sources),
+        len(report.state_operators),
     )
     wanted = (query_id, plan.batch, plan.batch, plan.offsets, plan.committed_files, 0, plan.operators)
-    if seen != wanted or found.blockers:
-        reason = found.blockers[0].says if found.blockers else f"wanted {wanted}, found {seen}"
+    if seen != wanted or report.blockers:
+        reason = report.blockers[0].says if report.blockers else f"wanted {wanted}, found {seen}"
         raise _not_as_planned(reason)
-    for start, source in zip(plan.starts or (), found.sources, strict=bool(plan.starts)):
+    for start, source in zip(plan.starts or (), report.sources, strict=bool(plan.starts)):
         _equal_files(start, source)
 
 

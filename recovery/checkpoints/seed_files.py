@@ -76,10 +76,10 @@ def dump_json(body: Any) -> str:
 def _with_starts(offsets: bytes, starts: Sequence[SourceStart]) -> bytes:
     """The offset file with the lines of the starts; what its header says of named sources that are gone goes too."""
     lines = text_of(offsets).split("\n")
-    version, told = parse_offsets(offsets).version, object_of(lines[1])
-    if isinstance(about := told.get("sourceMetadataInfo"), dict) and about:
+    version, header = parse_offsets(offsets).version, object_of(lines[1])
+    if isinstance(about := header.get("sourceMetadataInfo"), dict) and about:
         here = {start.key for start in starts}
-        lines[1] = dump_json({**told, "sourceMetadataInfo": {k: v for k, v in about.items() if k in here}})
+        lines[1] = dump_json({**header, "sourceMetadataInfo": {k: v for k, v in about.items() if k in here}})
     said = [(start.key, start.offset_json or "-") for start in starts]
     return "\n".join([*lines[:2], *(f"{k}:{at}" if version > 1 else at for k, at in said)]).encode()
 
@@ -165,8 +165,8 @@ def _with_watermark(commit: bytes, watermark_ms: int | None) -> bytes:
     """The commit with the watermark that the next batch begins at."""
     if watermark_ms is None:
         return commit
-    told = parse_commit(commit)
-    return f"v{told.version}\n{dump_json({**told.body, 'nextBatchWatermarkMs': watermark_ms})}".encode()
+    parsed = parse_commit(commit)
+    return f"v{parsed.version}\n{dump_json({**parsed.body, 'nextBatchWatermarkMs': watermark_ms})}".encode()
 
 
 def keep_log(old: Store, layout: Layout, folder: str, to: str | None = None) -> None:
@@ -223,8 +223,8 @@ def _iterate_log_entries(old: Store, folder: str, reached: int) -> Iterator[Sour
     index = _list_log_names(old, folder)
     try:
         for entry in filelog.needed_entries(index)[0]:
-            found = filelog.parse_source(old.read(f"{folder}/{index[entry]}", MAX_LOG_BYTES))
-            yield from (e for e in found if e.batch_id <= reached)
+            entries = filelog.parse_source(old.read(f"{folder}/{index[entry]}", MAX_LOG_BYTES))
+            yield from (e for e in entries if e.batch_id <= reached)
     except TooLarge as error:
         raise Refused(f"The log {folder} is too large to be cut ({error.size} bytes).") from error
 

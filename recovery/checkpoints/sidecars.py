@@ -27,9 +27,11 @@ def judge_sidecars(tree: Tree, so_far: Iterable[Finding]) -> list[Finding]:
     """
     if not tree.store.local:
         return []
-    told = {found.file for found in so_far}
+    reported = {earlier.file for earlier in so_far}
     names = [
-        n for n in _list_compared_files(tree) if n not in told and tree.files.get(n, MAX_BYTES) < MAX_BYTES
+        n
+        for n in _list_compared_files(tree)
+        if n not in reported and tree.files.get(n, MAX_BYTES) < MAX_BYTES
     ]
     other = [name for name in names if _sidecar_name(name) in tree.files and not _fits_sidecar(tree, name)]
     return [finding("SIDECAR_DIFFERS", other[-1], count=len(other), name=other[-1])] if other else []
@@ -37,11 +39,11 @@ def judge_sidecars(tree: Tree, so_far: Iterable[Finding]) -> list[Finding]:
 
 def _list_compared_files(tree: Tree) -> list[str]:
     logs = ("offsets", "commits", *(f"sources/{n}" for n in sorted(tree.names("sources"))))
-    found = ["metadata"]
+    names = ["metadata"]
     for log in logs:
         numbered = {parsed[0]: n for n in tree.names(log) if (parsed := parse_name(n))}
-        found += [f"{log}/{numbered[number]}" for number in sorted(numbered)[-LOOKED_AT:]]
-    return found
+        names += [f"{log}/{numbered[number]}" for number in sorted(numbered)[-LOOKED_AT:]]
+    return names
 
 
 def _sidecar_name(name: str) -> str:

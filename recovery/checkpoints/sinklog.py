@@ -120,12 +120,12 @@ def _read_entries(log: Store, name: str, findings: list[Finding], *, must: bool)
 
 def _find_orphaned_sidecars(names: Iterable[str], head: int) -> list[Finding]:
     """Checksum sidecars in the way of the next entry: Hadoop's local file system then refuses the rename."""
-    found = []
+    findings = []
     for name in sorted(names):
         entry = filelog.parse_name(name[1:-4]) if name.startswith(".") and name.endswith(".crc") else None
         if entry and entry[0] > head:
-            found.append(finding("SINK_ORPHAN_CRC", f"{FOLDER}/{name}", name=name))
-    return found
+            findings.append(finding("SINK_ORPHAN_CRC", f"{FOLDER}/{name}", name=name))
+    return findings
 
 
 def _by_batch(
@@ -185,14 +185,14 @@ def judge_sink_log(
     `unique_state`: the names of state files carry ids (state format 2). The table then skips the planned batch
     before its tasks have told these ids, and the commit that needs them fails.
     """
-    found = list(log.findings)
+    findings = list(log.findings)
     next_batch = following_batch(committed, planned)
     if log.head is not None and log.head == next_batch == planned:
         code = "SINK_SKIPS_STATE" if unique_state else "SINK_UNCOMMITTED_BATCH"
-        found.append(finding(code, FOLDER, head=log.head))
+        findings.append(finding(code, FOLDER, head=log.head))
     elif problem := explain_batch_misfit(log.head, next_batch):
-        found.append(problem)
-    return found
+        findings.append(problem)
+    return findings
 
 
 def find_skipped(table: Store, planned_at: Mapping[int, int], committed: int | None) -> list[Finding]:
@@ -206,10 +206,10 @@ def find_skipped(table: Store, planned_at: Mapping[int, int], committed: int | N
     first = min(planned_at, default=0)
     done = (b for b in sorted(planned_at) if committed is not None and b <= committed)
     asked, log = (b for b in done if first == 0 or b > first + 1), table.child(FOLDER)
-    found = list(takewhile(lambda b: _is_older_than_plan(log, b, planned_at[b]), asked))
-    if not found:
+    skipped = list(takewhile(lambda b: _is_older_than_plan(log, b, planned_at[b]), asked))
+    if not skipped:
         return []
-    return [finding("SINK_SWALLOWED", FOLDER, first=found[0], last=found[-1], count=len(found))]
+    return [finding("SINK_SWALLOWED", FOLDER, first=skipped[0], last=skipped[-1], count=len(skipped))]
 
 
 def _is_older_than_plan(log: Store, batch: int, planned_ms: int) -> bool:

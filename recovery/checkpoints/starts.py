@@ -62,12 +62,12 @@ class SourceStart:
     def of(cls, body: Mapping[str, Any]) -> "SourceStart":
         """Back from `as_dict`. Raises WrongUse for what it never wrote."""
         try:
-            told = {
+            fields = {
                 **body,
                 "again": tuple(body.get("again", ())),
                 "skip": _decode_entries(body.get("skip", ())),
             }
-            return cls(**told)
+            return cls(**fields)
         except (TypeError, AttributeError) as error:
             raise WrongUse(
                 f"This says no start of a source: {body!r}.", code="no_start_of_a_source"
@@ -76,18 +76,18 @@ class SourceStart:
 
 def check_starts(starts: Sequence[SourceStart], old: Sequence[SourceProgress]) -> tuple[SourceStart, ...]:
     """The starts in plan order, with the names that they keep. Raises Refused for what Spark could not go on from."""
-    found = sorted(starts, key=lambda s: s.index)
-    if not found or [s.index for s in found] != list(range(len(found))) or len(found) > MAX_SOURCES:
-        told = ", ".join(str(s.index) for s in found) or "none"
+    ordered = sorted(starts, key=lambda s: s.index)
+    if not ordered or [s.index for s in ordered] != list(range(len(ordered))) or len(ordered) > MAX_SOURCES:
+        indexes = ", ".join(str(s.index) for s in ordered) or "none"
         raise Refused(
-            f"Every source of the new code needs one start, by its number from 0 on; given were {told}.",
+            f"Every source of the new code needs one start, by its number from 0 on; given were {indexes}.",
             code="not_seedable",
         )
-    continued = [s.old for s in found if s.old is not None]
+    continued = [s.old for s in ordered if s.old is not None]
     if len(set(continued)) < len(continued):
         raise Refused("Two starts continue one source of the checkpoint.", code="not_seedable")
     named = any(s.name for s in old)
-    return tuple(_check_start(start, old, named) for start in found)
+    return tuple(_check_start(start, old, named) for start in ordered)
 
 
 def why_not_seedable(source: SourceProgress) -> str | None:
@@ -238,9 +238,9 @@ def _find_line_problem(line: str, kind: str) -> str | None:
         return None if type(body) is int and 0 <= body < MAX_NUMBER else "it is no number of seconds"
     if kind == "unknown":
         return None if isinstance(body, dict) else "it is no JSON object"
-    told, position = positions.read_position(line, None)
-    if told != kind or position is None:
-        return f"it is of kind {told}"
+    read, position = positions.read_position(line, None)
+    if read != kind or position is None:
+        return f"it is of kind {read}"
     if kind == "kafka":
         return _find_kafka_problem(position)
     return _find_delta_problem(position) if kind == "delta" else _find_counter_problem(position)
@@ -281,8 +281,8 @@ def _is_object_or_number(offset_json: str | None) -> bool:
         return False
 
 
-def _decode_entries(told: Iterable[Mapping[str, Any]]) -> tuple[SourceEntry, ...]:
-    return tuple(SourceEntry(**entry) for entry in told)
+def _decode_entries(bodies: Iterable[Mapping[str, Any]]) -> tuple[SourceEntry, ...]:
+    return tuple(SourceEntry(**entry) for entry in bodies)
 
 
 def _cannot_start(start: SourceStart, why: str, code: str = "not_seedable") -> Refused:

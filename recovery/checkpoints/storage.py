@@ -129,10 +129,10 @@ class Store:
         if not self.local:
             return None
         try:
-            told = os.stat(self.path(name))  # noqa: PTH116  # a Path of each costs more than the call
+            stat = os.stat(self.path(name))  # noqa: PTH116  # a Path of each costs more than the call
         except OSError:
             return None
-        return told.st_dev, told.st_ino
+        return stat.st_dev, stat.st_ino
 
     def entries(self, name: str = "", limit: int | None = None) -> list[Entry]:
         """What a directory holds, in the order in which the store lists it. Missing: FileNotFoundError.
@@ -141,8 +141,8 @@ class Store:
         """
         where = self.path(name)
         if self.local:
-            with local.list_directory(where) as found:
-                return [_local_entry(e) for e in islice(found, limit)]
+            with local.list_directory(where) as listed:
+                return [_local_entry(e) for e in islice(listed, limit)]
         infos = self.fs.ls(where, detail=True)
         return [
             e
@@ -181,9 +181,9 @@ class Store:
         start = f"{above}/" if above else ""
         if self.local:
             return local.scan_directory(self.path(above), start, limit)
-        found = [e for e in self.entries(above, limit) if e.name not in (".", "..")]  # those would lead out
-        sizes = {f"{start}{e.name}": e.size for e in found if not e.is_dir}
-        return sizes, {f"{start}{e.name}" for e in found if e.is_dir}
+        inside = [e for e in self.entries(above, limit) if e.name not in (".", "..")]  # those would lead out
+        sizes = {f"{start}{e.name}": e.size for e in inside if not e.is_dir}
+        return sizes, {f"{start}{e.name}" for e in inside if e.is_dir}
 
     def _listed(self, limit: int) -> tuple[dict[str, int], set[str], bool]:
         """The same on an object store: one listing of all names instead of one for each directory."""
@@ -263,8 +263,8 @@ class Store:
                 room -= size
                 wanted.append(name)
         with ThreadPoolExecutor(READERS) as pool:
-            found = dict(zip(wanted, pool.map(access.carry_access(self._small), wanted), strict=True))
-        return replace(self, read_ahead={name: data for name, data in found.items() if data is not None})
+            contents = dict(zip(wanted, pool.map(access.carry_access(self._small), wanted), strict=True))
+        return replace(self, read_ahead={name: data for name, data in contents.items() if data is not None})
 
     def _small(self, name: str) -> bytes | None:
         """None: gone, or grown since it was listed; whoever reads it next will see."""
@@ -392,8 +392,8 @@ class Store:
 
 def _local_entry(entry: os.DirEntry[str]) -> Entry:
     try:
-        told = entry.stat()
-        return Entry(entry.name, told.st_size, entry.is_dir(), told.st_mtime_ns // 1_000_000)
+        stat = entry.stat()
+        return Entry(entry.name, stat.st_size, entry.is_dir(), stat.st_mtime_ns // 1_000_000)
     except OSError:  # a dangling link, or gone since it was listed: a name without content
         return Entry(entry.name, 0, False)
 

@@ -88,24 +88,24 @@ def survey_root(location: str) -> Survey:
             root = root.child(CHECKPOINTS)
         if not root.is_dir():
             raise Unreachable(f"{location} does not exist or is a file. Check the path.")
-        found: list[FlowTree] = []
-        whole = _survey_below(root, (), found)
-        return Survey(root.location, tuple(found), tuple(_compare_flows(found)), whole)
+        flows: list[FlowTree] = []
+        whole = _survey_below(root, (), flows)
+        return Survey(root.location, tuple(flows), tuple(_compare_flows(flows)), whole)
 
 
-def _survey_below(store: Store, parts: tuple[str, ...], found: list[FlowTree]) -> bool:
+def _survey_below(store: Store, parts: tuple[str, ...], flows: list[FlowTree]) -> bool:
     entries = sorted((e for e in store.entries() if e.is_dir), key=lambda e: e.name)
     numbered = sorted(int(e.name) for e in entries if VERSION.fullmatch(e.name))
     if numbered and any(_is_version(store, e.name) for e in entries if VERSION.fullmatch(e.name)):
         names = {int(e.name): e.name for e in entries if VERSION.fullmatch(e.name)}
-        found.append(_survey_flow(store, parts or (store.root.rpartition("/")[2],), names))
-        return len(found) < MAX_FLOWS
+        flows.append(_survey_flow(store, parts or (store.root.rpartition("/")[2],), names))
+        return len(flows) < MAX_FLOWS
     if len(parts) >= FLOW_DEPTH:
         return True
     for entry in entries:
         if entry.name.startswith(".") or entry.name in PARTS:
             continue
-        if not _survey_below(store.child(entry.name), (*parts, entry.name), found):
+        if not _survey_below(store.child(entry.name), (*parts, entry.name), flows):
             return False
     return True
 
@@ -139,7 +139,7 @@ def _compare_flows(flows: list[FlowTree]) -> list[Finding]:
     """Flows that run under one query id; and flows of one table of which the younger one began again with the older
     one's input, and the older one ended."""
     newest = {"/".join(f.parts): f for f in flows if f.newest}
-    found = find_shared_ids(
+    findings = find_shared_ids(
         {name: f.newest.query_id for name, f in newest.items() if f.newest},
         {name: f.location for name, f in newest.items()},
     )
@@ -151,8 +151,8 @@ def _compare_flows(flows: list[FlowTree]) -> list[Finding]:
                 continue
             old, new = sorted((one, other), key=_oldest_planned)
             if _took_over(old, new):
-                found.append(finding("FLOW_RENAMED", new.location, old=old.name, new=new.name))
-    return found
+                findings.append(finding("FLOW_RENAMED", new.location, old=old.name, new=new.name))
+    return findings
 
 
 def _took_over(old: FlowTree, new: FlowTree) -> bool:

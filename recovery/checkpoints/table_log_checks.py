@@ -33,9 +33,9 @@ def beside_table(
         log = sinklog.read_sink_log(table) if deep else sinklog.read_log_head(table)
         if not log.present and (other := _without_log(table, sinklog.following_batch(committed, planned))):
             return [other]
-        found = sinklog.judge_sink_log(log, committed, planned, unique_state=unique_state)
-        found += sinklog.find_skipped(table, planned_at, committed) if log.present else []
-        return found + (sinklog.judge_files(table, log) if deep else [])
+        findings = sinklog.judge_sink_log(log, committed, planned, unique_state=unique_state)
+        findings += sinklog.find_skipped(table, planned_at, committed) if log.present else []
+        return findings + (sinklog.judge_files(table, log) if deep else [])
     try:  # a table that was converted to Delta keeps the log that it had as a file table: nobody writes it any more
         sink = deltasink.read_delta_sink(table)
     except Malformed as problem:

@@ -118,17 +118,17 @@ class _Block:
 
     @property
     def is_known(self) -> bool:
-        found = parsing.innermost_condition(parsing.parse_conditions(self.causes, pipelines=False))
-        return found is not None and found.row is not None
+        condition = parsing.innermost_condition(parsing.parse_conditions(self.causes, pipelines=False))
+        return condition is not None and condition.row is not None
 
 
 def read_failure(text: str) -> FailureText:
     """The last failure in a text; without causes where there is none."""
     is_cut = len(text) > MOST_CHARACTERS
     reader = _Reader()
-    told = [raw for raw in text[-MOST_CHARACTERS:].split("\n") if raw and not raw.isspace()]
-    is_cut = is_cut or len(told) > MOST_LINES
-    for line in _iterate_lines(told[-MOST_LINES:]):
+    lines = [raw for raw in text[-MOST_CHARACTERS:].split("\n") if raw and not raw.isspace()]
+    is_cut = is_cut or len(lines) > MOST_LINES
+    for line in _iterate_lines(lines[-MOST_LINES:]):
         reader.take(line)
     blocks = list(reader.blocks)
     chosen = _choose_block(blocks)
@@ -196,8 +196,8 @@ class _Reader:
         """The next line, without what a runner put before it."""
         if _BEGINS.search(line):
             self.application += 1
-        if found := _STORED.search(line):
-            self.stored[found[1]] = found[2]
+        if match := _STORED.search(line):
+            self.stored[match[1]] = match[2]
         level, said = _split_log_line(line)
         if level:
             self.begin_line(level, line, said)
@@ -280,11 +280,11 @@ class _Reader:
         if line[:1].isspace() or not line.strip() or len(of.lines) >= MOST_LINES_OF_MESSAGE:
             of.lines.append(line)
             return
-        found = _PYTHON.match(line)
-        of.class_name = found[1] if found else ""
+        match = _PYTHON.match(line)
+        of.class_name = match[1] if match else ""
         # of Spark's own wrappers the place in the program says nothing: the reason is what they carry
         is_framework = of.class_name.startswith(FRAMEWORK)
-        of.lines = [found[2] or ""] if found and is_framework else [*of.lines, line]
+        of.lines = [match[2] or ""] if match and is_framework else [*of.lines, line]
         block.in_traceback = False
 
     def note(self, block: _Block, line: str) -> None:
@@ -292,8 +292,8 @@ class _Reader:
         text = line[:LONGEST_LINE]
         block.is_streaming = block.is_streaming or bool(_STREAMING.search(text))
         block.is_spark = block.is_spark or bool(_OF_SPARK.search(text))
-        if not block.query_id and (found := _IDS.search(text)):
-            block.query_id, block.run_id = found[1], found[2]
+        if not block.query_id and (match := _IDS.search(text)):
+            block.query_id, block.run_id = match[1], match[2]
 
 
 def _without_exception(lines: Sequence[str], *, is_cut: bool) -> FailureText:
@@ -316,8 +316,8 @@ def _without_exception(lines: Sequence[str], *, is_cut: bool) -> FailureText:
 
 
 def _is_known(text: str) -> bool:
-    found = parsing.innermost_condition(parsing.parse_conditions(text, pipelines=False))
-    return found is not None and found.row is not None
+    condition = parsing.innermost_condition(parsing.parse_conditions(text, pipelines=False))
+    return condition is not None and condition.row is not None
 
 
 def _is_cause(line: str) -> bool:
@@ -327,27 +327,27 @@ def _is_cause(line: str) -> bool:
 
 def _parse_throwable(line: str) -> _Throwable | None:
     """The exception that a line names at its beginning."""
-    found = _HEAD.match(line[:LONGEST_LINE])
-    if found is None:
+    match = _HEAD.match(line[:LONGEST_LINE])
+    if match is None:
         return None
-    is_named = bool(_THROWN.search(found[2])) or (found[3] is not None and bool(_SPARK_OWN.match(found[2])))
-    if not (found[1] or is_named):
+    is_named = bool(_THROWN.search(match[2])) or (match[3] is not None and bool(_SPARK_OWN.match(match[2])))
+    if not (match[1] or is_named):
         return None
-    return _Throwable(found[2], [found[3] or ""])
+    return _Throwable(match[2], [match[3] or ""])
 
 
 def _split_log_line(line: str) -> tuple[str, str]:
     """Level of a line of a log and what follows it; two empty texts for another line."""
     head = line[:200]
-    found = _LEVEL.search(head)
-    if found is None or not _CLOCK.search(head[: found.start()]):
+    match = _LEVEL.search(head)
+    if match is None or not _CLOCK.search(head[: match.start()]):
         return "", ""
-    return found[1], line[found.end() :]
+    return match[1], line[match.end() :]
 
 
-def _iterate_lines(told: Sequence[str]) -> Iterator[str]:
+def _iterate_lines(lines: Sequence[str]) -> Iterator[str]:
     """Each line without what runners put before it; a line that holds several, as these."""
-    for raw in told:
+    for raw in lines:
         line = raw.rstrip("\r")
         if "\x1b" in line:
             line = _ANSI.sub("", line)
@@ -355,8 +355,8 @@ def _iterate_lines(told: Sequence[str]) -> Iterator[str]:
             yield from held
             continue
         for prefix in _PREFIXES:
-            if found := prefix.match(line):
-                rest = line[found.end() :]
+            if match := prefix.match(line):
+                rest = line[match.end() :]
                 line = rest if not _LEVEL.match(rest) else line
                 break
         if _ESCAPED.search(line[:LONGEST_LINE]):
@@ -368,24 +368,24 @@ def _iterate_lines(told: Sequence[str]) -> Iterator[str]:
 def _from_json(line: str) -> list[str] | None:
     """A line of a log in JSON (Spark 4's own, a container's) or of an event log, as lines of text; None for others."""
     try:
-        told = json.loads(line)
+        entry = json.loads(line)
     except (ValueError, RecursionError):
         return None
-    if not isinstance(told, dict):
+    if not isinstance(entry, dict):
         return None
-    if isinstance(told.get("log"), str):
-        return str(told["log"]).rstrip("\n").split("\n")
-    stamp, level = told.get("ts") or told.get("timestamp") or "", told.get("level") or ""
-    found: list[str] = []
-    if isinstance(level, str) and level and isinstance(told.get("msg", told.get("message")), str):
+    if isinstance(entry.get("log"), str):
+        return str(entry["log"]).rstrip("\n").split("\n")
+    stamp, level = entry.get("ts") or entry.get("timestamp") or "", entry.get("level") or ""
+    lines: list[str] = []
+    if isinstance(level, str) and level and isinstance(entry.get("msg", entry.get("message")), str):
         clock = stamp if isinstance(stamp, str) and _CLOCK.search(stamp) else "00:00:00"
-        found += f"{clock} {level.upper()} {told.get('msg', told.get('message'))}".split("\n")
-    thrown = told.get("exception")
+        lines += f"{clock} {level.upper()} {entry.get('msg', entry.get('message'))}".split("\n")
+    thrown = entry.get("exception")
     if isinstance(thrown, str):
-        ids = f"[id = {told.get('id')}, runId = {told.get('runId')}]"
-        head = [f"00:00:00 ERROR Query {ids} terminated with error"] if told.get("runId") else []
-        return [*found, *head, *thrown.split("\n")]
-    return found + _unfold_structured(thrown) if isinstance(thrown, dict) else found or None
+        ids = f"[id = {entry.get('id')}, runId = {entry.get('runId')}]"
+        head = [f"00:00:00 ERROR Query {ids} terminated with error"] if entry.get("runId") else []
+        return [*lines, *head, *thrown.split("\n")]
+    return lines + _unfold_structured(thrown) if isinstance(thrown, dict) else lines or None
 
 
 def _unfold_structured(thrown: dict[str, Any]) -> list[str]:

@@ -165,9 +165,9 @@ def _condition_at(conditions: Sequence[ErrorCondition], at: int) -> str:
 
 def _count_attempts(text: str) -> int | None:
     """Spark says "has FAILED more than N times" once it gives up: that was N + 1 attempts."""
-    _, found, rest = text.partition("has FAILED more than ")
+    _, number_text, rest = text.partition("has FAILED more than ")
     number = rest.split(" ", 1)[0]
-    return int(number) + 1 if found and number.isdigit() and len(number) < 6 else None
+    return int(number) + 1 if number_text and number.isdigit() and len(number) < 6 else None
 
 
 def _read_operators(
@@ -243,9 +243,9 @@ def _add_blockers(judged: Judgement, evidence: FailureEvidence) -> None:
                 f"The checkpoint is readable; its last committed batch is {report.last_committed}."
             )
         return
-    found = [f.file or f.says.rstrip(".") for f in blockers[:3]]
+    names = [f.file or f.says.rstrip(".") for f in blockers[:3]]
     more = f" and {len(blockers) - 3} more" if len(blockers) > 3 else ""
-    judged.damaged = f"{', '.join(found)}{more}"
+    judged.damaged = f"{', '.join(names)}{more}"
     judged.severity = max(judged.severity, 4)
     judged.says.append("The checkpoint itself says: " + " ".join(f.says for f in blockers[:3]))
     mends = [Advice(do) for do in dict.fromkeys(f.do for f in blockers[:3])]
@@ -253,20 +253,20 @@ def _add_blockers(judged: Judgement, evidence: FailureEvidence) -> None:
 
 
 def _stateful_steps(judged: Judgement, evidence: FailureEvidence) -> None:
-    found = evidence.operators
-    title = ops.mismatch_title(found, stream=evidence.stream)
-    if title is None or found.checkpoint is None or found.code is None:
+    operators = evidence.operators
+    title = ops.mismatch_title(operators, stream=evidence.stream)
+    if title is None or operators.checkpoint is None or operators.code is None:
         return
     judged.title = title
-    stored = ", ".join(f"{ops.operator_word(n)} (Spark: {n})" for n in found.checkpoint) or "none"
-    running = ", ".join(f"{ops.operator_word(n)} (Spark: {n})" for n in found.code) or "none"
+    stored = ", ".join(f"{ops.operator_word(n)} (Spark: {n})" for n in operators.checkpoint) or "none"
+    running = ", ".join(f"{ops.operator_word(n)} (Spark: {n})" for n in operators.code) or "none"
     judged.says.append(f"Stateful steps in the checkpoint: {stored}; in the code: {running}.")
     judged.says.append("Position and state are as the last good batch left them.")
     gone, new = (
-        ops.missing_operators(found.checkpoint, found.code),
-        ops.missing_operators(found.code, found.checkpoint),
+        ops.missing_operators(operators.checkpoint, operators.code),
+        ops.missing_operators(operators.code, operators.checkpoint),
     )
-    if gone and not found.code:
+    if gone and not operators.code:
         judged.advice = _without_state(gone, program=evidence.program)
     elif gone or new:
         judged.advice = _with_other_state(new, gone)

@@ -66,7 +66,7 @@ def diagnose_text(
             f"The text is of query {failure.query_id}, the checkpoint of query {report.query_id}: neither explains the "
             "other, unless the checkpoint was made new in between."
         )
-    found = judgement.diagnose_failure(
+    diagnosis = judgement.diagnose_failure(
         causes=failure.causes,
         report=None if other else report,
         beside=report if other else None,
@@ -75,20 +75,25 @@ def diagnose_text(
         unread=unread,
     )
     return TextDiagnosis(
-        failure, found.model_copy(update={"says": _describe_failure(failure, found.says)}), other
+        failure, diagnosis.model_copy(update={"says": _describe_failure(failure, diagnosis.says)}), other
     )
 
 
-def with_failure(report: CheckpointReport, told: TextDiagnosis) -> tuple[Finding, ...]:
+def with_failure(report: CheckpointReport, diagnosis: TextDiagnosis) -> tuple[Finding, ...]:
     """The report's findings with what the text adds to them, blockers first: nobody may take a checkpoint for sound
     whose program fails, or may fail."""
-    if not told.is_recognised:
-        return (*report.findings, _doubt_finding("NO_FAILURE_RECOGNISED", told.found.title, WHAT_TO_GIVE))
-    if told.is_of_another_query:
-        says = f"The text is of query {told.failure.query_id}, this checkpoint of query {report.query_id}."
+    if not diagnosis.is_recognised:
+        return (
+            *report.findings,
+            _doubt_finding("NO_FAILURE_RECOGNISED", diagnosis.found.title, WHAT_TO_GIVE),
+        )
+    if diagnosis.is_of_another_query:
+        says = (
+            f"The text is of query {diagnosis.failure.query_id}, this checkpoint of query {report.query_id}."
+        )
         return (*report.findings, _doubt_finding("ERROR_OF_ANOTHER_QUERY", says, WHOSE_TEXT))
-    code = told.found.operators.code
-    judged = judge_flow(report, code=code, failed=True, why_failed=told.found.title, is_flow=False)
+    code = diagnosis.found.operators.code
+    judged = judge_flow(report, code=code, failed=True, why_failed=diagnosis.found.title, is_flow=False)
     return tuple(dict.fromkeys(judged.findings))
 
 

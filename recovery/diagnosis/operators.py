@@ -44,11 +44,11 @@ def from_text(message: str) -> Operators:
 
     Source: StreamingErrors.statefulOperatorNotMatchInStateMetadataError.
     """
-    _, found, rest = message.partition("Stateful operators in the metadata:")
-    if not found:
+    _, parts, rest = message.partition("Stateful operators in the metadata:")
+    if not parts:
         return Operators()
-    old, found, new = rest.partition("Stateful operators in current batch:")
-    if not found:
+    old, parts, new = rest.partition("Stateful operators in current batch:")
+    if not parts:
         return Operators(checkpoint=_names_in_order(old))
     return Operators(checkpoint=_names_in_order(old), code=_names_in_order(new))
 

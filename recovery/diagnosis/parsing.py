@@ -65,18 +65,18 @@ def parse_conditions(
     pipeline's failures may be meant, which are common words in the log of any other program.
     """
     chain = chain_of(causes)
-    found = [
+    conditions = [
         ErrorCondition(name, at, table.row_of_condition(name))
         for at, cause in enumerate(chain)
         for name in _condition_tokens(cause)
     ]
-    real = [c for c in found if not _is_wrapper(c.name)]
+    real = [c for c in conditions if not _is_wrapper(c.name)]
     if any(c.row for c in real):
         return real
     texts = [c for at, cause in enumerate(chain) for c in _match_texts(at, cause, pipelines=pipelines)]
     if texts:
         return [*real, *texts]
-    return real or [c for c in found if c.row and c.name.endswith(WRAPPER_END)]
+    return real or [c for c in conditions if c.row and c.name.endswith(WRAPPER_END)]
 
 
 def innermost_condition(conditions: Iterable[ErrorCondition]) -> ErrorCondition | None:
@@ -89,8 +89,8 @@ def innermost_condition(conditions: Iterable[ErrorCondition]) -> ErrorCondition 
 
 def condition_of(causes: Sequence[Mapping[str, Any]] | str | None) -> str:
     """The name of the reason, or "" when none is to be found."""
-    found = innermost_condition(parse_conditions(causes))
-    return found.name if found else ""
+    condition = innermost_condition(parse_conditions(causes))
+    return condition.name if condition else ""
 
 
 def _condition_tokens(cause: Mapping[str, str]) -> list[str]:

@@ -70,12 +70,12 @@ class FlowVerdict:
 
 def stateful_steps(held: Sequence[str], in_code: Sequence[str] | None) -> tuple[StatefulStep, ...]:
     """Stateful operators of the checkpoint beside those of the code, place by place. `in_code` None: not known."""
-    found = []
+    steps = []
     for place in range(max(len(held), len(in_code or ()))):
         stored = held[place] if place < len(held) else None
         coded = in_code[place] if in_code is not None and place < len(in_code) else None
-        found.append(StatefulStep(place, stored, coded, _judge_fit(stored, coded, known=in_code is not None)))
-    return tuple(found)
+        steps.append(StatefulStep(place, stored, coded, _judge_fit(stored, coded, known=in_code is not None)))
+    return tuple(steps)
 
 
 def _judge_fit(stored: str | None, coded: str | None, *, known: bool) -> StepFit:

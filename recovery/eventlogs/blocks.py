@@ -192,8 +192,8 @@ def _zstd_end(stream: Any, start: int) -> int | None:
         block = stream.read(3)
         if len(block) < 3:
             return None
-        told = int.from_bytes(block, "little")
-        is_last, kind, length = bool(told & 1), (told >> 1) & 3, told >> 3
+        header = int.from_bytes(block, "little")
+        is_last, kind, length = bool(header & 1), (header >> 1) & 3, header >> 3
         if kind == 3 or length > LARGEST_ZSTD_BLOCK:
             raise Malformed("its zstd frames are corrupt")
         at += 3 + (1 if kind == 1 else length)

@@ -72,12 +72,12 @@ def list_logs(location: str) -> list[Log]:
             raise NotFound(
                 f"There is no folder of event logs at {location}.", code="no_event_logs"
             ) from error
-    found: dict[str, Log] = {}
+    logs: dict[str, Log] = {}
     for entry in entries:
         log = _log_of_entry(entry)
-        if log is not None and (log.name not in found or found[log.name].is_open):
-            found[log.name] = log  # while a log is renamed both names may be listed
-    return sorted(found.values(), key=lambda log: (log.mtime_ms or 0, log.name), reverse=True)
+        if log is not None and (log.name not in logs or logs[log.name].is_open):
+            logs[log.name] = log  # while a log is renamed both names may be listed
+    return sorted(logs.values(), key=lambda log: (log.mtime_ms or 0, log.name), reverse=True)
 
 
 def _log_of_entry(entry: Entry) -> Log | None:
@@ -123,9 +123,9 @@ def _read_rolled_log(folder: Store, tail: Tail, most_lines: int, until: float) -
 
 def _number_files(entries: Iterable[Entry]) -> dict[int, str]:
     """Files by number; a compacted one (`.compact`) holds what the earlier ones had."""
-    found = {int(part[1]): e.name for e in entries if (part := _PART.match(e.name))}
-    compacted = [n for n, name in found.items() if name.endswith(COMPACTED)]
-    return {n: name for n, name in found.items() if n >= max(compacted, default=0)}
+    numbered = {int(part[1]): e.name for e in entries if (part := _PART.match(e.name))}
+    compacted = [n for n, name in numbered.items() if name.endswith(COMPACTED)]
+    return {n: name for n, name in numbered.items() if n >= max(compacted, default=0)}
 
 
 def _end_log(tail: Tail) -> Tail:

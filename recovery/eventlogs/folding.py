@@ -103,9 +103,11 @@ def _fold_application(app: Application, kind: str, event: Mapping[str, Any]) -> 
         ended = _read_number(event.get("Timestamp"))
         return close_application(_note_time(replace(app, ended_ms=ended), ended), ended)
     if kind == "SparkListenerEnvironmentUpdate":
-        told = event.get("Spark Properties")
+        properties = event.get("Spark Properties")
         kept = (
-            {k: _bound_text(told[k], 1000) for k in SETTINGS if k in told} if isinstance(told, dict) else {}
+            {k: _bound_text(properties[k], 1000) for k in SETTINGS if k in properties}
+            if isinstance(properties, dict)
+            else {}
         )
         return replace(app, settings=kept)
     return app
@@ -221,8 +223,8 @@ def _read_number(value: Any) -> int | None:
 def _parse_time(value: Any) -> int | None:
     """ISO text as ms since 1970."""
     try:
-        found = datetime.fromisoformat(str(value))
+        moment = datetime.fromisoformat(str(value))
     except ValueError:
         return None
-    found = found if found.tzinfo else found.replace(tzinfo=UTC)
-    return int(found.timestamp() * 1000)
+    moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+    return int(moment.timestamp() * 1000)

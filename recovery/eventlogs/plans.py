@@ -37,14 +37,16 @@ def read_plan(text: str, description: str) -> PlanFacts | None:
         return None
     steps = list(_STEP.finditer(text))
     ends = [step.start() for step in steps[1:]] + [len(text)]
-    found: dict[int, Operator] = {}
+    operators: dict[int, Operator] = {}
     for step, end in zip(steps, ends, strict=True):
-        state = None if len(found) >= MOST_OPERATORS else _find_state(text, step.start(), end)
+        state = None if len(operators) >= MOST_OPERATORS else _find_state(text, step.start(), end)
         if state and not step[2].endswith("Restore"):
-            found.setdefault(state.number, Operator(step[2], _list_columns(text[step.start() : end])))
+            operators.setdefault(state.number, Operator(step[2], _list_columns(text[step.start() : end])))
     run = _RUN.search(description[:MOST_DESCRIPTION])
     place = "" if first.place == _NO_PLACE else first.place.rstrip("/").removesuffix("/state")
-    return PlanFacts(run[1] if run else first.run_id, place, tuple(found[number] for number in sorted(found)))
+    return PlanFacts(
+        run[1] if run else first.run_id, place, tuple(operators[number] for number in sorted(operators))
+    )
 
 
 @dataclass(frozen=True)
@@ -61,13 +63,13 @@ def _find_state(text: str, begin: int, end: int) -> _State | None:
         line_end = text.find("\n", begin, min(end, begin + LONGEST_PLACE + 100))
         line = text[begin : line_end if line_end >= 0 else min(end, begin + LONGEST_PLACE + 100)]
         again = line.find(_STATE)
-        told = _OF_STATE.search(line if again < 0 else line[:again])
-        if told and 0 < told.start() <= LONGEST_PLACE:
-            return _State(line[: told.start()], told[1], int(told[2]))
+        match = _OF_STATE.search(line if again < 0 else line[:again])
+        if match and 0 < match.start() <= LONGEST_PLACE:
+            return _State(line[: match.start()], match[1], int(match[2]))
     return None
 
 
 def _list_columns(part: str) -> tuple[str, ...]:
-    told = _COLUMNS.search(part)
-    names = [_ID.sub("", name).strip() for name in told[1].split(",")] if told else []
+    match = _COLUMNS.search(part)
+    names = [_ID.sub("", name).strip() for name in match[1].split(",")] if match else []
     return tuple(name for name in names if name)[:100]

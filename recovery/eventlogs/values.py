@@ -91,7 +91,11 @@ def application_from(stored: Mapping[str, Any]) -> Application:
 
 
 def _run_from(stored: Mapping[str, Any]) -> Run:
-    told = stored.get("operators")
-    operators = None if told is None else tuple(Operator(o["name"], tuple(o["keys"])) for o in told)
+    stored_operators = stored.get("operators")
+    operators = (
+        None
+        if stored_operators is None
+        else tuple(Operator(o["name"], tuple(o["keys"])) for o in stored_operators)
+    )
     state, batches = RunState(stored["state"]), tuple(stored.get("batches") or ())
     return Run(**{**stored, "operators": operators, "state": state, "batches": batches})

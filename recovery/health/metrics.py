@@ -117,9 +117,11 @@ def measure_pipelines(now: datetime) -> Iterable[Metric]:
 
 def measure_queue(now: datetime) -> Iterable[Metric]:
     waiting = Step.objects.filter(state="pending", woken_at__isnull=False)
-    found = waiting.aggregate(number=Count("pk"), oldest=Min("woken_at"))
-    yield Gauge("reprise_steps_woken", "Steps that were woken and that no worker has begun.", found["number"])
-    age = (now - found["oldest"]).total_seconds() if found["oldest"] else 0.0
+    totals = waiting.aggregate(number=Count("pk"), oldest=Min("woken_at"))
+    yield Gauge(
+        "reprise_steps_woken", "Steps that were woken and that no worker has begun.", totals["number"]
+    )
+    age = (now - totals["oldest"]).total_seconds() if totals["oldest"] else 0.0
     yield Gauge("reprise_oldest_woken_step_seconds", "How long the oldest of them has waited.", max(age, 0.0))
 
 
@@ -227,8 +229,8 @@ def measure_unread_input(now: datetime) -> Iterable[Metric]:
             left = retention.Retention(retention.standing(row, flow.state, now), row).seconds(now)
             if left is not None:
                 made.add_metric([*labels, str(row.index)], left)
-        found = retention.of(flow, rows, now)
-        if found is not None and found.standing is retention.Standing.UNKNOWN:
+        retained = retention.of(flow, rows, now)
+        if retained is not None and retained.standing is retention.Standing.UNKNOWN:
             unknown.add_metric(labels, 1.0)
     yield from (made, unknown)
 

@@ -47,16 +47,16 @@ def list_queue_names() -> list[str]:
 
 def waiting_rows(now: datetime) -> dict[str, float]:
     """Seconds that the oldest row has waited for a task of its queue: a step that was woken, a look that is due."""
-    found = Step.objects.aggregate(
+    oldest_times = Step.objects.aggregate(
         steps=Min("woken_at", filter=Q(state="pending")), control=Min("look_at", filter=Q(look_at__lt=now))
     )
-    return {name: max((now - since).total_seconds(), 0.0) for name, since in found.items() if since}
+    return {name: max((now - since).total_seconds(), 0.0) for name, since in oldest_times.items() if since}
 
 
 def late_queues(now: datetime) -> list[Queue]:
     """Queues that are late by the rows alone: one query, for pages."""
-    found = [Queue(name, oldest, None) for name, oldest in sorted(waiting_rows(now).items())]
-    return [queue for queue in found if queue.is_late]
+    queues = [Queue(name, oldest, None) for name, oldest in sorted(waiting_rows(now).items())]
+    return [queue for queue in queues if queue.is_late]
 
 
 def measure_queues(now: datetime) -> list[Queue]:

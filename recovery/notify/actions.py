@@ -83,11 +83,11 @@ def _write_message(
     to: Iterable[Channel],
 ) -> Message | None:
     events.check_event(event)
-    told = {name: wording.plain_fact(value) for name, value in given.items()}
-    if event == "approval.decided" and told.get("decision") not in events.DECISIONS:
+    facts = {name: wording.plain_fact(value) for name, value in given.items()}
+    if event == "approval.decided" and facts.get("decision") not in events.DECISIONS:
         raise ValueError(f"approval.decided needs a fact `decision`, one of {', '.join(events.DECISIONS)}.")
     if by is not SYSTEM:
-        told.setdefault("by", by.name)
+        facts.setdefault("by", by.name)
     label = recovery.label if recovery else ""
     message = Message(
         event=event,
@@ -95,8 +95,8 @@ def _write_message(
         environment=environment,
         dedupe=f"{event}:{dedupe or _occurrence_key(recovery)}"[:200],
         body={
-            "title": wording.message_title(event, told),
-            "facts": told,
+            "title": wording.message_title(event, facts),
+            "facts": facts,
             "link": link,
             "by": by.name,
         },
@@ -137,7 +137,7 @@ def announce_failing(now: datetime) -> None:
         since = channel.failing_since
         assert since is not None, "a channel that fails has failed since some time"
         newest = channel.deliveries.exclude(last_error="").order_by("-pk").first()
-        told = {
+        facts = {
             "channel": channel.name,
             "failing_since": f"{since:%Y-%m-%d %H:%M} UTC",
             "problem": newest.last_error if newest else "",
@@ -145,7 +145,7 @@ def announce_failing(now: datetime) -> None:
         with transaction.atomic():
             name = f"{channel.pk}:{since.isoformat()}"
             _write_message(
-                "channel.failing", None, "", told, SYSTEM, name, EVENTS["channel.failing"].link, to=others
+                "channel.failing", None, "", facts, SYSTEM, name, EVENTS["channel.failing"].link, to=others
             )
 
 
@@ -217,9 +217,9 @@ def send_test(*, channel_id: int, by: Actor) -> Message:
                 f"Channel {channel.name} is off: nothing is sent to it. Switch it on first.",
                 code="channel_off",
             )
-        told: dict[str, Fact] = {"channel": channel.name, "by": by.name}
+        facts: dict[str, Fact] = {"channel": channel.name, "by": by.name}
         message = _write_message(
-            "channel.test", None, "", told, by, "", EVENTS["channel.test"].link, to=[channel]
+            "channel.test", None, "", facts, by, "", EVENTS["channel.test"].link, to=[channel]
         )
         assert message is not None, "its occurrence has a new name"
         trying.done(f"Test message to channel {channel.name}.", after={"message": str(message.uid)})

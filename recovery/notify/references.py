@@ -19,10 +19,10 @@ def read_reference(ref: str) -> str:
     """The value behind a reference. Raises WrongUse naming the reference, never a value."""
     kind, _, rest = check_reference(ref).partition(":")
     try:
-        found = references.from_environment(rest) if kind == "env" else references.from_file(rest)
+        value = references.from_environment(rest) if kind == "env" else references.from_file(rest)
     except (OSError, UnicodeDecodeError) as error:
         why = error.strerror if isinstance(error, OSError) else "it is not text"
         raise WrongUse(f"The worker cannot read {ref} ({why}).") from error
-    if not found:
+    if not value:
         raise WrongUse(f"The worker finds nothing under {ref}. Set it, then try again.")
-    return found
+    return value

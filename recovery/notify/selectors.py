@@ -52,10 +52,10 @@ def list_channels() -> QuerySet[Channel]:
 
 def channel_or_404(channel_id: int) -> Channel:
     """Raises NotFound."""
-    found = list_channels().filter(pk=channel_id).first()
-    if found is None:
+    channel = list_channels().filter(pk=channel_id).first()
+    if channel is None:
         raise NotFound("There is no such channel. See the list of channels.")
-    return found
+    return channel
 
 
 def newest_deliveries(limit: int = 50) -> list[Delivery]:

@@ -40,8 +40,8 @@ def chat_body(*, body: Mapping[str, Any], url: str) -> bytes:
     sections = [
         {"type": "section", "fields": fields[n : n + MOST_FIELDS]} for n in range(0, len(fields), MOST_FIELDS)
     ]
-    told = "\n".join(f"{escape_mrkdwn(k)}: {escape_mrkdwn(v)}" for k, v in rows)
+    lines = "\n".join(f"{escape_mrkdwn(k)}: {escape_mrkdwn(v)}" for k, v in rows)
     head = {"type": "plain_text", "text": body["title"], "emoji": False}
     link = {"type": "section", "text": {"type": "mrkdwn", "text": f"<{url}|Open it in Reprise>"}}
-    text = f"{escape_mrkdwn(body['title'])}\n{told}\n<{url}|Open it in Reprise>"
+    text = f"{escape_mrkdwn(body['title'])}\n{lines}\n<{url}|Open it in Reprise>"
     return json.dumps({"text": text, "blocks": [{"type": "header", "text": head}, *sections, link]}).encode()

@@ -43,15 +43,15 @@ def facts_of_subject(recovery: Recovery | None, flow: Flow | None) -> dict[str, 
     of = _flow_of_subject(recovery, flow)
     if of is None:
         return {}
-    found: dict[str, Fact] = {"recovery": recovery.label} if recovery else {}
-    found |= {"flow": of.short, **facts_of_pipeline(of.pipeline)}
+    facts: dict[str, Fact] = {"recovery": recovery.label} if recovery else {}
+    facts |= {"flow": of.short, **facts_of_pipeline(of.pipeline)}
     if recovery is None:
-        return found | {"condition": of.condition or "not classified"}
+        return facts | {"condition": of.condition or "not classified"}
     plan = recovery.plans.filter(voided_at=None).order_by("-pk").first()
     if plan is None:
-        return found
+        return facts
     contents = plan.contents
-    return found | {
+    return facts | {
         "strategy": contents.strategy,
         "forecast": describe_forecast(contents.forecast),
         "plan": plan.hash[:12],

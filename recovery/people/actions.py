@@ -152,12 +152,12 @@ def invite_person(*, person: Person, by: Actor) -> str:
 
 def invitation_of(text: str) -> Invitation:
     """The invitation behind a link. Raises NotFound for one that is unknown, used, ended or expired."""
-    found = Invitation.objects.select_related("person__user").filter(sha256=sha256_hex(text)).first()
-    if found is None or not found.good or not found.person.user.is_active:
+    invitation = Invitation.objects.select_related("person__user").filter(sha256=sha256_hex(text)).first()
+    if invitation is None or not invitation.good or not invitation.person.user.is_active:
         raise NotFound(
             "This invitation is not good, or no longer. Ask an admin for a new one.", code="invitation_over"
         )
-    return found
+    return invitation
 
 
 def use_invitation(*, text: str, password: str, by: Stranger) -> Person:
@@ -166,17 +166,17 @@ def use_invitation(*, text: str, password: str, by: Stranger) -> Person:
     Raises NotFound, WrongUse (too weak: the invitation stays good).
     """
     with audited_attempt(action="person.joined", by=by, target_kind="person") as trying:
-        found = invitation_of(text)
-        user = found.person.user
+        invitation = invitation_of(text)
+        user = invitation.person.user
         trying.target = user.username
         _set_password(user, password)
-        if not Invitation.objects.filter(pk=found.pk, used_at=None, ended_at=None).update(
+        if not Invitation.objects.filter(pk=invitation.pk, used_at=None, ended_at=None).update(
             used_at=timezone.now()
         ):
             raise NotFound("This invitation was used a moment ago. Ask an admin for a new one.")
         user.save(update_fields=["password"])
-        trying.done(f"{user.username} set a password by an invitation of {found.created_by}.")
-    return found.person
+        trying.done(f"{user.username} set a password by an invitation of {invitation.created_by}.")
+    return invitation.person
 
 
 def set_password(*, user: User, password: str, by: Actor) -> None:
@@ -273,8 +273,8 @@ def _check_token_right(owner: User, by: Actor) -> None:
 
 def _lock_admins() -> list[int]:
     """Everybody who may manage people, locked in one order, so that two of them cannot remove each other."""
-    found = Person.objects.filter(role=Role.ADMIN.value, service=False, user__is_active=True)
-    return [p.pk for p in found.select_for_update(of=("self",)).order_by("pk")]
+    admins = Person.objects.filter(role=Role.ADMIN.value, service=False, user__is_active=True)
+    return [p.pk for p in admins.select_for_update(of=("self",)).order_by("pk")]
 
 
 def _keep_an_admin(person: Person, admins: list[int]) -> None:
@@ -301,16 +301,16 @@ def _end_invitations(person: Person) -> None:
 
 def _check_email(text: str) -> str:
     """A mail address nobody else has, in small letters, or none. Raises WrongUse, Refused."""
-    found = text.strip().lower()
-    if not found:
+    address = text.strip().lower()
+    if not address:
         return ""
     try:
-        validate_email(found)
+        validate_email(address)
     except ValidationError as error:
         raise WrongUse("This is no mail address.") from error
-    if User.objects.filter(email__iexact=found).exists():
+    if User.objects.filter(email__iexact=address).exists():
         raise Refused("Someone else has this mail address.")
-    return found
+    return address
 
 
 def _person_of(user: User) -> Person:

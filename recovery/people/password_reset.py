@@ -90,10 +90,10 @@ def send_link(*, email: str, place: str) -> None:
 
 def _find_owner(email: str) -> Person | None:
     """Whose address it is: one person's, with a role, switched on, with a password of their own."""
-    found = list(User.objects.filter(email__iexact=email)[:2]) if email else []
-    if len(found) != 1 or not found[0].is_active or not found[0].has_usable_password():
+    users = list(User.objects.filter(email__iexact=email)[:2]) if email else []
+    if len(users) != 1 or not users[0].is_active or not users[0].has_usable_password():
         return None
-    return Person.objects.select_related("user").filter(user=found[0], service=False).first()
+    return Person.objects.select_related("user").filter(user=users[0], service=False).first()
 
 
 def _write_entry(outcome: str, name: str, says: str) -> None:

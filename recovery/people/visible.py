@@ -17,10 +17,10 @@ def filter_visible(by: Actor, path: str = "") -> Q:
     seen = visible_environments(by)
     if len(seen) == len(ENVIRONMENTS):
         return Q()  # no condition: the database reads its table as it lies
-    found = Q(**{f"{path}environment__in": seen})
+    condition = Q(**{f"{path}environment__in": seen})
     if "production" in seen:  # an environment without rules of its own goes by those of production
-        found |= ~Q(**{f"{path}environment__in": ENVIRONMENTS})
-    return found
+        condition |= ~Q(**{f"{path}environment__in": ENVIRONMENTS})
+    return condition
 
 
 def filter_entries(by: Actor) -> Q:

@@ -120,12 +120,12 @@ def connector_settings(folder: str) -> dict[str, str]:
             f"REPRISE_SPARK_JARS names {folder}, which holds no Java archive; name another folder, or none.",
             code="no_jars",
         )
-    found = {f"spark.{who}.extraClassPath": f"{folder}/*" for who in ("driver", "executor")}
+    settings = {f"spark.{who}.extraClassPath": f"{folder}/*" for who in ("driver", "executor")}
     if any(name.startswith("delta-spark") for name in names):
-        found["spark.sql.extensions"] = "io.delta.sql.DeltaSparkSessionExtension"
-        found["spark.sql.catalog.spark_catalog"] = "org.apache.spark.sql.delta.catalog.DeltaCatalog"
-        found["spark.databricks.delta.snapshotPartitions"] = "1"
-    return found
+        settings["spark.sql.extensions"] = "io.delta.sql.DeltaSparkSessionExtension"
+        settings["spark.sql.catalog.spark_catalog"] = "org.apache.spark.sql.delta.catalog.DeltaCatalog"
+        settings["spark.databricks.delta.snapshotPartitions"] = "1"
+    return settings
 
 
 def settings_lines(text: str) -> list[str]:
@@ -211,8 +211,8 @@ class Driver:
 
     def holder(self, session_id: str) -> Any | None:
         """Spark's SessionHolder of a Connect session, or None when there is none."""
-        found = self.connect.sessionManager().getIsolatedSessionIfPresent(self.session_key(session_id))
-        return found.get() if found.isDefined() else None
+        session = self.connect.sessionManager().getIsolatedSessionIfPresent(self.session_key(session_id))
+        return session.get() if session.isDefined() else None
 
     def graph(self, run: RunKey) -> Any | None:
         """The dataflow graph of a run: with inputs and schemas once it executes, else as it was defined."""
@@ -222,8 +222,8 @@ class Driver:
             holder = self.holder(run.session_id)
             if holder is None:
                 return None
-            found = holder.dataflowGraphRegistry().getDataflowGraph(run.graph_id)
-            return found.get().toDataflowGraph() if found.isDefined() else None
+            graph = holder.dataflowGraphRegistry().getDataflowGraph(run.graph_id)
+            return graph.get().toDataflowGraph() if graph.isDefined() else None
 
     def graph_execution(self, run: RunKey) -> Any | None:
         """Spark's TriggeredGraphExecution of a run, once there is one.
@@ -289,9 +289,9 @@ class Driver:
         if raw is None:
             return {}
         failed = self.elements(raw.resolve().resolutionFailedFlows())
-        found = {str(f.identifier().unquotedString()): self.elements(f.failure()) for f in failed}
+        failures = {str(f.identifier().unquotedString()): self.elements(f.failure()) for f in failed}
         printed = {
-            name: [self.stack_trace(thrown) for thrown in failures] for name, failures in found.items()
+            name: [self.stack_trace(thrown) for thrown in failures] for name, failures in failures.items()
         }
         return {name: texts[0] for name, texts in printed.items() if texts}
 

@@ -28,11 +28,12 @@ def name_environment(spec: Mapping[str, Any], environments: tuple[str, ...]) -> 
 def refuse_pipeline(spec: Mapping[str, Any], environments: tuple[str, ...]) -> None:
     """Raises ApiProblem 400 for settings that do not name an environment of this server. It is asked at each start:
     the settings may be older than the environments."""
-    found = str((spec.get("tags") or {}).get(TAG) or "")
-    if environments and found not in environments:
+    environment = str((spec.get("tags") or {}).get(TAG) or "")
+    if environments and environment not in environments:
         raise invalid_request(
-            f"This server runs pipelines of {_join_all(environments)} alone, and this one is tagged {found[:80]!r}. "
-            "Make it on the server of its environment, or save its settings here with another tag."
+            f"This server runs pipelines of {_join_all(environments)} alone, and this one is tagged "
+            f"{environment[:80]!r}. Make it on the server of its environment, or save its settings here with another "
+            "tag."
         )
 
 

@@ -175,19 +175,19 @@ def _fits_kind(kind: Kind, value: Any) -> bool:
             return isinstance(value, dict)
 
 
-def check_texts(found: Any) -> None:
+def check_texts(body: Any) -> None:
     """Raises ApiProblem 400 for a text that no database takes (with NUL, or half of a character), and for what lies
     too deep to be written down again."""
-    for one, depth, _ in _iterate_leaves(found):
+    for one, depth, _ in _iterate_leaves(body):
         if depth > DEEPEST:
             raise invalid_request(f"The request is nested more than {DEEPEST} deep.")
         if isinstance(one, str) and ("\0" in one or any("\ud800" <= c <= "\udfff" for c in one)):
             raise invalid_request("A text holds NUL or half of a character (U+D800 to U+DFFF); take it out.")
 
 
-def _iterate_leaves(found: Any) -> Iterator[tuple[Any, int, bool]]:
+def _iterate_leaves(value: Any) -> Iterator[tuple[Any, int, bool]]:
     """(value, how deep it lies, whether it is a key) of each key, and of each value that holds no others."""
-    left = [(found, 0)]
+    left = [(value, 0)]
     while left:  # no recursion: what was sent may be as deep as it likes
         one, depth = left.pop()
         if isinstance(one, dict):

@@ -78,8 +78,8 @@ class Words:
     def take(self, kind: str, what: str) -> str:
         """The next word, which must be of this kind. Raises ApiProblem 400 naming what is missing."""
         if not self.rest or self.rest[0].kind != kind:
-            found = repr(self.rest[0].text) if self.rest else "the end"
-            raise invalid_request(f"The filter needs {what} where it has {found}.")
+            shown = repr(self.rest[0].text) if self.rest else "the end"
+            raise invalid_request(f"The filter needs {what} where it has {shown}.")
         return self.rest.popleft().text
 
     def operator(self) -> str:

@@ -89,8 +89,8 @@ class FlowLog:
         """That Spark emptied these at set-up: the API has no word for it. `at_ms`: when set-up was over."""
         if datasets:
             said = f"Set-up emptied {', '.join(datasets)}; each is full again when its flow has COMPLETED."
-            told = {"datasets": list(datasets)}
-            events.store_event(self.pipeline, EMPTIED, said, told, update_id=self.update_id, at_ms=at_ms)
+            details = {"datasets": list(datasets)}
+            events.store_event(self.pipeline, EMPTIED, said, details, update_id=self.update_id, at_ms=at_ms)
 
     def track(self, name: str) -> Track | None:
         """The track of a flow; None for one more than an update may have."""

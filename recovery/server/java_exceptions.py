@@ -47,8 +47,8 @@ def parse_chain(text: str) -> list[dict[str, Any]]:
         if line.startswith("Caused by: "):
             chain.append(build_exception("\n".join(head), stack))
             head, stack = [line.removeprefix("Caused by: ")], []
-        elif (found := parse_frame(line)) is not None:
-            stack.append(found)
+        elif (frame := parse_frame(line)) is not None:
+            stack.append(frame)
         elif not MORE.match(line) and not stack:
             head.append(line)
     if "".join(head).strip():

@@ -77,11 +77,11 @@ def _list_old_updates(pipeline_id: str, before: int, newest: int) -> list[str]:
 
 def _updates_by_table(pipeline_id: str) -> dict[str, set[str]]:
     """Which updates define each table of a pipeline."""
-    found: dict[str, set[str]] = {}
+    tables: dict[str, set[str]] = {}
     defined = Event.objects.filter(pipeline=pipeline_id, event_type="dataset_definition")
     for update_id, origin in defined.values_list("update_id", "body__origin"):
-        found.setdefault(str((origin or {}).get("dataset_name", "")), set()).add(update_id)
-    return found
+        tables.setdefault(str((origin or {}).get("dataset_name", "")), set()).add(update_id)
+    return tables
 
 
 def _remove_folders(home: Path) -> int:

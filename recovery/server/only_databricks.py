@@ -42,15 +42,15 @@ def hint_of_databricks(exceptions: Iterable[Mapping[str, Any]]) -> str:
 
 def _find_hint(says: str) -> str:
     for pattern in (MODULE, NAME):
-        if (found := pattern.search(says)) and found[1] in NAMES:
-            return _compose_hint(found[1], NAMES[found[1]])
-    if found := MEMBER.search(says):
+        if (match := pattern.search(says)) and match[1] in NAMES:
+            return _compose_hint(match[1], NAMES[match[1]])
+    if match := MEMBER.search(says):
         if "pyspark.pipelines" in says:
-            return _compose_hint(found[1], _replacement_of(found[1]))
-    elif found := ARGUMENT.search(says):
-        return _compose_hint(f"{found[2]} of {found[1]}", _replacement_of(found[2]))
-    elif found := _match_in_order(says, NO_SOURCE, BLANK, SOURCE):
-        return _compose_hint(found[1], SOURCES[found[1].lower()])
+            return _compose_hint(match[1], _replacement_of(match[1]))
+    elif match := ARGUMENT.search(says):
+        return _compose_hint(f"{match[2]} of {match[1]}", _replacement_of(match[2]))
+    elif match := _match_in_order(says, NO_SOURCE, BLANK, SOURCE):
+        return _compose_hint(match[1], SOURCES[match[1].lower()])
     elif _match_in_order(says, NO_SYNTAX, EXPECT):
         return _compose_hint("EXPECT", EXPECTATION)
     return ""

@@ -88,7 +88,7 @@ def build_document(routes: Iterable[Route]) -> dict[str, Any]:
 def describe_operation(route: Route) -> dict[str, Any]:
     """One method of one address: what it takes, and what it answers."""
     names = re.findall(r"\{(\w+)\}", route.path)
-    found: dict[str, Any] = {
+    operation: dict[str, Any] = {
         "operationId": f"{route.method.lower()} {route.path}",
         "summary": " ".join((inspect.getdoc(route.view) or "").split("\n\n")[0].split()),
         "parameters": [
@@ -101,11 +101,11 @@ def describe_operation(route: Route) -> dict[str, Any]:
         },
     }
     if route.path in PUBLIC:
-        found["security"] = []
+        operation["security"] = []
     if route.method in WITH_BODY:
         kinds = BYTES if route.body is None else {"application/json": {"schema": body_of(route.body)}}
-        found["requestBody"] = {"content": kinds}
-    return found
+        operation["requestBody"] = {"content": kinds}
+    return operation
 
 
 def content_of(name: str) -> dict[str, Any]:
@@ -131,12 +131,12 @@ def body_of(fields: Fields) -> Schema:
 
 def field_schema(field: Field) -> Schema:
     """The values of one field. Of one that is not done here: only those that say nothing."""
-    found = dict(KINDS[field.kind])
+    schema = dict(KINDS[field.kind])
     if field.choices:
-        found["enum"] = list(field.choices)
+        schema["enum"] = list(field.choices)
     if field.instead:
-        found |= {"description": f"Not done here. {field.instead}", "maxItems": 0, "maxProperties": 0}
-    return found
+        schema |= {"description": f"Not done here. {field.instead}", "maxItems": 0, "maxProperties": 0}
+    return schema
 
 
 def allow_null(of: Schema) -> Schema:

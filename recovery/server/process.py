@@ -270,13 +270,13 @@ def check_hidden(place: Place) -> None:
 
 def parse_remotes(text: str) -> dict[str, str]:
     """Addresses of Spark Connect by name: a line each, `name sc://host:port/;token=…`. Raises WrongUse, naming none."""
-    found: dict[str, str] = {}
+    remotes: dict[str, str] = {}
     for line in filter(None, map(str.strip, text.splitlines())):
         name, _, address = line.partition(" ")
         if not address.strip().startswith("sc://"):
             raise WrongUse("A line of REPRISE_SPARK_REMOTES is not `name sc://host:port/;token=…`.")
-        found[name] = address.strip()
-    return found
+        remotes[name] = address.strip()
+    return remotes
 
 
 def bind_socket(host: str, port: int) -> socket.socket:

@@ -129,14 +129,14 @@ def narrowed_confinement(home: Path, own: Path) -> Confinement:
 def files_apart(folders: Sequence[Path], confinement: Confinement) -> list[Path]:
     """Some files in each of these folders that a confined process must not be able to read; links are not followed."""
     sight = confinement.sights()
-    found: list[Path] = []
+    files: list[Path] = []
     for folder in folders:
         below = (Path(place, name) for place, _, names in os.walk(folder) for name in names)
         looked = islice(chain([folder], below), MOST_LOOKED_AT)
-        found += islice(
+        files += islice(
             (path for path in looked if _is_to_be_read(path) and sight(path) is Sight.HIDDEN), MOST_APART
         )
-    return found
+    return files
 
 
 def _is_to_be_read(path: Path) -> bool:

@@ -72,8 +72,8 @@ class Room:
 
     def counts(self) -> dict[str, int]:
         """How many were left out, by reason."""
-        found = {**self.left_out, LeftOut.WAITING: self.waiting}
-        return {str(reason): found[reason] for reason in LeftOut if found.get(reason, 0) > 0}
+        counts = {**self.left_out, LeftOut.WAITING: self.waiting}
+        return {str(reason): counts[reason] for reason in LeftOut if counts.get(reason, 0) > 0}
 
     def _noted(self, reason: LeftOut, taken: bool) -> bool:
         self.left_out[reason] += not taken

@@ -57,16 +57,16 @@ class Lines:
 
 def list_frames(error: BaseException) -> list[dict[str, Any]]:
     """A Python traceback in the API's shape, innermost first, without this file's own frames."""
-    found: list[dict[str, Any]] = []
+    frames: list[dict[str, Any]] = []
     if path := getattr(error, SQL_FILE, ""):
         where = {"file_name": path, "line_number": line_of_sql(str(error))}
-        found.append({"declaring_class": Path(path).stem, "method_name": "<sql>"} | where)
+        frames.append({"declaring_class": Path(path).stem, "method_name": "<sql>"} | where)
     if isinstance(error, SyntaxError) and error.filename:
         where = {"file_name": error.filename, "line_number": error.lineno}
-        found.append({"declaring_class": Path(error.filename).stem, "method_name": "<module>"} | where)
+        frames.append({"declaring_class": Path(error.filename).stem, "method_name": "<module>"} | where)
     for entry in reversed(traceback.extract_tb(error.__traceback__)):
         if entry.filename != __file__:
-            found.append(
+            frames.append(
                 {
                     "declaring_class": Path(entry.filename).stem,
                     "method_name": entry.name,
@@ -74,13 +74,13 @@ def list_frames(error: BaseException) -> list[dict[str, Any]]:
                     "line_number": entry.lineno,
                 }
             )
-    return found[:MOST_FRAMES]
+    return frames[:MOST_FRAMES]
 
 
 def line_of_sql(message: str) -> int | None:
     """The line of the statement's file that Spark's parser names; None where it names none."""
-    found = re.search(r"\(line (\d+), pos \d+\)", message)
-    return int(found[1]) if found else None
+    match = re.search(r"\(line (\d+), pos \d+\)", message)
+    return int(match[1]) if match else None
 
 
 def describe_error(error: BaseException) -> dict[str, Any]:
@@ -99,12 +99,12 @@ def describe_error(error: BaseException) -> dict[str, Any]:
 
 def list_causes(error: BaseException) -> list[dict[str, Any]]:
     """An exception and its causes, outermost first."""
-    found: list[dict[str, Any]] = []
+    causes: list[dict[str, Any]] = []
     at: BaseException | None = error
-    while at is not None and len(found) < MOST_LINKS:
-        found.append(describe_error(at))
+    while at is not None and len(causes) < MOST_LINKS:
+        causes.append(describe_error(at))
         at = at.__cause__ or (None if at.__suppress_context__ else at.__context__)
-    return found
+    return causes
 
 
 def open_session(arguments: dict[str, Any], token: str) -> Any:

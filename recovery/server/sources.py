@@ -77,12 +77,12 @@ def expand_glob(include: str, workspace: Workspace) -> list[str]:
 
 def files_under(folder: Path) -> list[Path]:
     """Definition files beneath a folder, sorted; hidden folders, caches and links are left out."""
-    found: list[Path] = []
+    files: list[Path] = []
     for at, folders, names in os.walk(folder, followlinks=False):
         folders[:] = sorted(n for n in folders if not n.startswith(".") and n != "__pycache__")
         here = (Path(at) / name for name in sorted(names) if not name.startswith("."))
-        found += [file for file in here if file.suffix in SUFFIXES and not file.is_symlink()]
-    return found
+        files += [file for file in here if file.suffix in SUFFIXES and not file.is_symlink()]
+    return files
 
 
 def take_snapshot(spec: dict[str, Any], workspace: Workspace, folder: Path) -> Snapshot:

@@ -117,8 +117,8 @@ def fail_left_active() -> int:
 def has_failed_flow(update: Update) -> bool:
     """Whether a flow of it had failed and was not begun again, by its events."""
     newest: dict[str, str] = {}
-    told = Event.objects.filter(update_id=update.id, event_type="flow_progress").order_by("seq")
-    for body in told.values_list("body", flat=True).iterator():
+    statuses = Event.objects.filter(update_id=update.id, event_type="flow_progress").order_by("seq")
+    for body in statuses.values_list("body", flat=True).iterator():
         newest[body["origin"].get("flow_name", "")] = body["details"]["flow_progress"].get("status", "")
     return "FAILED" in newest.values()
 

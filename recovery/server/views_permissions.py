@@ -50,8 +50,8 @@ def change_folder(request: HttpRequest, object_id: str) -> HttpResponse:
 def list_levels(request: HttpRequest, pipeline_id: str) -> HttpResponse:
     """GET /permissions/pipelines/{id}/permissionLevels."""
     find_pipeline(pipeline_id)
-    found = [{"permission_level": level, "description": text} for level, text in LEVELS.items()]
-    return JsonResponse({"permission_levels": found})
+    levels = [{"permission_level": level, "description": text} for level, text in LEVELS.items()]
+    return JsonResponse({"permission_levels": levels})
 
 
 def check_entry(entry: dict[str, Any]) -> None:

@@ -104,7 +104,7 @@ def pipeline_facts(pipeline: Pipeline) -> dict[str, Any]:
     active = active_of(pipeline)
     state = "IDLE" if active is None else "STOPPING" if active.state == "STOPPING" else "RUNNING"
     newest = pipeline.updates.order_by("-seq")[:5]
-    found: dict[str, Any] = {
+    answer: dict[str, Any] = {
         "pipeline_id": pipeline.id,
         "name": pipeline.name,
         "state": state,
@@ -113,8 +113,8 @@ def pipeline_facts(pipeline: Pipeline) -> dict[str, Any]:
         "latest_updates": [state_info(update) for update in newest],
     }
     if pipeline.healthy is not None:
-        found["health"] = "HEALTHY" if pipeline.healthy else "UNHEALTHY"
-    return found
+        answer["health"] = "HEALTHY" if pipeline.healthy else "UNHEALTHY"
+    return answer
 
 
 def read_pipeline(request: HttpRequest, pipeline_id: str) -> HttpResponse:

@@ -65,10 +65,10 @@ def list_updates(request: HttpRequest, pipeline_id: str) -> HttpResponse:
         rows = rows.filter(seq__gte=find_update(pipeline, page.filter).seq)
     if page.after:
         rows = rows.filter(seq__lt=page.after[0])
-    found = list(rows[: page.size + 1])
-    updates = found[: page.size]
+    listed = list(rows[: page.size + 1])
+    updates = listed[: page.size]
     body: dict[str, Any] = {"updates": [update_info(update, full=False) for update in updates]}
-    if len(found) > page.size:
+    if len(listed) > page.size:
         body["next_page_token"] = page.token((updates[-1].seq,))
     return JsonResponse(body)
 
@@ -103,10 +103,10 @@ def event_list(request: HttpRequest, pipeline_id: str) -> HttpResponse:
     rows = rows.order_by(*(("timestamp_ms", "seq") if rising else ("-timestamp_ms", "-seq")))
     if page.after:
         rows = rows.filter(events_beyond(page.after, "gt" if rising else "lt"))
-    found = list(rows[: page.size + 1])
-    shown = found[: page.size]
+    listed = list(rows[: page.size + 1])
+    shown = listed[: page.size]
     body: dict[str, Any] = {"events": [event_answer(event) for event in shown]}
-    if len(found) > page.size:
+    if len(listed) > page.size:
         body["next_page_token"] = page.token((shown[-1].timestamp_ms, shown[-1].seq))
     return JsonResponse(body)
 
@@ -123,7 +123,7 @@ def read_update_source(request: HttpRequest, pipeline_id: str, update_id: str) -
     """GET /x-reprise/pipelines/{id}/updates/{update_id}/source: the definition files that this update read."""
     update = find_update(find_pipeline(pipeline_id), update_id)
     try:
-        found = read_snapshot(update_folder(current_instance().home, update.id) / "source")
+        snapshot = read_snapshot(update_folder(current_instance().home, update.id) / "source")
     except (
         OSError
     ) as error:  # a link in its place, or more in it than a snapshot holds: the update's code did that
@@ -133,7 +133,7 @@ def read_update_source(request: HttpRequest, pipeline_id: str, update_id: str) -
         raise ApiProblem(404, "RESOURCE_DOES_NOT_EXIST", text) from error
     files = [
         {"path": path, "sha256": sha256, "content": base64.b64encode(content).decode()}
-        for path, sha256, content in found
+        for path, sha256, content in snapshot
     ]
     if not files:
         raise ApiProblem(404, "RESOURCE_DOES_NOT_EXIST", f"No source is kept of update {update_id}.")

@@ -48,14 +48,14 @@ class Workspace:
             raise invalid_request(
                 f"Path ({path[:200]}…) has a name of more than {LONGEST_NAME} bytes, or is too long."
             )
-        found = self.root
+        place = self.root
         for part in parts:
-            found = found / part
-            if found.is_symlink():
+            place = place / part
+            if place.is_symlink():
                 raise invalid_request(
                     f"Path ({path}) meets a symbolic link, which this workspace never follows."
                 )
-        return found
+        return place
 
     def is_alias(self, path: str) -> bool:
         """Whether a path begins with the other spelling of the root. A real folder of that name keeps its own."""

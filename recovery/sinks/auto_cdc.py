@@ -61,8 +61,8 @@ def judge_risk(start: Start, facts: AutoCdcFacts) -> Risk:
             do="Keep the auxiliary table, or take a full refresh, which recreates target and auxiliary table.",
             bars=True,
         )
-    if facts.scd_type == 2 and (found := _judge_batch_numbers(start, facts)):
-        return found
+    if facts.scd_type == 2 and (risk := _judge_batch_numbers(start, facts)):
+        return risk
     rereads = start.reread.rows is None or start.reread.rows.value or start.planned is not None
     if not rereads:
         return Risk(Amount(value=0), "Nothing is merged a second time.")

@@ -53,9 +53,9 @@ _NAMED = {"files": "maxfilespertrigger", "kafka": "maxoffsetspertrigger", "delta
 
 
 def _limit_of(kind: str, lower: Mapping[str, str]) -> int | None:
-    told = lower.get(_NAMED.get(kind, ""), "")
-    if told.strip().isdigit() and int(told) > 0:
-        return int(told)
+    limit = lower.get(_NAMED.get(kind, ""), "")
+    if limit.strip().isdigit() and int(limit) > 0:
+        return int(limit)
     return DELTA_FILES if kind == "delta" else None
 
 
@@ -101,10 +101,10 @@ def _flatten_offsets(held: Mapping[str, Mapping[str, int]]) -> dict[tuple[str, s
 
 
 def _by_topic(at: Mapping[tuple[str, str], int]) -> dict[str, dict[str, int]]:
-    found: dict[str, dict[str, int]] = {}
+    topics: dict[str, dict[str, int]] = {}
     for (topic, partition), offset in at.items():
-        found.setdefault(topic, {})[partition] = offset
-    return found
+        topics.setdefault(topic, {})[partition] = offset
+    return topics
 
 
 _CUT = {"files": _split_files, "kafka": _split_offsets, "delta": _split_versions}

@@ -87,7 +87,7 @@ def require_one_wish(wanted: Wanted, *, of: str, can: Sequence[str]) -> str:
 
     `parts` may stand beside another field, or alone: then it is the answer.
     """
-    told = {
+    fields = {
         "at_ms": wanted.at_ms is not None,
         "version": wanted.version is not None,
         "file": wanted.file is not None,
@@ -97,7 +97,7 @@ def require_one_wish(wanted: Wanted, *, of: str, can: Sequence[str]) -> str:
     }
     if wanted.parts and "parts" not in can:
         raise Refused(f"{_capitalize_first(of)} has no parts that can be set one by one.", code="no_parts")
-    named = [name for name, is_set in told.items() if is_set] or ["parts"] * bool(wanted.parts)
+    named = [name for name, is_set in fields.items() if is_set] or ["parts"] * bool(wanted.parts)
     words = ", ".join(WISHES[c] for c in can)
     if len(named) != 1:
         raise Refused(f"Name exactly one position of {of}: {words}.", code="not_one_wish")

@@ -123,15 +123,15 @@ def left_out(start: DeltaOffset, end: DeltaOffset, facts: DeltaFacts) -> tuple[D
     if ahead is None or left is None:
         return None
     kept = Counter(f.path for f in left)
-    found = []
+    files = []
     for file in reversed(
         ahead
     ):  # a path can come twice, as a change feed tells it; the later ones are the kept ones
         if kept[file.path]:
             kept[file.path] -= 1
         else:
-            found.append(file)
-    return tuple(reversed(found))
+            files.append(file)
+    return tuple(reversed(files))
 
 
 def _files_between(start: DeltaOffset, end: DeltaOffset, facts: DeltaFacts) -> tuple[DataFile, ...] | None:
@@ -139,11 +139,11 @@ def _files_between(start: DeltaOffset, end: DeltaOffset, facts: DeltaFacts) -> t
     versions = range(start.version, min(last, facts.latest) + 1)
     if any(v not in facts.commits for v in versions):
         return None
-    found: list[DataFile] = []
+    between: list[DataFile] = []
     for v in versions:
         files = facts.commits[v].files
-        found += files[_files_to_skip(start, v) : end.read if v == end.version else len(files)]
-    return tuple(found)
+        between += files[_files_to_skip(start, v) : end.read if v == end.version else len(files)]
+    return tuple(between)
 
 
 def measure_distance(start: str | None, end: str | None, facts: DeltaFacts) -> Distance:
@@ -165,10 +165,10 @@ def _measure_distance(
     files: tuple[DataFile, ...], facts: DeltaFacts, before: DeltaOffset, after: DeltaOffset
 ) -> Distance:
     why = "the reader has excludeRegex, which leaves files out" if facts.reading.exclude else ""
-    found = sum_files(files, exact=not why, why=why)
+    distance = sum_files(files, exact=not why, why=why)
     if not facts.one_clock((before.version, after.version)):
-        return found
-    return plus_seconds(found, facts.time_of(before.version), facts.time_of(after.version))
+        return distance
+    return plus_seconds(distance, facts.time_of(before.version), facts.time_of(after.version))
 
 
 def _count_rows(files: tuple[DataFile, ...] | None, facts: DeltaFacts) -> Amount | None:
@@ -350,7 +350,7 @@ def _at_time(at_ms: int, facts: DeltaFacts) -> DeltaOffset:
             f"The log cannot resolve that time: {known}, which is later. Name a later time or a version.",
             code="time_not_in_log",
         )
-    return DeltaOffset(facts.table_id, next((v for v, told in times.items() if told >= at_ms), ends))
+    return DeltaOffset(facts.table_id, next((v for v, time_ms in times.items() if time_ms >= at_ms), ends))
 
 
 def _timed_alike(at_ms: int, facts: DeltaFacts) -> tuple[int, int]:

@@ -52,20 +52,20 @@ class DeltaOffset:
 def parse_offset(offset_json: str) -> DeltaOffset:
     """An offset line. Raises Malformed for what Delta refuses too; `newer` is set where it is a later format's."""
     body = object_of(offset_json)
-    told = number_of(body, "sourceVersion")
-    if told > 3:
-        raise Malformed(f"it is in format {told}", newer=str(told))
-    if told < 1 or told == 2:
-        raise Malformed(f"sourceVersion {told} is none that Delta writes")
+    source_version = number_of(body, "sourceVersion")
+    if source_version > 3:
+        raise Malformed(f"it is in format {source_version}", newer=str(source_version))
+    if source_version < 1 or source_version == 2:
+        raise Malformed(f"sourceVersion {source_version} is none that Delta writes")
     table_id, initial = body.get("reservoirId"), body.get("isStartingVersion")
     if not isinstance(table_id, str) or not table_id:
         raise Malformed("reservoirId is missing")
     if not isinstance(initial, bool):
         raise Malformed("isStartingVersion is missing or is not true or false")
     version, index = number_of(body, "reservoirVersion"), number_of(body, "index")
-    if index == BASE_V1 and told < 3:
+    if index == BASE_V1 and source_version < 3:
         index = BASE
-    special = (BASE, *(METADATA_CHANGES if told == 3 else ()))
+    special = (BASE, *(METADATA_CHANGES if source_version == 3 else ()))
     if version < 0 or index >= END or (index < 0 and index not in special):
         raise Malformed(f"version {version}, index {index} is no position")
     return DeltaOffset(table_id, version, index, initial)
@@ -86,28 +86,28 @@ class Reading:
     @property
     def starting(self) -> tuple[str, ...]:
         """The options by which the code says where an empty checkpoint begins."""
-        told = {
+        given = {
             "startingVersion": self.starting_version is not None,
             "startingTimestamp": self.starting_timestamp,
         }
-        return tuple(name for name, is_set in told.items() if is_set)
+        return tuple(name for name, is_set in given.items() if is_set)
 
     @classmethod
     def of(cls, options: Mapping[str, Any]) -> "Reading":
         """Options as the code gives them, in any case."""
-        told = {k.lower(): str(v) for k, v in options.items()}
+        lower = {k.lower(): str(v) for k, v in options.items()}
 
         def on(*names: str) -> bool:
-            return any(told.get(name, "").lower() == "true" for name in names)
+            return any(lower.get(name, "").lower() == "true" for name in names)
 
         return cls(
             change_feed=on("readchangefeed", "readchangedata"),
             skip_change_commits=on("skipchangecommits"),
             ignore_changes=on("ignorechanges", "ignorefiledeletion"),
             ignore_deletes=on("ignoredeletes"),
-            starting_version=told.get("startingversion"),
-            starting_timestamp="startingtimestamp" in told,
-            exclude="excluderegex" in told,
+            starting_version=lower.get("startingversion"),
+            starting_timestamp="startingtimestamp" in lower,
+            exclude="excluderegex" in lower,
         )
 
 
@@ -197,14 +197,14 @@ class DeltaFacts:
 
     def fresh(self) -> DeltaOffset | None:
         """Where a stream with an empty checkpoint would begin. None: by its options that cannot be told."""
-        told = self.reading.starting_version
+        version = self.reading.starting_version
         if self.reading.starting_timestamp:
             return None  # a time in the session's zone
-        if told is None:
+        if version is None:
             return DeltaOffset(self.table_id, self.latest, BASE, True)
-        if told.lower() == "latest":
+        if version.lower() == "latest":
             return DeltaOffset(self.table_id, self.latest + 1)
-        return DeltaOffset(self.table_id, int(told)) if told.isdecimal() else None
+        return DeltaOffset(self.table_id, int(version)) if version.isdecimal() else None
 
 
 # What a reader has to know (protocol, "readerFeatures") and what changes nothing in a file without deletion vector.
@@ -255,12 +255,12 @@ def commit_of(version: int, time_ms: int, actions: Iterable[Action], reading: Re
 
 def _schema_of(held: list[Action]) -> str | None:
     """The schema that a commit sets, with all that is compared of it later."""
-    told = next((a["metaData"].get("schemaString") for a in held if a.get("metaData")), None)
-    if told and not all(
-        {"name", "type", "nullable"} <= column.keys() for column in json.loads(told)["fields"]
+    schema = next((a["metaData"].get("schemaString") for a in held if a.get("metaData")), None)
+    if schema and not all(
+        {"name", "type", "nullable"} <= column.keys() for column in json.loads(schema)["fields"]
     ):
         raise Malformed("a column of its schema has no name or type")
-    return told
+    return schema
 
 
 def _list_changed_files(held: list[Action], info: Mapping[str, Any]) -> list[DataFile]:
@@ -291,18 +291,18 @@ def _marked_file(kind: str, went: Action, came: Action) -> DataFile:
     Source: CDCReader.generateFileActionsWithInlineDv.
     """
     old, new = (body.get("deletionVector") or {} for body in (went, came))
-    told = added_file(came if kind == "add" else went)
+    file = added_file(came if kind == "add" else went)
     rows = None
     if bool(old) != bool(new):
         rows = int((old or new).get("cardinality") or 0) if kind == "add" else 0
-    return DataFile(told.path, told.size, rows, vector=True)
+    return DataFile(file.path, file.size, rows, vector=True)
 
 
 def _data_file(body: Mapping[str, Any]) -> DataFile:
     """A removed file with a deletion vector stands for some of its rows: how many, the log does not tell."""
-    told = added_file(body)
-    rows = None if told.vector and "deletionTimestamp" in body else told.rows
-    return DataFile(told.path, told.size, rows, told.vector, told.plain)
+    file = added_file(body)
+    rows = None if file.vector and "deletionTimestamp" in body else file.rows
+    return DataFile(file.path, file.size, rows, file.vector, file.plain)
 
 
 def in_reading_order(files: Iterable[Any]) -> tuple[DataFile, ...]:
@@ -314,15 +314,15 @@ def in_reading_order(files: Iterable[Any]) -> tuple[DataFile, ...]:
 def sum_files(files: Iterable[DataFile], *, exact: bool = True, why: str = "") -> Distance:
     """Rows, files and bytes of these files. Rows that nobody told are estimated by size, and it is said so."""
     held = list(files)
-    told = [f for f in held if f.rows is not None]
-    rows, size = sum(f.rows or 0 for f in told), sum(f.size for f in told)
+    counted = [f for f in held if f.rows is not None]
+    rows, size = sum(f.rows or 0 for f in counted), sum(f.size for f in counted)
     reason = why
     estimate: int | None = rows
-    if len(told) < len(held):
+    if len(counted) < len(held):
         rest = sum(f.size for f in held if f.rows is None)
         estimate = rows + round(rest * rows / size) if size and rows else None
         reason = (
-            f"{len(held) - len(told)} of {len(held)} files have no row count; these are estimated by size"
+            f"{len(held) - len(counted)} of {len(held)} files have no row count; these are estimated by size"
         )
     exactly = exact and not reason
     return Distance(

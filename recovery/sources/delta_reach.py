@@ -152,20 +152,24 @@ def _can_read_schema(old: str, new: str) -> bool:
     """Every column of the old schema is in the new one with its type, and none has become required."""
     now = {f["name"].lower(): f for f in json.loads(new).get("fields", ())}
     for column in json.loads(old).get("fields", ()):
-        found = now.get(column["name"].lower())
-        if found is None or found["type"] != column["type"] or (column["nullable"] and not found["nullable"]):
+        column_now = now.get(column["name"].lower())
+        if (
+            column_now is None
+            or column_now["type"] != column["type"]
+            or (column["nullable"] and not column_now["nullable"])
+        ):
             return False
     return True
 
 
 def _retention_end(offset: DeltaOffset, facts: DeltaFacts) -> int | None:
     """When the first of what waits may be taken: its commit by the log's cleaning, a removed file by VACUUM."""
-    found = []
+    ends = []
     first = min(_unread_versions(offset, facts), default=None)
-    told = facts.times.get(first) if first is not None else None
-    if facts.log_retention_ms is not None and told is not None:
-        due = told + facts.log_retention_ms
-        found.append(-(-due // DAY_MS) * DAY_MS)
+    committed_ms = facts.times.get(first) if first is not None else None
+    if facts.log_retention_ms is not None and committed_ms is not None:
+        due = committed_ms + facts.log_retention_ms
+        ends.append(-(-due // DAY_MS) * DAY_MS)
     waiting = {f.path for f in _iterate_waiting_files(offset, facts)}
     if facts.file_retention_ms is not None:
         removed = [
@@ -174,8 +178,8 @@ def _retention_end(offset: DeltaOffset, facts: DeltaFacts) -> int | None:
             for path, ms in facts.commits[v].removed
             if path in waiting
         ]
-        found += [ms + facts.file_retention_ms for ms in removed]
-    return min(found, default=None)
+        ends += [ms + facts.file_retention_ms for ms in removed]
+    return min(ends, default=None)
 
 
 def find_empty_start(options: Mapping[str, Any], facts: DeltaFacts | None) -> Fresh:

@@ -83,16 +83,16 @@ def facts_of(
     options: Mapping[str, Any] | None = None,
 ) -> FileSourceFacts:
     """Facts from a source's progress (its log is read again here) and what lies there now. Raises Unreachable."""
-    told = _lower_options(options or {})
+    lower = _lower_options(options or {})
     return FileSourceFacts(
         log=(*progress.committed, *progress.planned),
         listing=None if listing is None else tuple(listing),
         rows=rows or {},
-        max_file_age_ms=max_age_ms(told),
+        max_file_age_ms=max_age_ms(lower),
         asked_ms=asked_ms,
-        latest_first=latest_first(told),
-        name_only=told.get("filenameonly") == "true",
-        limited=_has_batch_limit(told),
+        latest_first=latest_first(lower),
+        name_only=lower.get("filenameonly") == "true",
+        limited=_has_batch_limit(lower),
     )
 
 
@@ -102,11 +102,11 @@ def max_age_ms(options: Mapping[str, Any]) -> int:
     Source: FileStreamOptions (maxFileAge), JavaUtils.timeStringAs (its units; ms without one), FileStreamSource (with
     latestFirst and a limit of files or bytes it does not hold).
     """
-    told = _lower_options(options)
-    if latest_first(told) and _has_batch_limit(told):
+    lower = _lower_options(options)
+    if latest_first(lower) and _has_batch_limit(lower):
         return NO_AGE_MS
-    found = AGE.fullmatch(told.get("maxfileage", ""))
-    return int(int(found[1]) * AGE_MS[found[2] or "ms"]) if found else MAX_FILE_AGE_MS
+    match = AGE.fullmatch(lower.get("maxfileage", ""))
+    return int(int(match[1]) * AGE_MS[match[2] or "ms"]) if match else MAX_FILE_AGE_MS
 
 
 def latest_first(options: Mapping[str, Any]) -> bool:
@@ -118,18 +118,18 @@ def _lower_options(options: Mapping[str, Any]) -> dict[str, str]:
     return {name.lower(): str(value).strip().lower() for name, value in options.items()}
 
 
-def _has_batch_limit(told: Mapping[str, str]) -> bool:
-    return "maxfilespertrigger" in told or "maxbytespertrigger" in told
+def _has_batch_limit(lower: Mapping[str, str]) -> bool:
+    return "maxfilespertrigger" in lower or "maxbytespertrigger" in lower
 
 
 def log_entry_of(offset_json: str | None) -> int | None:
     """The log id of an offset; -1 says that nothing was read."""
     if offset_json is None:
         return None
-    found = formats.log_offset(offset_json)
-    if found is None or not -1 <= found < 2**63:
+    log_id = formats.log_offset(offset_json)
+    if log_id is None or not -1 <= log_id < 2**63:
         raise Malformed("it is not the offset of a file source")
-    return found
+    return log_id
 
 
 @dataclass(frozen=True)

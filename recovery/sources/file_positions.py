@@ -41,12 +41,12 @@ def _resolve_request(
 ) -> tuple[set[str], dict[str, str]]:
     """Decoded URIs that count as read at the wanted position, and what has to be said of it."""
     if named == "by_hand":
-        told = log_entry_of(wanted.by_hand)
-        if told is None or told > facts.newest_entry:
+        log_id = log_entry_of(wanted.by_hand)
+        if log_id is None or log_id > facts.newest_entry:
             raise Refused(
                 f"The log has the entries up to {facts.newest_entry}; {wanted.by_hand} is not among them."
             )
-        return set(facts.read_at(told)), {}
+        return set(facts.read_at(log_id)), {}
     if named == "earliest":
         return set(), {}
     if named == "latest":

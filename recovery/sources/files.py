@@ -87,19 +87,19 @@ def judge_reach(offset_json: str | None, facts: FileSourceFacts, *, planned: boo
         return Reach(None, "The directory could not be listed, so what waits there is not known.")
     at = -1 if at_entry is None else at_entry
     read = facts.read_at(at)
-    found = list_unread(read, facts, planned=planned)
+    unread = list_unread(read, facts, planned=planned)
     gone = [path for path in facts.between(at, facts.newest_entry) if path not in facts.there]
     said = [
         *_said_gone(gone),
-        *_said_late(found.late, facts),
-        *_said_namesakes(found.namesakes),
-        *_said_rewritten(read, found.new, facts),
+        *_said_late(unread.late, facts),
+        *_said_namesakes(unread.namesakes),
+        *_said_rewritten(read, unread.new, facts),
     ]
-    if gone or found.passed_over:
-        lost = measure_files([*gone, *(f.path for f in found.passed_over)], facts)
+    if gone or unread.passed_over:
+        lost = measure_files([*gone, *(f.path for f in unread.passed_over)], facts)
         return Reach(False, " ".join(said), lost=lost, parts=(DIRECTORY,), stops=bool(gone))
-    if found.unsure:
-        return Reach(None, found.unsure)
+    if unread.unsure:
+        return Reach(None, unread.unsure)
     return Reach(True, " ".join(said) or "Every file after this position is there and new enough to be read.")
 
 
@@ -109,12 +109,12 @@ def reach_from(start: FileCandidate | None, committed: str | None, facts: FileSo
     A start before the committed position reads again what is there, and what is gone of it is in its `fallbacks`: what
     follows is as readable as from there. One behind it may leave behind what is gone.
     """
-    told = judge_reach(committed, facts)
+    reach = judge_reach(committed, facts)
     at_entry, stood = log_entry_of(start.offset_json) if start else None, log_entry_of(committed)
-    if start is None or told.readable is not False or at_entry is None:
-        return told
+    if start is None or reach.readable is not False or at_entry is None:
+        return reach
     behind = at_entry > (-1 if stood is None else stood)
-    return judge_reach(start.offset_json, facts) if behind else told
+    return judge_reach(start.offset_json, facts) if behind else reach
 
 
 def find_start_option(offset_json: str | None, facts: FileSourceFacts) -> StartOption:
@@ -249,8 +249,8 @@ def source_facts(
     there = {f.path: f for f in listing}
     done = facts_of(replace(progress, planned=Entries()), listing, options=options)
     read = list(done.entries)
-    found = list_unread(done.entries, done)
-    total = len({*read, *(f.path for f in found.new)})
+    unread = list_unread(done.entries, done)
+    total = len({*read, *(f.path for f in unread.new)})
     ordered = by_time(listing)
     return SourceFacts(
         position=Position(
@@ -265,10 +265,10 @@ def source_facts(
         ),
         location=location,
         processed=tuple(there[path] for path in read if path in there),
-        waiting=found.new,
+        waiting=unread.new,
         gone=tuple(path for path in read if path not in there),
         max_files_per_trigger=max_files_per_trigger,
-        ignored=found.passed_over,
+        ignored=unread.passed_over,
     )
 
 

@@ -91,19 +91,23 @@ class Place(NamedTuple):
 
 def list_parts(offset_json: str | None) -> tuple[Part, ...]:
     """One part, the table. Raises Malformed for another shape."""
-    told = _parse_line(offset_json)
-    value = None if told is None else f"{told.snapshot_id}:{told.position}{':all' if told.scan_all else ''}"
+    standing = _parse_line(offset_json)
+    value = (
+        None
+        if standing is None
+        else f"{standing.snapshot_id}:{standing.position}{':all' if standing.scan_all else ''}"
+    )
     return (Part("table", value, label_position(offset_json)),)
 
 
 def label_position(offset_json: str | None) -> str:
-    told = _parse_line(offset_json)
-    if told is None:
+    standing = _parse_line(offset_json)
+    if standing is None:
         return NOTHING_READ
-    if told.snapshot_id == START:
+    if standing.snapshot_id == START:
         return "before the table's first snapshot"
-    of = "all files of the table as of" if told.scan_all else "the files added by"
-    return f"{count_noun(told.position, 'file')} read of {of} snapshot {told.snapshot_id}"
+    of = "all files of the table as of" if standing.scan_all else "the files added by"
+    return f"{count_noun(standing.position, 'file')} read of {of} snapshot {standing.snapshot_id}"
 
 
 def compare_positions(before: str | None, after: str | None) -> tuple[Change, ...]:
@@ -127,13 +131,13 @@ def measure_distance(start: str | None, end: str | None, facts: IcebergSourceFac
 
 def judge_reach(offset_json: str | None, facts: IcebergSourceFacts) -> Reach:
     """Whether the snapshot is known, and whether all that follows can be streamed."""
-    told = _parse_line(offset_json)
+    standing = _parse_line(offset_json)
     if not facts.chain:
         return Reach(None, "The table's metadata was not read, or it has no snapshot.")
-    index = _snapshot_index(told, facts)
+    index = _snapshot_index(standing, facts)
     if index is None:
-        assert told is not None
-        return _missing_reach(told, facts)
+        assert standing is not None
+        return _missing_reach(standing, facts)
     refused = [s for s in facts.chain[index + 1 :] if s.operation in FAILS and s.operation not in facts.skips]
     if refused:
         return Reach(
@@ -148,15 +152,15 @@ def judge_reach(offset_json: str | None, facts: IcebergSourceFacts) -> Reach:
 
 def find_start_option(offset_json: str | None, facts: IcebergSourceFacts) -> StartOption:
     """`stream-from-timestamp` that starts at the snapshot of the position: whole snapshots only."""
-    told = _parse_line(offset_json)
-    place = _place_of(told, facts)
+    standing = _parse_line(offset_json)
+    place = _place_of(standing, facts)
     if place is None or not facts.chain:
         return StartOption(
             False,
             Precision.UNKNOWN,
             note="The position's snapshot is not among those of the table's metadata, so its time is not known.",
         )
-    if told is not None and told.scan_all:
+    if standing is not None and standing.scan_all:
         return StartOption(
             False,
             Precision.UNKNOWN,
@@ -176,9 +180,9 @@ def find_position(wanted: Wanted, committed: str | None, facts: IcebergSourceFac
         raise Refused(
             "The table's metadata was not read, or the table has no snapshot: nothing can be checked."
         )
-    told, said = _resolve_request(named, wanted, facts)
-    place, was = _place_of(told, facts), _place_of(old, facts)
-    line = wanted.by_hand or _encode_line(told)
+    standing, said = _resolve_request(named, wanted, facts)
+    place, was = _place_of(standing, facts), _place_of(old, facts)
+    line = wanted.by_hand or _encode_line(standing)
     known = place is not None and was is not None
     between = measure_distance(committed, line, facts) if known else Distance()
     moved = Moved.UNCLEAR if place is None or was is None else _compare_places(was, place)
@@ -208,44 +212,44 @@ def _resolve_request(
     if named == "by_hand":
         return _require_loadable(wanted.by_hand, facts), {}
     if named == "version":
-        found = next((s for s in facts.chain if s.snapshot_id == wanted.version), None)
-        if found is None:
+        snapshot = next((s for s in facts.chain if s.snapshot_id == wanted.version), None)
+        if snapshot is None:
             raise Refused(
                 f"Snapshot {wanted.version} is none of the {len(facts.chain)} in the table's history, which goes "
                 f"from {oldest.snapshot_id} ({format_time(oldest.at_ms)}) to {newest.snapshot_id} "
                 f"({format_time(newest.at_ms)})."
             )
-        return Standing(found.snapshot_id, 0, False), {}
+        return Standing(snapshot.snapshot_id, 0, False), {}
     return _told_at(wanted.at_ms or 0, facts)
 
 
 def _told_at(at_ms: int, facts: IcebergSourceFacts) -> tuple[Standing, dict[str, str]]:
     """The first snapshot that was made at or after the time."""
     oldest, newest = facts.chain[0], facts.chain[-1]
-    found = next((s for s in facts.chain if s.at_ms >= at_ms), None)
-    if found is None:
+    snapshot = next((s for s in facts.chain if s.at_ms >= at_ms), None)
+    if snapshot is None:
         raise Refused(
             f"No snapshot was made at or after {format_time(at_ms)}; the newest is of {format_time(newest.at_ms)}. "
             "Take the latest position, or a time up to then."
         )
     said = {}
-    if found is oldest and at_ms < oldest.at_ms:
+    if snapshot is oldest and at_ms < oldest.at_ms:
         said["table"] = (
             f"{format_time(at_ms)} is before the oldest snapshot that is known, of {format_time(oldest.at_ms)}: "
             "reading begins there, and what was expired before it is not read."
         )
-    return Standing(found.snapshot_id, 0, False), said
+    return Standing(snapshot.snapshot_id, 0, False), said
 
 
 def _require_loadable(line: str | None, facts: IcebergSourceFacts) -> Standing:
-    told = _parse_line(line)
-    place = _place_of(told, facts)
-    if told is None or place is None:
+    standing = _parse_line(line)
+    place = _place_of(standing, facts)
+    if standing is None or place is None:
         raise Refused("That offset's snapshot is not in the table's history: Spark could not load it.")
-    size = _count_files(facts, place.snapshot, told.scan_all)
+    size = _count_files(facts, place.snapshot, standing.scan_all)
     if size is not None and place.position > size:
         raise Refused(f"That snapshot has {count_noun(size, 'file')}; the offset names {place.position}.")
-    return told
+    return standing
 
 
 def _start_before(first: int, read: int, facts: IcebergSourceFacts) -> StartOption:
@@ -292,14 +296,16 @@ def _oldest_after(at_ms: int, chain: Sequence[Snapshot]) -> int:
     return last
 
 
-def _missing_reach(told: Standing, facts: IcebergSourceFacts) -> Reach:
+def _missing_reach(standing: Standing, facts: IcebergSourceFacts) -> Reach:
     oldest = facts.chain[0]
-    if told.snapshot_id in facts.others:
-        why = f"Snapshot {told.snapshot_id} is no longer in the current history: the table was rolled back or branched."
+    if standing.snapshot_id in facts.others:
+        why = f"Snapshot {standing.snapshot_id} is no longer in the current history: the table was rolled back or "
+        "branched."
     else:
         why = (
-            f"Snapshot {told.snapshot_id} was expired or removed: Spark cannot load the position. The oldest that is "
-            f"known is {oldest.snapshot_id}, of {format_time(oldest.at_ms)}; what lies before it is not in the history."
+            f"Snapshot {standing.snapshot_id} was expired or removed: Spark cannot load the position. The oldest "
+            f"that is known is {oldest.snapshot_id}, of {format_time(oldest.at_ms)}; what lies before it is not in "
+            "the history."
         )
     return Reach(False, why, lost=Distance(), parts=("table",))
 
@@ -326,24 +332,24 @@ def _present_reach(facts: IcebergSourceFacts, index: int) -> Reach:
 
 def list_skipped_kinds(options: Mapping[str, Any]) -> frozenset[str]:
     """The kinds of snapshots that a reader with these options passes over instead of failing (`Facts.skips`)."""
-    told = {name: option_of(options, f"streaming-skip-{name}-snapshots") or "" for name in FAILS}
-    return frozenset(name for name, value in told.items() if value.strip().lower() == "true")
+    values = {name: option_of(options, f"streaming-skip-{name}-snapshots") or "" for name in FAILS}
+    return frozenset(name for name, value in values.items() if value.strip().lower() == "true")
 
 
-def _snapshot_index(told: Standing | None, facts: IcebergSourceFacts) -> int | None:
+def _snapshot_index(standing: Standing | None, facts: IcebergSourceFacts) -> int | None:
     """Which snapshot of the chain it stands in, the first where nothing was read; None: that is not there."""
-    if told is None or told.snapshot_id == START:
+    if standing is None or standing.snapshot_id == START:
         return 0 if facts.chain else None
-    return next((i for i, s in enumerate(facts.chain) if s.snapshot_id == told.snapshot_id), None)
+    return next((i for i, s in enumerate(facts.chain) if s.snapshot_id == standing.snapshot_id), None)
 
 
-def _place_of(told: Standing | None, facts: IcebergSourceFacts) -> Place | None:
+def _place_of(standing: Standing | None, facts: IcebergSourceFacts) -> Place | None:
     """None: its snapshot is not in the chain. Nothing read, or no snapshot then: before the first."""
-    found = _snapshot_index(told, facts)
-    if found is None or told is None or told.snapshot_id == START:
-        return None if found is None else Place(0, 0)
+    index = _snapshot_index(standing, facts)
+    if index is None or standing is None or standing.snapshot_id == START:
+        return None if index is None else Place(0, 0)
     # The whole of a snapshot counts other files than those it added: only its end is a place in the history.
-    return None if told.scan_all else Place(found, told.position)
+    return None if standing.scan_all else Place(index, standing.position)
 
 
 def _count_files(facts: IcebergSourceFacts, index: int, scan_all: bool) -> int | None:
@@ -401,12 +407,12 @@ def _compare_places(before: Place, after: Place) -> Moved:
     return Moved.SAME if before == after else Moved.FORWARD if before < after else Moved.BACK
 
 
-def _encode_line(told: Standing) -> str:
+def _encode_line(standing: Standing) -> str:
     body = {
         "version": 1,
-        "snapshot_id": told.snapshot_id,
-        "position": told.position,
-        "scan_all_files": told.scan_all,
+        "snapshot_id": standing.snapshot_id,
+        "position": standing.position,
+        "scan_all_files": standing.scan_all,
     }
     return json.dumps(body, separators=(",", ":"))
 
@@ -419,7 +425,7 @@ def _parse_line(offset_json: str | None) -> Standing | None:
         raise Malformed("it is not the offset of an Iceberg table")
     if number_of(body, "version") != 1 or type(body["scan_all_files"]) is not bool:
         raise Malformed("it is not the offset of an Iceberg table in version 1")
-    told = Standing(number_of(body, "snapshot_id"), number_of(body, "position"), body["scan_all_files"])
-    if told.position < (START if told.snapshot_id == START else 0):
+    standing = Standing(number_of(body, "snapshot_id"), number_of(body, "position"), body["scan_all_files"])
+    if standing.position < (START if standing.snapshot_id == START else 0):
         raise Malformed("its position is negative")
-    return told
+    return standing

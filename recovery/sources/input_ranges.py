@@ -54,18 +54,18 @@ class Slice:
         }
 
     @classmethod
-    def of(cls, told: Mapping[str, Any]) -> "Slice":
+    def of(cls, body: Mapping[str, Any]) -> "Slice":
         """The slice that `as_dict` told."""
-        changes = told.get("changes")
+        changes = body.get("changes")
         return cls(
-            told["kind"],
-            files=tuple(told["files"]),
-            start=told["start"],
-            end=told["end"],
-            versions=tuple((version, tuple(paths)) for version, paths in told["versions"]),
-            direct=told.get("direct", False),
+            body["kind"],
+            files=tuple(body["files"]),
+            start=body["start"],
+            end=body["end"],
+            versions=tuple((version, tuple(paths)) for version, paths in body["versions"]),
+            direct=body.get("direct", False),
             changes=None if changes is None else (changes[0], changes[1]),
-            snapshot_ms=told.get("snapshot_ms"),
+            snapshot_ms=body.get("snapshot_ms"),
         )
 
 
@@ -110,8 +110,8 @@ def of_delta(start: str | None, end: str | None, facts: DeltaFacts) -> Slice | N
         return None
     if facts.reading.change_feed:
         return _read_change_feed(before, read, facts)
-    told = tuple((v, tuple(f.path for f in files)) for v, files in read)
-    return Slice("delta", versions=_merge_versions(told, facts), direct=_can_read_directly(read, facts))
+    versions = tuple((v, tuple(f.path for f in files)) for v, files in read)
+    return Slice("delta", versions=_merge_versions(versions, facts), direct=_can_read_directly(read, facts))
 
 
 def _read_change_feed(before: DeltaOffset, read: "Files", facts: DeltaFacts) -> Slice | None:

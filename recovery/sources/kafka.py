@@ -236,14 +236,14 @@ def find_start_option(offset_json: str | None, facts: KafkaFacts) -> StartOption
             "Nothing was read yet: the source begins where its own options say, with or without a checkpoint."
         )
         return StartOption(False, Precision.EXACT, note=note)
-    told = {key: offsets.get(key, EARLIEST) for key in facts.subscribed() or offsets}
+    start_offsets = {key: offsets.get(key, EARLIEST) for key in facts.subscribed() or offsets}
     notes = [DATA_LOSS]
-    if added := [key for key in told if key not in offsets]:
+    if added := [key for key in start_offsets if key not in offsets]:
         notes.append(f"Came later, and will be read from its first record on (-2): {name_partitions(added)}.")
-    if gone := [key for key in offsets if key not in told]:
+    if gone := [key for key in offsets if key not in start_offsets]:
         notes.append(f"Left out, since it is no longer there or no longer read: {name_partitions(gone)}.")
     whole = judge_reach(offset_json, facts).readable is not False
-    text = write_offsets(told)
+    text = write_offsets(start_offsets)
     return StartOption(
         supported=True,
         precision=Precision.EXACT if whole else Precision.AT_MOST_ONCE,
@@ -288,15 +288,15 @@ def find_empty_start(options: Mapping[str, Any], facts: KafkaFacts | None) -> Fr
         return Fresh(
             None, None, "The reader begins at a time, and which records that leaves out is not known here."
         )
-    told = (option_of(options, "startingOffsets") or "latest").strip().lower()
-    if told == "latest":
+    starting = (option_of(options, "startingOffsets") or "latest").strip().lower()
+    if starting == "latest":
         return Fresh(
             False,
             None,
             "The reader's startingOffsets is latest, as it is where none is set: an empty checkpoint begins behind all "
             'that is there. Set it to "earliest" to read everything that is kept.',
         )
-    if told != "earliest":
+    if starting != "earliest":
         return Fresh(
             None, None, "The reader begins at offsets of its own, and what lies before them stays unread."
         )
@@ -332,7 +332,7 @@ def _mark_unclear(change: Change, strange: Set[str]) -> Change:
     return replace(change, moved=Moved.UNCLEAR) if there and change.part in strange else change
 
 
-def _join_sentences(told: Iterable[str]) -> str:
-    found = list(dict.fromkeys(told))
-    more = f" {len(found) - SHOWN} more partitions are affected." if len(found) > SHOWN else ""
-    return " ".join(found[:SHOWN]) + more
+def _join_sentences(sentences: Iterable[str]) -> str:
+    distinct = list(dict.fromkeys(sentences))
+    more = f" {len(distinct) - SHOWN} more partitions are affected." if len(distinct) > SHOWN else ""
+    return " ".join(distinct[:SHOWN]) + more

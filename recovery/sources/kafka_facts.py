@@ -87,11 +87,11 @@ class KafkaFacts:
 
     def subscribed(self) -> tuple[Key, ...]:
         """Every partition that a start has to name, in order."""
-        found = []
+        keys = []
         for topic, only in self.read.items():
             there = self.topics[topic].partitions if topic in self.topics else {}
-            found += [(topic, number) for number in there if only is None or number in only]
-        return tuple(sorted(found))
+            keys += [(topic, number) for number in there if only is None or number in only]
+        return tuple(sorted(keys))
 
     def reads(self, key: Key) -> bool:
         """Whether the reader is given this partition, where it is there."""
@@ -140,12 +140,12 @@ def parse_offsets(offset_json: str | None) -> dict[Key, int]:
         raise Malformed("it does not hold offsets by topic and partition")
     if any(len(number) > 10 or int(number) > MAX_PARTITION for held in body.values() for number in held):
         raise Malformed("it names a partition that Kafka cannot have")
-    found = {(topic, int(number)): at for topic, held in body.items() for number, at in held.items()}
-    if any(not EARLIEST <= at <= MAX_OFFSET for at in found.values()):
+    offsets = {(topic, int(number)): at for topic, held in body.items() for number, at in held.items()}
+    if any(not EARLIEST <= at <= MAX_OFFSET for at in offsets.values()):
         raise Malformed("it holds an offset below -2, or beyond what Kafka can count")
-    if len(found) < sum(len(held) for held in body.values()):
+    if len(offsets) < sum(len(held) for held in body.values()):
         raise Malformed("it names a partition twice")
-    return dict(sorted(found.items()))
+    return dict(sorted(offsets.items()))
 
 
 def write_offsets(offsets: Offsets) -> str:

@@ -97,13 +97,13 @@ def _present_partitions(committed: str | None, facts: KafkaFacts) -> dict[Key, P
     if facts.asked_at_ms is None:
         raise Refused(f"{UNASKED} Ask it, then choose a position.", code="not_asked")
     keys = facts.subscribed() or tuple(parse_offsets(committed))
-    found = {key: there for key in keys if (there := facts.partition(key))}
-    if not found:
+    present = {key: there for key in keys if (there := facts.partition(key))}
+    if not present:
         raise Refused(
             "No topic of this source is there; make the topic again, or change the subscription.",
             code="no_topic",
         )
-    return found
+    return present
 
 
 def _at_time(there: PartitionFacts, at_ms: int) -> tuple[int, str]:

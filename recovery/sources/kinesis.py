@@ -51,11 +51,11 @@ def list_parts(offset_json: str | None) -> tuple[Part, ...]:
 
 def label_position(offset_json: str | None) -> str:
     """The first shards by name."""
-    found = list_parts(offset_json)
-    if not found:
+    parts = list_parts(offset_json)
+    if not parts:
         return NOTHING_READ
-    more = f" and {len(found) - SHOWN_SHARDS} more shards" if len(found) > SHOWN_SHARDS else ""
-    return ", ".join(p.label for p in found[:SHOWN_SHARDS]) + more
+    more = f" and {len(parts) - SHOWN_SHARDS} more shards" if len(parts) > SHOWN_SHARDS else ""
+    return ", ".join(p.label for p in parts[:SHOWN_SHARDS]) + more
 
 
 def compare_positions(before: str | None, after: str | None) -> tuple[Change, ...]:
@@ -81,19 +81,19 @@ def judge_reach(offset_json: str | None, facts: KinesisFacts) -> Reach:
 
 def find_start_option(offset_json: str | None, facts: KinesisFacts) -> StartOption:
     """Databricks' `initialPosition` at the time of the last committed batch: at-least-once."""
-    found = list_parts(offset_json)
-    if not found or facts.last_read_ms is None:
+    parts = list_parts(offset_json)
+    if not parts or facts.last_read_ms is None:
         return StartOption(
-            bool(not found),
+            bool(not parts),
             Precision.AT_LEAST_ONCE,
-            options={} if found else {"initialPosition": "trim_horizon"},
+            options={} if parts else {"initialPosition": "trim_horizon"},
             note="Start at the oldest record that is kept."
-            if not found
+            if not parts
             else "The time of the last committed batch is not known, so no start option can be computed. Seed the "
             "checkpoint.",
         )
-    told = datetime.fromtimestamp(facts.last_read_ms // 1000, UTC).strftime("%m/%d/%Y %H:%M:%S UTC")
-    text = json.dumps({"at_timestamp": told, "format": "MM/dd/yyyy HH:mm:ss ZZZ"})
+    at_text = datetime.fromtimestamp(facts.last_read_ms // 1000, UTC).strftime("%m/%d/%Y %H:%M:%S UTC")
+    text = json.dumps({"at_timestamp": at_text, "format": "MM/dd/yyyy HH:mm:ss ZZZ"})
     return StartOption(
         True,
         Precision.AT_LEAST_ONCE,
@@ -120,10 +120,10 @@ def _compare_sequence_numbers(before: str | None, after: str | None) -> Moved:
 
 
 def _parse_shards(body: Any) -> dict[str, str | None]:
-    found = _parse_listed_shards(body) if isinstance(body, list) else _parse_mapped_shards(body)
-    if not found:
+    shards = _parse_listed_shards(body) if isinstance(body, list) else _parse_mapped_shards(body)
+    if not shards:
         raise Malformed("it names no shard of a Kinesis stream")
-    return found
+    return shards
 
 
 def _parse_mapped_shards(body: Any) -> dict[str, str | None]:
@@ -144,10 +144,10 @@ def _parse_mapped_shards(body: Any) -> dict[str, str | None]:
 
 
 def _parse_listed_shards(body: list[Any]) -> dict[str, str | None]:
-    found = kinesis_shards(body)
-    if not found:
+    shards = kinesis_shards(body)
+    if not shards:
         raise Malformed("it is not the offset of a Kinesis source")
-    return {name: _require_short(last) if last else None for name, last in found.items()}
+    return {name: _require_short(last) if last else None for name, last in shards.items()}
 
 
 def _require_short(text: str) -> str:

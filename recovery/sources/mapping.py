@@ -100,10 +100,10 @@ class Proposal:
         return (*pairs, *(f"{d.old}->" for d in self.dropped))
 
 
-def list_confirmable(told: Mapping[str, Any]) -> list[str]:
+def list_confirmable(proposal: Mapping[str, Any]) -> list[str]:
     """Keys as in `Proposal.unconfirmed`, of a proposal as plain JSON, whether somebody has said yes to them or not."""
-    pairs = [f"{p['old']}->{p['new']}" for p in told.get("pairs") or [] if p["confirm"]]
-    return [*pairs, *(f"{d['old']}->" for d in told.get("dropped") or [])]
+    pairs = [f"{p['old']}->{p['new']}" for p in proposal.get("pairs") or [] if p["confirm"]]
+    return [*pairs, *(f"{d['old']}->" for d in proposal.get("dropped") or [])]
 
 
 def old_source(progress: SourceProgress, *, unread: Distance | None = None) -> OldSource:
@@ -121,20 +121,24 @@ def old_source(progress: SourceProgress, *, unread: Distance | None = None) -> O
     return OldSource(key, progress.kind, progress.offset_json, frozenset(places), progress.name, unread)
 
 
-def new_source(index: int, told: Mapping[str, Any]) -> NewSource:
+def new_source(index: int, described: Mapping[str, Any]) -> NewSource:
     """A source as the code describes it ({format, path, options, location}): its kind, and where it reads.
 
     A Delta table is told by `table_id`, where somebody has read it: a checkpoint knows it by that alone.
     """
-    kind = registry.kind_of_format(str(told.get("format") or "parquet"))
-    options = told.get("options") or {}
+    kind = registry.kind_of_format(str(described.get("format") or "parquet"))
+    options = described.get("options") or {}
     if kind != "kafka":
-        places = {str(p) for p in (told.get("table_id") or told.get("location") or told.get("path"),) if p}
+        places = {
+            str(p)
+            for p in (described.get("table_id") or described.get("location") or described.get("path"),)
+            if p
+        }
     elif assigned := option_of(options, "assign"):
         places = set(_parse_assigned_topics(assigned))
     else:
         places = {t.strip() for t in (option_of(options, "subscribe") or "").split(",") if t.strip()}
-    return NewSource(str(index), kind, frozenset(places), told.get("name"))
+    return NewSource(str(index), kind, frozenset(places), described.get("name"))
 
 
 def _parse_assigned_topics(assigned: str) -> list[str]:
@@ -151,8 +155,8 @@ def propose_mapping(old: Sequence[OldSource], new: Sequence[NewSource]) -> Propo
     for rank in (_by_name, _by_equal_places, _by_meeting_places):
         for one in _left_old(old, pairs):
             for other in _left_new(new, pairs):
-                if found := rank(one, other):
-                    pairs.append(found)
+                if certainty := rank(one, other):
+                    pairs.append(certainty)
                     break
     pairs += _last_of_kind(_left_old(old, pairs), _left_new(new, pairs))
     order = [one.key for one in old]
@@ -264,13 +268,13 @@ def _by_meeting_places(old: OldSource, new: NewSource) -> Pair | None:
 
 def _last_of_kind(old: Sequence[OldSource], new: Sequence[NewSource]) -> list[Pair]:
     """One old and one new of a kind that are left alone with each other, where one of them names no place."""
-    found = []
+    pairs = []
     for one in old:
         mine = [o for o in old if o.kind == one.kind and o.name is None]
         theirs = [n for n in new if n.kind == one.kind and n.name is None]
         if len(mine) != 1 or len(theirs) != 1 or mine[0] is not one or (one.places and theirs[0].places):
             continue
-        found.append(
+        pairs.append(
             Pair(
                 one.key,
                 theirs[0].key,
@@ -279,7 +283,7 @@ def _last_of_kind(old: Sequence[OldSource], new: Sequence[NewSource]) -> list[Pa
                 f"Is source {theirs[0].key} of the code what source {one.key} of the checkpoint was?",
             )
         )
-    return found
+    return pairs
 
 
 def is_elsewhere(old: OldSource, new: NewSource) -> bool:

@@ -54,14 +54,14 @@ def parse_wish(text: str) -> Wanted:
 def _parse_time(text: str) -> int:
     """Milliseconds since the epoch of an ISO 8601 time, which must name its zone: no zone is guessed."""
     try:
-        found = datetime.fromisoformat(text)
+        moment = datetime.fromisoformat(text)
     except ValueError as error:
         raise WrongUse(f"{text!r} is no time. Write it as 2026-11-22T03:00:00Z.", code="no_time") from error
-    if found.tzinfo is None:
+    if moment.tzinfo is None:
         raise WrongUse(
             f"{text!r} names no zone. Write it as {text}Z for UTC, or with +02:00.", code="no_zone"
         )
-    at_ms = round(found.timestamp() * 1000)
+    at_ms = round(moment.timestamp() * 1000)
     try:
         _format_request("at_ms", at_ms)
     except (ValueError, OverflowError) as error:
@@ -73,21 +73,21 @@ def _parse_time(text: str) -> int:
 
 def of_part(name: str, text: str) -> Wanted | None:
     """The wish for one part; None: as committed. Raises WrongUse, whose sentence names the forms."""
-    told = text.strip()
-    if told == COMMITTED:
+    value = text.strip()
+    if value == COMMITTED:
         return None
-    if whole(told) is not None:
-        return Wanted(by_hand=told)
-    if told in ("earliest", "latest") or told.startswith("time="):
-        return parse_wish(told)
-    raise WrongUse(f"{told!r} is no position for {name}. Write {OF_A_PART}.", code="no_position")
+    if whole(value) is not None:
+        return Wanted(by_hand=value)
+    if value in ("earliest", "latest") or value.startswith("time="):
+        return parse_wish(value)
+    raise WrongUse(f"{value!r} is no position for {name}. Write {OF_A_PART}.", code="no_position")
 
 
 def with_parts(wanted: Wanted | None, edits: Mapping[str, str]) -> Wanted | None:
     """A wish (None: as committed) with some parts set otherwise; None where nothing but the committed is left."""
     parts = {
         **(wanted.parts if wanted else {}),
-        **{name: of_part(name, told) for name, told in edits.items()},
+        **{name: of_part(name, part_text) for name, part_text in edits.items()},
     }
     if wanted is None or not _list_source_texts(wanted):
         parts = {name: wish for name, wish in parts.items() if wish is not None}
@@ -97,13 +97,13 @@ def with_parts(wanted: Wanted | None, edits: Mapping[str, str]) -> Wanted | None
 
 def from_lines(text: str) -> dict[str, str]:
     """`orders-3 = 1200`, a part a line, as `{part: wish}`. Raises WrongUse for a line without `=`."""
-    found = {}
+    parts = {}
     for line in filter(None, (line.strip() for line in text.splitlines())):
         name, separator, value = line.partition("=")
         if not separator or not name.strip() or not value.strip():
             raise WrongUse(f"{line!r} sets no part. Write one a line, as orders-3 = 1200.", code="no_part")
-        found[name.strip()] = value.strip()
-    return found
+        parts[name.strip()] = value.strip()
+    return parts
 
 
 def wish_text(wanted: Wanted) -> str:
@@ -114,8 +114,8 @@ def wish_text(wanted: Wanted) -> str:
 def wish_arguments(key: str, wanted: Wanted) -> list[str]:
     """A wish for source `key` as `by_source` takes it: `0=latest`, `0/orders-3=1200`."""
     return [
-        *(f"{key}={told}" for told in _list_source_texts(wanted)),
-        *(f"{key}/{told}" for told in _list_part_texts(wanted)),
+        *(f"{key}={wish}" for wish in _list_source_texts(wanted)),
+        *(f"{key}/{wish}" for wish in _list_part_texts(wanted)),
     ]
 
 
@@ -132,8 +132,8 @@ def _list_part_texts(wanted: Wanted) -> list[str]:
 
 def _list_source_texts(wanted: Wanted) -> list[str]:
     """What it says of the source itself: one text, or none."""
-    told = {name: value for name, value in as_dict(wanted).items() if name != "parts"}
-    return [_format_request(name, value) for name, value in told.items()]
+    fields = {name: value for name, value in as_dict(wanted).items() if name != "parts"}
+    return [_format_request(name, value) for name, value in fields.items()]
 
 
 def _format_request(name: str, value: Any) -> str:
@@ -166,11 +166,11 @@ def describe_wishes(positions: Mapping[str, Wanted | None]) -> str:
 def wish_from_json(body: Mapping[str, Any]) -> Wanted:
     """Back from `as_dict`. Raises WrongUse for what it never wrote."""
     try:
-        found = codec.read(Wanted, body)
-        _refuse_unclear(found)
+        wanted = codec.read(Wanted, body)
+        _refuse_unclear(wanted)
     except (TypeError, ValueError, OverflowError) as error:
         raise WrongUse(f"This names no position. Write one of: {FORMS}.", code="no_position") from error
-    return found
+    return wanted
 
 
 def _refuse_unclear(wanted: Wanted) -> None:
@@ -190,7 +190,7 @@ def by_source(given: Sequence[str]) -> dict[str, Wanted | None]:
     Parts that are not named start as their source does, and as committed where only parts of it are named. Raises
     WrongUse.
     """
-    found: dict[str, Wanted | None] = {}
+    wishes: dict[str, Wanted | None] = {}
     parts: dict[str, dict[str, str]] = {}
     for one in given:
         named, separator, wish = (part.strip() for part in one.partition("="))
@@ -200,7 +200,7 @@ def by_source(given: Sequence[str]) -> dict[str, Wanted | None]:
                 f"{one!r} names no source. Write it as 0={one}, or all={one}; a part of one as 0/orders-3=1200.",
                 code="no_source_named",
             )
-        if source in found if not slash else part in parts.get(source, {}):
+        if source in wishes if not slash else part in parts.get(source, {}):
             raise WrongUse(
                 f"{'Part' if slash else 'Source'} {part or source} is given two positions. Name one.",
                 code="two_positions",
@@ -208,14 +208,14 @@ def by_source(given: Sequence[str]) -> dict[str, Wanted | None]:
         if slash:
             parts.setdefault(source, {})[part] = wish
         else:
-            found[source] = None if wish == COMMITTED else parse_wish(wish)
-    if unclear := [s for s in parts if s == "all" or ("all" in found and s not in found)]:
+            wishes[source] = None if wish == COMMITTED else parse_wish(wish)
+    if unclear := [s for s in parts if s == "all" or ("all" in wishes and s not in wishes)]:
         raise WrongUse(
             f"Where does the rest of source {', '.join(unclear)} start? Parts go with a source by its number, and "
             "beside all= that source needs a start of its own, such as 0=committed.",
             code="rest_unclear",
         )
-    return {**found, **{source: with_parts(found.get(source), edits) for source, edits in parts.items()}}
+    return {**wishes, **{source: with_parts(wishes.get(source), edits) for source, edits in parts.items()}}
 
 
 def for_all(wanted: Wanted, shown: Sequence[Mapping[str, Any]]) -> dict[str, Wanted]:

@@ -144,26 +144,26 @@ def sum_costs(shown: Sequence[Mapping[str, Any]]) -> Costs:
 def list_doubts(shown: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
     """Why nobody can say that all is read exactly once from there, a sentence for each source of which that is so:
     records are gone, or it could not be asked. `sum_costs` does not know of them."""
-    told = [
+    reasons = [
         (one["source"], one["problem"] or one["reach"]["why"] or "What it still holds is not known.")
         for one in shown
         if one["problem"] or one["reach"]["readable"] is not True
     ]
-    return tuple(f"Source {source}: {why}" for source, why in told)
+    return tuple(f"Source {source}: {why}" for source, why in reasons)
 
 
 def _describe_cost(one: Mapping[str, Any], name: str, what: str) -> str:
     """One sentence, or nothing where it costs nothing."""
     of = one[name]
-    told = [(of[measure], noun) for measure, noun in (("rows", "row"), ("files", "file")) if of[measure]]
-    said = ", ".join(said_amount(amount, noun) for amount, noun in told if amount["value"])
+    measures = [(of[measure], noun) for measure, noun in (("rows", "row"), ("files", "file")) if of[measure]]
+    said = ", ".join(said_amount(amount, noun) for amount, noun in measures if amount["value"])
     if not said and of["bytes"] and of["bytes"]["value"]:
         said = said_amount(of["bytes"], "byte")
     unclear = _list_unclear_parts(one)
     if said:
         more = f"; of {', '.join(unclear[:3])} it is not known" if unclear else ""
         return f"{said} {what}{more}"
-    return f"how many rows are {what} is not known" if unclear or not (told or of["bytes"]) else ""
+    return f"how many rows are {what} is not known" if unclear or not (measures or of["bytes"]) else ""
 
 
 def _list_unclear_parts(one: Mapping[str, Any]) -> list[str]:

@@ -95,12 +95,12 @@ def find_position(wanted: Wanted, committed: str | None, facts: RateMicroBatchFa
     _parse_position(committed)
     named = require_one_wish(wanted, of=OF, can=CAN)
     if named == "by_hand":
-        told = _parse_position(wanted.by_hand) or Standing(0, facts.start_ms)
+        standing = _parse_position(wanted.by_hand) or Standing(0, facts.start_ms)
     elif named == "earliest":
-        told = Standing(0, facts.start_ms)
+        standing = Standing(0, facts.start_ms)
     else:
-        told = _standing_at(wanted.at_ms or 0, facts)
-    line = wanted.by_hand or f'{{"offset":{told.rows},"timestamp":{told.at_ms}}}'
+        standing = _standing_at(wanted.at_ms or 0, facts)
+    line = wanted.by_hand or f'{{"offset":{standing.rows},"timestamp":{standing.at_ms}}}'
     return build_candidate(
         line,
         label_position(line),
@@ -128,7 +128,7 @@ def _parse_position(offset_json: str | None) -> Standing | None:
     body = object_of(offset_json)
     if set(body) != {"offset", "timestamp"}:
         raise Malformed("it is not the offset of a rate-micro-batch source")
-    told = Standing(number_of(body, "offset"), number_of(body, "timestamp"))
-    if not 0 <= told.rows < LIMIT or not -LIMIT < told.at_ms < LIMIT:
+    standing = Standing(number_of(body, "offset"), number_of(body, "timestamp"))
+    if not 0 <= standing.rows < LIMIT or not -LIMIT < standing.at_ms < LIMIT:
         raise Malformed("its numbers are outside of what Spark counts")
-    return told
+    return standing

@@ -29,12 +29,12 @@ def _add_points(a: Point, b: Point) -> Point:
 
 
 def _multiply_point(n: int, of: Point) -> Point:
-    found: Point = (0, 1, 1, 0)
+    product: Point = (0, 1, 1, 0)
     while n > 0:
         if n & 1:
-            found = _add_points(found, of)
+            product = _add_points(product, of)
         of, n = _add_points(of, of), n >> 1
-    return found
+    return product
 
 
 def _recover_x(y: int, sign: int) -> int | None:
@@ -99,10 +99,10 @@ def check_files(folder: Path, manifest: dict[str, str]) -> list[str]:
         elif hashlib.sha256(file.read_bytes()).hexdigest() != digest:
             wrong.append(f"{name} was changed.")
     known = {*manifest, "manifest.json", "manifest.sig"}
-    found = (
+    names = (
         str(f.relative_to(folder)) for f in folder.rglob("*") if f.is_file() and "__pycache__" not in f.parts
     )
-    return wrong + [f"{name} does not belong to the pack." for name in found if name not in known]
+    return wrong + [f"{name} does not belong to the pack." for name in names if name not in known]
 
 
 def check_chain(proof: dict[str, Any], entries: dict[int, dict[str, Any]]) -> list[str]:

@@ -18,11 +18,11 @@ from recovery.checkpoints.seed_files import metadata_of
 UUID = re.compile(rb'"id"\s*:\s*"([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})"')
 
 
-def mend_metadata(work: Work, found: Finding) -> Mending:
+def mend_metadata(work: Work, finding: Finding) -> Mending:
     """The query id: given, still legible, or a new one where the sink does not know a batch by it."""
     query_id, whence = _query_id(work)
     work.layout.write("metadata", metadata_of(query_id))
-    return Mending(found.code, "metadata", found.says, f"Written with {whence}.")
+    return Mending(finding.code, "metadata", finding.says, f"Written with {whence}.")
 
 
 def _query_id(work: Work) -> tuple[str, str]:
@@ -47,15 +47,15 @@ def _query_id(work: Work) -> tuple[str, str]:
     return work.known.new_query_id, f"a new query id: {why}"
 
 
-def planned_offsets(work: Work, found: Finding) -> Mending:
+def planned_offsets(work: Work, finding: Finding) -> Mending:
     """A half-written file of a batch that was not committed: left out, or rebuilt where the sink may hold it."""
-    name, batch = _file_of_finding(found), _batch_of_finding(found)
+    name, batch = _file_of_finding(finding), _batch_of_finding(finding)
     if work.in_sink(batch) is False:
         work.layout.leave_out(name)
         return Mending(
-            found.code,
+            finding.code,
             name,
-            found.says,
+            finding.says,
             f"Left out: the table does not hold batch {batch}; it is planned again.",
         )
     before = work.offsets(batch - 1)
@@ -64,18 +64,21 @@ def planned_offsets(work: Work, found: Finding) -> Mending:
     ends = [_newest_entry(work, line.key, line.offset_json, batch) for line in before.sources]
     _write_offsets(work, batch, work.read(f"offsets/{batch - 1}"), ends)
     return Mending(
-        found.code, name, found.says, "Rebuilt from the newest log entries: the batch spans the same files."
+        finding.code,
+        name,
+        finding.says,
+        "Rebuilt from the newest log entries: the batch spans the same files.",
     )
 
 
-def planned_as_map(work: Work, found: Finding) -> Mending:
+def planned_as_map(work: Work, finding: Finding) -> Mending:
     """A whole plan in offset format 2, which Spark 4.2 cannot take up again: left out, so that it is planned anew."""
-    batch = _batch_of_finding(found)
+    batch = _batch_of_finding(finding)
     if work.in_sink(batch) is not False:
         raise CannotMend(f"The sink may hold batch {batch}; a seeded reset goes on after it.")
-    work.layout.leave_out(_file_of_finding(found))
+    work.layout.leave_out(_file_of_finding(finding))
     how = f"Left out: the table does not hold batch {batch}; it is planned again."
-    return Mending(found.code, _file_of_finding(found), found.says, how)
+    return Mending(finding.code, _file_of_finding(finding), finding.says, how)
 
 
 def _newest_entry(work: Work, key: str, reached: str | None, batch: int) -> str | None:
@@ -92,27 +95,27 @@ def _newest_entry(work: Work, key: str, reached: str | None, batch: int) -> str 
     return json.dumps({"logOffset": newest}, separators=(",", ":"))
 
 
-def mend_stray(work: Work, found: Finding) -> Mending:
+def mend_stray(work: Work, finding: Finding) -> Mending:
     """A numeric name that follows on nothing."""
-    work.layout.leave_out(_file_of_finding(found))
-    return Mending(found.code, _file_of_finding(found), found.says, "Left out.")
+    work.layout.leave_out(_file_of_finding(finding))
+    return Mending(finding.code, _file_of_finding(finding), finding.says, "Left out.")
 
 
-def planned_entry(work: Work, found: Finding) -> Mending:
+def planned_entry(work: Work, finding: Finding) -> Mending:
     """The planned batch names a log entry that is not there or broken: the whole plan of that batch goes."""
     batch = work.report.last_planned
     assert batch is not None, "the finding speaks of a planned batch"
     if work.in_sink(batch) is not False:
         raise CannotMend(f"The sink may hold batch {batch}, and which files it spans is not known.")
     work.layout.leave_out(f"offsets/{batch}")
-    work.layout.leave_out(_file_of_finding(found))
+    work.layout.leave_out(_file_of_finding(finding))
     how = f"Left out with offsets/{batch}: the table does not hold batch {batch}; it is planned again."
-    return Mending(found.code, _file_of_finding(found), found.says, how)
+    return Mending(finding.code, _file_of_finding(finding), finding.says, how)
 
 
-def lost_offsets(work: Work, found: Finding) -> Mending:
+def lost_offsets(work: Work, finding: Finding) -> Mending:
     """A lost or broken offset file among those that a restart reads."""
-    batch = _batch_of_finding(found)
+    batch = _batch_of_finding(finding)
     committed, newest = work.report.last_committed, max(work.batches("offsets"), default=batch)
     name = f"offsets/{batch}"
     if batch + 1 == committed == newest and batch not in work.known.offsets:
@@ -120,10 +123,10 @@ def lost_offsets(work: Work, found: Finding) -> Mending:
         formats.parse_offsets(data)
         work.layout.write(name, data)
         how = f"A copy of offsets/{newest}: batch {newest} is committed, so only that there is one matters."
-        return Mending(found.code, name, found.says, how)
+        return Mending(finding.code, name, finding.says, how)
     ends, whence = _infer_batch_ends(work, batch)
     _write_offsets(work, batch, _header_from(work, batch), ends)
-    return Mending(found.code, name, found.says, f"Rebuilt {whence}.")
+    return Mending(finding.code, name, finding.says, f"Rebuilt {whence}.")
 
 
 def _header_from(work: Work, batch: int) -> bytes:
@@ -190,14 +193,14 @@ def _write_offsets(work: Work, batch: int, template: bytes, ends: Sequence[str |
     work.layout.write(f"offsets/{batch}", "\n".join(text).encode())
 
 
-def mend_commit(work: Work, found: Finding) -> Mending:
+def mend_commit(work: Work, finding: Finding) -> Mending:
     """The newest commit cannot be read: rebuilt where its content is known, else left out where that is harmless."""
-    batch, name = _batch_of_finding(found), _file_of_finding(found)
+    batch, name = _batch_of_finding(finding), _file_of_finding(finding)
     body = None if work.in_sink(batch) is False else _commit_body(work, batch)
     if body is not None:
         work.layout.write(name, body)
         return Mending(
-            found.code, name, found.says, "Rebuilt: what it held is known from the files beside it."
+            finding.code, name, finding.says, "Rebuilt: what it held is known from the files beside it."
         )
     if work.in_sink(batch) is None or work.offsets(batch + 1) is not None:
         raise CannotMend(
@@ -205,9 +208,9 @@ def mend_commit(work: Work, found: Finding) -> Mending:
         )
     work.layout.leave_out(name)
     return Mending(
-        found.code,
+        finding.code,
         name,
-        found.says,
+        finding.says,
         f"Left out: batch {batch} runs again over the same range, and the table "
         + ("skips it." if work.in_sink(batch) else "does not hold it yet."),
     )
@@ -228,10 +231,10 @@ def _commit_body(work: Work, batch: int) -> bytes | None:
     return f'v1\n{{"nextBatchWatermarkMs":{watermark}}}'.encode()
 
 
-def _file_of_finding(found: Finding) -> str:
-    assert found.file is not None, "every finding of a file names it"
-    return found.file
+def _file_of_finding(finding: Finding) -> str:
+    assert finding.file is not None, "every finding of a file names it"
+    return finding.file
 
 
-def _batch_of_finding(found: Finding) -> int:
-    return int(_file_of_finding(found).rsplit("/", 1)[-1])
+def _batch_of_finding(finding: Finding) -> int:
+    return int(_file_of_finding(finding).rsplit("/", 1)[-1])

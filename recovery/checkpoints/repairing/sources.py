@@ -17,10 +17,10 @@ from recovery.checkpoints.report import Finding, SourceEntry
 SHOWN = 5  # files in a sentence
 
 
-def mend_entry(work: Work, found: Finding) -> Mending:
+def mend_entry(work: Work, finding: Finding) -> Mending:
     """A lost, broken or empty entry of a committed batch."""
-    assert found.file is not None, "the finding names the entry"
-    folder, _, last = found.file.rpartition("/")
+    assert finding.file is not None, "the finding names the entry"
+    folder, _, last = finding.file.rpartition("/")
     parsed = filelog.parse_name(last)
     if parsed is None:
         raise CannotMend("It is not an entry of a file source's log.")
@@ -39,13 +39,13 @@ def mend_entry(work: Work, found: Finding) -> Mending:
         f"batch {batch}, which took them: {_describe_file_names(own)}. Nothing proves it: "
         "a file that came later with an older time looks the same. Look whether the table has their rows."
     )
-    return Mending(found.code, name, found.says, how, exact=False)
+    return Mending(finding.code, name, finding.says, how, exact=False)
 
 
 def _describe_file_names(own: list[SourceEntry]) -> str:
-    told = [unquote(item.path).rsplit("/", 1)[-1] for item in own[:SHOWN]]
+    names = [unquote(item.path).rsplit("/", 1)[-1] for item in own[:SHOWN]]
     more = f" and {len(own) - SHOWN} more" if len(own) > SHOWN else ""
-    return ", ".join(told) + more
+    return ", ".join(names) + more
 
 
 def _is_compacted(work: Work, folder: str, number: int) -> bool:
@@ -57,16 +57,16 @@ def _is_compacted(work: Work, folder: str, number: int) -> bool:
 def _read_whole_entries(work: Work, folder: str) -> dict[int, list[SourceEntry]]:
     """Entries by log id, from every file of this log that can be read and is not empty."""
     store = lay_out(work.layout, work.old)
-    found: dict[int, dict[str, SourceEntry]] = {}
+    entries: dict[int, dict[str, SourceEntry]] = {}
     for name in sorted(work.layout.names(folder)):
         if filelog.parse_name(name) is None:
             continue
         try:
             for item in filelog.parse_source(store.read(f"{folder}/{name}", MAX_LOG_BYTES)):
-                found.setdefault(item.batch_id, {})[item.path] = item
+                entries.setdefault(item.batch_id, {})[item.path] = item
         except Malformed:
             continue
-    return {number: list(items.values()) for number, items in found.items()}
+    return {number: list(items.values()) for number, items in entries.items()}
 
 
 def _list_earlier_entries(known: dict[int, list[SourceEntry]], number: int) -> list[SourceEntry]:

@@ -26,10 +26,10 @@ BY_VALUE = {"__dummy__": "dedupe", "expiresAtMicros": "dedupeWithinWatermark"}
 SCHEMA_PATH = re.compile(r"(.*)/(state/[0-9]+/_stateSchema/.+)", re.DOTALL)
 
 
-def operator_metadata(work: Work, found: Finding) -> Mending:
+def operator_metadata(work: Work, finding: Finding) -> Mending:
     """Operator metadata v1, written from the stores of partition 0."""
-    assert found.file is not None, "the finding names the file"
-    number = int(found.file.split("/")[1])
+    assert finding.file is not None, "the finding names the file"
+    number = int(finding.file.split("/")[1])
     partitions = _list_numbered_folders(work.layout, f"state/{number}")
     if not partitions:
         raise CannotMend("The operator has no partition left.")
@@ -41,8 +41,8 @@ def operator_metadata(work: Work, found: Finding) -> Mending:
             {"storeName": store, "numColsPrefixKey": 0, "numPartitions": len(partitions)} for store in stores
         ],
     }
-    work.layout.write(found.file, f"v1\n{json.dumps(body, separators=(',', ':'))}".encode())
-    return Mending(found.code, found.file, found.says, f"Written for {name}, {whence}.")
+    work.layout.write(finding.file, f"v1\n{json.dumps(body, separators=(',', ':'))}".encode())
+    return Mending(finding.code, finding.file, finding.says, f"Written for {name}, {whence}.")
 
 
 def _list_store_names(layout: Layout, number: int) -> list[str]:
@@ -92,7 +92,7 @@ def at_home(layout: Layout, old: Store, target: str) -> list[Mending]:
     Needed for every new place, a new version of the same flow too; said only where the old paths named another
     place than the old checkpoint's own.
     """
-    told = []
+    places = []
     for name in [n for n in layout.below("state") if "/_metadata/v2/" in n]:
         origin = layout.files[name]
         data = origin if isinstance(origin, bytes) else origin.store.read(origin.name, MAX_SMALL_BYTES)
@@ -102,10 +102,10 @@ def at_home(layout: Layout, old: Store, target: str) -> list[Mending]:
         layout.write(name, written)
         if foreign:
             says = f"Schema paths of operator metadata {name} name {foreign}, where this checkpoint is not."
-            told.append(
+            places.append(
                 Mending("STATE_SCHEMA_ELSEWHERE", name, says, "Rewritten to the new version's own place.")
             )
-    return told
+    return places
 
 
 def _rewrite_paths(data: bytes, own: str, target: str) -> tuple[bytes | None, str | None]:

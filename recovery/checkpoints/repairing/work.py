@@ -99,10 +99,10 @@ class Work:
     def offsets(self, batch: int) -> OffsetFile | None:
         """A batch's offset file; None: missing or not readable."""
         try:
-            found = formats.parse_offsets(self.read(f"offsets/{batch}"))
+            parsed = formats.parse_offsets(self.read(f"offsets/{batch}"))
         except Malformed:
             return None
-        return found if found.sources else None
+        return parsed if parsed.sources else None
 
     def commit(self, batch: int) -> CommitFile | None:
         try:

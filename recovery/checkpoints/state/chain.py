@@ -71,10 +71,10 @@ def loadable_versions(store: StoreFiles, ids: Ids | None = None, without: Collec
         wanted = ids.get(file.version, "?") if ids is not None else None
         if file.unique_id == wanted and file.name not in without:
             here.setdefault(file.version, set()).add(file.kind)
-    found: set[int] = set()
+    loadable: set[int] = set()
     for version in sorted(here):
         kinds = here[version]
-        follows = version == 1 or version - 1 in found
+        follows = version == 1 or version - 1 in loadable
         if kinds & set(BASES) or (kinds & set(STEPS) and follows):
-            found.add(version)
-    return found
+            loadable.add(version)
+    return loadable

@@ -9,13 +9,13 @@ P1, P2, P3, P4, P5 = 0x9E3779B1, 0x85EBCA77, 0xC2B2AE3D, 0x27D4EB2F, 0x165667B1
 
 
 def _build_crc_table() -> list[int]:
-    found = []
+    table = []
     for n in range(256):
         value = n
         for _ in range(8):
             value = value >> 1 ^ 0x82F63B78 if value & 1 else value >> 1  # Castagnoli, reflected
-        found.append(value)
-    return found
+        table.append(value)
+    return table
 
 
 TABLE = _build_crc_table()
@@ -62,8 +62,8 @@ def _fast_crc32c() -> Callable[[int, bytes], int]:
         from google_crc32c import extend, implementation
     except ImportError:
         return slow_crc32c
-    found: Callable[[int, bytes], int] = extend
-    return found if implementation == "c" else slow_crc32c
+    function: Callable[[int, bytes], int] = extend
+    return function if implementation == "c" else slow_crc32c
 
 
 def _fast_xxh32() -> Callable[[bytes, int], int]:

@@ -60,7 +60,7 @@ def verify_state_files(
     stores = list(stores)
     work = [(store, file) for store in stores for file in store.versioned]
     tables = {name: size for store in stores for name, size in store.shared.items() if name.endswith(".sst")}
-    found, bases = Verified(), defaultdict[str, list[str]](list)  # SST file -> zips that name it
+    verified, bases = Verified(), defaultdict[str, list[str]](list)  # SST file -> zips that name it
 
     # one after the other: which SST files count is known once every zip has been read
     first = _in_parallel(partial(_check_file, tree, store, file) for store, file in work)
@@ -70,15 +70,15 @@ def verify_state_files(
             bases[name].append(answer.file)
         for file, problem in answer.problems:
             if isinstance(problem, FilterDamaged):
-                found.filters[file] = problem
+                verified.filters[file] = problem
                 continue
-            found.problems[file] = problem
-            found.useless |= {file, answer.file, *bases.get(file, ())}
+            verified.problems[file] = problem
+            verified.useless |= {file, answer.file, *bases.get(file, ())}
         if answer.unchecked:
-            found.unchecked[answer.file] = answer.unchecked
+            verified.unchecked[answer.file] = answer.unchecked
         if progress:
             progress(done, len(work) + len(tables))
-    return found
+    return verified
 
 
 def _in_parallel(checks: Iterable[Callable[[], _Answer]]) -> Iterator[_Answer]:
@@ -117,12 +117,12 @@ def _check_file(tree: Tree, store: StoreFiles, file: StateFile) -> _Answer:
 def _matches_sidecar(tree: Tree, file: StateFile) -> bool:
     """True: the file is what its checksum file says. Malformed: it is not, or the checksum file is damaged."""
     try:
-        told = object_of(text_of(tree.store.read(f"{file.name}.crc", 1 << 16)))
-        value, size = number_of(told, "value"), number_of(told, "mainFileSize")
+        sidecar = object_of(text_of(tree.store.read(f"{file.name}.crc", 1 << 16)))
+        value, size = number_of(sidecar, "value"), number_of(sidecar, "mainFileSize")
     except Malformed as problem:
         raise Malformed(f"its checksum file cannot be read, {problem.why}") from problem
-    if told.get("algorithm") != "CRC32C":
-        raise Unchecked(f"its checksum is of an unknown kind, {str(told.get('algorithm'))[:20]}")
+    if sidecar.get("algorithm") != "CRC32C":
+        raise Unchecked(f"its checksum is of an unknown kind, {str(sidecar.get('algorithm'))[:20]}")
     if size != file.size:
         raise Malformed(f"it has {file.size} bytes, and its checksum file says {size}")
     crc = 0

@@ -20,7 +20,7 @@ def read_schemas(
     findings: list[Finding],
 ) -> tuple[StateSchema, ...]:
     """Schemas in the order of the stores. Findings: missing, unreadable, newer, or at another place."""
-    found: list[StateSchema] = []
+    schemas: list[StateSchema] = []
     early = {info.name for info in metadata.stores if info.early}
     for store, file in _list_schema_files(tree, number, metadata, stores, findings):
         try:
@@ -33,8 +33,8 @@ def read_schemas(
                 words = {"operator": number, "why": problem.why}
                 findings.append(finding("STATE_SCHEMA_UNREADABLE", file, **words))
             continue
-        found += [StateSchema(store, s.family, s.key, s.value, file) for s in parsed]
-    return tuple(found)
+        schemas += [StateSchema(store, s.family, s.key, s.value, file) for s in parsed]
+    return tuple(schemas)
 
 
 def _list_schema_files(

@@ -73,13 +73,15 @@ def examine_store(
         base, one.snapshot = one.links.base, None
         if base is None:
             break
-        found = list(_check_base(tree, one, base, problems))
-        if found and all(isinstance(bad.problem, BlockDamaged) for bad in found):
-            one.steps += found  # it loads, so that Spark looks for nothing older; the query fails on the way
+        damages = list(_check_base(tree, one, base, problems))
+        if damages and all(isinstance(bad.problem, BlockDamaged) for bad in damages):
+            one.steps += (
+                damages  # it loads, so that Spark looks for nothing older; the query fails on the way
+            )
             break
-        if not found:
+        if not damages:
             break
-        one.bases += found
+        one.bases += damages
         useless.add(base.name)
         ids = _ids_behind_damage(tree, store, base, ids)
     one.steps += [bad for file in one.links.steps for bad in _check_own_file(file, problems)]

@@ -43,9 +43,9 @@ class History:
 
     def ids_of(self, operator: int, store: StoreFiles, names: Sequence[str]) -> dict[int, str]:
         """Unique ids of one store by version, of all batches that are kept."""
-        found = {}
+        ids = {}
         for batch in self.batches:
-            told = ids_of_store(store, names, self.ids(operator, batch + 1), store.partition, batch + 1)
-            if told is not None:
-                found[batch + 1] = told
-        return found
+            store_ids = ids_of_store(store, names, self.ids(operator, batch + 1), store.partition, batch + 1)
+            if store_ids is not None:
+                ids[batch + 1] = store_ids
+        return ids

@@ -10,11 +10,11 @@ from recovery.checkpoints.state.rocksdb import parse_lineage
 
 def operator_ids(commit: CommitFile | None, operator: int) -> list[list[str]] | None:
     """`stateUniqueIds[operator]` of a commit: ids per store, per partition. None where it has none."""
-    told = commit.body.get("stateUniqueIds") if commit else None
-    found = told.get(str(operator)) if isinstance(told, dict) else None
-    if not isinstance(found, list):
+    all_ids = commit.body.get("stateUniqueIds") if commit else None
+    own_ids = all_ids.get(str(operator)) if isinstance(all_ids, dict) else None
+    if not isinstance(own_ids, list):
         return None
-    return [[str(i) for i in stores] if isinstance(stores, list) else [] for stores in found]
+    return [[str(i) for i in stores] if isinstance(stores, list) else [] for stores in own_ids]
 
 
 def ids_of_store(
@@ -45,14 +45,14 @@ def lineage_of(
 
     A version with a zip needs no other; `past_zip`: go on behind it, as Spark does when the zip is damaged.
     """
-    found = {version: unique_id}
+    lineage = {version: unique_id}
     if not past_zip and store.find(version, ("zip",), unique_id):
-        return found
+        return lineage
     changelog = store.find(version, ("changelog",), unique_id)
     if changelog is None:
-        return found
+        return lineage
     try:
         with tree.store.stream(changelog.name) as stream:
-            return found | dict(parse_lineage(stream))
+            return lineage | dict(parse_lineage(stream))
     except FileNotFoundError as error:
         raise Malformed("it is missing") from error

@@ -63,26 +63,28 @@ def judge_files(scope: StateScope, findings: list[Finding]) -> StateJudgement:
         history, [loadable_versions(s, told, useless) for s, told in zip(mine, histories, strict=True)]
     )
     words = {"operator": number, "version": version, "back": back[-1] if back else "(none is whole)"}
-    found: list[Finding] = []
+    file_findings: list[Finding] = []
     kind = kind_of(scope.stores.values())
 
     problems = scope.verified.problems if scope.verified else {}
 
     def look(store: StoreFiles) -> Examined:
-        told = ids_of_store(store, scope.names, ids, store.partition, version)
-        return examine_store(scope.tree, store, version, told, kind, problems)
+        version_ids = ids_of_store(store, scope.names, ids, store.partition, version)
+        return examine_store(scope.tree, store, version, version_ids, kind, problems)
 
     examined: list[Examined] = []
     if unique and ids is None:
-        found.append(finding("STATE_IDS_MISSING", f"commits/{version - 1}", batch=version - 1, **words))
+        file_findings.append(
+            finding("STATE_IDS_MISSING", f"commits/{version - 1}", batch=version - 1, **words)
+        )
     else:
         with ThreadPoolExecutor(THREADS) as pool:
             examined = list(pool.map(carry_access(look), mine))
-    found += [f for one in examined for f in _judge_store(one, words)]
-    found += _find_files_ahead(scope, kind)
-    found += _find_gaps(number, back, mine, histories, kind, history)
-    found += _report_deep_look(scope, {f.file for f in found})
-    findings += found[:SHOWN]
+    file_findings += [f for one in examined for f in _judge_store(one, words)]
+    file_findings += _find_files_ahead(scope, kind)
+    file_findings += _find_gaps(number, back, mine, histories, kind, history)
+    file_findings += _report_deep_look(scope, {f.file for f in file_findings})
+    findings += file_findings[:SHOWN]
     return StateJudgement(_count_rows(examined), back)
 
 
@@ -99,8 +101,8 @@ def _report_deep_look(scope: StateScope, said: Collection[str | None]) -> Iterat
             yield finding("STATE_FILTER_DAMAGED", name, operator=scope.operator, why=problem.why)
     unchecked = sorted(n for n in scope.verified.unchecked if n.startswith(above))
     if unchecked:
-        told = {"operator": scope.operator, "count": len(unchecked)}
-        yield finding("STATE_UNCHECKED", unchecked[0], why=scope.verified.unchecked[unchecked[0]], **told)
+        words = {"operator": scope.operator, "count": len(unchecked)}
+        yield finding("STATE_UNCHECKED", unchecked[0], why=scope.verified.unchecked[unchecked[0]], **words)
 
 
 def _judge_store(one: Examined, words: Mapping[str, object]) -> Iterator[Finding]:
@@ -112,8 +114,8 @@ def _judge_store(one: Examined, words: Mapping[str, object]) -> Iterator[Finding
         return
     store = one.store
     if store.store != DEFAULT and not store.versioned:
-        told = {"operator": words["operator"], "partition": store.partition, "store": store.store}
-        yield finding("STATE_STORE_MISSING", store.folder, **told)
+        store_words = {"operator": words["operator"], "partition": store.partition, "store": store.store}
+        yield finding("STATE_STORE_MISSING", store.folder, **store_words)
     else:
         yield finding("STATE_FILE_MISSING", one.links.missing, **words)
 
@@ -168,9 +170,9 @@ def _find_gaps(
     """A hole below a version that can be loaded; what lies below every file was cleaned up, and is no damage."""
     oldest = max((min((f.version for f in s.versioned), default=1) for s in mine), default=1)
     lost = [b for b in history.batches if b not in back and back and oldest <= b + 1 <= back[-1]]
-    for store, told in zip(mine, histories, strict=True) if lost else ():
+    for store, ids in zip(mine, histories, strict=True) if lost else ():
         for batch in lost:
-            if missing := chain_of_version(store, batch + 1, told, kind).missing:
+            if missing := chain_of_version(store, batch + 1, ids, kind).missing:
                 first, last = lost[0], lost[-1]
                 span = {"first": first + 1, "last": last + 1, "first_batch": first, "last_batch": last}
                 return [finding("STATE_GAP", missing, operator=number, **span)]

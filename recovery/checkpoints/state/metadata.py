@@ -72,8 +72,8 @@ def parse_metadata(data: bytes) -> OperatorMetadata:
         raise Malformed(why, newer=newer and newer[:9])
     if not body:
         raise Malformed("it is cut short after the version line")
-    told = object_of(body)
-    info, stores = told.get("operatorInfo"), told.get("stateStoreInfo")
+    metadata = object_of(body)
+    info, stores = metadata.get("operatorInfo"), metadata.get("stateStoreInfo")
     if not isinstance(info, dict) or not isinstance(info.get("operatorName"), str):
         raise Malformed("it names no operator")
     if not isinstance(stores, list) or not all(isinstance(s, dict) for s in stores):
@@ -83,7 +83,7 @@ def parse_metadata(data: bytes) -> OperatorMetadata:
         number_of(info, "operatorId"),
         info["operatorName"],
         tuple(_parse_store(s) for s in stores),
-        _parse_properties(told.get("operatorPropertiesJson")),
+        _parse_properties(metadata.get("operatorPropertiesJson")),
     )
 
 

@@ -54,8 +54,8 @@ class StoreFiles:
 
 def parse_name(name: str) -> tuple[int, str | None, str] | None:
     """(version, unique id or None, kind) of a state file's own name; None for any other name."""
-    found = VERSIONED.fullmatch(name)
-    return (int(found[1]), found[2], found[3]) if found else None
+    match = VERSIONED.fullmatch(name)
+    return (int(match[1]), match[2], match[3]) if match else None
 
 
 def is_state_data(name: str) -> bool:
@@ -75,7 +75,7 @@ def operators_of(tree: Tree) -> set[int]:
 
 def stores_of(tree: Tree) -> dict[int, dict[tuple[int, str], StoreFiles]]:
     """Every store of every operator: operator -> (partition, store name) -> its files. One pass over the tree."""
-    found: dict[int, dict[tuple[int, str], StoreFiles]] = defaultdict(dict)
+    by_operator: dict[int, dict[tuple[int, str], StoreFiles]] = defaultdict(dict)
     for name, size in tree.files.items():
         if not name.startswith("state/"):
             continue
@@ -87,12 +87,12 @@ def stores_of(tree: Tree) -> dict[int, dict[tuple[int, str], StoreFiles]]:
         if len(rest) > 1 and rest[0] not in PLACES and rest[0] != "_metadata":
             store, rest = rest[0], rest[1:]
         key = (int(parts[2]), store)
-        stores = found[int(parts[1])]
+        stores = by_operator[int(parts[1])]
         if key not in stores:
             folder = "/".join(parts[:3] if store == DEFAULT else parts[:4])
             stores[key] = StoreFiles(key[0], store, folder)
         _add_file(stores[key], name, rest, size)
-    return dict(found)
+    return dict(by_operator)
 
 
 def _add_file(store: StoreFiles, name: str, rest: list[str], size: int) -> None:

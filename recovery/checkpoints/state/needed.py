@@ -51,10 +51,10 @@ def files_needed(
         except UnreadableState as problem:
             unreadable.append((problem.file, problem.why))
             continue
-        found = [f.name for f in links.files]
+        needed = [f.name for f in links.files]
         beside = [f"{store.folder}/{n}" for n in (snapshot.files if snapshot else ())]
-        files.update(found, (n for n in beside if n in tree.files))
-        files.update(f"{n}.crc" for n in found if f"{n}.crc" in store.sidecars)
+        files.update(needed, (n for n in beside if n in tree.files))
+        files.update(f"{n}.crc" for n in needed if f"{n}.crc" in store.sidecars)
         missing += [links.missing] if links.missing else []
         missing += [n for n in beside if n not in tree.files]
     return Needed(tuple(sorted(files)), tuple(missing), tuple(unreadable))
@@ -99,7 +99,7 @@ def _read_metadata(tree: Tree, operator: int, version: int) -> OperatorMetadata:
 
 def _list_described_files(tree: Tree, operator: int, version: int) -> list[str]:
     """Metadata and schema files; those of transformWithState that a batch wrote only up to that batch."""
-    found = []
+    names = []
     above = f"state/{operator}/"
     for name in tree.files:
         parts = name[len(above) :].split("/") if name.startswith(above) else []
@@ -107,7 +107,7 @@ def _list_described_files(tree: Tree, operator: int, version: int) -> list[str]:
             continue
         if parts[0] == "_metadata":
             early = parts[1] != "v2" or (NUMBER.fullmatch(parts[-1]) and int(parts[-1]) < max(version, 1))
-            found += [name] if early else []
+            names += [name] if early else []
         elif parts[0] == "_stateSchema" or "_metadata" in parts[1:-1]:
-            found.append(name)
-    return found
+            names.append(name)
+    return names

@@ -65,8 +65,8 @@ def read_operators(
     `deep`: every state file is opened and checked; `progress` is told of each. Raises OSError when the store fails.
     """
     present = operators_of(tree)
-    told = {int(n) for n in (standing.commit.operators if standing.commit else ()) if _is_id(n)}
-    expected = told | set(range(max(present, default=-1) + 1))
+    numbers = {int(n) for n in (standing.commit.operators if standing.commit else ()) if _is_id(n)}
+    expected = numbers | set(range(max(present, default=-1) + 1))
     for operator in sorted(expected - present)[:MAX_MISSING]:
         findings.append(finding("STATE_MISSING", f"state/{operator}", operator=operator))
     stores = stores_of(tree)

@@ -36,14 +36,14 @@ class _Plain:
 
     def take(self, size: int) -> bytes:
         """A few bytes; an error when they are not there."""
-        found = self.rest[self.at : self.at + size]
-        self.at += len(found)
-        while len(found) < size:
+        taken = self.rest[self.at : self.at + size]
+        self.at += len(taken)
+        while len(taken) < size:
             self._next()
-            piece = self.rest[: size - len(found)]
+            piece = self.rest[: size - len(taken)]
             self.at = len(piece)
-            found += piece
-        return found
+            taken += piece
+        return taken
 
     def number(self) -> int:
         return int.from_bytes(self.take(4), "big", signed=True)

@@ -111,11 +111,11 @@ def parse_lineage(stream: Readable) -> tuple[tuple[int, str], ...]:
 def _parse_lineage(items: Any) -> tuple[tuple[int, str], ...]:
     if not isinstance(items, list):
         raise Malformed("its lineage is not a list")
-    found = []
+    lineage = []
     for item in items:
         version = item.get("version") if isinstance(item, dict) else None
         unique_id = item.get("checkpointUniqueId") if isinstance(item, dict) else None
         if isinstance(version, bool) or not isinstance(version, int) or not isinstance(unique_id, str):
             raise Malformed("its lineage names no version")
-        found.append((version, unique_id))
-    return tuple(sorted(found))
+        lineage.append((version, unique_id))
+    return tuple(sorted(lineage))

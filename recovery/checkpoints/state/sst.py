@@ -95,13 +95,13 @@ def check_sst(stream: Any, size: int) -> None:
     index = table.footer.index or named.get("rocksdb.index")
     if index is None:
         raise Malformed("its metaindex names no index")
-    told = table.properties(named.get("rocksdb.properties"))
+    properties = table.properties(named.get("rocksdb.properties"))
     plain = table.held(index)
     filters = [handle for name, handle in named.items() if FILTER in name]
     for name, handle in named.items():
         if name not in HELD and FILTER not in name:
             table.check(handle)
-    table.follow(plain, told)
+    table.follow(plain, properties)
     for handle in filters:
         table.check(handle, FilterDamaged)
     table.check_rest()
@@ -116,8 +116,8 @@ def read_entries(stream: Any, size: int) -> Iterator[SstEntry]:
         raise Malformed("its metaindex names no index")
     if RANGES in named:
         raise Unchecked("it removes ranges of keys, which is not read here")
-    told = table.properties(named.get("rocksdb.properties"))
-    for handle in table.blocks(table.held(index), told):
+    properties = table.properties(named.get("rocksdb.properties"))
+    for handle in table.blocks(table.held(index), properties):
         for key, _ in block_entries(table.held(handle)):
             if len(key) < TAG:
                 raise Malformed("a key in it is cut short")
@@ -248,28 +248,28 @@ class _Table:
 
     def named(self) -> dict[str, Handle]:
         """The metaindex: name -> block."""
-        found = {}
+        blocks = {}
         for key, value in block_entries(self.held(self.footer.metaindex)):
-            found[key.decode("utf-8", "replace")] = _read_handle(value, 0)[0]
-        return found
+            blocks[key.decode("utf-8", "replace")] = _read_handle(value, 0)[0]
+        return blocks
 
     def properties(self, handle: Handle | None) -> dict[str, bytes]:
         if handle is None:
             return {}
         return {key.decode("utf-8", "replace"): value for key, value in block_entries(self.held(handle))}
 
-    def follow(self, index: bytes, told: dict[str, bytes]) -> None:
+    def follow(self, index: bytes, properties: dict[str, bytes]) -> None:
         """Check every block that the index names."""
-        for handle in self.blocks(index, told):
+        for handle in self.blocks(index, properties):
             self.check(handle, BlockDamaged)
 
-    def blocks(self, index: bytes, told: dict[str, bytes]) -> Iterator[Handle]:
+    def blocks(self, index: bytes, properties: dict[str, bytes]) -> Iterator[Handle]:
         """Every block that the index names, in their order; of an index in parts the parts' blocks."""
-        kind = told.get("rocksdb.block.based.table.index.type", bytes(4))[:4]
+        kind = properties.get("rocksdb.block.based.table.index.type", bytes(4))[:4]
         shape = struct.unpack("<I", kind)[0] if len(kind) == 4 else BINARY
         if shape > WITH_KEY:
             raise Unchecked(f"its index is of an unknown kind, {shape}")
-        delta = told.get("rocksdb.index.value.is.delta.encoded", b"\0")[:1] != b"\0"
+        delta = properties.get("rocksdb.index.value.is.delta.encoded", b"\0")[:1] != b"\0"
         for handle in block_handles(index, delta, first_key=shape == WITH_KEY):
             if shape == PARTITIONED:
                 yield from block_handles(self._part(handle), delta)

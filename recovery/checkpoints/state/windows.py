@@ -29,13 +29,13 @@ def windows_in(keys: Iterable[bytes], columns: Sequence[Column]) -> tuple[OpenWi
     place = _window_column(columns)
     if place is None:
         return ()
-    found: Counter[tuple[int, int | None]] = Counter()
+    windows: Counter[tuple[int, int | None]] = Counter()
     for key in keys:
         try:
-            found[_read_bounds(key[len(key) % WORD :], len(columns), place, columns[place])] += 1
+            windows[_read_bounds(key[len(key) % WORD :], len(columns), place, columns[place])] += 1
         except (struct.error, ValueError):
             return ()
-    first = sorted(found.items(), key=lambda each: (each[0][0], each[0][1] or 0))[:SHOWN]
+    first = sorted(windows.items(), key=lambda each: (each[0][0], each[0][1] or 0))[:SHOWN]
     return tuple(OpenWindow(start_ms=start, end_ms=end, groups=groups) for (start, end), groups in first)
 
 

@@ -32,7 +32,7 @@ def read_table_report(location: str, *, query_id: str | None, now_ms: int | None
             f"{location} holds no Delta table. Check the path and the storage.", code="no_delta_table"
         )
     marks = sorted(f"{name}\0{batch}" for name, batch in sink.heads.items())
-    told = "\n".join([sink.table_id, str(sink.version), *marks])
+    fingerprint_text = "\n".join([sink.table_id, str(sink.version), *marks])
     return SinkReport(
         kind="delta",
         location=location,
@@ -40,7 +40,7 @@ def read_table_report(location: str, *, query_id: str | None, now_ms: int | None
         earliest=min(sink.batches, default=None),
         batches=dict(sink.batches),
         absorbs_repeats=True,
-        fingerprint=hashlib.sha256(told.encode()).hexdigest(),
+        fingerprint=hashlib.sha256(fingerprint_text.encode()).hexdigest(),
         heads=dict(sink.heads),
         forgotten=sink.forgotten.get(query_id) if query_id else None,
         forgets=sink.forgets,
@@ -170,8 +170,8 @@ Files = tuple[tuple[int, tuple[deltalog.AddedFile, ...]], ...]
 def _range_of_files(files: Files, as_parquet: bool) -> Slice:
     every = [f for _, added in files for f in added]
     direct = as_parquet and len(every) <= MOST_DIRECT and all(f.plain for f in every)
-    told = tuple((version, tuple(f.path for f in added)) for version, added in files if added)
-    return Slice("delta", versions=told, direct=direct)
+    versions = tuple((version, tuple(f.path for f in added)) for version, added in files if added)
+    return Slice("delta", versions=versions, direct=direct)
 
 
 def _as_parquet(location: str) -> bool:
@@ -193,7 +193,7 @@ def _has_renamed_column(location: str, version: int) -> bool:
 
 def _have_nested_changes(before: Mapping[str, Any], now: Mapping[str, Any]) -> bool:
     """Whether the parts of a column changed, which may have been renamed as well."""
-    inner = [told["type"] for told in (before, now) if not isinstance(told["type"], str)]
+    inner = [schema["type"] for schema in (before, now) if not isinstance(schema["type"], str)]
     return bool(inner) and before["type"] != now["type"]
 
 
@@ -254,8 +254,8 @@ def _commits_after(location: str, version: int) -> Iterator[tuple[int, list[delt
 
 def _moved_file_action(action: deltalog.Action) -> deltalog.Action | None:
     """What an action says of a data file that came or went."""
-    found: deltalog.Action | None = action.get("add") or action.get("remove")
-    return found
+    moved: deltalog.Action | None = action.get("add") or action.get("remove")
+    return moved
 
 
 @dataclass(frozen=True)
@@ -290,14 +290,14 @@ def commits_since(location: str, version: int) -> tuple[Commit, ...]:
 
 def _parse_commit(number: int, actions: list[deltalog.Action]) -> Commit:
     with deltalog.require_actions(deltalog.name_of(number)):
-        told: deltalog.Action = next((a["commitInfo"] for a in actions if a.get("commitInfo")), {})
+        info: deltalog.Action = next((a["commitInfo"] for a in actions if a.get("commitInfo")), {})
         return Commit(
             number,
             tuple(str(a["txn"]["appId"]) for a in actions if a.get("txn")),
             any(a["add"].get("dataChange", True) for a in actions if a.get("add")),
             any(a["remove"].get("dataChange", True) for a in actions if a.get("remove")),
-            str(told.get("userMetadata") or ""),
-            str(told.get("operation") or ""),
+            str(info.get("userMetadata") or ""),
+            str(info.get("operation") or ""),
         )
 
 

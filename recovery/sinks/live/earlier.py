@@ -20,13 +20,13 @@ NOT_FOUND: Final = "target_not_found"
 
 def of_files(location: str, batch: int) -> EarlierTable:
     """A file table after `batch`, by the log of the file sink. Raises as `plan_earlier_log`."""
-    found = plan_earlier_log(location, batch)
+    plan = plan_earlier_log(location, batch)
     return EarlierTable(
         kind="files",
         batch=batch,
-        removed_batches=found.head - batch,
-        removed_files=len(found.removed),
-        kept_files=tuple(decode_uri(path) for path in found.kept),
+        removed_batches=plan.head - batch,
+        removed_files=len(plan.removed),
+        kept_files=tuple(decode_uri(path) for path in plan.kept),
     )
 
 
@@ -76,9 +76,9 @@ def batch_at(location: str, query_id: str, version: int) -> int:
             )
         try:
             for number in range(version, log.earliest - 1, -1):
-                told = _txn_version(deltalog.read_actions(log, number), query_id)
-                if told is not None:
-                    return told
+                batch = _txn_version(deltalog.read_actions(log, number), query_id)
+                if batch is not None:
+                    return batch
         except (Malformed, deltalog.Gone) as problem:
             raise Refused(
                 f"The table's log cannot be read at version {version}.", code=NOT_FOUND
@@ -101,9 +101,9 @@ def put_back_to(location: str, *, version: int, after: int) -> int | None:
             actions = deltalog.read_actions(log, after + 1)
         except (Malformed, deltalog.Gone) as problem:
             raise Unreachable(f"The log of {location} cannot be read after version {after}.") from problem
-    told: deltalog.Action = next((a["commitInfo"] for a in actions if a.get("commitInfo")), {})
-    asked = told.get("operationParameters") or {}
-    restored = told.get("operation") == "RESTORE" and str(asked.get("version")) == str(version)
+    info: deltalog.Action = next((a["commitInfo"] for a in actions if a.get("commitInfo")), {})
+    asked = info.get("operationParameters") or {}
+    restored = info.get("operation") == "RESTORE" and str(asked.get("version")) == str(version)
     if restored and log.latest == after + 1:
         return after + 1
     raise Refused(
@@ -159,8 +159,8 @@ def _require_there(table: Store, files: Mapping[tuple[str, str], deltalog.AddedF
 
 def _sum_rows(files: Iterable[deltalog.AddedFile]) -> int | None:
     rows = [f.rows for f in files]
-    told = [n for n in rows if n is not None]
-    return sum(told) if len(told) == len(rows) else None
+    known = [n for n in rows if n is not None]
+    return sum(known) if len(known) == len(rows) else None
 
 
 def _open_log(location: str) -> deltalog.Log:

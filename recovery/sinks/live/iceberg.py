@@ -21,8 +21,8 @@ def _parse_facts(body: Mapping[str, Any], query_id: str | None) -> IcebergSinkFa
         snapshot
     ) in chain:  # newest first, as findLastCommittedEpochId walks: the first word on a query counts
         summary = snapshot.get("summary")
-        told = summary if isinstance(summary, dict) else {}
-        query, epoch = told.get(QUERY), told.get(EPOCH)
+        values = summary if isinstance(summary, dict) else {}
+        query, epoch = values.get(QUERY), values.get(EPOCH)
         if (
             isinstance(query, str)
             and isinstance(epoch, str)

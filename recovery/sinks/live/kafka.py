@@ -104,13 +104,13 @@ def _offsets_line(offsets: str | None) -> str | None:
 
 def _report_unread_topic(facts: KafkaSinkFacts) -> SinkReport:
     where = f"topic {facts.topics[0]}" if facts.topics else "topics named row by row"
-    found = Finding(
+    finding = Finding(
         "SINK_NOT_ASKED",
         Severity.WARNING,
         facts.problem,
         "Count the records of the new batches yourself: the recovery can only end as unproven.",
     )
-    return SinkReport(KIND, where, None, declared=KIND, findings=(found,), facts=facts)
+    return SinkReport(KIND, where, None, declared=KIND, findings=(finding,), facts=facts)
 
 
 def _read_topic_facts(
@@ -125,6 +125,6 @@ def _read_topic_facts(
 
 def _reader_options(options: Mapping[str, str], topic: str) -> dict[str, str]:
     """The options of a reader of that topic, by the writer's own login; records of open transactions are no rows."""
-    told = {name: value for name, value in options.items() if name.lower().startswith("kafka.")}
-    told = {n: v for n, v in told.items() if n.lower() != "kafka.isolation.level"}
-    return {**told, "subscribe": topic, "kafka.isolation.level": "read_committed"}
+    own = {name: value for name, value in options.items() if name.lower().startswith("kafka.")}
+    own = {n: v for n, v in own.items() if n.lower() != "kafka.isolation.level"}
+    return {**own, "subscribe": topic, "kafka.isolation.level": "read_committed"}

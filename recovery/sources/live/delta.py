@@ -152,15 +152,15 @@ def _with_own_times(facts: DeltaFacts, properties: Mapping[str, str]) -> DeltaFa
     """In-commit timestamps, where the table has them: of the commits that were opened, from their enablement on."""
     if properties.get("delta.enableInCommitTimestamps", "").lower() != "true":
         return facts
-    told = [
+    enabled = [
         properties.get(f"delta.inCommitTimestampEnablement{name}", "0") for name in ("Version", "Timestamp")
     ]
-    if not all(value.isdecimal() for value in told):
+    if not all(value.isdecimal() for value in enabled):
         raise Malformed("its metadata does not say since when commits have times of their own")
-    since = int(told[0])
+    since = int(enabled[0])
     before = {v: ms for v, ms in facts.times.items() if v < since}
     own = {v: c.time_ms for v, c in sorted(facts.commits.items()) if v >= since}
-    return replace(facts, times=before | own, in_commit=(since, int(told[1])))
+    return replace(facts, times=before | own, in_commit=(since, int(enabled[1])))
 
 
 def _log_retention(properties: Mapping[str, str]) -> int | None:
@@ -187,8 +187,8 @@ def _with_commits(
     try:
         for version, actions in deltalog.read_commits(log, missing):
             with deltalog.require_actions(deltalog.name_of(version)):
-                told = _commit_time(actions, facts.times[version])
-                commit = held[version] = commit_of(version, told, actions, facts.reading)
+                time_ms = _commit_time(actions, facts.times[version])
+                commit = held[version] = commit_of(version, time_ms, actions, facts.reading)
             count += len(commit.files) + len(commit.removed)
             if count > MAX_ACTIONS:
                 raise Refused(
@@ -202,25 +202,25 @@ def _with_commits(
     return replace(facts, commits=commits, schemas=_schemas_at_positions(facts, log, wanted, commits))
 
 
-def _commit_time(actions: Iterable[deltalog.Action], told: int) -> int:
+def _commit_time(actions: Iterable[deltalog.Action], file_time_ms: int) -> int:
     info: Mapping[str, Any] = next((a["commitInfo"] for a in actions if a.get("commitInfo")), {})
-    return int(info.get("inCommitTimestamp") or told)
+    return int(info.get("inCommitTimestamp") or file_time_ms)
 
 
 def _schemas_at_positions(
     facts: DeltaFacts, log: deltalog.Log, wanted: Sequence[DeltaOffset], commits: Mapping[int, Commit]
 ) -> dict[int, str]:
     """The schema at each position, where it changes later at all and the log can still tell it."""
-    found = {}
+    schemas = {}
     for version in {o.version for o in wanted if o.version <= facts.latest}:
         if not any(c.schema for v, c in commits.items() if v >= version):
-            found[version] = facts.schema
+            schemas[version] = facts.schema
             continue
         try:
-            found[version] = deltalog.table_state(log, version).schema
+            schemas[version] = deltalog.table_state(log, version).schema
         except deltalog.Gone:
             continue
-    return found
+    return schemas
 
 
 def _with_snapshots(facts: DeltaFacts, log: deltalog.Log, wanted: Sequence[DeltaOffset]) -> DeltaFacts:
@@ -229,10 +229,10 @@ def _with_snapshots(facts: DeltaFacts, log: deltalog.Log, wanted: Sequence[Delta
     snapshots = {}
     for version in sorted(versions | {facts.latest} if versions else versions):
         try:
-            found = deltalog.table_state(log, version, files=True)
+            state = deltalog.table_state(log, version, files=True)
         except deltalog.Gone:
             continue
-        snapshots[version] = in_reading_order(found.files.values())
+        snapshots[version] = in_reading_order(state.files.values())
     return replace(facts, snapshots=snapshots)
 
 
@@ -243,12 +243,12 @@ def _with_footers(facts: DeltaFacts, table: Store) -> DeltaFacts:
     if not unknown or len(unknown) > MAX_FOOTERS:
         return facts
     with ThreadPoolExecutor(READERS) as pool:
-        told = dict(
+        counts = dict(
             zip(unknown, pool.map(carry_access(lambda path: _footer_rows(table, path)), unknown), strict=True)
         )
 
     def filled(files: tuple[DataFile, ...]) -> tuple[DataFile, ...]:
-        return tuple(replace(f, rows=told[f.path]) if _needs_row_count(f) else f for f in files)
+        return tuple(replace(f, rows=counts[f.path]) if _needs_row_count(f) else f for f in files)
 
     return replace(
         facts,
@@ -285,7 +285,7 @@ def _with_gone(facts: DeltaFacts, table: Store, wanted: Sequence[DeltaOffset]) -
     if len(near) <= FEW_FILES:
         with ThreadPoolExecutor(READERS) as pool:
             there = pool.map(carry_access(lambda p: table.exists(unquote(p))), near)
-            gone = {p for p, found in zip(near, there, strict=True) if not found}
+            gone = {p for p, is_there in zip(near, there, strict=True) if not is_there}
     else:
         files, _, whole = table.walk()
         if not whole:

@@ -26,9 +26,9 @@ def list_files(location: str, *, options: Mapping[str, Any]) -> tuple[InputFile,
     Options (any case): `recursiveFileLookup`, `pathGlobFilter`. Raises Unreachable when the storage fails or
     a path without wildcards does not exist, which Spark refuses too.
     """
-    told = {k.lower(): str(v) for k, v in options.items()}
-    recursive = told.get("recursivefilelookup", "").lower() == "true"
-    only = glob_pattern(told["pathglobfilter"]) if told.get("pathglobfilter") else None
+    lower = {k.lower(): str(v) for k, v in options.items()}
+    recursive = lower.get("recursivefilelookup", "").lower() == "true"
+    only = glob_pattern(lower["pathglobfilter"]) if lower.get("pathglobfilter") else None
     with reaching(location):
         glob = GLOB.search(location) is not None
         files = [
@@ -118,10 +118,10 @@ def _iterate_roots(location: str) -> Iterator[Store]:
         return
     parts = location.split("/")
     first = next(i for i, part in enumerate(parts) if GLOB.search(part))
-    found = [Store.open("/".join(parts[:first]) or "/")]
+    stores = [Store.open("/".join(parts[:first]) or "/")]
     for depth, part in enumerate(parts[first:], first):
-        found = list(_resolve_path_part(found, part, last=depth == len(parts) - 1))
-    yield from found
+        stores = list(_resolve_path_part(stores, part, last=depth == len(parts) - 1))
+    yield from stores
 
 
 def _resolve_path_part(above: Sequence[Store], part: str, *, last: bool) -> Iterator[Store]:
@@ -149,12 +149,12 @@ def _list_files_below(root: Store, recursive: bool, *, by_log: bool) -> list[Inp
         return [_input_file(root, "", Entry(name, int(info["size"]), False, entry.mtime_ms))]
     if by_log and (log := sinklog.read_sink_log(root)).present:
         return [InputFile(decode_uri(f.path), f.size, f.mtime_ms) for f in log.files if f.action == "add"]
-    found = list(_iterate_leaf_files(root, "", 0))
-    partitioned = any(any(PARTITION.fullmatch(p) for p in above.split("/")) for above, _ in found)
+    leaves = list(_iterate_leaf_files(root, "", 0))
+    partitioned = any(any(PARTITION.fullmatch(p) for p in above.split("/")) for above, _ in leaves)
     if not (recursive or partitioned):
-        found = [(above, entry) for above, entry in found if not above]
+        leaves = [(above, entry) for above, entry in leaves if not above]
     return [
-        _input_file(root, f"{above}/{entry.name}" if above else entry.name, entry) for above, entry in found
+        _input_file(root, f"{above}/{entry.name}" if above else entry.name, entry) for above, entry in leaves
     ]
 
 

@@ -33,7 +33,7 @@ def read_table_facts(location: str, *, asked_ms: int, metadata: str | None = Non
     return read_metadata(location, metadata, lambda body: _parse_facts(body, asked_ms))
 
 
-def read_metadata(location: str, metadata: str | None, told: Callable[[Mapping[str, Any]], T]) -> T:
+def read_metadata(location: str, metadata: str | None, parse: Callable[[Mapping[str, Any]], T]) -> T:
     """What `told` makes of a table's metadata; it may raise Malformed. Raises Unreachable as `read_table_facts`."""
     with reaching(location):
         table = Store.open(location)
@@ -44,16 +44,18 @@ def read_metadata(location: str, metadata: str | None, told: Callable[[Mapping[s
         name = f"metadata/{metadata or _newest_metadata_file(table, location)}"
         try:
             data = table.read(name, MAX_BYTES)
-            return told(object_of(text_of(_unpack_gzip(data))))
+            return parse(object_of(text_of(_unpack_gzip(data))))
         except (Malformed, TooLarge, EOFError, zlib.error, gzip.BadGzipFile) as problem:
             raise Unreachable(f"{location}/{name} cannot be read: {problem}. Check the table.") from problem
 
 
 def _newest_metadata_file(table: Store, location: str) -> str:
-    found = [(m, e.name) for e in table.entries("metadata") if (m := NAME.fullmatch(e.name)) and not e.is_dir]
-    if not found:
+    candidates = [
+        (m, e.name) for e in table.entries("metadata") if (m := NAME.fullmatch(e.name)) and not e.is_dir
+    ]
+    if not candidates:
         raise Unreachable(f"{location}/metadata holds no metadata file of an Iceberg table. Check the path.")
-    return max(found, key=lambda pair: int(pair[0][1] or pair[0][2]))[1]
+    return max(candidates, key=lambda pair: int(pair[0][1] or pair[0][2]))[1]
 
 
 def _unpack_gzip(data: bytes) -> bytes:
@@ -100,15 +102,15 @@ def _parse_facts(body: Mapping[str, Any], asked_ms: int) -> IcebergSourceFacts:
 
 def _parse_snapshot(body: Mapping[str, Any]) -> Snapshot:
     summary = body.get("summary")
-    told = summary if isinstance(summary, dict) else {}
-    operation = told.get("operation")
+    values = summary if isinstance(summary, dict) else {}
+    operation = values.get("operation")
     return Snapshot(
         snapshot_id=_require_integer(body, "snapshot-id"),
         at_ms=_require_integer(body, "timestamp-ms"),
         operation=operation if isinstance(operation, str) else "append",
-        files=_summary_number(told, "added-data-files"),
-        rows=_summary_number(told, "added-records"),
-        bytes=_summary_number(told, "added-files-size"),
+        files=_summary_number(values, "added-data-files"),
+        rows=_summary_number(values, "added-records"),
+        bytes=_summary_number(values, "added-files-size"),
     )
 
 

@@ -78,9 +78,9 @@ def read_topic_facts(
     parts: dict[str, dict[int, PartitionFacts]] = {topic: {} for topic in topics}
     for (topic, number), there in bounds.items():
         parts[topic][number] = there
-    found = {topic: replace(of, partitions=parts[topic]) for topic, of in topics.items()}
+    with_partitions = {topic: replace(of, partitions=parts[topic]) for topic, of in topics.items()}
     starting = tuple(name for name in STARTING if option_of(options, name) is not None)
-    return KafkaFacts(int(time.time() * 1000), found, read, dict(noted or {}), starting)
+    return KafkaFacts(int(time.time() * 1000), with_partitions, read, dict(noted or {}), starting)
 
 
 def _key_partitions(topic: str, of: TopicFacts) -> Iterator[tuple[Key, PartitionFacts]]:
@@ -109,14 +109,14 @@ def _list_points(asked: Sequence[Offsets], bounds: Mapping[Key, PartitionFacts])
 
     A partition that a position does not name would be read from its lowest offset.
     """
-    found: dict[Key, list[int]] = {}
+    by_partition: dict[Key, list[int]] = {}
     for key, there in bounds.items():
         named = {EARLIEST: there.low, LATEST: there.high}
         points = [named.get(o.get(key, EARLIEST), o.get(key, EARLIEST)) for o in asked]
         points += [there.high if o is None else max(o, there.low) for o in there.at.values()]
         inside = {point for point in points if there.low <= point <= there.high}
-        found[key] = sorted(inside | {there.high}) if inside else []
-    return found
+        by_partition[key] = sorted(inside | {there.high}) if inside else []
+    return by_partition
 
 
 def _looked_at(
@@ -156,8 +156,8 @@ def _converse_with_brokers(reader: Reader, seconds: float) -> Iterator["Asking"]
     """A conversation with the brokers. Raises Unreachable, in one sentence, for whatever breaks it off."""
     last: list[KafkaError] = []
     try:
-        told: dict[str, Any] = {**reader.settings, "error_cb": last.append, "log_level": 0}
-        admin = AdminClient(told)
+        settings: dict[str, Any] = {**reader.settings, "error_cb": last.append, "log_level": 0}
+        admin = AdminClient(settings)
     except KafkaException as problem:
         raise Unreachable(
             f"The reader's Kafka settings cannot be used here ({problem.args[0].name()}); see docs/sources.md."
@@ -200,14 +200,14 @@ class Asking:
         chosen = sorted({*(t for t in there if self.reader.reads(t)), *named} & there.keys())
         if not chosen:
             return {}
-        told = self.admin.describe_topics(TopicCollection(chosen), request_timeout=self.left())
-        found = {}
-        for name, future in told.items():
+        described = self.admin.describe_topics(TopicCollection(chosen), request_timeout=self.left())
+        topics = {}
+        for name, future in described.items():
             said = self._result(future)
             if said is not None:
                 numbers = {p.id: PartitionFacts(0, 0) for p in said.partitions}
-                found[name] = TopicFacts(str(said.topic_id), dict(sorted(numbers.items())))
-        return found
+                topics[name] = TopicFacts(str(said.topic_id), dict(sorted(numbers.items())))
+        return topics
 
     def settings(self, topics: dict[str, TopicFacts]) -> None:
         """Clean-up and retention of these topics, written into `topics`."""
@@ -219,12 +219,12 @@ class Asking:
             if said is None:
                 topics.pop(resource.name)
                 continue
-            told = {name: entry.value for name, entry in said.items()}
+            values = {name: entry.value for name, entry in said.items()}
             topics[resource.name] = replace(
                 topics[resource.name],
-                cleanup=frozenset(c.strip() for c in (told.get("cleanup.policy") or "delete").split(",")),
-                retention_ms=_parse_retention(told.get("retention.ms")),
-                retention_bytes=_parse_retention(told.get("retention.bytes")),
+                cleanup=frozenset(c.strip() for c in (values.get("cleanup.policy") or "delete").split(",")),
+                retention_ms=_parse_retention(values.get("retention.ms")),
+                retention_bytes=_parse_retention(values.get("retention.bytes")),
             )
 
     def offsets(self, keys: Iterable[Key], spec: OffsetSpec) -> dict[Key, int]:
@@ -232,11 +232,11 @@ class Asking:
         asked = {TopicPartition(topic, number): spec for topic, number in keys}
         if not asked:
             return {}
-        told = self.admin.list_offsets(
+        futures = self.admin.list_offsets(
             asked, isolation_level=self.reader.isolation, request_timeout=self.left()
         )
-        found = {(part.topic, part.partition): self._result(future) for part, future in told.items()}
-        return {key: said.offset for key, said in found.items() if said is not None}
+        offsets = {(part.topic, part.partition): self._result(future) for part, future in futures.items()}
+        return {key: said.offset for key, said in offsets.items() if said is not None}
 
     def _result(self, future: "Future[Any]") -> Any:
         """An answer; None where the topic or partition went away since it was listed."""
@@ -251,26 +251,26 @@ class Asking:
 
     def first_times(self, wanted: Mapping[Key, int]) -> dict[Key, int]:
         """Time of the first record at or after an offset; not of partitions that have none there."""
-        found: dict[Key, int] = {}
+        times: dict[Key, int] = {}
         waiting = set(wanted)
         for key, message in self._messages(wanted, waiting):
             if message.error() is None and message.timestamp()[1] >= 0:
-                found[key] = message.timestamp()[1]
+                times[key] = message.timestamp()[1]
             waiting.discard(key)
-        return found
+        return times
 
     def counts(self, points: Mapping[Key, Sequence[int]]) -> dict[Key, dict[int, int]]:
         """Records before each point, from the first point of its partition on; of those that were read in time."""
-        found = {key: dict.fromkeys(at, 0) for key, at in points.items()}
+        counts = {key: dict.fromkeys(at, 0) for key, at in points.items()}
         waiting = set(points)
         for key, message in self._messages({key: at[0] for key, at in points.items()}, waiting):
             ended = message.error() is not None
             for point in points[key]:
                 if not ended and message.offset() < point:
-                    found[key][point] += 1
+                    counts[key][point] += 1
             if ended or message.offset() >= points[key][-1] - 1:
                 waiting.discard(key)
-        return {key: counted for key, counted in found.items() if key not in waiting}
+        return {key: counted for key, counted in counts.items() if key not in waiting}
 
     def _messages(self, start: Mapping[Key, int], waiting: set[Key]) -> Iterator[tuple[Key, Any]]:
         """Records from these offsets on, and one with an error at each partition's end, while any is waited for.

@@ -59,19 +59,19 @@ class Reader:
 
 def reader_of(options: Mapping[str, Any]) -> Reader:
     """The reader that these options make. Raises Refused where one is missing, or cannot be followed here."""
-    told = {str(key).lower(): str(value) for key, value in options.items()}
-    given = {key.removeprefix("kafka."): value for key, value in told.items() if key.startswith("kafka.")}
+    lower = {str(key).lower(): str(value) for key, value in options.items()}
+    given = {key.removeprefix("kafka."): value for key, value in lower.items() if key.startswith("kafka.")}
     if not given.get(SERVERS, "").strip():
         raise Refused(
             "The reader has no option kafka.bootstrap.servers, so it is not known which Kafka to ask."
         )
-    topics = frozenset(t.strip() for t in told.get("subscribe", "").split(",") if t.strip())
+    topics = frozenset(t.strip() for t in lower.get("subscribe", "").split(",") if t.strip())
     return Reader(
         given[SERVERS],
         _translate_settings(given),
         topics,
-        _parse_pattern(told.get("subscribepattern")),
-        _parse_assigned(told.get("assign")),
+        _parse_pattern(lower.get("subscribepattern")),
+        _parse_assigned(lower.get("assign")),
         _isolation_level(given.get("isolation.level", "read_uncommitted")),
     )
 
@@ -99,37 +99,37 @@ def _parse_assigned(text: str | None) -> dict[str, frozenset[int]]:
         body = object_of(text)
     except Malformed as problem:
         raise Refused(f"The reader's option assign cannot be read: {problem.why}.") from problem
-    found = {}
+    assigned = {}
     for topic, numbers in body.items():
         if not isinstance(numbers, list) or not all(type(n) is int and n >= 0 for n in numbers):
             raise Refused(f"The reader's option assign does not name partitions of {topic} by their numbers.")
-        found[topic] = frozenset(numbers)
-    return found
+        assigned[topic] = frozenset(numbers)
+    return assigned
 
 
 def _translate_settings(given: Mapping[str, str]) -> dict[str, str]:
     """Settings of librdkafka that say what these of the Java client say; of the rest none decides who may ask."""
-    found = {key: value for key, value in given.items() if key in SAME}
-    found["security.protocol"] = found.get("security.protocol", "PLAINTEXT").lower()
+    settings = {key: value for key, value in given.items() if key in SAME}
+    settings["security.protocol"] = settings.get("security.protocol", "PLAINTEXT").lower()
     if mechanism := given.get("sasl.mechanism"):
-        found["sasl.mechanism"] = mechanism
+        settings["sasl.mechanism"] = mechanism
     if "sasl.jaas.config" in given:
-        found |= _translate_login(given["sasl.jaas.config"])
+        settings |= _translate_login(given["sasl.jaas.config"])
     if "ssl.endpoint.identification.algorithm" in given:
         asked = given["ssl.endpoint.identification.algorithm"].strip().lower()
-        found["ssl.endpoint.identification.algorithm"] = asked or "none"
-    return found | _translate_certificates(given)
+        settings["ssl.endpoint.identification.algorithm"] = asked or "none"
+    return settings | _translate_certificates(given)
 
 
 def _translate_login(text: str) -> dict[str, str]:
     """User and password of a PLAIN or SCRAM login, which the Java client takes as one line of JAAS."""
-    told = {m[1]: _unquote_text(m[2]) for m in USER.finditer(text)}
-    if not LOGIN.search(text) or set(told) != {"username", "password"}:
+    fields = {m[1]: _unquote_text(m[2]) for m in USER.finditer(text)}
+    if not LOGIN.search(text) or set(fields) != {"username", "password"}:
         raise Refused(
             "The reader's kafka.sasl.jaas.config is neither a PLAIN nor a SCRAM login with a user and a password; "
             "other logins cannot be used from here."
         )
-    return {f"sasl.{name}": value for name, value in told.items()}
+    return {f"sasl.{name}": value for name, value in fields.items()}
 
 
 def _unquote_text(text: str) -> str:
@@ -138,7 +138,7 @@ def _unquote_text(text: str) -> str:
 
 def _translate_certificates(given: Mapping[str, str]) -> dict[str, str]:
     """PEM stores are the same for both clients; a Java key store cannot be read here."""
-    found = {}
+    settings = {}
     for store, names in {
         "truststore": {"location": "ssl.ca.location", "certificates": "ssl.ca.pem"},
         "keystore": {"certificate.chain": "ssl.certificate.pem", "key": "ssl.key.pem"},
@@ -149,10 +149,12 @@ def _translate_certificates(given: Mapping[str, str]) -> dict[str, str]:
                 f"file and kafka.ssl.{store}.type PEM."
             )
         if store == "keystore" and "ssl.keystore.location" in given:
-            found["ssl.certificate.location"] = found["ssl.key.location"] = given["ssl.keystore.location"]
-        found |= {
+            settings["ssl.certificate.location"] = settings["ssl.key.location"] = given[
+                "ssl.keystore.location"
+            ]
+        settings |= {
             ours: given[f"ssl.{store}.{name}"]
             for name, ours in names.items()
             if f"ssl.{store}.{name}" in given
         }
-    return found
+    return settings

@@ -53,10 +53,10 @@ def probe_source(
     cannot be met too.
     """
     ask = ASK.get(progress.kind, _facts_without_probe)
-    found = replace(ask(Asked(progress, described, wanted, noted)), described=dict(described))
-    if wanted is not None and found.start is None and found.problem is None:
-        return replace(found, problem=f"A start cannot be chosen for a source of kind {progress.kind}.")
-    return found
+    facts = replace(ask(Asked(progress, described, wanted, noted)), described=dict(described))
+    if wanted is not None and facts.start is None and facts.problem is None:
+        return replace(facts, problem=f"A start cannot be chosen for a source of kind {progress.kind}.")
+    return facts
 
 
 def range_between(
@@ -90,10 +90,10 @@ def latest_position(described: Mapping[str, Any], kind: str, committed: str | No
 MOST_COMMITS = 5000  # of a Delta table, opened to see whether it ever lost a row
 
 
-def keeps_all(found: SourceFacts, before: str | None) -> bool:
+def keeps_all(facts: SourceFacts, before: str | None) -> bool:
     """Whether `found.spans.processed` is all that was ever committed of a source that is no file source, and as far as
     `before`, an earlier position, was. False also where that cannot be told."""
-    kind, committed, there = found.position.kind, found.position.offset_json, found.facts
+    kind, committed, there = facts.position.kind, facts.position.offset_json, facts.facts
     if there is None:
         return False
     try:
@@ -101,7 +101,7 @@ def keeps_all(found: SourceFacts, before: str | None) -> bool:
             return kept.by_kafka(before, committed, there)
         if kind != delta.KIND or there.earliest > 0 or there.latest >= MOST_COMMITS:
             return False
-        place, options = known_place(found.described), options_of(found.described)
+        place, options = known_place(facts.described), options_of(facts.described)
         every = live_delta.read_table(place, offsets=(), options=options, known=there, look=False, since=0)
         return kept.by_delta(before, committed, every)
     except (RepriseError, Malformed):
@@ -142,29 +142,29 @@ def _probe_files(asked: Asked) -> SourceFacts:
     progress, described = asked.progress, asked.described
     options, there = options_of(described), file_source_facts.list_source_files(described)
     held = file_source_facts.facts_of_files(progress, described, there)
-    found = files.source_facts(
+    facts = files.source_facts(
         progress,
         there or (),
         location=place_of(described) or "unknown place",
         max_files_per_trigger=integer_option(options, "maxFilesPerTrigger"),
         options=options,
     )
-    found = replace(
-        found,
+    facts = replace(
+        facts,
         options=options,
         facts=held,
         option=files.find_start_option(progress.offset_json, held),
     )
-    return _with_file_start(found, held, asked.wanted, progress.offset_json)
+    return _with_file_start(facts, held, asked.wanted, progress.offset_json)
 
 
 def _with_file_start(
-    found: SourceFacts, held: file_facts.FileSourceFacts, wanted: Wanted | None, committed: str | None
+    facts: SourceFacts, held: file_facts.FileSourceFacts, wanted: Wanted | None, committed: str | None
 ) -> SourceFacts:
     begun, problem = _try_request(lambda w: files.find_position(w, committed, held), wanted)
     start = begun if isinstance(begun, FileCandidate) else None
-    done = [f.path for f in found.processed]
-    waits = unread = [f.path for f in found.waiting]
+    done = [f.path for f in facts.processed]
+    waits = unread = [f.path for f in facts.waiting]
     skipped: list[str] = []
     if start is not None:
         kept = {decode_uri(e.path): e for e in start.read}
@@ -175,12 +175,12 @@ def _with_file_start(
     again = [p for p in waits if p in read]
     everything = tuple(f.path for f in held.in_turn(held.listing or ()))  # as an empty checkpoint reads them
     return replace(
-        found,
+        facts,
         start=start,
         reach=files.reach_from(start, committed, held),
         problem=problem,
         waiting=tuple(held.there[p] for p in waits),
-        ignored=tuple(f for f in found.ignored if f.path not in coming),
+        ignored=tuple(f for f in facts.ignored if f.path not in coming),
         unread=file_facts.measure_files(waits, held),
         spans=Spans(
             processed=Slice("files", files=tuple(done)),

@@ -49,8 +49,8 @@ def _of_delta(index: int, source: SourceFacts, known: DeltaFacts) -> tuple[Slice
         every = live_delta.read_table(place, offsets=[first], options=options, known=known, since=0)
     except RepriseError as problem:
         return Gap(index, GapCode.UNKNOWN, f"Source {index}: {problem.sentence}"), None
-    told = processed_versions(index, source.position.offset_json, every)
-    if isinstance(told, Gap) or not told.direct:
-        return told, None if isinstance(told, Gap) or told.versions else 0
+    processed = processed_versions(index, source.position.offset_json, every)
+    if isinstance(processed, Gap) or not processed.direct:
+        return processed, None if isinstance(processed, Gap) or processed.versions else 0
     sizes = {f.path: f.size for commit in every.commits.values() for f in commit.files}
-    return told, sum(sizes.get(path, 0) for _, paths in told.versions for path in paths)
+    return processed, sum(sizes.get(path, 0) for _, paths in processed.versions for path in paths)

@@ -103,8 +103,8 @@ def _cache_commits(place: str, facts: DeltaFacts) -> None:
 def _count_unread_snapshots(
     progress: SourceProgress, described: Mapping[str, Any], noted: Callable[[Ids], Ids]
 ) -> Unread:
-    told = live_iceberg.read_table_facts(known_place(described), asked_ms=now_ms())
-    facts = replace(told, skips=iceberg.list_skipped_kinds(options_of(described)))
+    table = live_iceberg.read_table_facts(known_place(described), asked_ms=now_ms())
+    facts = replace(table, skips=iceberg.list_skipped_kinds(options_of(described)))
     return Unread(
         iceberg.judge_reach(progress.offset_json, facts), _to_the_end(iceberg, progress.offset_json, facts)
     )
