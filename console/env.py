@@ -288,10 +288,10 @@ class Env(BaseSettings):
     @field_validator("compare_bytes_of", "lookup_bytes_of")
     @classmethod
     def _limits_are_numbers(cls, value: str) -> str:
-        for one in filter(None, (part.strip() for part in value.split(","))):
-            flow, equals, size = one.rpartition("=")
+        for part_text in filter(None, (part.strip() for part in value.split(","))):
+            flow, equals, size = part_text.rpartition("=")
             if not (flow and equals and size.strip().isdigit()):
-                raise ValueError(f"{one} is not catalog.schema.flow=bytes")
+                raise ValueError(f"{part_text} is not catalog.schema.flow=bytes")
         return value
 
     @property

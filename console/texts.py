@@ -12,13 +12,13 @@ def text_problem(body: Any) -> str:
 def _iterate_texts(body: Any) -> Iterator[str]:
     left = [body]
     while left:  # no recursion: what was sent may be as deep as it likes
-        one = left.pop()
-        if isinstance(one, str):
-            yield one
-        elif isinstance(one, dict):
-            left += [*one, *one.values()]
-        elif isinstance(one, Iterable):
-            left += one
+        item = left.pop()
+        if isinstance(item, str):
+            yield item
+        elif isinstance(item, dict):
+            left += [*item, *item.values()]
+        elif isinstance(item, Iterable):
+            left += item
 
 
 def _text_problem(text: str) -> str:

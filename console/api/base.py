@@ -45,9 +45,9 @@ def make_route(**acts: Acts) -> Callable[..., HttpResponse]:
     @csrf_exempt
     def view(request: Request, **named: Any) -> HttpResponse:
         if request.method not in acts:
-            there = ", ".join(sorted(acts))
-            says = f"{request.method} is not answered here; {there} is."
-            return _problem_response(405, "wrong_method", says, headers={"Allow": there})
+            methods = ", ".join(sorted(acts))
+            says = f"{request.method} is not answered here; {methods} is."
+            return _problem_response(405, "wrong_method", says, headers={"Allow": methods})
         right, act = acts[request.method]
         try:
             by = request.actor = _read_actor(request)

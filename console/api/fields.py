@@ -25,7 +25,7 @@ def read_text(body: Mapping[str, Any], name: str, default: str | None = None) ->
 def read_texts(body: Mapping[str, Any], name: str) -> list[str]:
     """A list of strings; empty where it is missing."""
     values = body.get(name, [])
-    if not isinstance(values, list) or not all(isinstance(one, str) for one in values):
+    if not isinstance(values, list) or not all(isinstance(item, str) for item in values):
         raise WrongUse(f"{name} has to be a list of strings.")
     return values
 
@@ -41,6 +41,6 @@ def read_flag(body: Mapping[str, Any], name: str) -> bool:
 def read_files(body: Mapping[str, Any], name: str) -> dict[str, str]:
     """{workspace path: whole text}; empty where it is missing."""
     files = body.get(name, {})
-    if not isinstance(files, dict) or not all(isinstance(one, str) for one in files.values()):
+    if not isinstance(files, dict) or not all(isinstance(text, str) for text in files.values()):
         raise WrongUse(f"{name} has to be an object: the whole new text by workspace path.")
     return files

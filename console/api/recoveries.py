@@ -124,13 +124,16 @@ def _requests_by_source(recovery: Recovery, given: list[str]) -> dict[str, Wante
     every = named.pop("all", None)
     if every is None:
         return named
-    there = looked(recovery)["sources"]
-    if not there:
+    sources = looked(recovery)["sources"]
+    if not sources:
         raise Refused(
             "Which sources there are was not looked up. Ask for positions without any wish first.",
             code="not_looked",
         )
-    return {**position_requests.for_all(every, [one for one in there if one["source"] not in named]), **named}
+    return {
+        **position_requests.for_all(every, [source for source in sources if source["source"] not in named]),
+        **named,
+    }
 
 
 def _show_recovery(recovery: Recovery) -> dict[str, Any]:

@@ -19,22 +19,23 @@ def read_wishes(post: QueryDict, look: Mapping[str, Any]) -> dict[str, Wanted | 
     that cannot be read, and where two of them contradict each other.
     """
     return {
-        one["source"]: _read_wish(post, one, look.get("wishes") or {}) for one in look.get("sources") or []
+        source["source"]: _read_wish(post, source, look.get("wishes") or {})
+        for source in look.get("sources") or []
     }
 
 
-def _read_wish(post: QueryDict, one: Mapping[str, Any], now: Mapping[str, Any]) -> Wanted | None:
-    key = one["source"]
+def _read_wish(post: QueryDict, source: Mapping[str, Any], now: Mapping[str, Any]) -> Wanted | None:
+    key = source["source"]
     form, value = str(post.get(f"form.{key}", KEEP)), str(post.get(f"value.{key}", "")).strip()
-    edits = _read_edits(post, one)
+    edits = _read_edits(post, source)
     if edits and form != KEEP:
         raise WrongUse(
             f"Source {key}: set single parts, or the whole source. Both were given.", code="two_positions"
         )
     if edits:
-        if "parts" not in one["can"]:
+        if "parts" not in source["can"]:
             raise WrongUse(
-                f"A source of kind {one['kind']} has no parts that can be set one by one.", code="no_parts"
+                f"A source of kind {source['kind']} has no parts that can be set one by one.", code="no_parts"
             )
         return position_requests.with_parts(
             position_requests.wish_from_json(now[key]) if key in now else None, edits
@@ -58,17 +59,17 @@ def _read_wish(post: QueryDict, one: Mapping[str, Any], now: Mapping[str, Any]) 
     return position_requests.parse_wish(f"{form}={value}")
 
 
-def _read_edits(post: QueryDict, one: Mapping[str, Any]) -> dict[str, str]:
+def _read_edits(post: QueryDict, source: Mapping[str, Any]) -> dict[str, str]:
     """Parts whose field differs from what it showed, and those written in lines."""
-    stands = {p["name"]: p["value"] for p in one["after"]["parts"]}
-    prefix = f"part.{one['source']}."
+    stands = {p["name"]: p["value"] for p in source["after"]["parts"]}
+    prefix = f"part.{source['source']}."
     fields = {
         name.removeprefix(prefix): str(value).strip()
         for name, value in post.items()
         if name.startswith(prefix)
     }
     changed = {name: value for name, value in fields.items() if value and value != stands.get(name)}
-    return changed | position_requests.from_lines(str(post.get(f"parts.{one['source']}", "")))
+    return changed | position_requests.from_lines(str(post.get(f"parts.{source['source']}", "")))
 
 
 def read_common_time(post: QueryDict, look: Mapping[str, Any]) -> dict[str, Wanted | None]:

@@ -33,11 +33,11 @@ def main(*kafka: str) -> int:
         made = partial(make_clicks, client, servers=servers)
         make["clicks_by_minute, Kafka into Delta"] = (place / "clicks", made)
     problems = []
-    for about, (base, one) in make.items():
+    for about, (base, incident) in make.items():
         if not (base / "incident.json").exists():
             print_line(f"  Pipeline {about}:")
         try:
-            one(base=base, tell=lambda what, seconds: print_line(progress_line(f"  {what}", seconds)))
+            incident(base=base, tell=lambda what, seconds: print_line(progress_line(f"  {what}", seconds)))
         except RepriseError as problem:
             problems.append(problem.sentence)
     return refuse_command(" ".join(problems), 1) if problems else 0

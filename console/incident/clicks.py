@@ -85,9 +85,9 @@ def write_clicks(servers: str, topic: str, sequence: Sequence[Click]) -> None:
     A click goes to the partition of its number modulo 3, so the offset of each one is known. Raises Unreachable.
     """
     try:
-        there = _end_offsets(servers, topic)
+        ends = _end_offsets(servers, topic)
         producer = Producer({"bootstrap.servers": servers, "enable.idempotence": True, "log_level": 0})
-        for partition, end in there.items():
+        for partition, end in ends.items():
             for record in [c for c in sequence if c["click_id"] % PARTITIONS == partition][end:]:
                 producer.produce(
                     topic, json.dumps(record), partition=partition, on_delivery=_require_delivered

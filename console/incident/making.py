@@ -96,12 +96,12 @@ def put_files(files: tuple[File, ...], base: Path) -> None:
     place, name = foreign.split(base, 1)
     for folder in {file.folder for file in files}:
         place.make_folder(f"{name}/{folder}")
-    there = set(place.files(name, most=MOST_FILES))
-    times = [place.facts(path).st_mtime_ns for path in there if path.endswith(".json")]
+    present = set(place.files(name, most=MOST_FILES))
+    times = [place.facts(path).st_mtime_ns for path in present if path.endswith(".json")]
     latest = max(times, default=0)
     for file in files:
         path = f"{name}/{file.folder}/{file.name}"
-        if path in there:
+        if path in present:
             continue
         latest = max(time.time_ns(), latest + 2_000_000)
         place.write(path, file.text.encode(), at_ns=latest)

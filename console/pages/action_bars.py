@@ -24,19 +24,19 @@ from recovery.workflow.journal import right_to_run
 from recovery.workflow.transitions import WAITS
 
 
-def may_edit(of: RecoveryPage) -> str | None:
+def may_edit(page: RecoveryPage) -> str | None:
     """Why this person may not change this recovery now; None when they may."""
-    if not of.is_open:
-        return f"{of.recovery.label} is past this step: {status_badge(RECOVERY, of.recovery.state).word.lower()}."
-    return may_why(of.by, Right.RECOVER, of.environment)
+    if not page.is_open:
+        return f"{page.recovery.label} is past this step: {status_badge(RECOVERY, page.recovery.state).word.lower()}."
+    return may_why(page.by, Right.RECOVER, page.environment)
 
 
-def _to_current(of: RecoveryPage) -> ActionBar:
+def _to_current(page: RecoveryPage) -> ActionBar:
     """Shown on earlier steps once the recovery is further: the way to where it stands."""
-    slug = of.current
+    slug = page.current
     word = {"verify": "Go to Verify", "run": "Go to Run"}.get(slug, "Go on")
-    label, state = of.recovery.label, status_badge(RECOVERY, of.recovery.state).word.lower()
-    href = reverse(slug, args=[of.pk])
+    label, state = page.recovery.label, status_badge(RECOVERY, page.recovery.state).word.lower()
+    href = reverse(slug, args=[page.pk])
     return ActionBar(
         f"{label}: {state}.",
         "What this step decided can no longer be changed.",
@@ -45,52 +45,52 @@ def _to_current(of: RecoveryPage) -> ActionBar:
     )
 
 
-def _sealed_bar(of: RecoveryPage, says: str, to_change: str, back: Link) -> ActionBar:
+def _sealed_bar(page: RecoveryPage, says: str, to_change: str, back: Link) -> ActionBar:
     """Shown where a sealed plan holds what this step decides."""
-    review = Primary("Go to Review", href=reverse("review", args=[of.pk]))
+    review = Primary("Go to Review", href=reverse("review", args=[page.pk]))
     return ActionBar(says, f"{to_change}, take the plan back in step 5.", review, (back,), code="sealed")
 
 
-def _abandon_links(of: RecoveryPage) -> tuple[Link, ...]:
+def _abandon_links(page: RecoveryPage) -> tuple[Link, ...]:
     """The way out, for who may take it."""
-    if may_why(of.by, Right.RECOVER, of.environment):
+    if may_why(page.by, Right.RECOVER, page.environment):
         return ()
-    return (Link(reverse("cancel", args=[of.pk]), "Cancel recovery"),)
+    return (Link(reverse("cancel", args=[page.pk]), "Cancel recovery"),)
 
 
-def diagnose_bar(of: RecoveryPage) -> ActionBar:
-    if of.recovery.state == "cancelled":
+def diagnose_bar(page: RecoveryPage) -> ActionBar:
+    if page.recovery.state == "cancelled":
         return ActionBar(
             "This recovery was cancelled.",
-            of.recovery.reason,
-            Primary("Back to the flow", href=reverse("flow", args=[of.recovery.flow_id])),
+            page.recovery.reason,
+            Primary("Back to the flow", href=reverse("flow", args=[page.recovery.flow_id])),
         )
-    if not of.is_open:
-        return _to_current(of)
-    pipeline = of.recovery.flow.pipeline.name
-    if of.early_stop is not None:
-        href = reverse(of.current if of.current != "diagnose" else "stop", args=[of.pk])
+    if not page.is_open:
+        return _to_current(page)
+    pipeline = page.recovery.flow.pipeline.name
+    if page.early_stop is not None:
+        href = reverse(page.current if page.current != "diagnose" else "stop", args=[page.pk])
         return ActionBar(
             "The pipeline is asked to stop.",
             "See its state in step 2.",
             Primary("Go on", href=href),
-            _abandon_links(of),
+            _abandon_links(page),
         )
     return ActionBar(
         f"Next act: stop pipeline {pipeline}",
         "so that nothing writes while positions are read. It is safe, and undone by starting it again. "
         "Changes no checkpoint, no code, no table.",
-        Primary(f"Stop pipeline {pipeline}", post=reverse("stop", args=[of.pk])),
-        _abandon_links(of),
-        may_edit(of),
+        Primary(f"Stop pipeline {pipeline}", post=reverse("stop", args=[page.pk])),
+        _abandon_links(page),
+        may_edit(page),
     )
 
 
-def stop_bar(of: RecoveryPage) -> ActionBar:
-    step, pipeline = of.early_stop, of.recovery.flow.pipeline.name
-    back = Link(reverse("diagnose", args=[of.pk]), "Back to Diagnose")
-    if not of.is_open and of.recovery.state != "needs_attention":
-        return _to_current(of)
+def stop_bar(page: RecoveryPage) -> ActionBar:
+    step, pipeline = page.early_stop, page.recovery.flow.pipeline.name
+    back = Link(reverse("diagnose", args=[page.pk]), "Back to Diagnose")
+    if not page.is_open and page.recovery.state != "needs_attention":
+        return _to_current(page)
     if step is not None and step.state in ("pending", "running"):
         return ActionBar(
             "Nothing to do now.", "The stop was asked for; this page shows what is read back.", None, (back,)
@@ -103,8 +103,8 @@ def stop_bar(of: RecoveryPage) -> ActionBar:
             (back,),
         )
     if step is not None and step.state == "done":
-        ready = of.recovery.facts.get("status") in ("ready", "working")
-        href = reverse("offset", args=[of.pk])
+        ready = page.recovery.facts.get("status") in ("ready", "working")
+        href = reverse("offset", args=[page.pk])
         primary = (
             Primary("Go to Start offset", href=href)
             if ready
@@ -115,24 +115,25 @@ def stop_bar(of: RecoveryPage) -> ActionBar:
             "Spark reads the waiting files; nothing is written anywhere.",
             primary,
             (back,),
-            None if ready else may_edit(of),
+            None if ready else may_edit(page),
         )
     return ActionBar(
         f"Stops pipeline {pipeline} and proves that nothing runs.",
         "Changes no checkpoint, no code, no table. Undo: start it again.",
         Primary(
-            f"Stop pipeline {pipeline}" if step is None else "Stop again", post=reverse("stop", args=[of.pk])
+            f"Stop pipeline {pipeline}" if step is None else "Stop again",
+            post=reverse("stop", args=[page.pk]),
         ),
         (back,),
-        may_edit(of),
+        may_edit(page),
     )
 
 
-def offset_bar(of: RecoveryPage) -> ActionBar:
-    back = Link(reverse("stop", args=[of.pk]), "Back to Stop")
-    facts, href = of.recovery.facts, reverse("offset", args=[of.pk])
-    if not of.is_open:
-        return _to_current(of)
+def offset_bar(page: RecoveryPage) -> ActionBar:
+    back = Link(reverse("stop", args=[page.pk]), "Back to Stop")
+    facts, href = page.recovery.facts, reverse("offset", args=[page.pk])
+    if not page.is_open:
+        return _to_current(page)
     if facts.get("status") == "working":
         return ActionBar(
             "Nothing to do now.",
@@ -146,31 +147,31 @@ def offset_bar(of: RecoveryPage) -> ActionBar:
             "Reads only: checkpoint, code, files, table.",
             Primary("Count rows", post=href, name="act", value="facts"),
             (back,),
-            may_edit(of),
+            may_edit(page),
         )
-    if of.recovery.state == "planned":
-        return _sealed_bar(of, "A plan is sealed.", "To choose another strategy", back)
+    if page.recovery.state == "planned":
+        return _sealed_bar(page, "A plan is sealed.", "To choose another strategy", back)
     return ActionBar(
         "Saves the strategy in this recovery.",
         "Nothing is written to the pipeline: the choice can be changed until the plan is sealed in step 5.",
         Primary("Use this strategy, go to Patch code", form="strategy"),
-        (back, Link(reverse("flow", args=[of.recovery.flow_id]), "Do nothing yet")),
-        may_edit(of),
+        (back, Link(reverse("flow", args=[page.recovery.flow_id]), "Do nothing yet")),
+        may_edit(page),
     )
 
 
-def positions_bar(of: RecoveryPage, look: Mapping[str, Any]) -> ActionBar:
+def positions_bar(page: RecoveryPage, look: Mapping[str, Any]) -> ActionBar:
     """`look`: `studies.looked`."""
     back, href = (
-        Link(reverse("offset", args=[of.pk]), "Back to the strategy"),
-        reverse("positions", args=[of.pk]),
+        Link(reverse("offset", args=[page.pk]), "Back to the strategy"),
+        reverse("positions", args=[page.pk]),
     )
-    chosen = position_requests.as_dicts(of.recovery.chosen.positions)
-    if not of.is_open:
-        return _to_current(of)
-    if of.recovery.state == "planned":
-        return _sealed_bar(of, "A plan is sealed with these positions.", "To choose others", back)
-    if of.recovery.chosen.strategy not in POSITIONED:
+    chosen = position_requests.as_dicts(page.recovery.chosen.positions)
+    if not page.is_open:
+        return _to_current(page)
+    if page.recovery.state == "planned":
+        return _sealed_bar(page, "A plan is sealed with these positions.", "To choose others", back)
+    if page.recovery.chosen.strategy not in POSITIONED:
         return ActionBar(
             "Nothing to choose here.",
             "",
@@ -187,7 +188,7 @@ def positions_bar(of: RecoveryPage, look: Mapping[str, Any]) -> ActionBar:
             "Reads only; nothing is chosen by that.",
             Primary("Look up positions", post=href, name="act", value="look"),
             (back,),
-            may_edit(of),
+            may_edit(page),
         )
     if look.get("wishes") != chosen:
         return ActionBar(
@@ -195,29 +196,29 @@ def positions_bar(of: RecoveryPage, look: Mapping[str, Any]) -> ActionBar:
             "Nothing is written to the pipeline: the choice can be changed until the plan is sealed in step 5.",
             Primary("Choose these positions, go to Patch code", form="choose", name="act", value="choose"),
             (back,),
-            may_edit(of) or " ".join(positioning.unmet(look["sources"], look["wishes"])) or None,
+            may_edit(page) or " ".join(positioning.unmet(look["sources"], look["wishes"])) or None,
         )
-    if of.recovery.chosen.strategy in NEEDS_START and not chosen:
+    if page.recovery.chosen.strategy in NEEDS_START and not chosen:
         why = "Say at a source how far to go back, and look up what this costs. Then choose it here."
         go_on = Primary("Choose these positions, go to Patch code", form="choose")
         return ActionBar(
-            "Nothing is chosen yet.", "", go_on, (back,), may_edit(of) or why, code="how-far-not-chosen"
+            "Nothing is chosen yet.", "", go_on, (back,), may_edit(page) or why, code="how-far-not-chosen"
         )
     said = "The chosen positions are saved." if chosen else "Every source goes on where it was committed."
-    patch_code = Primary("Go to Patch code", href=reverse("patch", args=[of.pk]))
+    patch_code = Primary("Go to Patch code", href=reverse("patch", args=[page.pk]))
     return ActionBar(
         said, "Other ones can be looked up and chosen until the plan is sealed.", patch_code, (back,)
     )
 
 
-def patch_bar(of: RecoveryPage) -> ActionBar:
-    back = Link(reverse("offset", args=[of.pk]), "Back to Start offset")
-    if not of.is_open:
-        return _to_current(of)
-    if of.recovery.state == "planned":
-        return _sealed_bar(of, "A plan is sealed with this code.", "To edit it", back)
-    why = may_edit(of) or (
-        None if of.recovery.chosen.strategy else "No strategy is chosen yet. Choose one in step 3."
+def patch_bar(page: RecoveryPage) -> ActionBar:
+    back = Link(reverse("offset", args=[page.pk]), "Back to Start offset")
+    if not page.is_open:
+        return _to_current(page)
+    if page.recovery.state == "planned":
+        return _sealed_bar(page, "A plan is sealed with this code.", "To edit it", back)
+    why = may_edit(page) or (
+        None if page.recovery.chosen.strategy else "No strategy is chosen yet. Choose one in step 3."
     )
     return ActionBar(
         "Saves this code in the recovery.",
@@ -228,131 +229,131 @@ def patch_bar(of: RecoveryPage) -> ActionBar:
     )
 
 
-def review_bar(of: RecoveryPage, void: Plan | None) -> ActionBar:
-    back = Link(reverse("patch", args=[of.pk]), "Back to Patch code")
-    plan, sealing = of.plan, of.recovery.chosen.sealing
-    href = reverse("review", args=[of.pk])
-    asks = of.recovery.state == "needs_attention" and plan is not None and not may_ask(of, plan)
-    if of.recovery.state in ("cancelled", "expired"):
-        flow = reverse("flow", args=[of.recovery.flow_id])
+def review_bar(page: RecoveryPage, void: Plan | None) -> ActionBar:
+    back = Link(reverse("patch", args=[page.pk]), "Back to Patch code")
+    plan, sealing = page.plan, page.recovery.chosen.sealing
+    href = reverse("review", args=[page.pk])
+    asks = page.recovery.state == "needs_attention" and plan is not None and not may_ask(page, plan)
+    if page.recovery.state in ("cancelled", "expired"):
+        flow = reverse("flow", args=[page.recovery.flow_id])
         return ActionBar(
             "This recovery has ended.",
-            of.recovery.reason,
+            page.recovery.reason,
             Primary("Back to the flow", href=flow),
             code="ended",
         )
-    if of.recovery.state not in ("diagnosing", *WAITS) and not asks:
-        return _to_current(of)
+    if page.recovery.state not in ("diagnosing", *WAITS) and not asks:
+        return _to_current(page)
     if sealing.status == "working":
         return ActionBar(
             "Nothing to do now.", "The facts are read again and the plan is sealed.", None, (back,)
         )
     if plan is None:
-        why = may_edit(of) or (
-            None if of.recovery.chosen.strategy else "No strategy is chosen yet. Choose one in step 3."
+        why = may_edit(page) or (
+            None if page.recovery.chosen.strategy else "No strategy is chosen yet. Choose one in step 3."
         )
-        if costs_to_accept(of) and why is None:
-            return _accept_bar(of, back)
+        if costs_to_accept(page) and why is None:
+            return _accept_bar(page, back)
         word = "Seal again" if void is not None else "Seal the plan"
         return ActionBar(
             "Reads everything once more and seals a plan.",
             "Nothing runs. You see its forecast before anything happens.",
             Primary(word, post=href),
-            (back, *_abandon_links(of)),
+            (back, *_abandon_links(page)),
             why,
         )
-    if may_ask(of, plan) is None:
-        return _ask_bar(of, plan)
-    return _waiting_bar(of) if of.recovery.state == "awaiting_approval" else _run_bar(of, plan, back)
+    if may_ask(page, plan) is None:
+        return _ask_bar(page, plan)
+    return _waiting_bar(page) if page.recovery.state == "awaiting_approval" else _run_bar(page, plan, back)
 
 
-def costs_to_accept(of: RecoveryPage) -> tuple[Cost, ...]:
+def costs_to_accept(page: RecoveryPage) -> tuple[Cost, ...]:
     """What has to be accepted before a plan is sealed; () where one is, or nobody could."""
-    open_to_seal = of.plan is None and of.recovery.state == "diagnosing"
-    return accepting.costs_to_accept(of.recovery) if open_to_seal else ()
+    open_to_seal = page.plan is None and page.recovery.state == "diagnosing"
+    return accepting.costs_to_accept(page.recovery) if open_to_seal else ()
 
 
-def _accept_bar(of: RecoveryPage, back: Link) -> ActionBar:
-    effects = " and ".join(c.effect.plan for c in costs_to_accept(of))
+def _accept_bar(page: RecoveryPage, back: Link) -> ActionBar:
+    effects = " and ".join(c.effect.plan for c in costs_to_accept(page))
     return ActionBar(
         f"Seals a plan that {effects}.",
         "Possible once that is accepted above. Nothing runs before you say so.",
         Primary("Accept and seal the plan", form="accept", name="act", value="accept"),
-        (back, *_abandon_links(of)),
+        (back, *_abandon_links(page)),
         code="asks-to-accept",
     )
 
 
-def may_ask(of: RecoveryPage, plan: Plan) -> str | None:
+def may_ask(page: RecoveryPage, plan: Plan) -> str | None:
     """Why no votes can be asked for on this plan; None when they can, and are needed."""
-    no = rules.may_ask(selectors.approval_standing(of.recovery, plan), timezone.now())
+    no = rules.may_ask(selectors.approval_standing(page.recovery, plan), timezone.now())
     return no.says if no is not None else None
 
 
-def may_run(of: RecoveryPage, plan: Plan | None) -> str | None:
+def may_run(page: RecoveryPage, plan: Plan | None) -> str | None:
     """Why this person may not run or resume the plan; None when they may, as far as rights go."""
     rights = (Right.RECOVER, right_to_run(plan))
-    return next((why for right in rights if (why := may_why(of.by, right, of.environment))), None)
+    return next((why for right in rights if (why := may_why(page.by, right, page.environment))), None)
 
 
-def may_break_glass(of: RecoveryPage, plan: Plan) -> bool:
+def may_break_glass(page: RecoveryPage, plan: Plan) -> bool:
     """Could this person run the plan without enough votes?"""
-    standing = selectors.approval_standing(of.recovery, plan)
-    may = of.by.may(Right.BREAK_GLASS, of.environment) and may_run(of, plan) is None
+    standing = selectors.approval_standing(page.recovery, plan)
+    may = page.by.may(Right.BREAK_GLASS, page.environment) and may_run(page, plan) is None
     return may and rules.may_break_glass(standing, timezone.now()) is None
 
 
-def ways_to_permission(of: RecoveryPage, plan: Plan) -> tuple[Link, ...]:
+def ways_to_permission(page: RecoveryPage, plan: Plan) -> tuple[Link, ...]:
     """What opens the way for a run that the environment's rules hold back."""
-    ask = () if may_ask(of, plan) else (Link(reverse("review", args=[of.pk]), "Ask for approval"),)
-    return (*ask, *_break_glass_links(of))
+    ask = () if may_ask(page, plan) else (Link(reverse("review", args=[page.pk]), "Ask for approval"),)
+    return (*ask, *_break_glass_links(page))
 
 
-def _break_glass_links(of: RecoveryPage) -> tuple[Link, ...]:
-    if of.plan is None or not may_break_glass(of, of.plan):
+def _break_glass_links(page: RecoveryPage) -> tuple[Link, ...]:
+    if page.plan is None or not may_break_glass(page, page.plan):
         return ()
-    return (Link(reverse("break-glass", args=[of.pk]), "Break glass"),)
+    return (Link(reverse("break-glass", args=[page.pk]), "Break glass"),)
 
 
-def _ask_bar(of: RecoveryPage, plan: Plan) -> ActionBar:
-    rule = selectors.rule_for(of.recovery.flow.pipeline.environment)
+def _ask_bar(page: RecoveryPage, plan: Plan) -> ActionBar:
+    rule = selectors.rule_for(page.recovery.flow.pipeline.environment)
     able = selectors.names_of_approvers(rule, plan=plan)
-    able = [name for name in able if rule.requester_may_vote or name != of.by.name]
+    able = [name for name in able if rule.requester_may_vote or name != page.by.name]
     return ActionBar(
         f"Asks {format_count(len(able), 'person', 'people')} for {format_count(rule.votes, 'vote')} on plan "
         f"{plan.hash[:8]}.",
         "Nothing runs until you start it afterwards. The flow stays stopped.",
         Primary(f"Request {rules.votes_text(rule.votes)}", form="ask"),
-        (*_break_glass_links(of), *_abandon_links(of)),
-        may_why(of.by, Right.RECOVER, of.environment),
+        (*_break_glass_links(page), *_abandon_links(page)),
+        may_why(page.by, Right.RECOVER, page.environment),
         code="asks-for-votes",
     )
 
 
-def _waiting_bar(of: RecoveryPage) -> ActionBar:
-    request = selectors.request_of(of.plan)
+def _waiting_bar(page: RecoveryPage) -> ActionBar:
+    request = selectors.request_of(page.plan)
     assert request is not None, "what waits for approval was asked for"
-    no = selectors.run_refusal(of.recovery, request.plan)
+    no = selectors.run_refusal(page.recovery, request.plan)
     return ActionBar(
         "Waits for approval; nothing runs.",
         no.says if no is not None else "",
         Primary("Go to the request", href=reverse("approval", args=[request.pk])),
-        (*_break_glass_links(of), *_abandon_links(of)),
+        (*_break_glass_links(page), *_abandon_links(page)),
         code="waits-for-votes",
     )
 
 
-def _run_bar(of: RecoveryPage, plan: Plan, back: Link) -> ActionBar:
-    environment = of.recovery.flow.pipeline.environment
+def _run_bar(page: RecoveryPage, plan: Plan, back: Link) -> ActionBar:
+    environment = page.recovery.flow.pipeline.environment
     contents = plan.contents
     effect = f"Runs {format_count(len(contents.steps), 'step')} in {environment}."
-    no = selectors.run_refusal(of.recovery, plan)
-    why = may_run(of, plan) or (no.says if no is not None else None)
-    links = (*_break_glass_links(of), *_abandon_links(of))
-    ask = Primary("Run recovery of 1 flow", href=reverse("confirm", args=[of.pk]))
+    no = selectors.run_refusal(page.recovery, plan)
+    why = may_run(page, plan) or (no.says if no is not None else None)
+    links = (*_break_glass_links(page), *_abandon_links(page))
+    ask = Primary("Run recovery of 1 flow", href=reverse("confirm", args=[page.pk]))
     if contents.strategy in EMPTYING:
         what = "full refresh" if contents.strategy == Strategy.FULL_REFRESH else "backfill"
-        ask = Primary(f"Run {what} of 1 flow", href=reverse("confirm", args=[of.pk]))
+        ask = Primary(f"Run {what} of 1 flow", href=reverse("confirm", args=[page.pk]))
         if contents.strategy == Strategy.BACKFILL:
             says = f"Backs the table up, then empties it. {contents.rollback} You are asked once more."
             return ActionBar(effect, says, ask, links, why)
@@ -375,6 +376,6 @@ def _run_bar(of: RecoveryPage, plan: Plan, back: Link) -> ActionBar:
             code="asks-for-the-name",
         )
     primary = Primary(
-        "Run recovery of 1 flow", post=reverse("run", args=[of.pk]), name="act", value="execute"
+        "Run recovery of 1 flow", post=reverse("run", args=[page.pk]), name="act", value="execute"
     )
     return ActionBar(effect, contents.rollback, primary, (back, *links), why)

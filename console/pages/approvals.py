@@ -51,89 +51,96 @@ def _request_rows(requests: Iterable[ApprovalRequest], by: Actor) -> list[approv
 
 
 def _request_row(
-    of: ApprovalRequest, by: Actor, able: Collection[int], now: datetime
+    request: ApprovalRequest, by: Actor, able: Collection[int], now: datetime
 ) -> approving.RequestRow:
-    open_ = approving.state_by_clock(of, now) == "open" and by.name not in {v.voter for v in of.votes.all()}
+    open_ = approving.state_by_clock(request, now) == "open" and by.name not in {
+        v.voter for v in request.votes.all()
+    }
     count = rules.tally_votes(
-        selectors.request_facts(of).rule, selectors.votes_cast(selectors.votes_in_force(of, able))
+        selectors.request_facts(request).rule, selectors.votes_cast(selectors.votes_in_force(request, able))
     ).given
-    return approving.request_row(of, count, open_ and _vote_counts(of, by), now)
+    return approving.request_row(request, count, open_ and _vote_counts(request, by), now)
 
 
-def _vote_counts(of: ApprovalRequest, by: Actor) -> bool:
+def _vote_counts(request: ApprovalRequest, by: Actor) -> bool:
     """Would this person's vote on it ever count?"""
-    may = by.may(Right.APPROVE, _environment_of(of))
-    return may and rules.never_counts(selectors.request_facts(of), Who(by.name, by.user_id)) is None
+    may = by.may(Right.APPROVE, _environment_of(request))
+    return may and rules.never_counts(selectors.request_facts(request), Who(by.name, by.user_id)) is None
 
 
-def _environment_of(of: ApprovalRequest) -> str:
+def _environment_of(request: ApprovalRequest) -> str:
     """Where rights are asked for: the pipeline's environment now, like for the act itself."""
-    return str(of.recovery.flow.pipeline.environment)
+    return str(request.recovery.flow.pipeline.environment)
 
 
 @page(Right.VIEW, methods=("GET", "POST"))
 def show_approval(request: Request, by: Actor, request_id: int) -> HttpResponse:
     """Everything a vote rests on, on one page, and the vote. POST with `vote=approve|reject`, `reason`, `hash`."""
-    of = selectors.request_or_404(request_id, by)
+    approval = selectors.request_or_404(request_id, by)
     refusal = None
     if request.method == "POST":
-        require_right(request, by, Right.APPROVE, _environment_of(of))
-        refusal, gone = _cast_vote(request, by, of)
+        require_right(request, by, Right.APPROVE, _environment_of(approval))
+        refusal, gone = _cast_vote(request, by, approval)
         if gone is not None:
             return gone
-        of = selectors.request_or_404(request_id, by)
+        approval = selectors.request_or_404(request_id, by)
     kept = freshness.take_kept_form(request, request.path) if request.method == "GET" else {}
     typed = request.POST.get("reason", kept.get("reason", ""))
-    context = {**_show_request(request, by, of), "reason": typed, "kept": kept}
+    context = {**_show_request(request, by, approval), "reason": typed, "kept": kept}
     code = 422 if isinstance(refusal, WrongUse) else None
     return render_page(request, "approvals/request.html", context, refusal=refusal, status=code)
 
 
 def _cast_vote(
-    request: Request, by: Actor, of: ApprovalRequest
+    request: Request, by: Actor, approval: ApprovalRequest
 ) -> tuple[RepriseError | None, HttpResponse | None]:
     choice, reason = request.POST.get("vote", ""), request.POST.get("reason", "").strip()
     signed = request.POST.get("hash", "")
     if problem := reason_problem(reason):
         return WrongUse(problem, code="no_reason"), None
-    if of.environment not in rules.LENIENT and not freshness.is_fresh(request):
-        says = f"{choice} plan {signed[:8]}, recovery {of.recovery.label}: “{reason}”"
+    if approval.environment not in rules.LENIENT and not freshness.is_fresh(request):
+        says = f"{choice} plan {signed[:8]}, recovery {approval.recovery.label}: “{reason}”"
         freshness.keep_form(request, request.path, says, {"reason": reason})
         return None, freshness.redirect_to_prove(request.path)
     act = partial(
-        actions.cast_vote, recovery_id=of.recovery_id, choice=choice, reason=reason, plan_hash=signed, by=by
+        actions.cast_vote,
+        recovery_id=approval.recovery_id,
+        choice=choice,
+        reason=reason,
+        plan_hash=signed,
+        by=by,
     )
     refusal = refusal_of(act)
-    return refusal, None if refusal is not None else redirect("approval", of.pk)
+    return refusal, None if refusal is not None else redirect("approval", approval.pk)
 
 
-def _show_request(request: Request, by: Actor, of: ApprovalRequest) -> dict[str, Any]:
-    now, asked = timezone.now(), selectors.request_facts(of)
-    given = list(of.votes.all())
-    able = selectors.names_of_approvers(asked.rule, of, of.plan)
+def _show_request(request: Request, by: Actor, approval: ApprovalRequest) -> dict[str, Any]:
+    now, asked = timezone.now(), selectors.request_facts(approval)
+    given = list(approval.votes.all())
+    able = selectors.names_of_approvers(asked.rule, approval, approval.plan)
     who = Who(by.name, by.user_id)
-    count = rules.tally_votes(asked.rule, selectors.votes_cast(selectors.votes_in_force(of)))
-    flow = of.recovery.flow
+    count = rules.tally_votes(asked.rule, selectors.votes_cast(selectors.votes_in_force(approval)))
+    flow = approval.recovery.flow
     return {
-        "section": "approvals", "of": of, "recovery": of.recovery, "plan": of.plan, "flow": flow,
-        "workspace": flow.pipeline.workspace.name, "environment": of.environment,
-        "title": approving.ask_for_vote(of.plan.contents),
-        "state": approving.state_by_clock(of, now),
-        "badge": approving.request_badge(of, count.given, now),
-        "review": reviewing.plan_view(of.plan),
-        "validation": patching.validation_result(of.recovery),
+        "section": "approvals", "of": approval, "recovery": approval.recovery, "plan": approval.plan, "flow": flow,
+        "workspace": flow.pipeline.workspace.name, "environment": approval.environment,
+        "title": approving.ask_for_vote(approval.plan.contents),
+        "state": approving.state_by_clock(approval, now),
+        "badge": approving.request_badge(approval, count.given, now),
+        "review": reviewing.plan_view(approval.plan),
+        "validation": patching.validation_result(approval.recovery),
         "votes": approving.vote_rows(given, asked, able, who, now),
         "effect": approving.describe_effects(asked, count.given, now),
-        "why_not": _why_not(by, of, "approve"),
-        "why_not_reject": _why_not(by, of, "reject"),
-        "asks_again": of.environment not in rules.LENIENT,
+        "why_not": _why_not(by, approval, "approve"),
+        "why_not_reject": _why_not(by, approval, "reject"),
+        "asks_again": approval.environment not in rules.LENIENT,
         "fresh": freshness.is_fresh(request), "proved_at": freshness.proved_at(request),
         "minutes": freshness.proof_minutes(),
         "ready_at": approving.when_ready(asked, now),
         "rule": approving.rule_lines(asked.rule),
         "queue": _request_rows(selectors.open_requests(now, by)[:20], by),
         "decided": _request_rows(selectors.list_requests(by).exclude(state="open")[:5], by),
-        "back": reverse("review", args=[of.recovery_id]),
+        "back": reverse("review", args=[approval.recovery_id]),
     }  # fmt: skip
 
 
@@ -159,12 +166,17 @@ def approval_panel(recovery: Recovery, plan: Plan | None, by: Actor) -> dict[str
     }
 
 
-def _why_not(by: Actor, of: ApprovalRequest, choice: str) -> str | None:
+def _why_not(by: Actor, approval: ApprovalRequest, choice: str) -> str | None:
     """Why this person cannot vote so now; None when they can. The same rule lets the act through."""
-    if why := may_why(by, Right.APPROVE, _environment_of(of)):
+    if why := may_why(by, Right.APPROVE, _environment_of(approval)):
         return why
-    given = selectors.votes_cast(selectors.votes_in_force(of))
+    given = selectors.votes_cast(selectors.votes_in_force(approval))
     no = rules.may_vote(
-        selectors.request_facts(of), Who(by.name, by.user_id), given, choice, of.plan.hash, timezone.now()
+        selectors.request_facts(approval),
+        Who(by.name, by.user_id),
+        given,
+        choice,
+        approval.plan.hash,
+        timezone.now(),
     )
     return no.says if no is not None else None

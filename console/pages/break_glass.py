@@ -22,25 +22,28 @@ from recovery.workflow.journal import right_to_run
 @page(Right.BREAK_GLASS, methods=("GET", "POST"))
 def break_glass(request: Request, by: Actor, recovery_id: int) -> HttpResponse:
     """Asks for a reason and the flow's name, and in production who it is; POST runs the plan that was read."""
-    of = read_scene(recovery_id, by)
-    for right in (Right.BREAK_GLASS, right_to_run(of.plan)):
-        require_right(request, by, right, of.environment)
-    if of.plan is None:
+    page = read_scene(recovery_id, by)
+    for right in (Right.BREAK_GLASS, right_to_run(page.plan)):
+        require_right(request, by, right, page.environment)
+    if page.plan is None:
         return redirect("review", recovery_id)
     reason = request.POST.get("reason", "").strip()
     kept = freshness.take_kept_form(request, request.path) if request.method == "GET" else {}
     refusal: RepriseError | None = None
     if request.method == "POST":
-        if of.environment not in rules.LENIENT and not freshness.is_fresh(request):
+        if page.environment not in rules.LENIENT and not freshness.is_fresh(request):
             freshness.keep_form(
-                request, request.path, f"break glass for {of.recovery.label}: “{reason}”", {"reason": reason}
+                request,
+                request.path,
+                f"break glass for {page.recovery.label}: “{reason}”",
+                {"reason": reason},
             )
             return freshness.redirect_to_prove(request.path)
-        refusal = _break_glass(request, of, reason, by)
+        refusal = _break_glass(request, page, reason, by)
         if refusal is None:
             return redirect("run", recovery_id)
     context = {
-        **_show_plan(of, of.plan),
+        **_show_plan(page, page.plan),
         "reason": reason or kept.get("reason", ""),
         "typed": request.POST.get("typed", ""),
     }
@@ -49,8 +52,8 @@ def break_glass(request: Request, by: Actor, recovery_id: int) -> HttpResponse:
     )
 
 
-def _break_glass(request: Request, of: RecoveryPage, reason: str, by: Actor) -> RepriseError | None:
-    name = of.recovery.flow.short
+def _break_glass(request: Request, page: RecoveryPage, reason: str, by: Actor) -> RepriseError | None:
+    name = page.recovery.flow.short
     if problem := reason_problem(reason):
         return WrongUse(problem, code="no_reason")
     if request.POST.get("typed", "").strip() != name:
@@ -58,15 +61,15 @@ def _break_glass(request: Request, of: RecoveryPage, reason: str, by: Actor) -> 
             f"That is not the flow's name. Type {name}; nothing was started.", code="not_the_name"
         )
     seen = request.POST.get("hash", "")
-    return refusal_of(lambda: actions.break_glass(recovery_id=of.pk, reason=reason, plan_hash=seen, by=by))
+    return refusal_of(lambda: actions.break_glass(recovery_id=page.pk, reason=reason, plan_hash=seen, by=by))
 
 
-def _show_plan(of: RecoveryPage, plan: Plan) -> dict[str, Any]:
-    standing, now = selectors.approval_standing(of.recovery, plan), timezone.now()
+def _show_plan(page: RecoveryPage, plan: Plan) -> dict[str, Any]:
+    standing, now = selectors.approval_standing(page.recovery, plan), timezone.now()
     no, missing = rules.may_break_glass(standing, now), rules.may_run(standing, now)
     return {
-        **what_to_confirm(of),
-        "name": of.recovery.flow.short,
+        **what_to_confirm(page),
+        "name": page.recovery.flow.short,
         "minutes": standing.rule.break_glass_minutes,
         "why_not": no.says if no is not None else None,
         "missing": missing.says if missing is not None else "",

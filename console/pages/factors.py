@@ -64,13 +64,13 @@ def set_up_totp(request: Request, by: Actor) -> HttpResponse:
     if asked := unless_fresh(request):
         return asked
     owner = owner_of(by)
-    there = Authenticator.objects.filter(user=owner, type=Authenticator.Type.TOTP).first()
-    if request.method == "POST" and "remove" in request.POST and there is not None:
+    existing = Authenticator.objects.filter(user=owner, type=Authenticator.Type.TOTP).first()
+    if request.method == "POST" and "remove" in request.POST and existing is not None:
         with transaction.atomic():
-            totp_flows.deactivate_totp(request, there)
+            totp_flows.deactivate_totp(request, existing)
             trail.record_own_act(request, owner, "factor.remove", f"{by.name} removed {FACTORS['totp']}.")
         return redirect("account")
-    if there is not None:
+    if existing is not None:
         return redirect("account")
     form = ActivateTOTPForm(request.POST or None, user=owner)
     if request.method == "POST" and form.is_valid():

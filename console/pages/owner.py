@@ -16,23 +16,25 @@ from recovery.workflow.transitions import OPEN
 @page(Right.RECOVER, methods=("GET", "POST"))
 def change_owner(request: Request, by: Actor, recovery_id: int) -> HttpResponse:
     """GET asks; POST makes `to` the owner (by default oneself)."""
-    of = read_scene(recovery_id, by)
-    require_right(request, by, Right.RECOVER, of.environment)
+    page = read_scene(recovery_id, by)
+    require_right(request, by, Right.RECOVER, page.environment)
     given = {name: request.POST.get(name, "").strip() for name in ("to", "reason", "was")}
     act = partial(
         actions.hand_over, recovery_id=recovery_id, by=by, **{**given, "to": given["to"] or by.name}
     )
-    done, refusal = handle_act(request, act, "recovery", of.recovery.label)
+    done, refusal = handle_act(request, act, "recovery", page.recovery.label)
     if done is not None:
         return done
-    mine, people = of.recovery.owner == by.name, owning.candidates(of.recovery)
+    is_owner, people = page.recovery.owner == by.name, owning.candidates(page.recovery)
     why_not = (
-        None if of.recovery.state in OPEN else f"{of.recovery.label} has ended: it needs no owner any more."
+        None
+        if page.recovery.state in OPEN
+        else f"{page.recovery.label} has ended: it needs no owner any more."
     )
-    if mine and not people and why_not is None:
-        why_not = f"No one else may recover in {of.environment}."
+    if is_owner and not people and why_not is None:
+        why_not = f"No one else may recover in {page.environment}."
     context = {
-        **build_frame(of, "run"), "mine": mine, "people": people, "given": given, "why_not": why_not,
-        "back": reverse(of.current, args=[of.pk]),
+        **build_frame(page, "run"), "mine": is_owner, "people": people, "given": given, "why_not": why_not,
+        "back": reverse(page.current, args=[page.pk]),
     }  # fmt: skip
     return render_page(request, "run/owner.html", context, refusal=refusal)

@@ -84,12 +84,12 @@ def show_person(request: Request, by: Actor, person_id: int) -> HttpResponse:
 
 
 def _person_context(person: Person) -> dict[str, Any]:
-    there = {r.environment: r for r in person.roles_in.all()}
+    roles_by_place = {r.environment: r for r in person.roles_in.all()}
     return {
         "section": "settings",
         "person": person,
         "roles": [r.value for r in GIVEN],
-        "places": [(e, there.get(e)) for e in ENVIRONMENTS],
+        "places": [(e, roles_by_place.get(e)) for e in ENVIRONMENTS],
         "environments": ENVIRONMENTS,
         "rights": [r for r in Right if r not in NOBODYS and r is not Right.MANAGE],
         "tokens": Token.objects.filter(user=person.user).order_by("revoked_at", "-created_at"),

@@ -26,64 +26,64 @@ def choose_positions(request: Request, by: Actor, recovery_id: int) -> HttpRespo
     `confirm` (which source is which)."""
     refusal = None
     if request.method == "POST":
-        of = read_scene(recovery_id, by)
-        require_right(request, by, Right.RECOVER, of.environment)
-        refusal = refusal_of(lambda: _handle_act(request, of, by))
+        page = read_scene(recovery_id, by)
+        require_right(request, by, Right.RECOVER, page.environment)
+        refusal = refusal_of(lambda: _handle_act(request, page, by))
         if refusal is None:
             return redirect("patch" if request.POST.get("act") == "choose" else "positions", recovery_id)
-    of = read_scene(recovery_id, by)
-    context = {**build_frame(of, "positions", here="offset"), **_show_positions(request, of)}
+    page = read_scene(recovery_id, by)
+    context = {**build_frame(page, "positions", here="offset"), **_show_positions(request, page)}
     code = 422 if isinstance(refusal, WrongUse) else None
     return show_live(request, "wizard/positions.html", context, refusal=refusal, status=code)
 
 
-def _handle_act(request: Request, of: RecoveryPage, by: Actor) -> None:
-    post, look = request.POST, looked(of.recovery)
+def _handle_act(request: Request, page: RecoveryPage, by: Actor) -> None:
+    post, look = request.POST, looked(page.recovery)
     act = post.get("act", "look")
     if act == "choose":
-        _choose_looked(request, of, by)
+        _choose_looked(request, page, by)
         return
     if act == "confirm":
         change = ChoicesChange(confirmed=tuple(post.getlist("confirm")))
-        planning.update_choices(recovery_id=of.pk, change=change, by=by)
+        planning.update_choices(recovery_id=page.pk, change=change, by=by)
         return
     if act == "committed":
-        planning.update_choices(recovery_id=of.pk, change=ChoicesChange(positions={}), by=by)
+        planning.update_choices(recovery_id=page.pk, change=ChoicesChange(positions={}), by=by)
         wanted = {}
     else:
         wanted = forms.read_common_time(post, look) if act == "all" else forms.read_wishes(post, look)
-    positioning.request_positions(recovery_id=of.pk, positions=wanted, by=by)
+    positioning.request_positions(recovery_id=page.pk, positions=wanted, by=by)
 
 
-def _choose_looked(request: Request, of: RecoveryPage, by: Actor) -> None:
+def _choose_looked(request: Request, page: RecoveryPage, by: Actor) -> None:
     """What was looked at, as the page showed it: a newer look has another ticket."""
-    if request.POST.get("ticket") != of.recovery.chosen.positions_look.ticket:
+    if request.POST.get("ticket") != page.recovery.chosen.positions_look.ticket:
         raise Refused(
             "Someone has looked up other positions since this page was shown. Read these first.",
             code="stale_look",
         )
     ticked = request.POST.getlist("accept")
     change = ChoicesChange(
-        positions=of.recovery.chosen.positions_look.wishes or {},
+        positions=page.recovery.chosen.positions_look.wishes or {},
         accept=frozenset(effect for effect in Effect if effect.value in ticked),
     )
-    planning.update_choices(recovery_id=of.pk, change=change, by=by)
+    planning.update_choices(recovery_id=page.pk, change=change, by=by)
 
 
-def _show_positions(request: Request, of: RecoveryPage) -> dict[str, Any]:
+def _show_positions(request: Request, page: RecoveryPage) -> dict[str, Any]:
     wanted, everything = request.GET.get("part-name", "").strip(), request.GET.get("show") == "all"
     typed = {name: str(value) for name, value in request.POST.items()}
-    look = looked(of.recovery)
-    shown = words.positions_page(of.recovery, look, wanted=wanted, everything=everything, typed=typed)
+    look = looked(page.recovery)
+    shown = words.positions_page(page.recovery, look, wanted=wanted, everything=everything, typed=typed)
     return {
-        "bar": action_bars.positions_bar(of, look),
+        "bar": action_bars.positions_bar(page, look),
         "positions": shown,
-        "sources": words.source_matches(of.recovery, positioning.mapping_of(of.recovery)),
-        "takes": words.takes_positions(of.recovery.chosen.strategy or ""),
-        "strategy": of.recovery.chosen.strategy or "",
+        "sources": words.source_matches(page.recovery, positioning.mapping_of(page.recovery)),
+        "takes": words.takes_positions(page.recovery.chosen.strategy or ""),
+        "strategy": page.recovery.chosen.strategy or "",
         "wanted": wanted,
         "everything": everything,
         "at": typed.get("at", ""),
-        "may_edit": action_bars.may_edit(of) is None and of.recovery.state == "diagnosing",
+        "may_edit": action_bars.may_edit(page) is None and page.recovery.state == "diagnosing",
         "poll": 1 if shown.status == "working" else 0,
     }

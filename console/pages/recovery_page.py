@@ -64,9 +64,9 @@ def newest_broken_glass(recovery: Recovery) -> BreakGlass | None:
     return recovery.glasses.order_by("-pk").first()
 
 
-def build_frame(of: RecoveryPage, slug: str, *, here: str = "") -> dict[str, Any]:
+def build_frame(page: RecoveryPage, slug: str, *, here: str = "") -> dict[str, Any]:
     """`slug` is the page; `here` the step it stands for, where they differ (run)."""
-    recovery, now = of.recovery, timezone.now()
+    recovery, now = page.recovery, timezone.now()
     flow = recovery.flow
     return {
         "section": "recoveries",
@@ -74,32 +74,32 @@ def build_frame(of: RecoveryPage, slug: str, *, here: str = "") -> dict[str, Any
         "slug": slug,
         "recovery": recovery,
         "flow": flow,
-        "plan": of.plan,
+        "plan": page.plan,
         "workspace": flow.pipeline.workspace.name,
         "environment": flow.pipeline.environment,
         "badge": verifying.proof_badge(recovery),
-        "stepper": stepper.build_stepper(recovery, of.steps, of.plan, here or slug, now),
-        "handover": _channel_text(of, now),
-        "version": versions.of_recovery(recovery, of.steps, now),
+        "stepper": stepper.build_stepper(recovery, page.steps, page.plan, here or slug, now),
+        "handover": _channel_text(page, now),
+        "version": versions.of_recovery(recovery, page.steps, now),
         "glass": newest_broken_glass(recovery),
-        "owned": _owner_action(of),
+        "owned": _owner_action(page),
         "poll": 0,
     }
 
 
-def _channel_text(of: RecoveryPage, now: datetime) -> str:
+def _channel_text(page: RecoveryPage, now: datetime) -> str:
     """Words for the incident channel: where it stands, or, once it has ended, how it ended and what was measured."""
-    if of.recovery.state in reporting.CLOSED:
-        accepted = reviewing.list_acceptances(of.plan) if of.plan else []
-        return reporting.closing_text(report(of.recovery, of.by), settings.REPRISE_PUBLIC_URL, accepted)
-    return handover.handover_text(of.recovery, of.plan, settings.REPRISE_PUBLIC_URL, now)
+    if page.recovery.state in reporting.CLOSED:
+        accepted = reviewing.list_acceptances(page.plan) if page.plan else []
+        return reporting.closing_text(report(page.recovery, page.by), settings.REPRISE_PUBLIC_URL, accepted)
+    return handover.handover_text(page.recovery, page.plan, settings.REPRISE_PUBLIC_URL, now)
 
 
-def _owner_action(of: RecoveryPage) -> str:
+def _owner_action(page: RecoveryPage) -> str:
     """What this person may do about the owner: "hand over", "take over"; empty for nothing."""
-    if of.recovery.state not in OPEN or not of.by.may(Right.RECOVER, of.environment):
+    if page.recovery.state not in OPEN or not page.by.may(Right.RECOVER, page.environment):
         return ""
-    return "hand over" if of.recovery.owner == of.by.name else "take over"
+    return "hand over" if page.recovery.owner == page.by.name else "take over"
 
 
 def show_live(

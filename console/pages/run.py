@@ -43,10 +43,10 @@ HALTING: Final[Mapping[str, Callable[..., object]]] = {
 """What a run can be told while it runs, or while nobody knows how its step ended."""
 
 
-def _rollback_refusal(of: RecoveryPage) -> str | None:
+def _rollback_refusal(page: RecoveryPage) -> str | None:
     """Why it cannot be rolled back; when that cannot be read, that is why."""
     try:
-        return selectors.rollback_refusal(of.recovery)
+        return selectors.rollback_refusal(page.recovery)
     except RepriseError as problem:
         return problem.sentence
 
@@ -68,45 +68,49 @@ def show_run(request: Request, by: Actor, recovery_id: int) -> HttpResponse:
         refusal = refusal_of(lambda: actions.execute(recovery_id=recovery_id, by=by))
         if refusal is None:
             return redirect("run", recovery_id)
-    of = read_scene(recovery_id, by)
-    return show_live(request, "run/run.html", _run_context(of), refusal=refusal)
+    page = read_scene(recovery_id, by)
+    return show_live(request, "run/run.html", _run_context(page), refusal=refusal)
 
 
 def _asked_once_more(request: Request, by: Actor, recovery_id: int) -> HttpResponse | None:
     """The page that asks, where a start must be confirmed and was not: there is no way back, or it is production."""
-    of = read_scene(recovery_id, by)
-    if of.plan is None or of.recovery.state not in WAITS or approvals.run_refusal(of.recovery, of.plan):
+    page = read_scene(recovery_id, by)
+    if (
+        page.plan is None
+        or page.recovery.state not in WAITS
+        or approvals.run_refusal(page.recovery, page.plan)
+    ):
         return None  # what may not run is not confirmed: the act itself says why
-    if not typed_name(of) and of.plan.contents.strategy not in ASKED_ONCE_MORE:
+    if not typed_name(page) and page.plan.contents.strategy not in ASKED_ONCE_MORE:
         return None
     if "confirmed" not in request.POST:
         return redirect("confirm", recovery_id)
     typed = request.POST.get("typed", "").strip()
-    if not typed_name(of) or typed == typed_name(of):
+    if not typed_name(page) or typed == typed_name(page):
         return None
     refusal = WrongUse(
-        f"That is not the flow's name. Type {typed_name(of)}; nothing was started.", code="not_the_name"
+        f"That is not the flow's name. Type {typed_name(page)}; nothing was started.", code="not_the_name"
     )
     return render_page(
-        request, "run/confirm.html", {**what_to_confirm(of), "typed": typed}, refusal=refusal, status=422
+        request, "run/confirm.html", {**what_to_confirm(page), "typed": typed}, refusal=refusal, status=422
     )
 
 
-def typed_name(of: RecoveryPage) -> str:
+def typed_name(page: RecoveryPage) -> str:
     """What must be typed before a run there; empty where nothing must."""
-    return "" if of.recovery.flow.pipeline.environment in LENIENT else of.recovery.flow.short
+    return "" if page.recovery.flow.pipeline.environment in LENIENT else page.recovery.flow.short
 
 
-def what_to_confirm(of: RecoveryPage) -> dict[str, Any]:
+def what_to_confirm(page: RecoveryPage) -> dict[str, Any]:
     """What is asked once more: the plan, who approved it, what must be typed."""
-    assert of.plan is not None, "only a plan is confirmed"
-    votes = approvals.votes_in_force(approvals.request_of(of.plan))
+    assert page.plan is not None, "only a plan is confirmed"
+    votes = approvals.votes_in_force(approvals.request_of(page.plan))
     return {
-        **build_frame(of, "review"),
-        "review": reviewing.plan_view(of.plan),
-        "question": approving.ask_for_vote(of.plan.contents),
+        **build_frame(page, "review"),
+        "review": reviewing.plan_view(page.plan),
+        "question": approving.ask_for_vote(page.plan.contents),
         "approved_by": [v.voter for v in votes if v.choice == "approve"],
-        "name": typed_name(of),
+        "name": typed_name(page),
     }
 
 
@@ -117,55 +121,55 @@ def _request_halt(request: Request, by: Actor, recovery_id: int, act: Callable[.
     return show_live(request, "run/run.html", _run_context(read_scene(recovery_id, by)), refusal=refusal)
 
 
-def _run_context(of: RecoveryPage) -> dict[str, Any]:
-    stuck = running.stuck_step(of.steps, of.plan) if of.recovery.state == "needs_attention" else None
-    usual = usual_steps(of.recovery.flow)
-    rows = running.step_rows(of.steps, of.plan, timezone.now(), usual)
+def _run_context(page: RecoveryPage) -> dict[str, Any]:
+    stuck = running.stuck_step(page.steps, page.plan) if page.recovery.state == "needs_attention" else None
+    usual = usual_steps(page.recovery.flow)
+    rows = running.step_rows(page.steps, page.plan, timezone.now(), usual)
     here = next((r.kind for r in rows if r.now), "rerun")
-    polls = running.poll_seconds(of.recovery, of.steps)
-    refusal = None if polls == 1 else _rollback_refusal(of)
+    polls = running.poll_seconds(page.recovery, page.steps)
+    refusal = None if polls == 1 else _rollback_refusal(page)
     context = {
-        **build_frame(of, "run", here=here if here in ("seed", "rerun", "verify") else "rerun"),
+        **build_frame(page, "run", here=here if here in ("seed", "rerun", "verify") else "rerun"),
         "steps": rows,
-        "progress": running.describe_progress(rows, of.steps, usual, timezone.now()),
-        "log": running.log_lines([s for s in of.steps if of.plan and s.plan_id == of.plan.pk]),
+        "progress": running.describe_progress(rows, page.steps, usual, timezone.now()),
+        "log": running.log_lines([s for s in page.steps if page.plan and s.plan_id == page.plan.pk]),
         "stuck": stuck,
         "refusal_back": refusal,
-        "halt": of.recovery.chosen.halt,
-        "why_not_stop": may_why(of.by, Right.RECOVER, of.environment),
+        "halt": page.recovery.chosen.halt,
+        "why_not_stop": may_why(page.by, Right.RECOVER, page.environment),
         "poll": polls,
-        "bar": bars.run_bar(of, stuck, refusal),
-        "last_sign": running.last_sign(of.steps),
+        "bar": bars.run_bar(page, stuck, refusal),
+        "last_sign": running.last_sign(page.steps),
     }
-    context["badge"] = _run_badge(of, rows)
+    context["badge"] = _run_badge(page, rows)
     if stuck is not None:
         proven, open_ = stopping.evidence_rows(stuck)
-        context |= {"asks": running.run_asks(of.recovery, stuck), "proven": proven, "not_proven": open_}
+        context |= {"asks": running.run_asks(page.recovery, stuck), "proven": proven, "not_proven": open_}
         context |= {
             "probe": running.probe_view(stuck),
             "statements": unknowns.statements(stuck),
             "stopping": unknowns.stop_asked(stuck),
-            "resume": bars.resume_beside(of, stuck),
+            "resume": bars.resume_beside(page, stuck),
             "resume_at": reviewing.STEP_NAMES.get(stuck.kind, stuck.kind),
-            "called": called.who_to_call(of.recovery),
+            "called": called.who_to_call(page.recovery),
         }
-        context["ladder"] = running.run_ladder(of.recovery, stuck, refusal, skipping.refusal(of.recovery))
+        context["ladder"] = running.run_ladder(page.recovery, stuck, refusal, skipping.refusal(page.recovery))
     return context
 
 
-def _run_badge(of: RecoveryPage, rows: list[running.RunStepRow]) -> status.Badge:
+def _run_badge(page: RecoveryPage, rows: list[running.RunStepRow]) -> status.Badge:
     now = next((r for r in rows if r.now), None)
     if now is None:
-        return status.state_badge(status.RECOVERY, of.recovery.state)
+        return status.state_badge(status.RECOVERY, page.recovery.state)
     return status.Badge(now.badge.kind, f"{now.name}: {now.badge.word.lower()}", now.badge.spin)
 
 
 @page(Right.VIEW)
 def raw_log(request: Request, by: Actor, recovery_id: int) -> HttpResponse:
     """Every line as plain text, to keep or to send."""
-    of = read_scene(recovery_id, by)
-    lines = [f"{line.at} {line.step} {line.text}" for line in running.log_lines(of.steps)]
-    name = f"{of.recovery.label}.log"
+    page = read_scene(recovery_id, by)
+    lines = [f"{line.at} {line.step} {line.text}" for line in running.log_lines(page.steps)]
+    name = f"{page.recovery.label}.log"
     return HttpResponse(
         "\n".join(lines) + "\n",
         content_type="text/plain; charset=utf-8",
@@ -176,22 +180,22 @@ def raw_log(request: Request, by: Actor, recovery_id: int) -> HttpResponse:
 @page(Right.VIEW)
 def show_verification(request: Request, by: Actor, recovery_id: int) -> HttpResponse:
     """What was measured against what was fixed in the plan."""
-    of = read_scene(recovery_id, by)
-    measured = of.recovery.measured or {}
-    contents = of.plan.contents if of.plan is not None else None
+    page = read_scene(recovery_id, by)
+    measured = page.recovery.measured or {}
+    contents = page.plan.contents if page.plan is not None else None
     rows = verifying.criterion_rows(measured, contents.criteria if contents else ())
     forecast = contents.forecast if contents else None
-    accepted = reviewing.list_acceptances(of.plan) if of.plan else ()
-    verdict = verifying.proof_verdict(of.recovery, measured, accepted, forecast)
+    accepted = reviewing.list_acceptances(page.plan) if page.plan else ()
+    verdict = verifying.proof_verdict(page.recovery, measured, accepted, forecast)
     against = verifying.forecast_against_outcome(forecast, measured) if forecast and measured else []
-    stands_still = of.recovery.state == "needs_attention" and bool(measured)
+    stands_still = page.recovery.state == "needs_attention" and bool(measured)
     context = {
-        **build_frame(of, "verify"),
+        **build_frame(page, "verify"),
         "verdict": verdict,
-        "ladder": verifying.ways_on(verdict, _rollback_refusal(of), skipping.refusal(of.recovery))
+        "ladder": verifying.ways_on(verdict, _rollback_refusal(page), skipping.refusal(page.recovery))
         if stands_still
         else [],
-        "called": called.who_to_call(of.recovery) if stands_still else [],
+        "called": called.who_to_call(page.recovery) if stands_still else [],
         "measured": measured,
         "criteria": rows,
         "counted": verifying.count_criteria(rows),
@@ -204,13 +208,13 @@ def show_verification(request: Request, by: Actor, recovery_id: int) -> HttpResp
         "whole_facts": verifying.whole_facts(measured),
         "not_measured": verifying.not_measured(measured),
         "tables_below": below.compare_refreshed(measured),
-        "times": verifying.list_times(of.recovery, of.plan, of.steps),
-        "held": stopping.held_rows(list(of.recovery.holds.order_by("pk"))),
+        "times": verifying.list_times(page.recovery, page.plan, page.steps),
+        "held": stopping.held_rows(list(page.recovery.holds.order_by("pk"))),
         "strategy": contents.strategy if contents else None,
         "uncompared": uncompared(measured),
         "below_left": below.effect_rows(forecast.left_behind) if forecast else [],
-        "poll": 1 if of.recovery.state in running.LIVE else 0,
-        "bar": bars.verify_bar(of),
+        "poll": 1 if page.recovery.state in running.LIVE else 0,
+        "bar": bars.verify_bar(page),
     }
     return show_live(request, "run/verify.html", context)
 
@@ -218,11 +222,11 @@ def show_verification(request: Request, by: Actor, recovery_id: int) -> HttpResp
 @page(Right.RECOVER)
 def confirm_run(request: Request, by: Actor, recovery_id: int) -> HttpResponse:
     """Asked once more before a table is emptied: what, which, and that there is no way back."""
-    of = read_scene(recovery_id, by)
-    require_right(request, by, Right.RECOVER, of.environment)
-    if of.plan is None:
+    page = read_scene(recovery_id, by)
+    require_right(request, by, Right.RECOVER, page.environment)
+    if page.plan is None:
         return redirect("review", recovery_id)
-    return render_page(request, "run/confirm.html", what_to_confirm(of))
+    return render_page(request, "run/confirm.html", what_to_confirm(page))
 
 
 @page(Right.RECOVER, methods=("GET", "POST"))
@@ -234,28 +238,28 @@ def confirm_rollback(request: Request, by: Actor, recovery_id: int) -> HttpRespo
     done, refusal = handle_act(request, act, "run", recovery_id)
     if done is not None:
         return done
-    of = read_scene(recovery_id, by)
-    context = {**build_frame(of, "run", here="seed"), "reason": reason, "why_not": _rollback_refusal(of)}
+    page = read_scene(recovery_id, by)
+    context = {**build_frame(page, "run", here="seed"), "reason": reason, "why_not": _rollback_refusal(page)}
     return render_page(request, "run/rollback.html", context, refusal=refusal)
 
 
 @page(Right.RECOVER, methods=("GET", "POST"))
 def skip_step(request: Request, by: Actor, recovery_id: int) -> HttpResponse:
     """Skip the step at which it stands, with a reason; without its proof the recovery ends as unproven."""
-    of = read_scene(recovery_id, by)
-    require_right(request, by, Right.RECOVER, of.environment)
+    page = read_scene(recovery_id, by)
+    require_right(request, by, Right.RECOVER, page.environment)
     reason = request.POST.get("reason", "").strip()
     act = partial(actions.skip_step, recovery_id=recovery_id, by=by, reason=reason)
-    done, refusal = handle_act(request, act, "recovery", of.recovery.label)
+    done, refusal = handle_act(request, act, "recovery", page.recovery.label)
     if done is not None:
         return done
-    at = running.halted_step(of.steps, of.plan)
+    at = running.halted_step(page.steps, page.plan)
     context = {
-        **build_frame(of, "run", here="verify" if at is not None and at.kind == "verify" else "rerun"),
+        **build_frame(page, "run", here="verify" if at is not None and at.kind == "verify" else "rerun"),
         "reason": reason,
         "step": running.skip_offer(at),
-        "back": reverse(of.current, args=[of.pk]),
-        "why_not": skipping.refusal(of.recovery) or may_run(of, of.plan),
+        "back": reverse(page.current, args=[page.pk]),
+        "why_not": skipping.refusal(page.recovery) or may_run(page, page.plan),
     }
     return render_page(request, "run/skip.html", context, refusal=refusal)
 
@@ -263,15 +267,15 @@ def skip_step(request: Request, by: Actor, recovery_id: int) -> HttpResponse:
 @page(Right.RECOVER, methods=("GET", "POST"))
 def record_statement(request: Request, by: Actor, recovery_id: int) -> HttpResponse:
     """Say what you know of a step of which nobody saw the end: recorded beside the evidence, with your name."""
-    of = read_scene(recovery_id, by)
-    require_right(request, by, Right.RECOVER, of.environment)
+    page = read_scene(recovery_id, by)
+    require_right(request, by, Right.RECOVER, page.environment)
     says = request.POST.get("reason", "").strip()
     act = partial(unknowns.say_known, recovery_id=recovery_id, says=says, by=by)
     done, refusal = handle_act(request, act, "run", recovery_id)
     if done is not None:
         return done
-    at = running.halted_step(of.steps, of.plan)
-    context = {**build_frame(of, "run", here="rerun"), "reason": says, "step": running.skip_offer(at)}
+    at = running.halted_step(page.steps, page.plan)
+    context = {**build_frame(page, "run", here="rerun"), "reason": says, "step": running.skip_offer(at)}
     return render_page(
         request, "run/statement.html", context, refusal=refusal, status=422 if refusal else None
     )
@@ -280,25 +284,25 @@ def record_statement(request: Request, by: Actor, recovery_id: int) -> HttpRespo
 @page(Right.VIEW)
 def show_evidence(request: Request, by: Actor, recovery_id: int) -> HttpResponse:
     """Evidence, probe and statements of the step at which it stands, as JSON."""
-    of = read_scene(recovery_id, by)
-    at = running.halted_step(of.steps, of.plan)
-    return JsonResponse({"recovery": of.recovery.label, **(unknowns.as_json(at) if at is not None else {})})
+    page = read_scene(recovery_id, by)
+    at = running.halted_step(page.steps, page.plan)
+    return JsonResponse({"recovery": page.recovery.label, **(unknowns.as_json(at) if at is not None else {})})
 
 
 @page(Right.RECOVER, methods=("GET", "POST"))
 def cancel_recovery(request: Request, by: Actor, recovery_id: int) -> HttpResponse:
     """End a recovery that has changed nothing, with a reason."""
-    reason, of = request.POST.get("reason", "").strip(), read_scene(recovery_id, by)
-    require_right(request, by, Right.RECOVER, of.environment)
+    reason, page = request.POST.get("reason", "").strip(), read_scene(recovery_id, by)
+    require_right(request, by, Right.RECOVER, page.environment)
     act = partial(actions.cancel, recovery_id=recovery_id, by=by, reason=reason)
-    done, refusal = handle_act(request, act, "flow", of.recovery.flow_id)
+    done, refusal = handle_act(request, act, "flow", page.recovery.flow_id)
     if done is not None:
         return done
-    back = reverse(of.current, args=[of.pk])
+    back = reverse(page.current, args=[page.pk])
     context = {
-        **build_frame(of, "diagnose"),
+        **build_frame(page, "diagnose"),
         "reason": reason,
         "back": back,
-        "why_not": may_why(by, Right.RECOVER, of.environment),
+        "why_not": may_why(by, Right.RECOVER, page.environment),
     }
     return render_page(request, "run/cancel.html", context, refusal=refusal)

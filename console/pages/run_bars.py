@@ -18,9 +18,9 @@ from recovery.workflow import probing, skipping, unknowns
 FREE = "The reason is above and in the audit log. The flow is free for another recovery."
 
 
-def run_bar(of: RecoveryPage, stuck: Step | None, refusal: str | None) -> ActionBar:
-    state = of.recovery.state
-    verify = reverse("verify", args=[of.pk])
+def run_bar(page: RecoveryPage, stuck: Step | None, refusal: str | None) -> ActionBar:
+    state = page.recovery.state
+    verify = reverse("verify", args=[page.pk])
     if state in ("running", "verifying"):
         return ActionBar(
             "Nothing to do now.",
@@ -29,7 +29,7 @@ def run_bar(of: RecoveryPage, stuck: Step | None, refusal: str | None) -> Action
             (Link(verify, "Criteria of the proof"),) if state == "verifying" else (),
         )
     if state == "needs_attention" and stuck is not None:
-        return _stuck_bar(of, stuck, refusal)
+        return _stuck_bar(page, stuck, refusal)
     if state == "unproven":
         return ActionBar("Ended without proof.", FREE, Primary("Go to Verify", href=verify), code="unproven")
     if state in ("succeeded", "needs_attention"):
@@ -39,39 +39,39 @@ def run_bar(of: RecoveryPage, stuck: Step | None, refusal: str | None) -> Action
             Primary("Go to Verify", href=verify),
         )
     if state in ("diagnosing", "planned"):
-        return ActionBar("Nothing ran yet.", "", Primary("Go on", href=reverse(of.current, args=[of.pk])))
-    flow = reverse("flow", args=[of.recovery.flow_id])
+        return ActionBar("Nothing ran yet.", "", Primary("Go on", href=reverse(page.current, args=[page.pk])))
+    flow = reverse("flow", args=[page.recovery.flow_id])
     return ActionBar(
-        "This recovery has ended.", of.recovery.reason, Primary("Back to the flow", href=flow), code="ended"
+        "This recovery has ended.", page.recovery.reason, Primary("Back to the flow", href=flow), code="ended"
     )
 
 
-def _stuck_bar(of: RecoveryPage, stuck: Step, refusal: str | None) -> ActionBar:
-    links = () if refusal else (Link(reverse("rollback", args=[of.pk]), "Roll back"),)
-    if skipping.refusal(of.recovery) is None:
-        links = (*links, Link(reverse("skip", args=[of.pk]), f"Skip {STEP_NAMES[stuck.kind]}"))
+def _stuck_bar(page: RecoveryPage, stuck: Step, refusal: str | None) -> ActionBar:
+    links = () if refusal else (Link(reverse("rollback", args=[page.pk]), "Roll back"),)
+    if skipping.refusal(page.recovery) is None:
+        links = (*links, Link(reverse("skip", args=[page.pk]), f"Skip {STEP_NAMES[stuck.kind]}"))
     waits = not probing.is_answered(stuck)
-    why = may_run(of, of.plan)
+    why = may_run(page, page.plan)
     no = (
-        selectors.run_refusal(of.recovery, of.plan)
-        if of.plan is not None and stuck.kind != "verify"
+        selectors.run_refusal(page.recovery, page.plan)
+        if page.plan is not None and stuck.kind != "verify"
         else None
     )
-    if no is not None and of.plan is not None:
-        why, links = why or no.says, (*links, *ways_to_permission(of, of.plan))
+    if no is not None and page.plan is not None:
+        why, links = why or no.says, (*links, *ways_to_permission(page, page.plan))
     if waits and why is None:
         why = PROBE_OPEN
     again = {
         "unknown": "Goes on from the evidence: what is proven done is not done again.",
         "pending": "Begins this step and those after it.",
     }.get(stuck.state, "Runs this step again and those after it.")
-    at = reverse("run", args=[of.pk])
+    at = reverse("run", args=[page.pk])
     primary = Primary("Resume", post=at, name="confirmed", value="resume")
     if stuck.state == "unknown" and probing.leaves_open(stuck):
-        links = (Link(reverse("statement", args=[of.pk]), "Say what you know"), *links)
+        links = (Link(reverse("statement", args=[page.pk]), "Say what you know"), *links)
         if update := unknowns.update_of(stuck):
             stop = Primary(f"Stop update {update[:8]}", post=at, name="act", value="prove")
-            no_right = may_why(of.by, Right.RECOVER, of.environment)
+            no_right = may_why(page.by, Right.RECOVER, page.environment)
             says = "Deletes nothing; committed rows stay. If nothing answers, the step stays unknown and says so."
             return ActionBar(
                 "Ends its update and waits for the proof.", says, stop, links, no_right, "stop-and-prove"
@@ -89,27 +89,27 @@ class Beside:
     why_not: str
 
 
-def resume_beside(of: RecoveryPage, stuck: Step) -> Beside | None:
+def resume_beside(page: RecoveryPage, stuck: Step) -> Beside | None:
     """None where the bar itself resumes."""
     if not (stuck.state == "unknown" and probing.leaves_open(stuck) and unknowns.update_of(stuck)):
         return None
-    return Beside(may_run(of, of.plan) or ("" if probing.is_answered(stuck) else PROBE_OPEN))
+    return Beside(may_run(page, page.plan) or ("" if probing.is_answered(stuck) else PROBE_OPEN))
 
 
-def _end_without(of: RecoveryPage) -> tuple[Link, ...]:
+def _end_without(page: RecoveryPage) -> tuple[Link, ...]:
     """The way out of a proof that does not hold."""
-    if skipping.refusal(of.recovery) or may_run(of, of.plan):
+    if skipping.refusal(page.recovery) or may_run(page, page.plan):
         return ()
-    return (Link(reverse("skip", args=[of.pk]), "End without proof"),)
+    return (Link(reverse("skip", args=[page.pk]), "End without proof"),)
 
 
-def verify_bar(of: RecoveryPage) -> ActionBar:
-    state = of.recovery.state
-    flow = reverse("flow", args=[of.recovery.flow_id])
-    steps = Link(reverse("run", args=[of.pk]), "Steps and log")
-    report = Link(reverse("report", args=[of.pk]), "Report")
+def verify_bar(page: RecoveryPage) -> ActionBar:
+    state = page.recovery.state
+    flow = reverse("flow", args=[page.recovery.flow_id])
+    steps = Link(reverse("run", args=[page.pk]), "Steps and log")
+    report = Link(reverse("report", args=[page.pk]), "Report")
     if state == "succeeded":
-        cost = verifying.accepted_cost(of.recovery.measured or {})
+        cost = verifying.accepted_cost(page.recovery.measured or {})
         return ActionBar(
             f"Closed as proven, with {cost} as accepted." if cost else "Closed as proven.",
             "The flow runs with its new position; the plan, the log and the audit entries stay.",
@@ -124,17 +124,17 @@ def verify_bar(of: RecoveryPage) -> ActionBar:
         return ActionBar(
             "Nothing to do now.", "The criteria are measured; this page shows them.", None, (steps,)
         )
-    if state == "needs_attention" and of.recovery.measured:
+    if state == "needs_attention" and page.recovery.measured:
         return ActionBar(
             "Measures every criterion again.",
             "Reads only, except that it starts one further update to prove that it adds nothing.",
-            Primary("Measure again", post=reverse("run", args=[of.pk]), name="confirmed", value="measure"),
-            (*_end_without(of), report, steps),
-            may_why(of.by, Right.RECOVER, of.environment),
+            Primary("Measure again", post=reverse("run", args=[page.pk]), name="confirmed", value="measure"),
+            (*_end_without(page), report, steps),
+            may_why(page.by, Right.RECOVER, page.environment),
         )
     return ActionBar(
         "Nothing was measured yet.",
         "",
-        Primary("Go on", href=reverse(of.current, args=[of.pk])) if of.current != "verify" else None,
+        Primary("Go on", href=reverse(page.current, args=[page.pk])) if page.current != "verify" else None,
         (steps,),
     )

@@ -66,20 +66,20 @@ def diagnose_step(request: Request, by: Actor, recovery_id: int) -> HttpResponse
     )
     if done is not None:
         return done
-    of = read_scene(recovery_id, by)
-    recovery = of.recovery
+    page = read_scene(recovery_id, by)
+    recovery = page.recovery
     meant, diagnosis = recovery.chosen.meant, recovery.diagnosis_value
     context = {
-        **build_frame(of, "diagnose"),
+        **build_frame(page, "diagnose"),
         "diagnosis": diagnosis,
         "asks": words.trouble_summary(diagnosis, recovery.facts),
         "meant": words.meant_question(diagnosis, meant),
-        "why_not_say": action_bars.may_edit(of)
+        "why_not_say": action_bars.may_edit(page)
         if recovery.state == "diagnosing"
         else "A plan holds what was chosen.",
         "ladder": words.advice_ladder(diagnosis, meant, stored_options(recovery.facts)),
         "operators": words.operator_rows(diagnosis),
-        "bar": action_bars.diagnose_bar(of),
+        "bar": action_bars.diagnose_bar(page),
     }
     return show_live(request, "wizard/diagnose.html", context, refusal=refusal)
 
@@ -91,17 +91,17 @@ def stop_step(request: Request, by: Actor, recovery_id: int) -> HttpResponse:
     done, refusal = handle_act(request, act, "stop", recovery_id)
     if done is not None:
         return done
-    of = read_scene(recovery_id, by)
-    step = of.early_stop
+    page = read_scene(recovery_id, by)
+    step = page.early_stop
     context = {
-        **build_frame(of, "stop"),
+        **build_frame(page, "stop"),
         "step": step,
         "verdict": stopping.stop_verdict(step),
-        "bar": action_bars.stop_bar(of),
+        "bar": action_bars.stop_bar(page),
     }
-    context["asks"] = stopping.stop_asks(of.recovery.flow, list(of.recovery.flow.pipeline.flows.all()))
+    context["asks"] = stopping.stop_asks(page.recovery.flow, list(page.recovery.flow.pipeline.flows.all()))
     context["log"] = stopping.log_lines(step)
-    context["jobs"] = stopping.job_rows(step, list(of.recovery.flow.pipeline.holds.order_by("pk"))[-20:])
+    context["jobs"] = stopping.job_rows(step, list(page.recovery.flow.pipeline.holds.order_by("pk"))[-20:])
     context["poll"] = 1 if step is not None and step.state in ("pending", "running", "unknown") else 0
     return show_live(request, "wizard/stop.html", context, refusal=refusal)
 
@@ -127,8 +127,12 @@ def offset_step(request: Request, by: Actor, recovery_id: int) -> HttpResponse:
         )
         if refusal is None:
             return redirect(_after_strategy(request, by, recovery_id), recovery_id)
-    of = read_scene(recovery_id, by)
-    context = {**build_frame(of, "offset"), **_offset_context(of, form), "bar": action_bars.offset_bar(of)}
+    page = read_scene(recovery_id, by)
+    context = {
+        **build_frame(page, "offset"),
+        **_offset_context(page, form),
+        "bar": action_bars.offset_bar(page),
+    }
     code = 422 if refusal and not isinstance(refusal, Denied) and form.is_bound else None
     return show_live(request, "wizard/offset.html", context, refusal=refusal, status=code)
 
@@ -145,8 +149,8 @@ def _after_strategy(request: Request, by: Actor, recovery_id: int) -> str:
     return "positions"
 
 
-def _offset_context(of: RecoveryPage, form: forms.StrategyForm) -> dict[str, Any]:
-    recovery = of.recovery
+def _offset_context(page: RecoveryPage, form: forms.StrategyForm) -> dict[str, Any]:
+    recovery = page.recovery
     facts = recovery.facts
     options = ways.options_of(recovery)
     judged = ways.ways_of(recovery)
@@ -179,7 +183,7 @@ def _offset_context(of: RecoveryPage, form: forms.StrategyForm) -> dict[str, Any
         "turns": turning.turn_rows(judged),
         "rules": turning.rule_rows(decided.rule),
         "meant": words.meant_question(diagnosis, meant),
-        "why_not_say": action_bars.may_edit(of)
+        "why_not_say": action_bars.may_edit(page)
         if recovery.state == "diagnosing"
         else "A plan holds what was chosen.",
         "ask_meant": meant is None and words.meant_question(diagnosis, meant) is not None,
@@ -192,7 +196,7 @@ def _offset_context(of: RecoveryPage, form: forms.StrategyForm) -> dict[str, Any
         "to": form.data.get("to", targets.target_text(held) if (held := recovery.chosen.target) else ""),
         "targets": targets.FORMS,
         "poll": 1 if facts.get("status") == "working" else 0,
-        "usual": usual_look(of.recovery.flow, "facts") if facts.get("status") == "working" else None,
+        "usual": usual_look(page.recovery.flow, "facts") if facts.get("status") == "working" else None,
     }
 
 
@@ -202,25 +206,25 @@ def patch_step(request: Request, by: Actor, recovery_id: int) -> HttpResponse:
     if request.GET.get("part") == "validation":
         return _validation_panel(request, by, recovery_id)
     refusal, typed = None, None
-    of = read_scene(recovery_id, by)
+    page = read_scene(recovery_id, by)
     if request.method == "POST":
-        require_right(request, by, Right.RECOVER, of.environment)
+        require_right(request, by, Right.RECOVER, page.environment)
         typed = forms.read_edits(request.POST)
         refusal, goal = _patch_act(request.POST, typed, recovery_id, by)
         if refusal is None:
             return redirect(goal, recovery_id)
-        of = read_scene(recovery_id, by)
-    if not of.recovery.active and of.plan is not None:
-        return show_live(request, "wizard/patch_ended.html", _patch_that_ran(of))
+        page = read_scene(recovery_id, by)
+    if not page.recovery.active and page.plan is not None:
+        return show_live(request, "wizard/patch_ended.html", _patch_that_ran(page))
     context = {
-        **build_frame(of, "patch"),
-        "bar": action_bars.patch_bar(of),
-        "validation": patching.validation_result(of.recovery),
+        **build_frame(page, "patch"),
+        "bar": action_bars.patch_bar(page),
+        "validation": patching.validation_result(page.recovery),
     }
     context["poll"] = 0
-    context["poll_validation"] = of.recovery.chosen.validation.status == "working"
+    context["poll_validation"] = page.recovery.chosen.validation.status == "working"
     try:
-        context |= _editors_context(of, typed)
+        context |= _editors_context(page, typed)
     except RepriseError as problem:
         context |= {"problem": problem}
     return show_live(request, "wizard/patch.html", context, refusal=refusal, status=422 if refusal else None)
@@ -243,46 +247,46 @@ def _patch_act(
     return refusal, "review" if act == "keep" else "patch"
 
 
-def _patch_that_ran(of: RecoveryPage) -> dict[str, Any]:
+def _patch_that_ran(page: RecoveryPage) -> dict[str, Any]:
     """The code of an ended recovery as its sealed plan has it: nothing of it is read again."""
-    assert of.plan is not None
-    sealed = of.plan.contents.patch
+    assert page.plan is not None
+    sealed = page.plan.contents.patch
     before = {change.path: change.before for change in sealed}
     after = {change.path: change.after for change in sealed}
     return {
-        **build_frame(of, "patch"),
-        "bar": action_bars.patch_bar(of),
+        **build_frame(page, "patch"),
+        "bar": action_bars.patch_bar(page),
         "diffs": [d for d in diff.compare_all(before, after) if d.changed],
-        "written": next((s for s in of.steps if s.plan_id == of.plan.pk and s.kind == "patch"), None),
+        "written": next((s for s in page.steps if s.plan_id == page.plan.pk and s.kind == "patch"), None),
     }
 
 
-def _editors_context(of: RecoveryPage, typed: dict[str, str] | None) -> dict[str, Any]:
+def _editors_context(page: RecoveryPage, typed: dict[str, str] | None) -> dict[str, Any]:
     """Files with their text to edit, and the diff of what would run against what last ran well."""
-    source_read = source.read_source(of.recovery.flow)
-    texts = patching.wanted_source(of.recovery, source_read.now, source_read.good, typed)
+    source_read = source.read_source(page.recovery.flow)
+    texts = patching.wanted_source(page.recovery, source_read.now, source_read.good, typed)
     base = source_read.good or source_read.now
     diffs = diff.compare_all(base, texts)
     against_now = diff.compare_all(source_read.now, texts)
     return {
         "source": source_read,
-        "editors": patching.list_editors(texts, source_read.now, of.recovery.flow),
+        "editors": patching.list_editors(texts, source_read.now, page.recovery.flow),
         "diffs": [d for d in diffs if d.changed],
         "written": [d for d in against_now if d.changed],
-        "advice": patching.advise_patch(of.recovery, source_read.now, texts, bool(source_read.good)),
-        "checks": patching.check_text(of.recovery, against_now),
+        "advice": patching.advise_patch(page.recovery, source_read.now, texts, bool(source_read.good)),
+        "checks": patching.check_text(page.recovery, against_now),
         "read_at": timezone.now(),
     }
 
 
 def _validation_panel(request: Request, by: Actor, recovery_id: int) -> HttpResponse:
     """Only the panel: polling it must not touch what somebody is typing."""
-    of = read_scene(recovery_id, by)
-    state = of.recovery.chosen.validation.status
+    page = read_scene(recovery_id, by)
+    state = page.recovery.chosen.validation.status
     context = {
-        **build_frame(of, "patch"),
-        "validation": patching.validation_result(of.recovery),
-        "may_edit": action_bars.may_edit(of),
+        **build_frame(page, "patch"),
+        "validation": patching.validation_result(page.recovery),
+        "may_edit": action_bars.may_edit(page),
     }
     context["poll_validation"] = state == "working"
     if state == "working" and is_unchanged(request, context["version"]):
@@ -307,19 +311,19 @@ def _accept_and_seal(post: QueryDict, recovery_id: int, by: Actor) -> None:
     planning.accept_and_seal(recovery_id=recovery_id, by=by, **forms.AcceptForm(post).accepted())
 
 
-def _way_back_closed(of: RecoveryPage) -> str:
+def _way_back_closed(page: RecoveryPage) -> str:
     """Of an ended recovery: why it cannot be rolled back any more, "" where it can, or where that cannot be read."""
-    if of.recovery.active or of.plan is None:
+    if page.recovery.active or page.plan is None:
         return ""
     try:
-        return selectors.rollback_refusal(of.recovery) or ""
+        return selectors.rollback_refusal(page.recovery) or ""
     except RepriseError:
         return ""
 
 
-def _outlook_of(of: RecoveryPage) -> outlook.Outlook | None:
+def _outlook_of(page: RecoveryPage) -> outlook.Outlook | None:
     return outlook.describe_outlook(
-        of.recovery.facts, str(of.recovery.chosen.strategy), action_bars.costs_to_accept(of)
+        page.recovery.facts, str(page.recovery.chosen.strategy), action_bars.costs_to_accept(page)
     )
 
 
@@ -331,33 +335,33 @@ def review_step(request: Request, by: Actor, recovery_id: int) -> HttpResponse:
     done, refusal = handle_act(request, _review_act(request.POST, recovery_id, by), "review", recovery_id)
     if done is not None:
         return done
-    of = read_scene(recovery_id, by)
-    chosen = of.recovery.chosen
+    page = read_scene(recovery_id, by)
+    chosen = page.recovery.chosen
     sealing = chosen.sealing
-    void = selectors.void_plan_of(of.recovery)
-    costs = reviewing.list_costs(action_bars.costs_to_accept(of), chosen.accepted)
+    void = selectors.void_plan_of(page.recovery)
+    costs = reviewing.list_costs(action_bars.costs_to_accept(page), chosen.accepted)
     context = {
-        **build_frame(of, "review"),
+        **build_frame(page, "review"),
         "sealing": sealing,
         "void": reviewing.describe_void(void) if void is not None else None,
-        "review": reviewing.plan_view(of.plan) if of.plan is not None else None,
+        "review": reviewing.plan_view(page.plan) if page.plan is not None else None,
         "costs": costs,
-        "costs_shown": written_costs(action_bars.costs_to_accept(of)),
-        "outlook": _outlook_of(of) if costs else None,
+        "costs_shown": written_costs(action_bars.costs_to_accept(page)),
+        "outlook": _outlook_of(page) if costs else None,
         "reason": str(request.POST.get("reason", "")),
-        "approval": approval_panel(of.recovery, of.plan, by),
-        "may_ask": of.plan is not None and action_bars.may_ask(of, of.plan) is None,
-        "waits": of.recovery.state in WAITS,
-        "why_not_edit": may_why(by, Right.RECOVER, of.environment)
-        if of.recovery.state in WAITS
-        else action_bars.may_edit(of),
-        "bar": action_bars.review_bar(of, void),
-        "below": below.refresh_choice(of.recovery) if of.recovery.state == "diagnosing" else None,
-        "way_back_closed": _way_back_closed(of),
+        "approval": approval_panel(page.recovery, page.plan, by),
+        "may_ask": page.plan is not None and action_bars.may_ask(page, page.plan) is None,
+        "waits": page.recovery.state in WAITS,
+        "why_not_edit": may_why(by, Right.RECOVER, page.environment)
+        if page.recovery.state in WAITS
+        else action_bars.may_edit(page),
+        "bar": action_bars.review_bar(page, void),
+        "below": below.refresh_choice(page.recovery) if page.recovery.state == "diagnosing" else None,
+        "way_back_closed": _way_back_closed(page),
         "poll": 1 if sealing.status == "working" else 0,
-        "usual": usual_look(of.recovery.flow, "sealing") if sealing.status == "working" else None,
+        "usual": usual_look(page.recovery.flow, "sealing") if sealing.status == "working" else None,
     }
-    if of.recovery.state == "awaiting_approval" and not context["poll"]:
+    if page.recovery.state == "awaiting_approval" and not context["poll"]:
         context |= {"poll": 5, "version": f"{context['version']}-{len(context['approval']['votes'])}"}
     if costs and sealing.status != "working":
         context["badge"] = status.Badge("attention", reviewing.unaccepted_badge(costs))

@@ -58,10 +58,10 @@ def _action_of(given: QueryDict, by: Actor) -> Callable[[], object]:
 
 
 def _overview_context() -> dict[str, Any]:
-    there = Q(pipelines__gone=False)
+    present = Q(pipelines__gone=False)
     workspaces = (
         Workspace.objects.kept()
-        .annotate(flows_count=Count("pipelines__flows", filter=there, distinct=True))
+        .annotate(flows_count=Count("pipelines__flows", filter=present, distinct=True))
         .order_by("name")
     )
     rows = [presenting.workspace_row(w) for w in workspaces]

@@ -82,10 +82,12 @@ def _is_long(*sides: Any) -> bool:
     return any(len(text := _format_value(s)) > LONG or (isinstance(s, str) and "\n" in text) for s in sides)
 
 
-def _format_value(of: Any) -> str:
-    if of is None:
+def _format_value(value: Any) -> str:
+    if value is None:
         return ""
-    return of if isinstance(of, str) else json.dumps(of, indent=2, sort_keys=True, ensure_ascii=False)
+    return (
+        value if isinstance(value, str) else json.dumps(value, indent=2, sort_keys=True, ensure_ascii=False)
+    )
 
 
 WHY = {
@@ -111,14 +113,14 @@ class ReviewRow:
         return getattr(self.item, "sign_off", None)
 
 
-def review_item(of: Any, *, name: str, missing_right: str | None) -> ReviewRow:
+def review_item(queued: Any, *, name: str, missing_right: str | None) -> ReviewRow:
     """One item of the queue, as this person sees it."""
     return ReviewRow(
-        item=of.item,
-        row=entry_row(of.entry) if of.entry is not None else None,
-        why=WHY.get(of.item.why, of.item.why),
-        why_not=missing_right or reviewing.refusal_of_reviewer(name, of.took_part) or None,
-        took_part=", ".join(sorted(of.took_part)),
+        item=queued.item,
+        row=entry_row(queued.entry) if queued.entry is not None else None,
+        why=WHY.get(queued.item.why, queued.item.why),
+        why_not=missing_right or reviewing.refusal_of_reviewer(name, queued.took_part) or None,
+        took_part=", ".join(sorted(queued.took_part)),
     )
 
 

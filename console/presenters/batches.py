@@ -177,18 +177,19 @@ CHANGES = {
 }
 
 
-def batch_difference(of: Difference) -> DifferenceView:
+def batch_difference(difference: Difference) -> DifferenceView:
     return DifferenceView(
-        batch_view(of.before),
-        batch_view(of.after),
-        tuple(_step_row(s) for s in of.sources),
+        batch_view(difference.before),
+        batch_view(difference.after),
+        tuple(_step_row(s) for s in difference.sources),
         tuple(
-            MovedRow(m.name, _header_text(m.name, m.before), _header_text(m.name, m.after)) for m in of.header
+            MovedRow(m.name, _header_text(m.name, m.before), _header_text(m.name, m.after))
+            for m in difference.header
         ),
-        _moved_rows(of.conf),
-        _moved_rows(of.operators),
-        batch_descriptions.operators_untold(of),
-        (*of.before.problems, *of.after.problems),
+        _moved_rows(difference.conf),
+        _moved_rows(difference.operators),
+        batch_descriptions.operators_untold(difference),
+        (*difference.before.problems, *difference.after.problems),
     )
 
 

@@ -86,8 +86,8 @@ def dataset_rows(
 ) -> list[DatasetRow]:
     """Every dataset below the flow's own, nearest first; `found`: as `across.flows_below` has them."""
     return [
-        _dataset_row(one, held[one.pk], now, outside=one.pipeline_id != flow.pipeline_id)
-        for _, one in datasets
+        _dataset_row(node, held[node.pk], now, outside=node.pipeline_id != flow.pipeline_id)
+        for _, node in datasets
     ]
 
 
@@ -112,13 +112,13 @@ def _dataset_row(flow: Flow, held: Held, at: datetime, *, outside: bool) -> Data
     )
 
 
-def _rows_cell(of: Rows, now: datetime) -> Cell:
-    if of.why is not None or of.rows is None:
-        why = of.why or Unknown.NOT_COUNTED
-        return Cell("not known", of.problem or NOT_KNOWN.get(why, ""), why.value)
-    by = f" by {of.by}" if of.by else ""
-    small = f"{words.format_clock(of.at, now)}{by}" if of.at else ""
-    return Cell(words.format_count(of.rows, "row"), small, "known", str(of.rows))
+def _rows_cell(rows: Rows, now: datetime) -> Cell:
+    if rows.why is not None or rows.rows is None:
+        why = rows.why or Unknown.NOT_COUNTED
+        return Cell("not known", rows.problem or NOT_KNOWN.get(why, ""), why.value)
+    by = f" by {rows.by}" if rows.by else ""
+    small = f"{words.format_clock(rows.at, now)}{by}" if rows.at else ""
+    return Cell(words.format_count(rows.rows, "row"), small, "known", str(rows.rows))
 
 
 def _held_difference(held: Held) -> str:
@@ -292,21 +292,21 @@ class EffectRow:
 
 def effect_rows(datasets: Iterable[Downstream]) -> list[EffectRow]:
     """Each as a sealed plan or an option says."""
-    return [_effect_row(one) for one in datasets]
+    return [_effect_row(dataset) for dataset in datasets]
 
 
-def _effect_row(one: Downstream) -> EffectRow:
-    kind = "view" if one.view else "streaming table"
-    place = f"pipeline {one.pipeline}" if one.pipeline else "this pipeline"
-    rows = "" if one.rows is None else words.format_count(one.rows, "row")
+def _effect_row(dataset: Downstream) -> EffectRow:
+    kind = "view" if dataset.view else "streaming table"
+    place = f"pipeline {dataset.pipeline}" if dataset.pipeline else "this pipeline"
+    rows = "" if dataset.rows is None else words.format_count(dataset.rows, "row")
     return EffectRow(
-        one.dataset,
-        words.last_part(one.dataset),
+        dataset.dataset,
+        words.last_part(dataset.dataset),
         f"{kind}, {place}",
-        one.effect.value,
-        EFFECT[one.effect],
+        dataset.effect.value,
+        EFFECT[dataset.effect],
         rows,
-        REASON[one.reason] if one.reason else "",
+        REASON[dataset.reason] if dataset.reason else "",
     )
 
 
@@ -329,8 +329,8 @@ def refresh_choice(recovery: Recovery) -> Choice | None:
     if not downstream:
         return None
     left_out = not chosen.refresh_below
-    counted = left_out or not any(one.reason is DownstreamReason.LEFT_OUT for one in downstream)
-    return Choice(not left_out, [_effect_row(one) for one in downstream] if counted else None)
+    counted = left_out or not any(dataset.reason is DownstreamReason.LEFT_OUT for dataset in downstream)
+    return Choice(not left_out, [_effect_row(dataset) for dataset in downstream] if counted else None)
 
 
 @dataclass(frozen=True)
@@ -351,7 +351,7 @@ class Compared:
 
 def compare_refreshed(measured: Mapping[str, Any]) -> list[Compared]:
     """What the proof measured of every dataset that the plan refreshed."""
-    return [_compared_row(one) for one in measured.get("downstream") or ()]
+    return [_compared_row(outcome) for outcome in measured.get("downstream") or ()]
 
 
 RESULT: Final = {
@@ -363,35 +363,37 @@ RESULT: Final = {
 }
 
 
-def _compared_row(one: Mapping[str, Any]) -> Compared:
-    code, why = _compared_result(one)
-    rows, should = one.get("rows"), one.get("expected_rows")
+def _compared_row(outcome: Mapping[str, Any]) -> Compared:
+    code, why = _compared_result(outcome)
+    rows, should = outcome.get("rows"), outcome.get("expected_rows")
     return Compared(
-        str(one["dataset"]),
-        words.last_part(str(one["dataset"])),
-        "view" if one.get("view", True) else "streaming table",
+        str(outcome["dataset"]),
+        words.last_part(str(outcome["dataset"])),
+        "view" if outcome.get("view", True) else "streaming table",
         "not known" if should is None else words.format_count(should, "row"),
         "not counted" if rows is None else words.format_count(rows, "row"),
-        _difference_text(one.get("missing"), one.get("extra")),
+        _difference_text(outcome.get("missing"), outcome.get("extra")),
         RESULT[code],
         why,
         code,
     )
 
 
-def _compared_result(one: Mapping[str, Any]) -> tuple[str, str]:
+def _compared_result(outcome: Mapping[str, Any]) -> tuple[str, str]:
     """Code, and why it is not known or what was left out."""
-    if one.get("status") != DONE:
-        return "not-refreshed", f"Its update says {one.get('status') or 'nothing'}."
-    if not one.get("compared"):
+    if outcome.get("status") != DONE:
+        return "not-refreshed", f"Its update says {outcome.get('status') or 'nothing'}."
+    if not outcome.get("compared"):
         return "not-compared", ""
-    if one.get("agrees") is True:
-        left_out = ", ".join(one.get("left_out") or ())
+    if outcome.get("agrees") is True:
+        left_out = ", ".join(outcome.get("left_out") or ())
         return "agrees", f"but for {left_out}" if left_out else ""
-    if one.get("agrees") is False:
+    if outcome.get("agrees") is False:
         return "differs", ""
-    unsure = ", ".join(one.get("unsure") or ())
-    return "not-known", str(one.get("problem") or "") or (f"differs at each run: {unsure}" if unsure else "")
+    unsure = ", ".join(outcome.get("unsure") or ())
+    return "not-known", str(outcome.get("problem") or "") or (
+        f"differs at each run: {unsure}" if unsure else ""
+    )
 
 
 def measured_rows(outcomes: Iterable[Mapping[str, Any]]) -> str:
@@ -399,9 +401,14 @@ def measured_rows(outcomes: Iterable[Mapping[str, Any]]) -> str:
     return "; ".join(map(_measured_text, outcomes)) or "nothing"
 
 
-def _measured_text(one: Mapping[str, Any]) -> str:
-    name, status_ = words.last_part(str(one["dataset"])), str(one.get("status") or "not known").lower()
-    if one.get("expected_rows") is None:
+def _measured_text(outcome: Mapping[str, Any]) -> str:
+    name, status_ = (
+        words.last_part(str(outcome["dataset"])),
+        str(outcome.get("status") or "not known").lower(),
+    )
+    if outcome.get("expected_rows") is None:
         return f"{name}: {status_}, not compared"
-    counted = f"{words.format_count(one['rows'], 'row')} of {words.format_number(one['expected_rows'])}"
-    return f"{name}: {status_}, {counted}, {one['missing']} missing, {one['extra']} too many"
+    counted = (
+        f"{words.format_count(outcome['rows'], 'row')} of {words.format_number(outcome['expected_rows'])}"
+    )
+    return f"{name}: {status_}, {counted}, {outcome['missing']} missing, {outcome['extra']} too many"

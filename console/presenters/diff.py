@@ -62,8 +62,8 @@ def highlight_lines(text: str, path: str) -> list[SafeString]:
 
 
 def _token_span(kind: _TokenType, text: str) -> SafeString:
-    of = {"tc": Comment, "ts": String, "tk": Keyword}
-    name = next((n for n, family in of.items() if is_token_subtype(kind, family)), "")
+    families = {"tc": Comment, "ts": String, "tk": Keyword}
+    name = next((n for n, family in families.items() if is_token_subtype(kind, family)), "")
     return format_html('<span class="{}">{}</span>', name, text) if name else format_html("{}", text)
 
 

@@ -79,41 +79,49 @@ def effort_lines(options: Sequence[Option]) -> tuple[list[EffortLine], list[Effo
     return above, below
 
 
-def people_cell(of: Effort) -> EffortCell:
+def people_cell(effort: Effort) -> EffortCell:
     """How many people and steps it takes."""
-    people = f"{of.people.bound.before_number}{words.format_count(of.people.value, 'person', 'people')}"
-    return EffortCell(f"{people}, {words.format_count(of.steps, 'step')}", of.people.why)
+    people = (
+        f"{effort.people.bound.before_number}{words.format_count(effort.people.value, 'person', 'people')}"
+    )
+    return EffortCell(f"{people}, {words.format_count(effort.steps, 'step')}", effort.people.why)
 
 
-def reading_cell(of: Effort) -> EffortCell:
+def reading_cell(effort: Effort) -> EffortCell:
     """Rows and bytes of the input that it reads."""
-    if of.rows is None and of.bytes is None:
+    if effort.rows is None and effort.bytes is None:
         return NOT_MEASURED
-    rows = "rows not known" if of.rows is None else _count_with_bound(of.rows, "row")
-    size = "" if of.bytes is None else f", {of.bytes.bound.before_number}{words.format_size(of.bytes.value)}"
+    rows = "rows not known" if effort.rows is None else _count_with_bound(effort.rows, "row")
+    size = (
+        ""
+        if effort.bytes is None
+        else f", {effort.bytes.bound.before_number}{words.format_size(effort.bytes.value)}"
+    )
     return EffortCell(f"{rows}{size}")
 
 
-def _count_with_bound(of: Amount, noun: str) -> str:
-    return f"{of.bound.before_number}{words.format_count(of.value, noun)}"
+def _count_with_bound(amount: Amount, noun: str) -> str:
+    return f"{amount.bound.before_number}{words.format_count(amount.value, noun)}"
 
 
-def backup_cell(of: Effort) -> EffortCell:
+def backup_cell(effort: Effort) -> EffortCell:
     """Whether the table is copied first."""
-    if not of.backup.needed:
+    if not effort.backup.needed:
         return EffortCell("No")
-    size = of.backup.bytes
+    size = effort.backup.bytes
     if size is None:
         return EffortCell("Yes", "its size is not known")
     return EffortCell(f"Yes, {size.bound.before_number}{words.format_size(size.value)}")
 
 
-def table_cell(of: Effort) -> EffortCell:
+def table_cell(effort: Effort) -> EffortCell:
     """What becomes of the table meanwhile."""
-    if of.table is TableReset.EMPTIED:
-        until = "until the update ends" if of.seconds is None else f"about {format_estimate(of.seconds)}"
+    if effort.table is TableReset.EMPTIED:
+        until = (
+            "until the update ends" if effort.seconds is None else f"about {format_estimate(effort.seconds)}"
+        )
         return EffortCell(f"Yes, empty {until}")
-    return EffortCell(TABLES[of.table])
+    return EffortCell(TABLES[effort.table])
 
 
 def state_cell(option: Option) -> EffortCell:
@@ -129,7 +137,7 @@ def below_cell(forecast: Forecast) -> EffortCell:
     """What becomes of the datasets below, by their number."""
     if not forecast.downstream:
         return EffortCell("none is known")
-    counts = Counter(one.effect for one in forecast.downstream)
+    counts = Counter(dataset.effect for dataset in forecast.downstream)
     return EffortCell(
         ", ".join(f"{counts[effect]} {says}" for effect, says in BELOW.items() if counts[effect])
     )
@@ -166,9 +174,9 @@ def list_folded(options: Sequence[Option]) -> list[FoldedWay]:
 
 def _fate_of_rows(option: Option) -> str:
     amounts = (("lost", option.forecast.lost), ("doubled", option.forecast.doubled))
-    known = [(name, of) for name, of in amounts if of.rows is not None]
-    return ", ".join(f"{_row_count(of)} {name}" for name, of in known)
+    known = [(name, amount) for name, amount in amounts if amount.rows is not None]
+    return ", ".join(f"{_row_count(amount)} {name}" for name, amount in known)
 
 
-def _row_count(of: RowAmount) -> str:
-    return f"{of.bound.before_number}{words.format_count(of.rows, 'row')}"
+def _row_count(amount: RowAmount) -> str:
+    return f"{amount.bound.before_number}{words.format_count(amount.rows, 'row')}"

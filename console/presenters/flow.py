@@ -214,14 +214,14 @@ def _listed_facts(waits: Waiting, now: datetime) -> list[Fact]:
         return [Fact("Waiting", "unknown", waits.why)]
     seen = f"listed {words.format_clock(waits.at, now)}"
     size = f"{words.format_size(waits.size)}, " if waits.files else ""
-    there = f"{waits.read:,} of {waits.read + waits.gone:,}"
+    present = f"{waits.read:,} of {waits.read + waits.gone:,}"
     return [
         Fact(
             "Waiting",
             words.format_count(waits.files, "file"),
             f"{size}{seen}; filters of the code not applied",
         ),
-        Fact("Files read before", f"{there} still there", seen),
+        Fact("Files read before", f"{present} still there", seen),
     ]
 
 
@@ -274,11 +274,11 @@ def draw_graph(
         f.pk: [i for i in n.inputs if i in tables] for n, f in others
     }
     edges: list[tuple[str, str]] = []
-    for one in every:
-        key, table = _node_keys(one)
+    for row in every:
+        key, table = _node_keys(row)
         if key != table:
             edges.append((key, table))
-        edges += [(i if i in tables else f"source {i}", key) for i in reads[one.pk]]
+        edges += [(i if i in tables else f"source {i}", key) for i in reads[row.pk]]
     says = ". ".join(f"{f.short}: {status.state_badge(status.FLOW, f.state).word}" for f in every) + "."
     return dag.draw_graph(flow.pipeline.name, says, _graph_items(every, reads, flow.pipeline_id), edges)
 
@@ -311,41 +311,41 @@ RANK: Final = ("bad", "stale", "", "ok")
 def _graph_items(every: list[Flow], reads: Mapping[int, list[str]], pipeline_id: int) -> list[dag.Item]:
     tables = {f.dataset for f in every}
     items: dict[str, dag.Item] = {}
-    for one in every:
-        key, table = _node_keys(one)
-        for name in reads[one.pk]:
+    for row in every:
+        key, table = _node_keys(row)
+        for name in reads[row.pk]:
             if name not in tables:
                 items.setdefault(
                     f"source {name}", dag.Item(f"source {name}", dag.source_name(name), "source")
                 )
-        name = one.short if one.streaming else f"{dag.shorten_label(table)} (view)"
-        href = reverse("flow", args=[one.pk])
-        items[key] = dag.Item(key, name, _node_text(one, pipeline_id), KINDS.get(one.state, ""), href)
+        name = row.short if row.streaming else f"{dag.shorten_label(table)} (view)"
+        href = reverse("flow", args=[row.pk])
+        items[key] = dag.Item(key, name, _node_text(row, pipeline_id), KINDS.get(row.state, ""), href)
         if key != table:
-            items[table] = _worse_item(items.get(table), _table_item(one))
+            items[table] = _worse_item(items.get(table), _table_item(row))
     return list(items.values())
 
 
-def _node_text(one: Flow, pipeline_id: int) -> str:
+def _node_text(flow: Flow, pipeline_id: int) -> str:
     """`stale since 02:40 UTC, batch 3`, with the pipeline's name where it is another one."""
-    word = status.state_badge(status.FLOW, one.state).word.lower()
-    late = since_of(one) if one.state != "failed" else None
+    word = status.state_badge(status.FLOW, flow.state).word.lower()
+    late = since_of(flow) if flow.state != "failed" else None
     since = f" since {late:%H:%M} UTC" if late else ""
-    batch = "" if one.last_batch is None else f", batch {one.last_batch}"
-    other = "" if one.pipeline_id == pipeline_id else f"{one.pipeline.name}: "
+    batch = "" if flow.last_batch is None else f", batch {flow.last_batch}"
+    other = "" if flow.pipeline_id == pipeline_id else f"{flow.pipeline.name}: "
     return f"{other}{word}{since}{batch}"
 
 
-def _table_item(one: Flow) -> dag.Item:
+def _table_item(flow: Flow) -> dag.Item:
     """The table of a flow has no row of its own: it is as its flow is, and what that is says the flow's node."""
-    kind = KINDS.get(one.state, "")
+    kind = KINDS.get(flow.state, "")
     word = {"failed": "its flow fails", "empty": "empty", "stale": "out of date"}.get(
-        one.state, written_name(one)
+        flow.state, written_name(flow)
     )
     return dag.Item(
-        one.dataset, dag.shorten_label(one.dataset), word, "stale" if one.state == "failed" else kind
+        flow.dataset, dag.shorten_label(flow.dataset), word, "stale" if flow.state == "failed" else kind
     )
 
 
-def _worse_item(one: dag.Item | None, other: dag.Item) -> dag.Item:
-    return other if one is None or RANK.index(other.kind) < RANK.index(one.kind) else one
+def _worse_item(item: dag.Item | None, other: dag.Item) -> dag.Item:
+    return other if item is None or RANK.index(other.kind) < RANK.index(item.kind) else item

@@ -23,56 +23,67 @@ def say_measured(code: str, value: Any) -> str:
         return plain_value(value)
 
 
-def _files_text(of: Mapping[str, Any]) -> str:
+def _files_text(measured: Mapping[str, Any]) -> str:
     # a topic and a Delta table have positions in place of files
-    reached = f"; reached {plain_value(of['positions'])}" if of.get("positions") else ""
-    if not (of["files"] or of["missing"] or of["more_than_once"]):
+    reached = f"; reached {plain_value(measured['positions'])}" if measured.get("positions") else ""
+    if not (measured["files"] or measured["missing"] or measured["more_than_once"]):
         return reached.removeprefix("; ") or "no files: its batches follow each other"
-    missing, twice = format_number(of["missing"]), format_number(of["more_than_once"])
-    return f"{format_count(of['files'], 'file')}, {missing} missing, {twice} twice{reached}"
+    missing, twice = format_number(measured["missing"]), format_number(measured["more_than_once"])
+    return f"{format_count(measured['files'], 'file')}, {missing} missing, {twice} twice{reached}"
 
 
-def _rows_of_before(of: Mapping[str, Any]) -> str:
-    files = "" if of["files"] is None else f" in {format_count(of['files'], 'file')}"
+def _rows_of_before(measured: Mapping[str, Any]) -> str:
+    files = "" if measured["files"] is None else f" in {format_count(measured['files'], 'file')}"
     changed = (
-        f", {format_count(of['touched'], 'file')} changed" if of["files"] is not None or of["touched"] else ""
+        f", {format_count(measured['touched'], 'file')} changed"
+        if measured["files"] is not None or measured["touched"]
+        else ""
     )
-    vanished = f", {format_count(of['vanished'], 'row')} gone" if of.get("vanished") else ""
-    return f"{format_count(of['rows'], 'row')}{files}{changed}{vanished}"
+    vanished = f", {format_count(measured['vanished'], 'row')} gone" if measured.get("vanished") else ""
+    return f"{format_count(measured['rows'], 'row')}{files}{changed}{vanished}"
 
 
-def _growth_text(of: Mapping[str, Any]) -> str:
-    vanished = f", {format_count(of['vanished'], 'row')} gone" if of.get("vanished") else ""
-    before, after = format_number(of["before"]), format_count(of["after"], "row")
-    return f"{before} → {after}, {format_number(of['new_batches'])} by the new batches{vanished}"
+def _growth_text(measured: Mapping[str, Any]) -> str:
+    vanished = f", {format_count(measured['vanished'], 'row')} gone" if measured.get("vanished") else ""
+    before, after = format_number(measured["before"]), format_count(measured["after"], "row")
+    return f"{before} → {after}, {format_number(measured['new_batches'])} by the new batches{vanished}"
 
 
-def _every_row(of: Mapping[str, Any]) -> str:
-    text = f"{format_number(of['found'])} of {format_count(of['expected'], 'row')}"
-    repeats = f", {format_number(of['repeats_added'])} repeat a key" if of["repeats_added"] else ""
-    left = f"; {', '.join(of['table_only'])} not compared" if of.get("table_only") else ""
-    return f"{text}, {format_number(of['missing'])} missing, {format_number(of['extra'])} too many{repeats}{left}"
+def _every_row(measured: Mapping[str, Any]) -> str:
+    text = f"{format_number(measured['found'])} of {format_count(measured['expected'], 'row')}"
+    repeats = (
+        f", {format_number(measured['repeats_added'])} repeat a key" if measured["repeats_added"] else ""
+    )
+    left = f"; {', '.join(measured['table_only'])} not compared" if measured.get("table_only") else ""
+    missing, extra = format_number(measured["missing"]), format_number(measured["extra"])
+    return f"{text}, {missing} missing, {extra} too many{repeats}{left}"
 
 
-def _keys_text(of: Mapping[str, Any]) -> str:
-    among = "" if of["table_keys"] is None else f"; {format_count(of['table_keys'], 'key')} in the table"
-    return f"{format_count(of['rows'], 'row')} with a key that is there twice{among}"
+def _keys_text(measured: Mapping[str, Any]) -> str:
+    among = (
+        ""
+        if measured["table_keys"] is None
+        else f"; {format_count(measured['table_keys'], 'key')} in the table"
+    )
+    return f"{format_count(measured['rows'], 'row')} with a key that is there twice{among}"
 
 
-def _further_text(of: Mapping[str, Any]) -> str:
-    if "state" in of:
-        return f"it ended as {of['state']}"
+def _further_text(measured: Mapping[str, Any]) -> str:
+    if "state" in measured:
+        return f"it ended as {measured['state']}"
     return (
-        f"{format_number(of['rows_before'])} → {format_count(of['rows_after'], 'row')}, "
-        f"{format_count(of['data_files'], 'data file')} changed"
+        f"{format_number(measured['rows_before'])} → {format_count(measured['rows_after'], 'row')}, "
+        f"{format_count(measured['data_files'], 'data file')} changed"
     )
 
 
-def _others_text(of: Mapping[str, Any]) -> str:
+def _others_text(measured: Mapping[str, Any]) -> str:
     ran = (
-        f"; not known of {format_number(len(of['ran']))} that the updates write too" if of.get("ran") else ""
+        f"; not known of {format_number(len(measured['ran']))} that the updates write too"
+        if measured.get("ran")
+        else ""
     )
-    return f"{format_number(of['watched'])} watched, {plain_value(of['changed'])} changed{ran}"
+    return f"{format_number(measured['watched'])} watched, {plain_value(measured['changed'])} changed{ran}"
 
 
 WORDS: Final[Mapping[str, Callable[[Mapping[str, Any]], str]]] = {

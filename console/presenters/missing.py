@@ -52,19 +52,19 @@ class MissingRows:
 
 def missing_rows(measured: Measured) -> MissingRows | None:
     """The first of the rows that are missing; None where none is."""
-    of = stored_outcome(measured)
-    samples = list(of.samples.get("missing") or ())[:SHOWN]
+    outcome = stored_outcome(measured)
+    samples = list(outcome.samples.get("missing") or ())[:SHOWN]
     if not samples:
         return None
-    keys = [_key_of_sample(one) for one in samples]
+    keys = [_key_of_sample(sample) for sample in samples]
     columns = tuple(dict.fromkeys(name for key in keys for name in key))
     rows = tuple(
         MissingRow(
             tuple(_value_text(key.get(name)) for name in columns),
-            words.format_number(one.get("times", 1)),
-            tuple(_place_of_row(origin, of) for origin in of.origins if origin.sample == number),
+            words.format_number(sample.get("times", 1)),
+            tuple(_place_of_row(origin, outcome) for origin in outcome.origins if origin.sample == number),
         )
-        for number, (key, one) in enumerate(zip(keys, samples, strict=True))
+        for number, (key, sample) in enumerate(zip(keys, samples, strict=True))
     )
     return MissingRows(
         columns, rows, _count_more(measured, samples), measured.get("at"), any(r.places for r in rows)
@@ -86,17 +86,19 @@ def _count_more(measured: Measured, samples: list[Measured]) -> int | None:
         (c for c in measured.get("criteria") or () if c["code"] == "EVERY_ROW_ONCE"), {}
     )
     missing = (criterion.get("measured") or {}).get("missing")
-    return None if missing is None else max(0, missing - sum(int(one.get("times", 1)) for one in samples))
+    return (
+        None if missing is None else max(0, missing - sum(int(sample.get("times", 1)) for sample in samples))
+    )
 
 
-def _place_of_row(origin: Origin, of: Outcome) -> Place:
+def _place_of_row(origin: Origin, outcome: Outcome) -> Place:
     line, code = NOT_KNOWN, "not-known"
     if origin.lines:
         numbers = [words.format_number(n) for n in origin.lines]
         line = numbers[0] if len(numbers) == 1 else f"{', '.join(numbers[:-1])} or {numbers[-1]}"
         line += f" of {words.format_number(origin.of)}" if origin.of is not None else ""
         code = "exact" if len(numbers) == 1 else "several"
-    return Place(origin.file, line, code, of.owners.get(origin.file, ""))
+    return Place(origin.file, line, code, outcome.owners.get(origin.file, ""))
 
 
 @dataclass(frozen=True)
@@ -132,19 +134,19 @@ WARNING: Final = status.Badge("attention", "Warning")
 
 def changed_files(measured: Measured) -> Changed | None:
     """Source files that were written again since the plan was sealed; None where none was, or that is not known."""
-    of = stored_outcome(measured)
-    changed = of.changed_files
+    outcome = stored_outcome(measured)
+    changed = outcome.changed_files
     if changed is None or not changed.number:
         return None
-    return Changed(changed.number, tuple(_changed_row(one, of) for one in changed.first[:SHOWN]))
+    return Changed(changed.number, tuple(_changed_row(file, outcome) for file in changed.first[:SHOWN]))
 
 
-def _changed_row(one: ChangedFile, of: Outcome) -> ChangedRow:
-    name = one.path.rsplit("/", 1)[-1]
-    if one.now is None:
+def _changed_row(file: ChangedFile, outcome: Outcome) -> ChangedRow:
+    name = file.path.rsplit("/", 1)[-1]
+    if file.now is None:
         says = f"{name} was read and is gone."
         do = "Rows of it cannot be compared any more. Find out who removed it, and whether there is a copy."
-    elif one.since_read:
+    elif file.since_read:
         says = f"{name} was written again after Spark had listed it to be read."
         do = (
             "Spark reads each file once, so it does not come back for what is new in it. Rows that are missing or too "
@@ -155,12 +157,12 @@ def _changed_row(one: ChangedFile, of: Outcome) -> ChangedRow:
         do = "The forecast counted its rows as they were; the proof compares them as they are now."
     finding = FindingRow(WARNING, "warning", says, do, "SOURCE_FILE_CHANGED", name, "")
     return ChangedRow(
-        one.path,
+        file.path,
         finding,
-        _moment_of_mark(one.sealed),
-        _moment_of_mark(one.read),
-        _moment_of_mark(one.now, gone=True),
-        of.owners.get(one.path, ""),
+        _moment_of_mark(file.sealed),
+        _moment_of_mark(file.read),
+        _moment_of_mark(file.now, gone=True),
+        outcome.owners.get(file.path, ""),
     )
 
 

@@ -211,14 +211,14 @@ def source_matches(recovery: Any, mapping: Mapping[str, Any] | None) -> Sources 
     )
 
 
-def _match_row(of: Mapping[str, Any], key: str, needed: Sequence[str], said: Sequence[str]) -> MatchRow:
-    dropped = "new" not in of
+def _match_row(pair: Mapping[str, Any], key: str, needed: Sequence[str], said: Sequence[str]) -> MatchRow:
+    dropped = "new" not in pair
     return MatchRow(
-        old=of["old"],
-        new="" if dropped else of["new"],
-        badge=Badge("failed", "Dropped") if dropped else CERTAIN[of["certainty"]],
-        why=of["says"] if dropped else of["why"],
-        asks="Yes, it is dropped" if dropped else of.get("confirm") or "",
+        old=pair["old"],
+        new="" if dropped else pair["new"],
+        badge=Badge("failed", "Dropped") if dropped else CERTAIN[pair["certainty"]],
+        why=pair["says"] if dropped else pair["why"],
+        asks="Yes, it is dropped" if dropped else pair.get("confirm") or "",
         key=key if key in needed else "",
         confirmed=key in said,
     )
@@ -242,7 +242,8 @@ def positions_page(
     return PositionsPage(
         status=str(look.get("status") or "none"),
         cards=[
-            source_card(one, looked, wanted=wanted, everything=everything, typed=typed) for one in sources
+            source_card(source, looked, wanted=wanted, everything=everything, typed=typed)
+            for source in sources
         ],
         lost=costs.lost,
         repeated=costs.repeated,
@@ -250,8 +251,8 @@ def positions_page(
         chosen=_written_requests(chosen),
         looked=_written_requests(looked),
         differs=looked != chosen,
-        many=any(len(one["changes"]) > FEW for one in sources),
-        takes_time=bool(sources) and all("time" in one["can"] for one in sources),
+        many=any(len(source["changes"]) > FEW for source in sources),
+        takes_time=bool(sources) and all("time" in source["can"] for source in sources),
         command=command_line(recovery, looked, costs),
         call=f"{call['method']} {call['path']}\n{json.dumps(call['body'], indent=2)}",
         call_note=call["note"],
@@ -269,9 +270,9 @@ def _written_requests(wanted: Mapping[str, Any]) -> list[tuple[str, str]]:
 def command_line(recovery: Any, looked: Mapping[str, Any], costs: position_view.Costs) -> str:
     """The same on the command line, where what it costs has to be accepted too."""
     arguments = [
-        f"--position {shlex.quote(one)}"
+        f"--position {shlex.quote(argument)}"
         for key, body in looked.items()
-        for one in position_requests.wish_arguments(key, position_requests.wish_from_json(body))
+        for argument in position_requests.wish_arguments(key, position_requests.wish_from_json(body))
     ]
     arguments += [f"--confirm {shlex.quote(key)}" for key in recovery.chosen.confirmed]
     arguments += ["--accept-loss"] * bool(costs.lost) + ["--accept-repeats"] * bool(costs.repeated)
@@ -280,7 +281,7 @@ def command_line(recovery: Any, looked: Mapping[str, Any], costs: position_view.
 
 
 def source_card(
-    one: Mapping[str, Any],
+    source: Mapping[str, Any],
     looked: Mapping[str, Any],
     *,
     wanted: str = "",
@@ -288,61 +289,65 @@ def source_card(
     typed: Mapping[str, str] | None = None,
 ) -> Card:
     """One source as `sources.position_view.as_dict` gives it."""
-    typed, key = typed or {}, one["source"]
+    typed, key = typed or {}, source["source"]
     wish = position_requests.wish_from_json(looked[key]) if key in looked else None
     rows = _part_rows(
-        one, wanted, {n: position_requests.text_of_part(w) for n, w in wish.parts.items()} if wish else {}
+        source, wanted, {n: position_requests.text_of_part(w) for n, w in wish.parts.items()} if wish else {}
     )
-    quiet = [r for r in rows if r.quiet and not wanted] if len(one["changes"]) > FEW else []
+    quiet = [r for r in rows if r.quiet and not wanted] if len(source["changes"]) > FEW else []
     loud = [r for r in rows if r not in quiet] if quiet else rows
     most = len(rows) if everything else SHOWN
     return Card(
         source=key,
-        kind=KIND_WORDS.get(one["kind"], one["kind"]),
-        location=one["location"],
+        kind=KIND_WORDS.get(source["kind"], source["kind"]),
+        location=source["location"],
         wish=position_requests.wish_text(wish) if wish else "",
-        problem=one["problem"],
-        parts=len(one["changes"]),
-        line=one["after"]["offset_json"],
+        problem=source["problem"],
+        parts=len(source["changes"]),
+        line=source["after"]["offset_json"],
         rows=loud[:most],
         unchanged=quiet[:most],
         hidden=max(0, len(loud) - most) + max(0, len(quiet) - most),
         unchanged_in_all=len(quiet),
-        fields=_by_part(one) and len(loud[:most]) <= SHOWN and (bool(wanted) or len(one["changes"]) <= FEW),
-        by_part=_by_part(one),
-        amounts=_cost_rows(one),
-        readable=_readable_badge(one["reach"]),
-        readable_says=one["reach"]["why"] or "The source was not asked.",
-        until_ms=one["reach"]["until_ms"],
-        fallbacks=list(one["fallbacks"].items()),
-        option=_start_option(one["option"]),
-        forms=[(form, FORM_WORDS[form]) for form in FORM_WORDS if form in one["can"]],
-        examples="; ".join(EXAMPLES[form] for form in EXAMPLES if form in one["can"]),
+        fields=_by_part(source)
+        and len(loud[:most]) <= SHOWN
+        and (bool(wanted) or len(source["changes"]) <= FEW),
+        by_part=_by_part(source),
+        amounts=_cost_rows(source),
+        readable=_readable_badge(source["reach"]),
+        readable_says=source["reach"]["why"] or "The source was not asked.",
+        until_ms=source["reach"]["until_ms"],
+        fallbacks=list(source["fallbacks"].items()),
+        option=_start_option(source["option"]),
+        forms=[(form, FORM_WORDS[form]) for form in FORM_WORDS if form in source["can"]],
+        examples="; ".join(EXAMPLES[form] for form in EXAMPLES if form in source["can"]),
         form=typed.get(f"form.{key}", ""),
         value=typed.get(f"value.{key}", ""),
         typed_parts=typed.get(f"parts.{key}", ""),
     )
 
 
-def _by_part(one: Mapping[str, Any]) -> bool:
-    return "parts" in one["can"]
+def _by_part(source: Mapping[str, Any]) -> bool:
+    return "parts" in source["can"]
 
 
-def _part_rows(one: Mapping[str, Any], wanted: str, asked: Mapping[str, str]) -> list[PartRow]:
+def _part_rows(source: Mapping[str, Any], wanted: str, asked: Mapping[str, str]) -> list[PartRow]:
     """Loud ones first, then what moves, then what stays; each in the order of the source. `asked`: wishes of parts."""
-    labels = {side: {p["name"]: p for p in one[side]["parts"]} for side in ("committed", "after")}
-    single = len(one["changes"]) == 1
+    labels = {side: {p["name"]: p for p in source[side]["parts"]} for side in ("committed", "after")}
+    single = len(source["changes"]) == 1
     rows = []
-    for change in one["changes"]:
+    for change in source["changes"]:
         if wanted.lower() not in change["part"].lower():
             continue
         before, after = (labels[side].get(change["part"]) for side in ("committed", "after"))
-        loud = _part_warnings(one, change["part"])
+        loud = _part_warnings(source, change["part"])
         rows.append(
             PartRow(
                 part=change["part"],
-                before=_position_text(before, change["before"], one["committed"]["label"] if single else ""),
-                after=_position_text(after, change["after"], one["after"]["label"] if single else ""),
+                before=_position_text(
+                    before, change["before"], source["committed"]["label"] if single else ""
+                ),
+                after=_position_text(after, change["after"], source["after"]["label"] if single else ""),
                 badge=MOVED[change["moved"]],
                 means=MEANS.get(change["moved"], ""),
                 quiet=change["moved"] == "same" and not loud,
@@ -361,42 +366,45 @@ def _position_text(part: Mapping[str, Any] | None, value: str | None, label: str
     return label or NAMED.get(value or "", value or "nothing read yet")
 
 
-def _part_warnings(one: Mapping[str, Any], part: str) -> tuple[Warned, ...]:
+def _part_warnings(source: Mapping[str, Any], part: str) -> tuple[Warned, ...]:
     """What a person has to know of this part: not as asked for, or not to be read."""
     warnings = []
-    if part in one["fallbacks"]:
-        warnings.append(Warned("not-as-asked", f"Not as asked: {one['fallbacks'][part]}"))
-    if one["reach"]["readable"] is False and part in one["reach"]["parts"]:
+    if part in source["fallbacks"]:
+        warnings.append(Warned("not-as-asked", f"Not as asked: {source['fallbacks'][part]}"))
+    if source["reach"]["readable"] is False and part in source["reach"]["parts"]:
         warnings.append(Warned("not-all-there", "What follows is not all there any more."))
     return tuple(warnings)
 
 
-def _cost_rows(one: Mapping[str, Any]) -> list[CostRow]:
+def _cost_rows(source: Mapping[str, Any]) -> list[CostRow]:
     """Never read, read again, waiting: each with unit and how it was found out."""
-    lost, again = one["lost"], one["reread"]
+    lost, again = source["lost"], source["reread"]
     return [
         CostRow("lost", _counted_rows(lost), "Never read", *describe_distance(lost), bad=_has_amount(lost)),
         CostRow(
             "reread", _counted_rows(again), "Read again", *describe_distance(again), bad=_has_amount(again)
         ),
         CostRow(
-            "unread", _counted_rows(one["unread"]), "Waits after the start", *describe_distance(one["unread"])
+            "unread",
+            _counted_rows(source["unread"]),
+            "Waits after the start",
+            *describe_distance(source["unread"]),
         ),
     ]
 
 
-def _counted_rows(of: Mapping[str, Any]) -> int | None:
-    return of["rows"]["value"] if of["rows"] else None
+def _counted_rows(distance: Mapping[str, Any]) -> int | None:
+    return distance["rows"]["value"] if distance["rows"] else None
 
 
-def _has_amount(of: Mapping[str, Any]) -> bool:
-    amounts = [of[name] for name in ("rows", "files", "bytes") if of[name]]
+def _has_amount(distance: Mapping[str, Any]) -> bool:
+    amounts = [distance[name] for name in ("rows", "files", "bytes") if distance[name]]
     return not amounts or any(amount["value"] for amount in amounts)
 
 
-def describe_distance(of: Mapping[str, Any]) -> tuple[str, str]:
+def describe_distance(distance: Mapping[str, Any]) -> tuple[str, str]:
     """`8 rows in 3 files, 2.1 KiB, over 2 h 5 min` and how that was found out: exact, or why it is not."""
-    rows, files, size, seconds = (of[name] for name in position_view.MEASURES)
+    rows, files, size, seconds = (distance[name] for name in position_view.MEASURES)
     if not (rows or files or size):
         return "not known", "unknown"
     amounts = [position_view.said_amount(rows, "row") if rows else "rows not counted"]
@@ -416,20 +424,22 @@ def _readable_badge(reach: Mapping[str, Any]) -> Badge:
     return Badge("ok", "Readable") if reach["readable"] else Badge("failed", "Not readable")
 
 
-def _start_option(of: Mapping[str, Any] | None) -> StartOption | None:
-    if of is None:
+def _start_option(option: Mapping[str, Any] | None) -> StartOption | None:
+    if option is None:
         return None
     effects = [
-        f"{position_view.said_amount(of[name], 'row')} {what}"
+        f"{position_view.said_amount(option[name], 'row')} {what}"
         for name, what in (("doubled", "twice"), ("missed", "never"))
-        if of[name]
+        if option[name]
     ]
     return StartOption(
-        says=f"An empty checkpoint with this option is {PRECISION[of['precision']]}."
-        if of["supported"]
+        says=f"An empty checkpoint with this option is {PRECISION[option['precision']]}."
+        if option["supported"]
         else "This source has no such option.",
-        code=of["code"],
-        place=of["place"],
-        boundary=f"On the boundary it reads {' and '.join(effects)}." if effects and of["supported"] else "",
-        note=of["note"],
+        code=option["code"],
+        place=option["place"],
+        boundary=f"On the boundary it reads {' and '.join(effects)}."
+        if effects and option["supported"]
+        else "",
+        note=option["note"],
     )

@@ -50,8 +50,12 @@ class Number:
 
 def proof_numbers(measured: Mapping[str, Any]) -> list[Number]:
     """Every plain number that the proof stored, whatever its edition calls it, a bound as such; None is not known."""
-    of = stored_outcome(measured)
-    bounds = {"lost": of.lost_bound, "doubled": of.doubled_bound, "lost_before": of.lost_before_bound}
+    outcome = stored_outcome(measured)
+    bounds = {
+        "lost": outcome.lost_bound,
+        "doubled": outcome.doubled_bound,
+        "lost_before": outcome.lost_before_bound,
+    }
     stored = {
         k: v for k, v in measured.items() if v is None or (isinstance(v, int) and not isinstance(v, bool))
     }
@@ -78,22 +82,24 @@ class Moment:
     small: str = ""
 
 
-def list_moments(of: Report) -> list[Moment]:
+def list_moments(report: Report) -> list[Moment]:
     """From the failure to the end, as far as it was noted."""
     moments: list[tuple[str, str | None, str]] = [
-        ("Flow failed", of.times.failed, of.cause),
-        ("Recovery opened", of.times.opened, ""),
-        ("Plan sealed", of.times.sealed, f"by {of.sealed_by}" if of.sealed_by else ""),
-        *((f"{v.voter}: {v.choice}", v.at, v.reason) for v in of.votes),
-        *((STEP_NAMES.get(s.kind, s.kind), s.began, _step_end_text(s)) for s in of.steps),
-        *((f"{s.by}, by word", s.at, s.says) for s in of.statements),
-        ("Proven", of.times.proven, ""),
+        ("Flow failed", report.times.failed, report.cause),
+        ("Recovery opened", report.times.opened, ""),
+        ("Plan sealed", report.times.sealed, f"by {report.sealed_by}" if report.sealed_by else ""),
+        *((f"{v.voter}: {v.choice}", v.at, v.reason) for v in report.votes),
+        *((STEP_NAMES.get(s.kind, s.kind), s.began, _step_end_text(s)) for s in report.steps),
+        *((f"{s.by}, by word", s.at, s.says) for s in report.statements),
+        ("Proven", report.times.proven, ""),
     ]
-    if of.times.ended and not of.times.proven:
-        moments.append((status.state_badge(status.RECOVERY, of.state).word, of.times.ended, of.reason))
+    if report.times.ended and not report.times.proven:
+        moments.append(
+            (status.state_badge(status.RECOVERY, report.state).word, report.times.ended, report.reason)
+        )
     dated = [(says, at, small) for says, raw, small in moments if (at := words.parse_moment(raw)) is not None]
     rows, before = [], None
-    for says, at, small in sorted(dated, key=lambda one: one[1]):
+    for says, at, small in sorted(dated, key=lambda moment: moment[1]):
         after = words.format_duration((at - before).total_seconds()) if before else ""
         rows.append(Moment(says, at, after, small))
         before = at
@@ -105,12 +111,12 @@ def _step_end_text(step: StepTold) -> str:
     return f"{status.state_badge(status.STEP, step.state).word.lower()}{took}"
 
 
-def describe_time_taken(of: TimeTaken) -> str:
+def describe_time_taken(taken: TimeTaken) -> str:
     """`Estimated 1 min 40 s, took 1 min 52 s: 1.1 times the estimate.`; "" where one of both is not known."""
-    if not of.estimated or of.took is None:
+    if not taken.estimated or taken.took is None:
         return ""
-    text = f"Estimated {words.format_duration(of.estimated)}, took {words.format_duration(of.took)}"
-    return f"{text}: {of.took / of.estimated:.1f} times the estimate."
+    text = f"Estimated {words.format_duration(taken.estimated)}, took {words.format_duration(taken.took)}"
+    return f"{text}: {taken.took / taken.estimated:.1f} times the estimate."
 
 
 @dataclass(frozen=True)
@@ -148,19 +154,23 @@ def time_spent(times: Times) -> list[TimeSpan]:
     return rows
 
 
-def report_asks(of: Report) -> list[Ask]:
+def report_asks(report: Report) -> list[Ask]:
     """What happened, what was done, and how long it took."""
     done = (
-        f"{name_strategy(of.strategy).capitalize()}, by {of.owner}"
-        if of.strategy
-        else f"Nothing, by {of.owner}"
+        f"{name_strategy(report.strategy).capitalize()}, by {report.owner}"
+        if report.strategy
+        else f"Nothing, by {report.owner}"
     )
-    sealed = f"Plan {of.plan_hash[:8]}, sealed by {of.sealed_by}." if of.plan_hash else "No plan was sealed."
-    since = "From the failure to the proof." if of.times.proven else "It is not proven."
+    sealed = (
+        f"Plan {report.plan_hash[:8]}, sealed by {report.sealed_by}."
+        if report.plan_hash
+        else "No plan was sealed."
+    )
+    since = "From the failure to the proof." if report.times.proven else "It is not proven."
     return [
-        Ask("What happened", of.cause or "Not known", ""),
+        Ask("What happened", report.cause or "Not known", ""),
         Ask("What was done", done, sealed),
-        Ask("Time to recover", time_to_recover(of.times).capitalize(), since),
+        Ask("Time to recover", time_to_recover(report.times).capitalize(), since),
     ]
 
 
@@ -173,42 +183,46 @@ def time_to_recover(times: Times) -> str:
     )
 
 
-def closing_text(of: Report, public_url: str, accepted: Sequence[AcceptedRow] = ()) -> str:
+def closing_text(report: Report, public_url: str, accepted: Sequence[AcceptedRow] = ()) -> str:
     """The last words for the incident channel: what was measured, never what was only forecast; of a proof what it
     claims, and who accepted what it cost."""
-    short = of.flow.rsplit(".", 1)[-1]
-    begins = CLOSED.get(of.state, f"[{status.state_badge(status.RECOVERY, of.state).word}]")
-    proven, failed = words.parse_moment(of.times.proven), words.parse_moment(of.times.failed)
+    short = report.flow.rsplit(".", 1)[-1]
+    begins = CLOSED.get(report.state, f"[{status.state_badge(status.RECOVERY, report.state).word}]")
+    proven, failed = words.parse_moment(report.times.proven), words.parse_moment(report.times.failed)
     when = f" Proven {proven:%d %b %Y, %H:%M:%S} UTC" if proven else ""
-    after = f", {time_to_recover(of.times)} after it failed" if proven and failed else ""
-    lines = [f"{begins} {of.recovery}: {short}, {of.environment}.{when}{after}{'.' if when else ''}"]
-    if of.cause:
-        lines.append(f"Cause: {of.cause}")
-    if of.reason and not proven:
-        lines.append(of.reason)
+    after = f", {time_to_recover(report.times)} after it failed" if proven and failed else ""
+    lines = [f"{begins} {report.recovery}: {short}, {report.environment}.{when}{after}{'.' if when else ''}"]
+    if report.cause:
+        lines.append(f"Cause: {report.cause}")
+    if report.reason and not proven:
+        lines.append(report.reason)
     if proven:
-        verdict = headline({**of.measured, "criteria": of.criteria})
+        verdict = headline({**report.measured, "criteria": report.criteria})
         lines.append(verdict.says)
-        if left := uncompared(of.measured):
-            lines.append(f"Below, not compared: {', '.join(one.says for one in left)}.")
+        if left := uncompared(report.measured):
+            lines.append(f"Below, not compared: {', '.join(part.says for part in left)}.")
         lines += acceptance_sentences(accepted) if verdict.claim is not Claim.ONCE else []
-    lines.append(_rows_lines(of.measured))
-    plan = f", plan {of.plan_hash[:8]}" if of.plan_hash else ""
-    lines.append(f"Report: {public_url.rstrip('/')}/recoveries/{of.recovery.removeprefix('R-')}/report{plan}")
+    lines.append(_rows_lines(report.measured))
+    plan = f", plan {report.plan_hash[:8]}" if report.plan_hash else ""
+    lines.append(
+        f"Report: {public_url.rstrip('/')}/recoveries/{report.recovery.removeprefix('R-')}/report{plan}"
+    )
     return "\n".join(lines)
 
 
 def _rows_lines(measured: Mapping[str, Any]) -> str:
     if not measured:
         return "Rows: nothing was measured."
-    of = stored_outcome(measured)
-    amounts = ((of.lost_now, "lost by this recovery"), (of.doubled_now, "doubled by it"))
+    outcome = stored_outcome(measured)
+    amounts = ((outcome.lost_now, "lost by this recovery"), (outcome.doubled_now, "doubled by it"))
     parts = ", ".join(f"{_rows_text(rows.rows, rows.bound)} {word}" for rows, word in amounts)
     before = (
-        (of.lost_before, of.lost_before_bound, "lost"),
-        (of.doubled_before, Bound.EXACT, "doubled"),
+        (outcome.lost_before, outcome.lost_before_bound, "lost"),
+        (outcome.doubled_before, Bound.EXACT, "doubled"),
     )
     earlier = ", ".join(f"{word} {_rows_text(rows, bound)}" for rows, bound, word in before)
-    new = _rows_text(of.new_rows, Bound.EXACT)
-    tail = f" Table: {words.format_count(of.table_rows, 'row')}." if of.table_rows is not None else ""
+    new = _rows_text(outcome.new_rows, Bound.EXACT)
+    tail = (
+        f" Table: {words.format_count(outcome.table_rows, 'row')}." if outcome.table_rows is not None else ""
+    )
     return f"Rows, measured: {parts}, {new} new. Before it: {earlier}.{tail}"

@@ -67,7 +67,7 @@ class CostRow:
     held: str = ""
 
 
-def list_costs(of: Sequence[Cost], held: Accepted) -> list[CostRow]:
+def list_costs(costs: Sequence[Cost], held: Accepted) -> list[CostRow]:
     """What is asked. `held`: what was accepted before, and is less than this."""
     title = {Effect.LOSS: "Rows would be lost", Effect.REPEATS: "Rows would be written twice"}
     return [
@@ -80,17 +80,19 @@ def list_costs(of: Sequence[Cost], held: Accepted) -> list[CostRow]:
             c.effect.flag,
             *_held_acceptance(held.of(c.effect)),
         )
-        for c in of
+        for c in costs
     ]
 
 
-def unaccepted_badge(of: Sequence[CostRow]) -> str:
+def unaccepted_badge(rows: Sequence[CostRow]) -> str:
     """`Not accepted: 9 rows are lost`: the badge while a person is asked."""
-    return f"Not accepted: {', '.join(c.says for c in of)}"
+    return f"Not accepted: {', '.join(c.says for c in rows)}"
 
 
-def _held_acceptance(one: Acceptance | None) -> tuple[str, str]:
-    return ("", "") if one is None or one.cost is None else (one.by, one.cost.amount)
+def _held_acceptance(acceptance: Acceptance | None) -> tuple[str, str]:
+    return (
+        ("", "") if acceptance is None or acceptance.cost is None else (acceptance.by, acceptance.cost.amount)
+    )
 
 
 @dataclass(frozen=True)
@@ -108,9 +110,9 @@ def list_acceptances(plan: Any) -> list[AcceptedRow]:
     held = plan.contents.accepted
     pairs = [(cost, held.of(cost.effect)) for cost in costs_of(plan.contents.forecast)]
     return [
-        AcceptedRow((one.cost or cost).says, one.by, one.reason, f"accepted-{cost.effect.value}")
-        for cost, one in pairs
-        if one is not None
+        AcceptedRow((pair.cost or cost).says, pair.by, pair.reason, f"accepted-{cost.effect.value}")
+        for cost, pair in pairs
+        if pair is not None
     ]
 
 
@@ -133,8 +135,8 @@ class Review:
     below: list[below.EffectRow]
 
 
-def plan_view(of: Any) -> Review:
-    contents = of.contents
+def plan_view(plan: Any) -> Review:
+    contents = plan.contents
     forecast, numbering = contents.forecast, contents.numbering
     findings = checkpoint.finding_rows([finding.as_dict() for finding in contents.findings])
     query = "new query id" if numbering.query_id == "new" else "same query id"
@@ -143,7 +145,7 @@ def plan_view(of: Any) -> Review:
         lead=lead_sentence(contents),
         forecast=wizard.forecast_view(forecast),
         windows=wizard.lost_windows(forecast.lost),
-        accepted=list_acceptances(of),
+        accepted=list_acceptances(plan),
         grows=_growth_text(contents),
         positions=wizard.position_rows(contents.positions),
         numbering=f"The first new batch is {numbering.next_batch}; {query}; {_state_text(contents)}.",
@@ -260,7 +262,7 @@ WHAT: Final = {
 }
 
 
-def describe_void(of: Any) -> Void:
+def describe_void(plan: Any) -> Void:
     """Void stays void: what was sealed, what was found, who sealed it."""
     rows = [
         DriftRow(
@@ -269,17 +271,17 @@ def describe_void(of: Any) -> Void:
             str(d.get("now") or "–"),
             str(d["says"]),
         )
-        for d in of.drift
+        for d in plan.drift
     ]
     return Void(
-        words.shorten_hash(of.hash),
-        of.voided_at,
-        of.sealed_at,
-        of.sealed_by,
+        words.shorten_hash(plan.hash),
+        plan.voided_at,
+        plan.sealed_at,
+        plan.sealed_by,
         " ".join(r.says for r in rows) or "It no longer holds.",
         rows,
-        any(d["what"] in ("plan", "approval") for d in of.drift),
-        any(d["what"] == "approval" for d in of.drift),
+        any(d["what"] in ("plan", "approval") for d in plan.drift),
+        any(d["what"] == "approval" for d in plan.drift),
     )
 
 

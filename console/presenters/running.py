@@ -35,10 +35,10 @@ class RunStepRow:
 
 
 def step_rows(
-    of: Sequence[Any], plan: Any | None, now: datetime, usual: Mapping[str, Usual] | None = None
+    steps: Sequence[Any], plan: Any | None, now: datetime, usual: Mapping[str, Usual] | None = None
 ) -> list[RunStepRow]:
     """The steps of the plan in force, in order; a rollback after them. `usual`: how long they took before, by kind."""
-    mine = [s for s in of if plan is not None and s.plan_id == plan.pk]
+    own_steps = [s for s in steps if plan is not None and s.plan_id == plan.pk]
     return [
         RunStepRow(
             s.kind,
@@ -52,7 +52,7 @@ def step_rows(
             s.started_at if s.state == "running" else None,
             (usual or {}).get(s.kind) if s.state in ("running", "pending") else None,
         )
-        for s in mine
+        for s in own_steps
     ]
 
 
@@ -77,27 +77,27 @@ def _duration_text(step: Any, now: datetime) -> str:
     return f"since {words.format_clock(step.started_at, now, zone=False)}"
 
 
-def log_lines(of: Sequence[Any]) -> list[LogLine]:
+def log_lines(steps: Sequence[Any]) -> list[LogLine]:
     """Every step's lines, oldest first, the problem of a failed one at its end."""
-    lines = [LogLine(str(at), s.kind, str(text)) for s in of for at, text in s.log]
-    for s in of:
+    lines = [LogLine(str(at), s.kind, str(text)) for s in steps for at, text in s.log]
+    for s in steps:
         if s.problem and s.state in ("failed", "unknown"):
             at = s.ended_at or s.heartbeat_at or s.started_at
             lines.append(LogLine(at.isoformat() if at else "", s.kind, s.problem, warn=True))
     return sorted(lines, key=lambda line: line.at)
 
 
-def stuck_step(of: Sequence[Any], plan: Any | None) -> Any | None:
+def stuck_step(steps: Sequence[Any], plan: Any | None) -> Any | None:
     """The step that failed or is unknown; of a run that was stopped, the one that did not begin."""
-    mine = [s for s in of if plan is not None and s.plan_id == plan.pk and s.kind != "rollback"]
-    ended_badly = next((s for s in mine if s.state in ("failed", "unknown")), None)
-    return ended_badly or next((s for s in mine if s.state == "pending"), None)
+    own_steps = [s for s in steps if plan is not None and s.plan_id == plan.pk and s.kind != "rollback"]
+    ended_badly = next((s for s in own_steps if s.state in ("failed", "unknown")), None)
+    return ended_badly or next((s for s in own_steps if s.state == "pending"), None)
 
 
-def halted_step(of: Sequence[Any], plan: Any | None) -> Any | None:
+def halted_step(steps: Sequence[Any], plan: Any | None) -> Any | None:
     """The step at which a recovery that needs a person stands: the stuck one, else the newest verification."""
-    mine = [s for s in of if plan is not None and s.plan_id == plan.pk]
-    return stuck_step(of, plan) or next((s for s in reversed(mine) if s.kind == "verify"), None)
+    own_steps = [s for s in steps if plan is not None and s.plan_id == plan.pk]
+    return stuck_step(steps, plan) or next((s for s in reversed(own_steps) if s.kind == "verify"), None)
 
 
 def skip_offer(step: Any | None) -> dict[str, str]:
@@ -111,7 +111,7 @@ def skip_offer(step: Any | None) -> dict[str, str]:
 
 def describe_progress(
     rows: Sequence[RunStepRow],
-    of: Sequence[Any] = (),
+    steps: Sequence[Any] = (),
     usual: Mapping[str, Usual] | None = None,
     now: datetime | None = None,
 ) -> str:
@@ -120,26 +120,26 @@ def describe_progress(
     says = f"{done} of {len(rows)} done"
     known = [usual.get(r.kind) if usual else None for r in rows]
     running = next(
-        (s for s in of if s.state == "running" and any(r.now and r.kind == s.kind for r in rows)), None
+        (s for s in steps if s.state == "running" and any(r.now and r.kind == s.kind for r in rows)), None
     )
     if running is None or now is None or running.started_at is None or not all(known):
         return says
-    first = min(s.started_at for s in of if s.started_at and s.plan_id == running.plan_id)
+    first = min(s.started_at for s in steps if s.started_at and s.plan_id == running.plan_id)
     about = sum(u.seconds for u in known if u)
     return f"{says}, {words.format_duration((now - first).total_seconds())} of about {words.format_duration(about)}"
 
 
-def last_sign(of: Sequence[Any]) -> datetime | None:
+def last_sign(steps: Sequence[Any]) -> datetime | None:
     """Of the step that runs, and of no other: the sign of life of one that ended tells nothing of this run."""
-    return max((s.heartbeat_at for s in of if s.state == "running" and s.heartbeat_at), default=None)
+    return max((s.heartbeat_at for s in steps if s.state == "running" and s.heartbeat_at), default=None)
 
 
-def poll_seconds(recovery: Any, of: Sequence[Any]) -> int:
+def poll_seconds(recovery: Any, steps: Sequence[Any]) -> int:
     """How often the page asks, in seconds; 0 when nothing moves by itself any more."""
     if recovery.state in LIVE:
         return 1
-    moving = any(s.state in ("running", "pending") and s.kind == "rollback" for s in of)
-    unseen = any(s.state == "unknown" for s in of)
+    moving = any(s.state in ("running", "pending") and s.kind == "rollback" for s in steps)
+    unseen = any(s.state == "unknown" for s in steps)
     return 1 if moving else 2 if unseen and recovery.state == "needs_attention" else 0
 
 

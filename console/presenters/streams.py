@@ -153,7 +153,7 @@ def _log_words(logs: LogFacts) -> str:
 
 def count_answered(preview: Preview) -> int:
     """How many need nothing more."""
-    return sum(one in (Answered.FOUND, Answered.SAID) for one in list_answers(preview).values())
+    return sum(answer in (Answered.FOUND, Answered.SAID) for answer in list_answers(preview).values())
 
 
 def typed_values(preview: Preview, typed: Mapping[str, str]) -> dict[str, str]:

@@ -18,13 +18,13 @@ class TurnRow:
     because: str
 
 
-def turn_rows(of: Ways) -> list[TurnRow]:
+def turn_rows(ways: Ways) -> list[TurnRow]:
     """What would change what is recommended."""
     return [
-        TurnRow(one.condition.value, one.says, (one.then or "").replace("-", " "), one.because)
-        if one.then in tuple(Wait)
-        else TurnRow(one.condition.value, one.says, one.then or "", one.because)
-        for one in of.would_change
+        TurnRow(change.condition.value, change.says, (change.then or "").replace("-", " "), change.because)
+        if change.then in tuple(Wait)
+        else TurnRow(change.condition.value, change.says, change.then or "", change.because)
+        for change in ways.would_change
     ]
 
 

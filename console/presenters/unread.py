@@ -99,14 +99,14 @@ def unread_panel(flow: Flow, rows: Iterable[FlowInput], now: datetime) -> Panel:
 def describe_risk(retained: Retention, now: datetime) -> str:
     """What is at risk, and by when."""
     assert retained.source is not None, "what is at risk is a source"
-    of = f"of {retained.source.place}"
+    place = f"of {retained.source.place}"
     if retained.standing is Standing.GONE:
         gone = _lost_text(retained.source.lost)
-        return f"Unread input {of} can no longer be read{f': {gone}' if gone else ''}."
+        return f"Unread input {place} can no longer be read{f': {gone}' if gone else ''}."
     until, kept = words.format_clock(retained.until, now), words.format_ago(retained.until, now)
     if retained.standing is Standing.DUE:
-        return f"Retention may take unread input {of} at any time, since {until} ({kept})."
-    return f"Unread input {of} can be read until {until}, {kept}."
+        return f"Retention may take unread input {place} at any time, since {until} ({kept})."
+    return f"Unread input {place} can be read until {until}, {kept}."
 
 
 def _unread_source(row: FlowInput, stands: Standing) -> UnreadSource:

@@ -99,8 +99,8 @@ def proof_badge(recovery: Any) -> status.Badge:
     measured = recovery.measured or {}
     wrong = sum(c.get("ok") is False for c in measured.get("criteria") or ())
     if recovery.state == "needs_attention" and wrong:
-        of = len(measured["criteria"])
-        return status.Badge("failed", f"{wrong} of {of} criteria {'fails' if wrong == 1 else 'fail'}")
+        total = len(measured["criteria"])
+        return status.Badge("failed", f"{wrong} of {total} criteria {'fails' if wrong == 1 else 'fail'}")
     if recovery.state == "succeeded" and (cost := accepted_cost(measured)):
         return status.Badge("attention", f"Proven, {cost}")
     return status.state_badge(status.RECOVERY, recovery.state)
@@ -110,16 +110,16 @@ def accepted_cost(measured: Mapping[str, Any]) -> str:
     """`6 rows doubled`, `9 rows lost`, or both: what a proof of these numbers accepted; "" where it cost nothing."""
     if measured.get("verified") is not True or not measured.get("criteria"):
         return ""
-    of = stored_outcome(measured)
-    costs = ((proof.given_up(of), "lost"), (proof.repeated(of), "doubled"))
+    outcome = stored_outcome(measured)
+    costs = ((proof.given_up(outcome), "lost"), (proof.repeated(outcome), "doubled"))
     return ", ".join(_cost_text(rows, word) for rows, word in costs if rows.rows != 0)
 
 
-def _cost_text(of: MeasuredRows, word: str) -> str:
+def _cost_text(rows: MeasuredRows, word: str) -> str:
     return (
         f"rows may be {word}"
-        if of.rows is None
-        else f"{of.bound.before_number}{words.format_count(of.rows, 'row')} {word}"
+        if rows.rows is None
+        else f"{rows.bound.before_number}{words.format_count(rows.rows, 'row')} {word}"
     )
 
 
@@ -196,12 +196,12 @@ def criterion_rows(measured: Mapping[str, Any], planned: Sequence[Criterion]) ->
     return sorted(rows, key=lambda r: rank[r.badge.kind])
 
 
-def _result_badge(of: Mapping[str, Any]) -> status.Badge:
-    measured = of.get("measured")
+def _result_badge(criterion: Mapping[str, Any]) -> status.Badge:
+    measured = criterion.get("measured")
     accepted = measured.get("accepted") if isinstance(measured, Mapping) else None
-    if of.get("ok") is True and accepted:
+    if criterion.get("ok") is True and accepted:
         return status.Badge("attention", "Holds, as accepted")
-    return status.criterion_badge(of.get("ok"))
+    return status.criterion_badge(criterion.get("ok"))
 
 
 def count_criteria(rows: Sequence[CriterionRow]) -> str:
@@ -252,10 +252,10 @@ def forecast_against_outcome(forecast: Forecast, measured: Mapping[str, Any]) ->
 
 def _compare_amounts(forecast: Forecast, measured: Mapping[str, Any]) -> list[Against]:
     """Rows lost and doubled by this recovery."""
-    of = stored_outcome(measured)
+    outcome = stored_outcome(measured)
     return [
-        _compare_amount("Lost", forecast.lost, of.lost_now),
-        _compare_amount("Doubled", forecast.doubled, of.doubled_now),
+        _compare_amount("Lost", forecast.lost, outcome.lost_now),
+        _compare_amount("Doubled", forecast.doubled, outcome.doubled_now),
     ]
 
 
@@ -263,16 +263,16 @@ def _compare_amount(word: str, planned: RowAmount, measured: MeasuredRows) -> Ag
     """The difference is known only where the measured number is exact; a lower bound may show that the forecast was
     wrong."""
     rows, bound = planned.rows, planned.bound
-    of = _compare_numbers(word, rows, measured.rows)
+    compared = _compare_numbers(word, rows, measured.rows)
     if rows is None or measured.rows is None:
-        return of
+        return compared
     more = measured.rows > rows and measured.bound in (Bound.EXACT, Bound.AT_LEAST)
-    bad = of.bad if bound is Bound.EXACT and measured.bound is Bound.EXACT else more
+    bad = compared.bad if bound is Bound.EXACT and measured.bound is Bound.EXACT else more
     return replace(
-        of,
-        forecast=f"{bound.before_number}{of.forecast}",
-        measured=f"{measured.bound.before_number}{of.measured}",
-        difference=of.difference if measured.bound is Bound.EXACT else "unknown",
+        compared,
+        forecast=f"{bound.before_number}{compared.forecast}",
+        measured=f"{measured.bound.before_number}{compared.measured}",
+        difference=compared.difference if measured.bound is Bound.EXACT else "unknown",
         bad=bad and bound in (Bound.EXACT, Bound.AT_MOST),
         costs=measured.rows > 0,
     )
@@ -337,11 +337,11 @@ def not_measured(measured: Mapping[str, Any]) -> list[NotMeasured]:
 
 def whole_facts(measured: Mapping[str, Any]) -> list[tuple[str, str]]:
     """What was compared, in numbers; [] where it was not."""
-    of = stored_outcome(measured)
-    whole = of.whole
+    outcome = stored_outcome(measured)
+    whole = outcome.whole
     if whole is None or whole.why:
         return []
-    by = ", ".join(of.key) or "the whole row"
+    by = ", ".join(outcome.key) or "the whole row"
     others = [words.format_count(whole.others, "other source")] if whole.others else []
     files = [words.format_count(whole.files, "file")] if whole.files or not others else []
     return [

@@ -155,16 +155,16 @@ def advice_ladder(diagnosis: Diagnosis, meant: Meant | None, options: Sequence[O
     best = recommended_advice(advice, meant)
     if options and best is not None and best.strategy:
         counted = recommended_strategy(options, diagnosis, meant)
-        best = next((one for one in advice if one.strategy == counted), None)
+        best = next((item for item in advice if item.strategy == counted), None)
     undo = {True: ("Can be undone",), False: ("Cannot be undone",), None: ()}
     return [
         Rung(
-            one.says,
-            tags=(*(("Recommended",) if one is best else ()), *undo[one.undoable]),
-            first=one is best,
-            code=f"advice-{one.strategy}" if one.strategy else "",
+            item.says,
+            tags=(*(("Recommended",) if item is best else ()), *undo[item.undoable]),
+            first=item is best,
+            code=f"advice-{item.strategy}" if item.strategy else "",
         )
-        for one in advice
+        for item in advice
     ]
 
 
@@ -303,26 +303,26 @@ def _compare_questions(options: Sequence[Option], *, sink: bool) -> list[tuple[s
     above, below = efforts.effort_lines(options)
     return [
         ("Can it run?", [_can_run_cell(o) for o in options]),
-        *((line.question, [_effort_cell(one) for one in line.cells]) for line in above),
+        *((line.question, [_effort_cell(cell) for cell in line.cells]) for line in above),
         *_duration_rows(options),
         *_rows_of(options),
-        *((line.question, [_effort_cell(one) for one in line.cells]) for line in below),
-        ("Rows sent", [_sent_cell(of) for of in forecasts])
+        *((line.question, [_effort_cell(cell) for cell in line.cells]) for line in below),
+        ("Rows sent", [_sent_cell(forecast) for forecast in forecasts])
         if sink
-        else ("Table after", [_table_after_cell(of) for of in forecasts]),
+        else ("Table after", [_table_after_cell(forecast) for forecast in forecasts]),
         ("State", [_effort_cell(efforts.state_cell(o)) for o in options]),
-        ("Tables below", [_effort_cell(efforts.below_cell(of)) for of in forecasts]),
+        ("Tables below", [_effort_cell(efforts.below_cell(forecast)) for forecast in forecasts]),
         ("Code change live?", [ComparedCell(o.code_live) for o in options]),
         ("Sink meanwhile" if sink else "Table meanwhile", [ComparedCell(o.table_meanwhile) for o in options]),
         ("Undo until", [_effort_cell(efforts.undo_cell(o)) for o in options]),
     ]
 
 
-def _effort_cell(of: efforts.EffortCell) -> ComparedCell:
+def _effort_cell(effort: efforts.EffortCell) -> ComparedCell:
     return (
-        ComparedCell(big=of.text, small=of.small, bad=True)
-        if of.bad
-        else ComparedCell(of.text, small=of.small)
+        ComparedCell(big=effort.text, small=effort.small, bad=True)
+        if effort.bad
+        else ComparedCell(effort.text, small=effort.small)
     )
 
 
@@ -400,12 +400,12 @@ class ForecastNumber:
     bad: bool
 
 
-def forecast_view(of: Forecast) -> list[ForecastNumber]:
+def forecast_view(forecast: Forecast) -> list[ForecastNumber]:
     """Lost, doubled, read again: three honest numbers."""
     named = (
-        ("lost", "Lost", of.lost),
-        ("doubled", "Doubled", of.doubled),
-        ("reread", "Read again", of.reread),
+        ("lost", "Lost", forecast.lost),
+        ("doubled", "Doubled", forecast.doubled),
+        ("reread", "Read again", forecast.reread),
     )
     return [_forecast_number(code, name, amount) for code, name, amount in named]
 
@@ -450,13 +450,13 @@ def lost_windows(lost: RowAmount) -> LostWindows | None:
         return None
     rows = tuple(
         LostWindow(
-            _to_the_second(one.start_ms),
-            "" if one.end_ms is None else _to_the_second(one.end_ms),
-            words.format_count(one.groups, "group"),
+            _to_the_second(window.start_ms),
+            "" if window.end_ms is None else _to_the_second(window.end_ms),
+            words.format_count(window.groups, "group"),
         )
-        for one in lost.windows
+        for window in lost.windows
     )
-    return LostWindows(rows, sum(one.groups for one in lost.windows), lost.rows)
+    return LostWindows(rows, sum(window.groups for window in lost.windows), lost.rows)
 
 
 def _to_the_second(milliseconds: int) -> str:

@@ -124,9 +124,9 @@ def last_part(name: str | None) -> str:
 def format_ranges(numbers: Sequence[int]) -> str:
     """`3`, `0 to 4`, `0 to 2, 5` of ascending numbers; empty for none."""
     runs: list[list[int]] = []
-    for one in numbers:
-        if runs and one == runs[-1][-1] + 1:
-            runs[-1] = [runs[-1][0], one]
+    for number in numbers:
+        if runs and number == runs[-1][-1] + 1:
+            runs[-1] = [runs[-1][0], number]
         else:
-            runs.append([one])
+            runs.append([number])
     return ", ".join(" to ".join(map(str, run)) for run in runs)

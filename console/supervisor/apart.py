@@ -65,15 +65,15 @@ def settings_of_first(home: Path, own: Sequence[OwnServer], data_roots: Sequence
     theirs. With no others: nothing."""
     if not own:
         return {}
-    theirs = [server.data for server in own if server.data]
+    folders = [server.data for server in own if server.data]
     roots = [
-        root for root in data_roots if not any(root.resolve().is_relative_to(at.resolve()) for at in theirs)
+        root for root in data_roots if not any(root.resolve().is_relative_to(at.resolve()) for at in folders)
     ]
     held = roots or [home / "storage"] * bool(data_roots)  # no root at all would open the machine
     left = [name for name in ENVIRONMENTS if name not in {server.environment for server in own}]
     return {
         "REPRISE_ENVIRONMENTS": ",".join(left),
-        "REPRISE_HIDDEN_FOLDERS": join_folders(theirs),
+        "REPRISE_HIDDEN_FOLDERS": join_folders(folders),
         "REPRISE_DATA_ROOTS": join_folders(held),
     }
 
@@ -83,7 +83,7 @@ def environment_of(
 ) -> dict[str, str]:
     """The environment of a server of its own. `caller`: of the instance's children; `is_closed`: whether
     REPRISE_DATA_ROOTS is set for the instance, so that this server too sees its own data alone."""
-    names = {name for one in OWN_SETTINGS for name in (one, f"{one}_FILE")}
+    names = {name for setting in OWN_SETTINGS for name in (setting, f"{setting}_FILE")}
     kept = {name: value for name, value in caller.items() if name not in names}
     files = [caller[name] for name in sorted(names) if name.endswith("_FILE") and caller.get(name)]
     others = [other.data for other in own if other is not server and other.data]

@@ -205,12 +205,12 @@ def list_children(instance: Instance) -> list[Child]:
         server("pipelines", home, pipelines_port(home), caller | first),
         *(
             server(
-                one.name,
-                one.home,
-                instance.own_ports[one.environment],
-                environment_of(one, instance.own, caller, home=home, is_closed=closed),
+                server_apart.name,
+                server_apart.home,
+                instance.own_ports[server_apart.environment],
+                environment_of(server_apart, instance.own, caller, home=home, is_closed=closed),
             )
-            for one in instance.own
+            for server_apart in instance.own
         ),
         child("web", web, lambda _: web_answers(instance), seconds=90, inherit=(fd,)),
         *(
@@ -220,4 +220,4 @@ def list_children(instance: Instance) -> list[Child]:
         child("beat", beat, lambda c: c.said("beat: Starting"), seconds=90),
     ]
     left_out = ["broker"] * bool(given_broker()) + ["kafka"] * (not port)
-    return [one for one in all_of_them if one.name not in left_out]
+    return [server_apart for server_apart in all_of_them if server_apart.name not in left_out]

@@ -87,7 +87,10 @@ def base_address(settings: Path | None = None) -> str | None:
             code="settings_unreadable",
         ) from problem
     public = {"*", "central", "external:*"}
-    return next((url.rstrip("/") for of, url in listed_mirrors if url and public & set(of.split(","))), None)
+    return next(
+        (url.rstrip("/") for mirrored, url in listed_mirrors if url and public & set(mirrored.split(","))),
+        None,
+    )
 
 
 def ensure_jars(name: str, cache: Path = JARS, tell: Callable[[str], None] = print_line) -> list[Path]:
@@ -208,10 +211,10 @@ def ivy_module(jars: Iterable[Jar]) -> bytes:
     all_of_them = ElementTree.SubElement(module, "dependencies", {"defaultconf": "default->master"})
     for jar in jars:
         coordinates = {"org": jar.group, "name": jar.artifact, "rev": jar.version, "transitive": "false"}
-        one = ElementTree.SubElement(all_of_them, "dependency", coordinates)
+        dependency = ElementTree.SubElement(all_of_them, "dependency", coordinates)
         if jar.classifier:
             tail = {"name": jar.artifact, "type": "jar", "ext": "jar", "m:classifier": jar.classifier}
-            ElementTree.SubElement(one, "artifact", tail)
+            ElementTree.SubElement(dependency, "artifact", tail)
     return ElementTree.tostring(module)
 
 

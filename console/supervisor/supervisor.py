@@ -90,7 +90,10 @@ class Supervisor:
 
     def confinement_lines(self) -> list[str]:
         """What holds pipelines' code too little, by the first Pipelines API server of which that is so."""
-        servers = [self.server, *(homes.read_json(one.home / "pipelines.json") for one in self.instance.own)]
+        servers = [
+            self.server,
+            *(homes.read_json(server.home / "pipelines.json") for server in self.instance.own),
+        ]
         return next(filter(None, (confinement_lines(server.get("confinement")) for server in servers)), [])
 
     def _remember(self) -> None:

@@ -56,8 +56,8 @@ def append_entry(
     """
     tags.check_action(action, outcome)
     source = origin.current_origin()
-    there = _place_of(recovery) if recovery and not (environment and pipeline) else ("", "")
-    environment, pipeline = environment or there[0], pipeline or there[1]
+    place = _place_of(recovery) if recovery and not (environment and pipeline) else ("", "")
+    environment, pipeline = environment or place[0], pipeline or place[1]
     is_person = isinstance(by, Actor) and by.role is not Role.SYSTEM
     fields = {
         "actor": chain.plain_text(by.name, 150),

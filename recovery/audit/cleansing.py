@@ -40,37 +40,37 @@ _SHAPES: Final = (
 )  # fmt: skip
 
 
-def cleanse_text(of: str) -> str:
+def cleanse_text(text: str) -> str:
     """`of` with everything withheld that has the shape of a secret."""
     for shape, instead in _SHAPES:
-        of = shape.sub(instead, of)
-    return of
+        text = shape.sub(instead, text)
+    return text
 
 
-def cleanse_and_shorten(of: str, longest: int) -> str:
+def cleanse_and_shorten(text: str, longest: int) -> str:
     """As `text`, of no more than the beginning that `longest` characters can be cut from.
 
     The rest is not read. What it is cut off from, up to the blank before, is left out: half a secret has no shape.
     """
-    if len(of) <= 2 * longest:
-        return cleanse_text(of)
-    beginning, *cut = of[: 2 * longest].rsplit(maxsplit=1)
+    if len(text) <= 2 * longest:
+        return cleanse_text(text)
+    beginning, *cut = text[: 2 * longest].rsplit(maxsplit=1)
     return f"{cleanse_text(beginning) if cut else ''} …".lstrip()
 
 
-def cleanse_value(of: Any) -> Any:
+def cleanse_value(value: Any) -> Any:
     """A JSON-like value, cleansed inside. A number or a truth value is never a secret."""
-    if isinstance(of, str):
-        return cleanse_text(of)
-    if isinstance(of, Mapping):
-        return {k: _cleanse_named(str(k), v) for k, v in of.items()}
-    if isinstance(of, list | tuple | set | frozenset):
-        kind = list if isinstance(of, tuple) else type(of)
-        return kind(cleanse_value(v) for v in of)
-    return of
+    if isinstance(value, str):
+        return cleanse_text(value)
+    if isinstance(value, Mapping):
+        return {k: _cleanse_named(str(k), v) for k, v in value.items()}
+    if isinstance(value, list | tuple | set | frozenset):
+        kind = list if isinstance(value, tuple) else type(value)
+        return kind(cleanse_value(v) for v in value)
+    return value
 
 
-def _cleanse_named(name: str, of: Any) -> Any:
-    if isinstance(of, str) and of and _NAMES.search(name) and not _REFERENCE.match(of):
+def _cleanse_named(name: str, value: Any) -> Any:
+    if isinstance(value, str) and value and _NAMES.search(name) and not _REFERENCE.match(value):
         return WITHHELD
-    return cleanse_value(of)
+    return cleanse_value(value)

@@ -73,10 +73,10 @@ def pack_evidence(*, label: str, stream: IO[bytes], by: Actor) -> dict[str, Any]
 def _find_recovery(name: str, by: Actor) -> Recovery:
     number = whole(name.removeprefix("R-"))
     recoveries = Recovery.objects.select_related("flow__pipeline__workspace")
-    one = recoveries.filter(pk=number).first() if number is not None else None
-    visible.require_visible_flow(one.flow if one else None, by, f"There is no recovery {name}.")
-    assert one is not None
-    return one
+    recovery = recoveries.filter(pk=number).first() if number is not None else None
+    visible.require_visible_flow(recovery.flow if recovery else None, by, f"There is no recovery {name}.")
+    assert recovery is not None
+    return recovery
 
 
 def _check_sight(recovery: Recovery, by: Actor) -> None:
@@ -173,10 +173,10 @@ def _list_other_rows(recovery: Recovery) -> dict[str, list[dict[str, Any]]]:
     return {name: list({r["id"]: r for r in rows}.values()) for name, rows in rows_by_table.items() if rows}
 
 
-def _row_values(of: Model) -> dict[str, Any]:
+def _row_values(row: Model) -> dict[str, Any]:
     """Without the bytes of kept files: their hashes stand there, and no secret of the source leaves by this way."""
-    kept = [f for f in of._meta.concrete_fields if not isinstance(f, BinaryField)]
-    fields = {f.attname: getattr(of, f.attname) for f in kept}
+    kept = [f for f in row._meta.concrete_fields if not isinstance(f, BinaryField)]
+    fields = {f.attname: getattr(row, f.attname) for f in kept}
     cleansed: dict[str, Any] = cleansing.cleanse_value(fields)
     return cleansed
 

@@ -309,13 +309,13 @@ def check_roots(location: str, roots: Sequence[str]) -> None:
 def is_below(location: str, root: str) -> bool:
     """Does a path or URL lead to this root or below it? Links of this machine are followed. Raises Refused."""
     try:
-        of = read_place(root)
+        root_place = read_place(root)
     except Refused:
         return False  # no place that is opened
     place = read_place(location)
-    if place.store != of.store:
+    if place.store != root_place.store:
         return False
-    path, above = (p.path if p.store else os.path.realpath(p.path) for p in (place, of))
+    path, above = (p.path if p.store else os.path.realpath(p.path) for p in (place, root_place))
     return _is_below(path, above)
 
 
@@ -395,8 +395,8 @@ class _Asked:
     def start(self, call: Callable[[], object]) -> None:
         """Raises Unreachable where others wait in vain already, or too many requests are under way."""
         with _lock:
-            mine = _under_way.setdefault(self.store, [])
-            if len(_list_hanging_requests(mine, self.since)) >= HANGING:
+            own = _under_way.setdefault(self.store, [])
+            if len(_list_hanging_requests(own, self.since)) >= HANGING:
                 raise Unreachable(
                     f"{shown_store(self.store)} does not answer others. Try again when it does.",
                     code="store_silent",
@@ -405,7 +405,7 @@ class _Asked:
                 raise Unreachable(
                     "Too many requests to storage are under way. Try again in a minute.", code="store_busy"
                 )
-            mine.append(self)
+            own.append(self)
         threading.Thread(target=self._run, args=(call,), name="storage", daemon=True).start()
 
     def _run(self, call: Callable[[], object]) -> None:
@@ -414,9 +414,9 @@ class _Asked:
         except BaseException as error:  # raised on by whoever waits
             self.error = error
         with _lock:
-            mine = _under_way[self.store]
-            mine.remove(self)
-            if not mine:
+            own = _under_way[self.store]
+            own.remove(self)
+            if not own:
                 del _under_way[self.store]
         self.ended.set()
 
@@ -436,7 +436,7 @@ class _Asked:
 
 def _list_hanging_requests(asked: Sequence[_Asked], now: float) -> list[_Asked]:
     """Those that somebody waits for and that should have been answered, the oldest first."""
-    return [one for one in asked if one.waited_for and now - one.since > SUSPECT_SECONDS]
+    return [request for request in asked if request.waited_for and now - request.since > SUSPECT_SECONDS]
 
 
 def _is_below(path: str, root: str) -> bool:

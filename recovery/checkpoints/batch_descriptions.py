@@ -48,22 +48,22 @@ def describe_intake(source: BatchSource) -> str:
     return _describe_move(source.kind, source.begins_json, source.offset_json)
 
 
-def describe_step(of: SourceStep) -> str:
+def describe_step(step: SourceStep) -> str:
     """What lies between two batches' positions of one source."""
-    if of.change in ("added", "removed"):
-        return f"the source was {of.change}"
-    if of.change == "same":
+    if step.change in ("added", "removed"):
+        return f"the source was {step.change}"
+    if step.change == "same":
         return "the same position"
     return (
-        in_between(of.files)
-        if of.files is not None
-        else _describe_move(of.kind, of.before_json, of.after_json)
+        in_between(step.files)
+        if step.files is not None
+        else _describe_move(step.kind, step.before_json, step.after_json)
     )
 
 
-def operators_untold(of: Difference) -> str:
+def operators_untold(difference: Difference) -> str:
     """Why nothing is said of state operators; "" where both commits tell them."""
-    numbers = of.operators_untold
+    numbers = difference.operators_untold
     if not numbers:
         return ""
     who = "Neither batch says" if len(numbers) == 2 else f"Batch {numbers[0]} does not say"
@@ -105,7 +105,7 @@ def _kafka_offsets(line: str | None) -> dict[str, int] | None:
     if kind != "kafka" or position is None:
         return None
     held: Mapping[str, Mapping[str, Any]] = position
-    return {f"{topic}[{p}]": int(o) for topic, of in held.items() for p, o in of.items()}
+    return {f"{topic}[{p}]": int(o) for topic, partitions in held.items() for p, o in partitions.items()}
 
 
 def _describe_move(kind: str, before_json: str | None, after_json: str | None) -> str:

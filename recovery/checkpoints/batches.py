@@ -131,11 +131,11 @@ def read_batch(location: str, number: int) -> CheckpointBatch:
         return _read_batch_files(_open_listed_tree(location), number)
 
 
-def compare_batches(location: str, one: int, other: int) -> Difference:
+def compare_batches(location: str, first: int, other: int) -> Difference:
     """Two batches, the older one first. Raises as `read_batch`."""
     with reaching(location):
         tree = _open_listed_tree(location)
-        before, after = (_read_batch_files(tree, n) for n in sorted((one, other)))
+        before, after = (_read_batch_files(tree, n) for n in sorted((first, other)))
         return diff_batches(before, after, {s.key: _step_files(tree, before, s) for s in after.sources})
 
 
@@ -217,7 +217,7 @@ def _read_batch_files(tree: Tree, number: int) -> CheckpointBatch:
     plan = _read_offsets(tree, number, problems)
     commit = _read_commit(tree, number, problems) if number in commits else None
     before = _read_offsets_before(tree, number) if plan else None
-    logs = folders_in(tree, plan, [one for one in (before, plan) if one]) if plan else {}
+    logs = folders_in(tree, plan, [file for file in (before, plan) if file]) if plan else {}
     sources = (
         [_read_batch_source(tree, number, line, logs[line.key], before) for line in plan.sources]
         if plan

@@ -70,10 +70,10 @@ def recorded_place(location: str, label: str) -> CheckpointSlot:
         return CheckpointSlot(here, None)
     above = here.parent()
     try:
-        mine = above.exists(record_name(label)) and read_record(above, label).get("name") == here.name
+        own_name = above.exists(record_name(label)) and read_record(above, label).get("name") == here.name
     except Refused:
-        mine = not here.is_dir() or not list_versions(here.location)
-    return CheckpointSlot(above, here.name) if mine else CheckpointSlot(here, None)
+        own_name = not here.is_dir() or not list_versions(here.location)
+    return CheckpointSlot(above, here.name) if own_name else CheckpointSlot(here, None)
 
 
 def name_slot(place: CheckpointSlot, version: int | None) -> str:

@@ -126,7 +126,11 @@ def list_log(table: Store) -> Log | None:
         elif match := CHECKPOINT.fullmatch(entry.name):
             parts.setdefault((int(match[1]), match[2] or ""), []).append(entry.name)
         staged = staged or (entry.is_dir and entry.name in ("_staged_commits", "_commits"))
-    whole = {v: tuple(sorted(names)) for (v, of), names in parts.items() if not of or len(names) == int(of)}
+    whole = {
+        v: tuple(sorted(names))
+        for (v, count), names in parts.items()
+        if not count or len(names) == int(count)
+    }
     if not commits and not whole:
         return None
     newest = _find_staged_version(store) if staged else None
@@ -325,8 +329,8 @@ def _read_stored_actions(store: Store, name: str, kinds: Sequence[str]) -> Itera
     try:
         with store.stream(name) as stream:
             file = pq.ParquetFile(stream)
-            there = set(file.schema_arrow.names)
-            columns = [c for kind in kinds if kind in there for c in _list_columns(kind, fields)]
+            present = set(file.schema_arrow.names)
+            columns = [c for kind in kinds if kind in present for c in _list_columns(kind, fields)]
             for batch in file.iter_batches(batch_size=8192, columns=columns):
                 for row in batch.to_pylist():
                     yield from ({kind: body} for kind, body in row.items() if body)

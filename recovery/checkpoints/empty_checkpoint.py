@@ -32,13 +32,13 @@ def lay_skeleton(
 ) -> None:
     """Write it at `place`. `lines`: all of `offsets/0`; `logs`: entry 0 of the logs of file sources that it names.
     Raises Refused where something is there already."""
-    there = Store.open(place)
+    store = Store.open(place)
     with reaching(place):
-        if there.exists() and there.entries():
+        if store.exists() and store.entries():
             raise Refused(f"{place} is not empty. Name a new directory.")
         layout = Layout()
         layout.write("offsets/0", "\n".join(lines).encode())
         for number, log in (logs or {}).items():
             layout.write(f"sources/{number}/0", log)
         layout.write("metadata", metadata_of(str(uuid.uuid4())))
-        write_layout(layout, there, guard)
+        write_layout(layout, store, guard)

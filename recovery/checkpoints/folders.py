@@ -31,7 +31,9 @@ def folders_of(
     if basis.version > 1:
         return _by_last_leaf(own, entries)
     rows = [
-        [line.offset_json for line in one.sources] for one in every if len(one.sources) == len(basis.sources)
+        [line.offset_json for line in offsets.sources]
+        for offsets in every
+        if len(offsets.sources) == len(basis.sources)
     ]
     for way in _iterate_ways(len(files)):
         if set(entries) <= {str(n) for n in way} and _fits_logs(way, files, rows, entries):

@@ -74,9 +74,9 @@ def partitions_by_headers(read: Mapping[int | None, OffsetFile], planned: int | 
 def _goes_back(before: OffsetFile | None, newest: OffsetFile, batch: int) -> Iterator[Finding]:
     was = {line.key: formats.log_offset(line.offset_json) for line in before.sources} if before else {}
     for line in newest.sources:
-        here, there = formats.log_offset(line.offset_json), was.get(line.key)
-        if here is not None and there is not None and here < there:
-            words = {"batch": batch, "before": batch - 1, "source": line.key, "here": here, "there": there}
+        here, entry = formats.log_offset(line.offset_json), was.get(line.key)
+        if here is not None and entry is not None and here < entry:
+            words = {"batch": batch, "before": batch - 1, "source": line.key, "here": here, "there": entry}
             yield finding("OFFSET_GOES_BACK", f"offsets/{batch}", **words)
 
 

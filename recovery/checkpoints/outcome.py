@@ -99,9 +99,9 @@ def _judge_versioned_slot(
 ) -> SeedOutcome:
     room, target = place.room, record["to_version"]
     query_id = _query_id(room, f"{target}/metadata")
-    there = room.exists(str(target))
+    is_published = room.exists(str(target))
     evidence = [_evidence_line(True, f"The undo record of {label} names version {target}.")]
-    if there and query_id == record["query_id"]:
+    if is_published and query_id == record["query_id"]:
         evidence.append(
             _evidence_line(True, f"Version {target} is there and carries the query id of this recovery.")
         )
@@ -109,7 +109,7 @@ def _judge_versioned_slot(
             says = "Of the prepared directory something is left; its metadata, copied last, has arrived."
             evidence.append(_evidence_line(True, says))
         return SeedOutcome(SeedState.PUBLISHED, target, tuple(evidence))
-    if there and query_id is None and not room.local:
+    if is_published and query_id is None and not room.local:
         says = (
             f"Version {target} is there without a query id: a copy or a removal has stopped midway. No Spark "
             "takes it for a checkpoint; remove it by hand when no update is running."
@@ -117,7 +117,9 @@ def _judge_versioned_slot(
         evidence.append(_evidence_line(False, says))
         return SeedOutcome(SeedState.UNCLEAR, evidence=tuple(evidence))
     says = (
-        f"Version {target} is there, but not of this recovery." if there else f"There is no version {target}."
+        f"Version {target} is there, but not of this recovery."
+        if is_published
+        else f"There is no version {target}."
     )
     evidence.append(_evidence_line(True, says))
     return _judge_unpublished(room, label, prepared, evidence)

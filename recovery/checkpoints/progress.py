@@ -43,26 +43,31 @@ def read_sources(
             sources.append(replace(twin, index=index, twin_of=twin.index))
             findings.append(finding("SOURCE_READ_TWICE", f"sources/{log}", source=index, other=twin.index))
             continue
-        one = _read_source_progress(tree, index, log, reached, ahead.get(line.key), findings)
+        source = _read_source_progress(tree, index, log, reached, ahead.get(line.key), findings)
         name = None if line.key == str(index) or line.key != log else line.key
-        sources.append(replace(one, name=name, log=log))
-        findings += _find_unrecorded_entries(tree, one, line.key, log, every)
+        sources.append(replace(source, name=name, log=log))
+        findings += _find_unrecorded_entries(tree, source, line.key, log, every)
     return tuple(sources)
 
 
 def _find_unrecorded_entries(
-    tree: Tree, of: SourceProgress, key: str, log: str, every: Collection[OffsetFile]
+    tree: Tree, source: SourceProgress, key: str, log: str, every: Collection[OffsetFile]
 ) -> list[Finding]:
     """Log entries beyond those that any offset file knows.
 
     A source writes its entry just before the batch is planned (FileStreamSource.fetchMaxOffset), so a crash in
     between leaves one. Two or more: their batches have run.
     """
-    known = [formats.log_offset(line.offset_json) for one in every for line in one.sources if line.key == key]
+    known = [
+        formats.log_offset(line.offset_json)
+        for offsets in every
+        for line in offsets.sources
+        if line.key == key
+    ]
     reached = max((at for at in known if at is not None), default=None)
     names = filelog.index_of(tree.names(f"sources/{log}"))
     newest = max(names, default=-1)
-    if of.kind != "files" or reached is None or newest < reached + 2 or filelog.needed_entries(names)[1]:
+    if source.kind != "files" or reached is None or newest < reached + 2 or filelog.needed_entries(names)[1]:
         return []
     words = {"source": key, "entry": newest, "reached": reached}
     batch = max(n for n in tree.numbers("offsets"))

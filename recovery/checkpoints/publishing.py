@@ -261,8 +261,10 @@ def set_newer_aside(location: str, *, recovery: str, version: int) -> tuple[int,
     with reaching(location):
         room = Store.open(location)
         newer = tuple(v for v in list_versions(location) if v > version)
-        for one in reversed(newer):  # the newest first: whenever this ends, the one in use is one that was
-            room.rename(str(one), f".reprise-{label}-undone-{one}")
+        for newer_version in reversed(
+            newer
+        ):  # the newest first: whenever this ends, the one in use is one that was
+            room.rename(str(newer_version), f".reprise-{label}-undone-{newer_version}")
         room.sync()
     return newer
 

@@ -208,8 +208,8 @@ class Remote:
         deep = [tail for tail in files if tail.count("/") > 1]
         for part in (deep, top):
             _act_on_each(lambda tail: self.cp_file(old + tail, new + tail), part)
-        there = {name[len(new) :]: size for name, size in self.keys(new)}
-        if lacking := [tail for tail, size in files.items() if there.get(tail) != size]:
+        copied = {name[len(new) :]: size for name, size in self.keys(new)}
+        if lacking := [tail for tail, size in files.items() if copied.get(tail) != size]:
             raise OSError(errno.EIO, f"{lacking[0][1:]} did not arrive whole; the old one is still there")
         _act_on_each(lambda tail: self.rm_file(old + tail), top)
         self.rm(old)
@@ -382,8 +382,8 @@ def _act_on_each(act: Callable[[str], object], names: Iterable[str]) -> None:
     with ThreadPoolExecutor(AT_ONCE) as pool:
         done = [pool.submit(access.carry_access(act), name) for name in names]
         try:
-            for one in done:
-                one.result()
+            for future in done:
+                future.result()
         except BaseException:
             pool.shutdown(cancel_futures=True)
             raise

@@ -144,8 +144,8 @@ def write_log(
         for number, held in by_id.items():
             layout.write(f"{folder}/{number}", filelog.source_lines(held))
     else:
-        one = entries if whole else [replace(e, batch_id=reached) for e in entries]
-        layout.write(f"{folder}/{reached}.compact", filelog.source_lines(one))
+        compacted = entries if whole else [replace(e, batch_id=reached) for e in entries]
+        layout.write(f"{folder}/{reached}.compact", filelog.source_lines(compacted))
 
 
 def metadata_of(query_id: str) -> bytes:

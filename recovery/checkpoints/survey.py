@@ -143,13 +143,13 @@ def _compare_flows(flows: list[FlowTree]) -> list[Finding]:
         {name: f.newest.query_id for name, f in newest.items() if f.newest},
         {name: f.location for name, f in newest.items()},
     )
-    for index, one in enumerate(flows):
+    for index, first in enumerate(flows):
         for other in flows[index + 1 :]:
-            if one.parts[:-1] != other.parts[:-1] or not one.newest or not other.newest:
+            if first.parts[:-1] != other.parts[:-1] or not first.newest or not other.newest:
                 continue
-            if not _same_start(one.newest.sources, other.newest.sources):
+            if not _same_start(first.newest.sources, other.newest.sources):
                 continue
-            old, new = sorted((one, other), key=_oldest_planned)
+            old, new = sorted((first, other), key=_oldest_planned)
             if _took_over(old, new):
                 findings.append(finding("FLOW_RENAMED", new.location, old=old.name, new=new.name))
     return findings
@@ -176,11 +176,11 @@ def _oldest_planned(flow: FlowTree) -> tuple[int, str]:
     return min(stamps, default=0), flow.name
 
 
-def _same_start(one: tuple[SourceProgress, ...], other: tuple[SourceProgress, ...]) -> bool:
+def _same_start(first: tuple[SourceProgress, ...], other: tuple[SourceProgress, ...]) -> bool:
     """Every source's first input file is the same. Only file sources tell where they began."""
-    if not one or len(one) != len(other):
+    if not first or len(first) != len(other):
         return False
-    pairs = [(_first_path(a), _first_path(b)) for a, b in zip(one, other, strict=True)]
+    pairs = [(_first_path(a), _first_path(b)) for a, b in zip(first, other, strict=True)]
     return all(a is not None and a == b for a, b in pairs)
 
 

@@ -99,10 +99,10 @@ def _seeded_at(tree: Tree, offsets: list[int]) -> int | None:
     if len(offsets) < 2 or offsets[1] != offsets[0] + 1:
         return None
     try:
-        one, other = (tree.bytes_of(f"offsets/{n}") for n in offsets[:2])
+        first, other = (tree.bytes_of(f"offsets/{n}") for n in offsets[:2])
     except Malformed:
         return None
-    return offsets[1] if one and one == other else None
+    return offsets[1] if first and first == other else None
 
 
 def _copied_to(tree: Tree, offsets: list[int], older: Tree) -> int | None:

@@ -13,12 +13,12 @@ def meant_of(stored: object) -> Meant | None:
 
 def asks_meant(advice: Sequence[Advice]) -> bool:
     """Whether what is right hangs on whether the change was meant, so that a person has to say it."""
-    return any(one.right_if in (Meant.YES, Meant.NO) for one in advice)
+    return any(item.right_if in (Meant.YES, Meant.NO) for item in advice)
 
 
 def recommend_advice(advice: Sequence[Advice], meant: Meant | None) -> Advice | None:
     """The one that is recommended; None where it hangs on an answer that nobody has given."""
-    if any(one.right_if is not None for one in advice):
-        fitting = (one for one in advice if one.right_if is meant and meant in (Meant.YES, Meant.NO))
+    if any(item.right_if is not None for item in advice):
+        fitting = (item for item in advice if item.right_if is meant and meant in (Meant.YES, Meant.NO))
         return next(fitting, None)
     return next(iter(advice), None)

@@ -276,15 +276,15 @@ class _Reader:
         """A line of a traceback; the first that is not indented names what was raised."""
         if not block.throwables:
             block.throwables.append(_Throwable("", []))
-        of = block.throwables[-1]
-        if line[:1].isspace() or not line.strip() or len(of.lines) >= MOST_LINES_OF_MESSAGE:
-            of.lines.append(line)
+        throwable = block.throwables[-1]
+        if line[:1].isspace() or not line.strip() or len(throwable.lines) >= MOST_LINES_OF_MESSAGE:
+            throwable.lines.append(line)
             return
         match = _PYTHON.match(line)
-        of.class_name = match[1] if match else ""
+        throwable.class_name = match[1] if match else ""
         # of Spark's own wrappers the place in the program says nothing: the reason is what they carry
-        is_framework = of.class_name.startswith(FRAMEWORK)
-        of.lines = [match[2] or ""] if match and is_framework else [*of.lines, line]
+        is_framework = throwable.class_name.startswith(FRAMEWORK)
+        throwable.lines = [match[2] or ""] if match and is_framework else [*throwable.lines, line]
         block.in_traceback = False
 
     def note(self, block: _Block, line: str) -> None:

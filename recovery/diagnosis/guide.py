@@ -39,7 +39,7 @@ def _format_row(row: ErrorRow) -> str:
         f"- Damaged: {row.damaged}",
         f"- Needs a reset of the checkpoint: {row.reset}",
         f"- Severity: {row.severity}",
-        *(f"- Do: {one.says}" for one in row.advice),
+        *(f"- Do: {item.says}" for item in row.advice),
         *(f"- {text}" for text in row.dont),
     ]
     return "\n".join(lines) + "\n"

@@ -29,7 +29,7 @@ def diagnose_healthy(*, state: str, storage: Storage) -> Diagnosis:
         title="Nothing is known to fail; a person asked to go back.",
         says=f"The flow is {state}. Which rows are wrong, and why, was not diagnosed: the person knows.",
         severity=1,
-        do=tuple(one.says for one in advice),
+        do=tuple(item.says for item in advice),
         dont=("Go back further than the rows that are wrong.",),
         advice=advice,
         storage=storage,

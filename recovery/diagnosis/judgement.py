@@ -137,7 +137,7 @@ def _conclude_diagnosis(
         damaged=judged.damaged,
         severity=judged.severity,
         reset=row.reset if row else RESET_UNKNOWN,
-        do=tuple(one.says for one in judged.advice),
+        do=tuple(item.says for item in judged.advice),
         dont=tuple(judged.dont),
         advice=tuple(judged.advice),
         storage=storage,

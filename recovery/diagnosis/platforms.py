@@ -68,12 +68,12 @@ def fit_advice(judged: Advised, row: ErrorRow | None, where: Where) -> None:
         elif row is None:
             judged.advice = judged.advice[:1]  # the rest reads the checkpoint
         else:
-            judged.advice = [replace(one, strategy="") for one in judged.advice]  # no plan reaches there
+            judged.advice = [replace(item, strategy="") for item in judged.advice]  # no plan reaches there
         return
     judged.dont = [EMPTY_OF.get(where.sink, text) if text == EMPTY else text for text in judged.dont]
     if where.program and where.flow:  # nothing empties the table of a program: its owner does that by hand
         judged.advice = [
-            replace(one, strategy="") if one.strategy == "full-refresh" else one for one in judged.advice
+            replace(item, strategy="") if item.strategy == "full-refresh" else item for item in judged.advice
         ]
 
 

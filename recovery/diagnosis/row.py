@@ -65,7 +65,7 @@ class ErrorRow:
     @property
     def advice(self) -> tuple[Advice, ...]:
         """What to do, safest first."""
-        return tuple(one if isinstance(one, Advice) else Advice(one) for one in self.do)
+        return tuple(item if isinstance(item, Advice) else Advice(item) for item in self.do)
 
     def names(self, condition: str) -> bool:
         """Is this Spark condition named by the row, itself or by a pattern?"""

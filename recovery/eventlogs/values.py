@@ -78,7 +78,9 @@ class Application:
         """With this run in place of its older self; of more runs than are kept the newest ones."""
         if self.run(run.run_id) is None:
             return replace(self, runs=(*self.runs, run)[-MOST_RUNS:])
-        return replace(self, runs=tuple(run if one.run_id == run.run_id else one for one in self.runs))
+        return replace(
+            self, runs=tuple(run if run_now.run_id == run.run_id else run_now for run_now in self.runs)
+        )
 
     def as_json(self) -> dict[str, Any]:
         return asdict(self)

@@ -136,10 +136,10 @@ def queue_ages(now: datetime) -> Iterable[Metric]:
         "Messages that no worker has taken; absent while the broker does not answer.",
         labels=["queue"],
     )
-    for one in queues.measure_queues(now):
-        age.add_metric([one.name], one.oldest)
-        if one.length is not None:
-            length.add_metric([one.name], one.length)
+    for queue in queues.measure_queues(now):
+        age.add_metric([queue.name], queue.oldest)
+        if queue.length is not None:
+            length.add_metric([queue.name], queue.length)
     yield from (age, length)
 
 

@@ -50,4 +50,4 @@ def run_check(name: str) -> dict[str, Any]:
 def readiness_report() -> dict[str, Any]:
     """`{ready, checks: {name: {ok, seconds, says}}}`."""
     checks = {name: run_check(name) for name in CHECKS}
-    return {"ready": all(one["ok"] for one in checks.values()), "checks": checks}
+    return {"ready": all(check["ok"] for check in checks.values()), "checks": checks}

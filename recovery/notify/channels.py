@@ -53,7 +53,7 @@ def _check_choice(given: Any, known: tuple[str, ...], noun: str) -> list[str]:
     chosen = set(given or ())
     if not chosen or not chosen <= set(known):
         raise WrongUse(f"Choose at least one {noun}, of: {', '.join(known)}.")
-    return [one for one in known if one in chosen]
+    return [choice for choice in known if choice in chosen]
 
 
 def is_url(channel: Channel) -> bool:

@@ -49,8 +49,8 @@ def is_channel_busy(channel_id: int, now: datetime) -> bool:
 def claim_delivery(delivery: Delivery, now: datetime) -> bool:
     """Make this worker the only one that sends it, until the lease is over. False: another one was faster."""
     due = Q(state="pending") | Q(state="sending", claimed_until__lt=now)
-    mine = Delivery.objects.filter(due, pk=delivery.pk, attempts=delivery.attempts)
-    changed = mine.update(state="sending", attempts=F("attempts") + 1, claimed_until=now + LEASE)
+    claimed = Delivery.objects.filter(due, pk=delivery.pk, attempts=delivery.attempts)
+    changed = claimed.update(state="sending", attempts=F("attempts") + 1, claimed_until=now + LEASE)
     if changed:
         delivery.refresh_from_db()
     return bool(changed)

@@ -12,8 +12,8 @@ def _flow_of_subject(recovery: Recovery | None, flow: Flow | None) -> Flow | Non
 
 
 def environment_of(recovery: Recovery | None, flow: Flow | None, pipeline: Pipeline | None = None) -> str:
-    of = _flow_of_subject(recovery, flow)
-    within = of.pipeline if of else pipeline
+    subject = _flow_of_subject(recovery, flow)
+    within = subject.pipeline if subject else pipeline
     return within.environment if within else ""
 
 
@@ -40,13 +40,13 @@ def facts_of_pipeline(pipeline: Pipeline) -> dict[str, Fact]:
 def facts_of_subject(recovery: Recovery | None, flow: Flow | None) -> dict[str, Fact]:
     """recovery, flow, pipeline, environment, workspace; of a flow that fails its error condition; of a recovery with
     a plan in force its strategy, forecast and hash."""
-    of = _flow_of_subject(recovery, flow)
-    if of is None:
+    subject = _flow_of_subject(recovery, flow)
+    if subject is None:
         return {}
     facts: dict[str, Fact] = {"recovery": recovery.label} if recovery else {}
-    facts |= {"flow": of.short, **facts_of_pipeline(of.pipeline)}
+    facts |= {"flow": subject.short, **facts_of_pipeline(subject.pipeline)}
     if recovery is None:
-        return facts | {"condition": of.condition or "not classified"}
+        return facts | {"condition": subject.condition or "not classified"}
     plan = recovery.plans.filter(voided_at=None).order_by("-pk").first()
     if plan is None:
         return facts
@@ -58,15 +58,15 @@ def facts_of_subject(recovery: Recovery | None, flow: Flow | None) -> dict[str, 
     }
 
 
-def describe_forecast(of: Forecast) -> str:
+def describe_forecast(forecast: Forecast) -> str:
     """`0 rows lost, 0 doubled, 13 read again`; an estimate says so, what is not known too."""
     return ", ".join(
-        (_describe_rows(of.lost, " rows") + " lost", _describe_rows(of.doubled) + " doubled",
-         _describe_rows(of.reread) + " read again")
+        (_describe_rows(forecast.lost, " rows") + " lost", _describe_rows(forecast.doubled) + " doubled",
+         _describe_rows(forecast.reread) + " read again")
     )  # fmt: skip
 
 
-def _describe_rows(of: RowAmount, noun: str = "") -> str:
-    if of.rows is None:
+def _describe_rows(amount: RowAmount, noun: str = "") -> str:
+    if amount.rows is None:
         return "an unknown number of rows" if noun else "an unknown number"
-    return f"{'' if of.exact else 'about '}{of.rows:,}{noun}"
+    return f"{'' if amount.exact else 'about '}{amount.rows:,}{noun}"

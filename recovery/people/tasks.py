@@ -17,5 +17,5 @@ def send_link(email: str, place: str) -> None:
 def clear_sessions() -> None:
     """Remove sessions that are over, and what was noted of them for their owner's list."""
     call_command("clearsessions", verbosity=0)
-    there = apps.get_model("sessions", "Session").objects.values("session_key")
-    apps.get_model("usersessions", "UserSession").objects.exclude(session_key__in=there).delete()
+    stored = apps.get_model("sessions", "Session").objects.values("session_key")
+    apps.get_model("usersessions", "UserSession").objects.exclude(session_key__in=stored).delete()

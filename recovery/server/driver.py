@@ -387,11 +387,11 @@ def plain_path(uri: str) -> str:
 
 def remove_old_logs(folder: Path, *, keep: int = 5) -> None:
     """Event logs of former drivers, but for the newest. Pipelines' code may have left anything beside them."""
-    logs, there = ForeignFolder(folder), []
+    logs, folder_store = ForeignFolder(folder), []
     for name in logs.names():
         with contextlib.suppress(OSError):
-            there.append((logs.facts(name).st_mtime_ns, name))
-    for _, name in sorted(there)[:-keep]:
+            folder_store.append((logs.facts(name).st_mtime_ns, name))
+    for _, name in sorted(folder_store)[:-keep]:
         try:
             logs.remove(name)
         except OSError as error:

@@ -123,8 +123,8 @@ def check_fields(body: dict[str, Any], fields: Fields) -> None:
     """Raises ApiProblem 400 for a field that is unknown, of another kind, or asks for what is not done here."""
     known = {field.name: field for field in fields}
     if strange := sorted(set(body) - set(known)):
-        there = f"it may hold {', '.join(sorted(known))}" if known else "it holds none"
-        raise invalid_request(f"The request has no field {', '.join(map(ascii, strange))}; {there}.")
+        allowed = f"it may hold {', '.join(sorted(known))}" if known else "it holds none"
+        raise invalid_request(f"The request has no field {', '.join(map(ascii, strange))}; {allowed}.")
     check_texts(body)
     for name, value in body.items():
         check_value(known[name], value)
@@ -151,7 +151,7 @@ def not_done(name: str, instead: str) -> ApiProblem:
 
 def says_something(value: Any) -> bool:
     """Whether a value holds anything but nothing, at any depth: `{"include": []}` does not."""
-    return any(one not in (None, "", False) for one, _, is_key in _iterate_leaves(value) if not is_key)
+    return any(leaf not in (None, "", False) for leaf, _, is_key in _iterate_leaves(value) if not is_key)
 
 
 def _fits_kind(kind: Kind, value: Any) -> bool:
@@ -164,13 +164,13 @@ def _fits_kind(kind: Kind, value: Any) -> bool:
             whole = isinstance(value, int) and not isinstance(value, bool)
             return whole or (isinstance(value, str) and value.isascii() and value.isdigit())
         case Kind.NAMES:
-            return isinstance(value, list) and all(isinstance(one, str) and one for one in value)
+            return isinstance(value, list) and all(isinstance(item, str) and item for item in value)
         case Kind.LIST:
             return isinstance(value, list)
         case Kind.OBJECTS:
-            return isinstance(value, list) and all(isinstance(one, dict) for one in value)
+            return isinstance(value, list) and all(isinstance(item, dict) for item in value)
         case Kind.TEXTS:
-            return isinstance(value, dict) and all(isinstance(one, str) for one in value.values())
+            return isinstance(value, dict) and all(isinstance(item, str) for item in value.values())
         case Kind.OBJECT:
             return isinstance(value, dict)
 
@@ -178,10 +178,10 @@ def _fits_kind(kind: Kind, value: Any) -> bool:
 def check_texts(body: Any) -> None:
     """Raises ApiProblem 400 for a text that no database takes (with NUL, or half of a character), and for what lies
     too deep to be written down again."""
-    for one, depth, _ in _iterate_leaves(body):
+    for leaf, depth, _ in _iterate_leaves(body):
         if depth > DEEPEST:
             raise invalid_request(f"The request is nested more than {DEEPEST} deep.")
-        if isinstance(one, str) and ("\0" in one or any("\ud800" <= c <= "\udfff" for c in one)):
+        if isinstance(leaf, str) and ("\0" in leaf or any("\ud800" <= c <= "\udfff" for c in leaf)):
             raise invalid_request("A text holds NUL or half of a character (U+D800 to U+DFFF); take it out.")
 
 
@@ -189,11 +189,11 @@ def _iterate_leaves(value: Any) -> Iterator[tuple[Any, int, bool]]:
     """(value, how deep it lies, whether it is a key) of each key, and of each value that holds no others."""
     left = [(value, 0)]
     while left:  # no recursion: what was sent may be as deep as it likes
-        one, depth = left.pop()
-        if isinstance(one, dict):
-            left += [(value, depth + 1) for value in one.values()]
-            yield from ((key, depth, True) for key in one)
-        elif isinstance(one, list):
-            left += [(value, depth + 1) for value in one]
+        item, depth = left.pop()
+        if isinstance(item, dict):
+            left += [(value, depth + 1) for value in item.values()]
+            yield from ((key, depth, True) for key in item)
+        elif isinstance(item, list):
+            left += [(value, depth + 1) for value in item]
         else:
-            yield one, depth, False
+            yield item, depth, False

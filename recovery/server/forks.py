@@ -174,22 +174,22 @@ class WarmParent:
         self.ready = threading.Event()
         self.retired = False
         self.ended = threading.Event()
-        self.socket, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self.socket, their_socket = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         output = open_log(log)
         try:
             self.process = start_jailed(
-                [*COMMAND, str(theirs.fileno())],
+                [*COMMAND, str(their_socket.fileno())],
                 confinement=confinement,
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=output,
                 cwd=PROJECT,
                 env=environment | {"PYTHONDONTWRITEBYTECODE": "1"},
-                pass_fds=(theirs.fileno(),),
+                pass_fds=(their_socket.fileno(),),
                 start_new_session=True,
             )
         finally:
-            theirs.close()
+            their_socket.close()
             os.close(output)
 
     def start(self, on_end: Callable[["WarmParent"], None]) -> None:

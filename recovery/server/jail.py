@@ -206,7 +206,7 @@ def pipeline_confinement(
     check_storage(storage, home=home)
     checkpoints = [path / "_checkpoints" for uri in others for path in local_path(uri)]
     for own in local_path(storage):
-        if any(own.resolve().is_relative_to(theirs.resolve()) for theirs in checkpoints):
+        if any(own.resolve().is_relative_to(other.resolve()) for other in checkpoints):
             raise Refused(
                 f"The storage {storage} lies among the checkpoints of another pipeline.", code="storage_taken"
             )

@@ -70,11 +70,11 @@ def restrict_to(
         for path, sight in grants:
             with (
                 contextlib.suppress(FileNotFoundError, PermissionError, NotADirectoryError),
-                open_path(path) as there,
+                open_path(path) as handle_name,
             ):
-                if os.readlink(there) == str(path):  # noqa: PTH115
-                    is_folder = stat.S_ISDIR(os.stat(there).st_mode)  # noqa: PTH116
-                    ruleset.allow_path(there, RIGHTS[sight] if is_folder else RIGHTS[sight] & OF_FILES)
+                if os.readlink(handle_name) == str(path):  # noqa: PTH115
+                    is_folder = stat.S_ISDIR(os.stat(handle_name).st_mode)  # noqa: PTH116
+                    ruleset.allow_path(handle_name, RIGHTS[sight] if is_folder else RIGHTS[sight] & OF_FILES)
         ruleset.restrict()
 
 

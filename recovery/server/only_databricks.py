@@ -37,7 +37,7 @@ def hint_of_databricks(exceptions: Iterable[Mapping[str, Any]]) -> str:
 
     `exceptions`: of the API's shape, with `message`.
     """
-    return next(filter(None, (_find_hint(str(one.get("message", ""))) for one in exceptions)), "")
+    return next(filter(None, (_find_hint(str(error.get("message", ""))) for error in exceptions)), "")
 
 
 def _find_hint(says: str) -> str:

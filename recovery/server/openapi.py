@@ -139,7 +139,7 @@ def field_schema(field: Field) -> Schema:
     return schema
 
 
-def allow_null(of: Schema) -> Schema:
+def allow_null(schema: Schema) -> Schema:
     """A field may be null, which says nothing."""
-    values = {"enum": [*of["enum"], None]} if "enum" in of else {}
-    return of | {"type": [of["type"], "null"]} | values
+    values = {"enum": [*schema["enum"], None]} if "enum" in schema else {}
+    return schema | {"type": [schema["type"], "null"]} | values

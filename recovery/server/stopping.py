@@ -89,12 +89,12 @@ class Stopping:
     def operations(self) -> list[str]:
         """States of the session's unfinished operations; finished ones wait for their client and count not."""
         holders = self.driver.connect.executionManager().listExecuteHolders()
-        mine = [
+        own = [
             h
             for h in self.driver.elements(holders)
             if str(h.sessionHolder().sessionId()) == self.run.session_id
         ]
-        states = [str(holder.eventsManager().status().toString()) for holder in mine]
+        states = [str(holder.eventsManager().status().toString()) for holder in own]
         return [state for state in states if state not in ENDED_OPERATIONS]
 
     def flows(self) -> list[str]:

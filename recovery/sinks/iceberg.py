@@ -34,8 +34,8 @@ def facts_of(report: SinkReport) -> IcebergSinkFacts:
     """Heads by query id; whether snapshots were expired is told by `report.facts` alone, and taken for so without."""
     if isinstance(report.facts, IcebergSinkFacts):
         return report.facts
-    mine = next((query for query, head in report.heads.items() if head == report.head), None)
-    return IcebergSinkFacts(dict(report.heads), mine, expired=True)
+    own_query = next((query for query, head in report.heads.items() if head == report.head), None)
+    return IcebergSinkFacts(dict(report.heads), own_query, expired=True)
 
 
 def describe_memory(facts: IcebergSinkFacts) -> Memory:

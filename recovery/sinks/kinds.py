@@ -182,5 +182,5 @@ def by_query_id(head: int | None, start: Start, *, held: bool | None) -> Risk:
     )
 
 
-def _name_batches(of: Sequence[int]) -> str:
-    return f"batch {of[0]}" if len(of) == 1 else f"batches {of[0]} to {of[-1]}"
+def _name_batches(batches: Sequence[int]) -> str:
+    return f"batch {batches[0]}" if len(batches) == 1 else f"batches {batches[0]} to {batches[-1]}"

@@ -214,10 +214,10 @@ def list_rewritten(facts: FileSourceFacts) -> list[InputFile]:
 
 
 def measure_files(paths: Sequence[str], facts: FileSourceFacts, seconds: Amount | None = None) -> Distance:
-    there = [facts.there[p].size for p in paths if p in facts.there]
-    missing = len(paths) - len(there)
+    sizes = [facts.there[p].size for p in paths if p in facts.there]
+    missing = len(paths) - len(sizes)
     size = Amount(
-        value=sum(there),
+        value=sum(sizes),
         bound=Bound.ESTIMATE.unless(not missing),
         why=f"{count_noun(missing, 'file')} not there to be measured" if missing else "",
     )

@@ -196,13 +196,13 @@ def _said_late(late: Sequence[InputFile], facts: FileSourceFacts) -> list[str]:
     ]
 
 
-def _said_namesakes(of: Sequence[InputFile]) -> list[str]:
-    if not of:
+def _said_namesakes(namesakes: Sequence[InputFile]) -> list[str]:
+    if not namesakes:
         return []
-    such = "/".join(of[0].path.split("/")[-2:])
+    such = "/".join(namesakes[0].path.split("/")[-2:])
     return [
-        f"{count_noun(len(of), 'file')} {'has' if len(of) == 1 else 'have'} the name of a file that was read "
-        f"(fileNameOnly), such as {such}: Spark never reads {'it' if len(of) == 1 else 'them'}."
+        f"{count_noun(len(namesakes), 'file')} {'has' if len(namesakes) == 1 else 'have'} the name of a file that "
+        f"was read (fileNameOnly), such as {such}: Spark never reads {'it' if len(namesakes) == 1 else 'them'}."
     ]
 
 
@@ -246,7 +246,7 @@ def source_facts(
     """
     if progress.kind != "files":
         return unknown.source_facts(progress, location=location, max_files_per_trigger=max_files_per_trigger)
-    there = {f.path: f for f in listing}
+    listed = {f.path: f for f in listing}
     done = facts_of(replace(progress, planned=Entries()), listing, options=options)
     read = list(done.entries)
     unread = list_unread(done.entries, done)
@@ -264,20 +264,20 @@ def source_facts(
             latest=file_name(ordered[-1].path) if ordered else None,
         ),
         location=location,
-        processed=tuple(there[path] for path in read if path in there),
+        processed=tuple(listed[path] for path in read if path in listed),
         waiting=unread.new,
-        gone=tuple(path for path in read if path not in there),
+        gone=tuple(path for path in read if path not in listed),
         max_files_per_trigger=max_files_per_trigger,
         ignored=unread.passed_over,
     )
 
 
-def _was_were(of: Sequence[str]) -> str:
-    return "was" if len(of) == 1 else "were"
+def _was_were(paths: Sequence[str]) -> str:
+    return "was" if len(paths) == 1 else "were"
 
 
-def _is_are(of: Sequence[str | InputFile]) -> str:
-    return "is" if len(of) == 1 else "are"
+def _is_are(files: Sequence[str | InputFile]) -> str:
+    return "is" if len(files) == 1 else "are"
 
 
 def _position_label(read: Sequence[str], total: int) -> str:

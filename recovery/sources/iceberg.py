@@ -106,8 +106,8 @@ def label_position(offset_json: str | None) -> str:
         return NOTHING_READ
     if standing.snapshot_id == START:
         return "before the table's first snapshot"
-    of = "all files of the table as of" if standing.scan_all else "the files added by"
-    return f"{count_noun(standing.position, 'file')} read of {of} snapshot {standing.snapshot_id}"
+    scope = "all files of the table as of" if standing.scan_all else "the files added by"
+    return f"{count_noun(standing.position, 'file')} read of {scope} snapshot {standing.snapshot_id}"
 
 
 def compare_positions(before: str | None, after: str | None) -> tuple[Change, ...]:
@@ -382,12 +382,12 @@ def _sum_known(numbers: Sequence[int | None]) -> Amount | None:
     return None if any(n is None for n in numbers) else Amount(value=sum(n or 0 for n in numbers))
 
 
-def _share_of_files(of: Sequence[tuple[int | None, int | None, int | None]]) -> Amount | None:
+def _share_of_files(snapshots: Sequence[tuple[int | None, int | None, int | None]]) -> Amount | None:
     """(total, files, files taken) of each snapshot: exact where all or none were taken."""
-    if any(total is None or n is None or not files for total, files, n in of):
+    if any(total is None or n is None or not files for total, files, n in snapshots):
         return None
-    exact = all(n == files for _, files, n in of)
-    value = sum(round((total or 0) * (n or 0) / (files or 1)) for total, files, n in of)
+    exact = all(n == files for _, files, n in snapshots)
+    value = sum(round((total or 0) * (n or 0) / (files or 1)) for total, files, n in snapshots)
     return Amount(
         value=value,
         bound=Bound.ESTIMATE.unless(exact),

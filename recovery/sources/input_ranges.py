@@ -79,13 +79,13 @@ def of_kafka(start: str | None, end: str | None, facts: KafkaFacts) -> Slice | N
     held: dict[str, dict[str, int]] = {}
     ends: dict[str, dict[str, int]] = {}
     for key in sorted(key for key in last if not first or key in first or facts.reads(key)):
-        there = facts.partition(key)
-        if there is None:
+        partition = facts.partition(key)
+        if partition is None:
             return None
-        named = {kafka_facts.EARLIEST: there.low, kafka_facts.LATEST: there.high}
-        unnamed = 0 if first else there.low
+        named = {kafka_facts.EARLIEST: partition.low, kafka_facts.LATEST: partition.high}
+        unnamed = 0 if first else partition.low
         begins, stops = (named.get(o, o) for o in (first.get(key, unnamed), last[key]))
-        if not facts.comparable(key, begins) or begins < there.low:
+        if not facts.comparable(key, begins) or begins < partition.low:
             return None
         topic, number = key
         held.setdefault(topic, {})[str(number)] = begins

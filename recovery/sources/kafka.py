@@ -166,16 +166,16 @@ def judge_reach(offset_json: str | None, facts: KafkaFacts) -> Reach:
 
 def _explain_broken(key: Key, at: int, facts: KafkaFacts) -> str | None:
     """What keeps a partition from being read on from an offset, as a sentence."""
-    (topic, number), there = key, facts.partition(key)
+    (topic, number), partition = key, facts.partition(key)
     if topic not in facts.topics:
         return f"Topic {topic} is gone."
     if facts.remade(topic):
         return f"Topic {topic} was deleted and made again: its offsets are no longer those of the checkpoint."
-    if there is None:
+    if partition is None:
         return f"Partition {number} of {topic} is gone."
-    if at > there.high:
+    if at > partition.high:
         return (
-            f"Partition {number} of {topic} ends at {there.high}, before the position {at}: the topic was made "
+            f"Partition {number} of {topic} ends at {partition.high}, before the position {at}: the topic was made "
             "again, or cut off."
         )
     if not facts.reads(key):
@@ -183,16 +183,16 @@ def _explain_broken(key: Key, at: int, facts: KafkaFacts) -> str | None:
             f"The code no longer reads partition {number} of {topic}, of which the checkpoint has a position: what "
             "follows that is left unread."
         )
-    if 0 <= at < there.low:
-        gone = f"offset {at} is" if at == there.low - 1 else f"offsets {at} to {there.low - 1} are"
-        return f"Partition {number} of {topic} begins at {there.low}: after the position {gone} gone."
+    if 0 <= at < partition.low:
+        gone = f"offset {at} is" if at == partition.low - 1 else f"offsets {at} to {partition.low - 1} are"
+        return f"Partition {number} of {topic} begins at {partition.low}: after the position {gone} gone."
     return None
 
 
 def _came_cut(offsets: Offsets, facts: KafkaFacts) -> dict[Key, str]:
     """Partitions that came after the position and have lost their first records since (fetchEarliestOffsets)."""
     came = [key for key in facts.subscribed() if key not in offsets]
-    lows = {key: there.low for key in came if (there := facts.partition(key))}
+    lows = {key: partition.low for key in came if (partition := facts.partition(key))}
     return {
         key: f"Partition {key[1]} of {key[0]} came after the position and begins at {low}: its first records are gone."
         for key, low in lows.items()
@@ -216,9 +216,9 @@ def _retention_end(offsets: Offsets, facts: KafkaFacts) -> tuple[int | None, tup
     """
     ends: dict[Key, int] = {}
     for key, at in resolve_offsets(offsets, facts)[0].items():
-        topic, there = facts.topics[key[0]], facts.topics[key[0]].partitions[key[1]]
-        if topic.retention_ms is not None and "delete" in topic.cleanup and at in there.times:
-            ends[key] = there.times[at] + topic.retention_ms
+        topic, partition = facts.topics[key[0]], facts.topics[key[0]].partitions[key[1]]
+        if topic.retention_ms is not None and "delete" in topic.cleanup and at in partition.times:
+            ends[key] = partition.times[at] + topic.retention_ms
     first = min(ends.values(), default=None)
     return first, tuple(name_of(key) for key, end in ends.items() if end == first)
 
@@ -302,7 +302,7 @@ def find_empty_start(options: Mapping[str, Any], facts: KafkaFacts | None) -> Fr
         )
     if facts is None or facts.asked_at_ms is None:
         return Fresh(True, None, UNASKED)
-    cut = [key for key in facts.subscribed() if (there := facts.partition(key)) and there.low > 0]
+    cut = [key for key in facts.subscribed() if (partition := facts.partition(key)) and partition.low > 0]
     if cut or any("compact" in t.cleanup for t in facts.topics.values()):
         first = (
             f": {name_partitions(cut)} no longer begin at offset 0" if cut else ", as the topic is compacted"
@@ -328,8 +328,8 @@ def _why_strange(key: Key, facts: KafkaFacts) -> str:
 
 def _mark_unclear(change: Change, strange: Set[str]) -> Change:
     """Two offsets of different topics cannot be compared, though both are numbers."""
-    there = change.before is not None and change.after is not None
-    return replace(change, moved=Moved.UNCLEAR) if there and change.part in strange else change
+    is_on_both_sides = change.before is not None and change.after is not None
+    return replace(change, moved=Moved.UNCLEAR) if is_on_both_sides and change.part in strange else change
 
 
 def _join_sentences(sentences: Iterable[str]) -> str:

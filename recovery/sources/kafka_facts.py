@@ -82,15 +82,15 @@ class KafkaFacts:
 
     def remade(self, topic: str) -> bool:
         """Whether the topic of this name is another one than was noted."""
-        noted, there = self.noted.get(topic), self.topics.get(topic)
-        return bool(noted and there and there.topic_id and there.topic_id != noted)
+        noted, topic_now = self.noted.get(topic), self.topics.get(topic)
+        return bool(noted and topic_now and topic_now.topic_id and topic_now.topic_id != noted)
 
     def subscribed(self) -> tuple[Key, ...]:
         """Every partition that a start has to name, in order."""
         keys = []
         for topic, only in self.read.items():
-            there = self.topics[topic].partitions if topic in self.topics else {}
-            keys += [(topic, number) for number in there if only is None or number in only]
+            partitions = self.topics[topic].partitions if topic in self.topics else {}
+            keys += [(topic, number) for number in partitions if only is None or number in only]
         return tuple(sorted(keys))
 
     def reads(self, key: Key) -> bool:
@@ -100,8 +100,8 @@ class KafkaFacts:
 
     def comparable(self, key: Key, at: int) -> bool:
         """Whether an offset of a checkpoint is one of the partition that is there now."""
-        there = self.partition(key)
-        return there is not None and not self.remade(key[0]) and at <= there.high
+        partition = self.partition(key)
+        return partition is not None and not self.remade(key[0]) and at <= partition.high
 
     def rows(self, spans: Iterable[Span]) -> Amount:
         """Records of all spans together, exact only where each of them is. Their partitions are there."""
@@ -115,12 +115,12 @@ class KafkaFacts:
         return Amount(value=value, bound=joint_bound(bounds), why="; ".join(dict.fromkeys(reasons)))
 
     def _rows(self, key: Key, start: int, end: int) -> Amount:
-        topic, there = self.topics[key[0]], self.topics[key[0]].partitions[key[1]]
+        topic, partition = self.topics[key[0]], self.topics[key[0]].partitions[key[1]]
         if start == end:
             return Amount(value=0)
-        if start in there.counts and end in there.counts:
-            return Amount(value=there.counts[end] - there.counts[start])
-        if start < there.low:
+        if start in partition.counts and end in partition.counts:
+            return Amount(value=partition.counts[end] - partition.counts[start])
+        if start < partition.low:
             why = "a part of these offsets is gone, so its records cannot be counted"
         elif topic.plain:
             return Amount(value=end - start)

@@ -42,8 +42,8 @@ def _choose_everywhere(wanted: Wanted, committed: str | None, facts: KafkaFacts)
     """The same wish for every partition."""
     offsets: dict[Key, int] = {}
     said: dict[str, str] = {}
-    for key, there in _present_partitions(committed, facts).items():
-        offsets[key], why = _offset_for(wanted, there)
+    for key, partition in _present_partitions(committed, facts).items():
+        offsets[key], why = _offset_for(wanted, partition)
         if why:
             said[name_of(key)] = why
     return offsets, said
@@ -51,26 +51,26 @@ def _choose_everywhere(wanted: Wanted, committed: str | None, facts: KafkaFacts)
 
 def _as_committed(committed: str | None, facts: KafkaFacts) -> Chosen:
     """Every partition that is there, where it was committed."""
-    before, there = parse_offsets(committed), _present_partitions(committed, facts)
-    return resolve_offsets({key: at for key, at in before.items() if key in there}, facts)
+    before, present = parse_offsets(committed), _present_partitions(committed, facts)
+    return resolve_offsets({key: at for key, at in before.items() if key in present}, facts)
 
 
 def _with_parts(
     parts: Mapping[str, Wanted | None], base: Chosen, committed: str | None, facts: KafkaFacts
 ) -> Chosen:
     """`base` with single partitions set otherwise."""
-    there, before = _present_partitions(committed, facts), _as_committed(committed, facts)[0]
-    keys = {name_of(key): key for key in there}
+    present, before = _present_partitions(committed, facts), _as_committed(committed, facts)[0]
+    keys = {name_of(key): key for key in present}
     if unknown := [name for name in parts if name not in keys]:
-        raise Refused(_not_there(unknown, there))
+        raise Refused(_not_there(unknown, present))
     offsets, said = dict(base[0]), dict(base[1])
     by_hand = {keys[name]: int(w.by_hand) for name, w in parts.items() if w and w.by_hand is not None}
-    _require_within_bounds(by_hand, there)
+    _require_within_bounds(by_hand, present)
     for name, wish in parts.items():
         key = keys[name]
         said.pop(name, None)
         if wish is not None:
-            offsets[key], why = (by_hand[key], "") if key in by_hand else _offset_for(wish, there[key])
+            offsets[key], why = (by_hand[key], "") if key in by_hand else _offset_for(wish, present[key])
         elif key in before:
             offsets[key], why = before[key], ""
         else:
@@ -78,7 +78,7 @@ def _with_parts(
             why = "Nothing was committed of it yet, so it begins at its first record."
         if why:
             said[name] = why
-    if committed is None and (left := [key for key in there if key not in offsets]):
+    if committed is None and (left := [key for key in present if key not in offsets]):
         raise Refused(
             f"Nothing was read yet, so these have no position: {name_partitions(left)}. Name one for the whole source.",
             code="parts_left",
@@ -86,10 +86,10 @@ def _with_parts(
     return dict(sorted(offsets.items())), said
 
 
-def _offset_for(wanted: Wanted, there: PartitionFacts) -> tuple[int, str]:
+def _offset_for(wanted: Wanted, partition: PartitionFacts) -> tuple[int, str]:
     if wanted.at_ms is not None:
-        return _at_time(there, wanted.at_ms)
-    return there.low if wanted.earliest else there.high, ""
+        return _at_time(partition, wanted.at_ms)
+    return partition.low if wanted.earliest else partition.high, ""
 
 
 def _present_partitions(committed: str | None, facts: KafkaFacts) -> dict[Key, PartitionFacts]:
@@ -97,7 +97,7 @@ def _present_partitions(committed: str | None, facts: KafkaFacts) -> dict[Key, P
     if facts.asked_at_ms is None:
         raise Refused(f"{UNASKED} Ask it, then choose a position.", code="not_asked")
     keys = facts.subscribed() or tuple(parse_offsets(committed))
-    present = {key: there for key in keys if (there := facts.partition(key))}
+    present = {key: partition for key in keys if (partition := facts.partition(key))}
     if not present:
         raise Refused(
             "No topic of this source is there; make the topic again, or change the subscription.",
@@ -106,25 +106,25 @@ def _present_partitions(committed: str | None, facts: KafkaFacts) -> dict[Key, P
     return present
 
 
-def _at_time(there: PartitionFacts, at_ms: int) -> tuple[int, str]:
+def _at_time(partition: PartitionFacts, at_ms: int) -> tuple[int, str]:
     """The offset for a time, and the sentence where the wish was not met as it was said."""
-    if at_ms not in there.at:
+    if at_ms not in partition.at:
         raise Refused(
             f"Kafka was not asked for {format_time(at_ms)}; ask it with that time, then choose it.",
             code="time_not_asked",
         )
-    offset = there.at[at_ms]
+    offset = partition.at[at_ms]
     if offset is None:
-        return there.high, (
-            f"No record is of {format_time(at_ms)} or later, so its end was taken, {there.high}: what is written from "
-            "now on is read."
+        return partition.high, (
+            f"No record is of {format_time(at_ms)} or later, so its end was taken, {partition.high}: what is written "
+            "from now on is read."
         )
-    if offset <= there.low and there.low > 0:
-        return there.low, (
-            f"Its first record that is kept, {there.low}, is already of {format_time(at_ms)} or later: records of that "
-            "time before it may be gone."
+    if offset <= partition.low and partition.low > 0:
+        return partition.low, (
+            f"Its first record that is kept, {partition.low}, is already of {format_time(at_ms)} or later: records "
+            "of that time before it may be gone."
         )
-    return max(offset, there.low), ""
+    return max(offset, partition.low), ""
 
 
 def _by_hand(text: str, committed: str | None, facts: KafkaFacts) -> Chosen:
@@ -135,21 +135,21 @@ def _by_hand(text: str, committed: str | None, facts: KafkaFacts) -> Chosen:
             f"These are no offsets of Kafka: {problem.why}. Write them as "
             '{"topic":{"0":23,"1":7}}, with every partition.'
         ) from problem
-    there = _present_partitions(committed, facts)
-    if unknown := [name_of(key) for key in asked if key not in there]:
-        raise Refused(_not_there(unknown, there))
-    if missing := [key for key in there if key not in asked]:
+    present = _present_partitions(committed, facts)
+    if unknown := [name_of(key) for key in asked if key not in present]:
+        raise Refused(_not_there(unknown, present))
+    if missing := [key for key in present if key not in asked]:
         raise Refused(f"Every partition needs an offset; these have none: {name_partitions(missing)}.")
-    _require_within_bounds(asked, there)
+    _require_within_bounds(asked, present)
     return resolve_offsets(asked, facts)
 
 
-def _require_within_bounds(asked: Offsets, there: Mapping[Key, PartitionFacts]) -> None:
+def _require_within_bounds(asked: Offsets, present: Mapping[Key, PartitionFacts]) -> None:
     """Raise Refused, naming the bounds, for an offset outside of them; named ones (-2, -1) are always within."""
     outside = [
-        f"{at} of {name_of(key)} is not between {there[key].low} and {there[key].high}"
+        f"{at} of {name_of(key)} is not between {present[key].low} and {present[key].high}"
         for key, at in asked.items()
-        if at >= 0 and not there[key].low <= at <= there[key].high
+        if at >= 0 and not present[key].low <= at <= present[key].high
     ]
     if outside:
         raise Refused(
@@ -157,9 +157,9 @@ def _require_within_bounds(asked: Offsets, there: Mapping[Key, PartitionFacts]) 
         )
 
 
-def _not_there(unknown: list[str], there: Iterable[Key]) -> str:
+def _not_there(unknown: list[str], present: Iterable[Key]) -> str:
     return (
-        f"Not there, or not read by this source: {join_shown(unknown)}; there are {name_partitions(there)}."
+        f"Not there, or not read by this source: {join_shown(unknown)}; there are {name_partitions(present)}."
     )
 
 
@@ -169,8 +169,8 @@ def resolve_offsets(offsets: Offsets, facts: KafkaFacts) -> Chosen:
     for key, at in offsets.items():
         found[key] = at
         if at in NAMED:
-            there = facts.topics[key[0]].partitions[key[1]]
-            found[key] = there.low if at == EARLIEST else there.high
+            partition = facts.topics[key[0]].partitions[key[1]]
+            found[key] = partition.low if at == EARLIEST else partition.high
             said[name_of(key)] = f"The {NAMED[at]} offset is {found[key]} now."
     return found, said
 

@@ -21,10 +21,10 @@ def by_kafka(before: str | None, committed: str | None, facts: KafkaFacts) -> bo
 
 
 def _begins_at_0(key: kafka_facts.Key, at: int, facts: KafkaFacts) -> bool:
-    there = facts.partition(key)
-    if there is None or not facts.comparable(key, at):
+    partition = facts.partition(key)
+    if partition is None or not facts.comparable(key, at):
         return False
-    return there.low == 0 and "compact" not in facts.topics[key[0]].cleanup
+    return partition.low == 0 and "compact" not in facts.topics[key[0]].cleanup
 
 
 def by_delta(before: str | None, committed: str | None, facts: DeltaFacts) -> bool:

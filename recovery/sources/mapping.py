@@ -153,18 +153,18 @@ def propose_mapping(old: Sequence[OldSource], new: Sequence[NewSource]) -> Propo
     """Who continues whom: by name, then by equal places, then by places that meet, then the last of a kind."""
     pairs: list[Pair] = []
     for rank in (_by_name, _by_equal_places, _by_meeting_places):
-        for one in _left_old(old, pairs):
+        for old_source in _left_old(old, pairs):
             for other in _left_new(new, pairs):
-                if certainty := rank(one, other):
+                if certainty := rank(old_source, other):
                     pairs.append(certainty)
                     break
     pairs += _last_of_kind(_left_old(old, pairs), _left_new(new, pairs))
-    order = [one.key for one in old]
+    order = [old_source.key for old_source in old]
     pairs.sort(key=lambda p: order.index(p.old))
     return Proposal(
         pairs=tuple(pairs),
-        added=tuple(_describe_added(one, old) for one in _left_new(new, pairs)),
-        dropped=tuple(_describe_dropped(one) for one in _left_old(old, pairs)),
+        added=tuple(_describe_added(old_source, old) for old_source in _left_new(new, pairs)),
+        dropped=tuple(_describe_dropped(old_source) for old_source in _left_old(old, pairs)),
         notes=_list_order_notes(old, new, pairs),
     )
 
@@ -188,9 +188,11 @@ def offset_lines(
     startless = [a.new for a in proposal.added if a.new not in starts]
     if startless:
         raise Refused(f"Choose where to start first: source {', '.join(startless)}.", code="no_start")
-    at = {one.key: one.offset_json for one in old}
+    at = {source.key: source.offset_json for source in old}
     held: dict[str, str | None] = {p.new: at[p.old] for p in proposal.pairs}
-    return tuple((one.key, held[one.key] if one.key in held else starts[one.key]) for one in new)
+    return tuple(
+        (source.key, held[source.key] if source.key in held else starts[source.key]) for source in new
+    )
 
 
 @dataclass(frozen=True)
@@ -269,18 +271,23 @@ def _by_meeting_places(old: OldSource, new: NewSource) -> Pair | None:
 def _last_of_kind(old: Sequence[OldSource], new: Sequence[NewSource]) -> list[Pair]:
     """One old and one new of a kind that are left alone with each other, where one of them names no place."""
     pairs = []
-    for one in old:
-        mine = [o for o in old if o.kind == one.kind and o.name is None]
-        theirs = [n for n in new if n.kind == one.kind and n.name is None]
-        if len(mine) != 1 or len(theirs) != 1 or mine[0] is not one or (one.places and theirs[0].places):
+    for source in old:
+        same_old = [o for o in old if o.kind == source.kind and o.name is None]
+        same_new = [n for n in new if n.kind == source.kind and n.name is None]
+        if (
+            len(same_old) != 1
+            or len(same_new) != 1
+            or same_old[0] is not source
+            or (source.places and same_new[0].places)
+        ):
             continue
         pairs.append(
             Pair(
-                one.key,
-                theirs[0].key,
+                source.key,
+                same_new[0].key,
                 Certainty.LAST_OF_KIND,
-                f"No other source of kind {one.kind} is left on either side, and nothing says where one of them reads.",
-                f"Is source {theirs[0].key} of the code what source {one.key} of the checkpoint was?",
+                f"No other source of kind {source.kind} is left on either side, and nothing says where one reads.",
+                f"Is source {same_new[0].key} of the code what source {source.key} of the checkpoint was?",
             )
         )
     return pairs
@@ -294,8 +301,8 @@ def is_elsewhere(old: OldSource, new: NewSource) -> bool:
     """
     if old.kind != new.kind or old.kind not in ("files", "kafka"):
         return False
-    held, there = _plain_places(old), _plain_places(new)
-    return bool(held and there) and not any(_places_meet(a, b) for a in held for b in there)
+    held, places_now = _plain_places(old), _plain_places(new)
+    return bool(held and places_now) and not any(_places_meet(a, b) for a in held for b in places_now)
 
 
 def _named_apart(old: OldSource, new: NewSource) -> bool:
@@ -307,47 +314,47 @@ def _may_be(old: OldSource, new: NewSource) -> bool:
     return old.kind == new.kind or "unknown" in (old.kind, new.kind)
 
 
-def _plain_places(of: OldSource | NewSource) -> frozenset[str]:
+def _plain_places(source: OldSource | NewSource) -> frozenset[str]:
     """Places in one form: files' directories as decoded URIs without a last slash."""
-    if of.kind != "files":
-        return of.places
-    return frozenset(canonical_uri(p).rstrip("/") for p in of.places)
+    if source.kind != "files":
+        return source.places
+    return frozenset(canonical_uri(p).rstrip("/") for p in source.places)
 
 
-def _places_meet(one: str, other: str) -> bool:
+def _places_meet(place: str, other: str) -> bool:
     """The same, or a directory and one below it; up to its first wildcard, where it has one."""
-    a, b = (GLOB.split(p, maxsplit=1)[0].rpartition("/")[0] if GLOB.search(p) else p for p in (one, other))
+    a, b = (GLOB.split(p, maxsplit=1)[0].rpartition("/")[0] if GLOB.search(p) else p for p in (place, other))
     return a == b or a.startswith(f"{b}/") or b.startswith(f"{a}/")
 
 
 def _left_old(old: Sequence[OldSource], pairs: Sequence[Pair]) -> list[OldSource]:
     taken = {p.old for p in pairs}
-    return [one for one in old if one.key not in taken]
+    return [source for source in old if source.key not in taken]
 
 
 def _left_new(new: Sequence[NewSource], pairs: Sequence[Pair]) -> list[NewSource]:
     taken = {p.new for p in pairs}
-    return [one for one in new if one.key not in taken]
+    return [source for source in new if source.key not in taken]
 
 
-def _describe_added(of: NewSource, old: Sequence[OldSource]) -> Added:
-    twin = next((o for o in old if of.name is not None and o.name == of.name), None)
+def _describe_added(source: NewSource, old: Sequence[OldSource]) -> Added:
+    twin = next((o for o in old if source.name is not None and o.name == source.name), None)
     was = (
         f" Its name belonged to a source of kind {twin.kind} before, whose position does not apply here."
         if twin
         else ""
     )
-    where = f" ({_name_places(of.places)})" if of.places else ""
+    where = f" ({_name_places(source.places)})" if source.places else ""
     return Added(
-        of.key,
-        f"Source {of.key}{where} is new: nothing was read of it.{was} Choose where it starts: the earliest reads all "
-        "its rows, the latest none that are there now.",
+        source.key,
+        f"Source {source.key}{where} is new: nothing was read of it.{was} Choose where it starts: the earliest reads "
+        "all its rows, the latest none that are there now.",
     )
 
 
-def _describe_dropped(of: OldSource) -> Dropped:
-    rows = of.unread.rows if of.unread else None
-    files = of.unread.files if of.unread else None
+def _describe_dropped(source: OldSource) -> Dropped:
+    rows = source.unread.rows if source.unread else None
+    files = source.unread.files if source.unread else None
     waits = (
         f"{count_noun(rows.value, 'row')}{'' if rows.exact else ' (an estimate)'} that wait there are never read"
         if rows is not None
@@ -355,8 +362,10 @@ def _describe_dropped(of: OldSource) -> Dropped:
         if files is not None
         else "how much waits there unread is not known"
     )
-    where = f" ({_name_places(of.places)})" if of.places else ""
-    return Dropped(of.key, of.unread, f"No source of the code continues source {of.key}{where}: {waits}.")
+    where = f" ({_name_places(source.places)})" if source.places else ""
+    return Dropped(
+        source.key, source.unread, f"No source of the code continues source {source.key}{where}: {waits}."
+    )
 
 
 def _list_order_notes(
@@ -364,8 +373,8 @@ def _list_order_notes(
 ) -> tuple[str, ...]:
     """Sources that changed places: without names Spark goes by the order alone."""
     to = {p.old: p.new for p in pairs}
-    order = [one.key for one in new]
-    at = [order.index(to[one.key]) for one in old if one.key in to]
+    order = [source.key for source in new]
+    at = [order.index(to[source.key]) for source in old if source.key in to]
     unnamed = any(o.name is None for o in old) or any(n.name is None for n in new)
     if unnamed and at != sorted(at):
         return ("The sources are in another order than before; the offset lines are put in the new one.",)

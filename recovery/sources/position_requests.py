@@ -192,12 +192,12 @@ def by_source(given: Sequence[str]) -> dict[str, Wanted | None]:
     """
     wishes: dict[str, Wanted | None] = {}
     parts: dict[str, dict[str, str]] = {}
-    for one in given:
-        named, separator, wish = (part.strip() for part in one.partition("="))
+    for text in given:
+        named, separator, wish = (part.strip() for part in text.partition("="))
         source, slash, part = (word.strip() for word in named.partition("/"))
         if not separator or not source or (slash and not part):
             raise WrongUse(
-                f"{one!r} names no source. Write it as 0={one}, or all={one}; a part of one as 0/orders-3=1200.",
+                f"{text!r} names no source. Write it as 0={text}, or all={text}; a part of one as 0/orders-3=1200.",
                 code="no_source_named",
             )
         if source in wishes if not slash else part in parts.get(source, {}):
@@ -222,9 +222,9 @@ def for_all(wanted: Wanted, shown: Sequence[Mapping[str, Any]]) -> dict[str, Wan
     """One wish for every source, as `as_dict` gives them. Raises WrongUse where one of them cannot take it:
     a source that stays behind without a word would be found out too late."""
     form = wish_text(wanted).partition("=")[0]
-    if cannot := [one["source"] for one in shown if form not in one["can"]]:
+    if cannot := [source["source"] for source in shown if form not in source["can"]]:
         raise WrongUse(
             f"Source {', '.join(cannot)} cannot start at {WORDS.get(form, 'the ' + form)}. Set the others one by one.",
             code="cannot_start_there",
         )
-    return {one["source"]: wanted for one in shown}
+    return {source["source"]: wanted for source in shown}

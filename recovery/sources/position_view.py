@@ -71,12 +71,12 @@ def _list_changes(facts: SourceFacts) -> Sequence[Change]:
     return _read_or_plain(module.compare_positions, unparsed_offsets.compare_positions, line, line)
 
 
-def _show_change(of: Change) -> dict[str, Any]:
+def _show_change(change: Change) -> dict[str, Any]:
     return {
-        "part": of.part,
-        "before": _part_value(of.before),
-        "after": _part_value(of.after),
-        "moved": of.moved.value,
+        "part": change.part,
+        "before": _part_value(change.before),
+        "after": _part_value(change.after),
+        "moved": change.moved.value,
     }
 
 
@@ -84,38 +84,38 @@ def _part_value(part: Part | None) -> str | None:
     return None if part is None else part.value
 
 
-def show_distance(of: Distance) -> dict[str, Any]:
+def show_distance(measured: Distance) -> dict[str, Any]:
     """`{rows, files, bytes, seconds}`, each `{value, exact, why, bound}`, or None where the source cannot tell."""
-    return {name: show_amount(getattr(of, name)) for name in MEASURES}
+    return {name: show_amount(getattr(measured, name)) for name in MEASURES}
 
 
-def show_amount(of: Amount | None) -> dict[str, Any] | None:
-    return None if of is None else codec.to_json(of)
+def show_amount(measured: Amount | None) -> dict[str, Any] | None:
+    return None if measured is None else codec.to_json(measured)
 
 
-def _show_reach(of: Reach | None, known: bool | None) -> dict[str, Any]:
-    if of is None:
+def _show_reach(retained: Reach | None, known: bool | None) -> dict[str, Any]:
+    if retained is None:
         return {"readable": known, "why": "", "until_ms": None, "lost": None, "parts": []}
     return {
-        "readable": of.readable,
-        "why": of.why,
-        "until_ms": of.until_ms,
-        "lost": None if of.lost is None else show_distance(of.lost),
-        "parts": list(of.parts),
+        "readable": retained.readable,
+        "why": retained.why,
+        "until_ms": retained.until_ms,
+        "lost": None if retained.lost is None else show_distance(retained.lost),
+        "parts": list(retained.parts),
     }
 
 
-def show_start_option(of: StartOption) -> dict[str, Any]:
+def show_start_option(start: StartOption) -> dict[str, Any]:
     """A start by options of the reader, with what it doubles and misses on the boundary."""
     return {
-        "supported": of.supported,
-        "precision": of.precision.value,
-        "options": dict(of.options),
-        "code": of.code,
-        "place": of.place,
-        "doubled": show_amount(of.doubled),
-        "missed": show_amount(of.missed),
-        "note": of.note,
+        "supported": start.supported,
+        "precision": start.precision.value,
+        "options": dict(start.options),
+        "code": start.code,
+        "place": start.place,
+        "doubled": show_amount(start.doubled),
+        "missed": show_amount(start.missed),
+        "note": start.note,
     }
 
 
@@ -133,8 +133,10 @@ class Costs:
 
 def sum_costs(shown: Sequence[Mapping[str, Any]]) -> Costs:
     """Of sources as `as_dict` gives them. A source that stays where it was committed costs nothing."""
-    lost = [(one["source"], _describe_cost(one, "lost", "never read")) for one in shown]
-    repeated = [(one["source"], _describe_cost(one, "reread", "read a second time")) for one in shown]
+    lost = [(source["source"], _describe_cost(source, "lost", "never read")) for source in shown]
+    repeated = [
+        (source["source"], _describe_cost(source, "reread", "read a second time")) for source in shown
+    ]
     return Costs(
         tuple(f"Source {source}: {why}" for source, why in lost if why),
         tuple(f"Source {source}: {why}" for source, why in repeated if why),
@@ -145,41 +147,45 @@ def list_doubts(shown: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
     """Why nobody can say that all is read exactly once from there, a sentence for each source of which that is so:
     records are gone, or it could not be asked. `sum_costs` does not know of them."""
     reasons = [
-        (one["source"], one["problem"] or one["reach"]["why"] or "What it still holds is not known.")
-        for one in shown
-        if one["problem"] or one["reach"]["readable"] is not True
+        (source["source"], source["problem"] or source["reach"]["why"] or "What it still holds is not known.")
+        for source in shown
+        if source["problem"] or source["reach"]["readable"] is not True
     ]
     return tuple(f"Source {source}: {why}" for source, why in reasons)
 
 
-def _describe_cost(one: Mapping[str, Any], name: str, what: str) -> str:
+def _describe_cost(source: Mapping[str, Any], name: str, what: str) -> str:
     """One sentence, or nothing where it costs nothing."""
-    of = one[name]
-    measures = [(of[measure], noun) for measure, noun in (("rows", "row"), ("files", "file")) if of[measure]]
+    distance = source[name]
+    measures = [
+        (distance[measure], noun)
+        for measure, noun in (("rows", "row"), ("files", "file"))
+        if distance[measure]
+    ]
     said = ", ".join(said_amount(amount, noun) for amount, noun in measures if amount["value"])
-    if not said and of["bytes"] and of["bytes"]["value"]:
-        said = said_amount(of["bytes"], "byte")
-    unclear = _list_unclear_parts(one)
+    if not said and distance["bytes"] and distance["bytes"]["value"]:
+        said = said_amount(distance["bytes"], "byte")
+    unclear = _list_unclear_parts(source)
     if said:
         more = f"; of {', '.join(unclear[:3])} it is not known" if unclear else ""
         return f"{said} {what}{more}"
-    return f"how many rows are {what} is not known" if unclear or not (measures or of["bytes"]) else ""
+    return f"how many rows are {what} is not known" if unclear or not (measures or distance["bytes"]) else ""
 
 
-def _list_unclear_parts(one: Mapping[str, Any]) -> list[str]:
+def _list_unclear_parts(source: Mapping[str, Any]) -> list[str]:
     """Parts whose two positions cannot be compared, so that no distance holds what lies between."""
-    if len(one["changes"]) == 1 and all(_has_any(one[name]) for name in ("lost", "reread")):
+    if len(source["changes"]) == 1 and all(_has_any(source[name]) for name in ("lost", "reread")):
         return []  # it skips some and repeats others, and both were counted
-    return [c["part"] for c in one["changes"] if c["moved"] in (Moved.UNCLEAR, Moved.GONE)]
+    return [c["part"] for c in source["changes"] if c["moved"] in (Moved.UNCLEAR, Moved.GONE)]
 
 
-def _has_any(of: Mapping[str, Any]) -> bool:
-    return any(of[name] and of[name]["value"] for name in ("rows", "files"))
+def _has_any(distance: Mapping[str, Any]) -> bool:
+    return any(distance[name] and distance[name]["value"] for name in ("rows", "files"))
 
 
-def said_amount(of: Mapping[str, Any], noun: str) -> str:
+def said_amount(stored: Mapping[str, Any], noun: str) -> str:
     """`8 rows`, `at most 8 rows`, `about 8 rows`."""
-    amount = codec.read(Amount, of)
+    amount = codec.read(Amount, stored)
     return f"{amount.bound.before_number}{count_noun(amount.value, noun)}"
 
 

@@ -63,8 +63,8 @@ def processed_files(index: int, source: SourceFacts) -> Slice | Gap:
     if source.gone:
         says = f"Source {index}: {count_noun(len(source.gone), 'file')} that it has read is no longer there, such as"
         return Gap(index, GapCode.GONE, f"{says} {_last_part(source.gone[0])}.")
-    mine = {f.path for f in source.processed}
-    if other := [f.path for f in file_facts.list_rewritten(held) if f.path in mine]:
+    paths = {f.path for f in source.processed}
+    if other := [f.path for f in file_facts.list_rewritten(held) if f.path in paths]:
         says = f"Source {index}: {count_noun(len(other), 'file')} that it has read was written again since, such as"
         return Gap(index, GapCode.CHANGED, f"{says} {_last_part(other[0])}.")
     return Slice("files", files=tuple(f.path for f in source.processed))

@@ -28,12 +28,12 @@ def _add_points(a: Point, b: Point) -> Point:
     return e * f % P, g * h % P, f * g % P, e * h % P
 
 
-def _multiply_point(n: int, of: Point) -> Point:
+def _multiply_point(n: int, point: Point) -> Point:
     product: Point = (0, 1, 1, 0)
     while n > 0:
         if n & 1:
-            product = _add_points(product, of)
-        of, n = _add_points(of, of), n >> 1
+            product = _add_points(product, point)
+        point, n = _add_points(point, point), n >> 1
     return product
 
 

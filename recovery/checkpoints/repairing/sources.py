@@ -80,14 +80,14 @@ def _infer_entries(
     work: Work, key: str, number: int, known: dict[int, list[SourceEntry]]
 ) -> tuple[list[SourceEntry], int]:
     """Files that only this entry can have taken. Raises CannotMend where that is not clear."""
-    there = work.known.listings.get(key)
-    if there is None:
+    listed = work.known.listings.get(key)
+    if listed is None:
         raise CannotMend("Which files it named is not written anywhere else, and no listing was given.")
     taken, at = _taken_by(work, key, number)
     seen = {unquote(item.path) for items in known.values() for item in items}
     own = [
         SourceEntry(path, mtime, number)
-        for path, mtime in sorted(there.files, key=lambda f: f[1])
+        for path, mtime in sorted(listed.files, key=lambda f: f[1])
         if unquote(path) not in seen and mtime <= at
     ]
     gaps = _others_lost(known, max([number, *known]), number)
@@ -97,9 +97,9 @@ def _infer_entries(
         )
     if not own:
         raise CannotMend("No listed file can have been in it: its files are gone.")
-    if there.max_files is not None and len(own) > there.max_files:
+    if listed.max_files is not None and len(own) > listed.max_files:
         raise CannotMend(
-            f"{len(own)} unread files are old enough, and a batch takes at most {there.max_files}: which ones is open."
+            f"{len(own)} unread files are old enough, and a batch takes at most {listed.max_files}: which ones is open."
         )
     return own, taken
 

@@ -61,31 +61,31 @@ def examine_store(
     problems: Mapping[str, Malformed],
 ) -> Examined:
     """`unique_id`: with format 2; `kind`: as for `chain`; `problems`: of a deep look, by file."""
-    one = Examined(store)
+    examined = Examined(store)
     try:
         ids = store_ids(tree, store, version, unique_id)
     except UnreadableState as bad:
-        one.steps.append(Bad(bad.file, bad))
-        return one
+        examined.steps.append(Bad(bad.file, bad))
+        return examined
     useless: set[str] = set()
     while True:
-        one.links = chain_of_version(store, version, ids, kind, useless)
-        base, one.snapshot = one.links.base, None
+        examined.links = chain_of_version(store, version, ids, kind, useless)
+        base, examined.snapshot = examined.links.base, None
         if base is None:
             break
-        damages = list(_check_base(tree, one, base, problems))
+        damages = list(_check_base(tree, examined, base, problems))
         if damages and all(isinstance(bad.problem, BlockDamaged) for bad in damages):
-            one.steps += (
+            examined.steps += (
                 damages  # it loads, so that Spark looks for nothing older; the query fails on the way
             )
             break
         if not damages:
             break
-        one.bases += damages
+        examined.bases += damages
         useless.add(base.name)
         ids = _ids_behind_damage(tree, store, base, ids)
-    one.steps += [bad for file in one.links.steps for bad in _check_own_file(file, problems)]
-    return one
+    examined.steps += [bad for file in examined.links.steps for bad in _check_own_file(file, problems)]
+    return examined
 
 
 def _ids_behind_damage(
@@ -111,7 +111,7 @@ def _check_own_file(file: StateFile, problems: Mapping[str, Malformed]) -> Itera
 
 
 def _check_base(
-    tree: Tree, one: Examined, base: StateFile, problems: Mapping[str, Malformed]
+    tree: Tree, examined: Examined, base: StateFile, problems: Mapping[str, Malformed]
 ) -> Iterator[Bad]:
     """What is wrong with a snapshot, or with a zip and the SST files that it names."""
     own = list(_check_own_file(base, problems))
@@ -119,12 +119,12 @@ def _check_base(
         yield from own
         return
     try:
-        one.snapshot = read_snapshot(tree, base)
+        examined.snapshot = read_snapshot(tree, base)
     except UnreadableState as bad:
         yield Bad(bad.file, bad)
         return
-    for name, size in one.snapshot.files.items():
-        file = f"{one.store.folder}/{name}"
+    for name, size in examined.snapshot.files.items():
+        file = f"{examined.store.folder}/{name}"
         here = tree.files.get(file)
         if here is None:
             yield Bad(file, Malformed(f"it is missing, and {base.name} names it"), base.name)

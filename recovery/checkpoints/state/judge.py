@@ -105,19 +105,19 @@ def _report_deep_look(scope: StateScope, said: Collection[str | None]) -> Iterat
         yield finding("STATE_UNCHECKED", unchecked[0], why=scope.verified.unchecked[unchecked[0]], **words)
 
 
-def _judge_store(one: Examined, words: Mapping[str, object]) -> Iterator[Finding]:
+def _judge_store(examined: Examined, words: Mapping[str, object]) -> Iterator[Finding]:
     """Findings of one store. A base that Spark can do without is a warning; everything else stops a restart."""
-    for bad in one.bases:
-        yield _report_damaged_snapshot(bad, words) if one.whole else _report_damage(bad, words)
-    yield from (_report_damage(bad, words) for bad in one.steps)
-    if one.bases or one.steps or one.links is None or not one.links.missing:
+    for bad in examined.bases:
+        yield _report_damaged_snapshot(bad, words) if examined.whole else _report_damage(bad, words)
+    yield from (_report_damage(bad, words) for bad in examined.steps)
+    if examined.bases or examined.steps or examined.links is None or not examined.links.missing:
         return
-    store = one.store
+    store = examined.store
     if store.store != DEFAULT and not store.versioned:
         store_words = {"operator": words["operator"], "partition": store.partition, "store": store.store}
         yield finding("STATE_STORE_MISSING", store.folder, **store_words)
     else:
-        yield finding("STATE_FILE_MISSING", one.links.missing, **words)
+        yield finding("STATE_FILE_MISSING", examined.links.missing, **words)
 
 
 def _report_damage(bad: Bad, words: Mapping[str, object]) -> Finding:
@@ -162,15 +162,15 @@ def _list_restorable_batches(history: History, whole: list[set[int]]) -> tuple[i
 def _find_gaps(
     number: int,
     back: Sequence[int],
-    mine: Sequence[StoreFiles],
+    stores: Sequence[StoreFiles],
     histories: Sequence[dict[int, str] | None],
     kind: str | None,
     history: History,
 ) -> list[Finding]:
     """A hole below a version that can be loaded; what lies below every file was cleaned up, and is no damage."""
-    oldest = max((min((f.version for f in s.versioned), default=1) for s in mine), default=1)
+    oldest = max((min((f.version for f in s.versioned), default=1) for s in stores), default=1)
     lost = [b for b in history.batches if b not in back and back and oldest <= b + 1 <= back[-1]]
-    for store, ids in zip(mine, histories, strict=True) if lost else ():
+    for store, ids in zip(stores, histories, strict=True) if lost else ():
         for batch in lost:
             if missing := chain_of_version(store, batch + 1, ids, kind).missing:
                 first, last = lost[0], lost[-1]
@@ -181,8 +181,8 @@ def _find_gaps(
 
 def _count_rows(examined: Sequence[Examined]) -> int | None:
     """Keys as RocksDB counted them, where every store has a snapshot of the very version."""
-    if any(JOIN_ROWS in one.store.store for one in examined):
-        examined = [one for one in examined if JOIN_ROWS in one.store.store]
-    counts = [one.rows for one in examined]
+    if any(JOIN_ROWS in store.store.store for store in examined):
+        examined = [store for store in examined if JOIN_ROWS in store.store.store]
+    counts = [store.rows for store in examined]
     known = [n for n in counts if n is not None]
     return sum(known) if known and len(known) == len(counts) else None

@@ -161,8 +161,8 @@ def _read_operator(
 def _sum_bytes(tree: Tree, number: int) -> int:
     """Bytes of everything below the operator, without Hadoop's hidden checksums."""
     above = f"state/{number}/"
-    mine = (n for n in tree.files if n.startswith(above) and not n.rsplit("/", 1)[-1].startswith("."))
-    return sum(tree.files[n] for n in mine)
+    names = (n for n in tree.files if n.startswith(above) and not n.rsplit("/", 1)[-1].startswith("."))
+    return sum(tree.files[n] for n in names)
 
 
 def _read_metadata(

@@ -146,10 +146,10 @@ def _changes_rows(actions: list[deltalog.Action]) -> bool:
 
 def _require_there(table: Store, files: Mapping[tuple[str, str], deltalog.AddedFile], batch: int) -> None:
     """Raise Refused where a data file of then is gone (VACUUM)."""
-    there, _, whole = table.walk()
+    walked, _, whole = table.walk()
     names = [unquote(f.path) for f in files.values()]
     inside = [name for name in names if not name.startswith("/") and "://" not in name]
-    gone = next((name for name in inside if name not in there), None)
+    gone = next((name for name in inside if name not in walked), None)
     if not whole or len(inside) < len(names) or gone:
         raise Refused(
             f"Data files that the table had after batch {batch} are gone, or elsewhere: {gone or 'not all listed'}.",

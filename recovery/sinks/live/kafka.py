@@ -34,11 +34,15 @@ def read_topic_report(options: Mapping[str, str], *, failed_ms: int | None = Non
         return _report_unread_topic(KafkaSinkFacts(problem=ROW_BY_ROW))
     times = () if failed_ms is None else tuple(max(0, failed_ms - skew) for skew in (SKEW_MS, WORST_SKEW_MS))
     try:
-        there = _read_topic_facts(options, topic, times)
+        topic_now = _read_topic_facts(options, topic, times)
     except Refused as problem:
         return _report_unread_topic(KafkaSinkFacts((topic,), problem=problem.sentence))
-    parts = {(name, n): p for name, of in there.topics.items() for n, p in of.partitions.items()}
-    ids = {name: of.topic_id or "" for name, of in there.topics.items()}
+    parts = {
+        (name, n): p
+        for name, topic_facts in topic_now.topics.items()
+        for n, p in topic_facts.partitions.items()
+    }
+    ids = {name: topic_facts.topic_id or "" for name, topic_facts in topic_now.topics.items()}
     begun = [write_offsets({key: _first_since(ms, p) for key, p in parts.items()}) for ms in times]
     facts = KafkaSinkFacts(
         (topic,),
@@ -68,12 +72,12 @@ def records_between(
     topic = topic_of(options)
     if topic is None:
         return None
-    there = _read_topic_facts(options, topic, (), noted=ids)
-    held = there.topics.get(topic)
+    facts = _read_topic_facts(options, topic, (), noted=ids)
+    held = facts.topics.get(topic)
     if held is None:
         return None
     now = write_offsets({(topic, n): p.high for n, p in held.partitions.items()})
-    return input_ranges.of_kafka(_offsets_line(start), end or now, there)
+    return input_ranges.of_kafka(_offsets_line(start), end or now, facts)
 
 
 def count_records(options: Mapping[str, str], start: str, end: str) -> int | None:
@@ -81,14 +85,14 @@ def count_records(options: Mapping[str, str], start: str, end: str) -> int | Non
     topic = topic_of(options)
     if topic is None:
         return None
-    there = live.read_topic_facts(
+    facts = live.read_topic_facts(
         _reader_options(options, topic), positions=[_offsets_line(start), _offsets_line(end)]
     )
-    part = input_ranges.of_kafka(_offsets_line(start), end, there)
+    part = input_ranges.of_kafka(_offsets_line(start), end, facts)
     if part is None:
         return None
     spans = [((t, int(n)), at, part.end[t][n]) for t, held in part.start.items() for n, at in held.items()]
-    rows = there.rows(spans)
+    rows = facts.rows(spans)
     return rows.value if rows.exact or not rows.value else None
 
 

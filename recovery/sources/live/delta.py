@@ -284,8 +284,8 @@ def _with_gone(facts: DeltaFacts, table: Store, wanted: Sequence[DeltaOffset]) -
     near = [p for p in paths if not _is_of_other_table(p)]
     if len(near) <= FEW_FILES:
         with ThreadPoolExecutor(READERS) as pool:
-            there = pool.map(carry_access(lambda p: table.exists(unquote(p))), near)
-            gone = {p for p, is_there in zip(near, there, strict=True) if not is_there}
+            exist = pool.map(carry_access(lambda p: table.exists(unquote(p))), near)
+            gone = {p for p, is_there in zip(near, exist, strict=True) if not is_there}
     else:
         files, _, whole = table.walk()
         if not whole:

@@ -49,10 +49,10 @@ def list_source_files(described: Mapping[str, Any]) -> tuple[InputFile, ...] | N
 
 
 def facts_of_files(
-    progress: SourceProgress, described: Mapping[str, Any], there: tuple[InputFile, ...] | None
+    progress: SourceProgress, described: Mapping[str, Any], listed: tuple[InputFile, ...] | None
 ) -> file_facts.FileSourceFacts:
     """The facts that positions of a file source are judged by, with what its listing showed."""
-    return file_facts.facts_of(progress, there, asked_ms=now_ms(), options=options_of(described))
+    return file_facts.facts_of(progress, listed, asked_ms=now_ms(), options=options_of(described))
 
 
 def end_of(kind: SourceKind[Any], position: str | None, facts: Any) -> str | None:

@@ -76,15 +76,15 @@ def read_topic_facts(
         bounds = _count_between_points(ask, bounds, points, count_up_to)
         read = {t: reader.only(t) for t in topics if reader.reads(t)} | reader.missing(topics)
     parts: dict[str, dict[int, PartitionFacts]] = {topic: {} for topic in topics}
-    for (topic, number), there in bounds.items():
-        parts[topic][number] = there
+    for (topic, number), partition in bounds.items():
+        parts[topic][number] = partition
     with_partitions = {topic: replace(of, partitions=parts[topic]) for topic, of in topics.items()}
     starting = tuple(name for name in STARTING if option_of(options, name) is not None)
     return KafkaFacts(int(time.time() * 1000), with_partitions, read, dict(noted or {}), starting)
 
 
-def _key_partitions(topic: str, of: TopicFacts) -> Iterator[tuple[Key, PartitionFacts]]:
-    return (((topic, number), there) for number, there in of.partitions.items())
+def _key_partitions(topic: str, topic_facts: TopicFacts) -> Iterator[tuple[Key, PartitionFacts]]:
+    return (((topic, number), partition) for number, partition in topic_facts.partitions.items())
 
 
 def _with_times(
@@ -110,12 +110,12 @@ def _list_points(asked: Sequence[Offsets], bounds: Mapping[Key, PartitionFacts])
     A partition that a position does not name would be read from its lowest offset.
     """
     by_partition: dict[Key, list[int]] = {}
-    for key, there in bounds.items():
-        named = {EARLIEST: there.low, LATEST: there.high}
+    for key, partition in bounds.items():
+        named = {EARLIEST: partition.low, LATEST: partition.high}
         points = [named.get(o.get(key, EARLIEST), o.get(key, EARLIEST)) for o in asked]
-        points += [there.high if o is None else max(o, there.low) for o in there.at.values()]
-        inside = {point for point in points if there.low <= point <= there.high}
-        by_partition[key] = sorted(inside | {there.high}) if inside else []
+        points += [partition.high if o is None else max(o, partition.low) for o in partition.at.values()]
+        inside = {point for point in points if partition.low <= point <= partition.high}
+        by_partition[key] = sorted(inside | {partition.high}) if inside else []
     return by_partition
 
 
@@ -125,11 +125,11 @@ def _looked_at(
     """The time of the first record after a position in each partition, where retention by time will take it."""
     wanted = {}
     for key, at in offsets.items():
-        topic, there = topics.get(key[0]), bounds.get(key)
-        if topic is None or there is None or topic.retention_ms is None or "delete" not in topic.cleanup:
+        topic, partition = topics.get(key[0]), bounds.get(key)
+        if topic is None or partition is None or topic.retention_ms is None or "delete" not in topic.cleanup:
             continue
-        at = there.low if at == EARLIEST else at
-        if there.low <= at < there.high and at not in there.times:
+        at = partition.low if at == EARLIEST else at
+        if partition.low <= at < partition.high and at not in partition.times:
             wanted[key] = at
     seen = ask.first_times(wanted)
     more = {
@@ -147,7 +147,7 @@ def _count_between_points(
         between = {key: found for key, found in spans.items() if len(found) > 1}
         if sum(found[-1] - found[0] for found in between.values()) <= limit:
             counts = ask.counts(between)
-            return {key: replace(there, counts=counts.get(key, {})) for key, there in bounds.items()}
+            return {key: replace(partition, counts=counts.get(key, {})) for key, partition in bounds.items()}
     return bounds
 
 
@@ -195,9 +195,9 @@ class Asking:
     def topics(self, named: Iterable[str]) -> dict[str, TopicFacts]:
         """Topics that are read or named, with their ids and partition numbers; those that are there."""
         left = self.left()
-        there = self.admin.list_topics(timeout=left).topics
+        known = self.admin.list_topics(timeout=left).topics
         self.left()
-        chosen = sorted({*(t for t in there if self.reader.reads(t)), *named} & there.keys())
+        chosen = sorted({*(t for t in known if self.reader.reads(t)), *named} & known.keys())
         if not chosen:
             return {}
         described = self.admin.describe_topics(TopicCollection(chosen), request_timeout=self.left())

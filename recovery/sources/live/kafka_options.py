@@ -52,9 +52,9 @@ class Reader:
         """The partitions that are assigned; None: all of them."""
         return self.assigned.get(topic)
 
-    def missing(self, there: Mapping[str, Any]) -> dict[str, frozenset[int] | None]:
+    def missing(self, known: Mapping[str, Any]) -> dict[str, frozenset[int] | None]:
         """Topics that are read by name and are not there."""
-        return {t: self.only(t) for t in sorted({*self.topics, *self.assigned} - there.keys())}
+        return {t: self.only(t) for t in sorted({*self.topics, *self.assigned} - known.keys())}
 
 
 def reader_of(options: Mapping[str, Any]) -> Reader:

@@ -140,11 +140,11 @@ def _read_facts(
 
 def _probe_files(asked: Asked) -> SourceFacts:
     progress, described = asked.progress, asked.described
-    options, there = options_of(described), file_source_facts.list_source_files(described)
-    held = file_source_facts.facts_of_files(progress, described, there)
+    options, listed = options_of(described), file_source_facts.list_source_files(described)
+    held = file_source_facts.facts_of_files(progress, described, listed)
     facts = files.source_facts(
         progress,
-        there or (),
+        listed or (),
         location=place_of(described) or "unknown place",
         max_files_per_trigger=integer_option(options, "maxFilesPerTrigger"),
         options=options,
@@ -198,32 +198,32 @@ def _probe_kafka(asked: Asked) -> SourceFacts:
     if not options:
         return _facts_without_probe(asked, NO_PLACE)
     times = wanted.times if wanted else ()
-    there = live_kafka.read_topic_facts(options, positions=[committed], times=times, noted=asked.noted)
-    start, problem = _try_request(lambda w: kafka.find_position(w, committed, there), wanted)
+    topics = live_kafka.read_topic_facts(options, positions=[committed], times=times, noted=asked.noted)
+    start, problem = _try_request(lambda w: kafka.find_position(w, committed, topics), wanted)
     if start is not None:  # asked again, so that the records up to that start are counted too
-        there = live_kafka.read_topic_facts(
+        topics = live_kafka.read_topic_facts(
             options, positions=[committed, start.offset_json], times=times, noted=asked.noted
         )
-        start = _try_request(lambda w: kafka.find_position(w, committed, there), wanted)[0] or start
-    end = end_of(kafka, committed, there)
+        start = _try_request(lambda w: kafka.find_position(w, committed, topics), wanted)[0] or start
+    end = end_of(kafka, committed, topics)
     begins = start.offset_json if start else committed
 
     def lies(first: str | None, last: str | None) -> Slice | None:
-        return input_ranges.of_kafka(first, last, there)
+        return input_ranges.of_kafka(first, last, topics)
 
     return replace(
         _facts_from_module(
-            asked.progress, begins, kafka, there, ", ".join(sorted(there.read)) or "unknown topics"
+            asked.progress, begins, kafka, topics, ", ".join(sorted(topics.read)) or "unknown topics"
         ),
         start=start,
         problem=problem,
         latest=end,
-        unread=kafka.measure_distance(begins, end, there),
+        unread=kafka.measure_distance(begins, end, topics),
         spans=Spans(
             processed=lies(None, committed) if committed else Slice("kafka"),
             waiting=lies(begins, end),
             reread=lies(begins, committed) if start else Slice("kafka"),
-            skipped=lies(committed, kafka.skipped_to(committed, begins, there)) if start else Slice("kafka"),
+            skipped=lies(committed, kafka.skipped_to(committed, begins, topics)) if start else Slice("kafka"),
             unread=lies(committed, end),
             everything=lies(None, end),
         ),
@@ -233,18 +233,18 @@ def _probe_kafka(asked: Asked) -> SourceFacts:
 def _probe_delta(asked: Asked) -> SourceFacts:
     committed, wanted = asked.progress.offset_json, asked.wanted
     options, place = options_of(asked.described), known_place(asked.described)
-    there = live_delta.read_table(place, offsets=[committed], options=options)
-    start, problem = _try_request(lambda w: delta.find_position(w, committed, there), wanted)
-    fresh = there.fresh()
+    table = live_delta.read_table(place, offsets=[committed], options=options)
+    start, problem = _try_request(lambda w: delta.find_position(w, committed, table), wanted)
+    fresh = table.fresh()
     offsets = [committed, start.offset_json if start else None, fresh.as_json() if fresh else None]
-    there = live_delta.read_table(place, offsets=[o for o in offsets if o], options=options, known=there)
+    table = live_delta.read_table(place, offsets=[o for o in offsets if o], options=options, known=table)
     if start is not None:  # once more: commits up to that start are known now
-        start = _try_request(lambda w: delta.find_position(w, committed, there), wanted)[0] or start
-    end = end_of(delta, committed, there)
+        start = _try_request(lambda w: delta.find_position(w, committed, table), wanted)[0] or start
+    end = end_of(delta, committed, table)
     begins = start.offset_json if start else committed
 
     def lies(first: str | None, last: str | None) -> Slice | None:
-        return input_ranges.of_delta(first, last, there)
+        return input_ranges.of_delta(first, last, table)
 
     everything, unread = lies(None, end), lies(committed, end)
     spans = Spans(
@@ -257,13 +257,13 @@ def _probe_delta(asked: Asked) -> SourceFacts:
     )
     held = (spans.processed, spans.waiting, spans.reread, spans.skipped, unread, everything)
     if any(s is not None and s.versions and not s.direct for s in held):
-        there = live_delta.measure_table(there)
+        table = live_delta.measure_table(table)
     return replace(
-        _facts_from_module(asked.progress, begins, delta, there, place),
+        _facts_from_module(asked.progress, begins, delta, table, place),
         start=start,
         problem=problem,
         latest=end,
-        unread=delta.measure_distance(begins, end, there),
+        unread=delta.measure_distance(begins, end, table),
         spans=spans,
     )
 

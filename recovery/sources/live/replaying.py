@@ -16,12 +16,14 @@ from recovery.sources.replaying import Gap, GapCode, Processed, processed_files,
 def measure_processed(sources: Sequence[SourceFacts]) -> Processed:
     """Of all sources of the code, in plan order. Asks the logs of Delta tables; raises nothing for a source."""
     held = [_range_of_source(index, source) for index, source in enumerate(sources)]
-    gaps = tuple(one for one, _ in held if isinstance(one, Gap))
-    there = {index: one for index, (one, _) in enumerate(held) if isinstance(one, Slice)}
+    gaps = tuple(held_range for held_range, _ in held if isinstance(held_range, Gap))
+    ranges = {
+        index: held_range for index, (held_range, _) in enumerate(held) if isinstance(held_range, Slice)
+    }
     sizes = [size for _, size in held]
     return Processed(
-        files=tuple(path for part in there.values() for path in part.files),
-        slices={str(n): part for n, part in there.items() if part.kind != files.KIND},
+        files=tuple(path for part in ranges.values() for path in part.files),
+        slices={str(n): part for n, part in ranges.items() if part.kind != files.KIND},
         size=None if None in sizes or gaps else sum(size for size in sizes if size is not None),
         gaps=gaps,
     )
