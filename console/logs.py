@@ -1,7 +1,7 @@
 """How every process writes its log: JSON lines for machines or lines for people, one id through all of them.
 
 No Django in here: gunicorn reads it before there is any. What looks like a secret is struck out of the
-finished line, whoever logged it and however deep it lies, tracebacks included.
+finished line, whoever logged it and however deep it is, tracebacks included.
 """
 
 import re
@@ -14,7 +14,7 @@ from structlog.types import Processor
 from recovery import trace
 
 OTHERS: Final = ("django", "django.server", "gunicorn.error", "celery", "celery.task")
-"""Loggers that bring handlers of their own; they shall write as all do."""
+"""Loggers that bring handlers of their own; they must write as all do."""
 KEYS: Final = re.compile(r"token|secret|password|authorization|cookie|csrf", re.IGNORECASE)
 VALUES: Final = (
     (re.compile(r"(?i)\b(bearer|basic)\s+[A-Za-z0-9._~+/=-]{6,}"), r"\1 …"),

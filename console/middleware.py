@@ -59,7 +59,7 @@ class RequestIdMiddleware:
 
 
 def log_request(request: Request, status: int, seconds: float) -> None:
-    """One line for what changes something, failed or was slow; looking is not told, pages ask every few seconds."""
+    """One line for what changes something, failed or was slow; looking is not recorded, pages ask every few seconds."""
     if request.method in ("GET", "HEAD") and status < 400 and seconds < SLOW_SECONDS:
         return
     who = request.actor.name if request.actor else ""
@@ -140,7 +140,7 @@ class LastSeenMiddleware:
             UserSession.objects.filter(pk=session.pk).update(last_seen_at=at, ip=ip)
 
     def _end(self, request: Request, why: str) -> None:
-        """From here on the request is nobody's, and is led to the sign-in."""
+        """From here on the request is no one's, and is led to the sign-in."""
         from console.signing import trail  # it knows this module's Request
 
         user = request.user

@@ -45,8 +45,8 @@ MIDDLEWARE = [
     "console.middleware.HeadersMiddleware",
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
-    # After whitenoise, whose files are compressed already. A page's length tells no secret that stands beside what
-    # somebody else wrote (BREACH): Django adds a random length to each, and masks the CSRF token anew each time.
+    # After whitenoise, whose files are compressed already. A page's length tells no secret that is beside what
+    # someone else wrote (BREACH): Django adds a random length to each, and masks the CSRF token again each time.
     "django.middleware.gzip.GZipMiddleware",
     "csp.middleware.CSPMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",

@@ -36,7 +36,7 @@ Acts = tuple[Right, Act]  # the right that it asks for, somewhere; where, is che
 
 
 class Unknown(Exception):
-    """Nobody who may act: no token, or none that is good. One sentence."""
+    """No one who may act: no token, or none that is good. One sentence."""
 
 
 def make_route(**acts: Acts) -> Callable[..., HttpResponse]:

@@ -1,4 +1,4 @@
-"""Fields of what is sent, by their kind. A field that nobody knows is refused: a misspelt one would be left out."""
+"""Fields of what is sent, by their kind. An unknown field is refused: a misspelt one would be left out."""
 
 from collections.abc import Collection, Mapping
 from typing import Any

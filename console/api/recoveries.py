@@ -55,7 +55,7 @@ def read_report(body: Body, by: Actor, label: str) -> tuple[int, Body]:
 
 def look_up_positions(body: Body, by: Actor, label: str) -> tuple[int, Body]:
     """{position: ["0=time=…"], strategy, key, patch}: have it looked up what these positions would cost; without
-    `position`: where everything stands."""
+    `position`: the state of everything."""
     fields.allow_only(body, ("position", *CHOSEN))
     recovery = recovery_or_404(label, by)
     given = fields.read_texts(body, "position")
@@ -154,7 +154,7 @@ def _show_positions(recovery: Recovery) -> dict[str, Any]:
     costs = position_view.sum_costs(sources)
     return {
         "flow": flow.name,
-        "status": look.get("status"),  # working, ready, failed; null: nobody has asked
+        "status": look.get("status"),  # working, ready, failed; null: no one asked
         "problem": look.get("problem"),
         "asked": look.get("asked") or {},
         "sources": sources,

@@ -49,7 +49,7 @@ class SignInForm(forms.Form):
         return given
 
     def problem(self) -> SignInProblem:
-        """Why a form that is not valid lets nobody in."""
+        """Why a form that is not valid lets no one in."""
         error = next(iter(self.non_field_errors().as_data()), None)
         return SignInProblem(error.code or "", str(error.message)) if error is not None else NOTHING_GIVEN
 

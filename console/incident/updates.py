@@ -19,12 +19,12 @@ Tell = Callable[[str, float], None]
 
 
 def ignore_progress(what: str, seconds: float) -> None:
-    """Tells nobody."""
+    """Report nothing."""
 
 
 @dataclass(frozen=True)
 class Wanted:
-    """A pipeline to be made. Its one source lies at `source` in the workspace; `configuration`: besides every one's."""
+    """A pipeline to be made. Its one source is at `source` in the workspace; `configuration`: besides every one's."""
 
     name: str
     schema: str
@@ -42,7 +42,7 @@ class Wanted:
 
 @dataclass(frozen=True)
 class Edit:
-    """What somebody did to the source that lies at `source`, and what a person reads of it."""
+    """What someone did to the source that is at `source`, and what a person reads of it."""
 
     source: str
     code: str

@@ -59,7 +59,7 @@ def show_account(request: Request, by: Actor) -> HttpResponse:
 
 
 def _typed_token_form(request: Request) -> dict[str, str]:
-    """What stands in the form of a token: as it was sent, or as it was when a fresh sign-in was asked for."""
+    """What is in the form of a token: as it was sent, or as it was when a fresh sign-in was asked for."""
     given = request.POST if request.method == "POST" else freshness.take_kept_form(request, request.path)
     return {"name": given.get("name", "").strip(), "days": given.get("days", token.USUAL)}
 

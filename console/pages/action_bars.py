@@ -32,7 +32,7 @@ def may_edit(page: RecoveryPage) -> str | None:
 
 
 def _to_current(page: RecoveryPage) -> ActionBar:
-    """Shown on earlier steps once the recovery is further: the way to where it stands."""
+    """Shown on earlier steps once the recovery is further: the way to where it is."""
     slug = page.current
     word = {"verify": "Go to Verify", "run": "Go to Run"}.get(slug, "Go on")
     label, state = page.recovery.label, status_badge(RECOVERY, page.recovery.state).word.lower()
@@ -268,7 +268,7 @@ def review_bar(page: RecoveryPage, void: Plan | None) -> ActionBar:
 
 
 def costs_to_accept(page: RecoveryPage) -> tuple[Cost, ...]:
-    """What has to be accepted before a plan is sealed; () where one is, or nobody could."""
+    """What has to be accepted before a plan is sealed; () where one is, or no one could."""
     open_to_seal = page.plan is None and page.recovery.state == "diagnosing"
     return accepting.costs_to_accept(page.recovery) if open_to_seal else ()
 

@@ -70,7 +70,7 @@ def _recovery_pk(label: str) -> int:
 
 
 def _audit_frame(by: Actor, tab: str = "") -> dict[str, Any]:
-    """What every page of the audit shows: how the chain stands, what waits for review."""
+    """What every page of the audit shows: the state of the chain, what waits for review."""
     check = log_operations.newest_check()
     hours = (timezone.now() - check.at) / timedelta(hours=1) if check else None
     return {
@@ -86,7 +86,7 @@ def _audit_frame(by: Actor, tab: str = "") -> dict[str, Any]:
 
 @page(Right.READ_AUDIT, methods=("GET", "POST"))
 def show_entry(request: Request, by: Actor, seq: int) -> HttpResponse:
-    """Before and after, where the entry stands in the chain, and its review; POST signs it off."""
+    """Before and after, where the entry is in the chain, and its review; POST signs it off."""
     entry = AuditEntry.objects.filter(visible.filter_entries(by), seq=seq).first()
     if entry is None:
         raise Http404(_explain_missing_entry(seq))
@@ -133,7 +133,7 @@ def _review_row(item: reviews.Queued, by: Actor) -> auditing.ReviewRow:
 
 @page(Right.READ_AUDIT)
 def show_review_queue(request: Request, by: Actor) -> HttpResponse:
-    """What somebody who took no part has to look at; signed off on the entry's own page."""
+    """What someone who took no part has to look at; signed off on the entry's own page."""
     signed = request.GET.get("show") == "signed"
     rows = [_review_row(q, by) for q in reviews.review_queue(by, signed=signed)]
     return render_page(

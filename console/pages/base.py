@@ -33,7 +33,7 @@ Page = Callable[Concatenate[Request, P], HttpResponse]
 def page(right: Right | None, *, methods: Sequence[str] = ("GET",)) -> Callable[[View[P]], Page[P]]:
     """A page for people with this right, anywhere; None: for everybody with an account, about themselves.
 
-    Others: sign-in (nobody signed in) or 403, audited.
+    Others: sign-in (no one signed in) or 403, audited.
     """
 
     def decorate(view: View[P]) -> Page[P]:
@@ -63,7 +63,7 @@ def page(right: Right | None, *, methods: Sequence[str] = ("GET",)) -> Callable[
 
 
 def _to_sign_in(request: Request) -> HttpResponse:
-    """To the sign-in and back. A polling part is told to take the whole page there."""
+    """To the sign-in and back. A polling part loads the whole page there."""
     polling = bool(getattr(request, "htmx", False))
     back = request.headers.get("HX-Current-URL", "/") if polling else request.get_full_path()
     target = f"{reverse('sign-in')}?{urlencode({'next': back})}"
@@ -101,7 +101,7 @@ def render_page(
     refusal: RepriseError | None = None,
     status: int | None = None,
 ) -> HttpResponse:
-    """Render a page; with a refusal, its sentence stands on top and the status is 409 (422 for a form)."""
+    """Render a page; with a refusal, its sentence is on top and the status is 409 (422 for a form)."""
     code = status or (200 if refusal is None else 403 if isinstance(refusal, Denied) else 409)
     return render(request, template, {**context, "refusal": refusal}, status=code)
 

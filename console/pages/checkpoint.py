@@ -31,7 +31,7 @@ Context = dict[str, Any]
 
 @page(Right.VIEW)
 def show_checkpoint(request: Request, by: Actor, flow_id: int) -> HttpResponse:
-    """What stands on disk, judged now; or the part of it that the address names (`batch`, `beside`, `files`)."""
+    """What is on disk, judged now; or the part of it that the address names (`batch`, `beside`, `files`)."""
     flow, asked = flow_or_404(flow_id, by), request.GET
     version = _read_number(asked, "version")
     part, template = (

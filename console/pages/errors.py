@@ -16,7 +16,7 @@ AGAIN_SECONDS: Final = "5"  # a database that was started again is back by then
 
 
 def show_wrong_request(request: HttpRequest, exception: Exception) -> HttpResponse:
-    """Stands on nothing but the template: the request may be what no page can be made of."""
+    """Needs nothing but the template: the request may be what no page can be made of."""
     sentence, code, status = "The request cannot be taken as it was sent.", "wrong-request", 400
     if isinstance(exception, BadRequest):
         sentence, code = str(exception), "bad-text"
@@ -39,7 +39,7 @@ def show_missing(request: HttpRequest, exception: Http404) -> HttpResponse:
 
 
 def show_fault(request: HttpRequest) -> HttpResponse:
-    """Stands on nothing but the template: the database may be what is away. That passes, so it is 503, not 500."""
+    """Needs nothing but the template: the database may be what is away. That passes, so it is 503, not 500."""
     away = isinstance(sys.exc_info()[1], (OperationalError, InterfaceError))
     given = {"request_id": getattr(request, "request_id", ""), "away": away}
     answer = HttpResponse(loader.get_template("500.html").render(given), status=503 if away else 500)

@@ -96,7 +96,7 @@ def _doubt_of(flow: Flow, now: datetime) -> doubting.Doubt | None:
 
 
 def _seen_below(flow: Flow, by: Actor) -> list[tuple[Node, Flow]]:
-    """What stands below and `by` may see: other pipelines may lie in environments that are not theirs."""
+    """What is below and `by` may see: other pipelines may lie in environments that are not theirs."""
     return [(n, f) for n, f in flows_below(flow) if by.may(Right.VIEW, f.pipeline.environment)]
 
 

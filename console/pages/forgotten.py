@@ -1,4 +1,4 @@
-"""A link for a new password by mail. The same answer for every address: nobody learns here who has an account."""
+"""A link for a new password by mail. The same answer for every address: no one learns here who has an account."""
 
 from typing import Final
 

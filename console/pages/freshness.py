@@ -56,7 +56,7 @@ def unless_fresh(request: HttpRequest, back: str = "") -> HttpResponse | None:
 
 
 def keep_form(request: HttpRequest, path: str, says: str, given: dict[str, str]) -> None:
-    """What somebody was about to do at `path`, so that it stands there again when they come back. Never a secret."""
+    """What someone was about to do at `path`, so that it is there again when they come back. Never a secret."""
     request.session["pending"] = {"path": path, "says": says, "given": given}
 
 

@@ -23,7 +23,7 @@ FORWARDED: Final = ("HTTP_FORWARDED", "HTTP_X_FORWARDED_FOR", "HTTP_X_REAL_IP")
 
 
 def answer_healthz(request: HttpRequest) -> HttpResponse:
-    """The process answers: nothing else is asked, so a database that is away restarts nobody."""
+    """The process answers: nothing else is asked, so a database that is away restarts no one."""
     return JsonResponse({"ok": True})
 
 

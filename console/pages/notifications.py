@@ -1,4 +1,4 @@
-"""Settings > Notifications: who is told what, whether it arrives, and a way to try it. For admins."""
+"""Settings > Notifications: who receives what, whether it arrives, and a way to try it. For admins."""
 
 from collections.abc import Callable
 from functools import partial

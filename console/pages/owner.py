@@ -1,4 +1,4 @@
-"""Who answers for a recovery: its owner hands it over, or somebody takes it over with a reason."""
+"""Who answers for a recovery: its owner hands it over, or someone takes it over with a reason."""
 
 from functools import partial
 

@@ -31,7 +31,7 @@ NOBODYS = {Right.PROVISION}
 
 @page(Right.MANAGE, methods=("GET", "POST"))
 def list_people(request: Request, by: Actor) -> HttpResponse:
-    """Everybody; POST adds somebody, and leads to their page."""
+    """Everyone; POST adds someone, and leads to their page."""
     refusal: RepriseError | None = None
     if request.method == "POST":
         if asked := unless_fresh(request):

@@ -1,4 +1,4 @@
-"""Start offsets: where each source stands, what another start would cost, and choosing it: look first."""
+"""Start offsets: each source's position, what another start would cost, and choosing it: look first."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""The list of recoveries, and the one address of a recovery that always leads to where it stands."""
+"""The list of recoveries, and the one address of a recovery that always leads to where it is."""
 
 from django.http import HttpResponse
 from django.shortcuts import redirect

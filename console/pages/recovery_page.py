@@ -60,12 +60,12 @@ def read_scene(recovery_id: int, by: Actor) -> RecoveryPage:
 
 
 def newest_broken_glass(recovery: Recovery) -> BreakGlass | None:
-    """The newest broken glass of this recovery: it stands on every one of its pages."""
+    """The newest broken glass of this recovery: it is on every one of its pages."""
     return recovery.glasses.order_by("-pk").first()
 
 
 def build_frame(page: RecoveryPage, slug: str, *, here: str = "") -> dict[str, Any]:
-    """`slug` is the page; `here` the step it stands for, where they differ (run)."""
+    """`slug` is the page; `here` the step it represents, where they differ (run)."""
     recovery, now = page.recovery, timezone.now()
     flow = recovery.flow
     return {
@@ -88,7 +88,7 @@ def build_frame(page: RecoveryPage, slug: str, *, here: str = "") -> dict[str, A
 
 
 def _channel_text(page: RecoveryPage, now: datetime) -> str:
-    """Words for the incident channel: where it stands, or, once it has ended, how it ended and what was measured."""
+    """Words for the incident channel: where it is, or, once it has ended, how it ended and what was measured."""
     if page.recovery.state in reporting.CLOSED:
         accepted = reviewing.list_acceptances(page.plan) if page.plan else []
         return reporting.closing_text(report(page.recovery, page.by), settings.REPRISE_PUBLIC_URL, accepted)

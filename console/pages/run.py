@@ -40,7 +40,7 @@ HALTING: Final[Mapping[str, Callable[..., object]]] = {
     "pause": actions.pause_run,
     "prove": unknowns.stop_and_prove,
 }
-"""What a run can be told while it runs, or while nobody knows how its step ended."""
+"""What you can ask of a run while it runs, or while the end of its step is not known."""
 
 
 def _rollback_refusal(page: RecoveryPage) -> str | None:
@@ -245,7 +245,7 @@ def confirm_rollback(request: Request, by: Actor, recovery_id: int) -> HttpRespo
 
 @page(Right.RECOVER, methods=("GET", "POST"))
 def skip_step(request: Request, by: Actor, recovery_id: int) -> HttpResponse:
-    """Skip the step at which it stands, with a reason; without its proof the recovery ends as unproven."""
+    """Skip the step at which it is, with a reason; without its proof the recovery ends as unproven."""
     page = read_scene(recovery_id, by)
     require_right(request, by, Right.RECOVER, page.environment)
     reason = request.POST.get("reason", "").strip()
@@ -266,7 +266,7 @@ def skip_step(request: Request, by: Actor, recovery_id: int) -> HttpResponse:
 
 @page(Right.RECOVER, methods=("GET", "POST"))
 def record_statement(request: Request, by: Actor, recovery_id: int) -> HttpResponse:
-    """Say what you know of a step of which nobody saw the end: recorded beside the evidence, with your name."""
+    """Say what you know of a step of which no one saw the end: recorded beside the evidence, with your name."""
     page = read_scene(recovery_id, by)
     require_right(request, by, Right.RECOVER, page.environment)
     says = request.POST.get("reason", "").strip()
@@ -283,7 +283,7 @@ def record_statement(request: Request, by: Actor, recovery_id: int) -> HttpRespo
 
 @page(Right.VIEW)
 def show_evidence(request: Request, by: Actor, recovery_id: int) -> HttpResponse:
-    """Evidence, probe and statements of the step at which it stands, as JSON."""
+    """Evidence, probe and statements of the step at which it is, as JSON."""
     page = read_scene(recovery_id, by)
     at = running.halted_step(page.steps, page.plan)
     return JsonResponse({"recovery": page.recovery.label, **(unknowns.as_json(at) if at is not None else {})})

@@ -72,7 +72,7 @@ def sign_in(request: Request) -> HttpResponse:
 
 
 def _enter_session(request: Request, user: User, back: str) -> HttpResponse:
-    """In, or on to the second step. Somebody else's session in this browser ends first."""
+    """In, or on to the second step. Someone else's session in this browser ends first."""
     if request.user.is_authenticated:
         logout(request)
     login = Login(user=user, redirect_url=back)
@@ -101,7 +101,7 @@ def _sign_in_form(
     stage=AuthenticateStage.key, redirect_urlname="sign-in"
 )
 def second_step(request: Request) -> HttpResponse:
-    """The code or passkey of somebody whose password was right: nobody is signed in before it."""
+    """The code or passkey of someone whose password was right: no one is signed in before it."""
     stage: Any = request._login_stage  # type: ignore[attr-defined]
     user = stage.login.user
     problem: SignInProblem | None = None

@@ -1,4 +1,4 @@
-"""The wizard's first five steps. Each POST is one saved choice; each GET shows where the recovery stands."""
+"""The wizard's first five steps. Each POST is one saved choice; each GET shows where the recovery is."""
 
 from collections.abc import Callable
 from functools import partial
@@ -280,7 +280,7 @@ def _editors_context(page: RecoveryPage, typed: dict[str, str] | None) -> dict[s
 
 
 def _validation_panel(request: Request, by: Actor, recovery_id: int) -> HttpResponse:
-    """Only the panel: polling it must not touch what somebody is typing."""
+    """Only the panel: polling it must not touch what someone is typing."""
     page = read_scene(recovery_id, by)
     state = page.recovery.chosen.validation.status
     context = {

@@ -77,7 +77,7 @@ def _overview_context() -> dict[str, Any]:
 @sensitive_post_parameters("token", "questions_token")
 @page(Right.MANAGE, methods=("GET", "POST"))
 def add_workspace(request: Request, by: Actor) -> HttpResponse:
-    """A new workspace: production, unless somebody says otherwise."""
+    """A new workspace: production, unless someone says otherwise."""
     given = {name: request.POST.get(name, "") for name in (*FIELDS, "roots", "kind", "event_logs")}
     if request.method != "POST":
         return _workspace_form(request, None, {**given, "environment": "production"}, None)

@@ -28,7 +28,7 @@ def entry_row(entry: Any) -> EntryRow:
         and entry.action not in tags.ONLY
         and not entry.action.startswith("step.")
     ):
-        words = f"tried: {words}"  # nobody shall read that it was done
+        words = f"tried: {words}"  # so that no one reads that it was done
     return EntryRow(
         entry, words, status.state_badge(status.OUTCOME, entry.outcome),
         tags.code_of_action(entry.action, entry.outcome),
@@ -147,7 +147,7 @@ def chain_standing(check: Any, *, hours_since: float | None) -> ChainStanding:
 
 @dataclass(frozen=True)
 class CheckProgress:
-    """The check that somebody asked for. `version` changes with what is shown."""
+    """The check that someone asked for. `version` changes with what is shown."""
 
     badge: status.Badge
     says: str
@@ -155,7 +155,7 @@ class CheckProgress:
 
 
 def check_progress(check: Any, *, open: bool, lost: str) -> CheckProgress | None:
-    """How it stands; None where nobody has asked, and where it ended well: the table of checks says that."""
+    """Its state; None where no one asked, and where it ended well: the table of checks says that."""
     if check is None or not check.number or (check.ended_at is not None and not check.problem):
         return None
     version = f"{check.number}.{check.read}.{check.alive_at is None}"

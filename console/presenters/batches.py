@@ -19,7 +19,7 @@ from recovery.checkpoints.logpages import LogPage, LogSpan
 from recovery.checkpoints.report import SourceEntry
 from recovery.sources import labels
 
-NEVER: Final = datetime(1970, 1, 1, tzinfo=UTC)  # no time is of this day, so every one is told with its date
+NEVER: Final = datetime(1970, 1, 1, tzinfo=UTC)  # no time is of this day, so every one is shown with its date
 
 
 @dataclass(frozen=True)

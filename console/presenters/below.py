@@ -1,4 +1,4 @@
-"""What stands below a flow and does not show what the flow wrote, in people's words."""
+"""What is below a flow and does not show what the flow wrote, in people's words."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -76,7 +76,7 @@ def explain_behind(flow: Flow) -> str:
 
 
 def say_behind(state: State, why: Why) -> str:
-    """How a dataset that is behind stands, and how it came to that."""
+    """The state of a dataset that is behind, and how it came to that."""
     holds = "It holds no rows." if state is State.EMPTY else "It is older than what it reads."
     return f"{holds} {WHY[why]}"
 
@@ -133,7 +133,7 @@ def _difference_text(missing: int | None, extra: int | None) -> str:
 
 @dataclass(frozen=True)
 class Counted:
-    """How the last count below went. `says`: in a sentence, "" where nobody asked; `waits`: a worker is at it."""
+    """How the last count below went. `says`: in a sentence, "" where no one asked; `waits`: a worker is at it."""
 
     code: str
     says: str
@@ -168,7 +168,7 @@ class Feeder:
 
 
 def list_feeders(flow: Flow, writers: Iterable[Flow]) -> list[Feeder]:
-    """Where a dataset that is behind is mended, failing flows first; [] of one that is not behind."""
+    """Where a dataset that is behind is repaired, failing flows first; [] of one that is not behind."""
     if flow.state not in tuple(State):
         return []
     what = kind_of(flow)
@@ -183,7 +183,7 @@ def list_feeders(flow: Flow, writers: Iterable[Flow]) -> list[Feeder]:
 
 
 def list_behind(datasets: Iterable[DatasetRow]) -> list[DatasetRow]:
-    """Those of which somebody has to know, the empty ones first."""
+    """Those of which someone has to know, the empty ones first."""
     late = [r for r in datasets if r.flow.state in tuple(State)]
     return sorted(late, key=lambda r: r.flow.state != State.EMPTY)
 
@@ -322,7 +322,7 @@ class Choice:
 
 
 def refresh_choice(recovery: Recovery) -> Choice | None:
-    """None where nothing is below, or nobody has counted yet."""
+    """None where nothing is below, or no one has counted yet."""
     chosen = recovery.chosen
     option = next((o for o in stored_options(recovery.facts) if o.strategy == chosen.strategy), None)
     downstream = option.forecast.downstream if option else ()

@@ -15,7 +15,7 @@ WIDTH, BASE, HEIGHT = 200.0, 56.0, 53.3  # of the drawing, in its own units
 
 @dataclass(frozen=True)
 class ChartBar:
-    """`label` stands under it: the batch, then its number. A bar without a height is a number nobody said."""
+    """`label` is under it: the batch, then its number. A bar without a height is a number that was not reported."""
 
     x: float
     y: float
@@ -35,7 +35,7 @@ class Chart:
 
 
 def of_batches(batches: Sequence[Batch], waiting_rows: int | None = None) -> list[Chart]:
-    """Rows read, rows written, duration and state of the newest batches; a kind that no batch told is left out.
+    """Rows read, rows written, duration and state of the newest batches; a kind that no batch recorded is left out.
 
     `waiting_rows`: what the next batch would read, where that was counted; drawn dashed.
     """

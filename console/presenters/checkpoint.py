@@ -161,7 +161,7 @@ def _held_text(operator: Mapping[str, Any]) -> str:
 
 @dataclass(frozen=True)
 class SourceRow:
-    """`key`: the source's name, else its index; `log`: as its log's folder is called; `label`: where it stands."""
+    """`key`: the source's name, else its index; `log`: as its log's folder is called; `label`: where it is."""
 
     index: int
     key: str

@@ -97,7 +97,7 @@ def _opcode_rows(
 
 
 def whole_file(path: str, text: str, *, says: str = "") -> Diff:
-    """A file as it stands, every line."""
+    """A file as it is, every line."""
     lines = highlight_lines(text, path)
     rows = [DiffRow("", n, n, "", line) for n, line in enumerate(lines, start=1)]
     return Diff(path, rows, 0, 0, says or f"{len(rows)} lines, unchanged")

@@ -226,7 +226,7 @@ def _listed_facts(waits: Waiting, now: datetime) -> list[Fact]:
 
 
 def _table_fact(gathered: dict[str, Any], last: Recovery | None, now: datetime) -> Fact:
-    """The newest count that somebody made, with its time: counting now would ask Spark."""
+    """The newest count that someone made, with its time: counting now would ask Spark."""
     if gathered.get("table_rows") is not None:
         return Fact(
             "Table",

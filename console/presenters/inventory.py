@@ -107,7 +107,7 @@ class WaitingRows:
 @dataclass(frozen=True)
 class FlowRow:
     """`since`: of its state, None where that is as it should be; `waits`: rows that the open recovery counted, None
-    where nobody did."""
+    where no one did."""
 
     listed: Listed
     recovery: OpenRecovery | None
@@ -190,7 +190,7 @@ def _waiting_rows(recovery: OpenRecovery | None) -> WaitingRows | None:
 
 
 def waiting_elsewhere(places: Sequence[Mapping[str, Any]]) -> int | None:
-    """Rows that the sources say wait, where files are not all that is read; None for files alone, or nobody knows."""
+    """Rows that the sources say wait, where files are not all that is read; None for files alone, or not known."""
     rows = [(p.get("next") or {}).get("rows") for p in places]
     known = [row for row in rows if row is not None]
     only_files = all(p.get("kind", "files") == "files" for p in places)
@@ -228,7 +228,7 @@ class RowGroup:
 
 @dataclass(frozen=True)
 class Pager:
-    """Where a page stands: its `first` and `last` row of `total`, counted from 1, and the numbers of other pages, None
+    """Where a page is: its `first` and `last` row of `total`, counted from 1, and the numbers of other pages, None
     where there is none."""
 
     first: int

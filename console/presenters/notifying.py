@@ -1,4 +1,4 @@
-"""Channels and deliveries as Settings shows them: how each stands, in words, without an address's secret part."""
+"""Channels and deliveries as Settings shows them: the state of each, in words, without an address's secret part."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass

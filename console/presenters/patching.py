@@ -1,4 +1,4 @@
-"""The patch step: which text stands in which editor, what differs, what the validation said. Pure."""
+"""The patch step: which text is in which editor, what differs, what the validation said. Pure."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -13,7 +13,7 @@ BEHIND: Final = status.Badge("attention", "Data behind")
 
 
 def badge_of(pipeline: Pipeline) -> status.Badge:
-    """Its state; an update that somebody cancelled is called that."""
+    """Its state; an update that someone cancelled is called that."""
     failure = health_of(pipeline).failure
     if pipeline.judged == PipelineState.FAILED and failure and failure.is_cancelled:
         return CANCELLED

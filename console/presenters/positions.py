@@ -145,7 +145,7 @@ class Card:
 
 @dataclass(frozen=True)
 class PositionsPage:
-    """All of it. `differs`: what was looked at is not what is chosen. `doubts`: why nobody can say that what was looked
+    """All of it. `differs`: what was looked at is not what is chosen. `doubts`: why no one can say that what was looked
     at reads every row once, whatever else it costs."""
 
     status: str
@@ -166,7 +166,7 @@ class PositionsPage:
 
 @dataclass(frozen=True)
 class MatchRow:
-    """A proposal about one source of the checkpoint. `key`: what is confirmed; empty where nobody has to."""
+    """A proposal about one source of the checkpoint. `key`: what is confirmed; empty where no one has to."""
 
     old: str
     new: str
@@ -184,7 +184,7 @@ class Sources:
     pairs: list[MatchRow]
     added: list[tuple[str, str, bool]]  # source, what it asks, whether a start is chosen
     notes: list[str]
-    open: int  # proposals that nobody has confirmed yet
+    open: int  # proposals that no one has confirmed yet
 
 
 CERTAIN: Final = {
@@ -195,7 +195,7 @@ CERTAIN: Final = {
 
 
 def source_matches(recovery: Any, mapping: Mapping[str, Any] | None) -> Sources | None:
-    """None where every source goes on as itself, or nobody has looked yet."""
+    """None where every source goes on as itself, or nothing was looked up yet."""
     proposal = mapping or {}
     needed, said = list_confirmable(proposal), recovery.chosen.confirmed
     if not (needed or proposal.get("added") or proposal.get("dropped") or proposal.get("notes")):

@@ -248,7 +248,7 @@ class Void:
     says: str
     rows: list[DriftRow]
     replaced: bool  # by a person, before it ran: no drift was found
-    rejected: bool  # by an approver, or nobody decided in time
+    rejected: bool  # by an approver, or no one decided in time
 
 
 WHAT: Final = {
@@ -289,12 +289,12 @@ SCOPES = {"both": "old and new version together", "new": "the new version", "sam
 
 
 def describe_expected(code: str, value: Any) -> str:
-    """What a criterion expects, in people's words; one that is not known here, or has another shape, as it stands."""
+    """What a criterion expects, in people's words; one that is not known here, or has another shape, as it is."""
     if not isinstance(value, Mapping):
         return plain_value(value)
     if code == "EACH_FILE_ONCE" and isinstance(value.get("files"), int):
         place = SCOPES.get(str(value.get("scope")), "the checkpoint")
-        if not value["files"]:  # topics and tables are told by positions
+        if not value["files"]:  # topics and tables are known by positions
             return f"each batch of {place} begins where the one before it ended, and all that waited is read"
         return f"{words.format_count(value['files'], 'file')}, each in one batch of {place}"
     if code == "TABLE_GREW_BY_NEW_BATCHES" and isinstance(value.get("before"), int):

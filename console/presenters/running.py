@@ -95,7 +95,7 @@ def stuck_step(steps: Sequence[Any], plan: Any | None) -> Any | None:
 
 
 def halted_step(steps: Sequence[Any], plan: Any | None) -> Any | None:
-    """The step at which a recovery that needs a person stands: the stuck one, else the newest verification."""
+    """The step at which a recovery that needs a person is: the stuck one, else the newest verification."""
     own_steps = [s for s in steps if plan is not None and s.plan_id == plan.pk]
     return stuck_step(steps, plan) or next((s for s in reversed(own_steps) if s.kind == "verify"), None)
 
@@ -236,7 +236,7 @@ def _evidence_badge(proven: bool | None) -> status.Badge:
 
 
 def _unknown_rungs(step: Any) -> list[Rung]:
-    """What comes before resuming, while nobody knows how a step ended: the safest first."""
+    """What comes before resuming, while it is not known how a step ended: the safest first."""
     update = unknowns.update_of(step)
     open_ones = probing.leaves_open(step)
     rungs = []

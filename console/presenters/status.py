@@ -90,7 +90,7 @@ DOT_WORDS: Final = {
 
 
 def state_badge(table: dict[str, Badge], state: str) -> Badge:
-    """The badge of a state; a state nobody knows is shown as what it is, unknown, under its own name."""
+    """The badge of a state; an unknown state is shown as unknown, under its own name."""
     return table.get(state) or Badge("unknown", state.replace("_", " ").capitalize() or "Unknown")
 
 

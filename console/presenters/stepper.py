@@ -1,4 +1,4 @@
-"""The eight steps of a recovery: which are done, what was chosen in each, where one stands. Pure."""
+"""The eight steps of a recovery: which are done, what was chosen in each, which one is current. Pure."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -107,7 +107,7 @@ def build_stepper(recovery: Any, steps: Sequence[Any], plan: Any | None, here: s
     notes = _step_notes(recovery, steps, plan, now)
     ran = has_begun(recovery, steps, plan)
     if here == "rerun" and of_plan(steps, "seed", plan) is not None and not done["seed"]:
-        here = "seed"  # the run page stands for both
+        here = "seed"  # the run page covers both
     places = []
     for number, (slug, name) in enumerate(NAMES, start=1):
         earlier = all(done[s] for s, _ in NAMES[: number - 1]) if number <= 5 else False
@@ -168,7 +168,7 @@ def _step_notes(recovery: Any, steps: Sequence[Any], plan: Any | None, now: date
 
 
 def _strategy_note(chosen: Choices) -> str:
-    """The strategy, and how many sources shall start elsewhere than where they were committed."""
+    """The strategy, and how many sources start elsewhere than where they were committed."""
     moved = len(chosen.positions)
     return name_strategy(chosen.strategy or "") + (
         f", {words.format_count(moved, 'start')} moved" if moved else ""

@@ -41,7 +41,7 @@ class Waiting:
 
 @dataclass(frozen=True)
 class UnreadSource:
-    """One line of the panel. `gone`: how much can no longer be read, "" where nobody can tell or nothing is."""
+    """One line of the panel. `gone`: how much can no longer be read, "" where that is not known or nothing is."""
 
     row: FlowInput
     badge: Badge
@@ -59,7 +59,7 @@ class UnreadSource:
 
 @dataclass(frozen=True)
 class Panel:
-    """What the flow page shows. `alarm`: the sentence of input that is at risk, "" where none is. `why`: why nobody
+    """What the flow page shows. `alarm`: the sentence of input that is at risk, "" where none is. `why`: why no one
     knows which sources there are now, "" where that is known; `code_seen_at`: when the code was looked at for them."""
 
     sources: tuple[UnreadSource, ...]
@@ -138,7 +138,7 @@ def _waiting_amount(text: str, stored: Mapping[str, Any]) -> Waiting:
 
 
 def _lost_text(lost: Mapping[str, Any]) -> str:
-    """`4 rows, 2 files`; "" where nobody can count them."""
+    """`4 rows, 2 files`; "" where no one can count them."""
     return ", ".join(amount.text for amount in _waiting_amounts({n: lost[n] for n in NOUNS if n in lost}))
 
 

@@ -44,7 +44,7 @@ class Primary:
 
 @dataclass(frozen=True)
 class ActionBar:
-    """What the primary act does stands beside it, before it is pressed; `why_not` disables it with the reason."""
+    """What the primary act does is beside it, before it is pressed; `why_not` disables it with the reason."""
 
     effect: str
     more: str
@@ -81,7 +81,7 @@ def trouble_summary(diagnosis: Diagnosis, facts: Mapping[str, Any]) -> list[Ask]
 
 
 def _waiting_text(facts: Mapping[str, Any]) -> str:
-    """`8 rows in 3 files`; files are told only where they are all that is read."""
+    """`8 rows in 3 files`; files are named only where they are all that is read."""
     rows = waiting_elsewhere(first_positions(facts))
     if rows is not None:
         return words.format_count(rows, "row")
@@ -268,7 +268,7 @@ def compare_strategies(
     """Strategies that can be chosen as columns, questions as rows. The chosen one is checked, else the recommended
     one, unless it cannot be undone. `recommended`: `recommending.recommended_strategy`.
 
-    `sink`: what is written is no table, so nobody asks what stands in it afterwards.
+    `sink`: what is written is no table, so no one asks what is in it afterwards.
     """
     best = next((o for o in options if o.strategy == recommended), None)
     wanted = chosen or (recommended if best is not None and may_be_preselected(best) else "")
@@ -350,7 +350,7 @@ def _can_run_cell(option: Option) -> ComparedCell:
 
 
 def _never_runs(option: Option) -> bool:
-    """Whether a strategy is blocked that would have no number: what is not known of it harms nobody."""
+    """Whether a strategy is blocked that would have no number: what is not known of it harms no one."""
     untold = option.forecast.lost.rows is None or option.forecast.doubled.rows is None
     return bool(option.blocked) and untold
 
@@ -428,7 +428,7 @@ def _forecast_number(code: str, name: str, amount: RowAmount) -> ForecastNumber:
 
 @dataclass(frozen=True)
 class LostWindow:
-    """One window whose groups are in the state alone: its bounds, "" for an end that nobody knows, and its groups."""
+    """One window whose groups are in the state alone: its bounds, "" for an end that is not known, and its groups."""
 
     start: str
     end: str
@@ -547,7 +547,7 @@ def seconds_since(value: Any, now: datetime) -> str:
 
 
 def key_line(columns: Sequence[str], key_from: str, *, whole_rows: bool) -> str:
-    """By what rows are told apart, and where that comes from."""
+    """By what rows are distinguished, and where that comes from."""
     key = ", ".join(columns) or "the whole row"
     if whole_rows:
         return f"Repeats are looked for by {key} ({key_from}); new rows are compared in every column."

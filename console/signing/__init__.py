@@ -1,1 +1,1 @@
-"""How people sign in: what django-allauth is told, and what is written down about it."""
+"""How people sign in: how django-allauth is configured, and what is recorded."""

@@ -21,7 +21,7 @@ NO_ROLE: Final = "Sign-in refused: this account is switched off, or has no role 
 
 
 class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc]
-    """Nobody signs up. Pages say what happened themselves, so allauth's own messages and mails are dropped."""
+    """No one signs up. Pages say what happened themselves, so allauth's own messages and mails are dropped."""
 
     def is_open_for_signup(self, request: HttpRequest) -> bool:
         return False
@@ -40,7 +40,7 @@ class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc]
             return "0.0.0.0"  # noqa: S104  (unknown, not a place to listen)
 
     def pre_login(self, request: Any, user: AbstractBaseUser, **how: Any) -> HttpResponse | None:
-        """Whatever proved them: only somebody with a role here, who is no service account, gets in."""
+        """Whatever proved them: only someone with a role here, who is no service account, gets in."""
         if user.is_active and Person.objects.filter(user_id=user.pk, service=False).exists():
             return None
         record_refused_try(request, user.get_username(), NO_ROLE)

@@ -14,8 +14,8 @@ log = logging.getLogger(__name__)
 class SharedCache(RedisCache):
     """Redis or Valkey; while it does not answer, each process counts for itself.
 
-    What stands here are limits. Refusing everybody while the broker is away would lock out those who come to
-    mend it; counting nothing would open a door to guessing. So the process's own memory stands in.
+    What is here are limits. Refusing everyone while the broker is away would lock out those who come to
+    repair it; counting nothing would open a door to guessing. So the process's own memory takes over.
     """
 
     def __init__(self, server: Any, params: dict[str, Any]) -> None:

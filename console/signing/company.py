@@ -1,4 +1,4 @@
-"""Company accounts (OpenID Connect): they prove who somebody is, and never make an account."""
+"""Company accounts (OpenID Connect): they prove who someone is, and never make an account."""
 
 import time
 from typing import Any, NoReturn
@@ -44,7 +44,7 @@ class CompanyAdapter(DefaultSocialAccountAdapter):  # type: ignore[misc]
             sociallogin.connect(request, user)
 
     def _invited(self, sociallogin: Any) -> User | None:
-        """By mail address; an unverified one proves nothing, and one that two people have tells nobody."""
+        """By mail address; an unverified one proves nothing, and one that two people have tells no one."""
         verified = [a.email for a in sociallogin.email_addresses if a.verified is True and a.email]
         users = list(User.objects.filter(email__iexact=verified[0])[:2]) if verified else []
         return users[0] if len(users) == 1 else None

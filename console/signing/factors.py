@@ -1,4 +1,4 @@
-"""Second factors of somebody else: an admin may see which, and take them away when a device is lost."""
+"""Second factors of someone else: an admin may see which, and take them away when a device is lost."""
 
 from allauth.mfa.models import Authenticator
 from django.contrib.auth.models import User
@@ -9,7 +9,7 @@ from recovery.people.roles import Actor, Right
 
 
 def list_factors(user: User) -> list[str]:
-    """What somebody has set up, in words."""
+    """What someone has set up, in words."""
     factors = Authenticator.objects.filter(user=user).order_by("type").values_list("type", flat=True)
     return [FACTORS[kind] for kind in dict.fromkeys(factors)]
 

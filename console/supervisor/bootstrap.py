@@ -101,7 +101,7 @@ def is_current(venv: Path, name: str, root: Path = ROOT) -> bool:
 
 
 def refuse_a_link(venv: Path) -> None:
-    """An environment that is a link belongs to somebody else: making it anew would empty theirs."""
+    """An environment that is a link belongs to someone else: making it again would empty theirs."""
     if venv.is_symlink():
         raise CannotStart(
             f"{venv} is a link to {venv.readlink()}, and Reprise empties and makes its environment itself; remove "

@@ -14,7 +14,7 @@ from console.supervisor.home import SOCKET_LIMIT
 
 
 def socket_path(home: Path) -> Path:
-    """Where the socket lies: in the home, or in a private temporary folder when that path is too long.
+    """Where the socket is: in the home, or in a private temporary folder when that path is too long.
 
     Pipelines' code sees neither: the jail hides folders of this name (`recovery.server.jail.DOORS`).
     """

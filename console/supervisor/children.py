@@ -12,7 +12,7 @@ from pathlib import Path
 from console.supervisor import processes
 from console.supervisor.bootstrap import ROOT, CannotStart
 
-LOG_LIMIT = 10_000_000  # bytes; a longer log begins anew, the old one is kept beside it
+LOG_LIMIT = 10_000_000  # bytes; a longer log begins again, the old one is kept beside it
 HEALTHY_AFTER = 60.0  # seconds: a child that lived so long is started again at once when it dies
 
 
@@ -60,7 +60,7 @@ class Child:
             )
 
     def turn_log(self) -> None:
-        """Begin the log anew while the child lives, where it has grown too large; the last one is kept beside it.
+        """Begin the log again while the child lives, where it has grown too large; the last one is kept beside it.
 
         The child appends to its open file, so what it writes next begins the file again.
         """

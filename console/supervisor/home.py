@@ -1,4 +1,4 @@
-"""The folder of one instance: who may use it, what lies in it, and how its files are written.
+"""The folder of one instance: who may use it, what is in it, and how its files are written.
 
 Crash order: `supervisor.json` names this run's mark before the first child is started, so whatever a
 crash leaves behind can be found; `demo.json` is written last and removed first.
@@ -96,7 +96,7 @@ def reset_home(home: Path) -> list[str]:
             "REPRISE_HOME to the right folder.",
             code="not_ours",
         )
-    # instance.env goes last: a reset that was interrupted can still be told from a stranger's folder.
+    # instance.env goes last: a reset that was interrupted can still be distinguished from a stranger's folder.
     for entry in sorted(entries, key=lambda e: e.name == "instance.env"):
         if is_known(entry) and entry.name != LOCK:
             shutil.rmtree(entry) if entry.is_dir() and not entry.is_symlink() else entry.unlink()

@@ -144,9 +144,9 @@ def pipelines_port(home: Path) -> int:
 
 
 def kafka_port(home: Path) -> int:
-    """The port of the Kafka broker: last time's, which stands in the code of a pipeline, else any free one.
+    """The port of the Kafka broker: last time's, which is in the code of a pipeline, else any free one.
 
-    Raises CannotStart when somebody has it now.
+    Raises CannotStart when someone has it now.
     """
     port = read_json(home / "supervisor.json").get("kafka_port")
     if not isinstance(port, int):

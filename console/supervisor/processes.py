@@ -24,7 +24,7 @@ def become_subreaper() -> None:
 def reap_children(known: set[int]) -> None:
     """Take the exit status of every ended process that came to us and is none of `known`.
 
-    `known` are those that somebody else waits for: taking their status would lose it.
+    `known` are those that someone else waits for: taking their status would lose it.
     """
     for pid in _list_children():
         if pid not in known:
@@ -59,7 +59,7 @@ def list_marked(prefix: str) -> list[int]:
             continue
         try:
             environment = b"\0" + (entry / "environ").read_bytes()
-        except OSError:  # ended, or somebody else's
+        except OSError:  # ended, or someone else's
             continue
         if wanted in environment and is_alive(int(entry.name)):
             pids.append(int(entry.name))

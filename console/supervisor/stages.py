@@ -35,7 +35,7 @@ PEOPLE = {
 
 
 def check_broker() -> None:
-    """Raises Unreachable when nobody answers at the address that the person gave."""
+    """Raises Unreachable when no one answers at the address that the person gave."""
     try:
         with app.connection_for_write() as connection:
             connection.ensure_connection(max_retries=1, interval_start=1, timeout=5)
@@ -85,7 +85,7 @@ def prepare_people() -> None:
 
 
 def pipelines_url() -> str:
-    """Where the console reaches its own API server; "" where nobody says."""
+    """Where the console reaches its own API server; "" where not set."""
     listens = homes.read_json(settings.REPRISE_HOME / "pipelines.json").get("url", "")
     return str(settings.ENV.pipelines_url or listens)
 

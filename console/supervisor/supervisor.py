@@ -28,7 +28,7 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class Ending(Exception):
-    """Somebody asked us to end while we were waiting for something."""
+    """Someone asked us to end while we were waiting for something."""
 
 
 class Supervisor:
@@ -42,7 +42,7 @@ class Supervisor:
         self.restart_at: dict[str, float] = {}
         self.refused = ""  # why the system refused something at the last look
         self.server: dict[str, Any] = {}  # pipelines.json as it was last seen
-        self.announced: float | None = None  # its mtime when demo.json was last written; None: write it anew
+        self.announced: float | None = None  # its mtime when demo.json was last written; None: write it again
 
     # -- signals ---------------------------------------------------------------------------------------
 
@@ -253,7 +253,7 @@ class Supervisor:
             )
 
     def follow_pipelines(self) -> None:
-        """Write demo.json anew when a child, the API server or its Spark was started again."""
+        """Write demo.json again when a child, the API server or its Spark was started again."""
         try:
             changed = (self.instance.home / "pipelines.json").stat().st_mtime != self.announced
         except FileNotFoundError:  # the server is starting; the file comes when it is ready
@@ -264,7 +264,7 @@ class Supervisor:
     # -- stop ------------------------------------------------------------------------------------------
 
     def stop(self) -> None:
-        """End what was started, in reverse order; demo.json goes first, so nobody begins to use it now."""
+        """End what was started, in reverse order; demo.json goes first, so no one begins to use it now."""
         (self.instance.home / "demo.json").unlink(missing_ok=True)
         asked = self.asked
         for child in reversed(self.children):

@@ -22,7 +22,7 @@ CHECK_ENV = {
 
 
 def ignore_progress(_: str) -> None:
-    """Progress that nobody needs to see: `run_manage` must print its answer alone."""
+    """Progress that no one needs to see: `run_manage` must print its answer alone."""
 
 
 def run_demo(arguments: list[str]) -> int:

@@ -1,4 +1,4 @@
-"""The only door into the audit log: append. What is done with the log stands in keeping.py.
+"""The only door into the audit log: append. What is done with the log is in keeping.py.
 
 An entry is written in the transaction of the change it tells about: both are there or neither. Two
 writers are put in order by the database (SQLite: BEGIN IMMEDIATE; PostgreSQL: an advisory lock held
@@ -45,7 +45,7 @@ def append_entry(
     after: Any = None,
 ) -> AuditEntry:
     """Append one entry; inside the caller's transaction when there is one. A denial that says what another of the last
-    minutes said is counted instead (`folding`): answered is the entry that stands for it.
+    minutes said is counted instead (`folding`), and the entry that represents it is returned.
 
     `before` and `after` are plain JSON values (dates allowed). What looks like a secret is withheld. Where it is not
     given, the environment is the recovery's, and a task acts on behalf of who last asked something of its recovery. The
@@ -157,7 +157,7 @@ def _remember_head(head: anchor.Anchor) -> None:
 
 @dataclass
 class Attempt:
-    """What somebody is trying. `target` and `recovery` may be filled in once they are known."""
+    """What someone is trying. `target` and `recovery` may be filled in once they are known."""
 
     action: str
     by: Actor | Stranger

@@ -1,7 +1,7 @@
 """What a try was aimed at that was denied before anything was read: pipeline, recovery, environment, for the log alone.
 
 Only the tables of this instance are read. What was named and is not there leaves its fields empty; the text itself
-stands in the entry's target.
+is in the entry's target.
 """
 
 from collections.abc import Mapping
@@ -32,7 +32,7 @@ class Aim:
 
 
 def name_pipeline(pipeline: Pipeline) -> str:
-    """One pipeline, told from every other one of its name."""
+    """One pipeline, distinguished from every other one of its name."""
     return f"{pipeline.name} ({pipeline.pipeline_id})"
 
 

@@ -29,7 +29,7 @@ class Anchor:
 
 
 def anchor_path(connection: BaseDatabaseWrapper) -> Path | None:
-    """Where the anchor of this very database lies, or None for one in memory."""
+    """Where the anchor of this very database is, or None for one in memory."""
     name = name_of(connection)
     return Path(settings.REPRISE_HOME) / f"audit-{name}.head" if name else None
 
@@ -62,7 +62,7 @@ def read_anchor(file: Path | None) -> Anchor | None:
 def advance_anchor(file: Path | None, anchor: Anchor, hash_of: Callable[[int], str | None]) -> None:
     """Move the anchor forward, never back, and never over an entry that is no longer what it was.
 
-    `hash_of(seq)` says what the database holds now. Where that is not what was seen, somebody cut the end off or
+    `hash_of(seq)` says what the database holds now. Where that is not what was seen, someone cut the end off or
     rewrote it, and the file stays: it is the evidence that `verify` reads. A full or read-only disk is logged: the
     act itself is done.
     """

@@ -26,7 +26,7 @@ FIRST_FIELDS: Final = (
 """What format 1 covers."""
 
 LATER_FIELDS: Final = ("format", "behalf", "task_id", "session", "address", "environment", "reason")
-"""What formats 2 and 3 cover beside them. In an entry of format 1 they are empty, or somebody wrote them later."""
+"""What formats 2 and 3 cover beside them. In an entry of format 1 they are empty, or someone wrote them later."""
 
 FIELDS: Final = (*FIRST_FIELDS, *LATER_FIELDS)
 """Every field but the hash itself and the database's own row id."""
@@ -67,7 +67,7 @@ def _plain_number(value: float) -> int | float | str:
 
 
 def canonical_text(entry: Mapping[str, Any]) -> str:
-    """The text that stands for an entry's contents. `at` is an aware datetime. Raises ValueError for a format
+    """The text of an entry's contents. `at` is an aware datetime. Raises ValueError for a format
     that this version does not know, and for an entry of format 1 with fields that it cannot have had."""
     names = _hashed_names(entry)
     fields = {name: entry[name] for name in names}

@@ -1,6 +1,6 @@
 """The check of the whole log, daily or asked for on a page: a worker does it, one at a time, and says how far it is.
 
-There is one row, `AskedCheck`, numbered anew each time that it is asked. The row is written with the request's entry,
+There is one row, `AskedCheck`, numbered again each time that it is asked. The row is written with the request's entry,
 a worker is woken after the commit and takes the number by compare-and-set, so that a wake-up given twice does
 nothing. A worker that dies in between leaves the row open: after SILENCE it counts as lost, the regular
 task writes that down, and the check can be asked for again. `audit verify` on the command line reads the log itself.
@@ -39,7 +39,7 @@ LOST: Final = "The worker that read the log was lost. Nothing was found out; ask
 
 
 def newest_check_request() -> AskedCheck | None:
-    """The check that was asked for last, however it stands; None where nobody has ever asked."""
+    """The check that was asked for last, whatever its state; None where no one ever asked."""
     return AskedCheck.objects.select_related("result").first()
 
 
@@ -71,7 +71,7 @@ def request_check(*, by: Actor) -> AskedCheck:
 
 
 def check_daily() -> bool:
-    """Check the log here and now, if that has not been done for a day and nobody is at it. Was it?"""
+    """Check the log here and now, if that has not been done for a day and no one is at it. Was it?"""
     last = log_operations.newest_check()
     if last is not None and timezone.now() - last.at < DAILY:
         return False
@@ -81,7 +81,7 @@ def check_daily() -> bool:
 
 
 def _begin_check(name: str) -> tuple[AskedCheck, bool]:
-    """A new check in somebody's name; or the one that is open, and True. In a transaction."""
+    """A new check in someone's name; or the one that is open, and True. In a transaction."""
     row, _ = AskedCheck.objects.select_for_update().get_or_create(slot=1)
     now = timezone.now()
     if row.number and is_open(row, now):

@@ -1,6 +1,6 @@
 """Takes secrets out of what is about to be written down for ever. Pure.
 
-Nobody means to put one here; an error text, a settings change or a diff may carry one all the same. What looks
+No one means to put one here; an error text, a settings change or a diff may carry one all the same. What looks
 like a secret by its name or by its shape is withheld before anything is stored or hashed.
 """
 

@@ -1,9 +1,9 @@
 """A seal on each entry: an HMAC that our processes can make, and whoever only writes into the database cannot.
 
-The chain and the anchors say nothing of the very end, which the next anchor would sign as it stands. So each entry
+The chain and the anchors say nothing of the very end, which the next anchor would sign as it is. So each entry
 carries `<key id>:<HMAC-SHA256 over its number and hash>`, by a key made of the secret key, and an anchor is signed only
 over entries whose seals were checked. Behind an anchor a seal by a key that is known no more is let be: its secret key
-has been changed since, and the anchor stands for it.
+has been changed since, and the anchor represents it.
 """
 
 import hashlib

@@ -1,6 +1,6 @@
-"""Denied tries that say the same are one entry at once and one with their number later, so that nobody fills the log.
+"""Denied tries that say the same are one entry at once and one with their number later, so that no one fills the log.
 
-The log is append-only and chained: an entry's number cannot grow. So the first denial of somebody (from one address) of
+The log is append-only and chained: an entry's number cannot grow. So the first denial of someone (from one address) of
 one act on one target is written at once. Further ones within `WINDOW` are counted in a row of their own, and when the
 window is over one entry says how many there were, and from when to when. Whoever tries many targets gets `MOST` entries
 in a window. What comes after that is counted by its kind and its pipeline (`KIND`), whatever else it aims at: the first
@@ -46,7 +46,7 @@ Append = Callable[[dict[str, Any]], AuditEntry]
 def fold_denial(
     fields: Mapping[str, Any], pipeline: str, *, append: Append, lock: Callable[[], None]
 ) -> AuditEntry:
-    """The entry that stands for a denial: a new one, or the one of this window, which counts it.
+    """The entry that represents a denial: a new one, or the one of this window, which counts it.
 
     `pipeline`: what was aimed at, "" where none is known. Call inside a transaction. `lock`: waits for one's turn to
     append.
@@ -125,7 +125,7 @@ def _entry_fields(fields: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _key_of_person(fields: Mapping[str, Any]) -> str:
-    """A person, or where nobody is signed in the address: a stranger takes any name."""
+    """A person, or where no one is signed in the address: a stranger takes any name."""
     name = "" if fields["role"] == "nobody" else fields["actor"]
     return _digest_key(name, [fields["address"]])
 

@@ -1,4 +1,4 @@
-"""Which entries somebody asked for, newest first, a page at a time: the list page, its exports, the commands.
+"""Which entries someone asked for, newest first, a page at a time: the list page, its exports, the commands.
 
 Every page is found by its place in the log (the entry before or after it), so a page deep in a million entries costs
 as much as the first. A search for text reads a limited stretch of the log and says how far it came.
@@ -29,7 +29,7 @@ LAST: Final = datetime.max.replace(tzinfo=UTC)
 
 @dataclass(frozen=True)
 class EntryFilter:
-    """The filters, as they stand in an address. `who` acted, or somebody acted on their behalf."""
+    """The filters, as they are in an address. `who` acted, or someone acted on their behalf."""
 
     recovery: str = ""
     who: str = ""
@@ -110,7 +110,7 @@ def _restrict_to_visible(
     entries: QuerySet[AuditEntry], wanted: EntryFilter, by: Actor
 ) -> list[QuerySet[AuditEntry]]:
     seen = visible.visible_environments(by)
-    if wanted.env or "production" in seen:  # where production is seen, words that nobody described are, too
+    if wanted.env or "production" in seen:  # where production is seen, words that no one described are, too
         return [entries.filter(visible.filter_entries(by))]
     return [entries.filter(environment=name) for name in (*seen, "")]
 

@@ -38,7 +38,7 @@ def verify_chain(*, by: Actor | None = None) -> dict[str, Any]:
 def verify_and_keep(
     by: Actor, *, behalf: str = "", progress: Callable[[int], None] = lambda _: None
 ) -> AuditCheck:
-    """Check the whole chain; the result is kept and audited. `progress` is told how many entries were read."""
+    """Check the whole chain; the result is kept and audited. `progress` is called with the number of entries read."""
     return _check_and_record(by, behalf, progress)[1]
 
 
@@ -48,7 +48,7 @@ def _check_and_record(
     begun, since = timezone.now(), time.monotonic()
     checked = check_chain(
         progress=progress
-    )  # outside of a transaction: it may take a minute, and nobody should wait for it
+    )  # outside of a transaction: it may take a minute, and no one should wait for it
     verdict = "the chain is unbroken" if checked["ok"] else f"{len(checked['problems'])} problems"
     says = f"Checked {checked['entries']} entries: {verdict}."
     after = {k: checked[k] for k in ("ok", "entries", "head", "anchors", "anchored")}
@@ -71,7 +71,7 @@ def _check_and_record(
 
 
 def _notify_broken_chain(checked: dict[str, Any]) -> None:
-    """People are told of a chain that is broken, once for each first problem."""
+    """Notify people of a broken chain, once for each first problem."""
     from recovery.notify.actions import announce_event  # that room writes to this one
 
     first = checked["problems"][0]
@@ -80,7 +80,7 @@ def _notify_broken_chain(checked: dict[str, Any]) -> None:
 
 
 def sign_chain(key: Ed25519PrivateKey | None = None) -> Signed | None:
-    """Sign where the log stands, unless that is signed already. What came since the last anchor is checked first:
+    """Sign the head of the log, unless it is signed already. What came since the last anchor is checked first:
     a signature under forged entries would make them ours. Raises Refused then, Unreachable without a key."""
     with transaction.atomic():
         lock_chain()
@@ -108,7 +108,7 @@ def sign_or_report() -> None:
 
 
 def renew_key(*, by: Actor) -> dict[str, str]:
-    """Pass signing to a new key: the old one signs the log as it stands, and the new one's name.
+    """Pass signing to a new key: the old one signs the log as it is, and the new one's name.
 
     Answers {old, new}: key ids. Raises Denied, Refused (the key comes from outside, or the chain is broken).
     """

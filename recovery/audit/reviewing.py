@@ -1,4 +1,4 @@
-"""Which acts somebody else has to look at afterwards, and who that may be. Pure."""
+"""Which acts someone else has to look at afterwards, and who that may be. Pure."""
 
 from collections.abc import Collection
 from typing import Final
@@ -11,7 +11,7 @@ DESTRUCTIVE: Final = frozenset({"recovery.execute", "recovery.resume", "recovery
 """Acts that change checkpoints, code or tables once they are taken."""
 
 GIVEN_UP: Final = frozenset({"recovery.skip", "step.statement"})
-"""Acts by which somebody's word takes the place of a step, its proof, or what a probe could not read."""
+"""Acts by which someone's word takes the place of a step, its proof, or what a probe could not read."""
 
 BREAK_GLASS: Final = "recovery.break_glass"
 
@@ -26,7 +26,7 @@ def why_reviewed(action: str, outcome: str, environment: str) -> str:
     """Why the act is put into the review queue: "break-glass", "production", "environment", "audit log"; "" for one
     that is not.
 
-    An environment that nobody described is held as production, as everywhere. A denied or refused act changed
+    An environment that no one described is held as production, as everywhere. A denied or refused act changed
     nothing and needs no review; a try at break-glass does, however it ended.
     """
     if action == BREAK_GLASS:

@@ -1,4 +1,4 @@
-"""The review queue: acts in production and break-glass, looked at afterwards by somebody who took no part."""
+"""The review queue: acts in production and break-glass, looked at afterwards by someone who took no part."""
 
 from dataclasses import dataclass
 
@@ -13,7 +13,7 @@ from recovery.people import visible
 from recovery.people.roles import SYSTEM, Actor, Right
 
 READING = frozenset({"page.denied", "command.denied", "api.denied", "audit.pack", "audit.review"})
-"""Acts on a recovery by which nobody takes part in it."""
+"""Acts on a recovery by which no one takes part in it."""
 
 LONGEST_NOTE = 2000
 

@@ -15,7 +15,7 @@ def sign() -> None:
 
 @shared_task(name="recovery.audit.tasks.check_asked")
 def check_asked(number: int) -> None:
-    """The whole chain, because somebody asked for it on a page."""
+    """The whole chain, because someone asked for it on a page."""
     checking.run_check(number)
 
 

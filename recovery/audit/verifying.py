@@ -1,6 +1,6 @@
 """Proves that the audit log is whole: reads it once, from the first entry to the last, in chunks.
 
-What it is compared with lies outside of the database: the keys that signed the anchors, the file of anchors, and
+What it is compared with is outside of the database: the keys that signed the anchors, the file of anchors, and
 the file with the newest entry that this machine has seen.
 """
 
@@ -19,7 +19,7 @@ MOST_PROBLEMS: Final = 100
 """More are counted, not kept: a log that was rewritten has as many problems as entries."""
 
 STRIDE: Final = 1000
-"""After so many entries somebody is told how far the check is."""
+"""After so many entries the check reports how far it is."""
 
 
 class ChainProblem(StrEnum):
@@ -31,7 +31,7 @@ class ChainProblem(StrEnum):
     END_MISSING = "end_missing"
     #: the newest entry that was seen has another hash now
     END_REWRITTEN = "end_rewritten"
-    #: an entry whose number is taken, or lies before the first one
+    #: an entry whose number is taken, or is before the first one
     ENTRY_INSERTED = "entry_inserted"
     #: an entry whose hash does not fit its contents
     ENTRY_CHANGED = "entry_changed"
@@ -70,7 +70,7 @@ class ChainProblem(StrEnum):
 
 
 class _Walk:
-    """Where the walk stands: the entry before, and what was found so far."""
+    """Where the walk is: the entry before, and what was found so far."""
 
     def __init__(self, seq: int = 0, hash: str = chain.GENESIS) -> None:
         self.seq = seq
@@ -228,7 +228,7 @@ def check_chain(
     `head` is the newest hash, "" for an empty log; `first` the first entry that was not archived; `anchors` how many
     signed anchors fit, `anchored` the entry of the last. Finds any change, removal (at the end too), insertion and
     reorder, forged or removed anchors, and a database that no longer refuses changes (`seq` 0). `after`: only the
-    entries behind this one, which was signed, and the anchors in the table from there on. `progress` is told now and
+    entries behind this one, which was signed, and the anchors in the table from there on. `progress` is called now and
     then how many entries were read.
     """
     cut = _Walk()

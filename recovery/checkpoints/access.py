@@ -30,7 +30,7 @@ too: an address that an API or a checkpoint names would have this machine call a
 FAMILIES: Final = {"s3a": "s3", "s3n": "s3", "gcs": "gs"} | dict.fromkeys(
     ("abfss", "az", "wasb", "wasbs"), "abfs"
 )
-"""Schemes that lead to one store -> the one that stands for all of them."""
+"""Schemes that lead to one store -> the one that represents all."""
 AZURE: Final = (".core.windows.net", ".core.chinacloudapi.cn", ".core.usgovcloudapi.net")
 """How hosts of Azure Storage end: an address of another host would get the console's request."""
 SYSTEM: Final = (
@@ -43,7 +43,7 @@ PATIENCE: Final = 4.0
 SUSPECT_SECONDS: Final = 0.5
 """After so many seconds without an answer a request is one that hangs."""
 HANGING: Final = 2
-"""No more than so many of a process's callers wait for a store while their requests hang; others are told at once."""
+"""No more of a process's callers wait for a store while their requests hang; others are refused at once."""
 THREADS: Final = 32
 """Requests that may be under way for callers with a deadline, those that were given up among them."""
 SILENT: Final = frozenset(
@@ -58,7 +58,7 @@ TimeoutError and ConnectionError."""
 
 @dataclass(frozen=True)
 class StorePlace:
-    """A path or URL, read: `store` names its bucket or machine ("" for this machine's files), `path` what lies there.
+    """A path or URL, read: `store` names its bucket or machine ("" for this machine's files), `path` what is there.
 
     `service`: who is asked for it. `host`, `port`: the machine that the address itself names; "" where the operator's
     settings do.
@@ -76,7 +76,7 @@ class Rules:
     """Which places may be opened.
 
     `roots`: below one of them, where there are any (a workspace's). `real_roots`: (root, where it led when a person
-    named it) of those on this machine; a root that is not among them lies where it says, through no link.
+    named it) of those on this machine; a root that is not among them is where it says, through no link.
     `local_roots`: as `roots`, for files of this machine alone (the operator's). `hidden`: folders of this machine
     that are never opened; real paths. `shown`: what may be below those all the same, and outside of `local_roots`;
     `roots` hold for it too. `own_code`: folders of the programs that run this console; read, and never changed.
@@ -352,7 +352,7 @@ def ask_store(store: str, call: Callable[[], Result]) -> Result:
 
 
 def carried_free(call: Callable[[], Result]) -> Callable[[], Result]:
-    """As `carried`, without the deadline: the thread that asks is given up by who waits, and asks nobody else."""
+    """As `carried`, without the deadline: the thread that asks is given up by who waits, and asks no one else."""
     context = copy_context()
     access = replace(current_access(), until=None)
 
@@ -369,7 +369,7 @@ def shown_store(store: str) -> str:
 
 
 def is_silence(error: BaseException) -> bool:
-    """Does this say that nobody answered, rather than what was answered? Looks at its causes too."""
+    """Does this say that no one answered, rather than what was answered? Looks at its causes too."""
     seen: BaseException | None = error
     while seen is not None:
         names = {kind.__name__ for kind in type(seen).__mro__}
@@ -435,7 +435,7 @@ class _Asked:
 
 
 def _list_hanging_requests(asked: Sequence[_Asked], now: float) -> list[_Asked]:
-    """Those that somebody waits for and that should have been answered, the oldest first."""
+    """Those that someone waits for and that should have been answered, the oldest first."""
     return [request for request in asked if request.waited_for and now - request.since > SUSPECT_SECONDS]
 
 

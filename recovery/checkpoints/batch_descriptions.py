@@ -1,4 +1,4 @@
-"""A batch's positions in people's words: where a source stands, what it took, what moved. Pure."""
+"""A batch's positions in people's words: a source's position, what it took, what moved. Pure."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -28,7 +28,7 @@ def next_run(outcome: str) -> str:
 
 
 def describe_line(kind: str, offset_json: str | None) -> str:
-    """Where a line stands: `log entry 12`, `orders[0] at 123`; other sources' lines speak for themselves."""
+    """The position of a line: `log entry 12`, `orders[0] at 123`; other sources' lines speak for themselves."""
     if offset_json is None:
         return "nothing read yet"
     if kind == "files":
@@ -49,7 +49,7 @@ def describe_intake(source: BatchSource) -> str:
 
 
 def describe_step(step: SourceStep) -> str:
-    """What lies between two batches' positions of one source."""
+    """What is between two batches' positions of one source."""
     if step.change in ("added", "removed"):
         return f"the source was {step.change}"
     if step.change == "same":

@@ -1,7 +1,7 @@
 """One batch of a checkpoint as its files tell it, or two beside each other. Only reads; state is not listed.
 
 Files: offsets/<batch> is written before a batch runs, commits/<batch> after its sink has committed
-(MicroBatchExecution). Which input files a batch took stands in the source's own log, between the log ids of the
+(MicroBatchExecution). Which input files a batch took is in the source's own log, between the log ids of the
 batch before and its own. Damage is said beside what can still be read, never raised.
 """
 
@@ -51,7 +51,7 @@ class BatchSource:
 
 @dataclass(frozen=True)
 class CheckpointBatch:
-    """A batch. Times and watermarks are epoch milliseconds; `next_watermark_ms` stands in the commit.
+    """A batch. Times and watermarks are epoch milliseconds; `next_watermark_ms` is in the commit.
 
     `operators`: operator id -> state partitions, as the commit names them; None: no commit of state format 2 is
     there to tell (`{}`: it tells that the query has none).
@@ -305,7 +305,7 @@ def _count_state_ids(commit: CommitFile) -> dict[str, int] | None:
 
 
 def _step_files(tree: Tree, before: CheckpointBatch, source: BatchSource) -> LogSpan | None:
-    """What a file source's log holds between the batch before and this line; None where that cannot be told."""
+    """What a file source's log holds between the batch before and this line; None where not known."""
     old = {s.key: s.offset_json for s in before.sources}
     upto = formats.log_offset(source.offset_json)
     after = formats.log_offset(old.get(source.key))

@@ -64,7 +64,7 @@ def place_for(location: str, plan: NextVersion) -> CheckpointSlot:
 
 
 def recorded_place(location: str, label: str) -> CheckpointSlot:
-    """Where this label's record lies: in the flow's directory, or above a checkpoint with a fixed place."""
+    """Where this label's record is: in the flow's directory, or above a checkpoint with a fixed place."""
     here = Store.open(location)
     if here.exists(record_name(label)) or "/" not in here.root.strip("/"):
         return CheckpointSlot(here, None)

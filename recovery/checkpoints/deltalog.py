@@ -48,7 +48,7 @@ class Gone(Exception):
 class Log:
     """Names in a log, listed once. `commits`: version -> mtime of its file in ms; `checkpoints`: whole ones only.
 
-    `staged`: the newest version that lies in `_staged_commits` alone, as a catalog that owns the table leaves it.
+    `staged`: the newest version that is in `_staged_commits` alone, as a catalog that owns the table leaves it.
     """
 
     store: Store
@@ -71,7 +71,7 @@ class Log:
 
 @dataclass(frozen=True, slots=True)
 class AddedFile:
-    """A data file as an `add` action has it. `path` as written (URL-encoded); `rows` None: not told."""
+    """A data file as an `add` action has it. `path` as written (URL-encoded); `rows` None: not recorded."""
 
     path: str
     size: int

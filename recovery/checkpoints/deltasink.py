@@ -25,7 +25,7 @@ class DeltaSink:
 
     `rows` of these batches, None where the statistics do not tell. `forgotten`: newest batch of applications that the
     table no longer counts, as they were not heard of for long: their batches are there, and one of them that comes
-    again is written again. `forgets`: it does so, and what a checkpoint of the log left out cannot be told any more.
+    again is written again. `forgets`: it does so, and what a checkpoint of the log left out is no longer known.
     """
 
     table_id: str
@@ -42,7 +42,7 @@ def read_delta_sink(
 ) -> DeltaSink | None:
     """What the table remembers; None: it is no Delta table. Raises OSError, Unreachable, Malformed.
 
-    `app_id`: whose batches are told one by one, as far as the newest commits name them.
+    `app_id`: whose batches are listed one by one, as far as the newest commits name them.
     """
     log = deltalog.list_log(table)
     if log is None:
@@ -90,7 +90,7 @@ def _add_batch(
 def explain_misfit(head: int | None, next_batch: int) -> Finding | None:
     """What goes wrong when `next_batch` is written under an id of which the table has `head`; None: nothing.
 
-    Numbers may be left out, so a head that lies far behind does no harm.
+    Numbers may be left out, so a head that is far behind does no harm.
     """
     if head is None or head < next_batch:
         return None

@@ -1,4 +1,4 @@
-"""The files of a checkpoint that does not exist yet: some kept from one that does, some written anew.
+"""The files of a checkpoint that does not exist yet: some kept from one that does, some written new.
 
 A layout is read by the same reader as a real checkpoint, so what a repair, a rollback or a copy will give is
 judged before a byte is written; then it is written, and must read back with the same fingerprint.
@@ -128,7 +128,7 @@ def _is_hidden(name: str) -> bool:
 def write_layout(layout: Layout, new: Store, guard: Guard, *, link: bool = True) -> None:
     """Write all files below `new`: state, sources, offsets, commits, the rest, metadata last.
 
-    Local files one after the other; far away several at a time, begun in this order, and what lies at the top when
+    Local files one after the other; far away several at a time, begun in this order, and what is at the top when
     all else is there. Files that are kept are linked where the store can, unless `link` is False: Spark writes each
     of them once, replaces it by a rename if ever, and so leaves the other name alone. All is put on disk in one go
     at the end.

@@ -68,7 +68,7 @@ class Tree:
                 before = read_cache.Inode.under(stream)
                 while piece := stream.read(PIECE):
                     size += len(piece)
-                    if size > limit:  # it grew since it was listed, or the store told a wrong size
+                    if size > limit:  # it grew since it was listed, or the store reported a wrong size
                         raise Malformed(f"it has more than the {limit} bytes read here")
                     digest.update(piece)
                     yield piece

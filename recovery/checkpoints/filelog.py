@@ -37,7 +37,7 @@ def parse_name(name: str) -> tuple[int, bool] | None:
 
 
 def index_of(names: Iterable[str]) -> dict[int, str]:
-    """Entry id -> file name. Where both `9` and `9.compact` are there, the compacted one stands."""
+    """Entry id -> file name. Where both `9` and `9.compact` are there, the compacted one counts."""
     index: dict[int, str] = {}
     for name in names:
         parsed = parse_name(name)

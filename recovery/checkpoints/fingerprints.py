@@ -36,7 +36,7 @@ def marks_of(tree: Tree) -> Marks:
 
 
 def superseded_files(tree: Tree) -> set[str]:
-    """Source log files older than the newest compacted entry: nobody reads them at a restart.
+    """Source log files older than the newest compacted entry: no one reads them at a restart.
 
     With a hundred batches kept they are ten times the log that counts; their names and sizes stand for them.
     """

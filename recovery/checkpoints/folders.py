@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from recovery.checkpoints import formats
 from recovery.checkpoints.formats import OffsetFile
 
-MAX_LINES = 8  # the number of ways to share logs grows fast; nobody reads one source that often
+MAX_LINES = 8  # the number of ways to share logs grows fast; no one reads one source that often
 Way = tuple[int, ...]
 
 

@@ -79,7 +79,7 @@ def lines_of(data: bytes) -> list[str]:
 def json_of(text: str) -> Any:
     """JSON, or Malformed: also for nesting and numbers beyond reason, and for what readers take differently.
 
-    Which of two equal keys stands depends on the reader; half a surrogate pair cannot be written anywhere.
+    Which of two equal keys counts depends on the reader; half a surrogate pair cannot be written anywhere.
     """
     try:
         value = json.loads(text, object_pairs_hook=_refuse_repeated_keys)

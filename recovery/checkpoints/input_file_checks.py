@@ -30,7 +30,7 @@ def judge_inputs(sources: Iterable[SourceProgress]) -> list[Finding]:
 
 
 def _count_missing_files(entries: Iterable[SourceEntry]) -> tuple[int, str, str | None]:
-    """(number of files that are not there, the first of them, why it could not be told)."""
+    """(number of files that are not there, the first of them, why that is not known)."""
     listed: dict[str, set[str]] = {}
     count: Counter[str] = Counter()
     first = ""

@@ -64,8 +64,8 @@ def list_versions(flow_location: str) -> list[int]:
 def read_fingerprint(location: str) -> str:
     """sha256 (hex) over names, sizes and the contents of metadata, offsets, commits and source logs.
 
-    `location` as for `inspect`; names and sizes only of source log entries that a newer compacted entry stands in
-    for. Of the state it counts the schemas and which partitions there are, not the files of single versions: Spark's
+    `location` as for `inspect`; names and sizes only of source log entries that a newer compacted entry
+    replaces. Of the state it counts the schemas and which partitions there are, not the files of single versions: Spark's
     maintenance writes snapshots and removes old files after the query has ended (StateStore.doMaintenance, seen
     on 4.2), and the state of a batch is the same before and after. Equal means that the stream has not moved.
     """
@@ -387,7 +387,7 @@ def _went_on(tree: Tree, key: str, reached: int | None) -> bool:
 
 
 def _in_the_way(tree: Tree) -> list[Finding]:
-    """What lies where Spark writes next: sidecars of files that are gone, and directories.
+    """What is where Spark writes next: sidecars of files that are gone, and directories.
 
     Hadoop's local file system then refuses the rename. A directory is passed over until its number comes.
     """

@@ -1,7 +1,7 @@
 """What a local file system needs beyond fsspec: listings, opens, writes, syncs, renames.
 
 Pipelines' code may put a link in the place of any folder, at any moment. So the folder of what is written, renamed or
-removed is opened first and judged by where it really lies, and then the act names the open folder.
+removed is opened first and judged by where it really is, and then the act names the open folder.
 """
 
 import contextlib
@@ -26,7 +26,7 @@ FAR = ("nfs", "cifs", "smb", "fuse", "ceph", "gluster", "lustre", "9p", "afs", "
 
 
 def mount_of(path: str) -> str:
-    """The mount point of another machine's files that this path lies on; "" for files of this machine. Touches none.
+    """The mount point of another machine's files that this path is on; "" for files of this machine. Touches none.
 
     Source: proc(5), mountinfo.
     """

@@ -1,4 +1,4 @@
-"""Whether a checkpoint lies where it will still be tomorrow, and belongs to one query alone. Pure."""
+"""Whether a checkpoint is where it will still be tomorrow, and belongs to one query alone. Pure."""
 
 import re
 from collections.abc import Mapping

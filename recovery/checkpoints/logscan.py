@@ -76,7 +76,7 @@ def _after_version(block: bytes) -> bytes:
 def count_usual_lines(block: bytes, lines: re.Pattern[bytes], last_key: bytes = b'"batchId":') -> int:
     """The number of entries of a block that is nothing but lines of Spark's own shape, else 0.
 
-    `last_key` stands once in a line of that shape, since no string in it may hold a quote.
+    `last_key` occurs once in a line of that shape, since no string in it may hold a quote.
     """
     if lines.fullmatch(block) is None:
         return 0

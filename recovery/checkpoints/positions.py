@@ -1,4 +1,4 @@
-"""Offset lines of sources other than files: told apart by their shape, kept as they are, read into plain values.
+"""Offset lines of sources other than files: distinguished by their shape, kept as they are, read into plain values.
 
 Shapes: KafkaSourceOffset, DeltaSourceOffset (delta-io), StreamingOffset (Iceberg), RatePerMicroBatchStreamOffset,
 LongOffset; Auto Loader, Pub/Sub and Kinesis as documents show them. A line that has another shape, or one more key,

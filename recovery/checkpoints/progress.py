@@ -1,4 +1,4 @@
-"""Where each source of a checkpoint stands: the committed offset line beside the source's own log."""
+"""The position of each source of a checkpoint: the committed offset line beside the source's own log."""
 
 from collections.abc import Collection, Iterator
 from dataclasses import replace

@@ -194,7 +194,7 @@ def clean_leftovers(location: str, *, recovery: str) -> None:
 
 
 def set_aside(location: str, *, recovery: str) -> str:
-    """Where the old checkpoint of a fixed place lies while the new one is in use."""
+    """Where the old checkpoint of a fixed place is while the new one is in use."""
     return f"{location.rstrip('/').rpartition('/')[0]}/.reprise-{safe_label(recovery)}-before"
 
 

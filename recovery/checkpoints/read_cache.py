@@ -1,7 +1,7 @@
 """What this process has read already, and may say again without reading: bounded, and never of a guess.
 
 An inode whose device, number, size, mtime and ctime are those under which its bytes were read still holds these
-bytes: whoever writes into a file moves its mtime, and whoever sets the mtime back moves its ctime, which nobody can
+bytes: whoever writes into a file moves its mtime, and whoever sets the mtime back moves its ctime, which no one can
 set. Clocks of file systems are coarse, so an inode that has moved within the last seconds proves nothing. A second
 name (a hard link) moves the ctime too; `carry` takes the proof along over the one that is made here.
 """

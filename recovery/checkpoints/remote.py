@@ -43,7 +43,7 @@ def connect_store(location: str) -> tuple[Any, str]:
     """(file system, path on it) of a path or URL, which the rules in force allow.
 
     Raises Refused (`storage_scheme`, `storage_address`, `storage_root`, `storage_hidden`, `storage_host`, `outbound`);
-    Unreachable; ValueError, ImportError: nobody here can open it.
+    Unreachable; ValueError, ImportError: no one here can open it.
     """
     place = access.read_place(location)
     rules = access.current_access().rules
@@ -167,7 +167,7 @@ class Remote:
         return RangeReader(self, path) if mode == "rb" else self._ask(self.fs.open, path, mode)
 
     def seekable(self, path: str) -> io.BufferedReader:
-        """A file that can be read from any place in it. Its size is asked for when somebody reads from its end."""
+        """A file that can be read from any place in it. Its size is asked for when someone reads from its end."""
         return io.BufferedReader(Ranges(self, path), BLOCK)
 
     def makedirs(self, path: str, exist_ok: bool = True) -> None:
@@ -189,7 +189,7 @@ class Remote:
     def mv(self, old: str, new: str, recursive: bool = False) -> None:
         """A file, or with `recursive` a directory.
 
-        On an object store all is copied, proven to be there, then removed. What lies at the top goes last and
+        On an object store all is copied, proven to be there, then removed. What is at the top goes last and
         is removed first: at the top of a checkpoint is its `metadata`, and without it no Spark takes the
         directory for a checkpoint. So a directory with `metadata` is whole, and one without is not in use.
         """

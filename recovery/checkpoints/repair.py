@@ -1,4 +1,4 @@
-"""A repair: the next checkpoint version with progress and state kept, and each damage mended that can be.
+"""A repair: the next checkpoint version with progress and state kept, and each damage repaired that can be.
 
 Never in place. What it would hold is laid out in memory and judged by the same reader (`plan_repair`: the preview);
 `prepare` writes it beside the old one, `placing` puts it into place. State files are linked where the store can.
@@ -38,7 +38,7 @@ __all__ = [
     "prepare_repair",
 ]
 
-OUTSIDE = ("VERSION_NOT_A_DIRECTORY",)  # beside the checkpoint, where nothing is written anew
+OUTSIDE = ("VERSION_NOT_A_DIRECTORY",)  # next to the checkpoint, where nothing is rewritten
 MAX_MENDINGS = 100  # of one checkpoint; more is no damage but another thing
 
 
@@ -59,7 +59,7 @@ class RepairPlan(LaidPlan):
 
     @property
     def exact(self) -> bool:
-        """False: a mending was inferred, so that nobody can promise which input was read."""
+        """False: a repair was inferred, so that no one can promise which input was read."""
         return all(m.exact for m in self.mendings)
 
 
@@ -69,7 +69,7 @@ def damage_to_repair(report: CheckpointReport) -> tuple[Finding, ...]:
 
 
 def plan_repair(location: str, known: KnownFacts | None = None, *, sink: str | None = None) -> RepairPlan:
-    """The preview: which damage would be mended how, and what would stay. Reads only.
+    """The preview: which damage would be repaired how, and what would stay. Reads only.
 
     `location` and `sink` as for `inspect`. Raises Unreachable when a path cannot be read, Refused when it has too
     many files to be taken along.
@@ -108,7 +108,7 @@ def _left_behind(before: CheckpointReport, layout: Layout) -> list[Mending]:
 
 
 def _mend_all(work: Work, version: int | None, sink: str | None, mendings: list[Mending]) -> tuple[Left, ...]:
-    """One mending at a time, judged anew after each: one damage may hide or explain another."""
+    """One repair at a time, judged again after each: one damage may hide or explain another."""
     first, failed = work.report, dict[tuple[str, str | None], str]()
     for _ in range(MAX_MENDINGS):
         work.report = judge_store(lay_out(work.layout, work.old, work.target), version=version, sink=sink)
@@ -136,7 +136,7 @@ def _mend_all(work: Work, version: int | None, sink: str | None, mendings: list[
 def prepare_repair(location: str, plan: RepairPlan, *, recovery: str, fence: int, guard: Guard) -> Prepared:
     """Write the repaired checkpoint beside the one in use and read it back; see `placing.prepare_checkpoint`.
 
-    Raises Refused, besides, when the plan leaves damage that Spark would run into, or when nothing is mended.
+    Raises Refused, besides, when the plan leaves damage that Spark would run into, or when nothing is repaired.
     """
     if not plan.complete:
         raise Refused(_what_stays(plan), code="not_mendable")

@@ -162,7 +162,7 @@ class StateOperator:
     state_format: int | None = None
     metadata_version: int | None = None
     metadata_partitions: int = (
-        0  # by metadata, else by the headers after a repartition, for all alike; 0: not told
+        0  # by metadata, else by the headers after a repartition, for all alike; 0: not recorded
     )
     version: int | None = None
     rows: int | None = None

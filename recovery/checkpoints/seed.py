@@ -1,4 +1,4 @@
-"""A seeded reset: the next checkpoint version with the old one's progress, or at positions that somebody chose.
+"""A seeded reset: the next checkpoint version with the old one's progress, or at positions that someone chose.
 
 Its state is none, or that of another checkpoint. What a seed holds is in `seed_files`, which positions it may have in
 `starts`, where its state comes from in `carrying`; how it gets into place, and what a crash leaves, in `placing`.
@@ -65,7 +65,7 @@ class SeedPlan(NextVersion):
 
     `commit_of`: the batch whose commit file is taken: N, or N - 1 where only the table has finished N.
     `log_offsets`: of the old sources; `offsets`, `committed_files`: of those that the seed has. `starts`: where each of
-    these begins (None: the old ones, each where it stands). `watermark_ms`: the one to set (None: as it is). `state`:
+    these begins (None: the old ones, each at its position). `watermark_ms`: the one to set (None: as it is). `state`:
     the checkpoint whose state is carried over, with this many operators (None: no state).
     """
 

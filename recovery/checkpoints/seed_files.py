@@ -85,7 +85,7 @@ def _with_starts(offsets: bytes, starts: Sequence[SourceStart]) -> bytes:
 
 
 def _take_log(old: Store, layout: Layout, line: OffsetLine, reached: int | None, batch: int) -> None:
-    """A source that goes on where it stands."""
+    """A source that goes on where it is."""
     if reached is None and line.offset_json is not None:
         keep_log(old, layout, f"sources/{line.key}")
     else:
@@ -128,7 +128,7 @@ def write_log(
     Entries as Spark would have written them where it reads those whichever interval it is set to: none has a number
     that the `old` log, which it has read, lacks. Else one compacted file, readable under any interval; entry 0 alone
     is never compacted, since every batch would then compact the log. Where ids are left out, all get the newest one:
-    nobody asks for the others, and a reader takes a compacted file that lacks ids for one that lost lines.
+    no one asks for the others, and a reader takes a compacted file that lacks ids for one that lost lines.
     """
     layout.directories.add(folder)
     if reached < 0:
@@ -210,7 +210,7 @@ def stands_alone(index: dict[int, str], keep: dict[int, str]) -> bool:
     """Can Spark read the log when the entries above are gone, whichever compact interval it derives then?
 
     It can when no compacted entry was cut off. Where one was, the interval follows from fewer entries,
-    or from the configuration alone, and Spark may ask for `<id>.compact` where `<id>` stands.
+    or from the configuration alone, and Spark may ask for `<id>.compact` in place of `<id>`.
     """
     if len(filelog.compacted_ids(keep)) == len(filelog.compacted_ids(index)):
         return True

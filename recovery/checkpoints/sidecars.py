@@ -1,6 +1,6 @@
 """Hadoop's checksum files beside the logs (`.<name>.crc`, on a local file system): do they fit their files?
 
-Spark does not compare them (seen on 4.2, docs/damage-table.md), so one that does not fit only betrays that somebody
+Spark does not compare them (seen on 4.2, docs/damage-table.md), so one that does not fit only betrays that someone
 edited or replaced the file. Format (ChecksumFileSystem): `crc`, a NUL, bytes a checksum, then a CRC32 for each piece.
 """
 

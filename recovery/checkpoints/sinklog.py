@@ -29,7 +29,7 @@ SKEW_MS = 60_000  # by which the clocks of a driver and of a storage may differ
 class SinkLog:
     """`head`: newest batch id (None: no log). `batches`: batch id -> its data files, URL-encoded URIs.
 
-    `older` are data files whose batch can no longer be told: their own entries were compacted away.
+    `older` are data files whose batch is no longer known: their own entries were compacted away.
     """
 
     present: bool
@@ -134,7 +134,7 @@ def _by_batch(
     """A compacted entry has its own batch's files and all earlier ones: what is new in it is its own.
 
     That holds only while every batch since the last compacted entry is known one by one; what cannot be
-    told apart is given back as the second value.
+    distinguished is given back as the second value.
     """
     batches: dict[int, tuple[str, ...]] = {}
     older: list[str] = []
@@ -183,7 +183,7 @@ def judge_sink_log(
     """Findings of a table's log beside a checkpoint that has committed and planned these batches.
 
     `unique_state`: the names of state files carry ids (state format 2). The table then skips the planned batch
-    before its tasks have told these ids, and the commit that needs them fails.
+    before its tasks have reported these ids, and the commit that needs them fails.
     """
     findings = list(log.findings)
     next_batch = following_batch(committed, planned)
@@ -244,7 +244,7 @@ def judge_files(table: Store, log: SinkLog) -> list[Finding]:
 
 
 def _name_below_table(table: Store, path: str) -> str:
-    """The name below the table of a file in its log; "" for one that lies elsewhere."""
+    """The name below the table of a file in its log; "" for one that is elsewhere."""
     where = unquote(urlsplit(path).path) if table.local else unquote(path).split("://", 1)[-1]
     root = os.path.abspath(table.root) if table.local else table.root  # noqa: PTH100
     return where[len(root) + 1 :] if where.startswith(f"{root}/") else ""

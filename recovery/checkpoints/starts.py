@@ -1,4 +1,4 @@
-"""Where each source of the new code starts, said by somebody: what may be said, and what its log then holds. Pure.
+"""Where each source of the new code starts, said by someone: what may be said, and what its log then holds. Pure.
 
 Facts (seen on Spark 4.2, tests/integration/test_seeds_on_spark.py): a source goes on after its line in the newest
 offset file, wherever that is, as long as the line before is the same; a file source reads what its log does not name,
@@ -29,7 +29,7 @@ MAX_NUMBER = 2**63 - 1 - 100  # of a Java long; Delta keeps the highest hundred 
 
 @dataclass(frozen=True)
 class SourceStart:
-    """Where source `index` of the new code, in plan order, shall start.
+    """Where source `index` of the new code, in plan order, starts.
 
     `old`: index of the checkpoint's source that goes on as it; None: a source that is new. `offset_json`: the line of
     the offset file after which it goes on; None: `-`, so that the reader's own options decide. `again`: decoded URIs of
@@ -194,7 +194,7 @@ def _check_start(start: SourceStart, old: Sequence[SourceProgress], named: bool)
 
 
 def _refuse_new(start: SourceStart) -> None:
-    """A new source may have a line where its kind can be told by it, or none."""
+    """A new source may have a line where it shows its kind, or none."""
     if start.again:
         raise _cannot_start(start, "it is new, so no file was read that could be read again")
     if start.offset_json is None:
@@ -216,7 +216,7 @@ def _refuse_files(start: SourceStart) -> None:
 
 
 def _refuse_line(start: SourceStart, kind: str) -> None:
-    """A line that nobody wrote yet must be one that the source can go on from."""
+    """A line that no one wrote yet must be one that the source can go on from."""
     line = start.offset_json or ""
     try:
         problem = _find_line_problem(line, kind)

@@ -310,7 +310,7 @@ class Store:
 
         For files that are written once and only ever removed, as Spark's logs are: both names then have the
         same bytes for good, and removing one leaves the other. A file system without hard links, a border
-        between two of them, or a file of somebody else gives a copy.
+        between two of them, or a file of someone else gives a copy.
         """
         if not self.local:
             self.fs.cp_file(source.path(name), self.path(to))

@@ -36,7 +36,7 @@ def beside_table(
         findings = sinklog.judge_sink_log(log, committed, planned, unique_state=unique_state)
         findings += sinklog.find_skipped(table, planned_at, committed) if log.present else []
         return findings + (sinklog.judge_files(table, log) if deep else [])
-    try:  # a table that was converted to Delta keeps the log that it had as a file table: nobody writes it any more
+    try:  # a table that was converted to Delta keeps the log that it had as a file table: no one writes it any more
         sink = deltasink.read_delta_sink(table)
     except Malformed as problem:
         raise Unreachable(f"The log of {table.location} cannot be read: {problem.why}. Mend it.") from problem

@@ -31,8 +31,8 @@ __all__ = ["LaidPlan", "plan_rollback", "prepare_layout", "prime_skeleton"]
 def prime_skeleton(location: str, scratch: str, *, guard: Guard) -> None:
     """Write a skeleton at `scratch` on which a new query's first batch runs empty and leaves empty state.
 
-    Header and sources are those of the last committed batch of `location`. Raises Refused where that cannot be
-    told, or where something is at `scratch` already.
+    Header and sources are those of the last committed batch of `location`. Raises Refused where that is not
+    known, or where something is at `scratch` already.
     """
     report = inspect_checkpoint(location)
     if report.last_committed is None:

@@ -19,7 +19,7 @@ class VersionUse:
     `from_ms`, `to_ms`: the oldest and the newest batch that is kept and was planned in this version; Spark deletes
     older files. `seeded_at`: its two oldest offset files are the same bytes, which no batch of Spark's own leaves:
     it was seeded at that batch, and used after it. `copied_to`: the newest batch whose offset file is the same bytes
-    in the version before: this one went on from there, or was mended up to there. `why`: which files cannot be read.
+    in the version before: this one went on from there, or was repaired up to there. `why`: which files cannot be read.
     """
 
     number: int

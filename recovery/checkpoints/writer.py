@@ -2,7 +2,7 @@
 
 Spark writes every conf of OffsetSeqMetadata.relevantSQLConfs that its version has into every header. A key tells
 the version that introduced the conf; a key that a version always writes and that is not there tells an older one.
-A build between two releases fits neither, and only what lies beside the header can betray it.
+A build between two releases fits neither, and only what is beside the header can betray it.
 Versions: the headers that 3.5, 4.0, 4.1, 4.2 and 4.3 were seen to write (tests/fixtures/written_by), and of what is
 older the SQLConf entries. 4.0 and 4.1 write the same keys: a conf may be introduced before a header carries it.
 """
@@ -40,9 +40,9 @@ def before_2_2(read: Collection[OffsetFile], commits: Collection[int]) -> bool:
 def written_by(
     offsets: OffsetFile | None, commit: CommitFile | None, *, operator_metadata: bool = False
 ) -> dict[str, str | None] | None:
-    """{at_least, before}: versions as "4.2", None where nothing tells; None where neither is told.
+    """{at_least, before}: versions as "4.2", None where not known; None where neither is known.
 
-    An empty conf tells nothing: no Spark since 2.2 writes one. `operator_metadata`: an operator's metadata lies beside
+    An empty conf tells nothing: no Spark since 2.2 writes one. `operator_metadata`: an operator's metadata is beside
     it, which no release before 4.0 wrote: a header that lacks what 4.0 writes is then of a build on the way there, or
     of an older Spark that ran after a newer one.
     """
@@ -57,7 +57,7 @@ def written_by(
         lacking = [version for version in lacking if version > (4, 0)]
     at_least, before = max(lowest, default=None), min(lacking, default=None)
     if at_least and before and at_least >= before:
-        return None  # the header contradicts itself: somebody edited it
+        return None  # the header contradicts itself: someone edited it
     return (
         {"at_least": _version_text(at_least), "before": _version_text(before)} if at_least or before else None
     )

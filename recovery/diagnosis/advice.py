@@ -7,7 +7,7 @@ from recovery.contracts.names import Meant
 
 
 def meant_of(stored: object) -> Meant | None:
-    """As it is stored with a recovery; None where nobody was asked yet."""
+    """As it is stored with a recovery; None where no one was asked yet."""
     return next((meant for meant in Meant if meant.value == stored), None)
 
 
@@ -17,7 +17,7 @@ def asks_meant(advice: Sequence[Advice]) -> bool:
 
 
 def recommend_advice(advice: Sequence[Advice], meant: Meant | None) -> Advice | None:
-    """The one that is recommended; None where it hangs on an answer that nobody has given."""
+    """The one that is recommended; None where it hangs on an answer that no one has given."""
     if any(item.right_if is not None for item in advice):
         fitting = (item for item in advice if item.right_if is meant and meant in (Meant.YES, Meant.NO))
         return next(fitting, None)

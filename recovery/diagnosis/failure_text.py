@@ -212,7 +212,7 @@ class _Reader:
             self.note(self.open, line)
 
     def begin_line(self, level: str, line: str, said: str) -> None:
-        """A line of the log itself: it ends what came before; a failure may be told in it or below it."""
+        """A line of the log itself: it ends what came before; a failure may follow in it or below it."""
         self.open, self.level, self.header = None, level, "" if level in QUIET else line
         if level in QUIET:
             return

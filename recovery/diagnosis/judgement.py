@@ -82,7 +82,7 @@ def diagnose_failure(
     `condition`: what the failure was named by, where the error has no condition of Spark's or of the table.
     `of_flow`: is a flow's checkpoint part of the question? Not where the failure is a whole pipeline's.
 
-    `operators_code`: Spark's names of the stateful operators of the code as it is, where somebody knows;
+    `operators_code`: Spark's names of the stateful operators of the code as it is, where someone knows;
     `old_text`, `new_text`: the code that last worked and the code that failed. Never raises; an error that
     the table does not know is said to be unknown. `where`: what the workspace and the sink let one do; None: all.
     `beside`: a checkpoint whose damage is to be said, and which explains nothing of this error, as it is of another

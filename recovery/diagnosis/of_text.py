@@ -80,7 +80,7 @@ def diagnose_text(
 
 
 def with_failure(report: CheckpointReport, diagnosis: TextDiagnosis) -> tuple[Finding, ...]:
-    """The report's findings with what the text adds to them, blockers first: nobody may take a checkpoint for sound
+    """The report's findings with what the text adds to them, blockers first: no one may take a checkpoint for sound
     whose program fails, or may fail."""
     if not diagnosis.is_recognised:
         return (

@@ -33,7 +33,7 @@ _PAIR: Final = re.compile(r"OperatorId: (\d{1,6}) -> OperatorName: ([A-Za-z0-9_$
 
 @dataclass(frozen=True)
 class Operators:
-    """Spark's operator names by id, in the checkpoint and in the code; None where nobody could say."""
+    """Spark's operator names by id, in the checkpoint and in the code; None where no one could say."""
 
     checkpoint: tuple[str, ...] | None = None
     code: tuple[str, ...] | None = None

@@ -35,7 +35,7 @@ def chain_of(causes: Sequence[Mapping[str, Any]] | str | None) -> list[dict[str,
     """The chain as `{class_name, message}`, of people's code `file` and `line` too, outermost first, cut to a size that
     is quick to search.
 
-    Of a long chain both ends are kept, of a long message as well: the reason stands at one of them.
+    Of a long chain both ends are kept, of a long message as well: the reason is at one of them.
     """
     if isinstance(causes, str):
         causes = [{"class_name": "", "message": causes}]

@@ -1,6 +1,6 @@
 """Fits advice to the place.
 
-A workspace that manages checkpoints itself lets nobody touch them, and sinks differ in what an empty checkpoint does.
+A workspace that manages checkpoints itself lets no one touch them, and sinks differ in what an empty checkpoint does.
 """
 
 from collections.abc import Mapping
@@ -33,7 +33,7 @@ class Where:
     pipeline_id: str = ""
     #: the flow's name as the API sends it
     flow: str = ""
-    #: a program of somebody's own, without a pipeline around it
+    #: a program of someone's own, without a pipeline around it
     program: bool = False
 
 

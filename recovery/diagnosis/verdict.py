@@ -98,7 +98,7 @@ def judge_flow(
     file_table: bool = False,
     is_flow: bool = True,
 ) -> FlowVerdict:
-    """The verdict on a flow; with `is_flow` False on a stream of somebody's own, by the text of its failure.
+    """The verdict on a flow; with `is_flow` False on a stream of someone's own, by the text of its failure.
 
     `report`: its checkpoint. `code`: Spark's names of the stateful operators of the code that ran last, by id; None:
     not known. `failed`: whether its last run failed, `why_failed`: the sentence of that failure. `others`: what other

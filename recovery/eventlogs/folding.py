@@ -205,7 +205,7 @@ def _note_time(app: Application, at: int | None) -> Application:
 
 
 def _bound_text(value: Any, most: int) -> str:
-    """Of a long text both ends: the reason of a failure stands at one of them."""
+    """Of a long text both ends: the reason of a failure is at one of them."""
     if not isinstance(value, str):
         return ""
     return value if len(value) <= most else f"{value[: most // 2]}\n…\n{value[-most // 2 :]}"

@@ -1,4 +1,4 @@
-"""What the physical plan of a batch says: its stateful steps, the columns they keep, and where the checkpoint lies."""
+"""What the physical plan of a batch says: its stateful steps, the columns they keep, and where the checkpoint is."""
 
 import re
 from dataclasses import dataclass

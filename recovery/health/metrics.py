@@ -58,7 +58,7 @@ FLOW_STATES: Final = ("ok", "failed", "running", "stopped", "stale", "empty", "u
 def measure_recoveries(now: datetime) -> Iterable[Metric]:
     made = Gauge("reprise_recoveries", "Recoveries by state.", labels=["state"])
     counted = dict(Recovery.objects.values_list("state").annotate(Count("pk")).order_by())
-    for state in STATES:  # a state that nobody is in is 0, so that an alert on it works from the first day
+    for state in STATES:  # a state that no one is in is 0, so that an alert on it works from the first day
         made.add_metric([state], counted.get(state, 0))
     yield made
 

@@ -1,4 +1,4 @@
-"""How long tasks wait in each queue: by the rows that wait in the database, and by what lies in the broker.
+"""How long tasks wait in each queue: by the rows that wait in the database, and by what is in the broker.
 
 A queue whose oldest task waits for `LATE_SECONDS` has no worker, or one that does not keep up.
 """

@@ -1,4 +1,4 @@
-"""The only doors into the outbox: announce what happened, and manage who is told.
+"""The only doors into the outbox: announce what happened, and manage who is notified.
 
 `announce` writes inside the caller's transaction: the change and its message are both there or neither. Delivery
 begins after the commit, by a worker; the sweep makes a lost wake-up good.
@@ -43,7 +43,7 @@ def announce_event(
     numbers, true, false, null, never a secret. `dedupe` names this very occurrence, and a second message of that name
     is not written (None is answered): by default the recovery and its version, so call it after the move. `link` is a
     path in the console; by default the recovery, the flow, the pipeline, or the event's own page. `people`: whom it
-    concerns, by name; a mail channel to their own address is told although it did not ask for the event.
+    concerns, by name; a mail channel to their own address is notified although it did not ask for the event.
 
     Raises ValueError for an unregistered event or decision, TypeError for a fact that is no plain value.
     """

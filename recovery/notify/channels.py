@@ -1,4 +1,4 @@
-"""What a channel may be: checked before it is saved, and told in the audit log without its secrets."""
+"""What a channel may be: checked before it is saved, and recorded in the audit log without its secrets."""
 
 from collections.abc import Mapping
 from typing import Any, Final

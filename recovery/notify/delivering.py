@@ -54,7 +54,7 @@ def attempt_delivery(delivery: Delivery) -> bool:
         return not failure.again  # a message that was refused says nothing about the next one
     except (
         RepriseError
-    ) as failure:  # a reference that cannot be read, a secret that is none: a person can mend it
+    ) as failure:  # a reference that cannot be read, a secret that is none: a person can repair it
         _note_missed(delivery, failure.sentence, again=True, pause=0)
         return False
     except Exception as bug:

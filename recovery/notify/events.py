@@ -1,4 +1,4 @@
-"""The registry of what people can be told about: a code for machines, words for screens, a title for each message."""
+"""The registry of what people can be notified of: a code for machines, words for screens, a title for each message."""
 
 from dataclasses import dataclass
 from typing import Final

@@ -26,7 +26,7 @@ _CHANCE: Final = random.SystemRandom()
 def waiting_deliveries(now: datetime) -> QuerySet[Delivery]:
     """Deliveries that a worker may claim now, oldest message first.
 
-    One that follows an undelivered message about the same recovery waits for it, so that nobody reads "approved"
+    One that follows an undelivered message about the same recovery waits for it, so that no one reads "approved"
     before "asks for approval"; other recoveries do not wait for either.
     """
     due = Q(state="pending", next_at__lte=now) | Q(state="sending", claimed_until__lt=now)

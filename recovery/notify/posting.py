@@ -123,7 +123,7 @@ def post_message(url: str, body: bytes, headers: Mapping[str, str]) -> None:
             url, data=body, headers={"User-Agent": "Reprise", "Content-Type": "application/json", **headers},
             timeout=(CONNECT_SECONDS, SILENT_SECONDS), allow_redirects=False, stream=True,
             verify=settings.REPRISE_NOTIFY_CA or True,
-        ) as answer:  # fmt: skip  # its body is not read: nobody needs it, and it may have no end
+        ) as answer:  # fmt: skip  # its body is not read: no one needs it, and it may have no end
             if adapter.ended:  # a head that was cut off in the middle reads like a whole one
                 raise requests.Timeout
             _judge_answer(answer)

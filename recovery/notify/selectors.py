@@ -11,7 +11,7 @@ from recovery.errors import NotFound
 from recovery.models import Channel, Delivery
 
 FAILING_AFTER: Final = timedelta(minutes=10)
-"""A channel that has failed for longer is shown to admins, and told to the other channels."""
+"""A channel that has failed for longer is shown to admins, and reported to the other channels."""
 
 
 @dataclass(frozen=True)

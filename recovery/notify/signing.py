@@ -1,7 +1,7 @@
 """Signs a webhook, by the open Standard Webhooks scheme (version 1), which receivers have libraries for.
 
 The signature is HMAC-SHA256 over `{id}.{timestamp}.{body}`, base64, led by `v1,`. So neither the body nor the
-id that receivers deduplicate by can be changed, and an old request is told by its timestamp.
+id that receivers deduplicate by can be changed, and an old request is recognised by its timestamp.
 """
 
 import base64

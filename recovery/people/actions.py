@@ -41,10 +41,10 @@ def create_person(
     invited: bool = False,
     email: str = "",
 ) -> Person:
-    """Add somebody who may sign in, or a service account (no password, tokens only).
+    """Add someone who may sign in, or a service account (no password, tokens only).
 
     `invited`: without a password yet; `invite` gives them a link to set one. `email` is how a company
-    account is told to be theirs. Raises Denied, WrongUse (role, name, address or password not good), Refused
+    account is said to be theirs. Raises Denied, WrongUse (role, name, address or password not good), Refused
     (name or address is taken).
     """
     with audited_attempt(action="person.create", by=by, target_kind="person", target=name) as trying:
@@ -80,7 +80,7 @@ def change_person(
 ) -> None:
     """Give a person another default role, and other roles by environment (those not named fall away).
 
-    Raises Denied, WrongUse, Refused (nobody else would be an admin).
+    Raises Denied, WrongUse, Refused (no one else would be an admin).
     """
     name = person.user.get_username()
     with audited_attempt(action="person.change", by=by, target_kind="person", target=name) as trying:
@@ -129,7 +129,7 @@ def switch_account(*, person: Person, on: bool, by: Actor) -> None:
 
 
 def invite_person(*, person: Person, by: Actor) -> str:
-    """A new link's secret for somebody to set a password by, once, within 72 hours; an older one ends.
+    """A new link's secret for someone to set a password by, once, within 72 hours; an older one ends.
 
     It does not change a password that there is, before it is used. Raises Denied, Refused (service account,
     switched off).
@@ -161,7 +161,7 @@ def invitation_of(text: str) -> Invitation:
 
 
 def use_invitation(*, text: str, password: str, by: Stranger) -> Person:
-    """Set the password of the person who was invited; every open session of theirs ends.
+    """Set the password of the person who was invited; all of their open sessions end.
 
     Raises NotFound, WrongUse (too weak: the invitation stays good).
     """
@@ -180,7 +180,7 @@ def use_invitation(*, text: str, password: str, by: Stranger) -> Person:
 
 
 def set_password(*, user: User, password: str, by: Actor) -> None:
-    """Set one's own password, or (admin) somebody's. Every open session of theirs ends with it.
+    """Set one's own password, or (admin) someone's. All of their open sessions end.
 
     Raises Denied, Refused (a service account), WrongUse (too weak).
     """
@@ -208,7 +208,7 @@ def create_token(
     """Make an access token and answer its text, which is never shown again (its sha256 is kept).
 
     One's own; an admin for a service account; a new instance for everybody. Never for another person:
-    nobody can act as somebody else. `days`: how long it is good, None for as long as a token may be
+    no one can act as someone else. `days`: how long it is good, None for as long as a token may be
     (`REPRISE_TOKEN_DAYS`). `rights`, `environments`: what of its owner's it has, None for all. Raises Denied,
     WrongUse.
     """
@@ -300,7 +300,7 @@ def _end_invitations(person: Person) -> None:
 
 
 def _check_email(text: str) -> str:
-    """A mail address nobody else has, in small letters, or none. Raises WrongUse, Refused."""
+    """A mail address no one else has, in small letters, or none. Raises WrongUse, Refused."""
     address = text.strip().lower()
     if not address:
         return ""

@@ -21,7 +21,7 @@ LAST_USED_STEP: Final = timedelta(minutes=1)
 def actor_for_user(
     user: AbstractBaseUser | AnonymousUser, *, via: str, request_id: str = "", scope: Scope | None = None
 ) -> Actor:
-    """Who acts, for somebody signed in. Raises Denied for an account without a role or switched off."""
+    """Who acts, for someone signed in. Raises Denied for an account without a role or switched off."""
     person = Person.objects.filter(user_id=user.pk).first() if user.is_authenticated else None
     if person is None or not user.is_active:
         raise Denied("This account has no role in Reprise. Ask an admin to add you.", code="no_role")

@@ -1,6 +1,6 @@
-"""A link to set a new password, by mail, for somebody who forgot theirs.
+"""A link to set a new password, by mail, for someone who forgot theirs.
 
-Who asks is nobody yet, and must not find out who has an account: the page takes any address, says the same and takes
+Who asks is no one yet, and must not find out who has an account: the page takes any address, says the same and takes
 the same time, and a worker looks whose it is. What came of it is in the audit log. The link is an invitation of
 one hour: it works once, sets the password, ends open sessions, and takes no second factor away.
 """

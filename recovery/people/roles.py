@@ -184,7 +184,7 @@ class Actor:
 
 @dataclass(frozen=True)
 class Stranger:
-    """Somebody whom neither a password nor a token has proved: may do nothing, and is audited as such."""
+    """Someone whom neither a password nor a token has proved: may do nothing, and is audited as such."""
 
     name: str = "(not signed in)"
     via: str = "system"

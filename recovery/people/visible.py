@@ -1,4 +1,4 @@
-"""What somebody sees: flows of the environments in which they may see flows, and the audit entries of those."""
+"""What someone sees: flows of the environments in which they may see flows, and the audit entries of those."""
 
 from django.db.models import Q
 
@@ -16,7 +16,7 @@ def filter_visible(by: Actor, path: str = "") -> Q:
     """A filter to what `by` sees; `path` leads to the pipeline (`pipeline__`, `flow__pipeline__`)."""
     seen = visible_environments(by)
     if len(seen) == len(ENVIRONMENTS):
-        return Q()  # no condition: the database reads its table as it lies
+        return Q()  # no condition: the database reads its table as it is
     condition = Q(**{f"{path}environment__in": seen})
     if "production" in seen:  # an environment without rules of its own goes by those of production
         condition |= ~Q(**{f"{path}environment__in": ENVIRONMENTS})
@@ -26,7 +26,7 @@ def filter_visible(by: Actor, path: str = "") -> Q:
 def filter_entries(by: Actor) -> Q:
     """A filter to the audit entries that `by` sees: of those environments, and those of no environment.
 
-    Who reads the log at all is told by the right to read it, which goes by the default role, on every page and command.
+    The right to read the log goes by the default role, on every page and command.
     """
     seen = filter_visible(by)
     return seen | Q(environment="") if seen else seen

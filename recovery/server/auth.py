@@ -48,7 +48,7 @@ def provide_token(path: Path, *, name: str = "token-file") -> str:
         if not token:
             token = "dapi" + secrets.token_hex(32)
             private_write(path, token + "\n")
-        if path.stat().st_mode & 0o077:  # a secret of a container lies where nobody may change it
+        if path.stat().st_mode & 0o077:  # a secret of a container is where no one may change it
             path.chmod(0o600)
     except OSError as error:
         raise Unreachable(

@@ -27,7 +27,7 @@ def started_at(pid: int) -> str | None:
 
 
 def boot_id() -> str:
-    """Tells one start of the machine from another: pids and ticks begin anew."""
+    """Tells one start of the machine from another: pids and ticks begin again."""
     with contextlib.suppress(OSError):
         return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
     return ""

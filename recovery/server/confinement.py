@@ -44,7 +44,7 @@ class Confinement:
     A path that does not exist is passed over when the confinement is used. Symbolic links are followed.
     """
 
-    hidden: tuple[Path, ...] = ()  # not there: an empty folder, or an empty file, stands in its place
+    hidden: tuple[Path, ...] = ()  # not there: an empty folder, or an empty file, takes its place
     readable: tuple[Path, ...] = ()  # also below something that is hidden
     writable: tuple[Path, ...] = ()  # as far as the user of the process may write there
     closed: bool = False  # whether everything that no entry names is hidden; else it is as on the machine

@@ -32,7 +32,7 @@ STOP_SECONDS = 15.0  # for Spark to end in order
 MOST_ELEMENTS = 100_000  # of anything that Spark lists
 APPLICATION = re.compile(r"[\w-]{1,100}\Z")
 AUTHENTICATED = {"spark.authenticate": "true"}
-"""The driver listens for executors where they are within it, too. Spark then makes a secret that nobody else has; with
+"""The driver listens for executors where they are within it, too. Spark then makes a secret that no one else has; with
 executors elsewhere it would need one that all of them are given."""
 LOG = logging.getLogger(__name__)
 ENDED_WELL = frozenset({"SUCCESSFUL", "EXCLUDED"})  # of the states in which Spark leaves a flow
@@ -194,7 +194,7 @@ class Driver:
             self.session.spark.sql(f"DROP TABLE IF EXISTS {quoted}")
 
     def active_queries(self, storage: str) -> list[Any]:
-        """Streaming queries of this driver whose checkpoint lies under `storage`."""
+        """Streaming queries of this driver whose checkpoint is under `storage`."""
         with watch_answers():
             active = self.session.spark.sharedState().activeStreamingQueries()
             queries = [active[key] for key in list(islice(active, MOST_ELEMENTS))]
@@ -372,7 +372,7 @@ def watch_answers() -> Iterator[None]:
 
 
 def lies_under(uri: str, root: str) -> bool:
-    """Whether a checkpoint lies under a storage root; Spark writes some of its URIs percent-encoded."""
+    """Whether a checkpoint is under a storage root; Spark writes some of its URIs percent-encoded."""
     start = plain_path(root).rstrip("/") + "/"
     return any(plain_path(text).startswith(start) for text in (uri, unquote(uri)))
 
@@ -407,7 +407,7 @@ def prepare_folders(home: Path) -> None:
         if (former := home / "metastore").exists() and not (home / METASTORE).exists():
             former.rename(
                 home / METASTORE
-            )  # Derby makes its folder itself, so it lies in one that the driver has
+            )  # Derby makes its folder itself, so it is in one that the driver has
         remove_old_logs(home / "eventlog")
     except OSError as error:
         raise Unreachable(

@@ -132,7 +132,7 @@ class Tail:
         self.thread.join(5)
 
     def follow(self) -> None:
-        """Read until told to end."""
+        """Read until asked to end."""
         while not self.ending.wait(POLL_SECONDS):
             self.catch_up()
         self.catch_up()
@@ -179,7 +179,7 @@ class Tail:
             self.logs.remove(self.file_name(old))
 
     def complain(self, error: OSError) -> None:
-        """Say, once, that what lies there cannot be followed: the code of a pipeline has put it there."""
+        """Say, once, that what is there cannot be followed: the code of a pipeline has put it there."""
         if not self.complained:
             self.complained = True
             LOG.error("Spark's event log %s cannot be read (%s): ends of flows are known from Spark alone.",

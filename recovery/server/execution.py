@@ -73,7 +73,7 @@ def failure_of_lost_spark(sentence: str) -> Failure:
 
 
 def failure_of_silent_spark(error: SparkSilent) -> Failure:
-    """The failure of an update whose Spark runs and does not answer: nobody starts it again unasked."""
+    """The failure of an update whose Spark runs and does not answer: no one starts it again unasked."""
     return Failure(str(error), events.simple_error(str(error), events.SILENT))
 
 
@@ -215,7 +215,7 @@ class Execution(threading.Thread):
     def confinement(self) -> Confinement:
         """What this update's definitions may open of what pipelines share. Raises Failure.
 
-        Of its own folder they write the temporary files alone: the source that lies there is the record of what ran.
+        Of its own folder they write the temporary files alone: the source that is there is the record of what ran.
         """
         spec, workspace = self.update.spec, self.instance.workspace
         top = workspace.locate(root_of(spec))
@@ -439,7 +439,7 @@ class Execution(threading.Thread):
                 self.stopping = True
 
     def was_stopped(self) -> bool:
-        """Whether somebody asked for a stop, as the database has it."""
+        """Whether someone asked for a stop, as the database has it."""
         return Update.objects.filter(id=self.update_id, stop_requested=True).exists()
 
     def end_runner(self) -> None:

@@ -1,6 +1,6 @@
 """What a request may say: the fields of each body, their kinds, and what this server does about them.
 
-A field that nobody knows is refused, and so is one that asks for what is not done here: whoever limits an update to
+An unknown field is refused, and so is one that asks for what is not done here: whoever limits an update to
 one flow must not have every flow updated. Fields that change nothing of what runs are kept and answered.
 """
 
@@ -176,7 +176,7 @@ def _fits_kind(kind: Kind, value: Any) -> bool:
 
 
 def check_texts(body: Any) -> None:
-    """Raises ApiProblem 400 for a text that no database takes (with NUL, or half of a character), and for what lies
+    """Raises ApiProblem 400 for a text that no database takes (with NUL, or half of a character), and for what is
     too deep to be written down again."""
     for leaf, depth, _ in _iterate_leaves(body):
         if depth > DEEPEST:
@@ -186,7 +186,7 @@ def check_texts(body: Any) -> None:
 
 
 def _iterate_leaves(value: Any) -> Iterator[tuple[Any, int, bool]]:
-    """(value, how deep it lies, whether it is a key) of each key, and of each value that holds no others."""
+    """(value, how deep it is, whether it is a key) of each key, and of each value that holds no others."""
     left = [(value, 0)]
     while left:  # no recursion: what was sent may be as deep as it likes
         item, depth = left.pop()

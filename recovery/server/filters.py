@@ -161,6 +161,6 @@ def matches_like(pattern: str, text: str) -> bool:
 
 
 def _pattern_of_piece(piece: str) -> re.Pattern[str]:
-    """What stands between two `%`: a text of one length, with `_` for any character."""
+    """What is between two `%`: a text of one length, with `_` for any character."""
     plain = "".join("." if c == "_" else re.escape(c) for c in piece)
     return re.compile(plain, re.IGNORECASE | re.DOTALL)

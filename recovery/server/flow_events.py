@@ -31,7 +31,7 @@ MESSAGES = {
 
 
 class FlowLog:
-    """The flows of one update and what was told of them."""
+    """The flows of one update and what was reported of them."""
 
     def __init__(self, pipeline: Pipeline, update_id: str, why: Callable[[str], str | None]) -> None:
         """`why` asks the driver for the printed exception of a flow; the event log's lacks the outermost one."""
@@ -251,7 +251,7 @@ def describe_definition(flow: Flow) -> dict[str, Any]:
 
 
 def left_as(status: str, state: str) -> str:
-    """What became of a flow that Spark told no end of, when its update ended in `state`."""
+    """What became of a flow whose end Spark did not report, when its update ended in `state`."""
     if state == "COMPLETED":
         return "COMPLETED"
     return "SKIPPED" if status == "QUEUED" and state == "FAILED" else "STOPPED"
@@ -289,7 +289,7 @@ def with_offsets(progress: dict[str, Any]) -> dict[str, Any]:
 
 
 def as_object(text: str) -> Any:
-    """An offset as an object; as it stands where it is no JSON."""
+    """An offset as an object; as it is where it is no JSON."""
     try:
         return json.loads(text)
     except (ValueError, RecursionError):

@@ -84,7 +84,7 @@ class Fork:
         poll = select.poll()
         for number in (self.report, self.handle):
             poll.register(number, select.POLLIN)
-        rest, left = bytearray(), LONGEST_LINE  # bytes taken after its end: nobody writes any more
+        rest, left = bytearray(), LONGEST_LINE  # bytes taken after its end: no one writes any more
         while left > 0:
             ended = self.handle in [number for number, _ in poll.poll()]
             piece = self.available()
@@ -129,7 +129,7 @@ class Fork:
                     signal.pidfd_send_signal(self.handle, signal.SIGKILL)
 
     def kill_group(self) -> None:
-        """End what is left of its session where nobody above it does."""
+        """End what is left of its session where no one above it does."""
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(self.pid, signal.SIGKILL)
 
@@ -218,7 +218,7 @@ class WarmParent:
             os.close(report)
             os.close(control)  # a fork whose answer was lost ends by this
             if answer is None:
-                self.process.kill()  # it ended, or is stuck and no answer of it could be told from the next one's
+                self.process.kill()  # it ended, or is stuck and its answer could be confused with the next one's
                 raise ParentEnded
             raise NoRunner(f"No process could be started for this {trade}: {answer}.")
 

@@ -107,7 +107,7 @@ def write_configuration(folder: Path, settings: dict[str, str]) -> None:
 
 
 def open_log(log: Path) -> int:
-    """The log file, begun anew when it is longer than 20 MB."""
+    """The log file, begun again when it is longer than 20 MB."""
     log.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     if log.exists() and log.stat().st_size > 20_000_000:
         log.replace(log.with_suffix(".log.1"))

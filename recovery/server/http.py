@@ -115,7 +115,7 @@ def sent_body(request: HttpRequest) -> dict[str, Any]:
 def answer_routes(routes: Iterable[Route]) -> View:
     """The view of one address: each route answers its method. Others get 405 in JSON.
 
-    A JSON body is read and checked here, so that no view can forget a field that nobody knows.
+    A JSON body is read and checked here, so that no view can forget an unknown field.
     """
     by_method = {route.method: route for route in routes}
 

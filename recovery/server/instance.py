@@ -81,7 +81,7 @@ class Instance:
         self.turn = threading.Lock()
 
     def place_of_data(self) -> Confinement:
-        """What of this machine a question may name: where pipelines' code may write, data lies."""
+        """What of this machine a question may name: where pipelines' code may write, data is."""
         return self.confinement(writable=[self.home / "incident"])
 
     def check_storage(self, uri: str) -> None:

@@ -162,7 +162,7 @@ def machine_confinement(
     it is. With them nothing is there but they, what Python, Java and Spark need, and what the caller names. `hidden`:
     what belongs to servers of other environments; the home may lie below it.
     """
-    # People's homes first: an environment of Python that lies in one must be seen.
+    # People's homes first: an environment of Python that is in one must be seen.
     environment = (
         Path(sys.prefix),
         Path(sys.base_prefix),
@@ -247,9 +247,9 @@ def files_of_settings() -> list[Path]:
 
 
 def folders_of_programs(home: Path, *, hidden: Sequence[Path]) -> list[Path]:
-    """Where this server finds programs and modules that it runs outside of any jail: nobody's code may add one.
+    """Where this server finds programs and modules that it runs outside of any jail: no one's code may add one.
 
-    A folder in which data or the home lies is none of programs alone, and stays as it is; so does what is hidden.
+    A folder that holds data or the home is not for programs alone and stays as it is; so does what is hidden.
     """
     named = [Path(name) for name in (*os.environ.get("PATH", "").split(os.pathsep), *sys.path) if name]
     shut = [path.resolve() for path in hidden]

@@ -110,7 +110,7 @@ def open_session(port: int, secret: str) -> Session:
 def disconnect_gateway(gateway: Any) -> None:
     """Let go of a gateway: its thread ends, and so do connections that no call uses."""
     gateway._gateway_client.finalizer_deque.append(SHUTDOWN_FINALIZER_WORKER)
-    gateway._gateway_client.is_connected = False  # what is forgotten later is not told
+    gateway._gateway_client.is_connected = False  # what is forgotten later is not reported
     gateway._gateway_client.close()
 
 
@@ -163,7 +163,7 @@ class _Client(JavaClient):  # type: ignore[misc]
         try:
             answer: str = connection.send_command(command)
         except protocol.Py4JNetworkError as error:
-            connection.close(True)  # reset: what comes late on it is nobody's answer
+            connection.close(True)  # reset: what comes late on it is no one's answer
             if retry and error.when in (protocol.ERROR_ON_SEND, protocol.EMPTY_RESPONSE):
                 return self.send_command(command, retry=False, binary=binary)
             raise

@@ -105,7 +105,7 @@ def _remove_folders(home: Path) -> int:
 
 
 class Pruner(threading.Thread):
-    """Forgets what is old, each hour, until told to end."""
+    """Forgets what is old, each hour, until asked to end."""
 
     def __init__(self, home: Path, keep: Keep) -> None:
         super().__init__(name="pruner", daemon=True)

@@ -63,7 +63,7 @@ def restrict_to(
 ) -> None:
     """As `confine_by_landlock`, with the rights already listed: a confined process cannot list every folder itself.
 
-    A path where a link lies by now gives no right: it was listed as what it is, without links. `scoped`: whom the
+    A path where a link is by now gives no right: it was listed as what it is, without links. `scoped`: whom the
     process cannot reach outside (ABI 6).
     """
     with Ruleset(handled_fs=READ | WRITE, handled_net=AccessNet.NONE, scoped=scoped) as ruleset:

@@ -1,4 +1,4 @@
-"""Calls that exist on Databricks only: told from what Python and Spark say of them, with what serves instead. Pure."""
+"""Calls that exist on Databricks only: how Python and Spark report them, and what serves instead. Pure."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -57,7 +57,7 @@ def _find_hint(says: str) -> str:
 
 
 def _match_in_order(says: str, *patterns: re.Pattern[str]) -> re.Match[str] | None:
-    """The last of these, where each stands somewhere behind the one before: each is looked for once, as one expression
+    """The last of these, where each is somewhere behind the one before: each is looked for once, as one expression
     for all of them would not do."""
     met, at = None, 0
     for wanted in patterns:

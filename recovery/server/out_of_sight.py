@@ -14,7 +14,7 @@ MOST: Final = 200  # paths looked at in one message: it is the code's to choose
 def hint_of_hidden_file(exceptions: Iterable[dict[str, Any]], confinement: Confinement) -> str:
     """What to do about an error that names a file in a hidden place; empty where none does.
 
-    Whether the file exists is neither asked nor said: the code's author would learn what lies there.
+    Whether the file exists is neither asked nor said: the code's author would learn what is there.
     """
     sight = confinement.sights()
     for link in exceptions:

@@ -4,7 +4,7 @@ from typing import Any
 
 
 class ApiProblem(Exception):
-    """An expected failure of one request. `message` is shown to people as it stands."""
+    """An expected failure of one request. `message` is shown to people as it is."""
 
     def __init__(self, status: int, error_code: str, message: str, **metadata: str) -> None:
         super().__init__(message)

@@ -120,7 +120,7 @@ class Server:
     def start_spark_and_prove_its_place(self) -> None:
         """The driver, and meanwhile the probe of the place that pipelines' code has. Raises Refused, Unreachable.
 
-        Until the server answers, nobody's code runs.
+        Until the server answers, no one's code runs.
         """
         home = self.options.home
         confinement = self.instance.confinement(writable=[home / "updates"])
@@ -169,7 +169,7 @@ class Server:
             sockets=[self.socket],
             threads=16 + AT_ONCE,  # a question holds one while it is answered
             max_request_body_size=LARGEST_QUESTION,  # before it is in memory or on the disk; each route bounds its own
-            channel_request_lookahead=1,  # else nobody would notice that an asker has hung up
+            channel_request_lookahead=1,  # else no one would notice that an asker has hung up
             ident="reprise-pipelines",
             clear_untrusted_proxy_headers=True,
         )
@@ -200,7 +200,7 @@ class Server:
         return ready
 
     def wait(self) -> int:
-        """Run until told to end (0), or until Spark is lost (3, after a moment in which the API says so)."""
+        """Run until asked to end (0), or until Spark is lost (3, after a moment in which the API says so)."""
         signal.signal(signal.SIGTERM, self.on_signal)
         signal.signal(signal.SIGINT, self.on_signal)
         assert self.instance.driver is not None
@@ -255,7 +255,7 @@ class Server:
 
 def check_hidden(place: Place) -> None:
     """Raise WrongUse where a folder of another environment could not be hidden: one that is made later would be seen,
-    and one in which this server's own data lies is shown."""
+    and one that holds this server's own data is shown."""
     roots = {root.resolve() for root in place.data_roots}
     for folder in place.hidden:
         if not folder.is_absolute() or not folder.exists():

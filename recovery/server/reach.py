@@ -20,7 +20,7 @@ _SCHEME: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):")
 def refuse_paths_beyond(request: Mapping[str, Any], confinement: Confinement) -> None:
     """Raises ApiProblem 403 for a question that names a file where pipelines' code may not write, or no place of data.
 
-    Where code may write, data lies: what it may only read are the programs and settings of the machine. Links of
+    Where code may write, data is: what it may only read are the programs and settings of the machine. Links of
     folders are followed.
     """
     sight = confinement.sights()

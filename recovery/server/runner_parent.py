@@ -119,7 +119,7 @@ class RunnerParent:
     def bury(self, handle: int) -> None:
         """A runner has ended, and what it had started with it; say how.
 
-        Where somebody killed the process above it, orphans are left: they are this process's children by now.
+        Where someone killed the process above it, orphans are left: they are this process's children by now.
         """
         pid = self.runners.pop(handle)
         self.poll.unregister(handle)

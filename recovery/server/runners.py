@@ -12,7 +12,7 @@ from recovery.server.forks import Runners
 from recovery.server.gateway import last_lines
 from recovery.server.reports import BadReport, Reports
 
-MOST_WAITING = 10_000  # reports that nobody has handled yet
+MOST_WAITING = 10_000  # reports that no one has handled yet
 PAUSE_SECONDS = 0.05
 
 

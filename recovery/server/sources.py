@@ -112,7 +112,7 @@ def _path_below(folder: str, path: str) -> str:
 def read_snapshot(folder: Path) -> list[tuple[str, str, bytes]]:
     """(workspace path, sha256, bytes) of each file of a snapshot, sorted by path; empty when there is none.
 
-    The update may have changed what lies there: no link is followed. Raises OSError for more than a snapshot holds.
+    The update may have changed what is there: no link is followed. Raises OSError for more than a snapshot holds.
     """
     into, name = foreign.split(folder, 2)
     try:

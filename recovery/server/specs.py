@@ -64,7 +64,7 @@ def read_spec(body: dict[str, Any], *, pipeline_id: str, home: Path) -> dict[str
 
 
 def check_name(name: str) -> None:
-    """Raises ApiProblem 400 for a name that nobody could see or tell from another."""
+    """Raises ApiProblem 400 for a name that no one could see or tell from another."""
     if not name.strip():
         raise invalid_request("A pipeline needs a name.")
     if not is_plain(name):

@@ -14,7 +14,7 @@ FINAL = frozenset({"COMPLETED", "FAILED", "SKIPPED", "STOPPED", "EXCLUDED"})
 
 @dataclass(frozen=True)
 class Change:
-    """A status to be told. `exception` is Java's print of why, where known."""
+    """A status to report. `exception` is Java's print of why, where known."""
 
     status: str
     at_ms: int
@@ -24,7 +24,7 @@ class Change:
 
 @dataclass
 class Track:
-    """One flow. Each method returns the changes that can be told now."""
+    """One flow. Each method returns the changes that can be reported now."""
 
     name: str
     streaming: bool
@@ -91,7 +91,7 @@ class Track:
         return self.tell(Change(change.status, change.at_ms, exception, change.message))
 
     def flush(self, failures: dict[str, str], at_ms: int) -> list[Change]:
-        """The update is over: tell what is held back, and a failure that no sentence told of."""
+        """The update is over: tell what is held back, and a failure that no sentence reported."""
         exception = (self.ended.exception if self.ended else None) or failures.get(self.name)
         if exception and self.status != "FAILED":
             moment = self.held.at_ms if self.held else at_ms
@@ -99,7 +99,7 @@ class Track:
         return self.release()
 
     def tell(self, change: Change) -> list[Change]:
-        """Remember what was told; the same status twice in a row is told once."""
+        """Remember what was reported; the same status twice in a row is reported once."""
         if change.status == self.status and not change.exception:
             return []
         self.status = change.status

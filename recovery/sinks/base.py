@@ -12,7 +12,7 @@ class SinkReport:
     """One sink. `head` is the newest batch id that it remembers (None: remembers nothing).
 
     For a file sink (`_spark_metadata`) `batches` maps batch id to the data files that it added and
-    `fingerprint` changes with every batch. `absorbs_repeats`: None where nobody can tell.
+    `fingerprint` changes with every batch. `absorbs_repeats`: None where not known.
     A Delta table remembers a head for each application, by its query id: `heads`; `head` is then that of the query
     that was asked about, and repeats are absorbed under that id alone. Where it `forgets` ids by a setting of its own,
     `forgotten` is the newest batch that it has of that query and no longer counts (None: none, or not known).

@@ -60,7 +60,7 @@ def judge_risk(start: Start, facts: SinkReport) -> Risk:
 
 
 def _has_planned_batch(start: Start, facts: SinkReport) -> bool | None:
-    """Whether the table has the planned batch, also where it has forgotten so; None: nobody can tell."""
+    """Whether the table has the planned batch, also where it has forgotten so; None: not known."""
     if start.planned is None:
         return False
     if facts.head is not None:

@@ -23,7 +23,7 @@ TABLE = COMPARED = True
 
 
 def next_batch_finding(report: SinkReport, next_batch: int) -> Finding | None:
-    """What goes wrong when a checkpoint writes `next_batch` first; None: it fits, or nobody can tell."""
+    """What goes wrong when a checkpoint writes `next_batch` first; None: it fits, or not known."""
     return sinklog.explain_batch_misfit(report.head, next_batch) if report.kind == "files" else None
 
 

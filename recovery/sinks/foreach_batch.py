@@ -34,7 +34,7 @@ class ForeachBatchFacts:
 
 
 def facts_of(report: SinkReport) -> ForeachBatchFacts:
-    """What was seen of the code; nothing, where nobody looked."""
+    """What was seen of the code; nothing, where not read."""
     return report.facts if isinstance(report.facts, ForeachBatchFacts) else ForeachBatchFacts()
 
 

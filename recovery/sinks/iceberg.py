@@ -31,7 +31,7 @@ class IcebergSinkFacts:
 
 
 def facts_of(report: SinkReport) -> IcebergSinkFacts:
-    """Heads by query id; whether snapshots were expired is told by `report.facts` alone, and taken for so without."""
+    """Heads by query id; whether snapshots were expired is shown by `report.facts` alone, and taken for so without."""
     if isinstance(report.facts, IcebergSinkFacts):
         return report.facts
     own_query = next((query for query, head in report.heads.items() if head == report.head), None)

@@ -12,14 +12,14 @@ from recovery.sinks.kinds import Memory, Risk, Start, count_repeated, in_words
 from recovery.sources.base import Precision
 
 KIND = "kafka"
-TABLE, COMPARED = False, True  # its records are told by offsets; see recovery/spark/topics.py
+TABLE, COMPARED = False, True  # its records are known by offsets; see recovery/spark/topics.py
 
 
 @dataclass(frozen=True)
 class KafkaSinkFacts:
-    """`topics`: where the stream writes; none, where each row names its own, or nobody knows.
+    """`topics`: where the stream writes; none, where each row names its own, or not known.
 
-    `ends`: the offsets behind the last committed record, as an offset line of Spark (None: nobody could ask). `failed`:
+    `ends`: the offsets behind the last committed record, as an offset line of Spark (None: not asked). `failed`:
     the first offsets at which a failed attempt of the batch that was planned and not committed may have written (None:
     no such batch, or not asked), if the clocks of its cluster agree; `failed_early`: if they do not. `ids`: those of
     the topics that are there. `problem`: why Kafka was not asked.

@@ -16,7 +16,7 @@ F = TypeVar("F")
 class Memory:
     """What a sink keeps of the batches that it took. `says`: one sentence for people.
 
-    `absorbs_repeats`: a batch that comes again changes nothing (None: nobody can tell). `guarantee`: what reaches the
+    `absorbs_repeats`: a batch that comes again changes nothing (None: not known). `guarantee`: what reaches the
     sink with a sound checkpoint, when a batch is tried again: exactly once, or at least once.
     """
 
@@ -78,7 +78,7 @@ class SinkKind(Protocol[F]):
     """Functions of a module, `recovery/sinks/<kind>.py`. Pure; `F` are the facts that it needs, frozen values.
 
     `TABLE`: Spark reads it as a table, which a full refresh empties. `COMPARED`: the rows that an update wrote can be
-    told apart from those before, so that they can be compared with what was expected. `facts_of`: the facts that a
+    distinguished from those before, so that they can be compared with what was expected. `facts_of`: the facts that a
     report holds, with what is not known left open.
     """
 
@@ -96,7 +96,7 @@ class SinkKind(Protocol[F]):
 def count_repeated(start: Start, *, held: bool | None = None) -> Amount | None:
     """Rows that come a second time: those read again, and those of the planned batch, if the sink has it.
 
-    `held`: whether it has; None: nobody knows, so all of its rows count, at most.
+    `held`: whether it has; None: not known, so all of its rows count, at most.
     """
     rows = start.reread.rows
     if start.planned is None or held is False or rows is None:
@@ -163,7 +163,7 @@ def by_query_id(head: int | None, start: Start, *, held: bool | None) -> Risk:
     """The risk at a table that holds the newest batch of each query id, this query's being `head`.
 
     Under the old id, batches up to the head vanish; under a new one, what is read again is doubled. `held`: does the
-    table have the planned batch? None: nobody knows.
+    table have the planned batch? None: not known.
     """
     if start.query_id_kept and head is not None:
         if start.planned == head == start.next_batch:

@@ -1,4 +1,4 @@
-"""A materialized view: computed anew from its sources by every update, so it has no checkpoint to lose. Pure.
+"""A materialized view: computed again from its sources by every update, so it has no checkpoint to lose. Pure.
 
 Source: DatasetManager of Spark's pipelines (a view is truncated and written whole). It shows what its sources hold:
 what is doubled or lost there is doubled or lost here, until they are right and the view is refreshed.

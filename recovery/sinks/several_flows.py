@@ -19,7 +19,7 @@ APART = ("delta", "iceberg")
 
 @dataclass(frozen=True)
 class SharedTableFacts:
-    """`table`: the kind of the table's own sink; `flows`: all that write it; `reset`: those that start anew."""
+    """`table`: the kind of the table's own sink; `flows`: all that write it; `reset`: those that start from scratch."""
 
     table: str
     flows: tuple[str, ...]
@@ -27,7 +27,7 @@ class SharedTableFacts:
 
 
 def facts_of(report: SinkReport) -> SharedTableFacts:
-    """Which flows, and the kind of the table; an unknown kind, where nobody told."""
+    """Which flows, and the kind of the table; an unknown kind, where not recorded."""
     return report.facts if isinstance(report.facts, SharedTableFacts) else SharedTableFacts("unknown", ())
 
 
@@ -45,7 +45,7 @@ def describe_memory(facts: SharedTableFacts) -> Memory:
 
 
 def judge_risk(start: Start, facts: SharedTableFacts) -> Risk:
-    """Rows vanish in a shared file table whatever is done; apart, only the flows that start anew count."""
+    """Rows vanish in a shared file table whatever is done; apart, only the flows that start from scratch count."""
     if facts.table == "files" and len(facts.flows) > 1:
         return Risk(
             None,

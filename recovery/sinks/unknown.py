@@ -1,4 +1,4 @@
-"""A sink of which nobody here can tell what it remembers. Pure."""
+"""A sink whose memory is not known here. Pure."""
 
 from recovery.sinks.base import SinkReport
 from recovery.sinks.kinds import Memory, Risk, Start, count_repeated, in_words

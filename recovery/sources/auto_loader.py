@@ -1,4 +1,4 @@
-"""Databricks Auto Loader (`cloudFiles`): a number in a ledger of files that lies in the checkpoint. Pure.
+"""Databricks Auto Loader (`cloudFiles`): a number in a ledger of files that is in the checkpoint. Pure.
 
 K: known from documents and published progress events, never run here: `{"seqNum","sourceVersion",
 "lastBackfillStartTimeMs","lastBackfillFinishTimeMs","lastInputPath"}`, the last three not in every version. `seqNum`
@@ -54,7 +54,7 @@ PLACE = "on the reader (spark.readStream), before load(); take it out once the f
 class AutoLoaderFacts:
     """What the ledger and the directory say; None: not asked, or no answer. Times in ms since the epoch.
 
-    `read`: decoded URIs of the files that cloud_files_state calls committed. `listing`: what lies there now.
+    `read`: decoded URIs of the files that cloud_files_state calls committed. `listing`: what is there now.
     """
 
     read: frozenset[str] | None = None
@@ -88,7 +88,7 @@ def measure_distance(start: str | None, end: str | None, facts: AutoLoaderFacts)
 
 
 def judge_reach(offset_json: str | None, facts: AutoLoaderFacts) -> Reach:
-    """Whether files that were never committed still lie there cannot be told by the number; unread ones are counted."""
+    """The number does not show whether uncommitted files are still there; unread ones are counted."""
     _parse_position(offset_json)
     if facts.read is None or facts.listing is None:
         return Reach(

@@ -1,4 +1,4 @@
-"""Positions: where a source stands, in its own words and in people's.
+"""Positions: a source's position, in its own words and in people's.
 
 A source adapter answers about one kind of source. Pure: it gets values that `live/` fetched.
 """
@@ -35,7 +35,7 @@ class InputFile:
 
 @dataclass(frozen=True)
 class Position:
-    """Where one source stands. `offset_json` is Spark's offset line, byte for byte (None: nothing read yet)."""
+    """The position of one source. `offset_json` is Spark's offset line, byte for byte (None: nothing read yet)."""
 
     source: int | str
     kind: str
@@ -49,7 +49,7 @@ class Position:
 
 @dataclass(frozen=True)
 class Distance:
-    """What lies between two positions of one source. None: this source cannot tell."""
+    """What is between two positions of one source. None: this source cannot tell."""
 
     rows: Amount | None = None
     files: Amount | None = None
@@ -61,8 +61,8 @@ class Moved(StrEnum):
     """How one part of a source differs between two positions."""
 
     SAME = "same"
-    FORWARD = "forward"  # what lies between would not be read
-    BACK = "back"  # what lies between would be read again
+    FORWARD = "forward"  # what is between would not be read
+    BACK = "back"  # what is between would be read again
     NEW = "new"  # the part is in the later position only
     GONE = "gone"  # the part is in the earlier position only
     UNCLEAR = "unclear"
@@ -112,7 +112,7 @@ class Fresh:
     """Where a stream with an empty checkpoint begins, by the reader's own options.
 
     `again`: whether it reads what was read before, as far as that is kept. `whole`: whether all of that is kept. None:
-    nobody can tell. `fails`: it would not start at all. `why` is one sentence for people.
+    not known. `fails`: it would not start at all. `why` is one sentence for people.
     """
 
     again: bool | None
@@ -126,7 +126,7 @@ class StartOption:
     """How a stream with an empty checkpoint would be started at a position, by options of its reader.
 
     `options` are Spark's own; `code` is the line to write and `place` says where. `doubled` and `missed`: rows on
-    the boundary that such a start reads twice or never, against a seeded start (None: cannot be told). Where the
+    the boundary that such a start reads twice or never, against a seeded start (None: not known). Where the
     source has no such option `supported` is False and `note` says why and what to do.
     """
 
@@ -159,9 +159,9 @@ class Candidate:
 
 @dataclass(frozen=True)
 class Spans:
-    """What a source yields around two positions: where it was committed, and where the stream shall start.
+    """What a source yields around two positions: where it was committed, and where the stream starts.
 
-    They are the same where nobody chose another one. `processed`: up to the committed position, as far as it is still
+    They are the same unless another was chosen. `processed`: up to the committed position, as far as it is still
     there; `waiting`: from the start on; `reread`: committed, and after the start; `skipped`: not committed, and before
     the start; `unread`: not committed; `everything`: all that is there now. None: it cannot be handed to a batch
     reader, so that its rows cannot be counted.
@@ -185,8 +185,8 @@ class SourceFacts:
     file sources alone; of every kind are those below.
 
     `start`: the position that a person chose, with what it costs; None: where it was committed. `latest`: the position
-    behind everything that is there now. `unread`: what lies between start and latest. `reach` and `option`: of where
-    the stream shall begin. `facts`: what the real system said, as `registry.source_kind_of(kind)` takes it; None: it
+    behind everything that is there now. `unread`: what is between start and latest. `reach` and `option`: of where
+    the stream begins. `facts`: what the real system said, as `registry.source_kind_of(kind)` takes it; None: it
     was not asked, or `problem` says why it could not answer.
     `described`: {format, path, options, location} of the reader in the code.
     """
@@ -211,7 +211,7 @@ class SourceFacts:
 
     @property
     def begins(self) -> str | None:
-        """The offset line after which the stream shall go on."""
+        """The offset line after which the stream continues."""
         return self.start.offset_json if self.start else self.position.offset_json
 
 

@@ -1,7 +1,7 @@
 """How a stream cuts what waits into batches: the limits that a reader's options set. Pure.
 
 Where the cuts are decides which rows come behind the watermark, and which repeats are still remembered. A rehearsal
-that shall say what an update writes makes the same cuts. Facts (Spark 4.2, Delta 4.4): FileStreamSource.fetchMaxOffset,
+that says what an update writes makes the same cuts. Facts (Spark 4.2, Delta 4.4): FileStreamSource.fetchMaxOffset,
 KafkaMicroBatchStream.rateLimit, DeltaSource.AdmissionLimits; an update (trigger AvailableNow) has them all.
 """
 

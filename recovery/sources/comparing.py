@@ -40,7 +40,7 @@ def by_number(before: str | None, after: str | None) -> Moved:
 
 
 def by_equality(before: str | None, after: str | None) -> Moved:
-    """Values that only their source can put in order: equal, or nobody here can tell."""
+    """Values that only their source can put in order: equal, or not known here."""
     return Moved.SAME if before == after else Moved.UNCLEAR
 
 
@@ -68,7 +68,7 @@ def build_candidate(
 
 
 def find_empty_start(options: Mapping[str, Any], facts: object) -> Fresh:
-    """`SourceKind.fresh` of a kind of which nobody here can tell where an empty checkpoint begins."""
+    """`SourceKind.find_empty_start` of a kind whose empty start is not known here."""
     return Fresh(None, None, "Where a stream with an empty checkpoint would begin is not known here.")
 
 

@@ -69,7 +69,7 @@ def label_position(offset_json: str | None, facts: DeltaFacts | None = None) -> 
 
 
 def compare_positions(before: str | None, after: str | None) -> tuple[Change, ...]:
-    """One change, or two where the table was made anew: the old one is gone and another is there."""
+    """One change, or two where the table was made again: the old one is gone and another is there."""
     old, new = list_parts(before), list_parts(after)
     if before is None or after is None or old[0].name != new[0].name:
         gone = [Change(p.name, p, None, Moved.GONE) for p in old]
@@ -147,7 +147,7 @@ def _files_between(start: DeltaOffset, end: DeltaOffset, facts: DeltaFacts) -> t
 
 
 def measure_distance(start: str | None, end: str | None, facts: DeltaFacts) -> Distance:
-    """What lies between two positions, whichever is ahead. None is where an empty checkpoint would begin."""
+    """What is between two positions, whichever is ahead. None is where an empty checkpoint would begin."""
     before, after = _position_of(start, facts), _position_of(end, facts)
     if before is None or after is None or {before.table_id, after.table_id} != {facts.table_id}:
         return Distance()

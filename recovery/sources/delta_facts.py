@@ -113,9 +113,9 @@ class Reading:
 
 @dataclass(frozen=True, slots=True)
 class DataFile:
-    """One file that a stream reads. `path` as the log writes it; `rows` None: nobody told.
+    """One file that a stream reads. `path` as the log writes it; `rows` None: not recorded.
 
-    `vector`: rows in it are marked as deleted (or it stands for such marks), so that its footer tells too many.
+    `vector`: rows in it are marked as deleted (or it represents such marks), so that its footer counts too many.
     `plain`: read as Parquet below the table's folder it yields what the table does (`deltalog.AddedFile`).
     """
 
@@ -151,13 +151,13 @@ class DeltaFacts:
     """A Delta table as it was at `asked_ms`.
 
     `earliest`: the first version from which all commits are in the log. `commits`: those that were read, from the
-    earliest position in question to the latest. `times`: version -> commit time in ms, of all that can be told.
+    earliest position in question to the latest. `times`: version -> commit time in ms, of all that are known.
     `in_commit`: from which version on commits tell their own time, and when that one was made: before it the times are
-    those of the log's files, which a copy of the log sets anew; None: all of them are. `snapshots`: version -> files in
+    those of the log's files, which copying the log changes; None: all of them are. `snapshots`: version -> files in
     the order in which a new stream reads them. `schemas`: version -> schemaString.
     `gone`: paths that the log names and that are not there any more; `looked`: whether anybody looked. `plain`: nothing
     in the table's metadata now keeps its files from being read as Parquet. `size`: bytes of all files of the latest
-    version; None: nobody asked.
+    version; None: not asked.
     """
 
     asked_ms: int
@@ -181,7 +181,7 @@ class DeltaFacts:
     size: int | None = None
 
     def size_of(self, version: int) -> int | None:
-        """Bytes of all files of a version; None: it cannot be told."""
+        """Bytes of all files of a version; None: not known."""
         since = range(version + 1, self.latest + 1)
         if self.size is None or any(v not in self.commits for v in since):
             return None
@@ -196,7 +196,7 @@ class DeltaFacts:
         return self.in_commit is None or len({v >= self.in_commit[0] for v in versions}) == 1
 
     def fresh(self) -> DeltaOffset | None:
-        """Where a stream with an empty checkpoint would begin. None: by its options that cannot be told."""
+        """Where a stream with an empty checkpoint would begin. None: its options do not show it."""
         version = self.reading.starting_version
         if self.reading.starting_timestamp:
             return None  # a time in the session's zone
@@ -287,7 +287,7 @@ def _list_changed_files(held: list[Action], info: Mapping[str, Any]) -> list[Dat
 def _marked_file(kind: str, went: Action, came: Action) -> DataFile:
     """One of the two actions by which marks are set in a file, or taken away: the feed has the marked rows alone.
 
-    Their number is told with the added one. Of two sets of marks nobody can tell how they differ without reading them.
+    Their number is recorded with the added file. How two sets of marks differ is not known without reading them.
     Source: CDCReader.generateFileActionsWithInlineDv.
     """
     old, new = (body.get("deletionVector") or {} for body in (went, came))
@@ -299,7 +299,7 @@ def _marked_file(kind: str, went: Action, came: Action) -> DataFile:
 
 
 def _data_file(body: Mapping[str, Any]) -> DataFile:
-    """A removed file with a deletion vector stands for some of its rows: how many, the log does not tell."""
+    """A removed file with a deletion vector represents some of its rows: how many, the log does not tell."""
     file = added_file(body)
     rows = None if file.vector and "deletionTimestamp" in body else file.rows
     return DataFile(file.path, file.size, rows, file.vector, file.plain)
@@ -312,7 +312,7 @@ def in_reading_order(files: Iterable[Any]) -> tuple[DataFile, ...]:
 
 
 def sum_files(files: Iterable[DataFile], *, exact: bool = True, why: str = "") -> Distance:
-    """Rows, files and bytes of these files. Rows that nobody told are estimated by size, and it is said so."""
+    """Rows, files and bytes of these files. Rows that are not recorded are estimated by size and marked so."""
     held = list(files)
     counted = [f for f in held if f.rows is not None]
     rows, size = sum(f.rows or 0 for f in counted), sum(f.size for f in counted)

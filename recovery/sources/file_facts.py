@@ -26,7 +26,7 @@ AGE_MS = {"us": 0.001, "ms": 1, "s": 1000, "m": 60_000, "min": 60_000, "h": 3_60
 class FileSourceFacts:
     """One file source at `asked_ms` (ms since the epoch).
 
-    `log`: entries of its log, in log order, committed and planned. `listing`: what lies there now, in listing order
+    `log`: entries of its log, in log order, committed and planned. `listing`: what is there now, in listing order
     (None: it could not be listed). `rows`: rows by decoded URI, as far as they are known. The reader's options are
     `max_file_age_ms`, `latest_first`, `name_only` (fileNameOnly: a file is known by its last name alone) and `limited`
     (a batch takes so many files or bytes at most).
@@ -82,7 +82,7 @@ def facts_of(
     rows: Mapping[str, int] | None = None,
     options: Mapping[str, Any] | None = None,
 ) -> FileSourceFacts:
-    """Facts from a source's progress (its log is read again here) and what lies there now. Raises Unreachable."""
+    """Facts from a source's progress (its log is read again here) and what is there now. Raises Unreachable."""
     lower = _lower_options(options or {})
     return FileSourceFacts(
         log=(*progress.committed, *progress.planned),

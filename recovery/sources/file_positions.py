@@ -126,7 +126,7 @@ def _list_fallbacks(
     done: Mapping[str, SourceEntry],
     facts: FileSourceFacts,
 ) -> dict[str, str]:
-    """What cannot be had as wished: files to be read again that are gone or too old; old ones that come in anew."""
+    """What cannot be had as wished: files to be read again that are gone or too old; old ones that come in again."""
     words = [said[DIRECTORY]] if DIRECTORY in said else []
     late = [f for f in old if f.path in done]
     before = {f.path for f in list_unread(done, facts).passed_over}

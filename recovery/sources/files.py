@@ -104,7 +104,7 @@ def judge_reach(offset_json: str | None, facts: FileSourceFacts, *, planned: boo
 
 
 def reach_from(start: FileCandidate | None, committed: str | None, facts: FileSourceFacts) -> Reach:
-    """Whether everything after the place where the stream shall begin can be read.
+    """Whether everything after the place where the stream begins can be read.
 
     A start before the committed position reads again what is there, and what is gone of it is in its `fallbacks`: what
     follows is as readable as from there. One behind it may leave behind what is gone.
@@ -138,7 +138,7 @@ def find_position(wanted: Wanted, committed: str | None, facts: FileSourceFacts)
 
 
 def find_empty_start(options: Mapping[str, Any], facts: FileSourceFacts | None) -> Fresh:
-    """Every file that lies there is read, whatever its age; those that were read and are gone are not."""
+    """Every file that is there is read, whatever its age; those that were read and are gone are not."""
     if facts is None or facts.listing is None:
         return Fresh(
             True, None, "The directory was not listed, so whether every file is still there is not known."
@@ -239,7 +239,7 @@ def source_facts(
     max_files_per_trigger: int | None,
     options: Mapping[str, Any] | None = None,
 ) -> SourceFacts:
-    """Facts of one source from its progress and what lies there now (in listing order).
+    """Facts of one source from its progress and what is there now (in listing order).
 
     `processed` is in the order in which Spark did read, `waiting` in the order in which it will; a file that it will
     read a second time is in both. What it never takes is `ignored`.

@@ -4,7 +4,7 @@ Source: StreamingOffset, SparkMicroBatchStream (determineStartingOffset, validat
 SnapshotUtil.oldestAncestorAfter of apache/iceberg: the option takes whole snapshots, and of snapshots with one
 timestamp the newest. `position` is the index of the next file. The snapshot itself must still be known, also when all
 of it was read. A stream reads what `append` snapshots added, passes over `replace` (compaction), and fails at
-`overwrite` and `delete` unless told to skip them. A seed needs `sources/<i>/offsets/0` too, which is else made anew.
+`overwrite` and `delete` unless set to skip them. A seed needs `sources/<i>/offsets/0` too, which is else made again.
 """
 
 import json
@@ -83,7 +83,7 @@ class Standing(NamedTuple):
 
 
 class Place(NamedTuple):
-    """Where a standing lies in the chain: index of its snapshot there, and files of that snapshot that were read."""
+    """Where a position is in the chain: index of its snapshot there, and files of that snapshot that were read."""
 
     snapshot: int
     position: int
@@ -337,7 +337,7 @@ def list_skipped_kinds(options: Mapping[str, Any]) -> frozenset[str]:
 
 
 def _snapshot_index(standing: Standing | None, facts: IcebergSourceFacts) -> int | None:
-    """Which snapshot of the chain it stands in, the first where nothing was read; None: that is not there."""
+    """Which snapshot of the chain it is in, the first where nothing was read; None: that is not there."""
     if standing is None or standing.snapshot_id == START:
         return 0 if facts.chain else None
     return next((i for i, s in enumerate(facts.chain) if s.snapshot_id == standing.snapshot_id), None)

@@ -15,7 +15,7 @@ from recovery.sources.kafka_facts import KafkaFacts
 
 @dataclass(frozen=True)
 class Slice:
-    """What lies between two positions of one source. Only the fields of its kind are set.
+    """What is between two positions of one source. Only the fields of its kind are set.
 
     files: `files`, decoded URIs. kafka: `start` and `end`, topic -> partition -> offset, every partition by number;
     `start` is read, `end` is not. delta: `versions`, each with the paths (as the log writes them) that the stream
@@ -35,7 +35,7 @@ class Slice:
 
     @property
     def empty(self) -> bool:
-        """Whether nothing lies in it."""
+        """Whether nothing is in it."""
         spans = ((t, p, at) for t, held in self.start.items() for p, at in held.items())
         held = self.files or self.versions or self.changes
         return not held and all(self.end[t][p] <= at for t, p, at in spans)
@@ -55,7 +55,7 @@ class Slice:
 
     @classmethod
     def of(cls, body: Mapping[str, Any]) -> "Slice":
-        """The slice that `as_dict` told."""
+        """The slice of an `as_dict`."""
         changes = body.get("changes")
         return cls(
             body["kind"],
@@ -73,7 +73,7 @@ def of_kafka(start: str | None, end: str | None, facts: KafkaFacts) -> Slice | N
     """Records from `start` up to `end`. Without a start every partition begins at its lowest offset. One that a start
     does not name came after it and begins at 0, or is no longer read by the code and has none of them.
 
-    None where nobody can tell: a partition or topic is not the one that was read, or records of it are gone.
+    None where not known: a partition or topic is not the one that was read, or records of it are gone.
     """
     first, last = kafka_facts.parse_offsets(start), kafka_facts.parse_offsets(end)
     held: dict[str, dict[str, int]] = {}
@@ -97,7 +97,7 @@ def of_delta(start: str | None, end: str | None, facts: DeltaFacts) -> Slice | N
     """Files that a stream reads after `start` and up to `end`, by the version in which it reads them.
 
     `start` None is where an empty checkpoint would begin. None where the facts do not hold them, where a change feed
-    stands within a version, and where the table is another one. Nothing where `end` is not after `start`.
+    is within a version, and where the table is another one. Nothing where `end` is not after `start`.
     """
     before = facts.fresh() if start is None else parse_delta(start)
     after = None if end is None else parse_delta(end)

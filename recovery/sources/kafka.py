@@ -119,7 +119,7 @@ def _build_part(key: Key, at: int) -> Part:
 def measure_distance(start: str | None, end: str | None, facts: KafkaFacts) -> Distance:
     """Records between two positions, whichever is first. A partition that only one of them has begins at its lowest.
 
-    One that the code no longer reads, and the end does not name, has no part in it: what it loses is told by
+    One that the code no longer reads, and the end does not name, has no part in it: what it loses is shown by
     `judge_reach` and `find_position`. Rows are None where a partition or its topic is no longer the one that was
     read. Bytes and time always are: brokers tell neither for a range.
     """
@@ -201,7 +201,7 @@ def _came_cut(offsets: Offsets, facts: KafkaFacts) -> dict[Key, str]:
 
 
 def _count_taken(broken: Iterable[Key], offsets: Offsets, facts: KafkaFacts) -> Amount | None:
-    """What nobody will read; None where a partition or its topic is another one now, or gone."""
+    """What no one will read; None where a partition or its topic is another one now, or gone."""
     if not all(facts.comparable(key, offsets.get(key, 0)) for key in broken):
         return None
     ends = resolve_offsets({key: EARLIEST if facts.reads(key) else LATEST for key in broken}, facts)[0]
@@ -312,7 +312,7 @@ def find_empty_start(options: Mapping[str, Any], facts: KafkaFacts | None) -> Fr
 
 
 def skipped_to(committed: str | None, start: str | None, facts: KafkaFacts) -> str:
-    """`start` with the ends of those partitions that were committed and no start can name, as nobody reads them."""
+    """`start` with the ends of those partitions that were committed and no start can name, as no one reads them."""
     starts, before = parse_offsets(start), parse_offsets(committed)
     left = (key for key, at in before.items() if key not in starts and facts.comparable(key, at))
     return write_offsets(starts | _end_offsets(left, facts))

@@ -61,7 +61,7 @@ class TopicFacts:
 
 @dataclass(frozen=True)
 class KafkaFacts:
-    """The topics of one source as they were at `asked_at_ms`; None: nobody asked, so nothing is known of them.
+    """The topics of one source as they were at `asked_at_ms`; None: not asked, so nothing is known of them.
 
     A topic that is not there is not in `topics`.
 

@@ -24,7 +24,7 @@ Chosen = tuple[dict[Key, int], dict[str, str]]
 
 
 def choose_offsets(wanted: Wanted, committed: str | None, facts: KafkaFacts) -> Chosen:
-    """Where each partition shall start. One that is left out begins at its first record, as Spark begins new ones.
+    """Where each partition starts. One that is left out begins at its first record, as Spark begins new ones.
 
     Raises Refused for offsets out of bounds, for partitions that are not there, and for those that a whole line leaves
     out; and where the brokers were not asked, at all or for a time of the wish.

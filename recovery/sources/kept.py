@@ -31,7 +31,7 @@ def by_delta(before: str | None, committed: str | None, facts: DeltaFacts) -> bo
     """Whether the table never lost a row, by every commit of its log, and both positions are of it, in this order.
 
     Rows that left the table stay in a change feed. False too of a reader that begins at a later version or at a time:
-    what lies before that may have been read.
+    what is before that may have been read.
     """
     then, now = (None if line is None else delta_facts.parse_offset(line) for line in (before, committed))
     begins = facts.fresh()

@@ -44,7 +44,7 @@ class KinesisFacts:
 
 
 def list_parts(offset_json: str | None) -> tuple[Part, ...]:
-    """A part for every shard, sorted by name; its value is the sequence number, or the word that stands for one."""
+    """A part for every shard, sorted by name; its value is the sequence number, or the word that represents one."""
     shards = {} if offset_json is None else _parse_shards(json_of(offset_json))
     return tuple(Part(name, at, f"{name} after {at or 'no record'}") for name, at in sorted(shards.items()))
 

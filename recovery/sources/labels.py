@@ -1,4 +1,4 @@
-"""Where a source stands, in the words of its kind: what the command line and the pages show. Pure."""
+"""A source's position, in the words of its kind: what the command line and the pages show. Pure."""
 
 from recovery.checkpoints import batch_descriptions
 from recovery.checkpoints.formats import Malformed
@@ -18,7 +18,7 @@ def label_position(kind: str, offset_json: str | None) -> str:
 
 
 def describe_progress(progress: SourceProgress) -> str:
-    """Where a source of a checkpoint stands; of files also how many were read, and the newest."""
+    """The position of a source of a checkpoint; of files also how many were read, and the newest."""
     return (
         files.describe_progress(progress)
         if progress.kind == files.KIND

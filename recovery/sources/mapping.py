@@ -69,7 +69,7 @@ class Pair:
 
 @dataclass(frozen=True)
 class Added:
-    """A new source that nothing was read of. It has no start until somebody chooses one."""
+    """A new source that nothing was read of. It has no start until someone chooses one."""
 
     new: str
     asks: str
@@ -101,7 +101,7 @@ class Proposal:
 
 
 def list_confirmable(proposal: Mapping[str, Any]) -> list[str]:
-    """Keys as in `Proposal.unconfirmed`, of a proposal as plain JSON, whether somebody has said yes to them or not."""
+    """Keys as in `Proposal.unconfirmed`, of a proposal as plain JSON, whether someone has said yes to them or not."""
     pairs = [f"{p['old']}->{p['new']}" for p in proposal.get("pairs") or [] if p["confirm"]]
     return [*pairs, *(f"{d['old']}->" for d in proposal.get("dropped") or [])]
 
@@ -124,7 +124,7 @@ def old_source(progress: SourceProgress, *, unread: Distance | None = None) -> O
 def new_source(index: int, described: Mapping[str, Any]) -> NewSource:
     """A source as the code describes it ({format, path, options, location}): its kind, and where it reads.
 
-    A Delta table is told by `table_id`, where somebody has read it: a checkpoint knows it by that alone.
+    A Delta table is known by `table_id`, where someone has read it: a checkpoint knows it by that alone.
     """
     kind = registry.kind_of_format(str(described.get("format") or "parquet"))
     options = described.get("options") or {}
@@ -210,7 +210,7 @@ def check_watermark(stored_ms: int, rewound: Sequence[str], oldest_event_ms: int
     """Rows whose event time is not above the watermark are late, and stateful steps drop them without a word.
 
     `rewound`: sources that read older rows than before, new ones with a past among them. `oldest_event_ms`: the
-    oldest event time of those rows, where somebody knows it. Source: WatermarkSupport (event time <= watermark).
+    oldest event time of those rows, where someone knows it. Source: WatermarkSupport (event time <= watermark).
     """
     if not rewound:
         return Watermark(None, "No source goes back, so the watermark stays.")

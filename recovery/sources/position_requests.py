@@ -29,7 +29,7 @@ WORDS = {
     "version": "version",
     "file": "path of the file",
     "json": "offset",
-}  # what stands behind `=`, for people
+}  # what is behind `=`, for people
 FORMS = "earliest, latest, time=2026-11-22T03:00:00Z, version=12, file=<path>, json=<the source's own offset>"
 OF_A_PART = "the next offset to read (1200), earliest, latest, time=2026-11-22T03:00:00Z, or committed"
 COMMITTED = "committed"

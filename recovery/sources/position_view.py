@@ -21,7 +21,7 @@ MEASURES = ("rows", "files", "bytes", "seconds")
 
 def as_dict(facts: SourceFacts) -> dict[str, Any]:
     """`{source, kind, location, committed, after, changes, lost, reread, unread, fallbacks, precision, reach, option,
-    can, problem}` (docs/wiring.md). `after`: where the stream shall start; without a wish the committed position.
+    can, problem}` (docs/wiring.md). `after`: where the stream starts; without a wish the committed position.
     `reach` and `option` are those of `after`."""
     position, start = facts.position, facts.start
     after = start.label if start else position.label
@@ -123,7 +123,7 @@ def show_start_option(start: StartOption) -> dict[str, Any]:
 class Costs:
     """What the wished positions cost, over all sources: sentences, one a source, ready for people.
 
-    `lost`: rows that are never read. `repeated`: rows that are read a second time. Where nobody can tell, that is a
+    `lost`: rows that are never read. `repeated`: rows that are read a second time. Where that is not known, that is a
     sentence too: an unknown cost has to be accepted like a known one.
     """
 
@@ -144,7 +144,7 @@ def sum_costs(shown: Sequence[Mapping[str, Any]]) -> Costs:
 
 
 def list_doubts(shown: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
-    """Why nobody can say that all is read exactly once from there, a sentence for each source of which that is so:
+    """Why no one can say that all is read exactly once from there, a sentence for each source of which that is so:
     records are gone, or it could not be asked. `sum_costs` does not know of them."""
     reasons = [
         (source["source"], source["problem"] or source["reach"]["why"] or "What it still holds is not known.")
@@ -173,7 +173,7 @@ def _describe_cost(source: Mapping[str, Any], name: str, what: str) -> str:
 
 
 def _list_unclear_parts(source: Mapping[str, Any]) -> list[str]:
-    """Parts whose two positions cannot be compared, so that no distance holds what lies between."""
+    """Parts whose two positions cannot be compared, so that no distance holds what is between."""
     if len(source["changes"]) == 1 and all(_has_any(source[name]) for name in ("lost", "reread")):
         return []  # it skips some and repeats others, and both were counted
     return [c["part"] for c in source["changes"] if c["moved"] in (Moved.UNCLEAR, Moved.GONE)]

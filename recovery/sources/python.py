@@ -31,7 +31,7 @@ def list_parts(offset_json: str | None) -> tuple[Part, ...]:
 
 
 def label_position(offset_json: str | None) -> str:
-    """The author's JSON as it stands."""
+    """The author's JSON as it is."""
     return unparsed_offsets.label_position(_require_json(offset_json))
 
 

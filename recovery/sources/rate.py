@@ -69,7 +69,7 @@ def measure_distance(start: str | None, end: str | None, facts: RateFacts) -> Di
 
 
 def judge_reach(offset_json: str | None, facts: RateFacts) -> Reach:
-    """Always: the rows are computed anew."""
+    """Always: the rows are computed again."""
     _parse_seconds(offset_json)
     return Reach(True, "A rate source makes its rows by counting; any second can be made again.")
 

@@ -74,7 +74,7 @@ def measure_distance(start: str | None, end: str | None, facts: RateMicroBatchFa
 
 
 def judge_reach(offset_json: str | None, facts: RateMicroBatchFacts) -> Reach:
-    """Always: the rows are computed anew."""
+    """Always: the rows are computed again."""
     _parse_position(offset_json)
     return Reach(True, "This source makes its rows by counting; any of them can be made again.")
 

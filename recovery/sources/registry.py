@@ -1,7 +1,7 @@
 """Which module answers for which kind of source. Pure.
 
 A kind's name is that of `checkpoints.report.SourceProgress.kind` where an offset line tells it; a Python data source
-and Auto Loader's older shapes are told by the reader's format.
+and Auto Loader's older shapes are known by the reader's format.
 """
 
 from collections.abc import Callable
@@ -68,5 +68,5 @@ def source_kind_of(kind: str) -> SourceKind[Any]:
 
 
 def kind_of_format(reader_format: str) -> str:
-    """The kind that a reader's format stands for, in any case; "unknown" for one that is not known here."""
+    """The kind that a reader's format represents, in any case; "unknown" for one that is not known here."""
     return FORMATS.get(reader_format.lower(), "unknown")

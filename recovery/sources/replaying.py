@@ -22,7 +22,7 @@ class GapCode(StrEnum):
 
     GONE = "gone"  # some of it is no longer there
     CHANGED = "changed"  # something else may be there in its place
-    UNKNOWN = "unknown"  # which rows it was cannot be told
+    UNKNOWN = "unknown"  # which rows it was is not known
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""A source that nobody here can position: its offset is kept verbatim, and nothing is promised about it. Pure.
+"""A source that no one here can position: its offset is kept verbatim, and nothing is promised about it. Pure.
 
 It can be seeded where it stood: Spark hands the line back to the source that wrote it.
 """
@@ -40,7 +40,7 @@ def list_parts(offset_json: str | None) -> tuple[Part, ...]:
 
 
 def label_position(offset_json: str | None) -> str:
-    """The line as it stands."""
+    """The line unchanged."""
     return unparsed_offsets.label_position(offset_json)
 
 

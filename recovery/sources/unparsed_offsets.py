@@ -14,7 +14,7 @@ def list_parts(offset_json: str | None) -> tuple[Part, ...]:
 
 
 def label_position(offset_json: str | None) -> str:
-    """The line as it stands, its end cut where it is long."""
+    """The line unchanged, its end cut where it is long."""
     if offset_json is None:
         return NOTHING_READ
     said = offset_json if offset_json.strip() else f"an offset of {len(offset_json)} blank characters"
@@ -27,7 +27,7 @@ def compare_positions(before: str | None, after: str | None) -> tuple[Change, ..
 
 
 def measure_distance(start: str | None, end: str | None) -> Distance:
-    """Zero between equal lines; else nobody here can tell."""
+    """Zero between equal lines; else not known here."""
     return ZERO if start == end else Distance()
 
 

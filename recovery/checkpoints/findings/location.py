@@ -1,4 +1,4 @@
-"""The checkpoint as a directory: where it is, what lies in it that does not belong there."""
+"""The checkpoint as a directory: where it is, what is in it that does not belong there."""
 
 from recovery.checkpoints.findings.kind import B, FindingKind, I, W
 from recovery.checkpoints.report import Outcome

@@ -1,4 +1,4 @@
-"""Mendings by the code of the finding they mend. A code that is not here needs a backup or a reset."""
+"""Repairs by the code of the finding they repair. A code that is not here needs a backup or a reset."""
 
 from collections.abc import Callable, Mapping
 

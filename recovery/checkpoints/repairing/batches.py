@@ -72,7 +72,7 @@ def planned_offsets(work: Work, finding: Finding) -> Mending:
 
 
 def planned_as_map(work: Work, finding: Finding) -> Mending:
-    """A whole plan in offset format 2, which Spark 4.2 cannot take up again: left out, so that it is planned anew."""
+    """A whole plan in offset format 2, which Spark 4.2 cannot take up again: left out, so that it is planned again."""
     batch = _batch_of_finding(finding)
     if work.in_sink(batch) is not False:
         raise CannotMend(f"The sink may hold batch {batch}; a seeded reset goes on after it.")

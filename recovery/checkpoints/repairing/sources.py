@@ -1,4 +1,4 @@
-"""Entries of a file source's log: rebuilt from entries beside them, else inferred from what lies there now.
+"""Entries of a file source's log: rebuilt from entries beside them, else inferred from what is there now.
 
 Facts (FileStreamSource, CompactibleFileStreamLog): an entry holds the files that one batch took; a compacted
 entry holds all before it too. Files are taken by mtime, never ones that another entry has.

@@ -14,7 +14,7 @@ from recovery.checkpoints.storage import Store, TooLarge
 
 @dataclass(frozen=True)
 class ListedInput:
-    """What lies in a source's place now: (URL-encoded URI as Spark writes it, mtime in ms) per file.
+    """What is in a source's place now: (URL-encoded URI as Spark writes it, mtime in ms) per file.
 
     `max_files`: the reader's maxFilesPerTrigger; None: it takes all that is there.
     """
@@ -25,9 +25,9 @@ class ListedInput:
 
 @dataclass(frozen=True)
 class KnownFacts:
-    """What somebody knows beside the checkpoint itself. Everything may be left out.
+    """What someone knows beside the checkpoint itself. Everything may be left out.
 
-    `query_id`: the id that the lost file held. `new_query_id`: one to take where nobody knows it.
+    `query_id`: the id that the lost file held. `new_query_id`: one to take where it is not known.
     `sink_kind`: "files" for a table with `_spark_metadata`, whose newest batch is `sink_head`.
     `offsets`: batch -> end offset per source, as progress events tell. `operators`: Spark's names by id.
     `listings`: by source key (index, or name).
@@ -61,7 +61,7 @@ class Mending:
 
 @dataclass(frozen=True)
 class Left:
-    """Damage that stays, and why it cannot be mended. `blocker`: Spark fails at it, or rows are lost or doubled."""
+    """Damage that stays, and why it cannot be repaired. `blocker`: Spark fails at it, or rows are lost or doubled."""
 
     code: str
     file: str | None
@@ -74,7 +74,7 @@ class Left:
 
 
 class CannotMend(Exception):
-    """Why this damage cannot be mended, in one sentence."""
+    """Why this damage cannot be repaired, in one sentence."""
 
 
 @dataclass
@@ -117,7 +117,7 @@ class Work:
         )
 
     def in_sink(self, batch: int) -> bool | None:
-        """Does the table hold this batch? None: nobody can tell."""
+        """Does the table hold this batch? None: not known."""
         if self.known.sink_kind != "files":
             return None
         return self.known.sink_head is not None and self.known.sink_head >= batch

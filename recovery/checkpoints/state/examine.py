@@ -31,7 +31,7 @@ class Bad:
 
 @dataclass
 class Examined:
-    """`links`: what Spark loads in the end; None where that cannot be told. `bases`, `steps`: what is damaged."""
+    """`links`: what Spark loads in the end; None where not known. `bases`, `steps`: what is damaged."""
 
     store: StoreFiles
     links: Chain | None = None

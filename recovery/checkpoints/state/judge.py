@@ -167,7 +167,7 @@ def _find_gaps(
     kind: str | None,
     history: History,
 ) -> list[Finding]:
-    """A hole below a version that can be loaded; what lies below every file was cleaned up, and is no damage."""
+    """A hole below a version that can be loaded; what is below every file was cleaned up, and is no damage."""
     oldest = max((min((f.version for f in s.versioned), default=1) for s in stores), default=1)
     lost = [b for b in history.batches if b not in back and back and oldest <= b + 1 <= back[-1]]
     for store, ids in zip(stores, histories, strict=True) if lost else ():

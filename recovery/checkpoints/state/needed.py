@@ -35,7 +35,7 @@ def files_needed(
     newest snapshot or zip at or below `version`, the SST and log files that the zip names, every delta or changelog
     after it, and Spark's checksum files of these. Hadoop's hidden `.<name>.crc` are left out: a copy has its own.
     Opens each zip (its metadata), and with format 2 the changelog of `version` where it has no zip (its lineage).
-    Raises OSError when the store fails; damage is told in the answer.
+    Raises OSError when the store fails; damage is reported in the answer.
     """
     stores = stores_of(tree).get(operator, {})
     names = _read_metadata(tree, operator, version).store_names

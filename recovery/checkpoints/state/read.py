@@ -31,7 +31,7 @@ SHOWN_VERSIONS = 100
 
 @dataclass(frozen=True)
 class QueryStanding:
-    """Where the query stands: conf of the offset file, newest commit, newest committed and planned batch.
+    """The query's progress: conf of the offset file, newest commit, newest committed and planned batch.
 
     `partitions`: of the state, where the headers tell it; they are newer than the operators' metadata. `old`: a Spark
     before 2.2 wrote it.
@@ -62,7 +62,7 @@ def read_operators(
 ) -> tuple[StateOperator, ...]:
     """Operators by id, ascending. Ids count from the sink upwards (Spark: IncrementalExecution).
 
-    `deep`: every state file is opened and checked; `progress` is told of each. Raises OSError when the store fails.
+    `deep`: every state file is opened and checked; `progress` is called for each. Raises OSError when the store fails.
     """
     present = operators_of(tree)
     numbers = {int(n) for n in (standing.commit.operators if standing.commit else ()) if _is_id(n)}

@@ -73,7 +73,7 @@ def check_records(pieces: Iterator[bytes], *, changelog: bool) -> None:
 
 
 def read_records(pieces: Iterator[bytes], *, changelog: bool) -> Iterator[Record]:
-    """Every record in the order of the file; a later one of the same key stands in for an earlier one.
+    """Every record in the order of the file; a later one of the same key replaces an earlier one.
 
     Raises Malformed as `check_records`, once the place of the damage is reached.
     """

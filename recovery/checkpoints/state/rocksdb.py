@@ -27,7 +27,7 @@ KNOWN = {"v1", "v2", *LINEAGE}  # v1 has no version line
 
 @dataclass(frozen=True)
 class RocksDbSnapshot:
-    """`files`: name below the store's directory -> bytes, 0 where it is not told. `rows`: None if untold."""
+    """`files`: name below the store's directory -> bytes, 0 where not recorded. `rows`: None if not known."""
 
     files: dict[str, int]
     rows: int | None

@@ -4,7 +4,7 @@ Format (RocksDB: table/format.cc and .h, table/block_based/block_util.h, block.c
 the other, each followed by one byte (its compression) and four (its checksum, over the block and that byte); at the
 end a footer of 53 bytes. The footer leads to the metaindex, that names the other blocks (properties, filter, and
 from format 6 on the index); the index names the data blocks in their order. From format 6 on the place of a block is
-mixed into its checksum, and the footer has one of its own. Spark writes format 5 unless told otherwise.
+mixed into its checksum, and the footer has one of its own. Spark writes format 5 unless configured otherwise.
 
 RocksDB reads the index, the filter and the properties when it opens a file, a data block when a key in it is asked for.
 """
@@ -51,7 +51,7 @@ class Unchecked(Exception):
 
 
 class BlockDamaged(Malformed):
-    """A block that RocksDB reads only when somebody asks for a key in it: the file opens, and the task fails then."""
+    """A block that RocksDB reads only when someone asks for a key in it: the file opens, and the task fails then."""
 
 
 class FilterDamaged(Malformed):
@@ -67,7 +67,7 @@ class SstEntry(NamedTuple):
 
 
 class Handle(NamedTuple):
-    """Where a block lies: its first byte, and its bytes without the trailer."""
+    """Where a block is: its first byte, and its bytes without the trailer."""
 
     offset: int
     size: int
@@ -392,7 +392,7 @@ def block_entries(block: bytes) -> Iterator[tuple[bytes, bytes]]:
 
 
 def block_handles(block: bytes, delta: bool, *, first_key: bool = False) -> Iterator[Handle]:
-    """Blocks that an index names. `delta`: values without lengths, told by the block before where a key is shared."""
+    """Blocks that an index names. `delta`: values without lengths, known from the block before if a key is shared."""
     at, end, before = 0, _entries_end(block), Handle(0, 0)
     while at < end:
         shared, at = read_varint(block, at)

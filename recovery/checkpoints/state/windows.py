@@ -1,7 +1,7 @@
 """The windows of an aggregation's groups, from the keys of its state.
 
 A key is an UnsafeRow: a bit of null for each column in words of 8 bytes, then 8 bytes a column; a struct's hold where
-it lies in the row, offset in the high and size in the low half, and it is an UnsafeRow itself. Timestamps are
+it is in the row, offset in the high and size in the low half, and it is an UnsafeRow itself. Timestamps are
 microseconds since 1970 (`UnsafeRow`, `TimestampType`). A RocksDB store puts bytes of its own before the row.
 """
 

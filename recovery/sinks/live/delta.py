@@ -16,7 +16,7 @@ from recovery.sources.input_ranges import MOST_DIRECT, Slice
 
 
 def read_table_report(location: str, *, query_id: str | None, now_ms: int | None = None) -> SinkReport:
-    """The table's report, told for the query `query_id`: `head` is the newest batch that it has of that one.
+    """The table's report, for the query `query_id`: `head` is the newest batch that it has of that one.
 
     Raises Unreachable when there is no Delta table or the storage fails.
     """

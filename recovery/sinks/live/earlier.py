@@ -13,7 +13,7 @@ from recovery.errors import Refused, Unreachable
 from recovery.sinks.earlier import EarlierTable
 
 OTHER_WRITERS: Final = "other_writers"
-"""Code of a refusal: somebody else has changed rows since, and that would be undone too."""
+"""Code of a refusal: someone else has changed rows since, and that would be undone too."""
 NOT_FOUND: Final = "target_not_found"
 """Code of a refusal: no such version, or none that holds a batch of this query."""
 

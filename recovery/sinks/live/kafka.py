@@ -64,7 +64,7 @@ def _first_since(ms: int, partition: PartitionFacts) -> int:
 def records_between(
     options: Mapping[str, str], start: str | None, end: str | None, ids: Mapping[str, str]
 ) -> Slice | None:
-    """Records from `start` up to `end` (None: as far as there are any now); None: it cannot be told.
+    """Records from `start` up to `end` (None: as far as there are any now); None: not known.
 
     `ids`: those that the topics had at `start`. A partition that is new since then begins at its first record. Raises
     Unreachable, Refused.
@@ -81,7 +81,7 @@ def records_between(
 
 
 def count_records(options: Mapping[str, str], start: str, end: str) -> int | None:
-    """Committed records between two offset lines; None where nobody can count them all. Raises Unreachable."""
+    """Committed records between two offset lines; None where no one can count them all. Raises Unreachable."""
     topic = topic_of(options)
     if topic is None:
         return None

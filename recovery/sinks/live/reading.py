@@ -35,7 +35,7 @@ def read_declared_sink(
 
 
 def place_of(sink: Mapping[str, Any]) -> str:
-    """Where a sink that is a table by its path lies; "" for any other."""
+    """Where a sink that is a table by its path is; "" for any other."""
     if sink["format"] not in BY_PATH:
         return ""
     return next((str(value) for name, value in sink["options"].items() if name.lower() == "path"), "")

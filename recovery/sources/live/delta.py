@@ -64,7 +64,7 @@ def read_table(
 
 
 def table_id(location: str) -> str | None:
-    """The id of the table that lies there now; None where nobody can tell. Only its newest metadata is looked for."""
+    """The id of the table that is there now; None where not known. Only its newest metadata is looked for."""
     try:
         with reaching(location):
             log = _open_log(Store.open(location), location)
@@ -224,7 +224,7 @@ def _schemas_at_positions(
 
 
 def _with_snapshots(facts: DeltaFacts, log: deltalog.Log, wanted: Sequence[DeltaOffset]) -> DeltaFacts:
-    """Snapshots that a position stands in, and the newest beside them: an empty checkpoint would begin there."""
+    """Snapshots that a position is in, and the newest beside them: an empty checkpoint would begin there."""
     versions = {o.version for o in wanted if o.initial and o.version <= facts.latest}
     snapshots = {}
     for version in sorted(versions | {facts.latest} if versions else versions):

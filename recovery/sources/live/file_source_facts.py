@@ -1,4 +1,4 @@
-"""What every look at a source asks first: where it lies, how it is read, what its folder holds, where it ends.
+"""What every look at a source asks first: where it is, how it is read, what its folder holds, where it ends.
 
 `described` is one of `Study.sources`: {format, path, options, location}, of a table by name `table` too.
 """
@@ -22,7 +22,7 @@ def options_of(described: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def place_of(described: Mapping[str, Any]) -> str:
-    """Where the files lie; "" where nobody knows.
+    """Where the files lie; "" where it is not known.
 
     `location` says it of every reader (`recovery.spark.replay`). `path` is what the code says: of a table by name that
     is its name, which is the place of nothing.
@@ -32,7 +32,7 @@ def place_of(described: Mapping[str, Any]) -> str:
 
 
 def known_place(described: Mapping[str, Any]) -> str:
-    """As `place_of`. Raises Unreachable where nobody knows it."""
+    """As `place_of`. Raises Unreachable where it is not known."""
     place = place_of(described)
     if not place:
         raise Unreachable(NO_PLACE)

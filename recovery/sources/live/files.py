@@ -139,7 +139,7 @@ def _resolve_path_part(above: Sequence[Store], part: str, *, last: bool) -> Iter
 
 
 def _list_files_below(root: Store, recursive: bool, *, by_log: bool) -> list[InputFile]:
-    """`by_log`: where a file sink's log lies there, it decides; not below a wildcard (FileStreamSource.hasMetadata)."""
+    """`by_log`: where a file sink's log is there, it decides; not below a wildcard (FileStreamSource.hasMetadata)."""
     if not root.is_dir():
         info = root.fs.info(root.root)
         above, _, name = root.root.rpartition("/")
@@ -159,7 +159,7 @@ def _list_files_below(root: Store, recursive: bool, *, by_log: bool) -> list[Inp
 
 
 def _iterate_leaf_files(root: Store, above: str, depth: int) -> Iterator[tuple[str, Entry]]:
-    """(directory, file) pairs: a directory's own files first, then what lies deeper (HadoopFSUtils.listLeafFiles)."""
+    """(directory, file) pairs: a directory's own files first, then what is deeper (HadoopFSUtils.listLeafFiles)."""
     try:
         entries = [e for e in root.entries(above) if not is_hidden_name(e.name)]
     except FileNotFoundError:

@@ -26,7 +26,7 @@ MAX_AGE = "history.expire.max-snapshot-age-ms"
 
 
 def read_table_facts(location: str, *, asked_ms: int, metadata: str | None = None) -> IcebergSourceFacts:
-    """The table's history. `metadata`: name of the metadata file in `<location>/metadata`, where a catalog told it.
+    """The table's history. `metadata`: name of the metadata file in `<location>/metadata`, where a catalog names it.
 
     Raises Unreachable when there is no table, its metadata cannot be read, or the storage fails.
     """
@@ -122,7 +122,7 @@ def _require_integer(body: Any, name: str) -> int:
 
 
 def _summary_number(summary: Mapping[str, Any], name: str) -> int | None:
-    """A number of the summary, which holds text; None where it is not told."""
+    """A number of the summary, which holds text; None where not recorded."""
     value = summary.get(name)
     return (
         int(value)

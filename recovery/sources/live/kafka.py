@@ -105,7 +105,7 @@ def _with_times(
 
 
 def _list_points(asked: Sequence[Offsets], bounds: Mapping[Key, PartitionFacts]) -> dict[Key, list[int]]:
-    """Every offset that somebody may ask about, by partition, in order: positions, times, the end.
+    """Every offset that someone may ask about, by partition, in order: positions, times, the end.
 
     A partition that a position does not name would be read from its lowest offset.
     """

@@ -1,4 +1,4 @@
-"""Looks at one source of a flow as it really is: where it stands, what waits, what a wished start would cost.
+"""Looks at one source of a flow as it really is: where it is, what waits, what a wished start would cost.
 
 Where the system behind the source cannot be asked, `SourceFacts.problem` says why in one sentence, and nothing is
 known of what waits. No sentence holds an option of the reader: they may be passwords.
@@ -48,7 +48,7 @@ def probe_source(
 ) -> SourceFacts:
     """The source `progress` of a checkpoint, read as `described` ({format, path, options, location}) by the code.
 
-    `wanted`: a start that somebody wishes. `noted`: ids of Kafka topics as they were seen before. Raises Unreachable
+    `wanted`: a start that someone wishes. `noted`: ids of Kafka topics as they were seen before. Raises Unreachable
     for input files that cannot be listed, as Spark would; what else cannot be asked is in `problem`, and a wish that
     cannot be met too.
     """
@@ -67,7 +67,7 @@ def range_between(
     *,
     noted: Mapping[str, str] | None = None,
 ) -> Slice | None:
-    """What lies between two positions of a source that is no file source; None: it cannot be told.
+    """What is between two positions of a source that is no file source; None: not known.
 
     `noted`: ids of the Kafka topics that the positions are of.
     """
@@ -79,7 +79,7 @@ def range_between(
 
 
 def latest_position(described: Mapping[str, Any], kind: str, committed: str | None) -> str | None:
-    """The position behind everything that a source has now; None: it cannot be told."""
+    """The position behind everything that a source has now; None: not known."""
     try:
         facts = _read_facts(described, kind, [committed])
         return end_of(registry.source_kind_of(kind), committed, facts) if facts else None
@@ -92,7 +92,7 @@ MOST_COMMITS = 5000  # of a Delta table, opened to see whether it ever lost a ro
 
 def keeps_all(facts: SourceFacts, before: str | None) -> bool:
     """Whether `found.spans.processed` is all that was ever committed of a source that is no file source, and as far as
-    `before`, an earlier position, was. False also where that cannot be told."""
+    `before`, an earlier position, was. False also where that is not known."""
     kind, committed, there = facts.position.kind, facts.position.offset_json, facts.facts
     if there is None:
         return False
@@ -109,7 +109,7 @@ def keeps_all(facts: SourceFacts, before: str | None) -> bool:
 
 
 def list_remade_topics(described: Mapping[str, Any], noted: Mapping[str, str]) -> tuple[str, ...]:
-    """Kafka topics that are not there any more with the id that was noted; () where nobody can tell."""
+    """Kafka topics that are not there any more with the id that was noted; () where that is not known."""
     try:
         facts = _read_facts(described, kafka.KIND, (), noted) if noted else None
     except RepriseError:
@@ -293,7 +293,7 @@ def _feed_without(everything: Slice, unread: Slice) -> Slice | None:
 def _facts_from_module(
     progress: SourceProgress, begins: str | None, kind: Any, facts: Any, location: str
 ) -> SourceFacts:
-    """What every kind tells by its module; reach and start option are those of where the stream shall begin."""
+    """What every kind tells by its module; reach and start option are those of where the stream begins."""
     reach = kind.judge_reach(begins, facts)
     return SourceFacts(
         position=Position(
@@ -312,7 +312,7 @@ def _facts_from_module(
 
 
 def _facts_without_probe(asked: Asked, problem: str | None = None) -> SourceFacts:
-    """A source whose system nobody can ask, or could not: its offset line is kept as it is."""
+    """A source whose system no one can ask, or could not: its offset line is kept as it is."""
     progress, described = asked.progress, asked.described
     kind = registry.source_kind_of(progress.kind)
     try:
@@ -334,7 +334,7 @@ def _facts_without_probe(asked: Asked, problem: str | None = None) -> SourceFact
 
 
 def _catch_no_answer(ask: Callable[[Asked], SourceFacts]) -> Callable[[Asked], SourceFacts]:
-    """The same, but for a system that does not answer: that is said, and stops nobody from seeing the rest."""
+    """The same, but for a system that does not answer: that is said, and stops no one from seeing the rest."""
 
     def answered(asked: Asked) -> SourceFacts:
         try:

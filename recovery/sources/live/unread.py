@@ -92,7 +92,7 @@ _TABLES: "OrderedDict[str, DeltaFacts]" = OrderedDict()
 
 
 def _cache_commits(place: str, facts: DeltaFacts) -> None:
-    """Their own snapshots and listings are made anew each time; the commits of a log never change."""
+    """Their own snapshots and listings are made again each time; the commits of a log never change."""
     _TABLES.pop(place, None)
     if sum(len(c.files) + len(c.removed) for c in facts.commits.values()) <= HELD_FILES:
         _TABLES[place] = replace(facts, snapshots={}, gone=frozenset())
