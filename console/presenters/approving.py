@@ -50,7 +50,7 @@ def ask_for_vote(contents: PlanBody) -> str:
     return {
         "continue": f"Reset 1 flow in {place}?",
         "empty": f"Give 1 flow in {place} an empty checkpoint and read everything again?",
-        "repair": f"Mend the checkpoint of 1 flow in {place}?",
+        "repair": f"Repair the checkpoint of 1 flow in {place}?",
         "revert": f"Put back the code of 1 flow in {place}?",
         "replay": f"Put 1 table in {place} back to an earlier batch and read again from there?",
         "full-refresh": f"Empty 1 table in {place} and read everything again?",

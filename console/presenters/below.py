@@ -23,7 +23,7 @@ WHY: Final = {
     Why.NOT_REACHED: "Its input failed first, so the update skipped it.",
     Why.LEFT_OUT: "An update wrote its input and left it out.",
     Why.OF_BEHIND: "It reads a dataset that is itself behind.",
-    Why.RENEWED: "Another pipeline has since emptied, rewritten or mended its input.",
+    Why.RENEWED: "Another pipeline has since emptied, rewritten or repaired its input.",
 }
 
 
@@ -198,7 +198,7 @@ def describe_below(late: list[DatasetRow]) -> tuple[str, str]:
     since = f" since {first.since:%H:%M:%S} UTC" if first.since and len(empty or late) == 1 else ""
     return (
         f"What this flow feeds is not as it should be: {named} {verb} {state}{since}.",
-        f"{first.why} An update that selects it mends it.".strip(),
+        f"{first.why} An update that selects it repairs it.".strip(),
     )
 
 
@@ -273,7 +273,7 @@ REASON: Final = {
     DownstreamReason.ROWS_UNKNOWN: "Whether rows reach it twice is not known.",
     DownstreamReason.READS_STALE: "It is refreshed, and also reads a dataset that is out of date, which the plan "
     "does not touch.",
-    DownstreamReason.OF_BEHIND: "It reads a dataset that the plan leaves behind; an update that selects both mends it.",
+    DownstreamReason.OF_BEHIND: "It reads a dataset that the plan leaves behind. An update of both repairs it.",
 }
 
 

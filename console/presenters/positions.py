@@ -52,8 +52,8 @@ MOVED: Final = {
     "unclear": Badge("unknown", "Unclear"),
 }
 MEANS: Final = {
-    "forward": "What lies between is never read.",
-    "back": "What lies between is read again.",
+    "forward": "What is between is never read.",
+    "back": "What is between is read again.",
     "new": "Nothing was read of it before.",
     "gone": "It is no longer there.",
     "unclear": "The two positions cannot be compared.",

@@ -183,7 +183,7 @@ def lead_sentence(contents: PlanBody) -> str:
         refresh = f"Give {where} an empty checkpoint and send everything that can still be read again."
     return {
         "continue": f"Continue {where} after batch {last}, without the old state.",
-        "repair": f"Mend the checkpoint of {where} and go on after batch {last} with its state.",
+        "repair": f"Repair the checkpoint of {where} and go on after batch {last} with its state.",
         "rebuild": f"Replay what {where} has processed for the state of its new code, and go on after batch {last}.",
         "prime": f"Go on with {where} after batch {last}; the state of its new code starts empty.",
         "rewind": f"Go back in the input of {where} and let its code build its state again, from batch {last + 1} on.",

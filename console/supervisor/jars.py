@@ -83,7 +83,7 @@ def base_address(settings: Path | None = None) -> str | None:
         return None
     except (OSError, ElementTree.ParseError) as problem:
         raise CannotStart(
-            f"{settings} cannot be read ({problem}); mend it or set MAVEN_REPO_URL.",
+            f"{settings} cannot be read ({problem}); correct it or set MAVEN_REPO_URL.",
             code="settings_unreadable",
         ) from problem
     public = {"*", "central", "external:*"}

@@ -58,7 +58,7 @@ def plan_earlier_log(location: str, batch: int) -> EarlierLog:
         table = Store.open(location)
         if not table.local:
             raise Refused(
-                f"{location} lies on a store that cannot rename a folder in one act, so the log of the table is not "
+                f"{location} is on a store that cannot rename a folder in one act, so the log of the table is not "
                 "changed there.",
                 code="sink_not_put_back",
             )

@@ -65,9 +65,9 @@ def read_fingerprint(location: str) -> str:
     """sha256 (hex) over names, sizes and the contents of metadata, offsets, commits and source logs.
 
     `location` as for `inspect`; names and sizes only of source log entries that a newer compacted entry
-    replaces. Of the state it counts the schemas and which partitions there are, not the files of single versions: Spark's
-    maintenance writes snapshots and removes old files after the query has ended (StateStore.doMaintenance, seen
-    on 4.2), and the state of a batch is the same before and after. Equal means that the stream has not moved.
+    replaces. Of the state it counts schemas and partitions, not the files of single versions: Spark's maintenance
+    writes snapshots and removes old files after the query has ended (StateStore.doMaintenance, seen on 4.2), and the
+    state of a batch is the same before and after. Equal means that the stream has not moved.
     """
     return read_marks(location).fingerprint
 

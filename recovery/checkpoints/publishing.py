@@ -118,7 +118,7 @@ def prepare_checkpoint(
         reason = error.strerror or str(error)
         raise RepriseError(
             f"The new checkpoint could not be written ({reason}); what was written is removed and nothing else "
-            "was changed. Make room or mend the storage, then try again.",
+            "was changed. Make room or repair the storage, then try again.",
             code="storage_failed",
         ) from error
     except Malformed as error:

@@ -150,4 +150,4 @@ def prepare_repair(location: str, plan: RepairPlan, *, recovery: str, fence: int
 def _what_stays(plan: RepairPlan) -> str:
     stays = [damage for damage in plan.left if damage.blocker]
     more = f" ({len(stays) - 1} more stay.)" if len(stays) > 1 else ""
-    return f"Not everything can be mended: {stays[0].says} {stays[0].why}{more}"
+    return f"Not everything can be repaired: {stays[0].says} {stays[0].why}{more}"

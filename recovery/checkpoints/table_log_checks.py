@@ -39,7 +39,9 @@ def beside_table(
     try:  # a table that was converted to Delta keeps the log that it had as a file table: no one writes it any more
         sink = deltasink.read_delta_sink(table)
     except Malformed as problem:
-        raise Unreachable(f"The log of {table.location} cannot be read: {problem.why}. Mend it.") from problem
+        raise Unreachable(
+            f"The log of {table.location} cannot be read: {problem.why}. Repair it."
+        ) from problem
     return (
         deltasink.judge_delta_sink(sink, query_id, committed, planned, unique_state=unique_state)
         if sink

@@ -14,7 +14,7 @@ def diagnose_healthy(*, state: str, storage: Storage) -> Diagnosis:
     advice = (
         Advice(
             "Go back to the last batch whose rows are right (replay): the table is put back to it, and what came after "
-            "it is read again. Mend the input or the code first.",
+            "it is read again. Repair the input or the code first.",
             strategy=Strategy.REPLAY,
             undoable=True,
         ),

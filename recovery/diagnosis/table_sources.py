@@ -101,7 +101,7 @@ ROWS: Final = (
             "After the last of them: nothing is lost. Use startingVersion=latest, or wait for the next commit.",
         ),
         dont=(
-            "Do not take the next version that works without counting what lies between: those rows are never read.",
+            "Do not take the next version that works without counting what is between: those rows are never read.",
             *KEEP,
         ),
     ),
@@ -225,7 +225,7 @@ ROWS: Final = (
         damaged="changes that were not read yet",
         reset=RESET_YES,
         severity=5,
-        do=("Count what lies between, then seed a checkpoint at the oldest snapshot that is left.",),
+        do=("Count what is between, then seed a checkpoint at the oldest snapshot that is left.",),
         dont=KEEP,
     ),
     ErrorRow(

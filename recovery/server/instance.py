@@ -94,7 +94,7 @@ class Instance:
             sight = self.place_of_data().sights()
             if any(sight(path) is not Sight.WRITABLE for path in elsewhere):
                 raise Refused(
-                    f"The storage {uri} lies where this server's pipelines may not write. Name a folder where they "
+                    f"The storage {uri} is where this server's pipelines may not write. Name a folder where they "
                     "may, or none at all.",
                     code="storage_out_of_reach",
                 )

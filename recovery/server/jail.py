@@ -208,7 +208,7 @@ def pipeline_confinement(
     for own in local_path(storage):
         if any(own.resolve().is_relative_to(other.resolve()) for other in checkpoints):
             raise Refused(
-                f"The storage {storage} lies among the checkpoints of another pipeline.", code="storage_taken"
+                f"The storage {storage} is among the checkpoints of another pipeline.", code="storage_taken"
             )
     return Confinement(
         hidden=(*[home / name for name in SHARED], *checkpoints),
@@ -227,7 +227,7 @@ def check_storage(uri: str, *, home: Path) -> None:
         place = path.resolve()
         if place.is_relative_to(inside) and inside / "storage" not in place.parents:
             raise Refused(
-                f"The storage {uri} lies in the console's own home. Name a folder elsewhere, or none at all.",
+                f"The storage {uri} is in the console's own home. Name a folder elsewhere, or none at all.",
                 code="storage_in_home",
             )
 

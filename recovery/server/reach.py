@@ -79,5 +79,5 @@ def _iterate_texts(held: Any) -> Iterator[str]:
 
 
 def _refuse_path(path: str) -> ApiProblem:
-    text = f"This server lets no question name {path[:200]!r}: it is no place where pipelines' data lies."
+    text = f"This server lets no question name {path[:200]!r}: pipelines keep no data there."
     return ApiProblem(403, "PERMISSION_DENIED", text)

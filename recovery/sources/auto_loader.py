@@ -93,7 +93,7 @@ def judge_reach(offset_json: str | None, facts: AutoLoaderFacts) -> Reach:
     if facts.read is None or facts.listing is None:
         return Reach(
             None,
-            "Which files were read lies in the checkpoint: ask cloud_files_state, and list the directory.",
+            "The checkpoint holds which files were read: ask cloud_files_state, and list the directory.",
         )
     unread = [f for f in facts.listing if f.path not in facts.read]
     return Reach(
@@ -131,7 +131,7 @@ def started_at(at_ms: int, facts: AutoLoaderFacts) -> StartOption:
         )
     if at_ms > facts.asked_ms:
         raise Refused(
-            f"{format_time(at_ms)} lies in the future; the directory was listed at {format_time(facts.asked_ms)}."
+            f"{format_time(at_ms)} is in the future; the directory was listed at {format_time(facts.asked_ms)}."
         )
     done = [f.mtime_ms for f in facts.listing if f.path in facts.read]
     waiting = [f.mtime_ms for f in facts.listing if f.path not in facts.read]

@@ -70,7 +70,7 @@ def _before_time(at_ms: int, facts: FileSourceFacts) -> tuple[set[str], dict[str
     """Files with an older mtime count as read, whatever was read of them; those of exactly that time are read next."""
     if at_ms > facts.asked_ms:
         raise Refused(
-            f"{format_time(at_ms)} lies in the future; the directory was listed at {format_time(facts.asked_ms)}."
+            f"{format_time(at_ms)} is in the future; the directory was listed at {format_time(facts.asked_ms)}."
         )
     times = {path: e.timestamp_ms for path, e in facts.entries.items()}
     times.update({f.path: f.mtime_ms for f in facts.listing or () if f.path not in times})

@@ -164,7 +164,7 @@ def find_start_option(offset_json: str | None, facts: IcebergSourceFacts) -> Sta
         return StartOption(
             False,
             Precision.UNKNOWN,
-            note="The position lies within a first reading of the whole table, which no option expresses. Seed it.",
+            note="The position is within a first reading of the whole table, which no option expresses. Seed it.",
         )
     size = facts.chain[place.snapshot].files
     whole = size is not None and place.position >= size

@@ -298,7 +298,7 @@ def find_empty_start(options: Mapping[str, Any], facts: KafkaFacts | None) -> Fr
         )
     if starting != "earliest":
         return Fresh(
-            None, None, "The reader begins at offsets of its own, and what lies before them stays unread."
+            None, None, "The reader begins at offsets of its own, and what is before them stays unread."
         )
     if facts is None or facts.asked_at_ms is None:
         return Fresh(True, None, UNASKED)

@@ -66,7 +66,7 @@ def _parse_time(text: str) -> int:
         _format_request("at_ms", at_ms)
     except (ValueError, OverflowError) as error:
         raise WrongUse(
-            f"{text!r} lies outside of the years 1 to 9999 of UTC.", code="time_out_of_range"
+            f"{text!r} is outside of the years 1 to 9999 of UTC.", code="time_out_of_range"
         ) from error
     return at_ms
 

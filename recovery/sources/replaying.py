@@ -86,15 +86,13 @@ def processed_versions(index: int, committed: str | None, facts: DeltaFacts) -> 
         return Gap(index, GapCode.UNKNOWN, f"Source {index}: its position cannot be read: {problem.why}.")
     if not whole or at.initial or facts.reading.change_feed:
         says = (
-            f"Source {index}: which rows of its table were read cannot be told: rows were taken out of it, a change "
+            f"Source {index}: it is not known which rows of its table were read: rows were taken out of it, a change "
             "feed is read, or reading did not begin with its first version."
         )
         return Gap(index, GapCode.UNKNOWN, says)
     read = input_ranges.of_delta(DeltaOffset(facts.table_id, 0).as_json(), committed, facts)
     if read is None:
-        return Gap(
-            index, GapCode.UNKNOWN, f"Source {index}: the files that were read cannot be told from its log."
-        )
+        return Gap(index, GapCode.UNKNOWN, f"Source {index}: its log does not show which files were read.")
     gone = [path for _, paths in read.versions for path in paths if path in facts.gone]
     if gone:
         says = f"Source {index}: {count_noun(len(gone), 'data file')} that it has read is no longer there, such as"

@@ -99,7 +99,7 @@ def blocked(facts: Facts) -> Blocker | None:
         return Blocker(code=BlockerCode.NOTHING_DAMAGED, says=says)
     stays = next((damage for damage in plan.left if damage.blocker), None)
     if stays is not None:
-        says = f"Not everything can be mended: {stays.says} {stays.why}"
+        says = f"Not everything can be repaired: {stays.says} {stays.why}"
         return Blocker(code=BlockerCode.NOT_MENDABLE, says=says)
     if not plan.before.blockers:
         says = "What is damaged does not stop Spark, so mending it alone brings the flow no further."

@@ -70,7 +70,7 @@ TABLE: tuple[FindingKind, ...] = (
     FindingKind(
         "LOCATION_TEMPORARY",
         W,
-        "The checkpoint lies below a temporary place: {place}.",
+        "The checkpoint is below a temporary place: {place}.",
         "Begins from the start, with batch 0, once the directory was cleared.",
         "Give the query a lasting place of its own, and take the checkpoint along.",
         seed=True,

@@ -125,7 +125,7 @@ TABLE: tuple[FindingKind, ...] = (
         B,
         "Source {source} is at log entry {entry}, which its log does not have.",
         'Fails: "batch {entry} doesn\'t exist".',
-        "Take repair: it infers the entry from what lies there, and the table's rows confirm it; or put it back.",
+        "Choose repair: it infers the entry from the files there, and the table's rows confirm it. Or put it back.",
     ),
     FindingKind(
         "SOURCE_LOG_PLANNED_MISSING",
@@ -140,14 +140,14 @@ TABLE: tuple[FindingKind, ...] = (
         B,
         "A log entry of source {source} cannot be read: {why}.",
         "Fails: incomplete log file, or a JSON error.",
-        "Take repair: it infers the entry from what lies there, and the table's rows confirm it; or put it back.",
+        "Choose repair: it infers the entry from the files there, and the table's rows confirm it. Or put it back.",
     ),
     FindingKind(
         "SOURCE_LOG_HEADER_ONLY",
         B,
         "Log entry {entry} of source {source} names no file, though its batch was committed.",
         "Runs without an error and reads the files of that entry again: rows are doubled.",
-        "Take repair: it infers the entry from what lies there, and the table's rows confirm it; or put it back.",
+        "Choose repair: it infers the entry from the files there, and the table's rows confirm it. Or put it back.",
         outcome=Outcome.DOUBLES,
     ),
     FindingKind(
@@ -155,7 +155,7 @@ TABLE: tuple[FindingKind, ...] = (
         B,
         "Log entry {entry} of source {source} is missing, and no compacted entry replaces it.",
         "Fails: the entry doesn't exist.",
-        "Take repair: it infers the entry from what lies there, and the table's rows confirm it; or put it back.",
+        "Choose repair: it infers the entry from the files there, and the table's rows confirm it. Or put it back.",
     ),
     FindingKind(
         "SOURCE_READ_TWICE",

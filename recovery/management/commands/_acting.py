@@ -39,7 +39,7 @@ def flow_options(parser: ArgumentParser) -> None:
     """PIPELINE, --flow."""
     parser.add_argument("pipeline", help="Id or unique name of the pipeline; or a recovery of it, as R-12.")
     parser.add_argument(
-        "--flow", help="Name, last part of the name, or target table; default: the failing one."
+        "--flow", help="Name, last part of the name, or target table. Default: the failing flow."
     )
 
 
@@ -48,14 +48,14 @@ def plan_options(parser: ArgumentParser) -> None:
     flow_options(parser)
     parser.add_argument(
         "--strategy",
-        help="continue (seeded reset, the default), repair (mend damaged files, keep state), revert (put the old "
-        "code back; the default with --meant no), rebuild (replay what was processed for the state of the new "
-        "code), prime (let its state start empty), reread (go back by --position and build the state again; also "
-        "rewind), replay (put table and reading back by --to, and read again; for a healthy flow too), full-refresh, "
-        "backfill (back the table up, refresh it, fill back rows that no input holds) or empty (an empty checkpoint "
-        "beside the table). Strategy, code and key of an open recovery stay as they were "
-        "chosen, unless an option names others. plan takes all, too: every strategy next to each other, and nothing is "
-        "chosen or sealed.",
+        help="continue (seeded reset; the default), repair (repair damaged files, keep state), revert "
+        "(restore the old code; the default with --meant no), rebuild (build the new code's state"
+        " from processed input), prime (start its state empty), reread (go back by --position and"
+        " build state again; also called rewind), replay (take table and reading back by --to and"
+        " read again; also for a healthy flow), full-refresh, backfill (back up the table, "
+        "refresh it, fill back rows that no input holds) or empty (an empty checkpoint for the "
+        "same table). An open recovery keeps its strategy, code and key unless an option names "
+        "others. plan also takes all: it compares every strategy and chooses nothing.",
     )
     parser.add_argument(
         "--to",
@@ -65,20 +65,19 @@ def plan_options(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--meant",
         choices=[meant.value for meant in Meant],
-        help="Whether the change that made code and checkpoint differ was meant; kept with the recovery, for those "
-        "who read or approve it.",
+        help="Whether the change that made code and checkpoint differ was intended. Approvers see the answer.",
     )
     change = parser.add_mutually_exclusive_group()
     change.add_argument(
-        "--code", metavar="DIR", help="Folder with the changed source, laid out like the root."
+        "--code", metavar="DIR", help="Folder with the changed source, in the layout of the root."
     )
     change.add_argument("--patch", metavar="FILE.diff", help="Unified diff against today's source.")
     change.add_argument(
         "--keep-code",
         action="store_true",
-        help="Run the source as it is in the workspace, whatever was edited in the recovery.",
+        help="Run the source that is in the workspace and ignore edits in the recovery.",
     )
-    parser.add_argument("--key", help="Columns that identify a row when verifying: a,b.")
+    parser.add_argument("--key", help="Columns that identify a row in verification: a,b.")
     _start_options(parser)
     _acceptance_options(parser)
     _below_options(parser)
@@ -101,8 +100,8 @@ def _start_options(parser: ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="OLD->NEW",
-        help="Say yes to a proposal which source of the checkpoint goes on as which of the code, 0->1; 0-> where it is "
-        "dropped. A plan that needs it is refused with what to confirm.",
+        help="Confirm which source of the code continues a source of the checkpoint: 0->1, or 0-> if "
+        "it is dropped. A plan that needs this is refused and names what to confirm.",
     )
 
 
@@ -111,13 +110,13 @@ def _acceptance_options(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--accept-loss",
         action="store_true",
-        help="Take a plan, and positions, that lose rows, or may. Without it they are refused, with their rows.",
+        help="Accept positions and a plan that lose rows, or may. Otherwise they are refused, with the number of rows.",
     )
     parser.add_argument(
         "--accept-repeats",
         action="store_true",
-        help="Take positions that read rows again, and a plan that writes rows twice, or may. Without it they "
-        "are refused, with their rows.",
+        help="Accept positions that read rows again and a plan that writes rows twice, or may. "
+        "Otherwise they are refused, with the number of rows.",
     )
 
 
@@ -128,13 +127,14 @@ def _below_options(parser: ArgumentParser) -> None:
         "--refresh-below",
         action="store_true",
         default=None,
-        help="Refresh the views and tables below after the rerun, as a plan does unless they were left out before.",
+        help="Refresh the views and tables below after the rerun. This is the default unless they were"
+        " left out before.",
     )
     below.add_argument(
         "--no-refresh-below",
         dest="refresh_below",
         action="store_false",
-        help="Leave them as they are: they stay stale or empty, and the plan says so.",
+        help="Leave the views and tables below stale or empty; the plan says so.",
     )
 
 
@@ -203,7 +203,7 @@ def ended(recovery: Recovery) -> Answer:
     lines += [f"  {'whole flow':<13} {f.says}" for f in whole_findings(recovery.measured or {})]
     lines += [f"  {'not asked':<13} {f.says}" for f in bound_findings(recovery.measured or {})]
     if recovery.state == "needs_attention":
-        lines.append(f"Next: mend the cause, then bin/manage execute {recovery.label} --wait, or rollback.")
+        lines.append(f"Next: remove the cause, then bin/manage execute {recovery.label} --wait, or rollback.")
     if recovery.state == "diagnosing":
         lines.append("Next: seal a new plan with bin/manage plan.")
     return Answer(data, "\n".join(lines), exit_code=0 if recovery.state == "succeeded" else 1)

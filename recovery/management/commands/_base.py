@@ -55,9 +55,11 @@ class Formatter(DjangoHelpFormatter, RawDescriptionHelpFormatter):
 
 def add_common_options(parser: ArgumentParser) -> None:
     """What every command takes, on a subcommand: it has a parser of its own, and must not undo what its parent read."""
-    parser.add_argument("--json", action="store_true", default=SUPPRESS, help="One JSON object on stdout.")
     parser.add_argument(
-        "--token-file", default=SUPPRESS, help="File with your access token, instead of REPRISE_TOKEN."
+        "--json", action="store_true", default=SUPPRESS, help="Print one JSON object to stdout."
+    )
+    parser.add_argument(
+        "--token-file", default=SUPPRESS, help="File that holds your access token; replaces REPRISE_TOKEN."
     )
 
 
@@ -79,9 +81,11 @@ class RepriseCommand(BaseCommand):
         return parser
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("--json", action="store_true", help="One JSON object on stdout.")
+        parser.add_argument("--json", action="store_true", help="Print one JSON object to stdout.")
         if self.right is not None:
-            parser.add_argument("--token-file", help="File with your access token, instead of REPRISE_TOKEN.")
+            parser.add_argument(
+                "--token-file", help="File that holds your access token; replaces REPRISE_TOKEN."
+            )
         self.add_options(parser)
 
     def add_options(self, parser: ArgumentParser) -> None:

@@ -12,8 +12,8 @@ from recovery.sources.base import Wanted
 from recovery.workflow import positioning
 
 MOVED = {
-    "forward": "ahead, what lies between is never read",
-    "back": "back, what lies between is read again",
+    "forward": "ahead, what is between is never read",
+    "back": "back, what is between is read again",
     "new": "new",
     "gone": "gone",
     "unclear": "cannot be compared",

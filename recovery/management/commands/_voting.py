@@ -23,7 +23,7 @@ class VoteCommand(RepriseCommand):
             "--plan",
             default="",
             metavar="HASH",
-            help="The plan that you read: refused if another one is in force.",
+            help="Hash of the plan that you read; refused if another plan is in force.",
         )
 
     def answer(self, options: dict[str, Any]) -> Answer:

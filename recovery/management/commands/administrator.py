@@ -14,13 +14,15 @@ from recovery.people.first import make_first_administrator
 class Command(RepriseCommand):
     """The password comes from a file or a setting, never from the command line, which others can read."""
 
-    help = "Adds the first administrator of an instance; refused where there is another one."
+    help = "Adds the first administrator of an instance. Refused if there already is one."
 
     def add_options(self, parser: ArgumentParser) -> None:
         parser.add_argument(
             "name", nargs="?", default=settings.ENV.admin_name, help="Default: REPRISE_ADMIN_NAME."
         )
-        parser.add_argument("--password-file", help="Default: REPRISE_ADMIN_PASSWORD, or its _FILE.")
+        parser.add_argument(
+            "--password-file", help="Default: REPRISE_ADMIN_PASSWORD or REPRISE_ADMIN_PASSWORD_FILE."
+        )
 
     def answer(self, options: dict[str, Any]) -> Answer:
         name, file = options["name"], options["password_file"]

@@ -39,7 +39,7 @@ class Command(RepriseCommand):
     """`{pipeline, flow}`, and what is known of it: `{state, checkpoint, sink, event_log, program, runner}`. With
     `--roots`: `{found, adopted, streams[], unmatched[], refused[], problems[]}`; exit 1 where one was refused."""
 
-    help = "Puts a plain stream on the list, by its checkpoint. Nothing of it is changed."
+    help = "Adopts a plain stream by its checkpoint. Changes nothing of the stream."
     right = Right.RECOVER
     examples = (
         "Examples:\n"
@@ -56,28 +56,28 @@ class Command(RepriseCommand):
             "checkpoint", nargs="?", help="The folder that the program names as checkpointLocation."
         )
         parser.add_argument(
-            "--roots", nargs="+", metavar="FOLDER", help="Every checkpoint below these folders instead."
+            "--roots", nargs="+", metavar="FOLDER", help="Adopt every checkpoint below these folders instead."
         )
         parser.add_argument(
-            "--list", action="store_true", help="With --roots: show what would be adopted, and adopt nothing."
+            "--list", action="store_true", help="With --roots: show what would be adopted and stop."
         )
-        parser.add_argument("--name", help="What it is called here. Default: the folder's name.")
+        parser.add_argument("--name", help="Its name in Reprise. Default: the folder's name.")
+        parser.add_argument("--sink", metavar="PATH|TABLE", help="Where it writes. Needed to count its rows.")
         parser.add_argument(
-            "--sink", metavar="PATH|TABLE", help="Where it writes: then its rows can be counted."
-        )
-        parser.add_argument(
-            "--event-log", metavar="URL", help="The folder of Spark's event logs: cause, rates, state."
-        )
-        parser.add_argument(
-            "--program", metavar="FILE", help="Its Python file: what the next start would do."
+            "--event-log",
+            metavar="URL",
+            help="Folder of Spark's event logs: they show cause, rates and state.",
         )
         parser.add_argument(
-            "--argument", action="append", metavar="A", help="An argument of the program; again for more."
+            "--program", metavar="FILE", help="Its Python file. Shows what the next start would do."
+        )
+        parser.add_argument(
+            "--argument", action="append", metavar="A", help="An argument of the program. Repeat it for more."
         )
         parser.add_argument(
             "--spark-python",
             metavar="PYTHON",
-            help="The Python by which it is run. It is kept; programs are studied with the server's own.",
+            help="The Python that runs it. Recorded only: Reprise studies programs with the server's own.",
         )
         parser.add_argument("--runner", choices=RUNNERS, help="Who starts and stops it. Default: by hand.")
         for name, says in (
@@ -90,12 +90,12 @@ class Command(RepriseCommand):
                 metavar="CMD",
                 help=f"{says} Words as for a shell, run by the worker without one.",
             )
-        parser.add_argument("--owner", metavar="TEXT", help="Whom to tell and to ask: a team, an address.")
+        parser.add_argument("--owner", metavar="TEXT", help="Who owns it: a team, an address.")
         parser.add_argument(
-            "--environment", choices=ENVIRONMENTS, help="Which rules hold for it. Default: production."
+            "--environment", choices=ENVIRONMENTS, help="Environment whose rules apply. Default: production."
         )
         parser.add_argument(
-            "--workspace", metavar="NAME", help="Which workspace of plain streams, of several."
+            "--workspace", metavar="NAME", help="The workspace of plain streams, if there are several."
         )
 
     def answer(self, options: dict[str, Any]) -> Answer:

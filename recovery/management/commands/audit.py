@@ -28,7 +28,7 @@ HELP = {
 class Command(RepriseCommand):
     """One sub-command an act; each is an entry of the log."""
 
-    help = "The audit log: is it whole, what is in it, who looked at it."
+    help = "Checks, lists, exports and reviews the audit log."
     right = Right.READ_AUDIT
 
     def add_options(self, parser: ArgumentParser) -> None:
@@ -39,37 +39,40 @@ class Command(RepriseCommand):
             add_common_options(sub)
             subs[name] = sub
         subs["verify"].add_argument(
-            "--archive", help="A file that `audit archive` wrote, in place of the log."
+            "--archive", help="Check a file written by `audit archive` instead of the log."
         )
         self._export_options(subs["export"])
         subs["review"].add_argument("--sign", type=int, metavar="ENTRY", help="Sign this entry off.")
-        subs["review"].add_argument("--note", default="", help="What you looked at, and what you found.")
-        subs["review"].add_argument("--signed", action="store_true", help="List what was signed off instead.")
+        subs["review"].add_argument("--note", default="", help="What you checked and what you concluded.")
+        subs["review"].add_argument("--signed", action="store_true", help="List signed-off entries instead.")
         subs["pack"].add_argument("recovery", metavar="RECOVERY", help="R-7, or 7.")
-        subs["pack"].add_argument("--output", required=True, help="A file that is not there yet.")
+        subs["pack"].add_argument("--output", required=True, help="A new file.")
         subs["archive"].add_argument(
             "--older-than", type=int, required=True, metavar="DAYS", help=f"At least {archiving.LEAST_DAYS}."
         )
         subs["archive"].add_argument(
-            "--to", required=True, metavar="FOLDER", help="Where the file and its signature go."
+            "--to", required=True, metavar="FOLDER", help="Folder for the file and its signature."
         )
         subs["keys"].add_argument("--renew", action="store_true", help="Make a new key and sign with it.")
 
     def _export_options(self, sub: ArgumentParser) -> None:
         sub.add_argument("--format", choices=["csv", "json"], default="csv")
-        sub.add_argument("--output", help="A file that is not there yet; else stdout.")
-        sub.add_argument("--recovery", default="", help="Of this recovery.")
-        sub.add_argument("--who", default="", help="By this person, or on their behalf.")
+        sub.add_argument("--output", help="A new file. Default: stdout.")
+        sub.add_argument("--recovery", default="", help="Only entries of this recovery.")
+        sub.add_argument("--who", default="", help="Only entries by this person or on their behalf.")
         sub.add_argument(
             "--action", choices=sorted(ACTIONS), default="", metavar="ACTION", help="recovery.execute, …"
         )
         sub.add_argument("--outcome", choices=list(OUTCOMES), default="")
         sub.add_argument("--environment", default="")
         sub.add_argument(
-            "--from", default="", metavar="WHEN", help="A day or a time, UTC: 2026-11-21, 2026-11-21T03:00."
+            "--from",
+            default="",
+            metavar="WHEN",
+            help="First day or time, in UTC: 2026-11-21 or 2026-11-21T03:00.",
         )
-        sub.add_argument("--to", default="", metavar="WHEN", help="A day (to its end) or a time, UTC.")
-        sub.add_argument("--text", default="", help="That holds this text.")
+        sub.add_argument("--to", default="", metavar="WHEN", help="Last day (included) or time, in UTC.")
+        sub.add_argument("--text", default="", help="Only entries that contain this text.")
 
     def answer(self, options: dict[str, Any]) -> Answer:
         act: dict[str, Any] = {

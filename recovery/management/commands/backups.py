@@ -19,8 +19,10 @@ class Command(RepriseCommand):
 
     def add_options(self, parser: ArgumentParser) -> None:
         acts = parser.add_subparsers(dest="act", required=True, metavar="list|remove")
-        add_common_options(acts.add_parser("list", help="All backups, with what they hold."))
-        gone = acts.add_parser("remove", help="Remove those of a recovery that has ended and was signed off.")
+        add_common_options(acts.add_parser("list", help="List all backups and what they hold."))
+        gone = acts.add_parser(
+            "remove", help="Remove the backups of a recovery that has ended and was signed off."
+        )
         gone.add_argument("recovery", help="R-12 or 12.")
         gone.add_argument("--reason", default="", help="Why, for the audit log.")
         add_common_options(gone)

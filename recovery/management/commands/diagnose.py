@@ -31,8 +31,8 @@ class Command(RepriseCommand):
     """
 
     help = (
-        "Explains why a flow fails; with --error, why a stream of your own does, by the text of its failure: the end "
-        "of a driver's log, or an exception."
+        "Explains why a flow fails. With --error, explains the failure of a stream of your own from "
+        "its text: the end of a driver log, or an exception."
     )
     right = Right.VIEW
     examples = """\
@@ -46,15 +46,15 @@ examples:
         parser.add_argument(
             "--error",
             metavar="FILE",
-            help="Text of a failed stream that is no flow here; - for stdin. No pipeline then.",
+            help="Failure text of a stream that is no flow here; - reads stdin. Name no pipeline then.",
         )
         parser.add_argument(
             "--checkpoint",
             metavar="PATH",
-            help="With --error: that stream's checkpoint, a path or URL. It is only read.",
+            help="With --error: path or URL of that stream's checkpoint. Reprise only reads it.",
         )
         parser.add_argument(
-            "--flow", help="Name, last part of the name, or target table; default: the failing one."
+            "--flow", help="Name, last part of the name, or target table. Default: the failing flow."
         )
 
     def _checked_answer(self, options: dict[str, Any]) -> Answer:

@@ -15,7 +15,7 @@ class Command(RepriseCommand):
     """Exit 0: started (with --wait: proven); 1: refused, or ended without proof; 2: something is away."""
 
     help = (
-        "Runs a sealed plan, or resumes it at the step that failed, is unknown or was not begun after a stop."
+        "Runs a sealed plan, or resumes it at the step that failed, has an unknown outcome, or did not begin."
     )
     right = Right.RECOVER
 
@@ -23,7 +23,7 @@ class Command(RepriseCommand):
         parser.add_argument("recovery", help="R-12 or 12.")
         parser.add_argument("--wait", action="store_true", help="Follow the steps to the end.")
         parser.add_argument(
-            "--timeout", type=float, default=_acting.WAIT_SECONDS, help="Seconds to wait at most."
+            "--timeout", type=float, default=_acting.WAIT_SECONDS, help="Longest wait, in seconds."
         )
 
     def answer(self, options: dict[str, Any]) -> Answer:

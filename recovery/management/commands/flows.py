@@ -40,16 +40,16 @@ class Command(RepriseCommand):
     polled: there is nothing to answer from.
     """
 
-    help = "Lists pipelines and their flows, and which of them are not as they should be."
+    help = "Lists pipelines and flows, with what is wrong."
     right = Right.VIEW
 
     def add_options(self, parser: ArgumentParser) -> None:
         parser.add_argument(
             "--failing",
             action="store_true",
-            help="Only pipelines and flows that are failed, empty, stale or unknown.",
+            help="Only failed, empty, stale or unknown pipelines and flows.",
         )
-        parser.add_argument("--fresh", action="store_true", help="Ask every workspace first.")
+        parser.add_argument("--fresh", action="store_true", help="Poll every workspace first.")
 
     def answer(self, options: dict[str, Any]) -> Answer:
         asked = Workspace.objects.active()

@@ -13,15 +13,15 @@ class Command(RepriseCommand):
     """Exit 0: it has the new owner; 1: refused (not yours to give, nobody of that name, no reason); 2: no such."""
 
     help = (
-        "Hands an open recovery of yours over to another person who may recover there; without --to, takes it over "
-        "from its owner, with a reason. Both owners are notified."
+        "Hands your open recovery to another person who may recover there. Without --to, takes over "
+        "someone else's, with a reason. Notifies both owners."
     )
     right = Right.RECOVER
 
     def add_options(self, parser: ArgumentParser) -> None:
         parser.add_argument("recovery", help="R-12 or 12.")
-        parser.add_argument("--to", default="", help="The new owner; you by default.")
-        parser.add_argument("--reason", default="", help="Why, for the audit log; needed to take it over.")
+        parser.add_argument("--to", default="", help="The new owner. Default: you.")
+        parser.add_argument("--reason", default="", help="Why, for the audit log. Required to take over.")
 
     def answer(self, options: dict[str, Any]) -> Answer:
         recovery = recovery_or_404(options["recovery"], self.actor)

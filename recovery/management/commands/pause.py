@@ -13,8 +13,8 @@ class Command(RepriseCommand):
     """Exit 0: no step begins any more; 1: it does not run, or is being measured already; 2: there is no such."""
 
     help = (
-        "Pauses a recovery that runs: the step that runs ends by itself, no further one begins, and execute resumes "
-        "it. To stop its update at once, see stop."
+        "Pauses a running recovery: the current step ends by itself and no other begins. execute "
+        "resumes it. To stop its update at once, use stop."
     )
     right = Right.RECOVER
 

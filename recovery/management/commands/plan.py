@@ -25,7 +25,7 @@ class Command(RepriseCommand):
     validate, healthy flow); 2: wrong use.
     """
 
-    help = "Seals a plan: forecast, steps, criteria. Changes nothing in the pipeline."
+    help = "Seals a plan with forecast, steps and criteria. Changes nothing in the pipeline."
     examples = """examples:
   plan customers --flow customers_incremental_flow --strategy continue
   plan customers --strategy all
@@ -42,16 +42,14 @@ class Command(RepriseCommand):
         parser.add_argument(
             "--again",
             action="store_true",
-            help="Take back a sealed plan that has not run (it never can then), and seal this one in its place.",
+            help="Void a sealed plan that has not run, and seal this one in its place.",
         )
         parser.add_argument(
             "--positions",
             action="store_true",
-            help="Print each source's position, where it would start and what that costs; change nothing.",
+            help="Print each source's position, where it would start and what that costs. Changes nothing.",
         )
-        parser.add_argument(
-            "--reason", default="", help="What approvers should know, where the environment has them."
-        )
+        parser.add_argument("--reason", default="", help="What approvers should know.")
 
     def answer(self, options: dict[str, Any]) -> Answer:
         if options["strategy"] == _ways.ALL:

@@ -18,13 +18,13 @@ from recovery.workflow import actions, by_hand
 class Command(RepriseCommand):
     """Exit 0: every criterion of the plan is measured and holds; 1: refused or not proven; 2: wrong use."""
 
-    help = "Recovers a flow, from stop to proof, where the environment needs no approval."
+    help = "Recovers a flow from stop to proof, if its environment needs no approval."
     right = Right.RECOVER
 
     def add_options(self, parser: ArgumentParser) -> None:
         _acting.plan_options(parser)
         parser.add_argument(
-            "--timeout", type=float, default=_acting.WAIT_SECONDS, help="Seconds to wait at most."
+            "--timeout", type=float, default=_acting.WAIT_SECONDS, help="Longest wait, in seconds."
         )
 
     def answer(self, options: dict[str, Any]) -> Answer:

@@ -15,9 +15,8 @@ class Command(RepriseCommand):
     """Exit 0: the update was started; 1: it was refused, or whether it started is not known; 2: something is away."""
 
     help = (
-        "Has an update of the pipeline refresh the datasets below a flow that are stale or empty, as the button on the "
-        "flow's page does, outside of any recovery. Tables that would read rows a second time, and datasets of other "
-        "pipelines, are left out."
+        "Refreshes stale or empty datasets below a flow, outside of any recovery. Skips tables that "
+        "would read rows twice, and datasets of other pipelines."
     )
     right = Right.RECOVER
 
@@ -25,14 +24,14 @@ class Command(RepriseCommand):
         parser.add_argument("pipeline", help="Id or unique name of the pipeline.")
         parser.add_argument(
             "--flow",
-            help="Name, last part of the name, or target table of the flow above; default: the only one with something "
-            "late below it.",
+            help="Name, last part of the name, or target table of the flow above them. Default: the only "
+            "flow with a late dataset below it.",
         )
         parser.add_argument(
             "--wait-seconds",
             type=float,
             default=PATIENCE.total_seconds(),
-            help="How long to wait for a worker to start the update; %(default)s.",
+            help="Seconds to wait for the update to start. Default: %(default)s.",
         )
 
     def answer(self, options: dict[str, Any]) -> Answer:

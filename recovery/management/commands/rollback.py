@@ -13,13 +13,13 @@ from recovery.workflow.selectors import recovery_or_404
 class Command(RepriseCommand):
     """Exit 0: rolled back; 1: it cannot be undone any more, and why; 2: something is away."""
 
-    help = "Undoes the reset and writes the source back, while the table has not moved past it."
+    help = "Undoes the reset and restores the source, as long as the table has not moved past it."
     right = Right.RECOVER
 
     def add_options(self, parser: ArgumentParser) -> None:
         parser.add_argument("recovery", help="R-12 or 12.")
         parser.add_argument("--reason", default="", help="Why, for the audit log.")
-        parser.add_argument("--timeout", type=float, default=300.0, help="Seconds to wait at most.")
+        parser.add_argument("--timeout", type=float, default=300.0, help="Longest wait, in seconds.")
 
     def answer(self, options: dict[str, Any]) -> Answer:
         recovery = recovery_or_404(options["recovery"], self.actor)

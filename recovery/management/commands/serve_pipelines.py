@@ -28,13 +28,15 @@ class Command(RepriseCommand):
             "--port", type=int, default=settings.REPRISE_PIPELINES_PORT, help="0: any free port."
         )
         parser.add_argument(
-            "--host", default="", help="Another address than 127.0.0.1; think of who can reach it."
+            "--host",
+            default="",
+            help="Listen on another address than 127.0.0.1. Consider who can reach it.",
         )
         parser.add_argument(
             "--token-file",
             dest="server_token_file",  # not the caller's own token, which no right asks for here
             default=settings.REPRISE_PIPELINES_TOKEN_FILE or str(settings.REPRISE_HOME / "pipelines.token"),
-            help="Read or made, mode 0600.",
+            help="Token file; created with mode 0600 if missing.",
         )
 
     def answer(self, options: dict[str, Any]) -> Answer:

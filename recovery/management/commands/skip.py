@@ -14,14 +14,14 @@ class Command(RepriseCommand):
     """Exit 0: skipped; 1: this step is never skipped, or the recovery does not stand still; 2: there is no such."""
 
     help = (
-        "Skips the step on which a recovery waits that needs attention, where that is allowed. Without its proof a "
-        "recovery ends as unproven, never as succeeded."
+        "Skips the step at which a recovery needs attention, if that is allowed. A recovery without "
+        "its proof ends as unproven, never as succeeded."
     )
     right = Right.RECOVER
 
     def add_options(self, parser: ArgumentParser) -> None:
         parser.add_argument("recovery", help="R-12 or 12.")
-        parser.add_argument("--reason", required=True, help="Why, for the audit log and for who reviews it.")
+        parser.add_argument("--reason", required=True, help="Why, for the audit log and its reviewer.")
 
     def answer(self, options: dict[str, Any]) -> Answer:
         recovery = recovery_or_404(options["recovery"], self.actor)

@@ -18,8 +18,8 @@ class Command(RepriseCommand):
     """Exit 0: nothing runs (it says whether something did); 1: refused; 2: something is away."""
 
     help = (
-        "Stops the pipeline of a failing flow and proves that nothing runs; opens its recovery. While that recovery "
-        "runs, stops the run: its update is stopped, no further step begins, and execute resumes it."
+        "Stops the pipeline of a failing flow, proves that nothing runs, and opens a recovery. If "
+        "that recovery already runs, stops its update and begins no other step; execute resumes it."
     )
     right = Right.RECOVER
 

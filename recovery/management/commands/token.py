@@ -15,11 +15,11 @@ from recovery.people.roles import Right
 class Command(RepriseCommand):
     """The token is shown once, on stdout. People make their first one in the browser."""
 
-    help = "Makes an access token: for yourself, or (admin) for a service account."
+    help = "Creates an access token for yourself or, as an admin, for a service account."
     right = Right.VIEW
 
     def add_options(self, parser: ArgumentParser) -> None:
-        parser.add_argument("account", nargs="?", help="A service account; default: yourself.")
+        parser.add_argument("account", nargs="?", help="A service account. Default: you.")
         parser.add_argument("--name", default="command line", help="What the token is for.")
         most = settings.REPRISE_TOKEN_DAYS
         parser.add_argument("--days", type=int, help=f"How long it is good; default, and most: {most} days.")

@@ -48,8 +48,8 @@ class Command(RepriseCommand):
             one = acts.add_parser(act, help=says)
             one.add_argument("name")
             add_common_options(one)
-        add_common_options(acts.add_parser("list", help="All workspaces with their last test."))
-        gone = acts.add_parser("remove", help="Erase its secrets and list it no more; its recoveries stay.")
+        add_common_options(acts.add_parser("list", help="List all workspaces with their last test."))
+        gone = acts.add_parser("remove", help="Erase its secrets and hide it. Its recoveries stay.")
         gone.add_argument("name")
         gone.add_argument("--reason", default="", help="Why, for the audit log.")
         add_common_options(gone)
@@ -60,14 +60,14 @@ class Command(RepriseCommand):
             parser.add_argument(
                 "--kind",
                 choices=actions.KINDS,
-                help="pipelines (the default), or streams: plain ones, adopted.",
+                help="pipelines (the default) or streams, for adopted plain streams.",
             )
-        parser.add_argument("--url", help="https://host, without a path. Not of plain streams.")
+        parser.add_argument("--url", help="https://host, without a path. Not for plain streams.")
         parser.add_argument(
             "--event-log",
             action="append",
             metavar="URL",
-            help="Of plain streams: a folder of Spark's event logs; again for further ones, '' for none.",
+            help="For plain streams: a folder of Spark's event logs. Repeat it for more; '' for none.",
         )
         parser.add_argument(
             "--secret",
@@ -76,27 +76,27 @@ class Command(RepriseCommand):
         )
         parser.add_argument(
             "--questions-url",
-            help="The Pipelines API server of Reprise that studies its code and counts its rows; '' for none.",
+            help="Reprise's Pipelines API server that studies its code and counts its rows; '' for none.",
         )
         parser.add_argument(
             "--questions-secret",
             metavar="REF|-",
-            help="The token of that server, as for --secret; not needed where it is the workspace itself.",
+            help="Token of that server, as for --secret. Not needed if that server is the workspace.",
         )
         parser.add_argument(
             "--questions-spark",
             metavar="NAME",
-            help="The name by which that server knows the workspace's Spark (its REPRISE_SPARK_REMOTES).",
+            help="Name of the workspace's Spark in that server's REPRISE_SPARK_REMOTES.",
         )
         parser.add_argument(
-            "--environment", choices=ENVIRONMENTS, help="Which rules hold there. Default: production."
+            "--environment", choices=ENVIRONMENTS, help="Environment whose rules apply. Default: production."
         )
         parser.add_argument(
             "--root",
             action="append",
             metavar="PLACE",
-            help="Read its checkpoints and tables below this folder or URL only; again for further ones, '' for all "
-            "that the instance may read.",
+            help="Read checkpoints and tables only below this folder or URL. Repeat it for more; '' for "
+            "all that the instance may read.",
         )
         add_common_options(parser)
 

@@ -25,7 +25,7 @@ def read_table_report(location: str, *, query_id: str | None, now_ms: int | None
             sink = deltasink.read_delta_sink(Store.open(location), query_id, now_ms=now_ms)
         except Malformed as problem:
             raise Unreachable(
-                f"The log of {location} cannot be read: {problem.why}. Mend the table."
+                f"The log of {location} cannot be read: {problem.why}. Repair the table."
             ) from problem
     if sink is None:
         raise Unreachable(

@@ -59,7 +59,7 @@ def read_table(
             return _read_facts(table, log, offsets, options, now_ms, known, look, since)
         except Malformed as problem:
             raise Unreachable(
-                f"The log of {location} cannot be read: {problem.why}. Mend the table."
+                f"The log of {location} cannot be read: {problem.why}. Repair the table."
             ) from problem
 
 

@@ -131,7 +131,7 @@ def test_a_wish_says_what_it_costs(
     ("wanted", "says"),
     [
         (Wanted(file="/in/zzz"), "/in/zzz is neither in the source's log"),
-        (Wanted(at_ms=T + 2 * DAY), "lies in the future"),
+        (Wanted(at_ms=T + 2 * DAY), "is in the future"),
         (Wanted(by_hand='{"logOffset":7}'), "up to 2"),
         (Wanted(version=3), "cannot be positioned by a version"),
     ],

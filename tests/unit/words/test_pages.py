@@ -132,7 +132,7 @@ SCENES = (
             "parts-hidden": (
                 "949 more parts are not listed. Show those whose name contains a text, or every part, above."
             ),
-            "forward": ("What lies between is never read."),
+            "forward": ("What is between is never read."),
         },
     ),
     Scene(

@@ -65,7 +65,7 @@ TYPED = (
     ),
     Refusal(
         "time_out_of_range",
-        "'0001-01-01T00:00+14:00' lies outside of the years 1 to 9999 of UTC.",
+        "'0001-01-01T00:00+14:00' is outside of the years 1 to 9999 of UTC.",
         lambda: position_requests.parse_wish("time=0001-01-01T00:00+14:00"),
     ),
     Refusal(

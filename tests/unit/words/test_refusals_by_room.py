@@ -349,7 +349,7 @@ PURE = (
     ),
     Refusal(
         "settings_unreadable",
-        "…/settings.xml cannot be read (…); mend it or set MAVEN_REPO_URL.",
+        "…/settings.xml cannot be read (…); correct it or set MAVEN_REPO_URL.",
         lambda tmp: jars.base_address(file_at(tmp / "settings.xml", "<settings>")),
         CannotStart,
     ),
