@@ -122,16 +122,16 @@ class LastSeenMiddleware:
 
     def __call__(self, request: Request) -> HttpResponse:
         if request.user.is_authenticated and request.session.session_key:
-            self._note(request)
+            self._note_use(request)
         return self.get_response(request)
 
-    def _note(self, request: Request) -> None:
+    def _note_use(self, request: Request) -> None:
         session = UserSession.objects.filter(session_key=request.session.session_key).first()
         if session is None:
             UserSession.objects.create_from_request(request)
             return
         if why := why_session_ended(session):
-            self._end(request, why)
+            self._end_session(request, why)
             return
         ip = get_adapter().get_client_ip(request)
         used = "HX-Request" not in request.headers and timezone.now() - session.last_seen_at > self.STEP
@@ -139,7 +139,7 @@ class LastSeenMiddleware:
             at = timezone.now() if used else session.last_seen_at
             UserSession.objects.filter(pk=session.pk).update(last_seen_at=at, ip=ip)
 
-    def _end(self, request: Request, why: str) -> None:
+    def _end_session(self, request: Request, why: str) -> None:
         """From here on the request is no one's, and is led to the sign-in."""
         from console.signing import trail  # it knows this module's Request
 

@@ -44,10 +44,10 @@ def list_approvals(request: Request, by: Actor) -> HttpResponse:
 
 def _request_rows(requests: Iterable[ApprovalRequest], by: Actor) -> list[approving.RequestRow]:
     """Rows of a list. Votes, and who may still vote, are asked for all of them together."""
-    found, now = list(requests), timezone.now()
-    prefetch_related_objects(found, "votes")
-    able = {place: selectors.voter_ids(place) for place in {of.environment for of in found}}
-    return [_request_row(of, by, able[of.environment], now) for of in found]
+    listed, now = list(requests), timezone.now()
+    prefetch_related_objects(listed, "votes")
+    able = {place: selectors.voter_ids(place) for place in {request.environment for request in listed}}
+    return [_request_row(request, by, able[request.environment], now) for request in listed]
 
 
 def _request_row(

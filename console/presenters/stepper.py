@@ -43,20 +43,20 @@ class Stepper:
     steps: Sequence[StepperPlace]
 
     @property
-    def _here(self) -> int:
+    def _current_index(self) -> int:
         return next((i for i, s in enumerate(self.steps) if s.current), 0)
 
     @property
     def number(self) -> int:
-        return self._here + 1
+        return self._current_index + 1
 
     @property
     def name(self) -> str:
-        return self.steps[self._here].name
+        return self.steps[self._current_index].name
 
     @property
     def next(self) -> str:
-        return self.steps[self._here + 1].name if self._here + 1 < len(self.steps) else ""
+        return self.steps[self._current_index + 1].name if self._current_index + 1 < len(self.steps) else ""
 
 
 def early_stop(steps: Sequence[Any]) -> Any | None:

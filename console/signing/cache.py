@@ -22,7 +22,7 @@ class SharedCache(RedisCache):
         super().__init__(server, params)
         self._own = LocMemCache("stand-in", params)
 
-    def _either(self, name: str, *args: Any, **kwargs: Any) -> Any:
+    def _try_either(self, name: str, *args: Any, **kwargs: Any) -> Any:
         shared: Callable[..., Any] = getattr(super(), name)
         try:
             return shared(*args, **kwargs)
@@ -31,16 +31,16 @@ class SharedCache(RedisCache):
             return getattr(self._own, name)(*args, **kwargs)
 
     def add(self, *args: Any, **kwargs: Any) -> Any:
-        return self._either("add", *args, **kwargs)
+        return self._try_either("add", *args, **kwargs)
 
     def get(self, *args: Any, **kwargs: Any) -> Any:
-        return self._either("get", *args, **kwargs)
+        return self._try_either("get", *args, **kwargs)
 
     def set(self, *args: Any, **kwargs: Any) -> Any:
-        return self._either("set", *args, **kwargs)
+        return self._try_either("set", *args, **kwargs)
 
     def delete(self, *args: Any, **kwargs: Any) -> Any:
-        return self._either("delete", *args, **kwargs)
+        return self._try_either("delete", *args, **kwargs)
 
     def incr(self, *args: Any, **kwargs: Any) -> Any:
-        return self._either("incr", *args, **kwargs)
+        return self._try_either("incr", *args, **kwargs)

@@ -32,7 +32,7 @@ class CompanyAdapter(DefaultSocialAccountAdapter):  # type: ignore[misc]
 
     def pre_social_login(self, request: Request, sociallogin: Any) -> None:
         """Tie the account to its person, the first time. Ends the sign-in for everybody else."""
-        user = sociallogin.user if sociallogin.is_existing else self._invited(sociallogin)
+        user = sociallogin.user if sociallogin.is_existing else self._find_invited(sociallogin)
         person = Person.objects.filter(user_id=user.pk, service=False).first() if user is not None else None
         if user is None or person is None or not user.is_active:
             _end_sign_in(request, sociallogin.account.extra_data, NOT_INVITED)
@@ -43,7 +43,7 @@ class CompanyAdapter(DefaultSocialAccountAdapter):  # type: ignore[misc]
         if not sociallogin.is_existing:
             sociallogin.connect(request, user)
 
-    def _invited(self, sociallogin: Any) -> User | None:
+    def _find_invited(self, sociallogin: Any) -> User | None:
         """By mail address; an unverified one proves nothing, and one that two people have tells no one."""
         verified = [a.email for a in sociallogin.email_addresses if a.verified is True and a.email]
         users = list(User.objects.filter(email__iexact=verified[0])[:2]) if verified else []

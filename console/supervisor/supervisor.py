@@ -66,7 +66,7 @@ class Supervisor:
         """Bring everything up. Raises CannotStart with one sentence, or Ending."""
         began = time.monotonic()
         first = not (self.instance.home / "people.json").exists()
-        self._remember()
+        self._write_mark()
         self.children = list_children(self.instance)
         waiting = list(self.children)
         if waiting[0].name == "broker":
@@ -96,7 +96,7 @@ class Supervisor:
         ]
         return next(filter(None, (confinement_lines(server.get("confinement")) for server in servers)), [])
 
-    def _remember(self) -> None:
+    def _write_mark(self) -> None:
         """Name this run's mark before the first child exists, so that the next start can find them all."""
         path = self.instance.home / "supervisor.json"
         kept = homes.read_json(path)
@@ -193,7 +193,7 @@ class Supervisor:
                 indent=2,
             ),
         )
-        self._remember()
+        self._write_mark()
         self.keep_port()
         self.announced = seen  # last: what a full disk kept from being written is written again
 

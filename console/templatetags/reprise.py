@@ -22,29 +22,29 @@ register = template.Library()
 @register.simple_tag
 def badge(of: Badge, word: str = "", box: bool = False) -> SafeString:
     """A status: word and shape. `word` replaces the status's own word."""
-    return _badge(of, word or of.word, box)
+    return _badge_html(of, word or of.word, box)
 
 
 @register.simple_tag
 def badge_ok(word: str) -> SafeString:
     """Something that is as it should be, in its own word."""
-    return _badge(Badge("ok", word), word, False)
+    return _badge_html(Badge("ok", word), word, False)
 
 
 @lru_cache(maxsize=500)
-def _badge(of: Badge, word: str, box: bool) -> SafeString:
+def _badge_html(of: Badge, word: str, box: bool) -> SafeString:
     """Lists show the same few again and again."""
-    return _line("_components/badge.html", {"b": of, "word": word, "box": box})
+    return _render_line("_components/badge.html", {"b": of, "word": word, "box": box})
 
 
 @register.simple_tag
 @lru_cache(maxsize=500)
 def dots(of: Dots) -> SafeString:
     """The last updates of a flow."""
-    return _line("_components/dots.html", {"d": of})
+    return _render_line("_components/dots.html", {"d": of})
 
 
-def _line(partial: str, context: dict[str, Any]) -> SafeString:
+def _render_line(partial: str, context: dict[str, Any]) -> SafeString:
     """A partial without the end of its line."""
     return mark_safe(render_to_string(partial, context).rstrip("\n"))  # noqa: S308  (rendered, so escaped)
 

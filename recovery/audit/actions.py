@@ -170,9 +170,9 @@ class Attempt:
 
     def done(self, says: str, *, before: Any = None, after: Any = None) -> AuditEntry:
         """Append the row of success, in the same transaction as the change."""
-        return self._record("done", says, before, after)
+        return self._record_outcome("done", says, before, after)
 
-    def _record(self, outcome: str, says: str, before: Any = None, after: Any = None) -> AuditEntry:
+    def _record_outcome(self, outcome: str, says: str, before: Any = None, after: Any = None) -> AuditEntry:
         return append_entry(
             action=self.action, outcome=outcome, by=self.by, target_kind=self.target_kind, target=self.target,
             recovery=self.recovery, says=says, reason=self.reason, environment=self.environment,
@@ -215,7 +215,7 @@ def _append_failure(trying: Attempt, error: Exception) -> None:
     else:
         says = f"Stopped by an unexpected error ({type(error).__name__}); nothing was changed."
     try:
-        trying._record(_outcome_of(error), says)
+        trying._record_outcome(_outcome_of(error), says)
     except DatabaseError:  # the first error is the one that matters: it is raised on by the caller
         log.exception("The failure of %s by %s could not be audited: %s", trying.action, trying.by.name, says)
 

@@ -99,13 +99,13 @@ class _Walk:
         elif entry["prev_hash"] != self.hash and seq == self.seq + 1:
             says = f"Entry {seq} does not follow the entry before it: inserted, moved or rewritten."
             self.problem(seq, ChainProblem.ENTRY_MOVED, says)
-        elif unsealed := self._seal(entry):
+        elif unsealed := self._find_seal_problem(entry):
             self.problem(seq, unsealed[0], f"Entry {seq} was not written by Reprise: {unsealed[1]}.")
         self.entries += 1
         if seq > self.seq:
             self.seq, self.hash = seq, entry["hash"]
 
-    def _seal(self, entry: Mapping[str, Any]) -> tuple[ChainProblem, str] | None:
+    def _find_seal_problem(self, entry: Mapping[str, Any]) -> tuple[ChainProblem, str] | None:
         """Why its seal does not prove that one of our processes wrote it; formats never go back to unsealed ones."""
         if entry["format"] < max(self.format, entry_hmac.FROM_FORMAT):
             older = "its format is older than that of the entry before it"
@@ -149,13 +149,13 @@ class _Anchors:
     def pass_by(self, seq: int, hash: str) -> None:
         """Compare what was said of the entries up to this one."""
         while self.next is not None and self.next[0] <= seq:
-            is_sound = self._sound(*self.next)
+            is_sound = self._sound_anchors(*self.next)
             for said in is_sound:
                 have = hash if said.statement.seq == seq else _hash_at(said.statement.seq)
-                self._compare(said, have)
+                self._compare_anchor(said, have)
             self.next = next(self.groups, None)
 
-    def _sound(self, seq: int, group: list[Signed]) -> list[Signed]:
+    def _sound_anchors(self, seq: int, group: list[Signed]) -> list[Signed]:
         """Those of a group whose signatures fit; the rest are problems, and so is one that only the file has."""
         inside = {s.signature for s in group if not s.outside}
         sound = []
@@ -176,7 +176,7 @@ class _Anchors:
                 sound.append(said)
         return sound
 
-    def _compare(self, said: Signed, have: str | None) -> None:
+    def _compare_anchor(self, said: Signed, have: str | None) -> None:
         seq, at = said.statement.seq, said.statement.at[:16].replace("T", " ")
         if have is None and seq <= self.start:
             return  # archived; the cut that covers it is signed too
@@ -197,12 +197,12 @@ class _Anchors:
         """
         gone = 0
         while self.next is not None:
-            for said in self._sound(*self.next):
+            for said in self._sound_anchors(*self.next):
                 have = _hash_at(said.statement.seq)
                 if have is None and said.statement.seq > self.start:
                     gone = said.statement.seq
                 else:
-                    self._compare(said, have)
+                    self._compare_anchor(said, have)
             self.next = next(self.groups, None)
         return gone
 

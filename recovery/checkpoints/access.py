@@ -406,9 +406,9 @@ class _Asked:
                     "Too many requests to storage are under way. Try again in a minute.", code="store_busy"
                 )
             own.append(self)
-        threading.Thread(target=self._run, args=(call,), name="storage", daemon=True).start()
+        threading.Thread(target=self._run_call, args=(call,), name="storage", daemon=True).start()
 
-    def _run(self, call: Callable[[], object]) -> None:
+    def _run_call(self, call: Callable[[], object]) -> None:
         try:
             self.result = call()
         except BaseException as error:  # raised on by whoever waits

@@ -38,11 +38,11 @@ class Layout:
 
     def write(self, name: str, data: bytes) -> None:
         self.files[name] = data
-        self._above(name)
+        self._note_directories(name)
 
     def keep(self, kept: KeptFile, name: str) -> None:
         self.files[name] = kept
-        self._above(name)
+        self._note_directories(name)
 
     def leave_out(self, name: str) -> None:
         self.files.pop(name, None)
@@ -55,7 +55,7 @@ class Layout:
     def below(self, folder: str) -> Iterable[str]:
         return [n for n in self.files if n.startswith(f"{folder}/")]
 
-    def _above(self, name: str) -> None:
+    def _note_directories(self, name: str) -> None:
         while "/" in name:
             name = name.rpartition("/")[0]
             self.directories.add(name)
@@ -81,18 +81,18 @@ class LaidStore(Store):
         return here[:limit]
 
     def stream(self, name: str) -> Any:
-        origin = self._origin(name)
+        origin = self._origin_of(name)
         return io.BytesIO(origin) if isinstance(origin, bytes) else origin.store.stream(origin.name)
 
     def _open(self, name: str) -> Any:
-        origin = self._origin(name)
+        origin = self._origin_of(name)
         return io.BytesIO(origin) if isinstance(origin, bytes) else origin.store._open(origin.name)
 
     def inode(self, name: str) -> Inode | None:
-        origin = self._origin(name)
+        origin = self._origin_of(name)
         return None if isinstance(origin, bytes) else origin.store.inode(origin.name)
 
-    def _origin(self, name: str) -> KeptFile | bytes:
+    def _origin_of(self, name: str) -> KeptFile | bytes:
         origin = self.layout.files.get(name)
         if origin is None:
             raise FileNotFoundError(name)

@@ -31,7 +31,7 @@ class Tree:
     digests: dict[str, str] = field(default_factory=dict)  # sha256 of the files that were read
 
     @cached_property
-    def _children(self) -> dict[str, set[str]]:
+    def _children_by_folder(self) -> dict[str, set[str]]:
         children: dict[str, set[str]] = {}
         for name in (*self.files, *self.directories):
             above, _, last = name.rpartition("/")
@@ -40,7 +40,7 @@ class Tree:
 
     def names(self, folder: str) -> set[str]:
         """Names directly in a directory."""
-        return self._children.get(folder, set())
+        return self._children_by_folder.get(folder, set())
 
     def numbers(self, folder: str) -> set[int]:
         """Batch ids in offsets/ or commits/: files with numeric names; HDFSMetadataLog passes over directories."""
@@ -81,9 +81,9 @@ class Tree:
 
     def contents_of(self, names: Sequence[str]) -> dict[str, Callable[[], bytes]]:
         """Name -> what `bytes_of` gives or raises, read several at a time from a store far away."""
-        return dict(zip(names, self.each(self._tried, names), strict=True))
+        return dict(zip(names, self.each(self._reader_of, names), strict=True))
 
-    def _tried(self, name: str) -> Callable[[], bytes]:
+    def _reader_of(self, name: str) -> Callable[[], bytes]:
         try:
             data = self.bytes_of(name)
         except Malformed as problem:

@@ -199,9 +199,9 @@ class Remote:
         elif not self.objects:
             self._ask(self.fs.mv, old, new, recursive=True)
         else:
-            self._move(old, new)
+            self._move_objects(old, new)
 
-    def _move(self, old: str, new: str) -> None:
+    def _move_objects(self, old: str, new: str) -> None:
         all_of_them = {name[len(old) :]: size for name, size in self.keys(old)}  # "/offsets/1" -> bytes
         files = {tail: size for tail, size in all_of_them.items() if not tail.endswith("/")}
         top = [tail for tail in files if tail.count("/") == 1]
@@ -218,7 +218,7 @@ class Remote:
 class S3(Remote):
     """S3 and what speaks its protocol: one listing for a thousand names, and never above the path asked for."""
 
-    def _pages(self, path: str, **words: Any) -> Iterator[dict[str, Any]]:
+    def _list_pages(self, path: str, **words: Any) -> Iterator[dict[str, Any]]:
         bucket, _, key = path.partition("/")
         words |= {"Bucket": bucket, "Prefix": f"{key.rstrip('/')}/" if key.strip("/") else ""}
         while True:
@@ -230,14 +230,14 @@ class S3(Remote):
 
     def keys(self, path: str) -> Iterator[tuple[str, int]]:
         bucket = path.partition("/")[0]
-        for page in self._pages(path):
+        for page in self._list_pages(path):
             for item in page.get("Contents", []):
                 yield f"{bucket}/{item['Key']}", item["Size"]
 
     def ls(self, path: str, detail: bool = True) -> list[dict[str, Any]]:
         bucket, entries = path.partition("/")[0], []
         empty = True
-        for page in self._pages(path, Delimiter="/"):
+        for page in self._list_pages(path, Delimiter="/"):
             folders, items = page.get("CommonPrefixes", []), page.get("Contents", [])
             empty = empty and not folders and not items
             entries += [{"name": f"{bucket}/{f['Prefix']}", "type": "directory"} for f in folders]
@@ -322,7 +322,7 @@ class Ranges(io.RawIOBase):
         return self.at
 
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        start = {io.SEEK_SET: lambda: 0, io.SEEK_CUR: lambda: self.at, io.SEEK_END: self._size}[whence]()
+        start = {io.SEEK_SET: lambda: 0, io.SEEK_CUR: lambda: self.at, io.SEEK_END: self._file_size}[whence]()
         if start + offset < 0:
             raise OSError(errno.EINVAL, "a place before the file", self.path)
         self.at = start + offset
@@ -334,7 +334,7 @@ class Ranges(io.RawIOBase):
         self.at += len(data)
         return len(data)
 
-    def _size(self) -> int:
+    def _file_size(self) -> int:
         return int(self.remote.info(self.path)["size"])
 
 

@@ -192,8 +192,8 @@ def prepare_seed(location: str, plan: SeedPlan, *, recovery: str, fence: int, gu
 
     def check(report: CheckpointReport) -> None:
         """State may name the place where it will lie (transformWithState): judged as if it were there already."""
-        for there in judged:
-            require_same_files(there, report)
+        for prepared_report in judged:
+            require_same_files(prepared_report, report)
         _require_planned_content(plan, query_id, judged[0] if judged else report)
         with reaching(report.location):
             _equal_watermark(plan, Store.open(report.location))

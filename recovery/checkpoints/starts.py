@@ -124,12 +124,12 @@ def entries_at(start: SourceStart, held: Iterable[SourceEntry], batch: int) -> l
     Raises Refused. After batch 0 a restart asks for every log id from 0 on, after a later one for none.
     """
     again = set(start.again)
-    found, missing, kept = [], set(again), set()
+    entries_then, missing, kept = [], set(again), set()
     for entry in held:
         path = decode_uri(entry.path)
         missing.discard(path)
         if path not in again:
-            found.append(entry)
+            entries_then.append(entry)
             kept.add(path)
     if missing:
         raise _cannot_start(start, f"{min(missing)} is to be read again, and is not in its log")
@@ -138,26 +138,26 @@ def entries_at(start: SourceStart, held: Iterable[SourceEntry], batch: int) -> l
         if path in kept:
             raise _cannot_start(start, f"{path} is to be skipped, and is in its log once already")
         kept.add(path)
-        found.append(entry)
+        entries_then.append(entry)
     reached = -1 if start.log_id is None else start.log_id
-    beyond = next((e for e in found if not 0 <= e.batch_id <= reached), None)
+    beyond = next((e for e in entries_then if not 0 <= e.batch_id <= reached), None)
     if beyond is not None:
         raise _cannot_start(
             start,
             f"{decode_uri(beyond.path)} has log id {beyond.batch_id}, which its line, at {reached}, does not take in",
         )
-    if reached >= 0 and not found:
+    if reached >= 0 and not entries_then:
         raise _cannot_start(
             start, f"its line is at log id {reached}, and no file is left that counts as read"
         )
-    gaps = set(range(reached + 1)) - {e.batch_id for e in found} if batch == 0 else ()
+    gaps = set(range(reached + 1)) - {e.batch_id for e in entries_then} if batch == 0 else ()
     if gaps:
         raise _cannot_start(
             start,
             f"no file has log id {min(gaps)}, for which a restart after batch 0 asks",
             code="log_id_missing",
         )
-    return sorted(found, key=lambda e: e.batch_id)
+    return sorted(entries_then, key=lambda e: e.batch_id)
 
 
 def moves_files(start: SourceStart, source: SourceProgress) -> bool:

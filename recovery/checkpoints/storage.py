@@ -153,14 +153,14 @@ class Store:
     def walk(self, limit: int = MAX_FILES) -> tuple[dict[str, int], set[str], bool]:
         """(files: relative name -> size, directories, whole): `whole` is False when `limit` ended the walk."""
         if not self.local and self.fs.objects:
-            return self._listed(limit)
+            return self._list_all(limit)
         files: dict[str, int] = {}
         directories: set[str] = set()
         waiting, visited = [""], {self.identity("")}
         while waiting:
             above = waiting.pop()
             try:
-                sizes, folders = self._inside(above, limit - len(files) - len(directories) + 1)
+                sizes, folders = self._list_inside(above, limit - len(files) - len(directories) + 1)
             except (FileNotFoundError, NotADirectoryError):
                 if not above:
                     raise
@@ -176,7 +176,7 @@ class Store:
                 return files, directories, False
         return files, directories, True
 
-    def _inside(self, above: str, limit: int) -> tuple[dict[str, int], set[str]]:
+    def _list_inside(self, above: str, limit: int) -> tuple[dict[str, int], set[str]]:
         """(files: relative name -> size, directories) right in a directory, `limit` names at most where it can."""
         start = f"{above}/" if above else ""
         if self.local:
@@ -185,7 +185,7 @@ class Store:
         sizes = {f"{start}{e.name}": e.size for e in inside if not e.is_dir}
         return sizes, {f"{start}{e.name}" for e in inside if e.is_dir}
 
-    def _listed(self, limit: int) -> tuple[dict[str, int], set[str], bool]:
+    def _list_all(self, limit: int) -> tuple[dict[str, int], set[str], bool]:
         """The same on an object store: one listing of all names instead of one for each directory."""
         files: dict[str, int] = {}
         directories: set[str] = set()
@@ -263,10 +263,10 @@ class Store:
                 room -= size
                 wanted.append(name)
         with ThreadPoolExecutor(READERS) as pool:
-            contents = dict(zip(wanted, pool.map(access.carry_access(self._small), wanted), strict=True))
+            contents = dict(zip(wanted, pool.map(access.carry_access(self._read_small), wanted), strict=True))
         return replace(self, read_ahead={name: data for name, data in contents.items() if data is not None})
 
-    def _small(self, name: str) -> bytes | None:
+    def _read_small(self, name: str) -> bytes | None:
         """None: gone, or grown since it was listed; whoever reads it next will see."""
         try:
             return self.read(name, AHEAD_BYTES)
@@ -323,7 +323,7 @@ class Store:
         except OSError as error:
             if error.errno not in NO_LINK:
                 raise
-            self._copied(source, name, to)
+            self._copy_bytes(source, name, to)
         else:
             read_cache.carry_digest(before, os.fstat(handle))
         finally:
@@ -338,10 +338,10 @@ class Store:
         if not self.local:
             self.fs.cp_file(source.path(name), self.path(to))
             return
-        self._copied(source, name, to)
+        self._copy_bytes(source, name, to)
         local.sync_path(self.path(to))
 
-    def _copied(self, source: "Store", name: str, to: str) -> None:
+    def _copy_bytes(self, source: "Store", name: str, to: str) -> None:
         with source._open(name) as old, os.fdopen(local.new_file(self.path(to)), "wb") as new:
             shutil.copyfileobj(old, new, 1 << 20)
 

@@ -41,7 +41,7 @@ class Token:
 
 def split_tokens(text: str) -> list[Token]:
     """Split a filter into words. Raises ApiProblem 400 at the first character that is none."""
-    found, at = [], 0
+    words, at = [], 0
     end = len(text.rstrip())
     while at < end:
         match = TOKEN.match(text, at)
@@ -49,13 +49,13 @@ def split_tokens(text: str) -> list[Token]:
             raise invalid_request(f"The filter cannot be read at {text[at:].strip()[:40]!r}.")
         literal, name, operator, mark = match.groups()
         if literal is not None:
-            found.append(Token("literal", literal[1:-1].replace("''", "'")))
+            words.append(Token("literal", literal[1:-1].replace("''", "'")))
         elif name is not None:
-            found.append(Token("name", name))
+            words.append(Token("name", name))
         else:
-            found.append(Token("operator", operator) if operator else Token("mark", mark))
+            words.append(Token("operator", operator) if operator else Token("mark", mark))
         at = match.end()
-    return found
+    return words
 
 
 def parse_milliseconds(literal: str) -> int:

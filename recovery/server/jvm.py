@@ -179,8 +179,8 @@ class _Connection(ClientServerConnection):  # type: ignore[misc]
         """The answer to a command. Raises Py4JNetworkError."""
         deadline = _deadline.get() or _Deadline.after(CALL_SECONDS)
         try:
-            self._send(command, deadline)
-            line = self._line(deadline)
+            self._send_command(command, deadline)
+            line = self._read_line(deadline)
             if line.strip():
                 return check_answer(line)
         except TimeoutError as error:
@@ -191,7 +191,7 @@ class _Connection(ClientServerConnection):  # type: ignore[misc]
             raise protocol.Py4JNetworkError("Error on receiving", error, protocol.ERROR_ON_RECEIVE) from error
         raise protocol.Py4JNetworkError("The JVM gives no answer", when=protocol.EMPTY_RESPONSE)
 
-    def _send(self, command: str, deadline: _Deadline) -> None:
+    def _send_command(self, command: str, deadline: _Deadline) -> None:
         try:
             self.socket.settimeout(deadline.left())
             self.socket.sendall(command.encode())
@@ -200,7 +200,7 @@ class _Connection(ClientServerConnection):  # type: ignore[misc]
         except Exception as error:
             raise protocol.Py4JNetworkError("Error while sending", error, protocol.ERROR_ON_SEND) from error
 
-    def _line(self, deadline: _Deadline) -> bytes:
+    def _read_line(self, deadline: _Deadline) -> bytes:
         """One line, whole by then: each piece of it could come in time, and its end never.
 
         The JVM says one line for each command, so none is cut here. Raises TimeoutError, JvmSilent, OSError.

@@ -118,12 +118,12 @@ class Answering:
         self.read = bytearray()
         self.over = self.closed = False
         try:
-            self.fork = self._fork()
+            self.fork = self._fork_worker()
         except BaseException:
             shutil.rmtree(self.folder, ignore_errors=True)
             raise
 
-    def _fork(self) -> Fork:
+    def _fork_worker(self) -> Fork:
         file, home = self.folder / ".question", self.folder / "home"
         file.write_text(json.dumps({"question": self.asked.question, "request": self.asked.request}))
         home.mkdir(mode=0o700)
@@ -149,16 +149,16 @@ class Answering:
             if self.gone():
                 self.over = True
                 raise StopIteration
-            if (answer := self._look(min(LOOK_SECONDS, beat - now))) is not None:
+            if (answer := self._wait_for_answer(min(LOOK_SECONDS, beat - now))) is not None:
                 self.over = True
                 return answer
         return b"\n"
 
-    def _look(self, seconds: float) -> bytes | None:
+    def _wait_for_answer(self, seconds: float) -> bytes | None:
         """The answer, where it is there within this time, or none will come any more."""
         left = self.until - time.monotonic()
         if left <= 0:
-            return self._error("late")
+            return self._error_answer("late")
         poll = select.poll()
         poll.register(self.fork.report, select.POLLIN)
         poll.register(self.fork.handle, select.POLLIN)
@@ -167,30 +167,30 @@ class Answering:
             piece = os.read(self.fork.report, 1 << 20)
             self.read += piece
             if len(self.read) > MOST_ANSWER:
-                return self._error("too_large")
+                return self._error_answer("too_large")
             if self.read.endswith(b"\n"):
-                return self._checked(bytes(self.read))
+                return self._check_answer(bytes(self.read))
             if not piece:
-                return self._error("ended")
+                return self._error_answer("ended")
         elif self.fork.handle in ready:
-            return self._error("ended")
+            return self._error_answer("ended")
         return None
 
-    def _checked(self, line: bytes) -> bytes:
+    def _check_answer(self, line: bytes) -> bytes:
         """The answer as it came, where it is one; what is odd is an error of its own kind."""
         try:
             reply = read_json(line)
         except TooMany:
-            return self._error("too_large")
+            return self._error_answer("too_large")
         except ValueError:
-            return self._error("unreadable")
+            return self._error_answer("unreadable")
         if isinstance(reply, dict) and isinstance(reply.get("answer"), dict) and len(reply) == 1:
             return line
         if isinstance(reply, dict) and reply.get("error") in KNOWN_ERRORS:
-            return self._error(reply["error"], str(reply.get("sentence", "")))
-        return self._error("unreadable")
+            return self._error_answer(reply["error"], str(reply.get("sentence", "")))
+        return self._error_answer("unreadable")
 
-    def _error(self, code: str, sentence: str = "") -> bytes:
+    def _error_answer(self, code: str, sentence: str = "") -> bytes:
         said = redact_tokens(last_words(self.log), self.asked.remote)
         if code not in ("unreachable", "refused", "wrong_use"):
             LOG.warning("The question %s ended: %s. %s", self.asked.question, code, said)

@@ -40,11 +40,11 @@ class Room:
 
     def take_flow(self, name: str, known: int) -> bool:
         """Whether one more flow may be followed; `known` are."""
-        return self._noted(LeftOut.FLOWS, known < MOST_FLOWS and len(name) <= LONGEST_NAME)
+        return self._note_decision(LeftOut.FLOWS, known < MOST_FLOWS and len(name) <= LONGEST_NAME)
 
     def take_batch(self, flow: str, progress: str) -> bool:
         """Whether the progress of a batch is written now; what is not may be among `last`."""
-        if not self._noted(LeftOut.TOO_LONG, len(progress) <= LONGEST_PROGRESS):
+        if not self._note_decision(LeftOut.TOO_LONG, len(progress) <= LONGEST_PROGRESS):
             return False
         if self.batches < MOST_BATCHES and self.bytes + len(progress) <= MOST_BYTES:
             self.batches += 1
@@ -75,6 +75,6 @@ class Room:
         counts = {**self.left_out, LeftOut.WAITING: self.waiting}
         return {str(reason): counts[reason] for reason in LeftOut if counts.get(reason, 0) > 0}
 
-    def _noted(self, reason: LeftOut, taken: bool) -> bool:
+    def _note_decision(self, reason: LeftOut, taken: bool) -> bool:
         self.left_out[reason] += not taken
         return taken

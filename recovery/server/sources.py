@@ -37,15 +37,15 @@ class Snapshot:
 
 def library_paths(spec: dict[str, Any], workspace: Workspace) -> list[str]:
     """Workspace paths of the files that define the graph, each once. Raises NoDefinitions."""
-    root, found = root_of(spec), []
+    root, paths = root_of(spec), []
     for library in spec["libraries"]:
         kind, inner = next(iter(library.items()))
         path = str(inner.get("path") or inner.get("include"))
         path = path if path.startswith("/") else f"{root.rstrip('/')}/{path}"
-        found += expand_glob(path, workspace) if kind == "glob" else [one_file(path, workspace)]
-    if not found:
+        paths += expand_glob(path, workspace) if kind == "glob" else [one_file(path, workspace)]
+    if not paths:
         raise NoDefinitions("The pipeline's libraries name no .py or .sql file; add one to its settings.")
-    return list(dict.fromkeys(found))
+    return list(dict.fromkeys(paths))
 
 
 def one_file(path: str, workspace: Workspace) -> str:
@@ -119,9 +119,9 @@ def read_snapshot(folder: Path) -> list[tuple[str, str, bytes]]:
         files = [file for file in into.files(name, most=MOST_KEPT) if not file.endswith(".pyc")]
     except FileNotFoundError:
         return []
-    found, room = [], MOST_BYTES
+    contents, room = [], MOST_BYTES
     for file in files:
         content = into.read(file, min(room, LARGEST))
         room -= len(content)
-        found.append((file.removeprefix(name), hashlib.sha256(content).hexdigest(), content))
-    return found
+        contents.append((file.removeprefix(name), hashlib.sha256(content).hexdigest(), content))
+    return contents

@@ -123,10 +123,10 @@ def measure_distance(start: str | None, end: str | None, facts: KafkaFacts) -> D
     `judge_reach` and `find_position`. Rows are None where a partition or its topic is no longer the one that was
     read. Bytes and time always are: brokers tell neither for a range.
     """
-    told = parse_offsets(start), parse_offsets(end)
-    if not all(facts.comparable(key, at) for offsets in told for key, at in offsets.items()):
+    both_offsets = parse_offsets(start), parse_offsets(end)
+    if not all(facts.comparable(key, at) for offsets in both_offsets for key, at in offsets.items()):
         return Distance()
-    first, last = (resolve_offsets(offsets, facts)[0] for offsets in told)
+    first, last = (resolve_offsets(offsets, facts)[0] for offsets in both_offsets)
     first = {key: at for key, at in first.items() if key in last or facts.reads(key)}
     spans = _list_spans(first, last, facts)
     return Distance(rows=facts.rows((key, min(a, b), max(a, b)) for key, a, b in spans))

@@ -107,14 +107,14 @@ class KafkaFacts:
         """Records of all spans together, exact only where each of them is. Their partitions are there."""
         value, reasons, bounds = 0, [], []
         for key, start, end in spans:
-            amount = self._rows(key, start, end)
+            amount = self._count_rows(key, start, end)
             value += amount.value
             bounds.append(amount.bound)
             if not amount.exact:
                 reasons.append(amount.why)
         return Amount(value=value, bound=joint_bound(bounds), why="; ".join(dict.fromkeys(reasons)))
 
-    def _rows(self, key: Key, start: int, end: int) -> Amount:
+    def _count_rows(self, key: Key, start: int, end: int) -> Amount:
         topic, partition = self.topics[key[0]], self.topics[key[0]].partitions[key[1]]
         if start == end:
             return Amount(value=0)

@@ -165,14 +165,14 @@ def _not_there(unknown: list[str], present: Iterable[Key]) -> str:
 
 def resolve_offsets(offsets: Offsets, facts: KafkaFacts) -> Chosen:
     """Named offsets as numbers, and a sentence for each of them. The partitions are there."""
-    found, said = {}, {}
+    resolved, said = {}, {}
     for key, at in offsets.items():
-        found[key] = at
+        resolved[key] = at
         if at in NAMED:
             partition = facts.topics[key[0]].partitions[key[1]]
-            found[key] = partition.low if at == EARLIEST else partition.high
-            said[name_of(key)] = f"The {NAMED[at]} offset is {found[key]} now."
-    return found, said
+            resolved[key] = partition.low if at == EARLIEST else partition.high
+            said[name_of(key)] = f"The {NAMED[at]} offset is {resolved[key]} now."
+    return resolved, said
 
 
 def name_partitions(keys: Iterable[Key]) -> str:

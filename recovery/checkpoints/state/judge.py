@@ -55,12 +55,13 @@ class StateJudgement:
 def judge_files(scope: StateScope, findings: list[Finding]) -> StateJudgement:
     """Findings for the version that a restart loads, and for holes and damage among the earlier ones."""
     history, number, version = scope.history, scope.operator, scope.version
-    mine, ids = scope.expected, history.ids(number, version)
+    stores, ids = scope.expected, history.ids(number, version)
     unique = any(f.unique_id for store in scope.stores.values() for f in store.versioned)
-    histories = [history.ids_of(number, store, scope.names) if unique else None for store in mine]
+    histories = [history.ids_of(number, store, scope.names) if unique else None for store in stores]
     useless = scope.verified.useless if scope.verified else set()
     back = _list_restorable_batches(
-        history, [loadable_versions(s, told, useless) for s, told in zip(mine, histories, strict=True)]
+        history,
+        [loadable_versions(s, lineage, useless) for s, lineage in zip(stores, histories, strict=True)],
     )
     words = {"operator": number, "version": version, "back": back[-1] if back else "(none is whole)"}
     file_findings: list[Finding] = []
@@ -79,10 +80,10 @@ def judge_files(scope: StateScope, findings: list[Finding]) -> StateJudgement:
         )
     else:
         with ThreadPoolExecutor(THREADS) as pool:
-            examined = list(pool.map(carry_access(look), mine))
-    file_findings += [f for one in examined for f in _judge_store(one, words)]
+            examined = list(pool.map(carry_access(look), stores))
+    file_findings += [f for store_examined in examined for f in _judge_store(store_examined, words)]
     file_findings += _find_files_ahead(scope, kind)
-    file_findings += _find_gaps(number, back, mine, histories, kind, history)
+    file_findings += _find_gaps(number, back, stores, histories, kind, history)
     file_findings += _report_deep_look(scope, {f.file for f in file_findings})
     findings += file_findings[:SHOWN]
     return StateJudgement(_count_rows(examined), back)

@@ -31,7 +31,7 @@ class _Plain:
     def skip(self, size: int) -> None:
         while len(self.rest) - self.at < size:
             size -= len(self.rest) - self.at
-            self._next()
+            self._next_piece()
         self.at += size
 
     def take(self, size: int) -> bytes:
@@ -39,7 +39,7 @@ class _Plain:
         taken = self.rest[self.at : self.at + size]
         self.at += len(taken)
         while len(taken) < size:
-            self._next()
+            self._next_piece()
             piece = self.rest[: size - len(taken)]
             self.at = len(piece)
             taken += piece
@@ -57,7 +57,7 @@ class _Plain:
             self.rest, self.at = self.rest[self.at :] + piece, 0
         return self.rest[self.at : self.at + size]
 
-    def _next(self) -> None:
+    def _next_piece(self) -> None:
         self.rest, self.at = next(self.pieces, b""), 0
         if not self.rest:
             raise Malformed("it is cut short")

@@ -209,7 +209,7 @@ class _Table:
     def check(self, handle: Handle, wrong: type[Malformed] = Malformed) -> None:
         """One block against its checksum, a piece at a time. Raises `wrong` where it does not fit."""
         try:
-            for _ in self._pieces(handle):
+            for _ in self._block_pieces(handle):
                 pass
         except Malformed as problem:
             raise wrong(problem.why) from problem
@@ -218,10 +218,10 @@ class _Table:
         """One block that is needed here: checked, and unpacked."""
         if handle.size > MAX_HELD:
             raise Unchecked(f"it has an index of {handle.size} bytes, more than is held here")
-        *pieces, packed = self._pieces(handle)
+        *pieces, packed = self._block_pieces(handle)
         return unpack_block(b"".join(pieces), packed[0])
 
-    def _pieces(self, handle: Handle) -> Iterator[bytes]:
+    def _block_pieces(self, handle: Handle) -> Iterator[bytes]:
         """A block's bytes, at last the byte that says how they are packed. Raises Malformed at the end."""
         left, computed = handle.size, _Sum(self.footer.kind)
         end = handle.offset + left + TRAILER.size
@@ -243,7 +243,7 @@ class _Table:
             packed
         ):
             raise Malformed(f"the block at byte {handle.offset} does not have its checksum")
-        self._cover(handle.offset, end)
+        self._note_covered(handle.offset, end)
         yield trailer[:1]
 
     def named(self) -> dict[str, Handle]:
@@ -272,17 +272,17 @@ class _Table:
         delta = properties.get("rocksdb.index.value.is.delta.encoded", b"\0")[:1] != b"\0"
         for handle in block_handles(index, delta, first_key=shape == WITH_KEY):
             if shape == PARTITIONED:
-                yield from block_handles(self._part(handle), delta)
+                yield from block_handles(self._read_part(handle), delta)
             else:
                 yield handle
 
-    def _part(self, handle: Handle) -> bytes:
+    def _read_part(self, handle: Handle) -> bytes:
         try:
             return self.held(handle)
         except Malformed as problem:
             raise BlockDamaged(problem.why) from problem
 
-    def _cover(self, start: int, end: int) -> None:
+    def _note_covered(self, start: int, end: int) -> None:
         if start >= self.reached:
             if start > self.reached:
                 self.gaps.append(Handle(self.reached, start - self.reached))
@@ -294,7 +294,7 @@ class _Table:
 
     def check_rest(self) -> None:
         """What no block covers must be padding."""
-        self._cover(self.footer.start, self.footer.start)
+        self._note_covered(self.footer.start, self.footer.start)
         for gap in self.gaps:
             self.stream.seek(gap.offset)
             left = gap.size

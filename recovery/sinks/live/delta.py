@@ -184,8 +184,8 @@ def _has_renamed_column(location: str, version: int) -> bool:
     """Whether a column that the table had at `version` has another name now, or is made of others."""
     before, now = (columns_of(_read_table_state(location, v).schema) for v in (version, None))
     shared = before.keys() & now.keys()
-    names = {told["name"]: physical for physical, told in now.items()}
-    moved = any(names.get(told["name"], physical) != physical for physical, told in before.items())
+    names = {column["name"]: physical for physical, column in now.items()}
+    moved = any(names.get(column["name"], physical) != physical for physical, column in before.items())
     return moved or any(
         before[p]["name"] != now[p]["name"] or _have_nested_changes(before[p], now[p]) for p in shared
     )

@@ -97,7 +97,7 @@ def _with_times(
         key: PartitionFacts(
             lows[key],
             max(lows[key], highs[key]),
-            at={ms: None if found.get(key, -1) < 0 else found[key] for ms, found in at.items()},
+            at={ms: None if offsets.get(key, -1) < 0 else offsets[key] for ms, offsets in at.items()},
         )
         for key in bounds
         if key in lows and key in highs
@@ -142,10 +142,12 @@ def _count_between_points(
     ask: "Asking", bounds: dict[Key, PartitionFacts], points: Mapping[Key, list[int]], limit: int
 ) -> dict[Key, PartitionFacts]:
     """Records between the points, and from the lowest offset on, where few enough for that are to be read."""
-    from_low = {key: sorted({bounds[key].low, *found}) for key, found in points.items() if found}
+    from_low = {
+        key: sorted({bounds[key].low, *points_there}) for key, points_there in points.items() if points_there
+    }
     for spans in (from_low, points):
-        between = {key: found for key, found in spans.items() if len(found) > 1}
-        if sum(found[-1] - found[0] for found in between.values()) <= limit:
+        between = {key: points_there for key, points_there in spans.items() if len(points_there) > 1}
+        if sum(points_there[-1] - points_there[0] for points_there in between.values()) <= limit:
             counts = ask.counts(between)
             return {key: replace(partition, counts=counts.get(key, {})) for key, partition in bounds.items()}
     return bounds
@@ -203,7 +205,7 @@ class Asking:
         described = self.admin.describe_topics(TopicCollection(chosen), request_timeout=self.left())
         topics = {}
         for name, future in described.items():
-            said = self._result(future)
+            said = self._result_of(future)
             if said is not None:
                 numbers = {p.id: PartitionFacts(0, 0) for p in said.partitions}
                 topics[name] = TopicFacts(str(said.topic_id), dict(sorted(numbers.items())))
@@ -215,7 +217,7 @@ class Asking:
             return
         asked = [ConfigResource(ConfigResource.Type.TOPIC, name) for name in topics]
         for resource, future in self.admin.describe_configs(asked, request_timeout=self.left()).items():
-            said = self._result(future)
+            said = self._result_of(future)
             if said is None:
                 topics.pop(resource.name)
                 continue
@@ -235,10 +237,10 @@ class Asking:
         futures = self.admin.list_offsets(
             asked, isolation_level=self.reader.isolation, request_timeout=self.left()
         )
-        offsets = {(part.topic, part.partition): self._result(future) for part, future in futures.items()}
+        offsets = {(part.topic, part.partition): self._result_of(future) for part, future in futures.items()}
         return {key: said.offset for key, said in offsets.items() if said is not None}
 
-    def _result(self, future: "Future[Any]") -> Any:
+    def _result_of(self, future: "Future[Any]") -> Any:
         """An answer; None where the topic or partition went away since it was listed."""
         try:
             return future.result(max(0.1, self.deadline - time.monotonic()) + 1)
@@ -253,7 +255,7 @@ class Asking:
         """Time of the first record at or after an offset; not of partitions that have none there."""
         times: dict[Key, int] = {}
         waiting = set(wanted)
-        for key, message in self._messages(wanted, waiting):
+        for key, message in self._iterate_messages(wanted, waiting):
             if message.error() is None and message.timestamp()[1] >= 0:
                 times[key] = message.timestamp()[1]
             waiting.discard(key)
@@ -263,7 +265,7 @@ class Asking:
         """Records before each point, from the first point of its partition on; of those that were read in time."""
         counts = {key: dict.fromkeys(at, 0) for key, at in points.items()}
         waiting = set(points)
-        for key, message in self._messages({key: at[0] for key, at in points.items()}, waiting):
+        for key, message in self._iterate_messages({key: at[0] for key, at in points.items()}, waiting):
             ended = message.error() is not None
             for point in points[key]:
                 if not ended and message.offset() < point:
@@ -272,7 +274,7 @@ class Asking:
                 waiting.discard(key)
         return {key: counted for key, counted in counts.items() if key not in waiting}
 
-    def _messages(self, start: Mapping[Key, int], waiting: set[Key]) -> Iterator[tuple[Key, Any]]:
+    def _iterate_messages(self, start: Mapping[Key, int], waiting: set[Key]) -> Iterator[tuple[Key, Any]]:
         """Records from these offsets on, and one with an error at each partition's end, while any is waited for.
 
         Ends after READ_SECONDS: what could not be read in time stays unknown, which is no failure.
@@ -289,11 +291,13 @@ class Asking:
                 if first is None:
                     continue
                 for message in (first, *consumer.consume(READ_AT_ONCE, 0)):
-                    yield from self._wanted(message, waiting, consumer)
+                    yield from self._wanted_messages(message, waiting, consumer)
         finally:
             consumer.close()
 
-    def _wanted(self, message: Any, waiting: set[Key], consumer: Consumer) -> Iterator[tuple[Key, Any]]:
+    def _wanted_messages(
+        self, message: Any, waiting: set[Key], consumer: Consumer
+    ) -> Iterator[tuple[Key, Any]]:
         """This message where its partition is waited for; one that no longer is is fetched from no more."""
         error = message.error()
         if error is not None and error.code() != KafkaError._PARTITION_EOF:

@@ -93,16 +93,18 @@ MOST_COMMITS = 5000  # of a Delta table, opened to see whether it ever lost a ro
 def keeps_all(facts: SourceFacts, before: str | None) -> bool:
     """Whether `found.spans.processed` is all that was ever committed of a source that is no file source, and as far as
     `before`, an earlier position, was. False also where that is not known."""
-    kind, committed, there = facts.position.kind, facts.position.offset_json, facts.facts
-    if there is None:
+    kind, committed, known_facts = facts.position.kind, facts.position.offset_json, facts.facts
+    if known_facts is None:
         return False
     try:
         if kind == kafka.KIND:
-            return kept.by_kafka(before, committed, there)
-        if kind != delta.KIND or there.earliest > 0 or there.latest >= MOST_COMMITS:
+            return kept.by_kafka(before, committed, known_facts)
+        if kind != delta.KIND or known_facts.earliest > 0 or known_facts.latest >= MOST_COMMITS:
             return False
         place, options = known_place(facts.described), options_of(facts.described)
-        every = live_delta.read_table(place, offsets=(), options=options, known=there, look=False, since=0)
+        every = live_delta.read_table(
+            place, offsets=(), options=options, known=known_facts, look=False, since=0
+        )
         return kept.by_delta(before, committed, every)
     except (RepriseError, Malformed):
         return False
