@@ -22,7 +22,7 @@ TABLE: tuple[FindingKind, ...] = (
     FindingKind(
         "VERSION_NOT_A_DIRECTORY",
         B,
-        "{name} beside the versions is a file, and its name is the highest number.",
+        "{name} next to the versions is a file, and its name is the highest number.",
         "Takes the file for the newest version and fails.",
         "Move the file away.",
     ),

@@ -9,7 +9,7 @@ TABLE: tuple[FindingKind, ...] = (
         B,
         "The file metadata, which holds the query id, is missing.",
         "Fails at the start: STREAMING_CHECKPOINT_MISSING_METADATA_FILE.",
-        "Take repair: it writes the known id, else a new one where no sink knows it.",
+        "Choose repair: it writes the known id, or a new one if no sink knows it.",
         seed=True,
     ),
     FindingKind(
@@ -17,7 +17,7 @@ TABLE: tuple[FindingKind, ...] = (
         B,
         "The file metadata does not hold a query id: {why}.",
         "Fails at the start with a JSON error.",
-        "Take repair: it writes the known id, else a new one where no sink knows it.",
+        "Choose repair: it writes the known id, or a new one if no sink knows it.",
         seed=True,
     ),
     FindingKind(
@@ -32,14 +32,14 @@ TABLE: tuple[FindingKind, ...] = (
         B,
         "Offset file {batch} of the last committed batches cannot be read: {why}.",
         "Fails: incomplete log file, or a JSON error.",
-        "Take repair: it rebuilds the file where the files beside it suffice; else put it back from a backup.",
+        "Choose repair: it rebuilds the file if the files next to it suffice. Otherwise restore it from a backup.",
     ),
     FindingKind(
         "OFFSET_PLANNED_UNREADABLE",
         B,
         "Offset file {batch}, of a batch that was planned and not committed, cannot be read: {why}.",
         "Fails: incomplete log file, or a JSON error.",
-        "Take repair: it leaves the planned batch out, or rebuilds it where the table holds it. A seeded reset leaves "
+        "Choose repair: it leaves the planned batch out, or rebuilds it if the table holds it. A seeded reset leaves "
         "it out.",
         seed=True,
     ),
@@ -48,7 +48,7 @@ TABLE: tuple[FindingKind, ...] = (
         B,
         "Offset file {batch} has {found} source lines; the batch before has {expected}.",
         'Fails: "There are [{found}] sources in the checkpoint offsets", as if the code had changed.',
-        "Take repair: it rebuilds the file where the files beside it suffice; else put it back from a backup.",
+        "Choose repair: it rebuilds the file if the files next to it suffice. Otherwise restore it from a backup.",
     ),
     FindingKind(
         "OFFSET_NEWER_FORMAT",
@@ -62,7 +62,7 @@ TABLE: tuple[FindingKind, ...] = (
         B,
         "Offset file {batch} is missing, the one before the newest.",
         'Fails: "batch {batch} doesn\'t exist", or "Previous batch {batch} not found". It reads the two newest.',
-        "Take repair: it rebuilds the file where the files beside it suffice. A seeded reset writes both.",
+        "Choose repair: it rebuilds the file if the files next to it suffice. A seeded reset writes both.",
         seed=True,
     ),
     FindingKind(
@@ -70,7 +70,7 @@ TABLE: tuple[FindingKind, ...] = (
         B,
         "Offset file {batch} does not follow on the others; it is a stray.",
         "Takes it for the newest batch and fails: the batch before is not found.",
-        "Take repair, or a seeded reset: both leave the stray out.",
+        "Choose repair or a seeded reset: both leave the stray out.",
         seed=True,
     ),
     FindingKind(
@@ -78,7 +78,7 @@ TABLE: tuple[FindingKind, ...] = (
         B,
         "Commit file {batch}, the newest, cannot be read: {why}.",
         "Fails: incomplete log file in the offset commit log, or a JSON error.",
-        "Take repair: it rebuilds the file where its content is known, or leaves it out under a file table. Else find "
+        "Choose repair: it rebuilds the file if its content is known, or leaves it out under a file table. Else find "
         "out whether the sink holds batch {batch}; put the file back if it does.",
     ),
     FindingKind(
@@ -93,7 +93,7 @@ TABLE: tuple[FindingKind, ...] = (
         B,
         "Batch {batch} is committed, but the newest offset file is {newest}.",
         "Runs batch {newest} again into the sink, then fails: CONCURRENT_STREAM_LOG_UPDATE.",
-        "Take repair: it rebuilds the file from the source's log; else put it back from the progress events.",
+        "Choose repair: it rebuilds the file from the source's log. Otherwise restore it from the progress events.",
     ),
     FindingKind(
         "COMMITS_BEHIND",
@@ -116,7 +116,7 @@ TABLE: tuple[FindingKind, ...] = (
         B,
         "Batch {batch} was planned and not committed, and the offsets are in format 2.",
         "Spark 4.2 fails at every start, with nothing but None.get: it cannot take up such a batch again.",
-        "Take repair: it leaves the planned batch out where the sink does not hold it, and the same input is planned "
+        "Choose repair: it leaves the planned batch out if the sink does not hold it, and the same input is planned "
         "again. A seeded reset leaves it out too.",
         seed=True,
     ),
@@ -132,7 +132,7 @@ TABLE: tuple[FindingKind, ...] = (
         B,
         "The planned batch needs log entry {entry} of source {source}, which its log does not have.",
         'Fails: "batch {entry} doesn\'t exist".',
-        "Take repair, or a seeded reset: both leave the planned batch out, and it is planned again.",
+        "Choose repair or a seeded reset: both leave the planned batch out, and it is planned again.",
         seed=True,
     ),
     FindingKind(

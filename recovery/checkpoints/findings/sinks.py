@@ -103,8 +103,8 @@ TABLE: tuple[FindingKind, ...] = (
         "The table has batch {head}, which the checkpoint has planned and not committed, and has forgotten so by its "
         "setting {setting}.",
         "Runs the batch again, and the table does not skip it: its rows are there twice.",
-        "Take a seeded reset: it goes on after batch {head}, whose rows the table has. Where no batch before it was "
-        "committed, begin again with an empty table and an empty checkpoint.",
+        "Choose a seeded reset: it continues after batch {head}, whose rows the table has. Where no batch before it "
+        "was committed, begin again with an empty table and an empty checkpoint.",
         outcome=Outcome.DOUBLES,
     ),
     FindingKind(

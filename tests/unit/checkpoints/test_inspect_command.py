@@ -56,7 +56,7 @@ def test_a_blocker_ends_with_1_and_says_what_to_do(
     assert "rows are doubled" in out
     assert "Next run     ends well, and rows are there twice" in out
     assert "  The next run ends well, and rows are there twice." in out
-    assert "  Do: Take repair" in out
+    assert "  Do: Choose repair" in out
 
 
 @pytest.mark.parametrize("sink", [False, True])
