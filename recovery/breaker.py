@@ -43,7 +43,7 @@ def silence_of(store: str) -> Silence | None:
 class SharedBreaker:
     """`checkpoints.access.Breaker` over the shared cache."""
 
-    def admit(self, store: str) -> bool:
+    def admit_request(self, store: str) -> bool:
         silence = silence_of(store)
         if silence is None:
             return False
@@ -53,7 +53,7 @@ class SharedBreaker:
             raise Unreachable(says(store, silence), code="store_silent")
         return True
 
-    def silent(self, store: str) -> None:
+    def note_silence(self, store: str) -> None:
         now, before = timezone.now().timestamp(), silence_of(store)
         if before is not None and now < before.until:
             return  # others asked before it was left alone: one silence
@@ -61,7 +61,7 @@ class SharedBreaker:
         since = now - PATIENCE if before is None else before.since
         cache.set(_key(store), asdict(Silence(since, now + pause, pause)), timeout=REMEMBERED)
 
-    def answered(self, store: str) -> None:
+    def note_answer(self, store: str) -> None:
         cache.delete(_key(store))
 
 

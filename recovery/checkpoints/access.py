@@ -162,13 +162,13 @@ class Rules:
 class Breaker(Protocol):
     """Which stores do not answer; shared by all processes of an instance."""
 
-    def admit(self, store: str) -> bool:
+    def admit_request(self, store: str) -> bool:
         """Whether this is a trial after silence. Raises Unreachable (`store_silent`) while the store is left alone."""
 
-    def silent(self, store: str) -> None:
+    def note_silence(self, store: str) -> None:
         """It gave no answer."""
 
-    def answered(self, store: str) -> None:
+    def note_answer(self, store: str) -> None:
         """A trial got an answer."""
 
 
@@ -333,20 +333,20 @@ def ask_store(store: str, call: Callable[[], Result]) -> Result:
     access = current_access()
     if access.until is None or not store:
         return call()
-    is_trial = access.breaker.admit(store) if access.breaker else False
+    is_trial = access.breaker.admit_request(store) if access.breaker else False
     asked = _Asked(store)
     asked.start(carried_free(call))
     if not asked.wait(access.until):
         if time.monotonic() - asked.since >= PATIENCE and access.breaker:
-            access.breaker.silent(store)
+            access.breaker.note_silence(store)
         code = "store_slow" if time.monotonic() >= access.until else "store_silent"
         raise Unreachable(f"{shown_store(store)} does not answer. Try again when it does.", code=code)
     if asked.error is not None:
         if access.breaker and is_silence(asked.error):
-            access.breaker.silent(store)
+            access.breaker.note_silence(store)
         raise asked.error
     if is_trial and access.breaker:
-        access.breaker.answered(store)
+        access.breaker.note_answer(store)
     result: Result = asked.result
     return result
 

@@ -65,7 +65,7 @@ class Tree:
             raise Malformed(f"it has {self.files[name]} bytes, more than the {limit} read here")
         try:
             with self.store.reading(name) as stream:
-                before = read_cache.Inode.under(stream)
+                before = read_cache.Inode.of_open_file(stream)
                 while piece := stream.read(PIECE):
                     size += len(piece)
                     if size > limit:  # it grew since it was listed, or the store reported a wrong size
@@ -73,7 +73,7 @@ class Tree:
                     digest.update(piece)
                     yield piece
                 self.digests[name] = digest.hexdigest()
-                read_cache.learn_digest(before, read_cache.Inode.under(stream), self.digests[name])
+                read_cache.learn_digest(before, read_cache.Inode.of_open_file(stream), self.digests[name])
         except FileNotFoundError as error:
             raise Malformed("it is missing") from error
         except IsADirectoryError as error:

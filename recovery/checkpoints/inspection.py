@@ -160,7 +160,7 @@ def tree_of(store: Store) -> Tree:
         return tree
     unread = superseded_files(tree)
     read = {n: size for n, size in tree.files.items() if _is_log(n) and n not in unread}
-    return replace(tree, store=store.ahead(read))
+    return replace(tree, store=store.prefetch_files(read))
 
 
 def _is_log(name: str) -> bool:

@@ -58,16 +58,16 @@ class Inode:
     ctime_ns: int
 
     @classmethod
-    def of(cls, status: os.stat_result) -> "Inode":
+    def of_status(cls, status: os.stat_result) -> "Inode":
         return cls(status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
 
     @classmethod
-    def under(cls, stream: Any) -> "Inode | None":
+    def of_open_file(cls, stream: Any) -> "Inode | None":
         """Of an open local file; None for bytes in memory or far away."""
         if not isinstance(getattr(stream, "raw", None), io.FileIO):
             return None
         status = os.fstat(stream.fileno())
-        return cls.of(status) if stat.S_ISREG(status.st_mode) else None
+        return cls.of_status(status) if stat.S_ISREG(status.st_mode) else None
 
 
 _DIGESTS: Recent[Inode, str] = Recent(MAX_INODES)
@@ -88,7 +88,7 @@ def learn_digest(before: Inode | None, after: Inode | None, digest: str) -> None
 
 def carry_digest(before: os.stat_result, after: os.stat_result) -> None:
     """A link made here, between these two looks, has moved the ctime of an inode and nothing else of it."""
-    old, new = Inode.of(before), Inode.of(after)
+    old, new = Inode.of_status(before), Inode.of_status(after)
     known = _DIGESTS.get(old)
     same = (old.device, old.number, old.size, old.mtime_ns) == (
         new.device,

@@ -49,7 +49,7 @@ def read_sink_log(table: Store) -> SinkLog:
         return SinkLog(present=False)
     log = table.child(FOLDER)
     sizes = {e.name: e.size for e in log.entries() if not e.is_dir}
-    log = log.ahead(sizes)
+    log = log.prefetch_files(sizes)
     index = filelog.index_of(sizes)
     ids, missing = filelog.needed_entries(index)
     findings = [finding("SINK_LOG_HOLE", f"{FOLDER}/{i}", batch=i) for i in missing]
@@ -77,7 +77,7 @@ def read_log_head(table: Store) -> SinkLog:
     sizes = {e.name: e.size for e in log.entries() if not e.is_dir}
     index = filelog.index_of(sizes)
     ids, missing = filelog.needed_entries(index)
-    log = log.ahead({index[i]: sizes[index[i]] for i in ids})
+    log = log.prefetch_files({index[i]: sizes[index[i]] for i in ids})
     findings = [finding("SINK_LOG_HOLE", f"{FOLDER}/{i}", batch=i) for i in missing]
     findings += _find_orphaned_sidecars(sizes, max(index, default=-1)) if table.local else []
     for name in (index[i] for i in ids):

@@ -228,7 +228,7 @@ class Store:
             return None
         handle = local.open_regular(self.path(name))
         try:
-            return read_cache.Inode.of(os.fstat(handle))
+            return read_cache.Inode.of_status(os.fstat(handle))
         finally:
             os.close(handle)
 
@@ -250,7 +250,7 @@ class Store:
         """A file, open for reading forward; the caller closes it."""
         return self._open(name)
 
-    def ahead(self, sizes: Mapping[str, int]) -> "Store":
+    def prefetch_files(self, sizes: Mapping[str, int]) -> "Store":
         """The same place with the small ones of these files read, several at a time (local: as it is).
 
         One after the other, a store far away takes minutes. `sizes`: name -> bytes, as listed.

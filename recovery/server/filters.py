@@ -75,26 +75,26 @@ class Words:
     def __init__(self, text: str) -> None:
         self.rest = deque(split_tokens(text))
 
-    def take(self, kind: str, what: str) -> str:
+    def take_word(self, kind: str, what: str) -> str:
         """The next word, which must be of this kind. Raises ApiProblem 400 naming what is missing."""
         if not self.rest or self.rest[0].kind != kind:
             shown = repr(self.rest[0].text) if self.rest else "the end"
             raise invalid_request(f"The filter needs {what} where it has {shown}.")
         return self.rest.popleft().text
 
-    def operator(self) -> str:
+    def take_operator(self) -> str:
         """A comparison, `IN` or `LIKE`."""
         if self.rest and self.rest[0].kind == "name" and self.rest[0].text.upper() in ("IN", "LIKE"):
             return self.rest.popleft().text.upper()
-        return self.take("operator", "an operator")
+        return self.take_word("operator", "an operator")
 
-    def literals(self) -> tuple[str, ...]:
+    def take_literals(self) -> tuple[str, ...]:
         """`('a', 'b')`."""
-        if self.take("mark", "'('") != "(":
+        if self.take_word("mark", "'('") != "(":
             raise invalid_request("The filter needs '(' after IN.")
-        values = [self.take("literal", "a quoted value")]
-        while (mark := self.take("mark", "',' or ')'")) == ",":
-            values.append(self.take("literal", "a quoted value"))
+        values = [self.take_word("literal", "a quoted value")]
+        while (mark := self.take_word("mark", "',' or ')'")) == ",":
+            values.append(self.take_word("literal", "a quoted value"))
         if mark != ")":
             raise invalid_request("The filter's list needs ')' at its end.")
         return tuple(values)
@@ -102,12 +102,12 @@ class Words:
 
 def parse_condition(words: Words) -> Condition:
     """One comparison. Raises ApiProblem 400 where the service does."""
-    column = words.take("name", "a column")
-    operator = words.operator()
+    column = words.take_word("name", "a column")
+    operator = words.take_operator()
     allowed = OPERATORS.get(column)
     if allowed is None or operator not in allowed:
         raise invalid_request(f"Operation '{operator}' not allowed on '{column}'.")
-    values = words.literals() if operator == "IN" else (words.take("literal", "a quoted value"),)
+    values = words.take_literals() if operator == "IN" else (words.take_word("literal", "a quoted value"),)
     if column == "level" and (wrong := set(values) - LEVELS):
         raise invalid_request(
             f"{sorted(wrong)[0]!r} is not an event level; levels are {', '.join(sorted(LEVELS))}."
@@ -122,7 +122,7 @@ def parse_events_filter(text: str) -> tuple[Condition, ...]:
     words = Words(text)
     conditions: list[Condition] = []
     while words.rest:
-        if conditions and words.take("name", "AND").upper() != "AND":
+        if conditions and words.take_word("name", "AND").upper() != "AND":
             raise invalid_request("The filter's conditions can be joined by AND only.")
         conditions.append(parse_condition(words))
     return tuple(conditions)
@@ -133,10 +133,10 @@ def parse_pipelines_filter(text: str) -> Condition | None:
     words = Words(text)
     if not words.rest:
         return None
-    column, operator = words.take("name", "a column"), words.operator()
+    column, operator = words.take_word("name", "a column"), words.take_operator()
     if (column, operator) not in (("name", "LIKE"), ("name", "="), ("notebook", "=")):
         raise invalid_request(f"Operation '{operator}' not allowed on '{column}'.")
-    value = words.take("literal", "a quoted value")
+    value = words.take_word("literal", "a quoted value")
     if words.rest:
         raise invalid_request("A pipelines filter holds one condition; composite filters are not supported.")
     return Condition(column, operator, (value,))

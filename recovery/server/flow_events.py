@@ -123,12 +123,12 @@ class FlowLog:
         if (track := self.track(said.flow)) is None:
             return
         if said.unresolved:
-            track.hold("FAILED", at_ms)
+            track.hold_end("FAILED", at_ms)
             self.unresolved = True
             if said.upstream:
                 self.upstream.add(said.flow)
             return
-        self.write(said.flow, track.said(said.status, at_ms, text))
+        self.write(said.flow, track.note_sentence(said.status, at_ms, text))
 
     def on_query(self, event: QueryEvent) -> None:
         """A flow's query started, progressed or ended."""
@@ -136,7 +136,7 @@ class FlowLog:
             return
         if event.kind == "progress":
             self.take_batch(event)
-        self.write(event.flow, track.query(event))
+        self.write(event.flow, track.note_query(event))
 
     def take_batch(self, event: QueryEvent) -> None:
         """Write the batch of a progress that read something; offsets as objects, as the service gives them."""
@@ -220,7 +220,7 @@ class FlowLog:
         self.record_left_out()
         moment = events.now_ms()
         for name, track in self.tracks.items():
-            for change in track.flush(failures, moment):
+            for change in track.report_rest(failures, moment):
                 if state == "CANCELED":
                     track.status = ""  # Spark calls a flow that was stopped completed
                     continue

@@ -222,7 +222,7 @@ class WarmParent:
                 raise ParentEnded
             raise NoRunner(f"No process could be started for this {trade}: {answer}.")
 
-    def worn(self) -> bool:
+    def is_worn(self) -> bool:
         """Whether another one should take over: old, much used, or grown."""
         age = time.monotonic() - self.began
         grown = self.resident - self.resident_at_first
@@ -359,7 +359,7 @@ class Runners:
     def start(self) -> None:
         """Have a parent ready for the next update."""
         with self.turn:
-            if not self.ended and not self.usable():
+            if not self.ended and not self.list_usable():
                 self.add_parent()
 
     def fork(self, trade: str = "update") -> Fork:
@@ -370,7 +370,7 @@ class Runners:
                     parent = self.parent()
                     fork = parent.fork(trade)
                     self.children.add(fork.pid)
-                    if parent.worn() and self.usable() == [parent]:
+                    if parent.is_worn() and self.list_usable() == [parent]:
                         self.add_parent()
                     return fork
         raise NoRunner(f"The process that starts runners ends by itself: {last_lines(self.log, 3)}")
@@ -381,7 +381,7 @@ class Runners:
         while parents := list(self.parents):  # one that ends by itself leaves the list meanwhile
             parents[-1].end()
 
-    def usable(self) -> list[WarmParent]:
+    def list_usable(self) -> list[WarmParent]:
         """Parents that take orders, oldest first."""
         return [p for p in self.parents if not p.retired and not p.ended.is_set()]
 
@@ -389,7 +389,7 @@ class Runners:
         """The newest that is ready, upon which the ones before it retire; else one that soon will be."""
         if self.ended:
             raise NoRunner("The server is ending.")
-        usable = self.usable() or [self.add_parent()]
+        usable = self.list_usable() or [self.add_parent()]
         ready = [parent for parent in usable if parent.ready.is_set()]
         chosen = ready[-1] if ready else usable[0]
         for parent in usable[: usable.index(chosen)]:

@@ -191,7 +191,7 @@ class Server:
             "pid": os.getpid(),
             "spark_pid": driver.gateway.pid,
             "started_at": format_iso(self.started_ms),
-            "confinement": self.instance.proof.public() if self.instance.proof else None,
+            "confinement": self.instance.proof.as_public() if self.instance.proof else None,
             "environments": list(self.options.environments),
         }
         private_write(home / "spark.token", self.instance.spark_token + "\n")

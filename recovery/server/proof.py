@@ -82,7 +82,7 @@ class Proof:
         most = {"file", "environment", "signal", "apart"}
         return Level.NONE if most & set(self.reached) else Level.FILES
 
-    def public(self) -> dict[str, Any]:
+    def as_public(self) -> dict[str, Any]:
         """As `pipelines.json` and the health answer have it."""
         return {"level": self.level.value, **asdict(self)}
 

@@ -28,11 +28,11 @@ def quiesce_run(driver: Driver, run: RunKey, *, seconds: float) -> bool:
     stopping = Stopping(driver, run)
     begun = time.monotonic()
     with watch_answers(), answer_within(seconds + ANSWER_SECONDS):
-        while not stopping.quiet():
+        while not stopping.is_quiet():
             waited = time.monotonic() - begun
             if waited > seconds:
                 return False
-            stopping.once(harder=waited > PATIENCE_SECONDS)
+            stopping.stop_once(harder=waited > PATIENCE_SECONDS)
             time.sleep(0.05)
         close_session(driver, run.session_id)
     return True
@@ -47,20 +47,20 @@ class Stopping:
         self.execution: Any | None = None
         self.tag: str | None = None
 
-    def look(self) -> None:
+    def find_run(self) -> None:
         """Learn the run's graph execution and its jobs' tag, as soon as they are there."""
         holder = self.driver.holder(self.run.session_id)
         if holder is not None and self.tag is None:
             self.tag = f"spark-session-{holder.session().sessionUUID()}"
         self.execution = self.execution or self.driver.graph_execution(self.run)
 
-    def once(self, *, harder: bool) -> None:
+    def stop_once(self, *, harder: bool) -> None:
         """One round: the graph's own loop first (it would start the next flow), then queries, then jobs.
 
         `harder` also interrupts the operation itself, for one that hangs before it has a graph.
         """
         with watch_answers():
-            self.look()
+            self.find_run()
             with contextlib.suppress(
                 *java_errors()
             ):  # a flow that ends at this moment: the next round sees it
@@ -69,24 +69,24 @@ class Stopping:
             for query in self.driver.active_queries(self.run.storage):
                 with contextlib.suppress(*java_errors()):
                     query.stop()
-            for job in self.jobs():
+            for job in self.list_jobs():
                 self.driver.session.context.cancelJob(job)
             holder = self.driver.holder(self.run.session_id) if harder else None
             if holder is not None:
                 holder.interruptAll()
 
-    def quiet(self) -> bool:
+    def is_quiet(self) -> bool:
         """Whether no query, operation, flow or job of the run is left.
 
         In this order: an ended operation begins no flow, an ended flow submits no job.
         """
         with watch_answers():
-            self.look()
-            if self.driver.active_queries(self.run.storage) or self.operations():
+            self.find_run()
+            if self.driver.active_queries(self.run.storage) or self.list_operations():
                 return False
-            return not self.flows() and not self.jobs()
+            return not self.list_flows() and not self.list_jobs()
 
-    def operations(self) -> list[str]:
+    def list_operations(self) -> list[str]:
         """States of the session's unfinished operations; finished ones wait for their client and count not."""
         holders = self.driver.connect.executionManager().listExecuteHolders()
         own = [
@@ -97,14 +97,14 @@ class Stopping:
         states = [str(holder.eventsManager().status().toString()) for holder in own]
         return [state for state in states if state not in ENDED_OPERATIONS]
 
-    def flows(self) -> list[str]:
+    def list_flows(self) -> list[str]:
         """Flows that still work: batch flows go on in threads of their own when their operation has ended."""
         if self.execution is None:
             return []
         flows = self.driver.elements(self.execution.flowExecutions().values())
         return [str(flow.identifier()) for flow in flows if not flow.isCompleted()]
 
-    def jobs(self) -> list[int]:
+    def list_jobs(self) -> list[int]:
         """Ids of the running Spark jobs of the session."""
         if self.tag is None:
             return []

@@ -34,40 +34,40 @@ class Track:
     ended: QueryEvent | None = None
     held: Change | None = None
 
-    def said(self, status: str, at_ms: int, message: str = "") -> list[Change]:
+    def note_sentence(self, status: str, at_ms: int, message: str = "") -> list[Change]:
         """Spark said a sentence about this flow."""
         change = Change(status, at_ms, message=message)
         if status not in ("COMPLETED", "FAILED"):
-            before = self.release()
+            before = self.release_end()
             self.ended = None if status in ("QUEUED", "STARTING") else self.ended
-            return before + self.tell(change)
+            return before + self.report_change(change)
         if self.streaming and self.ended is None:
             self.held = change
             return []
-        return self.end(change)
+        return self.report_end(change)
 
-    def hold(self, status: str, at_ms: int) -> None:
+    def hold_end(self, status: str, at_ms: int) -> None:
         """Keep an end back until the update is over and says why."""
         self.held = Change(status, at_ms)
 
-    def release(self) -> list[Change]:
+    def release_end(self) -> list[Change]:
         """Tell what is held back: the log had nothing to say about it."""
         held, self.held = self.held, None
-        return self.tell(held) if held else []
+        return self.report_change(held) if held else []
 
-    def query(self, event: QueryEvent) -> list[Change]:
+    def note_query(self, event: QueryEvent) -> list[Change]:
         """The flow's query started, progressed or ended."""
         if event.kind == "started":
             self.running, self.ended = event.run_id, None
             return []
         if event.kind == "progress":
-            self.count(event)
+            self.add_rows(event)
             return []
         if event.run_id != self.running:
             return []
         self.running, self.ended = "", event
         held, self.held = self.held, None
-        return self.end(held) if held else []
+        return self.report_end(held) if held else []
 
     def read_failure(self) -> str | None:
         """Java's print of why its last query failed, "" where nothing says why; None where it did not fail."""
@@ -75,30 +75,30 @@ class Track:
         ends = {self.status, self.held.status if self.held else ""}
         return exception or ("" if "FAILED" in ends else None)
 
-    def count(self, event: QueryEvent) -> None:
+    def add_rows(self, event: QueryEvent) -> None:
         """Add the rows that a batch wrote, where the sink counts them (the file sink says -1)."""
         rows = event.progress.get("sink", {}).get("numOutputRows", -1)
         if isinstance(rows, int) and rows >= 0:
             self.rows = (self.rows or 0) + rows
 
-    def end(self, change: Change) -> list[Change]:
+    def report_end(self, change: Change) -> list[Change]:
         """Tell the end, in agreement with how the query ended."""
         exception = self.ended.exception if self.ended else None
         if change.status == "COMPLETED" and exception:
             return []
         if change.status == "FAILED" and self.status == "FAILED" and not exception:
             return []
-        return self.tell(Change(change.status, change.at_ms, exception, change.message))
+        return self.report_change(Change(change.status, change.at_ms, exception, change.message))
 
-    def flush(self, failures: dict[str, str], at_ms: int) -> list[Change]:
+    def report_rest(self, failures: dict[str, str], at_ms: int) -> list[Change]:
         """The update is over: tell what is held back, and a failure that no sentence reported."""
         exception = (self.ended.exception if self.ended else None) or failures.get(self.name)
         if exception and self.status != "FAILED":
             moment = self.held.at_ms if self.held else at_ms
-            return self.tell(Change("FAILED", moment, exception))
-        return self.release()
+            return self.report_change(Change("FAILED", moment, exception))
+        return self.release_end()
 
-    def tell(self, change: Change) -> list[Change]:
+    def report_change(self, change: Change) -> list[Change]:
         """Remember what was reported; the same status twice in a row is reported once."""
         if change.status == self.status and not change.exception:
             return []

@@ -29,7 +29,7 @@ def show_health(request: HttpRequest) -> HttpResponse:
             "spark": "ok" if alive else "dead",
             "active_updates": Update.objects.filter(state__in=ACTIVE_STATES).count(),
             "spark_pid": driver.gateway.pid if driver else None,
-            "confinement": proof.public() if proof else None,
+            "confinement": proof.as_public() if proof else None,
             "environments": list(current_instance().environments),
         }
     )

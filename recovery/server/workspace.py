@@ -83,7 +83,7 @@ class Workspace:
         plain = "/" if relative == "." else f"/{relative}"
         return f"{ALIAS}{plain}".rstrip("/") if self.is_alias(like) else plain
 
-    def existing(self, path: str) -> Path:
+    def require_existing(self, path: str) -> Path:
         """As `locate`, for something that is there. Raises ApiProblem 404."""
         file = self.locate(path)
         if not file.exists():
@@ -92,7 +92,7 @@ class Workspace:
 
     def status(self, path: str) -> dict[str, Any]:
         """ObjectInfo of the API: path, object_type, object_id, times in ms, size and language of files."""
-        return self.describe(self.existing(path), like=path)
+        return self.describe(self.require_existing(path), like=path)
 
     def describe(self, file: Path, *, like: str = "/") -> dict[str, Any]:
         """ObjectInfo of a file or folder that is there. `like`: the path that was asked for."""
@@ -112,7 +112,7 @@ class Workspace:
 
     def children(self, path: str) -> list[dict[str, Any]]:
         """ObjectInfo of everything right under a folder; a file lists itself."""
-        folder = self.existing(path)
+        folder = self.require_existing(path)
         if not folder.is_dir():
             return [self.describe(folder, like=path)]
         seen = sorted(child for child in folder.iterdir() if not child.is_symlink())
@@ -120,7 +120,7 @@ class Workspace:
 
     def read(self, path: str) -> bytes:
         """The bytes of a file. Raises ApiProblem 404, or 400 for a folder."""
-        file = self.existing(path)
+        file = self.require_existing(path)
         if file.is_dir():
             raise invalid_request(f"Path ({path}) is a directory; only files and notebooks can be exported.")
         return read_without_links(file)
@@ -180,7 +180,7 @@ class Workspace:
 
     def delete(self, path: str, *, recursive: bool) -> None:
         """Remove a file or folder. Raises ApiProblem 400 DIRECTORY_NOT_EMPTY without `recursive`."""
-        file = self.existing(path)
+        file = self.require_existing(path)
         if file == self.root:
             raise invalid_request("The root folder cannot be deleted.")
         if file.is_dir() and any(file.iterdir()) and not recursive:

@@ -34,20 +34,20 @@ def set_clock(monkeypatch: pytest.MonkeyPatch) -> Callable[[float], None]:
 
 def is_left_alone(store: str = STORE) -> bool:
     try:
-        SharedBreaker().admit(store)
+        SharedBreaker().admit_request(store)
     except Unreachable as refusal:
         return refusal.code == "store_silent"
     return False
 
 
 def test_a_store_that_answers_is_asked_without_a_trial() -> None:
-    assert SharedBreaker().admit(STORE) is False
+    assert SharedBreaker().admit_request(STORE) is False
 
 
 def test_a_silent_store_is_left_alone_for_a_pause_and_no_other_store_is(
     set_clock: Callable[[float], None],
 ) -> None:
-    SharedBreaker().silent(STORE)
+    SharedBreaker().note_silence(STORE)
 
     set_clock(FIRST_PAUSE - 1)
     assert is_left_alone()
@@ -57,22 +57,22 @@ def test_a_silent_store_is_left_alone_for_a_pause_and_no_other_store_is(
 def test_after_the_pause_one_request_tries_the_store_and_the_others_wait(
     set_clock: Callable[[float], None],
 ) -> None:
-    SharedBreaker().silent(STORE)
+    SharedBreaker().note_silence(STORE)
     set_clock(FIRST_PAUSE)
 
-    assert SharedBreaker().admit(STORE) is True
+    assert SharedBreaker().admit_request(STORE) is True
     assert is_left_alone()
 
 
 def test_an_answer_lets_everybody_ask_again(set_clock: Callable[[float], None]) -> None:
-    SharedBreaker().silent(STORE)
+    SharedBreaker().note_silence(STORE)
     set_clock(FIRST_PAUSE)
-    SharedBreaker().admit(STORE)
+    SharedBreaker().admit_request(STORE)
 
-    SharedBreaker().answered(STORE)
+    SharedBreaker().note_answer(STORE)
 
     assert silence_of(STORE) is None
-    assert SharedBreaker().admit(STORE) is False
+    assert SharedBreaker().admit_request(STORE) is False
 
 
 def test_each_silence_after_a_pause_doubles_it_up_to_the_longest_and_keeps_its_beginning(
@@ -81,7 +81,7 @@ def test_each_silence_after_a_pause_doubles_it_up_to_the_longest_and_keeps_its_b
     pauses, now = [], 0.0
     for _ in range(5):
         set_clock(now)
-        SharedBreaker().silent(STORE)
+        SharedBreaker().note_silence(STORE)
         silence = silence_of(STORE)
         assert silence is not None
         pauses.append(silence.pause)
@@ -92,10 +92,10 @@ def test_each_silence_after_a_pause_doubles_it_up_to_the_longest_and_keeps_its_b
 
 
 def test_requests_that_were_under_way_count_as_one_silence(set_clock: Callable[[float], None]) -> None:
-    SharedBreaker().silent(STORE)
+    SharedBreaker().note_silence(STORE)
     first = silence_of(STORE)
     set_clock(2)
-    SharedBreaker().silent(STORE)
+    SharedBreaker().note_silence(STORE)
 
     assert silence_of(STORE) == first
 

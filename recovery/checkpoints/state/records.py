@@ -28,13 +28,13 @@ class _Plain:
     def __init__(self, pieces: Iterator[bytes]) -> None:
         self.pieces, self.rest, self.at = pieces, b"", 0
 
-    def skip(self, size: int) -> None:
+    def skip_bytes(self, size: int) -> None:
         while len(self.rest) - self.at < size:
             size -= len(self.rest) - self.at
             self._next_piece()
         self.at += size
 
-    def take(self, size: int) -> bytes:
+    def take_bytes(self, size: int) -> bytes:
         """A few bytes; an error when they are not there."""
         taken = self.rest[self.at : self.at + size]
         self.at += len(taken)
@@ -45,10 +45,10 @@ class _Plain:
             taken += piece
         return taken
 
-    def number(self) -> int:
-        return int.from_bytes(self.take(4), "big", signed=True)
+    def read_number(self) -> int:
+        return int.from_bytes(self.take_bytes(4), "big", signed=True)
 
-    def peek(self, size: int) -> bytes:
+    def peek_bytes(self, size: int) -> bytes:
         """The next bytes, fewer at the end."""
         while len(self.rest) - self.at < size:
             piece = next(self.pieces, None)
@@ -79,13 +79,13 @@ def read_records(pieces: Iterator[bytes], *, changelog: bool) -> Iterator[Record
     """
     data = _Plain(pieces)
     if _skip_head(data, changelog=changelog) in WITH_KINDS:
-        while kind := data.take(1)[0]:
+        while kind := data.take_bytes(1)[0]:
             if kind not in (PUT, DELETE, MERGE):
                 raise Malformed("it has a record of an unknown kind")
-            key, size = _read_key(data, data.number()), _skip_value(data)
+            key, size = _read_key(data, data.read_number()), _skip_value(data)
             yield Record(key, kind == DELETE or size < 0)
     else:
-        while (size := data.number()) != -1:
+        while (size := data.read_number()) != -1:
             yield Record(_read_key(data, size), _skip_value(data) < 0)
 
 
@@ -93,50 +93,50 @@ def _skip_head(data: _Plain, *, changelog: bool) -> str:
     """The version of a changelog, past its head; "" of all else."""
     version = _read_version(data) if changelog else ""
     if version in LINEAGE:
-        data.skip(int.from_bytes(data.take(2), "big"))
+        data.skip_bytes(int.from_bytes(data.take_bytes(2), "big"))
     return version
 
 
 def _read_version(data: _Plain) -> str:
     """`v2` to `v4`; "" for v1, which has no version line."""
-    start = data.peek(4)
+    start = data.peek_bytes(4)
     if start[:3] != b"\x00\x02v":
         return ""
-    version = data.take(4)[2:].decode("latin-1")
+    version = data.take_bytes(4)[2:].decode("latin-1")
     if version not in KNOWN:
         raise Malformed(f"it is in format {version}", newer=version)
     return version
 
 
 def _skip_bare_keys(data: _Plain) -> None:
-    while (size := data.number()) != -1:
+    while (size := data.read_number()) != -1:
         _skip_record(data, size)
 
 
 def _with_kinds(data: _Plain) -> None:
-    while kind := data.take(1)[0]:
+    while kind := data.take_bytes(1)[0]:
         if kind not in (PUT, DELETE, MERGE):
             raise Malformed("it has a record of an unknown kind")
-        _skip_record(data, data.number())
+        _skip_record(data, data.read_number())
 
 
 def _skip_record(data: _Plain, size: int) -> None:
     if size < 0:
         raise Malformed("it has a key of negative length")
-    data.skip(size)
+    data.skip_bytes(size)
     _skip_value(data)
 
 
 def _read_key(data: _Plain, size: int) -> bytes:
     if size < 0:
         raise Malformed("it has a key of negative length")
-    return data.take(size)
+    return data.take_bytes(size)
 
 
 def _skip_value(data: _Plain) -> int:
     """Pass over a value; its length, -1 where there is none."""
-    size = data.number()
+    size = data.read_number()
     if size < -1:
         raise Malformed("it has a value of negative length")
-    data.skip(max(size, 0))
+    data.skip_bytes(max(size, 0))
     return size

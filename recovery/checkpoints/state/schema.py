@@ -34,32 +34,36 @@ class _SchemaReader:
     def __init__(self, data: bytes) -> None:
         self.data, self.at = data, 0
 
-    def take(self, size: int) -> bytes:
+    def take_bytes(self, size: int) -> bytes:
         piece = self.data[self.at : self.at + size]
         if len(piece) < size:
             raise Malformed("it is cut short")
         self.at += size
         return piece
 
-    def number(self, form: str) -> int:
-        (value,) = struct.unpack(form, self.take(struct.calcsize(form)))
+    def read_number(self, form: str) -> int:
+        (value,) = struct.unpack(form, self.take_bytes(struct.calcsize(form)))
         return int(value)
 
-    def utf(self) -> str:
+    def read_utf(self) -> str:
         """What writeUTF wrote: the NUL in two bytes, and each half of a surrogate pair in three."""
         try:
-            return self.take(self.number(">H")).replace(b"\xc0\x80", b"\0").decode("utf-8", "surrogatepass")
+            return (
+                self.take_bytes(self.read_number(">H"))
+                .replace(b"\xc0\x80", b"\0")
+                .decode("utf-8", "surrogatepass")
+            )
         except UnicodeDecodeError as error:
             raise Malformed("it is not UTF-8 text") from error
 
-    def text(self) -> str:
-        count = self.number(">i")
+    def read_text(self) -> str:
+        count = self.read_number(">i")
         if not 0 <= count <= MAX_CHUNKS:
             raise Malformed("it is not a state schema")
-        return "".join(self.utf() for _ in range(count))
+        return "".join(self.read_utf() for _ in range(count))
 
-    def columns(self) -> tuple[Column, ...]:
-        return columns_in(self.text())
+    def read_columns(self) -> tuple[Column, ...]:
+        return columns_in(self.read_text())
 
 
 def parse_schema(data: bytes, *, early: bool = False) -> tuple[FamilySchema, ...]:
@@ -70,13 +74,13 @@ def parse_schema(data: bytes, *, early: bool = False) -> tuple[FamilySchema, ...
     if not data:
         raise Malformed("it is empty")
     reader = _SchemaReader(data)
-    version = reader.utf()
+    version = reader.read_utf()
     if version == "v1":
-        return (FamilySchema(DEFAULT, columns_in(reader.utf()), columns_in(reader.utf())),)
+        return (FamilySchema(DEFAULT, columns_in(reader.read_utf()), columns_in(reader.read_utf())),)
     if version == "v2":
-        return (FamilySchema(DEFAULT, reader.columns(), reader.columns()),)
+        return (FamilySchema(DEFAULT, reader.read_columns(), reader.read_columns()),)
     if version == "v3":
-        count = reader.number(">i")
+        count = reader.read_number(">i")
         if not 0 <= count <= MAX_FAMILIES:
             raise Malformed("it is not a state schema")
         return _read_families(reader, count, early=early)
@@ -98,15 +102,15 @@ def _read_families(reader: _SchemaReader, count: int, *, early: bool) -> tuple[F
 
 
 def _read_family(reader: _SchemaReader, *, ids: bool) -> FamilySchema:
-    name = reader.utf()
+    name = reader.read_utf()
     if ids:
-        reader.number(">h")
-    key = reader.columns()
+        reader.read_number(">h")
+    key = reader.read_columns()
     if ids:
-        reader.number(">h")
-    value = reader.columns()
-    reader.text()  # how keys are encoded
-    reader.text()  # the key of a map variable, where there is one
+        reader.read_number(">h")
+    value = reader.read_columns()
+    reader.read_text()  # how keys are encoded
+    reader.read_text()  # the key of a map variable, where there is one
     return FamilySchema(name, key, value)
 
 

@@ -91,34 +91,34 @@ def check_sst(stream: Any, size: int) -> None:
     where it is of a kind that is not known here, OSError where the store fails. The gravest of several is raised.
     """
     table = _Table(stream, read_footer(stream, size))
-    named = table.named()
+    named = table.named_blocks()
     index = table.footer.index or named.get("rocksdb.index")
     if index is None:
         raise Malformed("its metaindex names no index")
-    properties = table.properties(named.get("rocksdb.properties"))
-    plain = table.held(index)
+    properties = table.read_properties(named.get("rocksdb.properties"))
+    plain = table.read_block(index)
     filters = [handle for name, handle in named.items() if FILTER in name]
     for name, handle in named.items():
         if name not in HELD and FILTER not in name:
-            table.check(handle)
-    table.follow(plain, properties)
+            table.check_block(handle)
+    table.check_blocks(plain, properties)
     for handle in filters:
-        table.check(handle, FilterDamaged)
+        table.check_block(handle, FilterDamaged)
     table.check_rest()
 
 
 def read_entries(stream: Any, size: int) -> Iterator[SstEntry]:
     """Every entry of an SST file of `size` bytes, in the order of its keys. Raises as `check_sst`."""
     table = _Table(stream, read_footer(stream, size))
-    named = table.named()
+    named = table.named_blocks()
     index = table.footer.index or named.get("rocksdb.index")
     if index is None:
         raise Malformed("its metaindex names no index")
     if RANGES in named:
         raise Unchecked("it removes ranges of keys, which is not read here")
-    properties = table.properties(named.get("rocksdb.properties"))
-    for handle in table.blocks(table.held(index), properties):
-        for key, _ in block_entries(table.held(handle)):
+    properties = table.read_properties(named.get("rocksdb.properties"))
+    for handle in table.iterate_blocks(table.read_block(index), properties):
+        for key, _ in block_entries(table.read_block(handle)):
             if len(key) < TAG:
                 raise Malformed("a key in it is cut short")
             tag = int.from_bytes(key[-TAG:], "little")
@@ -206,7 +206,7 @@ class _Table:
     reached: int = 0
     gaps: list[Handle] = field(default_factory=list)
 
-    def check(self, handle: Handle, wrong: type[Malformed] = Malformed) -> None:
+    def check_block(self, handle: Handle, wrong: type[Malformed] = Malformed) -> None:
         """One block against its checksum, a piece at a time. Raises `wrong` where it does not fit."""
         try:
             for _ in self._block_pieces(handle):
@@ -214,7 +214,7 @@ class _Table:
         except Malformed as problem:
             raise wrong(problem.why) from problem
 
-    def held(self, handle: Handle) -> bytes:
+    def read_block(self, handle: Handle) -> bytes:
         """One block that is needed here: checked, and unpacked."""
         if handle.size > MAX_HELD:
             raise Unchecked(f"it has an index of {handle.size} bytes, more than is held here")
@@ -246,24 +246,26 @@ class _Table:
         self._note_covered(handle.offset, end)
         yield trailer[:1]
 
-    def named(self) -> dict[str, Handle]:
+    def named_blocks(self) -> dict[str, Handle]:
         """The metaindex: name -> block."""
         blocks = {}
-        for key, value in block_entries(self.held(self.footer.metaindex)):
+        for key, value in block_entries(self.read_block(self.footer.metaindex)):
             blocks[key.decode("utf-8", "replace")] = _read_handle(value, 0)[0]
         return blocks
 
-    def properties(self, handle: Handle | None) -> dict[str, bytes]:
+    def read_properties(self, handle: Handle | None) -> dict[str, bytes]:
         if handle is None:
             return {}
-        return {key.decode("utf-8", "replace"): value for key, value in block_entries(self.held(handle))}
+        return {
+            key.decode("utf-8", "replace"): value for key, value in block_entries(self.read_block(handle))
+        }
 
-    def follow(self, index: bytes, properties: dict[str, bytes]) -> None:
+    def check_blocks(self, index: bytes, properties: dict[str, bytes]) -> None:
         """Check every block that the index names."""
-        for handle in self.blocks(index, properties):
-            self.check(handle, BlockDamaged)
+        for handle in self.iterate_blocks(index, properties):
+            self.check_block(handle, BlockDamaged)
 
-    def blocks(self, index: bytes, properties: dict[str, bytes]) -> Iterator[Handle]:
+    def iterate_blocks(self, index: bytes, properties: dict[str, bytes]) -> Iterator[Handle]:
         """Every block that the index names, in their order; of an index in parts the parts' blocks."""
         kind = properties.get("rocksdb.block.based.table.index.type", bytes(4))[:4]
         shape = struct.unpack("<I", kind)[0] if len(kind) == 4 else BINARY
@@ -278,7 +280,7 @@ class _Table:
 
     def _read_part(self, handle: Handle) -> bytes:
         try:
-            return self.held(handle)
+            return self.read_block(handle)
         except Malformed as problem:
             raise BlockDamaged(problem.why) from problem
 

@@ -291,13 +291,13 @@ class Noted:
     heard: list[str] = field(default_factory=list)
     trial: bool = False
 
-    def admit(self, store: str) -> bool:
+    def admit_request(self, store: str) -> bool:
         return self.trial
 
-    def silent(self, store: str) -> None:
+    def note_silence(self, store: str) -> None:
         self.heard.append("silent")
 
-    def answered(self, store: str) -> None:
+    def note_answer(self, store: str) -> None:
         self.heard.append("answered")
 
 

@@ -100,7 +100,7 @@ def test_a_file_is_read_by_ranges_to_its_end(
     data = bytes(range(size))
     store.write("file", data)
     assert b"".join(store.chunks("file", piece)) == data
-    assert store.ahead({"file": size}).read("file", 100) == data
+    assert store.prefetch_files({"file": size}).read("file", 100) == data
 
 
 def test_a_signed_address_is_in_no_sentence() -> None:

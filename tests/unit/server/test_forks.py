@@ -367,7 +367,7 @@ def test_a_runner_that_sends_no_report_is_ended_and_no_other(
     taken = {"again": ["graph"], "too_many": ["event"] * 20}.get(bad, [])
     assert kinds == [*taken, "bad_report", "ended"]
     assert messages[-2]["code"] == bad
-    assert len(runners.usable()) == 1
+    assert len(runners.list_usable()) == 1
     runner.end()
     runners.end()
 

@@ -20,52 +20,52 @@ def statuses(changes: list[Change]) -> list[str]:
 
 def test_completed_is_told_only_when_the_query_ended_well() -> None:
     track = Track("c.d.f", streaming=True)
-    assert statuses(track.said("RUNNING", 1)) == ["RUNNING"]
-    track.query(query("started"))
-    assert track.said("COMPLETED", 2) == []
-    assert track.query(query("terminated")) == [Change("COMPLETED", 2)]
+    assert statuses(track.note_sentence("RUNNING", 1)) == ["RUNNING"]
+    track.note_query(query("started"))
+    assert track.note_sentence("COMPLETED", 2) == []
+    assert track.note_query(query("terminated")) == [Change("COMPLETED", 2)]
 
 
 def test_completed_of_a_query_that_failed_is_never_told() -> None:
     track = Track("c.d.f", streaming=True)
-    track.query(query("started"))
-    track.query(query("terminated", exception="boom"))
-    assert track.said("COMPLETED", 2) == []
-    assert track.said("FAILED", 3) == [Change("FAILED", 3, "boom")]
-    assert track.flush({}, 4) == []
+    track.note_query(query("started"))
+    track.note_query(query("terminated", exception="boom"))
+    assert track.note_sentence("COMPLETED", 2) == []
+    assert track.note_sentence("FAILED", 3) == [Change("FAILED", 3, "boom")]
+    assert track.report_rest({}, 4) == []
 
 
 def test_a_failure_that_is_told_before_the_log_has_it_waits_for_its_reason() -> None:
     track = Track("c.d.f", streaming=True)
-    assert track.said("FAILED", 2) == []
-    track.query(query("started"))
-    assert track.query(query("terminated", exception="boom")) == [Change("FAILED", 2, "boom")]
+    assert track.note_sentence("FAILED", 2) == []
+    track.note_query(query("started"))
+    assert track.note_query(query("terminated", exception="boom")) == [Change("FAILED", 2, "boom")]
 
 
 def test_a_retry_begins_anew() -> None:
     track = Track("c.d.f", streaming=True)
-    track.query(query("started"))
-    track.query(query("terminated", exception="first"))
-    assert statuses(track.said("FAILED", 1)) == ["FAILED"]
-    assert statuses(track.said("STARTING", 2)) == ["STARTING"]
-    track.query(query("started", "r2"))
-    assert track.said("COMPLETED", 3) == []
-    assert statuses(track.query(query("terminated", "r2"))) == ["COMPLETED"]
+    track.note_query(query("started"))
+    track.note_query(query("terminated", exception="first"))
+    assert statuses(track.note_sentence("FAILED", 1)) == ["FAILED"]
+    assert statuses(track.note_sentence("STARTING", 2)) == ["STARTING"]
+    track.note_query(query("started", "r2"))
+    assert track.note_sentence("COMPLETED", 3) == []
+    assert statuses(track.note_query(query("terminated", "r2"))) == ["COMPLETED"]
 
 
 def test_a_failure_that_no_sentence_told_is_found_at_the_end() -> None:
     track = Track("c.d.f", streaming=True)
-    track.said("RUNNING", 1)
-    track.query(query("started"))
-    track.query(query("terminated", exception="boom"))
-    assert track.flush({}, 9) == [Change("FAILED", 9, "boom")]
+    track.note_sentence("RUNNING", 1)
+    track.note_query(query("started"))
+    track.note_query(query("terminated", exception="boom"))
+    assert track.report_rest({}, 9) == [Change("FAILED", 9, "boom")]
     assert track.status == "FAILED"
 
 
 def test_a_batch_flow_is_told_at_once() -> None:
     track = Track("c.d.f", streaming=False)
-    assert statuses(track.said("COMPLETED", 1)) == ["COMPLETED"]
-    assert track.said("COMPLETED", 2) == []
+    assert statuses(track.note_sentence("COMPLETED", 1)) == ["COMPLETED"]
+    assert track.note_sentence("COMPLETED", 2) == []
 
 
 def test_rows_are_counted_only_where_the_sink_counts_them() -> None:
@@ -111,7 +111,7 @@ def test_the_last_query_of_a_flow_says_whether_it_failed(
 ) -> None:
     track = Track("c.d.f", streaming=True)
     for number, exception in enumerate(exceptions):
-        track.query(query("started", f"r{number}"))
-        track.query(query("terminated", f"r{number}", exception))
-    track.said(said, 9)
+        track.note_query(query("started", f"r{number}"))
+        track.note_query(query("terminated", f"r{number}", exception))
+    track.note_sentence(said, 9)
     assert track.read_failure() == printed
