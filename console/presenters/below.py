@@ -108,7 +108,7 @@ def _dataset_row(flow: Flow, held: Held, at: datetime, *, outside: bool) -> Data
         refresh,
         _rows_cell(held.now, at),
         _rows_cell(held.should, at),
-        _held_difference(held),
+        _difference_text(held.missing, held.extra),
     )
 
 
@@ -121,12 +121,8 @@ def _rows_cell(rows: Rows, now: datetime) -> Cell:
     return Cell(words.format_count(rows.rows, "row"), small, "known", str(rows.rows))
 
 
-def _held_difference(held: Held) -> str:
-    """`3 missing, 1 too many`; "" where it agrees or that is not known: equal numbers may be other rows."""
-    return _difference_text(held.missing, held.extra)
-
-
 def _difference_text(missing: int | None, extra: int | None) -> str:
+    """`3 missing, 1 too many`; "" where it agrees or is not known: equal numbers may be other rows."""
     parts = ((missing, "missing"), (extra, "too many"))
     return ", ".join(f"{words.format_number(rows)} {word}" for rows, word in parts if rows)
 

@@ -163,7 +163,7 @@ def run_asks(recovery: Any, step: Any) -> list[Ask]:
             " ".join([*unread[:1], "A step that is proven not done goes on by itself; no other does."]),
         )
     elif step.state == "pending":
-        how = _ended_how(recovery)
+        how = "paused" if recovery.chosen.halt.when == "step" else "stopped"
         first = Ask("What happened", f"The run was {how} before {name}", recovery.reason, f"run-{how}")
         bad = Ask(
             "How bad",
@@ -178,10 +178,6 @@ def run_asks(recovery: Any, step: Any) -> list[Ask]:
             "What was done before it is in the log below, each with what was read back.",
         )
     return [first, bad, safe_to_wait(recovery.facts)]
-
-
-def _ended_how(recovery: Any) -> str:
-    return "paused" if recovery.chosen.halt.when == "step" else "stopped"
 
 
 PROBED: Final = {

@@ -307,7 +307,7 @@ def _compare_questions(options: Sequence[Option], *, sink: bool) -> list[tuple[s
         *_duration_rows(options),
         *_rows_of(options),
         *((line.question, [_effort_cell(cell) for cell in line.cells]) for line in below),
-        ("Rows sent", [_sent_cell(forecast) for forecast in forecasts])
+        ("Rows sent", [ComparedCell(words.format_count(forecast.new_rows, "row")) for forecast in forecasts])
         if sink
         else ("Table after", [_table_after_cell(forecast) for forecast in forecasts]),
         ("State", [_effort_cell(efforts.state_cell(o)) for o in options]),
@@ -365,10 +365,6 @@ def _amount_cell(amount: RowAmount, *, bad: bool = False) -> ComparedCell:
         small=f"{said}: {why}" if why and rows != 0 else said,
         bad=bad and rows != 0,
     )
-
-
-def _sent_cell(forecast: Forecast) -> ComparedCell:
-    return ComparedCell(words.format_count(forecast.new_rows, "row"))
 
 
 def _table_after_cell(forecast: Forecast) -> ComparedCell:

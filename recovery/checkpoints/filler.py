@@ -97,7 +97,10 @@ def fill_log(plan: FillerPlan, *, recovery: str, guard: Guard) -> None:
                 raise Refused("The table's log has moved since the plan; nothing was written.", code="stale")
             guard()
             table.remove(f"{_record_name(label)}.new")
-            table.write(f"{_record_name(label)}.new", _encode_record(plan))
+            table.write(
+                f"{_record_name(label)}.new",
+                json.dumps({"names": list(plan.names), "end": plan.end}).encode(),
+            )
             table.replace(f"{_record_name(label)}.new", _record_name(label))
             table.sync()
         elif record["names"] != list(plan.names):
@@ -139,10 +142,6 @@ def undo_fill(table_location: str, *, recovery: str, guard: Guard) -> None:
             log.remove(f".reprise-{label}-{name}")
         table.remove(_record_name(label))
         table.sync()
-
-
-def _encode_record(plan: FillerPlan) -> bytes:
-    return json.dumps({"names": list(plan.names), "end": plan.end}).encode()
 
 
 def _record_name(label: str) -> str:
