@@ -299,8 +299,10 @@ def _oldest_after(at_ms: int, chain: Sequence[Snapshot]) -> int:
 def _missing_reach(standing: Standing, facts: IcebergSourceFacts) -> Reach:
     oldest = facts.chain[0]
     if standing.snapshot_id in facts.others:
-        why = f"Snapshot {standing.snapshot_id} is no longer in the current history: the table was rolled back or "
-        "branched."
+        why = (
+            f"Snapshot {standing.snapshot_id} is no longer in the current history: the table was rolled back or "
+            "branched."
+        )
     else:
         why = (
             f"Snapshot {standing.snapshot_id} was expired or removed: Spark cannot load the position. The oldest "

@@ -70,9 +70,9 @@ def test_a_batch_flow_is_told_at_once() -> None:
 
 def test_rows_are_counted_only_where_the_sink_counts_them() -> None:
     unknown, known = Track("c.d.f", streaming=True), Track("c.d.f", streaming=True)
-    unknown.query(query("progress", rows=-1))
+    unknown.note_query(query("progress", rows=-1))
     for _ in range(2):
-        known.query(query("progress", rows=3))
+        known.note_query(query("progress", rows=3))
     assert (unknown.rows, known.rows) == (None, 6)
 
 

@@ -108,7 +108,7 @@ def test_a_line_that_is_written_reads_back_the_same(
     ],
 )
 def test_a_position_is_said_in_words(offset_json: str | None, words: str) -> None:
-    assert KIND.label(offset_json) == words
+    assert KIND.label_position(offset_json) == words
 
 
 @pytest.mark.parametrize(
@@ -127,7 +127,7 @@ def test_a_position_is_said_in_words(offset_json: str | None, words: str) -> Non
     ],
 )
 def test_two_positions_are_compared(before: str | None, after: str | None, moved: list[Moved]) -> None:
-    assert [c.moved for c in KIND.changes(before, after)] == moved
+    assert [c.moved for c in KIND.compare_positions(before, after)] == moved
 
 
 @pytest.mark.parametrize(
@@ -150,11 +150,11 @@ def test_what_lies_between_is_counted_from_the_log(
 ) -> None:
     """From a snapshot too: those of one version are read by time and path."""
     facts = read(plain, start, end)
-    found = KIND.distance(start, end, facts)
+    found = KIND.measure_distance(start, end, facts)
     assert (found.rows and found.rows.value, found.files and found.files.value) == (rows, files)
     assert found.rows
     assert found.rows.exact
-    assert KIND.distance(end, start, facts).rows == found.rows
+    assert KIND.measure_distance(end, start, facts).rows == found.rows
 
 
 def test_a_file_that_a_change_feed_tells_twice_counts_twice(tmp_path: Path) -> None:
@@ -162,46 +162,46 @@ def test_a_file_that_a_change_feed_tells_twice_counts_twice(tmp_path: Path) -> N
     where = table(tmp_path / "t", [[add("a", 3)], [add("b", 5)], [remove("b", 5)]])
     ends = [line(0), line(1, BASE, initial=True)]
     facts = read(where, *ends, readChangeFeed="true")
-    assert KIND.distance(line(0), line(3), facts).rows == Amount(value=3 + 5 + 5)
-    assert KIND.distance(ends[1], ends[0], facts).rows == Amount(value=0)
-    assert KIND.distance(line(3), ends[1], facts).rows == Amount(value=3 + 5 + 5)
+    assert KIND.measure_distance(line(0), line(3), facts).rows == Amount(value=3 + 5 + 5)
+    assert KIND.measure_distance(ends[1], ends[0], facts).rows == Amount(value=0)
+    assert KIND.measure_distance(line(3), ends[1], facts).rows == Amount(value=3 + 5 + 5)
 
 
 def test_where_a_start_by_time_would_begin_is_not_guessed(plain: Path) -> None:
     facts = read(plain, None, line(0), startingTimestamp="2026-01-01")
-    assert KIND.distance(None, line(1), facts) == Distance()
-    assert KIND.reach(None, facts).readable is None
+    assert KIND.measure_distance(None, line(1), facts) == Distance()
+    assert KIND.judge_reach(None, facts).readable is None
 
 
 def test_earlier_commits_are_read_for_a_position_that_may_be_chosen(plain: Path) -> None:
     wanted = Wanted(version=0)
     facts = read(plain, line(3))
-    assert KIND.at(wanted, line(3), facts).reread == Distance()
+    assert KIND.find_position(wanted, line(3), facts).reread == Distance()
     facts = live.read_table(
         str(plain), offsets=[line(3)], options={}, since=0, known=facts, now_ms=facts.asked_ms, look=False
     )
-    assert KIND.at(wanted, line(3), facts).reread.rows == Amount(value=19)
+    assert KIND.find_position(wanted, line(3), facts).reread.rows == Amount(value=19)
 
 
 def test_time_between_two_positions_is_that_of_their_commits(plain: Path) -> None:
-    found = KIND.distance(line(1), line(3), read(plain, line(1)))
+    found = KIND.measure_distance(line(1), line(3), read(plain, line(1)))
     assert found.seconds
     assert found.seconds.value == 120
 
 
 def test_files_without_statistics_are_estimated_and_it_is_said(tmp_path: Path) -> None:
     where = table(tmp_path / "t", [[add("a", 10, size=100)], [add("b", None, size=50)]])
-    found = KIND.distance(line(0), line(2), read(where, line(0)))
+    found = KIND.measure_distance(line(0), line(2), read(where, line(0)))
     assert found.rows
     assert (found.rows.value, found.rows.exact) == (15, False)
     assert "1 of 2 files have no row count" in found.rows.why
-    none = KIND.distance(line(1), line(2), read(where, line(1)))
+    none = KIND.measure_distance(line(1), line(2), read(where, line(1)))
     assert (none.rows, none.files and none.files.value) == (None, 1)
 
 
 def test_rows_that_are_marked_as_deleted_do_not_count(tmp_path: Path) -> None:
     where = table(tmp_path / "t", [[add("a", 10, deletionVector={"pathOrInlineDv": "x", "cardinality": 4})]])
-    found = KIND.distance(line(0), line(1), read(where, line(0)))
+    found = KIND.measure_distance(line(0), line(1), read(where, line(0)))
     assert found.rows
     assert found.rows.value == 6
 
@@ -256,7 +256,7 @@ def test_of_marks_in_a_file_a_change_feed_yields_the_marked_rows_alone(
     """DELETE by a deletion vector takes the file and puts it back: neither the file's 100 rows nor 97 of them came."""
     deleted = [remove("a", **went), add("a", 100, **came)]
     where = table(tmp_path / "t", [[add("a", 100)], deleted])
-    found = KIND.distance(line(1), line(2), read(where, line(1), readChangeFeed="true"))
+    found = KIND.measure_distance(line(1), line(2), read(where, line(1), readChangeFeed="true"))
     assert found.rows == rows
     assert all(
         f.vector for f in commit_of(1, 0, deleted, Reading(change_feed=True)).files
@@ -264,7 +264,7 @@ def test_of_marks_in_a_file_a_change_feed_yields_the_marked_rows_alone(
 
 
 def test_a_whole_version_is_an_exact_start(plain: Path) -> None:
-    told = KIND.option(line(1), read(plain, line(1), readChangeFeed="true"))
+    told = KIND.find_start_option(line(1), read(plain, line(1), readChangeFeed="true"))
     assert (told.supported, told.precision) == (True, Precision.EXACT)
     assert told.code == '.option("readChangeFeed", "true").option("startingVersion", "1")'
     assert told.doubled
@@ -275,12 +275,12 @@ def test_a_whole_version_is_an_exact_start(plain: Path) -> None:
 @pytest.mark.parametrize("own", ["startingTimestamp", "startingVersion"])
 def test_the_option_takes_the_place_of_the_readers_own(plain: Path, own: str, version: int) -> None:
     """Delta refuses startingVersion and startingTimestamp together."""
-    told = KIND.option(line(version), read(plain, line(version), **{own: "2026-01-01"}))
+    told = KIND.find_start_option(line(version), read(plain, line(version), **{own: "2026-01-01"}))
     assert told.place.startswith(f"instead of {own}, to be taken out of the code; on the reader")
 
 
 def test_a_start_inside_a_version_doubles_what_is_before_it(plain: Path) -> None:
-    told = KIND.option(line(1, 2), read(plain, line(1, 2)))
+    told = KIND.find_start_option(line(1, 2), read(plain, line(1, 2)))
     assert (told.precision, told.options) == (Precision.AT_LEAST_ONCE, {"startingVersion": "1"})
     assert told.doubled
     assert told.doubled.value == 1 + 2 + 3
@@ -293,9 +293,9 @@ def test_a_version_that_is_read_to_its_last_file_doubles_nothing_by_the_option_o
     """A change feed's position stays there."""
     facts = read(plain, line(1, 0), readChangeFeed="true")
     last = len(facts.commits[1].files) - 1
-    told = KIND.option(line(1, last), facts)
+    told = KIND.find_start_option(line(1, last), facts)
     assert (told.precision, told.options["startingVersion"]) == (Precision.EXACT, "2")
-    newest = KIND.option(line(facts.latest, len(facts.commits[facts.latest].files) - 1), facts)
+    newest = KIND.find_start_option(line(facts.latest, len(facts.commits[facts.latest].files) - 1), facts)
     assert newest.options["startingVersion"] == "latest"
 
 
@@ -312,7 +312,7 @@ def test_a_version_that_is_read_to_its_last_file_doubles_nothing_by_the_option_o
 def test_where_an_option_cannot_say_it_the_reason_is_given(
     plain: Path, offset_json: str | None, supported: bool, says: str
 ) -> None:
-    told = KIND.option(offset_json, read(plain, offset_json))
+    told = KIND.find_start_option(offset_json, read(plain, offset_json))
     assert told.supported is supported
     assert says in told.note
 
@@ -340,7 +340,7 @@ def test_a_chosen_position_tells_what_is_lost_and_read_again(
     """Against one that has read two files of version 1, with 3 rows."""
     where = line(1, 1)
     more = [wanted.by_hand] if wanted.by_hand else []
-    chosen = KIND.at(wanted, where, read(plain, where, line(0), *more))
+    chosen = KIND.find_position(wanted, where, read(plain, where, line(0), *more))
     assert chosen.offset_json == expected
     assert (chosen.lost.rows and chosen.lost.rows.value) == lost
     assert (chosen.reread.rows and chosen.reread.rows.value) == reread
@@ -363,25 +363,26 @@ def test_a_chosen_position_tells_what_is_lost_and_read_again(
 )
 def test_a_wish_out_of_bounds_is_refused_with_the_bounds(plain: Path, wanted: Wanted, says: str) -> None:
     with pytest.raises(Refused, match=says):
-        KIND.at(wanted, line(1), read(plain, line(0)))
+        KIND.find_position(wanted, line(1), read(plain, line(0)))
 
 
 def test_a_log_that_begins_late_bounds_every_wish(plain: Path) -> None:
     facts = read(plain, line(0))
     late = replace(facts, earliest=2, times={v: t for v, t in facts.times.items() if v >= 2})
     with pytest.raises(Refused, match="from version 2 on"):
-        KIND.at(Wanted(at_ms=EPOCH_MS + 60_000), line(2), late)
+        KIND.find_position(Wanted(at_ms=EPOCH_MS + 60_000), line(2), late)
     with pytest.raises(Refused, match="holds 2 to 3"):
-        KIND.at(Wanted(version=1), line(2), late)
+        KIND.find_position(Wanted(version=1), line(2), late)
     assert (
-        "before 2 are no longer in the log" in KIND.at(Wanted(earliest=True), line(2), late).fallbacks[TABLE]
+        "before 2 are no longer in the log"
+        in KIND.find_position(Wanted(earliest=True), line(2), late).fallbacks[TABLE]
     )
 
 
 def test_of_what_was_not_read_nothing_is_said(plain: Path) -> None:
     facts = read(plain, line(3))
-    assert KIND.distance(line(0), line(3), facts) == Distance()
-    assert KIND.reach(line(0), facts).readable is None
+    assert KIND.measure_distance(line(0), line(3), facts) == Distance()
+    assert KIND.judge_reach(line(0), facts).readable is None
 
 
 RENAMED = SCHEMA.replace('"id"', '"key"')
@@ -409,7 +410,7 @@ def test_what_stops_a_stream_is_said_before_it_does(
 ) -> None:
     where = table(tmp_path / "t", [[add("a")], actions, [add("z")]])
     facts = replace(read(where, line(0, 0), **options), looked=True)
-    told = KIND.reach(line(0, 0), facts)
+    told = KIND.judge_reach(line(0, 0), facts)
     assert told.readable is (not says)
     assert says in told.why
 
@@ -426,15 +427,15 @@ def test_until_when_is_the_earlier_of_log_and_files(tmp_path: Path) -> None:
     facts = replace(read(where, line(1), line(2)), looked=True)
     due = EPOCH_MS + 60_000 + 2 * DAY
     midnight = -(-due // DAY) * DAY
-    assert KIND.reach(line(1), facts).until_ms == midnight
+    assert KIND.judge_reach(line(1), facts).until_ms == midnight
     slow = replace(facts, log_retention_ms=None)
-    assert KIND.reach(line(1), slow).until_ms == gone + 7 * DAY
-    assert KIND.reach(line(2), slow).until_ms is None
+    assert KIND.judge_reach(line(1), slow).until_ms == gone + 7 * DAY
+    assert KIND.judge_reach(line(2), slow).until_ms is None
 
 
 def test_files_that_are_gone_are_counted_in_rows(plain: Path) -> None:
     facts = read(plain, line(1, 1), look=True)
-    told = KIND.reach(line(1, 1), facts)
+    told = KIND.judge_reach(line(1, 1), facts)
     assert told.readable is False
     assert told.lost
     assert told.lost.rows
