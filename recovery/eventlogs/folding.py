@@ -135,7 +135,10 @@ def _fold_query(app: Application, kind: str, event: Mapping[str, Any]) -> Applic
     if kind == "QueryTerminatedEvent":
         return _fold_terminated(app, event)
     progress = event.get("progress")
-    if kind != "QueryProgressEvent" or not isinstance(progress, dict):  # since 3.5: that it waits for input
+    if kind == "QueryIdleEvent":  # since 3.5; before, a progress without addBatch
+        at, waits = _parse_time(event.get("timestamp")), app.run(_read_id(event.get("runId")))
+        return _note_time(app.with_run(replace(waits, idle_ms=at)) if waits else app, at)
+    if kind != "QueryProgressEvent" or not isinstance(progress, dict):
         return _note_time(app, _parse_time(event.get("timestamp")))
     at = _parse_time(progress.get("timestamp")) or app.last_ms or 0
     run = app.run(_read_id(progress.get("runId"))) or Run(
@@ -159,7 +162,9 @@ def _with_progress(run: Run, progress: Mapping[str, Any]) -> Run:
     """A query says a batch again while it waits for input: that takes the place of nothing that has run."""
     took = progress.get("durationMs")
     is_idle = isinstance(took, dict) and "addBatch" not in took
-    if is_idle or len(json.dumps(progress)) > LARGEST_PROGRESS:
+    if is_idle:
+        return replace(run, idle_ms=_moment(progress.get("timestamp")))
+    if len(json.dumps(progress)) > LARGEST_PROGRESS:
         return run
     kept = (*run.batches, {**_rows_of(progress.get("sources")), **progress})[-MOST_BATCHES:]
     return replace(run, batches=kept, batches_in_all=run.batches_in_all + 1)

@@ -33,7 +33,8 @@ class Operator:
 class Run:
     """One run of a streaming query. Times in ms since 1970. `failure`: the exception's whole text; `error_class`: as
     Spark names it. `batches`: the newest progresses, oldest first, as Spark wrote them. `operators`: of the newest
-    plan that a batch had, None before one; `checkpoint`: its place, where the plan names it."""
+    plan that a batch had, None before one; `checkpoint`: its place, where the plan names it; `idle_ms`: when Spark last
+    reported that it waits for input."""
 
     query_id: str
     run_id: str
@@ -47,6 +48,7 @@ class Run:
     batches_in_all: int = 0
     operators: tuple[Operator, ...] | None = None
     checkpoint: str = ""
+    idle_ms: int | None = None
 
     @property
     def last_batch(self) -> int | None:

@@ -18,8 +18,9 @@ BUSY: Final = timedelta(minutes=2)
 MANY: Final = 3
 NO_SIGN: Final = timedelta(minutes=2)
 """So long a stream may take from its start command to its first sign of life."""
-IDLE: Final = timedelta(seconds=60)
-"""A stream that runs and plans nothing for so long after its start has nothing to read."""
+SLOW: Final = timedelta(minutes=5)
+"""A stream that runs and plans nothing for so long after its start counts as one with nothing to read, where no event
+log shows that it waits for input: a driver on a cluster takes minutes until its query begins."""
 FOREGROUND: Final = timedelta(seconds=6)
 """A start command that ran for so long was the program itself, and not what sent it elsewhere."""
 
@@ -72,7 +73,7 @@ def ending(begun: Begun, run: Run | None, standing: Standing, alive: bool | None
     came = _came(begun, standing)
     if alive is None and not came:
         return WAITING
-    return _goes_on(came, standing, since, now)
+    return _goes_on(begun, run, standing, now)
 
 
 def _came(begun: Begun, standing: Standing) -> int:
@@ -81,15 +82,23 @@ def _came(begun: Begun, standing: Standing) -> int:
     return 0 if standing.committed is None else max(0, standing.committed - before)
 
 
-def _goes_on(came: int, standing: Standing, since: timedelta, now: datetime) -> Ending:
-    if came >= MANY and since > BUSY:
+def _goes_on(begun: Begun, run: Run | None, standing: Standing, now: datetime) -> Ending:
+    came = _came(begun, standing)
+    if came >= MANY and now - begun.at > BUSY:
         return DONE
     if standing.is_open:
         return RUNNING
-    quiet = _quiet(standing, now)
-    if came and quiet >= QUIET:
-        return DONE
-    return DONE if not came and since > IDLE else RUNNING
+    if came:
+        return DONE if _quiet(standing, now) >= QUIET else RUNNING
+    return DONE if _has_nothing_to_read(begun, run, now) else RUNNING
+
+
+def _has_nothing_to_read(begun: Begun, run: Run | None, now: datetime) -> bool:
+    """A person starts it whenever that suits: how long ago it was asked for tells nothing of the run."""
+    if run is not None:
+        is_idle = run.idle_ms is not None and run.idle_ms >= run.started_ms
+        return is_idle or now.timestamp() * 1000 - run.started_ms > SLOW.total_seconds() * 1000
+    return not begun.by_hand and now - begun.at > SLOW
 
 
 def _gone(begun: Begun, run: Run | None, standing: Standing, since: timedelta, now: datetime) -> Ending:

@@ -13,7 +13,7 @@ from recovery.eventlogs.folders import Log, Tail, list_logs, read_on, tail_from
 from recovery.eventlogs.folding import fold_line
 from recovery.eventlogs.lines import LONGEST_LINE, Mark, iterate_lines
 from recovery.eventlogs.plans import read_plan
-from recovery.eventlogs.values import Application, Operator, RunState
+from recovery.eventlogs.values import Application, Operator, RunState, application_from
 from tests.unit.eventlogs import logs
 
 WHOLE = [
@@ -167,7 +167,24 @@ def test_a_query_that_waits_for_input_gives_a_sign_of_life() -> None:
         "timestamp": "2026-11-22T21:00:00.000Z",
     })  # fmt: skip
     before = folded(*logs.started(), logs.query_started())
-    assert (fold_line(before, idle).last_ms or 0) - (before.last_ms or 0) == 29 * 60_000
+    after = fold_line(before, idle)
+    assert (after.last_ms or 0) - (before.last_ms or 0) == 29 * 60_000
+    assert (before.runs[0].idle_ms, after.runs[0].idle_ms) == (None, after.last_ms)
+    assert application_from(after.as_json()) == after
+
+
+def test_before_spark_3_5_a_progress_without_a_batch_shows_that_a_query_waits() -> None:
+    before = folded(*logs.started(), logs.query_started(), logs.progress(4))
+    assert before.runs[0].idle_ms is None
+    assert (
+        folded(*logs.started(), logs.query_started(), logs.progress(4, ran=False)).runs[0].idle_ms is not None
+    )
+
+
+def test_a_run_that_was_kept_before_waiting_was_read_is_read_still() -> None:
+    stored = folded(*logs.started(), logs.query_started()).as_json()
+    del stored["runs"][0]["idle_ms"]
+    assert application_from(stored).runs[0].idle_ms is None
 
 
 def folded(*told: bytes) -> Application:

@@ -20,8 +20,10 @@ def begun(ago_s: float = 30, **told: object) -> Begun:
     return Begun(NOW - timedelta(seconds=ago_s), 4, **told)  # type: ignore[arg-type]
 
 
-def run(state: RunState, failure: str = "") -> Run:
-    return Run("q", "r", state=state, failure=failure)
+def run(state: RunState, failure: str = "", ago_s: float = 20, idle_s: float | None = None) -> Run:
+    ms = NOW.timestamp() * 1000
+    idle = None if idle_s is None else int(ms - idle_s * 1000)
+    return Run("q", "r", state=state, failure=failure, started_ms=int(ms - ago_s * 1000), idle_ms=idle)
 
 
 FOREGROUND = {"command_ended": 0, "command_took": timedelta(seconds=40)}
@@ -57,12 +59,22 @@ SENT_OFF = {"command_ended": 0, "command_took": timedelta(seconds=1)}
         (begun(), None, standing(5, 5, quiet_s=2), True, "RUNNING"),
         (begun(), None, standing(5, 5), True, "COMPLETED"),
         (begun(), None, standing(4, 4), True, "RUNNING"),
-        (begun(90), None, standing(4, 4), True, "COMPLETED"),
+        # nothing is planned yet: a slow driver, until Spark reports that its query waits for input
+        (begun(90), None, standing(4, 4), True, "RUNNING"),
+        (begun(90), run(RunState.RUNNING), standing(4, 4), True, "RUNNING"),
+        (begun(90), run(RunState.RUNNING, idle_s=5), standing(4, 4), True, "COMPLETED"),
+        (begun(400), None, standing(4, 4), True, "COMPLETED"),
+        (begun(400), run(RunState.RUNNING), standing(4, 4), True, "RUNNING"),
+        (begun(400), run(RunState.RUNNING, ago_s=350), standing(4, 4), True, "COMPLETED"),
         (begun(150), None, standing(8, 7, quiet_s=0), True, "COMPLETED"),
         # by hand, nobody has done anything yet; then a batch is seen
         (begun(9_000, by_hand=True), None, standing(4, 4), None, "WAITING_FOR_RESOURCES"),
         (begun(9_000, by_hand=True), None, standing(4, 4), False, "WAITING_FOR_RESOURCES"),
         (begun(9_000, by_hand=True), None, standing(5, 5), None, "COMPLETED"),
+        # ... or a run is seen, long after it was asked for, and has not planned a batch yet
+        (begun(9_000, by_hand=True), run(RunState.RUNNING), standing(4, 4), True, "RUNNING"),
+        (begun(9_000, by_hand=True), run(RunState.RUNNING, idle_s=2), standing(4, 4), True, "COMPLETED"),
+        (begun(9_000, by_hand=True), None, standing(4, 4), True, "RUNNING"),
         # a look at what runs
         (begun(5, is_look=True), None, standing(5, 5), True, "RUNNING"),
         (begun(15, is_look=True), None, standing(5, 5), True, "COMPLETED"),
