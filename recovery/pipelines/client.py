@@ -121,6 +121,10 @@ class PipelinesClient:
         """What a person has to do now for an update that was asked for; "" where nobody has to do anything."""
         return ""
 
+    def asks_to_stop(self, pipeline_id: str) -> str:
+        """What a person has to do now so that it stops; "" where `stop` does it."""
+        return ""
+
     def stop(self, pipeline_id: str) -> None:
         """Ask for the active update to be stopped; nothing happens when there is none."""
         self._http.act("POST", f"{API}/pipelines/{_part(pipeline_id)}/stop")

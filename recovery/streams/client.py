@@ -53,6 +53,8 @@ RUNNING_NOW: Final = "running-now"
 """Id of the update of a stream that runs, and of which no log tells."""
 STOPPED_NOW: Final = "stopped-now"
 """Likewise of one that does not run, by its running command."""
+START_NOW: Final = "Start the stream now"
+"""So begins the line of a step's log that asks a person."""
 _OF_UPDATE: Final = re.compile(r"update_id = '([^']{1,200})'")
 
 
@@ -246,8 +248,18 @@ class StreamsClient(PipelinesClient):
             return ""
         batch = 0 if start.batch_before is None else start.batch_before + 1
         return (
-            f"Start the stream now, where you always do. Nothing is started from here: batch {batch} is watched for in "
-            f"{start.stream.checkpoint}, and this step goes on by itself once it is committed."
+            f"{START_NOW}, where you always do: nothing is started from here. This step goes on by itself once "
+            "the event log shows how that run ended or that it waits for input, or once batch "
+            f"{batch} is committed in {start.stream.checkpoint}."
+        )
+
+    def asks_to_stop(self, pipeline_id: str) -> str:
+        stream = self._one(pipeline_id).stream
+        if stream.runner == COMMAND and stream.stop:
+            return ""
+        return (
+            "Stop the stream now, where you always do, and keep it from starting again: nothing is stopped from here. "
+            "This step goes on by itself once it is seen to have ended."
         )
 
     def stop(self, pipeline_id: str) -> None:

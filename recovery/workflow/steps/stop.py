@@ -85,7 +85,10 @@ def find_end(context: Context) -> str | None:
         context.watch.guard()
         context.client.stop(context.pipeline_id)
         context.watch.keep(stopped=active)
-        context.log(f"Stop of update {active} accepted. Accepted is not yet stopped.")
+        context.log(
+            context.client.asks_to_stop(context.pipeline_id)
+            or f"Stop of update {active} accepted. Accepted is not yet stopped."
+        )
     starting = starters.known(context.client, context.pipeline_id).starters
     left = [f"Update {active}"] if active else active_runs(context.client, starting)
     if not left:
@@ -94,7 +97,7 @@ def find_end(context: Context) -> str | None:
     if _seconds(context) > SECONDS - 10:
         raise Refused(
             f"{', '.join(left)} is still active {SECONDS - 10} s after the stop began. "
-            "Look at it in the workspace, then stop again.",
+            "Look at it where it runs, then stop again.",
             code="still_active",
         )
     return None

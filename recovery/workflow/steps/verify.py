@@ -149,6 +149,8 @@ def _start_further(context: Context, before: BeforeFurther) -> None:
     update_id = context.client.start_update(context.pipeline_id, **rerun.selected(tables))
     context.watch.keep(further=update_id)
     context.log(f"Further update {update_id} accepted; it must add nothing.")
+    if request := context.client.asks_of_people(context.pipeline_id, update_id):
+        context.log(request)
 
 
 def find_end(context: Context) -> str | None:
