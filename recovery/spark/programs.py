@@ -11,8 +11,8 @@ import re
 import runpy
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
@@ -32,6 +32,8 @@ _PLACED: Final = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 CHECKPOINTS: Final = "spark.sql.streaming.checkpointLocation"
+MOST_FOLDERS: Final = 3
+"""So many folders above a checkpoint are tried as the one in which its program is started."""
 SLEEPS: Final = 20
 """A program that sleeps so often after its first start only waits for its queries."""
 
@@ -87,21 +89,47 @@ def load(spark: Any, placed: Mapping[str, Path], request: Mapping[str, Any], fol
     wanted = configuration.get(CHECKPOINT) or ""
     sys.path[:0] = [str(path.parent), str(folder)]
     os.chdir(folder)
-    base = ""
 
-    def run() -> Query:
-        return _chosen(_queries(spark, path, arguments, placed, base=base), wanted, flow)
+    relative: list[str] = []
 
-    chosen = run()
-    if base := _folder_of(chosen.checkpoint, wanted):
-        chosen = run()
+    def run(base: str) -> Query:
+        return _chosen(_queries(spark, path, arguments, placed, base=base, relative=relative), wanted, flow)
+
+    chosen, base = _in_its_folder(run, wanted, relative)
     found = Definitions()
     found.flows.append(
-        SimpleNamespace(name=flow, target=flow, func=lambda: run().frame, spark_conf={}, mode=chosen.mode)
+        SimpleNamespace(name=flow, target=flow, func=lambda: run(base).frame, spark_conf={}, mode=chosen.mode)
     )
     told = {"format": "foreachBatch" if chosen.function else chosen.format, "options": chosen.options}
     found.sinks[".".join(parts_of(flow))] = SimpleNamespace(name=chosen.table or flow, **told)
     return found
+
+
+def _in_its_folder(
+    run: Callable[[str], Query], checkpoint: str, relative: Sequence[str]
+) -> tuple[Query, str]:
+    """The query, and the folder in which its program is started; "" where that is not known. Raises `BadCode`.
+
+    A program that reads from `relative` places before its start fails anywhere else: the folders above its checkpoint
+    are tried, and one in which it names this very checkpoint is its own."""
+    try:
+        chosen = run("")
+    except BadCode:
+        for folder in _folders_above(checkpoint) if relative else ():
+            with suppress(BadCode):
+                chosen = run(folder)
+                if _folder_of(chosen.checkpoint, checkpoint) == folder:
+                    return chosen, folder
+        raise
+    base = _folder_of(chosen.checkpoint, checkpoint)
+    return (run(base), base) if base else (chosen, "")
+
+
+def _folders_above(checkpoint: str) -> Sequence[str]:
+    """The nearest first."""
+    parts = plain(checkpoint).rstrip("/").split("/")
+    found = ["/".join(parts[:end]) for end in range(len(parts) - 1, 1, -1)]
+    return found[:MOST_FOLDERS]
 
 
 def _chosen(learned: "Learned", checkpoint: str, flow: str) -> Query:
@@ -152,17 +180,24 @@ def _placed_arguments(arguments: Sequence[str], placed: Mapping[str, Path]) -> l
 
 
 def _queries(
-    spark: Any, path: Path, arguments: Sequence[str], placed: Mapping[str, Path], *, base: str = ""
+    spark: Any,
+    path: Path,
+    arguments: Sequence[str],
+    placed: Mapping[str, Path],
+    *,
+    base: str = "",
+    relative: list[str] | None = None,
 ) -> "Learned":
     """What the program would start. An error after the first start is not the query's own, and is left out.
 
-    `base`: the folder in which it is started, to which its relative places belong."""
+    `base`: the folder in which it is started, to which its relative places belong; `relative`: takes those that it
+    opened while that was not known."""
     found: list[Query] = []
     stopped = ""
     before = sys.argv, set(sys.modules)
     sys.argv = [str(path), *map(str, arguments)]
     try:
-        with _standing_in(spark, found, base):
+        with _standing_in(spark, found, _Known(base, [] if relative is None else relative)):
             runpy.run_path(str(path), run_name="__main__")
     except _Waits:
         pass
@@ -190,16 +225,16 @@ def _forget_modules(placed: Mapping[str, Path], known: set[str]) -> None:
 
 
 @contextmanager
-def _standing_in(spark: Any, found: list[Query], base: str) -> Iterator[None]:
+def _standing_in(spark: Any, found: list[Query], known: "_Known") -> Iterator[None]:
     """The question's session stands in for the program's own, and notes for its queries."""
     import pyspark
     from pyspark.core import context
     from pyspark.sql import session as classic
-    from pyspark.sql.connect import dataframe
+    from pyspark.sql.connect import conf, dataframe
+    from pyspark.sql.connect import readwriter as batch
     from pyspark.sql.connect import session as connect
     from pyspark.sql.connect.streaming import readwriter as streaming
 
-    known = _Known(base)
     reader = streaming.DataStreamReader
 
     def get(builder: Any) -> Any:
@@ -209,14 +244,11 @@ def _standing_in(spark: Any, found: list[Query], base: str) -> Iterator[None]:
                 _set(spark, str(name), value)
         return spark
 
-    own_table, own_load = reader.table, reader.load
+    own_table = reader.table
 
     def table(stream: Any, tableName: str) -> Any:
         place = known.tables.get(_last(tableName))
         return own_table(stream, tableName) if place is None else stream.format(place[0]).load(place[1])
-
-    def load(stream: Any, path: Any = None, *args: Any, **kwargs: Any) -> Any:
-        return own_load(stream, known.whole(path), *args, **kwargs)
 
     def sleep(seconds: float) -> None:
         known.sleeps += 1
@@ -243,7 +275,8 @@ def _standing_in(spark: Any, found: list[Query], base: str) -> Iterator[None]:
         (connect.SparkSession, "streams", property(lambda _: _Anything())),
         (connect.SparkSession, "sql", _guarded_sql(connect.SparkSession.sql, known)),
         (reader, "table", table),
-        (reader, "load", load),
+        *[(opened, "load", _load_with(opened.load, known)) for opened in (reader, batch.DataFrameReader)],
+        (conf.RuntimeConf, "set", _set_with(conf.RuntimeConf.set, known)),
         (time, "sleep", sleep),
         *[(module, "SparkContext", _Contexts(known)) for module in (pyspark, context)],
         (connect.SparkSession, "stop", lambda _: None),
@@ -271,6 +304,24 @@ def _nothing(*args: Any, **kwargs: Any) -> None:
 def _set(spark: Any, name: str, value: Any) -> None:
     """A setting of the session; one that a session cannot change is the cluster's own matter."""
     spark.conf._set_all(configs={name: str(value)}, silent=True)
+
+
+def _set_with(own: Any, known: "_Known") -> Any:
+    def set_conf(settings: Any, key: str, value: Any) -> None:
+        known.settings[str(key)] = str(value)
+        own(settings, key, value)
+
+    return set_conf
+
+
+def _load_with(own: Any, known: "_Known") -> Any:
+    def load(opened: Any, path: Any = None, *args: Any, **kwargs: Any) -> Any:
+        for options in (opened._options, kwargs):
+            if "path" in options:
+                options["path"] = known.whole(options["path"])
+        return own(opened, known.whole(path), *args, **kwargs)
+
+    return load
 
 
 def _guarded_sql(own: Any, known: "_Known") -> Any:
@@ -315,17 +366,23 @@ def _last(table: str) -> str:
 
 @dataclass
 class _Known:
-    """What a program has said so far. `base`: where it is started, "" where that is not known; `tables`: name of a
-    table that it makes where there is none -> (format, place)."""
+    """What a program has said so far. `base`: where it is started, "" where that is not known; `relative`: places that
+    it opened below that; `tables`: name of a table that it makes where there is none -> (format, place)."""
 
     base: str
+    relative: list[str]
     settings: dict[str, str] = field(default_factory=dict)
     tables: dict[str, tuple[str, str]] = field(default_factory=dict)
     sleeps: int = 0
 
     def whole(self, place: Any) -> Any:
-        """A relative place, from where the program is started."""
-        if not self.base or not isinstance(place, str) or place.startswith("/") or ":" in place:
+        """A relative place, or each of several, from where the program is started."""
+        if isinstance(place, (list, tuple)):
+            return [self.whole(one) for one in place]
+        if not isinstance(place, str) or place.startswith("/") or ":" in place:
+            return place
+        if not self.base:
+            self.relative.append(place)
             return place
         return posixpath.normpath(f"{self.base}/{place}")
 

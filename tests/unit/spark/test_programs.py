@@ -286,6 +286,61 @@ def test_relative_places_are_those_of_the_folder_in_which_it_is_started(spark: A
     assert list(query.frame._plan.plan(spark.client).read.data_source.paths) == ["/srv/app/data/in"]
 
 
+@pytest.mark.parametrize(
+    "read",
+    [
+        'spark.readStream.schema("id int").options(path="data/in").format("csv").load()',
+        'spark.readStream.schema("id int").csv("data/in")',
+        'spark.read.schema("id int").csv("data/in")',
+        'spark.read.schema("id int").csv(["data/in"])',
+        'spark.read.schema("id int").option("path", "data/in").format("csv").load()',
+    ],
+)
+def test_a_relative_place_is_read_however_it_is_named(spark: Any, tmp_path: Path, read: str) -> None:
+    file = tmp_path / "program.py"
+    file.write_text(
+        HEAD + SESSION + READ + f"import builtins\nbuiltins.opened = {read}\n" + START.format("a")
+    )
+    programs._queries(spark, file, (), {"/program.py": file}, base="/srv/app")
+    import builtins
+
+    source = builtins.opened._plan.plan(spark.client).read.data_source  # type: ignore[attr-defined]
+    assert [*source.paths, *([source.options["path"]] if source.options else [])] == ["/srv/app/data/in"]
+
+
+def test_a_program_that_reads_a_relative_place_first_is_read_in_the_folder_above_its_checkpoint() -> None:
+    tried: list[str] = []
+
+    def run(base: str) -> programs.Query:
+        tried.append(base)
+        if base != "/srv/app":
+            raise BadCode("There is no data/in.")
+        return programs.Query(None, options={"checkpointLocation": "ck/a"})
+
+    query, base = programs._in_its_folder(run, "file:///srv/app/ck/a", ["data/in"])
+    assert (query.checkpoint, base, tried) == ("ck/a", "/srv/app", ["", "/srv/app/ck", "/srv/app"])
+    tried.clear()
+    with pytest.raises(BadCode):  # nothing relative was opened: another folder would change nothing
+        programs._in_its_folder(run, "/srv/app/ck/a", [])
+    assert tried == [""]
+
+
+def test_a_root_of_checkpoints_that_the_session_sets_counts(
+    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from pyspark.sql.connect.conf import RuntimeConf
+
+    given: dict[str, str] = {}
+    monkeypatch.setattr(RuntimeConf, "set", lambda _, key, value: given.update({key: value}))
+    code = SESSION + (
+        f'spark.conf.set("{programs.CHECKPOINTS}", "testtemp")\n{READ}'
+        'df.writeStream.queryName("orders").start("out")\n'
+    )
+    (query,) = started(spark, tmp_path, code)
+    assert query.checkpoint == "testtemp/orders"
+    assert given == {programs.CHECKPOINTS: "testtemp"}
+
+
 def test_a_context_knows_the_settings_that_the_program_named_and_a_root_of_checkpoints_counts(
     spark: Any, tmp_path: Path
 ) -> None:
