@@ -9,7 +9,7 @@ from enum import StrEnum
 from typing import Final, Protocol
 
 from recovery.contracts.diagnosis import Advice, Storage
-from recovery.contracts.names import Meant
+from recovery.contracts.names import Meant, Strategy
 from recovery.diagnosis.advice import asks_meant
 from recovery.diagnosis.row import DELETE, EMPTY, RESET_NO, ErrorRow
 
@@ -71,10 +71,14 @@ def fit_advice(judged: Advised, row: ErrorRow | None, where: Where) -> None:
             judged.advice = [replace(item, strategy="") for item in judged.advice]  # no plan reaches there
         return
     judged.dont = [EMPTY_OF.get(where.sink, text) if text == EMPTY else text for text in judged.dont]
-    if where.program and where.flow:  # nothing empties the table of a program: its owner does that by hand
-        judged.advice = [
-            replace(item, strategy="") if item.strategy == "full-refresh" else item for item in judged.advice
-        ]
+    if where.program and where.flow:
+        judged.advice = _advice_for_program(judged.advice)
+
+
+def _advice_for_program(advice: list[Advice]) -> list[Advice]:
+    """What a program has processed is not replayed, and nothing empties its table: its owner does that by hand."""
+    possible = [item for item in advice if item.strategy != Strategy.REBUILD]
+    return [replace(item, strategy="") if item.strategy == Strategy.FULL_REFRESH else item for item in possible]
 
 
 def _managed_dont(text: str) -> str:

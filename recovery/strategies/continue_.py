@@ -117,18 +117,27 @@ def _again(forecast: Forecast) -> dict[str, bool]:
 
 def _stateful(facts: Facts, operators: tuple[str, ...]) -> Blocker:
     kept = ", ".join(common.word(o) for o in operators)
+    state_anew, whole = _other_ways(facts)
     if tuple(o.name for o in facts.checkpoint.state_operators) == operators:
-        anew = f"{common.STATE_ANEW}, or " if common.other_code(facts) else ""
+        anew = state_anew if facts.is_plain or common.other_code(facts) else ""
+        ways = ", or ".join(way for way in (anew, whole) if way)
         return Blocker(
             code=BlockerCode.CODE_KEEPS_SAME_STATE,
             says=f"The code has a {kept} step, as the checkpoint has. If it is the same, nothing needs a reset. Take "
-            f"revert. If its key or its columns changed, no earlier state fits it: {anew}take full-refresh.",
+            f"revert. If its key or its columns changed, no earlier state fits it: {ways}.",
         )
     return Blocker(
         code=BlockerCode.CODE_KEEPS_STATE,
         says=f"The code has a stateful step ({kept}) that a seeded checkpoint without state cannot start. "
-        f"Take it out, put the old code back (revert), {common.STATE_ANEW}, or take full-refresh.",
+        f"Take it out, put the old code back (revert), {', or '.join(way for way in (state_anew, whole) if way)}.",
     )
+
+
+def _other_ways(facts: Facts) -> tuple[str, str]:
+    """What builds new state, and what reads all again: a plain program has neither a replay nor a full refresh."""
+    if facts.is_plain:
+        return "go back and build it again (reread), or let it start empty (prime)", ""
+    return common.STATE_ANEW, "take full-refresh"
 
 
 def _findings(facts: Facts) -> tuple[Finding, ...]:

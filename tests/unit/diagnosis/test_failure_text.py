@@ -12,6 +12,8 @@ from hypothesis import strategies as st
 from recovery.checkpoints.findings import TABLE
 from recovery.checkpoints.report import CheckpointReport, Finding, Outcome, Severity
 from recovery.contracts import codec
+from recovery.contracts.names import Meant
+from recovery.diagnosis.advice import recommend_advice
 from recovery.diagnosis.failure_text import MOST_CHARACTERS, read_failure
 from recovery.diagnosis.judgement import NO_FAILURE, diagnose_failure
 from recovery.diagnosis.of_text import diagnose_text
@@ -227,6 +229,18 @@ def test_no_plan_empties_the_table_of_an_adopted_program() -> None:
     for where, is_planned in ((Where(flow="orders"), True), (Where(flow="orders", program=True), False)):
         found = diagnose_failure(causes=causes, report=HEALTHY, where=where)
         assert ("full-refresh" in [a.strategy for a in found.advice]) is is_planned
+
+
+@pytest.mark.parametrize(
+    "row", [r for r in ROWS if any(a.strategy == "rebuild" for a in r.advice)], ids=lambda r: r.code
+)
+def test_no_replay_is_advised_to_the_owner_of_an_adopted_program(row: ErrorRow) -> None:
+    causes = message_of(next(c for c in row.conditions if "*" not in c))
+    found = diagnose_failure(causes=causes, report=HEALTHY, where=Where(flow="orders", program=True))
+    assert "rebuild" not in [a.strategy for a in found.advice]
+    recommended = recommend_advice(found.advice, Meant.YES)
+    assert recommended is not None
+    assert recommended.strategy in ("continue", "rewind")
 
 
 def test_a_program_s_table_is_never_emptied_without_its_checkpoint() -> None:

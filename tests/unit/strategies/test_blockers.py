@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from recovery.checkpoints.findings import finding
+from recovery.checkpoints.report import StateOperator
 from recovery.contracts import codec
 from recovery.contracts.option import SETTLED, BlockerCode, Option, SettledBy
 from recovery.strategies.base import CodeFacts, Facts
@@ -82,3 +83,19 @@ def test_a_shared_query_id_blocks_all_but_what_begins_with_a_new_one() -> None:
     found = {n: o.blocker.code if o.blocker else None for n, o in stored(given).items()}
     assert found["continue"] == found["revert"] == found["rewind"] == BlockerCode.QUERY_ID_SHARED
     assert found["full-refresh"] is None
+
+
+@pytest.mark.parametrize("code", [BlockerCode.CODE_KEEPS_SAME_STATE, BlockerCode.CODE_KEEPS_STATE])
+def test_a_plain_program_is_pointed_to_no_way_out_that_it_lacks(code: BlockerCode) -> None:
+    """It has neither a replay nor a full refresh."""
+    dedupe = (StateOperator(0, "dedupe", 2),) if code is BlockerCode.CODE_KEEPS_SAME_STATE else ()
+    given = facts()
+    given = replace(given, checkpoint=replace(given.checkpoint, state_operators=dedupe))
+    given = replace(given, new_code=CodeFacts({"/p/q.py": WITH}, ("dedupe",), sources=given.new_code.sources))
+    for is_plain in (False, True):
+        option = next(o for o in judge_all(replace(given, is_plain=is_plain)) if o.strategy == "continue")
+        assert option.blocker is not None
+        assert option.blocker.code is code
+        named = {way for way in ("rebuild", "reread", "prime", "full-refresh") if way in option.blocker.says}
+        assert ("full-refresh" in named, "prime" in named) == (not is_plain, is_plain)
+        assert not (is_plain and "rebuild" in named)
