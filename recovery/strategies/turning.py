@@ -102,7 +102,10 @@ def _among(options: Sequence[Option], answer: Meant | None, fits: Callable[[str]
         option = fitting[rule.strategy]
         if option.blocker is None:
             costs = "; ".join(cost.says for cost in costs_of(option.forecast))
-            return Turn(option.strategy, f"{rule.because} It has a cost to accept: {costs}.")
+            # the rule's own reason holds only where it costs nothing
+            return Turn(
+                option.strategy, f"{name_strategy(option.strategy)} can run at a cost to accept: {costs}."
+            )
     if not rules:
         return Turn(None, NONE_FITS)
     first = fitting[rules[0].strategy]

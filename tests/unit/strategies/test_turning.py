@@ -69,6 +69,18 @@ def test_a_way_with_a_cost_is_named_with_its_cost_where_no_other_is_left() -> No
     assert found["unread-input-gone"].because == NO_WAY
 
 
+@pytest.mark.parametrize("strategy", [rule.strategy for rule in RULES if Meant.YES in rule.answers])
+def test_what_holds_of_a_way_without_a_cost_is_not_said_of_one_with_a_cost(strategy: Strategy) -> None:
+    lost = RowAmount(rows=None, bound=Bound.UNKNOWN, why="The state begins empty.")
+    options = [
+        o.model_copy(update={"forecast": o.forecast.model_copy(update={"lost": lost})})
+        for o in able(strategy.value)
+    ]
+    found = {t.condition.value: t for t in list_changes(options, ASKS, None)}
+    assert found["meant"].then == strategy.value
+    assert next(r.because for r in RULES if r.strategy is strategy) not in found["meant"].because
+
+
 def test_why_no_way_is_left_is_the_reason_of_the_first_that_would_be() -> None:
     found = {t.condition.value: t for t in list_changes(able("continue"), ASKS, Meant.YES)}
     assert (found["mistake"].then, found["mistake"].because) == (None, "revert cannot run: …")
