@@ -9,16 +9,20 @@ import shlex
 import subprocess
 import sys
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
+import requests
 
+from recovery.streams.client import START_NOW
 from tests.kafka import KafkaBroker
 from tests.plain.cells import AFTER, BEFORE, BY_ID, CELLS, Cell, kept_then_all
 from tests.plain.programs import PROGRAMS
 from tests.plain.world import Row, World, answered
-from tests.stack import Stack
+from tests.stack import Stack, wait_for
 
 pytestmark = pytest.mark.spark
 
@@ -111,8 +115,11 @@ def tree(folder: Path) -> dict[str, bytes]:
     return {p.relative_to(folder).as_posix(): p.read_bytes() for p in folder.rglob("*") if p.is_file()}
 
 
-def test_a_recovery_whose_start_fails_is_rolled_back_to_the_byte(stack: Stack, tmp_path: Path) -> None:
-    world = world_of(cell_of("files to parquet", BY_ID, ""), tmp_path, None)
+@pytest.mark.parametrize("program", ["files to parquet", "files to delta"])
+def test_a_recovery_whose_start_fails_is_rolled_back_to_the_byte(
+    stack: Stack, tmp_path: Path, program: str
+) -> None:
+    world = world_of(cell_of(program, BY_ID, ""), tmp_path, None)
     before = tree(world.checkpoint)
     _, stream = answered(stack, *world.adopt_words(start="false"))
     code, answer = answered(
@@ -123,6 +130,59 @@ def test_a_recovery_whose_start_fails_is_rolled_back_to_the_byte(stack: Stack, t
     code, answer = answered(stack, "rollback", answer["recovery"])
     assert (code, answer.get("state")) == (0, "rolled_back"), answer
     assert tree(world.checkpoint) == before
+
+
+def test_a_recovery_that_has_written_is_not_rolled_back(stack: Stack, tmp_path: Path) -> None:
+    """Its new batches are in the table: the old checkpoint would write them again."""
+    world = world_of(cell_of("files to delta", BY_ID, ""), tmp_path, None)
+    _, stream = answered(stack, *world.adopt_words())
+    code, answer = answered(
+        stack, "recover", stream["pipeline"], "--flow", stream["flow"], "--strategy", "continue"
+    )
+    assert (code, answer.get("state")) == (0, "succeeded"), answer
+    assert [answer["measured"][which] for which in ("lost", "doubled")] == [0, 0], answer["measured"]
+    before, held = tree(world.checkpoint), world.rows()
+    code, refusal = answered(stack, "rollback", answer["recovery"])
+    assert (code, set(refusal)) == (1, {"error"}), refusal
+    assert (tree(world.checkpoint), world.rows()) == (before, held)
+
+
+def test_a_person_starts_a_stream_and_the_run_goes_on_when_its_event_log_shows_it(
+    stack: Stack, tmp_path: Path
+) -> None:
+    world = world_of(cell_of("files to delta", BY_ID, ""), tmp_path, None)
+    code, stream = answered(stack, *world.adopt_words(by_hand=True))
+    assert (code, stream["runner"]) == (0, "by-hand"), stream
+    _, plan = answered(stack, "plan", stream["pipeline"], "--flow", stream["flow"], "--strategy", "continue")
+    person = Person(stack, plan["recovery"], world)
+    with ThreadPoolExecutor(1) as pool:
+        run = pool.submit(answered, stack, "execute", plan["recovery"], "--wait")
+        person.start_when_asked("rerun")
+        person.start_when_asked("verify")
+        code, answer = run.result()
+    assert (code, answer["state"]) == (0, "succeeded"), answer
+    assert world.rows() == kept_then_all(world)
+
+
+@dataclass(frozen=True)
+class Person:
+    """Starts the program by hand whenever a step asks for it."""
+
+    stack: Stack
+    recovery: str
+    world: World
+
+    def start_when_asked(self, step: str) -> None:
+        wait_for(lambda: self._is_asked(step), f"step {step} asks a person", 400)
+        done = self.world.run()
+        assert done.returncode == 0, done.stderr[-2000:]
+
+    def _is_asked(self, kind: str) -> bool:
+        headers = {"Authorization": f"Bearer {self.stack.demo['users']['admin']['token']}"}
+        address = f"{self.stack.demo['console_url']}/api/v1/recoveries/{self.recovery}"
+        answer = requests.get(address, headers=headers, timeout=60).json()
+        steps = [s for s in answer["steps"] if s["kind"] == kind and s["state"] == "running"]
+        return any(line.startswith(START_NOW) for s in steps for _, line in s["log"])
 
 
 STRANGER = """\

@@ -320,6 +320,7 @@ PROGRAMS: Final = {
     program.name: program
     for program in (
         Program("files to parquet", {"orders_program.py": FILES}, "orders_program.py"),
+        Program("files to delta", {"orders.py": FILES.replace("parquet", "delta")}, "orders.py", sink="delta"),
         _kafka("kafka to parquet", "parquet"),
         _kafka("kafka to delta", "delta"),
         Program(

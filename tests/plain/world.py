@@ -171,17 +171,23 @@ class World:
             process.terminate()
             process.wait(60)
 
-    def adopt_words(self, *, is_named: bool = True, **other: str) -> list[str]:
-        """The words of `adopt`, with all that a team can tell; `other`: another command to start, stop, tell."""
-        held = ("PATH", "SPARK_CONF_DIR", "JAVA_HOME", "SPARK_LOCAL_IP")
-        given = [f"{name}={self._environment[name]}" for name in held if name in self._environment]
+    def adopt_words(self, *, is_named: bool = True, by_hand: bool = False, **other: str) -> list[str]:
+        """The words of `adopt`, with all that a team can tell; `other`: another command to start, stop, tell;
+        `by_hand`: none at all, a person starts and stops it."""
         return [
             "adopt", str(self.checkpoint), "--name", f"plain-{self.topic}", "--sink", str(self.out),
             "--event-log", str(self.base / "events"), *(["--program", str(self.main)] if is_named else []),
             *(f"--argument={argument}" for argument in self.arguments),
+            *([] if by_hand else self._commands(other)),
+            "--environment", "development",
+        ]  # fmt: skip
+
+    def _commands(self, other: Mapping[str, str]) -> list[str]:
+        held = ("PATH", "SPARK_CONF_DIR", "JAVA_HOME", "SPARK_LOCAL_IP")
+        given = [f"{name}={self._environment[name]}" for name in held if name in self._environment]
+        return [
             "--start", other.get("start") or shlex.join(["env", *given, *self.words]),
             "--stop", f"pkill -f {self.main}", "--running", other.get("running") or f"pgrep -f {self.main}",
-            "--environment", "development",
         ]  # fmt: skip
 
     def rows(self) -> Counter[Row]:
