@@ -14,6 +14,7 @@ from recovery.models import Recovery
 from recovery.people.roles import Actor
 from recovery.pipelines.find import find_flow, find_fresh
 from recovery.planning import actions as planning
+from recovery.planning.plan_now import fits_further
 from recovery.plans.accepted import effects_of
 from recovery.sources import position_requests, position_view, targets
 from recovery.workflow import by_hand, positioning
@@ -95,6 +96,8 @@ def seal_plan(body: Body, by: Actor, label: str) -> tuple[int, Body]:
         positions=_requests_by_source(recovery, fields.read_texts(body, "position")),
         accept=frozenset(accept),
     )
+    if fits_further(recovery, change.strategy):
+        planning.begin_further_plan(recovery_id=recovery.pk, by=by)
     planning.update_choices(recovery_id=recovery.pk, change=change, by=by)
     planning.request_plan(recovery_id=recovery.pk, by=by, accept=accept)
     recovery.refresh_from_db()

@@ -19,7 +19,7 @@ from recovery.models import Plan
 from recovery.people.roles import Right
 from recovery.sources import position_requests
 from recovery.strategies.catalogue import NEEDS_START, POSITIONED
-from recovery.workflow import accepting, positioning
+from recovery.workflow import accepting, further, positioning
 from recovery.workflow.journal import right_to_run
 from recovery.workflow.transitions import WAITS
 
@@ -55,7 +55,8 @@ def _abandon_links(page: RecoveryPage) -> tuple[Link, ...]:
     """The way out, for who may take it."""
     if may_why(page.by, Right.RECOVER, page.environment):
         return ()
-    return (Link(reverse("cancel", args=[page.pk]), "Cancel recovery"),)
+    says = "Give this plan up" if further.may_be_given_up(page.recovery) else "Cancel recovery"
+    return (Link(reverse("cancel", args=[page.pk]), says),)
 
 
 def diagnose_bar(page: RecoveryPage) -> ActionBar:

@@ -30,8 +30,9 @@ from recovery.approvals.rules import LENIENT
 from recovery.contracts.names import ASKED_ONCE_MORE
 from recovery.errors import RepriseError, WrongUse
 from recovery.people.roles import Actor, Right
+from recovery.planning.actions import plan_missing_rows
 from recovery.verification.below import uncompared
-from recovery.workflow import actions, selectors, skipping, unknowns
+from recovery.workflow import actions, further, selectors, skipping, unknowns
 from recovery.workflow.transitions import WAITS
 from recovery.workflow.usual import usual_steps
 
@@ -177,10 +178,23 @@ def raw_log(request: Request, by: Actor, recovery_id: int) -> HttpResponse:
     )
 
 
-@page(Right.VIEW)
+@page(Right.VIEW, methods=("GET", "POST"))
 def show_verification(request: Request, by: Actor, recovery_id: int) -> HttpResponse:
-    """What was measured against what was fixed in the plan."""
-    page = read_scene(recovery_id, by)
+    """What was measured against what was fixed in the plan. POST has a further plan made: the rows that are missing."""
+    refusal = None
+    if request.method == "POST":
+        recovery = selectors.recovery_or_404(recovery_id, by)
+        require_right(request, by, Right.RECOVER, recovery.flow.pipeline.environment)
+        if request.POST.get("act") != "further":
+            return HttpResponseBadRequest()
+        refusal = refusal_of(lambda: plan_missing_rows(recovery_id=recovery_id, by=by))
+        if refusal is None:
+            return redirect("review", recovery_id)
+    return show_live(request, "run/verify.html", _verification(read_scene(recovery_id, by)), refusal=refusal)
+
+
+def _verification(page: RecoveryPage) -> dict[str, Any]:
+    missing_now = bars.missing_rows(page)
     measured = page.recovery.measured or {}
     contents = page.plan.contents if page.plan is not None else None
     rows = verifying.criterion_rows(measured, contents.criteria if contents else ())
@@ -189,12 +203,14 @@ def show_verification(request: Request, by: Actor, recovery_id: int) -> HttpResp
     verdict = verifying.proof_verdict(page.recovery, measured, accepted, forecast)
     against = verifying.forecast_against_outcome(forecast, measured) if forecast and measured else []
     stands_still = page.recovery.state == "needs_attention" and bool(measured)
-    context = {
+    ways = partial(
+        verifying.ways_on, missing=missing_now, updates=contents is None or not contents.is_topped_up
+    )
+    return {
         **build_frame(page, "verify"),
         "verdict": verdict,
-        "ladder": verifying.ways_on(verdict, _rollback_refusal(page), skipping.refusal(page.recovery))
-        if stands_still
-        else [],
+        "ladder": ways(verdict, _rollback_refusal(page), skipping.refusal(page.recovery)) if stands_still else [],
+        "measure_again": missing_now is not None,
         "called": called.who_to_call(page.recovery) if stands_still else [],
         "measured": measured,
         "criteria": rows,
@@ -216,7 +232,6 @@ def show_verification(request: Request, by: Actor, recovery_id: int) -> HttpResp
         "poll": 1 if page.recovery.state in running.LIVE else 0,
         "bar": bars.verify_bar(page),
     }
-    return show_live(request, "run/verify.html", context)
 
 
 @page(Right.RECOVER)
@@ -295,7 +310,9 @@ def cancel_recovery(request: Request, by: Actor, recovery_id: int) -> HttpRespon
     reason, page = request.POST.get("reason", "").strip(), read_scene(recovery_id, by)
     require_right(request, by, Right.RECOVER, page.environment)
     act = partial(actions.cancel, recovery_id=recovery_id, by=by, reason=reason)
-    done, refusal = handle_act(request, act, "flow", page.recovery.flow_id)
+    is_further = further.may_be_given_up(page.recovery)
+    where = ("verify", recovery_id) if is_further else ("flow", page.recovery.flow_id)
+    done, refusal = handle_act(request, act, *where)
     if done is not None:
         return done
     back = reverse(page.current, args=[page.pk])
@@ -303,6 +320,7 @@ def cancel_recovery(request: Request, by: Actor, recovery_id: int) -> HttpRespon
         **build_frame(page, "diagnose"),
         "reason": reason,
         "back": back,
+        "further": is_further,
         "why_not": may_why(by, Right.RECOVER, page.environment),
     }
     return render_page(request, "run/cancel.html", context, refusal=refusal)

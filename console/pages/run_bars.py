@@ -10,10 +10,11 @@ from console.pages.recovery_page import RecoveryPage
 from console.presenters import verifying
 from console.presenters.reviewing import STEP_NAMES
 from console.presenters.wizard import ActionBar, Link, Primary
+from console.presenters.words import format_count
 from recovery.approvals import selectors
 from recovery.models import Step
 from recovery.people.roles import Right
-from recovery.workflow import probing, skipping, unknowns
+from recovery.workflow import further, probing, skipping, unknowns
 
 FREE = "The reason is above and in the audit log. The flow is free for another recovery."
 
@@ -103,16 +104,25 @@ def _end_without(page: RecoveryPage) -> tuple[Link, ...]:
     return (Link(reverse("skip", args=[page.pk]), "End without proof"),)
 
 
+def missing_rows(page: RecoveryPage) -> int | None:
+    """Rows that a further plan may add; None where none can be made."""
+    missing = verifying.missing_to_plan(page.recovery, page.plan.contents if page.plan else None)
+    return missing if missing and further.refusal(page.recovery) is None else None
+
+
 def verify_bar(page: RecoveryPage) -> ActionBar:
     state = page.recovery.state
     flow = reverse("flow", args=[page.recovery.flow_id])
     steps = Link(reverse("run", args=[page.pk]), "Steps and log")
     report = Link(reverse("report", args=[page.pk]), "Report")
+    added = page.plan is not None and page.plan.contents.is_topped_up
     if state == "succeeded":
         cost = verifying.accepted_cost(page.recovery.measured or {})
         return ActionBar(
             f"Closed as proven, with {cost} as accepted." if cost else "Closed as proven.",
-            "The flow runs with its new position; the plan, the log and the audit entries stay.",
+            "Flow and checkpoint are as they were; start the pipeline when you like."
+            if added
+            else "The flow runs with its new position; the plan, the log and the audit entries stay.",
             Primary("Back to the flow", href=flow),
             (report, steps),
         )
@@ -124,10 +134,26 @@ def verify_bar(page: RecoveryPage) -> ActionBar:
         return ActionBar(
             "Nothing to do now.", "The criteria are measured; this page shows them.", None, (steps,)
         )
+    if state == "needs_attention" and page.recovery.measured and (missing := missing_rows(page)):
+        return ActionBar(
+            f"Opens a further plan in {page.recovery.label}. Changes nothing yet.",
+            "You see its forecast and seal it before anything runs. The recovery stays open.",
+            Primary(
+                f"Plan the {format_count(missing, 'missing row')}",
+                post=reverse("verify", args=[page.pk]),
+                name="act",
+                value="further",
+            ),
+            (*_end_without(page), report, steps),
+            may_why(page.by, Right.RECOVER, page.environment),
+            code="plans-missing-rows",
+        )
     if state == "needs_attention" and page.recovery.measured:
         return ActionBar(
             "Measures every criterion again.",
-            "Reads only, except that it starts one further update to prove that it adds nothing.",
+            "Reads only."
+            if added
+            else "Reads only, except that it starts one further update to prove that it adds nothing.",
             Primary("Measure again", post=reverse("run", args=[page.pk]), name="confirmed", value="measure"),
             (*_end_without(page), report, steps),
             may_why(page.by, Right.RECOVER, page.environment),

@@ -7,6 +7,7 @@ from console.presenters import below
 from console.presenters.reviewing import plain_value
 from console.presenters.words import format_count, format_number
 from recovery.strategies.downstream import AGREES
+from recovery.strategies.top_up import CHECKPOINT_UNTOUCHED, HAS_EVERY_ROW
 from recovery.verification import criteria
 
 
@@ -68,6 +69,17 @@ def _keys_text(measured: Mapping[str, Any]) -> str:
     return f"{format_count(measured['rows'], 'row')} with a key that is there twice{among}"
 
 
+def _whole_table_text(measured: Mapping[str, Any]) -> str:
+    beyond = f"; {format_count(measured['beyond'], 'row')} measured no input" if measured["beyond"] else ""
+    missing, extra = format_number(measured["missing"]), format_number(measured["extra"])
+    return f"{format_count(measured['rows'], 'row')} measured the input, {missing} missing, {extra} too many{beyond}"
+
+
+def _checkpoint_text(measured: Mapping[str, Any]) -> str:
+    last = measured["last_committed"]
+    return "no batch committed" if last is None else f"batch {format_number(last)} is the last one committed"
+
+
 def _further_text(measured: Mapping[str, Any]) -> str:
     if "state" in measured:
         return f"it ended as {measured['state']}"
@@ -92,6 +104,8 @@ WORDS: Final[Mapping[str, Callable[[Mapping[str, Any]], str]]] = {
     criteria.TABLE_GREW_BY_NEW_BATCHES: _growth_text,
     criteria.EVERY_ROW_ONCE: _every_row,
     criteria.NO_KEY_TWICE: _keys_text,
+    HAS_EVERY_ROW: _whole_table_text,
+    CHECKPOINT_UNTOUCHED: _checkpoint_text,
     criteria.FURTHER_UPDATE_ADDS_NOTHING: _further_text,
     criteria.NOTHING_ELSE_CHANGED: _others_text,
 }

@@ -15,6 +15,7 @@ from recovery.plans.drift import SETTINGS
 from recovery.strategies.backfill import FILLED
 from recovery.strategies.catalogue import NEEDS_START
 from recovery.strategies.downstream import AGREES
+from recovery.strategies.top_up import CHECKPOINT_UNTOUCHED, HAS_EVERY_ROW
 
 STEP_NAMES: Final = {
     "stop": "Stop",
@@ -24,7 +25,7 @@ STEP_NAMES: Final = {
     "restore": "Put the table back",
     "seed": "Reset flow",
     "rerun": "Rerun",
-    "fill": "Fill back",
+    "fill": "Fill",
     "refresh": "Refresh what is below",
     "verify": "Verify",
     "rollback": "Roll back",
@@ -37,7 +38,7 @@ IF_NOT: Final = {
     "restore": "unknown until proven: the table's log tells; a rollback brings the rows back",
     "seed": "the old version stays in use; nothing was switched",
     "rerun": "unknown until proven: a probe reads what happened",
-    "fill": "the step fails and the backup stays; run it again: nothing is written twice",
+    "fill": "the step fails, or the plan is void where something moved; run again, nothing is written twice",
     "refresh": "the step fails, and the flow's own table stays as it is; run it again, or skip it with a reason",
     "verify": "the recovery stays open and says which row differs",
 }
@@ -191,6 +192,7 @@ def lead_sentence(contents: PlanBody) -> str:
         "revert": f"Put the old code of {where} back and go on after batch {last} with its state.",
         "full-refresh": refresh,
         "empty": f"Give {where} an empty checkpoint, keep what is written, and read again everything that is there.",
+        "top-up": f"Add the rows that the table of {where} lacks, once; flow and checkpoint stay as they are.",
         "backfill": f"Back up the table of {where}, empty it, read everything that can still be read again, and fill "
         "back the rows that no input holds.",
     }.get(contents.strategy, f"Recover {where} by {name_strategy(contents.strategy)}.")
@@ -312,8 +314,8 @@ def describe_expected(code: str, value: Any) -> str:
     if code == "ROWS_OF_BEFORE_UNTOUCHED":
         rows = value.get("rows")
         return "as they were" if rows is None else f"{words.format_count(rows, 'row')} as they were"
-    if code == FILLED:
-        return "the backup as it was made, and each row of it that no input holds as it was"
+    if code in (HAS_EVERY_ROW, CHECKPOINT_UNTOUCHED, FILLED):
+        return _expected_of_fill(code, value)
     if code == AGREES and isinstance(value.get("datasets"), list):
         return f"{', '.join(map(words.last_part, value['datasets']))}: refreshed by an update that completed"
     if code == "FURTHER_UPDATE_ADDS_NOTHING":
@@ -322,6 +324,17 @@ def describe_expected(code: str, value: Any) -> str:
         but = ", but for what the updates write too" if value.get("ran") else ""
         return f"files of what is watched as they were{but}"
     return plain_value(value)
+
+
+def _expected_of_fill(code: str, value: Mapping[str, Any]) -> str:
+    """Of a plan that writes rows beside the flow's own updates."""
+    if code == FILLED:
+        return "the backup as it was made, and each row of it that no input holds as it was"
+    if code == HAS_EVERY_ROW:
+        rows = value.get("rows")
+        return f"each of {words.format_count(rows, 'row')} of the input, as often as it is there"
+    last = value.get("last_committed")
+    return "as it was" if last is None else f"as it was, after batch {words.format_number(last)}"
 
 
 def _accepted_text(accepted: Mapping[str, Any]) -> str:

@@ -271,6 +271,11 @@ def _unknown_rungs(step: Any) -> list[Rung]:
 
 def says_rollback(recovery: Any) -> str:
     """What *Roll back* does to a recovery that can be."""
+    if recovery.strategy == Strategy.TOP_UP:
+        return (
+            "Puts the table back to its version before the rows were added; what a plan before did stays. Ends this "
+            "recovery."
+        )
     back = {
         Strategy.BACKFILL: "Puts the table back to its version before the refresh, renames",
         Strategy.REPLAY: "Puts the table back to what it held before this recovery, renames",

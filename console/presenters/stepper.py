@@ -138,7 +138,7 @@ def _done_steps(recovery: Any, steps: Sequence[Any], plan: Any | None) -> dict[s
     stop = early_stop(steps)
     ran = has_begun(recovery, steps, plan)
     chosen = bool(recovery.chosen.strategy)
-    rerun = of_plan(steps, "rerun", plan)
+    rerun = of_plan(steps, _kind_of_rerun(plan), plan)
     seed = of_plan(steps, "seed", plan)
     rerun_done = rerun is not None and rerun.state == "done"
     return {
@@ -153,6 +153,11 @@ def _done_steps(recovery: Any, steps: Sequence[Any], plan: Any | None) -> dict[s
     }
 
 
+def _kind_of_rerun(plan: Any | None) -> str:
+    """The step that brings rows: the update, or the fill of a top-up, which starts none."""
+    return "fill" if plan is not None and plan.contents.is_topped_up else "rerun"
+
+
 def _step_notes(recovery: Any, steps: Sequence[Any], plan: Any | None, now: datetime) -> dict[str, str]:
     stop = early_stop(steps)
     return {
@@ -162,7 +167,7 @@ def _step_notes(recovery: Any, steps: Sequence[Any], plan: Any | None, now: date
         "patch": _patch_note(recovery, plan),
         "review": f"sealed {plan.hash[:8]}" if plan is not None else "",
         "seed": _seed_note(steps, plan),
-        "rerun": _duration_note(of_plan(steps, "rerun", plan)),
+        "rerun": _duration_note(of_plan(steps, _kind_of_rerun(plan), plan)),
         "verify": _verify_note(recovery),
     }
 

@@ -13,10 +13,12 @@ from recovery.contracts import codec
 from recovery.contracts.amounts import Bound, RowAmount
 from recovery.contracts.criteria import Criterion
 from recovery.contracts.forecast import Forecast
+from recovery.contracts.plan import PlanBody
 from recovery.verification import words as proof
 from recovery.verification.below import uncompared
 from recovery.verification.outcome import MeasuredRows, stored_outcome
 from recovery.workflow.reporting import failed_at
+from recovery.workflow.topping import missing_in
 
 
 @dataclass(frozen=True)
@@ -128,10 +130,40 @@ def acceptance_sentences(accepted: Sequence[AcceptedRow]) -> list[str]:
     return [f"{a.by} accepted: {a.says}." + (f" “{a.reason}”" if a.reason else "") for a in accepted]
 
 
-def ways_on(verdict: ProofVerdict, refusal: str | None, no_skip: str | None) -> list[Rung]:
+def missing_to_plan(recovery: Any, contents: PlanBody | None) -> int | None:
+    """How many rows the proof did not find that a further plan may add once; None where there is no such plan: the
+    table gets rows by its own log alone, none is missing, or no key tells which."""
+    if recovery.state != "needs_attention" or contents is None:
+        return None
+    if contents.sink.kind != "delta" or contents.sink.is_declared or not contents.key:
+        return None
+    return missing_in(recovery.measured or {})
+
+
+def _add_missing(missing: int) -> Rung:
+    rows = words.format_count(missing, "missing row")
+    return Rung(
+        f"Add the {rows}, once",
+        "Plans a one-time read of the input that was read, which writes only keys that the table lacks (top-up). The "
+        "flow and its checkpoint stay as they are. It is counted again, and you see its forecast, before it runs.",
+        ("Recommended", "Adds only"),
+        first=True,
+        code="top-up",
+    )
+
+
+def ways_on(
+    verdict: ProofVerdict,
+    refusal: str | None,
+    no_skip: str | None,
+    *,
+    missing: int | None = None,
+    updates: bool = True,
+) -> list[Rung]:
     """What can be done about a proof that does not hold, safest first; [] where there is nothing to do.
 
-    `refusal`: why it cannot be rolled back, `no_skip`: why it cannot be ended without proof; None: it can.
+    `refusal`: why it cannot be rolled back, `no_skip`: why it cannot be ended without proof; None: it can. `missing`:
+    as `missing_to_plan`. `updates`: whether measuring again starts a further update.
     """
     if verdict.code not in ("not-proven", "not-all-measured"):
         return []
@@ -139,21 +171,24 @@ def ways_on(verdict: ProofVerdict, refusal: str | None, no_skip: str | None) -> 
     ask = Rung(
         "Ask who owns the input first",
         "If it was changed on purpose, the source may be wrong and not the table. Nothing starts meanwhile.",
-        ("Recommended", "Changes nothing"),
-        first=True,
+        ("Changes nothing",) if missing else ("Recommended", "Changes nothing"),
+        first=not missing,
         code="ask-owner",
     )
     again = Rung(
         "Measure again",
-        "Measures every criterion again, and starts one further update to see that it adds nothing.",
-        ("Reads, and runs one update",) if failed else ("Recommended",),
+        "Measures every criterion again, and starts one further update to see that it adds nothing."
+        if updates
+        else "Measures every criterion again, and changes nothing.",
+        ("Reads, and runs one update" if updates else "Changes nothing",) if failed else ("Recommended",),
         first=not failed,
         code="measure-again",
     )
     back = Rung(
         "Roll back",
         refusal
-        or "Undoes what it changed: checkpoint, source and, after a backfill or replay, the table. Ends this recovery.",
+        or "Undoes what it changed: checkpoint, source and, after a backfill, replay or top-up, the table. Ends this "
+        "recovery.",
         ("Not possible",) if refusal else ("Cannot be undone",),
         code="not-undoable" if refusal else "rollback",
     )
@@ -163,7 +198,8 @@ def ways_on(verdict: ProofVerdict, refusal: str | None, no_skip: str | None) -> 
         ("Not possible",) if no_skip else ("Needs a reason", "Reviewed in production"),
         code="never-skipped" if no_skip else "end-without-proof",
     )
-    return [ask, again, back, end] if failed else [again, back, end]
+    add = [_add_missing(missing)] if missing else []
+    return [*add, ask, again, back, end] if failed else [again, back, end]
 
 
 @dataclass(frozen=True)
@@ -398,11 +434,14 @@ def _verbatim_text(value: Any) -> str:
 def list_times(recovery: Any, plan: Any | None, steps: Sequence[Any]) -> list[tuple[str, Any, str]]:
     """From the failure to the proof."""
     rerun = next((s for s in steps if s.kind == "rerun" and s.state == "done"), None)
+    added = plan is not None and plan.contents.is_topped_up
+    fill = next((s for s in steps if added and s.plan_id == plan.pk and s.kind == "fill"), None)
     rows: list[tuple[str, Any, str]] = [
         ("Failed", failed_at(recovery), ""),
         ("Recovery opened", recovery.created_at, f"by {recovery.created_by}"),
         ("Plan sealed", plan.sealed_at if plan else None, f"by {plan.sealed_by}" if plan else ""),
         ("Update ended", rerun.ended_at if rerun else None, ""),
+        ("Rows added", fill.ended_at if fill else None, ""),
         ("Proven" if recovery.state == "succeeded" else "Measured", recovery.measured.get("at"), ""),
     ]
     return [r for r in rows if r[1]]

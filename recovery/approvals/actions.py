@@ -18,7 +18,7 @@ from recovery.audit.actions import Attempt
 from recovery.errors import Denied, Refused, RepriseError, WrongUse
 from recovery.models import ApprovalRequest, BreakGlass, Person, Plan, Recovery, Vote
 from recovery.people.roles import SYSTEM, Actor, Right
-from recovery.workflow import broker, sealing, starting
+from recovery.workflow import broker, further, sealing, starting
 from recovery.workflow.journal import note, right_to_run, trying
 from recovery.workflow.moves import lock, move, only_in
 from recovery.workflow.selectors import recovery_or_404
@@ -164,7 +164,9 @@ def _decide(
     if choice == "reject":
         says = f"{by.name} rejected plan {digest[:8]}: {reason}"
         approval_to(request, "rejected", says=says)
-        if recovery.state in ("awaiting_approval", "approved"):
+        if further.may_be_given_up(recovery):
+            further.give_up(recovery, says)
+        elif recovery.state in ("awaiting_approval", "approved"):
             sealing.withdraw(recovery, says, what="approval")
         attempted.done(says, after=after)
         events.announce_decision(request, "rejected", says, by=by)

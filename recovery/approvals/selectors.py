@@ -57,6 +57,9 @@ def list_environments() -> list[str]:
 
 
 def plan_in_force(recovery: Recovery) -> Plan | None:
+    """The newest plan that is not void. None while another one is made, though one before it may have run."""
+    if recovery.state == "diagnosing":
+        return None
     return recovery.plans.filter(voided_at=None).order_by("-pk").first()
 
 

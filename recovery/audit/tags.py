@@ -51,6 +51,7 @@ ACTIONS: Final[dict[str, str]] = {
     "recovery.patch": "edited the pipeline's code",
     "recovery.keep": "kept the pipeline's code as it is",
     "recovery.validate": "asked for the code to be validated",
+    "recovery.further": "began a further plan after a proof that did not hold",
     "plan.seal": "sealed a plan",
     "plan.void": "voided a plan",
     "plan.withdraw": "took a sealed plan back",

@@ -22,6 +22,8 @@ class Strategy(StrEnum):
     """Reading goes back, and the code builds its state again; the table's rows stay. People see it as *reread*."""
     REPLAY = "replay"
     """The table and reading go back to an earlier batch, and what came after it is read again."""
+    TOP_UP = "top-up"
+    """Rows that the table lacks are read from the input and written once; flow and checkpoint stay as they are."""
     FULL_REFRESH = "full-refresh"
     """The table is emptied, and everything that is left is read again."""
     BACKFILL = "backfill"
@@ -62,7 +64,7 @@ class StepKind(StrEnum):
     RERUN = "rerun"
     """Update the flow."""
     FILL = "fill"
-    """Write the rows of the backup that the table lacks, once."""
+    """Write rows that the table lacks, once: of the backup, or of the input."""
     REFRESH = "refresh"
     """Refresh what is downstream."""
     VERIFY = "verify"
@@ -75,6 +77,8 @@ EMPTYING = frozenset({Strategy.FULL_REFRESH, Strategy.BACKFILL})
 """Strategies that empty the table, and read all input from the beginning."""
 BEGINNING_AGAIN = EMPTYING | {Strategy.EMPTY}
 """Strategies whose update begins with batch 0."""
+KEEPING = frozenset({Strategy.REVERT, Strategy.REPAIR, Strategy.TOP_UP})
+"""Strategies that keep the state and the query of the checkpoint."""
 ASKED_ONCE_MORE = BEGINNING_AGAIN | {Strategy.REPLAY}
 """Strategies that take rows out of a table, or repeat them: a person is asked once more before they run."""
 

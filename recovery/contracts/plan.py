@@ -13,7 +13,7 @@ from recovery.contracts.criteria import Criterion
 from recovery.contracts.findings import Finding
 from recovery.contracts.forecast import Forecast
 from recovery.contracts.names import StepKind, Strategy
-from recovery.contracts.steps import PlannedStep, RestoreArgs, SeedArgs
+from recovery.contracts.steps import FillArgs, PlannedStep, RestoreArgs, SeedArgs
 from recovery.contracts.target import ReplayTarget
 from recovery.contracts.value import Flag, Number, Value
 
@@ -291,6 +291,18 @@ class PlanBody(Value):
         """The arguments of its restore; None where it puts no table back."""
         told = (step.args for step in self.steps if step.kind is StepKind.RESTORE)
         return next((RestoreArgs.model_validate(dict(args)) for args in told), None)
+
+    @property
+    def fill_args(self) -> FillArgs | None:
+        """The arguments of its fill; None where it fills nothing."""
+        told = (step.args for step in self.steps if step.kind is StepKind.FILL)
+        return next((FillArgs.model_validate(dict(args)) for args in told), None)
+
+    @property
+    def is_topped_up(self) -> bool:
+        """Whether it writes rows of the input that the table lacks, and starts no update of the flow."""
+        fill = self.fill_args
+        return fill is not None and fill.rows_of == "input"
 
     @property
     def other_inputs(self) -> tuple[tuple[int, PlannedInput], ...]:

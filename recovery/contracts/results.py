@@ -169,12 +169,12 @@ class ListedBackup(Value):
 
 
 class FillResult(StepResult):
-    """The rows of the backup that the table lacked."""
+    """The rows of the backup, or of the input, that the table lacked."""
 
     rows: Number
     """How many were written; 0: it lacked none, so nothing was written."""
     before: Number
-    """The version of the table that the update had left."""
+    """The version of the table right before them."""
     version: Number
     """The version with the rows; the same where nothing was written."""
     app_id: str

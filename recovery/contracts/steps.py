@@ -16,7 +16,7 @@ class PlannedStep(Value):
     """The same for people, in a sentence."""
     args: Mapping[str, Any] = {}
     """What it is told, as JSON: of a rerun or a refresh `UpdateArgs`, of a seed `SeedArgs`, of a restore `RestoreArgs`,
-    of any other nothing."""
+    of a fill `FillArgs`, of any other nothing."""
 
 
 class UpdateArgs(Value):
@@ -82,3 +82,13 @@ class RestoreArgs(Value):
     """How many rows leave the table; None: not known."""
     kept_rows: Number | None = None
     """How many rows stay; None: not known."""
+
+
+class FillArgs(Value):
+    """Which rows a fill writes. Only what is set is stored."""
+
+    rows_of: Literal["backup", "input"] = "backup"
+    """`backup`: rows that the plan has kept; `input`: what the code yields over all input that is committed."""
+    rows: Number | None = None
+    """How many the table lacked when the plan was sealed; where it lacks another number, nothing is written. None: any
+    number is written."""

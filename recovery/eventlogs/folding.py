@@ -136,8 +136,8 @@ def _fold_query(app: Application, kind: str, event: Mapping[str, Any]) -> Applic
         return _fold_terminated(app, event)
     progress = event.get("progress")
     if kind == "QueryIdleEvent":  # since 3.5; before, a progress without addBatch
-        at, waits = _parse_time(event.get("timestamp")), app.run(_read_id(event.get("runId")))
-        return _note_time(app.with_run(replace(waits, idle_ms=at)) if waits else app, at)
+        idle_ms, waits = _parse_time(event.get("timestamp")), app.run(_read_id(event.get("runId")))
+        return _note_time(app.with_run(replace(waits, idle_ms=idle_ms)) if waits else app, idle_ms)
     if kind != "QueryProgressEvent" or not isinstance(progress, dict):
         return _note_time(app, _parse_time(event.get("timestamp")))
     at = _parse_time(progress.get("timestamp")) or app.last_ms or 0
@@ -163,7 +163,7 @@ def _with_progress(run: Run, progress: Mapping[str, Any]) -> Run:
     took = progress.get("durationMs")
     is_idle = isinstance(took, dict) and "addBatch" not in took
     if is_idle:
-        return replace(run, idle_ms=_moment(progress.get("timestamp")))
+        return replace(run, idle_ms=_parse_time(progress.get("timestamp")))
     if len(json.dumps(progress)) > LARGEST_PROGRESS:
         return run
     kept = (*run.batches, {**_rows_of(progress.get("sources")), **progress})[-MOST_BATCHES:]

@@ -5,18 +5,24 @@ or denial is a row as well (`journal.trying`), in a transaction of its own.
 """
 
 from collections.abc import Collection
+from typing import Final
 
+from recovery.approvals.selectors import plan_in_force
 from recovery.contracts import codec
 from recovery.contracts.acceptance import Effect
 from recovery.contracts.choices import ChoicesChange
+from recovery.contracts.names import Strategy
 from recovery.models import Plan, Recovery
 from recovery.people.roles import Actor
 from recovery.planning import choosing
-from recovery.workflow import accepting, broker, sealing, studies
+from recovery.workflow import accepting, broker, further, sealing, studies
 from recovery.workflow.journal import trying
 from recovery.workflow.moves import get, lock, only_in
 from recovery.workflow.plan_basis import digest_basis
 from recovery.workflow.transitions import WAITS
+
+TOP_UP: Final = ChoicesChange(strategy=Strategy.TOP_UP, patch={}, positions={})
+"""What is chosen for a further plan: the code as it is, from where it was committed."""
 
 
 def update_choices(*, recovery_id: int, change: ChoicesChange, by: Actor) -> None:
@@ -46,6 +52,36 @@ def update_choices(*, recovery_id: int, change: ChoicesChange, by: Actor) -> Non
         ) in taken:  # last: from the first row on, every other audited change waits for the commit
             attempted.action = action
             attempted.done(part.says, before=part.before, after=part.after)
+
+
+def begin_further_plan(*, recovery_id: int, by: Actor) -> None:
+    """Take a recovery whose proof does not hold back to where a plan is made: a top-up of the rows that are missing.
+    The plan that has run stays; `actions.cancel` gives the further one up. Raises Refused, Denied."""
+    recovery = get(recovery_id)
+    with trying("recovery.further", recovery, by) as attempted:
+        recovery = lock(recovery_id)
+        before = plan_in_force(recovery)
+        further.begin(recovery)
+        for action, take in choosing.list_parts(TOP_UP):
+            attempted.action = action
+            if part := take(recovery, TOP_UP, by):
+                choosing.write_choices(recovery, part.choices)
+        attempted.action = "recovery.further"
+        kept = recovery.chosen.forget("sealing", "accepted")
+        choosing.write_choices(recovery, kept)
+        type(recovery).objects.filter(pk=recovery_id).update(choices=recovery.choices)
+        attempted.done(
+            "A further plan is made: rows that the proof did not find are added once.",
+            before={"plan": before.hash if before else None},
+            after={"strategy": TOP_UP.strategy},
+        )
+
+
+def plan_missing_rows(*, recovery_id: int, by: Actor) -> None:
+    """Begin a further plan, and have it sealed: as `begin_further_plan` and `request_plan`."""
+    broker.check()
+    begin_further_plan(recovery_id=recovery_id, by=by)
+    request_plan(recovery_id=recovery_id, by=by)
 
 
 def request_plan(*, recovery_id: int, by: Actor, accept: Collection[Effect] | None = None) -> None:

@@ -5,11 +5,11 @@ from collections.abc import Collection, Sequence
 from recovery.contracts.acceptance import Effect
 from recovery.contracts.choices import Choices, ChoicesChange
 from recovery.contracts.diagnosis import Storage
-from recovery.contracts.names import name_strategy
+from recovery.contracts.names import Strategy, name_strategy
 from recovery.errors import RepriseError, WrongUse
 from recovery.models import Flow, Plan, Recovery
 from recovery.people.roles import Actor
-from recovery.planning.actions import seal_at_once, update_choices
+from recovery.planning.actions import begin_further_plan, seal_at_once, update_choices
 from recovery.planning.choosing import find_strategy
 from recovery.sources import position_requests
 from recovery.strategies.catalogue import EXECUTABLE, FOR_HEALTHY, POSITIONED
@@ -42,12 +42,15 @@ def make_plan(
     if positions and strategy not in POSITIONED:
         raise WrongUse(f"{strategy} takes no --position; {' and '.join(map(name_strategy, POSITIONED))} do.")
     position_requests.by_source(positions)  # what cannot be read is refused before anything is opened
+    is_further = opened is not None and fits_further(opened, change.strategy)
+    if opened is not None and is_further:
+        begin_further_plan(recovery_id=opened.pk, by=by)
     recovery = by_hand.open_or_go_on(flow, by=by, again=again, healthy=fits_healthy(change.strategy))
     try:
         _change_choices(recovery, change, positions, accept, by)
         plan = seal_at_once(recovery_id=recovery.pk, by=by, accept=accept)
     except RepriseError as failure:
-        if opened is None:
+        if opened is None or is_further:
             actions.cancel(recovery_id=recovery.pk, reason=f"No plan: {failure.sentence}", by=by)
         raise
     recovery.refresh_from_db()
@@ -57,6 +60,11 @@ def make_plan(
 def fits_healthy(strategy: str | None) -> bool:
     """Whether naming this strategy says that nothing has to fail."""
     return strategy in FOR_HEALTHY
+
+
+def fits_further(opened: Recovery, strategy: str | None) -> bool:
+    """Whether naming this strategy asks for a further plan of a recovery whose proof does not hold."""
+    return strategy == Strategy.TOP_UP and opened.state == "needs_attention"
 
 
 def _change_choices(

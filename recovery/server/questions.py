@@ -37,8 +37,9 @@ QUESTIONS: Final = (
     "restore",
     "keep",
     "fill",
+    "top-up",
 )
-RUNS_CODE: Final = ("study", "measure", "defined", "stage", "replay", "rehearse")
+RUNS_CODE: Final = ("study", "measure", "defined", "stage", "replay", "rehearse", "top-up")
 MOST_SECONDS: Final = 4 * 3600
 MOST_ANSWER: Final = 64 * 1024 * 1024  # bytes
 AT_ONCE: Final = 8

@@ -13,6 +13,7 @@ from recovery.spark import (
     filling,
     slicing,
     topics,
+    topping,
 )
 from recovery.spark.api import (
     NO_SUCH_COLUMN,
@@ -114,6 +115,11 @@ def _counted(
             out["lacking"] = _beside_table(spark, flow, request, frames[request["lacking"]], key, held)
         except OverBudget as over:
             bounded.append(over.bounded)
+    if request.get("committed") in frames and by_key is not None:
+        try:
+            out["committed"] = _beside_committed(spark, flow, request, key, held)
+        except OverBudget as over:
+            bounded.append(over.bounded)
     out["bounded"] = [one.as_dict() for one in bounded]
     if request.get("by_file"):
         out["by_file"] = _by_file(flow, _known(request), notes)
@@ -135,6 +141,15 @@ def _beside_table(
     try:
         return filling.beside(spark, yields, flow.schema, held, key, limit)
     except (counting.NoSuchColumn, counting.NotComparable):
+        return None
+
+
+def _beside_committed(spark: Any, flow: CodeFlow, request: Request, key: Sequence[str], held: Any) -> Any:
+    """The fields of `backups.CommittedBeside`; None where the key cannot be compared. Raises `OverBudget`."""
+    given = topping.Input.of_study(request, request["committed"])
+    try:
+        return topping.compare_committed(spark, flow, given, held, key, budgets_of(request).grouping)
+    except (counting.NoSuchColumn, counting.NotComparable, CannotReplay):
         return None
 
 
@@ -274,6 +289,10 @@ def _compared(
         if request.get("filled"):
             out["filled"] = filling.filled(spark, request, expected, now, key)
             expected = filling.with_filled(spark, expected, request["filled"]["backup"], key)
+        if request.get("topped"):
+            before = filling.at_version(spark, request["table"], request["old_version"])
+            out["topped"] = topping.compare_topped(expected, now, key)
+            expected = filling.lacking(expected, before, key)
         columns = flow.columns if request.get("whole_rows") else key
         apart = counting.Apart(columns, key, by_collation=flow.lets_through_by(key))
         out |= _difference(spark, request, held, expected, apart)

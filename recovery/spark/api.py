@@ -16,7 +16,7 @@ from annotated_types import Ge, MaxLen
 from recovery.errors import NotFound
 from recovery.spark import scratch
 from recovery.spark.asking import Answers, checked, sent
-from recovery.spark.backups import FilledBack, FilledRows, Lacking
+from recovery.spark.backups import CommittedBeside, FilledBack, FilledRows, Lacking, ToppedRows
 
 __all__ = [
     "Answers",
@@ -129,7 +129,8 @@ class StudyRequest:
     source in plan order, as text -> `input_ranges.Slice.as_dict()`, for sources that are no files; a label has
     what `sets` and `slices` name under it together, and a source that it does not name yields no row. `variables`: the
     environment of the code (`recovery.variables`). `budgets`: what looking into the table may cost. `lacking`: a label
-    whose rows are compared by key with the whole table; None: none.
+    whose rows are compared by key with the whole table; None: none. `committed`: the label of all committed input, of
+    which the rows that the table lacks are counted; None: they are not.
     """
 
     answers: Answers
@@ -149,6 +150,7 @@ class StudyRequest:
     variables: Mapping[str, str] = field(default_factory=dict)
     budgets: Budgets = UNBOUNDED
     lacking: str | None = None
+    committed: str | None = None
 
 
 NO_SUCH_COLUMN: Final = "no_such_column"
@@ -179,8 +181,8 @@ class Study:
     `output_mode`: as the code writes; a pipeline's flow appends.
     `varies`: by what the state that the code builds of one input may differ from run to run: other relations,
     functions of people's own, such as yield another value each time or go by the order of rows; (): by nothing that the
-    plan shows, None: not known. `watermarked`: whether the code names a watermark; None: not known. `lacking`: as was
-    asked; None: not compared.
+    plan shows, None: not known. `watermarked`: whether the code names a watermark; None: not known. `lacking`,
+    `committed`: as was asked; None: not compared.
     """
 
     operators: tuple[Text, ...] | None = None
@@ -208,6 +210,7 @@ class Study:
     varies: tuple[Text, ...] | None = None
     watermarked: bool | None = None
     lacking: Lacking | None = None
+    committed: CommittedBeside | None = None
 
 
 @dataclass(frozen=True)
@@ -253,7 +256,8 @@ class MeasureRequest:
     which of them repeat another. `whole`: compare the whole table with what the code yields over this input too; None:
     not asked. `since`: what the log of the Delta table says came after `old_version`; without it both versions are
     compared whole, within the budget for grouping. `filled`: rows of a backup were filled back after the update, which
-    is compared too: by key as one of all rows, and in every column by itself.
+    is compared too: by key as one of all rows, and in every column by itself. `topped`: the input is all that is
+    committed, and what had to be written are rows of it whose key the table lacked at `old_version`.
     """
 
     answers: Answers
@@ -271,6 +275,7 @@ class MeasureRequest:
     since: "Since | None" = None
     budgets: Budgets = UNBOUNDED
     filled: FilledBack | None = None
+    topped: bool = False
 
 
 @dataclass(frozen=True)
@@ -382,6 +387,7 @@ class Measure:
     bounded: tuple[Bounded, ...] = ()
     problem_code: Text = ""
     filled: FilledRows | None = None
+    topped: ToppedRows | None = None
     origins: tuple[Origin, ...] = ()
 
     def as_dict(self) -> dict[str, Any]:

@@ -1,13 +1,13 @@
 """A table that is kept before it is emptied, and the rows that are filled back: what the pipelines' side is asked.
 
-Unlike all other questions these change something: a folder below a pipeline's storage, and one table. Spark does it,
-and no code of a pipeline is run. Shapes of a forecast and of a proof of such a fill are here too.
+Unlike all other questions these change something: a folder below a pipeline's storage, and one table. Spark does it;
+code of a pipeline is run by a top-up alone. Shapes of a forecast and of a proof of such a fill are here too.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Annotated, Final
+from typing import Annotated, Any, Final
 
 from annotated_types import Ge, MaxLen
 
@@ -26,6 +26,8 @@ class Unkept(StrEnum):
     COLUMNS = "columns"  # the rows do not fit the columns of the table
     ELSEWHERE = "elsewhere"  # the name is that of another table now
     DIFFERS = "differs"  # it read back otherwise than it had to
+    OTHER_ROWS = "other_rows"  # the table lacks another number of rows than was planned
+    UNREADABLE = "unreadable"  # the code cannot be run over the input that was named
 
 
 @dataclass(frozen=True)
@@ -71,12 +73,29 @@ class FillRequest:
 
 
 @dataclass(frozen=True)
+class TopUpRequest:
+    """As `FillRequest`, of rows that the code yields over the input that `study` names, all labels together. `rows`:
+    how many the table must lack; where it lacks another number, nothing is written."""
+
+    answers: Answers
+    table: str
+    location: str
+    before: int
+    study: Any
+    key: tuple[str, ...]
+    app_id: str
+    rows: int
+
+
+@dataclass(frozen=True)
 class Filled:
-    """`rows` that the table lacked, and were given to Delta; as `Kept` if it was refused."""
+    """`rows` that the table lacked, and were given to Delta; as `Kept` if it was refused. `problem`: why the code could
+    not be run; "" where it was."""
 
     rows: Rows = 0
     refused: Unkept | None = None
     about: tuple[Text, ...] = ()
+    problem: Text = ""
 
 
 @dataclass(frozen=True)
@@ -118,6 +137,32 @@ class Lacking:
 
 
 @dataclass(frozen=True)
+class CommittedBeside:
+    """What the code yields over all committed input beside the table, by key; as `strategies.base.CommittedRows`."""
+
+    rows: Rows = 0
+    absent: Rows = 0
+    absent_keys: Rows = 0
+    short: Rows = 0
+    extra: Rows = 0
+    beyond: Rows = 0
+    unsettled: Rows | None = 0
+    collated: tuple[Text, ...] = ()
+    unfit: tuple[Text, ...] = ()
+
+
+@dataclass(frozen=True)
+class ToppedRows:
+    """The whole table beside what the code yields over all committed input, by key. `rows`: that it yields; `missing`:
+    by which the table has fewer of a key, `extra`: more of one that is yielded; `beyond`: rows of other keys."""
+
+    rows: Rows
+    missing: Rows
+    extra: Rows
+    beyond: Rows
+
+
+@dataclass(frozen=True)
 class FilledBack:
     """What a fill did, for a measure: the folder of the backup's rows, and the table's versions before and after it."""
 
@@ -150,6 +195,12 @@ def keep(request: KeepRequest, *, timeout: float = KEEP_SECONDS) -> Kept:
 def fill(request: FillRequest, *, timeout: float = KEEP_SECONDS) -> Filled:
     """Write the rows that a table lacks. `timeout` in seconds. Raises Unreachable, Refused."""
     return checked(Filled, request.answers.ask("fill", sent(request), seconds=timeout))
+
+
+def top_up(request: TopUpRequest, *, timeout: float = KEEP_SECONDS) -> Filled:
+    """Write the rows of the input that a table lacks. The pipeline's code is run. `timeout` in seconds. Raises
+    Unreachable, Refused."""
+    return checked(Filled, request.answers.ask("top-up", sent(request), seconds=timeout))
 
 
 def restore(request: RestoreRequest, *, timeout: float = KEEP_SECONDS) -> Restored:

@@ -122,11 +122,10 @@ def _failed(error: Exception) -> dict[str, str]:
 
 
 def _answer(message: dict[str, Any]) -> dict[str, Any]:
-    from recovery.spark import answers, catalog, defined, filling, rehearsing
+    from recovery.spark import answers, catalog, defined, filling, rehearsing, topping
     from recovery.spark.session import driver_of, fresh
 
-    keeps = {"keep": filling.keep, "fill": filling.fill, "restore": filling.restore}
-
+    keeps = {"keep": filling.keep, "fill": filling.fill, "restore": filling.restore, "top-up": topping.top_up}
     request, question = message["request"], message["question"]
     of_code = request.get("study", request)
     # What a definition file asks of `SparkSession.builder` is the session below; where it is, without its token.

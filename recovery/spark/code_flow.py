@@ -1,6 +1,7 @@
 """One flow of a pipeline's code, as a question sees it: analysed once, its batches on demand (child only)."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -94,6 +95,11 @@ class CodeFlow:
         by_index = {int(source): slicing.merged(given) for source, given in (slices or {}).items()}
         return self._called(lambda: self.reader.batch(self._flow.func, files, known, by_index))
 
+    def batch_with_repeats(self, files: Sequence[str], slices: Mapping[str, Sequence[slicing.Slice]]) -> Any:
+        """As `batch`, with the rows that the dropDuplicates of the code takes away."""
+        with keeping_repeats():
+            return self.batch(files, files, slices)
+
     def replaced(self, replace: Replace) -> Any:
         """The flow's DataFrame over other reads than its own (`Reader.replaced`). Raises `BadCode`, `CannotReplay`."""
         self._check_shown()
@@ -168,6 +174,23 @@ class CodeFlow:
             if lost_contact(error):
                 raise
             raise BadCode(secrets.withheld(where(error, self._placed), self.reader.withheld)) from error
+
+
+@contextmanager
+def keeping_repeats() -> Iterator[None]:
+    """Meanwhile dropDuplicates changes nothing."""
+    from pyspark.sql.connect.dataframe import DataFrame
+
+    frames: Any = DataFrame
+    names = ("dropDuplicates", "drop_duplicates")
+    before = {name: getattr(frames, name) for name in names}
+    for name in names:
+        setattr(frames, name, lambda frame, *given, **named: frame)
+    try:
+        yield
+    finally:
+        for name, method in before.items():
+            setattr(frames, name, method)
 
 
 def _as_flow(spark: Any, flow: sql_definitions.SqlFlow) -> Any:

@@ -145,6 +145,16 @@ def dedupe_columns(text: str) -> tuple[str, ...] | None:
     return None
 
 
+def dedupes_last(text: str) -> bool:
+    """Does every row that one dropDuplicates lets through come out, and no other? Nothing but columns is changed after
+    it."""
+    nodes = [
+        node_of(line) for line in section(text, "Analyzed Logical Plan")[1:]
+    ]  # the first one names the columns
+    at = nodes.index("Deduplicate") if nodes.count("Deduplicate") == 1 else None
+    return at is not None and not set(nodes[:at]) - {"Project", "SubqueryAlias"}
+
+
 def has_watermark(text: str) -> bool:
     """Does the query name an event time watermark? Then what is late depends on the order of arrival."""
     return any(node_of(line) == "EventTimeWatermark" for line in section(text, "Analyzed Logical Plan"))

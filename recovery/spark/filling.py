@@ -38,13 +38,13 @@ NO_FILE: Final = (
 
 def keep(spark: Any, request: Request, folder: Path) -> Answer:
     """The fields of `backups.Kept`."""
-    table = _at(spark, request["table"], request["version"])
+    table = at_version(spark, request["table"], request["version"])
     key = resolved(request["key"], table.columns, "The table")
     if by_collation := [key[n] for n in collated(table, key)]:
         return {"refused": Unkept.COLLATION, "about": by_collation}
     rows, digest = digested(table)
     out: Answer = {"rows": rows, "digest": digest, "columns": table.columns}
-    if table.select(*map(_column, key)).distinct().count() != rows:
+    if table.select(*map(read_column, key)).distinct().count() != rows:
         return out | {"refused": Unkept.KEY_REPEATS, "about": key}
     table.write.mode("error").parquet(plain(request["backup"]))
     out["copied_rows"], out["copied_digest"] = digested(_copy(spark, request["backup"]))
@@ -55,14 +55,31 @@ def fill(spark: Any, request: Request, folder: Path) -> Answer:
     """The fields of `backups.Filled`."""
     if not is_delta_at(spark, request["table"], request["location"]):
         return {"refused": Unkept.ELSEWHERE}
-    table, backup = _at(spark, request["table"], request["before"]), _copy(spark, request["backup"])
+    table, backup = at_version(spark, request["table"], request["before"]), _copy(spark, request["backup"])
     if wrong := unfit(table.schema, backup.schema):
         return {"refused": Unkept.COLUMNS, "about": wrong}
-    rows = lacking(backup, table, request["key"])
-    spelled = resolved(table.columns, backup.columns, "The backup")
+    return append_rows(lacking(backup, table, request["key"]), table, request)
+
+
+def append_rows(rows: Any, table: Any, request: Request, *, most: int | None = None) -> Answer:
+    """Append `rows` to a table whose columns they fit, in one commit. `most`: how many there must be, exactly; where
+    there are others, none is written. The fields of `backups.Filled`."""
+    from pyspark.storagelevel import StorageLevel
+
+    spelled = resolved(table.columns, rows.columns, "What is written")
     columns = one_type([table, rows], [table.columns, spelled])[1]
     wanted = rows.select(*[c.alias(n) for c, n in zip(columns, table.columns, strict=True)])
+    wanted = wanted.persist(StorageLevel.MEMORY_AND_DISK)  # what is counted is what is written
+    try:
+        return _append(wanted, request, most)
+    finally:
+        wanted.unpersist()
+
+
+def _append(wanted: Any, request: Request, most: int | None) -> Answer:
     count = wanted.count()
+    if most is not None and count != most:
+        return {"rows": count, "refused": Unkept.OTHER_ROWS}
     if count:
         writer = wanted.write.format("delta").mode("append").option("userMetadata", request["app_id"])
         writer = writer.option("txnAppId", request["app_id"]).option("txnVersion", "1")
@@ -95,7 +112,7 @@ def digested(frame: Any) -> tuple[int, str]:
     """Rows of a frame, and a digest of all of them in every column, whatever their order."""
     from pyspark.sql import functions as F
 
-    text = F.to_json(F.struct(*map(_column, frame.columns)), dict(EXACT))
+    text = F.to_json(F.struct(*map(read_column, frame.columns)), dict(EXACT))
     hashed = frame.select(F.sha2(text, 256).alias("h"))
     parts = [
         F.sum(F.conv(F.substring("h", 1 + n * DIGITS, DIGITS), 16, 10).cast("decimal(38,0)")).alias(f"s{n}")
@@ -155,12 +172,12 @@ def filled(spark: Any, request: Request, expected: Any, now: Any, key: Sequence[
         F.sum(F.greatest(n0 - n1, none)).alias("missing"),
         F.sum(F.greatest(n1 - n0, none)).alias("extra"),
     ).collect()[0]
-    batch_rows = _at(spark, request["table"], told["before"]).count()
+    batch_rows = at_version(spark, request["table"], told["before"]).count()
     rows, digest = digested(backup)
     return {
         **{name: int(value or 0) for name, value in row.asDict().items()},
         "batch_rows": batch_rows,
-        "filled": _at(spark, request["table"], told["after"]).count() - batch_rows,
+        "filled": at_version(spark, request["table"], told["after"]).count() - batch_rows,
         "backup_rows": rows,
         "backup_digest": digest,
     }
@@ -207,7 +224,7 @@ def unfit(into: Any, rows: Any) -> list[str]:
     return sorted(found)
 
 
-def _at(spark: Any, name: str, version: int) -> Any:
+def at_version(spark: Any, name: str, version: int) -> Any:
     return spark.read.option("versionAsOf", str(version)).table(sql_name(name))
 
 
@@ -215,7 +232,7 @@ def _copy(spark: Any, place: str) -> Any:
     return spark.read.parquet(literal(place))
 
 
-def _column(name: str) -> Any:
+def read_column(name: str) -> Any:
     from pyspark.sql import functions as F
 
     from recovery.spark.session import quoted

@@ -88,6 +88,29 @@ class CodeFacts:
 
 
 @dataclass(frozen=True)
+class CommittedRows:
+    """What the code yields over all committed input that can still be read, beside the whole table, by key.
+
+    `rows` that it yields; `absent`: those of them whose key no row of the table has, under `absent_keys` different
+    keys; `short`: rows by which the table has a key that it holds fewer times than the code yields it; `extra`: more
+    often. `beyond`: rows of the table whose key the code yields over nothing. `unsettled`: absent keys of which a
+    dropDuplicates may have let through another row than the one that is yielded now; None: that cannot be told.
+    `collated`: columns of the key that compare texts by a collation, `unfit`: columns that do not fit those of the
+    table; with either, nothing was counted.
+    """
+
+    rows: int = 0
+    absent: int = 0
+    absent_keys: int = 0
+    short: int = 0
+    extra: int = 0
+    beyond: int = 0
+    unsettled: int | None = 0
+    collated: tuple[str, ...] = ()
+    unfit: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
 class Counts:
     """Rows counted on Spark just now. None: could not be counted.
 
@@ -123,6 +146,7 @@ class Counts:
     table_keys: int | None = None  # different keys in the table
     beyond: int | None = None  # rows of the table whose key the code does not yield over what is left
     unfit: tuple[str, ...] = ()  # columns of which the table's rows are not as the code's
+    committed: CommittedRows | None = None  # by key beside the table; None: not compared
 
 
 @dataclass(frozen=True)
@@ -206,3 +230,7 @@ class Facts:
     back: GoingBack | None = None  # what a replay goes back to; None: no one has said
     unfilled: str = ""  # the recovery that emptied the table and filled nothing back yet; "": none
     skipped_before: bool = False  # whether an earlier recovery made a source begin elsewhere
+    writers: tuple[str, ...] = ()  # other flows that write the flow's table, by their short names
+    found_missing: int | None = (
+        None  # rows that a proof of the open recovery did not find; None: none says so
+    )

@@ -15,6 +15,7 @@ from recovery.strategies import (
     replay,
     revert,
     rewind,
+    top_up,
 )
 from recovery.strategies.base import Facts
 from recovery.strategies.deciding import NOT_ASKED, decide
@@ -30,6 +31,7 @@ EXECUTABLE = (
     Strategy.PRIME,
     Strategy.REWIND,
     Strategy.REPLAY,
+    Strategy.TOP_UP,
     Strategy.FULL_REFRESH,
     Strategy.BACKFILL,
     Strategy.EMPTY,
@@ -41,7 +43,7 @@ POSITIONED = (Strategy.CONTINUE, Strategy.REWIND)
 NEEDS_START = (Strategy.REWIND,)
 """Those of POSITIONED that need another one: from the committed position they would leave something out."""
 
-FOR_HEALTHY = (Strategy.REPLAY, Strategy.FULL_REFRESH)
+FOR_HEALTHY = (Strategy.TOP_UP, Strategy.REPLAY, Strategy.FULL_REFRESH)
 """Strategies that have something to do for a flow that does not fail: its rows are wrong, or its input was."""
 
 JUDGES: Mapping[str, Callable[[Facts], Option]] = {
@@ -52,6 +54,7 @@ JUDGES: Mapping[str, Callable[[Facts], Option]] = {
     Strategy.PRIME: prime.judge_prime,
     Strategy.REWIND: rewind.judge,
     Strategy.REPLAY: replay.judge,
+    Strategy.TOP_UP: top_up.judge,
     Strategy.FULL_REFRESH: full_refresh.judge,
     Strategy.BACKFILL: backfill.judge,
     Strategy.EMPTY: empty.judge,

@@ -13,6 +13,7 @@ from typing import Final
 from recovery.contracts.names import Meant, Strategy
 from recovery.contracts.option import Option
 from recovery.plans.accepted import costs_of
+from recovery.strategies.top_up import MISSING_BY_PROOF
 
 NOT_ASKED: Final = None
 """The answer where nothing hangs on whether a change was meant."""
@@ -20,14 +21,22 @@ NOT_ASKED: Final = None
 
 @dataclass(frozen=True)
 class Rule:
-    """One row. `answers`: those under which it counts; `because`: why this one, for people."""
+    """One row. `answers`: those under which it counts; `because`: why this one, for people; `found`: the code of a
+    finding without which it does not count, "": it counts without any."""
 
     strategy: Strategy
     answers: tuple[Meant | None, ...]
     because: str
+    found: str = ""
 
 
 RULES: Final = (
+    Rule(
+        Strategy.TOP_UP,
+        (NOT_ASKED, Meant.YES, Meant.NO),
+        "A proof found rows missing, and all of them can be read: they are added once, nothing else is touched.",
+        found=MISSING_BY_PROOF,
+    ),
     Rule(
         Strategy.REPAIR, (NOT_ASKED,), "Damaged files are mended; position and state stay, nothing is reset."
     ),
@@ -78,6 +87,7 @@ GROUNDS: Final[Mapping[str, tuple[Ground, ...]]] = {
     "revert": (Ground.UNREAD,),
     "prime": (Ground.UNREAD,),
     "backfill": (Ground.UNREAD,),
+    "top-up": (Ground.READ,),
     "rebuild": (Ground.UNREAD, Ground.READ),
     "rewind": (Ground.UNREAD, Ground.READ),
     "replay": (Ground.UNREAD, Ground.READ),
@@ -104,7 +114,11 @@ class Decision:
 def decide(options: Sequence[Option], answer: Meant | None) -> Decision:
     """What is recommended of these options. `answer`: None where the change is not asked for."""
     harmless = {o.strategy: o for o in options if is_harmless(o)}
-    rows = [(n, r) for n, r in enumerate(RULES, 1) if answer in r.answers and r.strategy in harmless]
+    rows = [
+        (n, r)
+        for n, r in enumerate(RULES, 1)
+        if answer in r.answers and r.strategy in harmless and is_found(r, harmless[r.strategy])
+    ]
     rows.sort(key=lambda row: not harmless[row[1].strategy].forecast.doubled.exact)
     if not rows:
         return Decision()
@@ -117,3 +131,8 @@ def decide(options: Sequence[Option], answer: Meant | None) -> Decision:
 def is_harmless(option: Option) -> bool:
     """Whether it can run and has a forecast without any row to accept."""
     return option.blocker is None and not costs_of(option.forecast)
+
+
+def is_found(rule: Rule, option: Option) -> bool:
+    """Whether the option has the finding that its row asks for."""
+    return not rule.found or any(finding.code == rule.found for finding in option.findings)

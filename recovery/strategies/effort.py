@@ -20,7 +20,7 @@ from recovery.contracts.effort import (
 )
 from recovery.contracts.names import StepKind, Strategy
 from recovery.contracts.option import BlockerCode, Option
-from recovery.contracts.steps import SeedArgs, UpdateArgs
+from recovery.contracts.steps import FillArgs, SeedArgs, UpdateArgs
 from recovery.sources import files
 from recovery.sources.base import InputFile, SourceFacts
 from recovery.strategies import common, prime, rebuild, sources, starts
@@ -99,6 +99,8 @@ def read_input(facts: Facts, option: Option) -> Reading:
         facts = put_back(facts)
     if begins_anew(option):
         return _read_everything(facts)
+    if _is_topped_up(option):
+        return _read_committed(facts)
     found = _read_waiting(facts) + _read_again(facts, option)
     return found + _read_processed(facts) if _is_replayed(option) else found
 
@@ -124,6 +126,17 @@ def _has_step(option: Option, kind: StepKind) -> bool:
 
 def _is_replayed(option: Option) -> bool:
     return any(args.state == rebuild.STATE for args in _seeds(option))
+
+
+def _is_topped_up(option: Option) -> bool:
+    fills = (step for step in option.steps if step.kind is StepKind.FILL)
+    return any(FillArgs.model_validate(dict(step.args)).rows_of == "input" for step in fills)
+
+
+def _read_committed(facts: Facts) -> Reading:
+    """What is read to find the rows that a table lacks: all committed input, and nothing that waits."""
+    size = Amount(value=_bytes_of(common.files_of(facts, "processed"))) if common.only_files(facts) else None
+    return Reading(_as_written(facts, facts.counts.processed), size)
 
 
 def _read_waiting(facts: Facts) -> Reading:

@@ -10,7 +10,7 @@ from recovery.contracts.option import Option
 from recovery.contracts.ways import Condition, Wait, WouldChange
 from recovery.diagnosis.advice import asks_meant
 from recovery.plans.accepted import costs_of
-from recovery.strategies.deciding import GROUNDS, NOT_ASKED, OLD_ROWS, RULES, Ground, decide
+from recovery.strategies.deciding import GROUNDS, NOT_ASKED, OLD_ROWS, RULES, Ground, decide, is_found
 from recovery.strategies.recommending import decision
 
 SAYS: Final[Mapping[Condition, str]] = {
@@ -97,7 +97,11 @@ def _among(options: Sequence[Option], answer: Meant | None, fits: Callable[[str]
     decided = decide(list(fitting.values()), answer)
     if decided.strategy:
         return Turn(decided.strategy, decided.because)
-    rules = [rule for rule in RULES if answer in rule.answers and rule.strategy in fitting]
+    rules = [
+        rule
+        for rule in RULES
+        if answer in rule.answers and rule.strategy in fitting and is_found(rule, fitting[rule.strategy])
+    ]
     for rule in rules:
         option = fitting[rule.strategy]
         if option.blocker is None:

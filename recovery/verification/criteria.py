@@ -7,6 +7,8 @@ are the same there and here.
 from recovery.contracts.names import EMPTYING
 from recovery.strategies.backfill import FILLED, SAYS_FILLED
 from recovery.strategies.common import WORDS
+from recovery.strategies.top_up import CHECKPOINT_UNTOUCHED, HAS_EVERY_ROW
+from recovery.strategies.top_up import SAYS as ADDED
 
 FIRST_BATCH_AT_POSITION = "FIRST_BATCH_AT_POSITION"
 EACH_FILE_ONCE = "EACH_FILE_ONCE"
@@ -33,6 +35,13 @@ REQUIRED: dict[str, tuple[str, ...]] = {
     "full-refresh": _ON_DATA,
     "empty": _ON_DATA,
     "backfill": (*_ON_DATA, FILLED),
+    "top-up": (
+        TABLE_GREW_BY_NEW_BATCHES,
+        EVERY_ROW_ONCE,
+        HAS_EVERY_ROW,
+        CHECKPOINT_UNTOUCHED,
+        NOTHING_ELSE_CHANGED,
+    ),
 }
 
 
@@ -51,4 +60,4 @@ def required(strategy: str, *, edition: int, key: bool) -> tuple[str, ...]:
 
 def says(code: str) -> str:
     """The sentence of a criterion; the code itself where it is not known."""
-    return SAYS_FILLED if code == FILLED else WORDS.get(code, code)
+    return {FILLED: SAYS_FILLED, **ADDED, **WORDS}.get(code, code)

@@ -12,7 +12,8 @@ from recovery.contracts.criteria import Criterion
 from recovery.strategies.backfill import FILLED
 from recovery.strategies.downstream import AGREES
 from recovery.strategies.sinks import not_required
-from recovery.verification import below, checks, criteria, filled, whole
+from recovery.strategies.top_up import CHECKPOINT_UNTOUCHED, HAS_EVERY_ROW
+from recovery.verification import below, checks, criteria, filled, topped, whole
 from recovery.verification.evidence import Evidence
 from recovery.verification.finding import Finding
 
@@ -59,6 +60,8 @@ _CHECKS: dict[str, Callable[[Mapping[str, Any], Evidence], Finding]] = {
     criteria.NO_KEY_TWICE: whole.no_key_twice,
     criteria.FURTHER_UPDATE_ADDS_NOTHING: checks.further_update_adds_nothing,
     FILLED: filled.filled_rows_as_before,
+    HAS_EVERY_ROW: topped.table_has_every_row,
+    CHECKPOINT_UNTOUCHED: topped.checkpoint_untouched,
     AGREES: lambda expected, evidence: below.downstream_agrees(expected, evidence.below),
 }
 

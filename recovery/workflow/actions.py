@@ -21,6 +21,7 @@ from recovery.workflow import (
     broker,
     diagnosing,
     engine,
+    further,
     owning,
     sealing,
     skipping,
@@ -269,11 +270,21 @@ def _rollback_refusal(recovery: Recovery) -> str | None:
 
 
 def cancel(*, recovery_id: int, by: Actor, reason: str) -> None:
-    """End an open recovery that has changed nothing. Raises Refused once something was changed."""
+    """End an open recovery that has changed nothing; of one whose proof did not hold, give its further plan up.
+
+    Raises Refused once something was changed."""
     recovery = _get(recovery_id)
     with trying("recovery.cancel", recovery, by, reason=reason) as attempted:
         recovery = lock(recovery_id)
         before = recovery.state
+        if further.may_be_given_up(recovery):
+            plan = further.give_up(recovery, f"The further plan was given up: {reason or 'no reason given'}.")
+            attempted.done(
+                f"The further plan was given up: plan {plan.hash[:8]} is in force again.",
+                before={"state": before},
+                after={"state": recovery.state, "plan": plan.hash},
+            )
+            return
         recovery.steps.filter(state="pending").update(state="skipped")
         move(recovery, "cancelled", reason=reason)
         attempted.done(

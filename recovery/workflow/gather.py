@@ -41,7 +41,6 @@ from recovery.spark.api import (
 from recovery.strategies import late, state_rows
 from recovery.strategies.base import Counts, Facts, OutputMode, checkpoint_watched, table_watched
 from recovery.workflow import (
-    backups,
     below,
     declared,
     fingerprints,
@@ -51,6 +50,7 @@ from recovery.workflow import (
     rehearsing,
     repairing,
     replaying,
+    topping,
 )
 from recovery.workflow.budgets import budgets, not_counted
 from recovery.workflow.deployed import last_good_source, read_code
@@ -252,8 +252,8 @@ def gather(
         refresh_below=refresh_below,
         state_refused=flow.state == "failed" and flow.condition in STATE_REFUSED,
         skipped_before=going_back.skipped_before(flow),
-        unfilled=backups.find_unfilled(flow),
     )
+    found = topping.with_records(found, flow)
     old = found.old_code
     written_by = old if old and old.sources else found.new_code
     digest = fingerprints.digest_of_code(written_by.files)
@@ -524,7 +524,7 @@ def _both(
     def answer(code: Mapping[str, str], wanted: inputs.Counted) -> Study:
         by_file = bool(wanted.sets) and wanted.only_files and code is new
         request = request_for(scene, code, wanted, key, by_file=by_file)
-        request = replace(request, lacking=inputs.filled_label(scene.sink, wanted, is_new=code is new))
+        request = replace(request, **inputs.compared_labels(scene.sink, wanted, is_new=code is new))
         return _identified(scene, ask(request, files or {}))
 
     found = answer(new, wanted)

@@ -10,7 +10,7 @@ from recovery.errors import Refused
 from recovery.models import Recovery
 from recovery.workflow.transitions import Guard
 
-CHANGING: Final = ("patch", "restore", "seed", "rerun", "refresh")
+CHANGING: Final = ("patch", "restore", "seed", "rerun", "fill", "refresh")
 """Kinds of steps that change something outside."""
 
 
@@ -68,12 +68,20 @@ def _proven(recovery: Recovery, values: Mapping[str, Any]) -> None:
 
 def _skipped(recovery: Recovery, values: Mapping[str, Any]) -> None:
     steps = recovery.steps.filter(plan=selectors.plan_in_force(recovery))
-    rerun, proof = steps.filter(kind="rerun").last(), steps.filter(kind="verify").last()
+    plan = selectors.plan_in_force(recovery)
+    kind = "fill" if plan is not None and plan.contents.is_topped_up else "rerun"
+    rerun, proof = steps.filter(kind=kind).last(), steps.filter(kind="verify").last()
     if rerun is None or rerun.state != "done" or proof is None or "skipped" not in proof.result:
         raise Refused(
-            f"{recovery.label} can end without proof only after its rerun, when a person skips the proof.",
+            f"{recovery.label} can end without proof only after its rerun or fill, when a person skips the proof.",
             code="not_skipped",
         )
+
+
+def _ran(recovery: Recovery, values: Mapping[str, Any]) -> None:
+    plans = recovery.plans.filter(voided_at=None)
+    if not recovery.steps.filter(plan__in=plans).exclude(state__in=("pending", "skipped")).exists():
+        raise Refused(f"No plan of {recovery.label} has run, so none is in force again.", code="nothing_ran")
 
 
 CHECKS: Final[Mapping[Guard, Callable[[Recovery, Mapping[str, Any]], None]]] = {
@@ -85,6 +93,7 @@ CHECKS: Final[Mapping[Guard, Callable[[Recovery, Mapping[str, Any]], None]]] = {
     Guard.UNTOUCHED: _untouched,
     Guard.PROVEN: _proven,
     Guard.SKIPPED: _skipped,
+    Guard.RAN: _ran,
 }
 
 

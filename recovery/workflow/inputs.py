@@ -222,11 +222,13 @@ def _bytes_of_delta(facts: DeltaFacts, span: Slice) -> float:
     return sum(sizes.get(path, 0) for _, paths in span.versions for path in paths)
 
 
-def filled_label(sink: SinkReport, wanted: Counted, *, is_new: bool) -> str | None:
-    """The input that the table is compared with, for rows that a fill would bring back: of the new code all that is
-    left, of the old one what was read of it. None of a sink that is not filled."""
-    label = "everything" if is_new else "processed"
-    return label if sink.kind == "delta" and not sink.declared and label in wanted.sets else None
+def compared_labels(sink: SinkReport, wanted: Counted, *, is_new: bool) -> dict[str, str | None]:
+    """The input that the table is compared with by key, as fields of a request. `lacking`: for rows that a fill would
+    bring back: of the new code all that is left, of the old one what was read of it. `committed`: for rows that the
+    table lacks, of the new code. None of a sink that is not filled."""
+    fills = sink.kind == "delta" and not sink.declared
+    asked = {"lacking": "everything" if is_new else "processed", "committed": "processed" if is_new else None}
+    return {name: label if fills and label in wanted.sets else None for name, label in asked.items()}
 
 
 def list_files(path: str, options: Mapping[str, Any]) -> tuple[InputFile, ...]:

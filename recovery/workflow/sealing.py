@@ -9,13 +9,13 @@ from django.db import transaction
 from django.utils import timezone
 
 from recovery.approvals.rules import strategy_allowed
-from recovery.approvals.selectors import rule_for
+from recovery.approvals.selectors import plan_in_force, rule_for
 from recovery.checkpoints.report import CheckpointReport
 from recovery.checkpoints.table_progress import reconcile_report
 from recovery.contracts import codec
 from recovery.contracts.acceptance import Accepted, Effect
 from recovery.contracts.codec import seal
-from recovery.contracts.names import BEGINNING_AGAIN, name_strategy
+from recovery.contracts.names import BEGINNING_AGAIN, KEEPING, name_strategy
 from recovery.contracts.option import Option, SettledBy
 from recovery.contracts.plan import (
     SCHEMA,
@@ -142,7 +142,7 @@ def build(
         facts = put_back(facts)
     code = facts.old_code if option.strategy == "revert" and facts.old_code else facts.new_code
     standing = _standing(facts, option)
-    last, kept = standing.last_committed, option.strategy in ("revert", "repair")
+    last, kept = standing.last_committed, option.strategy in KEEPING
     return PlanBody(
         schema_number=SCHEMA,
         recovery=recovery.label,
@@ -192,7 +192,7 @@ def build(
 
 def _state(option: Option) -> Literal["keep", "drop", "rebuild"]:
     """What becomes of the state."""
-    if option.strategy in ("revert", "repair"):
+    if option.strategy in KEEPING:
         return "keep"
     return "rebuild" if option.strategy == "rebuild" else "drop"
 
@@ -311,5 +311,7 @@ def end_plan(recovery: Recovery, says: str) -> None:
 
 def _void(recovery: Recovery, says: str, what: str) -> None:
     drift = [{"what": what, "planned": "", "now": "", "says": says}]
-    recovery.plans.filter(voided_at=None).update(voided_at=timezone.now(), drift=drift)
+    plan = plan_in_force(recovery)  # one that ran before it, whose proof does not hold, stays
+    if plan is not None:
+        Plan.objects.filter(pk=plan.pk).update(voided_at=timezone.now(), drift=drift)
     recovery.steps.filter(state="pending", plan__isnull=False).update(state="skipped")

@@ -1,5 +1,6 @@
 """Reads that pages and commands share."""
 
+from recovery.approvals.selectors import plan_in_force
 from recovery.models import Plan, Recovery
 from recovery.numbers import whole
 from recovery.people import visible
@@ -35,8 +36,8 @@ def recoveries(by: Actor, active: bool | None = None) -> list[Recovery]:
 
 
 def plan_of(recovery: Recovery) -> Plan | None:
-    """The plan in force: the newest that is not void."""
-    return recovery.plans.filter(voided_at=None).order_by("-pk").first()
+    """The plan in force: the newest that is not void, unless another one is being made."""
+    return plan_in_force(recovery)
 
 
 def void_plan_of(recovery: Recovery) -> Plan | None:

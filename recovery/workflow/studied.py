@@ -1,11 +1,12 @@
 """What Spark is asked of a flow's code, and what it said, as facts that a decision may look at."""
 
 from collections.abc import Mapping
+from dataclasses import asdict
 from typing import Any
 
 from recovery import variables
 from recovery.spark.api import FROM_CODE, FROM_OLD_CODE, NAMED, WHOLE_ROW, Answers, Study, StudyRequest
-from recovery.strategies.base import CodeFacts, Counts, GroupRows, KeyKind
+from recovery.strategies.base import CodeFacts, CommittedRows, Counts, GroupRows, KeyKind
 
 KEY_KINDS: Mapping[str, KeyKind] = {
     NAMED: KeyKind.NAMED,
@@ -72,6 +73,7 @@ def counts(answer: Study) -> Counts:
         table_keys=answer.lacking.table_keys if answer.lacking else None,
         beyond=answer.lacking.beyond if answer.lacking else None,
         unfit=answer.lacking.unfit if answer.lacking else (),
+        committed=CommittedRows(**asdict(answer.committed)) if answer.committed else None,
     )
 
 

@@ -25,7 +25,8 @@ class Guard(StrEnum):
     IN_TIME = "the time of the request is not over"
     UNTOUCHED = "no step has changed anything"
     PROVEN = "every criterion was measured and holds"
-    SKIPPED = "the rerun is done, and a person skipped the proof with a reason"
+    SKIPPED = "the rerun, or the fill of a top-up, is done, and a person skipped the proof with a reason"
+    RAN = "a plan before it has run"
     FENCE = "only for who holds the step's fence"
 
 
@@ -40,6 +41,7 @@ class Arrow:
 RECOVERY_ARROWS: Final = (
     Arrow("diagnosing", "planned", "a plan is sealed"),
     Arrow("diagnosing", "cancelled", "a person ends it", Guard.UNTOUCHED),
+    Arrow("diagnosing", "needs_attention", "a further plan is given up", Guard.RAN),
     Arrow("planned", "awaiting_approval", "a person asks for approval", Guard.ASKED),
     Arrow("planned", "running", "a person starts the plan", Guard.PERMITTED),
     Arrow("planned", "diagnosing", "the plan is taken back, or a newer one is sealed"),
@@ -64,7 +66,11 @@ RECOVERY_ARROWS: Final = (
     Arrow("verifying", "needs_attention", "a criterion does not hold or was not measured"),
     Arrow("needs_attention", "running", "a person resumes it, or a probe proves that it can go on"),
     Arrow("needs_attention", "verifying", "the proof is measured"),
-    Arrow("needs_attention", "diagnosing", "what the plan relies on has drifted: the plan is void"),
+    Arrow(
+        "needs_attention",
+        "diagnosing",
+        "what the plan relies on has drifted: the plan is void; or its proof does not hold, and a further plan is made",
+    ),
     Arrow("needs_attention", "failed", "it cannot go on"),
     Arrow("needs_attention", "rolled_back", "the rollback is done"),
     Arrow("needs_attention", "cancelled", "a person ends it", Guard.UNTOUCHED),
@@ -140,7 +146,9 @@ SKIPS: Final[Mapping[str, SkipRule]] = MappingProxyType(
             False, "It is what recovers the flow; without it there is nothing that could be proven."
         ),
         "fill": SkipRule(
-            False, "The rows of input that is gone would stay out of the table; the backup alone has them."
+            False,
+            "The rows would stay out of the table: of a backfill the backup alone has them, of a top-up it is all that "
+            "is done.",
         ),
         "refresh": SkipRule(
             True,

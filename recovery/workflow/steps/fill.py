@@ -1,76 +1,160 @@
-"""fill: write the rows of the backup whose key the table lacks after its refresh, in one commit.
+"""fill: write the rows that the table lacks, in one commit: of a backup after its refresh, or of the committed input.
 
 The commit bears an id of this plan. Delta writes nothing a second time under it, so this step may be done again after
 a crash at any moment: it first looks for its commit in the table's log.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 
 from recovery.contracts import codec
-from recovery.contracts.results import FillResult, TableBackupResult, UpdateResult
+from recovery.contracts.results import FillResult, StandstillResult, TableBackupResult, UpdateResult
 from recovery.errors import OutcomeUnknown, Refused
 from recovery.models import Step
 from recovery.pipelines.workspaces import questions_service
+from recovery.plans.values import Drift
 from recovery.sinks.live import delta
 from recovery.spark.backups import Filled, FillRequest, Unkept, fill
-from recovery.workflow import backups, reviewed
+from recovery.workflow import backups, reviewed, topped
 from recovery.workflow.gather import Scene, look
-from recovery.workflow.steps.base import Context, Probed, saw
+from recovery.workflow.steps.base import Context, PlanVoid, Probed, saw
 
 SECONDS = 3600
 
 
+@dataclass(frozen=True)
+class Rows:
+    """Where the rows come from. `since`: the version of the table after which this plan alone may have written it;
+    `ask`: the one question that writes them, into a version, under an id; `refuse`: raises what follows where Spark
+    wrote none."""
+
+    since: int
+    ask: Callable[[Scene, int, str], Filled]
+    refuse: Callable[[Filled], None]
+
+
 def run(context: Context) -> Mapping[str, object]:
-    """Fill once, and read back. Raises Refused where something else wrote the table since it was emptied."""
-    contents, backup = context.contents, _backup(context)
-    reran = context.recovery.steps.filter(plan=context.plan, kind="rerun", state="done").first()
-    if reran is None:
-        raise Refused("The rerun has not ended, so what the table lacks is not known yet.")
-    started = codec.read(UpdateResult, reran.result).started
-    reviewed.ran(contents, context.client, context.pipeline_id, started)
+    """Fill once, and read back. Raises Refused, or PlanVoid before anything was changed, where something else wrote the
+    table since."""
+    contents = context.contents
     scene = look(context.flow, known=contents.table_places)
     app_id = backups.app_id(contents, context.plan)
-    commits = _own_commits(context, scene, backup)
-    if (done := _commit_of(commits, app_id)) is not None:
+    rows = _of_input(context, scene) if contents.is_topped_up else _of_backup(context, scene)
+    if (done := _commit_of(scene.table_place, rows.since, app_id)) is not None:
         context.log(f"Version {done} of the table is the fill of an attempt before.")
-        return codec.to_json(_read_back(scene, backup, app_id))
+        return codec.to_json(_read_back(scene, rows.since, app_id))
     before = scene.sink.version
     assert before is not None, "a table that counts its commits has a version"
     context.watch.guard()
-    told = _filled(context, scene, backup, before, app_id)
+    told = rows.ask(scene, before, app_id)
     if told.refused is not None:
-        raise Refused(
-            f"{_why(told)} Nothing was filled back; the backup is at {backup.place}.", code=told.refused
-        )
+        rows.refuse(told)
     if not told.rows:
-        context.log("The table lacks no key of the backup: nothing was written.")
+        context.log("The table lacks no key: nothing was written.")
         return codec.to_json(FillResult(rows=0, before=before, version=before, app_id=app_id))
-    result = _read_back(scene, backup, app_id)
+    result = _read_back(scene, rows.since, app_id)
     if (result.before, result.rows) != (before, told.rows):
         raise OutcomeUnknown(
             f"{told.rows:,} rows were to be filled into version {before}; version {result.version} holds "
             f"{result.rows:,} of them. Something else may have written the table.",
             code="not_as_filled",
         )
-    context.log(f"Filled back {result.rows:,} rows: version {result.version} of the table.")
+    context.log(f"Wrote {result.rows:,} rows: version {result.version} of the table.")
     return codec.to_json(result)
 
 
-def _filled(context: Context, scene: Scene, backup: TableBackupResult, before: int, app_id: str) -> Filled:
-    """What Spark answers to the one question that writes."""
-    return fill(
-        FillRequest(
-            answers=questions_service(scene.flow.pipeline.workspace, scene.flow.pipeline.environment),
-            table=context.contents.dataset,
-            location=scene.table_place,
-            before=before,
-            backup=backup.rows_folder,
-            key=context.contents.key,
-            app_id=app_id,
-            configuration=dict(scene.spec.get("configuration") or {}),
-        ),
-        timeout=SECONDS - 60,
-    )
+def _of_input(context: Context, scene: Scene) -> Rows:
+    """Rows that the code yields over the committed input. Before they are written, everything is as it was planned, or
+    the plan is void: nothing was changed yet."""
+    contents = context.contents
+    since = version_noted(context.step)
+    if topped.commit_of(context.plan, since) is None:
+        if drift := _find_drift(context, scene, since):
+            raise PlanVoid(drift)
+        reviewed.same(contents, scene.spec, scene.code, scene.client, so="Nothing was written.")
+
+    def ask(scene: Scene, before: int, app_id: str) -> Filled:
+        return topped.add(scene, contents, before=before, app_id=app_id, timeout=SECONDS - 60)
+
+    def refuse(told: Filled) -> None:
+        if told.refused is Unkept.UNREADABLE:
+            raise Refused(f"The input could not be read once more: {told.problem}", code=told.refused)
+        raise PlanVoid([Drift("sink", "", str(told.rows), _why_not_added(context, told))])
+
+    return Rows(since, ask, refuse)
+
+
+def version_noted(step: Step) -> int:
+    """The version of the table that the plan's stop has seen, which a rollback goes back to. Raises Refused."""
+    stop = step.recovery.steps.filter(plan=step.plan, kind="stop", state="done").first()
+    version = codec.read(StandstillResult, stop.result).sink_version if stop else None
+    if version is None:
+        raise Refused("The version of the table was not noted before. Seal a new plan.", code="not_as_kept")
+    return version
+
+
+def _find_drift(context: Context, scene: Scene, since: int) -> list[Drift]:
+    """What has moved since the plan's stop."""
+    planned, found = context.contents.preconditions.checkpoint, []
+    if scene.active_update:
+        says = f"Update {scene.active_update} of the pipeline is running."
+        found.append(Drift("active_update", "", scene.active_update, says))
+    if scene.checkpoint.fingerprint != planned.fingerprint:
+        now, says = scene.checkpoint.last_committed, "The flow has read on since the plan."
+        found.append(Drift("checkpoint", str(planned.last_committed), str(now), says))
+    if strange := topped.written_by_others(context.plan, since):
+        says = f"Version {strange[0]} of the table was written by something else since the plan."
+        found.append(Drift("sink", str(since), str(strange[0]), says))
+    return found
+
+
+def _why_not_added(context: Context, told: Filled) -> str:
+    if told.refused is Unkept.OTHER_ROWS:
+        fill_args = context.contents.fill_args
+        planned = fill_args.rows if fill_args else None
+        return f"The table lacks {told.rows:,} rows of the input now, and lacked {planned} when the plan was sealed."
+    if told.refused is Unkept.COLUMNS:
+        return f"What the code yields no longer fits the table: {', '.join(told.about)}."
+    return "The table's name is that of another table now."
+
+
+def _of_backup(context: Context, scene: Scene) -> Rows:
+    """Rows of the plan's backup. Raises Refused where another writer changed rows since it was made."""
+    contents, backup = context.contents, _backup(context)
+    reran = context.recovery.steps.filter(plan=context.plan, kind="rerun", state="done").first()
+    if reran is None:
+        raise Refused("The rerun has not ended, so what the table lacks is not known yet.")
+    started = codec.read(UpdateResult, reran.result).started
+    reviewed.ran(contents, context.client, context.pipeline_id, started)
+    if strange := backups.find_strange(context.plan, backup):
+        raise Refused(
+            f"Version {strange[0]} of the table was written by something else since it was backed up. Nothing was "
+            f"filled back; the backup is at {backup.place}. Find the writer, then seal a new plan.",
+            code="written_by_others",
+        )
+
+    def ask(scene: Scene, before: int, app_id: str) -> Filled:
+        return fill(
+            FillRequest(
+                answers=questions_service(scene.flow.pipeline.workspace, scene.flow.pipeline.environment),
+                table=contents.dataset,
+                location=scene.table_place,
+                before=before,
+                backup=backup.rows_folder,
+                key=contents.key,
+                app_id=app_id,
+                configuration=dict(scene.spec.get("configuration") or {}),
+            ),
+            timeout=SECONDS - 60,
+        )
+
+    def refuse(told: Filled) -> None:
+        raise Refused(
+            f"{_why_not_filled(told)} Nothing was filled back; the backup is at {backup.place}.",
+            code=told.refused,
+        )
+
+    return Rows(backup.version, ask, refuse)
 
 
 def _backup(context: Context) -> TableBackupResult:
@@ -85,25 +169,20 @@ def _backup(context: Context) -> TableBackupResult:
     return kept
 
 
-def _own_commits(context: Context, scene: Scene, backup: TableBackupResult) -> tuple[delta.Commit, ...]:
-    """The commits since the backup. Raises Refused where another writer changed rows."""
-    if strange := backups.find_strange(context.plan, backup):
-        raise Refused(
-            f"Version {strange[0]} of the table was written by something else since it was backed up. Nothing was "
-            f"filled back; the backup is at {backup.place}. Find the writer, then seal a new plan.",
-            code="written_by_others",
-        )
-    return delta.commits_since(scene.table_place, backup.version)
+def _why_not_filled(told: Filled) -> str:
+    if told.refused is Unkept.COLUMNS:
+        return f"The rows of the backup do not fit the refreshed table: {', '.join(told.about)}."
+    return "The table's name is that of another table now."
 
 
-def _commit_of(commits: tuple[delta.Commit, ...], app_id: str) -> int | None:
-    return next((c.version for c in commits if app_id in c.apps), None)
+def _commit_of(place: str, since: int, app_id: str) -> int | None:
+    return next((c.version for c in delta.commits_since(place, since) if app_id in c.apps), None)
 
 
-def _read_back(scene: Scene, backup: TableBackupResult, app_id: str) -> FillResult:
+def _read_back(scene: Scene, since: int, app_id: str) -> FillResult:
     """What the table's log holds of the fill. Raises OutcomeUnknown where it does not hold it."""
     place = scene.table_place
-    version = _commit_of(delta.commits_since(place, backup.version), app_id)
+    version = _commit_of(place, since, app_id)
     rows = None if version is None else delta.rows_added(place, version)
     if version is None or rows is None:
         raise OutcomeUnknown(
@@ -112,21 +191,16 @@ def _read_back(scene: Scene, backup: TableBackupResult, app_id: str) -> FillResu
     return FillResult(rows=rows, before=version - 1, version=version, app_id=app_id)
 
 
-def _why(told: Filled) -> str:
-    if told.refused is Unkept.COLUMNS:
-        return f"The rows of the backup do not fit the refreshed table: {', '.join(told.about)}."
-    return "The table's name is that of another table now."
-
-
 def probe(step: Step) -> Probed:
     """Whether the table's log holds the fill. Either way doing it again writes nothing twice, and reads back."""
     plan = step.plan
     assert plan is not None, "only a plan has this step"
+    contents = plan.contents
     keep = step.recovery.steps.filter(plan=plan, kind="table-backup", state="done").first()
     backup = backups.kept_by(keep)
-    app_id = backups.app_id(plan.contents, plan)
-    commits = delta.commits_since(plan.contents.table_place, backup.version) if backup else ()
-    version = _commit_of(commits, app_id)
+    since = version_noted(step) if contents.is_topped_up else backup.version if backup else None
+    app_id = backups.app_id(contents, plan)
+    version = None if since is None else _commit_of(contents.table_place, since, app_id)
     says = "no fill of this plan" if version is None else f"the fill of this plan as version {version}"
     return Probed(
         "again", [saw(True, f"The table's log holds {says}. Done again, nothing is written twice.")]

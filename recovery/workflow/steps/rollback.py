@@ -6,6 +6,7 @@ import hashlib
 from collections.abc import Mapping
 from typing import Any
 
+from recovery.approvals.selectors import plan_in_force
 from recovery.checkpoints import publishing, read_fingerprint
 from recovery.contracts import codec
 from recovery.contracts.plan import PatchChange
@@ -15,7 +16,7 @@ from recovery.models import Recovery, Step
 from recovery.pipelines.client import PipelinesClient
 from recovery.pipelines.workspaces import client_for
 from recovery.sinks.live import reading as sinks
-from recovery.workflow import restoring
+from recovery.workflow import further, restoring, topped
 from recovery.workflow.places import checkpoint_of
 from recovery.workflow.steps import backup, restore, seed
 from recovery.workflow.steps.base import Context, Probed, saw
@@ -29,6 +30,8 @@ def refusal(recovery: Recovery) -> str | None:
     done = {s.kind: s for s in recovery.steps.filter(state="done", plan__isnull=False)}
     if recovery.state == "rolled_back":
         return f"{recovery.label} is rolled back already."
+    if _is_topped_up(recovery):
+        return _topped_refusal(recovery)
     emptied, restored = restoring.emptied_by(recovery), _restored(recovery)
     seeded, unclear = _seeded(recovery)
     if unclear:
@@ -54,6 +57,31 @@ def refusal(recovery: Recovery) -> str | None:
     if rerun and codec.read(UpdateResult, rerun.result).update_id and rerun.state == "done":
         return "The update has run with the changed code; what it committed stays. Patch the code by a new recovery."
     return None
+
+
+def _is_topped_up(recovery: Recovery) -> bool:
+    """Whether the plan in force adds rows: then these alone are undone, whatever a plan before it did."""
+    plan = plan_in_force(recovery)
+    return plan is not None and plan.contents.is_topped_up
+
+
+def _topped_refusal(recovery: Recovery) -> str | None:
+    flow = recovery.flow
+    added = topped.topped_by(recovery)
+    if added is None and further.earlier_plan(recovery) is not None:
+        return "This plan has added no rows. Give it up: the plan before it is in force again."
+    if active_update(client_for(flow.pipeline.workspace).get_pipeline(flow.pipeline.pipeline_id)):
+        return "An update is running. Stop it first."
+    return None if added is None else topped.refusal(added)
+
+
+def _take_out(context: Context) -> Mapping[str, Any]:
+    added = topped.topped_by(context.recovery)
+    if added is None:
+        context.log("No row was added, so there is nothing to take out.")
+        return codec.to_json(RollbackResult(checkpoint=False, files=()))
+    topped.take_out(context, added)
+    return codec.to_json(RollbackResult(checkpoint=False, files=(), table=added.since))
 
 
 def _restored(recovery: Recovery) -> Step | None:
@@ -100,6 +128,8 @@ def run(context: Context) -> Mapping[str, Any]:
     reason = refusal(context.recovery)
     if reason:
         raise Refused(reason)
+    if _is_topped_up(context.recovery):
+        return _take_out(context)
     done = {s.kind: s for s in context.recovery.steps.filter(state="done", plan__isnull=False)}
     before = done.get("backup")
     emptied = restoring.emptied_by(context.recovery)

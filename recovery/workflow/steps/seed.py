@@ -4,7 +4,7 @@ What a seed starts at is in the step's arguments, as sealed: `starts` (`SourceSt
 new code), `watermark_ms`, `state` (the folder of a checkpoint whose state is carried over; "prime": empty state of the
 code's shape; "rebuild": that of a replay of what was processed). None of them: every source where it stands, without
 state.
-Crash order is in checkpoints.placing: undo record, prepared directory, read back, one rename.
+Crash order is in checkpoints.publishing: undo record, prepared directory, read back, one rename.
 """
 
 from collections.abc import Callable, Mapping

@@ -31,7 +31,7 @@ from recovery.spark.api import Measure
 from recovery.verification.evidence import UNSEEN, Evidence, FurtherUpdate, data_files
 from recovery.verification.judge import Verdict, completed, judge
 from recovery.verification.outcome import outcome_of
-from recovery.workflow import backups, noted_files, refreshed, reviewed, topics
+from recovery.workflow import backups, noted_files, refreshed, reviewed, topics, topped
 from recovery.workflow import evidence as reading
 from recovery.workflow.gather import Scene, look, other_fingerprints
 from recovery.workflow.learning import note_proven
@@ -42,11 +42,14 @@ from recovery.workflow.steps.base import Context, Probed, Waits, saw
 SECONDS = 3600
 
 
-def run(context: Context) -> Waits:
-    """Measure, then start the further update; a criterion not measured never passes.
+def run(context: Context) -> Waits | Mapping[str, Any]:
+    """Measure, then start the further update; a criterion not measured never passes. Rows that were added without an
+    update need no further one.
 
     A further update that an attempt before has started, and that nobody has read back, is waited for: no second one.
     """
+    if context.contents.is_topped_up:
+        return _measure_topped(context)
     kept = codec.read(VerifyResult, context.step.result)
     if kept.further and kept.before_further:
         return Waits()
@@ -84,6 +87,44 @@ def run(context: Context) -> Waits:
     context.watch.keep(noted_files=codec.to_json(_noted(context, scene)))
     _start_further(context, measured)
     return Waits()
+
+
+def _measure_topped(context: Context) -> Mapping[str, Any]:
+    """The whole table, and what the fill has added to it. Raises Refused where something else wrote the table."""
+    contents, steps = context.contents, _steps(context)
+    fill = topped.read_fill(steps)
+    standstill = codec.read(StandstillResult, steps["stop"].result)
+    version = fill.before if standstill.sink_version is None else standstill.sink_version
+    if strange := topped.written_by_others(context.plan, version):
+        raise Refused(
+            f"Version {strange[0]} of the table was written by something else since it was topped up, so nothing shows "
+            "whose its rows are. Find the writer, then roll back or end without proof.",
+            code="written_by_others",
+        )
+    scene = look(context.flow, known=contents.table_places)
+    refresh = codec.read(UpdateResult, steps["refresh"].result) if "refresh" in steps else UpdateResult()
+    reviewed.same(contents, scene.spec, scene.code, scene.client, so="Nothing was measured.")
+    reviewed.ran(contents, context.client, context.pipeline_id, refresh.started)
+    evidence = topped.collect(
+        scene,
+        contents,
+        version=version,
+        others_before=refreshed.besides(context.plan, standstill.others),
+        others_after=refreshed.besides(context.plan, other_fingerprints(scene)),
+    )
+    context.log("Measured on Spark in a fresh session: " + _counts(evidence))
+    evidence = replace(evidence, below=refreshed.measure(scene, context.plan, refresh))
+    verdict = judge(contents.strategy, contents.criteria, evidence, edition=contents.proof)
+    _log_verdict(context, verdict)
+    outcome = outcome_of(contents.forecast, contents.criteria, evidence).as_dict()
+    told = {**verdict.as_dict(), "at": timezone.now().isoformat(), **outcome, **_below(context, evidence)}
+    return {"measured": told}
+
+
+def _log_verdict(context: Context, verdict: Verdict) -> None:
+    for one in verdict.criteria:
+        word = {True: "holds", False: "does NOT hold", None: "could not be measured"}[one.ok]
+        context.log(f"{one.code} {word}. {one.why}")
 
 
 def _steps(context: Context) -> dict[str, Step]:
@@ -190,9 +231,7 @@ def go_on(context: Context, ended: str) -> Mapping[str, Any]:
         others_after=refreshed.besides(context.plan, other_fingerprints(scene)),
     )
     verdict = completed(Verdict.of(before.verdict), contents.criteria, evidence)
-    for one in verdict.criteria:
-        word = {True: "holds", False: "does NOT hold", None: "could not be measured"}[one.ok]
-        context.log(f"{one.code} {word}. {one.why}")
+    _log_verdict(context, verdict)
     if verdict.verified:
         note_proven(scene, readers)
     told = {**verdict.as_dict(), "at": timezone.now().isoformat(), **before.outcome, **before.below}

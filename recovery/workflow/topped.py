@@ -1,0 +1,200 @@
+"""Rows of the input that a plan adds to its table: asked of Spark, found in the table's log, measured, taken out again.
+
+The flow starts no update, and its checkpoint stays: what is expected is what the code of now yields over all input that
+the checkpoint has committed. So the proof needs no further update either, and looks at the whole table.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from django.conf import settings
+
+from recovery.approvals.selectors import plan_in_force
+from recovery.contracts import codec
+from recovery.contracts.plan import PlanBody
+from recovery.contracts.results import FillResult, StandstillResult
+from recovery.errors import OutcomeUnknown, Refused
+from recovery.models import Plan, Recovery, Step
+from recovery.pipelines.workspaces import questions_service
+from recovery.sinks.base import SinkReport
+from recovery.sinks.live import delta, earlier
+from recovery.spark.api import Measure, MeasureRequest, StudyRequest, WholeInput, measure
+from recovery.spark.backups import Filled, RestoreRequest, TopUpRequest, restore, top_up
+from recovery.verification.evidence import Evidence
+from recovery.workflow import backups, whole
+from recovery.workflow.budgets import budgets
+from recovery.workflow.evidence import came_since
+from recovery.workflow.gather import Scene, request_for
+from recovery.workflow.inputs import Counted
+from recovery.workflow.readers import Readers
+from recovery.workflow.steps.base import Context
+
+SCOPE = "same"  # no batch is new, and the checkpoint is the one of before
+
+
+def add(scene: Scene, contents: PlanBody, *, before: int, app_id: str, timeout: float) -> Filled:
+    """Have Spark write the rows that version `before` of the table lacks. Raises Refused where the input cannot be read
+    once more, Unreachable."""
+    fill = contents.fill_args
+    assert fill is not None, "only a plan that fills adds rows"
+    assert fill.rows is not None, "a plan is sealed with the number of rows that it adds"
+    told, committed = whole.committed_input(scene, contents, Readers(lambda: scene))
+    if committed is None:
+        raise Refused(f"The committed input cannot be read once more ({told.why}).", code="unreadable")
+    return top_up(
+        TopUpRequest(
+            answers=questions_service(scene.flow.pipeline.workspace, scene.flow.pipeline.environment),
+            table=contents.dataset,
+            location=scene.table_place,
+            before=before,
+            study=_study(scene, contents, committed),
+            key=contents.key,
+            app_id=app_id,
+            rows=fill.rows,
+        ),
+        timeout=timeout,
+    )
+
+
+def _study(scene: Scene, contents: PlanBody, committed: WholeInput) -> StudyRequest:
+    """The code of now over all committed input."""
+    slices = {"committed": committed.slices} if committed.slices else {}
+    return request_for(scene, scene.code, Counted({"committed": committed.files}, slices), contents.key)
+
+
+def commit_of(plan: Plan, since: int) -> int | None:
+    """The version of the table that this plan has made after `since`; None: none. Raises Unreachable."""
+    app_id = backups.app_id(plan.contents, plan)
+    commits = delta.commits_since(plan.contents.table_place, since)
+    return next((c.version for c in commits if app_id in c.apps), None)
+
+
+def written_by_others(plan: Plan, since: int) -> tuple[int, ...]:
+    """Versions of the table after `since` in which anything but this plan changed rows: the flow itself counts."""
+    app_id = backups.app_id(plan.contents, plan)
+    commits = delta.commits_since(plan.contents.table_place, since)
+    return tuple(c.version for c in commits if c.moves and app_id not in c.apps)
+
+
+def collect(
+    scene: Scene,
+    contents: PlanBody,
+    *,
+    version: int,
+    others_before: Mapping[str, str | None],
+    others_after: Mapping[str, str | None],
+) -> Evidence:
+    """Evidence of a top-up. `version`: of the table before it."""
+    told, committed = whole.committed_input(scene, contents, Readers(lambda: scene))
+    before = SinkReport(scene.sink.kind, scene.sink.location, version=version)
+    if committed is None:
+        found = Measure(problem=f"The committed input cannot be read once more ({told.why}).")
+    else:
+        found = _measured(scene, contents, committed, version)
+    return Evidence(
+        scope=SCOPE,
+        old=scene.checkpoint,
+        new=scene.checkpoint,
+        listed=None,
+        first_batch=None,
+        sink_before=before,
+        sink_after=scene.sink,
+        measure=found,
+        measured_since=version,
+        old_files=whole.old_files(scene, before, None),
+        whole_flow=told,
+        others_before=others_before,
+        others_after=others_after,
+    )
+
+
+def _measured(scene: Scene, contents: PlanBody, committed: WholeInput, version: int) -> Measure:
+    compared = next((c.expected for c in contents.criteria if c.code == "EVERY_ROW_ONCE"), {})
+    asked = MeasureRequest(
+        answers=questions_service(scene.flow.pipeline.workspace, scene.flow.pipeline.environment),
+        table=contents.dataset,
+        old_files=(),
+        new_files=(),
+        old_version=version,
+        study=_study(scene, contents, committed),
+        key=contents.key,
+        whole_rows=bool(compared.get("whole_rows")),
+        whole=committed,
+        since=came_since(scene.table_place, version),
+        budgets=budgets(scene.flow.name),
+        topped=True,
+    )
+    return measure(asked, timeout=settings.REPRISE_MEASURE_SECONDS)
+
+
+@dataclass(frozen=True)
+class ToppedUp:
+    """Rows that the plan in force has added. `since`: the version of the table before, `made`: that with them."""
+
+    plan: Plan
+    since: int
+    made: int
+
+    @property
+    def place(self) -> str:
+        """Where the table is."""
+        return self.plan.contents.table_place
+
+
+def topped_by(recovery: Recovery) -> ToppedUp | None:
+    """What the plan in force has added; None where it adds none, or has not yet. Raises Unreachable."""
+    plan = plan_in_force(recovery)
+    if plan is None or not plan.contents.is_topped_up:
+        return None
+    stop = recovery.steps.filter(plan=plan, kind="stop", state="done").first()
+    since = codec.read(StandstillResult, stop.result).sink_version if stop else None
+    made = None if since is None else commit_of(plan, since)
+    return None if since is None or made is None else ToppedUp(plan, since, made)
+
+
+def refusal(added: ToppedUp) -> str | None:
+    """Why the rows cannot be taken out again, in one sentence; None when they can, or are. Reads only."""
+    between = tuple(v for v in written_by_others(added.plan, added.since) if v < added.made)
+    try:
+        earlier.put_back_to(added.place, version=added.since, after=added.made)
+    except Refused:
+        return (
+            f"The table was written after version {added.made}, which has the added rows; putting it back would lose "
+            "that."
+        )
+    if between:
+        return f"Version {between[0]} of the table was written by something else; putting it back would lose that."
+    return None
+
+
+def take_out(context: Context, added: ToppedUp) -> None:
+    """Put the table back to the version before; nothing where it is. Raises Refused where Delta no longer has the
+    version's files."""
+    context.watch.guard()
+    if earlier.put_back_to(added.place, version=added.since, after=added.made) is None:
+        pipeline, contents = context.flow.pipeline, added.plan.contents
+        told = restore(
+            RestoreRequest(
+                answers=questions_service(pipeline.workspace, pipeline.environment),
+                table=contents.dataset,
+                location=added.place,
+                version=added.since,
+                configuration=dict(pipeline.spec.get("configuration") or {}),
+            )
+        )
+        if told.problem is not None:
+            raise Refused(f"Delta cannot go back to version {added.since}: {told.problem}", code="files_gone")
+        if told.refused is not None:
+            raise Refused(
+                f"{contents.dataset} is not the table at {added.place} any more.", code=told.refused
+            )
+        if earlier.put_back_to(added.place, version=added.since, after=added.made) is None:
+            raise OutcomeUnknown("The table's log has no commit that puts it back.", code="not_restored")
+    context.log(f"The table holds what version {added.since} held: the added rows are out of it.")
+
+
+def read_fill(steps: Mapping[str, Step]) -> FillResult:
+    """What the fill of a plan did. Raises Refused where it is not done."""
+    if "stop" not in steps or "fill" not in steps:
+        raise Refused("The rows were not added yet, so there is nothing to verify.")
+    return codec.read(FillResult, steps["fill"].result)
