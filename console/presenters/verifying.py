@@ -434,8 +434,8 @@ def _verbatim_text(value: Any) -> str:
 def list_times(recovery: Any, plan: Any | None, steps: Sequence[Any]) -> list[tuple[str, Any, str]]:
     """From the failure to the proof."""
     rerun = next((s for s in steps if s.kind == "rerun" and s.state == "done"), None)
-    added = plan is not None and plan.contents.is_topped_up
-    fill = next((s for s in steps if added and s.plan_id == plan.pk and s.kind == "fill"), None)
+    of_topup = [s for s in steps if s.plan_id == plan.pk] if plan and plan.contents.is_topped_up else []
+    fill = next((s for s in of_topup if s.kind == "fill"), None)
     rows: list[tuple[str, Any, str]] = [
         ("Failed", failed_at(recovery), ""),
         ("Recovery opened", recovery.created_at, f"by {recovery.created_by}"),

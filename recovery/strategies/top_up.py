@@ -290,7 +290,9 @@ def _steps(facts: Facts, added: int | None) -> tuple[PlannedStep, ...]:
 def _criteria(facts: Facts, added: int | None) -> tuple[Criterion, ...]:
     table, code, held = facts.counts.table, facts.new_code, facts.counts.committed or NONE
     key = list(code.key)
-    counts = {} if added is None else {"new_rows": added, "table_after": common.table_after(facts, added)}
+    counts: dict[str, object] = (
+        {} if added is None else {"new_rows": added, "table_after": common.table_after(facts, added)}
+    )
     expected: dict[str, dict[str, object]] = {
         "ROWS_OF_BEFORE_UNTOUCHED": {"rows": table},
         "TABLE_GREW_BY_NEW_BATCHES": {"before": table},
@@ -300,7 +302,7 @@ def _criteria(facts: Facts, added: int | None) -> tuple[Criterion, ...]:
             **({"whole_rows": True} if code.varies == () else {}),
         },
         "NO_KEY_TWICE": {"key": key, "accepted": common.Repeats(0, Bound.EXACT).as_dict()},
-        HAS_EVERY_ROW: {"key": key, "rows": held.rows},
+        HAS_EVERY_ROW: {"key": key, "rows": held.rows, "whole": not _is_cut(facts)},
         **({"COUNTS_EQUAL_FORECAST": counts} if counts else {}),
         CHECKPOINT_UNTOUCHED: {
             "fingerprint": facts.checkpoint.fingerprint,

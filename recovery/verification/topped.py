@@ -40,8 +40,8 @@ def table_has_every_row(expected: Expected, evidence: Evidence) -> Finding:
             "plan was sealed: it was changed since."
         )
         return Finding(measured, False, says)
-    if evidence.whole_flow is None:
-        return unknown("How much of the committed input could be read is not known.")
+    if evidence.whole_flow is None or (evidence.whole_flow.partial and expected.get("whole") is not False):
+        return Finding(measured, None, "Not all committed input could be read, and the plan counted on all of it.")
     more = _not_read(evidence) + (
         f" {plural(rows.beyond, 'row')} of the table come from no input that is left." if rows.beyond else ""
     )

@@ -70,8 +70,8 @@ def give_up(recovery: Recovery, says: str) -> Plan:
     elif recovery.state == "needs_attention":
         sealing.end_plan(recovery, says)
         move(recovery, "diagnosing")
-    values = {"strategy": plan.contents.strategy, "measured": _measured_by(recovery, plan)}
-    move(recovery, "needs_attention", reason=says, **values)
+    measured = _measured_by(recovery, plan)
+    move(recovery, "needs_attention", reason=says, strategy=plan.contents.strategy, measured=measured)
     return plan
 
 

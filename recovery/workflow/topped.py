@@ -86,7 +86,7 @@ def collect(
 ) -> Evidence:
     """Evidence of a top-up. `version`: of the table before it."""
     told, committed = whole.committed_input(scene, contents, Readers(lambda: scene))
-    before = SinkReport(scene.sink.kind, scene.sink.location, version=version)
+    before = SinkReport(scene.sink.kind, scene.sink.location, None, version=version)
     if committed is None:
         found = Measure(problem=f"The committed input cannot be read once more ({told.why}).")
     else:
