@@ -117,7 +117,7 @@ ASKING: Final = frozenset(
         "recovery.keep",
         "recovery.validate", "recovery.execute", "recovery.halt", "recovery.pause", "recovery.resume",
         "recovery.rollback", "recovery.skip", "recovery.look", "recovery.positions", "recovery.sources",
-        "recovery.accept", "recovery.below", "recovery.target",
+        "recovery.accept", "recovery.below", "recovery.target", "recovery.further",
     }
 )  # fmt: skip
 """Acts of people that workers then carry out: a worker's entry names who took the last of them."""
