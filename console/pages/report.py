@@ -19,7 +19,7 @@ def show_report(request: Request, by: Actor, recovery_id: int) -> HttpResponse:
     facts = report(recovery, by)
     plan = selectors.plan_of(recovery) or recovery.plans.order_by("-pk").first()
     contents = plan.contents if plan else None
-    measured = recovery.measured or {}
+    measured = recovery.proof
     accepted = reviewing.list_acceptances(plan) if plan else []
     criteria = verifying.criterion_rows(measured, contents.criteria if contents else ())
     context = {

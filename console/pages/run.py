@@ -195,7 +195,7 @@ def show_verification(request: Request, by: Actor, recovery_id: int) -> HttpResp
 
 def _verification(page: RecoveryPage) -> dict[str, Any]:
     missing_now = bars.missing_rows(page)
-    measured = page.recovery.measured or {}
+    measured = page.recovery.proof
     contents = page.plan.contents if page.plan is not None else None
     rows = verifying.criterion_rows(measured, contents.criteria if contents else ())
     forecast = contents.forecast if contents else None
@@ -209,7 +209,9 @@ def _verification(page: RecoveryPage) -> dict[str, Any]:
     return {
         **build_frame(page, "verify"),
         "verdict": verdict,
-        "ladder": ways(verdict, _rollback_refusal(page), skipping.refusal(page.recovery)) if stands_still else [],
+        "ladder": ways(verdict, _rollback_refusal(page), skipping.refusal(page.recovery))
+        if stands_still
+        else [],
         "measure_again": missing_now is not None,
         "called": called.who_to_call(page.recovery) if stands_still else [],
         "measured": measured,

@@ -117,7 +117,7 @@ def verify_bar(page: RecoveryPage) -> ActionBar:
     report = Link(reverse("report", args=[page.pk]), "Report")
     added = page.plan is not None and page.plan.contents.is_topped_up
     if state == "succeeded":
-        cost = verifying.accepted_cost(page.recovery.measured or {})
+        cost = verifying.accepted_cost(page.recovery.proof)
         return ActionBar(
             f"Closed as proven, with {cost} as accepted." if cost else "Closed as proven.",
             "Flow and checkpoint are as they were; start the pipeline when you like."

@@ -4,10 +4,11 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Final
+from typing import Final
 
 from console.presenters import status, words
 from recovery.contracts.forecast import Downstream, DownstreamEffect, DownstreamReason
+from recovery.contracts.measured import Measured, RefreshedDataset
 from recovery.contracts.option import stored_options
 from recovery.models import Flow, Recovery
 from recovery.pipelines.behind import behind_of, since_of
@@ -345,9 +346,9 @@ class Compared:
     code: str
 
 
-def compare_refreshed(measured: Mapping[str, Any]) -> list[Compared]:
+def compare_refreshed(measured: Measured | None) -> list[Compared]:
     """What the proof measured of every dataset that the plan refreshed."""
-    return [_compared_row(outcome) for outcome in measured.get("downstream") or ()]
+    return [_compared_row(outcome) for outcome in measured.downstream] if measured else []
 
 
 RESULT: Final = {
@@ -359,52 +360,44 @@ RESULT: Final = {
 }
 
 
-def _compared_row(outcome: Mapping[str, Any]) -> Compared:
+def _compared_row(outcome: RefreshedDataset) -> Compared:
     code, why = _compared_result(outcome)
-    rows, should = outcome.get("rows"), outcome.get("expected_rows")
     return Compared(
-        str(outcome["dataset"]),
-        words.last_part(str(outcome["dataset"])),
-        "view" if outcome.get("view", True) else "streaming table",
-        "not known" if should is None else words.format_count(should, "row"),
-        "not counted" if rows is None else words.format_count(rows, "row"),
-        _difference_text(outcome.get("missing"), outcome.get("extra")),
+        outcome.dataset,
+        words.last_part(outcome.dataset),
+        "view" if outcome.view else "streaming table",
+        "not known" if outcome.expected_rows is None else words.format_count(outcome.expected_rows, "row"),
+        "not counted" if outcome.rows is None else words.format_count(outcome.rows, "row"),
+        _difference_text(outcome.missing, outcome.extra),
         RESULT[code],
         why,
         code,
     )
 
 
-def _compared_result(outcome: Mapping[str, Any]) -> tuple[str, str]:
+def _compared_result(outcome: RefreshedDataset) -> tuple[str, str]:
     """Code, and why it is not known or what was left out."""
-    if outcome.get("status") != DONE:
-        return "not-refreshed", f"Its update says {outcome.get('status') or 'nothing'}."
-    if not outcome.get("compared"):
+    if outcome.status != DONE:
+        return "not-compare_refreshed", f"Its update says {outcome.status or 'nothing'}."
+    if not outcome.compared:
         return "not-compared", ""
-    if outcome.get("agrees") is True:
-        left_out = ", ".join(outcome.get("left_out") or ())
+    if outcome.agrees is True:
+        left_out = ", ".join(outcome.left_out)
         return "agrees", f"but for {left_out}" if left_out else ""
-    if outcome.get("agrees") is False:
+    if outcome.agrees is False:
         return "differs", ""
-    unsure = ", ".join(outcome.get("unsure") or ())
-    return "not-known", str(outcome.get("problem") or "") or (
-        f"differs at each run: {unsure}" if unsure else ""
-    )
+    unsure = ", ".join(outcome.unsure)
+    return "not-known", outcome.problem or (f"differs at each run: {unsure}" if unsure else "")
 
 
-def measured_rows(outcomes: Iterable[Mapping[str, Any]]) -> str:
+def measured_rows(outcomes: Iterable[RefreshedDataset]) -> str:
     """What was measured of each dataset below, on one line."""
     return "; ".join(map(_measured_text, outcomes)) or "nothing"
 
 
-def _measured_text(outcome: Mapping[str, Any]) -> str:
-    name, status_ = (
-        words.last_part(str(outcome["dataset"])),
-        str(outcome.get("status") or "not known").lower(),
-    )
-    if outcome.get("expected_rows") is None:
+def _measured_text(outcome: RefreshedDataset) -> str:
+    name, status_ = words.last_part(outcome.dataset), (outcome.status or "not known").lower()
+    if outcome.expected_rows is None:
         return f"{name}: {status_}, not compared"
-    counted = (
-        f"{words.format_count(outcome['rows'], 'row')} of {words.format_number(outcome['expected_rows'])}"
-    )
-    return f"{name}: {status_}, {counted}, {outcome['missing']} missing, {outcome['extra']} too many"
+    counted = f"{words.format_count(outcome.rows, 'row')} of {words.format_number(outcome.expected_rows)}"
+    return f"{name}: {status_}, {counted}, {outcome.missing} missing, {outcome.extra} too many"

@@ -46,9 +46,9 @@ def _not_proven(flow: Flow, newest: Recovery | None) -> Doubt | None:
         return None
     if flow.renewed_at and newest.ended_at and flow.renewed_at > newest.ended_at:
         return None
-    criteria = newest.measured.get("criteria") or []
-    wrong = sum(c.get("ok") is False for c in criteria)
-    unknown = sum(c.get("ok") is None for c in criteria)
+    criteria = newest.proof.criteria if newest.proof else ()
+    wrong = sum(criterion.ok is False for criterion in criteria)
+    unknown = sum(criterion.ok is None for criterion in criteria)
     text = (
         f"Of {words.format_count(len(criteria), 'criterion', 'criteria')} {wrong} did not hold and {unknown} could not "
         "be measured."

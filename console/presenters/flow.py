@@ -153,14 +153,13 @@ def _standing_fact(flow: Flow, last: Recovery | None, now: datetime) -> Fact:
             words.format_clock(flow.failing_since, now),
             words.format_ago(flow.failing_since, now),
         )
-    criteria = (last.measured.get("criteria") or []) if last and last.state == "succeeded" else []
+    proof = last.proof if last and last.state == "succeeded" else None
     if flow.state == "unknown":
         return Fact("Failing since", "not known")
-    if last is None or flow.state != "ok" or not criteria:
+    if last is None or flow.state != "ok" or not (proof and proof.criteria):
         return Fact("Failing since", "not failing")
-    holds = sum(c.get("ok") is True for c in criteria)
-    at = words.format_clock(last.measured.get("at"), now)
-    return Fact("Last proof", at, f"{last.label}, {holds} of {len(criteria)} criteria hold")
+    at = words.format_clock(proof.at, now)
+    return Fact("Last proof", at, f"{last.label}, {proof.holding} of {len(proof.criteria)} criteria hold")
 
 
 def _last_batch(flow: Flow, now: datetime) -> Fact:
@@ -233,13 +232,13 @@ def _table_fact(gathered: dict[str, Any], last: Recovery | None, now: datetime) 
             words.format_count(gathered["table_rows"], "row"),
             f"counted {words.format_clock(gathered.get('at'), now)}",
         )
-    rows = last.measured.get("table_rows") if last else None
-    if last is None or rows is None:
+    proof = last.proof if last else None
+    if last is None or proof is None or proof.table_rows is None:
         return Fact("Table", "not counted", "a recovery counts its rows")
-    at = last.measured.get("at")
+    at = proof.at
     return Fact(
         "Table",
-        words.format_count(rows, "row"),
+        words.format_count(proof.table_rows, "row"),
         f"{words.format_clock(at, now)}, {words.format_ago(at, now)}, by {last.label}",
     )
 

@@ -6,6 +6,8 @@ from typing import Any, Final
 from console.presenters import below
 from console.presenters.reviewing import plain_value
 from console.presenters.words import format_count, format_number
+from recovery.contracts import codec
+from recovery.contracts.measured import RefreshedDataset
 from recovery.strategies.downstream import AGREES
 from recovery.strategies.top_up import CHECKPOINT_UNTOUCHED, HAS_EVERY_ROW
 from recovery.verification import criteria
@@ -14,7 +16,7 @@ from recovery.verification import criteria
 def say_measured(code: str, value: Any) -> str:
     """The words of a measured value; one of a criterion without words here, or of another version's shape, as it is."""
     if code == AGREES and isinstance(value, list):
-        return below.measured_rows(value)
+        return below.measured_rows(codec.read(RefreshedDataset, one) for one in value)
     words = WORDS.get(code)
     if words is None or not isinstance(value, Mapping):
         return plain_value(value)

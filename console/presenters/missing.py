@@ -1,19 +1,23 @@
 """Rows that a table lacks: which, from which file and line, and what was written again meanwhile. Pure."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final
 
 from console.presenters import status, words
 from console.presenters.checkpoint import FindingRow
-from recovery.spark.api import Origin
-from recovery.verification.evidence import ChangedFile, FileMark
-from recovery.verification.outcome import Outcome, stored_outcome
+from recovery.contracts.measured import (
+    EVERY_ROW_ONCE,
+    ChangedFile,
+    FileMark,
+    Measured,
+    MeasuredOutcome,
+    Origin,
+)
+from recovery.contracts.value import DataRow
 
 SHOWN: Final = 20
-Measured = Mapping[str, Any]
-"""`recovery.measured`, or a row of it."""
 NOT_KNOWN: Final = "not known"
 
 
@@ -52,8 +56,7 @@ class MissingRows:
 
 def missing_rows(measured: Measured) -> MissingRows | None:
     """The first of the rows that are missing; None where none is."""
-    outcome = stored_outcome(measured)
-    samples = list(outcome.samples.get("missing") or ())[:SHOWN]
+    samples = measured.samples.get("missing", ())[:SHOWN]
     if not samples:
         return None
     keys = [_key_of_sample(sample) for sample in samples]
@@ -61,17 +64,23 @@ def missing_rows(measured: Measured) -> MissingRows | None:
     rows = tuple(
         MissingRow(
             tuple(_value_text(key.get(name)) for name in columns),
-            words.format_number(sample.get("times", 1)),
-            tuple(_place_of_row(origin, outcome) for origin in outcome.origins if origin.sample == number),
+            words.format_number(_times(sample)),
+            tuple(_place_of_row(origin, measured) for origin in measured.origins if origin.sample == number),
         )
         for number, (key, sample) in enumerate(zip(keys, samples, strict=True))
     )
     return MissingRows(
-        columns, rows, _count_more(measured, samples), measured.get("at"), any(r.places for r in rows)
+        columns, rows, _count_more(measured, samples), measured.at, any(r.places for r in rows)
     )
 
 
-def _key_of_sample(sample: Measured) -> Measured:
+def _times(sample: DataRow) -> int:
+    """How often the row is missing."""
+    times = sample.get("times", 1)
+    return times if isinstance(times, int) else 1
+
+
+def _key_of_sample(sample: DataRow) -> DataRow:
     key = sample.get("key")
     return key if isinstance(key, Mapping) else sample
 
@@ -81,17 +90,13 @@ def _value_text(value: Any) -> str:
     return "null" if value is None else str(value)
 
 
-def _count_more(measured: Measured, samples: list[Measured]) -> int | None:
-    criterion: Measured = next(
-        (c for c in measured.get("criteria") or () if c["code"] == "EVERY_ROW_ONCE"), {}
-    )
-    missing = (criterion.get("measured") or {}).get("missing")
-    return (
-        None if missing is None else max(0, missing - sum(int(sample.get("times", 1)) for sample in samples))
-    )
+def _count_more(measured: Measured, samples: Sequence[DataRow]) -> int | None:
+    judged = measured.criterion(EVERY_ROW_ONCE)
+    missing = judged.measured_number("missing") if judged else None
+    return None if missing is None else max(0, missing - sum(map(_times, samples)))
 
 
-def _place_of_row(origin: Origin, outcome: Outcome) -> Place:
+def _place_of_row(origin: Origin, outcome: MeasuredOutcome) -> Place:
     line, code = NOT_KNOWN, "not-known"
     if origin.lines:
         numbers = [words.format_number(n) for n in origin.lines]
@@ -134,14 +139,13 @@ WARNING: Final = status.Badge("attention", "Warning")
 
 def changed_files(measured: Measured) -> Changed | None:
     """Source files that were written again since the plan was sealed; None where none was, or that is not known."""
-    outcome = stored_outcome(measured)
-    changed = outcome.changed_files
+    changed = measured.changed_files
     if changed is None or not changed.number:
         return None
-    return Changed(changed.number, tuple(_changed_row(file, outcome) for file in changed.first[:SHOWN]))
+    return Changed(changed.number, tuple(_changed_row(file, measured) for file in changed.first[:SHOWN]))
 
 
-def _changed_row(file: ChangedFile, outcome: Outcome) -> ChangedRow:
+def _changed_row(file: ChangedFile, outcome: MeasuredOutcome) -> ChangedRow:
     name = file.path.rsplit("/", 1)[-1]
     if file.now is None:
         says = f"{name} was read and is gone."

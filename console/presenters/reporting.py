@@ -1,19 +1,19 @@
 """The report as a page: numbers and times in words, and the closing text for the channel. Pure."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import pairwise
-from typing import Any, Final
+from typing import Final
 
 from console.presenters import status, words
 from console.presenters.reviewing import STEP_NAMES, AcceptedRow
 from console.presenters.verifying import acceptance_sentences
 from console.presenters.wizard import Ask
 from recovery.contracts.amounts import Bound
+from recovery.contracts.measured import Measured
 from recovery.contracts.names import name_strategy
 from recovery.verification.below import uncompared
-from recovery.verification.outcome import stored_outcome
 from recovery.verification.words import Claim, headline
 from recovery.workflow.reporting import Report, StepTold, Times, TimeTaken
 
@@ -29,15 +29,19 @@ CLOSED: Final = {
 
 
 NUMBERS: Final = {
+    "new_rows": "New rows",
     "expected_rows": "Expected new rows",
     "before_rows": "Rows before the rerun",
     "table_rows": "Rows in the table",
     "table_keys": "Different keys in the table",
+    "lost": "Lost",
+    "doubled": "Doubled",
+    "repeats_added": "Repeats added",
     "lost_before": "Lost before this recovery",
     "doubled_before": "Doubled before this recovery",
     "strange": "Rows that equal no expected one",
 }
-"""Names of measured numbers that do not explain themselves."""
+"""What people see for each measured number."""
 
 
 @dataclass(frozen=True)
@@ -48,23 +52,27 @@ class Number:
     value: str
 
 
-def proof_numbers(measured: Mapping[str, Any]) -> list[Number]:
-    """Every plain number that the proof stored, whatever its edition calls it, a bound as such; None is not known."""
-    outcome = stored_outcome(measured)
-    bounds = {
-        "lost": outcome.lost_bound,
-        "doubled": outcome.doubled_bound,
-        "lost_before": outcome.lost_before_bound,
-    }
-    stored = {
-        k: v for k, v in measured.items() if v is None or (isinstance(v, int) and not isinstance(v, bool))
-    }
+def proof_numbers(measured: Measured | None) -> list[Number]:
+    """Every number that the proof stored, a bound as such; None is not known."""
+    if measured is None:
+        return []
+    rows = (
+        ("new_rows", measured.new_rows, Bound.EXACT),
+        ("expected_rows", measured.expected_rows, Bound.EXACT),
+        ("before_rows", measured.before_rows, Bound.EXACT),
+        ("table_rows", measured.table_rows, Bound.EXACT),
+        ("table_keys", measured.table_keys, Bound.EXACT),
+        ("lost", measured.lost, measured.lost_bound),
+        ("lost_before", measured.lost_before, measured.lost_before_bound),
+        ("doubled", measured.doubled, measured.doubled_bound),
+        ("doubled_before", measured.doubled_before, Bound.EXACT),
+        ("strange", measured.strange, Bound.EXACT),
+        ("repeats_added", measured.repeats_added, Bound.EXACT),
+    )
     return [
-        Number(
-            NUMBERS.get(k, str(k).replace("_", " ").capitalize()), _rows_text(v, bounds.get(k, Bound.EXACT))
-        )
-        for k, v in stored.items()
-        if k != "strange" or v is not None  # counted in topics alone
+        Number(NUMBERS[name], _rows_text(number, bound))
+        for name, number, bound in rows
+        if name in measured.model_fields_set and (name != "strange" or number is not None)  # of topics alone
     ]
 
 
@@ -196,8 +204,8 @@ def closing_text(report: Report, public_url: str, accepted: Sequence[AcceptedRow
         lines.append(f"Cause: {report.cause}")
     if report.reason and not proven:
         lines.append(report.reason)
-    if proven:
-        verdict = headline({**report.measured, "criteria": report.criteria})
+    if proven and report.measured:
+        verdict = headline(report.measured)
         lines.append(verdict.says)
         if left := uncompared(report.measured):
             lines.append(f"Below, not compared: {', '.join(part.says for part in left)}.")
@@ -210,10 +218,9 @@ def closing_text(report: Report, public_url: str, accepted: Sequence[AcceptedRow
     return "\n".join(lines)
 
 
-def _rows_lines(measured: Mapping[str, Any]) -> str:
-    if not measured:
+def _rows_lines(outcome: Measured | None) -> str:
+    if outcome is None:
         return "Rows: nothing was measured."
-    outcome = stored_outcome(measured)
     amounts = ((outcome.lost_now, "lost by this recovery"), (outcome.doubled_now, "doubled by it"))
     parts = ", ".join(f"{_rows_text(rows.rows, rows.bound)} {word}" for rows, word in amounts)
     before = (

@@ -207,9 +207,9 @@ def _patch_note(recovery: Any, plan: Any | None) -> str:
 
 def _verify_note(recovery: Any) -> str:
     if recovery.state == "succeeded":
-        return accepted_cost(recovery.measured or {}) or "proven"
+        return accepted_cost(recovery.proof) or "proven"
     if recovery.state == "unproven":
         return "skipped"
     if recovery.state == "verifying":
         return "running"
-    return "not proven" if recovery.measured and recovery.measured.get("verified") is False else ""
+    return "not proven" if recovery.proof and not recovery.proof.verified else ""

@@ -9,14 +9,14 @@ from console.presenters import status, words
 from console.presenters.measured import say_measured
 from console.presenters.reviewing import AcceptedRow, describe_expected
 from console.presenters.wizard import Rung
-from recovery.contracts import codec
 from recovery.contracts.amounts import Bound, RowAmount
 from recovery.contracts.criteria import Criterion
 from recovery.contracts.forecast import Forecast
+from recovery.contracts.measured import JudgedCriterion, Measured, MeasuredRows
 from recovery.contracts.plan import PlanBody
+from recovery.contracts.value import DataRow
 from recovery.verification import words as proof
 from recovery.verification.below import uncompared
-from recovery.verification.outcome import MeasuredRows, stored_outcome
 from recovery.workflow.reporting import failed_at
 from recovery.workflow.topping import missing_in
 
@@ -32,13 +32,13 @@ class ProofVerdict:
 
 def proof_verdict(
     recovery: Any,
-    measured: Mapping[str, Any],
+    measured: Measured | None,
     accepted: Sequence[AcceptedRow] = (),
     forecast: Forecast | None = None,
 ) -> ProofVerdict:
     """One sentence that a person may rely on; never more than was measured. `accepted`: what the plan cost, and who
     accepted that. `forecast`: of the plan."""
-    criteria = measured.get("criteria") or []
+    criteria = measured.criteria if measured else ()
     if recovery.state == "unproven":
         return ProofVerdict("attention", "Ended without proof.", recovery.reason, "unproven")
     if recovery.state == "rolled_back" and criteria:
@@ -55,29 +55,27 @@ def proof_verdict(
             "On Spark, in a fresh session. COMPLETED is not yet proof.",
             "measuring",
         )
-    if not criteria:
+    if measured is None or not criteria:
         return ProofVerdict(
             "unknown",
             "Nothing was measured yet.",
             "The criteria of the plan are measured after the rerun.",
             "not-measured",
         )
-    holds = sum(c.get("ok") is True for c in criteria)
     said = (
-        f"{holds} of {len(criteria)} criteria hold, measured on Spark in a fresh session. "
+        f"{measured.holding} of {len(criteria)} criteria hold, measured on Spark in a fresh session. "
         "They were fixed in the plan before anything ran."
     )
-    if measured.get("verified") is True:
+    if measured.verified:
         verdict = proof.headline(measured)
         if verdict.claim is proof.Claim.ONCE:
             return ProofVerdict("ok", verdict.says, said, "proven")
         text = " ".join([said, *acceptance_sentences(accepted)])
         return ProofVerdict("attention", verdict.says, text, "proven-as-accepted")
-    wrong = [c for c in criteria if c.get("ok") is False]
-    if wrong:
+    if wrong := measured.failed:
         return ProofVerdict(
             "failed",
-            str(wrong[0].get("why") or wrong[0]["says"]),
+            wrong[0].why or wrong[0].says,
             " ".join([*_off_forecast(forecast, measured), said, f"{recovery.label} stays open."]),
             "not-proven",
         )
@@ -89,7 +87,7 @@ def proof_verdict(
     )
 
 
-def _off_forecast(forecast: Forecast | None, measured: Mapping[str, Any]) -> list[str]:
+def _off_forecast(forecast: Forecast | None, measured: Measured) -> list[str]:
     """`Lost: 0 rows forecast, 2 rows measured.` of what was lost or doubled, else of the first number that is wrong."""
     wrong = [a for a in forecast_against_outcome(forecast, measured) if a.bad] if forecast else []
     costs = [a for a in wrong if a.word in ("Lost", "Doubled")] or wrong[:1]
@@ -98,22 +96,21 @@ def _off_forecast(forecast: Forecast | None, measured: Mapping[str, Any]) -> lis
 
 def proof_badge(recovery: Any) -> status.Badge:
     """The state of a recovery, with the rows that a proof accepted or the criteria that fail."""
-    measured = recovery.measured or {}
-    wrong = sum(c.get("ok") is False for c in measured.get("criteria") or ())
-    if recovery.state == "needs_attention" and wrong:
-        total = len(measured["criteria"])
-        return status.Badge("failed", f"{wrong} of {total} criteria {'fails' if wrong == 1 else 'fail'}")
+    measured: Measured | None = recovery.proof
+    wrong = len(measured.failed) if measured else 0
+    if recovery.state == "needs_attention" and measured and wrong:
+        total = len(measured.criteria)
+        return status.Badge("failed", f"{wrong} total {total} criteria {'fails' if wrong == 1 else 'fail'}")
     if recovery.state == "succeeded" and (cost := accepted_cost(measured)):
         return status.Badge("attention", f"Proven, {cost}")
     return status.state_badge(status.RECOVERY, recovery.state)
 
 
-def accepted_cost(measured: Mapping[str, Any]) -> str:
+def accepted_cost(measured: Measured | None) -> str:
     """`6 rows doubled`, `9 rows lost`, or both: what a proof of these numbers accepted; "" where it cost nothing."""
-    if measured.get("verified") is not True or not measured.get("criteria"):
+    if measured is None or not measured.verified or not measured.criteria:
         return ""
-    outcome = stored_outcome(measured)
-    costs = ((proof.given_up(outcome), "lost"), (proof.repeated(outcome), "doubled"))
+    costs = ((proof.given_up(measured), "lost"), (proof.repeated(measured), "doubled"))
     return ", ".join(_cost_text(rows, word) for rows, word in costs if rows.rows != 0)
 
 
@@ -137,7 +134,7 @@ def missing_to_plan(recovery: Any, contents: PlanBody | None) -> int | None:
         return None
     if contents.sink.kind != "delta" or contents.sink.is_declared or not contents.key:
         return None
-    return missing_in(recovery.measured or {})
+    return missing_in(recovery.proof)
 
 
 def _add_missing(missing: int) -> Rung:
@@ -213,31 +210,32 @@ class CriterionRow:
     code: str
 
 
-def criterion_rows(measured: Mapping[str, Any], planned: Sequence[Criterion]) -> list[CriterionRow]:
+def criterion_rows(measured: Measured | None, planned: Sequence[Criterion]) -> list[CriterionRow]:
     """Failing ones first, then unknown, then those that hold, first as accepted. Before the measurement: as planned."""
-    criteria = measured.get("criteria") or [codec.to_json(c) for c in planned]
+    judged = (measured.criteria if measured else ()) or [
+        JudgedCriterion(code=criterion.code, says=criterion.says, expected=criterion.expected)
+        for criterion in planned
+    ]
     rows = [
         CriterionRow(
             number,
-            str(c["says"]),
-            describe_expected(str(c["code"]), c.get("expected")),
-            say_measured(str(c["code"]), c.get("measured")),
-            _result_badge(c),
-            str(c.get("why") or ""),
-            str(c["code"]),
+            criterion.says,
+            describe_expected(criterion.code, criterion.expected),
+            say_measured(criterion.code, criterion.measured),
+            _result_badge(criterion),
+            criterion.why,
+            criterion.code,
         )
-        for number, c in enumerate(criteria, start=1)
+        for number, criterion in enumerate(judged, start=1)
     ]
     rank = {"failed": 0, "unknown": 1, "attention": 2, "ok": 3}
     return sorted(rows, key=lambda r: rank[r.badge.kind])
 
 
-def _result_badge(criterion: Mapping[str, Any]) -> status.Badge:
-    measured = criterion.get("measured")
-    accepted = measured.get("accepted") if isinstance(measured, Mapping) else None
-    if criterion.get("ok") is True and accepted:
+def _result_badge(criterion: JudgedCriterion) -> status.Badge:
+    if criterion.ok is True and criterion.measured_number("accepted"):
         return status.Badge("attention", "Holds, as accepted")
-    return status.criterion_badge(criterion.get("ok"))
+    return status.criterion_badge(criterion.ok)
 
 
 def count_criteria(rows: Sequence[CriterionRow]) -> str:
@@ -269,16 +267,16 @@ HOW: Final = {
 """Which criterion counted each number."""
 
 
-def forecast_against_outcome(forecast: Forecast, measured: Mapping[str, Any]) -> list[Against]:
+def forecast_against_outcome(forecast: Forecast, measured: Measured) -> list[Against]:
     """Forecast against what happened, where both are numbers. Of `lost` and `doubled` what this recovery did."""
-    reasons = {c["code"]: str(c.get("why") or "") for c in measured.get("criteria") or ()}
+    reasons = {criterion.code: criterion.why for criterion in measured.criteria}
     rows = [
         *_compare_amounts(forecast, measured),
         *(
             _compare_numbers(word, planned, found_rows)
             for word, planned, found_rows in (
-                ("New rows", forecast.new_rows, measured.get("new_rows")),
-                ("Rows in the table", forecast.table_after, measured.get("table_rows")),
+                ("New rows", forecast.new_rows, measured.new_rows),
+                ("Rows in the table", forecast.table_after, measured.table_rows),
             )
             if word == "New rows" or {planned, found_rows} != {None}
         ),  # there is no table
@@ -286,12 +284,11 @@ def forecast_against_outcome(forecast: Forecast, measured: Mapping[str, Any]) ->
     return [replace(row, how=reasons.get(HOW[row.word], "")) for row in rows]
 
 
-def _compare_amounts(forecast: Forecast, measured: Mapping[str, Any]) -> list[Against]:
+def _compare_amounts(forecast: Forecast, measured: Measured) -> list[Against]:
     """Rows lost and doubled by this recovery."""
-    outcome = stored_outcome(measured)
     return [
-        _compare_amount("Lost", forecast.lost, outcome.lost_now),
-        _compare_amount("Doubled", forecast.doubled, outcome.doubled_now),
+        _compare_amount("Lost", forecast.lost, measured.lost_now),
+        _compare_amount("Doubled", forecast.doubled, measured.doubled_now),
     ]
 
 
@@ -324,13 +321,13 @@ class WholeRow:
 MARKS = {proof.FlowCode.AGREES: "ok", proof.FlowCode.GONE: "info", proof.FlowCode.NOT_COMPARED: "unknown"}
 
 
-def whole_flow(measured: Mapping[str, Any]) -> list[WholeRow]:
+def whole_flow(measured: Measured | None) -> list[WholeRow]:
     """How all input that is there compares with the whole table: findings, which prove nothing of the recovery."""
     findings = proof.whole_findings(measured)
     return [WholeRow(MARKS.get(f.code, "attention"), f.says, f.code.value) for f in findings]
 
 
-def list_limits(measured: Mapping[str, Any]) -> list[WholeRow]:
+def list_limits(measured: Measured | None) -> list[WholeRow]:
     """What a budget kept from being compared."""
     return [WholeRow("info", f.says, f.by.value) for f in proof.bound_findings(measured)]
 
@@ -343,9 +340,9 @@ class NotMeasured:
     code: str
 
 
-def not_measured(measured: Mapping[str, Any]) -> list[NotMeasured]:
+def not_measured(measured: Measured | None) -> list[NotMeasured]:
     """What a proof does not speak of; [] before the measurement."""
-    if not measured.get("criteria"):
+    if measured is None or not measured.criteria:
         return []
     rows = [
         NotMeasured(
@@ -354,7 +351,7 @@ def not_measured(measured: Mapping[str, Any]) -> list[NotMeasured]:
         for u in uncompared(measured)
     ]
     rows += [NotMeasured(b.kind, b.says, "", f"bounded-{b.code}") for b in list_limits(measured)]
-    again = proof.repeated(stored_outcome(measured))
+    again = proof.repeated(measured)
     if again.rows != 0:
         what = (
             "the repeats"
@@ -371,13 +368,12 @@ def not_measured(measured: Mapping[str, Any]) -> list[NotMeasured]:
     return rows
 
 
-def whole_facts(measured: Mapping[str, Any]) -> list[tuple[str, str]]:
+def whole_facts(measured: Measured | None) -> list[tuple[str, str]]:
     """What was compared, in numbers; [] where it was not."""
-    outcome = stored_outcome(measured)
-    whole = outcome.whole
-    if whole is None or whole.why:
+    whole = measured.whole if measured else None
+    if measured is None or whole is None or whole.why:
         return []
-    by = ", ".join(outcome.key) or "the whole row"
+    by = ", ".join(measured.key) or "the whole row"
     others = [words.format_count(whole.others, "other source")] if whole.others else []
     files = [words.format_count(whole.files, "file")] if whole.files or not others else []
     return [
@@ -405,25 +401,23 @@ class Sample:
     rows: list[list[str]]
 
 
-def sample_rows(measured: Mapping[str, Any]) -> list[Sample]:
+def sample_rows(measured: Measured | None) -> list[Sample]:
     """Rows that are too many, as Spark showed them; missing ones are in `missing_rows`."""
     shown_rows = []
-    for name, raw in (measured.get("samples") or {}).items():
-        if not raw or name == "missing":
+    for name, sample in (measured.samples if measured else {}).items():
+        if not sample or name == "missing":
             continue
-        records = (
-            [r if isinstance(r, Mapping) else {"value": r} for r in raw]
-            if isinstance(raw, list)
-            else [{"value": raw}]
-        )
-        records = [
-            {**r["key"], "times": r.get("times", 1)} if isinstance(r.get("key"), Mapping) else r
-            for r in records
-        ]
+        records = [_columns_of(row) for row in sample]
         columns = list(dict.fromkeys(c for r in records for c in r))
         rows = [[_verbatim_text(r[c]) if c in r else "" for c in columns] for r in records[:50]]
-        shown_rows.append(Sample(str(name).replace("_", " ").capitalize(), [str(c) for c in columns], rows))
+        shown_rows.append(Sample(name.replace("_", " ").capitalize(), columns, rows))
     return shown_rows
+
+
+def _columns_of(row: DataRow) -> DataRow:
+    """A column for each part of the key, and how often it is there; of one without a key, as it is."""
+    key = row.get("key")
+    return {**key, "times": row.get("times", 1)} if isinstance(key, Mapping) else row
 
 
 def _verbatim_text(value: Any) -> str:
@@ -442,6 +436,10 @@ def list_times(recovery: Any, plan: Any | None, steps: Sequence[Any]) -> list[tu
         ("Plan sealed", plan.sealed_at if plan else None, f"by {plan.sealed_by}" if plan else ""),
         ("Update ended", rerun.ended_at if rerun else None, ""),
         ("Rows added", fill.ended_at if fill else None, ""),
-        ("Proven" if recovery.state == "succeeded" else "Measured", recovery.measured.get("at"), ""),
+        (
+            "Proven" if recovery.state == "succeeded" else "Measured",
+            recovery.proof.at if recovery.proof else None,
+            "",
+        ),
     ]
     return [r for r in rows if r[1]]

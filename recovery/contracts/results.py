@@ -1,13 +1,11 @@
-"""What a step leaves on its row when it is done, for the next step, a rollback and the pages: one value a kind.
-
-What a proof measured is not among them yet (`docs/wiring.md`).
-"""
+"""What a step leaves on its row when it is done, for the next step, a rollback and the pages: one value a kind."""
 
 from collections.abc import Mapping
 from typing import Any, Literal
 
 from pydantic import ConfigDict
 
+from recovery.contracts.measured import Measured, MeasuredBelow, MeasuredOutcome, Verdict
 from recovery.contracts.value import Duration, Flag, Number, Value
 
 
@@ -295,12 +293,12 @@ class UpdateResult(StepResult):
 class BeforeFurther(Value):
     """What was measured before the further update, kept while that runs."""
 
-    verdict: Mapping[str, Any]
-    """The criteria but for the late ones (`judge.LATE`), as `recovery.measured` holds them."""
-    outcome: Mapping[str, Any]
-    """What became of rows, as `recovery.measured` holds it."""
-    below: Mapping[str, Any]
-    """What became of the datasets below, as `recovery.measured` holds it."""
+    verdict: Verdict
+    """The criteria; the late ones (`judge.LATE`) are judged when that update has ended."""
+    outcome: MeasuredOutcome
+    """What became of rows."""
+    below: MeasuredBelow
+    """What became of the datasets below."""
     rows: Number | None
     """Rows of the table, or records of a topic since the rerun began; None: not known."""
     listed: Mapping[str, InputMark]
@@ -322,6 +320,8 @@ class VerifyResult(DataFilesResult):
     """What was measured before; None: nothing yet, or the further update has been judged."""
     further: str | None = None
     """The further update; None: none runs."""
+    measured: Measured | None = None
+    """The proof; None: the further update has not ended."""
 
 
 class RollbackResult(StepResult):

@@ -1,5 +1,6 @@
 """What every contract is: a frozen value of documented fields that refuses any other key."""
 
+from collections.abc import Mapping
 from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Strict
@@ -12,6 +13,10 @@ Number = Annotated[int, Strict()]
 
 Duration = Annotated[int, Strict()] | Annotated[float, Strict()]
 """Seconds. A whole number stays one, so that a seal keeps its bytes."""
+
+
+DataRow = Mapping[str, object]
+"""One row of people's data, or a part of one: the names are columns of theirs."""
 
 
 class Value(BaseModel):

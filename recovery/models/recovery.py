@@ -8,6 +8,7 @@ from django.db.models import Q
 from recovery.contracts import codec
 from recovery.contracts.choices import Choices
 from recovery.contracts.diagnosis import StoredDiagnosis
+from recovery.contracts.measured import Measured
 from recovery.models.listed import ListedQuerySet, OnLists
 from recovery.models.pipeline import Flow
 
@@ -67,6 +68,11 @@ class Recovery(OnLists):
     def diagnosis_value(self) -> StoredDiagnosis:
         """Why it was opened, as a value."""
         return codec.read(StoredDiagnosis, self.diagnosis)
+
+    @property
+    def proof(self) -> Measured | None:
+        """What was measured last, as a value; None: nothing was. `measured` is how it is stored."""
+        return codec.read(Measured, self.measured) if self.measured else None
 
     @property
     def label(self) -> str:

@@ -120,7 +120,7 @@ def _counted(
             out["committed"] = _beside_committed(spark, flow, request, key, held)
         except OverBudget as over:
             bounded.append(over.bounded)
-    out["bounded"] = [one.as_dict() for one in bounded]
+    out["bounded"] = [asdict(one) for one in bounded]
     if request.get("by_file"):
         out["by_file"] = _by_file(flow, _known(request), notes)
     for label, target in (request.get("write") or {}).items():
@@ -246,7 +246,7 @@ def measure(spark: Any, request: Mapping[str, Any], folder: Path) -> dict[str, A
     except counting.NotComparable as error:
         out |= {"problem": str(error), "problem_code": TYPES_DIFFER}
     except OverBudget as over:
-        out |= {"problem": TOO_LARGE, "bounded": [over.bounded.as_dict()]}
+        out |= {"problem": TOO_LARGE, "bounded": [asdict(over.bounded)]}
     except PySparkException as error:
         if lost_contact(error):
             raise
@@ -316,7 +316,7 @@ def _difference(
     out["listed_rows"] = out["old_rows"] + out["new_rows"]
     if request.get("old_version") is not None:
         out["vanished"] = 0
-    return out | {"bounded": [one.as_dict() for one in bounded]}
+    return out | {"bounded": [asdict(one) for one in bounded]}
 
 
 def _origins(

@@ -8,17 +8,16 @@ What comes back was written by other people's code: each field is of the type an
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from enum import StrEnum
-from typing import Annotated, Any, Final
+from typing import Any, Final
 
-from annotated_types import Ge, MaxLen
-
+from recovery.contracts.measured import WHOLE_ROW, Bounded, BoundedBy, Origin, Rows, Sample, Text, Whole
 from recovery.errors import NotFound
 from recovery.spark import scratch
 from recovery.spark.asking import Answers, checked, sent
 from recovery.spark.backups import CommittedBeside, FilledBack, FilledRows, Lacking, ToppedRows
 
 __all__ = [
+    "WHOLE_ROW",
     "Answers",
     "Bounded",
     "BoundedBy",
@@ -28,10 +27,12 @@ __all__ = [
     "Limit",
     "Measure",
     "MeasureRequest",
+    "Origin",
     "Rehearsal",
     "RehearsalRequest",
     "Replay",
     "Rewritten",
+    "Sample",
     "Since",
     "Study",
     "StudyRequest",
@@ -54,41 +55,6 @@ REHEARSAL_SECONDS = 1800.0
 NAMED = "named by the responder"
 FROM_CODE = "the columns of dropDuplicates in the code"
 FROM_OLD_CODE = "the columns of dropDuplicates in the last good code"
-WHOLE_ROW = "the whole row"
-
-Rows = Annotated[int, Ge(0)]
-Text = Annotated[str, MaxLen(100_000)]
-"""A name, a reason, an option: what is shown or compared, never a file."""
-Sample = Annotated[tuple[Mapping[str, Any], ...], MaxLen(1000)]
-
-
-class BoundedBy(StrEnum):
-    """What a budget kept from being asked, or being asked whole."""
-
-    LOOKUP = "lookup"  # which rows of before have a key of the new rows
-    GROUPING = "grouping"  # which keys the whole table has, and how often
-    REWRITTEN = (
-        "rewritten"  # whether files that were rewritten hold the rows of those in whose place they came
-    )
-    VERSIONS = "versions"  # two whole versions of a Delta table
-
-
-@dataclass(frozen=True)
-class Bounded:
-    """A budget that was met: `size` and `limit` in bytes of data files (None: not that), `seconds` of time."""
-
-    by: BoundedBy
-    size: int | None = None
-    limit: int | None = None
-    seconds: int | None = None
-
-    def as_dict(self) -> dict[str, Any]:
-        return {"by": self.by.value, "size": self.size, "limit": self.limit, "seconds": self.seconds}
-
-    @classmethod
-    def stored(cls, told: Mapping[str, Any]) -> "Bounded":
-        """As `as_dict` stored it."""
-        return cls(BoundedBy(told["by"]), told.get("size"), told.get("limit"), told.get("seconds"))
 
 
 @dataclass(frozen=True)
@@ -295,40 +261,6 @@ class Since:
 
     written: Mapping[str, Any]
     rewritten: tuple[Rewritten, ...] = ()
-
-
-@dataclass(frozen=True)
-class Whole:
-    """What the code yields over all input that is there, beside the whole table. `problem` not None: not compared.
-    `problem_code`: TYPES_DIFFER where a column has other types on both sides, "" for every other problem.
-
-    By key (`Measure.key`) where one is known: `absent` are keys that no row of the table has, `doubled` rows of the
-    table beyond one per key. By the whole row else: `absent` are rows that the table has fewer times than the input,
-    `doubled` rows that it has more often. `beyond`: rows of the table that the code yields over no input.
-    """
-
-    input_rows: Rows | None = None
-    input_keys: Rows | None = None
-    table_rows: Rows | None = None
-    table_keys: Rows | None = None
-    absent: Rows | None = None
-    doubled: Rows | None = None
-    beyond: Rows | None = None
-    samples: Sample = ()
-    problem: Text | None = None
-    problem_code: Text = ""
-
-
-@dataclass(frozen=True)
-class Origin:
-    """A file that yields a missing row: a decoded URI, as the request names it. `sample`: which of the samples of
-    missing rows. `lines`: of them, counted from 1, those that can have yielded it, a few at most; () where that is not
-    known. `of`: how many lines the file has; None: not known."""
-
-    sample: Rows
-    file: Text
-    lines: tuple[Rows, ...] = ()
-    of: Rows | None = None
 
 
 @dataclass(frozen=True)

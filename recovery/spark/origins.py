@@ -8,9 +8,10 @@ they went in: only lines with the row's values in these can have yielded it.
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, cast
 from urllib.parse import unquote
 
+from recovery.contracts.value import DataRow
 from recovery.spark import comparable
 from recovery.spark.api import Origin, Sample
 from recovery.spark.code_flow import CodeFlow
@@ -112,7 +113,8 @@ def _files_of(
         *(F.col(_quoted(name)).cast("string").alias(f"p{n}") for n, name in enumerate(passed)),
         F.col("_metadata.file_path").alias("file"),
     )
-    wanted = [(n, *(one["key"].get(name) for name in columns)) for n, one in enumerate(samples)]
+    keys = [cast(DataRow, one["key"]) for one in samples]
+    wanted = [(n, *(key.get(name) for name in columns)) for n, key in enumerate(keys)]
     here = _local(spark, wanted, ["sample", *(f"w{n}" for n in range(len(columns)))])
     same = _same(rows, here, [(f"k{n}", f"w{n}") for n in range(len(columns))])
     hits = rows.join(F.broadcast(here), same).drop(

@@ -6,14 +6,13 @@ The workflow gathers these. None means "could not be measured", and is never rea
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from enum import StrEnum
 from typing import Any, Final
 
 from recovery.checkpoints.report import CheckpointReport, SourceEntry, SourceProgress
 from recovery.checkpoints.uris import decode_uri
+from recovery.contracts.measured import ChangedFiles, NotWhole, RefreshedDataset
 from recovery.sinks.base import SinkReport
 from recovery.spark.api import Measure
-from recovery.verification.below import Refreshed
 
 
 @dataclass(frozen=True)
@@ -78,15 +77,6 @@ class OldFiles:
     problem: str = ""
 
 
-class NotWhole(StrEnum):
-    """Why the whole flow was not compared."""
-
-    OVER_BUDGET = "over-budget"
-    OTHER_SOURCES = "other-sources"  # the code reads other sources than the old one
-    NOT_READABLE = "not-readable"  # a source that cannot be read again in batch
-    NOT_COMPARED = "not-compared"  # Spark could not compare
-
-
 @dataclass(frozen=True)
 class WholeFlow:
     """What the whole flow was compared over: `files` of all input that was ever committed and is there, `gone` of it;
@@ -119,51 +109,6 @@ class KeptRows:
 
 
 @dataclass(frozen=True)
-class FileMark:
-    """What a file was at one moment: bytes, and when it was last written, in ms since 1970. None: not known."""
-
-    size: int | None = None
-    mtime_ms: int | None = None
-
-
-@dataclass(frozen=True)
-class ChangedFile:
-    """A file of the new input that was written again: `path`, a decoded URI, as it was when the plan was `sealed`, when
-    Spark listed it to be `read` (which keeps the time alone), and `now`, None: it is gone."""
-
-    path: str
-    sealed: FileMark | None
-    read: FileMark
-    now: FileMark | None
-
-    @property
-    def since_read(self) -> bool:
-        """Was it written again, or removed, after Spark had listed it? Else between the seal and that."""
-        return self.now is None or differ(self.read, self.now)
-
-
-def differ(one: FileMark, other: FileMark) -> bool:
-    """Do two marks show another file? A store that keeps whole seconds is compared by these."""
-    if None not in (one.size, other.size) and one.size != other.size:
-        return True
-    if one.mtime_ms is None or other.mtime_ms is None:
-        return False
-    if one.mtime_ms % 1000 and other.mtime_ms % 1000:
-        return one.mtime_ms != other.mtime_ms
-    return one.mtime_ms // 1000 != other.mtime_ms // 1000
-
-
-@dataclass(frozen=True)
-class ChangedFiles:
-    """Files of the new input that were written again since the plan was sealed: so many, and the first of them.
-    `looked_at`: how many were compared."""
-
-    number: int = 0
-    looked_at: int = 0
-    first: tuple[ChangedFile, ...] = ()
-
-
-@dataclass(frozen=True)
 class Evidence:
     """Everything a verdict may look at.
 
@@ -192,7 +137,9 @@ class Evidence:
     planned: Mapping[int, tuple[str, ...]] | None = None  # as sealed, where `listed` has later files too
     arrived_rows: int | None = None
     reached: Mapping[int, Reached] = field(default_factory=dict)  # sources that are no file sources
-    below: tuple[Refreshed, ...] | None = ()  # datasets downstream after the refresh; None: it was not done
+    below: (
+        tuple[RefreshedDataset, ...] | None
+    ) = ()  # datasets downstream after the refresh; None: it was not done
     measured_since: int | None = None  # version of a Delta table beyond which the measure looked
     old_files: OldFiles | None = None
     whole_flow: WholeFlow | None = None  # None: nobody tried to compare it

@@ -5,10 +5,10 @@ to stand for rows.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
 from typing import Any, Final
 
 from recovery.contracts.criteria import Criterion
+from recovery.contracts.measured import JudgedCriterion, Verdict
 from recovery.strategies.backfill import FILLED
 from recovery.strategies.downstream import AGREES
 from recovery.strategies.sinks import not_required
@@ -16,38 +16,6 @@ from recovery.strategies.top_up import CHECKPOINT_UNTOUCHED, HAS_EVERY_ROW
 from recovery.verification import below, checks, criteria, filled, topped, whole
 from recovery.verification.evidence import Evidence
 from recovery.verification.finding import Finding
-
-
-@dataclass(frozen=True)
-class Judged:
-    """One criterion: `ok` True (proven), False (measured and not so), None (could not be measured)."""
-
-    code: str
-    says: str
-    expected: Any
-    measured: Any
-    ok: bool | None
-    why: str
-
-    def as_dict(self) -> dict[str, Any]:
-        return asdict(self)
-
-
-@dataclass(frozen=True)
-class Verdict:
-    """`verified`: every criterion was measured and every one holds."""
-
-    verified: bool
-    criteria: tuple[Judged, ...]
-
-    def as_dict(self) -> dict[str, Any]:
-        return {"verified": self.verified, "criteria": [c.as_dict() for c in self.criteria]}
-
-    @classmethod
-    def of(cls, stored: Mapping[str, Any]) -> "Verdict":
-        """As `as_dict` stored it."""
-        return cls(stored["verified"], tuple(Judged(**one) for one in stored["criteria"]))
-
 
 _CHECKS: dict[str, Callable[[Mapping[str, Any], Evidence], Finding]] = {
     criteria.FIRST_BATCH_AT_POSITION: checks.first_batch_at_position,
@@ -87,7 +55,7 @@ def judge(
     must = criteria.required(strategy, edition=edition, key=key)
     absent = [c for c in must if c not in named and c not in without]
     judged = [_one(c, evidence) for c in planned] + [_absent(code) for code in absent]
-    return Verdict(bool(judged) and all(j.ok is True for j in judged), tuple(judged))
+    return _conclude(judged)
 
 
 LATE: Final = frozenset({criteria.NOTHING_ELSE_CHANGED, criteria.FURTHER_UPDATE_ADDS_NOTHING})
@@ -99,20 +67,26 @@ def completed(first: Verdict, planned: Sequence[Criterion], evidence: Evidence) 
     `further`, `others_before`, `others_after`, and whether `measure` is of a topic."""
     late = {c.code: c for c in planned if c.code in LATE}
     judged = tuple(_one(late[j.code], evidence) if j.code in late else j for j in first.criteria)
-    return Verdict(bool(judged) and all(j.ok is True for j in judged), judged)
+    return _conclude(judged)
 
 
-def _one(criterion: Criterion, evidence: Evidence) -> Judged:
+def _conclude(judged: Sequence[JudgedCriterion]) -> Verdict:
+    return Verdict(verified=bool(judged) and all(j.ok is True for j in judged), criteria=tuple(judged))
+
+
+def _one(criterion: Criterion, evidence: Evidence) -> JudgedCriterion:
     code, expected = criterion.code, dict(criterion.expected)
     words = criterion.says or criteria.says(code)
     check = _CHECKS.get(code)
     if check is None:
-        return Judged(code, words, expected, None, None, "This version does not know how to measure this.")
+        why = "This version does not know how to measure this."
+        return JudgedCriterion(code=code, says=words, expected=expected, why=why)
     found = check(expected, evidence)
-    return Judged(code, words, expected, found.measured, found.ok, found.why)
-
-
-def _absent(code: str) -> Judged:
-    return Judged(
-        code, criteria.says(code), None, None, None, "The plan fixes no value to measure this against."
+    return JudgedCriterion(
+        code=code, says=words, expected=expected, measured=found.measured, ok=found.ok, why=found.why
     )
+
+
+def _absent(code: str) -> JudgedCriterion:
+    why = "The plan fixes no value to measure this against."
+    return JudgedCriterion(code=code, says=criteria.says(code), why=why)

@@ -1,18 +1,20 @@
-"""What a proof claims, in words: no more than was measured. Pure; reads `recovery.measured`, of any edition."""
+"""What a proof claims, in words: no more than was measured. Pure."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
 
 from recovery.contracts.amounts import Bound, may_happen
-from recovery.spark.api import Bounded, BoundedBy
+from recovery.contracts.measured import (
+    EVERY_ROW_ONCE,
+    Bounded,
+    BoundedBy,
+    ComparedWhole,
+    Measured,
+    MeasuredOutcome,
+    MeasuredRows,
+    NotWhole,
+)
 from recovery.strategies.common import plural
-from recovery.verification.evidence import NotWhole
-from recovery.verification.outcome import ComparedWhole, MeasuredRows, Outcome, stored_outcome
-
-Measured = Mapping[str, Any]
-"""`recovery.measured`, as it is stored."""
 
 
 class Claim(StrEnum):
@@ -32,12 +34,11 @@ class Headline:
 
 def headline(measured: Measured) -> Headline:
     """Of a proof whose every criterion holds."""
-    of = stored_outcome(measured)
-    again, lost = repeated(of), given_up(of)
+    again, lost = repeated(measured), given_up(measured)
     claims = {(0, 0): Claim.ONCE, (1, 0): Claim.REPEATED, (0, 1): Claim.GIVEN_UP, (1, 1): Claim.BOTH}
     claim = claims[int(again.rows != 0), int(lost.rows != 0)]
     untouched = _holds(measured, BEFORE)
-    parts = [_rows(of, once=again.rows == 0, untouched=untouched, again=_again(measured, of))]
+    parts = [_rows(measured, once=again.rows == 0, untouched=untouched, again=_again(measured))]
     if again.rows != 0:
         number = (
             "an unknown number of rows repeat" if again.rows is None else _number(again, "repeat", "repeat")
@@ -60,7 +61,7 @@ def _capital(sentence: str) -> str:
     return sentence[:1].upper() + sentence[1:]
 
 
-def _rows(of: Outcome, *, once: bool, untouched: bool, again: int | None) -> str:
+def _rows(of: MeasuredOutcome, *, once: bool, untouched: bool, again: int | None) -> str:
     """`again`: how many of the new rows the table has more than once, as the input has them; None: not measured."""
     rows, before = of.new_rows, of.before_rows
     if rows is None:
@@ -78,31 +79,26 @@ def _rows(of: Outcome, *, once: bool, untouched: bool, again: int | None) -> str
     return f"{said}{' once' if once and not again else ''}{tail}."
 
 
-def _again(measured: Measured, of: Outcome) -> int | None:
+def _again(measured: Measured) -> int | None:
     """New rows that the table has more than once; of records of a topic, whose criterion looks for none before, 0."""
-    told = next((c for c in measured.get("criteria") or () if c["code"] == ROWS), None)
-    found = (told or {}).get("measured")
-    if not isinstance(found, Mapping) or of.table_rows is None or "repeats_added" not in found:
+    judged = measured.criterion(EVERY_ROW_ONCE)
+    if judged is None or measured.table_rows is None or not judged.holds_number("repeats_added"):
         return 0
-    again: int | None = found["repeats_added"]
-    return again
-
-
-ROWS = "EVERY_ROW_ONCE"
+    return judged.measured_number("repeats_added")
 
 
 BEFORE = "ROWS_OF_BEFORE_UNTOUCHED"
 
 
 def _holds(measured: Measured, code: str) -> bool:
-    return any(c["code"] == code and c["ok"] is True for c in measured.get("criteria") or ())
+    return any(one.code == code and one.ok is True for one in measured.criteria)
 
 
 NONE = MeasuredRows(0, Bound.EXACT)
 NOT_KNOWN = MeasuredRows(None, Bound.UNKNOWN)
 
 
-def repeated(of: Outcome) -> MeasuredRows:
+def repeated(of: MeasuredOutcome) -> MeasuredRows:
     """Rows that the rerun wrote beyond the first of their kind, as accepted; `rows` None: not known."""
     accepted, found = of.doubled_accepted, of.doubled_now
     if accepted.rows == 0 and accepted.bound is Bound.EXACT:
@@ -110,7 +106,7 @@ def repeated(of: Outcome) -> MeasuredRows:
     return NOT_KNOWN if found.rows == 0 and may_happen(found.rows, found.bound) else found
 
 
-def given_up(of: Outcome) -> MeasuredRows:
+def given_up(of: MeasuredOutcome) -> MeasuredRows:
     """Rows that the plan lost, as accepted; `rows` None: how many is not known.
 
     Where it only might lose some, that all keys of all input are in the table settles it.
@@ -121,7 +117,7 @@ def given_up(of: Outcome) -> MeasuredRows:
     return MeasuredRows(accepted.rows, accepted.bound)
 
 
-def _holds_all_input(of: Outcome) -> bool:
+def _holds_all_input(of: MeasuredOutcome) -> bool:
     whole = of.whole
     if whole is None or whole.why or not of.key:
         return False
@@ -149,9 +145,9 @@ SETTING = {
 }
 
 
-def bound_findings(measured: Measured) -> list[BoundFinding]:
+def bound_findings(measured: Measured | None) -> list[BoundFinding]:
     """What a budget kept from being compared, and which."""
-    return [bound_finding(one) for one in stored_outcome(measured).bounded]
+    return [bound_finding(one) for one in measured.bounded] if measured else []
 
 
 def bound_finding(bounded: Bounded) -> BoundFinding:
@@ -192,19 +188,18 @@ WHY = {
 }
 
 
-def whole_findings(measured: Measured) -> list[WholeFinding]:
+def whole_findings(measured: Measured | None) -> list[WholeFinding]:
     """How all input that is there compares with the whole table; [] where that was not tried. It proves nothing of a
     recovery: it finds what went wrong before."""
-    of = stored_outcome(measured)
-    whole, key = of.whole, bool(of.key)
-    if whole is None:
+    if measured is None or measured.whole is None:
         return []
+    whole, key = measured.whole, bool(measured.key)
     if whole.why:
         why = WHY.get(whole.why, whole.problem or "Spark could not compare them.")
         return [WholeFinding(FlowCode.NOT_COMPARED, f"The whole flow was not compared. {why}")]
     asked = (
         _absent(whole, key=key),
-        _doubled(whole, of.doubled_before, key=key),
+        _doubled(whole, measured.doubled_before, key=key),
         _beyond(whole),
         _gone(whole),
     )

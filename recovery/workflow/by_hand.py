@@ -220,7 +220,7 @@ def _worker_is_there(steps: Sequence[Step]) -> None:
 def summary(recovery: Recovery) -> dict[str, Any]:
     """The object that `recover` and `execute --wait` print."""
     plan = plan_of(recovery) or recovery.plans.order_by("-pk").first()
-    measured = recovery.measured or {}
+    measured = codec.to_read_json(recovery.proof) if recovery.proof else {}
     return {
         "recovery": recovery.label,
         "state": recovery.state,

@@ -17,6 +17,7 @@ from django.db import transaction
 from django.utils import timezone
 
 from recovery.audit import cleansing
+from recovery.contracts.measured import RefreshedDataset
 from recovery.errors import Refused, RepriseError
 from recovery.models import Flow, Recovery, Workspace
 from recovery.people.roles import Actor
@@ -245,24 +246,24 @@ def held_below(flow: Flow, found: Sequence[tuple[Node, Flow]]) -> dict[int, Held
 def _proven(flow: Flow) -> dict[str, tuple[Count, str]]:
     """What the newest recovery that measured anything compared below, with its label."""
     last = Recovery.objects.filter(flow=flow).exclude(measured={}).order_by("-pk").first()
-    if last is None:
+    if last is None or last.proof is None:
         return {}
-    at = str(last.measured.get("at") or "")
-    told = (one for one in last.measured.get("downstream") or () if one.get("rows") is not None)
-    return {str(one["dataset"]): (_of_proof(one, at), last.label) for one in told}
+    proof, label = last.proof, last.label
+    counted = (one for one in proof.downstream if one.rows is not None)
+    return {one.dataset: (_of_proof(one, proof.at or ""), label) for one in counted}
 
 
-def _of_proof(one: Mapping[str, Any], at: str) -> Count:
+def _of_proof(one: RefreshedDataset, at: str) -> Count:
     found = Defined(
-        rows=one.get("rows"),
-        expected_rows=one.get("expected_rows"),
-        missing=one.get("missing"),
-        extra=one.get("extra"),
-        problem=one.get("problem") or None,
-        unsure=tuple(one.get("unsure") or ()),
-        rows_unsure=bool(one.get("rows_unsure")),
+        rows=one.rows,
+        expected_rows=one.expected_rows,
+        missing=one.missing,
+        extra=one.extra,
+        problem=one.problem or None,
+        unsure=one.unsure,
+        rows_unsure=one.rows_unsure,
     )
-    return _as_count(Count(str(one["dataset"]), at), found, behind=False)
+    return _as_count(Count(one.dataset, at), found, behind=False)
 
 
 def _held(row: Flow, writers: Sequence[Flow], count: Count | None, by: str) -> Held:

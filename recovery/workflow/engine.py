@@ -15,6 +15,8 @@ from recovery import reach
 from recovery.approvals.selectors import glass_over
 from recovery.audit.actions import append_entry
 from recovery.contracts import codec
+from recovery.contracts.measured import Measured
+from recovery.contracts.results import VerifyResult
 from recovery.errors import InputMissing, Interrupted, OutcomeUnknown, RepriseError, Unreachable
 from recovery.models import Plan, Recovery, Step
 from recovery.people.roles import SYSTEM
@@ -210,22 +212,23 @@ def finish(step: Step, result: Mapping[str, Any]) -> None:
 
 def _conclude(recovery: Recovery, step: Step) -> None:
     """Only measured proof ends a recovery as succeeded."""
-    measured = dict(step.result.get("measured") or {})
-    if measured.get("verified") is True:
-        told = ["Every criterion of the plan holds.", *_accepted(measured), *map(skipped, _skipped_of(step))]
-        end(recovery, "succeeded", " ".join(told), measured=measured)
+    proof = codec.read(VerifyResult, step.result).measured
+    measured = codec.to_read_json(proof) if proof else {}
+    if proof and proof.verified:
+        says = ["Every criterion of the plan holds.", *_accepted(proof), *map(skipped, _skipped_of(step))]
+        end(recovery, "succeeded", " ".join(says), measured=measured)
         return
-    failed = [c["code"] for c in measured.get("criteria", []) if c["ok"] is not True]
+    failed = proof.unproven if proof else ()
     reason = f"Not proven: {', '.join(failed) or 'no criterion'}."
     move(recovery, "needs_attention", measured=measured, reason=reason)
-    says = f"Verification did not hold: {', '.join(failed)}."
-    note("recovery.end", recovery, says, outcome="failed", after={"failed": failed})
+    says_failed = f"Verification did not hold: {', '.join(failed)}."
+    note("recovery.end", recovery, says_failed, outcome="failed", after={"failed": [*failed]})
 
 
-def _accepted(measured: Mapping[str, Any]) -> list[str]:
+def _accepted(proof: Measured) -> list[str]:
     """What a proof that holds does not say: rows that are there twice, or lost, as the plan accepted."""
-    found = headline(measured)
-    return [] if found.claim is Claim.ONCE else [found.says]
+    claimed = headline(proof)
+    return [] if claimed.claim is Claim.ONCE else [claimed.says]
 
 
 def _skipped_of(step: Step) -> list[Step]:

@@ -6,6 +6,8 @@ from typing import Any, Final
 from django.utils import timezone
 
 from recovery.approvals import selectors
+from recovery.contracts import codec
+from recovery.contracts.measured import Measured
 from recovery.errors import Refused
 from recovery.models import Recovery
 from recovery.workflow.transitions import Guard
@@ -59,7 +61,8 @@ def _untouched(recovery: Recovery, values: Mapping[str, Any]) -> None:
 
 
 def _proven(recovery: Recovery, values: Mapping[str, Any]) -> None:
-    if (values.get("measured") or {}).get("verified") is not True:
+    measured = values.get("measured")
+    if not measured or not codec.read(Measured, measured).verified:
         raise Refused(
             f"{recovery.label} is not proven: a criterion does not hold or was not measured.",
             code="not_proven",

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from recovery.contracts import codec
+from recovery.contracts.measured import NotCompared, RefreshedDataset
 from recovery.contracts.names import StepKind
 from recovery.contracts.results import UpdateResult
 from recovery.contracts.steps import UpdateArgs
@@ -11,10 +12,10 @@ from recovery.errors import RepriseError
 from recovery.models import Plan
 from recovery.pipelines.events import statuses
 from recovery.pipelines.workspaces import questions_service
-from recovery.spark.api import DefinedRequest, defined
+from recovery.spark.api import Defined, DefinedRequest, defined
 from recovery.strategies.base import checkpoint_watched, table_watched
 from recovery.strategies.downstream import AGREES
-from recovery.verification.below import DONE, NotCompared, Refreshed
+from recovery.verification.below import DONE
 from recovery.workflow.gather import NOTHING, Scene, request_for
 
 
@@ -33,7 +34,7 @@ def besides(plan: Plan, others: Mapping[str, str | None]) -> dict[str, str | Non
     return {name: print_ for name, print_ in others.items() if name not in ours}
 
 
-def measure(scene: Scene, plan: Plan, result: UpdateResult) -> tuple[Refreshed, ...] | None:
+def measure(scene: Scene, plan: Plan, result: UpdateResult) -> tuple[RefreshedDataset, ...] | None:
     """Each dataset that the plan refreshes, after it. `result`: of its step, empty where that
     was not done."""
     if not chosen(plan):
@@ -53,7 +54,13 @@ def measure(scene: Scene, plan: Plan, result: UpdateResult) -> tuple[Refreshed, 
     for dataset, flow in chosen(plan).items():
         why = _not_compared(dataset in compared, table=dataset in tables)
         status = said[flow].status if flow in said else ""
-        one = Refreshed(dataset, status, dataset in compared, not_compared=why, view=dataset not in tables)
+        one = RefreshedDataset(
+            dataset=dataset,
+            status=status,
+            compared=dataset in compared,
+            not_compared=why,
+            view=dataset not in tables,
+        )
         found.append(_compared(scene, one, flow) if one.compared and one.status == DONE else one)
     return tuple(found)
 
@@ -64,15 +71,19 @@ def _not_compared(compared: bool, *, table: bool) -> NotCompared:
     return NotCompared.READS_STREAM if table else NotCompared.DEFINED_IN_SQL
 
 
-def _compared(scene: Scene, one: Refreshed, flow: str) -> Refreshed:
+def _compared(scene: Scene, one: RefreshedDataset, flow: str) -> RefreshedDataset:
     study = replace(request_for(scene, scene.code, NOTHING, ()), flow=flow, table=None)
     answers = questions_service(scene.flow.pipeline.workspace, scene.flow.pipeline.environment)
     try:
         found = defined(DefinedRequest(answers, one.dataset, study))
     except RepriseError as problem:
-        return replace(one, problem=problem.sentence)
-    return replace(
-        one,
+        found = Defined(problem=problem.sentence)
+    return RefreshedDataset(
+        dataset=one.dataset,
+        status=one.status,
+        compared=one.compared,
+        not_compared=one.not_compared,
+        view=one.view,
         rows=found.rows,
         expected_rows=found.expected_rows,
         missing=found.missing,

@@ -11,6 +11,8 @@ from typing import Any, Final
 
 from recovery.contracts import codec
 from recovery.contracts.acceptance import Accepted, Effect
+from recovery.contracts.criteria import Criterion
+from recovery.contracts.measured import JudgedCriterion, Measured
 from recovery.models import AuditEntry, Plan, Recovery, Step
 from recovery.people.roles import Actor, Right
 from recovery.people.visible import filter_entries
@@ -102,8 +104,8 @@ class Report:
     times: Times
     forecast: Mapping[str, Any]
     accepted: Accepted
-    measured: Mapping[str, Any]
-    criteria: tuple[Mapping[str, Any], ...]
+    measured: Measured | None
+    criteria: tuple[JudgedCriterion | Criterion, ...]
     positions: tuple[Mapping[str, Any], ...]
     patch: tuple[Mapping[str, Any], ...]
     steps: tuple[StepTold, ...]
@@ -118,7 +120,13 @@ class Report:
         """Plain JSON."""
         held = {effect: self.accepted.of(effect) for effect in Effect}
         accepted = {e.value: one and {"effect": e.value, **codec.to_json(one)} for e, one in held.items()}
-        return {**asdict(self), "accepted": accepted}
+        measured = codec.to_read_json(self.measured) if self.measured else {}
+        return {
+            **asdict(self),
+            "accepted": accepted,
+            "measured": {k: v for k, v in measured.items() if k not in ("criteria", "samples")},
+            "criteria": [codec.to_read_json(one) for one in self.criteria],
+        }
 
 
 def compare_time(plan: Plan | None, steps: Sequence[Step]) -> TimeTaken:
@@ -139,7 +147,7 @@ def report(recovery: Recovery, by: Actor) -> Report:
     """The report as `by` may read it: audit entries are for who may read the log."""
     plan = plan_of(recovery) or recovery.plans.order_by("-pk").first()
     contents = plan.contents if plan else None
-    measured, flow = recovery.measured or {}, recovery.flow
+    proof, flow = recovery.proof, recovery.flow
     told, more = _entries(recovery, by)
     steps = list(recovery.steps.order_by("ordinal"))
     glass = recovery.glasses.order_by("-pk").first()
@@ -160,10 +168,8 @@ def report(recovery: Recovery, by: Actor) -> Report:
         times=times(recovery, plan),
         forecast=codec.to_read_json(contents.forecast) if contents else {},
         accepted=contents.accepted if contents else Accepted(),
-        measured={k: v for k, v in measured.items() if k not in ("criteria", "samples")},
-        criteria=tuple(
-            measured.get("criteria") or [codec.to_json(c) for c in (contents.criteria if contents else ())]
-        ),
+        measured=proof,
+        criteria=(proof.criteria if proof else ()) or (contents.criteria if contents else ()),
         positions=contents.positions if contents else (),
         patch=tuple(change.without_texts for change in contents.patch) if contents else (),
         time=compare_time(plan, steps),
@@ -179,7 +185,7 @@ def report(recovery: Recovery, by: Actor) -> Report:
 def times(recovery: Recovery, plan: Plan | None) -> Times:
     """When it failed, was opened, sealed, run and proven."""
     failed = failed_at(recovery)
-    proven = when((recovery.measured or {}).get("at")) if recovery.state == "succeeded" else None
+    proven = when(recovery.proof.at) if recovery.proof and recovery.state == "succeeded" else None
     first = (
         recovery.steps.filter(plan=plan).exclude(started_at=None).order_by("ordinal").first()
         if plan

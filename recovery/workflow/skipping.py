@@ -83,7 +83,7 @@ def _mark(step: Step, reason: str, by: Actor) -> None:
 
 
 def _without_proof(recovery: Recovery) -> str:
-    failed = [c["code"] for c in (recovery.measured or {}).get("criteria", []) if c["ok"] is not True]
-    if failed:
+    proof = recovery.proof
+    if failed := proof.unproven if proof else ():
         return f"When last measured, not proven were: {', '.join(failed)}."
     return "Nothing was measured."

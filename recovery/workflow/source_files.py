@@ -7,10 +7,10 @@ from typing import Final
 from recovery.checkpoints.report import CheckpointReport
 from recovery.checkpoints.storage import Store
 from recovery.checkpoints.uris import decode_uri
+from recovery.contracts.measured import ChangedFile, ChangedFiles, FileMark
 from recovery.contracts.plan import PlanBody, PlannedInput
 from recovery.errors import RepriseError
 from recovery.sources.live import files as live_files
-from recovery.verification.evidence import ChangedFile, ChangedFiles, FileMark, differ
 from recovery.workflow.inputs import list_files
 from recovery.workflow.planned_inputs import held_of
 
@@ -69,8 +69,8 @@ def _changed(moments: _Moments) -> Iterable[ChangedFile]:
         sealed, now = moments.sealed.get(path), moments.now.get(path)
         if (
             now is None
-            or differ(read, now)
-            or (sealed is not None and (differ(sealed, read) or differ(sealed, now)))
+            or read.differs_from(now)
+            or (sealed is not None and (sealed.differs_from(read) or sealed.differs_from(now)))
         ):
             yield ChangedFile(path, sealed, read, now)
 

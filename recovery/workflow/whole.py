@@ -6,6 +6,7 @@ from urllib.parse import unquote
 
 from recovery.checkpoints.report import CheckpointReport
 from recovery.checkpoints.uris import canonical_uri, decode_uri
+from recovery.contracts.measured import NotWhole
 from recovery.contracts.plan import PlanBody
 from recovery.errors import RepriseError
 from recovery.sinks.base import SinkReport
@@ -13,7 +14,7 @@ from recovery.sinks.live import delta
 from recovery.sources.live import probe
 from recovery.spark.api import WholeInput
 from recovery.strategies.sinks import compared
-from recovery.verification.evidence import NotWhole, OldFiles, WholeFlow, data_files
+from recovery.verification.evidence import OldFiles, WholeFlow, data_files
 from recovery.workflow import inputs
 from recovery.workflow.budgets import compare_bytes
 from recovery.workflow.fingerprints import files_below

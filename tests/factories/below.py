@@ -2,8 +2,10 @@
 
 from typing import Any
 
+from recovery.contracts import codec
+from recovery.contracts.measured import NotCompared, RefreshedDataset
 from recovery.models import Flow, Plan, Recovery
-from recovery.verification.below import DONE, NotCompared, Refreshed
+from recovery.verification.below import DONE
 from recovery.workflow.counting_below import BelowCount, Count, Phase, Unknown
 from tests.factories.flows import ago, failed_flow, flow, pipeline, view
 from tests.factories.runs import verified
@@ -87,9 +89,19 @@ def verified_below(of: Flow | None = None) -> Recovery:
     for plan in Plan.objects.filter(recovery=made):
         body = {**plan.body, "forecast": {**plan.body["forecast"], "downstream": BELOW}}
         Plan.objects.filter(pk=plan.pk).update(body=body)
-    view = Refreshed("spark_catalog.crm.customers", DONE, True, 9, 9, 0, 0)
-    sums = Refreshed("spark_catalog.crm.sums", DONE, not_compared=NotCompared.DEFINED_IN_SQL)
-    told = {**made.measured, "downstream": [view.as_dict(), sums.as_dict()]}
+    view = RefreshedDataset(
+        dataset="spark_catalog.crm.customers",
+        status=DONE,
+        compared=True,
+        rows=9,
+        expected_rows=9,
+        missing=0,
+        extra=0,
+    )
+    sums = RefreshedDataset(
+        dataset="spark_catalog.crm.sums", status=DONE, not_compared=NotCompared.DEFINED_IN_SQL
+    )
+    told = {**made.measured, "downstream": [codec.to_json(view), codec.to_json(sums)]}
     Recovery.objects.filter(pk=made.pk).update(measured=told)
     made.refresh_from_db()
     return made

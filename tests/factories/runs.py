@@ -6,11 +6,22 @@ from typing import Any
 
 from django.utils import timezone
 
+from recovery.contracts import codec
 from recovery.contracts.amounts import Bound
+from recovery.contracts.measured import (
+    AcceptedRows,
+    ChangedFile,
+    ChangedFiles,
+    FileMark,
+    Measured,
+    MeasuredOutcome,
+    Origin,
+    Whole,
+)
 from recovery.models import Flow, Plan, Recovery, Step
-from recovery.spark.api import FROM_OLD_CODE, Bounded, BoundedBy, Origin, Whole
-from recovery.verification.evidence import ChangedFile, ChangedFiles, FileMark, WholeFlow
-from recovery.verification.outcome import Accepted, Outcome, compared_whole
+from recovery.spark.api import FROM_OLD_CODE
+from recovery.verification.evidence import WholeFlow
+from recovery.verification.outcome import compared_whole
 from tests.factories.flows import PATH, ago
 from tests.factories.judged import CRITERIA, amount
 from tests.factories.wizard import opened, planned, step
@@ -186,8 +197,13 @@ def measured(verified: bool = True, *, repeats: int = 0) -> dict[str, Any]:
             }
             for c in CRITERIA
         ],
-        **_outcome(verified=verified, repeats=repeats).as_dict(),
+        **codec.to_json(_outcome(verified=verified, repeats=repeats)),
     }
+
+
+def proof(verified: bool = True, *, repeats: int = 0, **changes: Any) -> Measured:
+    """The same as a value, but for what is named: as it is stored."""
+    return codec.read(Measured, {**measured(verified, repeats=repeats), **changes})
 
 
 def _accepting(criterion: dict[str, Any], repeats: int) -> dict[str, Any]:
@@ -200,17 +216,17 @@ def _accepting(criterion: dict[str, Any], repeats: int) -> dict[str, Any]:
     }
 
 
-def _outcome(*, verified: bool, repeats: int) -> Outcome:
+def _outcome(*, verified: bool, repeats: int) -> MeasuredOutcome:
     missing = [
         {"key": {"customer_id": c, "sequence_num": n}, "times": 1} for c, n in (("1004", "3"), ("1007", "2"))
     ]
     keys, lost = (20 if verified else 18) - repeats, 0 if verified else 2
     whole = Whole(21, keys + lost, 20 - lost, keys, lost, repeats, 0)
     flow = WholeFlow(files=7, gone=1 if repeats else 0, size=4_812)
-    return Outcome(
+    return MeasuredOutcome(
         new_rows=8 - lost, expected_rows=8, before_rows=12, table_rows=20 - lost, table_keys=keys,
         lost=lost, lost_bound=Bound.EXACT, lost_before=0, doubled=repeats, doubled_bound=Bound.EXACT, doubled_before=0,
-        doubled_accepted=Accepted(repeats), key=("customer_id", "sequence_num"), key_from=FROM_OLD_CODE,
+        doubled_accepted=AcceptedRows(rows=repeats), key=("customer_id", "sequence_num"), key_from=FROM_OLD_CODE,
         samples={} if verified else {"missing": missing}, whole=compared_whole(flow, whole),
         **({} if verified else _written_again()),
     )  # fmt: skip
@@ -237,7 +253,7 @@ def verified(of: Flow | None = None, strategy: str = "continue") -> Recovery:
 def within_limits(of: Flow | None = None) -> Recovery:
     """Proven, on a table whose keys were not all counted, as it is larger than a limit."""
     made = planned(of)
-    told = Bounded(BoundedBy.GROUPING, 9_000_000_000, 134_217_728).as_dict()
+    told = {"by": "grouping", "size": 9_000_000_000, "limit": 134_217_728, "seconds": None}
     found = {
         **measured(),
         "bounded": [told],

@@ -10,8 +10,9 @@ from typing import Any
 
 import pytest
 
+from recovery.contracts.measured import RefreshedDataset
 from recovery.spark.api import Defined, DefinedRequest, StudyRequest, defined
-from recovery.verification.below import DONE, Refreshed
+from recovery.verification.below import DONE
 from tests.integration.spark_room import Room
 
 pytestmark = pytest.mark.spark
@@ -275,9 +276,10 @@ class Compared:
     view: View
 
     def verdict(self, found: Defined) -> bool | None:
-        one = Refreshed(
-            "v", DONE, True, found.rows, found.expected_rows, found.missing, found.extra, found.problem or "",
-            unsure=found.unsure, left_out=found.left_out, rows_unsure=found.rows_unsure, view=self.view.kind != "table",
+        one = RefreshedDataset(
+            dataset="v", status=DONE, compared=True, rows=found.rows, expected_rows=found.expected_rows,
+            missing=found.missing, extra=found.extra, problem=found.problem or "", unsure=found.unsure,
+            left_out=found.left_out, rows_unsure=found.rows_unsure, view=self.view.kind != "table",
         )  # fmt: skip
         return one.agrees
 

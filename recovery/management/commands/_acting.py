@@ -9,6 +9,7 @@ from typing import Any, Final
 from recovery.approvals import rules, selectors
 from recovery.contracts.choices import ChoicesChange
 from recovery.contracts.forecast import Downstream, Forecast
+from recovery.contracts.measured import JudgedCriterion
 from recovery.contracts.names import Meant, name_strategy
 from recovery.diagnosis.advice import meant_of
 from recovery.errors import Refused, WrongUse
@@ -197,11 +198,12 @@ def ended(recovery: Recovery) -> Answer:
     """How a recovery that was waited for has ended: exit 0 only when it is proven."""
     data = by_hand.summary(recovery)
     lines = [f"{recovery.label} is {words(recovery.state)}. {recovery.reason}"]
-    if recovery.state == "succeeded":
-        lines.append(headline(recovery.measured).says)
-    lines += [_criterion(c) for c in data["verification"]]
-    lines += [f"  {'whole flow':<13} {f.says}" for f in whole_findings(recovery.measured or {})]
-    lines += [f"  {'not asked':<13} {f.says}" for f in bound_findings(recovery.measured or {})]
+    proof = recovery.proof
+    if recovery.state == "succeeded" and proof:
+        lines.append(headline(proof).says)
+    lines += [_criterion(one) for one in (proof.criteria if proof else ())]
+    lines += [f"  {'whole flow':<13} {f.says}" for f in whole_findings(proof)]
+    lines += [f"  {'not asked':<13} {f.says}" for f in bound_findings(proof)]
     if recovery.state == "needs_attention":
         lines.append(f"Next: remove the cause, then bin/manage execute {recovery.label} --wait, or rollback.")
     if recovery.state == "diagnosing":
@@ -240,9 +242,9 @@ def awaited(recovery: Recovery, plan: Plan) -> str:
     )
 
 
-def _criterion(one: Mapping[str, Any]) -> str:
-    mark = {True: "holds", False: "FAILS", None: "not measured"}[one["ok"]]
-    return f"  {mark:<13} {one['says']} {one['why']}"
+def _criterion(one: JudgedCriterion) -> str:
+    mark = {True: "holds", False: "FAILS", None: "not measured"}[one.ok]
+    return f"  {mark:<13} {one.says} {one.why}"
 
 
 def _after(forecast: Forecast) -> str:

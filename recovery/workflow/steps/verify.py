@@ -11,6 +11,7 @@ from typing import Any
 from django.utils import timezone
 
 from recovery.contracts import codec
+from recovery.contracts.measured import Measured, MeasuredBelow, MeasuredOutcome, Verdict
 from recovery.contracts.names import StepKind
 from recovery.contracts.plan import PlanBody
 from recovery.contracts.results import (
@@ -29,7 +30,7 @@ from recovery.models import Step
 from recovery.pipelines.events import was_unseen
 from recovery.spark.api import Measure
 from recovery.verification.evidence import UNSEEN, Evidence, FurtherUpdate, data_files
-from recovery.verification.judge import Verdict, completed, judge
+from recovery.verification.judge import completed, judge
 from recovery.verification.outcome import outcome_of
 from recovery.workflow import backups, noted_files, refreshed, reviewed, topics, topped
 from recovery.workflow import evidence as reading
@@ -116,15 +117,24 @@ def _measure_topped(context: Context) -> Mapping[str, Any]:
     evidence = replace(evidence, below=refreshed.measure(scene, context.plan, refresh))
     verdict = judge(contents.strategy, contents.criteria, evidence, edition=contents.proof)
     _log_verdict(context, verdict)
-    outcome = outcome_of(contents.forecast, contents.criteria, evidence).as_dict()
-    told = {**verdict.as_dict(), "at": timezone.now().isoformat(), **outcome, **_below(context, evidence)}
-    return {"measured": told}
+    outcome = outcome_of(contents.forecast, contents.criteria, evidence)
+    return _result_of(verdict, outcome, _below(context, evidence))
+
+
+def _result_of(
+    verdict: Verdict, outcome: MeasuredOutcome, measured_below: MeasuredBelow
+) -> Mapping[str, object]:
+    """What the step keeps: the proof as of now."""
+    measured = Measured(
+        **dict(verdict), at=timezone.now().isoformat(), **dict(outcome), **dict(measured_below)
+    )
+    return {"measured": codec.to_json(measured), "before_further": None}
 
 
 def _log_verdict(context: Context, verdict: Verdict) -> None:
-    for one in verdict.criteria:
-        word = {True: "holds", False: "does NOT hold", None: "could not be measured"}[one.ok]
-        context.log(f"{one.code} {word}. {one.why}")
+    for judged in verdict.criteria:
+        word = {True: "holds", False: "does NOT hold", None: "could not be measured"}[judged.ok]
+        context.log(f"{judged.code} {word}. {judged.why}")
 
 
 def _steps(context: Context) -> dict[str, Step]:
@@ -162,8 +172,8 @@ def _before(
     declared = contents.sink.is_declared
     verdict = judge(contents.strategy, contents.criteria, evidence, edition=contents.proof)
     return BeforeFurther(
-        verdict=verdict.as_dict(),
-        outcome=outcome_of(contents.forecast, contents.criteria, evidence).as_dict(),
+        verdict=verdict,
+        outcome=outcome_of(contents.forecast, contents.criteria, evidence),
         below=_below(context, evidence),
         rows=None if measure is None else measure.new_rows if declared else measure.table_rows,
         listed=listed,
@@ -230,12 +240,11 @@ def go_on(context: Context, ended: str) -> Mapping[str, Any]:
         others_before=refreshed.besides(context.plan, others_before),
         others_after=refreshed.besides(context.plan, other_fingerprints(scene)),
     )
-    verdict = completed(Verdict.of(before.verdict), contents.criteria, evidence)
+    verdict = completed(before.verdict, contents.criteria, evidence)
     _log_verdict(context, verdict)
     if verdict.verified:
         note_proven(scene, readers)
-    told = {**verdict.as_dict(), "at": timezone.now().isoformat(), **before.outcome, **before.below}
-    return {"measured": told, "before_further": None}
+    return _result_of(verdict, before.outcome, before.below)
 
 
 def _further(
@@ -273,12 +282,10 @@ def _counts(evidence: Evidence) -> str:
     return f"{counts}, {found.missing} missing, {found.extra} too many."
 
 
-def _below(context: Context, evidence: Evidence) -> dict[str, Any]:
+def _below(context: Context, evidence: Evidence) -> MeasuredBelow:
     """What became of each dataset downstream, and what the plan leaves behind."""
-    return {
-        "downstream": [one.as_dict() for one in evidence.below or ()],
-        "left_behind": [codec.to_json(one) for one in context.contents.forecast.left_behind],
-    }
+    left_behind = context.contents.forecast.left_behind
+    return MeasuredBelow(downstream=tuple(evidence.below or ()), left_behind=left_behind)
 
 
 def probe(step: Step) -> Probed:

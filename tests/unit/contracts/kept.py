@@ -9,6 +9,8 @@ from typing import Any
 RELEASES = Path(__file__).parents[1] / "deployed" / "releases"
 _PLAN = re.compile(r"recovery_plan\"? VALUES ?\(\d+, ?'([0-9a-f]{64})', ?'")
 _DIAGNOSIS = re.compile(r'\{"condition": ?"[^"]*", ?"family"')
+_PROOF = re.compile(r'\{"verified": ?(?:true|false)')
+_FACTS = re.compile(r'\{"status": ?"(?:none|ready)"')
 _OPTIONS = re.compile(r'"options": ?')
 
 
@@ -31,6 +33,20 @@ def diagnoses() -> Iterator[dict[str, Any]]:
     """Every diagnosis that was stored with a recovery."""
     for dump in _dumps():
         for found in _DIAGNOSIS.finditer(dump):
+            yield json.JSONDecoder().raw_decode(dump, found.start())[0]
+
+
+def proofs() -> Iterator[dict[str, Any]]:
+    """Every proof that was stored with a recovery or a step."""
+    for dump in _dumps():
+        for found in _PROOF.finditer(dump):
+            yield json.JSONDecoder().raw_decode(dump, found.start())[0]
+
+
+def facts() -> Iterator[dict[str, Any]]:
+    """The facts that were stored with every recovery."""
+    for dump in _dumps():
+        for found in _FACTS.finditer(dump):
             yield json.JSONDecoder().raw_decode(dump, found.start())[0]
 
 

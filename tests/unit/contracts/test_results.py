@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from recovery.contracts import codec
+from recovery.contracts.measured import JudgedCriterion, Measured, MeasuredOutcome, Verdict
 from recovery.contracts.results import (
     BackupResult,
     DataFilesResult,
@@ -36,8 +37,9 @@ UPDATE = {
     "update_id": "u-3", "updates": ["u-1", "u-3"], "ended": "u-1", "state": "COMPLETED",
 }  # fmt: skip
 BEFORE = {
-    "verdict": {"verified": False, "criteria": [{"code": "EACH_FILE_ONCE", "ok": None}]}, "outcome": {"lost": None},
-    "below": {"downstream": []}, "rows": 3, "listed": {"0": [], "1": {"latest": "{}"}}, "version": 7, "files": [],
+    "verdict": codec.to_json(Verdict(criteria=(JudgedCriterion(code="EACH_FILE_ONCE"),))),
+    "outcome": codec.to_json(MeasuredOutcome(lost=None)), "below": {"downstream": [], "left_behind": []}, "rows": 3,
+    "listed": {"0": [], "1": {"latest": "{}"}}, "version": 7, "files": [],
     "ends": None, "strange": None,
 }  # fmt: skip
 ROWS: list[tuple[type[StepResult], dict[str, Any]]] = [
@@ -56,7 +58,11 @@ ROWS: list[tuple[type[StepResult], dict[str, Any]]] = [
         },
     ),
     (UpdateResult, UPDATE),
-    (VerifyResult, {**NOTED, "before_further": BEFORE, "further": "u-4"}),
+    (VerifyResult, {**NOTED, "before_further": BEFORE, "further": "u-4", "measured": None}),
+    (
+        VerifyResult,
+        {**NOTED, "before_further": None, "further": None, "measured": codec.to_json(Measured(lost=2))},
+    ),
     (RollbackResult, {"checkpoint": True, "files": ["/p/q.py"], "table": None}),
 ]
 

@@ -6,10 +6,9 @@ import pytest
 from django.test import Client
 
 from console.presenters import missing, verifying
+from recovery.contracts import codec
+from recovery.contracts.measured import ChangedFile, ChangedFiles, FileMark, Measured, Origin
 from recovery.models import Recovery
-from recovery.spark.api import Origin
-from recovery.verification.evidence import ChangedFile, ChangedFiles, FileMark
-from recovery.verification.outcome import Outcome, stored_outcome
 from tests import factories as f
 from tests.pages import parse
 from tests.unit.pages.reading import text
@@ -21,8 +20,8 @@ SAMPLE = {"key": {"id": "7", "kind": None}, "times": 2}
 
 def measured(
     *, origins: tuple[Origin, ...] = (), samples: tuple[Any, ...] = (SAMPLE,), **more: Any
-) -> dict[str, Any]:
-    return {"criteria": [], **Outcome(samples={"missing": samples}, origins=origins, **more).as_dict()}
+) -> Measured:
+    return Measured(samples={"missing": samples}, origins=origins, **more)
 
 
 @pytest.mark.parametrize(
@@ -66,9 +65,8 @@ def test_a_proof_of_an_older_release_says_that_no_place_is_known(responder: Clie
 
 def test_only_the_first_twenty_are_shown_and_the_others_counted() -> None:
     samples = tuple({"key": {"id": str(n)}, "times": 1} for n in range(30))
-    told = measured(samples=samples)
-    told["criteria"] = [{"code": "EVERY_ROW_ONCE", "measured": {"missing": 90}}]
-    found = missing.missing_rows(told)
+    criteria = [{"code": "EVERY_ROW_ONCE", "measured": {"missing": 90}}]
+    found = missing.missing_rows(measured(samples=samples, criteria=criteria))
     assert found is not None
     assert (len(found.rows), found.more) == (20, 70)
 
@@ -99,17 +97,17 @@ def test_no_cause_is_named_where_none_was_found_or_it_is_not_known(told: Changed
 
 
 def test_what_is_stored_of_origins_and_changes_reads_back_as_it_was() -> None:
-    kept = Outcome(
-        samples={"missing": [SAMPLE]},
+    kept = Measured(
+        samples={"missing": (SAMPLE,)},
         origins=(Origin(0, FILE, (2,), 3), Origin(0, FILE)),
         changed_files=ChangedFiles(1, 2, (ChangedFile(FILE, None, FileMark(None, 5), None),)),
         owners={FILE: "ann"},
     )
-    assert stored_outcome(kept.as_dict()) == kept
+    assert codec.read(Measured, codec.to_json(kept)) == kept
 
 
 def test_rows_that_are_too_many_have_a_column_for_each_part_of_the_key() -> None:
-    (sample,) = verifying.sample_rows({"samples": {"missing": [SAMPLE], "extra": [SAMPLE]}})
+    (sample,) = verifying.sample_rows(Measured(samples={"missing": (SAMPLE,), "extra": (SAMPLE,)}))
     assert (sample.title, sample.columns, sample.rows) == (
         "Extra",
         ["id", "kind", "times"],

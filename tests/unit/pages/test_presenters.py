@@ -358,17 +358,20 @@ def test_what_a_criterion_expects_is_said_in_words(code: str, value: object, sai
     assert reviewing.describe_expected(code, value) == said
 
 
+UNMEASURED = {"code": "EVERY_ROW_ONCE", "says": "", "expected": {}, "measured": None, "ok": None, "why": ""}
+
+
 def test_the_verdict_claims_exactly_once_only_when_the_measurement_does() -> None:
     recovery = SimpleNamespace(state="succeeded", label="R-1")
 
-    assert verifying.proof_verdict(recovery, f.measured()).code == "proven"
-    assert verifying.proof_verdict(recovery, f.measured(False)).code == "not-proven"
-    assert verifying.proof_verdict(recovery, {**f.measured(), "verified": None}).code == "not-all-measured"
-    assert verifying.proof_verdict(recovery, {}).code == "not-measured"
+    assert verifying.proof_verdict(recovery, f.proof()).code == "proven"
+    assert verifying.proof_verdict(recovery, f.proof(False)).code == "not-proven"
+    assert verifying.proof_verdict(recovery, f.proof(False, criteria=[UNMEASURED])).code == "not-all-measured"
+    assert verifying.proof_verdict(recovery, None).code == "not-measured"
 
 
 def test_rows_that_are_there_twice_as_accepted_are_no_plain_green() -> None:
-    told = f.measured(repeats=6)
+    told = f.proof(repeats=6)
     found = verifying.proof_verdict(SimpleNamespace(state="succeeded", label="R-1"), told)
     lost, doubled, *_ = verifying.forecast_against_outcome(
         f.forecast_of(doubled=f.amount(6), new_rows=8), told
@@ -377,13 +380,13 @@ def test_rows_that_are_there_twice_as_accepted_are_no_plain_green() -> None:
     assert (found.kind, found.code) == ("attention", "proven-as-accepted")
     assert [(a.measured, a.bad) for a in (lost, doubled)] == [("0 rows", False), ("6 rows", False)]
     assert [r.code for r in verifying.whole_flow(told)] == ["doubled", "gone"]
-    assert verifying.whole_facts(f.measured())[0] == ("Input", "21 rows of 7 files")
+    assert verifying.whole_facts(f.proof())[0] == ("Input", "21 rows of 7 files")
 
 
 def test_a_bound_that_was_kept_is_no_wrong_forecast() -> None:
     most = {**f.amount(6, exact=False), "bound": "at most"}
     bad = [
-        verifying.forecast_against_outcome(f.forecast_of(doubled=most), f.measured(repeats=repeats))[1].bad
+        verifying.forecast_against_outcome(f.forecast_of(doubled=most), f.proof(repeats=repeats))[1].bad
         for repeats in (0, 6, 7)
     ]
     assert bad == [False, False, True]
@@ -402,22 +405,22 @@ def test_a_bound_that_was_kept_is_no_wrong_forecast() -> None:
 def test_a_measured_bound_is_shown_as_one_and_its_difference_is_not_known(
     bound: str, rows: int, shown: str, difference: str, bad: bool
 ) -> None:
-    told = {**f.measured(), "doubled": rows, "doubled_bound": bound, "doubled_before": None}
+    told = f.proof(doubled=rows, doubled_bound=bound, doubled_before=None)
     found = verifying.forecast_against_outcome(f.forecast_of(), told)[1]
     assert (found.measured, found.difference, found.bad) == (shown, difference, bad)
 
 
 def test_rows_that_were_lost_before_are_no_difference() -> None:
-    told = {**f.measured(), "lost": 9, "lost_bound": "estimate", "lost_before": 9}
+    told = f.proof(lost=9, lost_bound="estimate", lost_before=9)
     lost = verifying.forecast_against_outcome(f.forecast_of(), told)[0]
     assert (lost.measured, lost.difference, lost.bad) == ("0 rows", "0", False)
 
 
 def test_failing_criteria_come_first_and_unknown_ones_before_those_that_hold() -> None:
-    told = f.measured(False)
-    told["criteria"][7]["ok"] = None
+    criteria = f.measured(False)["criteria"]
+    criteria[7]["ok"] = None
 
-    rows = verifying.criterion_rows(told, [])
+    rows = verifying.criterion_rows(f.proof(False, criteria=criteria), [])
 
     assert [r.badge.word for r in rows] == ["Fails", "Fails", "Not measured", *["Holds"] * 5]
     assert verifying.count_criteria(rows) == "5 hold, 2 fail, 1 unknown"
@@ -425,16 +428,15 @@ def test_failing_criteria_come_first_and_unknown_ones_before_those_that_hold() -
 
 def test_a_wrong_forecast_is_called_wrong() -> None:
     *_, new, table = verifying.forecast_against_outcome(
-        f.forecast_of(new_rows=8, table_after=20), f.measured(False)
+        f.forecast_of(new_rows=8, table_after=20), f.proof(False)
     )
 
     assert (new.difference, new.bad, table.difference) == ("−2", True, "−2")
 
 
 def test_rows_of_the_data_are_shown_verbatim() -> None:
-    sample = verifying.sample_rows({"samples": {"extra_rows": [{"id": 1004, "name": "Ada"}, {"id": None}]}})[
-        0
-    ]
+    measured = f.proof(samples={"extra_rows": [{"id": 1004, "name": "Ada"}, {"id": None}]})
+    (sample,) = verifying.sample_rows(measured)
 
     assert (sample.title, sample.columns) == ("Extra rows", ["id", "name"])
     assert sample.rows == [["1004", "Ada"], ["null", ""]]

@@ -88,12 +88,31 @@ def test_a_failure_after_the_recovery_is_not_taken_for_the_one_before() -> None:
     assert report(one, RESPONDER).times.seconds_to_recover is None
 
 
-def test_numbers_of_any_edition_are_shown_and_what_is_not_known_is_no_zero() -> None:
-    found = report(proven(lost=None, doubled=7, some_later_number=12345), RESPONDER)
+def test_what_is_not_known_is_no_zero() -> None:
+    found = report(proven(lost=None, doubled=7, table_rows=12345), RESPONDER)
     told = {n.name: n.value for n in words.proof_numbers(found.measured)}
-    assert (told["Lost"], told["Doubled"], told["Some later number"]) == ("not known", "7", "12,345")
+    assert (told["Lost"], told["Doubled"], told["Rows in the table"]) == ("not known", "7", "12,345")
     text = words.closing_text(found, "https://reprise.example/")
     assert [part in text for part in ("not known lost", "7 doubled", "8 new")] == [True] * 3
+
+
+def test_only_numbers_are_listed_as_numbers() -> None:
+    """A proof without a comparison of the whole flow once had a line `Whole: not known` among them."""
+    names = {number.name for number in words.proof_numbers(proven(whole=None, changed_files=None).proof)}
+    assert names == set(words.NUMBERS.values()) - {words.NUMBERS["strange"]}
+
+
+def test_the_numbers_of_an_older_proof_are_those_that_it_stored() -> None:
+    one = proven()
+    Recovery.objects.filter(pk=one.pk).update(
+        measured={"verified": True, "criteria": [], "new_rows": 8, "lost": 0}
+    )
+    one.refresh_from_db()
+    assert [(n.name, n.value) for n in words.proof_numbers(one.proof)] == [
+        ("New rows", "8"),
+        ("Lost", "at least 0"),
+    ]
+    assert report(one, RESPONDER).as_dict()["measured"] == {"verified": True, "new_rows": 8, "lost": 0}
 
 
 def test_a_measured_bound_is_no_exact_number_in_the_report_and_the_channel() -> None:
@@ -108,7 +127,7 @@ def test_a_measured_bound_is_no_exact_number_in_the_report_and_the_channel() -> 
 def test_rows_that_were_lost_before_are_an_estimate_unless_there_are_none(
     rows: int | None, shown: str
 ) -> None:
-    found = words.proof_numbers(proven(lost_before=rows).measured)
+    found = words.proof_numbers(proven(lost_before=rows).proof)
     assert {n.name: n.value for n in found}[words.NUMBERS["lost_before"]] == shown
 
 
@@ -145,7 +164,7 @@ def test_the_badge_of_a_proof_names_what_it_accepted_and_what_fails(
 
 
 def test_a_criterion_that_holds_with_accepted_repeats_comes_first_and_is_no_plain_yes() -> None:
-    rows = verifying.criterion_rows(factories.repeated(factories.failed_flow()).measured, [])
+    rows = verifying.criterion_rows(factories.repeated(factories.failed_flow()).proof, [])
     assert [(r.code, r.badge.kind) for r in rows[:2]] == [
         ("NO_KEY_TWICE", "attention"),
         (rows[1].code, "ok"),

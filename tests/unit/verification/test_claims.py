@@ -4,21 +4,26 @@ from typing import Any
 
 import pytest
 
+from recovery.contracts import codec
 from recovery.contracts.amounts import Bound
-from recovery.verification.outcome import MeasuredRows, stored_outcome
+from recovery.contracts.measured import Measured, MeasuredRows
 from recovery.verification.words import Claim, FlowCode, headline, repeated, whole_findings
 
 NONE, SIX = {"rows": 0, "bound": "exact"}, {"rows": 6, "bound": "exact"}
 GONE = {"rows": None, "bound": "unknown"}
+WHOLE = {
+    "input_rows": 21, "input_keys": 20, "table_rows": 20, "table_keys": 20, "absent": 0, "doubled": 0, "beyond": 0,
+    "files": 7, "gone": 0, "others": 0, "size": 1, "why": None, "problem": None,
+}  # fmt: skip
 
 
-def proof(**changes: Any) -> dict[str, Any]:
+def proof(**changes: Any) -> Measured:
     told = {
         "criteria": [], "new_rows": 8, "before_rows": 12, "table_rows": 20, "lost": 0, "lost_bound": "exact",
         "lost_accepted": NONE, "doubled": 0, "doubled_bound": "exact", "doubled_before": 0, "doubled_accepted": NONE,
         "key": ["id"], "whole": None,
     }  # fmt: skip
-    return {**told, **changes}
+    return codec.read(Measured, {**told, **changes})
 
 
 @pytest.mark.parametrize(
@@ -43,7 +48,7 @@ def test_what_was_accepted_is_claimed_beside_what_was_proven(
     changes: dict[str, Any], claim: Claim, rows: int | None
 ) -> None:
     found = proof(**changes)
-    assert (headline(found).claim, repeated(stored_outcome(found)).rows) == (claim, rows)
+    assert (headline(found).claim, repeated(found).rows) == (claim, rows)
     assert ("once" in headline(found).says) is (claim in (Claim.ONCE, Claim.GIVEN_UP))
 
 
@@ -77,13 +82,13 @@ MAYBE = {"rows": 0, "bound": "estimate"}
 def test_rows_that_may_be_lost_are_claimed_unless_all_input_is_in_the_table(
     changes: dict[str, Any], claim: Claim, accepted: dict[str, Any]
 ) -> None:
-    told = whole(**changes) if changes != {"whole": None} else proof()
-    assert headline({**told, "lost_accepted": accepted}).claim is claim
+    compared = None if changes == {"whole": None} else {**WHOLE, **changes}
+    assert headline(proof(whole=compared, lost_accepted=accepted)).claim is claim
 
 
 def test_repeats_that_are_a_lower_bound_are_claimed_as_one() -> None:
     found = proof(doubled=6, doubled_bound="at least", doubled_accepted=SIX)
-    assert repeated(stored_outcome(found)) == MeasuredRows(6, Bound.AT_LEAST)
+    assert repeated(found) == MeasuredRows(6, Bound.AT_LEAST)
     assert "At least 6 rows" in headline(found).says
 
 
@@ -99,7 +104,7 @@ def test_repeats_that_are_a_lower_bound_are_claimed_as_one() -> None:
 def test_a_stored_number_without_a_bound_is_a_lower_bound(
     measured: dict[str, Any], lost: tuple[int | None, Bound], doubled: tuple[int | None, Bound]
 ) -> None:
-    of = stored_outcome(measured)
+    of = codec.read(Measured, measured)
     assert ((of.lost, of.lost_bound), (of.doubled, of.doubled_bound)) == (lost, doubled)
 
 
@@ -112,16 +117,13 @@ def test_a_proof_of_before_is_told_by_what_it_counted(again: bool, added: int | 
         "expected": {"again": again},
         "measured": {"repeats_added": added},
     }
-    found = headline({"criteria": [one], "new_rows": 100, "table_rows": 160, "doubled": 0})
+    stored = {"criteria": [one], "new_rows": 100, "table_rows": 160, "doubled": 0}
+    found = headline(codec.read(Measured, stored))
     assert found.claim is (Claim.REPEATED if rows else Claim.ONCE)
 
 
-def whole(**changes: Any) -> dict[str, Any]:
-    told = {
-        "input_rows": 21, "input_keys": 20, "table_rows": 20, "table_keys": 20, "absent": 0, "doubled": 0, "beyond": 0,
-        "files": 7, "gone": 0, "others": 0, "size": 1, "why": None, "problem": None,
-    }  # fmt: skip
-    return proof(whole={**told, **changes})
+def whole(**changes: Any) -> Measured:
+    return proof(whole={**WHOLE, **changes})
 
 
 @pytest.mark.parametrize(
@@ -143,7 +145,7 @@ def whole(**changes: Any) -> dict[str, Any]:
         (whole(why="not-compared"), [FlowCode.NOT_COMPARED]),
     ],
 )
-def test_the_whole_flow_is_told_by_what_was_found(found: dict[str, Any], codes: list[FlowCode]) -> None:
+def test_the_whole_flow_is_told_by_what_was_found(found: Measured, codes: list[FlowCode]) -> None:
     told = whole_findings(found)
     assert [f.code for f in told] == codes
     assert all(f.says.endswith(".") for f in told)

@@ -6,13 +6,15 @@ from typing import Any
 import pytest
 
 from recovery.contracts.amounts import Bound
+from recovery.contracts.measured import Measured, NotWhole
 from recovery.spark.api import Bounded, BoundedBy, Measure, Whole
-from recovery.verification.below import Refreshed, downstream_agrees
-from recovery.verification.evidence import FurtherUpdate, NotWhole, WholeFlow
+from recovery.verification.below import downstream_agrees
+from recovery.verification.evidence import FurtherUpdate, WholeFlow
 from recovery.verification.judge import judge
 from recovery.verification.outcome import compared_whole, outcome_of
 from recovery.verification.words import FlowCode, headline, whole_findings
 from tests.factories.judged import forecast_of
+from tests.unit.verification.test_below import after_refresh, changed
 from tests.unit.verification.test_topics import SENT, SINK
 from tests.unit.verification.world import World
 
@@ -52,10 +54,10 @@ def test_an_update_that_adds_nothing_while_input_arrives_proves_nothing() -> Non
     ids=str,
 )
 def test_a_dataset_below_agrees_only_by_numbers_that_are_there_and_equal(numbers: dict[str, Any]) -> None:
-    well = Refreshed("c.s.v", "COMPLETED", True, rows=9, expected_rows=9, missing=0, extra=0)
+    well = after_refresh("c.s.v", compared=True, rows=9, expected_rows=9, missing=0, extra=0)
     expected = {"datasets": ["c.s.v"], "compared": ["c.s.v"]}
     assert downstream_agrees(expected, (well,)).ok is True
-    assert downstream_agrees(expected, (replace(well, **numbers),)).ok is None
+    assert downstream_agrees(expected, (changed(well, **numbers),)).ok is None
 
 
 @pytest.mark.parametrize("absent", ["absent", "doubled", "beyond"])
@@ -68,7 +70,7 @@ def test_a_whole_flow_of_which_a_number_is_missing_was_not_compared(absent: str)
     assert found.why is NotWhole.NOT_COMPARED
     measure = Measure(table_rows=5, missing=0, extra=0, whole=replace(whole, **{absent: None}))
     told = outcome_of(forecast_of(), [], replace(World().evidence(), measure=measure, whole_flow=flow))
-    assert [f.code for f in whole_findings(told.as_dict())] == [FlowCode.NOT_COMPARED]
+    assert [f.code for f in whole_findings(Measured(**dict(told)))] == [FlowCode.NOT_COMPARED]
 
 
 @pytest.mark.parametrize(
@@ -89,4 +91,4 @@ def test_the_headline_says_once_in_the_table_only_where_the_rows_of_before_were_
     verdict = judge(world.strategy, world.criteria(), evidence)
     assert verdict.verified
     told = outcome_of(forecast_of(), world.criteria(), evidence)
-    assert claim in headline({**verdict.as_dict(), **told.as_dict()}).says
+    assert claim in headline(Measured(**dict(verdict), **dict(told))).says

@@ -9,16 +9,17 @@ from hypothesis import strategies as st
 
 from recovery.checkpoints.report import Entries, SourceEntry
 from recovery.contracts.criteria import Criterion
+from recovery.contracts.measured import JudgedCriterion
 from recovery.verification.checks import nothing_else_changed
 from recovery.verification.criteria import REQUIRED, says
 from recovery.verification.evidence import Evidence, FirstBatch, FurtherUpdate, batches, new_inputs
-from recovery.verification.judge import Judged, judge
+from recovery.verification.judge import judge
 from tests.unit.verification.world import World, decoded
 
 STRATEGIES = ("continue", "revert", "full-refresh")
 
 
-def judged(world: World, code: str, **changes: Any) -> Judged:
+def judged(world: World, code: str, **changes: Any) -> JudgedCriterion:
     verdict = judge(world.strategy, world.criteria(), world.evidence(**changes))
     found = next(c for c in verdict.criteria if c.code == code)
     assert not (verdict.verified and found.ok is not True)
@@ -36,7 +37,7 @@ def test_a_whole_recovery_is_verified(strategy: str) -> None:
     verdict = judge(strategy, world.criteria(), world.evidence())
     assert [(c.code, c.why) for c in verdict.criteria if c.ok is not True] == []
     assert verdict.verified
-    assert verdict.as_dict()["criteria"][1]["measured"] == {"files": 9, "missing": 0, "more_than_once": 0}
+    assert verdict.criteria[1].measured == {"files": 9, "missing": 0, "more_than_once": 0}
 
 
 def test_an_empty_plan_proves_nothing() -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from recovery.checkpoints.report import CheckpointReport, Entries, SourceEntry, SourceProgress
 from recovery.checkpoints.storage import Store
-from recovery.verification.evidence import ChangedFiles, FileMark, differ
+from recovery.contracts.measured import ChangedFiles, FileMark
 from recovery.workflow.evidence import perhaps_read
 from recovery.workflow.source_files import SHOWN, find_changed, owners_of
 from tests.factories.plans import plan_contents, planned_input
@@ -85,7 +85,7 @@ def test_the_first_are_kept_and_all_are_counted(tmp_path: Path) -> None:
 def test_marks_show_another_file_where_what_both_have_differs(
     one: FileMark, other: FileMark, apart: bool
 ) -> None:
-    assert differ(one, other) is differ(other, one) is apart
+    assert one.differs_from(other) is other.differs_from(one) is apart
 
 
 def test_a_local_file_has_an_owner_and_one_that_is_gone_has_none(tmp_path: Path) -> None:

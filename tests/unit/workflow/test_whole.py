@@ -11,14 +11,15 @@ import pytest
 
 from recovery.checkpoints.report import CheckpointReport, Entries, SourceEntry, SourceProgress
 from recovery.contracts.amounts import Bound
+from recovery.contracts.measured import Measured, MeasuredOutcome, NotWhole
 from recovery.contracts.plan import PlanBody
 from recovery.sinks.base import SinkReport
 from recovery.sinks.live import delta
 from recovery.sources.kafka_facts import KafkaFacts, PartitionFacts, TopicFacts
 from recovery.sources.live import kafka as live_kafka
 from recovery.spark.api import Whole, WholeInput
-from recovery.verification.evidence import NotWhole, WholeFlow
-from recovery.verification.outcome import Outcome, outcome_of
+from recovery.verification.evidence import WholeFlow
+from recovery.verification.outcome import outcome_of
 from recovery.verification.words import Claim, FlowCode, headline, whole_findings
 from recovery.workflow import whole
 from tests.delta_tables import add, commit, remove, table
@@ -236,7 +237,9 @@ def topic_input(
     return whole.input_of(scene(place, checkpoint=report), contents, readers, report)
 
 
-def topic_outcome(world: World, flow: WholeFlow | None, forecast: dict[str, Any], rows: int) -> Outcome:
+def topic_outcome(
+    world: World, flow: WholeFlow | None, forecast: dict[str, Any], rows: int
+) -> MeasuredOutcome:
     """All `rows` rows of the input that was compared are in the table."""
     evidence = world.evidence(whole_flow=flow)
     assert evidence.measure is not None
@@ -263,7 +266,7 @@ def test_a_refresh_over_a_topic_that_has_lost_records_is_not_claimed_to_be_compl
     rows = [str(n) for n in range(low, 100)]
     world = World("full-refresh", new=[[1, 2, 3]], listed=[[1, 2, 3]], key=["id"], expected=rows)
     found = topic_outcome(world, flow, {"lost": lost, "doubled": NONE}, len(rows))
-    measured = {**found.as_dict(), "criteria": []}
+    measured = Measured(**dict(found))
     assert headline(measured).claim is claim
     assert (FlowCode.GONE in {f.code for f in whole_findings(measured)}) is bool(low)
 
