@@ -13,7 +13,7 @@ from typing import Any
 from recovery.server.children import Children
 from recovery.server.confinement import Confinement
 from recovery.server.forks import Runners
-from recovery.server.questions import Asked, Questions
+from recovery.server.questions import AskedQuestion, Questions
 from recovery.spark.asking import Service, answer_in
 from tests.stack import Stack
 
@@ -26,7 +26,7 @@ class Beside:
 
     def ask(self, question: str, request: Mapping[str, Any], *, seconds: float) -> Mapping[str, Any]:
         with closing(
-            forks().ask(Asked(question, json.loads(json.dumps(request)), seconds, self.remote))
+            forks().ask(AskedQuestion(question, json.loads(json.dumps(request)), seconds, self.remote))
         ) as body:
             return answer_in(b"".join(body), seconds)
 

@@ -8,7 +8,7 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from console.incident.clicks import PARTITIONS, Clicks, list_clicks, make_topic, write_clicks
 from console.incident.updates import (
     Edit,
-    Wanted,
+    WantedPipeline,
     ensure_pipeline,
     failing_update,
     good_updates,
@@ -86,7 +86,7 @@ def fail(
         told = {"servers": servers, "topic": source, "format": kind, "options": options, "steps": steps}
         return CODE.format(**told) + (TABLE if with_table else "")
 
-    wanted = Wanted(name, f"db_{name}")
+    wanted = WantedPipeline(name, f"db_{name}")
     pipeline = ensure_pipeline(client, wanted, code('.dropDuplicates(["click_id"])'))
 
     def some(batch: int) -> str:

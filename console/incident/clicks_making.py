@@ -14,7 +14,7 @@ from console.incident.updates import (
     CATALOG,
     Edit,
     Tell,
-    Wanted,
+    WantedPipeline,
     ensure_pipeline,
     failing_update,
     good_updates,
@@ -54,7 +54,7 @@ def make_clicks(
     when an update ends otherwise than it must, Unreachable when one does not end or the broker is silent.
     """
     coming = arrivals or list_clicks()
-    wanted = Wanted(name, schema, configuration=DELTA)
+    wanted = WantedPipeline(name, schema, configuration=DELTA)
     good, edited = (write_definition(table=name, servers=servers, topic=topic, steps=some) for some in steps)
     pipeline = ensure_pipeline(client, wanted, good)
     table = f"{CATALOG}.{schema}.{name}"

@@ -16,7 +16,7 @@ from console.incident.updates import (
     CATALOG,
     Edit,
     Tell,
-    Wanted,
+    WantedPipeline,
     ensure_pipeline,
     failing_update,
     good_updates,
@@ -61,7 +61,7 @@ def make_incident(
     """
     variant = Variant(name, explicit_flows, sources)
     coming = make_arrivals(batches=batches, sources=sources)
-    wanted = Wanted(name, schema, environment)
+    wanted = WantedPipeline(name, schema, environment)
     good, edited = (write_definition(variant, f"file:{base}", deduplicate=kept) for kept in (True, False))
     pipeline = ensure_pipeline(client, wanted, good)
     marker = base / "incident.json"

@@ -23,7 +23,7 @@ def ignore_progress(what: str, seconds: float) -> None:
 
 
 @dataclass(frozen=True)
-class Wanted:
+class WantedPipeline:
     """A pipeline to be made. Its one source is at `source` in the workspace; `configuration`: besides every one's."""
 
     name: str
@@ -49,14 +49,14 @@ class Edit:
     says: str
 
 
-def ensure_pipeline(client: PipelinesClient, wanted: Wanted, code: str) -> str:
+def ensure_pipeline(client: PipelinesClient, wanted: WantedPipeline, code: str) -> str:
     """Id of the pipeline of exactly this name, made with this code when there is none."""
     matching = client.list_pipelines(filter=f"name LIKE '{wanted.name}'")
     pipeline_id = next((str(p["pipeline_id"]) for p in matching if p["name"] == wanted.name), None)
     return pipeline_id or create_pipeline(client, wanted, code)
 
 
-def create_pipeline(client: PipelinesClient, wanted: Wanted, code: str) -> str:
+def create_pipeline(client: PipelinesClient, wanted: WantedPipeline, code: str) -> str:
     """Write the source, then make the pipeline that runs it."""
     client.mkdirs(wanted.source.rpartition("/")[0])
     client.import_file(wanted.source, code.encode())

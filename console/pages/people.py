@@ -22,7 +22,7 @@ from recovery.errors import NotFound, RepriseError
 from recovery.models import Person, Token
 from recovery.numbers import whole
 from recovery.people import actions, limits
-from recovery.people.roles import ENVIRONMENTS, RIGHTS, Actor, Grant, Right, Role, Stranger
+from recovery.people.roles import ENVIRONMENTS, RIGHTS, Actor, AnonymousActor, Grant, Right, Role
 
 GIVEN = [r for r in Role if r is not Role.SYSTEM]
 NOBODYS = {Right.PROVISION}
@@ -149,7 +149,7 @@ def _create_token(post: Any, person: Person, by: Actor) -> str:
 @require_http_methods(["GET", "HEAD", "POST"])
 def accept_invitation(request: Request, secret: str) -> HttpResponse:
     """The page behind an invitation: a password of one's own, once. Needs no account, and makes none."""
-    stranger = Stranger(via="page", request_id=request.request_id)
+    stranger = AnonymousActor(via="page", request_id=request.request_id)
     source = get_account_adapter().get_client_ip(request)
     context: dict[str, Any] = {}
     refusal: RepriseError | None = None

@@ -22,7 +22,7 @@ NOT_KNOWN: Final = "not known"
 
 
 @dataclass(frozen=True)
-class Place:
+class RowPlace:
     """A file that yields the row. `line`: `2 of 3`; `code`: exact (one line alone can have yielded it), several, or
     not-known. `owner`: "" where the storage does not tell."""
 
@@ -38,7 +38,7 @@ class MissingRow:
 
     key: tuple[str, ...]
     times: str
-    places: tuple[Place, ...]
+    places: tuple[RowPlace, ...]
 
 
 @dataclass(frozen=True)
@@ -96,14 +96,14 @@ def _count_more(measured: Measured, samples: Sequence[DataRow]) -> int | None:
     return None if missing is None else max(0, missing - sum(map(_times, samples)))
 
 
-def _place_of_row(origin: Origin, outcome: MeasuredOutcome) -> Place:
+def _place_of_row(origin: Origin, outcome: MeasuredOutcome) -> RowPlace:
     line, code = NOT_KNOWN, "not-known"
     if origin.lines:
         numbers = [words.format_number(n) for n in origin.lines]
         line = numbers[0] if len(numbers) == 1 else f"{', '.join(numbers[:-1])} or {numbers[-1]}"
         line += f" of {words.format_number(origin.of)}" if origin.of is not None else ""
         code = "exact" if len(numbers) == 1 else "several"
-    return Place(origin.file, line, code, outcome.owners.get(origin.file, ""))
+    return RowPlace(origin.file, line, code, outcome.owners.get(origin.file, ""))
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from recovery.audit.actions import append_entry
 from recovery.errors import Denied
 from recovery.people import limits
 from recovery.people.actions import actor_for_user
-from recovery.people.roles import Actor, Stranger
+from recovery.people.roles import Actor, AnonymousActor
 
 FACTORS: Final = {
     "totp": "the authenticator app",
@@ -27,7 +27,7 @@ FACTORS: Final = {
 
 def record_refused_try(request: Request, name: str, sentence: str, action: str = "session.refused") -> None:
     """One try that was not good. Call outside of a transaction that may be taken back."""
-    who = Stranger(name=name[:150] or "(no name)", via="page", request_id=request.request_id)
+    who = AnonymousActor(name=name[:150] or "(no name)", via="page", request_id=request.request_id)
     append_entry(
         action=action, outcome="denied", by=who, target_kind="person", target=name[:150], says=sentence
     )
@@ -44,11 +44,11 @@ def record_own_act(request: Request, user: User, action: str, says: str) -> None
     )  # fmt: skip
 
 
-def who_is(request: Request, user: User) -> Actor | Stranger:
+def who_is(request: Request, user: User) -> Actor | AnonymousActor:
     try:
         return actor_for_user(user, via="page", request_id=request.request_id)
     except Denied:
-        return Stranger(name=user.get_username(), via="page", request_id=request.request_id)
+        return AnonymousActor(name=user.get_username(), via="page", request_id=request.request_id)
 
 
 def describe_sign_in(request: Request) -> str:

@@ -21,7 +21,7 @@ from recovery.audit.aims import name_pipeline
 from recovery.errors import Denied, OutcomeUnknown, RepriseError
 from recovery.models import AuditEntry, Recovery, ReviewItem
 from recovery.numbers import whole
-from recovery.people.roles import Actor, Role, Stranger
+from recovery.people.roles import Actor, AnonymousActor, Role
 
 log = logging.getLogger(__name__)
 
@@ -32,7 +32,7 @@ def append_entry(
     *,
     action: str,
     outcome: str,
-    by: Actor | Stranger,
+    by: Actor | AnonymousActor,
     target_kind: str = "",
     target: str = "",
     recovery: str = "",
@@ -94,7 +94,7 @@ def write_folded() -> int:
         return folding.write_ended(append=_append_row)
 
 
-def _role_text(by: Actor | Stranger, action: str, environment: str) -> str:
+def _role_text(by: Actor | AnonymousActor, action: str, environment: str) -> str:
     """As text: in the environment of the act, else by default. What is done with the log itself (its entry may name a
     recovery's environment) is done by the default role, which those rights go by."""
     if not isinstance(by, Actor):
@@ -160,7 +160,7 @@ class Attempt:
     """What someone is trying. `target` and `recovery` may be filled in once they are known."""
 
     action: str
-    by: Actor | Stranger
+    by: Actor | AnonymousActor
     target_kind: str
     target: str
     recovery: str
@@ -184,7 +184,7 @@ class Attempt:
 def audited_attempt(
     *,
     action: str,
-    by: Actor | Stranger,
+    by: Actor | AnonymousActor,
     target_kind: str = "",
     target: str = "",
     recovery: str = "",

@@ -18,7 +18,7 @@ from recovery.errors import Denied, NotFound, Refused, WrongUse
 from recovery.models import Invitation, Person, RoleIn, Token
 from recovery.names import is_plain
 from recovery.people.identity import actor_for_token, actor_for_user, sha256_hex
-from recovery.people.roles import ENVIRONMENTS, SYSTEM, Actor, Grant, Right, Role, Stranger
+from recovery.people.roles import ENVIRONMENTS, SYSTEM, Actor, AnonymousActor, Grant, Right, Role
 
 __all__ = [
     "actor_for_token", "actor_for_user", "change_person", "create_person", "create_token", "invitation_of",
@@ -26,7 +26,7 @@ __all__ = [
 ]  # fmt: skip
 
 PREFIX: Final = "rp_"
-RESERVED: Final = frozenset({SYSTEM.name.casefold(), Stranger.name.casefold()})
+RESERVED: Final = frozenset({SYSTEM.name.casefold(), AnonymousActor.name.casefold()})
 INVITED: Final = timedelta(hours=72)
 """How long an invitation is good."""
 
@@ -160,7 +160,7 @@ def invitation_of(text: str) -> Invitation:
     return invitation
 
 
-def use_invitation(*, text: str, password: str, by: Stranger) -> Person:
+def use_invitation(*, text: str, password: str, by: AnonymousActor) -> Person:
     """Set the password of the person who was invited; all of their open sessions end.
 
     Raises NotFound, WrongUse (too weak: the invitation stays good).

@@ -12,7 +12,7 @@ from recovery.audit.token_use import note_use
 from recovery.errors import Denied
 from recovery.models import Person, Token
 from recovery.people import limits
-from recovery.people.roles import Actor, Grant, Right, Role, Scope, Stranger
+from recovery.people.roles import Actor, AnonymousActor, Grant, Right, Role, Scope
 
 LAST_USED_STEP: Final = timedelta(minutes=1)
 """`last_used_at` is written at most this often: reading commands should not queue for the database."""
@@ -48,7 +48,7 @@ def actor_for_token(text: str, *, via: str, request_id: str = "", address: str =
     problem = _token_problem(token)
     if token is None or problem:
         limits.count_try("token", source)
-        who = Stranger(
+        who = AnonymousActor(
             name=token.user.get_username() if token else "(unknown token)", via=via, request_id=request_id
         )
         append_entry(

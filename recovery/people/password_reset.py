@@ -18,7 +18,7 @@ from recovery.audit.actions import append_entry
 from recovery.errors import Refused
 from recovery.models import Invitation, Person
 from recovery.people.identity import sha256_hex
-from recovery.people.roles import Stranger
+from recovery.people.roles import AnonymousActor
 from recovery.workflow import broker
 
 GOOD: Final = timedelta(hours=1)
@@ -98,6 +98,6 @@ def _find_owner(email: str) -> Person | None:
 
 def _write_entry(outcome: str, name: str, says: str) -> None:
     append_entry(
-        action="person.forgot", outcome=outcome, by=Stranger(via="task"), target_kind="person",
+        action="person.forgot", outcome=outcome, by=AnonymousActor(via="task"), target_kind="person",
         target=name[:150], says=says,
     )  # fmt: skip

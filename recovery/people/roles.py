@@ -183,7 +183,7 @@ class Actor:
 
 
 @dataclass(frozen=True)
-class Stranger:
+class AnonymousActor:
     """Someone whom neither a password nor a token has proved: may do nothing, and is audited as such."""
 
     name: str = "(not signed in)"

@@ -13,7 +13,7 @@ from recovery.server.java_exceptions import parse_chain
 from recovery.server.messages import FlowSaid
 from recovery.server.models import Pipeline
 from recovery.server.room import LeftOut, Room
-from recovery.server.tracking import FINAL, Change, Track
+from recovery.server.tracking import FINAL, StatusChange, Track
 
 NAMESPACE = uuid.UUID("6f1b1a0e-6f0c-4d6e-9d6b-0f2d3f6f3a77")
 EMPTIED = "x_reprise_emptied"
@@ -176,7 +176,7 @@ class FlowLog:
                 update_id=self.update_id,
             )
 
-    def write(self, name: str, changes: list[Change]) -> None:
+    def write(self, name: str, changes: list[StatusChange]) -> None:
         """`flow_progress` of each change."""
         for change in changes:
             printed = self.why(name) if change.status == "FAILED" else None

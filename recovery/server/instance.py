@@ -35,7 +35,7 @@ LOG = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
-class Place:
+class ServerPlace:
     """What the operator lets pipelines' code have of the machine."""
 
     data_roots: tuple[Path, ...] = ()  # empty: data may lie anywhere (REPRISE_DATA_ROOTS)
@@ -49,7 +49,7 @@ class Instance:
     def __init__(
         self,
         home: Path,
-        place: Place | None = None,
+        place: ServerPlace | None = None,
         *,
         remotes: Mapping[str, str] | None = None,
         environments: tuple[str, ...] = (),
@@ -60,7 +60,7 @@ class Instance:
         """
         self.home = home
         self.environments = environments
-        self.place = place or Place()
+        self.place = place or ServerPlace()
         self.spark_home = home  # the same folder, spelled as Spark needs it
         self.workspace = Workspace(home / "workspace")
         self.children = Children(home / "pipelines.pids")

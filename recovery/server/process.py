@@ -29,7 +29,7 @@ from recovery.server.auth import private_write, provide_token
 from recovery.server.driver import Settings, folders_of_the_driver, start_driver
 from recovery.server.events import format_iso, now_ms
 from recovery.server.http import LARGEST_QUESTION, ApiHandler
-from recovery.server.instance import Instance, Place, set_current
+from recovery.server.instance import Instance, ServerPlace, set_current
 from recovery.server.proof import Demand, Level, check_proof, prove_confinement
 from recovery.server.questions import AT_ONCE
 from recovery.server.storage_symlink import spark_home
@@ -55,7 +55,7 @@ class Options:
     spark_conf: str = ""
     spark_jars: str = ""
     spark_remotes: str = ""
-    place: Place = field(default_factory=Place)
+    place: ServerPlace = field(default_factory=ServerPlace)
     environments: tuple[str, ...] = ()
     demand: Demand = Demand.REQUIRED
 
@@ -253,7 +253,7 @@ class Server:
             execution.join(max(0.0, deadline - time.monotonic()))
 
 
-def check_hidden(place: Place) -> None:
+def check_hidden(place: ServerPlace) -> None:
     """Raise WrongUse where a folder of another environment could not be hidden: one that is made later would be seen,
     and one that holds this server's own data is shown."""
     roots = {root.resolve() for root in place.data_roots}
@@ -295,4 +295,4 @@ def bind_socket(host: str, port: int) -> socket.socket:
     return listener
 
 
-__all__ = ["Demand", "Options", "Place", "Server"]
+__all__ = ["Demand", "Options", "Server", "ServerPlace"]

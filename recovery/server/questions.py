@@ -56,7 +56,7 @@ class Busy(Exception):
 
 
 @dataclass(frozen=True)
-class Asked:
+class AskedQuestion:
     """One question: its name, what it is about (JSON as `recovery.spark.api` writes it), and the time it has, in s.
 
     `remote`: the address of Spark Connect, token included.
@@ -89,7 +89,7 @@ class Questions:
         shutil.rmtree(self.folder, ignore_errors=True)
         self.folder.mkdir(mode=0o700, parents=True)
 
-    def ask(self, asked: Asked, *, gone: Callable[[], bool] = lambda: False) -> "Answering":
+    def ask(self, asked: AskedQuestion, *, gone: Callable[[], bool] = lambda: False) -> "Answering":
         """Begin to answer. `gone`: whether the asker has hung up. Raises Busy, NoRunner."""
         if not self.turns.acquire(blocking=False):
             raise Busy
@@ -108,7 +108,7 @@ class Answering:
     before it so that both ends notice a line that is lost. `close` ends the fork, whatever it is doing.
     """
 
-    def __init__(self, questions: Questions, asked: Asked, gone: Callable[[], bool]) -> None:
+    def __init__(self, questions: Questions, asked: AskedQuestion, gone: Callable[[], bool]) -> None:
         """Raises NoRunner."""
         self.questions = questions
         self.asked = asked
@@ -237,4 +237,13 @@ def redact_tokens(text: str, remote: str) -> str:
     return re.sub(r"(token=)[^;&\s'\"]+", r"\1***", text)
 
 
-__all__ = ["AT_ONCE", "QUESTIONS", "Answering", "Asked", "Busy", "NoRunner", "Questions", "redact_tokens"]
+__all__ = [
+    "AT_ONCE",
+    "QUESTIONS",
+    "Answering",
+    "AskedQuestion",
+    "Busy",
+    "NoRunner",
+    "Questions",
+    "redact_tokens",
+]

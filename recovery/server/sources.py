@@ -27,7 +27,7 @@ class NoDefinitions(Exception):
 
 
 @dataclass(frozen=True)
-class Snapshot:
+class SourceSnapshot:
     """Copied definitions. `files`: (workspace path, copy) of each library file, in order; `root`: copy of root_path."""
 
     folder: Path
@@ -85,7 +85,7 @@ def files_under(folder: Path) -> list[Path]:
     return files
 
 
-def take_snapshot(spec: dict[str, Any], workspace: Workspace, folder: Path) -> Snapshot:
+def take_snapshot(spec: dict[str, Any], workspace: Workspace, folder: Path) -> SourceSnapshot:
     """Copy the libraries, and every .py and .sql file of root_path, into `folder`. Raises NoDefinitions."""
     libraries = library_paths(spec, workspace)
     root = root_of(spec)
@@ -101,7 +101,9 @@ def take_snapshot(spec: dict[str, Any], workspace: Workspace, folder: Path) -> S
         copy = _path_below(name, path)
         into.make_folder(copy.rpartition("/")[0])
         into.write(copy, read_without_links(workspace.locate(path)))
-    return Snapshot(folder, folder / root.lstrip("/"), tuple((p, folder / p.lstrip("/")) for p in libraries))
+    return SourceSnapshot(
+        folder, folder / root.lstrip("/"), tuple((p, folder / p.lstrip("/")) for p in libraries)
+    )
 
 
 def _path_below(folder: str, path: str) -> str:

@@ -13,7 +13,7 @@ FINAL = frozenset({"COMPLETED", "FAILED", "SKIPPED", "STOPPED", "EXCLUDED"})
 
 
 @dataclass(frozen=True)
-class Change:
+class StatusChange:
     """A status to report. `exception` is Java's print of why, where known."""
 
     status: str
@@ -32,11 +32,11 @@ class Track:
     rows: int | None = None
     running: str = ""
     ended: QueryEvent | None = None
-    held: Change | None = None
+    held: StatusChange | None = None
 
-    def note_sentence(self, status: str, at_ms: int, message: str = "") -> list[Change]:
+    def note_sentence(self, status: str, at_ms: int, message: str = "") -> list[StatusChange]:
         """Spark said a sentence about this flow."""
-        change = Change(status, at_ms, message=message)
+        change = StatusChange(status, at_ms, message=message)
         if status not in ("COMPLETED", "FAILED"):
             before = self.release_end()
             self.ended = None if status in ("QUEUED", "STARTING") else self.ended
@@ -48,14 +48,14 @@ class Track:
 
     def hold_end(self, status: str, at_ms: int) -> None:
         """Keep an end back until the update is over and says why."""
-        self.held = Change(status, at_ms)
+        self.held = StatusChange(status, at_ms)
 
-    def release_end(self) -> list[Change]:
+    def release_end(self) -> list[StatusChange]:
         """Tell what is held back: the log had nothing to say about it."""
         held, self.held = self.held, None
         return self.report_change(held) if held else []
 
-    def note_query(self, event: QueryEvent) -> list[Change]:
+    def note_query(self, event: QueryEvent) -> list[StatusChange]:
         """The flow's query started, progressed or ended."""
         if event.kind == "started":
             self.running, self.ended = event.run_id, None
@@ -81,24 +81,24 @@ class Track:
         if isinstance(rows, int) and rows >= 0:
             self.rows = (self.rows or 0) + rows
 
-    def report_end(self, change: Change) -> list[Change]:
+    def report_end(self, change: StatusChange) -> list[StatusChange]:
         """Tell the end, in agreement with how the query ended."""
         exception = self.ended.exception if self.ended else None
         if change.status == "COMPLETED" and exception:
             return []
         if change.status == "FAILED" and self.status == "FAILED" and not exception:
             return []
-        return self.report_change(Change(change.status, change.at_ms, exception, change.message))
+        return self.report_change(StatusChange(change.status, change.at_ms, exception, change.message))
 
-    def report_rest(self, failures: dict[str, str], at_ms: int) -> list[Change]:
+    def report_rest(self, failures: dict[str, str], at_ms: int) -> list[StatusChange]:
         """The update is over: tell what is held back, and a failure that no sentence reported."""
         exception = (self.ended.exception if self.ended else None) or failures.get(self.name)
         if exception and self.status != "FAILED":
             moment = self.held.at_ms if self.held else at_ms
-            return self.report_change(Change("FAILED", moment, exception))
+            return self.report_change(StatusChange("FAILED", moment, exception))
         return self.release_end()
 
-    def report_change(self, change: Change) -> list[Change]:
+    def report_change(self, change: StatusChange) -> list[StatusChange]:
         """Remember what was reported; the same status twice in a row is reported once."""
         if change.status == self.status and not change.exception:
             return []

@@ -6,7 +6,7 @@ from recovery.server.environments import refuse_question
 from recovery.server.http import sent_body
 from recovery.server.instance import current_instance
 from recovery.server.problems import ApiProblem, invalid_request
-from recovery.server.questions import MOST_SECONDS, Asked, Busy, NoRunner
+from recovery.server.questions import MOST_SECONDS, AskedQuestion, Busy, NoRunner
 from recovery.server.reach import refuse_paths_beyond
 
 
@@ -22,7 +22,7 @@ def ask_question(request: HttpRequest) -> StreamingHttpResponse:
         raise invalid_request(f"A question has question, request and seconds (1 to {MOST_SECONDS}).")
     refuse_question(body.get("environment") or "", instance.environments)
     refuse_paths_beyond(about, instance.place_of_data())
-    asked = Asked(question, about, seconds, instance.connect_to(body.get("spark") or ""))
+    asked = AskedQuestion(question, about, seconds, instance.connect_to(body.get("spark") or ""))
     try:
         answering = instance.questions.ask(
             asked, gone=request.META.get("waitress.client_disconnected") or bool

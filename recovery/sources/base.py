@@ -108,7 +108,7 @@ class Reach:
 
 
 @dataclass(frozen=True)
-class Fresh:
+class EmptyStart:
     """Where a stream with an empty checkpoint begins, by the reader's own options.
 
     `again`: whether it reads what was read before, as far as that is kept. `whole`: whether all of that is kept. None:
@@ -246,4 +246,4 @@ class SourceKind(Protocol[F_contra]):
 
     def find_position(self, wanted: Wanted, committed: str | None, facts: F_contra) -> Candidate: ...
 
-    def find_empty_start(self, options: Mapping[str, Any], facts: F_contra | None) -> Fresh: ...
+    def find_empty_start(self, options: Mapping[str, Any], facts: F_contra | None) -> EmptyStart: ...

@@ -6,7 +6,7 @@ from typing import Any
 
 from recovery.contracts.amounts import Amount
 from recovery.errors import Refused
-from recovery.sources.base import Candidate, Change, Distance, Fresh, Moved, Part, Precision, Wanted
+from recovery.sources.base import Candidate, Change, Distance, EmptyStart, Moved, Part, Precision, Wanted
 
 NOTHING_READ = "nothing read yet"
 ZERO = Distance(rows=Amount(value=0), files=Amount(value=0), bytes=Amount(value=0), seconds=Amount(value=0))
@@ -67,9 +67,9 @@ def build_candidate(
     )
 
 
-def find_empty_start(options: Mapping[str, Any], facts: object) -> Fresh:
+def find_empty_start(options: Mapping[str, Any], facts: object) -> EmptyStart:
     """`SourceKind.find_empty_start` of a kind whose empty start is not known here."""
-    return Fresh(None, None, "Where a stream with an empty checkpoint would begin is not known here.")
+    return EmptyStart(None, None, "Where a stream with an empty checkpoint would begin is not known here.")
 
 
 def option_of(options: Mapping[str, Any], name: str) -> str | None:

@@ -10,7 +10,7 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from recovery.sources.base import Distance, Fresh, Reach
+from recovery.sources.base import Distance, EmptyStart, Reach
 from recovery.sources.delta_facts import Commit, DataFile, DeltaFacts, DeltaOffset, parse_offset, sum_files
 
 DAY_MS = 24 * 3600 * 1000
@@ -182,19 +182,19 @@ def _retention_end(offset: DeltaOffset, facts: DeltaFacts) -> int | None:
     return min(ends, default=None)
 
 
-def find_empty_start(options: Mapping[str, Any], facts: DeltaFacts | None) -> Fresh:
+def find_empty_start(options: Mapping[str, Any], facts: DeltaFacts | None) -> EmptyStart:
     """By `startingVersion`; without one the table as it is now, and what is committed after."""
     if facts is None:
-        return Fresh(None, None, "The table was not asked, so it is not known what it still has.")
+        return EmptyStart(None, None, "The table was not asked, so it is not known what it still has.")
     begins = facts.fresh()
     if begins is None:
-        return Fresh(None, None, "The reader begins at a time or a version that is not known here.")
+        return EmptyStart(None, None, "The reader begins at a time or a version that is not known here.")
     if begins.initial:
-        return Fresh(
+        return EmptyStart(
             True, True, f"An empty checkpoint begins with the table as it is now, at version {facts.latest}."
         )
     if begins.version > facts.latest:
-        return Fresh(
+        return EmptyStart(
             False,
             None,
             "The reader's startingVersion is latest: an empty checkpoint begins behind all that is there.",
@@ -204,7 +204,7 @@ def find_empty_start(options: Mapping[str, Any], facts: DeltaFacts | None) -> Fr
             f"The reader's startingVersion is {begins.version}, and the log begins at version {facts.earliest}: "
             "Delta refuses it."
         )
-        return Fresh(None, False, why, fails=True)
-    return Fresh(
+        return EmptyStart(None, False, why, fails=True)
+    return EmptyStart(
         True, True, f"An empty checkpoint begins at version {begins.version}, as the reader's options say."
     )

@@ -21,7 +21,7 @@ from recovery.sources import unknown
 from recovery.sources.base import (
     Change,
     Distance,
-    Fresh,
+    EmptyStart,
     InputFile,
     Part,
     Position,
@@ -137,10 +137,10 @@ def find_position(wanted: Wanted, committed: str | None, facts: FileSourceFacts)
     return find_file_position(wanted, committed, facts)
 
 
-def find_empty_start(options: Mapping[str, Any], facts: FileSourceFacts | None) -> Fresh:
+def find_empty_start(options: Mapping[str, Any], facts: FileSourceFacts | None) -> EmptyStart:
     """Every file that is there is read, whatever its age; those that were read and are gone are not."""
     if facts is None or facts.listing is None:
-        return Fresh(
+        return EmptyStart(
             True, None, "The directory was not listed, so whether every file is still there is not known."
         )
     said = []
@@ -154,10 +154,10 @@ def find_empty_start(options: Mapping[str, Any], facts: FileSourceFacts | None) 
             f"{file_name(again[0])}: what was read then may be gone."
         )
     if said:
-        return Fresh(True, False, " ".join(said))
+        return EmptyStart(True, False, " ".join(said))
     if why := list_unread({}, facts).unsure:
-        return Fresh(True, None, why)
-    return Fresh(True, True, "Every file that was read is still there.")
+        return EmptyStart(True, None, why)
+    return EmptyStart(True, True, "Every file that was read is still there.")
 
 
 def describe_progress(progress: SourceProgress) -> str:

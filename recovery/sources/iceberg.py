@@ -47,7 +47,7 @@ FAILS = ("overwrite", "delete")
 
 
 @dataclass(frozen=True)
-class Snapshot:
+class TableSnapshot:
     """One snapshot as the table's metadata tells it; None: its summary does not say."""
 
     snapshot_id: int
@@ -66,7 +66,7 @@ class IcebergSourceFacts:
     reader's options tell it to pass over.
     """
 
-    chain: tuple[Snapshot, ...] = ()
+    chain: tuple[TableSnapshot, ...] = ()
     others: frozenset[int] = frozenset()
     max_age_ms: int = MAX_SNAPSHOT_AGE_MS
     asked_ms: int = 0
@@ -74,7 +74,7 @@ class IcebergSourceFacts:
     skips: frozenset[str] = frozenset()
 
 
-class Standing(NamedTuple):
+class IcebergPosition(NamedTuple):
     """The values of an offset line."""
 
     snapshot_id: int
@@ -82,7 +82,7 @@ class Standing(NamedTuple):
     scan_all: bool
 
 
-class Place(NamedTuple):
+class ChainPlace(NamedTuple):
     """Where a position is in the chain: index of its snapshot there, and files of that snapshot that were read."""
 
     snapshot: int
@@ -199,16 +199,16 @@ def find_position(wanted: Wanted, committed: str | None, facts: IcebergSourceFac
 
 def _resolve_request(
     named: str, wanted: Wanted, facts: IcebergSourceFacts
-) -> tuple[Standing, dict[str, str]]:
+) -> tuple[IcebergPosition, dict[str, str]]:
     oldest, newest = facts.chain[0], facts.chain[-1]
     if named == "earliest":
-        return Standing(oldest.snapshot_id, 0, False), {}
+        return IcebergPosition(oldest.snapshot_id, 0, False), {}
     if named == "latest":
         if newest.files is None:
             raise Refused(
                 "The newest snapshot does not say how many files it added, so its end cannot be named."
             )
-        return Standing(newest.snapshot_id, newest.files, False), {}
+        return IcebergPosition(newest.snapshot_id, newest.files, False), {}
     if named == "by_hand":
         return _require_loadable(wanted.by_hand, facts), {}
     if named == "version":
@@ -219,11 +219,11 @@ def _resolve_request(
                 f"from {oldest.snapshot_id} ({format_time(oldest.at_ms)}) to {newest.snapshot_id} "
                 f"({format_time(newest.at_ms)})."
             )
-        return Standing(snapshot.snapshot_id, 0, False), {}
+        return IcebergPosition(snapshot.snapshot_id, 0, False), {}
     return _told_at(wanted.at_ms or 0, facts)
 
 
-def _told_at(at_ms: int, facts: IcebergSourceFacts) -> tuple[Standing, dict[str, str]]:
+def _told_at(at_ms: int, facts: IcebergSourceFacts) -> tuple[IcebergPosition, dict[str, str]]:
     """The first snapshot that was made at or after the time."""
     oldest, newest = facts.chain[0], facts.chain[-1]
     snapshot = next((s for s in facts.chain if s.at_ms >= at_ms), None)
@@ -238,10 +238,10 @@ def _told_at(at_ms: int, facts: IcebergSourceFacts) -> tuple[Standing, dict[str,
             f"{format_time(at_ms)} is before the oldest snapshot that is known, of {format_time(oldest.at_ms)}: "
             "reading begins there, and what was expired before it is not read."
         )
-    return Standing(snapshot.snapshot_id, 0, False), said
+    return IcebergPosition(snapshot.snapshot_id, 0, False), said
 
 
-def _require_loadable(line: str | None, facts: IcebergSourceFacts) -> Standing:
+def _require_loadable(line: str | None, facts: IcebergSourceFacts) -> IcebergPosition:
     standing = _parse_line(line)
     place = _place_of(standing, facts)
     if standing is None or place is None:
@@ -261,12 +261,12 @@ def _start_before(first: int, read: int, facts: IcebergSourceFacts) -> StartOpti
     starts = {t: _oldest_after(t, chain) for t in tries}
     time, index = next(((t, i) for t, i in starts.items() if i == first), (tries[-1], starts[tries[-1]]))
     doubled = (
-        _distance_between(Place(index, 0), Place(first, read), facts).rows
+        _distance_between(ChainPlace(index, 0), ChainPlace(first, read), facts).rows
         if (index, read) != (first, 0)
         else Amount(value=0)
     )
     missed = (
-        _distance_between(Place(first, read), Place(index, 0), facts).rows
+        _distance_between(ChainPlace(first, read), ChainPlace(index, 0), facts).rows
         if index > first
         else Amount(value=0)
     )
@@ -284,7 +284,7 @@ def _start_before(first: int, read: int, facts: IcebergSourceFacts) -> StartOpti
     )
 
 
-def _oldest_after(at_ms: int, chain: Sequence[Snapshot]) -> int:
+def _oldest_after(at_ms: int, chain: Sequence[TableSnapshot]) -> int:
     """Index that SnapshotUtil.oldestAncestorAfter finds, going back from the newest; len(chain): none yet."""
     last = len(chain)
     for index in range(len(chain) - 1, -1, -1):
@@ -296,7 +296,7 @@ def _oldest_after(at_ms: int, chain: Sequence[Snapshot]) -> int:
     return last
 
 
-def _missing_reach(standing: Standing, facts: IcebergSourceFacts) -> Reach:
+def _missing_reach(standing: IcebergPosition, facts: IcebergSourceFacts) -> Reach:
     oldest = facts.chain[0]
     if standing.snapshot_id in facts.others:
         why = (
@@ -338,29 +338,29 @@ def list_skipped_kinds(options: Mapping[str, Any]) -> frozenset[str]:
     return frozenset(name for name, value in values.items() if value.strip().lower() == "true")
 
 
-def _snapshot_index(standing: Standing | None, facts: IcebergSourceFacts) -> int | None:
+def _snapshot_index(standing: IcebergPosition | None, facts: IcebergSourceFacts) -> int | None:
     """Which snapshot of the chain it is in, the first where nothing was read; None: that is not there."""
     if standing is None or standing.snapshot_id == START:
         return 0 if facts.chain else None
     return next((i for i, s in enumerate(facts.chain) if s.snapshot_id == standing.snapshot_id), None)
 
 
-def _place_of(standing: Standing | None, facts: IcebergSourceFacts) -> Place | None:
+def _place_of(standing: IcebergPosition | None, facts: IcebergSourceFacts) -> ChainPlace | None:
     """None: its snapshot is not in the chain. Nothing read, or no snapshot then: before the first."""
     index = _snapshot_index(standing, facts)
     if index is None or standing is None or standing.snapshot_id == START:
-        return None if index is None else Place(0, 0)
+        return None if index is None else ChainPlace(0, 0)
     # The whole of a snapshot counts other files than those it added: only its end is a place in the history.
-    return None if standing.scan_all else Place(index, standing.position)
+    return None if standing.scan_all else ChainPlace(index, standing.position)
 
 
 def _count_files(facts: IcebergSourceFacts, index: int, scan_all: bool) -> int | None:
     return None if scan_all or not 0 <= index < len(facts.chain) else facts.chain[index].files
 
 
-def _distance_between(low: Place, high: Place, facts: IcebergSourceFacts) -> Distance:
+def _distance_between(low: ChainPlace, high: ChainPlace, facts: IcebergSourceFacts) -> Distance:
     """Files, rows, bytes that appends added from one place to a later one."""
-    taken: list[tuple[Snapshot, int | None]]
+    taken: list[tuple[TableSnapshot, int | None]]
     if low.snapshot == high.snapshot:
         taken = (
             [(facts.chain[low.snapshot], high.position - low.position)]
@@ -397,7 +397,7 @@ def _share_of_files(snapshots: Sequence[tuple[int | None, int | None, int | None
     )
 
 
-def _compare_positions(before: Standing | None, after: Standing | None) -> Moved:
+def _compare_positions(before: IcebergPosition | None, after: IcebergPosition | None) -> Moved:
     if before is None or after is None:
         return Moved.FORWARD if before is None else Moved.BACK
     if before[::2] != after[::2]:
@@ -405,11 +405,11 @@ def _compare_positions(before: Standing | None, after: Standing | None) -> Moved
     return Moved.FORWARD if before.position < after.position else Moved.BACK
 
 
-def _compare_places(before: Place, after: Place) -> Moved:
+def _compare_places(before: ChainPlace, after: ChainPlace) -> Moved:
     return Moved.SAME if before == after else Moved.FORWARD if before < after else Moved.BACK
 
 
-def _encode_line(standing: Standing) -> str:
+def _encode_line(standing: IcebergPosition) -> str:
     body = {
         "version": 1,
         "snapshot_id": standing.snapshot_id,
@@ -419,7 +419,7 @@ def _encode_line(standing: Standing) -> str:
     return json.dumps(body, separators=(",", ":"))
 
 
-def _parse_line(offset_json: str | None) -> Standing | None:
+def _parse_line(offset_json: str | None) -> IcebergPosition | None:
     if offset_json is None:
         return None
     body = object_of(offset_json)
@@ -427,7 +427,9 @@ def _parse_line(offset_json: str | None) -> Standing | None:
         raise Malformed("it is not the offset of an Iceberg table")
     if number_of(body, "version") != 1 or type(body["scan_all_files"]) is not bool:
         raise Malformed("it is not the offset of an Iceberg table in version 1")
-    standing = Standing(number_of(body, "snapshot_id"), number_of(body, "position"), body["scan_all_files"])
+    standing = IcebergPosition(
+        number_of(body, "snapshot_id"), number_of(body, "position"), body["scan_all_files"]
+    )
     if standing.position < (START if standing.snapshot_id == START else 0):
         raise Malformed("its position is negative")
     return standing

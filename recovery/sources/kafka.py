@@ -14,7 +14,7 @@ from recovery.sources.base import (
     Candidate,
     Change,
     Distance,
-    Fresh,
+    EmptyStart,
     Moved,
     Part,
     Precision,
@@ -282,33 +282,33 @@ def find_position(wanted: Wanted, committed: str | None, facts: KafkaFacts) -> C
     )
 
 
-def find_empty_start(options: Mapping[str, Any], facts: KafkaFacts | None) -> Fresh:
+def find_empty_start(options: Mapping[str, Any], facts: KafkaFacts | None) -> EmptyStart:
     """By `startingOffsets`, which is `latest` for a stream that names none (KafkaSourceProvider)."""
     if option_of(options, "startingTimestamp") or option_of(options, "startingOffsetsByTimestamp"):
-        return Fresh(
+        return EmptyStart(
             None, None, "The reader begins at a time, and which records that leaves out is not known here."
         )
     starting = (option_of(options, "startingOffsets") or "latest").strip().lower()
     if starting == "latest":
-        return Fresh(
+        return EmptyStart(
             False,
             None,
             "The reader's startingOffsets is latest, as it is where none is set: an empty checkpoint begins behind all "
             'that is there. Set it to "earliest" to read everything that is kept.',
         )
     if starting != "earliest":
-        return Fresh(
+        return EmptyStart(
             None, None, "The reader begins at offsets of its own, and what is before them stays unread."
         )
     if facts is None or facts.asked_at_ms is None:
-        return Fresh(True, None, UNASKED)
+        return EmptyStart(True, None, UNASKED)
     cut = [key for key in facts.subscribed() if (partition := facts.partition(key)) and partition.low > 0]
     if cut or any("compact" in t.cleanup for t in facts.topics.values()):
         first = (
             f": {name_partitions(cut)} no longer begin at offset 0" if cut else ", as the topic is compacted"
         )
-        return Fresh(True, False, f"Records that retention has taken are not read again{first}.")
-    return Fresh(True, True, "Every partition is kept from offset 0 on.")
+        return EmptyStart(True, False, f"Records that retention has taken are not read again{first}.")
+    return EmptyStart(True, True, "Every partition is kept from offset 0 on.")
 
 
 def skipped_to(committed: str | None, start: str | None, facts: KafkaFacts) -> str:

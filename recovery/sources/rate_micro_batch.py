@@ -41,7 +41,7 @@ class RateMicroBatchFacts:
     asked_ms: int = 0
 
 
-class Standing(NamedTuple):
+class RatePosition(NamedTuple):
     """Rows so far, and the timestamp that the next batch begins with, in ms."""
 
     rows: int
@@ -67,7 +67,7 @@ def compare_positions(before: str | None, after: str | None) -> tuple[Change, ..
 
 def measure_distance(start: str | None, end: str | None, facts: RateMicroBatchFacts) -> Distance:
     """Rows, exact: they are what the offset counts."""
-    old, new = (_parse_position(line) or Standing(0, facts.start_ms) for line in (start, end))
+    old, new = (_parse_position(line) or RatePosition(0, facts.start_ms) for line in (start, end))
     if old == new:
         return ZERO
     return Distance(rows=Amount(value=abs(new.rows - old.rows)))
@@ -95,9 +95,9 @@ def find_position(wanted: Wanted, committed: str | None, facts: RateMicroBatchFa
     _parse_position(committed)
     named = require_one_wish(wanted, of=OF, can=CAN)
     if named == "by_hand":
-        standing = _parse_position(wanted.by_hand) or Standing(0, facts.start_ms)
+        standing = _parse_position(wanted.by_hand) or RatePosition(0, facts.start_ms)
     elif named == "earliest":
-        standing = Standing(0, facts.start_ms)
+        standing = RatePosition(0, facts.start_ms)
     else:
         standing = _standing_at(wanted.at_ms or 0, facts)
     line = wanted.by_hand or f'{{"offset":{standing.rows},"timestamp":{standing.at_ms}}}'
@@ -109,7 +109,7 @@ def find_position(wanted: Wanted, committed: str | None, facts: RateMicroBatchFa
     )
 
 
-def _standing_at(at_ms: int, facts: RateMicroBatchFacts) -> Standing:
+def _standing_at(at_ms: int, facts: RateMicroBatchFacts) -> RatePosition:
     """Before the first batch whose time is at or after `at_ms`."""
     if facts.rows_per_batch is None:
         raise Refused("How many rows a batch has is not known (rowsPerBatch). Give the offset by hand.")
@@ -119,16 +119,16 @@ def _standing_at(at_ms: int, facts: RateMicroBatchFacts) -> Standing:
             code="time_outside",
         )
     batches = -(-(at_ms - facts.start_ms) // facts.advance_ms)
-    return Standing(batches * facts.rows_per_batch, facts.start_ms + batches * facts.advance_ms)
+    return RatePosition(batches * facts.rows_per_batch, facts.start_ms + batches * facts.advance_ms)
 
 
-def _parse_position(offset_json: str | None) -> Standing | None:
+def _parse_position(offset_json: str | None) -> RatePosition | None:
     if offset_json is None:
         return None
     body = object_of(offset_json)
     if set(body) != {"offset", "timestamp"}:
         raise Malformed("it is not the offset of a rate-micro-batch source")
-    standing = Standing(number_of(body, "offset"), number_of(body, "timestamp"))
+    standing = RatePosition(number_of(body, "offset"), number_of(body, "timestamp"))
     if not 0 <= standing.rows < LIMIT or not -LIMIT < standing.at_ms < LIMIT:
         raise Malformed("its numbers are outside of what Spark counts")
     return standing

@@ -8,7 +8,7 @@ from recovery.checkpoints.starts import why_not_seedable
 from recovery.contracts.amounts import Amount, Bound, RowAmount
 from recovery.contracts.option import Blocker, BlockerCode
 from recovery.sources import file_facts, files, labels, registry
-from recovery.sources.base import Distance, Fresh, InputFile, SourceFacts
+from recovery.sources.base import Distance, EmptyStart, InputFile, SourceFacts
 from recovery.sources.comparing import count_noun, format_time
 from recovery.strategies.base import Facts
 
@@ -84,16 +84,16 @@ def _aged(facts: Facts) -> list[str]:
     return found
 
 
-def anew(facts: Facts) -> tuple[Fresh, ...]:
+def anew(facts: Facts) -> tuple[EmptyStart, ...]:
     """Where each source begins with an empty checkpoint."""
     return tuple(_fresh(s) for s in facts.sources)
 
 
-def _fresh(source: SourceFacts) -> Fresh:
+def _fresh(source: SourceFacts) -> EmptyStart:
     if (
         source.position.kind == files.KIND and source.facts is None
     ):  # its lists are told without asking anybody
-        return Fresh(True, not source.gone, "Every file that lies there is read.")
+        return EmptyStart(True, not source.gone, "Every file that lies there is read.")
     options = source.options or source.described.get("options") or {}
     return registry.source_kind_of(source.position.kind).find_empty_start(options, source.facts)
 

@@ -15,7 +15,7 @@ from console.incident.making import put_files
 from console.incident.updates import (
     CATALOG,
     Edit,
-    Wanted,
+    WantedPipeline,
     ensure_pipeline,
     failing_update,
     good_updates,
@@ -69,7 +69,7 @@ def make_shops(stack: Stack, name: str, new: tuple[str, str] = NEW) -> Shops:
     old_code, new_code = (
         CODE.format(name=name, base=f"file:{base}/changes", key=key, made_by=by) for key, by in (OLD, new)
     )
-    wanted = Wanted(name, f"db_{name}", configuration=DELTA)
+    wanted = WantedPipeline(name, f"db_{name}", configuration=DELTA)
     pipeline = ensure_pipeline(stack.client, wanted, old_code)
 
     def come(number: int) -> str:

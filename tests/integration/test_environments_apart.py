@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from console.incident.updates import Wanted, ensure_pipeline, run_update
+from console.incident.updates import WantedPipeline, ensure_pipeline, run_update
 from console.supervisor.home import read_json
 from recovery.errors import Refused
 from recovery.pipelines.client import PipelinesClient
@@ -126,7 +126,7 @@ def production(apart: Stack, data: Path) -> Production:
     (data / "in").mkdir()
     (data / "in/one.txt").write_text("a\nb\n")
     made = Production(home, data, apart.demo["pids"]["pipelines-production"], "")
-    wanted = Wanted("treasure", "treasury", "production")
+    wanted = WantedPipeline("treasure", "treasury", "production")
     pipeline = ensure_pipeline(made.client, wanted, READS_A_FOLDER.format(folder=data / "in"))
     assert run_update(made.client, pipeline)[0] == "COMPLETED"
     return Production(home, data, made.pid, pipeline)
@@ -179,7 +179,7 @@ def test_code_of_development_reaches_no_file_and_no_process_of_production(
 def test_through_spark_it_reaches_its_own_tables_and_none_of_production(
     apart: Stack, production: Production
 ) -> None:
-    own = ensure_pipeline(apart.client, Wanted("own", "own_db", "development"), GOOD)
+    own = ensure_pipeline(apart.client, WantedPipeline("own", "own_db", "development"), GOOD)
     assert run_update(apart.client, own)[0] == "COMPLETED"
     ours = next((apart.home / "warehouse/own_db.db").rglob("part-*"))
     code = BY_SPARK.format(
@@ -218,7 +218,7 @@ def test_neither_server_runs_or_answers_for_the_other(apart: Stack, production: 
         body = {"name": "led astray", "tags": tags, "storage": storage, "libraries": []}
         assert apart.api.post("/api/2.0/pipelines", body)[0] == 400
     with pytest.raises(ApiError) as refused:
-        ensure_pipeline(production.client, Wanted("intruder", "intruder", "development"), GOOD)
+        ensure_pipeline(production.client, WantedPipeline("intruder", "intruder", "development"), GOOD)
     assert refused.value.status == 400
 
     demo = apart.demo

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from console.incident.updates import Wanted, ensure_pipeline, run_update
+from console.incident.updates import WantedPipeline, ensure_pipeline, run_update
 from tests.stack import Stack
 
 pytestmark = pytest.mark.spark
@@ -28,7 +28,7 @@ def listed(stack: Stack, name: str) -> tuple[dict[str, Any], list[dict[str, Any]
 
 
 def test_a_pipeline_whose_second_update_fails_at_an_import_is_not_ok(stack: Stack) -> None:
-    wanted = Wanted("imports_fail", "imports_fail", "staging")
+    wanted = WantedPipeline("imports_fail", "imports_fail", "staging")
     pipeline = ensure_pipeline(stack.client, wanted, GOOD)
     assert run_update(stack.client, pipeline)[0] == "COMPLETED"
     assert listed(stack, wanted.name) == ({}, [])

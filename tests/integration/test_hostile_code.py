@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from console.incident.updates import Wanted, ensure_pipeline, run_update
+from console.incident.updates import WantedPipeline, ensure_pipeline, run_update
 from recovery.server.events import BAD_REPORT
 from recovery.spark.api import RehearsalRequest, StudyRequest, rehearse, study
 from tests.answering import service
@@ -190,7 +190,7 @@ class Attack:
 
     def from_update(self, name: str, text: str) -> str:
         """All that the events of an update with this code say."""
-        hostile = ensure_pipeline(self.stack.client, Wanted(name, name, "staging"), self.code + text)
+        hostile = ensure_pipeline(self.stack.client, WantedPipeline(name, name, "staging"), self.code + text)
         assert run_update(self.stack.client, hostile)[0] == "FAILED"
         return json.dumps(
             [event["error"] for event in self.stack.client.events(hostile) if event.get("error")]
@@ -234,13 +234,13 @@ class Attack:
 
 
 @pytest.fixture
-def victim(worker_id: str) -> Wanted:
+def victim(worker_id: str) -> WantedPipeline:
     """A pipeline of this worker alone: two that start an update of one at once refuse each other."""
-    return Wanted(f"victim_of_code_{worker_id}", f"victim_of_code_{worker_id}", "staging")
+    return WantedPipeline(f"victim_of_code_{worker_id}", f"victim_of_code_{worker_id}", "staging")
 
 
 @pytest.fixture
-def attack(stack: Stack, victim: Wanted) -> Attack:
+def attack(stack: Stack, victim: WantedPipeline) -> Attack:
     owner = ensure_pipeline(stack.client, victim, GOOD)
     assert run_update(stack.client, owner)[0] == "COMPLETED"
     update = stack.client.list_updates(owner)[0]["update_id"]
@@ -300,7 +300,7 @@ def loot():
 
 
 def test_code_cannot_rewrite_the_record_of_what_ran(stack: Stack) -> None:
-    wanted = Wanted("forger", "forger", "staging")
+    wanted = WantedPipeline("forger", "forger", "staging")
     hostile = ensure_pipeline(stack.client, wanted, FORGES)
     assert run_update(stack.client, hostile)[0] == "FAILED"
     update = stack.client.list_updates(hostile)[0]["update_id"]
@@ -309,9 +309,9 @@ def test_code_cannot_rewrite_the_record_of_what_ran(stack: Stack) -> None:
 
 
 def test_code_that_writes_into_the_pipe_of_its_runner_ends_its_own_update_alone(
-    stack: Stack, victim: Wanted
+    stack: Stack, victim: WantedPipeline
 ) -> None:
-    hostile = ensure_pipeline(stack.client, Wanted("flooder", "flooder", "staging"), FLOODS)
+    hostile = ensure_pipeline(stack.client, WantedPipeline("flooder", "flooder", "staging"), FLOODS)
     assert run_update(stack.client, hostile)[0] == "FAILED"
     errors = [event["error"] for event in stack.client.events(hostile) if event.get("error")]
     assert errors[0]["exceptions"][0]["class_name"] == BAD_REPORT
@@ -328,7 +328,7 @@ def test_a_file_out_of_reach_fails_the_update_where_the_code_reads_it(stack: Sta
         key = open({str(secret)!r}).read()
         """
     )
-    hostile = ensure_pipeline(stack.client, Wanted("key_reader", "key_reader", "staging"), code)
+    hostile = ensure_pipeline(stack.client, WantedPipeline("key_reader", "key_reader", "staging"), code)
     state, _ = run_update(stack.client, hostile)
     assert state == "FAILED"
     events = stack.client.events(hostile)
@@ -386,12 +386,14 @@ def test_what_spark_runs_reaches_nothing_that_the_next_start_runs_and_stops_nobo
     )  # fmt: skip
     before = (stack.home / "driver/conf/spark-defaults.conf").read_text()
     try:
-        hostile = ensure_pipeline(stack.client, Wanted("hostile_udf", "hostile_udf", "staging"), code)
+        hostile = ensure_pipeline(stack.client, WantedPipeline("hostile_udf", "hostile_udf", "staging"), code)
         assert run_update(stack.client, hostile)[0] == "COMPLETED"
         assert json.loads(report.read_text()) == []
         assert (stack.home / "eventlog/planted").is_symlink()
 
-        good = ensure_pipeline(stack.client, Wanted("beside_planted", "beside_planted", "staging"), GOOD)
+        good = ensure_pipeline(
+            stack.client, WantedPipeline("beside_planted", "beside_planted", "staging"), GOOD
+        )
         assert run_update(stack.client, good)[0] == "COMPLETED"
     finally:
         for link in links:

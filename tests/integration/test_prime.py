@@ -11,7 +11,7 @@ import pytest
 
 from console.incident.updates import (
     Edit,
-    Wanted,
+    WantedPipeline,
     ensure_pipeline,
     failing_update,
     good_updates,
@@ -74,7 +74,7 @@ def failed(stack: Stack, name: str, good: str, bad: str, batches: Sequence[Seque
         (folder / f"{number}.json").write_text("".join(one.line for one in rows))
         return "sign-ups"
 
-    wanted = Wanted(name, f"db_{name}")
+    wanted = WantedPipeline(name, f"db_{name}")
     *done, waiting = batches
     pipeline = ensure_pipeline(stack.client, wanted, CODE.format(name=name, folder=folder, steps=good))
     good_updates(stack.client, pipeline, len(done), lambda batch: arrive(done[batch]), ignore_progress)

@@ -12,7 +12,7 @@ from deltalake import DeltaTable
 
 from console.incident.data import File
 from console.incident.making import put_files, run_update
-from console.incident.updates import Wanted, create_pipeline
+from console.incident.updates import WantedPipeline, create_pipeline
 from tests import tables
 from tests.integration.test_kills import kill_when, resume, settled, steps
 from tests.stack import Stack, wait_for
@@ -86,7 +86,9 @@ def of_delta(shop: Shop) -> Counter[str]:
 def opened(stack: Stack, name: str, *, delta: bool, step: str = "", bad: bool = True) -> Shop:
     """The shop after its updates; from the third on the price is ten times too small, where `bad`."""
     base = stack.home / "incident" / name
-    wanted = Wanted(name, f"db_{name}", configuration={"spark.sql.sources.default": "delta"} if delta else {})
+    wanted = WantedPipeline(
+        name, f"db_{name}", configuration={"spark.sql.sources.default": "delta"} if delta else {}
+    )
     draft = Shop(stack, name, "", wanted.source, base, step)
     draft.come(0)
     shop = Shop(

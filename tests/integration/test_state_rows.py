@@ -9,7 +9,7 @@ import pytest
 
 from console.incident.updates import (
     Edit,
-    Wanted,
+    WantedPipeline,
     ensure_pipeline,
     failing_update,
     good_updates,
@@ -64,7 +64,7 @@ def failed(stack: Stack) -> SignUps:
         (folder / f"{number}.json").write_text("".join(json.dumps(one) + "\n" for one in told))
         return "sign-ups"
 
-    wanted = Wanted(NAME, f"db_{NAME}")
+    wanted = WantedPipeline(NAME, f"db_{NAME}")
     pipeline = ensure_pipeline(stack.client, wanted, CODE.format(folder=folder, steps=COUNTED))
     good_updates(stack.client, pipeline, len(GOOD), lambda batch: arrive(*GOOD[batch]), ignore_progress)
     edit = Edit(wanted.source, CODE.format(folder=folder, steps=EACH), "no windows")

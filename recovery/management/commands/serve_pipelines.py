@@ -40,7 +40,7 @@ class Command(RepriseCommand):
         )
 
     def answer(self, options: dict[str, Any]) -> Answer:
-        from recovery.server.process import Demand, Options, Place, Server
+        from recovery.server.process import Demand, Options, Server, ServerPlace
 
         self.server = Server(
             Options(
@@ -54,7 +54,7 @@ class Command(RepriseCommand):
                 spark_conf=settings.REPRISE_SPARK_CONF,
                 spark_jars=settings.REPRISE_SPARK_JARS,
                 spark_remotes=settings.REPRISE_SPARK_REMOTES,
-                place=Place(
+                place=ServerPlace(
                     settings.REPRISE_DATA_FOLDERS,
                     settings.REPRISE_CODE_VARIABLES,
                     settings.REPRISE_HIDDEN_FOLDERS,

@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 from recovery.checkpoints.formats import Malformed, object_of, text_of
 from recovery.checkpoints.storage import Store, TooLarge, reaching
 from recovery.errors import Unreachable
-from recovery.sources.iceberg import MAX_SNAPSHOT_AGE_MS, IcebergSourceFacts, Snapshot
+from recovery.sources.iceberg import MAX_SNAPSHOT_AGE_MS, IcebergSourceFacts, TableSnapshot
 
 NAME = re.compile(r"(?:v(\d{1,18})|(\d{1,18})-[^/]+)(?:\.gz)?\.metadata\.json(?:\.gz)?")
 MAX_BYTES = 256 << 20  # of one metadata file
@@ -100,11 +100,11 @@ def _parse_facts(body: Mapping[str, Any], asked_ms: int) -> IcebergSourceFacts:
     )
 
 
-def _parse_snapshot(body: Mapping[str, Any]) -> Snapshot:
+def _parse_snapshot(body: Mapping[str, Any]) -> TableSnapshot:
     summary = body.get("summary")
     values = summary if isinstance(summary, dict) else {}
     operation = values.get("operation")
-    return Snapshot(
+    return TableSnapshot(
         snapshot_id=_require_integer(body, "snapshot-id"),
         at_ms=_require_integer(body, "timestamp-ms"),
         operation=operation if isinstance(operation, str) else "append",

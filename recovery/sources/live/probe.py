@@ -30,7 +30,7 @@ from recovery.sources.live.file_source_facts import NO_PLACE, end_of, known_plac
 
 
 @dataclass(frozen=True)
-class Asked:
+class ProbeRequest:
     """One question about a source: the arguments of `probe_source`."""
 
     progress: SourceProgress
@@ -53,7 +53,7 @@ def probe_source(
     cannot be met too.
     """
     ask = ASK.get(progress.kind, _facts_without_probe)
-    facts = replace(ask(Asked(progress, described, wanted, noted)), described=dict(described))
+    facts = replace(ask(ProbeRequest(progress, described, wanted, noted)), described=dict(described))
     if wanted is not None and facts.start is None and facts.problem is None:
         return replace(facts, problem=f"A start cannot be chosen for a source of kind {progress.kind}.")
     return facts
@@ -140,7 +140,7 @@ def _read_facts(
     return None
 
 
-def _probe_files(asked: Asked) -> SourceFacts:
+def _probe_files(asked: ProbeRequest) -> SourceFacts:
     progress, described = asked.progress, asked.described
     options, listed = options_of(described), file_source_facts.list_source_files(described)
     held = file_source_facts.facts_of_files(progress, described, listed)
@@ -195,7 +195,7 @@ def _with_file_start(
     )
 
 
-def _probe_kafka(asked: Asked) -> SourceFacts:
+def _probe_kafka(asked: ProbeRequest) -> SourceFacts:
     committed, wanted, options = asked.progress.offset_json, asked.wanted, options_of(asked.described)
     if not options:
         return _facts_without_probe(asked, NO_PLACE)
@@ -232,7 +232,7 @@ def _probe_kafka(asked: Asked) -> SourceFacts:
     )
 
 
-def _probe_delta(asked: Asked) -> SourceFacts:
+def _probe_delta(asked: ProbeRequest) -> SourceFacts:
     committed, wanted = asked.progress.offset_json, asked.wanted
     options, place = options_of(asked.described), known_place(asked.described)
     table = live_delta.read_table(place, offsets=[committed], options=options)
@@ -313,7 +313,7 @@ def _facts_from_module(
     )
 
 
-def _facts_without_probe(asked: Asked, problem: str | None = None) -> SourceFacts:
+def _facts_without_probe(asked: ProbeRequest, problem: str | None = None) -> SourceFacts:
     """A source whose system no one can ask, or could not: its offset line is kept as it is."""
     progress, described = asked.progress, asked.described
     kind = registry.source_kind_of(progress.kind)
@@ -335,10 +335,10 @@ def _facts_without_probe(asked: Asked, problem: str | None = None) -> SourceFact
     )
 
 
-def _catch_no_answer(ask: Callable[[Asked], SourceFacts]) -> Callable[[Asked], SourceFacts]:
+def _catch_no_answer(ask: Callable[[ProbeRequest], SourceFacts]) -> Callable[[ProbeRequest], SourceFacts]:
     """The same, but for a system that does not answer: that is said, and stops no one from seeing the rest."""
 
-    def answered(asked: Asked) -> SourceFacts:
+    def answered(asked: ProbeRequest) -> SourceFacts:
         try:
             return ask(asked)
         except RepriseError as problem:
@@ -350,7 +350,7 @@ def _catch_no_answer(ask: Callable[[Asked], SourceFacts]) -> Callable[[Asked], S
     return answered
 
 
-ASK: Mapping[str, Callable[[Asked], SourceFacts]] = {
+ASK: Mapping[str, Callable[[ProbeRequest], SourceFacts]] = {
     files.KIND: _probe_files,
     kafka.KIND: _catch_no_answer(_probe_kafka),
     delta.KIND: _catch_no_answer(_probe_delta),

@@ -14,7 +14,7 @@ from recovery.audit.listing import EntryFilter
 from recovery.audit.log_operations import export_log, verify_chain
 from recovery.errors import Denied, OutcomeUnknown, Refused, Unreachable, WrongUse
 from recovery.models import AuditEntry
-from recovery.people.roles import SYSTEM, Actor, Right, Stranger
+from recovery.people.roles import SYSTEM, Actor, AnonymousActor, Right
 from tests.refusals import lacking
 
 BUG = "Stopped by an unexpected error (ZeroDivisionError); nothing was changed."
@@ -52,7 +52,7 @@ def test_an_unregistered_code_is_an_error(action: str, outcome: str) -> None:
 
 def test_a_stranger_is_nobody() -> None:
     append_entry(
-        action="session.refused", outcome="denied", by=Stranger(name="mallory", via="page"), says="No."
+        action="session.refused", outcome="denied", by=AnonymousActor(name="mallory", via="page"), says="No."
     )
     assert AuditEntry.objects.values_list("actor", "role", "via").get() == ("mallory", "nobody", "page")
 

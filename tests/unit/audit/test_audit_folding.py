@@ -8,7 +8,7 @@ import pytest
 from recovery.audit import actions, folding, log_operations
 from recovery.audit.origin import Origin, acting_from
 from recovery.models import AuditEntry, DeniedTry
-from recovery.people.roles import Actor, Role, Stranger
+from recovery.people.roles import Actor, AnonymousActor, Role
 
 pytestmark = pytest.mark.django_db
 
@@ -138,7 +138,7 @@ def test_a_stranger_is_known_by_the_address_whatever_the_name() -> None:
     with acting_from(Origin(address="10.9.9.9")):
         for number in range(folding.MOST * 2):
             actions.append_entry(
-                action="session.refused", outcome="denied", by=Stranger(name=f"n{number}", via="page"),
+                action="session.refused", outcome="denied", by=AnonymousActor(name=f"n{number}", via="page"),
                 target_kind="person", target=f"n{number}", says="No.",
             )  # fmt: skip
     assert AuditEntry.objects.count() == folding.MOST + 1

@@ -13,7 +13,7 @@ from recovery.audit.actions import append_entry
 from recovery.audit.origin import Origin, acting_from, client_address
 from recovery.models import AuditEntry, Token, TokenSighting
 from recovery.people.actions import actor_for_token
-from recovery.people.roles import SYSTEM, Actor, Role, Stranger
+from recovery.people.roles import SYSTEM, Actor, AnonymousActor, Role
 from tests import factories as f
 from tests.unit.people.run import run_json, token_of
 
@@ -84,7 +84,9 @@ class TestEntries:
             == ""
         )
         assert append_entry(action="step.run", outcome="done", by=SYSTEM, says="x").behalf == ""
-        assert append_entry(action="token.refused", outcome="denied", by=Stranger(), says="x").behalf == ""
+        assert (
+            append_entry(action="token.refused", outcome="denied", by=AnonymousActor(), says="x").behalf == ""
+        )
 
 
 def test_the_id_of_a_request_goes_along_to_its_tasks_and_theirs() -> None:

@@ -13,7 +13,7 @@ from recovery.audit.actions import append_entry
 from recovery.audit.listing import EntryFilter
 from recovery.errors import Denied, NotFound
 from recovery.models import AuditEntry, Pipeline, RoleIn
-from recovery.people.roles import SYSTEM, Actor, Grant, Role, Stranger
+from recovery.people.roles import SYSTEM, Actor, AnonymousActor, Grant, Role
 from recovery.workflow import actions
 from tests import factories as f
 from tests.refusals import refused
@@ -51,9 +51,9 @@ class TestRole:
         )
         assert (found.role, found.environment) == ("admin", "staging")
 
-    @pytest.mark.parametrize(("by", "role"), [(SYSTEM, "system"), (Stranger(), "nobody")])
+    @pytest.mark.parametrize(("by", "role"), [(SYSTEM, "system"), (AnonymousActor(), "nobody")])
     def test_a_worker_and_a_stranger_are_what_they_are_everywhere(
-        self, by: Actor | Stranger, role: str
+        self, by: Actor | AnonymousActor, role: str
     ) -> None:
         found = append_entry(action="step.run", outcome="done", by=by, says="x", environment="production")
         assert found.role == role

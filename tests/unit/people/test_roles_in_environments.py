@@ -26,14 +26,14 @@ from recovery.people.actions import (
     switch_account,
     use_invitation,
 )
-from recovery.people.roles import SYSTEM, Actor, Grant, Right, Role, Scope, Stranger
+from recovery.people.roles import SYSTEM, Actor, AnonymousActor, Grant, Right, Role, Scope
 from recovery.workflow import actions as workflow
 from tests import factories, pages
 from tests.refusals import lacking, refused
 
 pytestmark = pytest.mark.django_db
 PASSWORD = "four calm words here"
-STRANGER = Stranger(via="page")
+STRANGER = AnonymousActor(via="page")
 
 
 def person(name: str, role: Role | str = Role.VIEWER, **more: Any) -> Person:

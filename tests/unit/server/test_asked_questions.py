@@ -16,7 +16,7 @@ from recovery.server.instance import Instance
 from recovery.server.jail import machine_confinement
 from recovery.server.problems import ApiProblem
 from recovery.server.process import parse_remotes
-from recovery.server.questions import Asked, Busy
+from recovery.server.questions import AskedQuestion, Busy
 from recovery.server.reach import refuse_paths_beyond
 from recovery.sources.input_ranges import Slice
 from recovery.spark.api import MeasureRequest, RehearsalRequest, StudyRequest, WholeInput
@@ -34,10 +34,10 @@ class Forks:
     """Notes what it is asked, and answers at once; or is busy."""
 
     def __init__(self) -> None:
-        self.asked: list[Asked] = []
+        self.asked: list[AskedQuestion] = []
         self.busy = False
 
-    def ask(self, asked: Asked, *, gone: Any) -> Iterator[bytes]:
+    def ask(self, asked: AskedQuestion, *, gone: Any) -> Iterator[bytes]:
         if self.busy:
             raise Busy
         self.asked.append(asked)
@@ -62,7 +62,7 @@ def test_the_answer_comes_after_blanks(asker: Asker, forks: Forks) -> None:
         body = b"".join(response.streaming_content)  # type: ignore[attr-defined]
     assert body.startswith(b"\n")
     assert json.loads(body) == {"answer": {"driver": "d", "tables": {}}}
-    assert forks.asked == [Asked("places", {"tables": []}, 5, "sc://own")]
+    assert forks.asked == [AskedQuestion("places", {"tables": []}, 5, "sc://own")]
 
 
 @pytest.mark.parametrize("header", [None, "Bearer wrong", "Basic Z29vZC10b2tlbjo=", f"Bearer {TOKEN}x"])

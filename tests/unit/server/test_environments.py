@@ -8,7 +8,7 @@ import pytest
 from recovery.errors import WrongUse
 from recovery.server import instance as instances
 from recovery.server.confinement import Sight
-from recovery.server.instance import Instance, Place, set_current
+from recovery.server.instance import Instance, ServerPlace, set_current
 from recovery.server.models import Pipeline
 from recovery.server.problems import ApiProblem
 from recovery.server.process import check_hidden
@@ -22,7 +22,7 @@ QUESTION = {"question": "places", "request": {"tables": []}, "seconds": 5}
 
 def serve(asker: Asker, *environments: str, hidden: tuple[Path, ...] = ()) -> None:
     """The server runs the pipelines of these environments."""
-    set_current(Instance(asker.home, Place(hidden=hidden), environments=environments))
+    set_current(Instance(asker.home, ServerPlace(hidden=hidden), environments=environments))
 
 
 @pytest.mark.parametrize(
@@ -129,7 +129,7 @@ def test_a_home_below_a_hidden_folder_keeps_its_own_data(tmp_path: Path) -> None
     (home := tmp_path / "environments/development").mkdir(parents=True)
     for place in (home / "storage", tmp_path / "storage", tmp_path / "environments/production/storage"):
         place.mkdir(parents=True)
-    sight = Instance(home, Place(hidden=(tmp_path,))).place_of_data().sights()
+    sight = Instance(home, ServerPlace(hidden=(tmp_path,))).place_of_data().sights()
     assert sight(home / "storage/p") is Sight.WRITABLE
     for hidden in (
         "audit.key",
@@ -145,11 +145,11 @@ def test_a_folder_that_could_not_be_hidden_ends_the_start(tmp_path: Path, case: 
     (tmp_path / "data").mkdir()
     (tmp_path / "link").symlink_to(tmp_path / "data")
     place = {
-        "absent": Place(hidden=(tmp_path / "later",)),
-        "relative": Place(hidden=(Path("data"),)),
-        "shared": Place(data_roots=(tmp_path / "data",), hidden=(tmp_path / "data",)),
-        "shared by a link": Place(data_roots=(tmp_path / "link",), hidden=(tmp_path / "data",)),
+        "absent": ServerPlace(hidden=(tmp_path / "later",)),
+        "relative": ServerPlace(hidden=(Path("data"),)),
+        "shared": ServerPlace(data_roots=(tmp_path / "data",), hidden=(tmp_path / "data",)),
+        "shared by a link": ServerPlace(data_roots=(tmp_path / "link",), hidden=(tmp_path / "data",)),
     }[case]
     with pytest.raises(WrongUse):
         check_hidden(place)
-    check_hidden(Place(data_roots=(tmp_path,), hidden=(tmp_path / "data",)))
+    check_hidden(ServerPlace(data_roots=(tmp_path,), hidden=(tmp_path / "data",)))

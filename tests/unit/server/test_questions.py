@@ -16,7 +16,7 @@ from recovery.server.children import Children
 from recovery.server.confinement import Confinement
 from recovery.server.forks import Runners
 from recovery.server.jail import children_of, question_confinement
-from recovery.server.questions import Answering, Asked, Busy, Questions
+from recovery.server.questions import Answering, AskedQuestion, Busy, Questions
 from tests.contract.lab import alive, until
 
 # The parent without its imports; in place of what answers questions, the code of a test.
@@ -53,7 +53,7 @@ def command_line(place: Path) -> str:
 
 
 def begun(asking: Questions, code: str, *, seconds: float = 60, gone: bool = False) -> Answering:
-    return asking.ask(Asked("study", {"code": code}, seconds, REMOTE), gone=lambda: gone)
+    return asking.ask(AskedQuestion("study", {"code": code}, seconds, REMOTE), gone=lambda: gone)
 
 
 def said(asking: Questions, code: str, *, seconds: float = 60) -> bytes:

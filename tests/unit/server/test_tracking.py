@@ -5,7 +5,7 @@ import pytest
 from recovery.server.eventlog import QueryEvent
 from recovery.server.flow_events import FlowLog
 from recovery.server.models import Pipeline
-from recovery.server.tracking import Change, Track
+from recovery.server.tracking import StatusChange, Track
 
 
 def query(kind: str, run: str = "r1", exception: str | None = None, rows: int = -1) -> QueryEvent:
@@ -14,7 +14,7 @@ def query(kind: str, run: str = "r1", exception: str | None = None, rows: int = 
     )
 
 
-def statuses(changes: list[Change]) -> list[str]:
+def statuses(changes: list[StatusChange]) -> list[str]:
     return [change.status for change in changes]
 
 
@@ -23,7 +23,7 @@ def test_completed_is_told_only_when_the_query_ended_well() -> None:
     assert statuses(track.note_sentence("RUNNING", 1)) == ["RUNNING"]
     track.note_query(query("started"))
     assert track.note_sentence("COMPLETED", 2) == []
-    assert track.note_query(query("terminated")) == [Change("COMPLETED", 2)]
+    assert track.note_query(query("terminated")) == [StatusChange("COMPLETED", 2)]
 
 
 def test_completed_of_a_query_that_failed_is_never_told() -> None:
@@ -31,7 +31,7 @@ def test_completed_of_a_query_that_failed_is_never_told() -> None:
     track.note_query(query("started"))
     track.note_query(query("terminated", exception="boom"))
     assert track.note_sentence("COMPLETED", 2) == []
-    assert track.note_sentence("FAILED", 3) == [Change("FAILED", 3, "boom")]
+    assert track.note_sentence("FAILED", 3) == [StatusChange("FAILED", 3, "boom")]
     assert track.report_rest({}, 4) == []
 
 
@@ -39,7 +39,7 @@ def test_a_failure_that_is_told_before_the_log_has_it_waits_for_its_reason() -> 
     track = Track("c.d.f", streaming=True)
     assert track.note_sentence("FAILED", 2) == []
     track.note_query(query("started"))
-    assert track.note_query(query("terminated", exception="boom")) == [Change("FAILED", 2, "boom")]
+    assert track.note_query(query("terminated", exception="boom")) == [StatusChange("FAILED", 2, "boom")]
 
 
 def test_a_retry_begins_anew() -> None:
@@ -58,7 +58,7 @@ def test_a_failure_that_no_sentence_told_is_found_at_the_end() -> None:
     track.note_sentence("RUNNING", 1)
     track.note_query(query("started"))
     track.note_query(query("terminated", exception="boom"))
-    assert track.report_rest({}, 9) == [Change("FAILED", 9, "boom")]
+    assert track.report_rest({}, 9) == [StatusChange("FAILED", 9, "boom")]
     assert track.status == "FAILED"
 
 

@@ -72,7 +72,7 @@ CASES = {
     "iceberg": Case(
         (snapshot_line(7, 1), snapshot_line(8, 1)),
         iceberg.IcebergSourceFacts(
-            tuple(iceberg.Snapshot(n, NOW + n, "append", 2, 10, 100) for n in (7, 8, 9)), asked_ms=NOW
+            tuple(iceberg.TableSnapshot(n, NOW + n, "append", 2, 10, 100) for n in (7, 8, 9)), asked_ms=NOW
         ),
         iceberg.IcebergSourceFacts(),
     ),

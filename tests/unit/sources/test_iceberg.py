@@ -12,14 +12,14 @@ from recovery.contracts.amounts import Amount, Bound
 from recovery.errors import Refused, Unreachable
 from recovery.sources import iceberg
 from recovery.sources.base import Distance, Moved, Precision, Wanted
-from recovery.sources.iceberg import IcebergSourceFacts, Snapshot
+from recovery.sources.iceberg import IcebergSourceFacts, TableSnapshot
 from recovery.sources.live.iceberg import read_table_facts as ask
 from tests.unit.sources.test_contract import snapshot_line as line
 
-CHAIN = tuple(Snapshot(n, 1000 * n, "append", 2, 10, 100) for n in (1, 2, 3, 4))
+CHAIN = tuple(TableSnapshot(n, 1000 * n, "append", 2, 10, 100) for n in (1, 2, 3, 4))
 KNOWN = IcebergSourceFacts(CHAIN, frozenset({9}), asked_ms=9000)
 CHANGED = IcebergSourceFacts(
-    (CHAIN[0], Snapshot(2, 2000, "delete"), Snapshot(3, 3000, "overwrite", 1), CHAIN[3])
+    (CHAIN[0], TableSnapshot(2, 2000, "delete"), TableSnapshot(3, 3000, "overwrite", 1), CHAIN[3])
 )
 
 
@@ -48,7 +48,7 @@ def test_a_part_of_a_snapshot_is_an_estimate_of_rows_and_exact_in_files() -> Non
 
 
 def test_compaction_adds_nothing() -> None:
-    chain = (*CHAIN[:2], Snapshot(3, 3000, "replace", 1, 20, 150), CHAIN[3])
+    chain = (*CHAIN[:2], TableSnapshot(3, 3000, "replace", 1, 20, 150), CHAIN[3])
     assert iceberg.measure_distance(line(2, 2), line(4, 2), IcebergSourceFacts(chain)).rows == Amount(
         value=10
     )
@@ -63,7 +63,7 @@ def test_compaction_adds_nothing() -> None:
         (line(9, 0), KNOWN, False, "rolled back or branched"),
         (
             line(1, 0),
-            IcebergSourceFacts((CHAIN[0], Snapshot(2, 2000, "delete"))),
+            IcebergSourceFacts((CHAIN[0], TableSnapshot(2, 2000, "delete"))),
             False,
             "streaming-skip-delete-snapshots",
         ),
@@ -98,7 +98,7 @@ def test_what_can_still_be_read(at: str, facts: IcebergSourceFacts, readable: bo
         # Two snapshots of one time: the option finds the newer one, a millisecond earlier finds the older one.
         (
             line(2, 0),
-            IcebergSourceFacts((CHAIN[0], CHAIN[1], Snapshot(3, 2000, "append", 2, 10))),
+            IcebergSourceFacts((CHAIN[0], CHAIN[1], TableSnapshot(3, 2000, "append", 2, 10))),
             "1999",
             Precision.EXACT,
             0,
@@ -107,7 +107,7 @@ def test_what_can_still_be_read(at: str, facts: IcebergSourceFacts, readable: bo
         (
             line(2, 0),
             IcebergSourceFacts(
-                (Snapshot(1, 1999, "append", 2, 10), CHAIN[1], Snapshot(3, 2000, "append", 2, 10))
+                (TableSnapshot(1, 1999, "append", 2, 10), CHAIN[1], TableSnapshot(3, 2000, "append", 2, 10))
             ),
             "1999",
             Precision.AT_LEAST_ONCE,
