@@ -29,7 +29,7 @@ STORY = 200
 @page(Right.READ_AUDIT)
 def show_log(request: Request, by: Actor) -> HttpResponse:
     """Newest first; a page deep in the log costs as much as the first."""
-    wanted = EntryFilter.of(request.GET.dict())
+    wanted = EntryFilter.from_query(request.GET.dict())
     listed = listing.page_of_entries(
         wanted,
         by=by,
@@ -224,7 +224,7 @@ def export_list(request: Request, by: Actor) -> HttpResponse:
     fmt = request.GET.get("format", "csv")
     if fmt not in ("csv", "json"):
         raise WrongUse("The audit log is exported as csv or json.")
-    pieces = log_operations.export_log(fmt=fmt, by=by, wanted=EntryFilter.of(request.GET.dict()))
+    pieces = log_operations.export_log(fmt=fmt, by=by, wanted=EntryFilter.from_query(request.GET.dict()))
     kind = "text/csv" if fmt == "csv" else "application/json"
     name = f"reprise-audit-{timezone.now():%Y%m%dT%H%M%SZ}.{fmt}"
     streamed = StreamingHttpResponse(

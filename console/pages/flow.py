@@ -229,7 +229,7 @@ def _batches_context(flow: Flow, recovery: Recovery | None) -> dict[str, Any]:
 @page(Right.VIEW)
 def event_log(request: Request, by: Actor, flow_id: int) -> HttpResponse:
     """The newest events of this flow's pipeline, asked for now."""
-    flow, wanted = flow_or_404(flow_id, by), events.EventFilter.of(request.GET.dict())
+    flow, wanted = flow_or_404(flow_id, by), events.EventFilter.from_query(request.GET.dict())
     context = {**frame_of(flow, "events", by), "wanted": wanted, "read_at": timezone.now()}
     try:
         client = client_for(flow.pipeline.workspace)

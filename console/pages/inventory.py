@@ -31,7 +31,7 @@ FACTS: Final = {
 @page(Right.VIEW)
 def list_flows(request: Request, by: Actor) -> HttpResponse:
     """The list; with `part=list` only the part that is polled."""
-    now, wanted = timezone.now(), inventory.FlowFilter.of(request.GET.dict())
+    now, wanted = timezone.now(), inventory.FlowFilter.from_query(request.GET.dict())
     if request.GET.get("part") != "list":
         return render_page(request, "inventory/page.html", _list_context(wanted, by, now))
     if lists.is_current(request.GET.get("v", ""), by, now):

@@ -19,7 +19,7 @@ class EventFilter:
     text: str = ""
 
     @classmethod
-    def of(cls, query: Mapping[str, str]) -> "EventFilter":
+    def from_query(cls, query: Mapping[str, str]) -> "EventFilter":
         level = query.get("level", "")
         return cls(
             level if level in dict(LEVELS) else "",

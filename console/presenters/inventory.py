@@ -35,7 +35,7 @@ class FlowFilter:
     page: int = 1
 
     @classmethod
-    def of(cls, query: Mapping[str, str]) -> "FlowFilter":
+    def from_query(cls, query: Mapping[str, str]) -> "FlowFilter":
         """From a query string; a value that is not known counts as not given."""
         show, sort, page = query.get("show", ""), query.get("sort", ""), query.get("page", "")
         return cls(

@@ -41,7 +41,7 @@ class EntryFilter:
     q: str = ""
 
     @classmethod
-    def of(cls, query: Mapping[str, str]) -> "EntryFilter":
+    def from_query(cls, query: Mapping[str, str]) -> "EntryFilter":
         """From an address; what is no filter, or no value of one, is left out."""
         recovery = query.get("recovery", "").strip().upper()[:20]
         return cls(

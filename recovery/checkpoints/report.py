@@ -42,7 +42,7 @@ class Entries:
     read: Callable[[], Iterator[SourceEntry]] = _iterate_nothing
 
     @classmethod
-    def of(cls, entries: Iterable[SourceEntry]) -> "Entries":
+    def from_entries(cls, entries: Iterable[SourceEntry]) -> "Entries":
         """Entries that are held."""
         held = tuple(entries)
         return cls(len(held), held[:SHOWN_ENTRIES], held[-1] if held else None, partial(iter, held))

@@ -59,7 +59,7 @@ class SourceStart:
         return {**asdict(self), "again": list(self.again), "skip": [asdict(e) for e in self.skip]}
 
     @classmethod
-    def of(cls, body: Mapping[str, Any]) -> "SourceStart":
+    def from_json(cls, body: Mapping[str, Any]) -> "SourceStart":
         """Back from `as_dict`. Raises WrongUse for what it never wrote."""
         try:
             fields = {

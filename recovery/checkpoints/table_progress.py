@@ -38,13 +38,13 @@ def count_batch_committed(report: CheckpointReport, batch: int | None) -> Checkp
 def _move_to_table_end(source: SourceProgress, end: str | None) -> SourceProgress:
     reached = formats.log_offset(end)
     planned = tuple(source.planned)  # the files of one batch, or of a few
-    taken = Entries.of(e for e in planned if reached is not None and e.batch_id <= reached)
+    taken = Entries.from_entries(e for e in planned if reached is not None and e.batch_id <= reached)
     return replace(
         source,
         offset_json=end,
         log_offset=reached,
         committed=_join_entries(source.committed, taken),
-        planned=Entries.of(e for e in planned if reached is None or e.batch_id > reached),
+        planned=Entries.from_entries(e for e in planned if reached is None or e.batch_id > reached),
     )
 
 

@@ -300,7 +300,7 @@ class Execution(threading.Thread):
     def on_graph(self) -> None:
         """The graph is defined and nothing runs yet: the moment for resets and for fixing what will run."""
         graph = self.read_graph()
-        selection = Selection.of(self.update.options, self.update.spec)
+        selection = Selection.from_request(self.update.options, self.update.spec)
         versions = prepare_run(self.instance.need_driver(), self.update.spec["storage"], graph, selection)
         self.flows.define(graph, versions)
         if selection.validate_only:
@@ -334,7 +334,7 @@ class Execution(threading.Thread):
                 self.flows.define(self.read_graph(), self.flows.versions)
                 self.flows.record_definitions(at_ms)
                 if not said.unresolved:  # set-up is over; what cannot be analysed is never set up
-                    selection = Selection.of(self.update.options, self.update.spec)
+                    selection = Selection.from_request(self.update.options, self.update.spec)
                     self.flows.record_emptied(list_emptied(self.flows.graph, selection), at_ms)
                 self.move("RUNNING")
             self.flows.on_said(said, at_ms, text)

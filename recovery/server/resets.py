@@ -32,7 +32,7 @@ class Selection:
     validate_only: bool
 
     @classmethod
-    def of(cls, options: dict[str, Any], spec: dict[str, Any]) -> "Selection":
+    def from_request(cls, options: dict[str, Any], spec: dict[str, Any]) -> "Selection":
         """The selection of a start request, with every name completed."""
 
         def full(key: str) -> tuple[str, ...]:

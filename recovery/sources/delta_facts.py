@@ -93,7 +93,7 @@ class Reading:
         return tuple(name for name, is_set in given.items() if is_set)
 
     @classmethod
-    def of(cls, options: Mapping[str, Any]) -> "Reading":
+    def from_options(cls, options: Mapping[str, Any]) -> "Reading":
         """Options as the code gives them, in any case."""
         lower = {k.lower(): str(v) for k, v in options.items()}
 

@@ -54,7 +54,7 @@ class Slice:
         }
 
     @classmethod
-    def of(cls, body: Mapping[str, Any]) -> "Slice":
+    def from_json(cls, body: Mapping[str, Any]) -> "Slice":
         """The slice of an `as_dict`."""
         changes = body.get("changes")
         return cls(

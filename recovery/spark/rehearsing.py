@@ -209,7 +209,7 @@ class Copies:
     ) -> Slice:
         """What is asked of one source, all labels together, in their order."""
         told = [label[str(number)] for label in slices.values() if str(number) in label]
-        parts = [Slice.of(part) for part in told]
+        parts = [Slice.from_json(part) for part in told]
         if read.described["format"].lower() in FORMATS | {""}:
             listed = dict.fromkeys(f for files in sets.values() for f in files)
             place = str(read.described["location"] or "")  # of a table, which has a name for a path

@@ -297,7 +297,7 @@ def _cut(source: SourceProgress, offset: str | None) -> SourceProgress:
         return replace(source, offset_json=offset)
     edge = api_events.as_object(offset).get("logOffset") if offset else None
     edge = -1 if edge is None else int(edge)
-    kept = Entries.of(e for e in source.committed if e.batch_id <= edge)
+    kept = Entries.from_entries(e for e in source.committed if e.batch_id <= edge)
     return replace(source, committed=kept, offset_json=offset, log_offset=edge, planned=Entries())
 
 

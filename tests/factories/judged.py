@@ -70,10 +70,10 @@ REPORT = CheckpointReport(
             "files",
             '{"logOffset":2}',
             2,
-            Entries.of(
+            Entries.from_entries(
                 SourceEntry(f"file:/nowhere/in/changes-000{n}.json", 1, max(0, n - 2)) for n in range(1, 5)
             ),
-            Entries.of([SourceEntry("file:/nowhere/in/changes-0005.json", 1, 3)]),
+            Entries.from_entries([SourceEntry("file:/nowhere/in/changes-0005.json", 1, 3)]),
         ),
     ),
     state_operators=(StateOperator(0, "dedupe", 2, key_columns=("customer_id", "sequence_num")),),

@@ -115,7 +115,7 @@ class Command(RepriseCommand):
         fmt, output = options["format"], options["output"]
         if output is None:
             fmt = "json" if self.as_json else fmt
-            pieces = log_operations.export_log(fmt=fmt, by=self.actor, wanted=EntryFilter.of(given))
+            pieces = log_operations.export_log(fmt=fmt, by=self.actor, wanted=EntryFilter.from_query(given))
             if self.as_json:
                 entries = json.loads("".join(pieces))
                 return Answer({"format": "json", "count": len(entries), "entries": entries}, "")
@@ -125,7 +125,9 @@ class Command(RepriseCommand):
             return Answer({}, "")
         file = _new(output)
         count = _fill(
-            file, lambda: log_operations.export_log(fmt=fmt, by=self.actor, wanted=EntryFilter.of(given)), fmt
+            file,
+            lambda: log_operations.export_log(fmt=fmt, by=self.actor, wanted=EntryFilter.from_query(given)),
+            fmt,
         )
         return Answer(
             {"format": fmt, "file": str(file), "count": count}, f"Exported {count} entries to {file}."

@@ -112,7 +112,7 @@ def _read_facts(
     look: bool,
     since: int | None,
 ) -> DeltaFacts:
-    reading = Reading.of(options)
+    reading = Reading.from_options(options)
     try:
         newest = deltalog.table_state(log, log.latest)
     except deltalog.Gone as gap:

@@ -83,7 +83,7 @@ def _args(context: Context) -> SeedArgs:
 
 
 def _starts(context: Context) -> list[SourceStart] | None:
-    return [SourceStart.of(one) for one in _args(context).starts or ()] or None
+    return [SourceStart.from_json(one) for one in _args(context).starts or ()] or None
 
 
 def _seeded(context: Context, place: str, report: CheckpointReport) -> Prepared:

@@ -292,11 +292,11 @@ def test_a_source_that_cannot_go_on_is_refused_with_the_reason_and_may_be_droppe
 
 def test_a_start_is_plain_json_and_back() -> None:
     start = SourceStart(1, 0, line(3), again=("file:///a b",), skip=(entry(0, 1, 3),), name="red")
-    assert SourceStart.of(json.loads(json.dumps(start.as_dict()))) == start
-    assert SourceStart.of({"index": 0, "old": None, "offset_json": None}) == SourceStart(0, None, None)
+    assert SourceStart.from_json(json.loads(json.dumps(start.as_dict()))) == start
+    assert SourceStart.from_json({"index": 0, "old": None, "offset_json": None}) == SourceStart(0, None, None)
     for wrong in ({}, {"index": 0}, {"index": 0, "old": 0, "offset_json": "", "else": 1}):
         with refused("no_start_of_a_source", WrongUse):
-            SourceStart.of(wrong)
+            SourceStart.from_json(wrong)
 
 
 def test_a_seed_whose_log_differs_from_its_starts_is_removed(flow: Path) -> None:

@@ -215,7 +215,7 @@ def test_events_of_other_flows_are_left_out_and_those_of_the_whole_update_are_no
     assert [
         r.id
         for r in events.filter_events(
-            rows, events.EventFilter.of({"level": "ERROR", "text": "stateful OPERATOR"})
+            rows, events.EventFilter.from_query({"level": "ERROR", "text": "stateful OPERATOR"})
         )
     ] == ["e-26"]
     assert [c.root for c in rows[1].causes] == [False, True]

@@ -34,7 +34,7 @@ class Driver:
 
 def run(**options: Any) -> tuple[dict[str, int], list[tuple[str, int]]]:
     driver: Any = Driver()
-    return prepare_run(driver, "/s", GRAPH, Selection.of(options, SPEC)), driver.made
+    return prepare_run(driver, "/s", GRAPH, Selection.from_request(options, SPEC)), driver.made
 
 
 @pytest.mark.parametrize("name", ["to_topic", "spark_catalog.db.to_topic"])
@@ -93,4 +93,4 @@ VIEWS = Graph(
 def test_set_up_empties_the_views_that_are_selected_and_what_is_refreshed_in_full(
     options: dict[str, Any], datasets: set[str]
 ) -> None:
-    assert set(list_emptied(VIEWS, Selection.of(options, SPEC))) == datasets
+    assert set(list_emptied(VIEWS, Selection.from_request(options, SPEC))) == datasets

@@ -235,7 +235,7 @@ def test_rows_that_are_marked_as_deleted_do_not_count(tmp_path: Path) -> None:
 def test_a_stream_reads_of_a_commit_what_its_options_say(
     actions: list[dict[str, Any]], options: dict[str, Any], paths: list[str]
 ) -> None:
-    assert [f.path for f in commit_of(3, 0, actions, Reading.of(options)).files] == paths
+    assert [f.path for f in commit_of(3, 0, actions, Reading.from_options(options)).files] == paths
 
 
 MARKS, MORE = ({"pathOrInlineDv": name, "cardinality": n} for name, n in (("x", 3), ("y", 5)))

@@ -161,7 +161,7 @@ def test_a_file_that_spark_ignores_is_not_lost_by_skipping_it() -> None:
 
 
 def test_facts_come_from_a_source_s_progress() -> None:
-    done = SourceProgress(0, "files", AT_1, 1, Entries.of(LOG[:3]), Entries.of(LOG[3:]))
+    done = SourceProgress(0, "files", AT_1, 1, Entries.from_entries(LOG[:3]), Entries.from_entries(LOG[3:]))
     found = facts_of(done, LISTED, asked_ms=T + DAY)
     assert (len(found.log), found.newest_entry) == (4, 2)
     assert files.describe_progress(done) == "3 read, newest c (log entry 1); 1 planned, not committed"

@@ -21,7 +21,7 @@ DAY = 24 * 3600 * 1000
 
 
 def progress(*names: str, offset: str | None = '{"logOffset":0}') -> SourceProgress:
-    entries = Entries.of(SourceEntry(f"file:///in/{n}", 10 * DAY, i) for i, n in enumerate(names))
+    entries = Entries.from_entries(SourceEntry(f"file:///in/{n}", 10 * DAY, i) for i, n in enumerate(names))
     return SourceProgress(0, "files", offset, len(names) - 1, entries)
 
 
@@ -83,7 +83,9 @@ def test_a_file_written_again_under_its_name_is_not_new() -> None:
 def at(**times: int) -> SourceProgress:
     """Files read one after the other, with their times in days."""
     log = (SourceEntry(f"file:///in/{n}", day * DAY, i) for i, (n, day) in enumerate(times.items()))
-    return SourceProgress(0, "files", f'{{"logOffset":{len(times) - 1}}}', len(times) - 1, Entries.of(log))
+    return SourceProgress(
+        0, "files", f'{{"logOffset":{len(times) - 1}}}', len(times) - 1, Entries.from_entries(log)
+    )
 
 
 @pytest.mark.parametrize(
@@ -112,7 +114,7 @@ def test_of_a_file_that_was_read_twice_spark_remembers_the_later_time() -> None:
     log = [
         SourceEntry(f"file:///in/{n}", d * DAY, i) for i, (n, d) in enumerate([("a", 1), ("b", 9), ("a", 9)])
     ]
-    done = SourceProgress(0, "files", '{"logOffset":2}', 2, Entries.of(log))
+    done = SourceProgress(0, "files", '{"logOffset":2}', 2, Entries.from_entries(log))
     assert facts(done, file("a", 9 * DAY), file("b", 9 * DAY)).waiting == ()
 
 

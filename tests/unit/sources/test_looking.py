@@ -39,7 +39,7 @@ def read(folder: Path, *numbers: int) -> SourceProgress:
         for i, (p, n) in enumerate(zip(uri(folder, *numbers), numbers, strict=True))
     ]
     last = len(entries) - 1
-    return SourceProgress(0, "files", f'{{"logOffset":{last}}}', last, Entries.of(entries))
+    return SourceProgress(0, "files", f'{{"logOffset":{last}}}', last, Entries.from_entries(entries))
 
 
 @pytest.mark.parametrize(
@@ -81,7 +81,7 @@ def test_a_start_of_files_says_which_are_read_again_and_which_never(
 )
 def test_the_reach_of_files_is_that_of_the_start(folder: Path, wanted: Wanted | None, readable: bool) -> None:
     """File 4 was planned and is gone: only a start behind it leaves it behind."""
-    planned = Entries.of([SourceEntry(uri(folder, 4)[0], 1_004_000, 3)])
+    planned = Entries.from_entries([SourceEntry(uri(folder, 4)[0], 1_004_000, 3)])
     (folder / "4.json").unlink()
     found = probe.probe_source(
         replace(read(folder, 1, 2, 3), planned=planned),

@@ -135,7 +135,7 @@ def test_offset_lines_wait_for_confirmation_and_for_starts() -> None:
 
 
 def test_places_of_a_checkpoint_s_source_are_read_from_it() -> None:
-    entries = Entries.of(SourceEntry(f"file:///in/a%20b/{n}.json", 5, n) for n in range(3))
+    entries = Entries.from_entries(SourceEntry(f"file:///in/a%20b/{n}.json", 5, n) for n in range(3))
     assert old_source(SourceProgress(0, "files", '{"logOffset":2}', 2, entries)).places == {"file:///in/a b"}
     kafka = SourceProgress(1, "kafka", "{}", position={"orders": {"0": 5}})
     assert old_source(kafka) == OldSource("1", "kafka", "{}", frozenset({"orders"}))

@@ -232,7 +232,7 @@ def test_a_slice_of_a_change_feed_is_a_snapshot_and_the_changes_of_whole_version
     assert found is not None
     assert (found.versions, found.changes, found.snapshot_ms) == (versions, changes, 77 if versions else None)
     assert (found.empty, found.direct) == (not versions and changes is None, False)
-    assert Slice.of(json.loads(json.dumps(found.as_dict()))).as_dict() == found.as_dict()
+    assert Slice.from_json(json.loads(json.dumps(found.as_dict()))).as_dict() == found.as_dict()
 
 
 @pytest.mark.parametrize(("start", "end"), [(line(1, 0), line(4)), (line(0), line(4)), (line(1), line(1, 0))])

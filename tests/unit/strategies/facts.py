@@ -15,7 +15,7 @@ LOG_IDS = [0, 1, 2, 2]
 
 
 def entries() -> Entries:
-    return Entries.of(
+    return Entries.from_entries(
         SourceEntry(p, 1000 + n, i) for n, (p, i) in enumerate(zip(FILES[:4], LOG_IDS, strict=True))
     )
 

@@ -24,7 +24,7 @@ def put(folder: Path, **days: float) -> None:
 
 
 def entries(folder: Path, first: int, **days: float) -> Entries:
-    return Entries.of(
+    return Entries.from_entries(
         SourceEntry(f"file://{folder}/{name}", int(T + day * DAY), first + n)
         for n, (name, day) in enumerate(days.items())
     )

@@ -116,7 +116,7 @@ def test_the_seed_is_told_where_to_start_only_where_something_differs() -> None:
     assert "starts" not in args(stream())
     assert "starts" not in args(stream(sources=(source("kafka", start=start("10")),)))
     (one,) = args(stream(sources=(back(),), counts=COUNTED))["starts"]
-    assert SourceStart.of(one) == SourceStart(0, 0, '{"orders":{"0":6}}')
+    assert SourceStart.from_json(one) == SourceStart(0, 0, '{"orders":{"0":6}}')
 
 
 def test_a_finding_says_the_rows_and_what_was_taken_in_place_of_the_wish() -> None:
@@ -228,7 +228,7 @@ def test_files_are_named_one_by_one(
     option = options(given)["continue"]
     assert option.blocked is None
     seed = next(s for s in option.steps if s.kind == "seed")
-    begun = SourceStart.of(seed.args["starts"][0])
+    begun = SourceStart.from_json(seed.args["starts"][0])
     assert (begun.offset_json, list(begun.again)) == (line, again)
     assert [files.decode_uri(e.path) for e in begun.skip] == skip
     expected = {c.code: c.expected for c in option.criteria}

@@ -257,7 +257,7 @@ def test_a_version_that_begins_again_is_not_taken_for_a_seeded_one() -> None:
     assert evidence.new is not None
     assert evidence.old is not None
     source = evidence.new.sources[0]
-    again = Entries.of(SourceEntry(e.path, 0, 0) for e in source.committed)
+    again = Entries.from_entries(SourceEntry(e.path, 0, 0) for e in source.committed)
     restarted = replace(evidence.new, sources=(replace(source, committed=again),))
     assert len(new_inputs("both", evidence.old, restarted)) == 5
     verdict = judge("continue", world.criteria(), replace(evidence, new=restarted))

@@ -112,7 +112,9 @@ class World:
         return replace(evidence, **changes)
 
     def _entries(self, source: int, numbers: list[int], ids: list[int]) -> Entries:
-        return Entries.of(SourceEntry(uri(source, n), 0, i) for n, i in zip(numbers, ids, strict=True))
+        return Entries.from_entries(
+            SourceEntry(uri(source, n), 0, i) for n, i in zip(numbers, ids, strict=True)
+        )
 
     def _old(self) -> CheckpointReport:
         sources = tuple(
@@ -132,7 +134,12 @@ class World:
             read = self._entries(s, n, [len(kept) and 3 for _ in n])
             sources.append(
                 SourceProgress(
-                    s, "files", '{"logOffset":3}', 3, Entries.of((*kept, *read)), compacted=len(o) > 8
+                    s,
+                    "files",
+                    '{"logOffset":3}',
+                    3,
+                    Entries.from_entries((*kept, *read)),
+                    compacted=len(o) > 8,
                 )
             )
         last = 0 if self.scope == "new" else 3

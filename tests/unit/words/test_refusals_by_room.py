@@ -263,7 +263,7 @@ PURE = (
     Refusal(
         "no_start_of_a_source",
         "This says no start of a source: {'index': 0}.",
-        lambda tmp: SourceStart.of({"index": 0}),
+        lambda tmp: SourceStart.from_json({"index": 0}),
     ),
     Refusal(
         "no_batch",

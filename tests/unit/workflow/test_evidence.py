@@ -353,7 +353,7 @@ def test_what_a_plan_of_each_strategy_is_measured_from_is_known() -> None:
 
 
 def test_an_empty_reset_read_all_input_and_wrote_beside_the_rows_of_before() -> None:
-    held = Entries.of([SourceEntry("file:///a", 1, 0)])
+    held = Entries.from_entries([SourceEntry("file:///a", 1, 0)])
     progress = SourceProgress(0, "files", '{"logOffset":0}', 0, held)
     report = checkpoint(sources=(progress,))
     before = SinkReport("delta", "/w", 2, version=4)

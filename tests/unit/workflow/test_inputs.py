@@ -29,7 +29,7 @@ FILES = {"format": "json", "path": "file:///in", "options": {}}
 
 
 def progress(index: int, kind: str, line: str | None, *paths: str) -> SourceProgress:
-    entries = Entries.of(SourceEntry(p, 1, 0) for p in paths)
+    entries = Entries.from_entries(SourceEntry(p, 1, 0) for p in paths)
     position = {"clicks": {"0": 5}} if line and "clicks" in line else {"orders": {"0": 5}} if line else None
     return SourceProgress(
         index, kind, line, 0 if paths else None, entries, position=position if kind == "kafka" else None

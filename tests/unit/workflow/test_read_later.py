@@ -29,7 +29,7 @@ def test_a_file_that_spark_passes_over_counts_as_gone(
         found = [(by_name[n.lower()], 60 * n.isupper()) for n in names]
         return tuple(InputFile(file.path, 5, (file.mtime_ms or 0) + later) for file, later in found)
 
-    entries = Entries.of(SourceEntry(f.path, f.mtime_ms or 0, n) for n, f in enumerate(FILES))
+    entries = Entries.from_entries(SourceEntry(f.path, f.mtime_ms or 0, n) for n, f in enumerate(FILES))
     now = SimpleNamespace(
         checkpoint=SimpleNamespace(sources=[SourceProgress(0, "files", "{}", 2, entries)]), noted={}
     )

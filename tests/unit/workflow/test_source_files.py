@@ -19,7 +19,9 @@ AT = 1_700_000_000_123  # ms
 def looked(folder: Path, files: dict[str, tuple[int, int]], *, sealed: bool = True) -> ChangedFiles | None:
     """After a rerun that read these files, each named with its size at the seal and the time that Spark listed."""
     paths = {name: f"file://{folder}/{name}" for name in files}
-    entries = Entries.of(SourceEntry(paths[n], read, i) for i, (n, (_, read)) in enumerate(files.items()))
+    entries = Entries.from_entries(
+        SourceEntry(paths[n], read, i) for i, (n, (_, read)) in enumerate(files.items())
+    )
     source = SourceProgress(0, "files", '{"logOffset":1}', 1, entries)
     report = CheckpointReport("/c", "structured-streaming", 0, "q", 1, 1, (source,))
     waiting = (
@@ -96,7 +98,7 @@ def test_a_local_file_has_an_owner_and_one_that_is_gone_has_none(tmp_path: Path)
 
 
 def test_of_what_arrived_a_further_update_may_have_read_what_its_checkpoint_names(tmp_path: Path) -> None:
-    entries = Entries.of([SourceEntry("file:///in/a%20b.json", 0, 1)])
+    entries = Entries.from_entries([SourceEntry("file:///in/a%20b.json", 0, 1)])
     source = SourceProgress(0, "files", '{"logOffset":1}', 1, entries)
     report = CheckpointReport("/c", "structured-streaming", 0, "q", 1, 1, (source,))
     arrived = ("file:///in/a b.json", "file:///in/waits.json", "source 1")

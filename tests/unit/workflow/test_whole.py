@@ -154,7 +154,9 @@ def flow_over(place: Path, tmp_path: Path, *names: str, kind: str = "files") -> 
             (folder / name).write_bytes(b"0123456789")
 
     def report(count: int) -> CheckpointReport:
-        entries = Entries.of(SourceEntry(f"file://{folder}/{n}", 0, i) for i, n in enumerate(names[:count]))
+        entries = Entries.from_entries(
+            SourceEntry(f"file://{folder}/{n}", 0, i) for i, n in enumerate(names[:count])
+        )
         source = SourceProgress(0, kind, '{"logOffset":1}', 1, entries)
         return CheckpointReport("/c", "structured-streaming", 0, "q", 1, 1, (source,))
 
