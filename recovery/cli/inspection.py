@@ -141,7 +141,7 @@ def answer(asked: InspectRequest, find_flow: FindFlow | None = None) -> Answer:
     failed = None if text is None else diagnose_text(text, report=report)
     if failed is not None:
         report = replace(report, findings=with_failure(report, failed))
-    sink = tables.read_any_table(asked.sink, query_id=report.query_id) if asked.sink else None
+    sink = tables.read_table(asked.sink, query_id=report.query_id) if asked.sink else None
     return _answer_report(report, sink, failed, known)
 
 

@@ -8,7 +8,7 @@ KIND = "unknown"
 TABLE, COMPARED = True, False
 
 
-def unknown_report(location: str, *, kind: str = "unknown") -> SinkReport:
+def empty_report(location: str, *, kind: str = "unknown") -> SinkReport:
     """A report that promises nothing: no head, and no word on whether repeats are absorbed."""
     return SinkReport(kind=kind, location=location, head=None, absorbs_repeats=None)
 

@@ -518,5 +518,5 @@ def changed_since(
     sink."""
     if contents.sink.is_declared:
         return ()
-    now = sinks.read_any_table(contents.table_place, query_id=scene.checkpoint.query_id)
+    now = sinks.read_table(contents.table_place, query_id=scene.checkpoint.query_id)
     return sinks.written_since(now, version, tuple(files))

@@ -157,9 +157,7 @@ def look(flow: Flow, *, known: Mapping[str, str] | None = None) -> Scene:
         checkpoint_place=place,
         checkpoint=report,
         table_place=own,
-        sink=sinks.read_any_table(own, query_id=report.query_id)
-        if own
-        else unknown.unknown_report(flow.dataset),
+        sink=sinks.read_table(own, query_id=report.query_id) if own else unknown.empty_report(flow.dataset),
         others={name: where for name, where in known.items() if name != flow.dataset},
         active_update=active,
         last_update=updates[0]["update_id"] if updates else None,

@@ -27,7 +27,7 @@ class Table:
         return f'@dp.table(name="{self.name}")\ndef {self.name}():\n    return {frame}\n'
 
     def report(self, query_id: str | None) -> SinkReport:
-        return reading.read_any_table(self.place, query_id=query_id)
+        return reading.read_table(self.place, query_id=query_id)
 
     def rows(self) -> Counter[int]:
         return self.room.rows(self.name)
@@ -130,7 +130,7 @@ class Guarded(Batches):
 
     def report(self, query_id: str | None) -> SinkReport:
         app = f"app-{self.name}"
-        head = reading.read_any_table(str(self.folder), query_id=None).heads.get(app)
+        head = reading.read_table(str(self.folder), query_id=None).heads.get(app)
         seen = foreach_batch.ForeachBatchFacts(app, head, every_write_guarded=True)
         return SinkReport("foreach_batch", str(self.folder), None, facts=seen)
 

@@ -21,7 +21,7 @@ def read_table_report(location: str) -> SinkReport:
             raise Unreachable(f"Table directory {location} does not exist. Check the path and the storage.")
         log = sinklog.read_sink_log(table)
         if not log.present and other_format(table):
-            return unknown.unknown_report(location)
+            return unknown.empty_report(location)
     return SinkReport(
         kind="files",
         location=location,

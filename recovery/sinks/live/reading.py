@@ -7,7 +7,7 @@ from typing import Any
 from recovery.sinks import unknown
 from recovery.sinks.base import SinkReport
 from recovery.sinks.live import delta, kafka
-from recovery.sinks.live.tables import read_any_table as read_any_table
+from recovery.sinks.live.tables import read_table as read_table
 
 BY_PATH = {
     "delta",
@@ -30,8 +30,8 @@ def read_declared_sink(
     if kind == "kafka":
         return kafka.read_topic_report(options, failed_ms=failed_ms)
     if place := place_of(sink):
-        return replace(read_any_table(place, query_id=query_id), declared=kind)
-    return replace(unknown.unknown_report(f"sink {sink['name']}"), declared=kind)
+        return replace(read_table(place, query_id=query_id), declared=kind)
+    return replace(unknown.empty_report(f"sink {sink['name']}"), declared=kind)
 
 
 def place_of(sink: Mapping[str, Any]) -> str:

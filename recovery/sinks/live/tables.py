@@ -6,7 +6,7 @@ from recovery.sinks.base import SinkReport
 from recovery.sinks.live import delta, files
 
 
-def read_any_table(location: str, *, query_id: str | None) -> SinkReport:
+def read_table(location: str, *, query_id: str | None) -> SinkReport:
     """The table's report, for the query `query_id` where the table knows queries apart.
 
     Kind "unknown" for a format that nothing is known of. Raises Unreachable when there is no table or the storage

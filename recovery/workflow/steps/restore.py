@@ -76,7 +76,7 @@ def _plan_of_half(place: str, args: RestoreArgs) -> earlierlog.EarlierLog:
 
 def _require_as_sealed(context: Context) -> None:
     contents = context.contents
-    now = sinks.read_any_table(contents.table_place, query_id=_query_id(context.flow, contents)).fingerprint
+    now = sinks.read_table(contents.table_place, query_id=_query_id(context.flow, contents)).fingerprint
     if now != contents.preconditions.sink.fingerprint:
         raise Refused(
             "The table is no longer as it was when the plan was sealed. It was left alone. Seal a new plan.",

@@ -120,7 +120,7 @@ def _seeded(recovery: Recovery) -> tuple[tuple[Step, SeedResult] | None, str]:
 def _head(step: Step, made: SeedResult) -> int | None:
     """The newest batch that the table has; where it knows queries apart, of the seed's query."""
     table = step.plan.contents.table_place if step.plan else None
-    return sinks.read_any_table(table, query_id=made.query_id).head if table else None
+    return sinks.read_table(table, query_id=made.query_id).head if table else None
 
 
 def run(context: Context) -> Mapping[str, Any]:

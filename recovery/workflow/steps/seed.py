@@ -172,7 +172,7 @@ def _sink(context: Context, report: CheckpointReport) -> SinkReport:
     """What the plan's table remembers now; a sink that is no table remembers nothing that a repair could use."""
     contents = context.contents
     if contents.table_place:
-        return sinks.read_any_table(contents.table_place, query_id=report.query_id)
+        return sinks.read_table(contents.table_place, query_id=report.query_id)
     return SinkReport(contents.sink.kind, contents.sink.place, None)
 
 

@@ -99,7 +99,7 @@ def test_a_next_batch_fits_or_it_is_said_why_not(head: int | None, following: in
 
 
 def test_nobody_judges_a_sink_that_nobody_knows() -> None:
-    assert next_batch_finding(unknown.unknown_report("/t"), 7) is None
+    assert next_batch_finding(unknown.empty_report("/t"), 7) is None
 
 
 @pytest.mark.parametrize(
