@@ -145,7 +145,7 @@ class Env(BaseSettings):
     )
     spark_jars: str = Field(
         default="",
-        description="Folder of Java archives that Spark loads beside its own: connectors of Kafka and Delta.",
+        description="Folder of Java archives that Spark also loads: connectors of Kafka and Delta.",
     )
     spark_remotes: str = Field(
         default="",

@@ -53,7 +53,7 @@ def _read_wish(post: QueryDict, source: Mapping[str, Any], now: Mapping[str, Any
         return position_requests.parse_wish(form)
     if not value:
         raise WrongUse(
-            f"Source {key}: write the {position_requests.WORDS.get(form, form)} beside the choice.",
+            f"Source {key}: write the {position_requests.WORDS.get(form, form)} next to the choice.",
             code="no_value",
         )
     return position_requests.parse_wish(f"{form}={value}")

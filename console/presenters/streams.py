@@ -114,7 +114,7 @@ def _files_fact(report: CheckpointReport) -> Fact:
 
 def list_needs(preview: Preview) -> list[NeedRow]:
     """In the order of use."""
-    by_whom = "By commands." if preview.runner == "command" else "By hand until somebody says otherwise."
+    by_whom = "By commands." if preview.runner == "command" else "By hand, until you change it."
     words_of = {
         Need.SINK: _sink_words(preview.sink),
         Need.EVENT_LOG: _log_words(preview.logs),

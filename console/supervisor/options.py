@@ -29,7 +29,7 @@ def build_parser() -> argparse.ArgumentParser:
         prog="bin/demo",
         description="From a bare Python 3.11 or newer to a running console with a real, failed pipeline. "
         "Ctrl-C ends everything that it started, and nothing else; what it made is kept and used again.",
-        epilog="REPRISE_HOME names the folder of all run-time files (default: var/ beside manage.py). "
+        epilog="REPRISE_HOME names the folder of all run-time files (default: var/ next to manage.py). "
         "REPRISE_BROKER_URL names a Redis or Valkey to use in place of the one that comes with the demo.",
     )
     made.add_argument(

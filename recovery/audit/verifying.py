@@ -160,7 +160,7 @@ class _Anchors:
         inside = {s.signature for s in group if not s.outside}
         sound = []
         for said in group:
-            where = "in the file beside the log" if said.outside else "in the database"
+            where = "in the file next to the log" if said.outside else "in the database"
             if problem := said.problem(self.known):
                 code = (
                     ChainProblem.ANCHOR_FORGED

@@ -160,7 +160,7 @@ ROWS: Final = (
         ),
         family=FAMILY,
         title="Spark found a batch already written, as if a second run used the same checkpoint.",
-        damaged="nothing, or a lost offset file, or a stale .crc file beside one",
+        damaged="nothing, or a lost offset file, or a stale .crc file next to one",
         reset=RESET_NO,
         severity=3,
         do=(

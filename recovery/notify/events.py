@@ -41,7 +41,7 @@ EVENTS: Final[dict[str, NotifiedEvent]] = {
     ),
     "flow.failed": NotifiedEvent("A flow has begun to fail", "{flow} fails in {environment}"),
     "pipeline.failed": NotifiedEvent(
-        "A pipeline has begun to fail before or beside its flows", "{pipeline} fails in {environment}"
+        "A pipeline has begun to fail before or outside its flows", "{pipeline} fails in {environment}"
     ),
     "flow.retention": NotifiedEvent(
         "Unread input of a flow is about to be lost to retention, or is", "{flow}: unread input {unread}"

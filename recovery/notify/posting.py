@@ -59,7 +59,7 @@ def check_url(url: str) -> str:
     host = (parts.hostname or "").rstrip(".")
     if parts.scheme == "http" and not (allowed.name(host) or _allowed_literal(host, allowed)):
         raise WrongUse(
-            f"{shown_address(url)} is plain http: everybody on the way could read it. Enter an https address, or have "
+            f"{shown_address(url)} is plain http: everyone on the way could read it. Enter an https address, or have "
             "an operator allow the host in REPRISE_OUTBOUND_ALLOW."
         )
     return url

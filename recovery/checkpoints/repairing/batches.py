@@ -133,7 +133,7 @@ def _header_from(work: Work, batch: int) -> bytes:
     for other in (batch + 1, batch - 1):
         if work.offsets(other) is not None:
             return work.read(f"offsets/{other}")
-    raise CannotMend("No offset file beside it is readable, so its header (settings of the state) is lost.")
+    raise CannotMend("No offset file next to it is readable, so its header (settings of the state) is lost.")
 
 
 def _infer_batch_ends(work: Work, batch: int) -> tuple[list[str | None], str]:
@@ -145,7 +145,7 @@ def _infer_batch_ends(work: Work, batch: int) -> tuple[list[str | None], str]:
         pairs = zip(below.sources, above.sources, strict=True)
         return [
             _infer_end_between(a.offset_json, b.offset_json, batch) for a, b in pairs
-        ], "from the batches beside it"
+        ], "from the batches next to it"
     if below is None:
         raise CannotMend(
             f"The batch before {batch} is not readable, so its end cannot be distinguished from others."
@@ -159,7 +159,7 @@ def _infer_end_between(low: str | None, high: str | None, batch: int) -> str | N
     a, b = formats.log_offset(low), formats.log_offset(high)
     if b is None or b - (-1 if a is None else a) != 2:
         raise CannotMend(
-            f"Where batch {batch} ended does not follow from the batches beside it. Give its offsets from the "
+            f"Where batch {batch} ended does not follow from the batches next to it. Give its offsets from the "
             "progress events."
         )
     return json.dumps({"logOffset": b - 1}, separators=(",", ":"))
@@ -200,7 +200,7 @@ def mend_commit(work: Work, finding: Finding) -> Mending:
     if body is not None:
         work.layout.write(name, body)
         return Mending(
-            finding.code, name, finding.says, "Rebuilt: what it held is known from the files beside it."
+            finding.code, name, finding.says, "Rebuilt: what it held is known from the files next to it."
         )
     if work.in_sink(batch) is None or work.offsets(batch + 1) is not None:
         raise CannotMend(

@@ -67,7 +67,7 @@ examples:
             return _answer_of_text(options)
         if options["pipeline"] is None or options["checkpoint"] is not None:
             raise WrongUse(
-                "Name a pipeline; or give --error with the text of a failed stream, and --checkpoint beside it."
+                "Name a pipeline, or give --error with the text of a failed stream, optionally with --checkpoint."
             )
         pipeline = find_fresh(options["pipeline"], self.actor)
         failure = failure_from(pipeline.failure)

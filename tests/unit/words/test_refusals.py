@@ -139,7 +139,7 @@ TYPED = (
             Wanted(parts={"crm.customers.changes-0": Wanted(by_hand="500")}), None, positions.topic()[1]
         ),
     ),
-    Refusal("no_value", "Source 0: write the time beside the choice.", typed(form_0="time")),
+    Refusal("no_value", "Source 0: write the time next to the choice.", typed(form_0="time")),
     Refusal(
         "no_parts",
         "A source of kind files has no parts that can be set one by one.",
