@@ -78,7 +78,9 @@ def fit_advice(judged: Advised, row: ErrorRow | None, where: Where) -> None:
 def _advice_for_program(advice: list[Advice]) -> list[Advice]:
     """What a program has processed is not replayed, and nothing empties its table: its owner does that by hand."""
     possible = [item for item in advice if item.strategy != Strategy.REBUILD]
-    return [replace(item, strategy="") if item.strategy == Strategy.FULL_REFRESH else item for item in possible]
+    return [
+        replace(item, strategy="") if item.strategy == Strategy.FULL_REFRESH else item for item in possible
+    ]
 
 
 def _managed_dont(text: str) -> str:

@@ -7,8 +7,8 @@ a key of its own, and what is there must be there as often as the code yields it
 
 from typing import Final
 
-from recovery.checkpoints.table_progress import reconcile_report
 from recovery.checkpoints.report import Finding, Severity
+from recovery.checkpoints.table_progress import reconcile_report
 from recovery.contracts import codec
 from recovery.contracts.amounts import Bound, RowAmount
 from recovery.contracts.criteria import Criterion

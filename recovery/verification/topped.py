@@ -41,7 +41,9 @@ def table_has_every_row(expected: Expected, evidence: Evidence) -> Finding:
         )
         return Finding(measured, False, says)
     if evidence.whole_flow is None or (evidence.whole_flow.partial and expected.get("whole") is not False):
-        return Finding(measured, None, "Not all committed input could be read, and the plan counted on all of it.")
+        return Finding(
+            measured, None, "Not all committed input could be read, and the plan counted on all of it."
+        )
     more = _not_read(evidence) + (
         f" {plural(rows.beyond, 'row')} of the table come from no input that is left." if rows.beyond else ""
     )

@@ -1,9 +1,10 @@
 """What a top-up is asked for: who else writes the table, and how many rows a proof did not find. Reads the records."""
 
-from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
 
+from recovery.contracts import codec
+from recovery.contracts.measured import EVERY_ROW_ONCE, Measured
+from recovery.contracts.results import VerifyResult
 from recovery.models import Flow, Step
 from recovery.strategies.base import Facts
 from recovery.strategies.top_up import HAS_EVERY_ROW
@@ -33,16 +34,16 @@ def rows_not_found(flow: Flow) -> int | None:
     that was rolled back since says nothing of the table."""
     proofs = Step.objects.filter(recovery__flow=flow, kind="verify", state="done")
     proof = proofs.exclude(recovery__state="rolled_back").order_by("-pk").first()
-    return None if proof is None else missing_in(proof.result.get("measured") or {})
+    return None if proof is None else missing_in(codec.read(VerifyResult, proof.result).measured)
 
 
-def missing_in(measured: Mapping[str, Any]) -> int | None:
-    """Rows that a proof, as it is stored, did not find; None where it holds, or did not compare them."""
-    if measured.get("verified") is True:
+def missing_in(proof: Measured | None) -> int | None:
+    """Rows that a proof did not find; None where it holds, or did not compare them."""
+    if proof is None or proof.verified:
         return None
-    found = [
-        (one.get("measured") or {}).get("missing")
-        for one in measured.get("criteria") or ()
-        if one["code"] in ("EVERY_ROW_ONCE", HAS_EVERY_ROW)
+    counts = [
+        judged.measured_number("missing")
+        for judged in proof.criteria
+        if judged.code in (EVERY_ROW_ONCE, HAS_EVERY_ROW)
     ]
-    return max((rows for rows in found if rows), default=None)
+    return max((rows for rows in counts if rows), default=None)
