@@ -136,8 +136,8 @@ def _fold_query(app: Application, kind: str, event: Mapping[str, Any]) -> Applic
         return _fold_terminated(app, event)
     progress = event.get("progress")
     if kind == "QueryIdleEvent":  # since 3.5; before, a progress without addBatch
-        idle_ms, waits = _parse_time(event.get("timestamp")), app.run(_read_id(event.get("runId")))
-        return _note_time(app.with_run(replace(waits, idle_ms=idle_ms)) if waits else app, idle_ms)
+        idle_ms, waiting = _parse_time(event.get("timestamp")), app.run(_read_id(event.get("runId")))
+        return _note_time(app.with_run(replace(waiting, idle_ms=idle_ms)) if waiting else app, idle_ms)
     if kind != "QueryProgressEvent" or not isinstance(progress, dict):
         return _note_time(app, _parse_time(event.get("timestamp")))
     at = _parse_time(progress.get("timestamp")) or app.last_ms or 0

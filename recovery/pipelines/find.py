@@ -72,7 +72,7 @@ def _nearest_pipelines(wanted: str, by: Actor) -> tuple[str, str]:
 
 def find_flow(pipeline: Pipeline, text: str | None) -> Flow:
     """The flow of that full name, last part of a name, or target table; without a text the only failing one,
-    or, where none fails, the only one in doubt (`losses.is_in_doubt`).
+    or, where none fails, the only one in doubt (`losses.is_in_doubt`); of a plain stream its one flow.
 
     Raises NotFound: none, or several (with their full names).
     """
@@ -106,6 +106,8 @@ def find_flow(pipeline: Pipeline, text: str | None) -> Flow:
 
 
 def _only_failing(pipeline: Pipeline, flows: list[Flow]) -> Flow:
+    if pipeline.workspace.has_streams and len(flows) == 1:
+        return flows[0]  # a plain stream has no other, whatever its state
     failing = [f for f in flows if f.state == "failed"] or [f for f in flows if is_in_doubt(f)]
     if len(failing) == 1:
         return failing[0]

@@ -304,10 +304,12 @@ def _runner_values(said: Said, known: dict[str, Any], by: Actor) -> dict[str, An
     if said.runner is not None and said.runner not in RUNNERS:
         raise WrongUse(f"A runner is one of {', '.join(RUNNERS)}.")
     values["runner"] = said.runner or ("command" if values["start"] else values["runner"])
-    if values["runner"] == "command" and not (values["start"] and values["running"]):
+    missing = tuple(f"--{name}" for name in ("start", "running") if not values[name])
+    if values["runner"] == "command" and missing:
         raise Refused(
             "Runner command needs --start and --running: without them nothing can be started or proven stopped.",
             code="commands_missing",
+            flags=missing,
         )
     return values
 

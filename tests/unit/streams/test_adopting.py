@@ -106,6 +106,34 @@ def test_commands_and_weaker_rules_are_an_admins_to_give(
     assert Stream.objects.get().start == ["true"]
 
 
+@pytest.mark.parametrize(
+    ("given", "missing"),
+    [
+        (("--start", "true"), ["--running"]),
+        (("--runner", "command", "--running", "true"), ["--start"]),
+        (("--runner", "command"), ["--start", "--running"]),
+    ],
+)
+def test_commands_that_are_missing_are_named_by_their_options(
+    monkeypatch: pytest.MonkeyPatch, checkpoint: Built, given: tuple[str, ...], missing: list[str]
+) -> None:
+    code, told = adopt(monkeypatch, token_of("ada", Role.ADMIN), checkpoint.root, *given)
+    assert (code, told["error"]["code"], told["error"]["flags"]) == (1, "commands_missing", missing)
+
+
+def test_a_stream_that_does_not_fail_is_diagnosed_without_naming_its_one_flow(
+    monkeypatch: pytest.MonkeyPatch, checkpoint: Built, events: Path, responder: str
+) -> None:
+    (events / "local-1.zstd").write_bytes(
+        logs.zstd(
+            [*logs.started(), logs.query_started(), logs.progress(0), logs.terminated(None), logs.ended()]
+        )
+    )
+    _, stream = adopt(monkeypatch, responder, checkpoint.root, "--event-log", str(events))
+    code, told = run_json(monkeypatch, responder, "diagnose", stream["pipeline"])
+    assert (code, told["flow"], told["diagnosis"]) == (0, "orders", None)
+
+
 @pytest.mark.parametrize("spelled", ["{}", "/{}", "{}/.", "{}/../_checkpoint", "linked"])
 def test_a_stream_is_changed_under_its_own_rules_however_its_place_is_spelled(
     monkeypatch: pytest.MonkeyPatch, checkpoint: Built, tmp_path: Path, responder: str, spelled: str
