@@ -13,6 +13,11 @@ def diagnose_healthy(*, state: str, storage: Storage) -> Diagnosis:
     """What is known of a flow in this state (`Flow.state`) that was not opened for a failure: no more than that."""
     advice = (
         Advice(
+            "Add the rows that the table lacks, once, from the input that was read (top-up), where some are missing.",
+            strategy=Strategy.TOP_UP,
+            undoable=True,
+        ),
+        Advice(
             "Go back to the last batch whose rows are right (replay): the table is put back to it, and what came after "
             "it is read again. Repair the input or the code first.",
             strategy=Strategy.REPLAY,

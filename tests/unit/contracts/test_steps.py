@@ -6,7 +6,7 @@ import pytest
 
 from recovery.contracts import codec
 from recovery.contracts.names import StepKind
-from recovery.contracts.steps import SeedArgs, UpdateArgs
+from recovery.contracts.steps import FillArgs, SeedArgs, UpdateArgs
 from recovery.contracts.value import Value
 from tests.unit.contracts import kept
 from tests.unit.contracts.test_plan import RECORDED, recorded
@@ -22,6 +22,8 @@ MENDING = {"code": "C", "file": "commits/2", "says": "", "how": "", "exact": Tru
 TOLD: list[tuple[type[Value], dict[str, Any]]] = [
     (UpdateArgs, {"refresh": [], "reset": ["f"]}),
     (UpdateArgs, {"full_refresh": ["c.s.t"]}),
+    (FillArgs, {}),
+    (FillArgs, {"rows_of": "input", "rows": 2}),
     (SeedArgs, {"last_committed": None, "from_version": None}),
     (SeedArgs, {"last_committed": 2, "from_version": 0, "starts": [START], "state": "rebuild"}),
     (SeedArgs, {"last_committed": 2, "from_version": 0, "state": "prime", "watermark_ms": None}),

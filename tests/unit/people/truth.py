@@ -104,6 +104,7 @@ POST: Final[dict[str, tuple[dict[str, str], str]]] = {
     "recoveries/<int:recovery_id>/review": ({}, "RECOVER"),
     "recoveries/<int:recovery_id>/run": ({}, "RESET"),
     "recoveries/<int:recovery_id>/run/statement": ({"reason": "x"}, "RECOVER"),
+    "recoveries/<int:recovery_id>/verify": ({"act": "further"}, "RECOVER"),
     "recoveries/<int:recovery_id>/rollback": ({"reason": "x"}, "RECOVER"),
     "recoveries/<int:recovery_id>/owner": ({"reason": "x"}, "RECOVER"),
     "recoveries/<int:recovery_id>/skip": ({"reason": "x"}, "RESET"),

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from recovery.checkpoints.report import Finding, Severity
 from recovery.contracts.amounts import Bound, RowAmount
 from recovery.contracts.names import Meant, Strategy, name_strategy
 from recovery.contracts.option import Blocker, BlockerCode, Option
@@ -16,11 +17,27 @@ PAGE = Path(__file__).resolve().parents[3] / "docs" / "strategies.md"
 
 
 def able(*names: str) -> list[Option]:
-    """All of them could run at no cost, but those that are not named."""
+    """All of them could run at no cost, but those that are not named; each with the finding that its row asks for."""
     blocker = Blocker(code=BlockerCode.SEED_REFUSED, says="…")
+    asked = {rule.strategy: (Finding(rule.found, Severity.INFO, "", ""),) for rule in RULES if rule.found}
     return [
-        ONE.model_copy(update={"strategy": s, "blocker": None if s in names else blocker}) for s in Strategy
+        ONE.model_copy(
+            update={
+                "strategy": s,
+                "blocker": None if s in names else blocker,
+                "findings": asked.get(s, ONE.findings),
+            }
+        )
+        for s in Strategy
     ]
+
+
+def test_a_row_that_asks_for_a_finding_does_not_count_without_it() -> None:
+    asked = {rule.strategy for rule in RULES if rule.found}
+    assert asked == {Strategy.TOP_UP}
+    without = [o.model_copy(update={"findings": ()}) for o in able(*Strategy)]
+    assert decide(without, NOT_ASKED).strategy == "repair"
+    assert decide(able(*Strategy), NOT_ASKED).strategy == "top-up"
 
 
 @pytest.mark.parametrize("number", range(1, len(RULES) + 1))
@@ -49,7 +66,8 @@ def test_a_strategy_that_has_a_cost_is_neither_recommended_nor_next() -> None:
 def test_repeats_that_are_known_exactly_come_before_those_that_have_a_bound() -> None:
     most = ONE.forecast.model_copy(update={"doubled": RowAmount(rows=0, bound=Bound.AT_MOST)})
     options = [
-        o.model_copy(update={"forecast": most}) if o.strategy == "continue" else o for o in able(*Strategy)
+        o.model_copy(update={"forecast": most}) if o.strategy in ("continue", "top-up") else o
+        for o in able(*Strategy)
     ]
     found = decide(options, Meant.YES)
     assert (found.strategy, found.runner_up) == ("rebuild", "prime")
