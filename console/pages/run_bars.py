@@ -12,6 +12,7 @@ from console.presenters.reviewing import STEP_NAMES
 from console.presenters.wizard import ActionBar, Link, Primary
 from console.presenters.words import format_count
 from recovery.approvals import selectors
+from recovery.errors import RepriseError
 from recovery.models import Step
 from recovery.people.roles import Right
 from recovery.workflow import further, probing, skipping, unknowns
@@ -49,6 +50,8 @@ def run_bar(page: RecoveryPage, stuck: Step | None, refusal: str | None) -> Acti
 
 def _stuck_bar(page: RecoveryPage, stuck: Step, refusal: str | None) -> ActionBar:
     links = () if refusal else (Link(reverse("rollback", args=[page.pk]), "Roll back"),)
+    if _is_given_up(page):
+        links = (*links, Link(reverse("cancel", args=[page.pk]), "Give this plan up"))
     if skipping.refusal(page.recovery) is None:
         links = (*links, Link(reverse("skip", args=[page.pk]), f"Skip {STEP_NAMES[stuck.kind]}"))
     waits = not probing.is_answered(stuck)
@@ -78,6 +81,14 @@ def _stuck_bar(page: RecoveryPage, stuck: Step, refusal: str | None) -> ActionBa
                 "Ends its update and waits for the proof.", says, stop, links, no_right, "stop-and-prove"
             )
     return ActionBar("Resumes the same plan.", again, primary, links, why)
+
+
+def _is_given_up(of: RecoveryPage) -> bool:
+    """Whether the plan before it can be in force again; not where that cannot be read."""
+    try:
+        return further.may_be_given_up(of.recovery)
+    except RepriseError:
+        return False
 
 
 PROBE_OPEN = "The probe has not answered yet. Nothing is repeated before it has."

@@ -7,7 +7,7 @@ from typing import Any
 from recovery.approvals.selectors import plan_in_force
 from recovery.errors import Refused
 from recovery.models import Plan, Recovery, Step
-from recovery.workflow import sealing
+from recovery.workflow import sealing, topped
 from recovery.workflow.moves import move, only_in
 from recovery.workflow.transitions import WAITS
 
@@ -45,7 +45,8 @@ def begin(recovery: Recovery) -> None:
 
 
 def may_be_given_up(recovery: Recovery) -> bool:
-    """Whether the plan that is made now, or that waits, has done nothing and another one ran before it."""
+    """Whether the plan that is made now, or that waits, has done nothing and another one ran before it. Raises
+    Unreachable where only the table's log tells."""
     if earlier_plan(recovery) is None:
         return False
     plan = plan_in_force(recovery)
@@ -55,9 +56,12 @@ def may_be_given_up(recovery: Recovery) -> bool:
 
 
 def _has_written(recovery: Recovery, plan: Plan) -> bool:
-    """Whether this plan may have changed something: one that has no more than proven the standstill has not."""
+    """Whether this plan may have changed something: one that has no more than proven the standstill has not, nor one
+    whose fill was seen to fail and left no commit. Raises Unreachable."""
     begun = recovery.steps.filter(plan=plan).exclude(kind="stop").exclude(state__in=UNTOUCHED)
-    return begun.exists()
+    if begun.exclude(kind="fill", state="failed").exists():
+        return True
+    return begun.exists() and topped.topped_by(recovery) is not None
 
 
 def give_up(recovery: Recovery, says: str) -> Plan:

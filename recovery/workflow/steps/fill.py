@@ -98,7 +98,7 @@ def _find_drift(context: Context, scene: Scene, since: int) -> list[Drift]:
     planned, found = context.contents.preconditions.checkpoint, []
     if scene.active_update:
         says = f"Update {scene.active_update} of the pipeline is running."
-        found.append(Drift("active_update", "", scene.active_update, says))
+        found.append(Drift("update", "", scene.active_update, says))
     if scene.checkpoint.fingerprint != planned.fingerprint:
         now, says = scene.checkpoint.last_committed, "The flow has read on since the plan."
         found.append(Drift("checkpoint", str(planned.last_committed), str(now), says))

@@ -9,7 +9,7 @@ from recovery.errors import Denied
 from recovery.models import AuditEntry, Plan, Recovery, Step
 from recovery.planning.actions import begin_further_plan
 from recovery.planning.plan_now import fits_further
-from recovery.workflow import actions, further, selectors, topping
+from recovery.workflow import actions, further, selectors, topped, topping
 from tests.factories.plans import plan_body
 from tests.refusals import refused
 from tests.unit.workflow.rows import RESPONDER, VIEWER, plan, recovery
@@ -117,7 +117,29 @@ def test_giving_it_up_puts_the_plan_before_and_its_proof_in_force_again(
     assert not of.plans.filter(pk=made.pk, voided_at=None).exists()
 
 
-@pytest.mark.parametrize("fill", ["running", "failed", "unknown", "done"])
+@pytest.mark.parametrize(("commit", "is_given_up"), [(None, True), (8, False)])
+def test_one_whose_fill_failed_is_given_up_where_the_table_has_no_commit_of_it(
+    monkeypatch: pytest.MonkeyPatch, commit: int | None, is_given_up: bool
+) -> None:
+    of, _ = not_proven()
+    made = seal_further(of, "needs_attention", "failed", "done")
+    made.steps.filter(kind="stop").update(result={"others": {}, "sink_version": 7})
+    monkeypatch.setattr(topped, "commit_of", lambda plan, since: commit)
+    assert further.may_be_given_up(of) is is_given_up
+
+
+def test_a_plan_that_its_fill_found_void_leaves_a_recovery_that_can_be_ended() -> None:
+    of = recovery("diagnosing")
+    made = plan(of, "stop", "fill")
+    made.voided_at = timezone.now()
+    made.save()
+    of.steps.filter(kind="fill").update(state="failed")
+    actions.cancel(recovery_id=of.pk, by=RESPONDER, reason="something else writes")
+    of.refresh_from_db()
+    assert of.state == "cancelled"
+
+
+@pytest.mark.parametrize("fill", ["running", "unknown", "done"])
 def test_one_that_may_have_written_is_not_given_up(fill: str) -> None:
     of, _ = not_proven()
     seal_further(of, "needs_attention", fill, "done")
