@@ -83,10 +83,10 @@ def _stuck_bar(page: RecoveryPage, stuck: Step, refusal: str | None) -> ActionBa
     return ActionBar("Resumes the same plan.", again, primary, links, why)
 
 
-def _is_given_up(of: RecoveryPage) -> bool:
+def _is_given_up(page: RecoveryPage) -> bool:
     """Whether the plan before it can be in force again; not where that cannot be read."""
     try:
-        return further.may_be_given_up(of.recovery)
+        return further.may_be_given_up(page.recovery)
     except RepriseError:
         return False
 

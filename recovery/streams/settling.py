@@ -96,7 +96,9 @@ def _goes_on(begun: Begun, run: Run | None, standing: Standing, now: datetime) -
 def _has_nothing_to_read(begun: Begun, run: Run | None, now: datetime) -> bool:
     """A person starts it whenever that suits: how long ago it was asked for tells nothing of the run."""
     if run is not None:
-        return run.idle_ms is not None or now.timestamp() * 1000 - run.started_ms > SLOW.total_seconds() * 1000
+        return (
+            run.idle_ms is not None or now.timestamp() * 1000 - run.started_ms > SLOW.total_seconds() * 1000
+        )
     return not begun.by_hand and now - begun.at > SLOW
 
 

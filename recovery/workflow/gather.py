@@ -522,7 +522,7 @@ def _both(
     def answer(code: Mapping[str, str], wanted: inputs.Counted) -> Study:
         by_file = bool(wanted.sets) and wanted.only_files and code is new
         request = request_for(scene, code, wanted, key, by_file=by_file)
-        request = replace(request, **inputs.compared_labels(scene.sink, wanted, is_new=code is new))
+        request = inputs.compare_with(request, scene.sink, wanted, is_new=code is new)
         return _identified(scene, ask(request, files or {}))
 
     found = answer(new, wanted)

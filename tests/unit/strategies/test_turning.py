@@ -82,7 +82,9 @@ def test_what_holds_of_a_way_without_a_cost_is_not_said_of_one_with_a_cost(strat
 
 
 def test_why_no_way_is_left_is_the_reason_of_the_first_that_would_be() -> None:
-    options = [o for o in able("continue") if o.strategy is not Strategy.TOP_UP]  # no proof found rows missing
+    options = [
+        o for o in able("continue") if o.strategy is not Strategy.TOP_UP
+    ]  # no proof found rows missing
     found = {t.condition.value: t for t in list_changes(options, ASKS, Meant.YES)}
     assert (found["mistake"].then, found["mistake"].because) == (None, "revert cannot run: …")
     only = [o for o in able("continue") if o.strategy == "continue"]
