@@ -4,13 +4,13 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from recovery.sources.slices import Slice
 
 from recovery.checkpoints.report import Finding, Severity
 from recovery.contracts.amounts import Bound
 from recovery.contracts.option import Option
 from recovery.sinks.base import SinkReport
 from recovery.sources.base import Position, Precision, Spans
+from recovery.sources.input_ranges import Slice
 from recovery.strategies.base import CodeFacts, CommittedRows, Counts, Facts, KeyKind
 from recovery.strategies.catalogue import judge_all
 from recovery.strategies.deciding import NOT_ASKED, decide

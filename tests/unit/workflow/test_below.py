@@ -138,7 +138,7 @@ def test_why_a_dataset_is_not_compared_is_measured_with_it() -> None:
     )
     found = refreshed.measure(scene, plan, UpdateResult(update_id="u-1"))
     assert found is not None
-    assert [one.as_dict()["not_compared"] for one in found] == ["reads_stream", "defined_in_sql"]
+    assert [dataset.not_compared for dataset in found] == ["reads_stream", "defined_in_sql"]
 
 
 def test_a_refresh_that_was_not_done_is_not_measured() -> None:
