@@ -3,10 +3,12 @@
 Looking up positions and sealing take Spark some seconds and are a worker's: 202, then ask again with GET.
 """
 
+from dataclasses import asdict
 from typing import Any
 
 from console.api import fields
 from console.api.base import Body
+from recovery.contracts import codec
 from recovery.contracts.choices import ChoicesChange, Wanted
 from recovery.diagnosis.advice import meant_of
 from recovery.errors import Refused, WrongUse
@@ -20,7 +22,7 @@ from recovery.sources import position_requests, position_view, targets
 from recovery.workflow import by_hand, positioning
 from recovery.workflow.reporting import report
 from recovery.workflow.selectors import open_recovery_of, plan_of, recovery_or_404
-from recovery.workflow.studies import looked, slot
+from recovery.workflow.studies import LOOK, looked_sources, slot
 
 CHOSEN = ("strategy", "key", "patch", "meant", "to")
 
@@ -127,14 +129,14 @@ def _requests_by_source(recovery: Recovery, given: list[str]) -> dict[str, Wante
     every = named.pop("all", None)
     if every is None:
         return named
-    sources = looked(recovery)["sources"]
+    sources = looked_sources(recovery)
     if not sources:
         raise Refused(
             "Which sources there are was not looked up. Ask for positions without any wish first.",
             code="not_looked",
         )
     return {
-        **position_requests.for_all(every, [source for source in sources if source["source"] not in named]),
+        **position_requests.for_all(every, [source for source in sources if source.source not in named]),
         **named,
     }
 
@@ -152,20 +154,19 @@ def _show_recovery(recovery: Recovery) -> dict[str, Any]:
 
 
 def _show_positions(recovery: Recovery) -> dict[str, Any]:
-    look, flow = looked(recovery), recovery.flow
-    sources, asked = look["sources"], look.get("wishes") or {}
+    look, flow = slot(recovery, LOOK), recovery.flow
+    sources, asked = looked_sources(recovery), look.get("wishes") or {}
     costs = position_view.sum_costs(sources)
+    call = position_view.api_call(pipeline_id=flow.pipeline.pipeline_id, flow=flow.name, dataset=flow.dataset)
     return {
         "flow": flow.name,
         "status": look.get("status"),  # working, ready, failed; null: no one asked
         "problem": look.get("problem"),
         "asked": look.get("asked") or {},
-        "sources": sources,
+        "sources": [codec.to_json(source) for source in sources],
         "lost": list(costs.lost),
         "repeated": list(costs.repeated),
         "unmet": positioning.unmet(sources, asked),
         "chosen": position_requests.as_dicts(recovery.chosen.positions),
-        "api": position_view.api_call(
-            pipeline_id=flow.pipeline.pipeline_id, flow=flow.name, dataset=flow.dataset
-        ),
+        "api": asdict(call),
     }

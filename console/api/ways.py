@@ -27,6 +27,6 @@ def count_ways(body: Body, by: Actor, label: str) -> tuple[int, Body]:
 
 
 def _show_ways(recovery: Recovery) -> Body:
-    facts = recovery.facts
-    ways = codec.to_json(ways_of(recovery)) if facts.get("options") else None
-    return {"status": facts.get("status"), "problem": facts.get("problem"), "ways": ways}
+    facts = recovery.gathered
+    ways = codec.to_json(ways_of(recovery)) if facts.options else None
+    return {"status": facts.status or None, "problem": facts.problem, "ways": ways}

@@ -4,6 +4,7 @@ from typing import Any
 
 from console.api import fields
 from console.api.base import Body
+from recovery.contracts import codec
 from recovery.models import Workspace
 from recovery.people.roles import Actor
 from recovery.pipelines import actions, workspace_words
@@ -72,7 +73,7 @@ def _read_given(body: Body) -> Given:
 
 def _show_workspace(row: Workspace) -> dict[str, Any]:
     return {
-        **actions.described(row),
+        **codec.to_json(actions.describe_workspace(row)),
         "polled_at": row.polled_at.isoformat() if row.polled_at else None,
         "problem": row.poll_error or None,
         "test_asked_at": row.test_asked_at.isoformat() if row.test_asked_at else None,

@@ -1,7 +1,6 @@
 """The bar at the bottom of each recovery page: the one primary button and what it will do."""
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Sequence
 
 from django.urls import reverse
 from django.utils import timezone
@@ -15,9 +14,9 @@ from console.presenters.words import format_count
 from recovery.approvals import rules, selectors
 from recovery.contracts.acceptance import Cost
 from recovery.contracts.names import EMPTYING, Strategy
+from recovery.contracts.positions import ShownSource
 from recovery.models import Plan
 from recovery.people.roles import Right
-from recovery.sources import position_requests
 from recovery.strategies.catalogue import NEEDS_START, POSITIONED
 from recovery.workflow import accepting, further, positioning
 from recovery.workflow.journal import right_to_run
@@ -104,7 +103,7 @@ def stop_bar(page: RecoveryPage) -> ActionBar:
             (back,),
         )
     if step is not None and step.state == "done":
-        ready = page.recovery.facts.get("status") in ("ready", "working")
+        ready = page.recovery.gathering.status in ("ready", "working")
         href = reverse("offset", args=[page.pk])
         primary = (
             Primary("Go to Start offset", href=href)
@@ -132,17 +131,17 @@ def stop_bar(page: RecoveryPage) -> ActionBar:
 
 def offset_bar(page: RecoveryPage) -> ActionBar:
     back = Link(reverse("stop", args=[page.pk]), "Back to Stop")
-    facts, href = page.recovery.facts, reverse("offset", args=[page.pk])
+    facts, href = page.recovery.gathering, reverse("offset", args=[page.pk])
     if not page.is_open:
         return _to_current(page)
-    if facts.get("status") == "working":
+    if facts.status == "working":
         return ActionBar(
             "Nothing to do now.",
             "Rows are being counted; the page shows them when they are there.",
             None,
             (back,),
         )
-    if facts.get("status") != "ready":
+    if facts.status != "ready":
         return ActionBar(
             "Counts what waits and judges each strategy.",
             "Reads only: checkpoint, code, files, table.",
@@ -161,13 +160,14 @@ def offset_bar(page: RecoveryPage) -> ActionBar:
     )
 
 
-def positions_bar(page: RecoveryPage, look: Mapping[str, Any]) -> ActionBar:
-    """`look`: `studies.looked`."""
+def positions_bar(page: RecoveryPage, sources: Sequence[ShownSource]) -> ActionBar:
+    """`sources`: as the newest look found them."""
+    look = page.recovery.chosen.positions_look
     back, href = (
         Link(reverse("offset", args=[page.pk]), "Back to the strategy"),
         reverse("positions", args=[page.pk]),
     )
-    chosen = position_requests.as_dicts(page.recovery.chosen.positions)
+    chosen = page.recovery.chosen.positions
     if not page.is_open:
         return _to_current(page)
     if page.recovery.state == "planned":
@@ -179,11 +179,11 @@ def positions_bar(page: RecoveryPage, look: Mapping[str, Any]) -> ActionBar:
             Primary("Back to the strategy", href=back.href),
             code="takes-no-positions",
         )
-    if look.get("status") == "working":
+    if look.status == "working":
         return ActionBar(
             "Nothing to do now.", "The sources are being asked; nothing is chosen by that.", None, (back,)
         )
-    if look.get("status") != "ready":
+    if look.status != "ready":
         return ActionBar(
             "Reads each source's position and what it still holds.",
             "Reads only; nothing is chosen by that.",
@@ -191,13 +191,13 @@ def positions_bar(page: RecoveryPage, look: Mapping[str, Any]) -> ActionBar:
             (back,),
             may_edit(page),
         )
-    if look.get("wishes") != chosen:
+    if look.wishes != chosen:
         return ActionBar(
             "Saves these positions in this recovery.",
             "Nothing is written to the pipeline: the choice can be changed until the plan is sealed in step 5.",
             Primary("Choose these positions, go to Patch code", form="choose", name="act", value="choose"),
             (back,),
-            may_edit(page) or " ".join(positioning.unmet(look["sources"], look["wishes"])) or None,
+            may_edit(page) or " ".join(positioning.unmet(sources, look.wishes or {})) or None,
         )
     if page.recovery.chosen.strategy in NEEDS_START and not chosen:
         why = "Say at a source how far to go back, and look up what this costs. Then choose it here."

@@ -174,7 +174,7 @@ def download_evidence(request: Request, by: Actor, label: str) -> HttpResponse:
     """The evidence of one recovery as a ZIP file; taking it is an entry."""
     require_right(request, by, Right.EXPORT_AUDIT)
     content, made = evidence.to_bytes(label=label, by=by)
-    name = f"reprise-{made['recovery']}-evidence.zip"
+    name = f"reprise-{made.recovery}-evidence.zip"
     return HttpResponse(content, content_type="application/zip", headers=_attachment_headers(name))
 
 

@@ -16,6 +16,8 @@ from console.context import inventory_freshness
 from console.middleware import Request
 from console.pages.base import no_news, page, render_page
 from console.presenters import inventory
+from recovery.contracts import codec
+from recovery.contracts.positions import PositionChange
 from recovery.models import FlowInput, Listed, Recovery, Workspace
 from recovery.people.roles import Actor, Right
 from recovery.pipelines import lists
@@ -82,12 +84,10 @@ def _open_recoveries(flow_ids: Collection[int]) -> dict[int, inventory.OpenRecov
     fields = ("pk", "flow", "state", "reason", "title", *(f"facts_{name}" for name in FACTS))
     recoveries = {}
     for pk, flow, state, reason, title, status, at, waiting, positions in rows.values_list(*fields):
-        facts = {
-            "status": status,
-            "at": at,
-            "waiting_rows": waiting,
-        }
-        recoveries[flow] = inventory.OpenRecovery(pk, state, reason, str(title or ""), facts, positions or [])
+        places = tuple(codec.read(PositionChange, position) for position in positions or ())
+        recoveries[flow] = inventory.OpenRecovery(
+            pk, state, reason, str(title or ""), str(status or ""), str(at or ""), waiting, places
+        )
     return recoveries
 
 

@@ -17,7 +17,7 @@ from recovery.errors import Refused, WrongUse
 from recovery.people.roles import Actor, Right
 from recovery.planning import actions as planning
 from recovery.workflow import positioning
-from recovery.workflow.studies import looked
+from recovery.workflow.studies import looked_sources
 
 
 @page(Right.VIEW, methods=("GET", "POST"))
@@ -38,7 +38,7 @@ def choose_positions(request: Request, by: Actor, recovery_id: int) -> HttpRespo
 
 
 def _handle_act(request: Request, page: RecoveryPage, by: Actor) -> None:
-    post, look = request.POST, looked(page.recovery)
+    post, sources = request.POST, looked_sources(page.recovery)
     act = post.get("act", "look")
     if act == "choose":
         _choose_looked(request, page, by)
@@ -51,7 +51,12 @@ def _handle_act(request: Request, page: RecoveryPage, by: Actor) -> None:
         planning.update_choices(recovery_id=page.pk, change=ChoicesChange(positions={}), by=by)
         wanted = {}
     else:
-        wanted = forms.read_common_time(post, look) if act == "all" else forms.read_wishes(post, look)
+        looked = page.recovery.chosen.positions_look.wishes or {}
+        wanted = (
+            forms.read_common_time(post, sources)
+            if act == "all"
+            else forms.read_wishes(post, sources, looked)
+        )
     positioning.request_positions(recovery_id=page.pk, positions=wanted, by=by)
 
 
@@ -73,10 +78,10 @@ def _choose_looked(request: Request, page: RecoveryPage, by: Actor) -> None:
 def _show_positions(request: Request, page: RecoveryPage) -> dict[str, Any]:
     wanted, everything = request.GET.get("part-name", "").strip(), request.GET.get("show") == "all"
     typed = {name: str(value) for name, value in request.POST.items()}
-    look = looked(page.recovery)
-    shown = words.positions_page(page.recovery, look, wanted=wanted, everything=everything, typed=typed)
+    sources = looked_sources(page.recovery)
+    shown = words.positions_page(page.recovery, sources, wanted=wanted, everything=everything, typed=typed)
     return {
-        "bar": action_bars.positions_bar(page, look),
+        "bar": action_bars.positions_bar(page, sources),
         "positions": shown,
         "sources": words.source_matches(page.recovery, positioning.mapping_of(page.recovery)),
         "takes": words.takes_positions(page.recovery.chosen.strategy or ""),

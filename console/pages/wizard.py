@@ -37,7 +37,6 @@ from console.presenters import (
 from console.presenters import wizard as words
 from recovery.approvals.actions import request_approval
 from recovery.contracts.choices import ChoicesChange
-from recovery.contracts.option import stored_options
 from recovery.diagnosis.advice import meant_of
 from recovery.errors import Denied, RepriseError, WrongUse
 from recovery.people.roles import Actor, Right
@@ -72,12 +71,12 @@ def diagnose_step(request: Request, by: Actor, recovery_id: int) -> HttpResponse
     context = {
         **build_frame(page, "diagnose"),
         "diagnosis": diagnosis,
-        "asks": words.trouble_summary(diagnosis, recovery.facts),
+        "asks": words.trouble_summary(diagnosis, recovery.gathered),
         "meant": words.meant_question(diagnosis, meant),
         "why_not_say": action_bars.may_edit(page)
         if recovery.state == "diagnosing"
         else "A plan holds what was chosen.",
-        "ladder": words.advice_ladder(diagnosis, meant, stored_options(recovery.facts)),
+        "ladder": words.advice_ladder(diagnosis, meant, recovery.gathered.judged),
         "operators": words.operator_rows(diagnosis),
         "bar": action_bars.diagnose_bar(page),
     }
@@ -151,7 +150,7 @@ def _after_strategy(request: Request, by: Actor, recovery_id: int) -> str:
 
 def _offset_context(page: RecoveryPage, form: forms.StrategyForm) -> dict[str, Any]:
     recovery = page.recovery
-    facts = recovery.facts
+    facts = recovery.gathered
     options = ways.options_of(recovery)
     judged = ways.ways_of(recovery)
     meant = recovery.chosen.meant
@@ -176,7 +175,7 @@ def _offset_context(page: RecoveryPage, form: forms.StrategyForm) -> dict[str, A
             str(typed),
             EXECUTABLE,
             recommended=decided.strategy,
-            sink=bool((facts.get("sink") or {}).get("declared")),
+            sink=facts.sink.is_declared,
         ),
         "ways": judged,
         "cannot_undo": any(not o.undoable for o in options if o.strategy == decided.strategy),
@@ -189,14 +188,12 @@ def _offset_context(page: RecoveryPage, form: forms.StrategyForm) -> dict[str, A
         "ask_meant": meant is None and words.meant_question(diagnosis, meant) is not None,
         "details": details,
         "key": key,
-        "key_line": words.key_line(
-            facts.get("key") or (), facts.get("key_from") or "", whole_rows=bool(facts.get("whole_rows"))
-        ),
+        "key_line": words.key_line(facts.key, facts.key_from, whole_rows=facts.whole_rows),
         "key_characters": forms.KEY_CHARACTERS,
         "to": form.data.get("to", targets.target_text(held) if (held := recovery.chosen.target) else ""),
         "targets": targets.FORMS,
-        "poll": 1 if facts.get("status") == "working" else 0,
-        "usual": usual_look(page.recovery.flow, "facts") if facts.get("status") == "working" else None,
+        "poll": 1 if facts.is_working else 0,
+        "usual": usual_look(page.recovery.flow, "facts") if facts.is_working else None,
     }
 
 
@@ -323,7 +320,7 @@ def _way_back_closed(page: RecoveryPage) -> str:
 
 def _outlook_of(page: RecoveryPage) -> outlook.Outlook | None:
     return outlook.describe_outlook(
-        page.recovery.facts, str(page.recovery.chosen.strategy), action_bars.costs_to_accept(page)
+        page.recovery.gathered, str(page.recovery.chosen.strategy), action_bars.costs_to_accept(page)
     )
 
 

@@ -9,7 +9,6 @@ from typing import Final
 from console.presenters import status, words
 from recovery.contracts.forecast import Downstream, DownstreamEffect, DownstreamReason
 from recovery.contracts.measured import Measured, RefreshedDataset
-from recovery.contracts.option import stored_options
 from recovery.models import Flow, Recovery
 from recovery.pipelines.behind import behind_of, since_of
 from recovery.pipelines.downstream import Node, State, Why
@@ -321,7 +320,7 @@ class Choice:
 def refresh_choice(recovery: Recovery) -> Choice | None:
     """None where nothing is below, or no one has counted yet."""
     chosen = recovery.chosen
-    option = next((o for o in stored_options(recovery.facts) if o.strategy == chosen.strategy), None)
+    option = recovery.gathered.option_of(chosen.strategy)
     downstream = option.forecast.downstream if option else ()
     if not downstream:
         return None
@@ -378,7 +377,7 @@ def _compared_row(outcome: RefreshedDataset) -> Compared:
 def _compared_result(outcome: RefreshedDataset) -> tuple[str, str]:
     """Code, and why it is not known or what was left out."""
     if outcome.status != DONE:
-        return "not-compare_refreshed", f"Its update says {outcome.status or 'nothing'}."
+        return "not-refreshed", f"Its update says {outcome.status or 'nothing'}."
     if not outcome.compared:
         return "not-compared", ""
     if outcome.agrees is True:

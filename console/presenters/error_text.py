@@ -3,6 +3,7 @@
 from console.presenters.wizard import Ask
 from console.presenters.wizard import trouble_summary as asks_of_flow
 from recovery.contracts.diagnosis import Diagnosis
+from recovery.contracts.facts import GatheredFacts
 from recovery.diagnosis.advice import asks_meant
 
 WAIT = Ask(
@@ -16,7 +17,7 @@ WAIT = Ask(
 
 def answer_asks(diagnosis: Diagnosis, *, is_recognised: bool) -> list[Ask]:
     """What happened, how bad, safe to wait: as on a flow's page, without what only a flow's facts tell."""
-    what, bad, _ = asks_of_flow(diagnosis, {})
+    what, bad, _ = asks_of_flow(diagnosis, GatheredFacts())
     return [what, bad if is_recognised else Ask(bad.ask, "Not known", bad.text, "not-known"), WAIT]
 
 

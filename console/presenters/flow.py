@@ -11,7 +11,7 @@ from console.presenters import below, dag, status, words
 from console.presenters.doubting import Doubt, doubt_badge
 from console.presenters.inventory import first_sentence, waiting_elsewhere
 from recovery.contracts.diagnosis import Diagnosis
-from recovery.contracts.option import first_positions
+from recovery.contracts.facts import GatheredFacts
 from recovery.diagnosis.judgement import title_by_error
 from recovery.models import Flow, Recovery
 from recovery.pipelines.alone import health_of
@@ -182,28 +182,29 @@ def _late_fact(row: below.DatasetRow, now: datetime) -> Fact:
     return Fact(f"{below.kind_of(row.flow).capitalize()} {row.name}", value, f"{should}{since}")
 
 
-def _gathered_facts(recovery: Recovery | None) -> dict[str, Any]:
-    """What the open recovery counted, by running the code on Spark; empty where it has not."""
-    return recovery.facts if recovery and recovery.facts.get("status") == "ready" else {}
+def _gathered_facts(recovery: Recovery | None) -> GatheredFacts | None:
+    """What the open recovery counted, by running the code on Spark; None where it has not."""
+    gathered = recovery.gathered if recovery else None
+    return gathered if gathered and gathered.is_ready else None
 
 
 def waiting_rows(recovery: Recovery | None) -> int | None:
     """How many rows the next batch would read, where the open recovery counted them."""
-    rows = _gathered_facts(recovery).get("waiting_rows")
-    return rows if isinstance(rows, int) else None
+    gathered = _gathered_facts(recovery)
+    return gathered.waiting_rows if gathered else None
 
 
-def _counted_facts(gathered: dict[str, Any], now: datetime) -> list[Fact]:
-    at, rows = words.format_clock(gathered.get("at"), now), waiting_elsewhere(first_positions(gathered))
+def _counted_facts(gathered: GatheredFacts, now: datetime) -> list[Fact]:
+    at, rows = words.format_clock(gathered.at, now), waiting_elsewhere(gathered.positions)
     if rows is not None:
         return [Fact("Waiting", words.format_count(rows, "row"), f"counted {at}")]
-    waiting = gathered.get("waiting_files") or []
+    waiting = gathered.waiting_files
     files = (
-        f"{words.format_count(len(waiting), 'file')}, {words.format_size(sum(f['size'] for f in waiting))}"
+        f"{words.format_count(len(waiting), 'file')}, {words.format_size(sum(file.size for file in waiting))}"
     )
-    read = f"{int(gathered.get('processed_files') or 0):,} read, {len(waiting):,} not"
+    read = f"{gathered.processed_files:,} read, {len(waiting):,} not"
     return [
-        Fact("Waiting", words.format_count(gathered.get("waiting_rows"), "row"), files),
+        Fact("Waiting", words.format_count(gathered.waiting_rows, "row"), files),
         Fact("Files", read, f"counted {at}"),
     ]
 
@@ -224,13 +225,13 @@ def _listed_facts(waits: Waiting, now: datetime) -> list[Fact]:
     ]
 
 
-def _table_fact(gathered: dict[str, Any], last: Recovery | None, now: datetime) -> Fact:
-    """The newest count that someone made, with its time: counting now would ask Spark."""
-    if gathered.get("table_rows") is not None:
+def _table_fact(gathered: GatheredFacts | None, last: Recovery | None, now: datetime) -> Fact:
+    """The newest count that somebody made, with its time: counting now would ask Spark."""
+    if gathered and gathered.table_rows is not None:
         return Fact(
             "Table",
-            words.format_count(gathered["table_rows"], "row"),
-            f"counted {words.format_clock(gathered.get('at'), now)}",
+            words.format_count(gathered.table_rows, "row"),
+            f"counted {words.format_clock(gathered.at, now)}",
         )
     proof = last.proof if last else None
     if last is None or proof is None or proof.table_rows is None:

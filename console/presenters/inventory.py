@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import Any, Final
 
 from console.presenters import below, pipelines, status, unread
+from recovery.contracts.positions import PositionChange
 from recovery.models import FlowInput, Listed
 from recovery.pipelines.downstream import State, Why
 from recovery.pipelines.failures import PipelineFault, say_causes
@@ -82,14 +83,16 @@ PHRASES: Final = (
 @dataclass(frozen=True)
 class OpenRecovery:
     """The recovery of a row: its state, why it waits for a person, its diagnosis in a sentence, and what was counted
-    (`facts`: the keys `status`, `at` and `waiting_rows` of the gathered facts; `positions`: of their first option)."""
+    (`counting`: how far that is; `positions`: of the first option)."""
 
     pk: int
     state: str
     reason: str
     title: str
-    facts: Mapping[str, Any]
-    positions: Sequence[Mapping[str, Any]] = ()
+    counting: str
+    counted_at: str
+    waiting_rows: int | None
+    positions: Sequence[PositionChange] = ()
 
     @property
     def label(self) -> str:
@@ -182,18 +185,17 @@ def _condition_of(listed: Listed) -> str:
 
 
 def _waiting_rows(recovery: OpenRecovery | None) -> WaitingRows | None:
-    if recovery is None or recovery.facts.get("status") != "ready":
+    if recovery is None or recovery.counting != "ready":
         return None
     elsewhere = waiting_elsewhere(recovery.positions)
-    rows = recovery.facts.get("waiting_rows") if elsewhere is None else elsewhere
-    return WaitingRows(rows, str(recovery.facts.get("at") or ""))
+    return WaitingRows(recovery.waiting_rows if elsewhere is None else elsewhere, recovery.counted_at)
 
 
-def waiting_elsewhere(places: Sequence[Mapping[str, Any]]) -> int | None:
-    """Rows that the sources say wait, where files are not all that is read; None for files alone, or not known."""
-    rows = [(p.get("next") or {}).get("rows") for p in places]
+def waiting_elsewhere(places: Sequence[PositionChange]) -> int | None:
+    """Rows that the sources say wait, where files are not all that is read; None for files alone, or nobody knows."""
+    rows = [place.next.rows for place in places]
     known = [row for row in rows if row is not None]
-    only_files = all(p.get("kind", "files") == "files" for p in places)
+    only_files = all(place.is_files for place in places)
     return None if only_files or len(known) < len(rows) else sum(known)
 
 

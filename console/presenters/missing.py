@@ -64,7 +64,7 @@ def missing_rows(measured: Measured) -> MissingRows | None:
     rows = tuple(
         MissingRow(
             tuple(_value_text(key.get(name)) for name in columns),
-            words.format_number(_times(sample)),
+            words.format_number(_count_times(sample)),
             tuple(_place_of_row(origin, measured) for origin in measured.origins if origin.sample == number),
         )
         for number, (key, sample) in enumerate(zip(keys, samples, strict=True))
@@ -74,7 +74,7 @@ def missing_rows(measured: Measured) -> MissingRows | None:
     )
 
 
-def _times(sample: DataRow) -> int:
+def _count_times(sample: DataRow) -> int:
     """How often the row is missing."""
     times = sample.get("times", 1)
     return times if isinstance(times, int) else 1
@@ -93,7 +93,7 @@ def _value_text(value: Any) -> str:
 def _count_more(measured: Measured, samples: Sequence[DataRow]) -> int | None:
     judged = measured.criterion(EVERY_ROW_ONCE)
     missing = judged.measured_number("missing") if judged else None
-    return None if missing is None else max(0, missing - sum(map(_times, samples)))
+    return None if missing is None else max(0, missing - sum(map(_count_times, samples)))
 
 
 def _place_of_row(origin: Origin, outcome: MeasuredOutcome) -> RowPlace:

@@ -1,16 +1,16 @@
 """What the chosen strategy costs in rows, before a plan is sealed, and what costs none in its place. Pure."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Final
+from typing import Final
 
 from console.presenters import wizard, words
-from recovery.contracts import codec
 from recovery.contracts.acceptance import Cost, Effect
 from recovery.contracts.amounts import Bound, RowAmount
-from recovery.contracts.forecast import Forecast
+from recovery.contracts.facts import GatheredFacts
 from recovery.contracts.names import EMPTYING, name_strategy
+from recovery.contracts.option import Option
 
 NEVER_ADVISED: Final = "empty"
 
@@ -26,39 +26,39 @@ class Outlook:
     ways: list[wizard.Rung]
 
 
-def describe_outlook(facts: Mapping[str, Any], strategy: str, costs: Sequence[Cost]) -> Outlook | None:
+def describe_outlook(facts: GatheredFacts, strategy: str, costs: Sequence[Cost]) -> Outlook | None:
     """None where the strategy was not counted, or sealing has found other `costs` since."""
-    options: Sequence[Mapping[str, Any]] = facts.get("options") or ()
-    chosen = next((o for o in options if o.get("strategy") == strategy), None)
+    chosen = facts.option_of(strategy)
     if chosen is None:
         return None
-    forecast = codec.read(Forecast, chosen["forecast"])
+    forecast = chosen.forecast
     counted = {Effect.LOSS: forecast.lost.rows, Effect.REPEATS: forecast.doubled.rows}
     if any(counted[cost.effect] != cost.rows for cost in costs):
         return None
-    free = [o for o in options if o is not chosen and o["strategy"] != NEVER_ADVISED and _costs_nothing(o)]
+    others = (option for option in facts.judged if option.strategy not in (strategy, NEVER_ADVISED))
+    free = [option for option in others if _costs_nothing(option)]
     return Outlook(
         strategy,
-        words.parse_moment(facts.get("at")),
+        words.parse_moment(facts.at),
         wizard.forecast_view(forecast),
         wizard.lost_windows(forecast.lost),
-        [_way_rung(o) for o in sorted(free, key=lambda o: o["strategy"] in EMPTYING)],
+        [_way_rung(o) for o in sorted(free, key=lambda o: o.strategy in EMPTYING)],
     )
 
 
-def _costs_nothing(option: Mapping[str, Any]) -> bool:
-    forecast = codec.read(Forecast, option["forecast"])
-    return not option.get("blocked") and _is_none(forecast.lost) and _is_none(forecast.doubled)
+def _costs_nothing(option: Option) -> bool:
+    forecast = option.forecast
+    return option.blocker is None and _is_none(forecast.lost) and _is_none(forecast.doubled)
 
 
 def _is_none(amount: RowAmount) -> bool:
     return amount.rows == 0 and amount.bound is Bound.EXACT
 
 
-def _way_rung(option: Mapping[str, Any]) -> wizard.Rung:
-    name = str(option["strategy"])
+def _way_rung(option: Option) -> wizard.Rung:
+    name = str(option.strategy)
     empties = ("Empties the table",) if name in EMPTYING else ()
-    text = f"{str(option['summary']).rstrip('.')}. Undo: {option['rollback']}"
+    text = f"{option.summary.rstrip('.')}. Undo: {option.rollback}"
     return wizard.Rung(
         name_strategy(name).capitalize(), text, ("Loses nothing", *empties), code=f"way-{name}"
     )

@@ -8,10 +8,18 @@ from typing import Any, Final
 
 from console.presenters import words
 from console.presenters.status import Badge
-from recovery.contracts import codec
-from recovery.contracts.amounts import Amount
+from recovery.contracts.choices import PositionsAnswer, Wanted
+from recovery.contracts.positions import (
+    DroppedSource,
+    InputBetween,
+    InputReach,
+    Moved,
+    OptionStart,
+    ShownSource,
+    SourceMapping,
+    SourcePair,
+)
 from recovery.sources import position_requests, position_view
-from recovery.sources.mapping import list_confirmable
 from recovery.strategies.catalogue import POSITIONED
 
 FEW = 20
@@ -161,7 +169,7 @@ class PositionsPage:
     command: str = ""
     call: str = ""
     call_note: str = ""
-    look: Mapping[str, Any] = field(default_factory=dict)
+    look: PositionsAnswer = field(default_factory=PositionsAnswer)
 
 
 @dataclass(frozen=True)
@@ -194,33 +202,36 @@ CERTAIN: Final = {
 }
 
 
-def source_matches(recovery: Any, mapping: Mapping[str, Any] | None) -> Sources | None:
-    """None where every source goes on as itself, or nothing was looked up yet."""
-    proposal = mapping or {}
-    needed, said = list_confirmable(proposal), recovery.chosen.confirmed
-    if not (needed or proposal.get("added") or proposal.get("dropped") or proposal.get("notes")):
+def source_matches(recovery: Any, mapping: SourceMapping | None) -> Sources | None:
+    """None where every source goes on as itself, or nobody has looked yet."""
+    if mapping is None:
         return None
-    pairs = [_match_row(p, f"{p['old']}->{p['new']}", needed, said) for p in proposal.get("pairs") or []]
-    pairs += [_match_row(d, f"{d['old']}->", needed, said) for d in proposal.get("dropped") or []]
+    needed, said = mapping.confirmable, recovery.chosen.confirmed
+    if not (needed or mapping.added or mapping.notes):
+        return None
     chosen = recovery.chosen.positions
     return Sources(
-        pairs=pairs,
-        added=[(a["new"], a["asks"], a["new"] in chosen) for a in proposal.get("added") or []],
-        notes=list(proposal.get("notes") or []),
+        pairs=[
+            *(_pair_row(pair, confirmed=pair.key in said) for pair in mapping.pairs),
+            *(_dropped_row(dropped, confirmed=dropped.key in said) for dropped in mapping.dropped),
+        ],
+        added=[(added.new, added.asks, added.new in chosen) for added in mapping.added],
+        notes=list(mapping.notes),
         open=sum(key not in said for key in needed),
     )
 
 
-def _match_row(pair: Mapping[str, Any], key: str, needed: Sequence[str], said: Sequence[str]) -> MatchRow:
-    dropped = "new" not in pair
+def _pair_row(pair: SourcePair, *, confirmed: bool) -> MatchRow:
+    key = pair.key if pair.confirm else ""
     return MatchRow(
-        old=pair["old"],
-        new="" if dropped else pair["new"],
-        badge=Badge("failed", "Dropped") if dropped else CERTAIN[pair["certainty"]],
-        why=pair["says"] if dropped else pair["why"],
-        asks="Yes, it is dropped" if dropped else pair.get("confirm") or "",
-        key=key if key in needed else "",
-        confirmed=key in said,
+        pair.old, pair.new, CERTAIN[pair.certainty], pair.why, asks=pair.confirm, key=key, confirmed=confirmed
+    )
+
+
+def _dropped_row(dropped: DroppedSource, *, confirmed: bool) -> MatchRow:
+    badge = Badge("failed", "Dropped")
+    return MatchRow(
+        dropped.old, "", badge, dropped.says, asks="Yes, it is dropped", key=dropped.key, confirmed=confirmed
     )
 
 
@@ -230,17 +241,22 @@ def takes_positions(strategy: str) -> bool:
 
 
 def positions_page(
-    recovery: Any, look: Mapping[str, Any], *, wanted: str, everything: bool, typed: Mapping[str, str]
+    recovery: Any,
+    sources: Sequence[ShownSource],
+    *,
+    wanted: str,
+    everything: bool,
+    typed: Mapping[str, str],
 ) -> PositionsPage:
-    """`look`: `studies.looked`. `wanted`: text that the names of shown parts contain. `typed`: what was sent and
-    refused."""
-    looked, chosen = look.get("wishes") or {}, position_requests.as_dicts(recovery.chosen.positions)
-    sources = look["sources"]
+    """`sources`: as the newest look found them. `wanted`: text that the names of shown parts contain. `typed`: what was
+    sent and refused."""
+    look: PositionsAnswer = recovery.chosen.positions_look
+    looked, chosen = look.wishes or {}, recovery.chosen.positions
     costs = position_view.sum_costs(sources)
     flow = recovery.flow
     call = position_view.api_call(pipeline_id=flow.pipeline.pipeline_id, flow=flow.name, dataset=flow.dataset)
     return PositionsPage(
-        status=str(look.get("status") or "none"),
+        status=look.status or "none",
         cards=[
             source_card(source, looked, wanted=wanted, everything=everything, typed=typed)
             for source in sources
@@ -251,28 +267,25 @@ def positions_page(
         chosen=_written_requests(chosen),
         looked=_written_requests(looked),
         differs=looked != chosen,
-        many=any(len(source["changes"]) > FEW for source in sources),
-        takes_time=bool(sources) and all("time" in source["can"] for source in sources),
+        many=any(len(source.changes) > FEW for source in sources),
+        takes_time=bool(sources) and all("time" in source.can for source in sources),
         command=command_line(recovery, looked, costs),
-        call=f"{call['method']} {call['path']}\n{json.dumps(call['body'], indent=2)}",
-        call_note=call["note"],
+        call=f"{call.method} {call.path}\n{json.dumps(call.body, indent=2)}",
+        call_note=call.note,
         look=look,
     )
 
 
-def _written_requests(wanted: Mapping[str, Any]) -> list[tuple[str, str]]:
-    return [
-        (key, position_requests.wish_text(position_requests.wish_from_json(body)))
-        for key, body in sorted(wanted.items())
-    ]
+def _written_requests(wanted: Mapping[str, Wanted]) -> list[tuple[str, str]]:
+    return [(key, position_requests.wish_text(wish)) for key, wish in sorted(wanted.items())]
 
 
-def command_line(recovery: Any, looked: Mapping[str, Any], costs: position_view.Costs) -> str:
+def command_line(recovery: Any, looked: Mapping[str, Wanted], costs: position_view.Costs) -> str:
     """The same on the command line, where what it costs has to be accepted too."""
     arguments = [
         f"--position {shlex.quote(argument)}"
-        for key, body in looked.items()
-        for argument in position_requests.wish_arguments(key, position_requests.wish_from_json(body))
+        for key, wish in looked.items()
+        for argument in position_requests.wish_arguments(key, wish)
     ]
     arguments += [f"--confirm {shlex.quote(key)}" for key in recovery.chosen.confirmed]
     arguments += ["--accept-loss"] * bool(costs.lost) + ["--accept-repeats"] * bool(costs.repeated)
@@ -281,165 +294,160 @@ def command_line(recovery: Any, looked: Mapping[str, Any], costs: position_view.
 
 
 def source_card(
-    source: Mapping[str, Any],
-    looked: Mapping[str, Any],
+    source: ShownSource,
+    looked: Mapping[str, Wanted],
     *,
     wanted: str = "",
     everything: bool = False,
     typed: Mapping[str, str] | None = None,
 ) -> Card:
-    """One source as `sources.position_view.as_dict` gives it."""
-    typed, key = typed or {}, source["source"]
-    wish = position_requests.wish_from_json(looked[key]) if key in looked else None
+    """One source, and what was typed for it."""
+    typed, key = typed or {}, source.source
+    wish = looked.get(key)
     rows = _part_rows(
         source, wanted, {n: position_requests.text_of_part(w) for n, w in wish.parts.items()} if wish else {}
     )
-    quiet = [r for r in rows if r.quiet and not wanted] if len(source["changes"]) > FEW else []
+    quiet = [r for r in rows if r.quiet and not wanted] if len(source.changes) > FEW else []
     loud = [r for r in rows if r not in quiet] if quiet else rows
     most = len(rows) if everything else SHOWN
     return Card(
         source=key,
-        kind=KIND_WORDS.get(source["kind"], source["kind"]),
-        location=source["location"],
+        kind=KIND_WORDS.get(source.kind, source.kind),
+        location=source.location,
         wish=position_requests.wish_text(wish) if wish else "",
-        problem=source["problem"],
-        parts=len(source["changes"]),
-        line=source["after"]["offset_json"],
+        problem=source.problem,
+        parts=len(source.changes),
+        line=source.after.offset_json,
         rows=loud[:most],
         unchanged=quiet[:most],
         hidden=max(0, len(loud) - most) + max(0, len(quiet) - most),
         unchanged_in_all=len(quiet),
         fields=_by_part(source)
         and len(loud[:most]) <= SHOWN
-        and (bool(wanted) or len(source["changes"]) <= FEW),
+        and (bool(wanted) or len(source.changes) <= FEW),
         by_part=_by_part(source),
         amounts=_cost_rows(source),
-        readable=_readable_badge(source["reach"]),
-        readable_says=source["reach"]["why"] or "The source was not asked.",
-        until_ms=source["reach"]["until_ms"],
-        fallbacks=list(source["fallbacks"].items()),
-        option=_start_option(source["option"]),
-        forms=[(form, FORM_WORDS[form]) for form in FORM_WORDS if form in source["can"]],
-        examples="; ".join(EXAMPLES[form] for form in EXAMPLES if form in source["can"]),
+        readable=_readable_badge(source.reach),
+        readable_says=source.reach.why or "The source was not asked.",
+        until_ms=source.reach.until_ms,
+        fallbacks=list(source.fallbacks.items()),
+        option=_start_option(source.option),
+        forms=[(form, FORM_WORDS[form]) for form in FORM_WORDS if form in source.can],
+        examples="; ".join(EXAMPLES[form] for form in EXAMPLES if form in source.can),
         form=typed.get(f"form.{key}", ""),
         value=typed.get(f"value.{key}", ""),
         typed_parts=typed.get(f"parts.{key}", ""),
     )
 
 
-def _by_part(source: Mapping[str, Any]) -> bool:
-    return "parts" in source["can"]
+def _by_part(source: ShownSource) -> bool:
+    return "parts" in source.can
 
 
-def _part_rows(source: Mapping[str, Any], wanted: str, asked: Mapping[str, str]) -> list[PartRow]:
+def _part_rows(source: ShownSource, wanted: str, asked: Mapping[str, str]) -> list[PartRow]:
     """Loud ones first, then what moves, then what stays; each in the order of the source. `asked`: wishes of parts."""
-    labels = {side: {p["name"]: p for p in source[side]["parts"]} for side in ("committed", "after")}
-    single = len(source["changes"]) == 1
+    committed, starts = ({part.name for part in place.parts} for place in (source.committed, source.after))
+    single = len(source.changes) == 1
     rows = []
-    for change in source["changes"]:
-        if wanted.lower() not in change["part"].lower():
+    for change in source.changes:
+        part = change.part
+        if wanted.lower() not in part.lower():
             continue
-        before, after = (labels[side].get(change["part"]) for side in ("committed", "after"))
-        loud = _part_warnings(source, change["part"])
+        loud = _part_warnings(source, part)
         rows.append(
             PartRow(
-                part=change["part"],
+                part=part,
                 before=_position_text(
-                    before, change["before"], source["committed"]["label"] if single else ""
+                    part in committed, change.before, source.committed.label if single else ""
                 ),
-                after=_position_text(after, change["after"], source["after"]["label"] if single else ""),
-                badge=MOVED[change["moved"]],
-                means=MEANS.get(change["moved"], ""),
-                quiet=change["moved"] == "same" and not loud,
+                after=_position_text(part in starts, change.after, source.after.label if single else ""),
+                badge=MOVED[change.moved],
+                means=MEANS.get(change.moved, ""),
+                quiet=change.moved is Moved.SAME and not loud,
                 loud=loud,
-                stands=change["after"] or "",
-                moved=change["moved"],
-                asked=asked.get(change["part"], ""),
+                stands=change.after or "",
+                moved=change.moved,
+                asked=asked.get(part, ""),
             )
         )
     return sorted(rows, key=lambda r: (not r.loud, r.quiet))
 
 
-def _position_text(part: Mapping[str, Any] | None, value: str | None, label: str) -> str:
-    if part is None and value is None:
+def _position_text(is_there: bool, value: str | None, label: str) -> str:
+    if not is_there and value is None:
         return "none"
     return label or NAMED.get(value or "", value or "nothing read yet")
 
 
-def _part_warnings(source: Mapping[str, Any], part: str) -> tuple[Warned, ...]:
+def _part_warnings(source: ShownSource, part: str) -> tuple[Warned, ...]:
     """What a person has to know of this part: not as asked for, or not to be read."""
     warnings = []
-    if part in source["fallbacks"]:
-        warnings.append(Warned("not-as-asked", f"Not as asked: {source['fallbacks'][part]}"))
-    if source["reach"]["readable"] is False and part in source["reach"]["parts"]:
+    if part in source.fallbacks:
+        warnings.append(Warned("not-as-asked", f"Not as asked: {source.fallbacks[part]}"))
+    if source.reach.readable is False and part in source.reach.parts:
         warnings.append(Warned("not-all-there", "What follows is not all there any more."))
     return tuple(warnings)
 
 
-def _cost_rows(source: Mapping[str, Any]) -> list[CostRow]:
+def _cost_rows(source: ShownSource) -> list[CostRow]:
     """Never read, read again, waiting: each with unit and how it was found out."""
-    lost, again = source["lost"], source["reread"]
+    lost, again = source.lost, source.reread
     return [
         CostRow("lost", _counted_rows(lost), "Never read", *describe_distance(lost), bad=_has_amount(lost)),
         CostRow(
             "reread", _counted_rows(again), "Read again", *describe_distance(again), bad=_has_amount(again)
         ),
         CostRow(
-            "unread",
-            _counted_rows(source["unread"]),
-            "Waits after the start",
-            *describe_distance(source["unread"]),
+            "unread", _counted_rows(source.unread), "Waits after the start", *describe_distance(source.unread)
         ),
     ]
 
 
-def _counted_rows(distance: Mapping[str, Any]) -> int | None:
-    return distance["rows"]["value"] if distance["rows"] else None
+def _counted_rows(distance: InputBetween) -> int | None:
+    return distance.rows.value if distance.rows else None
 
 
-def _has_amount(distance: Mapping[str, Any]) -> bool:
-    amounts = [distance[name] for name in ("rows", "files", "bytes") if distance[name]]
-    return not amounts or any(amount["value"] for amount in amounts)
+def _has_amount(distance: InputBetween) -> bool:
+    known = [amount for amount in (distance.rows, distance.files, distance.bytes) if amount]
+    return not known or any(amount.value for amount in known)
 
 
-def describe_distance(distance: Mapping[str, Any]) -> tuple[str, str]:
+def describe_distance(distance: InputBetween) -> tuple[str, str]:
     """`8 rows in 3 files, 2.1 KiB, over 2 h 5 min` and how that was found out: exact, or why it is not."""
-    rows, files, size, seconds = (distance[name] for name in position_view.MEASURES)
+    rows, files, size, seconds = distance.rows, distance.files, distance.bytes, distance.seconds
     if not (rows or files or size):
         return "not known", "unknown"
-    amounts = [position_view.said_amount(rows, "row") if rows else "rows not counted"]
-    if files and (files["value"] or not rows):
-        amounts.append(position_view.said_amount(files, "file"))
-    if size and size["value"]:
-        amounts.append(("" if size["exact"] else "about ") + words.format_size(size["value"]))
-    if seconds and seconds["value"]:
-        amounts.append(f"over {words.format_duration(seconds['value'])}")
-    unsure = [codec.read(Amount, a).why or "an estimate" for a in (rows, files, size) if a and not a["exact"]]
+    amounts = [position_view.say_amount(rows, "row") if rows else "rows not counted"]
+    if files and (files.value or not rows):
+        amounts.append(position_view.say_amount(files, "file"))
+    if size and size.value:
+        amounts.append(("" if size.exact else "about ") + words.format_size(size.value))
+    if seconds and seconds.value:
+        amounts.append(f"over {words.format_duration(seconds.value)}")
+    unsure = [amount.why or "an estimate" for amount in (rows, files, size) if amount and not amount.exact]
     return ", ".join(amounts), "; ".join(dict.fromkeys(unsure)) or "exact"
 
 
-def _readable_badge(reach: Mapping[str, Any]) -> Badge:
-    if reach["readable"] is None:
+def _readable_badge(reach: InputReach) -> Badge:
+    if reach.readable is None:
         return Badge("unknown", "Not known")
-    return Badge("ok", "Readable") if reach["readable"] else Badge("failed", "Not readable")
+    return Badge("ok", "Readable") if reach.readable else Badge("failed", "Not readable")
 
 
-def _start_option(option: Mapping[str, Any] | None) -> StartOption | None:
+def _start_option(option: OptionStart | None) -> StartOption | None:
     if option is None:
         return None
     effects = [
-        f"{position_view.said_amount(option[name], 'row')} {what}"
-        for name, what in (("doubled", "twice"), ("missed", "never"))
-        if option[name]
+        f"{position_view.say_amount(amount, 'row')} {what}"
+        for amount, what in ((option.doubled, "twice"), (option.missed, "never"))
+        if amount
     ]
     return StartOption(
-        says=f"An empty checkpoint with this option is {PRECISION[option['precision']]}."
-        if option["supported"]
+        says=f"An empty checkpoint with this option is {PRECISION[option.precision]}."
+        if option.supported
         else "This source has no such option.",
-        code=option["code"],
-        place=option["place"],
-        boundary=f"On the boundary it reads {' and '.join(effects)}."
-        if effects and option["supported"]
-        else "",
-        note=option["note"],
+        code=option.code,
+        place=option.place,
+        boundary=f"On the boundary it reads {' and '.join(effects)}." if effects and option.supported else "",
+        note=option.note,
     )

@@ -204,7 +204,7 @@ def _growth_text(contents: PlanBody) -> str:
     table = f"Table {words.format_number(contents.table_rows)} → {words.format_count(forecast.table_after, 'row')}."
     if contents.sink.is_declared:
         table = f"Sent to {contents.sink.place}."
-    files = all(p.get("kind", "files") == "files" for p in contents.positions)
+    files = all(position.is_files for position in contents.positions)
     return (
         f"{grown}, {words.format_count(len(waiting), 'file')} waiting. {table}"
         if files

@@ -177,7 +177,7 @@ def run_asks(recovery: Any, step: Any) -> list[Ask]:
             "The steps after it did not run",
             "What was done before it is in the log below, each with what was read back.",
         )
-    return [first, bad, safe_to_wait(recovery.facts)]
+    return [first, bad, safe_to_wait(recovery.gathered)]
 
 
 PROBED: Final = {

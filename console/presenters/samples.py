@@ -8,6 +8,7 @@ from console.presenters.stopping import LogLine
 from console.presenters.wizard import Ask, Rung
 from recovery.contracts.amounts import Bound, RowAmount
 from recovery.contracts.forecast import Forecast
+from recovery.contracts.positions import NextInput, Place, PositionChange, ReadableInput
 
 BEFORE: Final = 'rows = (\n    source\n    .dropDuplicates(["id"])\n)\n'
 AFTER: Final = "# without the step\nrows = (\n    source\n)\n"
@@ -45,15 +46,16 @@ FORECAST: Final = Forecast(
     state="Kept",
 )
 
-POSITIONS: Final[list[dict[str, Any]]] = [
-    {
-        "source": 0,
-        "location": "file:/data/in/*.json",
-        "before": {"label": "file 4 of 7", "offset_json": '{"logOffset":2}', "name": "d.json"},
-        "after": {"label": "file 4 of 7", "offset_json": '{"logOffset":2}', "name": "d.json"},
-        "next": {"name": "e.json", "mtime_ms": 1795231267000, "files": 3, "rows": 8, "exact": True},
-        "readable": {"ok": True, "says": "7 of 7 files"},
-    }
+_PLACE: Final = Place(label="file 4 of 7", offset_json='{"logOffset":2}', name="d.json")
+POSITIONS: Final = [
+    PositionChange(
+        source=0,
+        location="file:/data/in/*.json",
+        before=_PLACE,
+        after=_PLACE,
+        next=NextInput(name="e.json", mtime_ms=1795231267000, files=3, rows=8, exact=True),
+        readable=ReadableInput(ok=True, says="7 of 7 files"),
+    )
 ]
 
 LADDER: Final = [

@@ -100,7 +100,7 @@ def proof_badge(recovery: Any) -> status.Badge:
     wrong = len(measured.failed) if measured else 0
     if recovery.state == "needs_attention" and measured and wrong:
         total = len(measured.criteria)
-        return status.Badge("failed", f"{wrong} total {total} criteria {'fails' if wrong == 1 else 'fail'}")
+        return status.Badge("failed", f"{wrong} of {total} criteria {'fails' if wrong == 1 else 'fail'}")
     if recovery.state == "succeeded" and (cost := accepted_cost(measured)):
         return status.Badge("attention", f"Proven, {cost}")
     return status.state_badge(status.RECOVERY, recovery.state)

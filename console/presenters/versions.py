@@ -31,7 +31,7 @@ def of_recovery(recovery: Any, steps: Iterable[Any], now: datetime, *, seconds: 
         recovery.version,
         recovery.owner,
         recovery.choices,
-        recovery.facts.get("status"),
-        recovery.facts.get("at"),
+        recovery.gathering.status,
+        recovery.gathering.at,
     )
     return list_digest(row, shown, bool(recovery.measured), clock_tick(now, seconds))

@@ -1,6 +1,6 @@
 """What the wizard's pages say: the three questions, the ladder, the comparison, the bar. Pure."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
@@ -12,9 +12,11 @@ from console.presenters.flow import say_damage
 from console.presenters.inventory import waiting_elsewhere
 from recovery.contracts.amounts import RowAmount
 from recovery.contracts.diagnosis import Diagnosis
+from recovery.contracts.facts import GatheredFacts
 from recovery.contracts.forecast import Forecast
 from recovery.contracts.names import EMPTYING, Meant, Strategy
-from recovery.contracts.option import Option, first_positions, stored_options
+from recovery.contracts.option import Option
+from recovery.contracts.positions import Moved, MovedPart, NextInput, Place, PositionChange
 from recovery.diagnosis.advice import asks_meant
 from recovery.diagnosis.advice import recommend_advice as recommended_advice
 from recovery.diagnosis.row import SEVERITIES
@@ -64,11 +66,10 @@ class Ask:
     code: str = ""
 
 
-def trouble_summary(diagnosis: Diagnosis, facts: Mapping[str, Any]) -> list[Ask]:
+def trouble_summary(diagnosis: Diagnosis, facts: GatheredFacts) -> list[Ask]:
     """What happened, how bad, safe to wait: in this order on every page that begins with trouble."""
-    ready = facts.get("status") == "ready"
     bad = SEVERITIES.get(diagnosis.severity, SEVERITIES[3]).capitalize()
-    rows = f" {_waiting_text(facts)} wait to be read." if ready else ""
+    rows = f" {_waiting_text(facts)} wait to be read." if facts.is_ready else ""
     return [
         Ask(
             "What happened",
@@ -80,26 +81,20 @@ def trouble_summary(diagnosis: Diagnosis, facts: Mapping[str, Any]) -> list[Ask]
     ]
 
 
-def _waiting_text(facts: Mapping[str, Any]) -> str:
-    """`8 rows in 3 files`; files are named only where they are all that is read."""
-    rows = waiting_elsewhere(first_positions(facts))
+def _waiting_text(facts: GatheredFacts) -> str:
+    """`8 rows in 3 files`; files are told only where they are all that is read."""
+    rows = waiting_elsewhere(facts.positions)
     if rows is not None:
         return words.format_count(rows, "row")
-    files = facts.get("waiting_files") or []
-    return (
-        f"{words.format_count(facts.get('waiting_rows'), 'row')} in {words.format_count(len(files), 'file')}"
-    )
+    files = words.format_count(len(facts.waiting_files), "file")
+    return f"{words.format_count(facts.waiting_rows, 'row')} in {files}"
 
 
-def safe_to_wait(facts: Mapping[str, Any]) -> Ask:
+def safe_to_wait(facts: GatheredFacts) -> Ask:
     """Whether what waits to be read can still be read, by the facts of a recovery."""
-    places = [
-        p
-        for o in (stored_options(facts) if facts.get("status") == "ready" else ())
-        if o.strategy is Strategy.CONTINUE
-        for p in o.positions
-    ]
-    readable = [p.get("readable") or {} for p in places]
+    option = facts.option_of(Strategy.CONTINUE) if facts.is_ready else None
+    places = option.positions if option else ()
+    readable = [place.readable for place in places]
     if not readable:
         return Ask(
             "Safe to wait?",
@@ -108,18 +103,18 @@ def safe_to_wait(facts: Mapping[str, Any]) -> Ask:
             "Waiting makes the table older; it does not start anything.",
             "not-asked-yet",
         )
-    says = ", ".join(str(r.get("says")) for r in readable)
-    files = all(p.get("kind", "files") == "files" for p in places)
-    ends = [p["reach"]["until_ms"] for p in places if (p.get("reach") or {}).get("until_ms")]
+    says = ", ".join(one.says for one in readable)
+    files = all(place.is_files for place in places)
+    ends = [place.until_ms for place in places if place.until_ms]
     until = f", the first of it until {words.format_date(min(ends))}" if ends else ""
-    if all(r.get("ok") for r in readable):
+    if all(one.ok for one in readable):
         return Ask(
             "Safe to wait?",
             "Yes, as long as the files stay" if files else "Yes, until retention takes what waits",
             f"{says[:1].upper()}{says[1:]} can be read now{until}. Waiting makes the table older, nothing else.",
             "while-files-stay" if files else "until-retention",
         )
-    if not any(r.get("ok") is False for r in readable):
+    if not any(one.ok is False for one in readable):
         return Ask(
             "Safe to wait?",
             "Not known",
@@ -463,8 +458,8 @@ def _to_the_second(milliseconds: int) -> str:
 class PositionRow:
     source: str
     place: str
-    before: Mapping[str, Any]
-    after: Mapping[str, Any]
+    before: Place
+    after: Place
     same: str
     next_name: str
     next_at: int | None
@@ -476,64 +471,59 @@ class PositionRow:
     fallbacks: Sequence[tuple[str, str]] = ()
 
 
-def position_rows(raw: Sequence[Mapping[str, Any]]) -> list[PositionRow]:
+def position_rows(positions: Sequence[PositionChange]) -> list[PositionRow]:
     """Before → after per source, with what is read first."""
     rows = []
-    for p in raw:
-        ahead, readable = p.get("next") or {}, p.get("readable") or {}
-        ok = readable.get("ok")
-        kind = "unknown" if ok is None else "ok" if ok else "failed"
+    for position in positions:
+        ahead, readable = position.next, position.readable
+        kind = "unknown" if readable.ok is None else "ok" if readable.ok else "failed"
+        moving = [part for part in position.parts if part.moved is not Moved.SAME]
         rows.append(
             PositionRow(
-                source=str(p.get("source", "")),
-                place=str(p.get("location") or "unknown place").removeprefix("file:"),
-                before=p["before"],
-                after=p["after"],
-                same=_moved_text(p),
-                next_name=str(ahead.get("name") or ""),
-                next_at=ahead.get("mtime_ms"),
-                next_says=_ahead_text(ahead, str(p.get("kind") or "files")),
+                source=str(position.source),
+                place=(position.location or "unknown place").removeprefix("file:"),
+                before=position.before,
+                after=position.after,
+                same=_moved_text(position),
+                next_name=ahead.name or "",
+                next_at=ahead.mtime_ms,
+                next_says=_ahead_text(ahead, is_files=position.is_files),
                 readable=status.Badge(kind, ""),
-                readable_says=str(readable.get("says") or "not known"),
-                parts=[_part_cells(c) for c in p.get("parts") or [] if c["moved"] != "same"],
-                staying=sum(c["moved"] == "same" for c in p.get("parts") or [])
-                + int(p.get("more_parts") or 0),
-                fallbacks=list((p.get("fallbacks") or {}).items()),
+                readable_says=readable.says or "not known",
+                parts=[_part_cells(part) for part in moving],
+                staying=len(position.parts) - len(moving) + position.more_parts,
+                fallbacks=list(position.fallbacks.items()),
             )
         )
     return rows
 
 
-def _moved_text(position: Mapping[str, Any]) -> str:
+def _moved_text(position: PositionChange) -> str:
     """What of this source is left out or read again by where it starts."""
-    if position["before"] == position["after"]:
+    if position.before == position.after:
         return "same place, same bytes"
-    if position["after"].get("offset_json") is None:
+    if position.after.offset_json is None:
         return "begins again"
     lost, again = (
-        starts.describe_distance(position[k])[0] if position.get(k) else "" for k in ("lost", "reread")
+        starts.describe_distance(between)[0] if between else "not known"
+        for between in (position.lost, position.reread)
     )
-    return f"chosen start; never read: {lost or 'not known'}; read again: {again or 'not known'}"
+    return f"chosen start; never read: {lost}; read again: {again}"
 
 
-def _part_cells(change: Mapping[str, Any]) -> tuple[str, str, str, status.Badge]:
-    before, after = (str(change[side] or "none") for side in ("before", "after"))
-    return str(change["part"]), before, after, starts.MOVED[change["moved"]]
+def _part_cells(part: MovedPart) -> tuple[str, str, str, status.Badge]:
+    return part.part, part.before or "none", part.after or "none", starts.MOVED[part.moved]
 
 
-def _ahead_text(ahead: Mapping[str, Any], kind: str) -> str:
-    files, rows = int(ahead.get("files") or 0), ahead.get("rows")
-    if not files and rows is None and kind != "files":
+def _ahead_text(ahead: NextInput, *, is_files: bool) -> str:
+    files, rows, sure = ahead.files, ahead.rows, "exact" if ahead.exact else "estimate"
+    if not files and rows is None and not is_files:
         return "how much waits is not known"
     if not files and rows:
-        return f"{words.format_count(rows, 'row')} in all, {'exact' if ahead.get('exact') else 'estimate'}"
+        return f"{words.format_count(rows, 'row')} in all, {sure}"
     if not files:
-        return f"nothing waits; the next {'file' if kind == 'files' else 'row'} that arrives"
-    tail = (
-        "rows not counted"
-        if rows is None
-        else f"{words.format_count(rows, 'row')}, {'exact' if ahead.get('exact') else 'estimate'}"
-    )
+        return f"nothing waits; the next {'file' if is_files else 'row'} that arrives"
+    tail = "rows not counted" if rows is None else f"{words.format_count(rows, 'row')}, {sure}"
     return f"{words.format_count(files, 'file')} in all, {tail}"
 
 

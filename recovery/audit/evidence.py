@@ -11,7 +11,7 @@ import hashlib
 import io
 import json
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any, Final
 
@@ -27,6 +27,7 @@ from recovery.audit.anchoring import Signed
 from recovery.audit.exporting import COLUMNS, entry_columns
 from recovery.audit.log_operations import sign_chain
 from recovery.contracts import codec
+from recovery.contracts.evidence import ChainProof, PackedPlan, PackedRecovery, PackedVerification, PackMade
 from recovery.errors import Denied, Refused, Unreachable
 from recovery.models import AuditEntry, Plan, Recovery, Step
 from recovery.numbers import whole
@@ -41,8 +42,8 @@ approvals and votes, by their names, go to approvals.json, the rest to records.j
 _APPROVALS: Final = ("approv", "vote")
 
 
-def pack_evidence(*, label: str, stream: IO[bytes], by: Actor) -> dict[str, Any]:
-    """Write the ZIP into `stream`; answers {recovery, entries, signed, files}. Taking it is an entry, and in it.
+def pack_evidence(*, label: str, stream: IO[bytes], by: Actor) -> PackMade:
+    """Write the ZIP into `stream`. Taking it is an entry, and in it.
 
     Raises Denied, NotFound.
     """
@@ -64,10 +65,12 @@ def pack_evidence(*, label: str, stream: IO[bytes], by: Actor) -> dict[str, Any]
     with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as zipped:
         for path, content in files.items():
             zipped.writestr(f"reprise-{recovery.label}/{path}", content)
-    return {
-        "recovery": recovery.label, "entries": files["entries.jsonl"].count(b"\n"), "signed": bool(signature),
-        "files": sorted(files),
-    }  # fmt: skip
+    return PackMade(
+        recovery=recovery.label,
+        entries=files["entries.jsonl"].count(b"\n"),
+        signed=bool(signature),
+        files=tuple(sorted(files)),
+    )
 
 
 def _find_recovery(name: str, by: Actor) -> Recovery:
@@ -98,51 +101,68 @@ def _build_files(recovery: Recovery) -> dict[str, bytes]:
         for e in AuditEntry.objects.filter(recovery=recovery.label).order_by("seq").values(*COLUMNS)
     ]
     sealed = list(recovery.plans.order_by("pk"))
-    plans = [
-        {"hash": p.hash, "sealed_by": p.sealed_by, "sealed_at": p.sealed_at, "voided_at": p.voided_at,
-         "drift": p.drift, "body": p.body}
-        for p in sealed
-    ]  # fmt: skip
+    plans = [_pack_plan(p) for p in sealed]
     steps = [_describe_step(s) for s in recovery.steps.order_by("ordinal")]
-    facts = {
-        "recovery": recovery.label, "state": recovery.state, "strategy": recovery.strategy,
-        "workspace": recovery.flow.pipeline.workspace.name, "environment": recovery.flow.pipeline.environment,
-        "pipeline": recovery.flow.pipeline.name, "flow": recovery.flow.name, "opened_by": recovery.created_by,
-        "owner": recovery.owner,
-        "opened_at": recovery.created_at, "ended_at": recovery.ended_at,
-        "reason": cleansing.cleanse_text(recovery.reason),
-        "made_at": timezone.now(),
-    }  # fmt: skip
+    facts = _pack_recovery(recovery)
     others, proof = _list_other_rows(recovery), _build_proof(entries)
     approvals = {name: rows for name, rows in others.items() if any(word in name for word in _APPROVALS)}
     records = {name: rows for name, rows in others.items() if name not in approvals}
-    verification = {
-        "measured": recovery.measured,
-        "criteria": [codec.to_json(c) for c in sealed[-1].contents.criteria] if sealed else [],
-    }
+    criteria = sealed[-1].contents.criteria if sealed else ()
+    verification = PackedVerification(measured=recovery.measured, criteria=criteria)
     worded = [{**e, "words": tags.ACTIONS.get(e["action"], "")} for e in entries]
     shown = {"facts": facts, "plans": plans, "approvals": approvals, "records": records, "steps": steps,
              "proof": proof, "measured": recovery.measured, "entries": worded}  # fmt: skip
     return {
         "index.html": _render_page(shown),
-        "recovery.json": _encode_json(facts),
-        "plan.json": _encode_json({"plans": plans}),
+        "recovery.json": _encode_json(codec.to_json(facts)),
+        "plan.json": _encode_json({"plans": [codec.to_json(plan) for plan in plans]}),
         "approvals.json": _encode_json(approvals),
         "records.json": _encode_json(records),
         "steps.json": _encode_json(steps),
         "steps.log": "\n".join(_log_lines(steps)).encode() + b"\n",
-        "verification.json": _encode_json(verification),
+        "verification.json": _encode_json(codec.to_json(verification)),
         "entries.jsonl": b"".join(json.dumps(e, sort_keys=True).encode() + b"\n" for e in entries),
-        "proof.json": _encode_json(proof),
+        "proof.json": _encode_json(codec.to_json(proof)),
         "verify.py": (OFFLINE / "verify.py").read_bytes(),
     }
 
 
-def _describe_step(step: Step) -> dict[str, Any]:
+def _pack_recovery(recovery: Recovery) -> PackedRecovery:
+    pipeline = recovery.flow.pipeline
+    return PackedRecovery(
+        recovery=recovery.label,
+        state=recovery.state,
+        strategy=recovery.strategy,
+        workspace=pipeline.workspace.name,
+        environment=pipeline.environment,
+        pipeline=pipeline.name,
+        flow=recovery.flow.name,
+        opened_by=recovery.created_by,
+        owner=recovery.owner,
+        opened_at=recovery.created_at,
+        ended_at=recovery.ended_at,
+        reason=cleansing.cleanse_text(recovery.reason),
+        made_at=timezone.now(),
+    )
+
+
+def _pack_plan(plan: Plan) -> PackedPlan:
+    return PackedPlan(
+        hash=plan.hash,
+        sealed_by=plan.sealed_by,
+        sealed_at=plan.sealed_at,
+        voided_at=plan.voided_at,
+        drift=plan.drift,
+        body=plan.body,
+    )
+
+
+def _describe_step(step: Step) -> dict[str, object]:
+    """Its row as it is, without secrets: what a kind of step leaves has a type of its own."""
     names = ("ordinal", "kind", "says", "state", "attempt", "started_at", "ended_at", "worker", "problem")
     values = ("args", "result", "evidence", "log")
     described = {name: getattr(step, name) for name in names}
-    cleansed: dict[str, Any] = cleansing.cleanse_value({name: getattr(step, name) for name in values})
+    cleansed: dict[str, object] = cleansing.cleanse_value({name: getattr(step, name) for name in values})
     return {
         **described,
         **cleansed,
@@ -151,15 +171,15 @@ def _describe_step(step: Step) -> dict[str, Any]:
     }
 
 
-def _log_lines(steps: list[dict[str, Any]]) -> Iterator[str]:
+def _log_lines(steps: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     for step in steps:
         yield f"== {step['ordinal']} {step['kind']}: {step['state']}"
         yield from (f"{line[0]} {line[1]}" for line in step["log"])
 
 
-def _list_other_rows(recovery: Recovery) -> dict[str, list[dict[str, Any]]]:
+def _list_other_rows(recovery: Recovery) -> dict[str, list[dict[str, object]]]:
     """Rows of every other table that points at this recovery or its plans (approvals, votes), by table."""
-    rows_by_table: dict[str, list[dict[str, Any]]] = {}
+    rows_by_table: dict[str, list[dict[str, object]]] = {}
     for model in apps.get_app_config("recovery").get_models():
         if model in OWN_FILES:
             continue
@@ -173,37 +193,34 @@ def _list_other_rows(recovery: Recovery) -> dict[str, list[dict[str, Any]]]:
     return {name: list({r["id"]: r for r in rows}.values()) for name, rows in rows_by_table.items() if rows}
 
 
-def _row_values(row: Model) -> dict[str, Any]:
+def _row_values(row: Model) -> dict[str, object]:
     """Without the bytes of kept files: their hashes stand there, and no secret of the source leaves by this way."""
     kept = [f for f in row._meta.concrete_fields if not isinstance(f, BinaryField)]
     fields = {f.attname: getattr(row, f.attname) for f in kept}
-    cleansed: dict[str, Any] = cleansing.cleanse_value(fields)
+    cleansed: dict[str, object] = cleansing.cleanse_value(fields)
     return cleansed
 
 
-def _build_proof(entries: list[dict[str, Any]]) -> dict[str, Any]:
+def _build_proof(entries: Sequence[Mapping[str, Any]]) -> ChainProof:
     """The links from the first of these entries to the first good anchor behind the last of them."""
     if not entries:
-        return {
-            "first": 0,
-            "last": 0,
-            "prev_hash": chain.GENESIS,
-            "links": [],
-            "anchor": None,
-            "public_key": "",
-        }
+        return ChainProof(first=0, last=0, prev_hash=chain.GENESIS, links=(), anchor=None, public_key="")
     first, last = entries[0]["seq"], entries[-1]["seq"]
     anchor = anchoring.next_after(last)
     until = anchor.statement.seq if anchor else last
     between = AuditEntry.objects.filter(seq__gte=first, seq__lte=until).order_by("seq")
-    links = [
-        [e["seq"], e["format"], chain.canonical_text(e) if e["format"] == 1 else chain.hash_contents(e)]
+    links = tuple(
+        (e["seq"], e["format"], chain.canonical_text(e) if e["format"] == 1 else chain.hash_contents(e))
         for e in between.values(*chain.FIELDS).iterator(chunk_size=500)
-    ]
-    return {
-        "first": first, "last": until, "prev_hash": entries[0]["prev_hash"], "links": links,
-        "anchor": anchor.as_dict() if anchor else None, "public_key": _public_key_of(anchor),
-    }  # fmt: skip
+    )
+    return ChainProof(
+        first=first,
+        last=until,
+        prev_hash=entries[0]["prev_hash"],
+        links=links,
+        anchor=anchor.as_dict() if anchor else None,
+        public_key=_public_key_of(anchor),
+    )
 
 
 def _public_key_of(anchor: Signed | None) -> str:
@@ -230,12 +247,12 @@ class _Exact(DjangoJSONEncoder):
         return o.isoformat() if hasattr(o, "isoformat") else super().default(o)
 
 
-def _render_page(shown: dict[str, Any]) -> bytes:
+def _render_page(shown: Mapping[str, object]) -> bytes:
     template = Engine().from_string((OFFLINE / "index.html").read_text("utf-8"))
-    return template.render(Context(shown)).encode()
+    return template.render(Context(dict(shown))).encode()
 
 
-def to_bytes(*, label: str, by: Actor) -> tuple[bytes, dict[str, Any]]:
+def to_bytes(*, label: str, by: Actor) -> tuple[bytes, PackMade]:
     """The pack in memory: a recovery's evidence is small."""
     stream = io.BytesIO()
     made = pack_evidence(label=label, stream=stream, by=by)

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import AfterValidator, SerializerFunctionWrapHandler, model_serializer
+from pydantic import AfterValidator, ConfigDict, SerializerFunctionWrapHandler, model_serializer
 
 from recovery.contracts.acceptance import Accepted, Cost, Effect
 from recovery.contracts.names import Meant, Strategy, read_strategy
@@ -68,6 +68,12 @@ class WorkerAnswer(Value):
     """The code of a refusal."""
     costs: tuple[Cost, ...] = ()
     """What has to be accepted before the answer can be another one."""
+
+
+class WorkProgress(WorkerAnswer):
+    """How far a worker is: what its answer holds beside is left out, so that pages may ask every second."""
+
+    model_config = ConfigDict(extra="ignore")
 
 
 class PositionsAnswer(WorkerAnswer):

@@ -39,6 +39,11 @@ def to_json(value: Value) -> dict[str, Any]:
     return value.model_dump(mode="json")
 
 
+def to_set_json(value: Value) -> dict[str, Any]:
+    """Plain JSON of the fields that were given to a value, each of them whole: for what is laid over a stored one."""
+    return {name: field for name, field in to_json(value).items() if name in value.model_fields_set}
+
+
 def to_read_json(value: Value) -> dict[str, Any]:
     """Plain JSON of a value that was `read`, with the keys that it was read with and no others: a seal of an older
     release keeps its bytes."""

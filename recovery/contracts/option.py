@@ -16,6 +16,7 @@ from recovery.contracts.effort import Effort
 from recovery.contracts.findings import Finding
 from recovery.contracts.forecast import Forecast
 from recovery.contracts.names import Strategy
+from recovery.contracts.positions import PositionChange, SourceMapping
 from recovery.contracts.steps import PlannedStep
 from recovery.contracts.value import Flag, Value
 
@@ -187,10 +188,10 @@ class Option(Value):
     """Whether a change of the code is live then, for people."""
     table_meanwhile: str
     """What readers of the table see meanwhile, for people."""
-    positions: tuple[Mapping[str, Any], ...] = ()
-    """Each source before and after (`strategies.positions`)."""
-    mapping: Mapping[str, Any] | None = None
-    """Which source goes on as which (`strategies.mapped`); None: they are one to one."""
+    positions: tuple[PositionChange, ...] = ()
+    """Each source before and after."""
+    mapping: SourceMapping | None = None
+    """Which source goes on as which; None: they are one to one."""
     effort: Effort | None = None
     """What it asks for; None: not measured, or of an option that was stored before."""
 
@@ -247,16 +248,6 @@ class Option(Value):
                 value = _stored_code(self.blocker)
             stored[name] = value
         return stored
-
-
-def stored_options(facts: Mapping[str, Any]) -> tuple[Option, ...]:
-    """The options that the facts of a recovery hold, in their order; () before any were judged."""
-    return tuple(Option.model_validate(one) for one in facts.get("options") or ())
-
-
-def first_positions(facts: Mapping[str, Any]) -> tuple[Mapping[str, Any], ...]:
-    """Each source before and after, as the first option of these facts takes it; () before any were judged."""
-    return next((option.positions for option in stored_options(facts)), ())
 
 
 def _stored_blocker(stored: Mapping[str, Any]) -> dict[str, Any] | None:

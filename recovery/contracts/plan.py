@@ -13,6 +13,7 @@ from recovery.contracts.criteria import Criterion
 from recovery.contracts.findings import Finding
 from recovery.contracts.forecast import Forecast
 from recovery.contracts.names import StepKind, Strategy
+from recovery.contracts.positions import PositionChange
 from recovery.contracts.steps import FillArgs, PlannedStep, RestoreArgs, SeedArgs
 from recovery.contracts.target import ReplayTarget
 from recovery.contracts.value import Flag, Number, Value
@@ -232,8 +233,8 @@ class PlanBody(Value):
     """Whether rows are compared in every column, and counted by `key`."""
     proof: Number = 1
     """The edition of the criteria (`verification.criteria.EDITION`)."""
-    positions: tuple[Mapping[str, Any], ...]
-    """Each source before and after (`strategies.positions`)."""
+    positions: tuple[PositionChange, ...]
+    """Each source before and after."""
     numbering: Numbering
     """How the batches go on."""
     state: Literal["keep", "drop", "rebuild"]

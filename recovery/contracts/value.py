@@ -1,9 +1,10 @@
 """What every contract is: a frozen value of documented fields that refuses any other key."""
 
 from collections.abc import Mapping
+from datetime import datetime
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Strict
+from pydantic import BaseModel, ConfigDict, PlainSerializer, Strict
 
 Flag = Annotated[bool, Strict()]
 """True or false, never 0 or 1: what is stored keeps its type, so that a seal keeps its bytes."""
@@ -14,6 +15,9 @@ Number = Annotated[int, Strict()]
 Duration = Annotated[int, Strict()] | Annotated[float, Strict()]
 """Seconds. A whole number stays one, so that a seal keeps its bytes."""
 
+
+Moment = Annotated[datetime, PlainSerializer(datetime.isoformat, when_used="json")]
+"""A moment with its zone, as JSON in ISO form with every digit that it is stored with."""
 
 DataRow = Mapping[str, object]
 """One row of people's data, or a part of one: the names are columns of theirs."""

@@ -6,7 +6,7 @@ from recovery.models.recovery import Recovery
 
 
 class PositionsLook(models.Model):
-    """The answer of the newest look that came to its end: every source as `sources.position_view.as_dict` gives it.
+    """The answer of the newest look that came to its end: every source as a `contracts.positions.ShownSource`.
 
     Of a topic with a thousand partitions that is some 350 KB, so it stands beside the recovery, which lists and guards
     read again and again; `Recovery.choices["positions_look"]` holds what was asked, and when.

@@ -62,7 +62,7 @@ class Flow(OnLists):
     `downstream.Standing` has them; readers in other pipelines are judged by them.
     `below_refresh`: the last refresh below it that was asked for outside of a recovery (`refreshing.BelowRefresh`), {}
     for none; `below_count`: the last count there (`counting_below.BelowCount`), {} for none. `sink_memory`:
-    `losses.SinkMemory` of its file table, {} where there is nothing to remember. `failure_memory`:
+    `contracts.updates.SinkMemory` of its file table, {} where there is nothing to remember. `failure_memory`:
     `failing.FailureMemory`, {} where it does not fail. `query_id`: that of its newest progress, "" before the first
     one and once the code has the flow no more.
 

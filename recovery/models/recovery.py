@@ -6,8 +6,9 @@ from django.db import models
 from django.db.models import Q
 
 from recovery.contracts import codec
-from recovery.contracts.choices import Choices
+from recovery.contracts.choices import Choices, WorkProgress
 from recovery.contracts.diagnosis import StoredDiagnosis
+from recovery.contracts.facts import GatheredFacts
 from recovery.contracts.measured import Measured
 from recovery.models.listed import ListedQuerySet, OnLists
 from recovery.models.pipeline import Flow
@@ -68,6 +69,16 @@ class Recovery(OnLists):
     def diagnosis_value(self) -> StoredDiagnosis:
         """Why it was opened, as a value."""
         return codec.read(StoredDiagnosis, self.diagnosis)
+
+    @property
+    def gathered(self) -> GatheredFacts:
+        """What was gathered last, as a value; `facts` is how it is stored."""
+        return codec.read(GatheredFacts, self.facts)
+
+    @property
+    def gathering(self) -> WorkProgress:
+        """How far the newest gathering is, without what it gathered."""
+        return codec.read(WorkProgress, self.facts)
 
     @property
     def proof(self) -> Measured | None:

@@ -19,6 +19,7 @@ from recovery.people.roles import Actor
 from recovery.people.visible import filter_visible
 from recovery.pipelines import behind
 from recovery.pipelines.downstream import Node, Standing, below
+from recovery.pipelines.flow_values import FlowValues
 from recovery.pipelines.losses import QUERY_ID_SHARED
 
 NAMES: Final = 50
@@ -188,7 +189,9 @@ def _judge(pipeline_id: int) -> set[str]:
     """Write how the flows of a pipeline stand by what is stored; answers the datasets of which that changed."""
     pipeline = Pipeline.objects.get(pk=pipeline_id)
     rows = {f.name: f for f in pipeline.flows.all()}
-    folded = {name: {"state": behind.without_overlay(row.state)} for name, row in rows.items()}
+    folded: dict[str, FlowValues] = {
+        name: {"state": behind.without_overlay(row.state)} for name, row in rows.items()
+    }
     elsewhere = standings_elsewhere(pipeline, behind.nodes_of(folded, rows))
     moved = set()
     for name, values in behind.over(folded, rows, pipeline.updates, elsewhere).items():

@@ -11,13 +11,15 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any, Final
+from typing import Any, Final, TypedDict
 from urllib.parse import urlsplit
 
 from django.utils import timezone
 
 from recovery import reach, references
 from recovery.audit.actions import Attempt, audited_attempt
+from recovery.contracts import codec
+from recovery.contracts.workspace import DescribedWorkspace, LoggedWorkspace
 from recovery.encryption import encrypted
 from recovery.errors import NotFound, Refused, WrongUse
 from recovery.models import Hold, Pipeline, Recovery, Workspace
@@ -32,6 +34,8 @@ MOST_ROOTS: Final = 50
 KINDS: Final = ("pipelines", "streams")
 TAKEN_NAMES: Final = frozenset({"new", ".", ".."})
 """They are addresses of something else in Settings > Workspaces."""
+KEPT: Final = "kept encrypted"
+"""What is shown of a secret that the row itself keeps."""
 TEST_PATIENCE: Final = timedelta(minutes=3)
 """After so long a test that was asked for counts as lost, and another may be asked for."""
 
@@ -57,6 +61,32 @@ class Given:
     roots: tuple[str, ...] | None = None
     kind: str | None = None
     event_logs: tuple[str, ...] | None = None
+
+
+class WorkspaceColumns(TypedDict, total=False):
+    """Columns of `Workspace` that an act sets; one that is missing stays as it is."""
+
+    url: str
+    environment: str
+    kind: str
+    token_ref: str
+    token_kept: str
+    questions_url: str
+    questions_token_ref: str
+    questions_token_kept: str
+    questions_spark: str
+    roots: list[str]
+    real_roots: dict[str, str]
+    event_logs: list[str]
+    on: bool
+
+
+@dataclass(frozen=True)
+class _Secret:
+    """A secret as a row keeps it: where it is, or itself, encrypted."""
+
+    reference: str
+    kept: str
 
 
 def register_workspace(
@@ -109,7 +139,8 @@ def add_workspace(*, name: str, given: Given, by: Actor) -> Workspace:
     with audited_attempt(action="workspace.add", by=by, target_kind="workspace", target=name[:80]) as trying:
         by.check(Right.MANAGE)
         _check_name(name)
-        values = {"environment": "production", "kind": _check_kind(given), "url": "", **_columns(given, None)}
+        values: WorkspaceColumns = {"environment": "production", "kind": _check_kind(given), "url": ""}
+        values |= _columns(given, None)
         row = Workspace.objects.select_for_update().filter(name=name).first()
         if row is not None and (row.removed_at is None or not _is_same(row, values)):
             raise Refused(
@@ -126,7 +157,7 @@ def add_workspace(*, name: str, given: Given, by: Actor) -> Workspace:
             )
             row.refresh_from_db()
         trying.environment = row.environment
-        trying.done(f"Workspace {name} added at {row.url}.", after=_noted(row))
+        trying.done(f"Workspace {name} added at {row.url}.", after=_log_workspace(row))
     return row
 
 
@@ -138,7 +169,7 @@ def change_workspace(*, name: str, given: Given, by: Actor, on: bool | None = No
     `token_elsewhere`, `same_address`, `outbound`, `recovery_open`.
     """
     with _managing("workspace.change", name, by) as (trying, row):
-        before, values = _noted(row), _columns(given, row)
+        before, values = _log_workspace(row), _columns(given, row)
         moved = "url" in values and _place(values["url"]) != _place(row.url)
         is_same = bool(given.token_ref) and _source(given.token_ref or "") == _source(row.token_ref)
         if moved and (is_same or not (given.token or given.token_ref)):
@@ -157,7 +188,7 @@ def change_workspace(*, name: str, given: Given, by: Actor, on: bool | None = No
                 _leave(row)
         Workspace.objects.filter(pk=row.pk).update(**values, poll_error="", tested={}, test_asked_at=None)
         row.refresh_from_db()
-        trying.done(f"Workspace {row.name} changed.", before=before, after=_noted(row))
+        trying.done(f"Workspace {row.name} changed.", before=before, after=_log_workspace(row))
     return row
 
 
@@ -186,7 +217,7 @@ def remove_workspace(*, name: str, by: Actor, reason: str = "") -> Workspace:
     Raises Denied, NotFound; Refused (`recovery_open`) while a recovery is open there or something is still paused.
     """
     with _managing("workspace.remove", name, by, reason) as (trying, row):
-        before = described(row)
+        before = codec.to_json(describe_workspace(row))
         _leave(row)
         Workspace.objects.filter(pk=row.pk).update(
             on=False,
@@ -226,26 +257,26 @@ def note_test(*, name: str, by: Actor) -> Workspace:
     return row
 
 
-def described(row: Workspace) -> dict[str, Any]:
-    """A workspace for the audit log, `list` and the API: where its secrets are, never what they are."""
-    return {
-        "name": row.name,
-        "url": row.url,
-        "environment": row.environment,
-        "token": "kept encrypted" if row.token_kept else row.token_ref,
-        "questions_url": row.questions_url,
-        "questions_token": "kept encrypted" if row.questions_token_kept else row.questions_token_ref,
-        "questions_spark": row.questions_spark,
-        "on": row.on,
-        "roots": row.roots,
-        "kind": row.kind,
-        "event_logs": row.event_logs,
-    }
+def describe_workspace(row: Workspace) -> DescribedWorkspace:
+    """A workspace for `list`, the API and the audit log."""
+    return DescribedWorkspace(
+        name=row.name,
+        url=row.url,
+        environment=row.environment,
+        token=KEPT if row.token_kept else row.token_ref,
+        questions_url=row.questions_url,
+        questions_token=KEPT if row.questions_token_kept else row.questions_token_ref,
+        questions_spark=row.questions_spark,
+        on=row.on,
+        roots=tuple(row.roots),
+        kind=row.kind,
+        event_logs=tuple(row.event_logs),
+    )
 
 
-def _noted(row: Workspace) -> dict[str, Any]:
+def _log_workspace(row: Workspace) -> dict[str, Any]:
     """For the audit log alone: with where the roots led when they were named."""
-    return described(row) | {"real_roots": row.real_roots}
+    return codec.to_json(LoggedWorkspace(**dict(describe_workspace(row)), real_roots=row.real_roots))
 
 
 def workspace_named(name: str) -> Workspace:
@@ -284,14 +315,14 @@ def _check_kind(given: Given) -> str:
     return kind
 
 
-def _is_same(row: Workspace, values: dict[str, Any]) -> bool:
+def _is_same(row: Workspace, values: WorkspaceColumns) -> bool:
     """May a removed one come back as this: of the same kind, at the same address?"""
     return row.kind == values["kind"] and (row.has_streams or _place(row.url) == _place(values["url"]))
 
 
-def _columns(given: Given, row: Workspace | None) -> dict[str, Any]:
+def _columns(given: Given, row: Workspace | None) -> WorkspaceColumns:
     """The columns that `given` sets in `row`. Raises WrongUse, Refused."""
-    values: dict[str, Any] = {}
+    values: WorkspaceColumns = {}
     if given.event_logs is not None:
         if len(given.event_logs) > MOST_ROOTS:
             raise WrongUse(
@@ -305,7 +336,8 @@ def _columns(given: Given, row: Workspace | None) -> dict[str, Any]:
         values["url"] = _check_address(given.url.strip().rstrip("/"))
     if given.environment is not None:
         values["environment"] = _check_environment(given.environment)
-    values |= _secret("token", given.token_ref, given.token, TOKEN)
+    if (token := _secret("token", given.token_ref, given.token, TOKEN)) is not None:
+        values |= {"token_ref": token.reference, "token_kept": token.kept}
     if given.roots is not None:
         values |= _rooted(given.roots, row)
     if given.questions_url is not None:
@@ -315,11 +347,13 @@ def _columns(given: Given, row: Workspace | None) -> dict[str, Any]:
             values |= {"questions_token_ref": "", "questions_token_kept": "", "questions_spark": ""}
     if given.questions_spark is not None:
         values["questions_spark"] = _check_spark(given.questions_spark.strip())
-    values |= _secret("questions_token", given.questions_token_ref, given.questions_token, QUESTIONS)
+    token = _secret("questions_token", given.questions_token_ref, given.questions_token, QUESTIONS)
+    if token is not None:
+        values |= {"questions_token_ref": token.reference, "questions_token_kept": token.kept}
     return values
 
 
-def _rooted(given: Sequence[str], row: Workspace | None) -> dict[str, Any]:
+def _rooted(given: Sequence[str], row: Workspace | None) -> WorkspaceColumns:
     """Roots, and where they lead. One that `row` has stays where it led: saving something else takes no link that has
     come since. Raises WrongUse, Refused."""
     if len(given) > MOST_ROOTS:
@@ -333,7 +367,8 @@ def _rooted(given: Sequence[str], row: Workspace | None) -> dict[str, Any]:
     }
 
 
-def _secret(field: str, ref: str | None, value: str | None, purpose: str) -> dict[str, str]:
+def _secret(field: str, ref: str | None, value: str | None, purpose: str) -> _Secret | None:
+    """None: none was given. Raises WrongUse."""
     if ref and value:
         raise WrongUse(f"Give {field} once: itself, or where it is.", code="two_secrets")
     if value:
@@ -342,10 +377,8 @@ def _secret(field: str, ref: str | None, value: str | None, purpose: str) -> dic
                 f"{field} has at most {LONGEST_SECRET} ASCII characters, in one line and without blanks.",
                 code="odd_secret",
             )
-        return {f"{field}_kept": encrypted(value, purpose), f"{field}_ref": ""}
-    if ref:
-        return {f"{field}_ref": references.WORKSPACES.check(ref), f"{field}_kept": ""}
-    return {}
+        return _Secret("", encrypted(value, purpose))
+    return _Secret(references.WORKSPACES.check(ref), "") if ref else None
 
 
 def _check_name(name: str) -> None:
@@ -407,7 +440,7 @@ def _source(ref: str) -> str:
     return f"file:{os.path.realpath(place)}" if kind == "file" else ref
 
 
-def _with_questions(given: Given, values: dict[str, Any], row: Workspace) -> dict[str, Any]:
+def _with_questions(given: Given, values: WorkspaceColumns, row: Workspace) -> WorkspaceColumns:
     """The columns with a questions service that is the workspace itself where it was that before it moved.
 
     Raises Refused (`token_again`) where its own token would go to another address.
@@ -430,7 +463,7 @@ def _with_questions(given: Given, values: dict[str, Any], row: Workspace) -> dic
     return values
 
 
-def _refuse_borrowed(given: Given, values: dict[str, Any], row: Workspace | None) -> None:
+def _refuse_borrowed(given: Given, values: WorkspaceColumns, row: Workspace | None) -> None:
     """A reference that sends a token to one address may not send it to another one, of whichever workspace."""
     others = Workspace.objects.kept().exclude(pk=row.pk if row else 0)
     held = [(w, w.token_ref, w.url) for w in others if w.token_ref]

@@ -6,11 +6,12 @@ from typing import Any, Final
 
 from recovery.models import Flow
 from recovery.pipelines.downstream import Behind, Node, Standing, State, Why, standings
+from recovery.pipelines.flow_values import FlowValues
 
 NOT_OK: Final = ("failed", "empty", "stale", "unknown")
 """States of a flow that somebody has to look at."""
 
-NOT_BEHIND: Final[Mapping[str, Any]] = {"behind_since": None, "behind_why": "", "behind_update": ""}
+NOT_BEHIND: Final[FlowValues] = {"behind_since": None, "behind_why": "", "behind_update": ""}
 
 OVERLAID: Final = {State.EMPTY: ("ok", "stopped", "unknown"), State.STALE: ("ok",)}
 """Which states of a flow give way: a failure, a run and a stop that a person made say more than being stale does."""
@@ -41,11 +42,11 @@ def since_of(flow: Flow) -> datetime | None:
 
 
 def over(
-    folded: Mapping[str, dict[str, Any]],
+    folded: Mapping[str, FlowValues],
     rows: Mapping[str, Flow],
     updates: Sequence[Mapping[str, Any]],
     elsewhere: Mapping[str, Standing],
-) -> dict[str, dict[str, Any]]:
+) -> dict[str, FlowValues]:
     """`folded`: new values of each flow's row, by name; with those of being behind, and the state that follows.
 
     `elsewhere`: how datasets stand that other pipelines write (`across.standings_elsewhere`), by name.
@@ -56,7 +57,7 @@ def over(
     return {name: {**values, **_fields(values["state"], found[name])} for name, values in folded.items()}
 
 
-def nodes_of(folded: Mapping[str, dict[str, Any]], rows: Mapping[str, Flow]) -> list[Node]:
+def nodes_of(folded: Mapping[str, FlowValues], rows: Mapping[str, Flow]) -> list[Node]:
     """The graph of one pipeline, by new values of its flows' rows over those that are kept."""
     return [_node(name, values, rows.get(name)) for name, values in folded.items()]
 
@@ -66,7 +67,7 @@ def without_overlay(state: str) -> str:
     return "ok" if state == State.STALE else state
 
 
-def _node(name: str, values: Mapping[str, Any], row: Flow | None) -> Node:
+def _node(name: str, values: Mapping[str, object], row: Flow | None) -> Node:
     def value(field: str, absent: Any) -> Any:
         return values.get(field, getattr(row, field) if row else absent)
 
@@ -77,12 +78,12 @@ def _names(inputs: Iterable[Any]) -> tuple[str, ...]:
     return tuple(str(i.get("name", i)) if isinstance(i, dict) else str(i) for i in inputs or ())
 
 
-def _fields(state: str, standing: Standing) -> dict[str, Any]:
-    moments = {"good_at": standing.good_at, "renewed_at": standing.renewed_at}
+def _fields(state: str, standing: Standing) -> FlowValues:
+    moments: FlowValues = {"good_at": standing.good_at, "renewed_at": standing.renewed_at}
     behind = standing.behind
     if behind is None:
         return {**moments, **NOT_BEHIND}
-    kept = {
+    kept: FlowValues = {
         **moments,
         "behind_since": behind.since,
         "behind_why": behind.why.value,

@@ -17,12 +17,15 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import Any, Final
 
+from recovery.contracts.updates import FlowInUpdate, FlowOutcome
 from recovery.pipelines import events as log
 
 VIEWS: Final = frozenset({"MATERIALIZED_VIEW", "COMPLETE"})
 """Types of flows that compute their whole dataset anew."""
 VIRTUAL: Final = "VIEW"
 """The type of a flow that defines a view without rows of its own: whoever reads it reads what it reads."""
+SKIPPED: Final = "SKIPPED"
+"""The status of a flow that an update selected and did not come to."""
 
 
 class State(StrEnum):
@@ -149,17 +152,17 @@ def _own(behind: Behind | None) -> Behind | None:
 
 def _after(update: Mapping[str, Any], node: Node, every: Sequence[Node], before: Standing) -> Standing:
     """How a dataset stands after one update that is over, as far as that update alone tells."""
-    told = _told(update, node.name)
+    told = FlowInUpdate.read(update, node.name)
     behind = _behind_after(update, node, every, before.behind)
     good_at = before.good_at
-    if told.get("outcome") == "ok":
-        good_at = _last(good_at, log.when(update.get("creation_time")) or log.when(told.get("at")))
+    if told.outcome is FlowOutcome.OK:
+        good_at = _last(good_at, log.when(update.get("creation_time")) or log.when(told.at))
     renewed = [before.renewed_at]
     if not node.view and refreshed_in_full(update, node.name, node.dataset):
         emptied_at = (update.get("emptied") or {}).get(node.dataset)
-        renewed += [log.when(emptied_at), log.when(told.get("at"))]
+        renewed += [log.when(emptied_at), log.when(told.at)]
     if before.behind is not None and behind is None:
-        renewed.append(log.when(told.get("at")))
+        renewed.append(log.when(told.at))
     return Standing(behind, good_at, _last(*renewed))
 
 
@@ -169,7 +172,9 @@ def refreshed_in_full(update: Mapping[str, Any], flow: str, dataset: str) -> boo
         return True
     chosen = update.get("full_refresh_selection") or ()
     named = dataset in chosen or dataset.rsplit(".", 1)[-1] in chosen
-    return _told(update, flow).get("outcome") == "ok" and (named or bool(update.get("full_refresh")))
+    return FlowInUpdate.read(update, flow).outcome is FlowOutcome.OK and (
+        named or bool(update.get("full_refresh"))
+    )
 
 
 def _last(*moments: datetime | None) -> datetime | None:
@@ -177,8 +182,8 @@ def _last(*moments: datetime | None) -> datetime | None:
 
 
 def _last_good_end(updates: Sequence[Mapping[str, Any]], flow: str) -> datetime | None:
-    ran = (_told(u, flow) for u in updates if u.get("read") and not u.get("validate_only"))
-    return next((log.when(t.get("at")) for t in ran if t.get("outcome") == "ok"), None)
+    ran = (FlowInUpdate.read(u, flow) for u in updates if u.get("read") and not u.get("validate_only"))
+    return next((log.when(t.at) for t in ran if t.outcome is FlowOutcome.OK), None)
 
 
 def _mended(known: Standing, now: Standing, ended: datetime | None) -> Standing:
@@ -208,36 +213,23 @@ def _outside(node: Node, every: Iterable[Node], elsewhere: Mapping[str, Standing
 def _behind_after(
     update: Mapping[str, Any], node: Node, every: Sequence[Node], before: Behind | None
 ) -> Behind | None:
-    told = _told(update, node.name)
-    if told.get("outcome") == "ok":
+    told = FlowInUpdate.read(update, node.name)
+    if told.outcome is FlowOutcome.OK:
         return None
     name = str(update.get("update_id") or "")
     if (emptied := (update.get("emptied") or {}).get(node.dataset)) is not None:
         known = before.since if before and before.state is State.EMPTY else None
         return Behind(known or log.when(emptied), Why.EMPTIED, name)
-    if before is not None or told.get("outcome") not in (None, "none"):
+    if before is not None or told.outcome is not FlowOutcome.NONE:
         return before
-    sources = [_told(update, p.name) for p in _producers(node, every)]
-    moved = [s for s in sources if s.get("outcome") == "failed" or _wrote(s)]
+    sources = [FlowInUpdate.read(update, p.name) for p in _producers(node, every)]
+    moved = [s for s in sources if s.outcome is FlowOutcome.FAILED or s.wrote]
     if moved:
-        why = Why.NOT_REACHED if _skipped(told) else Why.LEFT_OUT
-        return Behind(_first(log.when(s.get("at")) for s in moved), why, name)
-    if _skipped(told) and (node.view or sources):
-        return Behind(log.when(told.get("at")), Why.NOT_REACHED, name)
+        why = Why.NOT_REACHED if told.status == SKIPPED else Why.LEFT_OUT
+        return Behind(_first(log.when(s.at) for s in moved), why, name)
+    if told.status == SKIPPED and (node.view or sources):
+        return Behind(log.when(told.at), Why.NOT_REACHED, name)
     return None
-
-
-def _told(update: Mapping[str, Any], flow: str) -> Mapping[str, Any]:
-    told: Mapping[str, Any] = (update.get("flows") or {}).get(flow) or {}
-    return told
-
-
-def _skipped(told: Mapping[str, Any]) -> bool:
-    return told.get("status") == "SKIPPED"
-
-
-def _wrote(told: Mapping[str, Any]) -> bool:
-    return bool(told.get("wrote"))
 
 
 def _first(moments: Iterable[datetime | None]) -> datetime | None:

@@ -9,9 +9,11 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Final
 
+from recovery.contracts.updates import FlowInUpdate, FlowOutcome
 from recovery.models import Flow
 from recovery.pipelines import events as log
 from recovery.pipelines.failures import FailurePhase, PipelineFault, UpdateFailure, failure_from, failure_in
+from recovery.pipelines.flow_values import FlowValues
 from recovery.pipelines.losses import SILENT
 
 SELECTIONS: Final = ("refresh_selection", "full_refresh_selection")
@@ -56,7 +58,7 @@ class FailureMemory:
         kept = {"own": self.own, "before": self.before}
         return {name: failing.as_json() for name, failing in kept.items() if failing is not None}
 
-    def fields(self) -> dict[str, Any]:
+    def fields(self) -> FlowValues:
         """What the flow's row shows of it."""
         failure = self.newest.failure if self.newest else None
         return {
@@ -88,7 +90,9 @@ def memory_of(flow: Flow | None, updates: Sequence[Mapping[str, Any]] = ()) -> F
         causes=tuple(flow.error),
     )
     update = next((u for u in updates if u.get("update_id") == flow.failed_update), {})
-    whole = failure_in(update) if _own(update, flow.name).get("outcome") != "failed" else None
+    whole = (
+        failure_in(update) if FlowInUpdate.read(update, flow.name).outcome is not FlowOutcome.FAILED else None
+    )
     if whole is None or not whole.is_whole:
         return FailureMemory(own=Failing(flow.failing_since, shown))
     failing = Failing(flow.failing_since, whole)
@@ -125,13 +129,17 @@ def remember(
 def _after(
     update: Mapping[str, Any], flow: str, memory: FailureMemory, told: Mapping[str, UpdateFailure]
 ) -> FailureMemory:
-    came, own = outcome_in(update, flow), _own(update, flow)
-    if came == "ok" or is_gone(update, flow) or (came == "stopped" and _went_on(update, flow, memory)):
+    came, own = outcome_in(update, flow), FlowInUpdate.read(update, flow)
+    if (
+        came is FlowOutcome.OK
+        or is_gone(update, flow)
+        or (came is FlowOutcome.STOPPED and _went_on(update, flow, memory))
+    ):
         return NOTHING
-    if came == "failed":
-        whole = failure_in(update) if own.get("outcome") != "failed" else None
+    if came is FlowOutcome.FAILED:
+        whole = failure_in(update) if own.outcome is not FlowOutcome.FAILED else None
         failure = whole or _own_failure(update, flow, told)
-        at = log.when(own.get("at")) if whole is None else None
+        at = log.when(own.at) if whole is None else None
         at = at or log.when(failure.at or update.get("ended_at")) or log.when(update.get("creation_time"))
         if whole is not None and _is_before(whole):
             return replace(memory, before=_next(memory.before, failure, at))
@@ -142,7 +150,7 @@ def _after(
 def _went_on(update: Mapping[str, Any], flow: str, memory: FailureMemory) -> bool:
     """Did the flow of a continuous pipeline commit a batch in this update, in which it was not seen to fail?"""
     failed_here = memory.newest is not None and memory.newest.failure.update_id == update.get("update_id")
-    return bool(_own(update, flow).get("went_on")) and not failed_here
+    return bool(FlowInUpdate.read(update, flow).went_on) and not failed_here
 
 
 def with_own(memory: FailureMemory, failure: UpdateFailure, at: datetime | None) -> FailureMemory:
@@ -176,24 +184,19 @@ def is_gone(update: Mapping[str, Any], flow: str) -> bool:
     return whole and "flows" in update and flow not in update["flows"]
 
 
-def own_outcome(update: Mapping[str, Any], flow: str) -> str:
-    """What the update did for the flow by the flow's own events: ok, failed, stopped or none."""
-    return str(_own(update, flow).get("outcome", "none"))
+def own_outcome(update: Mapping[str, Any], flow: str) -> FlowOutcome:
+    """What the update did for the flow by the flow's own events."""
+    return FlowInUpdate.read(update, flow).outcome
 
 
-def outcome_in(update: Mapping[str, Any], flow: str) -> str:
+def outcome_in(update: Mapping[str, Any], flow: str) -> FlowOutcome:
     """What the update did for the flow. One that failed before or beside its flows failed for each that it did not
     complete and that was not left out of it."""
-    own, failure = own_outcome(update, flow), failure_in(update)
-    excluded = _own(update, flow).get("status") == "EXCLUDED"
-    if own in ("ok", "failed") or excluded or failure is None or not failure.is_whole:
-        return own
-    return "stopped" if failure.is_cancelled else "failed"
-
-
-def _own(update: Mapping[str, Any], flow: str) -> Mapping[str, Any]:
-    told: Mapping[str, Any] = (update.get("flows") or {}).get(flow) or {}
-    return told
+    own, failure = FlowInUpdate.read(update, flow), failure_in(update)
+    is_settled = own.outcome in (FlowOutcome.OK, FlowOutcome.FAILED) or own.status == "EXCLUDED"
+    if is_settled or failure is None or not failure.is_whole:
+        return own.outcome
+    return FlowOutcome.STOPPED if failure.is_cancelled else FlowOutcome.FAILED
 
 
 def _first(*moments: datetime | None) -> datetime | None:

@@ -4,10 +4,12 @@ A flow fails until an update completes it: a stopped or skipped run in between p
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any, Final
 
+from recovery.contracts import codec
+from recovery.contracts.updates import FileBatches, FlowInUpdate, FlowOutcome, QueryBatches
 from recovery.pipelines import events as log
 from recovery.pipelines import failing, losses, requeried
 from recovery.pipelines.downstream import VIRTUAL
@@ -18,6 +20,7 @@ from recovery.pipelines.failures import (
     name_condition,
     read_failure,
 )
+from recovery.pipelines.flow_values import FlowValues
 
 HISTORY: Final = 5
 """How many updates of a flow are kept and shown."""
@@ -42,10 +45,8 @@ class Reading:
     settled: bool = True
     emptied: Mapping[str, datetime | None] = field(default_factory=dict)  # datasets, at set-up
     wrote: frozenset[str] = frozenset()  # flows of which a batch read something
-    file_batches: Mapping[str, losses.FileBatches] = field(
-        default_factory=dict
-    )  # of flows into tables of files
-    query_batches: Mapping[str, requeried.QueryBatches] = field(default_factory=dict)  # into Delta tables
+    file_batches: Mapping[str, FileBatches] = field(default_factory=dict)  # of flows into tables of files
+    query_batches: Mapping[str, QueryBatches] = field(default_factory=dict)  # into Delta tables
     failure: UpdateFailure | None = None
     end: log.UpdateEnd | None = None
 
@@ -99,15 +100,15 @@ def to_read(updates: Sequence[Mapping[str, Any]], *, first_look: bool) -> list[M
     return [u for u in ran[: max(HISTORY, newest_read)] if not whole(u)]
 
 
-def outcome(status: str, state: str) -> str:
-    """What an update that is over did for a flow: ok, failed, stopped, or none (it had no part)."""
+def outcome(status: str, state: str) -> FlowOutcome:
+    """What an update that is over did for a flow."""
     if status in log.NOT_RUN or not status:
-        return "none"
+        return FlowOutcome.NONE
     if status == "FAILED":
-        return "failed"
+        return FlowOutcome.FAILED
     if status == "COMPLETED" or (state == "COMPLETED" and status != "STOPPED"):
-        return "ok"
-    return "stopped"
+        return FlowOutcome.OK
+    return FlowOutcome.STOPPED
 
 
 def remembered(reading: Reading, *, continuous: bool = False) -> dict[str, Any]:
@@ -119,35 +120,34 @@ def remembered(reading: Reading, *, continuous: bool = False) -> dict[str, Any]:
         state = str(reading.update.get("state"))
         flows = {name: _flow(reading, s, state) for name, s in reading.statuses.items()}
         if continuous:
-            flows = {n: told | {"went_on": n in reading.wrote} for n, told in flows.items()}
-        kept["flows"] = flows | _views(reading, state)
+            flows = {n: replace(flow, went_on=n in reading.wrote) for n, flow in flows.items()}
+        kept["flows"] = {n: flow.as_json() for n, flow in (flows | _views(reading, state)).items()}
         kept["emptied"] = {name: at.isoformat() if at else "" for name, at in reading.emptied.items()}
-        kept["file_batches"] = {name: asdict(ran) for name, ran in reading.file_batches.items()}
-        kept["query_batches"] = {name: asdict(ran) for name, ran in reading.query_batches.items()}
+        kept["file_batches"] = {name: codec.to_json(ran) for name, ran in reading.file_batches.items()}
+        kept["query_batches"] = {name: codec.to_json(ran) for name, ran in reading.query_batches.items()}
         kept["error"] = list(reading.causes)
         kept["failure"] = reading.failure.as_json() if reading.failure else None
         kept["ended_at"] = reading.end.at.isoformat() if reading.end and reading.end.at else ""
     return kept
 
 
-def _flow(reading: Reading, said: log.FlowStatus, state: str) -> dict[str, Any]:
-    """`{outcome, at, status, wrote}` of one flow: `wrote`, whether what it writes has changed."""
+def _flow(reading: Reading, said: log.FlowStatus, state: str) -> FlowInUpdate:
     came = outcome(said.status, state)
     definition = reading.definitions.get(said.name)
-    anew = came == "ok" and definition is not None and not definition.streaming
+    anew = came is FlowOutcome.OK and definition is not None and not definition.streaming
     wrote = anew or said.name in reading.wrote or _refreshed_in_full(reading, said.name, came)
     at = said.at.isoformat() if said.at else ""
-    return {"outcome": came, "at": at, "status": said.status, "wrote": wrote}
+    return FlowInUpdate(came, at, said.status, wrote)
 
 
-def _refreshed_in_full(reading: Reading, flow: str, came: str) -> bool:
+def _refreshed_in_full(reading: Reading, flow: str, came: FlowOutcome) -> bool:
     """Did the update empty what the flow writes? Its rows are others then, though no batch may have read one. Only our
     server names what it emptied; elsewhere a flow that had its part in a full refresh is taken to have been."""
     definition = reading.definitions.get(flow)
     dataset = definition.dataset if definition else flow
     if dataset in reading.emptied:
         return True
-    if came == "none":
+    if came is FlowOutcome.NONE:
         return False
     named = reading.update.get("full_refresh_selection") or ()
     return bool(reading.update.get("full_refresh")) or any(
@@ -155,15 +155,15 @@ def _refreshed_in_full(reading: Reading, flow: str, came: str) -> bool:
     )
 
 
-def _views(reading: Reading, state: str) -> dict[str, dict[str, Any]]:
-    """`{outcome, at, status, wrote}` of views without rows of their own, by the flow's name. No flow of theirs runs:
+def _views(reading: Reading, state: str) -> dict[str, FlowInUpdate]:
+    """Views without rows of their own, by the flow's name. No flow of theirs runs:
     they are right once the whole graph was analysed, which is before any flow completes."""
     statuses = reading.statuses
     if state != "COMPLETED" and not any(s.status == "COMPLETED" for s in statuses.values()):
         return {}
     named = (n for n, d in reading.definitions.items() if d.flow_type == VIRTUAL)
     return {
-        name: {"outcome": "ok", "at": "", "status": "", "wrote": False}
+        name: FlowInUpdate(FlowOutcome.OK)
         for name in named
         if name not in statuses or statuses[name].status != "FAILED"
     }
@@ -234,13 +234,13 @@ def flow_fields(
     updates: Sequence[Mapping[str, Any]],
     readings: Sequence[Reading],
     known: failing.FailureMemory,
-) -> dict[str, Any]:
+) -> FlowValues:
     """New values of a flow's row. `readings`: what was read now, oldest first; `known`: why it failed so far."""
-    values: dict[str, Any] = {"short": name.rsplit(".", 1)[-1][:200]}
+    values: FlowValues = {"short": name.rsplit(".", 1)[-1][:200]}
     updates = _concerning(updates, name)
     for reading in readings:
-        values |= _defined(reading.definitions.get(name))
-        values |= _progressed(reading.progress.get(name))
+        values |= _read_definition(reading.definitions.get(name))
+        values |= _read_progress(reading.progress.get(name))
     active = next((r for r in readings if not r.over), None)
     values["history"] = history(updates, name)
     read_now = {r.id: found for r in readings if (found := _failure(r, name))}
@@ -255,7 +255,7 @@ def flow_fields(
     return values | memory.fields()
 
 
-def _defined(definition: log.Definition | None) -> dict[str, Any]:
+def _read_definition(definition: log.Definition | None) -> FlowValues:
     if definition is None:
         return {}
     return {
@@ -266,7 +266,7 @@ def _defined(definition: log.Definition | None) -> dict[str, Any]:
     }
 
 
-def _progressed(progress: log.Progress | None) -> dict[str, Any]:
+def _read_progress(progress: log.Progress | None) -> FlowValues:
     if progress is None:
         return {}
     body = {**progress.body, "truncated": True} if progress.truncated else dict(progress.body)

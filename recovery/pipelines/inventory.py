@@ -35,6 +35,7 @@ from recovery.pipelines.failures import (
     judge_pipeline,
     say_failure,
 )
+from recovery.pipelines.flow_values import FlowValues
 from recovery.pipelines.led import reruns_of
 
 log = logging.getLogger(__name__)
@@ -395,7 +396,7 @@ def _announce_whole_failure(pipeline: Pipeline, failure: UpdateFailure, since: d
 
 def _folded(
     name: str, row: Flow | None, updates: Sequence[Mapping[str, Any]], readings: Sequence[folding.Reading]
-) -> dict[str, Any]:
+) -> FlowValues:
     return folding.flow_fields(name, updates=updates, readings=readings, known=memory_of(row, updates))
 
 
@@ -420,5 +421,6 @@ def _drop_removed(pipeline: Pipeline, readings: Sequence[folding.Reading]) -> No
         return
     removed = Flow.objects.filter(pipeline=pipeline).exclude(name__in=list(whole[-1].definitions))
     used = Recovery.objects.filter(flow__in=removed).values("flow")
-    removed.filter(pk__in=used).update(state="unknown", query_id="", **NOTHING.fields(), **behind.NOT_BEHIND)
+    gone: FlowValues = {"state": "unknown", "query_id": "", **NOTHING.fields(), **behind.NOT_BEHIND}
+    removed.filter(pk__in=used).update(**dict(gone))
     removed.exclude(pk__in=used).delete()

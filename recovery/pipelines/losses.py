@@ -5,25 +5,18 @@ one is skipped without an error (`FileStreamSink.addBatch`). The rows stay lost 
 """
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime
-from enum import StrEnum
 from types import MappingProxyType
 from typing import Any, Final
 
+from recovery.contracts import codec
+from recovery.contracts.updates import FileBatches, FlowInUpdate, LostRows, SinkMemory, TableLoss
 from recovery.models import Flow
 from recovery.pipelines import events as log
 from recovery.pipelines import requeried
 from recovery.pipelines.downstream import refreshed_in_full
-
-
-class LostRows(StrEnum):
-    """The condition of a flow that lost rows in updates that completed; a row each in the table of diagnosis."""
-
-    PASSED_OVER = "SINK_PASSED_OVER"  # its batch numbers began again below those that its table has
-    SHARED = "SINK_SHARED"  # another flow writes the same file table
-    NOT_READ = "SINK_NOT_READ"  # updates ran that were not read: whether rows were lost is not known
-
+from recovery.pipelines.flow_values import FlowValues
 
 QUERY_ID_SHARED: Final = "QUERY_ID_SHARED"
 """The condition of a flow that another one with the same query id ends without an error (`twins`)."""
@@ -36,18 +29,6 @@ GIVES_WAY: Final = ("ok", "stopped")
 def is_in_doubt(flow: Flow) -> bool:
     """Is it not known how a flow is, for a reason that a condition names? The code still has it then."""
     return flow.state == "unknown" and flow.condition in SILENT
-
-
-@dataclass(frozen=True)
-class FileBatches:
-    """Batches of one update that had input, into a table of files. `sink`: as Spark's progress describes it, with the
-    table's place; `first`, `last`: the lowest and the highest number, with the digests of their inputs."""
-
-    sink: str
-    first: int
-    last: int
-    first_input: str = ""
-    last_input: str = ""
 
 
 @dataclass(frozen=True)
@@ -76,67 +57,26 @@ class Reruns:
 NO_RERUNS: Final = Reruns()
 
 
-@dataclass(frozen=True)
-class Loss:
-    """Rows that a file table passed over, or may have. `update`: in which, "" where it is out of sight."""
-
-    condition: LostRows
-    since: datetime | None
-    update: str = ""
-
-
-@dataclass(frozen=True)
-class SinkMemory:
-    """What a flow's row keeps of its file table, so that it outlives the updates that the pipeline's row keeps.
-
-    `newest`: the highest number of a batch with input, by the table's place, and `inputs` the digest of that input; up
-    to `update`, the newest that was counted. `loss`: rows that the table has passed over since it was last emptied.
-    """
-
-    newest: Mapping[str, int] = field(default_factory=dict)
-    update: str = ""
-    loss: Loss | None = None
-    inputs: Mapping[str, str] = field(default_factory=dict)
-
-    def as_json(self) -> dict[str, Any]:
-        """{} where there is nothing to remember."""
-        if not self.newest and self.loss is None:
-            return {}
-        loss = self.loss
-        kept = loss and {
-            "condition": loss.condition.value,
-            "since": loss.since.isoformat() if loss.since else "",
-            "update": loss.update,
-        }
-        return {
-            "newest": dict(self.newest),
-            "update": self.update,
-            "loss": kept,
-            "inputs": dict(self.inputs),
-        }
-
-    @classmethod
-    def from_row(cls, row: Flow | None) -> "SinkMemory":
-        """Of a row from before this was kept: what its condition says."""
-        kept = row.sink_memory if row else {}
-        if row is not None and not kept and row.condition in tuple(LostRows):
-            return cls(loss=Loss(LostRows(row.condition), row.failing_since, row.failed_update))
-        loss = kept.get("loss")
-        known = loss and Loss(LostRows(loss["condition"]), log.when(loss["since"]), loss["update"])
-        return cls(
-            kept.get("newest") or {}, kept.get("update") or "", known or None, kept.get("inputs") or {}
-        )
+def read_table_memory(row: Flow | None) -> SinkMemory:
+    """What the row keeps. Of a row from before this was kept: what its condition says."""
+    if row is None:
+        return SinkMemory()
+    if not row.sink_memory and row.condition in tuple(LostRows):
+        since = row.failing_since.isoformat() if row.failing_since else ""
+        loss = TableLoss(condition=LostRows(row.condition), since=since, update=row.failed_update)
+        return SinkMemory(loss=loss)
+    return codec.read(SinkMemory, row.sink_memory)
 
 
 def over(
-    folded: Mapping[str, dict[str, Any]],
+    folded: Mapping[str, FlowValues],
     rows: Mapping[str, Flow],
     updates: Sequence[Mapping[str, Any]],
     *,
     missed: Collection[str] = (),
     reruns: Reruns = NO_RERUNS,
     elsewhere: Mapping[str, Collection[str]] = MappingProxyType({}),
-) -> dict[str, dict[str, Any]]:
+) -> dict[str, FlowValues]:
     """`folded`: new values of each flow's row, by name; with the loss, and the state that follows.
 
     `updates`: newest first, back to the one that was counted last, those that are still to be read among them.
@@ -148,27 +88,27 @@ def over(
     for name, values in folded.items():
         row = rows.get(name)
         dataset = str(values.get("dataset", row.dataset if row else ""))
-        known = SinkMemory.from_row(row)
+        known = read_table_memory(row)
         pending = _pending(updates, name, known, missed, reruns)
         memory = _counted(pending.whole, name, dataset, known, pending.out_of_sight, reruns)
         if shared := _of_shared(name, dataset, folded, rows, updates, elsewhere.get(dataset, ())):
             before = memory.loss
             again = before is not None and before.condition is LostRows.SHARED
-            memory = replace(memory, loss=before if again else shared)
+            memory = memory.model_copy(update={"loss": before if again else shared})
         if memory.loss is None and (skipped := _find_skipped(updates, name, dataset, reruns)):
-            memory = replace(memory, loss=skipped)
-        found[name] = values | {"sink_memory": memory.as_json()}
+            memory = memory.model_copy(update={"loss": skipped})
+        found[name] = {**values, "sink_memory": {} if memory.is_empty else codec.to_json(memory)}
         loss = memory.loss
         if loss is None and pending.hidden is not None and memory.newest:
             loss = _not_read(pending.hidden, name)
         if loss is not None and not values.get("failure_memory"):
-            found[name] |= _fields(values["state"], loss)
+            found[name] = {**found[name], **_fields(values["state"], loss)}
     return found
 
 
 def _find_skipped(
     updates: Sequence[Mapping[str, Any]], flow: str, dataset: str, reruns: Reruns
-) -> Loss | None:
+) -> TableLoss | None:
     """Rows that a Delta table skipped, as it had taken batches of these numbers from the same query."""
 
     def planned(update: str, first: int) -> bool:
@@ -178,22 +118,29 @@ def _find_skipped(
     skipped = requeried.find_skipped(updates, flow, dataset, planned)
     if skipped is None:
         return None
-    return Loss(LostRows.PASSED_OVER, _time(skipped, flow), str(skipped.get("update_id") or ""))
+    return _note_loss(LostRows.PASSED_OVER, skipped, flow)
 
 
-def _fields(state: str, loss: Loss) -> dict[str, Any]:
+def _note_loss(condition: LostRows, update: Mapping[str, Any], flow: str) -> TableLoss:
+    """In this update; {}: in one that is out of sight."""
+    at = _time(update, flow)
+    since = at.isoformat() if at else ""
+    return TableLoss(condition=condition, since=since, update=str(update.get("update_id") or ""))
+
+
+def _fields(state: str, loss: TableLoss) -> FlowValues:
     known = loss.condition is not LostRows.NOT_READ  # else nobody knows that it fails, nor since when
     return {
         "state": ("failed" if known else "unknown") if state in GIVES_WAY else state,
-        "failing_since": loss.since if known else None,
+        "failing_since": log.when(loss.since) if known else None,
         "failed_update": loss.update[:80],
         "condition": loss.condition.value,
         "error": [],
     }
 
 
-def _not_read(update: Mapping[str, Any], flow: str) -> Loss:
-    return Loss(LostRows.NOT_READ, _time(update, flow), str(update.get("update_id") or ""))
+def _not_read(update: Mapping[str, Any], flow: str) -> TableLoss:
+    return _note_loss(LostRows.NOT_READ, update, flow)
 
 
 def _counted(
@@ -219,7 +166,7 @@ def _counted(
         kept = (update.get("file_batches") or {}).get(flow)
         if kept is None:
             continue
-        ran, planned = FileBatches(**kept), False
+        ran, planned = codec.read(FileBatches, kept), False
         if rerun is not None and rerun.flow == flow:
             planned = ran.first >= rerun.next_batch
             for head in (
@@ -230,10 +177,10 @@ def _counted(
         before = newest.get(ran.sink, -1)
         again = requeried.begins_again(ran.first, ran.first_input, before, inputs.get(ran.sink, ""))
         if again and not planned and (loss is None or loss.condition is LostRows.NOT_READ):
-            loss = Loss(LostRows.PASSED_OVER, _time(update, flow), counted)
+            loss = _note_loss(LostRows.PASSED_OVER, update, flow)
         if ran.last >= before:
             newest[ran.sink], inputs[ran.sink] = ran.last, ran.last_input
-    return SinkMemory(newest, counted, loss, inputs)
+    return SinkMemory(newest=newest, update=counted, loss=loss, inputs=inputs)
 
 
 @dataclass(frozen=True)
@@ -287,11 +234,11 @@ def is_whole(update: Mapping[str, Any]) -> bool:
 def _of_shared(
     flow: str,
     dataset: str,
-    folded: Mapping[str, dict[str, Any]],
+    folded: Mapping[str, FlowValues],
     rows: Mapping[str, Flow],
     updates: Sequence[Mapping[str, Any]],
     elsewhere: Collection[str],
-) -> Loss | None:
+) -> TableLoss | None:
     """What it says that another flow writes the same file table; `elsewhere`: such flows of other pipelines."""
     from recovery.checkpoints.sinklog import several_writers  # late: with it come the readers of storage
 
@@ -306,14 +253,14 @@ def _of_shared(
     if not dataset or flow not in writers or not files or not several_writers(dataset, writers):
         return None
     ran = next((u for u in updates if flow in (u.get("flows") or {})), {})
-    return Loss(LostRows.SHARED, _time(ran, flow), str(ran.get("update_id") or ""))
+    return _note_loss(LostRows.SHARED, ran, flow)
 
 
-def _value(field: str, values: Mapping[str, Any], row: Flow | None, absent: Any) -> Any:
+def _value(field: str, values: Mapping[str, object], row: Flow | None, absent: Any) -> Any:
     return values.get(field, getattr(row, field) if row else absent)
 
 
-def _progress(values: Mapping[str, Any], row: Flow | None) -> Any:
+def _progress(values: Mapping[str, object], row: Flow | None) -> Any:
     return _value("last_progress", values, row, {})
 
 
@@ -336,10 +283,16 @@ def file_batches(
     for name, newest in progress.items():
         if (sink := _file_sink(newest.body)) and (ends := requeried.find_ends(events, name)):
             first, last = ends
-            found[name] = FileBatches(sink, first.number, last.number, first.input, last.input)
+            found[name] = FileBatches(
+                sink=sink,
+                first=first.number,
+                last=last.number,
+                first_input=first.input,
+                last_input=last.input,
+            )
     return found
 
 
 def _time(update: Mapping[str, Any], flow: str) -> datetime | None:
-    own = (update.get("flows") or {}).get(flow) or {}
-    return log.when(own.get("at") or update.get("ended_at")) or log.when(update.get("creation_time"))
+    own = FlowInUpdate.read(update, flow)
+    return log.when(own.at or update.get("ended_at")) or log.when(update.get("creation_time"))

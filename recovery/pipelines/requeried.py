@@ -5,25 +5,14 @@ it without an error. That comes of a checkpoint whose offsets and commits were r
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
+from recovery.contracts import codec
+from recovery.contracts.updates import QueryBatches
 from recovery.pipelines import events as log
 from recovery.pipelines.downstream import refreshed_in_full
 
 SINK: Final = "DeltaSink"
-
-
-@dataclass(frozen=True)
-class QueryBatches:
-    """Batches of one update that had input, into a Delta table. `query`: the table's place, as Spark's progress names
-    it, and the query's id; `first`, `last`: the lowest and the highest number, with the digests of their inputs."""
-
-    query: str
-    first: int
-    last: int
-    first_input: str = ""
-    last_input: str = ""
 
 
 def read_batches(
@@ -40,7 +29,13 @@ def read_batches(
         if ends := find_ends(events, name):
             first, last = ends
             key = f"{says} {query_id}"
-            found[name] = QueryBatches(key, first.number, last.number, first.input, last.input)
+            found[name] = QueryBatches(
+                query=key,
+                first=first.number,
+                last=last.number,
+                first_input=first.input,
+                last_input=last.input,
+            )
     return found
 
 
@@ -81,7 +76,7 @@ def find_skipped(
         kept = (update.get("query_batches") or {}).get(flow)
         if kept is None:
             continue
-        ran = QueryBatches(**kept)
+        ran = codec.read(QueryBatches, kept)
         known = newest.get(ran.query, (-1, ""))
         again = begins_again(ran.first, ran.first_input, *known)
         if again and skipped is None and not planned(str(update.get("update_id") or ""), ran.first):

@@ -8,17 +8,19 @@ from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
+from recovery.contracts.updates import FlowInUpdate
 from recovery.models import Flow
 from recovery.pipelines import events as log
+from recovery.pipelines.flow_values import FlowValues
 from recovery.pipelines.losses import GIVES_WAY, QUERY_ID_SHARED
 
 
 def over(
-    folded: Mapping[str, dict[str, Any]],
+    folded: Mapping[str, FlowValues],
     rows: Mapping[str, Flow],
     updates: Sequence[Mapping[str, Any]],
     elsewhere: Collection[str] = (),
-) -> dict[str, dict[str, Any]]:
+) -> dict[str, FlowValues]:
     """`folded`: new values of each flow's row, by name; with the state of those that share a query id.
 
     The id is that of the newest progress, so a flow with a new checkpoint has its own once it has run. A flow that the
@@ -41,18 +43,18 @@ def over(
                     if len(names) > 1
                     else _fields_elsewhere(name, found[name]["state"], updates)
                 )
-                found[name] = found[name] | fields
+                found[name] = {**found[name], **fields}
     return found
 
 
-def query_ids(folded: Mapping[str, dict[str, Any]], rows: Mapping[str, Flow]) -> dict[str, str]:
+def query_ids(folded: Mapping[str, FlowValues], rows: Mapping[str, Flow]) -> dict[str, str]:
     """The query id of each flow that has one, by name: of its new values, else of its row."""
     kept = {name: row.query_id for name, row in rows.items()}
     found = {name: str(values.get("query_id", kept.get(name, ""))) for name, values in folded.items()}
     return {name: query_id for name, query_id in found.items() if query_id}
 
 
-def _fields(flow: str, state: str, row: Flow | None, updates: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+def _fields(flow: str, state: str, row: Flow | None, updates: Sequence[Mapping[str, Any]]) -> FlowValues:
     ran = _newest_run(flow, updates)
     # a row that shared its id with another pipeline alone has no such time yet
     known = row is not None and row.condition == QUERY_ID_SHARED and row.failing_since is not None
@@ -67,7 +69,7 @@ def _fields(flow: str, state: str, row: Flow | None, updates: Sequence[Mapping[s
     }
 
 
-def _fields_elsewhere(flow: str, state: str, updates: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+def _fields_elsewhere(flow: str, state: str, updates: Sequence[Mapping[str, Any]]) -> FlowValues:
     return {
         "state": "unknown" if state in GIVES_WAY else state,
         "failing_since": None,
@@ -82,5 +84,5 @@ def _newest_run(flow: str, updates: Sequence[Mapping[str, Any]]) -> Mapping[str,
 
 
 def _time(update: Mapping[str, Any], flow: str) -> datetime | None:
-    own = (update.get("flows") or {}).get(flow) or {}
-    return log.when(own.get("at") or update.get("ended_at")) or log.when(update.get("creation_time"))
+    own = FlowInUpdate.read(update, flow)
+    return log.when(own.at or update.get("ended_at")) or log.when(update.get("creation_time"))

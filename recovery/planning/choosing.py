@@ -12,13 +12,12 @@ from recovery.contracts import codec
 from recovery.contracts.acceptance import Effect
 from recovery.contracts.choices import Choices, ChoicesChange, Wanted
 from recovery.contracts.names import Meant, Strategy, name_strategy
-from recovery.contracts.option import stored_options
 from recovery.contracts.plan import Editor
+from recovery.contracts.positions import SourceMapping
 from recovery.errors import Refused
 from recovery.models import Recovery
 from recovery.people.roles import Actor
 from recovery.sources import position_requests, targets
-from recovery.sources.mapping import list_confirmable
 from recovery.strategies.catalogue import EXECUTABLE, POSITIONED, settled_later
 from recovery.strategies.recommending import default_strategy
 from recovery.workflow import lineends, studies
@@ -154,7 +153,7 @@ def _require_choosable(recovery: Recovery, strategy: str) -> None:
     rule = rule_for(recovery.flow.pipeline.environment)
     if no := strategy_allowed(rule, strategy):
         raise Refused(no.says, code=no.code)
-    option = next((o for o in stored_options(recovery.facts) if o.strategy == strategy), None)
+    option = recovery.gathered.option_of(strategy)
     blocked = option.blocked if option else None
     if strategy not in EXECUTABLE:
         reason = blocked or "this version cannot run it."
@@ -218,12 +217,12 @@ def confirm_sources(recovery: Recovery, change: ChoicesChange, by: Actor) -> Tak
     )
 
 
-def _refuse_unknown_pairs(keys: Sequence[str], mapping: Mapping[str, Any] | None) -> None:
+def _refuse_unknown_pairs(keys: Sequence[str], mapping: SourceMapping | None) -> None:
     """Before the facts are there (commands) only the form of a key is known; sealing compares it then."""
-    known = None if mapping is None else list_confirmable(mapping)
+    known = None if mapping is None else mapping.confirmable
     unknown = [key for key in keys if not PAIR.fullmatch(key) or (known is not None and key not in known)]
     if unknown:
-        there = ", ".join(known or []) or "old->new, or old-> for one that is dropped"
+        there = ", ".join(known or ()) or "old->new, or old-> for one that is dropped"
         raise Refused(
             f"There is nothing to confirm as {', '.join(unknown)}. Confirm: {there}.", code="no_pair"
         )
@@ -281,7 +280,7 @@ def _require_looked_up(recovery: Recovery, wanted: Mapping[str, Wanted], accept:
             "What these positions cost was not looked up. Look first, then choose what was looked at.",
             code="not_looked",
         )
-    sources = studies.looked(recovery)["sources"]
+    sources = studies.looked_sources(recovery)
     if said := unmet(sources, wanted):
         raise Refused(" ".join(said), code="no_such_position")
     refuse_costs(sources, accept)

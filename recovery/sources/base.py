@@ -5,23 +5,17 @@ A source adapter answers about one kind of source. Pure: it gets values that `li
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from recovery.contracts.amounts import Amount
 from recovery.contracts.choices import Wanted as Wanted
+from recovery.contracts.positions import Moved as Moved
+from recovery.contracts.positions import Precision as Precision
 
 if TYPE_CHECKING:
     from recovery.sources.input_ranges import Slice
 
 F_contra = TypeVar("F_contra", contravariant=True)
-
-
-class Precision(StrEnum):
-    EXACT = "exact"
-    AT_LEAST_ONCE = "at_least_once"
-    AT_MOST_ONCE = "at_most_once"
-    UNKNOWN = "unknown"
 
 
 @dataclass(frozen=True)
@@ -55,17 +49,6 @@ class Distance:
     files: Amount | None = None
     bytes: Amount | None = None
     seconds: Amount | None = None
-
-
-class Moved(StrEnum):
-    """How one part of a source differs between two positions."""
-
-    SAME = "same"
-    FORWARD = "forward"  # what is between would not be read
-    BACK = "back"  # what is between would be read again
-    NEW = "new"  # the part is in the later position only
-    GONE = "gone"  # the part is in the earlier position only
-    UNCLEAR = "unclear"
 
 
 @dataclass(frozen=True)

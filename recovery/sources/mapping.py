@@ -9,26 +9,18 @@ are certain; all else a person confirms.
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from enum import StrEnum
 from typing import Any
 
 from recovery.checkpoints.formats import Malformed, object_of
 from recovery.checkpoints.report import SourceProgress
 from recovery.checkpoints.uris import canonical_uri, decode_uri
+from recovery.contracts.positions import Certainty as Certainty
 from recovery.errors import Refused
 from recovery.sources import registry
 from recovery.sources.base import Distance
 from recovery.sources.comparing import count_noun, option_of
 
 GLOB = re.compile(r"[*?\[{]")
-
-
-class Certainty(StrEnum):
-    """How sure a pair is; the surest first."""
-
-    CERTAIN = "certain"
-    LIKELY = "likely"
-    LAST_OF_KIND = "last_of_kind"  # nothing speaks for it but that no other of its kind is left
 
 
 @dataclass(frozen=True)
@@ -98,12 +90,6 @@ class Proposal:
         """Keys, `old->new` and `old->`, that a person has to confirm."""
         pairs = tuple(f"{p.old}->{p.new}" for p in self.pairs if p.confirm)
         return (*pairs, *(f"{d.old}->" for d in self.dropped))
-
-
-def list_confirmable(proposal: Mapping[str, Any]) -> list[str]:
-    """Keys as in `Proposal.unconfirmed`, of a proposal as plain JSON, whether someone has said yes to them or not."""
-    pairs = [f"{p['old']}->{p['new']}" for p in proposal.get("pairs") or [] if p["confirm"]]
-    return [*pairs, *(f"{d['old']}->" for d in proposal.get("dropped") or [])]
 
 
 def old_source(progress: SourceProgress, *, unread: Distance | None = None) -> OldSource:

@@ -11,6 +11,7 @@ from operator import itemgetter
 from typing import Any
 
 from recovery.contracts import codec
+from recovery.contracts.positions import ShownSource
 from recovery.errors import WrongUse
 from recovery.numbers import whole
 from recovery.sources.base import Wanted
@@ -218,13 +219,13 @@ def by_source(given: Sequence[str]) -> dict[str, Wanted | None]:
     return {**wishes, **{source: with_parts(wishes.get(source), edits) for source, edits in parts.items()}}
 
 
-def for_all(wanted: Wanted, shown: Sequence[Mapping[str, Any]]) -> dict[str, Wanted]:
-    """One wish for every source, as `as_dict` gives them. Raises WrongUse where one of them cannot take it:
+def for_all(wanted: Wanted, shown: Sequence[ShownSource]) -> dict[str, Wanted]:
+    """One wish for every source. Raises WrongUse where one of them cannot take it:
     a source that stays behind without a word would be found out too late."""
     form = wish_text(wanted).partition("=")[0]
-    if cannot := [source["source"] for source in shown if form not in source["can"]]:
+    if cannot := [source.source for source in shown if form not in source.can]:
         raise WrongUse(
             f"Source {', '.join(cannot)} cannot start at {WORDS.get(form, 'the ' + form)}. Set the others one by one.",
             code="cannot_start_there",
         )
-    return {source["source"]: wanted for source in shown}
+    return {source.source: wanted for source in shown}

@@ -8,6 +8,7 @@ from recovery.checkpoints.report import Finding, Severity
 from recovery.checkpoints.table_progress import reconcile_report
 from recovery.contracts.amounts import Bound, RowAmount
 from recovery.contracts.option import Blocker, BlockerCode
+from recovery.contracts.positions import AddedSource, DroppedSource, SourceMapping, SourcePair
 from recovery.sources import mapping, position_view
 from recovery.sources.mapping import Proposal
 from recovery.strategies.base import Facts
@@ -42,20 +43,25 @@ def proposal(facts: Facts) -> Proposal | None:
     return mapping.propose_mapping(old, new)
 
 
-def as_dict(facts: Facts) -> dict[str, Any] | None:
-    """The proposal as pages show it, with what is still to be confirmed; plain JSON."""
+def as_dict(facts: Facts) -> SourceMapping | None:
+    """The proposal as pages show it, with what is still to be confirmed."""
     found = proposal(facts)
     if found is None:
         return None
-    dropped = [
-        {
-            "old": d.old,
-            "unread": None if d.unread is None else position_view.show_distance(d.unread),
-            "says": d.says,
-        }
-        for d in found.dropped
-    ]
-    return {**asdict(found), "dropped": dropped, "unconfirmed": list(_open(facts, found))}
+    return SourceMapping(
+        pairs=tuple(SourcePair(**asdict(pair)) for pair in found.pairs),
+        added=tuple(AddedSource(**asdict(added)) for added in found.added),
+        dropped=tuple(
+            DroppedSource(
+                old=d.old,
+                unread=None if d.unread is None else position_view.show_distance(d.unread),
+                says=d.says,
+            )
+            for d in found.dropped
+        ),
+        notes=found.notes,
+        unconfirmed=_open(facts, found),
+    )
 
 
 def block(facts: Facts) -> Blocker | None:

@@ -1,9 +1,16 @@
-"""Where each source stands before a recovery and after it, as pages show it (docs/wiring.md)."""
+"""Where each source stands before a recovery and after it, as plans hold and pages show it."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from recovery.checkpoints.formats import Malformed
+from recovery.contracts.positions import (
+    InputReach,
+    MovedPart,
+    NextInput,
+    Place,
+    PositionChange,
+    ReadableInput,
+)
 from recovery.sources import files, labels, position_view, registry, unknown
 from recovery.sources.base import Change, InputFile, Moved, Reach, SourceFacts
 from recovery.sources.comparing import ZERO, count_noun
@@ -15,65 +22,62 @@ from recovery.strategies.starts import moved
 SHOWN_PARTS = 200  # of those that stay where they are; whatever moves is always told
 
 
-def positions(facts: Facts, *, after: str) -> tuple[Mapping[str, Any], ...]:
+def positions(facts: Facts, *, after: str) -> tuple[PositionChange, ...]:
     """Before -> after per source. `after`: "same" goes on at its start, "start" begins anew."""
     return tuple(_position(facts, source, anew=after == "start") for source in facts.sources)
 
 
-def _position(facts: Facts, source: SourceFacts, *, anew: bool) -> Mapping[str, Any]:
+def _position(facts: Facts, source: SourceFacts, *, anew: bool) -> PositionChange:
     start, kind = source.start, source.position.kind
     reach = source.reach
-    parts, more = ([], 0) if anew else _parts(source)
-    return {
-        "source": source.position.source,
-        "location": source.location,
-        "kind": kind,
-        "before": _before(source),
-        "after": {"label": "the beginning", "offset_json": None, "name": None} if anew else _after(source),
-        "next": _next_file(facts, source, anew) if kind == files.KIND else _next(facts, source, anew),
-        "readable": _files_readable(source) if kind == files.KIND else _readable(source, reach),
-        "parts": parts,
-        "more_parts": more,
-        "lost": position_view.show_distance(start.lost if start and not anew else ZERO),
-        "reread": position_view.show_distance(start.reread if start and not anew else ZERO),
-        "fallbacks": dict(start.fallbacks) if start and not anew else {},
-        "option": None if source.option is None else position_view.show_start_option(source.option),
-        "reach": None
+    parts, more = ((), 0) if anew else _parts(source)
+    return PositionChange(
+        source=source.position.source,
+        location=source.location,
+        kind=kind,
+        before=_before(source),
+        after=Place(label="the beginning", offset_json=None) if anew else _after(source),
+        next=_next_file(facts, source, anew) if kind == files.KIND else _next(facts, source, anew),
+        readable=_files_readable(source) if kind == files.KIND else _readable(source, reach),
+        parts=parts,
+        more_parts=more,
+        lost=position_view.show_distance(start.lost if start and not anew else ZERO),
+        reread=position_view.show_distance(start.reread if start and not anew else ZERO),
+        fallbacks=dict(start.fallbacks) if start and not anew else {},
+        option=None if source.option is None else position_view.show_option(source.option),
+        reach=None
         if reach is None
-        else {"readable": reach.readable, "why": reach.why, "until_ms": reach.until_ms},
-    }
+        else InputReach(readable=reach.readable, why=reach.why, until_ms=reach.until_ms),
+    )
 
 
-def _before(source: SourceFacts) -> dict[str, Any]:
+def _before(source: SourceFacts) -> Place:
     last = source.processed[-1].path if source.processed else None
-    return {
-        "label": source.position.label,
-        "offset_json": source.position.offset_json,
-        "name": name_of(last) if last else None,
-    }
+    position = source.position
+    return Place(label=position.label, offset_json=position.offset_json, name=name_of(last) if last else None)
 
 
-def _after(source: SourceFacts) -> dict[str, Any]:
+def _after(source: SourceFacts) -> Place:
     if source.start is None or not moved(source):
         return _before(source)
-    return {"label": source.start.label, "offset_json": source.start.offset_json, "name": None}
+    return Place(label=source.start.label, offset_json=source.start.offset_json)
 
 
-def _parts(source: SourceFacts) -> tuple[list[dict[str, Any]], int]:
+def _parts(source: SourceFacts) -> tuple[tuple[MovedPart, ...], int]:
     """Parts before and after, those that move first, and how many of the others are left out."""
     changes = source.start.changes if source.start else _changes(source)
     moving = [c for c in changes if c.moved is not Moved.SAME]
     staying = [c for c in changes if c.moved is Moved.SAME]
     shown = [*moving, *staying[:SHOWN_PARTS]]
-    told = [
-        {
-            "part": c.part,
-            "before": c.before.label if c.before else None,
-            "after": c.after.label if c.after else None,
-            "moved": c.moved.value,
-        }
+    told = tuple(
+        MovedPart(
+            part=c.part,
+            before=c.before.label if c.before else None,
+            after=c.after.label if c.after else None,
+            moved=c.moved,
+        )
         for c in shown
-    ]
+    )
     return told, len(changes) - len(shown)
 
 
@@ -85,19 +89,19 @@ def _changes(source: SourceFacts) -> Sequence[Change]:
         return unknown.compare_positions(line, line)
 
 
-def _next_file(facts: Facts, source: SourceFacts, anew: bool) -> dict[str, Any]:
+def _next_file(facts: Facts, source: SourceFacts, anew: bool) -> NextInput:
     ahead: tuple[InputFile, ...] = (*source.processed, *source.waiting) if anew else source.waiting
     rows = [facts.counts.by_file.get(f.path) for f in ahead]
-    return {
-        "name": name_of(ahead[0].path) if ahead else None,
-        "mtime_ms": ahead[0].mtime_ms if ahead else None,
-        "files": len(ahead),
-        "rows": None if None in rows else sum(r for r in rows if r is not None),
-        "exact": None not in rows,
-    }
+    return NextInput(
+        name=name_of(ahead[0].path) if ahead else None,
+        mtime_ms=ahead[0].mtime_ms if ahead else None,
+        files=len(ahead),
+        rows=None if None in rows else sum(r for r in rows if r is not None),
+        exact=None not in rows,
+    )
 
 
-def _next(facts: Facts, source: SourceFacts, anew: bool) -> dict[str, Any]:
+def _next(facts: Facts, source: SourceFacts, anew: bool) -> NextInput:
     """Rows as the source itself counts what waits; where it cannot, by Spark, if this is the only source.
 
     Spark's count is of what the code makes of them: no number of rows read where it gathers them in groups.
@@ -111,34 +115,28 @@ def _next(facts: Facts, source: SourceFacts, anew: bool) -> dict[str, Any]:
     else:
         rows, exact = (None if told is None else told.value), told is not None and told.exact
     waiting = source.unread.files
-    return {
-        "name": None
-        if anew or source.begins is None
-        else labels.label_position(source.position.kind, source.begins),
-        "mtime_ms": None,
-        "files": 0 if waiting is None or anew else waiting.value,
-        "rows": rows,
-        "exact": exact,
-    }
+    begins = None if anew else source.begins
+    return NextInput(
+        name=None if begins is None else labels.label_position(source.position.kind, begins),
+        files=0 if waiting is None or anew else waiting.value,
+        rows=rows,
+        exact=exact,
+    )
 
 
-def _files_readable(source: SourceFacts) -> dict[str, Any]:
+def _files_readable(source: SourceFacts) -> ReadableInput:
     total = number_of(source) + len(source.gone)
-    return {
-        "ok": not source.gone,
-        "says": f"{total - len(source.gone)} of {total} files" if total else "no file has arrived yet",
-    }
+    says = f"{total - len(source.gone)} of {total} files" if total else "no file has arrived yet"
+    return ReadableInput(ok=not source.gone, says=says)
 
 
-def _readable(source: SourceFacts, reach: Reach | None) -> dict[str, Any]:
+def _readable(source: SourceFacts, reach: Reach | None) -> ReadableInput:
     """`says` is a part of a sentence: ... can be read now; only ... can still be read."""
     if reach is None or reach.readable is None:
-        return {"ok": None, "says": "a part that is not known"}
+        return ReadableInput(ok=None, says="a part that is not known")
     if not reach.readable:
-        return {"ok": False, "says": "a part of what waits"}
+        return ReadableInput(ok=False, says="a part of what waits")
     rows = source.unread.rows
     unit = registry.source_kind_of(source.position.kind).UNIT
-    return {
-        "ok": True,
-        "says": "all that waits" if rows is None else f"all {count_noun(rows.value, unit)} that wait",
-    }
+    says = "all that waits" if rows is None else f"all {count_noun(rows.value, unit)} that wait"
+    return ReadableInput(ok=True, says=says)

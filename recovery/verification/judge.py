@@ -55,7 +55,7 @@ def judge(
     must = criteria.required(strategy, edition=edition, key=key)
     absent = [c for c in must if c not in named and c not in without]
     judged = [_one(c, evidence) for c in planned] + [_absent(code) for code in absent]
-    return _conclude(judged)
+    return _reach_verdict(judged)
 
 
 LATE: Final = frozenset({criteria.NOTHING_ELSE_CHANGED, criteria.FURTHER_UPDATE_ADDS_NOTHING})
@@ -67,10 +67,10 @@ def completed(first: Verdict, planned: Sequence[Criterion], evidence: Evidence) 
     `further`, `others_before`, `others_after`, and whether `measure` is of a topic."""
     late = {c.code: c for c in planned if c.code in LATE}
     judged = tuple(_one(late[j.code], evidence) if j.code in late else j for j in first.criteria)
-    return _conclude(judged)
+    return _reach_verdict(judged)
 
 
-def _conclude(judged: Sequence[JudgedCriterion]) -> Verdict:
+def _reach_verdict(judged: Sequence[JudgedCriterion]) -> Verdict:
     return Verdict(verified=bool(judged) and all(j.ok is True for j in judged), criteria=tuple(judged))
 
 

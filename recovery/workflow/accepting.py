@@ -5,7 +5,6 @@ from collections.abc import Collection
 from recovery.contracts import codec
 from recovery.contracts.acceptance import Acceptance, Accepted, Cost, Effect
 from recovery.contracts.forecast import Forecast
-from recovery.contracts.option import stored_options
 from recovery.errors import Refused
 from recovery.models import Recovery
 from recovery.people.roles import Actor
@@ -91,8 +90,7 @@ def _foreseen(recovery: Recovery) -> tuple[Cost, ...]:
     choices = recovery.chosen
     if choices.patch or choices.positions:
         return ()
-    options = stored_options(recovery.facts)
-    option = next((o for o in options if o.strategy == choices.strategy), None)
+    option = recovery.gathered.option_of(choices.strategy)
     return () if option is None or option.blocked else costs_of(option.forecast)
 
 

@@ -9,6 +9,7 @@ from typing import Any
 from django.utils import timezone
 
 from recovery.contracts import codec
+from recovery.contracts.positions import ShownSource
 from recovery.errors import Refused, Unreachable, WrongUse
 from recovery.models import Flow, Plan, Recovery, Step
 from recovery.people.roles import Actor
@@ -89,7 +90,7 @@ def look(
     diff: str | None,
     keep_code: bool = False,
     by: Actor,
-) -> tuple[dict[str, Wanted | None], list[dict[str, Any]]]:
+) -> tuple[dict[str, Wanted | None], tuple[ShownSource, ...]]:
     """What other positions would cost: as `positioning.looked_at`, with the code that was named, else that which the
     recovery holds, or with `keep_code` the code as it is. Changes nothing; it is in the log, since Spark runs the code.
 
@@ -270,7 +271,7 @@ def planned(recovery: Recovery, plan: Plan) -> dict[str, Any]:
         "accepted": codec.to_json(contents.accepted),
         "findings": [finding.as_dict() for finding in contents.findings],
         "steps": [codec.to_json(step) for step in contents.steps],
-        "positions": list(contents.positions),
+        "positions": [codec.to_read_json(position) for position in contents.positions],
         "criteria": [codec.to_json(criterion) for criterion in contents.criteria],
         "key": list(contents.key),
         "key_from": contents.key_from,

@@ -273,7 +273,7 @@ def _old(scene: Scene, contents: PlanBody, scope: str) -> CheckpointReport:
         found = inspect_checkpoint(_place_before(scene, contents, planned.version))
         return count_batch_committed(found, contents.numbering.next_batch - 1) if scope == "both" else found
     new, told = scene.checkpoint, zip(contents.inputs, contents.positions, strict=True)
-    at = {_index(new, n, source): p["after"]["offset_json"] for n, (source, p) in enumerate(told)}
+    at = {_index(new, n, source): p.after.offset_json for n, (source, p) in enumerate(told)}
     if set(at) != {s.index for s in new.sources}:
         raise Refused(
             f"The checkpoint holds {plural(len(new.sources), 'source')} that are not those of the plan, which has "

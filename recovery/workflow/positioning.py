@@ -1,13 +1,13 @@
 """What other start positions would cost, looked up before one is chosen (`planning`)."""
 
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any
 
 from django.db import transaction
 from django.utils import timezone
 
+from recovery.contracts import codec
 from recovery.contracts.acceptance import Effect
-from recovery.contracts.option import stored_options
+from recovery.contracts.positions import ShownSource, SourceMapping
 from recovery.errors import Refused
 from recovery.models import Flow, Recovery
 from recovery.people.roles import Actor
@@ -21,7 +21,7 @@ from recovery.workflow.studies import LOOK
 
 
 def request_positions(*, recovery_id: int, positions: Mapping[str, Wanted | None], by: Actor) -> None:
-    """Have a worker look up what these positions would cost; the answer appears in `studies.looked`."""
+    """Have a worker look up what these positions would cost; the answer appears in `studies.looked_sources`."""
     from recovery.workflow import tasks
 
     recovery = get(recovery_id)
@@ -47,14 +47,15 @@ def look_at_once(*, recovery_id: int, given: Sequence[str]) -> dict[str, Wanted 
         studies.begin(recovery, LOOK, asked=position_requests.as_dicts(wanted))
         look = studies.slot(recovery, LOOK)
         now = timezone.now().isoformat()
-        answer = {"status": "ready", "wishes": look["asked"], "sources": shown, "at": now}
+        sources = [codec.to_json(source) for source in shown]
+        answer = {"status": "ready", "wishes": look["asked"], "sources": sources, "at": now}
         studies.put(recovery, LOOK, {**look, **answer})
     return wanted
 
 
 def looked_at(
     flow: Flow, given: Sequence[str], patch: Mapping[str, str] | None = None
-) -> tuple[dict[str, Wanted | None], list[dict[str, Any]]]:
+) -> tuple[dict[str, Wanted | None], tuple[ShownSource, ...]]:
     """What was given, as wishes by source, and every source with what they cost. Changes nothing.
 
     `all` is for those sources that are not named themselves; which there are has to be looked up first.
@@ -64,34 +65,29 @@ def looked_at(
     if every is not None:
         there = studies.positions_shown(flow, {}, patch)
         named = {
-            **position_requests.for_all(every, [one for one in there if one["source"] not in named]),
+            **position_requests.for_all(every, [one for one in there if one.source not in named]),
             **named,
         }
     return named, studies.positions_shown(flow, {k: w for k, w in named.items() if w is not None}, patch)
 
 
-def mapping_of(recovery: Recovery) -> dict[str, Any] | None:
+def mapping_of(recovery: Recovery) -> SourceMapping | None:
     """How the chosen strategy takes the checkpoint's sources for the code's; None before anybody looked."""
-    if recovery.facts.get("options") is None:
+    gathered = recovery.gathered
+    if gathered.options is None:
         return None
-    strategy = recovery.chosen.strategy or POSITIONED[0]
-    options = stored_options(recovery.facts)
-    found = next((o.mapping for o in options if o.strategy == strategy), None)
-    return dict(found or {})
+    option = gathered.option_of(recovery.chosen.strategy or POSITIONED[0])
+    return (option.mapping if option else None) or SourceMapping()
 
 
-def unmet(shown: Collection[Mapping[str, Any]], wanted: Collection[str]) -> list[str]:
+def unmet(shown: Collection[ShownSource], wanted: Collection[str]) -> list[str]:
     """Why wishes could not be met, a sentence each: such a source would start where it was committed."""
-    return [
-        f"Source {one['source']}: {one['problem']}"
-        for one in shown
-        if one["problem"] and one["source"] in wanted
-    ]
+    return [f"Source {one.source}: {one.problem}" for one in shown if one.problem and one.source in wanted]
 
 
-def refuse_costs(shown: Collection[Mapping[str, Any]], accept: Collection[Effect]) -> None:
+def refuse_costs(shown: Sequence[ShownSource], accept: Collection[Effect]) -> None:
     """Raise Refused, naming the rows, for positions whose costs were not accepted."""
-    told = position_view.sum_costs(list(shown))
+    told = position_view.sum_costs(shown)
     if told.lost and Effect.LOSS not in accept:
         raise Refused(
             f"These positions leave rows out, and that was not accepted: {'; '.join(told.lost)}.",
@@ -108,7 +104,6 @@ def refuse_costs(shown: Collection[Mapping[str, Any]], accept: Collection[Effect
 
 def sources_of(recovery: Recovery) -> set[str]:
     """Names of the sources that are known of this recovery: by the newest look, else by its facts."""
-    if sources := studies.looked(recovery)["sources"]:
-        return {one["source"] for one in sources}
-    options = stored_options(recovery.facts)
-    return {str(n) for option in options for n in range(len(option.positions))}
+    if sources := studies.looked_sources(recovery):
+        return {one.source for one in sources}
+    return {str(n) for option in recovery.gathered.judged for n in range(len(option.positions))}

@@ -13,6 +13,7 @@ from recovery.contracts import codec
 from recovery.contracts.acceptance import Accepted, Effect
 from recovery.contracts.criteria import Criterion
 from recovery.contracts.measured import JudgedCriterion, Measured
+from recovery.contracts.positions import PositionChange
 from recovery.models import AuditEntry, Plan, Recovery, Step
 from recovery.people.roles import Actor, Right
 from recovery.people.visible import filter_entries
@@ -106,7 +107,7 @@ class Report:
     accepted: Accepted
     measured: Measured | None
     criteria: tuple[JudgedCriterion | Criterion, ...]
-    positions: tuple[Mapping[str, Any], ...]
+    positions: tuple[PositionChange, ...]
     patch: tuple[Mapping[str, Any], ...]
     steps: tuple[StepTold, ...]
     time: TimeTaken
@@ -125,6 +126,7 @@ class Report:
             **asdict(self),
             "accepted": accepted,
             "measured": {k: v for k, v in measured.items() if k not in ("criteria", "samples")},
+            "positions": [codec.to_read_json(position) for position in self.positions],
             "criteria": [codec.to_read_json(one) for one in self.criteria],
         }
 

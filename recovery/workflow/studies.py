@@ -18,6 +18,9 @@ from recovery.approvals.selectors import rule_for
 from recovery.checkpoints.formats import Malformed
 from recovery.contracts import codec
 from recovery.contracts.amounts import Amount
+from recovery.contracts.facts import GatheredFacts
+from recovery.contracts.plan import SinkPlace, WaitingFile
+from recovery.contracts.positions import ShownSource
 from recovery.errors import Refused, RepriseError
 from recovery.models import Flow, PositionsLook, Recovery
 from recovery.people.roles import Actor, Role
@@ -25,7 +28,7 @@ from recovery.sources import position_view
 from recovery.sources.base import Wanted
 from recovery.strategies.base import Facts
 from recovery.strategies.catalogue import judge_all
-from recovery.strategies.common import files_of, state_keys, whole_rows
+from recovery.strategies.common import files_of, whole_rows
 from recovery.strategies.effort import measure_all
 from recovery.workflow import broker, sealing
 from recovery.workflow.accepting import NotAccepted
@@ -60,11 +63,12 @@ def slot(recovery: Recovery, field: str) -> dict[str, Any]:
     return dict(recovery.choices.get(field) or {})
 
 
-def looked(recovery: Recovery) -> dict[str, Any]:
-    """The newest look at positions with its `sources`, which stand in a row of their own; none before its end."""
-    state = slot(recovery, LOOK)
-    found = PositionsLook.objects.filter(recovery=recovery.pk).first() if "wishes" in state else None
-    return {**state, "sources": found.sources if found else []}
+def looked_sources(recovery: Recovery) -> tuple[ShownSource, ...]:
+    """What the newest look at positions that came to its end found of each source; () before."""
+    if recovery.chosen.positions_look.wishes is None:
+        return ()
+    row = PositionsLook.objects.filter(recovery=recovery.pk).first()
+    return position_view.read_sources(row.sources) if row else ()
 
 
 def put(recovery: Recovery, field: str, value: Mapping[str, Any]) -> None:
@@ -127,40 +131,32 @@ def gather_facts(recovery_id: int, ticket: str) -> None:
             confirmed=chosen.confirmed,
             refresh_below=chosen.refresh_below,
         )
-        return shown(facts, people=count_people(rule_for(recovery.flow.pipeline.environment)))
+        people = count_people(rule_for(recovery.flow.pipeline.environment))
+        return codec.to_set_json(build_gathered(facts, people=people))
 
     _run(recovery_id, "facts", ticket, work)
 
 
-def shown(facts: Facts, *, people: Amount) -> dict[str, Any]:
-    """Facts as pages show them (docs/wiring.md). `people`: how many the environment's rule asks for."""
-    options = measure_all(facts, judge_all(facts), people=people)
-    return {
-        "status": "ready",
-        "options": [codec.to_json(o) for o in options],
-        "recommended": next((o.strategy for o in options if o.recommended), None),
-        "table_rows": facts.counts.table,
-        "sink": {
-            "kind": facts.sink.kind,
-            "declared": facts.sink.declared,
-            "place": facts.sink.location,
-        },
-        "waiting_rows": facts.counts.waiting,
-        "waiting_files": [
-            {"path": f.path, "size": f.size, "mtime_ms": f.mtime_ms} for f in files_of(facts, "waiting")
-        ],
-        "processed_files": len(files_of(facts, "processed")),
-        "state_keys": state_keys(facts),
-        "key": list(facts.new_code.key),
-        "key_from": facts.new_code.key_from,
-        "whole_rows": whole_rows(facts.new_code),
-        "checkpoint": facts.checkpoint.as_dict(),
-        "code_operators": None if facts.code.operators is None else list(facts.code.operators),
-    }
+def build_gathered(facts: Facts, *, people: Amount) -> GatheredFacts:
+    """Facts as they are stored and shown. `people`: how many the environment's rule asks for."""
+    sink, files = facts.sink, files_of(facts, "waiting")
+    return GatheredFacts(
+        status="ready",
+        options=tuple(measure_all(facts, judge_all(facts), people=people)),
+        table_rows=facts.counts.table,
+        sink=SinkPlace(kind=sink.kind, declared=sink.declared, place=sink.location),
+        waiting_rows=facts.counts.waiting,
+        waiting_files=tuple(WaitingFile(path=f.path, size=f.size, mtime_ms=f.mtime_ms) for f in files),
+        processed_files=len(files_of(facts, "processed")),
+        key=tuple(facts.new_code.key),
+        key_from=facts.new_code.key_from,
+        whole_rows=whole_rows(facts.new_code),
+        code_operators=None if facts.code.operators is None else tuple(facts.code.operators),
+    )
 
 
 def look_positions(recovery_id: int, ticket: str) -> None:
-    """What the positions that were asked for would cost: `looked`. Changes nothing else.
+    """What the positions that were asked for would cost: `looked_sources`. Changes nothing else.
 
     `wishes` and `sources` are of the newest look that came to its end; a look that fails leaves them as they were.
     """
@@ -168,27 +164,28 @@ def look_positions(recovery_id: int, ticket: str) -> None:
     def work(recovery: Recovery) -> Mapping[str, Any]:
         chosen = recovery.chosen
         sources = positions_shown(recovery.flow, chosen.positions_look.asked, chosen.patch)
-        return {"status": "ready", "wishes": slot(recovery, LOOK)["asked"], "sources": sources}
+        stored = [codec.to_json(source) for source in sources]
+        return {"status": "ready", "wishes": slot(recovery, LOOK)["asked"], "sources": stored}
 
     _run(recovery_id, LOOK, ticket, work)
 
 
 def positions_shown(
     flow: Flow, wanted: Mapping[str, Wanted], patch: Mapping[str, str] | None = None
-) -> list[dict[str, Any]]:
-    """Every source of the code as `patch` changes it, with what the wishes would cost: `sources.position_view.as_dict`.
+) -> tuple[ShownSource, ...]:
+    """Every source of the code as `patch` changes it, with what the wishes would cost.
 
-    `source` is its index in the code, as wishes name it. A wish that cannot be met is the source's `problem`
+    A wish that cannot be met is the source's `problem`
     (`positioning.unmet`). Raises Refused for a source that is not there, Unreachable.
     """
     try:
         found = positions(flow, wanted, patch)
-        shown = [{**position_view.as_dict(facts), "source": str(n)} for n, facts in enumerate(found)]
+        shown = tuple(position_view.show_source(facts, index=n) for n, facts in enumerate(found))
     except Malformed as problem:
         raise Refused(
             f"The position by hand cannot be read: {problem.why}.", code="bad_position"
         ) from problem
-    refuse_unknown(wanted, [one["source"] for one in shown])
+    refuse_unknown(wanted, [one.source for one in shown])
     return shown
 
 

@@ -9,6 +9,8 @@ from typing import Any, Final
 
 from django.db.models import Q
 
+from recovery.contracts import codec
+from recovery.contracts.choices import WorkProgress
 from recovery.models import Flow, Recovery, Step
 from recovery.pipelines.events import when
 
@@ -102,10 +104,9 @@ def _places(flow: Flow, path: str) -> tuple[tuple[UsualOf, Q], ...]:
 
 def _lengths(states: Iterable[Any]) -> Iterable[float]:
     for state in states:
-        if not isinstance(state, dict) or state.get("status") != "ready":
-            continue
-        began, ended = _time(state.get("started_at")), _time(state.get("at"))
-        if began and ended:
+        progress = codec.read(WorkProgress, state) if isinstance(state, dict) else WorkProgress()
+        began, ended = _time(progress.started_at), _time(progress.at)
+        if progress.status == "ready" and began and ended:
             yield (ended - began).total_seconds()
 
 

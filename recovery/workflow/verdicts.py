@@ -1,8 +1,7 @@
 """Reads what the one verdict on a flow rests on: its row, its open recovery, its checkpoint."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import datetime
-from typing import Any
 
 from django.db import DatabaseError
 
@@ -10,6 +9,7 @@ from recovery.checkpoints import list_versions
 from recovery.checkpoints.report import CheckpointReport
 from recovery.checkpoints.uris import canonical_uri
 from recovery.contracts.diagnosis import Storage
+from recovery.contracts.facts import GatheredFacts
 from recovery.diagnosis import operators as ops
 from recovery.diagnosis.judgement import title_by_error
 from recovery.diagnosis.platforms import Where, WrittenKind
@@ -56,17 +56,17 @@ def _operators_of(recovery: Recovery) -> Sequence[str] | None:
     Facts hold until a rerun begins; then those of the sealed code, where the rerun is done. Plans sealed before hold
     none.
     """
-    gathered = recovery.facts if recovery.facts.get("status") == "ready" else {}
+    gathered = recovery.gathered if recovery.gathering.status == "ready" else GatheredFacts()
     reruns = recovery.steps.filter(kind="rerun", started_at__isnull=False)
     last = reruns.select_related("plan").order_by("started_at").last()
     if last is None or last.started_at is None or _gathered_after(gathered, last.started_at):
-        return gathered.get("code_operators")
+        return gathered.code_operators
     return last.plan.contents.code_operators if last.state == "done" and last.plan else None
 
 
-def _gathered_after(facts: Mapping[str, Any], moment: datetime) -> bool:
+def _gathered_after(facts: GatheredFacts, moment: datetime) -> bool:
     """Whether facts are newer than a moment; False where they have no time."""
-    return bool(facts.get("at")) and datetime.fromisoformat(facts["at"]) > moment
+    return facts.at is not None and datetime.fromisoformat(facts.at) > moment
 
 
 def title_of(flow: Flow, recovery: Recovery | None = None) -> str:

@@ -1,6 +1,6 @@
 """All ways out of a flow's failure next to each other. Reads only: nothing is opened, chosen or sealed."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final
@@ -12,7 +12,8 @@ from recovery.approvals.selectors import rule_for
 from recovery.contracts.choices import Choices, ChoicesChange
 from recovery.contracts.diagnosis import Diagnosis
 from recovery.contracts.names import Meant, Strategy
-from recovery.contracts.option import Blocker, BlockerCode, Option, stored_options
+from recovery.contracts.option import Blocker, BlockerCode, Option
+from recovery.contracts.positions import PositionChange
 from recovery.contracts.ways import Bar, Readable, Wait, Waiting, WayBack, WayOut, Ways
 from recovery.diagnosis.advice import asks_meant
 from recovery.models import Flow, Recovery, Stream
@@ -104,14 +105,14 @@ def ways_of(recovery: Recovery) -> Ways:
         options_of(recovery),
         recovery.diagnosis_value,
         recovery.chosen.meant,
-        at=recovery.facts.get("at"),
+        at=recovery.gathering.at,
         recovery=recovery,
     )
 
 
 def options_of(recovery: Recovery) -> tuple[Option, ...]:
     """The options that were counted for a recovery, with those barred that the environment's rule forbids today."""
-    return bar_forbidden(recovery.flow, stored_options(recovery.facts))
+    return bar_forbidden(recovery.flow, recovery.gathered.judged)
 
 
 def bar_forbidden(flow: Flow, options: Sequence[Option]) -> tuple[Option, ...]:
@@ -196,21 +197,19 @@ def _answers(flow: Flow, options: Sequence[Option], *, asks: bool, advised: bool
     )
 
 
-def _is_readable(place: Mapping[str, object]) -> bool | None:
-    """Whether all that waits in one source of `Option.positions` can be read; None: not known."""
-    reach = place.get("reach")
-    if isinstance(reach, Mapping):
-        return reach.get("readable")
-    readable = place.get("readable")
+def _is_readable(place: PositionChange) -> bool | None:
+    """Whether all that waits in one source can be read; None: not known."""
+    if place.reach is not None:
+        return place.reach.readable
     # of files, not ok is said of those that were read as well: nothing is known then of what waits
-    return True if isinstance(readable, Mapping) and readable.get("ok") else None
+    return place.readable.ok or None
 
 
 def find_deadline(flow: Flow, options: Sequence[Option]) -> Deadline:
     """By the sources as they were counted; before that, as the inventory saw them last."""
     places = next((option.positions for option in options if option.positions), ())
     if places:
-        ends = [place["reach"]["until_ms"] for place in places if (place.get("reach") or {}).get("until_ms")]
+        ends = [place.until_ms for place in places if place.until_ms]
         until = datetime.fromtimestamp(min(ends) / 1000, UTC) if ends else None
         told = [_is_readable(place) for place in places]
         if False in told:

@@ -99,6 +99,7 @@ REPORT = CheckpointReport(
     fingerprint="9" * 64,
     size_bytes=90112,
 )
+
 CHECKPOINT = REPORT.as_dict()
 
 
@@ -344,7 +345,6 @@ def facts(status: str = "ready", **values: Any) -> dict[str, Any]:
         "at": ago(minutes=3).isoformat(),
         "problem": None,
         "options": options(),
-        "recommended": "continue",
         "table_rows": 12,
         "waiting_rows": 8,
         "waiting_files": [
@@ -352,9 +352,7 @@ def facts(status: str = "ready", **values: Any) -> dict[str, Any]:
             for n in (5, 6, 7)
         ],
         "processed_files": 4,
-        "state_keys": "12 keys",
         "key": ["customer_id", "sequence_num"],
         "key_from": "the columns of dropDuplicates in the last good code",
-        "checkpoint": CHECKPOINT,
         **values,
     }

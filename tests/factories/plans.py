@@ -78,6 +78,12 @@ def planned_input(source: int | str = 0, **changes: Any) -> dict[str, Any]:
     return {"source": source, "kind": "files", "location": "", "start": None, **changes}
 
 
+def planned_position(offset_json: str | None, source: int | str = 0) -> dict[str, Any]:
+    """One of its positions: the source goes on where it is."""
+    place = {"label": "", "offset_json": offset_json, "name": None}
+    return {"source": source, "location": "", "kind": "files", "before": place, "after": place}
+
+
 def _merged(base: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
     both = {
         key: _merged(base[key], value)

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from recovery.checkpoints.report import SourceEntry
+from recovery.contracts import codec
 from recovery.models import Flow, PositionsLook, Recovery
 from recovery.sources import file_facts, files, kafka, position_requests, position_view
 from recovery.sources.base import InputFile, Position, Precision, SourceFacts, Wanted
@@ -49,7 +50,7 @@ def kafka_source(wanted: Wanted | None = None, partitions: int = 3, gone: int = 
         option=kafka.find_start_option(begins, told),
         facts=told,
     )
-    return position_view.as_dict(found)
+    return codec.to_json(position_view.show_source(found))
 
 
 def file_source(wanted: Wanted | None = None) -> dict[str, Any]:
@@ -69,15 +70,13 @@ def file_source(wanted: Wanted | None = None) -> dict[str, Any]:
         option=files.find_start_option(line, told),
         facts=told,
     )
-    return {**position_view.as_dict(found), "source": "1"}
+    return codec.to_json(position_view.show_source(found, index=1))
 
 
 def unknown_source() -> dict[str, Any]:
     position = Position(2, "unknown", '{"page":7}', '{"page":7}', Precision.UNKNOWN, None)
-    told = position_view.as_dict(
-        SourceFacts(position, "unknown place", problem="Nobody could ask this source.")
-    )
-    return {**told, "source": "2"}
+    found = SourceFacts(position, "unknown place", problem="Nobody could ask this source.")
+    return codec.to_json(position_view.show_source(found, index=2))
 
 
 def looked(

@@ -10,6 +10,7 @@ from recovery.audit import archiving, keys, log_operations, reviews
 from recovery.audit.evidence import pack_evidence
 from recovery.audit.listing import EntryFilter
 from recovery.audit.tags import ACTIONS, OUTCOMES
+from recovery.contracts import codec
 from recovery.errors import Refused, WrongUse
 from recovery.management.commands._base import Answer, RepriseCommand, add_common_options, table
 from recovery.names import shown
@@ -155,7 +156,9 @@ class Command(RepriseCommand):
         except BaseException:
             file.unlink(missing_ok=True)
             raise
-        return Answer({"file": str(file), **made}, f"The evidence of {made['recovery']} is in {file}.")
+        return Answer(
+            {"file": str(file), **codec.to_json(made)}, f"The evidence of {made.recovery} is in {file}."
+        )
 
     def archived(self, options: dict[str, Any]) -> Answer:
         folder = Path(options["to"]).expanduser()

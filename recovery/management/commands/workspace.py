@@ -5,6 +5,7 @@ from argparse import ArgumentParser
 from typing import Any
 
 from recovery import references
+from recovery.contracts import codec
 from recovery.errors import WrongUse
 from recovery.management.commands._base import Answer, RepriseCommand, add_common_options, ago, table
 from recovery.models import Workspace
@@ -124,7 +125,7 @@ class Command(RepriseCommand):
             "on": "switched on",
             "off": "switched off",
         }
-        data = actions.described(row)
+        data = codec.to_json(actions.describe_workspace(row))
         tail = f" Next: bin/manage workspace test {shown(row.name)}" if act in ("add", "change", "on") else ""
         return Answer(
             {"workspace": data}, f"Workspace {shown(row.name)} ({row.environment}) {words[act]}.{tail}"
@@ -140,7 +141,7 @@ class Command(RepriseCommand):
 
     def _list(self) -> Answer:
         rows = list(Workspace.objects.kept().order_by("name"))
-        data = [{**actions.described(w), **_state(w)} for w in rows]
+        data = [{**codec.to_json(actions.describe_workspace(w)), **_state(w)} for w in rows]
         if not rows:
             return Answer({"workspaces": []}, "No workspace yet. Add one: bin/manage workspace add.")
         head = ("NAME", "ENVIRONMENT", "ADDRESS", "STATE", "POLLED", "LAST TEST")

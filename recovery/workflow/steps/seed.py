@@ -232,7 +232,7 @@ def _wanted(context: Context) -> list[str | None]:
     """The offset line of every source, in the order of the code that runs next, as sealed."""
     if (starts := _starts(context)) is not None:
         return [start.offset_json for start in sorted(starts, key=lambda s: s.index)]
-    return list(_args(context).offsets) or [p["after"]["offset_json"] for p in context.contents.positions]
+    return list(_args(context).offsets) or [p.after.offset_json for p in context.contents.positions]
 
 
 def _read_back(context: Context, place: str, version: int | None, *, from_version: int | None) -> SeedResult:

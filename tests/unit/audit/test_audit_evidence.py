@@ -50,7 +50,7 @@ def folder(
 ) -> Path:
     with django_capture_on_commit_callbacks(execute=True):
         content, made = evidence.to_bytes(label=recovery.label, by=AUDITOR)
-    assert made["signed"]
+    assert made.signed
     zipfile.ZipFile(io.BytesIO(content)).extractall(tmp_path / "pack")
     return tmp_path / "pack" / f"reprise-{recovery.label}"
 
@@ -159,7 +159,7 @@ def test_what_is_no_pack_is_said(tmp_path: Path) -> None:
 def test_a_pack_without_a_key_says_so(recovery: Recovery, settings: Any, tmp_path: Path) -> None:
     settings.REPRISE_AUDIT_KEY = "nonsense"
     content, made = evidence.to_bytes(label=recovery.label, by=AUDITOR)
-    assert not made["signed"]
+    assert not made.signed
     zipfile.ZipFile(io.BytesIO(content)).extractall(tmp_path / "pack")
     pack = tmp_path / "pack" / f"reprise-{recovery.label}"
     code, said = run(pack)

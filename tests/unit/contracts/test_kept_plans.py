@@ -7,7 +7,7 @@ import pytest
 from recovery.contracts import codec
 from recovery.contracts.amounts import Bound
 from recovery.contracts.forecast import Forecast
-from recovery.contracts.option import stored_options
+from recovery.contracts.option import Option
 from recovery.models import Plan
 from tests import factories as f
 from tests.unit.contracts import kept
@@ -49,6 +49,6 @@ def test_a_forecast_that_was_sealed_before_bounds_says_what_its_numbers_are() ->
 
 
 def test_options_that_a_release_of_before_gathered_are_still_read() -> None:
-    found = stored_options({"options": [*kept.options()]})
+    found = [codec.read(Option, one) for one in kept.options()]
     assert {o.strategy for o in found} >= {"continue", "full-refresh"}
     assert {o.undoable for o in found if o.strategy == "full-refresh"} == {False}

@@ -148,6 +148,6 @@ def test_the_inventory_says_what_waited_when_it_was_counted_and_nothing_before(r
     type(recovery).objects.filter(pk=recovery.pk).update(facts=f.facts())
     assert "8 rows waited at " in responder.get("/").content.decode()
     facts = f.facts(waiting_rows=2)
-    facts["options"][0]["positions"] = [{"kind": "kafka", "next": {"rows": 90}}]
+    facts["options"][0]["positions"] = [{**f.position(), "kind": "kafka", "next": {"rows": 90}}]
     type(recovery).objects.filter(pk=recovery.pk).update(facts=facts)
     assert "90 rows waited at " in responder.get("/").content.decode()

@@ -22,7 +22,9 @@ from console.presenters.measured import say_measured
 from recovery.checkpoints.report import Finding, Severity
 from recovery.contracts import codec
 from recovery.contracts.diagnosis import Diagnosis
+from recovery.contracts.facts import GatheredFacts
 from recovery.contracts.names import Meant
+from recovery.contracts.positions import PositionChange
 from recovery.diagnosis import guide
 from recovery.diagnosis.advice import meant_of
 from recovery.diagnosis.verdict import judge_flow
@@ -91,8 +93,12 @@ def test_a_forecast_that_is_not_known_is_marked_as_bad_for_rows_lost_and_never_s
     assert (reread.rows, reread.bad) == ("13", False)
 
 
+def moved(stored: dict[str, Any]) -> PositionChange:
+    return codec.read(PositionChange, stored)
+
+
 def test_a_position_says_what_is_read_first_and_whether_it_can_be_read() -> None:
-    kept, anew = wizard.position_rows([f.position(), f.position("start")])
+    kept, anew = wizard.position_rows([moved(f.position()), moved(f.position("start"))])
 
     assert (kept.same, anew.same) == ("same place, same bytes", "begins again")
     assert re.findall(r"(\d+) (\w+)", kept.next_says) == [("3", "files"), ("8", "rows")]
@@ -101,8 +107,8 @@ def test_a_position_says_what_is_read_first_and_whether_it_can_be_read() -> None
 
 
 def test_safe_to_wait_is_not_claimed_before_the_files_were_read() -> None:
-    before = wizard.trouble_summary(f.DIAGNOSIS, {"status": "none"})
-    after = wizard.trouble_summary(f.DIAGNOSIS, f.facts())
+    before = wizard.trouble_summary(f.DIAGNOSIS, GatheredFacts())
+    after = wizard.trouble_summary(f.DIAGNOSIS, codec.read(GatheredFacts, f.facts()))
 
     assert (before[2].code, after[2].code) == ("not-asked-yet", "while-files-stay")
     assert "8 rows in 3 files" in after[1].text
@@ -119,7 +125,7 @@ def test_how_bad_it_is_has_the_same_words_on_the_page_in_the_command_and_in_the_
     found = f.DIAGNOSIS.model_copy(update={"severity": severity})
     flow = Flow(name="spark_catalog.default.flow", pipeline=Pipeline(name="customers"))
 
-    assert wizard.trouble_summary(found, {})[1].answer == means.capitalize()
+    assert wizard.trouble_summary(found, GatheredFacts())[1].answer == means.capitalize()
     assert f"Severity   {severity} of 5, {means}\n" in diagnose.text(flow, found)
     assert f"{severity} {means}" in guide.HEAD
 
@@ -135,7 +141,7 @@ def test_of_a_topic_its_own_records_wait_and_retention_says_how_long() -> None:
         }
     ]  # fmt: skip
 
-    _, bad, wait = wizard.trouble_summary(f.DIAGNOSIS, facts)
+    _, bad, wait = wizard.trouble_summary(f.DIAGNOSIS, codec.read(GatheredFacts, facts))
 
     assert "90 rows" in bad.text
     assert wait.code == "until-retention"
@@ -149,7 +155,7 @@ def test_waiting_is_not_safe_when_a_file_is_gone_and_not_known_when_nobody_could
     facts = f.facts()
     facts["options"][0]["positions"][0]["readable"] = {"ok": ok, "says": "6 of 7 files"}
 
-    assert wizard.trouble_summary(f.DIAGNOSIS, facts)[2].answer.startswith(answer)
+    assert wizard.trouble_summary(f.DIAGNOSIS, codec.read(GatheredFacts, facts))[2].answer.startswith(answer)
 
 
 @pytest.mark.parametrize(
@@ -493,7 +499,7 @@ def moved_position(**values: Any) -> dict[str, Any]:
 
 
 def test_a_start_that_was_chosen_is_told_with_what_it_costs_and_the_parts_that_move() -> None:
-    (row,) = wizard.position_rows([moved_position()])
+    (row,) = wizard.position_rows([moved(moved_position())])
     assert ("never read: 8 rows" in row.same, "read again: 0 rows" in row.same) == (True, True)
     assert [(p[0], p[1], p[2], p[3].word) for p in row.parts] == [("orders-0", "5", "13", "Ahead")]
     assert (row.staying, dict(row.fallbacks)) == (8, moved_position()["fallbacks"])
@@ -510,7 +516,7 @@ def test_a_start_that_was_chosen_is_told_with_what_it_costs_and_the_parts_that_m
     ],
 )
 def test_what_waits_is_said_for_every_kind_of_source(ahead: dict[str, Any], kind: str, says: str) -> None:
-    (row,) = wizard.position_rows([moved_position(kind=kind, next=ahead)])
+    (row,) = wizard.position_rows([moved(moved_position(kind=kind, next=ahead))])
     assert row.next_says == says
 
 

@@ -44,7 +44,7 @@ def test_a_token_that_is_entered_is_kept_encrypted_and_shown_nowhere() -> None:
     told = [str((e.before, e.after, e.says)) for e in AuditEntry.objects.all()]
     assert told
     assert not [one for one in told if SECRET in one or row.token_kept in one]
-    assert SECRET not in str(actions.described(row))
+    assert SECRET not in str(actions.describe_workspace(row))
 
 
 def test_a_reference_is_held_to_names_that_are_meant_for_workspaces(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,7 +7,9 @@ from typing import Any
 import pytest
 
 from recovery.checkpoints.report import SourceEntry
+from recovery.contracts import codec
 from recovery.contracts.amounts import Amount, Bound
+from recovery.contracts.positions import MovedPart, ShownPart, ShownSource
 from recovery.sources import files, kafka, position_requests, position_view, registry
 from recovery.sources.base import (
     Candidate,
@@ -48,36 +50,46 @@ def kafka_source(start: Candidate | None = None, line: str = LINE, **values: Any
     )
 
 
-def wished(wanted: Wanted, line: str = LINE) -> dict[str, Any]:
-    return position_view.as_dict(kafka_source(kafka.find_position(wanted, line, FACTS), line))
+def wished(wanted: Wanted, line: str = LINE) -> ShownSource:
+    return position_view.show_source(kafka_source(kafka.find_position(wanted, line, FACTS), line))
 
 
 def test_a_source_that_stays_says_so_for_every_part() -> None:
-    shown = position_view.as_dict(kafka_source())
-    assert shown["after"] == shown["committed"]
-    assert shown["committed"]["parts"][0] == {
-        "name": "orders-0",
-        "value": "5",
-        "label": "orders partition 0 at 5",
-    }
-    assert shown["changes"] == [
-        {"part": "orders-0", "before": "5", "after": "5", "moved": "same"},
-        {"part": "orders-1", "before": "4", "after": "4", "moved": "same"},
-    ]
-    assert (
-        shown["lost"]["rows"]
-        == shown["reread"]["rows"]
-        == {"value": 0, "exact": True, "why": "", "bound": "exact"}
+    shown = position_view.show_source(kafka_source())
+    assert shown.after == shown.committed
+    assert shown.committed.parts[0] == ShownPart(name="orders-0", value="5", label="orders partition 0 at 5")
+    assert shown.changes == (
+        MovedPart(part="orders-0", before="5", after="5", moved=Moved.SAME),
+        MovedPart(part="orders-1", before="4", after="4", moved=Moved.SAME),
     )
-    assert shown["unread"]["rows"]["value"] == 4
-    assert (shown["reach"]["readable"], shown["problem"], shown["fallbacks"]) == (True, None, {})
-    assert shown["can"] == ["time", "json", "earliest", "latest", "parts"]
-    assert shown["option"]["options"] == {"startingOffsets": LINE}
+    assert shown.lost.rows == shown.reread.rows == Amount(value=0)
+    assert shown.unread.rows is not None
+    assert shown.unread.rows.value == 4
+    assert (shown.reach.readable, shown.problem, shown.fallbacks) == (True, None, {})
+    assert shown.can == ("time", "json", "earliest", "latest", "parts")
+    assert shown.option is not None
+    assert shown.option.options == {"startingOffsets": LINE}
 
 
-def test_what_is_shown_is_plain_json() -> None:
-    shown = wished(Wanted(latest=True))
-    assert json.loads(json.dumps(shown)) == shown
+AMOUNT = {"value": 4, "exact": True, "why": "", "bound": "exact"}
+NO_AMOUNT = {"rows": {**AMOUNT, "value": 0}, "files": None, "bytes": None, "seconds": None}
+
+
+def test_what_is_shown_goes_out_under_the_names_that_programs_know() -> None:
+    """The answer of `plan --position … --json` and of the API."""
+    sent = json.loads(json.dumps(codec.to_json(wished(Wanted(latest=True)))))
+    assert list(sent) == [
+        "source", "kind", "location", "committed", "after", "changes", "lost", "reread", "unread", "fallbacks",
+        "precision", "reach", "option", "can", "problem",
+    ]  # fmt: skip
+    assert sent["lost"] == {**NO_AMOUNT, "rows": AMOUNT}
+    assert list(sent["after"]) == ["label", "offset_json", "parts"]
+    assert list(sent["changes"][0]) == ["part", "before", "after", "moved"]
+    assert set(sent["reach"]) == {"readable", "why", "until_ms", "lost", "parts"}
+    assert list(sent["option"]) == [
+        "supported", "precision", "options", "code", "place", "doubled", "missed", "note",
+    ]  # fmt: skip
+    assert codec.to_json(codec.read(ShownSource, sent)) == sent
 
 
 def test_secrets_of_a_reader_are_not_shown() -> None:
@@ -88,16 +100,16 @@ def test_secrets_of_a_reader_are_not_shown() -> None:
         described={"options": {"kafka.sasl.jaas.config": "pass-word"}},
         facts={"password": "pass-word"},
     )
-    text = json.dumps(position_view.as_dict(told))
+    text = json.dumps(codec.to_json(position_view.show_source(told)))
     assert "pass-word" not in text
     assert "jdbc://***@host/orders" in text
 
 
 def test_a_line_that_its_kind_cannot_read_is_shown_as_it_is() -> None:
     told = SourceFacts(Position(0, "kafka", "[1]", "", Precision.UNKNOWN, None), "orders")
-    shown = position_view.as_dict(told)
-    assert [p["value"] for p in shown["committed"]["parts"]] == ["[1]"]
-    assert [c["moved"] for c in shown["changes"]] == ["same"]
+    shown = position_view.show_source(told)
+    assert [part.value for part in shown.committed.parts] == ["[1]"]
+    assert [change.moved for change in shown.changes] == [Moved.SAME]
 
 
 def test_every_kind_says_which_wishes_it_takes() -> None:
@@ -110,7 +122,7 @@ def cost(
 ) -> position_view.Costs:
     changes = tuple(Change(f"p-{n}", Part("p", "1", ""), Part("p", "2", ""), m) for n, m in enumerate(moved))
     start = Candidate(LINE, "there", Precision.EXACT, lost, again, changes)
-    return position_view.sum_costs([position_view.as_dict(kafka_source(start))])
+    return position_view.sum_costs([position_view.show_source(kafka_source(start))])
 
 
 COSTS: dict[str, tuple[position_view.Costs, tuple[str, ...], tuple[str, ...]]] = {
@@ -175,7 +187,7 @@ def test_the_latest_leaves_out_what_waits_and_the_earliest_reads_again() -> None
     assert position_view.sum_costs([earliest]) == position_view.Costs(
         (), ("Source 0: 8 rows read a second time",)
     )
-    assert earliest["changes"][0] == {"part": "orders-0", "before": "5", "after": "1", "moved": "back"}
+    assert earliest.changes[0] == MovedPart(part="orders-0", before="5", after="1", moved=Moved.BACK)
 
 
 def test_files_that_are_skipped_are_a_cost_though_the_offset_line_is_the_same() -> None:
@@ -188,15 +200,17 @@ def test_files_that_are_skipped_are_a_cost_though_the_offset_line_is_the_same() 
     told = SourceFacts(
         Position(0, "files", '{"logOffset":0}', "file 1 of 3", Precision.EXACT, True), "/in", start=start
     )
-    assert position_view.sum_costs([position_view.as_dict(told)]).lost == ("Source 0: 2 files never read",)
+    assert position_view.sum_costs([position_view.show_source(told)]).lost == (
+        "Source 0: 2 files never read",
+    )
 
 
 def test_the_api_is_shown_with_what_it_cannot_do() -> None:
     call = position_view.api_call(pipeline_id="p-1", flow="c.s.f", dataset="c.s.t")
-    assert call["path"] == "/api/2.0/pipelines/p-1/updates"
-    assert call["body"] == {"reset_checkpoint_selection": ["c.s.f"], "refresh_selection": ["c.s.t"]}
-    assert "takes no position" in call["note"]
-    assert "Into a file table rows vanish that way" in call["note"]
+    assert call.path == "/api/2.0/pipelines/p-1/updates"
+    assert call.body == {"reset_checkpoint_selection": ["c.s.f"], "refresh_selection": ["c.s.t"]}
+    assert "takes no position" in call.note
+    assert "Into a file table rows vanish that way" in call.note
 
 
 @pytest.mark.parametrize(

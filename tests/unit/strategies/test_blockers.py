@@ -9,6 +9,7 @@ from recovery.checkpoints.findings import finding
 from recovery.checkpoints.report import StateOperator
 from recovery.contracts import codec
 from recovery.contracts.option import SETTLED, BlockerCode, Option, SettledBy
+from recovery.contracts.positions import SourceMapping
 from recovery.strategies.base import CodeFacts, Facts
 from recovery.strategies.catalogue import judge_all, needs_start, settled_later
 from tests import factories as f
@@ -40,7 +41,7 @@ def test_a_running_update_blocks_whatever_its_id(update: str) -> None:
 
 
 def test_a_hard_blocker_is_not_settled_because_sources_are_mapped_too() -> None:
-    option = stored(shared_by("geocode"))["continue"].model_copy(update={"mapping": {"pairs": []}})
+    option = stored(shared_by("geocode"))["continue"].model_copy(update={"mapping": SourceMapping()})
     assert not settled_later(option)
 
 

@@ -9,6 +9,7 @@ from recovery.checkpoints.report import Finding, Severity
 from recovery.contracts.amounts import Bound
 from recovery.contracts.names import Meant
 from recovery.contracts.option import BlockerCode
+from recovery.contracts.positions import Moved, MovedPart, Place, ReadableInput
 from recovery.sinks import foreach_batch, kafka
 from recovery.sinks.base import SinkReport
 from recovery.strategies.base import CodeFacts, Counts, Facts, KeyKind
@@ -219,13 +220,13 @@ def test_an_empty_reset_of_stateful_code_into_a_file_table_is_said_to_fail() -> 
 def test_every_position_has_what_pages_need() -> None:
     for option in judge_all(stream()):
         (row,) = option.positions
-        assert row["before"] == {"label": "kafka at 10", "offset_json": '{"orders":{"0":10}}', "name": None}
-        assert {"parts", "lost", "reread", "fallbacks", "option", "reach", "next", "readable"} <= row.keys()
+        assert row.before == Place(label="kafka at 10", offset_json='{"orders":{"0":10}}')
+        assert None not in (row.lost, row.reread)
     (row,) = options(stream())["continue"].positions
     told = "orders partition 0 at 10"
-    assert row["parts"] == [{"part": "orders-0", "before": told, "after": told, "moved": "same"}]
-    assert row["next"]["rows"] == 5
-    assert row["readable"] == {"ok": True, "says": "all 5 records that wait"}
+    assert row.parts == (MovedPart(part="orders-0", before=told, after=told, moved=Moved.SAME),)
+    assert row.next.rows == 5
+    assert row.readable == ReadableInput(ok=True, says="all 5 records that wait")
 
 
 def test_topics_that_are_known_are_named() -> None:

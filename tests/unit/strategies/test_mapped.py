@@ -58,7 +58,7 @@ def test_a_source_that_was_added_has_no_start_until_one_is_chosen() -> None:
     option = judged(added())
     assert "Choose where source 1 (returns) begins." in (option.blocked or "")
     assert option.mapping is not None
-    assert [p["new"] for p in option.mapping["pairs"]] == ["0"]
+    assert [pair.new for pair in option.mapping.pairs] == ["0"]
     json.dumps(codec.to_json(option))
 
 

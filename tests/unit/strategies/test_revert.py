@@ -51,7 +51,7 @@ def test_where_a_source_was_added_the_rows_of_the_old_ones_are_told() -> None:
         (0, True),
         (0, True),
     ]
-    assert [p["kind"] for p in option.positions] == ["kafka"]
+    assert [position.kind for position in option.positions] == ["kafka"]
     assert "COUNTS_EQUAL_FORECAST" in {c.code for c in option.criteria}
 
 
@@ -63,7 +63,7 @@ def test_where_a_source_was_removed_the_rows_of_both_old_ones_are_told() -> None
     before = (source("kafka"), source("delta", reach=Reach(True, "All is there.")))
     option = judged(edited(KAFKA, checkpoint=both, old_code=old, old_sources=before))
     assert (option.blocked, option.forecast.new_rows) == (None, 5)
-    assert [p["kind"] for p in option.positions] == ["kafka", "delta"]
+    assert [position.kind for position in option.positions] == ["kafka", "delta"]
 
 
 def test_what_only_the_new_code_reads_does_not_stand_in_its_way() -> None:

@@ -236,8 +236,8 @@ def test_files_are_named_one_by_one(
     assert expected["EVERY_ROW_ONCE"].get("again", False) is bool(again)
     assert not option.recommended
     (row,) = option.positions
-    assert row["after"]["offset_json"] == line
-    assert row["next"]["files"] == total - len(begun.skip) - (4 - len(again))
+    assert row.after.offset_json == line
+    assert row.next.files == total - len(begun.skip) - (4 - len(again))
 
 
 def test_a_start_that_spark_could_not_go_on_from_is_blocked_with_the_sentence_of_the_seed() -> None:

@@ -12,6 +12,14 @@ import pytest
 from django.http import QueryDict
 
 from console.forms import positions as forms
+from recovery.contracts.positions import (
+    InputBetween,
+    Precision,
+    ShownPart,
+    ShownPlace,
+    ShownReach,
+    ShownSource,
+)
 from recovery.errors import RepriseError
 from recovery.people.roles import Actor, Role
 from recovery.sources import comparing, kafka, position_requests
@@ -33,16 +41,22 @@ class Refusal:
     act: Callable[[], Any]
 
 
+def source(index: str, kind: str, *can: str, parts: tuple[ShownPart, ...] = ()) -> ShownSource:
+    """A source that can take these forms of wishes."""
+    place, nothing = ShownPlace(label="", offset_json=None, parts=parts), InputBetween()
+    return ShownSource(
+        source=index, kind=kind, location="", committed=place, after=place, lost=nothing, reread=nothing,
+        unread=nothing, precision=Precision.EXACT, reach=ShownReach(), option=None, can=can, problem=None,
+    )  # fmt: skip
+
+
 def typed(**fields: str) -> Callable[[], Any]:
     """Fields of the page of start offsets, sent for one source that has a partition and one that has none."""
-    after = {"parts": [{"name": "orders-3", "value": "1200"}]}
-    sources = [
-        {"source": "0", "kind": "kafka", "can": ["time", "parts"], "after": after},
-        {"source": "1", "kind": "files", "can": ["file"], "after": {"parts": []}},
-    ]
+    part = ShownPart(name="orders-3", value="1200", label="")
+    sources = [source("0", "kafka", "time", "parts", parts=(part,)), source("1", "files", "file")]
     post = QueryDict(mutable=True)
     post.update({name.replace("_", "."): value for name, value in fields.items()})
-    return lambda: forms.read_wishes(post, {"sources": sources})
+    return lambda: forms.read_wishes(post, sources, {})
 
 
 FORMS = position_requests.FORMS
@@ -98,7 +112,7 @@ TYPED = (
         "cannot_start_there",
         "Source 1 cannot start at time. Set the others one by one.",
         lambda: position_requests.for_all(
-            position_requests.parse_wish("time=2026-11-22T03:00Z"), [{"source": "1", "can": ["file"]}]
+            position_requests.parse_wish("time=2026-11-22T03:00Z"), [source("1", "files", "file")]
         ),
     ),
     Refusal(

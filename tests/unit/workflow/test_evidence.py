@@ -26,7 +26,7 @@ from recovery.workflow import evidence, readers, sealing
 from recovery.workflow.gather import Scene
 from recovery.workflow.readers import Readers
 from tests.delta_tables import TABLE, add, commit, table
-from tests.factories.plans import plan_contents, planned_input
+from tests.factories.plans import plan_contents, planned_input, planned_position
 from tests.refusals import refused
 from tests.unit.strategies.facts import checkpoint
 
@@ -115,7 +115,7 @@ def contents(*inputs: Mapping[str, Any], strategy: str = "revert") -> PlanBody:
         strategy=strategy,
         dataset="main.shop.t",
         inputs=list(inputs),
-        positions=[{"after": {"offset_json": source["start"]}} for source in inputs],
+        positions=[planned_position(source["start"], source["source"]) for source in inputs],
         preconditions={"checkpoint": {"version": 0, "last_committed": 3}, "sink": {"head": 8}},
     )
 

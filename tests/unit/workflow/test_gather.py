@@ -202,7 +202,7 @@ def test_a_plan_names_the_inputs_of_the_code_that_it_runs(strategy: str, topics:
     )
     contents = sealing.build(recovery, scene_of("both", "orders"), found, option, {}, Accepted())
     assert [source.location for source in contents.inputs] == topics
-    assert [position["location"] for position in contents.positions] == topics
+    assert [position.location for position in contents.positions] == topics
 
 
 @pytest.mark.parametrize("name", [None, "orders"])

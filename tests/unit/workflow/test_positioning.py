@@ -9,6 +9,8 @@ import pytest
 
 from recovery.checkpoints.formats import Malformed
 from recovery.contracts.acceptance import Effect
+from recovery.contracts.amounts import Amount
+from recovery.contracts.choices import PositionsAnswer
 from recovery.errors import Denied, Refused
 from recovery.models import AuditEntry, Recovery
 from recovery.sources import kafka
@@ -48,12 +50,12 @@ def row(**choices: Any) -> Recovery:
     return recovery("diagnosing", choices={"strategy": "continue", **choices})
 
 
-def looked_at(of: Recovery, wanted: Mapping[str, Wanted]) -> dict[str, Any]:
+def looked_at(of: Recovery, wanted: Mapping[str, Wanted]) -> PositionsAnswer:
     positioning.request_positions(recovery_id=of.pk, positions=wanted, by=RESPONDER)
     of.refresh_from_db()
     studies.look_positions(of.pk, of.choices["positions_look"]["ticket"])
     of.refresh_from_db()
-    return studies.looked(of)
+    return of.chosen.positions_look
 
 
 def last() -> AuditEntry:
@@ -65,8 +67,8 @@ def last() -> AuditEntry:
 def test_a_look_is_asked_for_and_answered_without_any_choice() -> None:
     of = row()
     look = looked_at(of, LATEST)
-    assert (look["status"], look["problem"], look["wishes"]) == ("ready", None, {"0": {"latest": True}})
-    assert look["sources"][0]["lost"]["rows"]["value"] == 4
+    assert (look.status, look.problem, look.wishes) == ("ready", None, LATEST)
+    assert studies.looked_sources(of)[0].lost.rows == Amount(value=4)
     assert "positions" not in of.choices
     assert (last().action, last().outcome) == ("recovery.look", "done")
 
@@ -86,9 +88,9 @@ def test_a_look_that_fails_says_why_and_keeps_the_one_before() -> None:
     of = row()
     looked_at(of, LATEST)
     look = looked_at(of, {"0": Wanted(version=3)})
-    assert look["status"] == "failed"
-    assert "by a version" in look["problem"]
-    assert look["wishes"] == {"0": {"latest": True}}
+    assert look.status == "failed"
+    assert "by a version" in (look.problem or "")
+    assert look.wishes == LATEST
     with refused("not_looked", Refused):
         choose(of.pk, positions=LATEST, by=RESPONDER, accept={Effect.LOSS})  # a wish that failed lies between
 
@@ -101,8 +103,8 @@ def test_a_line_by_hand_that_nobody_can_read_is_an_answer_and_no_bug(monkeypatch
 
     monkeypatch.setattr(studies, "positions", broken)
     look = looked_at(row(), {"0": Wanted(by_hand="x")})
-    assert look["status"] == "failed"
-    assert look["problem"].endswith(f"{why}.")
+    assert look.status == "failed"
+    assert (look.problem or "").endswith(f"{why}.")
 
 
 def test_a_wish_that_its_source_cannot_meet_is_not_chosen_as_if_it_were_the_committed_position(
@@ -113,7 +115,7 @@ def test_a_wish_that_its_source_cannot_meet_is_not_chosen_as_if_it_were_the_comm
 
     monkeypatch.setattr(studies, "positions", out_of_bounds)
     of, wanted = row(), {"0": Wanted(version=7)}
-    assert looked_at(of, wanted)["status"] == "ready"
+    assert looked_at(of, wanted).status == "ready"
     with refused("no_such_position", Refused):
         choose(of.pk, positions=wanted, by=RESPONDER)
 
@@ -121,7 +123,7 @@ def test_a_wish_that_its_source_cannot_meet_is_not_chosen_as_if_it_were_the_comm
 def test_a_source_that_is_not_there_is_refused_with_those_that_are() -> None:
     of = row()
     look = looked_at(of, {"7": Wanted(latest=True)})
-    assert (look["status"], re.findall(r"\d+", look["problem"])) == ("failed", ["7", "0"])
+    assert (look.status, re.findall(r"\d+", look.problem or "")) == ("failed", ["7", "0"])
     looked_at(of, {})
     with refused("no_source", Refused):
         positioning.request_positions(recovery_id=of.pk, positions={"7": None}, by=RESPONDER)
@@ -215,7 +217,8 @@ def test_what_is_confirmed_about_sources_is_saved_audited_and_dropped_with_the_s
 def test_only_a_proposal_that_was_made_can_be_confirmed(key: str, known: list[str] | None) -> None:
     of = row()
     if known is not None:
-        pairs = [{"old": k[0], "new": k[3], "confirm": "Is it?"} for k in known]
+        asks = {"certainty": "likely", "why": "", "confirm": "Is it?"}
+        pairs = [{"old": k[0], "new": k[3], **asks} for k in known]
         option = f.option("continue", mapping={"pairs": pairs, "unconfirmed": []})
         Recovery.objects.filter(pk=of.pk).update(facts={"status": "ready", "options": [option]})
     with refused("no_pair", Refused):

@@ -48,19 +48,19 @@ def test_a_thousand_partitions_leave_nothing_but_the_wish_in_the_choices(given: 
     choose(of, positions=positioning.look_at_once(recovery_id=of.pk, given=given), accept=set(Effect))
     of.refresh_from_db()
     assert len(json.dumps(of.choices)) < 1000
-    assert len(studies.looked(of)["sources"][0]["changes"]) == MANY
+    assert len(studies.looked_sources(of)[0].changes) == MANY
 
 
 def test_what_was_found_is_of_the_newest_look_that_came_to_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
     of = look(recovery("diagnosing", choices={"strategy": "continue"}), {"0": Wanted(latest=True)})
-    assert studies.looked(of)["sources"][0]["changes"][0]["after"] == "750"
+    assert studies.looked_sources(of)[0].changes[0].after == "750"
     positioning.request_positions(recovery_id=of.pk, positions={"0": Wanted(earliest=True)}, by=RESPONDER)
     of.refresh_from_db()
-    told = studies.looked(of)
-    assert (told["status"], told["wishes"]) == ("working", {"0": {"latest": True}})
-    assert told["sources"][0]["changes"][0]["after"] == "750"
+    told = of.chosen.positions_look
+    assert (told.status, told.wishes) == ("working", {"0": Wanted(latest=True)})
+    assert studies.looked_sources(of)[0].changes[0].after == "750"
     of = look(of, {"0": Wanted(earliest=True)})
-    assert studies.looked(of)["sources"][0]["changes"][0]["after"] == "100"
+    assert studies.looked_sources(of)[0].changes[0].after == "100"
     assert PositionsLook.objects.count() == 1
 
 
@@ -68,7 +68,7 @@ def test_another_strategy_forgets_what_was_found() -> None:
     of = look(recovery("diagnosing", choices={"strategy": "continue"}), {"0": Wanted(latest=True)})
     Recovery.objects.filter(pk=of.pk).update(choices={"strategy": "revert"})
     of.refresh_from_db()
-    assert studies.looked(of) == {"sources": []}
+    assert studies.looked_sources(of) == ()
 
 
 def test_looks_of_before_are_moved_out_of_the_choices() -> None:
@@ -82,7 +82,7 @@ def test_looks_of_before_are_moved_out_of_the_choices() -> None:
     for row in (old, none, begun):
         row.refresh_from_db()
     assert old.choices == {"positions_look": kept, "key": ["id"]}
-    assert studies.looked(old)["sources"] == [{"source": "0"}]
+    assert PositionsLook.objects.get(recovery=old).sources == [{"source": "0"}]
     assert (none.choices, begun.choices) == (
         {"strategy": "continue"},
         {"positions_look": {"status": "working"}},

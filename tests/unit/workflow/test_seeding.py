@@ -22,7 +22,7 @@ from recovery.workflow.moves import claim
 from recovery.workflow.steps import seed
 from recovery.workflow.steps.base import Context
 from tests.checkpoint_builder import Built, sink_log
-from tests.factories.plans import plan_body
+from tests.factories.plans import plan_body, planned_position
 from tests.refusals import refused
 from tests.unit.checkpoints.test_starts import KAFKA, entry, line, uri
 from tests.unit.workflow.rows import plan, recovery
@@ -45,7 +45,7 @@ def row(tmp_path: Path) -> Recovery:
     sealed.body = plan_body(
         table_place=str(tmp_path / "table"),
         checkpoint_place=str(place),
-        positions=[{"after": {"offset_json": s.offset_json}} for s in report.sources],
+        positions=[planned_position(s.offset_json, s.index) for s in report.sources],
         preconditions={"checkpoint": {"fingerprint": report.fingerprint}},
     )
     sealed.save()

@@ -1,0 +1,133 @@
+"""What the inventory keeps of a pipeline's updates beside what the API says of them, and of the table of a flow."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+from recovery.contracts.value import Number, Value
+
+
+class FlowOutcome(StrEnum):
+    """What an update did for a flow."""
+
+    OK = "ok"
+    FAILED = "failed"
+    STOPPED = "stopped"
+    NONE = "none"
+    """The flow had no part in it."""
+
+
+@dataclass(frozen=True)
+class FlowInUpdate:
+    """One flow in one update, as `Pipeline.updates` keeps it under `flows`. A plain dataclass: every poll reads one for
+    each flow of each update."""
+
+    outcome: FlowOutcome = FlowOutcome.NONE
+    """What the update did for it."""
+    at: str = ""
+    """When that was, in ISO form; "": not noted."""
+    status: str = ""
+    """What its last event says; "": there is none."""
+    wrote: bool = False
+    """Whether what it writes has changed."""
+    went_on: bool | None = None
+    """Of a continuous pipeline, whether it committed a batch with rows. None: it is not continuous; not stored then."""
+
+    @classmethod
+    def read(cls, update: Mapping[str, object], flow: str) -> "FlowInUpdate":
+        """What an update, as it is kept, holds of a flow; nothing where it had no part in it, or is not read."""
+        flows = update.get("flows")
+        kept = flows.get(flow) if isinstance(flows, Mapping) else None
+        if not kept:
+            return NO_PART
+        return cls(
+            FlowOutcome(kept.get("outcome") or FlowOutcome.NONE),
+            str(kept.get("at") or ""),
+            str(kept.get("status") or ""),
+            bool(kept.get("wrote")),
+            kept.get("went_on"),
+        )
+
+    def as_json(self) -> dict[str, object]:
+        """As it is stored."""
+        kept: dict[str, object] = {
+            "outcome": self.outcome.value,
+            "at": self.at,
+            "status": self.status,
+            "wrote": self.wrote,
+        }
+        return kept if self.went_on is None else {**kept, "went_on": self.went_on}
+
+
+NO_PART = FlowInUpdate()
+
+
+class FileBatches(Value):
+    """Batches of one update that had input, into a table of files. Kept with the update under `file_batches`."""
+
+    sink: str
+    """As Spark's progress describes it, with the table's place."""
+    first: Number
+    """The lowest number."""
+    last: Number
+    """The highest number."""
+    first_input: str = ""
+    """Digest of the input of the first."""
+    last_input: str = ""
+    """Digest of the input of the last."""
+
+
+class QueryBatches(Value):
+    """Batches of one update that had input, into a Delta table. Kept with the update under `query_batches`."""
+
+    query: str
+    """The table's place, as Spark's progress names it, and the query's id."""
+    first: Number
+    """The lowest number."""
+    last: Number
+    """The highest number."""
+    first_input: str = ""
+    """Digest of the input of the first."""
+    last_input: str = ""
+    """Digest of the input of the last."""
+
+
+class LostRows(StrEnum):
+    """The condition of a flow that lost rows in updates that completed; a row each in the table of diagnosis."""
+
+    PASSED_OVER = "SINK_PASSED_OVER"
+    """Its batch numbers began again below those that its table has."""
+    SHARED = "SINK_SHARED"
+    """Another flow writes the same file table."""
+    NOT_READ = "SINK_NOT_READ"
+    """Updates ran that were not read: whether rows were lost is not known."""
+
+
+class TableLoss(Value):
+    """Rows that a file table passed over, or may have."""
+
+    condition: LostRows
+    """How."""
+    since: str = ""
+    """Since when, in ISO form; "": not known."""
+    update: str = ""
+    """In which update; "": in one that is out of sight."""
+
+
+class SinkMemory(Value):
+    """What a flow's row keeps of its file table, so that it outlives the updates that the pipeline's row keeps. Not
+    stored where there is nothing to remember."""
+
+    newest: Mapping[str, Number] = {}
+    """The highest number of a batch with input, by the table's place."""
+    update: str = ""
+    """The newest update that was counted; "": none was."""
+    loss: TableLoss | None = None
+    """Rows that the table has passed over since it was last emptied; None: none."""
+    inputs: Mapping[str, str] = {}
+    """The digest of the input of that batch, by the table's place."""
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is nothing to remember."""
+        return not self.newest and self.loss is None
