@@ -9,8 +9,16 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from console.incident.data import File
-from console.incident.making import arrive, run_update
-from console.incident.updates import CATALOG, Edit, Wanted, ensure, failing_update, good_updates, quiet
+from console.incident.making import put_files, run_update
+from console.incident.updates import (
+    CATALOG,
+    Edit,
+    WantedPipeline,
+    ensure_pipeline,
+    failing_update,
+    good_updates,
+    ignore_progress,
+)
 from tests.integration.test_kills import kill_when, resume, settled
 from tests.integration.test_replay import BATCHES, ROWS, Shop, of_delta, opened
 from tests.stack import Stack, wait_for
@@ -167,16 +175,18 @@ def failed_proof(stack: Stack, name: str) -> tuple[str, str, Path]:
         CODE.format(name=name, base=f"file:{base}/changes", step=step)
         for step in ('.dropDuplicates(["n"])', "")
     )
-    wanted = Wanted(name, f"db_{name}", configuration={"spark.sql.sources.default": "delta"})
-    pipeline = ensure(stack.client, wanted, old)
+    wanted = WantedPipeline(name, f"db_{name}", configuration={"spark.sql.sources.default": "delta"})
+    pipeline = ensure_pipeline(stack.client, wanted, old)
 
     def come(number: int) -> str:
         rows = tuple({"shop": n % 2, "n": n} for n in FILES[number])
-        arrive((File("changes", f"changes-{number}.json", rows),), base)
+        put_files((File("changes", f"changes-{number}.json", rows),), base)
         return "rows"
 
-    good_updates(stack.client, pipeline, 2, come, quiet)
-    failing_update(stack.client, pipeline, Edit(wanted.source, new, "no dedupe"), lambda: come(2), quiet)
+    good_updates(stack.client, pipeline, 2, come, ignore_progress)
+    failing_update(
+        stack.client, pipeline, Edit(wanted.source, new, "no dedupe"), lambda: come(2), ignore_progress
+    )
     table = stack.home / "warehouse" / f"db_{name}.db" / name
     version = DeltaTable(str(table)).version()
     code, out, err = stack.manage(
