@@ -296,8 +296,8 @@ class PlanBody(Value):
     @property
     def fill_args(self) -> FillArgs | None:
         """The arguments of its fill; None where it fills nothing."""
-        told = (step.args for step in self.steps if step.kind is StepKind.FILL)
-        return next((FillArgs.model_validate(dict(args)) for args in told), None)
+        found = (step.args for step in self.steps if step.kind is StepKind.FILL)
+        return next((FillArgs.model_validate(dict(args)) for args in found), None)
 
     @property
     def is_topped_up(self) -> bool:

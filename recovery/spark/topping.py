@@ -81,7 +81,7 @@ def compare_committed(
 
 def _unsettled(flow: CodeFlow, given: Input, yields: Any, table: Any, key: Sequence[str]) -> int | None:
     """Keys that the table lacks and of which the input has several rows that differ, where the code lets through one;
-    None: which rows it lets through cannot be told by the key."""
+    None: the key does not show which rows it lets through."""
     from pyspark.sql import functions as F
 
     if not flow.dedupe:

@@ -94,7 +94,7 @@ class CommittedRows:
     `rows` that it yields; `absent`: those of them whose key no row of the table has, under `absent_keys` different
     keys; `short`: rows by which the table has a key that it holds fewer times than the code yields it; `extra`: more
     often. `beyond`: rows of the table whose key the code yields over nothing. `unsettled`: absent keys of which a
-    dropDuplicates may have let through another row than the one that is yielded now; None: that cannot be told.
+    dropDuplicates may have let through another row than the one that is yielded now; None: not known.
     `collated`: columns of the key that compare texts by a collation, `unfit`: columns that do not fit those of the
     table; with either, nothing was counted.
     """

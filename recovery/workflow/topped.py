@@ -38,9 +38,9 @@ def add(scene: Scene, contents: PlanBody, *, before: int, app_id: str, timeout: 
     fill = contents.fill_args
     assert fill is not None, "only a plan that fills adds rows"
     assert fill.rows is not None, "a plan is sealed with the number of rows that it adds"
-    told, committed = whole.committed_input(scene, contents, Readers(lambda: scene))
+    read, committed = whole.committed_input(scene, contents, Readers(lambda: scene))
     if committed is None:
-        raise Refused(f"The committed input cannot be read once more ({told.why}).", code="unreadable")
+        raise Refused(f"The committed input cannot be read once more ({read.why}).", code="unreadable")
     return top_up(
         TopUpRequest(
             answers=questions_service(scene.flow.pipeline.workspace, scene.flow.pipeline.environment),
@@ -85,10 +85,10 @@ def collect(
     others_after: Mapping[str, str | None],
 ) -> Evidence:
     """Evidence of a top-up. `version`: of the table before it."""
-    told, committed = whole.committed_input(scene, contents, Readers(lambda: scene))
+    read, committed = whole.committed_input(scene, contents, Readers(lambda: scene))
     before = SinkReport(scene.sink.kind, scene.sink.location, None, version=version)
     if committed is None:
-        found = Measure(problem=f"The committed input cannot be read once more ({told.why}).")
+        found = Measure(problem=f"The committed input cannot be read once more ({read.why}).")
     else:
         found = _measured(scene, contents, committed, version)
     return Evidence(
@@ -102,7 +102,7 @@ def collect(
         measure=found,
         measured_since=version,
         old_files=whole.old_files(scene, before, None),
-        whole_flow=told,
+        whole_flow=read,
         others_before=others_before,
         others_after=others_after,
     )
@@ -173,7 +173,7 @@ def take_out(context: Context, added: ToppedUp) -> None:
     context.watch.guard()
     if earlier.put_back_to(added.place, version=added.since, after=added.made) is None:
         pipeline, contents = context.flow.pipeline, added.plan.contents
-        told = restore(
+        answer = restore(
             RestoreRequest(
                 answers=questions_service(pipeline.workspace, pipeline.environment),
                 table=contents.dataset,
@@ -182,11 +182,13 @@ def take_out(context: Context, added: ToppedUp) -> None:
                 configuration=dict(pipeline.spec.get("configuration") or {}),
             )
         )
-        if told.problem is not None:
-            raise Refused(f"Delta cannot go back to version {added.since}: {told.problem}", code="files_gone")
-        if told.refused is not None:
+        if answer.problem is not None:
             raise Refused(
-                f"{contents.dataset} is not the table at {added.place} any more.", code=told.refused
+                f"Delta cannot go back to version {added.since}: {answer.problem}", code="files_gone"
+            )
+        if answer.refused is not None:
+            raise Refused(
+                f"{contents.dataset} is not the table at {added.place} any more.", code=answer.refused
             )
         if earlier.put_back_to(added.place, version=added.since, after=added.made) is None:
             raise OutcomeUnknown("The table's log has no commit that puts it back.", code="not_restored")

@@ -123,7 +123,7 @@ def committed_input(
     scene: Scene, contents: PlanBody, readers: Readers
 ) -> tuple[WholeFlow, WholeInput | None]:
     """All input that the checkpoint has committed and that can still be read, however much it is. The second is None
-    where it cannot be told: the first says why. Raises Unreachable."""
+    where it is not known: the first says why. Raises Unreachable."""
     told, asked = _files(scene, contents, scene.checkpoint)
     told, asked = _with_others(scene, contents, readers, scene.checkpoint, told, asked)
     return told, None if told.why else asked

@@ -46,16 +46,16 @@ def run(context: Context) -> Mapping[str, object]:
     before = scene.sink.version
     assert before is not None, "a table that counts its commits has a version"
     context.watch.guard()
-    told = rows.ask(scene, before, app_id)
-    if told.refused is not None:
-        rows.refuse(told)
-    if not told.rows:
+    answer = rows.ask(scene, before, app_id)
+    if answer.refused is not None:
+        rows.refuse(answer)
+    if not answer.rows:
         context.log("The table lacks no key: nothing was written.")
         return codec.to_json(FillResult(rows=0, before=before, version=before, app_id=app_id))
     result = _read_back(scene, rows.since, app_id)
-    if (result.before, result.rows) != (before, told.rows):
+    if (result.before, result.rows) != (before, answer.rows):
         raise OutcomeUnknown(
-            f"{told.rows:,} rows were to be filled into version {before}; version {result.version} holds "
+            f"{answer.rows:,} rows were to be filled into version {before}; version {result.version} holds "
             f"{result.rows:,} of them. Something else may have written the table.",
             code="not_as_filled",
         )
@@ -76,10 +76,10 @@ def _of_input(context: Context, scene: Scene) -> Rows:
     def ask(scene: Scene, before: int, app_id: str) -> Filled:
         return topped.add(scene, contents, before=before, app_id=app_id, timeout=SECONDS - 60)
 
-    def refuse(told: Filled) -> None:
-        if told.refused is Unkept.UNREADABLE:
-            raise Refused(f"The input could not be read once more: {told.problem}", code=told.refused)
-        raise PlanVoid([Drift("sink", "", str(told.rows), _why_not_added(context, told))])
+    def refuse(answer: Filled) -> None:
+        if answer.refused is Unkept.UNREADABLE:
+            raise Refused(f"The input could not be read once more: {answer.problem}", code=answer.refused)
+        raise PlanVoid([Drift("sink", "", str(answer.rows), _why_not_added(context, answer))])
 
     return Rows(since, ask, refuse)
 
@@ -108,13 +108,13 @@ def _find_drift(context: Context, scene: Scene, since: int) -> list[Drift]:
     return found
 
 
-def _why_not_added(context: Context, told: Filled) -> str:
-    if told.refused is Unkept.OTHER_ROWS:
+def _why_not_added(context: Context, answer: Filled) -> str:
+    if answer.refused is Unkept.OTHER_ROWS:
         fill_args = context.contents.fill_args
         planned = fill_args.rows if fill_args else None
-        return f"The table lacks {told.rows:,} rows of the input now, and lacked {planned} when the plan was sealed."
-    if told.refused is Unkept.COLUMNS:
-        return f"What the code yields no longer fits the table: {', '.join(told.about)}."
+        return f"The table lacks {answer.rows:,} rows of the input now, and lacked {planned} when the plan was sealed."
+    if answer.refused is Unkept.COLUMNS:
+        return f"What the code yields no longer fits the table: {', '.join(answer.about)}."
     return "The table's name is that of another table now."
 
 
@@ -148,10 +148,10 @@ def _of_backup(context: Context, scene: Scene) -> Rows:
             timeout=SECONDS - 60,
         )
 
-    def refuse(told: Filled) -> None:
+    def refuse(answer: Filled) -> None:
         raise Refused(
-            f"{_why_not_filled(told)} Nothing was filled back; the backup is at {backup.place}.",
-            code=told.refused,
+            f"{_why_not_filled(answer)} Nothing was filled back; the backup is at {backup.place}.",
+            code=answer.refused,
         )
 
     return Rows(backup.version, ask, refuse)
@@ -169,9 +169,9 @@ def _backup(context: Context) -> TableBackupResult:
     return kept
 
 
-def _why_not_filled(told: Filled) -> str:
-    if told.refused is Unkept.COLUMNS:
-        return f"The rows of the backup do not fit the refreshed table: {', '.join(told.about)}."
+def _why_not_filled(answer: Filled) -> str:
+    if answer.refused is Unkept.COLUMNS:
+        return f"The rows of the backup do not fit the refreshed table: {', '.join(answer.about)}."
     return "The table's name is that of another table now."
 
 
