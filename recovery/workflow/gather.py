@@ -522,7 +522,8 @@ def _both(
     def answer(code: Mapping[str, str], wanted: inputs.Counted) -> Study:
         by_file = bool(wanted.sets) and wanted.only_files and code is new
         request = request_for(scene, code, wanted, key, by_file=by_file)
-        request = inputs.compare_with(request, scene.sink, wanted, is_new=code is new)
+        lacking, committed = inputs.compared_labels(scene.sink, wanted, is_new=code is new)
+        request = replace(request, lacking=lacking, committed=committed)
         return _identified(scene, ask(request, files or {}))
 
     found = answer(new, wanted)

@@ -15,7 +15,6 @@ from recovery.sources.input_ranges import Slice
 from recovery.sources.live import delta as live_delta
 from recovery.sources.live import file_source_facts, probe
 from recovery.sources.live import files as live_files
-from recovery.spark.api import StudyRequest
 
 LABELS = ("processed", "waiting", "everything", "reread", "skipped")
 RECORD_BYTES = 1000  # what a record of Kafka is taken for, where a limit in bytes has to be kept
@@ -223,17 +222,14 @@ def _bytes_of_delta(facts: DeltaFacts, span: Slice) -> float:
     return sum(sizes.get(path, 0) for _, paths in span.versions for path in paths)
 
 
-def compare_with(request: StudyRequest, sink: SinkReport, wanted: Counted, *, is_new: bool) -> StudyRequest:
-    """The request with the input that the table is compared with by key. `lacking`: for rows that a fill would bring
-    back: of the new code all that is left, of the old one what was read of it. `committed`: for rows that the table
-    lacks, of the new code. None for a sink that is not filled."""
+def compared_labels(sink: SinkReport, wanted: Counted, *, is_new: bool) -> tuple[str | None, str | None]:
+    """The input that the table is compared with by key, as `lacking` and `committed` of a study. The first for rows
+    that a fill would bring back: of the new code all that is left, of the old one what was read of it. The second for
+    rows that the table lacks, of the new code. None of a sink that is not filled."""
     fills = sink.kind == "delta" and not sink.declared
-    lacking = "everything" if is_new else "processed"
-    return replace(
-        request,
-        lacking=lacking if fills and lacking in wanted.sets else None,
-        committed="processed" if fills and is_new and "processed" in wanted.sets else None,
-    )
+    labels = ("everything", "processed") if is_new else ("processed", None)
+    lacking, committed = (label if fills and label in wanted.sets else None for label in labels)
+    return lacking, committed
 
 
 def list_files(path: str, options: Mapping[str, Any]) -> tuple[InputFile, ...]:
