@@ -38,7 +38,7 @@ SCENES = (
         {
             "not-looked": (
                 "Nothing is looked up yet Reads each source's position and what it "
-                "still holds. Without a choice here every source goes on exactly where its last"
+                "still holds. Without a choice, every source continues exactly where its last"
                 " committed batch ended."
             ),
         },
@@ -49,9 +49,8 @@ SCENES = (
         "positions",
         {
             "takes-no-positions": (
-                "There is nothing to choose here Another start can be chosen with the "
-                "strategies that go on from a position: continue and reread. Every other one "
-                "starts where it says in step 3."
+                "There is nothing to choose here Only continue and reread can start elsewhere. "
+                "Every other strategy starts where step 3 says."
             ),
         },
     ),
@@ -61,9 +60,8 @@ SCENES = (
         "positions",
         {
             "looking": (
-                "Reading the sources. Since …: the position of each, what it still "
-                "holds, and what the positions that were asked for would cost. Nothing is "
-                "chosen by that. You may close this page."
+                "Reading the sources. Since …: their positions, what they still hold, and what "
+                "the requested positions would cost. This chooses nothing. You can close this page."
             ),
         },
     ),
@@ -85,8 +83,8 @@ SCENES = (
         "positions",
         {
             "as-committed-exactly": (
-                "Chosen: every source goes on where its last committed batch ended. Nothing is "
-                "lost by that and nothing is read twice."
+                "Chosen: every source goes on where its last committed batch ended. This loses "
+                "nothing and reads nothing twice."
             ),
         },
     ),
@@ -288,7 +286,7 @@ SCENES = (
         "run",
         {
             "page-may-be-closed": (
-                "You may close this page. The recovery goes on, and anybody with this address "
+                "You may close this page. The recovery continues, and anyone with this address "
                 "sees the same. Last sign of life …."
             ),
             "step-runs": ("Not while a step runs."),
@@ -296,7 +294,7 @@ SCENES = (
                 "Stops its update and begins no further step. What is done stays done; the run "
                 "can be resumed."
             ),
-            "pause-does": ("Lets the step that runs end, its update too, and begins no further one."),
+            "pause-does": ("Lets the running step and its update end, and begins no other step."),
         },
     ),
     Scene(
