@@ -84,7 +84,7 @@ def say_behind(state: State, why: Why) -> str:
 def dataset_rows(
     flow: Flow, datasets: Iterable[tuple[Node, Flow]], held: Mapping[int, Held], now: datetime
 ) -> list[DatasetRow]:
-    """Every dataset below the flow's own, nearest first; `found`: as `across.flows_below` has them."""
+    """Every dataset below the flow's own, nearest first; `datasets`: as `across.flows_below` has them."""
     return [
         _dataset_row(node, held[node.pk], now, outside=node.pipeline_id != flow.pipeline_id)
         for _, node in datasets

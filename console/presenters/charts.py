@@ -83,7 +83,7 @@ def _choose_unit(largest: int) -> tuple[int, str]:
 def draw_chart(
     name: str, unit: str, points: Sequence[tuple[str, float | None]], waits: float | None = None
 ) -> Chart:
-    """`told`: batch and number, oldest first; None is a number that was not said."""
+    """`points`: batch and number, oldest first; None is a number that was not reported."""
     slots = [(label, value, "none" if value is None else "bar") for label, value in points]
     if waits:
         slots.append(("next", waits, "wait"))

@@ -41,7 +41,7 @@ _SHAPES: Final = (
 
 
 def cleanse_text(text: str) -> str:
-    """`of` with everything withheld that has the shape of a secret."""
+    """`text` with everything withheld that has the shape of a secret."""
     for shape, instead in _SHAPES:
         text = shape.sub(instead, text)
     return text

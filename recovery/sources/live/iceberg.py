@@ -34,7 +34,7 @@ def read_table_facts(location: str, *, asked_ms: int, metadata: str | None = Non
 
 
 def read_metadata(location: str, metadata: str | None, parse: Callable[[Mapping[str, Any]], T]) -> T:
-    """What `told` makes of a table's metadata; it may raise Malformed. Raises Unreachable as `read_table_facts`."""
+    """What `parse` makes of a table's metadata; it may raise Malformed. Raises Unreachable as `read_table_facts`."""
     with reaching(location):
         table = Store.open(location)
         if not table.is_dir("metadata"):
