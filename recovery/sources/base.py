@@ -1,7 +1,4 @@
-"""Positions: a source's position, in its own words and in people's.
-
-A source adapter answers about one kind of source. Pure: it gets values that `live/` fetched.
-"""
+"""Positions of sources, and what an adapter of one kind of source answers. Pure: `live/` fetches the values."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -20,30 +17,35 @@ F_contra = TypeVar("F_contra", contravariant=True)
 
 @dataclass(frozen=True)
 class InputFile:
-    """One file that the source lists now: decoded URI, size in bytes, mtime in ms since the epoch."""
+    """One file that the source lists now."""
 
+    #: decoded URI
     path: str
+    #: in bytes
     size: int
+    #: ms since the epoch
     mtime_ms: int
 
 
 @dataclass(frozen=True)
 class Position:
-    """The position of one source. `offset_json` is Spark's offset line, byte for byte (None: nothing read yet)."""
+    """The position of one source."""
 
     source: int | str
     kind: str
+    #: Spark's offset line, byte for byte; None: nothing read yet
     offset_json: str | None
     label: str
     precision: Precision
-    reachable: bool | None  # can what comes next still be read? None: not known
+    #: can the next input still be read? None: not known
+    reachable: bool | None
     earliest: str | None = None
     latest: str | None = None
 
 
 @dataclass(frozen=True)
 class Distance:
-    """What is between two positions of one source. None: this source cannot tell."""
+    """What is between two positions of one source. None: not known for this source."""
 
     rows: Amount | None = None
     files: Amount | None = None
@@ -53,13 +55,12 @@ class Distance:
 
 @dataclass(frozen=True)
 class Part:
-    """The smallest thing of a source that has a position of its own: a partition of a topic, a table, a directory.
-
-    `value` is the position as the source says it, None when the part has none yet; `label` is for people.
-    """
+    """The smallest thing with a position of its own: a partition of a topic, a table, a directory."""
 
     name: str
+    #: the position in the source's form; None: no position yet
     value: str | None
+    #: the position for people
     label: str
 
 
@@ -75,121 +76,125 @@ class Change:
 
 @dataclass(frozen=True)
 class Reach:
-    """Can everything after a position still be read? None: not known. `why` is one sentence for people.
+    """Whether everything after a position can still be read."""
 
-    `until_ms`: when retention will take the first of it, ms since the epoch (None: never, or not known). `lost`:
-    what retention has taken already. `parts`: the parts that are affected. `stops`: where something cannot be read,
-    whether a stream is stopped or cut short by that; False where it passes over it as it always did, recovered or not.
-    """
-
+    #: None: not known
     readable: bool | None
+    #: one sentence for people
     why: str
+    #: when retention takes the first of it, ms since the epoch; None: never, or not known
     until_ms: int | None = None
+    #: what retention has taken
     lost: Distance | None = None
+    #: the parts that are affected
     parts: tuple[str, ...] = ()
+    #: True: unreadable data stops the stream or cuts it short. False: the stream skips it silently, as before
     stops: bool = True
 
 
 @dataclass(frozen=True)
 class EmptyStart:
-    """Where a stream with an empty checkpoint begins, by the reader's own options.
+    """Where a stream with an empty checkpoint begins, by the reader's own options."""
 
-    `again`: whether it reads what was read before, as far as that is kept. `whole`: whether all of that is kept. None:
-    not known. `fails`: it would not start at all. `why` is one sentence for people.
-    """
-
+    #: whether it reads again what was read before, as far as that is kept; None: not known
     again: bool | None
+    #: whether all of that is kept; None: not known
     whole: bool | None
+    #: one sentence for people
     why: str
+    #: it would not start at all
     fails: bool = False
 
 
 @dataclass(frozen=True)
 class StartOption:
-    """How a stream with an empty checkpoint would be started at a position, by options of its reader.
+    """How options of its reader start a stream with an empty checkpoint at a position."""
 
-    `options` are Spark's own; `code` is the line to write and `place` says where. `doubled` and `missed`: rows on
-    the boundary that such a start reads twice or never, against a seeded start (None: not known). Where the
-    source has no such option `supported` is False and `note` says why and what to do.
-    """
-
+    #: False: the source has no such option, and `note` says why and what to do
     supported: bool
     precision: Precision
+    #: Spark's own options
     options: Mapping[str, str] = field(default_factory=dict)
+    #: the line to write
     code: str = ""
+    #: where to write it
     place: str = ""
+    #: rows on the boundary that it reads twice, unlike a seeded start; None: not known
     doubled: Amount | None = None
+    #: rows on the boundary that it never reads; None: not known
     missed: Amount | None = None
     note: str = ""
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """A position that could be chosen, and what it costs against the one that was committed.
-
-    `lost`: never read, `reread`: read a second time. `fallbacks`: parts for which the wish could not be met as
-    said, with the sentence that says what was taken in its place: nothing is clamped without one.
-    """
+    """A position that could be chosen, and what it costs compared with the committed one."""
 
     offset_json: str
     label: str
     precision: Precision
+    #: never read
     lost: Distance
+    #: read a second time
     reread: Distance
     changes: tuple[Change, ...] = ()
+    #: part -> the sentence that names what was taken instead of the wish; nothing is clamped without one
     fallbacks: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class Spans:
-    """What a source yields around two positions: where it was committed, and where the stream starts.
+    """What a source yields around the committed position and the start; they are equal unless a start was chosen.
 
-    They are the same unless another was chosen. `processed`: up to the committed position, as far as it is still
-    there; `waiting`: from the start on; `reread`: committed, and after the start; `skipped`: not committed, and before
-    the start; `unread`: not committed; `everything`: all that is there now. None: it cannot be handed to a batch
-    reader, so that its rows cannot be counted.
+    None: no batch reader can read it, so its rows cannot be counted.
     """
 
+    #: up to the committed position, as far as it is still there
     processed: "Slice | None" = None
+    #: from the start on
     waiting: "Slice | None" = None
+    #: committed, and after the start
     reread: "Slice | None" = None
+    #: not committed, and before the start
     skipped: "Slice | None" = None
+    #: not committed
     unread: "Slice | None" = None
+    #: all that is there now
     everything: "Slice | None" = None
 
 
 @dataclass(frozen=True)
 class SourceFacts:
-    """One source of a flow: its position, what it has read, what waits.
-
-    `processed` are the files of committed batches, `waiting` the listed files that Spark will read (one that was
-    written again since may be in both), in the order in which it would; `gone` are processed files that no longer
-    exist, `ignored` those that Spark passes over (maxFileAge, fileNameOnly). These are of
-    file sources alone; of every kind are those below.
-
-    `start`: the position that a person chose, with what it costs; None: where it was committed. `latest`: the position
-    behind everything that is there now. `unread`: what is between start and latest. `reach` and `option`: of where
-    the stream begins. `facts`: what the real system said, as `registry.source_kind_of(kind)` takes it; None: it
-    was not asked, or `problem` says why it could not answer.
-    `described`: {format, path, options, location} of the reader in the code.
-    """
+    """One source of a flow: its position, what it has read, what waits."""
 
     position: Position
     location: str
+    #: files of committed batches; of file sources only, like `waiting`, `gone` and `ignored`
     processed: tuple[InputFile, ...] = ()
+    #: files that Spark will read, in its order; one that was written again may be in `processed` too
     waiting: tuple[InputFile, ...] = ()
+    #: processed files that no longer exist
     gone: tuple[str, ...] = ()
     max_files_per_trigger: int | None = None
-    options: Mapping[str, Any] = field(default_factory=dict)  # reader options that decide the listing
-    ignored: tuple[InputFile, ...] = ()  # unread, and passed over by Spark (maxFileAge, fileNameOnly)
+    #: reader options that decide the listing
+    options: Mapping[str, Any] = field(default_factory=dict)
+    #: unread files that Spark skips (maxFileAge, fileNameOnly)
+    ignored: tuple[InputFile, ...] = ()
+    #: the position that a person chose, with its cost; None: the committed one
     start: "Candidate | None" = None
+    #: the position behind everything that is there now
     latest: str | None = None
+    #: what is between start and latest
     unread: "Distance" = field(default_factory=lambda: Distance())
     spans: Spans = field(default_factory=Spans)
+    #: of where the stream begins, as `option` is
     reach: "Reach | None" = None
     option: "StartOption | None" = None
+    #: what the real system reported, for `registry.source_kind_of(kind)`; None: not asked, or see `problem`
     facts: Any = None
+    #: why the real system could not answer
     problem: str | None = None
+    #: {format, path, options, location} of the reader in the code
     described: Mapping[str, Any] = field(default_factory=dict)
 
     @property
@@ -199,16 +204,14 @@ class SourceFacts:
 
 
 class SourceKind(Protocol[F_contra]):
-    """What every kind of source answers, as functions of a module: `recovery/sources/<kind>.py`. Pure.
+    """What the module of a kind answers, `recovery/sources/<kind>.py`. Pure.
 
-    `F` are the facts that `live/<kind>.py` fetched from the real system: frozen, with the time of asking in ms. An
-    `offset_json` is Spark's own offset line; one that cannot be read raises Malformed (checkpoints.formats), and a
-    wish that is out of bounds raises Refused with the bounds in its sentence.
-
-    `UNIT`: what is counted in it, in people's word.
+    `F` are frozen facts that `live/<kind>.py` fetched, with the time of asking in ms. An unreadable offset line raises
+    Malformed (checkpoints.formats); a wish out of bounds raises Refused and names the bounds.
     """
 
     KIND: str
+    #: what is counted in it, for people
     UNIT: str
 
     @property
