@@ -146,7 +146,8 @@ class RequestRow:
     request: Any
     badge: status.Badge
     given: int
-    mine: bool  # this person's vote would count
+    #: this person's vote would count
+    mine: bool
     says: str
 
 

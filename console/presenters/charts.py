@@ -23,7 +23,8 @@ class ChartBar:
     height: float
     label: str
     value: str
-    kind: str = "bar"  # "bar", "wait", or "none"
+    #: "bar", "wait", or "none"
+    kind: str = "bar"
 
 
 @dataclass(frozen=True)

@@ -120,8 +120,10 @@ class FlowRow:
     condition: str
     waits: WaitingRows | None
     dots: status.Dots | None
-    kind: str  # "", or what it is when it is no streaming flow
-    readable: unread.UnreadCell | None = None  # how long unread input can be read
+    #: "", or what it is when it is no streaming flow
+    kind: str
+    #: how long unread input can be read
+    readable: unread.UnreadCell | None = None
 
     @property
     def is_pipeline(self) -> bool:

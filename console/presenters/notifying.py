@@ -42,7 +42,8 @@ class DeliveryRow:
     badge: Badge
     words: str
     title: str
-    again: bool  # may be sent again now
+    #: may be sent again now
+    again: bool
 
 
 def channel_row(channel: Channel, now: datetime) -> ChannelRow:

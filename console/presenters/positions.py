@@ -128,16 +128,20 @@ class Card:
     source: str
     kind: str
     location: str
-    wish: str  # of the look, as people write it; empty: as committed
+    #: of the look, as people write it; empty: as committed
+    wish: str
     problem: str | None
     parts: int
     line: str | None
     rows: list[PartRow]
     unchanged: list[PartRow]
-    hidden: int  # rows that no list holds
+    #: rows that no list holds
+    hidden: int
     unchanged_in_all: int
-    fields: bool  # a field for each row
-    by_part: bool  # this kind can be set part by part
+    #: a field for each row
+    fields: bool
+    #: this kind can be set part by part
+    by_part: bool
     amounts: list[CostRow]
     readable: Badge
     readable_says: str
@@ -190,9 +194,11 @@ class Sources:
     """Which source is which, where the code's differ from the checkpoint's."""
 
     pairs: list[MatchRow]
-    added: list[tuple[str, str, bool]]  # source, what it asks, whether a start is chosen
+    #: source, what it asks, whether a start is chosen
+    added: list[tuple[str, str, bool]]
     notes: list[str]
-    open: int  # proposals that no one has confirmed yet
+    #: proposals that no one has confirmed yet
+    open: int
 
 
 CERTAIN: Final = {

@@ -249,8 +249,10 @@ class Void:
     sealed_by: str
     says: str
     rows: list[DriftRow]
-    replaced: bool  # by a person, before it ran: no drift was found
-    rejected: bool  # by an approver, or no one decided in time
+    #: by a person, before it ran: no drift was found
+    replaced: bool
+    #: by an approver, or no one decided in time
+    rejected: bool
 
 
 WHAT: Final = {

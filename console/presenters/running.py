@@ -30,7 +30,8 @@ class RunStepRow:
     took: str
     attempt: int
     now: bool
-    began: datetime | None = None  # of a step that runs
+    #: of a step that runs
+    began: datetime | None = None
     usual: Usual | None = None
 
 

@@ -466,7 +466,8 @@ class PositionRow:
     next_says: str
     readable: status.Badge
     readable_says: str
-    parts: Sequence[tuple[str, str, str, status.Badge]] = ()  # those that move: name, before, after, how
+    #: those that move: name, before, after, how
+    parts: Sequence[tuple[str, str, str, status.Badge]] = ()
     staying: int = 0
     fallbacks: Sequence[tuple[str, str]] = ()
 

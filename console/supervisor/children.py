@@ -24,11 +24,15 @@ class Child:
     command: list[str]
     environment: dict[str, str]
     log: Path
-    mark: str  # value of CHILD_OF_REPRISE
+    #: value of CHILD_OF_REPRISE
+    mark: str
     ready: Callable[["Child"], bool]
-    seconds: float  # how long the start may take
-    grace: float = 5.0  # how long it may take to end before it is forced
-    inherit: tuple[int, ...] = ()  # file descriptors to pass on
+    #: how long the start may take
+    seconds: float
+    #: how long it may take to end before it is forced
+    grace: float = 5.0
+    #: file descriptors to pass on
+    inherit: tuple[int, ...] = ()
     process: subprocess.Popen[bytes] | None = field(default=None, repr=False)
     started: float = 0.0
     log_from: int = 0

@@ -33,9 +33,12 @@ class Instance:
     listener: socket.socket
     mark: str = field(default_factory=lambda: secrets.token_hex(16))
     settings: dict[str, str] = field(default_factory=dict)
-    kafka_port: int = 0  # of the Kafka broker that comes with the connectors; 0: none
-    own: tuple[OwnServer, ...] = ()  # Pipelines API servers of their own, by REPRISE_OWN_DRIVERS
-    own_ports: dict[str, int] = field(default_factory=dict)  # of their APIs, by environment
+    #: of the Kafka broker that comes with the connectors; 0: none
+    kafka_port: int = 0
+    #: Pipelines API servers of their own, by REPRISE_OWN_DRIVERS
+    own: tuple[OwnServer, ...] = ()
+    #: of their APIs, by environment
+    own_ports: dict[str, int] = field(default_factory=dict)
 
     @property
     def url(self) -> str:

@@ -44,9 +44,8 @@ class BatchSource:
     begins_json: str | None = None
     files: LogSpan | None = None
     position: Mapping[str, Any] | None = None
-    log: str | None = (
-        None  # of a file source: its directory below `sources/`; two lines of one source share one
-    )
+    #: of a file source: its directory below `sources/`; two lines of one source share one
+    log: str | None = None
 
 
 @dataclass(frozen=True)
@@ -98,7 +97,8 @@ class SourceStep:
     kind: str
     before_json: str | None
     after_json: str | None
-    change: str  # "same", "moved", "added", "removed"
+    #: "same", "moved", "added", "removed"
+    change: str
     files: LogSpan | None = None
 
 

@@ -77,8 +77,10 @@ class AddedFile:
     size: int
     modified_ms: int
     rows: int | None
-    vector: bool = False  # it has a deletion vector
-    plain: bool = False  # its rows are just those of the file, and its folders say its partition
+    #: it has a deletion vector
+    vector: bool = False
+    #: its rows are just those of the file, and its folders say its partition
+    plain: bool = False
 
 
 @dataclass(frozen=True)

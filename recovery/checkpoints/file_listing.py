@@ -28,7 +28,8 @@ class Tree:
     files: dict[str, int]
     directories: set[str]
     whole: bool = True
-    digests: dict[str, str] = field(default_factory=dict)  # sha256 of the files that were read
+    #: sha256 of the files that were read
+    digests: dict[str, str] = field(default_factory=dict)
 
     @cached_property
     def _children_by_folder(self) -> dict[str, set[str]]:

@@ -74,17 +74,19 @@ class SourceProgress:
     """
 
     index: int
-    kind: str  # "files", or what positions.read_position tells
+    #: "files", or what positions.read_position tells
+    kind: str
     offset_json: str | None
     log_offset: int | None = None
     committed: Entries = field(default_factory=Entries)
     planned: Entries = field(default_factory=Entries)
     compacted: bool = False
-    name: str | None = None  # named sources (source evolution): the name, else None
-    position: Mapping[str, Any] | None = (
-        None  # the offset line's values, where its shape is known (positions.py)
-    )
-    log: str | None = None  # None: `name`, else `index`
+    #: named sources (source evolution): the name, else None
+    name: str | None = None
+    #: the offset line's values, where its shape is known (positions.py)
+    position: Mapping[str, Any] | None = None
+    #: None: `name`, else `index`
+    log: str | None = None
     twin_of: int | None = None
     bare: bool = False
 
@@ -161,9 +163,8 @@ class StateOperator:
     layout: str | None = None
     state_format: int | None = None
     metadata_version: int | None = None
-    metadata_partitions: int = (
-        0  # by metadata, else by the headers after a repartition, for all alike; 0: not recorded
-    )
+    #: by metadata, else by the headers after a repartition, for all alike; 0: not recorded
+    metadata_partitions: int = 0
     version: int | None = None
     rows: int | None = None
     schemas: tuple[StateSchema, ...] = ()
@@ -177,31 +178,32 @@ class CheckpointReport:
     """The whole judgement of one checkpoint directory. Readable: no blocker among the findings."""
 
     location: str
-    format: str  # "structured-streaming" | "none"
-    version: int | None  # SDP: number of the checkpoint version (directory name), else None
+    #: "structured-streaming" | "none"
+    format: str
+    #: SDP: number of the checkpoint version (directory name), else None
+    version: int | None
     query_id: str | None
     last_committed: int | None
     last_planned: int | None
     sources: tuple[SourceProgress, ...] = ()
     state_operators: tuple[StateOperator, ...] = ()
     findings: tuple[Finding, ...] = ()
-    batches: tuple[
-        dict[str, Any], ...
-    ] = ()  # newest first: {batch, planned, committed, offsets[], timestamp_ms}
+    #: newest first: {batch, planned, committed, offsets[], timestamp_ms}
+    batches: tuple[dict[str, Any], ...] = ()
     conf: dict[str, str] = field(default_factory=dict)
-    fingerprint: str = ""  # sha256 over logs, schemas, partitions; equal = the stream has not moved
-    exact_fingerprint: str = ""  # the same with every state file's name and size
+    #: sha256 over logs, schemas, partitions; equal = the stream has not moved
+    fingerprint: str = ""
+    #: the same with every state file's name and size
+    exact_fingerprint: str = ""
     size_bytes: int = 0
-    written_by: dict[str, str | None] | None = (
-        None  # {at_least, before}: Spark versions that the header proves
-    )
-    sinks: tuple[str, ...] = ()  # names in a commit of format v3
-    watermark_ms: int | None = (
-        None  # that the newest commit has set, ms since the epoch; None: no commit tells
-    )
-    closed_ms: int | None = (
-        None  # at which the newest committed batch ran: windows that end by then were written
-    )
+    #: {at_least, before}: Spark versions that the header proves
+    written_by: dict[str, str | None] | None = None
+    #: names in a commit of format v3
+    sinks: tuple[str, ...] = ()
+    #: that the newest commit has set, ms since the epoch; None: no commit tells
+    watermark_ms: int | None = None
+    #: at which the newest committed batch ran: windows that end by then were written
+    closed_ms: int | None = None
 
     @property
     def blockers(self) -> tuple[Finding, ...]:

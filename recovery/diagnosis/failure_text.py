@@ -110,7 +110,8 @@ class _Block:
     #: whether a traceback of Python is being read, whose last line names what was raised
     in_traceback: bool = False
     of_python: bool = False
-    skips: bool = False  # below "Suppressed:"
+    #: below "Suppressed:"
+    skips: bool = False
 
     @property
     def causes(self) -> list[dict[str, str]]:

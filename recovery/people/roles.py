@@ -133,7 +133,8 @@ class Actor:
     name: str
     role: Role
     user_id: int | None = None
-    via: str = "system"  # page | command | api | task | system
+    #: page | command | api | task | system
+    via: str = "system"
     request_id: str = ""
     reset: bool = True
     elsewhere: Mapping[str, Grant] = field(default_factory=dict, hash=False)

@@ -44,11 +44,16 @@ class Confinement:
     A path that does not exist is passed over when the confinement is used. Symbolic links are followed.
     """
 
-    hidden: tuple[Path, ...] = ()  # not there: an empty folder, or an empty file, takes its place
-    readable: tuple[Path, ...] = ()  # also below something that is hidden
-    writable: tuple[Path, ...] = ()  # as far as the user of the process may write there
-    closed: bool = False  # whether everything that no entry names is hidden; else it is as on the machine
-    links: tuple[Path, ...] = ()  # symbolic links by which the rest is called; a closed place has no others
+    #: not there: an empty folder, or an empty file, takes its place
+    hidden: tuple[Path, ...] = ()
+    #: also below something that is hidden
+    readable: tuple[Path, ...] = ()
+    #: as far as the user of the process may write there
+    writable: tuple[Path, ...] = ()
+    #: whether everything that no entry names is hidden; else it is as on the machine
+    closed: bool = False
+    #: symbolic links by which the rest is called; a closed place has no others
+    links: tuple[Path, ...] = ()
 
     def entries(self) -> dict[Path, Sight]:
         """Sight by resolved path, parents before children; what is shown wins over what is hidden at the same path."""

@@ -38,9 +38,12 @@ LOG = logging.getLogger(__name__)
 class ServerPlace:
     """What the operator lets pipelines' code have of the machine."""
 
-    data_roots: tuple[Path, ...] = ()  # empty: data may lie anywhere (REPRISE_DATA_ROOTS)
-    variables: tuple[str, ...] = ()  # of the server's environment (REPRISE_CODE_VARIABLES)
-    hidden: tuple[Path, ...] = ()  # of servers of other environments: homes, data (REPRISE_HIDDEN_FOLDERS)
+    #: empty: data may lie anywhere (REPRISE_DATA_ROOTS)
+    data_roots: tuple[Path, ...] = ()
+    #: of the server's environment (REPRISE_CODE_VARIABLES)
+    variables: tuple[str, ...] = ()
+    #: of servers of other environments: homes, data (REPRISE_HIDDEN_FOLDERS)
+    hidden: tuple[Path, ...] = ()
 
 
 class Instance:

@@ -109,8 +109,10 @@ class Protection:
     """What the kernel lets this process have. `bubblewrap` is the program that works, None where none does."""
 
     bubblewrap: str | None
-    landlock: int  # ABI; 0: none
-    why: str = ""  # the last words of bubblewrap where it does not work
+    #: ABI; 0: none
+    landlock: int
+    #: the last words of bubblewrap where it does not work
+    why: str = ""
 
 
 class Ending(Exception):

@@ -69,8 +69,10 @@ class Proof:
 
     reached: tuple[str, ...]
     namespaces: bool
-    landlock: int  # ABI of the kernel's Landlock; 0: none
-    why: str = ""  # the system's words where it allows no namespaces
+    #: ABI of the kernel's Landlock; 0: none
+    landlock: int
+    #: the system's words where it allows no namespaces
+    why: str = ""
 
     @property
     def level(self) -> Level:

@@ -34,7 +34,8 @@ class Room:
     batches: int = 0
     bytes: int = 0
     left_out: Counter[LeftOut] = field(default_factory=Counter)
-    waiting: int = 0  # counted by the thread that reads Spark's event log, and by no other
+    #: counted by the thread that reads Spark's event log, and by no other
+    waiting: int = 0
     last: dict[str, str] = field(default_factory=dict)
     last_bytes: int = 0
 

@@ -18,7 +18,8 @@ class SinkReport:
     `forgotten` is the newest batch that it has of that query and no longer counts (None: none, or not known).
     """
 
-    kind: str  # "files", "delta", "unknown"
+    #: "files", "delta", "unknown"
+    kind: str
     location: str
     head: int | None
     earliest: int | None = None
@@ -27,18 +28,19 @@ class SinkReport:
     findings: tuple[Finding, ...] = ()
     fingerprint: str = ""
     size_bytes: int = 0
-    older: tuple[str, ...] = ()  # data files whose batch was compacted away
+    #: data files whose batch was compacted away
+    older: tuple[str, ...] = ()
     heads: Mapping[str, int] = field(default_factory=dict)
     forgotten: int | None = None
     forgets: bool = False
-    version: int | None = None  # of a table that counts its own commits (Delta)
-    declared: str = (
-        ""  # format of a sink that the code declares (create_sink): no table, no selection can name it
-    )
-    by_function: bool = (
-        False  # foreachBatch writes it: the code decides what becomes of a batch that comes again
-    )
-    facts: Any = None  # what the module of its kind asks for, where that is more than this report
+    #: of a table that counts its own commits (Delta)
+    version: int | None = None
+    #: format of a sink that the code declares (create_sink): no table, no selection can name it
+    declared: str = ""
+    #: foreachBatch writes it: the code decides what becomes of a batch that comes again
+    by_function: bool = False
+    #: what the module of its kind asks for, where that is more than this report
+    facts: Any = None
 
     def as_dict(self) -> dict[str, Any]:
         return {

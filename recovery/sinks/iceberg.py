@@ -22,7 +22,8 @@ class IcebergSinkFacts:
 
     heads: Mapping[str, int] = field(default_factory=dict)
     query_id: str | None = None
-    expired: bool = False  # the history does not go back to the table's first snapshot
+    #: the history does not go back to the table's first snapshot
+    expired: bool = False
 
     @property
     def head(self) -> int | None:

@@ -81,7 +81,8 @@ class Reading:
     ignore_deletes: bool = False
     starting_version: str | None = None
     starting_timestamp: bool = False
-    exclude: bool = False  # excludeRegex is set: fewer files are read than are counted here
+    #: excludeRegex is set: fewer files are read than are counted here
+    exclude: bool = False
 
     @property
     def starting(self) -> tuple[str, ...]:
@@ -173,7 +174,8 @@ class DeltaFacts:
     schema: str = ""
     column_mapping: bool = False
     reading: Reading = field(default_factory=Reading)
-    log_retention_ms: int | None = None  # None: the log is not cleaned
+    #: None: the log is not cleaned
+    log_retention_ms: int | None = None
     file_retention_ms: int | None = None
     gone: frozenset[str] = frozenset()
     looked: bool = False

@@ -48,9 +48,11 @@ class Verified:
 @dataclass(frozen=True)
 class _Answer:
     file: str
-    problems: tuple[tuple[str, Malformed], ...] = ()  # of the file, or of SST files that it names
+    #: of the file, or of SST files that it names
+    problems: tuple[tuple[str, Malformed], ...] = ()
     unchecked: str | None = None
-    names: tuple[str, ...] = ()  # SST files that are there as it says
+    #: SST files that are there as it says
+    names: tuple[str, ...] = ()
 
 
 def verify_state_files(

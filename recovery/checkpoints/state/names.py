@@ -27,7 +27,8 @@ class StateFile:
     """One versioned file of a store. `name` is relative to the checkpoint, `size` in bytes."""
 
     name: str
-    kind: str  # delta, snapshot, zip, changelog
+    #: delta, snapshot, zip, changelog
+    kind: str
     version: int
     unique_id: str | None
     size: int
@@ -41,10 +42,12 @@ class StoreFiles:
     store: str
     folder: str
     versioned: list[StateFile] = field(default_factory=list)
-    shared: dict[str, int] = field(default_factory=dict)  # name relative to the checkpoint -> bytes
+    #: name relative to the checkpoint -> bytes
+    shared: dict[str, int] = field(default_factory=dict)
     sidecars: set[str] = field(default_factory=set)
     unknown: set[str] = field(default_factory=set)
-    size: int = 0  # all files, without Hadoop's hidden checksums
+    #: all files, without Hadoop's hidden checksums
+    size: int = 0
 
     def find(self, version: int, kinds: tuple[str, ...], unique_id: str | None) -> StateFile | None:
         """The file of this version, of the first of these kinds that is there."""
