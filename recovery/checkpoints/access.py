@@ -73,23 +73,22 @@ class StorePlace:
 
 @dataclass(frozen=True)
 class Rules:
-    """Which places may be opened.
+    """Which places may be opened."""
 
-    `roots`: below one of them, where there are any (a workspace's). `real_roots`: (root, where it led when a person
-    named it) of those on this machine; a root that is not among them is where it says, through no link.
-    `local_roots`: as `roots`, for files of this machine alone (the operator's). `hidden`: folders of this machine
-    that are never opened; real paths. `shown`: what may be below those all the same, and outside of `local_roots`;
-    `roots` hold for it too. `own_code`: folders of the programs that run this console; read, and never changed.
-    `may_call(host, port, named)` raises Refused for a machine that may not be called; `named`: by a root.
-    """
-
+    #: a workspace's: only places below one of them, if there are any
     roots: tuple[str, ...] = ()
+    #: (root, where it led when a person named it) on this machine; another root is where it says, through no link
     real_roots: tuple[tuple[str, str], ...] = ()
+    #: the operator's: as `roots`, for files of this machine alone
     local_roots: tuple[str, ...] = ()
+    #: real paths of folders of this machine that are never opened
     hidden: tuple[str, ...] = ()
+    #: exceptions below hidden folders and outside of `local_roots`; `roots` hold for them too
     shown: tuple[str, ...] = ()
+    #: folders of the programs that run this console: read, never changed
     own_code: tuple[str, ...] = ()
     homes: tuple[str, ...] = ()
+    #: (host, port, named by a root): raises Refused for a machine that may not be called
     may_call: Callable[[str, int, bool], None] | None = field(default=None, compare=False)
 
     @property

@@ -21,19 +21,20 @@ RETENTION = "delta.setTransactionRetentionDuration"
 
 @dataclass(frozen=True)
 class DeltaSink:
-    """`heads`: application (query) id -> newest batch. `batches`: of one application, batch -> files it has added.
-
-    `rows` of these batches, None where the statistics do not tell. `forgotten`: newest batch of applications that the
-    table no longer counts, as they were not heard of for long: their batches are there, and one of them that comes
-    again is written again. `forgets`: it does so, and what a checkpoint of the log left out is no longer known.
-    """
+    """What a Delta table's log holds of its streams."""
 
     table_id: str
     version: int
+    #: application (query) id -> newest batch
     heads: Mapping[str, int] = field(default_factory=dict)
+    #: of one application: batch -> files that it added
     batches: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
+    #: of these batches; None: the statistics do not show it
     rows: Mapping[int, int | None] = field(default_factory=dict)
+    #: newest batch of applications that the table no longer counts: their batches are there, and a batch that
+    #: comes again is written again
     forgotten: Mapping[str, int] = field(default_factory=dict)
+    #: the table forgets applications; what a checkpoint of the log left out is no longer known
     forgets: bool = False
 
 

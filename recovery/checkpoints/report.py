@@ -65,29 +65,29 @@ class Entries:
 
 @dataclass(frozen=True)
 class SourceProgress:
-    """Where one source stood at the last committed batch.
-
-    `offset_json` holds the exact bytes of Spark's offset line (None for `-`). For a file source
-    `log_offset` is its own log id, `committed` the log entries up to it and `planned` those after
-    it, which a failed restart may have left behind. `log`: the directory below `sources/`; `twin_of`: the index of
-    the source whose log that is, where the code reads one source twice. `bare`: no such directory, or nothing in it.
-    """
+    """One source at the last committed batch."""
 
     index: int
     #: "files", or what positions.read_position tells
     kind: str
+    #: the exact bytes of Spark's offset line; None: `-`
     offset_json: str | None
+    #: of a file source: its own log id
     log_offset: int | None = None
+    #: of a file source: log entries up to that id
     committed: Entries = field(default_factory=Entries)
+    #: of a file source: log entries after it, which a failed restart may have left
     planned: Entries = field(default_factory=Entries)
     compacted: bool = False
     #: named sources (source evolution): the name, else None
     name: str | None = None
     #: the offset line's values, where its shape is known (positions.py)
     position: Mapping[str, Any] | None = None
-    #: None: `name`, else `index`
+    #: the directory below `sources/`; None: `name`, else `index`
     log: str | None = None
+    #: index of the source whose log it is, where the code reads one source twice
     twin_of: int | None = None
+    #: no such directory, or nothing in it
     bare: bool = False
 
     @property
@@ -145,12 +145,7 @@ class StateVersion:
 
 @dataclass(frozen=True)
 class StateOperator:
-    """One stateful operator: id and name as its metadata tells them, and what its files say.
-
-    `version` is the state version that a restart loads (batch + 1). `rows`: keys at that version, None where
-    no file tells. `back`: committed batches whose state is still whole by its files' names, ascending; a rollback
-    can end at these. `layout`: "hdfs" or "rocksdb", by the files; `state_format`: 2 where file names carry ids.
-    """
+    """One stateful operator: id and name from its metadata, the rest from its files."""
 
     operator_id: int
     name: str
@@ -160,14 +155,19 @@ class StateOperator:
     key_columns: tuple[str, ...] = ()
     size_bytes: int | None = None
     files: int = 0
+    #: "hdfs" or "rocksdb", by the files
     layout: str | None = None
+    #: 2: file names carry ids
     state_format: int | None = None
     metadata_version: int | None = None
     #: by metadata, else by the headers after a repartition, for all alike; 0: not recorded
     metadata_partitions: int = 0
+    #: the state version that a restart loads (batch + 1)
     version: int | None = None
+    #: keys at that version; None: no file shows it
     rows: int | None = None
     schemas: tuple[StateSchema, ...] = ()
+    #: committed batches whose state is whole by its files' names, ascending; a rollback can end at these
     back: tuple[int, ...] = ()
     growth: tuple[StateVersion, ...] = ()
     properties: dict[str, Any] = field(default_factory=dict)

@@ -61,21 +61,23 @@ __all__ = [
 
 @dataclass(frozen=True, kw_only=True)
 class SeedPlan(NextVersion):
-    """What a seed will hold. `batch`: the batch N after which it goes on; the next one will be N + 1.
+    """What a seed will hold."""
 
-    `commit_of`: the batch whose commit file is taken: N, or N - 1 where only the table has finished N.
-    `log_offsets`: of the old sources; `offsets`, `committed_files`: of those that the seed has. `starts`: where each of
-    these begins (None: the old ones, each at its position). `watermark_ms`: the one to set (None: as it is). `state`:
-    the checkpoint whose state is carried over, with this many operators (None: no state).
-    """
-
+    #: the batch N after which it continues; the next one is N + 1
     batch: int
+    #: the batch whose commit file is taken: N, or N - 1 if only the table has finished N
     commit_of: int
+    #: of the old sources
     log_offsets: tuple[int | None, ...]
+    #: of the sources that the seed has, as are its offsets
     committed_files: tuple[int, ...]
+    #: where each source begins; None: the old ones, each at its position
     starts: tuple[SourceStart, ...] | None = field(default=None, repr=False)
+    #: the one to set; None: unchanged
     watermark_ms: int | None = None
+    #: the checkpoint whose state is carried over; None: no state
     state: str | None = None
+    #: how many operators that state has
     operators: int = 0
 
 

@@ -29,19 +29,18 @@ MAX_NUMBER = 2**63 - 1 - 100  # of a Java long; Delta keeps the highest hundred 
 
 @dataclass(frozen=True)
 class SourceStart:
-    """Where source `index` of the new code, in plan order, starts.
-
-    `old`: index of the checkpoint's source that goes on as it; None: a source that is new. `offset_json`: the line of
-    the offset file after which it goes on; None: `-`, so that the reader's own options decide. `again`: decoded URIs of
-    committed files that are read again; `skip`: files that count as read. `name`: of a new source, where sources are
-    named; one that goes on keeps its name.
-    """
+    """Where source `index` of the new code, in plan order, starts."""
 
     index: int
+    #: index of the checkpoint's source that it continues; None: a new source
     old: int | None
+    #: the offset line after which it continues; None: `-`, so that the reader's own options decide
     offset_json: str | None
+    #: decoded URIs of committed files that are read again
     again: tuple[str, ...] = ()
+    #: files that count as read
     skip: tuple[SourceEntry, ...] = ()
+    #: of a new source, where sources are named; a continuing one keeps its name
     name: str | None = None
 
     @property

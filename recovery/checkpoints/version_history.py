@@ -14,24 +14,25 @@ MAX_VERSIONS = 100
 
 @dataclass(frozen=True)
 class VersionUse:
-    """One version of a flow's checkpoint: which batches it holds and when they were planned (epoch ms).
-
-    `from_ms`, `to_ms`: the oldest and the newest batch that is kept and was planned in this version; Spark deletes
-    older files. `seeded_at`: its two oldest offset files are the same bytes, which no batch of Spark's own leaves:
-    it was seeded at that batch, and used after it. `copied_to`: the newest batch whose offset file is the same bytes
-    in the version before: this one went on from there, or was repaired up to there. `why`: which files cannot be read.
-    """
+    """One version of a flow's checkpoint: which batches it holds and when they were planned (epoch ms)."""
 
     number: int
     location: str
     first_batch: int | None = None
     last_planned: int | None = None
     last_committed: int | None = None
+    #: the oldest batch that is kept and was planned in this version; Spark deletes older files
     from_ms: int | None = None
+    #: the newest batch that was planned in this version
     to_ms: int | None = None
+    #: it was seeded at this batch and used after it: its two oldest offset files are the same bytes, as Spark's
+    #: own never are
     seeded_at: int | None = None
+    #: the newest batch whose offset file is the same bytes in the version before: it continued or was repaired
+    #: from there
     copied_to: int | None = None
     query_id: str | None = None
+    #: which files cannot be read
     why: str = ""
 
 

@@ -9,29 +9,30 @@ from recovery.checkpoints.report import Finding
 
 @dataclass(frozen=True)
 class SinkReport:
-    """One sink. `head` is the newest batch id that it remembers (None: remembers nothing).
-
-    For a file sink (`_spark_metadata`) `batches` maps batch id to the data files that it added and
-    `fingerprint` changes with every batch. `absorbs_repeats`: None where not known.
-    A Delta table remembers a head for each application, by its query id: `heads`; `head` is then that of the query
-    that was asked about, and repeats are absorbed under that id alone. Where it `forgets` ids by a setting of its own,
-    `forgotten` is the newest batch that it has of that query and no longer counts (None: none, or not known).
-    """
+    """What one sink remembers."""
 
     #: "files", "delta", "unknown"
     kind: str
     location: str
+    #: the newest batch id that it remembers; of a Delta table that of the query that was asked about. None:
+    #: remembers nothing
     head: int | None
     earliest: int | None = None
+    #: file sink (`_spark_metadata`): batch id -> data files that it added
     batches: dict[int, tuple[str, ...]] = field(default_factory=dict)
+    #: a Delta table does under the query's id alone; None: not known
     absorbs_repeats: bool | None = False
     findings: tuple[Finding, ...] = ()
+    #: file sink: changes with every batch
     fingerprint: str = ""
     size_bytes: int = 0
     #: data files whose batch was compacted away
     older: tuple[str, ...] = ()
+    #: Delta: query id -> its newest batch
     heads: Mapping[str, int] = field(default_factory=dict)
+    #: the newest batch of that query that the table has and no longer counts; None: none, or not known
     forgotten: int | None = None
+    #: the table forgets ids by a setting of its own
     forgets: bool = False
     #: of a table that counts its own commits (Delta)
     version: int | None = None

@@ -17,19 +17,20 @@ TABLE, COMPARED = False, True  # its records are known by offsets; see recovery/
 
 @dataclass(frozen=True)
 class KafkaSinkFacts:
-    """`topics`: where the stream writes; none, where each row names its own, or not known.
+    """The topics that a stream writes, as they were when they were asked."""
 
-    `ends`: the offsets behind the last committed record, as an offset line of Spark (None: not asked). `failed`:
-    the first offsets at which a failed attempt of the batch that was planned and not committed may have written (None:
-    no such batch, or not asked), if the clocks of its cluster agree; `failed_early`: if they do not. `ids`: those of
-    the topics that are there. `problem`: why Kafka was not asked.
-    """
-
+    #: none: each row names its own, or not known
     topics: tuple[str, ...] = ()
+    #: offsets behind the last committed record, as an offset line of Spark; None: not asked
     ends: str | None = None
+    #: first offsets at which a failed attempt of the planned batch may have written, if the cluster's clocks
+    #: agree; None: no such batch, or not asked
     failed: str | None = None
+    #: the same if the clocks disagree
     failed_early: str | None = None
+    #: of the topics that are there
     ids: Mapping[str, str] = field(default_factory=dict)
+    #: why Kafka was not asked
     problem: str = ""
 
 

@@ -27,21 +27,22 @@ class Memory:
 
 @dataclass(frozen=True)
 class Start:
-    """A start that a plan would make, as a sink meets it.
+    """A start that a plan would make, as a sink meets it."""
 
-    `next_batch`: the first number it will see. `query_id_kept`: under the id of before, or a new one. `reread`: rows
-    of committed batches that the position reads again. `planned`: a batch that was planned and never committed and is
-    read again too; it may be in the sink whole, in part or not at all. `planned_rows`: how many rows it had.
-    `same_range`: its range is on disk and stays, so that it runs again as it was planned, whatever the query's id.
-    `stateful`: the checkpoint holds state, which a batch that runs again has to write again.
-    """
-
+    #: the first number that the sink will see
     next_batch: int
+    #: under the former id, not a new one
     query_id_kept: bool = False
+    #: rows of committed batches that the position reads again
     reread: Distance = ZERO
+    #: a batch that was planned, never committed, and is read again; the sink may hold it whole, in part or not at
+    #: all
     planned: int | None = None
+    #: how many rows that batch had
     planned_rows: Amount | None = None
+    #: its range is on disk and stays, so it runs again as planned, whatever the query's id
     same_range: bool = False
+    #: the checkpoint holds state, which a batch that runs again writes again
     stateful: bool = False
 
     def repeats(self, head: int | None) -> bool:
@@ -52,18 +53,18 @@ class Start:
 
 @dataclass(frozen=True)
 class Risk:
-    """What such a start does to the rows in the sink.
+    """What such a start does to the rows in the sink."""
 
-    `doubled`: at most so many rows twice; Amount(0) is a promise, None not known. `vanished`: numbers of batches that
-    the sink would pass over, whatever rows they carry. `says` and `do` are for people. `bars`: such a start must not
-    be made; `following`: the number that the sink would take next, where numbers are what is wrong.
-    """
-
+    #: at most so many rows twice; Amount(0) is a promise, None not known
     doubled: Amount | None
+    #: for people, as is `do`
     says: str
+    #: numbers of batches that the sink would skip, whatever rows they carry
     vanished: range = range(0)
     do: str = ""
+    #: such a start must not be made
     bars: bool = False
+    #: the number that the sink would take next, if numbers are the problem
     following: int | None = None
 
 

@@ -149,27 +149,24 @@ class Commit:
 
 @dataclass(frozen=True)
 class DeltaFacts:
-    """A Delta table as it was at `asked_ms`.
-
-    `earliest`: the first version from which all commits are in the log. `commits`: those that were read, from the
-    earliest position in question to the latest. `times`: version -> commit time in ms, of all that are known.
-    `in_commit`: from which version on commits tell their own time, and when that one was made: before it the times are
-    those of the log's files, which copying the log changes; None: all of them are. `snapshots`: version -> files in
-    the order in which a new stream reads them. `schemas`: version -> schemaString.
-    `gone`: paths that the log names and that are not there any more; `looked`: whether anybody looked. `plain`: nothing
-    in the table's metadata now keeps its files from being read as Parquet. `size`: bytes of all files of the latest
-    version; None: not asked.
-    """
+    """A Delta table as it was at `asked_ms`."""
 
     asked_ms: int
     location: str
     table_id: str
+    #: the first version from which the log has all commits
     earliest: int
     latest: int
+    #: those that were read, from the earliest position in question to the latest
     commits: Mapping[int, Commit] = field(default_factory=dict)
+    #: version -> commit time in ms, as far as known
     times: Mapping[int, int] = field(default_factory=dict)
+    #: from which version on commits hold their own time, and when that one was made; earlier times are those of
+    #: the log's files, which copying the log changes. None: all of them are
     in_commit: tuple[int, int] | None = None
+    #: version -> files in the order in which a new stream reads them
     snapshots: Mapping[int, tuple[DataFile, ...]] = field(default_factory=dict)
+    #: version -> schemaString
     schemas: Mapping[int, str] = field(default_factory=dict)
     schema: str = ""
     column_mapping: bool = False
@@ -177,9 +174,13 @@ class DeltaFacts:
     #: None: the log is not cleaned
     log_retention_ms: int | None = None
     file_retention_ms: int | None = None
+    #: paths that the log names and that are missing
     gone: frozenset[str] = frozenset()
+    #: whether anyone looked for missing files
     looked: bool = False
+    #: nothing in the table's metadata keeps its files from being read as Parquet
     plain: bool = False
+    #: bytes of all files of the latest version; None: not asked
     size: int | None = None
 
     def size_of(self, version: int) -> int | None:

@@ -24,21 +24,20 @@ AGE_MS = {"us": 0.001, "ms": 1, "s": 1000, "m": 60_000, "min": 60_000, "h": 3_60
 
 @dataclass(frozen=True)
 class FileSourceFacts:
-    """One file source at `asked_ms` (ms since the epoch).
+    """One file source at `asked_ms` (ms since the epoch)."""
 
-    `log`: entries of its log, in log order, committed and planned. `listing`: what is there now, in listing order
-    (None: it could not be listed). `rows`: rows by decoded URI, as far as they are known. The reader's options are
-    `max_file_age_ms`, `latest_first`, `name_only` (fileNameOnly: a file is known by its last name alone) and `limited`
-    (a batch takes so many files or bytes at most).
-    """
-
+    #: entries of its log, in log order, committed and planned
     log: tuple[SourceEntry, ...] = ()
+    #: what is there now, in listing order; None: it could not be listed
     listing: tuple[InputFile, ...] | None = None
+    #: rows by decoded URI, as far as they are known
     rows: Mapping[str, int] = field(default_factory=dict)
     max_file_age_ms: int = MAX_FILE_AGE_MS
     asked_ms: int = 0
     latest_first: bool = False
+    #: fileNameOnly: a file is known by its last name alone
     name_only: bool = False
+    #: a batch takes at most so many files or bytes
     limited: bool = False
 
     @cached_property

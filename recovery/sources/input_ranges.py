@@ -15,22 +15,24 @@ from recovery.sources.kafka_facts import KafkaFacts
 
 @dataclass(frozen=True)
 class Slice:
-    """What is between two positions of one source. Only the fields of its kind are set.
-
-    files: `files`, decoded URIs. kafka: `start` and `end`, topic -> partition -> offset, every partition by number;
-    `start` is read, `end` is not. delta: `versions`, each with the paths (as the log writes them) that the stream
-    reads: they are in the table's state at that version. `direct`: read as Parquet they yield the same; where that is
-    not so, all of the version has to be read to pick theirs out of it. Of a change feed `versions` are the snapshot
-    that it begins with, committed at `snapshot_ms`, and `changes` the first and last version whose changes it reads.
-    """
+    """What is between two positions of one source. Only the fields of its kind are set."""
 
     kind: str
+    #: files: decoded URIs
     files: tuple[str, ...] = ()
+    #: kafka: topic -> partition -> first offset that is read
     start: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    #: kafka: topic -> partition -> first offset that is not read; every partition is named
     end: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    #: delta: version -> paths (as the log writes them) that the stream reads in the table's state at it; of a
+    #: change feed the snapshot that it begins with
     versions: tuple[tuple[int, tuple[str, ...]], ...] = ()
+    #: delta: read as Parquet, these files yield the same; else the whole version has to be read to pick their
+    #: rows
     direct: bool = False
+    #: delta: first and last version whose changes a change feed reads
     changes: tuple[int, int] | None = None
+    #: delta: when the snapshot of a change feed was committed
     snapshot_ms: int | None = None
 
     @property

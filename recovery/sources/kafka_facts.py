@@ -30,17 +30,17 @@ Span = tuple[Key, int, int]  # partition, first offset, the one after the last
 
 @dataclass(frozen=True)
 class PartitionFacts:
-    """One partition: offsets [`low`, `high`) are there now; `high` is the next one to be written.
+    """One partition."""
 
-    `times`: offset -> time of the first record at or after it, ms since the epoch, where it was asked for.
-    `at`: time asked for, in ms -> the first offset with a record of that time or later, None past the last record.
-    `counts`: offset -> records that lie before it, counted from the smallest offset in it on.
-    """
-
+    #: the first offset that is there
     low: int
+    #: the next offset to be written
     high: int
+    #: offset -> time of the first record at or after it, ms since the epoch, where it was asked for
     times: Mapping[int, int] = field(default_factory=dict)
+    #: time asked for, in ms -> the first offset with a record of that time or later; None: past the last record
     at: Mapping[int, int | None] = field(default_factory=dict)
+    #: offset -> records before it, counted from the smallest offset in it
     counts: Mapping[int, int] = field(default_factory=dict)
 
 
@@ -61,19 +61,17 @@ class TopicFacts:
 
 @dataclass(frozen=True)
 class KafkaFacts:
-    """The topics of one source as they were at `asked_at_ms`; None: not asked, so nothing is known of them.
+    """The topics of one source."""
 
-    A topic that is not there is not in `topics`.
-
-    `read`: topics that the reader subscribes to, with the partitions that it assigns (None: all of them).
-    `noted`: ids that these topics had when they were last looked at; another id now means that the topic of
-    this name was deleted and made again. `starting`: those of STARTING that the reader has in the code.
-    """
-
+    #: None: not asked, so nothing is known of them
     asked_at_ms: int | None = None
+    #: a topic that is missing here is not there
     topics: Mapping[str, TopicFacts] = field(default_factory=dict)
+    #: topics that the reader subscribes to, with the partitions that it assigns; None: all of them
     read: Mapping[str, frozenset[int] | None] = field(default_factory=dict)
+    #: ids that these topics had before; another id now means that a topic was deleted and made again
     noted: Mapping[str, str] = field(default_factory=dict)
+    #: those of STARTING that the reader has in the code
     starting: tuple[str, ...] = ()
 
     def partition(self, key: Key) -> PartitionFacts | None:
