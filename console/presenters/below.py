@@ -48,18 +48,22 @@ class Cell:
 
 @dataclass(frozen=True)
 class DatasetRow:
-    """One dataset below. `kind`: with its pipeline, where that is another one. `refresh`: what a refresh does to it, or
-    the next update of its pipeline. `now` and `should`: rows; `differs`: by how many rows it is not as it should be."""
+    """One dataset below."""
 
     flow: Flow
     name: str
+    #: with its pipeline, if that is another one
     kind: str
     badge: status.Badge
     since: datetime | None
     why: str
+    #: what a refresh does to it, or the next update of its pipeline
     refresh: str
+    #: rows it holds
     now: Cell
+    #: rows it should hold
     should: Cell
+    #: by how many rows it differs
     differs: str
 
 

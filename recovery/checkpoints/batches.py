@@ -31,18 +31,19 @@ class Problem:
 
 @dataclass(frozen=True)
 class BatchSource:
-    """One source's line. `offset_json`: the exact text (None for `-`); `begins_json`: that of the batch before.
-
-    `begins`: whether the batch before is there to say it. `files`: what a file source's log says that this batch
-    took; None for other sources. `position`: the line's values where its shape is known.
-    """
+    """One source's line."""
 
     key: str
     kind: str
+    #: the exact text; None: `-`
     offset_json: str | None
+    #: the batch before is there to show where it begins
     begins: bool
+    #: the line of the batch before
     begins_json: str | None = None
+    #: what a file source's log holds for this batch; None for other sources
     files: LogSpan | None = None
+    #: the line's values, if its shape is known
     position: Mapping[str, Any] | None = None
     #: of a file source: its directory below `sources/`; two lines of one source share one
     log: str | None = None
@@ -50,13 +51,7 @@ class BatchSource:
 
 @dataclass(frozen=True)
 class CheckpointBatch:
-    """A batch. Times and watermarks are epoch milliseconds; `next_watermark_ms` is in the commit.
-
-    `operators`: operator id -> state partitions, as the commit names them; None: no commit of state format 2 is
-    there to tell (`{}`: it tells that the query has none).
-    `control`: what Spark put in by itself (a repartition), else None. `before`, `after`: the nearest batches that
-    stand on disk.
-    """
+    """A batch. Times and watermarks are epoch milliseconds."""
 
     number: int
     location: str
@@ -66,13 +61,19 @@ class CheckpointBatch:
     commit_format: int | None = None
     planned_ms: int | None = None
     watermark_ms: int | None = None
+    #: from the commit
     next_watermark_ms: int | None = None
     conf: dict[str, str] = field(default_factory=dict)
     sources: tuple[BatchSource, ...] = ()
+    #: operator id -> state partitions, as the commit names them; None: no commit of state format 2; `{}`: the
+    #: query has no stateful step
     operators: dict[str, int] | None = None
+    #: an operation that Spark put in by itself (a repartition), else None
     control: str | None = None
     problems: tuple[Problem, ...] = ()
+    #: the nearest earlier batch on disk
     before: int | None = None
+    #: the nearest later batch on disk
     after: int | None = None
 
     def as_dict(self) -> dict[str, Any]:

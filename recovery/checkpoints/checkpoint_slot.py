@@ -13,17 +13,18 @@ NUMBER = re.compile(r"[0-9]{1,9}")
 
 @dataclass(frozen=True, kw_only=True)
 class NextVersion:
-    """What every plan of a new checkpoint says. `batch`: its last committed batch (None: none).
+    """What every plan of a new checkpoint holds."""
 
-    `from_version` None: the checkpoint has one fixed place. `offsets` per source at `batch`;
-    `fingerprint` of the old one as it was judged; `sink_head` what the table held then (None: not known).
-    """
-
+    #: None: the checkpoint has one fixed place
     from_version: int | None
+    #: its last committed batch; None: none
     batch: int | None
+    #: per source, at `batch`
     offsets: tuple[str | None, ...]
+    #: of the old checkpoint as it was judged
     fingerprint: str
     location: str
+    #: what the table held then; None: not known
     sink_head: int | None = None
 
     @property

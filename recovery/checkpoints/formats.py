@@ -32,20 +32,18 @@ class OffsetLine:
 
 @dataclass(frozen=True)
 class OffsetFile:
-    """One file of offsets/. `watermark_ms` and `timestamp_ms` are epoch milliseconds.
-
-    v2: `control` is the operation of a batch that Spark put in by itself (a repartition), else None;
-    `source_metadata` what the header says of named sources. `settings`: whether the header has a conf at all, as it
-    has since Spark 2.2.
-    """
+    """One file of offsets/. Times are epoch milliseconds."""
 
     version: int
     watermark_ms: int
     timestamp_ms: int
     conf: dict[str, str]
     sources: tuple[OffsetLine, ...]
+    #: v2: the operation of a batch that Spark put in by itself (a repartition), else None
     control: str | None = None
+    #: v2: what the header holds of named sources
     source_metadata: dict[str, Any] = field(default_factory=dict)
+    #: the header has a conf at all, as it has since Spark 2.2
     settings: bool = True
 
 

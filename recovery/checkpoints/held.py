@@ -41,17 +41,16 @@ class Uncounted(StrEnum):
 
 @dataclass(frozen=True)
 class HeldState:
-    """The state of one operator at state version `version`, by Spark's name of the operator.
-
-    `entries`: its keys; of a join whose sides have stores of their own, its buffered rows. None: they could not be
-    counted, and `problem` says why. `windows`: the first ones of an aggregation's groups; () where its keys tell none.
-    """
+    """The state of one operator at one state version."""
 
     operator_id: int
+    #: Spark's name of the operator
     name: str
     version: int
+    #: its keys; of a join whose sides have their own stores, its buffered rows. None: not counted, see `problem`
     entries: int | None
     problem: Uncounted | None = None
+    #: the first windows of an aggregation's groups; (): its keys show none
     windows: tuple[OpenWindow, ...] = ()
 
 

@@ -70,18 +70,22 @@ FRAMEWORK: Final = ("pyspark.", "py4j.")
 
 @dataclass(frozen=True)
 class FailureText:
-    """The last failure of a text. `causes`: as `parsing.chain_of` takes them, outermost first. `query_id`, `run_id`:
-    of the query that it names; "": none. `checkpoint`: where that run's log says it is stored. `is_spark`: whether
-    Spark has to do with it at all; `is_code`: whether people's own Python raised it. `is_warning`: Spark logged it as
-    no more than a warning. `is_cut`: the beginning of the text was not read."""
+    """The last failure of a text."""
 
+    #: as `parsing.chain_of` takes them, outermost first
     causes: tuple[dict[str, str], ...] = ()
+    #: of the query that it names, as `run_id` is; "": none
     query_id: str = ""
     run_id: str = ""
+    #: where that run's log places it
     checkpoint: str = ""
+    #: Spark has to do with it at all
     is_spark: bool = False
+    #: people's own Python raised it
     is_code: bool = False
+    #: Spark logged it only as a warning
     is_warning: bool = False
+    #: the beginning of the text was not read
     is_cut: bool = False
 
 

@@ -42,16 +42,21 @@ class Log:
 
 @dataclass(frozen=True)
 class Tail:
-    """How far a log was read: `file` of a rolling one, and the place in it. `app`: what it said so far. `problem`: why
-    the rest cannot be read. `is_done`: it has ended, and all of it was read. `missed`: files of a rolling one that were
-    cleaned up before they were read. `is_half`: its last line has no end yet."""
+    """How far a log was read."""
 
+    #: what it reported so far
     app: Application = field(default_factory=Application)
+    #: number of the file, of a rolling log
     file: int = 0
+    #: the place in that file
     mark: Mark = field(default_factory=Mark)
+    #: why the rest cannot be read
     problem: str = ""
+    #: it has ended, and all of it was read
     is_done: bool = False
+    #: files of a rolling log that were cleaned up before they were read
     missed: int = 0
+    #: its last line has no end yet
     is_half: bool = False
 
     def as_json(self) -> dict[str, Any]:

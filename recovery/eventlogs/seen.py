@@ -8,18 +8,23 @@ from recovery.eventlogs.values import Application, Run
 
 @dataclass(frozen=True)
 class Seen:
-    """A run, and its application as far as its log was read; times by our clock. `log`: the log's name; `moved_at`:
-    when it was last seen to grow, None where that is not known; `skew`: how far its driver's clock is ahead of ours.
-    `problem`: why its rest cannot be read; `missed`: files that were cleaned up before they were read; `is_gone`: so
-    was its end; `is_done`: its end was read; `is_half`: its last line has no end."""
+    """A run, and its application as far as its log was read. Times are by our clock."""
 
     run: Run
     app: Application
+    #: the log's name
     log: str = ""
+    #: when it was last seen to grow; None: not known
     moved_at: datetime | None = None
+    #: how far its driver's clock is ahead of ours
     skew: timedelta = timedelta()
+    #: why its rest cannot be read
     problem: str = ""
+    #: files that were cleaned up before they were read
     missed: int = 0
+    #: its end was cleaned up before it was read
     is_gone: bool = False
+    #: its end was read
     is_done: bool = False
+    #: its last line has no end
     is_half: bool = False

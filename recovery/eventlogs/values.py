@@ -31,10 +31,7 @@ class Operator:
 
 @dataclass(frozen=True)
 class Run:
-    """One run of a streaming query. Times in ms since 1970. `failure`: the exception's whole text; `error_class`: as
-    Spark names it. `batches`: the newest progresses, oldest first, as Spark wrote them. `operators`: of the newest
-    plan that a batch had, None before one; `checkpoint`: its place, where the plan names it; `idle_ms`: when Spark last
-    reported that it waits for input."""
+    """One run of a streaming query. Times in ms since 1970."""
 
     query_id: str
     run_id: str
@@ -42,12 +39,18 @@ class Run:
     started_ms: int = 0
     ended_ms: int | None = None
     state: RunState = RunState.RUNNING
+    #: the exception's whole text
     failure: str = ""
+    #: as Spark names it
     error_class: str = ""
+    #: the newest progresses, oldest first, as Spark wrote them
     batches: tuple[Mapping[str, Any], ...] = ()
     batches_in_all: int = 0
+    #: of the newest plan that a batch had; None before one
     operators: tuple[Operator, ...] | None = None
+    #: its place, if the plan names it
     checkpoint: str = ""
+    #: When Spark last reported that it waits for input.
     idle_ms: int | None = None
 
     @property

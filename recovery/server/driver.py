@@ -48,19 +48,19 @@ class SparkSilent(SparkDead):
 
 @dataclass(frozen=True)
 class Settings:
-    """What the driver is started with. `port` 0 means any free one.
-
-    `host` is where executors on other machines reach the driver. `more` are further settings of Spark, one a
-    line as in `spark-defaults.conf`; they win over ours. `jars` is a folder of connectors, on every machine of it.
-    """
+    """What the driver is started with."""
 
     home: Path
     master: str
+    #: 0: any free one
     port: int
     token: str
     memory: str = "1g"
+    #: where executors on other machines reach the driver
     host: str = "127.0.0.1"
+    #: further settings of Spark, one a line as in `spark-defaults.conf`; they win over ours
     more: str = ""
+    #: a folder of connectors, on every machine of the driver
     jars: str = ""
 
     def spark(self) -> dict[str, str]:

@@ -90,19 +90,18 @@ class ApiHandler(WSGIHandler):
 
 @dataclass(frozen=True)
 class Route:
-    """One method of one address, what it takes and what it is for.
-
-    `path`: as OpenAPI writes it, `/api/2.0/pipelines/{pipeline_id}`. `body`: the fields that its JSON may hold; None
-    where it is no JSON object of fields (raw bytes), or is not looked at. `answer`: its name in the OpenAPI document.
-    `largest`: bytes of a JSON body.
-    """
+    """One method of one address, what it takes and what it is for."""
 
     method: str
+    #: as OpenAPI writes it, `/api/2.0/pipelines/{pipeline_id}`
     path: str
     view: View
     query: Fields = ()
+    #: the fields that its JSON may hold; None: raw bytes, or not looked at
     body: Fields | None = ()
+    #: its name in the OpenAPI document
     answer: str = "Nothing"
+    #: bytes of a JSON body
     largest: int = LARGEST_BODY
 
 

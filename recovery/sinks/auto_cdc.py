@@ -21,16 +21,16 @@ TABLE, COMPARED = True, False  # rows are merged: what an update wrote is not wh
 
 @dataclass(frozen=True)
 class AutoCdcFacts:
-    """`auxiliary_kept`: the auxiliary table is there and stays (None: not known). Times in ms since the epoch.
-
-    `last_batch`: the newest batch that ran. `tombstones_since_ms`: older ones may be gone (None: kept for ever, as in
-    open-source Spark). `replays_from_ms`: the oldest change that is read again (None: not known).
-    """
+    """An AUTO CDC flow. Times in ms since the epoch."""
 
     scd_type: int = 1
+    #: the auxiliary table is there and stays; None: not known
     auxiliary_kept: bool | None = None
+    #: the newest batch that ran
     last_batch: int | None = None
+    #: older ones may be gone; None: kept for ever, as in open-source Spark
     tombstones_since_ms: int | None = None
+    #: the oldest change that is read again; None: not known
     replays_from_ms: int | None = None
 
 

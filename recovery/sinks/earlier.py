@@ -5,21 +5,23 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class EarlierTable:
-    """What a table would be put back to.
+    """What a table would be put back to."""
 
-    `kind`: "files" or "delta". `version` and `now_version`: of a Delta table, that which holds the batch, and today's.
-    `removed_batches`, `removed_files`: what leaves it. `kept_files`: decoded URIs of the data files that stay, of a
-    file table. `kept_rows` and `rows`: of the table then, and now; None: not counted.
-    """
-
+    #: "files" or "delta"
     kind: str
     batch: int
+    #: what leaves the table, as do `removed_files`
     removed_batches: int
     removed_files: int
+    #: Delta: the version that holds the batch
     version: int | None = None
+    #: Delta: today's version
     now_version: int | None = None
+    #: file table: decoded URIs of the data files that stay
     kept_files: tuple[str, ...] = ()
+    #: of the table then; None: not counted
     kept_rows: int | None = None
+    #: of the table now; None: not counted
     rows: int | None = None
 
     @property

@@ -19,17 +19,17 @@ TABLE = COMPARED = False  # what the code writes to is its own affair
 
 @dataclass(frozen=True)
 class ForeachBatchFacts:
-    """What the code was seen to do. `txn_app_id`: the id of its Delta writes (None: none, or not seen).
+    """What the code was seen to do."""
 
-    `head`: the newest txnVersion that the table has for that id. `every_write_guarded`: no other write was found (None:
-    the code was not read). `side_effects`: other things that it does, in a few words each. `computes_first`: each batch
-    is computed before it is written.
-    """
-
+    #: the id of its Delta writes; None: none, or not seen
     txn_app_id: str | None = None
+    #: the newest txnVersion that the table has for that id
     head: int | None = None
+    #: no other write was seen; None: the code was not read
     every_write_guarded: bool | None = None
+    #: other things that it does, in a few words each
     side_effects: tuple[str, ...] = ()
+    #: each batch is computed before it is written
     computes_first: bool = False
 
 

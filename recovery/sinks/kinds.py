@@ -14,14 +14,13 @@ F = TypeVar("F")
 
 @dataclass(frozen=True)
 class Memory:
-    """What a sink keeps of the batches that it took. `says`: one sentence for people.
+    """What a sink keeps of the batches that it took."""
 
-    `absorbs_repeats`: a batch that comes again changes nothing (None: not known). `guarantee`: what reaches the
-    sink with a sound checkpoint, when a batch is tried again: exactly once, or at least once.
-    """
-
+    #: one sentence for people
     says: str
+    #: a batch that comes again changes nothing; None: not known
     absorbs_repeats: bool | None
+    #: what reaches the sink with a sound checkpoint when a batch is tried again: exactly once, or at least once
     guarantee: Precision
 
 

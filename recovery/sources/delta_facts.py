@@ -114,36 +114,37 @@ class Reading:
 
 @dataclass(frozen=True, slots=True)
 class DataFile:
-    """One file that a stream reads. `path` as the log writes it; `rows` None: not recorded.
+    """One file that a stream reads."""
 
-    `vector`: rows in it are marked as deleted (or it represents such marks), so that its footer counts too many.
-    `plain`: read as Parquet below the table's folder it yields what the table does (`deltalog.AddedFile`).
-    """
-
+    #: as the log writes it
     path: str
     size: int
+    #: None: not recorded
     rows: int | None
+    #: rows in it are marked as deleted (or it represents such marks), so its footer counts too many
     vector: bool = False
+    #: read as Parquet below the table's folder it yields what the table does (`deltalog.AddedFile`)
     plain: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Commit:
-    """One version as a stream sees it: its files in the order of their indexes.
-
-    `adds`, `removes`: it does so with data, not only by compaction. `schema`: the schema that it sets (schemaString).
-    `removed`: files that it takes from the table, and when (ms): VACUUM may delete them some time after. `grew`: bytes
-    of the files that it adds to the table less those that it takes, as far as the log tells these.
-    """
+    """One version as a stream sees it."""
 
     version: int
     time_ms: int
+    #: in the order of their indexes
     files: tuple[DataFile, ...] = ()
     operation: str = ""
+    #: it adds data, not only by compaction
     adds: bool = False
+    #: it removes data, not only by compaction
     removes: bool = False
+    #: the schema that it sets (schemaString)
     schema: str | None = None
+    #: files that it takes from the table, and when (ms): VACUUM may delete them some time later
     removed: tuple[tuple[str, int], ...] = ()
+    #: bytes of files added less those taken, as far as the log shows them
     grew: int = 0
 
 

@@ -133,16 +133,15 @@ def log_entry_of(offset_json: str | None) -> int | None:
 
 @dataclass(frozen=True)
 class Unread:
-    """Listed files that Spark does not hold as read, in the order in which it would take them.
+    """Listed files that Spark does not hold as read, in the order in which it would take them."""
 
-    `new`: it takes them, those among them that were read and written again later; `late`: older than the newest one
-    read by more than maxFileAge, it never does; `namesakes`: nor these, as a file of their name was read
-    (fileNameOnly). `unsure`: why it may take others; "": it takes these.
-    """
-
+    #: Spark takes them, also those written again after being read
     new: tuple[InputFile, ...]
+    #: older than the newest one read by more than maxFileAge: never taken
     late: tuple[InputFile, ...]
+    #: a file of their name was read (fileNameOnly): never taken
     namesakes: tuple[InputFile, ...]
+    #: why Spark may take others; "": it takes these
     unsure: str = ""
 
     @property

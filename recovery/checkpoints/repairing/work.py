@@ -25,20 +25,21 @@ class ListedInput:
 
 @dataclass(frozen=True)
 class KnownFacts:
-    """What someone knows beside the checkpoint itself. Everything may be left out.
+    """What is known besides the checkpoint itself. Everything may be left out."""
 
-    `query_id`: the id that the lost file held. `new_query_id`: one to take where it is not known.
-    `sink_kind`: "files" for a table with `_spark_metadata`, whose newest batch is `sink_head`.
-    `offsets`: batch -> end offset per source, as progress events tell. `operators`: Spark's names by id.
-    `listings`: by source key (index, or name).
-    """
-
+    #: the id that the lost file held
     query_id: str | None = None
+    #: one to take if that is not known
     new_query_id: str | None = None
+    #: "files" for a table with `_spark_metadata`
     sink_kind: str | None = None
+    #: the newest batch of that table
     sink_head: int | None = None
+    #: batch -> end offset per source, from progress events
     offsets: Mapping[int, tuple[str | None, ...]] = field(default_factory=dict)
+    #: Spark's names by id
     operators: tuple[str, ...] = ()
+    #: by source key (index or name)
     listings: Mapping[str, ListedInput] = field(default_factory=dict)
 
 
