@@ -74,7 +74,9 @@ def _keys_text(measured: Mapping[str, Any]) -> str:
 def _whole_table_text(measured: Mapping[str, Any]) -> str:
     beyond = f"; {format_count(measured['beyond'], 'row')} of no input" if measured["beyond"] else ""
     missing, extra = format_number(measured["missing"]), format_number(measured["extra"])
-    return f"{format_count(measured['rows'], 'row')} of the input, {missing} missing, {extra} too many{beyond}"
+    return (
+        f"{format_count(measured['rows'], 'row')} of the input, {missing} missing, {extra} too many{beyond}"
+    )
 
 
 def _checkpoint_text(measured: Mapping[str, Any]) -> str:
