@@ -1,4 +1,4 @@
-"""Where each source is before a recovery and after it, what lies between, and which source goes on as which. Without
+"""Where each source is before a recovery and after it, what is between, and which source goes on as which. Without
 secrets: options of readers hold passwords, so none of them is taken over but those that a start needs."""
 
 from collections.abc import Mapping
@@ -25,9 +25,9 @@ class Moved(StrEnum):
 
     SAME = "same"
     FORWARD = "forward"
-    """What lies between would not be read."""
+    """What is between would not be read."""
     BACK = "back"
-    """What lies between would be read again."""
+    """What is between would be read again."""
     NEW = "new"
     """The part is in the later position only."""
     GONE = "gone"
@@ -45,7 +45,7 @@ class Certainty(StrEnum):
 
 
 class InputBetween(Value):
-    """How much input lies between two positions. None: this source cannot tell."""
+    """How much input is between two positions. None: this source cannot tell."""
 
     rows: Amount | None = None
     """In rows."""
@@ -135,9 +135,9 @@ class OptionStart(Value):
     place: str = ""
     """Where to write it."""
     doubled: Amount | None = None
-    """Rows on the boundary that such a start reads twice, against a seeded one; None: cannot be told."""
+    """Rows on the boundary that such a start reads twice, against a seeded one; None: not known."""
     missed: Amount | None = None
-    """Rows on the boundary that it never reads; None: cannot be told."""
+    """Rows on the boundary that it never reads; None: not known."""
     note: str = ""
     """Where there is no such option, why, and what to do."""
 

@@ -2,8 +2,6 @@
 nothing. The plan before it has run, is not void, and is in force again once the further one is given up.
 """
 
-from typing import Any
-
 from recovery.approvals.selectors import plan_in_force
 from recovery.errors import Refused
 from recovery.models import Plan, Recovery, Step
@@ -79,6 +77,6 @@ def give_up(recovery: Recovery, says: str) -> Plan:
     return plan
 
 
-def _measured_by(recovery: Recovery, plan: Plan) -> dict[str, Any]:
+def _measured_by(recovery: Recovery, plan: Plan) -> dict[str, object]:
     proof: Step | None = recovery.steps.filter(plan=plan, kind="verify", state="done").last()
     return dict(proof.result.get("measured") or {}) if proof is not None else {}

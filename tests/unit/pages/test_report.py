@@ -91,7 +91,8 @@ def test_a_failure_after_the_recovery_is_not_taken_for_the_one_before() -> None:
 def test_what_is_not_known_is_no_zero() -> None:
     found = report(proven(lost=None, doubled=7, table_rows=12345), RESPONDER)
     told = {n.name: n.value for n in words.proof_numbers(found.measured)}
-    assert (told["Lost"], told["Doubled"], told["Rows in the table"]) == ("not known", "7", "12,345")
+    numbers = {"Lost": "not known", "Doubled": "7", "Rows in the table": "12,345"}
+    assert numbers.items() <= told.items()
     text = words.closing_text(found, "https://reprise.example/")
     assert [part in text for part in ("not known lost", "7 doubled", "8 new")] == [True] * 3
 

@@ -175,7 +175,7 @@ class TestMovedPipeline:
         with refused("partly_hidden", Denied, names=("production", "ada")):
             evidence.pack_evidence(label=recovery.label, stream=io.BytesIO(), by=by)
         whole = evidence.pack_evidence(label=recovery.label, stream=io.BytesIO(), by=ada("auditor"))
-        assert whole["entries"] == 4  # both acts, the refused try, and this one
+        assert whole.entries == 4  # both acts, the refused try, and this one
 
 
 def someone(default: str, elsewhere: dict[str, str]) -> User:
