@@ -193,7 +193,7 @@ def show_verification(request: Request, by: Actor, recovery_id: int) -> HttpResp
     return show_live(request, "run/verify.html", _verification(read_scene(recovery_id, by)), refusal=refusal)
 
 
-def _verification(page: RecoveryPage) -> dict[str, Any]:
+def _verification(page: RecoveryPage) -> dict[str, object]:
     missing_now = bars.missing_rows(page)
     measured = page.recovery.proof
     contents = page.plan.contents if page.plan is not None else None

@@ -328,7 +328,7 @@ def describe_expected(code: str, value: Any) -> str:
     return plain_value(value)
 
 
-def _expected_of_fill(code: str, value: Mapping[str, Any]) -> str:
+def _expected_of_fill(code: str, value: Mapping[str, int | None]) -> str:
     """Of a plan that writes rows beside the flow's own updates."""
     if code == FILLED:
         return "the backup as it was made, and each row of it that no input holds as it was"

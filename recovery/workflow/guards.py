@@ -83,7 +83,7 @@ def _skipped(recovery: Recovery, values: Mapping[str, Any]) -> None:
         )
 
 
-def _ran(recovery: Recovery, values: Mapping[str, Any]) -> None:
+def _ran(recovery: Recovery, values: Mapping[str, object]) -> None:
     plans = recovery.plans.filter(voided_at=None)
     if not recovery.steps.filter(plan__in=plans).exclude(state__in=("pending", "skipped")).exists():
         raise Refused(f"No plan of {recovery.label} has run, so none is in force again.", code="nothing_ran")

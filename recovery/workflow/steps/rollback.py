@@ -75,7 +75,7 @@ def _topped_refusal(recovery: Recovery) -> str | None:
     return None if added is None else topped.refusal(added)
 
 
-def _take_out(context: Context) -> Mapping[str, Any]:
+def _take_out(context: Context) -> Mapping[str, object]:
     added = topped.topped_by(context.recovery)
     if added is None:
         context.log("No row was added, so there is nothing to take out.")

@@ -43,7 +43,7 @@ from recovery.workflow.steps.base import Context, Probed, Waits, saw
 SECONDS = 3600
 
 
-def run(context: Context) -> Waits | Mapping[str, Any]:
+def run(context: Context) -> Waits | Mapping[str, object]:
     """Measure, then start the further update; a criterion not measured never passes. Rows that were added without an
     update need no further one.
 
@@ -90,7 +90,7 @@ def run(context: Context) -> Waits | Mapping[str, Any]:
     return Waits()
 
 
-def _measure_topped(context: Context) -> Mapping[str, Any]:
+def _measure_topped(context: Context) -> Mapping[str, object]:
     """The whole table, and what the fill has added to it. Raises Refused where something else wrote the table."""
     contents, steps = context.contents, _steps(context)
     fill = topped.read_fill(steps)
