@@ -11,7 +11,6 @@ from recovery.contracts.measured import RefreshedDataset
 from recovery.strategies.downstream import AGREES
 from recovery.strategies.top_up import CHECKPOINT_UNTOUCHED, HAS_EVERY_ROW
 from recovery.verification import criteria
-from recovery.verification.words import Measured
 
 
 def say_measured(code: str, value: Any) -> str:

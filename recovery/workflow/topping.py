@@ -8,7 +8,6 @@ from recovery.contracts.results import VerifyResult
 from recovery.models import Flow, Step
 from recovery.strategies.base import Facts
 from recovery.strategies.top_up import HAS_EVERY_ROW
-from recovery.verification.words import Measured
 from recovery.workflow import backups
 
 
