@@ -194,7 +194,7 @@ def _waiting_rows(recovery: OpenRecovery | None) -> WaitingRows | None:
 
 
 def waiting_elsewhere(places: Sequence[PositionChange]) -> int | None:
-    """Rows that the sources say wait, where files are not all that is read; None for files alone, or nobody knows."""
+    """Rows that the sources say wait, where files are not all that is read; None for files alone, or if not known."""
     rows = [place.next.rows for place in places]
     known = [row for row in rows if row is not None]
     only_files = all(place.is_files for place in places)

@@ -209,7 +209,7 @@ CERTAIN: Final = {
 
 
 def source_matches(recovery: Any, mapping: SourceMapping | None) -> Sources | None:
-    """None where every source goes on as itself, or nobody has looked yet."""
+    """None where every source goes on as itself, or no one has looked yet."""
     if mapping is None:
         return None
     needed, said = mapping.confirmable, recovery.chosen.confirmed

@@ -82,7 +82,7 @@ def trouble_summary(diagnosis: Diagnosis, facts: GatheredFacts) -> list[Ask]:
 
 
 def _waiting_text(facts: GatheredFacts) -> str:
-    """`8 rows in 3 files`; files are told only where they are all that is read."""
+    """`8 rows in 3 files`; files are named only where they are all that is read."""
     rows = waiting_elsewhere(facts.positions)
     if rows is not None:
         return words.format_count(rows, "row")

@@ -52,7 +52,7 @@ class PackedPlan(Value):
     drift: object
     """What had changed then, as JSON."""
     body: Mapping[str, object]
-    """Its contents, byte for byte as they were sealed: no reader of today's stands between."""
+    """Its contents, byte for byte as they were sealed: no reader of today's is between."""
 
 
 class PackedVerification(Value):

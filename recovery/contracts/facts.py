@@ -33,7 +33,7 @@ class GatheredFacts(WorkerAnswer):
     processed_files: Number = 0
     """How many input files were read."""
     key: tuple[str, ...] = ()
-    """The columns by which the code's rows are told apart; (): all of them."""
+    """The columns by which the code's rows are identified; (): all of them."""
     key_from: str = ""
     """Where the key comes from, for people."""
     whole_rows: Flag = False

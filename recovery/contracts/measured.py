@@ -20,7 +20,7 @@ Text = Annotated[str, MaxLen(100_000)]
 Sample = Annotated[tuple[DataRow, ...], MaxLen(1000)]
 """Rows that show what a number counts."""
 WHOLE_ROW: Final = "the whole row"
-"""Where the key comes from of rows that are told apart in every column."""
+"""Where the key comes from of rows that are compared in every column."""
 EVERY_ROW_ONCE: Final = "EVERY_ROW_ONCE"
 """The criterion that looks at new rows."""
 
@@ -370,7 +370,7 @@ class MeasuredOutcome(Value):
     repeats_added: Number | None = None
     """With a key, rows that the rerun put there beyond one per key."""
     key: tuple[str, ...] = ()
-    """The columns by which rows were told apart; (): all of them."""
+    """The columns by which rows were identified; (): all of them."""
     key_from: str = WHOLE_ROW
     """Where the key comes from, for people."""
     samples: Mapping[str, tuple[DataRow, ...]] = {}

@@ -297,7 +297,7 @@ class ShownSource(Value):
     committed: ShownPlace
     """Where it is."""
     after: ShownPlace
-    """Where it shall start; without a wish where it is."""
+    """Where it is to start; without a wish where it is."""
     changes: tuple[MovedPart, ...] = ()
     """Its parts before and after, as the source says positions."""
     lost: InputBetween

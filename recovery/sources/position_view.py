@@ -29,7 +29,7 @@ USER = re.compile(r"//[^/@\s]*@")
 
 def show_source(facts: SourceFacts, *, index: int | None = None) -> ShownSource:
     """What is known of one source. `index`: of the source in the code, where that is not how the checkpoint knows it.
-    `after`: where the stream shall start; without a wish the committed position. `reach` and `option` are those of
+    `after`: where the stream starts; without a wish the committed position. `reach` and `option` are those of
     `after`."""
     position, start = facts.position, facts.start
     after = start.label if start else position.label
@@ -98,7 +98,7 @@ def _part_value(part: Part | None) -> str | None:
 
 
 def show_distance(distance: Distance) -> InputBetween:
-    """What lies between two positions, as it is shown and stored."""
+    """What is between two positions, as it is shown and stored."""
     return InputBetween(
         rows=distance.rows, files=distance.files, bytes=distance.bytes, seconds=distance.seconds
     )
@@ -155,8 +155,8 @@ def sum_costs(sources: Sequence[ShownSource]) -> Costs:
 
 
 def list_doubts(sources: Sequence[ShownSource]) -> tuple[str, ...]:
-    """Why nobody can say that all is read exactly once from there, a sentence for each source of which that is so:
-    records are gone, or it could not be asked. `costs` does not know of them."""
+    """Why no one can say that all is read exactly once from there, a sentence for each source of which that is so:
+    records are gone, or it could not be asked. `sum_costs` does not know of them."""
     return tuple(
         f"Source {source.source}: {source.problem or source.reach.why or 'What it still holds is not known.'}"
         for source in sources

@@ -5,6 +5,8 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
+from recovery.contracts import codec
+from recovery.contracts.measured import Measured
 from recovery.errors import Denied
 from recovery.models import AuditEntry, Plan, Recovery, Step
 from recovery.planning.actions import begin_further_plan
@@ -197,7 +199,7 @@ MEASURED: list[tuple[dict[str, Any], int | None]] = [
 
 @pytest.mark.parametrize(("measured", "missing"), MEASURED)
 def test_a_proof_says_how_many_rows_it_did_not_find(measured: dict[str, Any], missing: int | None) -> None:
-    assert topping.missing_in(measured) == missing
+    assert topping.missing_in(codec.read(Measured, measured)) == missing
 
 
 def test_the_newest_proof_of_a_flow_counts_unless_it_was_rolled_back() -> None:
