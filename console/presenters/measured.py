@@ -7,7 +7,8 @@ from console.presenters import below
 from console.presenters.reviewing import plain_value
 from console.presenters.words import format_count, format_number
 from recovery.contracts import codec
-from recovery.contracts.measured import RefreshedDataset
+from recovery.contracts.measured import FilledBack, RefreshedDataset
+from recovery.strategies.backfill import FILLED
 from recovery.strategies.downstream import AGREES
 from recovery.strategies.top_up import CHECKPOINT_UNTOUCHED, HAS_EVERY_ROW
 from recovery.verification import criteria
@@ -22,7 +23,7 @@ def say_measured(code: str, value: Any) -> str:
         return plain_value(value)
     try:
         return words(value)
-    except KeyError:  # measured by another version
+    except (KeyError, ValueError):  # measured by another version
         return plain_value(value)
 
 
@@ -47,6 +48,9 @@ def _rows_of_before(measured: Mapping[str, Any]) -> str:
 
 
 def _growth_text(measured: Mapping[str, Any]) -> str:
+    if "filled" in measured:
+        after, batches = format_count(measured["after"], "row"), format_number(measured["new_batches"])
+        return f"{after}, {batches} by the new batches, {format_number(measured['filled'])} filled back"
     vanished = f", {format_count(measured['vanished'], 'row')} gone" if measured.get("vanished") else ""
     before, after = format_number(measured["before"]), format_count(measured["after"], "row")
     return f"{before} → {after}, {format_number(measured['new_batches'])} by the new batches{vanished}"
@@ -60,6 +64,14 @@ def _every_row(measured: Mapping[str, Any]) -> str:
     left = f"; {', '.join(measured['table_only'])} not compared" if measured.get("table_only") else ""
     missing, extra = format_number(measured["missing"]), format_number(measured["extra"])
     return f"{text}, {missing} missing, {extra} too many{repeats}{left}"
+
+
+def _filled_text(filled: FilledBack) -> str:
+    missing, extra = format_number(filled.missing), format_number(filled.extra)
+    return (
+        f"{format_number(filled.filled)} of {format_count(filled.due, 'row')} filled back, {missing} missing, "
+        f"{extra} too many; {format_number(filled.backup_rows)} in the backup"
+    )
 
 
 def _keys_text(measured: Mapping[str, Any]) -> str:
@@ -108,6 +120,7 @@ WORDS: Final[Mapping[str, Callable[[Mapping[str, Any]], str]]] = {
     criteria.TABLE_GREW_BY_NEW_BATCHES: _growth_text,
     criteria.EVERY_ROW_ONCE: _every_row,
     criteria.NO_KEY_TWICE: _keys_text,
+    FILLED: lambda measured: _filled_text(codec.read(FilledBack, measured)),
     HAS_EVERY_ROW: _whole_table_text,
     CHECKPOINT_UNTOUCHED: _checkpoint_text,
     criteria.FURTHER_UPDATE_ADDS_NOTHING: _further_text,

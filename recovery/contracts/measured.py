@@ -264,6 +264,23 @@ class NotCompared(StrEnum):
     """A streaming table: what it has read before cannot be computed by a read."""
 
 
+class FilledBack(Value):
+    """Rows of a backup that the new code does not yield, and what is in the table of them after the fill."""
+
+    due: Number
+    """Rows that had to be filled back."""
+    filled: Number
+    """Rows that were filled back."""
+    missing: Number
+    """Rows of the backup that are not in the table as they were."""
+    extra: Number
+    """Rows that are in the table too often or otherwise."""
+    backup_rows: Number
+    """Rows that the backup holds."""
+    key: tuple[str, ...]
+    """The columns by which rows were identified."""
+
+
 class RefreshedDataset(Value):
     """One dataset downstream after the refresh. The numbers are of one that was compared."""
 

@@ -3,6 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import cast
 
+from recovery.contracts import codec
+from recovery.contracts.measured import FilledBack
 from recovery.strategies.common import plural
 from recovery.verification import checks
 from recovery.verification.checks import key_of, unknown, usable
@@ -45,14 +47,16 @@ def filled_rows_as_before(expected: Expected, evidence: Evidence) -> Finding:
         return unknown(
             f"The plan fills back by {', '.join(key) or 'no key'}; measured was {key_of(measure)}."
         )
-    measured = {
-        "due": rows.due,
-        "filled": rows.filled,
-        "missing": rows.missing,
-        "extra": rows.extra,
-        "backup_rows": rows.backup_rows,
-        "key": list(measure.key),
-    }
+    measured = codec.to_json(
+        FilledBack(
+            due=rows.due,
+            filled=rows.filled,
+            missing=rows.missing,
+            extra=rows.extra,
+            backup_rows=rows.backup_rows,
+            key=tuple(measure.key),
+        )
+    )
     if (rows.backup_rows, rows.backup_digest) != (kept.rows, kept.digest):
         says = f"The backup was changed: it was made with {plural(kept.rows, 'row')}, and now has {rows.backup_rows:,}."
         return Finding(measured, False, says)

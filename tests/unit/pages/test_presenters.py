@@ -286,6 +286,16 @@ def test_a_measured_value_is_said_in_words(value: object, said: str) -> None:
             "12 → 20 rows, 8 by the new batches",
         ),
         (
+            "TABLE_GREW_BY_NEW_BATCHES",
+            {"new_batches": 8, "filled": 4, "after": 12},
+            "12 rows, 8 by the new batches, 4 filled back",
+        ),
+        (
+            "FILLED_ROWS_AS_BEFORE",
+            {"due": 4, "filled": 3, "missing": 1, "extra": 0, "backup_rows": 9, "key": ["id"]},
+            "3 of 4 rows filled back, 1 missing, 0 too many; 9 in the backup",
+        ),
+        (
             "EVERY_ROW_ONCE",
             {"expected": 8, "found": 7, "missing": 1, "extra": 0, "repeats_added": 2},
             "7 of 8 rows, 1 missing, 0 too many, 2 repeat a key",
