@@ -369,7 +369,7 @@ def test_requests_for_approval_are_shown_to_who_may_see_their_flows_only(client:
 def test_the_evidence_of_a_recovery_is_for_who_may_see_its_flow() -> None:
     eve = person("eve", Role.AUDITOR)
     label = factories.verified(factories.failed_flow()).label
-    assert pack_evidence(label=label, stream=io.BytesIO(), by=acting(eve))["recovery"] == label
+    assert pack_evidence(label=label, stream=io.BytesIO(), by=acting(eve)).recovery == label
     RoleIn.objects.create(person=eve, environment="development", role="none")
     with pytest.raises(NotFound, match=f"no recovery {label}"):
         pack_evidence(label=label, stream=io.BytesIO(), by=acting(eve))
