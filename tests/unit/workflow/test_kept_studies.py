@@ -83,6 +83,7 @@ CHANGES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "no table": ({"table": None}, {}),
     "count by file": ({"by_file": True}, {}),
     "compared with the table": ({"lacking": "everything"}, {}),
+    "rows that the table lacks": ({"committed": "processed"}, {}),
     "slices": ({"slices": {"waiting": {"0": {"kind": "kafka"}}}}, {}),
     "variables": ({"variables": {"S3_BUCKET": "b"}}, {}),
     "budgets": ({"budgets": Budgets(lookup=Limit(1))}, {}),

@@ -108,6 +108,8 @@ def _hold(guard: Guard, row: Recovery, made: Any) -> None:
             idempotency_key="v",
             result={"skipped": {"by": "ada", "reason": "why", "at": now.isoformat()}},
         )
+    if guard is Guard.RAN:
+        row.steps.create(plan=made, ordinal=2, kind="rerun", state="done", idempotency_key="r")
     if guard is Guard.GLASS:
         row.glasses.create(
             plan=made, by="ada", reason="now", missing="-", at=now, until=now + timedelta(hours=1)
@@ -131,7 +133,7 @@ GUARDED = [a for a in RECOVERY_ARROWS if a.guard is not Guard.NONE]
 def test_an_arrow_is_not_taken_where_its_guard_does_not_hold(arrow: Any) -> None:
     row = recovery(arrow.old, flow=flow(environment="production"))
     plan(row, "seed")
-    row.steps.update(state="done")
+    row.steps.update(state="pending" if arrow.guard is Guard.RAN else "done")
     with pytest.raises(Refused) as refused:
         move(row, arrow.new)
     assert refused.value.code != "wrong_state"
