@@ -178,7 +178,8 @@ class Facts:
     `sources`: those of the new code, in plan order. One that the checkpoint does not have has no committed position.
     `old_sources`: those of the old code, where it reads otherwise (`revert.put_back`). `held`: what the state of the
     checkpoint's operators holds where the next batch goes on; an operator that is not among them was not counted.
-    `output_mode`: how the query writes; None: not known.
+    `output_mode`: how the code of now writes; None: not known. `state_mode`: how the code wrote that made the state of
+    the checkpoint, so which of its rows are in the table already; None: not known.
     """
 
     gathered_at: str
@@ -218,6 +219,7 @@ class Facts:
     yields_of: Mapping[int, int] = field(default_factory=dict)  # rows that the old code would write of it
     held: tuple[HeldState, ...] = ()
     output_mode: OutputMode | None = None
+    state_mode: OutputMode | None = None
     readers: tuple[
         Reader, ...
     ] = ()  # datasets downstream of the flow's table, in an order in which they can run

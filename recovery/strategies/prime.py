@@ -207,7 +207,7 @@ def _is_short_by_state_alone(facts: Facts) -> bool:
     """Whether just the groups that the old state holds lack rows: old and new code count the same rows in the same
     windows, so that what was processed and belongs to an open window is in that state."""
     held = tuple(o.name for o in facts.checkpoint.state_operators)
-    is_known = held == late.WINDOWS and facts.output_mode is OutputMode.APPEND
+    is_known = held == late.WINDOWS and facts.output_mode is facts.state_mode is OutputMode.APPEND
     return is_known and late.same_windows(facts.old_code, facts.new_code)
 
 

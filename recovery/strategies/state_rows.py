@@ -87,7 +87,7 @@ def _gone(facts: Facts) -> tuple[Held, ...]:
 
 def _is_written(facts: Facts, operator: str) -> bool:
     """Whether a row is in the table as soon as this step has it in its state."""
-    writes_all = facts.output_mode in (OutputMode.UPDATE, OutputMode.COMPLETE)
+    writes_all = facts.state_mode in (OutputMode.UPDATE, OutputMode.COMPLETE)
     return operator in WRITTEN_AT_ONCE or (operator in AGGREGATIONS and writes_all)
 
 
@@ -105,7 +105,7 @@ def _judged(facts: Facts, operator: StateOperator, counted: HeldState | None) ->
         return Held(operator, Fate.BUFFERED, entries)
     if operator.name not in AGGREGATIONS:
         return Held(operator, Fate.OWN, entries)
-    known = facts.output_mode is OutputMode.APPEND
+    known = facts.state_mode is OutputMode.APPEND
     return Held(operator, Fate.UNWRITTEN if known else Fate.MODE_UNKNOWN, entries)
 
 

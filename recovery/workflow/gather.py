@@ -385,7 +385,8 @@ def facts_of(
         held=_held(scene),
         usual_update_seconds=scene.usual_seconds,
         rows_per_second=scene.rows_per_second,
-        output_mode=_output_mode(new_study),
+        output_mode=read_mode(new_study),
+        state_mode=mode_of_state(new_study, old_study, is_plain=flow.pipeline.workspace.has_streams),
         bounded=not_counted(new_study.bounded),
         is_plain=flow.pipeline.workspace.has_streams,
         processed=measure_processed(found.sources) if new_code.operators else None,
@@ -406,9 +407,17 @@ def written_by(sink: SinkReport, *told: Mapping[str, object] | None) -> SinkRepo
     return replace(sink, by_function=True, kind=foreach_batch.KIND if sink.kind == "files" else sink.kind)
 
 
-def _output_mode(answer: Study) -> OutputMode | None:
+def read_mode(answer: Study) -> OutputMode | None:
     """None: one that is not known here."""
     return OutputMode(answer.output_mode) if answer.output_mode in tuple(OutputMode) else None
+
+
+def mode_of_state(new: Study, old: Study | None, *, is_plain: bool) -> OutputMode | None:
+    """How the code wrote that made the state. Without that code, a pipeline's flow writes as it always does; what a
+    program did is not known."""
+    if old is not None:
+        return read_mode(old)
+    return None if is_plain else read_mode(new)
 
 
 def _held(scene: Scene) -> tuple[HeldState, ...]:

@@ -44,10 +44,13 @@ def run(context: Context) -> Mapping[str, Any]:
     checkpoint = _checkpoint(context)
     _read_back(context.step, sealed)
     files = "1 source file" if len(sealed) == 1 else f"{len(sealed)} source files"
-    context.log(
-        f"Kept and read back: {files}, {size:,} bytes. The checkpoint goes back to version "
-        f"{checkpoint.version}, batch {checkpoint.last_committed}."
+    version = "" if checkpoint.version is None else f"version {checkpoint.version}, "
+    batch = (
+        "before its first batch"
+        if checkpoint.last_committed is None
+        else f"batch {checkpoint.last_committed}"
     )
+    context.log(f"Kept and read back: {files}, {size:,} bytes. The checkpoint goes back to {version}{batch}.")
     return codec.to_json(BackupResult(files=dict(sealed), bytes=size, checkpoint=checkpoint))
 
 

@@ -46,6 +46,7 @@ def added(operators: tuple[str, ...] = ("dedupe",), **changes: Any) -> Facts:
         new_code=code,
         counts=COUNTED if operators == ("dedupe",) else REHEARSED,
         output_mode=OutputMode.APPEND,
+        state_mode=OutputMode.APPEND,
     )
     return replace(made, **changes)
 
@@ -170,9 +171,16 @@ def test_of_windows_cut_as_before_just_the_groups_of_the_old_state_are_lost() ->
         {"old_code": None},
         {"old_code": replace(recounted().new_code, windows="x")},
         {"output_mode": OutputMode.UPDATE},
+        {"state_mode": OutputMode.UPDATE},
         {"held": ()},
     ],
-    ids=["old code not known", "windows cut otherwise", "update mode", "state not counted"],
+    ids=[
+        "old code not known",
+        "windows cut otherwise",
+        "update mode",
+        "update mode before",
+        "state not counted",
+    ],
 )
 def test_of_other_windows_the_lost_groups_are_not_known(changes: dict[str, Any]) -> None:
     assert amounts(recounted(**changes))[0] == UNKNOWN

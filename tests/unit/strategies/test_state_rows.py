@@ -44,7 +44,7 @@ def stateful(
     report = checkpoint(
         state_operators=operators, closed_ms=1_700_000_000_000, watermark_ms=1_700_000_000_000
     )
-    return facts(checkpoint=report, old_code=old, held=told, output_mode=mode, **changes)
+    return facts(checkpoint=report, old_code=old, held=told, state_mode=mode, **changes)
 
 
 LOST = [
@@ -110,7 +110,7 @@ def emptied(
         findings=tuple(Finding(code, Severity.BLOCKER, "It is missing.", "") for code in found),
     )
     told = tuple(HeldState(n, name, 3, 0) for n, name in enumerate(left))
-    return facts(checkpoint=report, old_code=old, held=told, output_mode=mode)
+    return facts(checkpoint=report, old_code=old, held=told, state_mode=mode)
 
 
 GONE = [
@@ -138,6 +138,12 @@ def test_rows_of_a_state_that_is_gone_are_not_known(of: Facts, gone: bool) -> No
     for lost in (continue_.judge(of).forecast.lost, repair.judge(of).forecast.lost):
         assert (lost.rows, lost.exact) == ((None, False) if gone else (0, True))
     assert ("STATE_HOLDS_ROWS" in {f.code for f in continue_.judge(of).findings}) == gone
+
+
+def test_open_windows_are_lost_though_the_new_code_writes_in_update_mode() -> None:
+    """What the new code does says nothing of the rows that the old one held back."""
+    given = stateful((AGGREGATE, 9), output_mode=OutputMode.UPDATE)
+    assert continue_.judge(given).forecast.lost.rows == 9
 
 
 def test_what_loses_rows_with_its_state_is_not_recommended() -> None:

@@ -36,6 +36,17 @@ READS: dict[str, tuple[Any, ...]] = {
 }
 
 
+@pytest.mark.parametrize(
+    ("old", "is_plain", "mode"),
+    [("append", True, "append"), ("update", False, "update"), (None, False, "complete"), (None, True, None)],
+)
+def test_the_rows_of_state_are_judged_by_how_the_code_wrote_that_made_it(
+    old: str | None, is_plain: bool, mode: str | None
+) -> None:
+    new, before = Study(output_mode="complete"), None if old is None else Study(output_mode=old)
+    assert gather.mode_of_state(new, before, is_plain=is_plain) == mode
+
+
 def study(request: StudyRequest) -> Study:
     """As many rows as offsets in the slices that were asked for."""
     code = request.files[PATH]
