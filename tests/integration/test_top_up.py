@@ -125,7 +125,7 @@ def test_input_that_repeats_a_key_or_is_gone_is_never_called_whole(stack: Stack)
     write_by_hand(shop, 2, 2)
     (shop.base / "orders" / "orders-0003.json").unlink()
     code, refused = top_up(shop)
-    assert (code, refused["error"]["code"]) == (1, "not_accepted"), "what is gone may be missing"
+    assert (code, refused["error"]["code"]) == (1, "loses_rows"), "what is gone may be missing"
     code, told = top_up(shop, "--again", "--accept-loss")
     assert code == 0, told
     assert told["forecast"]["lost"]["rows"] is None
