@@ -40,7 +40,7 @@ NAMES = (
     "positions-time", "positions-chosen", "positions-part", "positions-many", "positions-sources",
     "patch-away", "review-none", "review", "review-accept", "review-accepted", "review-revert", "confirm", "void",
     "run", "run-unknown", "run-failed", "run-paused", "rollback", "cancel", "skip", "skip-never", "owner",
-    "owner-take", "unproven", "verify", "verify-failed", "verify-repeated", "rolled-back",
+    "owner-take", "unproven", "verify", "verify-failed", "verify-missing", "verify-repeated", "rolled-back",
     "review-ask", "review-waiting", "review-approved", "review-rejected", "review-expired", "confirm-production",
     "break-glass", "break-glass-none", "run-glass", "approval", "approval-revert", "approval-approved",
     "approval-rejected", "approval-void", "approval-expired", "approvals", "environments",

@@ -5,7 +5,6 @@ from collections.abc import Callable
 import pytest
 from django.test import Client
 
-from recovery.models import Plan, Recovery, Step
 from recovery.workflow import broker, selectors
 from tests import factories as f
 from tests.pages import Element
@@ -19,16 +18,6 @@ def answers(monkeypatch: pytest.MonkeyPatch) -> None:
     """The broker is there, and whether it can be rolled back is asked elsewhere."""
     monkeypatch.setattr(broker, "check", lambda: None)
     monkeypatch.setattr(selectors, "rollback_refusal", lambda recovery: None)
-
-
-def lacking(kind: str = "delta", key: tuple[str, ...] = ("customer_id", "sequence_num")) -> Recovery:
-    """A failed proof of a table of this kind."""
-    of = f.not_proven()
-    plan = of.plans.get()
-    sink = {**plan.body["sink"], "kind": kind}
-    Plan.objects.filter(pk=plan.pk).update(body={**plan.body, "sink": sink, "key": list(key)})
-    Step.objects.filter(recovery=of, state="pending").update(state="skipped")
-    return of
 
 
 def ways(page: Element) -> list[str]:
@@ -45,7 +34,7 @@ def ways(page: Element) -> list[str]:
 
 
 def test_the_missing_rows_are_the_first_way_on_and_the_bar_plans_them(responder: Client) -> None:
-    of = lacking()
+    of = f.rows_missing()
     page = on(responder, of, "verify")
     assert ways(page)[:3] == ["top-up", "ask-owner", "measure-again"]
     assert page.one("bar-plans-missing-rows")
@@ -61,13 +50,13 @@ def test_no_way_on_adds_rows_where_a_table_or_its_key_does_not_let_it(
 ) -> None:
     client = Client()
     client.force_login(f.person("responder"))
-    assert ways(on(client, lacking(kind, key), "verify"))[0] == "ask-owner"
+    assert ways(on(client, f.rows_missing(kind=kind, key=key), "verify"))[0] == "ask-owner"
 
 
 def test_planning_them_opens_a_further_plan_and_changes_nothing_yet(
     responder: Client, django_capture_on_commit_callbacks: Callable[..., object]
 ) -> None:
-    of = lacking()
+    of = f.rows_missing()
 
     answer = responder.post(f"/recoveries/{of.pk}/verify", {"act": "further"})
 
@@ -85,4 +74,4 @@ def test_planning_them_opens_a_further_plan_and_changes_nothing_yet(
 
 
 def test_another_act_on_the_proof_is_refused(responder: Client) -> None:
-    assert responder.post(f"/recoveries/{lacking().pk}/verify", {"act": "x"}).status_code == 400
+    assert responder.post(f"/recoveries/{f.rows_missing().pk}/verify", {"act": "x"}).status_code == 400
