@@ -19,7 +19,7 @@ from console.incident.updates import (
     good_updates,
     ignore_progress,
 )
-from tests.integration.test_kills import kill_when, resume, settled
+from tests.integration.test_kills import kill_when, resume, settled, steps
 from tests.integration.test_replay import BATCHES, ROWS, Shop, of_delta, opened
 from tests.stack import Stack, wait_for
 
@@ -188,7 +188,6 @@ def failed_proof(stack: Stack, name: str) -> tuple[str, str, Path]:
         stack.client, pipeline, Edit(wanted.source, new, "no dedupe"), lambda: come(2), ignore_progress
     )
     table = stack.home / "warehouse" / f"db_{name}.db" / name
-    version = DeltaTable(str(table)).version()
     code, out, err = stack.manage(
         "plan", name, "--flow", f"{CATALOG}.db_{name}.{name}", "--strategy", "continue", "--key", "n", "--json",
         token="responder",
@@ -196,11 +195,17 @@ def failed_proof(stack: Stack, name: str) -> tuple[str, str, Path]:
     assert code == 0, (out, err)
     recovery = json.loads(out)["recovery"]
     assert stack.manage("execute", recovery, "--json", token="responder")[0] == 0
-    wait_for(lambda: DeltaTable(str(table)).version() > version, "the batch", 120)
+    wait_for(lambda: state_of(stack, recovery, "rerun") != "pending", "the rerun", 120)
+    assert stack.manage("pause", recovery, "--json", token="responder")[0] == 0
+    wait_for(lambda: state_of(stack, recovery, "rerun") == "done", "the end of the rerun", 120)
     DeltaTable(str(table)).delete("n = 9")
-    now = settled(stack, recovery)
-    assert now["state"] == "needs_attention", now
+    code, out, _ = stack.manage("execute", recovery, "--wait", "--json", token="responder")
+    assert (code, json.loads(out)["state"]) == (1, "needs_attention"), out
     return recovery, pipeline, table
+
+
+def state_of(stack: Stack, recovery: str, kind: str) -> str:
+    return next(str(step["state"]) for step in steps(stack, recovery)["steps"] if step["kind"] == kind)
 
 
 def numbers(table: Path) -> Counter[int]:
