@@ -53,7 +53,7 @@ class Env(BaseSettings):
     secret_key: str = Field(default="", description="Signs sessions; required outside tests.")
     secret_key_fallbacks: str = Field(
         default="",
-        description="Former secret keys, by commas: what they signed or encrypted can still be read. For a rotation.",
+        description="Former secret keys, by commas; what they signed or encrypted stays readable.",
     )
     debug: bool = Field(default=False, description="Django's debug pages. Never in production.")
     allowed_hosts: str = Field(
@@ -65,30 +65,28 @@ class Env(BaseSettings):
     secure: bool = Field(default=False, description="Served over HTTPS: secure cookies, HSTS.")
     outbound_allow: str = Field(
         default="",
-        description="Names, addresses and networks, by commas, that the console may call although they are not "
-        "public: workspaces and webhooks of the own network (`pipelines`, `10.0.0.0/8`, `*.corp.example`).",
+        description="Non-public names, addresses and networks that the console may call, by commas: `pipelines`, "
+        "`10.0.0.0/8`, `*.corp.example`.",
     )
     data_roots: str = Field(
         default="",
-        description="Folders of this machine, by commas, that hold pipelines' data: neither the console nor pipelines' "
-        "code opens any other file of it, but what Python, Java and Spark need. Empty: all but the console's own, "
-        "people's home folders, keys, and the machine's. Set it in production.",
+        description="Folders of this machine that hold pipelines' data, by commas. Console and pipelines' code "
+        "open no other file here, except what Python, Java and Spark need. Empty: all but the "
+        "console's own, home folders, keys and system folders. Set it in production.",
     )
     metrics_token: str = Field(
         default="",
-        description="Bearer token of `/metrics`; empty: read from this machine only, without HTTPS.",
+        description="Bearer token of `/metrics`; empty: this machine only, without HTTPS.",
     )
-    log_format: Literal["text", "json"] = Field(
-        default="text", description="How logs are written: lines for people, or `json`."
-    )
+    log_format: Literal["text", "json"] = Field(default="text", description="`text` for people, or `json`.")
     token_days: int = Field(
-        default=365, ge=1, le=3650, description="The longest that an access token is good, in days."
+        default=365, ge=1, le=3650, description="Longest life of an access token, in days."
     )
     idle_minutes: int = Field(
         default=120,
         ge=5,
         le=480,
-        description="A session ends when nothing was done in it for so many minutes; pages that poll do nothing.",
+        description="A session ends after this time without an act; pages that poll do not count.",
     )
     cache_url: str = Field(
         default="",
@@ -96,12 +94,12 @@ class Env(BaseSettings):
     )
     oidc_issuer: str = Field(
         default="",
-        description="Address of the company's OpenID Connect provider (https; http on localhost alone); empty: no "
-        "company accounts.",
+        description="Address of your OpenID Connect provider (https; http on localhost only); empty: no company "
+        "accounts.",
     )
     oidc_client_id: str = Field(default="", description="Reprise's id at that provider.")
     oidc_client_secret: str = Field(default="", description="Reprise's secret at that provider.")
-    oidc_name: str = Field(default="company account", description="What the sign-in button calls it.")
+    oidc_name: str = Field(default="company account", description="Name on the sign-in button.")
     admin_name: str = Field(
         default="admin", description="Name of the first administrator, whom `administrator` makes."
     )
@@ -111,29 +109,28 @@ class Env(BaseSettings):
     database_url: str = Field(
         default="", description="`postgresql://user:password@host/name`; empty: SQLite in REPRISE_HOME."
     )
-    database_timeout: float = Field(
-        default=20.0, description="Seconds to wait for a locked SQLite database before saying so."
-    )
+    database_timeout: float = Field(default=20.0, description="Seconds to wait for a locked SQLite database.")
     pipelines_database_url: str = Field(
         default="", description="Database of the Pipelines API server; empty: its own SQLite file."
     )
     broker_url: str = Field(
         default="", description="`redis://…` or `redis+socket://…`; empty: the socket in REPRISE_HOME."
     )
-    pipelines_port: int = Field(default=0, description="Port of the Pipelines API server, 0 = any free one.")
+    pipelines_port: int = Field(default=0, description="Port of the Pipelines API server; 0: any free one.")
     pipelines_token_file: str = Field(
         default="",
-        description="File with the token of the own Pipelines API server; empty: `pipelines.token` in REPRISE_HOME.",
+        description="File with the token of the bundled Pipelines API server; empty: `pipelines.token` in "
+        "REPRISE_HOME.",
     )
     pipelines_url: str = Field(
         default="",
-        description="Where the console reaches the Pipelines API server, if not where that one listens.",
+        description="Where the console reaches that server, if not where it listens.",
     )
     pipelines_environment: str = Field(
         default="production",
-        description="Environment of that server's workspace where Compose sets it up; change it later in the console.",
+        description="Environment that Compose first gives that server's workspace.",
     )
-    spark_port: int = Field(default=0, description="Port of Spark Connect, 0 = any free one.")
+    spark_port: int = Field(default=0, description="Port of Spark Connect; 0: any free one.")
     spark_master: str = Field(default="local[2]", description="Master of the Spark driver.")
     spark_driver_host: str = Field(
         default="127.0.0.1",
@@ -141,84 +138,83 @@ class Env(BaseSettings):
     )
     spark_conf: str = Field(
         default="",
-        description="Further settings of Spark, one `name value` a line; keys of S3 belong into its `_FILE`.",
+        description="Further settings of Spark, one `name value` a line. Put S3 keys into its `_FILE`.",
     )
     spark_jars: str = Field(
         default="",
-        description="Folder of Java archives that Spark also loads: connectors of Kafka and Delta.",
+        description="Folder of further Java archives for Spark, such as the Kafka and Delta connectors.",
     )
     spark_remotes: str = Field(
         default="",
         description="Other Sparks that the Pipelines API server answers questions about, one a line: `name "
-        "sc://host:port/;token=…`; they hold tokens, so give the `_FILE`.",
+        "sc://host:port/;token=…`. They hold tokens, so use the `_FILE`.",
     )
     confinement: Literal["required", "container", "optional"] = Field(
         default="required",
-        description="What must hold pipelines' code before the Pipelines API server starts, by a trial at each start. "
-        "`required`: it reaches nothing of the console. `container`: no file, environment or process of the console; "
-        "for a container that holds no secret. `optional`: as much as the machine allows; what is missing is said. "
-        "Commands of adopted streams are held by the same rule.",
+        description="How pipelines' code and commands of adopted streams must be confined; tried at each start of"
+        " the Pipelines API server. `required`: they reach nothing of the console. `container`: no "
+        "file, environment or process of the console; for a container without secrets. `optional`: as"
+        " far as the machine allows; the log names what is missing.",
     )
     code_variables: str = Field(
         default="",
-        description="Names, by commas, of environment variables of the Pipelines API server that pipelines' code and "
-        "Spark's driver get too. They get few others; a pipeline's own are in its `spark_env_vars`.",
+        description="Variables of the Pipelines API server that pipelines' code and Spark's driver get too, by "
+        "commas. They get few others; a pipeline's own are in its `spark_env_vars`.",
     )
     environments: str = Field(
         default="",
-        description="Environments, by commas, whose pipelines this Pipelines API server runs; it refuses others. A "
-        "pipeline whose tag `environment` is missing is of the first one. Empty: it runs all, in one Spark driver.",
+        description="Environments whose pipelines this Pipelines API server runs, by commas; it refuses others. A"
+        " pipeline without the tag `environment` belongs to the first. Empty: all, in one Spark "
+        "driver.",
     )
     hidden_folders: str = Field(
         default="",
-        description="Folders, by commas, that pipelines' code of this Pipelines API server must not see: homes and "
-        "data of the servers of other environments on the same machine. They must be there at its start.",
+        description="Folders that pipelines' code of this server must not see, by commas: homes and data of other"
+        " environments' servers on this machine. They must exist at its start.",
     )
     own_drivers: str = Field(
         default="",
-        description="Environments, by commas, for which `bin/demo` starts a Pipelines API server with a Spark driver "
-        "of its own (1 GB of memory or more each): `production`, or `production=/srv/production` with the folder "
-        "of its data, which the others do not see. The demo's own server runs the rest.",
+        description="Environments for which `bin/demo` starts a Pipelines API server with its own Spark driver (1"
+        " GB or more each), by commas: `production`, or `production=/srv/production` with its data "
+        "folder, hidden from the others. The demo's own server runs the rest.",
     )
     heartbeat_seconds: float = Field(default=2.0, description="How often a running step sends a heartbeat.")
     silence_seconds: float = Field(
-        default=20.0, description="A running step silent for this long becomes unknown."
+        default=20.0, description="A running step that is silent for this long becomes unknown."
     )
-    count_bytes: int = Field(
-        default=1_073_741_824, description="Inputs larger than this are not counted for a forecast."
-    )
+    count_bytes: int = Field(default=1_073_741_824, description="A forecast does not count larger inputs.")
     compare_bytes: int = Field(
         default=1_073_741_824,
-        description="A proof compares a flow's whole input with its whole table too, where both are no larger.",
+        description="A proof also compares a flow's whole input with its whole table, if neither is larger.",
     )
     compare_bytes_of: str = Field(
         default="",
-        description="Other limits for single flows, by commas: `catalog.schema.flow=bytes`; 0: never.",
+        description="That limit for single flows, by commas: `catalog.schema.flow=bytes`; 0: never.",
     )
     lookup_bytes: int = Field(
         default=68_719_476_736,
-        description="A plan and a proof look for keys of new rows in a table of no more bytes, after its statistics.",
+        description="Plan and proof look for keys of new rows in a table up to this size.",
     )
     lookup_bytes_of: str = Field(
         default="",
-        description="Other limits for single flows, by commas: `catalog.schema.flow=bytes`; 0: never.",
+        description="That limit for single flows, by commas: `catalog.schema.flow=bytes`; 0: never.",
     )
     lookup_seconds: float = Field(
         default=90.0,
         gt=0,
-        description="Such a look ends after this time; what it was to tell is then not known.",
+        description="After this time such a search ends, and its answer is not known.",
     )
     grouping_bytes: int = Field(
         default=134_217_728,
-        description="A proof counts every key of a table of no more bytes, so that it tells repeats of long ago.",
+        description="A proof counts every key of a table up to this size, so it also finds old repeats.",
     )
     measure_seconds: float = Field(
-        default=600.0, gt=0, description="How long Spark may take to compare the rows for a proof."
+        default=600.0, gt=0, description="How long Spark may compare rows for a proof."
     )
     adopt_most: int = Field(
         default=1000,
         ge=1,
-        description="So many plain streams `adopt --roots` adopts at once; the next call goes on with the rest.",
+        description="How many streams one call of `adopt --roots` adopts; the next call goes on.",
     )
     poll_seconds: float = Field(
         default=5.0, description="How often the inventory asks each workspace, at most."
@@ -226,45 +222,43 @@ class Env(BaseSettings):
     retention_seconds: float = Field(
         default=300.0,
         ge=10,
-        description="How often it is looked up how long a flow's unread input can still be read.",
+        description="How often Reprise checks how long unread input can still be read.",
     )
     retention_warn_hours: float = Field(
         default=24.0,
         ge=0,
-        description="Warns when unread input of a flow that does not run can be read for less than this.",
+        description="Warns when a flow does not run and its unread input can be read for less than this.",
     )
     keep_update_days: float = Field(
         default=90.0,
         ge=1,
-        description="For how many days the Pipelines API server keeps updates with their events and source copies.",
+        description="How many days the Pipelines API server keeps updates with their events and source copies.",
     )
     keep_updates: int = Field(
         default=50,
         ge=1,
-        description="So many newest updates of each pipeline are kept there, whatever their age.",
+        description="Newest updates of each pipeline that it keeps, whatever their age.",
     )
     study_seconds: float = Field(
         default=3600.0,
         ge=0,
-        description="How often a flow's code is looked at, to learn where it reads from; what changed is studied on "
-        "Spark, one flow at a time, while no update of its pipeline runs. 0: only recoveries study code.",
+        description="How often Reprise checks a flow's code for changes. It studies changed code on Spark, one "
+        "flow at a time, while no update of its pipeline runs. 0: only recoveries study code.",
     )
-    mail_host: str = Field(default="", description="SMTP server for notifications; empty: no mail is sent.")
+    mail_host: str = Field(default="", description="SMTP server for notifications; empty: no mail.")
     mail_port: int = Field(default=587, description="Port of the SMTP server.")
     mail_user: str = Field(default="", description="Name at the SMTP server; empty: no sign-in there.")
     mail_password: str = Field(default="", description="Password at the SMTP server.")
     mail_from: str = Field(default="", description="Sender of mail, `name@host`.")
     mail_security: Literal["starttls", "tls", "none"] = Field(
-        default="starttls", description="How the SMTP server is spoken to: `starttls`, `tls` or `none`."
+        default="starttls", description="`starttls`, `tls` or `none`."
     )
-    notify_hours: float = Field(
-        default=24.0, description="For how long a notification is tried again before it is given up."
-    )
+    notify_hours: float = Field(default=24.0, description="How long Reprise retries a notification.")
     retag_hours: float = Field(
         default=24.0,
         ge=1,
         le=720,
-        description="How long a pipeline whose tag names an environment with weaker rules stays under the "
+        description="How long a pipeline that is tagged for an environment with weaker rules stays under the "
         "stricter ones.",
     )
     notify_ca: str = Field(
@@ -282,7 +276,7 @@ class Env(BaseSettings):
     trusted_proxies: int = Field(
         default=0,
         ge=0,
-        description="Proxies of your own in front of the console: how far X-Forwarded-For is believed.",
+        description="How many of your own proxies append to X-Forwarded-For in front of the console.",
     )
 
     @field_validator("compare_bytes_of", "lookup_bytes_of")

@@ -55,7 +55,7 @@ COLUMNS = "| damage | checkpoint | files touched | findings | predicted | Spark'
 SEEN = """
 ## Findings and the rows that show them
 
-Every finding of docs/checkpoints.md occurs in a row above, or it is said here why it cannot.
+Every finding of docs/findings.md occurs in a row above, or it is said here why it cannot.
 
 | finding | rows |
 |---|---|

@@ -1,6 +1,6 @@
 """Every judgement that `inspect` can make, as one table: code, severity, what is so, what Spark does, what to do.
 
-Codes are stable: plans, audit entries and docs/checkpoints.md name them. What Spark does was seen on Spark 4.2.
+Codes are stable: plans, audit entries and docs/findings.md name them. What Spark does was seen on Spark 4.2.
 `seed` says whether a seeded reset from the last committed batch still gives the right rows.
 """
 
@@ -25,10 +25,3 @@ def finding(code: str, file: str | None = None, **words: object) -> Finding:
         spark=kind.spark.format(**words),
         outcome=kind.predicts,
     )
-
-
-def as_markdown() -> str:
-    """The table as docs/checkpoints.md shows it."""
-    rows = ["| code | severity | what is so | what Spark does | what to do |", "|---|---|---|---|---|"]
-    rows += [f"| `{k.code}` | {k.severity.value} | {k.says} | {k.spark} | {k.do} |" for k in TABLE]
-    return "\n".join(rows) + "\n"

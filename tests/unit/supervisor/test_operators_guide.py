@@ -1,27 +1,20 @@
-"""The operator's guide says what the code does: settings and options are compared with it."""
+"""The operator's guide and the page of settings show what the code does."""
 
 import re
 from pathlib import Path
 
-from console.env import Env
 from console.supervisor import options, tools
+from devtools import settings_page
 
-GUIDE = (Path(__file__).resolve().parents[3] / "docs" / "operators-guide.md").read_text()
-
-
-def row(name: str) -> str:
-    """The line of the settings table for one field."""
-    field = Env.model_fields[name]
-    default = str(field.default).lower() if isinstance(field.default, bool) else str(field.default)
-    shown = f"`{default}`" if default else "empty"
-    return f"| `REPRISE_{name.upper()}` | {shown} | {field.description} |"
+DOCS = Path(__file__).resolve().parents[3] / "docs"
+GUIDE = (DOCS / "operators-guide.md").read_text()
+SETTINGS = DOCS / "settings.md"
 
 
-def test_the_settings_table_is_the_settings() -> None:
-    table = GUIDE.split("<!-- settings: begin", 1)[1].split("<!-- settings: end", 1)[0]
-    lines = [line for line in table.splitlines() if line.startswith("| `")]
-
-    assert lines == [row(name) for name in Env.model_fields]
+def test_the_page_of_settings_is_what_the_code_describes() -> None:
+    assert SETTINGS.read_text() == settings_page.write_page(), (
+        "python -m devtools.settings_page > docs/settings.md"
+    )
 
 
 def test_every_option_and_every_command_is_explained() -> None:
