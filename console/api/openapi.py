@@ -118,7 +118,7 @@ def describe_operation(route: URLPattern, method: str, act: Act) -> dict[str, An
                 for status, says in DONE.items()
             },
             "default": {
-                "description": "Refused; the code says why.",
+                "description": "Refused; the code names the reason.",
                 "content": _json_content({"$ref": "#/components/schemas/Problem"}),
             },
         },

@@ -76,7 +76,7 @@ def _stuck_bar(page: RecoveryPage, stuck: Step, refusal: str | None) -> ActionBa
         if update := unknowns.update_of(stuck):
             stop = Primary(f"Stop update {update[:8]}", post=at, name="act", value="prove")
             no_right = may_why(page.by, Right.RECOVER, page.environment)
-            says = "Deletes nothing; committed rows stay. If nothing answers, the step stays unknown and says so."
+            says = "Deletes nothing; committed rows stay. If nothing answers, the step stays unknown."
             return ActionBar(
                 "Ends its update and waits for the proof.", says, stop, links, no_right, "stop-and-prove"
             )

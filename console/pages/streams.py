@@ -72,7 +72,7 @@ def _adopt_typed_stream(request: Request, by: Actor, place: str) -> HttpResponse
         raise
     except RepriseError as refusal:  # also of what is not there: it is named in a field of this page
         return _show_form(request, by, place, request.POST, refusal)
-    messages.success(request, f"Stream {stream.pipeline.name} is on the list, with what was said of it.")
+    messages.success(request, f"Stream {stream.pipeline.name} is on the list, with these details.")
     return redirect("flow", stream.pipeline.flows.get().pk)
 
 

@@ -225,7 +225,7 @@ def refresh_offer(flow: Flow, late: list[DatasetRow], now: datetime) -> Refresh 
     named = " and ".join(words.format_count(n, kind) for kind, n in sorted(kinds.items(), reverse=True))
     says = f"Refreshes {named}{took}. The flow and its checkpoint stay as they are." if named else ""
     again = [
-        f"Left out: {words.last_part(f.dataset)}. What it reads was written anew, so an update would append these rows "
+        f"Left out: {words.last_part(f.dataset)}. What it reads was rewritten, so an update would append these rows "
         "a second time. A full refresh of it sets that right."
         for f in late_datasets.rewritten
     ]
@@ -269,7 +269,7 @@ REASON: Final = {
     DownstreamReason.TABLE_ANEW: "It reads as a stream what is emptied and written again; it may need a full "
     "refresh of its own.",
     DownstreamReason.TABLE_PUT_BACK: "It reads as a stream a table that is put back and goes on from an earlier "
-    "batch: it may fail, or keep the old rows next to the new ones. It may need a full refresh of its own.",
+    "batch: it may fail, or keep the old rows next to the new ones. It may need its own full refresh.",
     DownstreamReason.ROWS_UNKNOWN: "Whether rows reach it twice is not known.",
     DownstreamReason.READS_STALE: "It is refreshed, and also reads a dataset that is out of date, which the plan "
     "does not touch.",
@@ -381,7 +381,7 @@ def _compared_row(outcome: RefreshedDataset) -> Compared:
 def _compared_result(outcome: RefreshedDataset) -> tuple[str, str]:
     """Code, and why it is not known or what was left out."""
     if outcome.status != DONE:
-        return "not-refreshed", f"Its update says {outcome.status or 'nothing'}."
+        return "not-refreshed", f"Its update reports {outcome.status or 'nothing'}."
     if not outcome.compared:
         return "not-compared", ""
     if outcome.agrees is True:

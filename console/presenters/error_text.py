@@ -9,7 +9,7 @@ from recovery.diagnosis.advice import asks_meant
 WAIT = Ask(
     "Safe to wait?",
     "Not known",
-    "How long the source keeps what was not read yet, neither a text nor a checkpoint says: look at its retention. "
+    "Neither a text nor a checkpoint shows how long the source keeps unread input: check its retention. "
     "Waiting makes the table older, nothing else.",
     "not-known",
 )

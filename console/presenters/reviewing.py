@@ -31,16 +31,16 @@ STEP_NAMES: Final = {
     "rollback": "Roll back",
 }
 IF_NOT: Final = {
-    "stop": "nothing was changed: the plan is void, and says what moved",
+    "stop": "nothing was changed: the plan is void, and shows what moved",
     "backup": "nothing was changed; run it again, or skip it with a reason",
     "table-backup": "the step fails before anything is emptied; run it again",
     "patch": "the step fails; roll back writes the old file back",
-    "restore": "unknown until proven: the table's log tells; a rollback brings the rows back",
+    "restore": "unknown until the table's log proves it; a rollback brings the rows back",
     "seed": "the old version stays in use; nothing was switched",
     "rerun": "unknown until proven: a probe reads what happened",
     "fill": "the step fails, or the plan is void where something moved; run again, nothing is written twice",
     "refresh": "the step fails, and the flow's own table stays as it is; run it again, or skip it with a reason",
-    "verify": "the recovery stays open and says which row differs",
+    "verify": "the recovery stays open and shows which row differs",
 }
 
 

@@ -169,7 +169,7 @@ def run_asks(recovery: Any, step: Any) -> list[Ask]:
         bad = Ask(
             "How bad",
             "Nothing is half done",
-            "Each step before it ended and was read back; the log below says so line by line.",
+            "Each step before it ended and was read back; the log below shows it line by line.",
         )
     else:
         first = Ask("What happened", f"{name} failed", step.problem, "step-failed")

@@ -67,7 +67,7 @@ def install_sentence(output: str, log: Path) -> str:
             "The locked packages could not be downloaded: the package index does not answer; check the "
             f"network or the proxy settings of this machine and start again (details: {log})."
         )
-    return f"Installing the locked packages failed; {log} says why."
+    return f"Installing the locked packages failed; {log} has the reason."
 
 
 def lock_sha256(name: str, root: Path = ROOT) -> str:

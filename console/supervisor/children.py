@@ -107,7 +107,7 @@ class Child:
         if not self.is_ready and time.monotonic() - self.started > self.seconds:
             raise CannotStart(
                 f"{self.name.capitalize()} was not ready within {self.seconds:.0f} s; "
-                f"{self.log} says what it did.",
+                f"{self.log} shows what it did.",
                 code="child_not_ready",
             )
         return self.is_ready

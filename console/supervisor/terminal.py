@@ -59,7 +59,7 @@ def confinement_lines(proof: dict[str, Any] | None) -> list[str]:
     missing = ["namespaces"] * (not proof["namespaces"]) + ["Landlock"] * (not proof["landlock"])
     lines = [
         "",
-        "  Careful: this machine does not hold pipelines' code in a place of its own. Their code can",
+        "  Careful: this machine does not hold pipelines' code in a jail. Their code can",
     ]
     lines += [f"    - {REACHES[name]}" for name in proof["reached"]]
     lines += [f"  Missing here: {' and '.join(missing)}."] * bool(missing)

@@ -42,7 +42,7 @@ def describe_intake(source: BatchSource) -> str:
     if source.files is not None:
         return in_between(source.files)
     if not source.begins:
-        return "not known: the batch before is gone, so nothing says where it began"
+        return "not known: the batch before is gone, so it is not known where it began"
     if source.begins_json == source.offset_json:
         return "nothing new"
     return _describe_move(source.kind, source.begins_json, source.offset_json)
@@ -66,7 +66,7 @@ def operators_untold(difference: Difference) -> str:
     numbers = difference.operators_untold
     if not numbers:
         return ""
-    who = "Neither batch says" if len(numbers) == 2 else f"Batch {numbers[0]} does not say"
+    who = "Not recorded in either batch" if len(numbers) == 2 else f"Batch {numbers[0]} does not say"
     return f"{who}: only commits of state format 2 name operators."
 
 

@@ -102,7 +102,7 @@ def plan_seed(
         raise Refused(
             f"The table has batch {standing.last_committed}, and no batch was ever committed in this checkpoint, so "
             f"there is no commit to seed from. Put the old code back (revert) and let it finish batch "
-            f"{standing.last_committed}, or take full-refresh.",
+            f"{standing.last_committed}, or choose full-refresh.",
             code="batch_unsettled",
         )
     if report.last_committed is None:

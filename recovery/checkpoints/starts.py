@@ -69,7 +69,7 @@ class SourceStart:
             return cls(**fields)
         except (TypeError, AttributeError) as error:
             raise WrongUse(
-                f"This says no start of a source: {body!r}.", code="no_start_of_a_source"
+                f"This is not the start of a source: {body!r}.", code="no_start_of_a_source"
             ) from error
 
 

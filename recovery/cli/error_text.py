@@ -84,7 +84,7 @@ def answer(error: str, checkpoint: str | None) -> Answer:
     """
     text = read_text(error)
     report, problem = _read(checkpoint) if checkpoint else (None, None)
-    unread = f"{problem} So this rests on the text alone." if problem else NO_CHECKPOINT
+    unread = f"{problem} So this relies on the text alone." if problem else NO_CHECKPOINT
     told = diagnose_text(text, report=report, unread=unread)
     about = dict.fromkeys(("pipeline", "environment", "flow", "dataset", "state", "failing_since"))
     data = {

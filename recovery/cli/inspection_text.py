@@ -248,7 +248,7 @@ def _files(files: LogSpan | None) -> Iterator[str]:
 def _problems(batch: CheckpointBatch) -> Iterator[str]:
     for problem in batch.problems:
         yield ""
-        yield f"{problem.file} cannot be read: {problem.why}. Run inspect without --batch: it says what to do."
+        yield f"{problem.file} cannot be read: {problem.why}. Run inspect without --batch: it shows what to do."
 
 
 def difference_lines(of: Difference) -> Iterator[str]:

@@ -55,7 +55,7 @@ class FailureEvidence:
     #: of the checkpoint that was read, what speaks of itself and not of this error; else as `report`
     beside: CheckpointReport | None = None
     #: why there is no report
-    unread: str = "The checkpoint could not be read from here, so this rests on the error alone."
+    unread: str = "The checkpoint could not be read from here, so this relies on the error alone."
 
     @property
     def stream(self) -> str:
@@ -247,7 +247,7 @@ def _add_blockers(judged: Judgement, evidence: FailureEvidence) -> None:
     more = f" and {len(blockers) - 3} more" if len(blockers) > 3 else ""
     judged.damaged = f"{', '.join(names)}{more}"
     judged.severity = max(judged.severity, 4)
-    judged.says.append("The checkpoint itself says: " + " ".join(f.says for f in blockers[:3]))
+    judged.says.append("The checkpoint itself shows: " + " ".join(f.says for f in blockers[:3]))
     mends = [Advice(do) for do in dict.fromkeys(f.do for f in blockers[:3])]
     judged.advice = [*mends, *judged.advice]
 

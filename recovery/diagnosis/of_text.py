@@ -22,7 +22,7 @@ COMMON_WORDS: Final = frozenset(
 """Rows whose words other programs say too: they count only where Spark has to do with it."""
 WHAT_TO_GIVE: Final = "Give the end of the driver's log, or the whole exception with its causes."
 WHOSE_TEXT: Final = "Give the text of this checkpoint's query, or the checkpoint of the text's."
-NO_CHECKPOINT: Final = "No checkpoint was given, so this rests on the text alone."
+NO_CHECKPOINT: Final = "No checkpoint was given, so this relies on the text alone."
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ def diagnose_text(
     there is none, in a sentence. Never raises."""
     failure = read_failure(text)
     if report is not None and report.format == "none":
-        unread = f"There is no checkpoint at {report.location}, so this rests on the text alone."
+        unread = f"There is no checkpoint at {report.location}, so this relies on the text alone."
         report = None
     other = report is not None and _names_differ(failure.query_id, report.query_id)
     if other and report is not None:

@@ -165,7 +165,7 @@ ROWS: Final = (
         severity=3,
         do=(
             "Make sure that no second run of this stream exists.",
-            "If there is none, compare the newest offset and the newest commit: a lost offset file says the same.",
+            "If there is none, compare the newest offset and the newest commit: a lost offset file looks the same.",
             "On a local disk, remove a .crc file whose own file is gone.",
         ),
         dont=KEEP,

@@ -6,7 +6,9 @@ from recovery.contracts.diagnosis import Advice
 from recovery.diagnosis.row import KEEP, RESET_LATER, RESET_NO, ErrorRow
 
 FAMILY: Final = "pipeline"
-DEFINITION: Final = "Correct the pipeline's definition as the message says; checkpoints stay as they are."
+DEFINITION: Final = (
+    "Correct the pipeline's definition as the message describes; checkpoints stay as they are."
+)
 
 START_AGAIN: Final = "Then start it again; checkpoints stay as they are."
 NO_RESET: Final = "Do not reset a checkpoint: none of them has to do with this failure."
@@ -79,7 +81,7 @@ ROWS: Final = (
         reset=RESET_NO,
         severity=5,
         do=(
-            "Give each flow a table of its own, or use a format that takes several writers.",
+            "Give each flow its own table, or use a format that takes several writers.",
             Advice(
                 "Then take a full refresh of the table while the sources still have all rows.",
                 "full-refresh",
@@ -101,7 +103,7 @@ ROWS: Final = (
         do=(
             "Stop the pipeline, and find out which of the flows the checkpoint was copied for.",
             Advice(
-                "Give that one a checkpoint of its own: a full refresh of its table begins with a new query id.",
+                "Give that one its own checkpoint: a full refresh of its table begins with a new query id.",
                 "full-refresh",
                 undoable=False,
             ),
@@ -118,7 +120,7 @@ ROWS: Final = (
         reset=RESET_NO,
         severity=3,
         do=(
-            "Wait for the next polls: they read back what the Pipelines API still tells of.",
+            "Wait for the next polls: they read back what the Pipelines API still reports.",
             Advice(
                 "Where that is too little, compare the table with its source. A full refresh of this table ends the "
                 "doubt, while the source still has all rows.",

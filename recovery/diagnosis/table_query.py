@@ -27,8 +27,8 @@ REBUILD: Final = Advice(
     undoable=True,
 )
 PRIME: Final = Advice(
-    "If it was meant and the new code's state may start empty, prime: progress is kept, and the state knows nothing of "
-    "before.",
+    "If it was meant and the new code's state may start empty, prime: progress is kept, and the state starts without "
+    "earlier rows.",
     "prime",
     Meant.YES,
     undoable=True,
@@ -211,7 +211,7 @@ ROWS: Final = (
         damaged="nothing",
         reset=RESET_NO,
         severity=1,
-        do=("Correct the code as the message says; the checkpoint stays as it is.",),
+        do=("Correct the code as the message describes; the checkpoint stays as it is.",),
         dont=KEEP,
     ),
     ErrorRow(
@@ -223,7 +223,7 @@ ROWS: Final = (
         reset=RESET_LATER,
         severity=3,
         do=(
-            "Look at the newest offset file first: a cut file says the same as a code change.",
+            "Look at the newest offset file first: a cut file looks the same as a code change.",
             REVERT,
             Advice(
                 "If the change was meant, seed a checkpoint with one position for each source.",

@@ -203,7 +203,7 @@ ROWS: Final = (
         damaged="nothing",
         reset=RESET_NO,
         severity=1,
-        do=("Correct the code as the message says; the checkpoint stays as it is.",),
+        do=("Correct the code as the message describes; the checkpoint stays as it is.",),
         dont=KEEP,
     ),
     ErrorRow(

@@ -189,7 +189,7 @@ def _skipped_batches_finding(last: int) -> Finding:
 
 
 def _failure_finding(why: str, *, is_flow: bool) -> Finding:
-    diagnose = "Diagnose the flow" if is_flow else "See what the diagnosis of the text says to do"
+    diagnose = "Diagnose the flow" if is_flow else "Follow the advice of the diagnosis of the text"
     return Finding(
         LAST_RUN_FAILED,
         Severity.WARNING,

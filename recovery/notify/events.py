@@ -47,7 +47,7 @@ EVENTS: Final[dict[str, NotifiedEvent]] = {
         "Unread input of a flow is about to be lost to retention, or is", "{flow}: unread input {unread}"
     ),
     "queue.late": NotifiedEvent(
-        "Tasks wait: a worker is away or does not keep up",
+        "Tasks wait: a worker is away or too slow",
         "Tasks of queue {queue} have waited for {seconds} s",
     ),
     "audit.broken": NotifiedEvent(

@@ -174,7 +174,7 @@ def change_workspace(*, name: str, given: Given, by: Actor, on: bool | None = No
         is_same = bool(given.token_ref) and _source(given.token_ref or "") == _source(row.token_ref)
         if moved and (is_same or not (given.token or given.token_ref)):
             raise Refused(
-                "Another address needs its token again: the one at hand is not sent to another machine.",
+                "Another address needs its token again: the stored one is not sent to another machine.",
                 code="token_again",
             )
         values = _with_questions(given, values, row)
@@ -457,7 +457,7 @@ def _with_questions(given: Given, values: WorkspaceColumns, row: Workspace) -> W
         given.questions_token or given.questions_token_ref
     ):
         raise Refused(
-            "Another questions service needs its token again: the one at hand is not sent to another machine.",
+            "Another questions service needs its token again: the stored one is not sent to another machine.",
             code="token_again",
         )
     return values
@@ -484,7 +484,7 @@ def _refuse_borrowed(given: Given, values: WorkspaceColumns, row: Workspace | No
             continue
         raise Refused(
             f"That is where workspace {owner.name} has its token, which is not sent to another machine. Give this "
-            "workspace a token of its own.",
+            "workspace its own token.",
             code="token_elsewhere",
         )
 

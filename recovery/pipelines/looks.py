@@ -99,7 +99,7 @@ def _report(flow: Flow, table: str) -> CheckpointReport:
 
 def _matching(row: FlowInput, report: CheckpointReport, noted: int) -> SourceProgress | str:
     if not report.sources:
-        return "No batch has been committed, so nothing says what was read."
+        return "No batch has been committed, so it is not known what was read."
     if len(report.sources) != noted:
         return (
             f"The checkpoint has {len(report.sources)} sources, the code that was studied last has {noted}; a recovery "

@@ -208,7 +208,7 @@ class Transport:
     def _silence(self, error: requests.RequestException) -> Unreachable:
         """What to raise where no answer came: code `outbound` for an address that may not be called."""
         if isinstance(cause_of(error), ForbiddenAddress):
-            says = f"The Pipelines API at {self.url} has an address that may not be called. {ADVICE}"
+            says = f"The Pipelines API at {self.url} has an address that Reprise may not call. {ADVICE}"
             return Unreachable(says, code="outbound")
         why = "does not answer in time" if isinstance(error, requests.Timeout) else "cannot be reached"
         return Unreachable(

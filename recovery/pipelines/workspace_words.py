@@ -23,7 +23,7 @@ RESULTS: Final[dict[Result, str]] = {
 }
 LACKS: Final[dict[Missing, str]] = {
     Missing.ANSWER: "no answer",
-    Missing.ADDRESS: "its address may not be called",
+    Missing.ADDRESS: "Reprise may not call its address",
     Missing.API: "it answers, but not as a Pipelines API",
     Missing.ENCRYPTION: "the connection is not encrypted",
     Missing.SECRET: "the token cannot be read here",
@@ -49,7 +49,7 @@ COSTS: Final[dict[Missing, str]] = {
     Missing.ADDRESS: "Nothing is read. Have an operator allow the address in REPRISE_OUTBOUND_ALLOW.",
     Missing.API: "Nothing is read. Check the address: it is that of the workspace, without a path.",
     Missing.ENCRYPTION: "The token and all answers can be read on the way. Use https outside of this machine.",
-    Missing.SECRET: "Nothing is read. Put the token where the reference says, for web and worker, or give it again.",
+    Missing.SECRET: "Nothing is read. Put the token where the reference points, for web and worker, or give it again.",
     Missing.TOKEN: "Nothing is read. Make a new token in the workspace and give it here.",
     Missing.LIST: "No flow of it is listed. Give the token's account the right to see pipelines.",
     Missing.PIPELINE: "Their flows are not listed, and their failures not seen. Give it CAN_VIEW on them.",

@@ -81,7 +81,7 @@ def bad_report(code: str) -> Failure:
     """The failure of an update whose runner sent what is no report; `code` as `BadReport` has it."""
     sentence = (
         f"The runner process of this update sent what is no report ({code}), and was ended for it. Only the pipeline's "
-        "code can write there beside it."
+        "code can also write there."
     )
     return Failure(sentence, events.simple_error(sentence, events.BAD_REPORT))
 
@@ -147,7 +147,7 @@ class Execution(threading.Thread):
             self.instance.kill_driver()
         except Exception:
             LOG.exception("update %s could not be stopped either", self.update_id)
-        sentence = "The server met an error of its own in this update; its log says more."
+        sentence = "The server met an error of its own in this update; see its log."
         self.finish("FAILED", Failure(sentence))
 
     def carry_out(self) -> Failure | None:
@@ -409,7 +409,9 @@ class Execution(threading.Thread):
         """Why a run that is said to have completed has failed all the same: one of its flows did, by either witness."""
         for name, printed in self.flows.find_failures().items():
             error = events.error_of(parse_chain(printed)) if printed else None
-            return Failure(f"Flow '{name}' failed, although Spark said that the run had completed.", error)
+            return Failure(
+                f"Flow '{name}' failed, although Spark reported that the run had completed.", error
+            )
         return None
 
     def failures(self, failure: Failure) -> dict[str, str]:

@@ -170,7 +170,7 @@ class FlowLog:
             events.store_event(
                 self.pipeline,
                 LEFT_OUT,
-                f"This update said more than its event log takes. Left out, by reason: {said}.",
+                f"This update reported more than its event log takes. Left out, by reason: {said}.",
                 {"left_out": counts},
                 level="WARN",
                 update_id=self.update_id,

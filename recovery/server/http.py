@@ -84,7 +84,7 @@ class ApiHandler(WSGIHandler):
             return answer_problem(ApiProblem(500, "INTERNAL_ERROR", str(error)))
         except Exception:
             LOG.exception("%s %s", request.method, request.path_info)
-            text = "The server met an error of its own; its log says more."
+            text = "The server met an error of its own; see its log."
             return answer_problem(ApiProblem(500, "INTERNAL_ERROR", text))
 
 

@@ -161,7 +161,7 @@ def refuse_magics(path: str, text: str) -> None:
     for number, line in enumerate(text.splitlines(), 1):
         if line.startswith("# MAGIC %") and not line.startswith("# MAGIC %md"):
             raise ValueError(
-                f"{path}, line {number}: the cell {line[8:40]!r} is not Python; put it into a file of its own."
+                f"{path}, line {number}: the cell {line[8:40]!r} is not Python; put it into a separate file."
             )
 
 

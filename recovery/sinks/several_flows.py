@@ -51,7 +51,7 @@ def judge_risk(start: Start, facts: SharedTableFacts) -> Risk:
             None,
             f"{_join_flows(facts.flows)} write one file table, and batches vanish in it whatever their start: which, "
             "depends on who comes first.",
-            do="Give each flow a table of its own, or use a format that takes several writers.",
+            do="Give each flow its own table, or use a format that takes several writers.",
             bars=True,
         )
     others = [flow for flow in facts.flows if flow not in facts.reset]

@@ -306,7 +306,7 @@ def _missing_reach(standing: IcebergPosition, facts: IcebergSourceFacts) -> Reac
     else:
         why = (
             f"Snapshot {standing.snapshot_id} was expired or removed: Spark cannot load the position. The oldest "
-            f"that is known is {oldest.snapshot_id}, of {format_time(oldest.at_ms)}; what lies before it is not in "
+            f"that is known is {oldest.snapshot_id}, of {format_time(oldest.at_ms)}; earlier ones are not in "
             "the history."
         )
     return Reach(False, why, lost=Distance(), parts=("table",))

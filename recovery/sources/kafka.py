@@ -298,7 +298,7 @@ def find_empty_start(options: Mapping[str, Any], facts: KafkaFacts | None) -> Em
         )
     if starting != "earliest":
         return EmptyStart(
-            None, None, "The reader begins at offsets of its own, and what is before them stays unread."
+            None, None, "The reader begins at its own offsets, and earlier records stay unread."
         )
     if facts is None or facts.asked_at_ms is None:
         return EmptyStart(True, None, UNASKED)

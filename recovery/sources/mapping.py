@@ -272,7 +272,7 @@ def _last_of_kind(old: Sequence[OldSource], new: Sequence[NewSource]) -> list[Pa
                 source.key,
                 same_new[0].key,
                 Certainty.LAST_OF_KIND,
-                f"No other source of kind {source.kind} is left on either side, and nothing says where one reads.",
+                f"No other source of kind {source.kind} is left on either side, and it is not known where one reads.",
                 f"Is source {same_new[0].key} of the code what source {source.key} of the checkpoint was?",
             )
         )

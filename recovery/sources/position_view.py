@@ -215,8 +215,8 @@ def api_call(*, pipeline_id: str, flow: str, dataset: str) -> ApiCall:
         method="POST",
         path=f"/api/2.0/pipelines/{pipeline_id}/updates",
         body={"reset_checkpoint_selection": [flow], "refresh_selection": [dataset]},
-        note="The API takes no position. This empties the checkpoint of the flow, so each source begins where its "
-        "start option in the code says, or at its default; take the option out again afterwards. Into a file table "
+        note="The API takes no position. This empties the checkpoint of the flow, so each source begins at its "
+        "start option in the code, or at its default; take the option out again afterwards. Into a file table "
         "rows vanish that way: it passes over batch numbers that it has. Reprise's own server has the call too. "
         "Open-source spark-pipelines has none: it has only --full-refresh, which empties the table.",
     )

@@ -110,7 +110,7 @@ class Service:
             )
         if status == 404:
             raise Unreachable(
-                f"At {self.url} nobody answers questions. Name a Pipelines API server of Reprise in Settings.",
+                f"At {self.url} no service answers questions. Name a Pipelines API server of Reprise in Settings.",
                 code="no_questions",
             )
         if status in (400, 403, 413):
@@ -126,7 +126,7 @@ class Service:
 
     def _silence(self, error: requests.RequestException) -> Unreachable:
         if isinstance(outbound.cause_of(error), outbound.ForbiddenAddress):
-            says = f"The questions service at {self.url} has an address that may not be called. {outbound.ADVICE}"
+            says = f"The questions service at {self.url} has an address that Reprise may not call. {outbound.ADVICE}"
             return Unreachable(says, code="outbound")
         why = "does not answer in time" if isinstance(error, requests.Timeout) else "cannot be reached"
         return Unreachable(

@@ -116,7 +116,7 @@ def query_of(found: Iterable[SqlQuery], dataset: str, catalog: str, schema: str)
     unsure = [q for q, name in every if name != wanted and _may_be(name, wanted)]
     if unsure:
         raise BadCode(
-            f"Which table {unsure[0].target or '(a very long statement)'} is cannot be told from its SQL file, so the "
+            f"Which table {unsure[0].target or '(a very long statement)'} is cannot be read from its SQL file, so the "
             f"definition of {dataset} is not known here. Write its name with catalog and schema."
         )
     if len(mine) != 1:

@@ -69,11 +69,11 @@ def _by_table(facts: Facts) -> Blocker | None:
     if facts.sink.kind != delta.KIND or facts.sink.declared:
         says = (
             f"{facts.dataset} is no Delta table. Readers of a file table see only files that the stream's own log "
-            "names, and a topic is not emptied: rows cannot be filled back once and no more. Take full-refresh."
+            "names, and a topic is not emptied: rows cannot be filled back once and no more. Choose full-refresh."
         )
         return Blocker(code=BlockerCode.BACKFILL_OF_TABLE, says=says)
     if not facts.scratch:
-        says = "There is no folder that Spark and Reprise both reach, for the backup. Take full-refresh."
+        says = "There is no folder that Spark and Reprise both reach, for the backup. Choose full-refresh."
         return Blocker(code=BlockerCode.NO_SCRATCH_PLACE, says=says)
     if facts.unfilled:
         says = (
@@ -82,7 +82,7 @@ def _by_table(facts: Facts) -> Blocker | None:
         )
         return Blocker(code=BlockerCode.BACKFILL_UNFILLED, says=says)
     if passed_over := full_refresh.explain_not_again(facts):
-        says = f"{passed_over} A refresh would pass over what waits. Take continue."
+        says = f"{passed_over} A refresh would pass over what waits. Choose continue."
         return Blocker(code=BlockerCode.BACKFILL_PASSES_OVER, says=says)
     return None
 
@@ -93,7 +93,8 @@ def _by_code(facts: Facts) -> Blocker | None:
         what = common.names(made) if made else "what the old code had"
         says = (
             f"Rows are made of several rows of the input ({what}). A row whose input is gone in part would be computed "
-            "from the rest, and be wrong, under the key of the whole one. Take full-refresh, or copy the table by hand."
+            "from the rest, and be wrong, under the key of the whole one. Choose full-refresh, or copy the table "
+            "by hand."
         )
         return Blocker(code=BlockerCode.BACKFILL_OF_GROUPS, says=says)
     if not facts.new_code.key:
@@ -111,7 +112,7 @@ def _by_rows(facts: Facts) -> Blocker | None:
     if counts.beyond is None or counts.table is None or counts.table_keys is None:
         says = (
             f"The rows of the table could not be compared by key ({key}) with all input that is left, so which of them "
-            "would be filled back is not known. Raise the limits for this flow, or take full-refresh."
+            "would be filled back is not known. Raise the limits for this flow, or choose full-refresh."
         )
         return Blocker(code=BlockerCode.BACKFILL_UNCOUNTED, says=says)
     if counts.table_keys != counts.table:
@@ -123,13 +124,13 @@ def _by_rows(facts: Facts) -> Blocker | None:
     if counts.unfit:
         says = (
             f"The rows of the table do not fit what the new code yields: {', '.join(counts.unfit)} is missing on one "
-            "side, or has another type. Keep these columns in the code, or take full-refresh."
+            "side, or has another type. Keep these columns in the code, or choose full-refresh."
         )
         return Blocker(code=BlockerCode.BACKFILL_COLUMNS, says=says)
     if left_out := _left_out(facts):
         says = (
             f"The new code leaves out {common.plural(left_out, 'row')} of input that is still there; they would be "
-            "filled back as if their input were gone. Take full-refresh, or keep them in the code."
+            "filled back as if their input were gone. Choose full-refresh, or keep them in the code."
         )
         return Blocker(code=BlockerCode.BACKFILL_LEFT_OUT, says=says)
     return None
@@ -193,7 +194,7 @@ def _steps(facts: Facts) -> tuple[PlannedStep, ...]:
     beyond = facts.counts.beyond
     keep = PlannedStep(
         kind=StepKind.TABLE_BACKUP,
-        says=f"Copy {facts.dataset} into a folder beside its storage; count and compare the copy.",
+        says=f"Copy {facts.dataset} into a folder next to its storage; count and compare the copy.",
     )
     rows = "the rows" if beyond is None else common.plural(beyond, "row")
     fill = PlannedStep(
@@ -238,7 +239,7 @@ def _findings(facts: Facts) -> tuple[Finding, ...]:
         do = "Their rows are filled back from the backup, as they are in the table now."
         found.append(Finding("INPUT_GONE", Severity.INFO, says, do, file=gone[0]))
     says = f"{facts.dataset} is empty, fills again during the update, and gets the rest back after it; readers see it."
-    found.append(Finding("TABLE_EMPTIED", Severity.WARNING, says, "Warn its readers, or take continue."))
+    found.append(Finding("TABLE_EMPTIED", Severity.WARNING, says, "Warn its readers, or choose continue."))
     if facts.counts.beyond:
         says = (
             f"{common.plural(facts.counts.beyond, 'row')} stay as the old code wrote them: no input that is left "
@@ -253,6 +254,6 @@ def _findings(facts: Facts) -> tuple[Finding, ...]:
         and (not facts.old_counts or facts.old_counts.beyond is None)
     ):
         says = "The rows of the old code could not be compared, so a row that the new code leaves out may come back."
-        do = "If the new code leaves rows out on purpose, take full-refresh."
+        do = "If the new code leaves rows out on purpose, choose full-refresh."
         found.append(Finding("LEFT_OUT_NOT_KNOWN", Severity.WARNING, says, do))
     return tuple(found)

@@ -38,7 +38,9 @@ RULES: Final = (
         found=MISSING_BY_PROOF,
     ),
     Rule(
-        Strategy.REPAIR, (NOT_ASKED,), "Damaged files are mended; position and state stay, nothing is reset."
+        Strategy.REPAIR,
+        (NOT_ASKED,),
+        "Damaged files are repaired; position and state stay, nothing is reset.",
     ),
     Rule(
         Strategy.CONTINUE,
@@ -54,7 +56,7 @@ RULES: Final = (
     Rule(
         Strategy.PRIME,
         (NOT_ASKED, Meant.YES),
-        "By count, no row that waits needs the state of before: the new state can start empty.",
+        "By count, no row that waits needs the old state: the new state can start empty.",
     ),
     Rule(
         Strategy.REWIND,

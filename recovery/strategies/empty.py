@@ -210,7 +210,7 @@ def _by_file(facts: Facts, risk: Risk) -> tuple[RowAmount, RowAmount]:
 def _never_read(facts: Facts) -> RowAmount:
     gone = sources.gone_unread(facts)
     if not gone:
-        return sources.nothing("Every file that lies there is read.")
+        return sources.nothing("Every file that is there is read.")
     why = f"{common.plural(len(gone), 'planned file')} {'is' if len(gone) == 1 else 'are'} gone."
     return RowAmount(
         rows=None,
@@ -280,7 +280,7 @@ def _reason(facts: Facts, risk: Risk, lost: RowAmount, doubled: RowAmount) -> Bl
         return Blocker(code=BlockerCode.RESET_DOUBLES, says=says)
     if lost.possible or doubled.rows is None:
         why = lost.why if lost.possible else doubled.why
-        says = f"What it would lose and double is not known: {why} Take continue, which reads on from its position."
+        says = f"What it would lose and double is not known: {why} Choose continue, which reads on from its position."
         return Blocker(code=BlockerCode.RESET_UNTOLD, says=says)
     says = "No row is lost only if the batches come out equal by chance. Choose continue: the same rows, for certain."
     return Blocker(code=BlockerCode.RESET_BY_CHANCE, says=says)

@@ -82,7 +82,7 @@ def _passed_over(facts: Facts) -> Blocker | None:
     found = sinks.risk(facts, _start(facts))
     if not found.vanished:
         return None
-    says = f"{found.says} A full refresh begins with batch 0 and does not empty it. Take continue."
+    says = f"{found.says} A full refresh begins with batch 0 and does not empty it. Choose continue."
     return Blocker(code=BlockerCode.SINK_NOT_EMPTIED, says=says)
 
 
@@ -214,7 +214,9 @@ def _what_leaves(facts: Facts) -> RowAmount:
     if not common.only_files(facts):
         if difference is None:
             return RowAmount(
-                rows=None, bound=Bound.UNKNOWN, why="What was read could not be counted beside the table."
+                rows=None,
+                bound=Bound.UNKNOWN,
+                why="What was read could not be counted together with the table.",
             )
         return sources.nothing(" ".join(dict.fromkeys(f.why for f in sources.anew(facts))))
     return sources.nothing(f"All {common.plural(common.all_there(facts), 'file')} can still be read.")
@@ -338,7 +340,7 @@ def _findings(facts: Facts) -> tuple[Finding, ...]:
                 "INPUT_GONE",
                 Severity.WARNING,
                 f"{common.plural(len(gone), 'input file')} that the source's log names no longer exist.",
-                "Back the table up first, or take continue, which keeps those rows.",
+                "Back the table up first, or choose continue, which keeps those rows.",
                 file=gone[0],
             )
         )
@@ -348,7 +350,9 @@ def _findings(facts: Facts) -> tuple[Finding, ...]:
         found.append(Finding("ROWS_IN_BACKUP", Severity.WARNING, says, do))
     if sinks.is_table(facts):
         says = f"{facts.dataset} is emptied at the start and fills again during the update; readers see that."
-        found.append(Finding("TABLE_EMPTIED", Severity.WARNING, says, "Warn its readers, or take continue."))
+        found.append(
+            Finding("TABLE_EMPTIED", Severity.WARNING, says, "Warn its readers, or choose continue.")
+        )
     return tuple(found)
 
 
@@ -357,5 +361,5 @@ def _without_table(facts: Facts) -> tuple[Finding, ...]:
     if sinks.is_table(facts):
         return ()
     says = f"{facts.dataset} is no table: a full refresh resets its checkpoint, and what was written stays."
-    found = Finding("SINK_NOT_EMPTIED", Severity.WARNING, says, "Clear it first, or take continue.")
+    found = Finding("SINK_NOT_EMPTIED", Severity.WARNING, says, "Clear it first, or choose continue.")
     return (found, *sinks.findings(facts, _start(facts)))

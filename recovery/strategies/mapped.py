@@ -15,7 +15,7 @@ from recovery.strategies.base import Facts
 from recovery.strategies.sources import nothing_in
 
 CARRIED_OVER = (
-    "their positions cannot be carried over one to one. Put the sources back, or take full-refresh."
+    "their positions cannot be carried over one to one. Put the sources back, or choose full-refresh."
 )
 
 NOT_AS_LOOKED_AT = "Which source is which was seen otherwise when they were looked at. Look again."
@@ -136,7 +136,7 @@ def findings(facts: Facts) -> tuple[Finding, ...]:
     for added in found.added if facts.source_map else ():
         start = facts.sources[int(added.new)].start
         if start is not None:
-            says = f"Source {added.new} is new and starts at {start.label}; what lies before is not read."
+            says = f"Source {added.new} is new and starts at {start.label}; earlier input is not read."
             told.append(Finding("SOURCE_ADDED", Severity.INFO, says, "Make sure that it is meant."))
     told += [Finding("SOURCES_MOVED", Severity.INFO, note, "Nothing to do.") for note in found.notes]
     return tuple(told)

@@ -100,13 +100,13 @@ def _pointless(facts: Facts) -> Blocker | None:
     """Code that needs no other state than the checkpoint has, or none."""
     operators = facts.new_code.operators or ()
     if not operators:
-        says = "The code keeps no state, so there is none to begin with: take continue."
+        says = "The code keeps no state, so there is none to begin with: choose continue."
         return Blocker(code=BlockerCode.CODE_KEEPS_NO_STATE, says=says)
     if operators == tuple(o.name for o in facts.checkpoint.state_operators) and not common.other_code(facts):
         return Blocker(
             code=BlockerCode.CODE_KEEPS_SAME_STATE,
             says=f"The code has the {common.names(operators)} step that the checkpoint holds state for, and is not "
-            "known to be other code. If it is the old code, take revert.",
+            "known to be other code. If it is the old code, choose revert.",
         )
     return None
 
@@ -120,9 +120,7 @@ def _unprepared(facts: Facts) -> Blocker | None:
             "the old code back (revert) and let it finish that batch, then begin with empty state.",
         )
     if any(starts.moved(s) for s in facts.sources if s.position.offset_json is not None):
-        says = (
-            "prime keeps the positions of the checkpoint, and another start is chosen; take reread for that."
-        )
+        says = "prime keeps the positions of the checkpoint, and another start is chosen; choose reread for that."
         return Blocker(code=BlockerCode.START_NOT_TAKEN, says=says)
     if not facts.scratch:
         says = "There is no folder that Spark and Reprise both reach, where empty state could be made."
@@ -183,7 +181,7 @@ def _passing(facts: Facts, found: RowAmount) -> RowAmount:
         key = ", ".join(facts.new_code.key)
         why = f"{found.why} {common.plural(repeats, 'row')} of what waits repeat a key ({key}) of the table."
         return found.numbered(max(repeats, found.rows or 0), why)
-    why = f"{found.why} A row that repeats one of before passes; how many of what waits do was not counted."
+    why = f"{found.why} A row that repeats an earlier one passes; how many of the waiting rows do was not counted."
     return RowAmount(rows=coming, bound=Bound.AT_MOST, why=why)
 
 
@@ -239,10 +237,10 @@ def _findings(facts: Facts, start: Start) -> tuple[Finding, ...]:
 
 def _starts_empty(facts: Facts, kinds: frozenset[str]) -> Finding:
     """What empty state means from now on, beyond the rows that wait."""
-    do = "To give the step the state of what was processed, take rebuild, or reread."
+    do = "To give the step the state of what was processed, choose rebuild, or reread."
     if kinds <= PASSES:
         steps = common.names(facts.new_code.operators or ())
-        says = f"{steps} knows no row of before: one that arrives later and repeats it is written again."
+        says = f"{steps} knows no earlier row: one that arrives later and repeats it is written again."
         return Finding("STATE_STARTS_EMPTY", Severity.WARNING, says, do)
     at = facts.checkpoint.closed_ms
     until = f" The watermark stays at {format_time(at)}." if at else ""

@@ -122,7 +122,7 @@ def not_repeatable(facts: Facts) -> Blocker | None:
         )
         return Blocker(code=BlockerCode.REPLAY_OF_PROGRAM, says=says)
     if not code.operators:
-        says = "The code keeps no state, so there is none to rebuild: take continue."
+        says = "The code keeps no state, so there is none to rebuild: choose continue."
         return Blocker(code=BlockerCode.CODE_KEEPS_NO_STATE, says=says)
     if reconcile_report(facts.checkpoint) is not facts.checkpoint:
         return Blocker(
@@ -135,7 +135,7 @@ def not_repeatable(facts: Facts) -> Blocker | None:
         return Blocker(
             code=BlockerCode.CODE_KEEPS_SAME_STATE,
             says=f"The code has the {common.names(code.operators)} step that the checkpoint holds state for, and is "
-            "not known to be other code. If it is the old code, take revert.",
+            "not known to be other code. If it is the old code, choose revert.",
         )
     return _hangs_on_batches(code) or _varies(facts) or _unwritten_windows(facts)
 
@@ -155,7 +155,7 @@ def _hangs_on_batches(code: CodeFacts) -> Blocker | None:
             "on the batches and the order in which rows came, which a replay does not repeat."
         )
     return Blocker(
-        code=BlockerCode.REPLAY_ORDER_MATTERS, says=f"{why} Go back (reread), or take full-refresh."
+        code=BlockerCode.REPLAY_ORDER_MATTERS, says=f"{why} Go back (reread), or choose full-refresh."
     )
 
 
@@ -171,7 +171,7 @@ def _varies(facts: Facts) -> Blocker | None:
     return Blocker(
         code=BlockerCode.REPLAY_DIFFERS,
         says=f"Two runs of the code over the same input may build other state: {named}. Take that out, go back "
-        "(reread), or take full-refresh.",
+        "(reread), or choose full-refresh.",
     )
 
 
@@ -192,19 +192,19 @@ def _unwritten_windows(facts: Facts) -> Blocker | None:
 def _unreadable(facts: Facts) -> Blocker | None:
     """Input that cannot be replayed, and no place to do it."""
     if not facts.scratch:
-        says = "There is no folder that Spark and Reprise both reach, for a scratch checkpoint. Take full-refresh."
+        says = "There is no folder that Spark and Reprise both reach, for a scratch checkpoint. Choose full-refresh."
         return Blocker(code=BlockerCode.NO_SCRATCH_PLACE, says=says)
     if facts.checkpoint.conf.get(NAMED_SOURCES) == "true":
-        says = "The flow's sources have names, which copies of them cannot have. Take full-refresh."
+        says = "The flow's sources have names, which copies of them cannot have. Choose full-refresh."
         return Blocker(code=BlockerCode.REPLAY_INPUT_UNKNOWN, says=says)
     if facts.skipped_before:
         says = (
             "An earlier recovery let a source begin at another position, so its log does not tell which rows were "
-            "processed. Take full-refresh."
+            "processed. Choose full-refresh."
         )
         return Blocker(code=BlockerCode.REPLAY_INPUT_UNKNOWN, says=says)
     if any(starts.moved(s) for s in facts.sources if s.position.offset_json is not None):
-        says = "rebuild keeps the positions of the checkpoint, and another start is chosen; take reread for that."
+        says = "rebuild keeps the positions of the checkpoint, and another start is chosen; choose reread for that."
         return Blocker(code=BlockerCode.START_NOT_TAKEN, says=says)
     if facts.processed is None:
         says = "Whether what was processed can still be read was not looked at. Count again."
@@ -229,8 +229,10 @@ def _doubled(facts: Facts) -> RowAmount:
         return amount
     at = format_time(facts.checkpoint.closed_ms or 0)
     if _known_to_differ(facts):
-        why = f"Windows are cut otherwise than before: those that begin before {at}, the watermark, and end after it "
-        why += "count rows that the table has in windows of before."
+        why = (
+            f"Windows are cut differently now: those that begin before {at}, the watermark, and end after it "
+        )
+        why += "count rows that the table has in earlier windows."
         return RowAmount(rows=None, bound=Bound.UNKNOWN, why=why)
     why = f"Windows up to {at}, the watermark, are written and stay; whether they are cut as before is not known."
     return RowAmount(rows=0, bound=Bound.ESTIMATE, why=why)
@@ -273,7 +275,7 @@ def _findings(facts: Facts, start: Start) -> tuple[Finding, ...]:
     if WINDOWED in (facts.new_code.operators or ()) and not _same_windows(facts):
         at = format_time(facts.checkpoint.closed_ms or 0)
         says = f"Nothing is counted twice as long as the code cuts its windows as before: those up to {at} are written."
-        do = "If their length or their start was changed, take full-refresh."
+        do = "If their length or their start was changed, choose full-refresh."
         found.append(Finding("SAME_WINDOWS", Severity.WARNING, says, do))
     return tuple(found)
 
@@ -284,13 +286,11 @@ def _older_rows(facts: Facts) -> Finding:
     if "dedupe" in operators:
         key = ", ".join(facts.new_code.key) or "the new key"
         says = (
-            f"Rows of before stay as the old code wrote them: some may repeat each other by {key}, and rows that the "
+            f"Earlier rows stay as the old code wrote them: some may repeat each other by {key}, and rows that the "
             "old code dropped stay out. No new row repeats a key that was processed."
         )
     elif JOIN in operators:
-        says = (
-            "Rows of before stay as the old code joined them; matches that it did not write do not come now."
-        )
+        says = "Earlier rows stay as the old code joined them; matches that it did not write do not come now."
     else:
-        says = "Rows of before stay as the old code computed them."
-    return Finding("OLDER_ROWS_STAY", Severity.INFO, says, "To change them too, take full-refresh.")
+        says = "Earlier rows stay as the old code computed them."
+    return Finding("OLDER_ROWS_STAY", Severity.INFO, says, "To change them too, choose full-refresh.")

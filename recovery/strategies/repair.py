@@ -22,7 +22,7 @@ def judge(facts: Facts) -> Option:
     return Option(
         strategy=Strategy.REPAIR,
         title="repair",
-        summary="Mend the damaged files, keep progress and state",
+        summary="Repair the damaged files, keep progress and state",
         blocker=blocked(facts),
         forecast=_forecast(facts, doubled),
         findings=(
@@ -35,8 +35,8 @@ def judge(facts: Facts) -> Option:
             facts.new_code.files != facts.code.files,
             PlannedStep(
                 kind=StepKind.SEED,
-                says=f"Write the next checkpoint version with {_mendings(facts.repair)} mended, state and positions as "
-                "they are. The old version stays untouched.",
+                says=f"Write the next checkpoint version with {_mendings(facts.repair)} repaired, state and positions "
+                "as they are. The old version stays untouched.",
                 args=codec.to_read_json(_arguments(facts)),
             ),
             common.rerun(facts),
@@ -95,7 +95,7 @@ def blocked(facts: Facts) -> Blocker | None:
         return reason
     plan = facts.repair
     if plan is None or not (plan.mendings or plan.left):
-        says = "Nothing in the checkpoint is damaged, so there is nothing to mend."
+        says = "Nothing in the checkpoint is damaged, so there is nothing to repair."
         return Blocker(code=BlockerCode.NOTHING_DAMAGED, says=says)
     stays = next((damage for damage in plan.left if damage.blocker), None)
     if stays is not None:
@@ -112,19 +112,19 @@ def _code_differs(facts: Facts, plan: RepairPlan) -> Blocker | None:
     nothing of that is known; mending changes no code, and what cannot be measured afterwards is not proven."""
     if facts.is_plain and not facts.code.files:
         return None
-    wrong = mapped.mismatch(facts, plan.after.sources, "mended or not, Spark would refuse it.")
+    wrong = mapped.mismatch(facts, plan.after.sources, "repaired or not, Spark would refuse it.")
     if reason := common.unread_code(facts) or wrong:
         return reason
     if facts.new_code.operators is None:
-        says = "The code could not be analysed, so it is not known whether it fits a mended checkpoint."
+        says = "The code could not be analysed, so it is not known whether it fits a repaired checkpoint."
         return Blocker(code=BlockerCode.CODE_NOT_ANALYSED, says=says)
     stored = tuple(o.name for o in plan.after.state_operators)
     if stored != facts.new_code.operators:
         return Blocker(
             code=BlockerCode.STATE_DIFFERS,
             says=f"The code has {common.names(facts.new_code.operators)}, the checkpoint holds state of "
-            f"{common.names(stored)}: mended or not, Spark would refuse it. Put the old code back in the patch, or "
-            "take continue.",
+            f"{common.names(stored)}: repaired or not, Spark would refuse it. Put the old code back in the patch, or "
+            "choose continue.",
         )
     return None
 

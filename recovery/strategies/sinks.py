@@ -160,7 +160,9 @@ def _run_too(facts: Facts) -> tuple[Finding, ...]:
         f"Spark's selections name tables only, so an update of {facts.dataset} runs the whole pipeline: "
         f"{', '.join(one.short for one in facts.beside)} too. What they write is not measured."
     )
-    return (Finding("WHOLE_PIPELINE_RUNS", Severity.WARNING, says, "Mend or pause what must not run first."),)
+    return (
+        Finding("WHOLE_PIPELINE_RUNS", Severity.WARNING, says, "Repair or pause what must not run first."),
+    )
 
 
 def _repeats(facts: Facts, found: Risk) -> tuple[Finding, ...]:

@@ -93,7 +93,7 @@ def _fresh(source: SourceFacts) -> EmptyStart:
     if (
         source.position.kind == files.KIND and source.facts is None
     ):  # its lists are told without asking anybody
-        return EmptyStart(True, not source.gone, "Every file that lies there is read.")
+        return EmptyStart(True, not source.gone, "Every file that is there is read.")
     options = source.options or source.described.get("options") or {}
     return registry.source_kind_of(source.position.kind).find_empty_start(options, source.facts)
 
@@ -198,7 +198,7 @@ def _unreachable(source: SourceFacts) -> Blocker | None:
     return Blocker(
         code=BlockerCode.INPUT_GONE,
         says=f"{name_of(source)} cannot be read on from there. {reach.why}{size} Choose a start behind that "
-        "(continue), or take full-refresh.",
+        "(continue), or choose full-refresh.",
     )
 
 

@@ -25,7 +25,7 @@ def takes_no_start(facts: Facts, strategy: str) -> Blocker | None:
     who = _told(chosen)
     return Blocker(
         code=BlockerCode.START_NOT_TAKEN,
-        says=f"{strategy} takes the positions of the checkpoint, and {who} would start elsewhere; take continue.",
+        says=f"{strategy} takes the positions of the checkpoint, and {who} would start elsewhere; choose continue.",
     )
 
 
@@ -35,7 +35,7 @@ def not_taken(facts: Facts) -> tuple[Finding, ...]:
     if not chosen:
         return ()
     says = f"{_told(chosen)} begins where the reader's own options say, not at the start that was chosen."
-    return (Finding("START_NOT_TAKEN", Severity.WARNING, says, "Take continue to start there."),)
+    return (Finding("START_NOT_TAKEN", Severity.WARNING, says, "Choose continue to start there."),)
 
 
 def moved(source: SourceFacts) -> bool:

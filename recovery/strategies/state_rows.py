@@ -192,7 +192,7 @@ def says(facts: Facts, held: Held) -> str:
         until = f" of windows that end after {format_time(closed)}, the watermark," if closed else ""
         return f"{count_noun(held.entries or 0, kind)}{until} {verb} in the state of operator {number} and in no table."
     if held.fate is Fate.BUFFERED:
-        return f"The join (operator {number}) keeps rows that wait for a match; later rows decide what comes of them."
+        return f"The join (operator {number}) keeps rows that wait for a match; later rows decide what becomes of them."
     if held.fate is Fate.OWN:
         keys = count_noun(held.entries or 0, "key")
         return f"The state of operator {number} ({held.operator.name}) holds {keys}; its code alone knows of what rows."
@@ -205,9 +205,9 @@ def says(facts: Facts, held: Held) -> str:
 
 def _says_gone(held: Held) -> str:
     if not held.operator.name:
-        return "State is missing in the checkpoint; which rows it held, no file tells."
+        return "State is missing in the checkpoint; no file shows which rows it held."
     step = f"the {common.word(held.operator.name)} step of the last good code"
-    return f"The checkpoint has no state of {step}; which rows it held, no file tells."
+    return f"The checkpoint has no state of {step}; no file shows which rows it held."
 
 
 def _why(held: Held) -> str:

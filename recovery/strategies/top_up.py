@@ -96,13 +96,13 @@ def _by_table(facts: Facts) -> Blocker | None:
     if facts.sink.kind != delta.KIND or facts.sink.declared or facts.sink.by_function:
         says = (
             f"{facts.dataset} is no Delta table that the flow writes by itself, so rows cannot be added once and no "
-            "more. Take full-refresh, or continue with a start position."
+            "more. Choose full-refresh, or continue with a start position."
         )
         return Blocker(code=BlockerCode.TOP_UP_OF_TABLE, says=says)
     if facts.writers:
         says = (
             f"{', '.join(facts.writers)} writes the same table, so a key that is there may be that of another flow's "
-            "row. Add the rows by hand, or take full-refresh."
+            "row. Add the rows by hand, or choose full-refresh."
         )
         return Blocker(code=BlockerCode.TOP_UP_SHARED_TABLE, says=says)
     if facts.unfilled:
@@ -117,8 +117,8 @@ def _by_checkpoint(facts: Facts) -> Blocker | None:
         return common.damaged(report)
     if reconcile_report(report).last_committed != report.last_committed:
         says = (
-            f"Batch {report.last_planned} is in the table, and the checkpoint has not committed it. Take revert, which "
-            "settles it, then top-up."
+            f"Batch {report.last_planned} is in the table, and the checkpoint has not committed it. Choose revert, "
+            "which settles it, then top-up."
         )
         return Blocker(code=BlockerCode.BATCH_UNSETTLED, says=says)
     return None
@@ -130,17 +130,17 @@ def _by_code(facts: Facts) -> Blocker | None:
     if is_patched or (old is not None and dict(old.files) != dict(new.files)):
         says = (
             "The code is not the one that wrote the table, so it may yield rows that were never due. Keep the code as "
-            "it is (--keep-code); where it was changed since the last good update, take continue first, then top-up."
+            "it is (--keep-code); where it was changed since the last good update, choose continue first, then top-up."
         )
         return Blocker(code=BlockerCode.TOP_UP_OTHER_CODE, says=says)
     if not mapped.one_to_one(facts):
-        says = "The sources of the code are not those of the checkpoint, one by one. Take continue first, then top-up."
+        says = "The sources of the code are not those of the checkpoint. Choose continue first, then top-up."
         return Blocker(code=BlockerCode.SOURCES_DIFFER, says=says)
     steps = new.operators or ()
     if set(steps) - set(BY_ROW) or len(steps) > 1 or full_refresh.has_rows_of_another_kind(facts):
         says = (
             f"Rows are made of several rows of the input ({common.names(steps)}), so a row that is missing cannot be "
-            "computed by itself. Take full-refresh, or reread."
+            "computed by itself. Choose full-refresh, or reread."
         )
         return Blocker(code=BlockerCode.TOP_UP_OF_GROUPS, says=says)
     if not new.key:
@@ -153,7 +153,7 @@ def _by_input(facts: Facts) -> Blocker | None:
     if facts.skipped_before:
         says = (
             "An earlier recovery let a source begin elsewhere: rows that were left out on purpose would come in. Add "
-            "the missing ones by hand, or take full-refresh."
+            "the missing ones by hand, or choose full-refresh."
         )
         return Blocker(code=BlockerCode.TOP_UP_INPUT_UNKNOWN, says=says)
     for source, begins in zip(facts.sources, sources.anew(facts), strict=True):
@@ -183,19 +183,19 @@ def _by_rows(facts: Facts) -> Blocker | None:
     if held is None or facts.counts.table is None:
         says = (
             f"What the code yields over the committed input could not be compared by key ({key}) with the table, so "
-            "which rows are missing is not known. Raise the limits for this flow, or take full-refresh."
+            "which rows are missing is not known. Raise the limits for this flow, or choose full-refresh."
         )
         return Blocker(code=BlockerCode.TOP_UP_UNCOUNTED, says=says)
     if held.collated:
         says = (
             f"{', '.join(held.collated)} compares texts by a collation, by which missing rows cannot be found. Name "
-            "another key (--key), or take full-refresh."
+            "another key (--key), or choose full-refresh."
         )
         return Blocker(code=BlockerCode.TOP_UP_COLLATION, says=says)
     if held.unfit:
         says = (
             f"What the code yields does not fit the columns of the table: {', '.join(held.unfit)} is missing on one "
-            "side, or has another type. Change the table by hand, or take full-refresh."
+            "side, or has another type. Change the table by hand, or choose full-refresh."
         )
         return Blocker(code=BlockerCode.TOP_UP_COLUMNS, says=says)
     if not held.absent and not held.short and held.unsettled == 0:
@@ -209,7 +209,7 @@ def _by_repeats(held: CommittedRows, key: str) -> Blocker | None:
     if held.extra:
         says = (
             f"The table has {common.plural(held.extra, 'row')} more of its keys ({key}) than the code yields, so it "
-            "would still be wrong with the missing rows. Take the repeats out by hand first, or take full-refresh."
+            "would still be wrong with the missing rows. Take the repeats out by hand first, or choose full-refresh."
         )
         return Blocker(code=BlockerCode.TOP_UP_TABLE_REPEATS, says=says)
     if held.short or held.absent != held.absent_keys:
@@ -221,8 +221,8 @@ def _by_repeats(held: CommittedRows, key: str) -> Blocker | None:
         return Blocker(code=BlockerCode.TOP_UP_KEY_REPEATS, says=says)
     if held.unsettled is None:
         says = (
-            f"The rows are told apart by {key}, and what dropDuplicates lets through is changed after it or goes by "
-            "other columns, so which row is missing is not known. Use the key of the code, or take full-refresh."
+            f"The rows are identified by {key}, and what dropDuplicates lets through is changed after it or goes by "
+            "other columns, so which row is missing is not known. Use the key of the code, or choose full-refresh."
         )
         return Blocker(code=BlockerCode.TOP_UP_FIRST_NOT_KNOWN, says=says)
     if held.unsettled:
@@ -262,8 +262,8 @@ def _doubled(facts: Facts) -> RowAmount:
         return RowAmount(rows=None, bound=Bound.UNKNOWN, why="What the table lacks was not counted.")
     if held.beyond and not _is_cut(facts):
         why = (
-            f"{common.plural(held.beyond, 'row')} of the table come from no input: another code, or somebody, may have "
-            "written under other keys what is missing."
+            f"{common.plural(held.beyond, 'row')} of the table come from no input: other code, or a person, may have "
+            "written the missing ones under other keys."
         )
         return RowAmount(rows=min(held.absent, held.beyond), bound=Bound.AT_MOST, why=why)
     return sources.nothing("No row of the table has a key of a row that is added.")
@@ -333,9 +333,7 @@ def _findings(facts: Facts) -> tuple[Finding, ...]:
         found.append(Finding("ROWS_OF_NO_INPUT", severity, says, do))
     if facts.new_code.varies != ():
         varies = ", ".join(facts.new_code.varies or ("what is not known",))
-        says = (
-            f"What the code yields also goes by {varies}: a row may come with other values than it had then."
-        )
+        says = f"What the code yields also depends on {varies}: a row may come with other values than it had then."
         do = "Look at what was added; it is compared by its key alone."
         found.append(Finding("ROWS_MAY_DIFFER", Severity.WARNING, says, do))
     if facts.old_code is None:

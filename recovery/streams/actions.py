@@ -319,7 +319,7 @@ def read_plain(place: str) -> CheckpointReport:
     if label := half_swapped(place):
         raise Refused(
             f"The swap of {label} at {place} stopped between its two renames: the old checkpoint is whole in "
-            f".reprise-{label}-before beside it. Resume or roll back {label}, or rename it back.",
+            f".reprise-{label}-before next to it. Resume or roll back {label}, or rename it back.",
             code="half_swapped",
         )
     report = inspect_checkpoint(place)
@@ -421,7 +421,7 @@ def _refuse_second(place: str) -> None:
     lock_chain()
     if Stream.objects.filter(checkpoint=place, pipeline__workspace__removed_at=None).exists():
         raise Refused(
-            "Somebody else adopted this checkpoint while it was read. Adopt it again to change what is said of it.",
+            "Someone else adopted this checkpoint while it was read. Adopt it again to change its details.",
             code="adopted_meanwhile",
         )
 

@@ -411,7 +411,7 @@ def _gone(checkpoint: str) -> str:
     if half:
         return (
             f"{checkpoint} is not there: {half} stopped between its two renames, and the old checkpoint is whole in "
-            f".reprise-{half}-before beside it. Resume or roll back {half}; start nothing before."
+            f".reprise-{half}-before next to it. Resume or roll back {half}; start nothing before."
         )
     return (
         f"There is no checkpoint at {checkpoint}, so a start would begin from nothing: nothing was started."

@@ -215,10 +215,10 @@ _WORDS: Final[Mapping[SignCode, Callable[[Mapping[str, str]], tuple[str, str]]]]
     ),
     SignCode.RUNNING_UNKNOWN: _of(
         "The running command does not tell whether the stream runs.",
-        "An admin can mend the command: {why}",
+        "An admin can correct the command: {why}",
     ),
     SignCode.RUNNING_DIFFERS: _of(
-        "The running command says that nothing runs, and the event log of application {application} has grown since.",
+        "The running command reports no run, and the event log of application {application} has grown since.",
         "Look whether the command asks for the right program.",
     ),
 }

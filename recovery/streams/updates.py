@@ -125,7 +125,7 @@ def _event(
 def _causes(failure: str) -> list[dict[str, str]]:
     """The exception's chain, outermost first."""
     if not failure:
-        return [{"class_name": "", "message": "The stream ended, and nothing says why."}]
+        return [{"class_name": "", "message": "The stream ended, and it is not known why."}]
     if failure == settling.NOTHING_BEGAN:
         return [{"class_name": api_events.NOTHING_BEGAN, "message": failure}]
     return list(read_failure(failure).causes) or [{"class_name": "", "message": failure[:12_000]}]

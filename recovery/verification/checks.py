@@ -44,12 +44,12 @@ def first_batch_at_position(expected: Mapping[str, Any], evidence: Evidence) -> 
             return Finding(
                 measured, False, f"The first new batch is {first.batch}, and not where it was planned."
             )
-        return Finding(measured, True, f"Batch {batch} began exactly there, says its progress event.")
+        return Finding(measured, True, f"Batch {batch} began exactly there, by its progress event.")
     committed = _committed(evidence.new)
     if on_disk is None or batch not in committed:
         return _nothing_due(batch, offsets, evidence)
     return Finding(
-        {"batch": batch, "offsets": on_disk}, True, f"Batch {batch} began exactly there, says the checkpoint."
+        {"batch": batch, "offsets": on_disk}, True, f"Batch {batch} began exactly there, by the checkpoint."
     )
 
 
@@ -310,7 +310,7 @@ def nothing_else_changed(expected: Mapping[str, Any], evidence: Evidence) -> Fin
         if names
     ]
     if parts:
-        return Finding(measured, False, f"Beside this flow, {'; '.join(parts)}.")
+        return Finding(measured, False, f"Besides this flow, {'; '.join(parts)}.")
     return Finding(measured, True, " ".join(filter(None, (_watched(list(before), ran), _ran_too(ran)))))
 
 
@@ -361,7 +361,7 @@ def further_update_adds_nothing(expected: Mapping[str, Any], evidence: Evidence)
             measured,
             None,
             f"{plural(len(further.arrived), 'file')} arrived meanwhile ({names_of(further.arrived)}), so what the "
-            "further update added says nothing; verify again.",
+            "further update added proves nothing; verify again.",
         )
     grew = (further.rows_after or 0) - (further.rows_before or 0)
     if evidence.measure is not None and evidence.measure.strange is not None:

@@ -54,7 +54,7 @@ def no_key_twice(expected: Mapping[str, Any], evidence: Evidence) -> Finding:
     """New rows whose key the table has more than once, rows of before included, beside those that the plan accepts."""
     measure, problem = usable(evidence)
     if measure is None or measure.new_repeats is None or measure.keys_twice is None:
-        return unknown(problem or "The rows of before were not asked for the keys of the new rows.")
+        return unknown(problem or "Earlier rows were not searched for the keys of the new rows.")
     key = [str(k).lower() for k in expected.get("key") or ()]
     if key != [k.lower() for k in measure.key]:
         return unknown(f"The plan identifies rows by {', '.join(key)}; measured was {key_of(measure)}.")

@@ -131,7 +131,7 @@ class BoundFinding:
 
 
 BOUNDED = {
-    BoundedBy.LOOKUP: "The rows of before were not asked for the keys of the new rows, so nothing is known of repeats "
+    BoundedBy.LOOKUP: "Earlier rows were not searched for the keys of the new rows, so nothing is known of repeats "
     "between them.",
     BoundedBy.GROUPING: "The keys of the whole table were not counted, so repeats of long ago are not known.",
     BoundedBy.VERSIONS: "The versions of the table before and after the rerun were not compared.",

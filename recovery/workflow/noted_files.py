@@ -83,8 +83,8 @@ def stood(step: Step, *, place: str) -> Stood:
                 marks[below(place, path)] = mark
     if digest.hexdigest() != noted.sha256 or len(files) != noted.files:
         raise Refused(
-            "What was noted of the table's data files before the rerun reads back otherwise than it was written, so "
-            "nothing can be said of the rows of before. Look at the database of the console.",
+            "What was noted of the table's data files before the rerun does not read back as written, so "
+            "nothing is known of the earlier rows. Look at the database of the console.",
             code="noted_files_damaged",
         )
     return Stood(tuple(files), marks if noted.marked else None)

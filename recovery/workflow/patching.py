@@ -55,7 +55,9 @@ def _parts(diff: str) -> Iterator[tuple[str, list[_Hunk]]]:
                 yield target, hunks
             target, hunks = line[4:].split("\t")[0].strip(), []
     if old > 0 or new > 0:
-        raise WrongUse("The diff is cut short: its last hunk has fewer lines than it says. Make it again.")
+        raise WrongUse(
+            "The diff is cut short: its last hunk has fewer lines than its header counts. Make it again."
+        )
     if target:
         yield target, hunks
 

@@ -21,7 +21,7 @@ def checkpoint_of(flow: Flow, storage: str | None = None) -> str:
     if not root:
         raise Refused(
             f"Pipeline {flow.pipeline.name} names no storage root: its workspace keeps the checkpoints where "
-            f"they cannot be reached from here. bin/manage diagnose {flow.pipeline.name} says what its API can do.",
+            f"they cannot be reached from here. bin/manage diagnose {flow.pipeline.name} lists what its API can do.",
             code="no_storage",
         )
     if not flow.dataset:

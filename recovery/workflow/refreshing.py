@@ -154,8 +154,8 @@ def wait_taken(flow_id: int, asked: BelowRefresh, *, seconds: float) -> BelowRef
             return kept
         if time.monotonic() >= until:
             raise Unreachable(
-                "No worker has started the update yet. The request stands until it is two minutes old; the flow's page "
-                "shows what comes of it."
+                "No worker has started the update yet. The request stays open for two minutes; the flow's page "
+                "shows the result."
             )
         time.sleep(0.1)
 

@@ -157,7 +157,7 @@ SKIPS: Final[Mapping[str, SkipRule]] = MappingProxyType(
         ),
         "verify": SkipRule(
             True,
-            "It changes no checkpoint, no code and no table. You give up the proof, which every page says.",
+            "It changes no checkpoint, no code and no table. You give up the proof, which every page shows.",
             "The recovery ends as unproven, never as succeeded.",
         ),
         "rollback": SkipRule(False, "What is undone by half is neither the old nor the new."),

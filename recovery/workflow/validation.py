@@ -41,7 +41,7 @@ def validate(flow: Flow, patch: Mapping[str, str]) -> dict[str, Any]:
     scratch = f"{root}.reprise-validation-{uuid.uuid4().hex[:8]}"
     moved = {path: scratch + path[len(root) :] if path.startswith(root + "/") else None for path in files}
     if stray := [p for p in (*patch, *libraries) if not moved.get(p)]:
-        raise Refused(f"{stray[0]} lies outside the pipeline's root {root}, so it cannot be validated apart.")
+        raise Refused(f"{stray[0]} is outside the pipeline's root {root}, so it cannot be validated apart.")
     texts = laid_over(files, patch)
     try:
         for path, target in moved.items():

@@ -75,7 +75,9 @@ def _look(place: str, described: Sequence[str]) -> list[SourceFacts]:
     """Raises Refused where a source's place or kind is not known, Unreachable where storage does not answer."""
     sources = inspect_checkpoint(place).sources
     if not sources:
-        raise Refused("No batch has been committed, so nothing says what was read.", code="nothing_committed")
+        raise Refused(
+            "No batch has been committed, so it is not known what was read.", code="nothing_committed"
+        )
     found = []
     for source in sources:
         path = described[source.index] if source.index < len(described) else ""
@@ -84,7 +86,7 @@ def _look(place: str, described: Sequence[str]) -> list[SourceFacts]:
                 "Files alone are listed here; for any other source see Unread input.", code="not_files"
             )
         if not path:
-            raise Refused("No batch that was seen says from which files the flow reads.", code="no_place")
+            raise Refused("No recorded batch shows from which files the flow reads.", code="no_place")
         found.append(
             source_facts(source, list_files(path, options={}), location=path, max_files_per_trigger=None)
         )

@@ -29,7 +29,7 @@ from recovery.workflow import diagnosing, positioning
 from recovery.workflow.gather import gather
 from recovery.workflow.journal import trying_flow
 
-SAY_FIRST: Final = "It rests on whether the change was meant, and no one has said. Say it first."
+SAY_FIRST: Final = "It depends on whether the change was meant, and no one has answered. Answer first."
 NONE_FREE: Final = "No strategy that can run here is free of a cost to accept."
 STANDINGS: Final = {
     Standing.GONE: Readable.GONE,

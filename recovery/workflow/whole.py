@@ -25,7 +25,7 @@ from recovery.workflow.readers import Readers
 
 Marks = Mapping[str, Sequence[int | None]]  # data file below the table -> bytes, mtime in ms
 NOT_MARKED = "The earlier data files were not marked, so it is not known whether they are as they were."
-UNKNOWN_PLACE = "An earlier data file lies outside of the table's folder, so it was not looked at."
+UNKNOWN_PLACE = "An earlier data file is outside of the table's folder, so it was not read."
 
 
 def marks(scene: Scene) -> dict[str, list[int | None]] | None:

@@ -72,7 +72,7 @@ TABLE: tuple[FindingKind, ...] = (
         W,
         "The checkpoint is below a temporary place: {place}.",
         "Begins from the start, with batch 0, once the directory was cleared.",
-        "Give the query a lasting place of its own, and take the checkpoint along.",
+        "Give the query its own lasting place, and move the checkpoint there.",
         seed=True,
     ),
     FindingKind(
@@ -80,7 +80,7 @@ TABLE: tuple[FindingKind, ...] = (
         B,
         "Queries {queries} share the checkpoint {place}.",
         "Fails with CONCURRENT_STREAM_LOG_UPDATE, or each goes on from the other's position.",
-        "Give each query a checkpoint of its own.",
+        "Give each query its own checkpoint.",
     ),
     FindingKind(
         "QUERY_ID_SHARED",

@@ -9,7 +9,7 @@ TABLE: tuple[FindingKind, ...] = (
         B,
         "The table's log has batch {head} already; the next batch would be {next}.",
         "Silently skips every batch up to {head}: the run is good and the rows are lost.",
-        "Go on with batch {wanted}: take a seeded reset from a checkpoint at that batch, never an empty one.",
+        "Go on with batch {wanted}: choose a seeded reset from a checkpoint at that batch, never an empty one.",
         outcome=Outcome.LOSES,
     ),
     FindingKind(
@@ -86,7 +86,7 @@ TABLE: tuple[FindingKind, ...] = (
         B,
         "Flows {flows} write one file table; their batch numbers are the same.",
         "Silently skips batches whose number another flow has used: the run is good and rows are lost.",
-        "Give each stream a table of its own, or use a format that takes several writers.",
+        "Give each stream its own table, or use a format that takes several writers.",
         outcome=Outcome.LOSES,
     ),
     FindingKind(

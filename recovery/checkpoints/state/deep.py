@@ -126,7 +126,7 @@ def _matches_sidecar(tree: Tree, file: StateFile) -> bool:
     if sidecar.get("algorithm") != "CRC32C":
         raise Unchecked(f"its checksum is of an unknown kind, {str(sidecar.get('algorithm'))[:20]}")
     if size != file.size:
-        raise Malformed(f"it has {file.size} bytes, and its checksum file says {size}")
+        raise Malformed(f"it has {file.size} bytes, and its checksum file gives {size}")
     crc = 0
     for piece in tree.store.chunks(file.name, CHUNK):
         crc = crc32c(crc, piece)

@@ -135,7 +135,7 @@ def _below_options(parser: ArgumentParser) -> None:
         "--no-refresh-below",
         dest="refresh_below",
         action="store_false",
-        help="Leave the views and tables below stale or empty; the plan says so.",
+        help="Leave the views and tables below stale or empty; the plan shows it.",
     )
 
 

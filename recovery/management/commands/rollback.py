@@ -13,7 +13,7 @@ from recovery.workflow.selectors import recovery_or_404
 class Command(RepriseCommand):
     """Exit 0: rolled back; 1: it cannot be undone any more, and why; 2: something is away."""
 
-    help = "Undoes the reset and restores the source, as long as the table has not moved past it."
+    help = "Undoes the reset and restores the source, while the table has not moved past it."
     right = Right.RECOVER
 
     def add_options(self, parser: ArgumentParser) -> None:

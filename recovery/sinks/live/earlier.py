@@ -49,7 +49,7 @@ def of_delta(location: str, query_id: str, batch: int) -> EarlierTable:
             now = deltalog.table_state(log, log.latest, files=True).files
         except (Malformed, deltalog.Gone) as problem:
             raise Refused(
-                f"The table's log no longer tells what it held after batch {batch}.", code=NOT_KEPT
+                f"The table's log no longer shows what it held after batch {batch}.", code=NOT_KEPT
             ) from problem
         _require_there(log.store.parent(), then, batch)
     removed = [key for key in now if key not in then]
@@ -83,9 +83,7 @@ def batch_at(location: str, query_id: str, version: int) -> int:
             raise Refused(
                 f"The table's log cannot be read at version {version}.", code=NOT_FOUND
             ) from problem
-    raise Refused(
-        f"Version {version} of the table holds no batch of this query that its log tells.", code=NOT_FOUND
-    )
+    raise Refused(f"Version {version} of the table holds no batch of this query in its log.", code=NOT_FOUND)
 
 
 def put_back_to(location: str, *, version: int, after: int) -> int | None:

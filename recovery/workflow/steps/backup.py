@@ -85,7 +85,7 @@ def _checkpoint(context: Context) -> KeptCheckpoint:
 def _read_back(step: Step, sealed: Mapping[str, str]) -> None:
     found = {path: hashlib.sha256(content).hexdigest() for path, content in kept(step).items()}
     if found != dict(sealed):
-        raise Refused("What was kept reads back otherwise than it was written. Run this step again.")
+        raise Refused("What was kept does not read back as it was written. Run this step again.")
 
 
 def kept(step: Step) -> dict[str, bytes]:

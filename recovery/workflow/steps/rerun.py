@@ -160,7 +160,7 @@ def _unclear(found: Found) -> str:
     if not found.unclear:
         return "There are more updates since then than can be looked through."
     names = ", ".join(found.unclear)
-    return f"Whether this step or somebody else started update {names} is neither proven nor ruled out."
+    return f"Whether this step or someone else started update {names} is neither proven nor ruled out."
 
 
 def newest(client: PipelinesClient, pipeline_id: str) -> str | None:

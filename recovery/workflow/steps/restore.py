@@ -200,7 +200,7 @@ def undo(context: Context, step: Step) -> None:
         earlierlog.undo_put_back(
             contents.table_place, recovery=context.recovery.label, guard=context.watch.guard
         )
-        context.log("The table's log of before is in use again.")
+        context.log("The table's earlier log is in use again.")
         return
     made, version = _made(step), args.sealed_version
     assert made is not None and version is not None, "only a table that was put back is undone"  # noqa: PT018

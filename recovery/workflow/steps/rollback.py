@@ -176,7 +176,7 @@ def _write_back(context: Context, change: PatchChange, copy: Mapping[str, bytes]
     path, now = change.path, _sha(context.client, change.path)
     if now not in (change.after_sha256, change.before_sha256, None):
         raise Refused(
-            f"{path} was edited since the recovery wrote it; it was left alone. Mend it by hand.",
+            f"{path} was edited since the recovery wrote it; it was left alone. Correct it by hand.",
             code="edited",
         )
     if now != change.before_sha256:

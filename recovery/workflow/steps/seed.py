@@ -189,7 +189,7 @@ def _repaired(context: Context, place: str, report: CheckpointReport) -> Prepare
     )
     if [m.as_dict() for m in plan.mendings] != list(args.mendings):
         raise Refused(
-            "What can be mended is no longer what the plan says. The checkpoint was left alone. Seal a new plan.",
+            "What can be repaired is no longer what the plan holds. The checkpoint was left alone. Seal a new plan.",
             code="stale",
         )
     for mending in plan.mendings:

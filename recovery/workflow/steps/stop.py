@@ -27,8 +27,8 @@ from recovery.workflow.steps.base import Context, PlanVoid, Probed, Waits, saw
 SECONDS = 120
 STANDSTILL: Final = {
     StandstillProof.NO_ACTIVE_UPDATE: "no update is active",
-    StandstillProof.RUNNING_COMMAND: "the running command says that it does not run",
-    StandstillProof.LOG_ENDED: "its event log says that its last run has ended",
+    StandstillProof.RUNNING_COMMAND: "the running command reports that it does not run",
+    StandstillProof.LOG_ENDED: "its event log shows that its last run has ended",
     StandstillProof.NO_SIGN_OF_LIFE: "its event log has no end, and no sign of life for ten minutes",
 }
 
@@ -141,7 +141,7 @@ def probe(step: Step) -> Probed:
     active = active_update(client.get_pipeline(flow.pipeline.pipeline_id))
     awake = starters.known(client, flow.pipeline.pipeline_id).awake
     seen = [
-        saw(True, "The Pipelines API says that no update is active.")
+        saw(True, "The Pipelines API reports that no update is active.")
         if active is None
         else saw(True, f"Update {active} is still active."),
         *(saw(True, f"It can be started at any time by {starter.says}.") for starter in awake),

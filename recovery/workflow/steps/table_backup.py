@@ -92,7 +92,7 @@ def _why(told: Kept) -> str:
         return f"Rows of the table repeat a key ({about}), so which one to fill back is not known."
     if told.refused is Unkept.COLLATION:
         return f"{about} compares texts by a collation, by which rows cannot be filled back."
-    return "The copy read back otherwise than the table. Run this step again."
+    return "The copy does not read back like the table. Run this step again."
 
 
 def probe(step: Step) -> Probed:

@@ -218,7 +218,7 @@ def go_on(context: Context, ended: str) -> Mapping[str, Any]:
     if ended != "COMPLETED" and (who := context.held_by):
         raise Refused(f"{who} stopped the run while it was verified. Resume to measure again.")
     if ended == "FAILED" and rerun.is_cut(context.client, context.pipeline_id, update_id):
-        raise Interrupted(f"The further update {update_id} was cut off. It says nothing; measure again.")
+        raise Interrupted(f"The further update {update_id} was cut off. It proves nothing; measure again.")
     if ended == "FAILED" and was_unseen(
         context.client.events(context.pipeline_id, filter=f"update_id = '{update_id}'")
     ):

@@ -223,7 +223,7 @@ V1 = 'v1\n{"nextBatchWatermarkMs":0}'
 @pytest.mark.parametrize(
     ("before", "after", "moved", "says"),
     [
-        (V1, V1, [], "Neither batch says: only commits of state format 2 name operators."),
+        (V1, V1, [], "Not recorded in either batch: only commits of state format 2 name operators."),
         (
             V1,
             V2 % '{"0":[["a"]]}',

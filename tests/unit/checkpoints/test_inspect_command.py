@@ -218,7 +218,9 @@ def test_two_batches_are_compared_the_older_one_first(
     assert out.startswith("From batch 1 (committed) to batch 3 (planned, not committed)\n")
     assert "Source 0     files: 2 files, part 000002.json to part 000003.json" in out
     assert "Settings     the same" in out
-    assert "State partitions Neither batch says: only commits of state format 2 name operators." in out
+    assert (
+        "State partitions Not recorded in either batch: only commits of state format 2 name operators." in out
+    )
     code, out, _ = run(capsys, str(tmp_path / "ck"), "--batch", asked[0], "--beside", asked[1], "--json")
     body = json.loads(out)
     assert (body["batch"]["number"], body["difference"]["before"], body["difference"]["after"]) == (
@@ -253,7 +255,7 @@ def test_a_batch_that_is_damaged_ends_with_1_and_says_where_to_look(
     put(tmp_path / "ck/offsets/2", "")
     code, out, _ = run(capsys, str(tmp_path / "ck"), "--batch", "2")
     assert code == 1
-    assert "offsets/2 cannot be read: it is empty. Run inspect without --batch: it says what to do." in out
+    assert "offsets/2 cannot be read: it is empty. Run inspect without --batch: it shows what to do." in out
 
 
 @pytest.mark.parametrize(

@@ -79,7 +79,7 @@ BLOCKED: dict[str, tuple[dict[str, Any], str]] = {
     "old code of one source too many": (
         {"old_code": replace(OLD, sources=(KAFKA, KAFKA))}, "Spark would refuse the old code too."
     ),
-    "a start was chosen": ({"sources": (source("kafka", start=start("4", reread=of(6))),)}, "take continue"),
+    "a start was chosen": ({"sources": (source("kafka", start=start("4", reread=of(6))),)}, "choose continue"),
 }  # fmt: skip
 
 

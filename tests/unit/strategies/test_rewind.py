@@ -123,12 +123,12 @@ def test_what_retention_took_from_the_beginning_is_not_forgotten() -> None:
 
 PLAIN = CodeFacts({"/p/q.py": WITHOUT}, (), sources=stream().new_code.sources)
 BLOCKED: dict[str, tuple[dict[str, Any], str]] = {
-    "stateless": ({"new_code": PLAIN}, "take continue"),
+    "stateless": ({"new_code": PLAIN}, "choose continue"),
     "the same code": (
         {"operators": (SUM,), "old_code": CodeFacts({"/p/q.py": WITHOUT}, (SUM,))},
-        "take revert",
+        "choose revert",
     ),
-    "the same steps, old code not known": ({"operators": (SUM,), "old_code": None}, "take revert"),
+    "the same steps, old code not known": ({"operators": (SUM,), "old_code": None}, "choose revert"),
     "nothing chosen": ({"at": "10"}, "Choose how far to go back first: every row of the windows after"),
     "deduplication, nothing chosen": ({"at": "10", "operators": ("dedupe",)}, "behind the state"),
     "code not read": ({"new_code": CodeFacts({}, None, "line 3")}, "line 3"),

@@ -62,7 +62,7 @@ SHARED = finding("SINK_SHARED", flows="a, b")
 TWICE = checkpoint(sources=(*checkpoint().sources, replace(checkpoint().sources[0], index=1, twin_of=0)))
 BLOCKS: list[tuple[str, dict[str, Any], str]] = [
     ("continue", {"active_update": "u-9"}, "stop the pipeline first"),
-    ("continue", {"new_code": stateful()}, "Take revert"),
+    ("continue", {"new_code": stateful()}, "Choose revert"),
     ("continue", {"new_code": grouped()}, "aggregation"),
     ("continue", {"new_code": CodeFacts({}, None, "line 3: invalid syntax")}, "line 3"),
     (
@@ -94,13 +94,13 @@ def test_a_changed_key_of_the_same_step_may_take_rewind_where_the_old_code_is_kn
     edited = replace(stateful(), files={"/p/q.py": WITHOUT + "# dropDuplicates(['name'])"})
     known = options(facts(new_code=edited))
     unknown = options(facts(new_code=edited, old_code=None))
-    anew = "its state (rebuild), go back and build it again (reread), or take full-refresh."
+    anew = "its state (rebuild), go back and build it again (reread), or choose full-refresh."
     assert (known["continue"].blocked or "").endswith(anew)
     assert "its steps changed" not in (known["rewind"].blocked or "")
     for strategy in ("continue", "rewind"):
         reason = unknown[strategy].blocked or ""
         assert "(reread)" not in reason
-        assert reason.endswith("take full-refresh.")
+        assert reason.endswith("choose full-refresh.")
     assert "nothing needs a reset" in (unknown["continue"].blocked or "")
 
 
@@ -143,7 +143,7 @@ def test_a_limit_of_one_file_a_batch_swallows_only_what_was_committed() -> None:
 def half_done() -> CheckpointReport:
     """Batch 3 is planned, and the table has it: a crash came between its log and the commit file."""
     says = Finding(
-        "SINK_UNCOMMITTED_BATCH", Severity.WARNING, "The table has batch 3.", "Take a seeded reset."
+        "SINK_UNCOMMITTED_BATCH", Severity.WARNING, "The table has batch 3.", "Choose a seeded reset."
     )
     late = SourceEntry(FILES[4], 1004, 3)
     return checkpoint(

@@ -131,7 +131,7 @@ def test_a_finding_says_the_rows_and_what_was_taken_in_place_of_the_wish() -> No
 def test_what_keeps_the_checkpoint_cannot_start_elsewhere(strategy: str) -> None:
     reason = options(stream(sources=(back(),), counts=COUNTED))[strategy].blocked
     assert reason == (
-        f"{strategy} takes the positions of the checkpoint, and Source 0 would start elsewhere; take continue."
+        f"{strategy} takes the positions of the checkpoint, and Source 0 would start elsewhere; choose continue."
     )
 
 

@@ -22,7 +22,7 @@ from tests.refusals import refused
         ("error: Failed to fetch: `x`\n  Caused by: dns error", "package index does not answer"),
         ("THESE PACKAGES DO NOT MATCH THE HASHES FROM THE REQUIREMENTS FILE", "not the one that was locked"),
         ("error: Hash mismatch for `django==5.2.19`", "not the one that was locked"),
-        ("error: something else", "says why"),
+        ("error: something else", "has the reason"),
     ],
 )
 def test_a_failed_install_is_one_sentence(output: str, says: str) -> None:

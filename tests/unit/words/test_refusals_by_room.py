@@ -247,7 +247,7 @@ PURE = (
     Refusal(
         "batch_unsettled",
         "The table has batch 0, and no batch was ever committed in this checkpoint, so there is "
-        "no commit to seed from. Put the old code back (revert) and let it finish batch 0, or take full-refresh.",
+        "no commit to seed from. Put the old code back (revert) and let it finish batch 0, or choose full-refresh.",
         unsettled,
     ),
     Refusal(
@@ -262,7 +262,7 @@ PURE = (
     ),
     Refusal(
         "no_start_of_a_source",
-        "This says no start of a source: {'index': 0}.",
+        "This is not the start of a source: {'index': 0}.",
         lambda tmp: SourceStart.from_json({"index": 0}),
     ),
     Refusal(
