@@ -9,7 +9,7 @@ TABLE: tuple[FindingKind, ...] = (
         I,
         "The directory holds no checkpoint yet.",
         "Starts from the beginning, with batch 0.",
-        "Nothing, where a start from the beginning is meant; else look for the right directory.",
+        "Nothing, if a start from the beginning is meant; else look for the right directory.",
     ),
     FindingKind(
         "NOT_A_CHECKPOINT",
@@ -37,10 +37,10 @@ TABLE: tuple[FindingKind, ...] = (
     FindingKind(
         "SIDECAR_DIFFERS",
         I,
-        "{count} files of the logs are not those that their checksum files were written for, such as {name}: someone "
+        "{count} files of the logs do not match their checksum files, such as {name}: someone "
         "has edited or replaced them.",
         "Goes on: it does not compare them.",
-        "Nothing; find out who changed the file, if that was not meant.",
+        "Nothing, or find out who changed the file.",
         seed=True,
     ),
     FindingKind(
@@ -56,7 +56,7 @@ TABLE: tuple[FindingKind, ...] = (
         B,
         "{name} has {size} bytes, more than the {limit} that are read here.",
         "Reads it, if it has the memory.",
-        "Look at the file: a log of this size is seldom meant.",
+        "Look at the file: a log of this size is seldom right.",
         outcome=Outcome.UNKNOWN,
     ),
     FindingKind(

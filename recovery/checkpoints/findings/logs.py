@@ -68,7 +68,7 @@ TABLE: tuple[FindingKind, ...] = (
     FindingKind(
         "OFFSET_STRAY",
         B,
-        "Offset file {batch} does not follow on the others; it is a stray.",
+        "Offset file {batch} does not follow the others; it is a stray.",
         "Takes it for the newest batch and fails: the batch before is not found.",
         "Choose repair or a seeded reset: both leave the stray out.",
         seed=True,
@@ -162,8 +162,8 @@ TABLE: tuple[FindingKind, ...] = (
         W,
         "Source {source} has no log of its own and is where source {other} is in every batch that is kept: the "
         "code reads one source twice, as a self-join does, or the log of source {source} is gone.",
-        "Goes on where the code reads one source twice; else fails: a log entry doesn't exist.",
-        "Nothing, where the code uses one stream in two places; else put the log back from a backup.",
+        "Goes on if the code reads one source twice; else fails: a log entry doesn't exist.",
+        "Nothing, if the code uses one stream in two places; else put the log back from a backup.",
     ),
     FindingKind(
         "SOURCE_UNKNOWN",
@@ -202,7 +202,7 @@ TABLE: tuple[FindingKind, ...] = (
         "{missing} of the batches {span} have neither offsets nor a commit: progress was tracked asynchronously.",
         "Runs again all that came after batch {last}; without asynchronous tracking it fails where the two newest "
         "offset files do not follow on each other.",
-        "Expect rows after batch {last} twice, unless the sink takes a row once.",
+        "Expect rows after batch {last} twice, unless the sink accepts a row once.",
         seed=True,
     ),
     FindingKind(
@@ -210,8 +210,8 @@ TABLE: tuple[FindingKind, ...] = (
         B,
         "The log of source {source} goes on to entry {entry}; the offsets end at entry {reached} of it: batches were "
         "run and not recorded (asynchronous progress tracking), or were taken back.",
-        "Runs the files of these entries again: rows are doubled, unless the sink takes a row once.",
-        "Remove from the sink what came after batch {batch}, or let it take a row once; then go on.",
+        "Runs the files of these entries again: rows are doubled, unless the sink accepts a row once.",
+        "Remove from the sink what came after batch {batch}, or make it accept a row once; then go on.",
         outcome=Outcome.DOUBLES,
         seed=True,
     ),
@@ -228,8 +228,8 @@ TABLE: tuple[FindingKind, ...] = (
         "HEADER_CONF_EMPTY",
         W,
         "The header of offset file {batch} holds no configuration, which Spark has written since 2.2.",
-        "Goes on with the oldest defaults of all settings, without a word.",
-        "Put the header back from the offset file before it, or take a reset that drops the state.",
+        "Goes on with the oldest defaults of all settings, silently.",
+        "Put the header back from the offset file before it, or choose a reset that drops the state.",
         seed=True,
     ),
     FindingKind(
@@ -259,7 +259,7 @@ TABLE: tuple[FindingKind, ...] = (
         "INPUT_PLANNED_GONE",
         B,
         "{count} input files that source {source} has planned are gone, the first {first}.",
-        "Commits the batch without them, without a word: their rows are lost.",
+        "Commits the batch without them, silently: their rows are lost.",
         "Put them back before anything runs.",
         outcome=Outcome.LOSES,
     ),
@@ -319,7 +319,7 @@ TABLE: tuple[FindingKind, ...] = (
     FindingKind(
         "SOURCE_LOG_STRAY",
         B,
-        "Log entry {entry} of source {source} does not follow on the others; it is a stray.",
+        "Log entry {entry} of source {source} does not follow the others; it is a stray.",
         "Takes it for the newest entry and fails: the entries before it don't exist.",
         "Move the file away. A seeded reset leaves it out.",
         seed=True,

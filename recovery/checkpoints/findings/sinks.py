@@ -8,7 +8,7 @@ TABLE: tuple[FindingKind, ...] = (
         "SINK_SWALLOWS",
         B,
         "The table's log has batch {head} already; the next batch would be {next}.",
-        "Silently skips every batch up to {head}: the run is good and the rows are lost.",
+        "Silently skips every batch up to {head}: the run succeeds and the rows are lost.",
         "Go on with batch {wanted}: choose a seeded reset from a checkpoint at that batch, never an empty one.",
         outcome=Outcome.LOSES,
     ),
@@ -18,7 +18,7 @@ TABLE: tuple[FindingKind, ...] = (
         "Batches {first} to {last} are in the table's log from before this checkpoint planned them ({count} seen): the "
         "table skipped them, and what they read is not in it by them.",
         "Goes on; the rows of those batches do not come back.",
-        "Compare the table with its input. Where rows are missing, begin again with an empty table "
+        "Compare the table with its input. If rows are missing, begin again with an empty table "
         "and an empty checkpoint.",
     ),
     FindingKind(
@@ -27,7 +27,7 @@ TABLE: tuple[FindingKind, ...] = (
         "The table has batch {head}, which the checkpoint has planned and not committed.",
         "With the same code: runs it again, and the table skips it. After an empty reset: rows of the new batch "
         "{head} are lost.",
-        "Put the old code back and let it finish batch {head}, or, where a batch before it was committed, take a "
+        "Put the old code back and let it finish batch {head}, or, if a batch before it was committed, choose a "
         "seeded reset: it goes on after batch {head}, whose rows the table has.",
     ),
     FindingKind(
@@ -44,7 +44,7 @@ TABLE: tuple[FindingKind, ...] = (
         B,
         "The table keeps no log of batches (_spark_metadata), and the next batch would be {next}.",
         "A file sink writes it, and the table can no longer be read: the log does not begin at 0.",
-        "Where foreachBatch writes these files, nothing: they need no log. Else put the table's log back, or "
+        "If foreachBatch writes these files, nothing: they need no log. Else put the table's log back, or "
         "begin again with an empty table and an empty checkpoint.",
         outcome=Outcome.UNREADABLE_TABLE,
     ),
@@ -52,9 +52,9 @@ TABLE: tuple[FindingKind, ...] = (
         "SINK_WITHOUT_LOG",
         I,
         "The table keeps no log of batches (_spark_metadata): batch jobs or foreachBatch have written it.",
-        "Goes on where the query writes it by foreachBatch. A file sink would begin a log there with batch {next}, and "
+        "Goes on if the query writes it by foreachBatch. A file sink would begin a log there with batch {next}, and "
         "the table could no longer be read.",
-        "See that what foreachBatch writes is written once, also when a batch runs again.",
+        "Make sure that foreachBatch writes each batch once, even if it runs again.",
         seed=True,
     ),
     FindingKind(
@@ -85,7 +85,7 @@ TABLE: tuple[FindingKind, ...] = (
         "SINK_SHARED",
         B,
         "Flows {flows} write one file table; their batch numbers are the same.",
-        "Silently skips batches whose number another flow has used: the run is good and rows are lost.",
+        "Silently skips batches whose number another flow has used: the run succeeds and rows are lost.",
         "Give each stream its own table, or use a format that takes several writers.",
         outcome=Outcome.LOSES,
     ),
@@ -103,16 +103,16 @@ TABLE: tuple[FindingKind, ...] = (
         "The table has batch {head}, which the checkpoint has planned and not committed, and has forgotten so by its "
         "setting {setting}.",
         "Runs the batch again, and the table does not skip it: its rows are there twice.",
-        "Choose a seeded reset: it continues after batch {head}, whose rows the table has. Where no batch before it "
+        "Choose a seeded reset: it continues after batch {head}, whose rows the table has. If no batch before it "
         "was committed, begin again with an empty table and an empty checkpoint.",
         outcome=Outcome.DOUBLES,
     ),
     FindingKind(
         "SINK_FORGOT",
         B,
-        "The table has batches of this query up to {head}, and has forgotten so by its setting {setting}; the next "
-        "batch would be {next}.",
-        "Writes the batches up to {head} a second time: the run is good and the rows are doubled.",
+        "The table has batches of this query up to {head}, and has forgotten it because of its setting {setting}; the "
+        "next batch would be {next}.",
+        "Writes the batches up to {head} a second time: the run succeeds and the rows are doubled.",
         "Put back the checkpoint of batch {head}, or begin again with an empty table and an empty checkpoint.",
         outcome=Outcome.DOUBLES,
     ),

@@ -3,9 +3,9 @@
 from recovery.checkpoints.findings.kind import B, FindingKind, I, W
 from recovery.checkpoints.report import Outcome
 
-BACKUP = "Put it back from a backup, go back to batch {back}, or take a reset that drops the state."
+BACKUP = "Put it back from a backup, go back to batch {back}, or choose a reset that drops the state."
 UNTOLD = (
-    "Nothing where the code keeps no state. Where it aggregates, joins, limits or drops duplicates, put state/ back "
+    "Nothing if the code keeps no state. If it aggregates, joins, limits or drops duplicates, put state/ back "
     "from a backup first. The code shows it, and so do the stateOperators of its progress events."
 )
 UNCHECKED = "Runs without an error and without checking that the code's operator is the state's."
@@ -16,14 +16,14 @@ TABLE: tuple[FindingKind, ...] = (
         B,
         "The state of operator {operator} is missing.",
         "Fails: STREAMING_STATEFUL_OPERATOR_MISSING_STATE_DIRECTORY, or the state cannot be loaded.",
-        "Put it back from a backup, or take a reset that drops the state.",
+        "Put it back from a backup, or choose a reset that drops the state.",
         seed=True,
     ),
     FindingKind(
         "STATE_UNTOLD",
         I,
         "There is no state, and nothing here shows whether the query keeps any: commits in format 1 name no operators.",
-        "Goes on where the code has no stateful step, else fails: STREAMING_STATEFUL_OPERATOR_MISSING_STATE_DIRECTORY.",
+        "Goes on if the code has no stateful step, else fails: STREAMING_STATEFUL_OPERATOR_MISSING_STATE_DIRECTORY.",
         UNTOLD,
         seed=True,
         outcome=Outcome.OPEN,
@@ -33,7 +33,7 @@ TABLE: tuple[FindingKind, ...] = (
         W,
         "There is no state, but the watermark has come to {watermark} (epoch milliseconds), which seldom is without a "
         "stateful step. Nothing here shows it: commits in format 1 name no operators.",
-        "Goes on where the code has no stateful step, else fails: STREAMING_STATEFUL_OPERATOR_MISSING_STATE_DIRECTORY.",
+        "Goes on if the code has no stateful step, else fails: STREAMING_STATEFUL_OPERATOR_MISSING_STATE_DIRECTORY.",
         UNTOLD,
         seed=True,
         outcome=Outcome.OPEN,
@@ -43,7 +43,7 @@ TABLE: tuple[FindingKind, ...] = (
         B,
         "Operator {operator} has {expected} partitions, and partition {partition} is missing.",
         "Fails: CANNOT_LOAD_STATE_STORE.",
-        "Put it back from a backup, or take a reset that drops the state.",
+        "Put it back from a backup, or choose a reset that drops the state.",
         seed=True,
     ),
     FindingKind(
@@ -51,7 +51,7 @@ TABLE: tuple[FindingKind, ...] = (
         B,
         "Partition {partition} of operator {operator} has no store {store}.",
         "Fails: CANNOT_LOAD_STATE_STORE.",
-        "Put it back from a backup, or take a reset that drops the state.",
+        "Put it back from a backup, or choose a reset that drops the state.",
         seed=True,
     ),
     FindingKind(
@@ -93,7 +93,7 @@ TABLE: tuple[FindingKind, ...] = (
         W,
         "The filter in {file} of operator {operator} is damaged: {why}. Keys and values are not.",
         "Goes on without the filter, and reads more of the file than it would have to.",
-        "Nothing at once. Look at the disk: it has changed a byte.",
+        "Nothing now. Look at the disk: it has changed a byte.",
         seed=True,
     ),
     FindingKind(
@@ -101,7 +101,7 @@ TABLE: tuple[FindingKind, ...] = (
         W,
         "{file} of operator {operator} cannot be loaded: {why}. An older state and the changes after it can.",
         "Takes the older state without an error; with autoSnapshotRepair.enabled off, or before 4.1, it fails.",
-        "Nothing at once. Keep the older files: the file used in its place is the last of its kind.",
+        "Nothing now. Keep the older files: the file used in its place is the last of its kind.",
         seed=True,
     ),
     FindingKind(
@@ -120,7 +120,7 @@ TABLE: tuple[FindingKind, ...] = (
         B,
         "Commit file {batch} names no state files of operator {operator}, but their names carry unique ids.",
         "Fails: it looks for {version}.changelog or {version}.zip without an id, which is not there.",
-        "Put the commit file back; where each version has one file, its id is in the file's name.",
+        "Put the commit file back; if each version has one file, its id is in the file's name.",
         seed=True,
     ),
     FindingKind(
@@ -144,7 +144,7 @@ TABLE: tuple[FindingKind, ...] = (
         B,
         "The state schema {file} of operator {operator} cannot be read: {why}.",
         "Fails: INVALID_LOG_VERSION, or an EOFException without a message.",
-        "Put the file back. Where the code is sure to be unchanged, delete it: Spark writes it again.",
+        "Put the file back. If the code is surely unchanged, delete it: Spark writes it again.",
         seed=True,
     ),
     FindingKind(
@@ -152,7 +152,7 @@ TABLE: tuple[FindingKind, ...] = (
         B,
         "The metadata of operator {operator} names the state schema {file}, which is missing.",
         "Fails: it reads the file before it compares.",
-        "Put the file back from a backup, or take a reset that drops the state.",
+        "Put the file back from a backup, or choose a reset that drops the state.",
         seed=True,
     ),
     FindingKind(
@@ -232,7 +232,7 @@ TABLE: tuple[FindingKind, ...] = (
         B,
         "The metadata of operator {operator} is missing or unreadable, and its schemas are found only by it.",
         "Fails: it cannot read the operator metadata.",
-        "Put the file back from a backup, or take a reset that drops the state.",
+        "Put the file back from a backup, or choose a reset that drops the state.",
         seed=True,
     ),
     FindingKind(
@@ -247,7 +247,7 @@ TABLE: tuple[FindingKind, ...] = (
         "OPERATOR_METADATA_NEWER",
         W,
         "The metadata of operator {operator} is in format {version}, newer than known.",
-        "An older Spark takes no notice of it and checks nothing.",
+        "An older Spark ignores it and checks nothing.",
         "Use the Spark version that wrote it.",
         seed=True,
     ),
