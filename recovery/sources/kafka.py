@@ -68,7 +68,7 @@ PLACE = (
 )
 DATA_LOSS = (
     'With failOnDataLoss "true", the default, Spark stops where records are gone between a position and the first '
-    'one that is kept; with "false" it goes on without a word.'
+    'one that is kept; with "false" it goes on silently.'
 )
 DATA_LOSS_TOO = (
     "The same holds where a partition of the checkpoint is no longer read, and where one that came later does not "

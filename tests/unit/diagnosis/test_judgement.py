@@ -139,7 +139,7 @@ def test_a_lost_offset_file_is_told_from_a_second_run() -> None:
     assert "nothing else writes" in lost.title
     real = diagnose_failure(causes=text, report=HEALTHY)
     assert "look for a second run" in real.says
-    assert "rests on the error alone" in diagnose_failure(causes=text).says
+    assert "relies on the error alone" in diagnose_failure(causes=text).says
 
 
 @pytest.mark.parametrize(("file", "damaged"), [("sources/0/2", "a source log"), ("offsets/1", "offsets")])

@@ -109,7 +109,7 @@ SCENES = (
                 " of crm.customers.changes begins at 540: after the position offsets 500 to 539"
                 ' are gone. With failOnDataLoss "true", the default, Spark stops where records '
                 'are gone between a position and the first one that is kept; with "false" it '
-                "goes on without a word."
+                "goes on silently."
             ),
             "as-committed": ("Chosen: every source goes on where its last committed batch ended."),
         },

@@ -382,7 +382,7 @@ PURE = (
     ),
     Refusal(
         "child_not_ready",
-        "Worker was not ready within 0 s; …worker.log says what it did.",
+        "Worker was not ready within 0 s; …worker.log shows what it did.",
         never_ready,
         CannotStart,
     ),

@@ -171,7 +171,7 @@ def test_a_replay_that_cannot_be_made_leaves_the_checkpoint_alone(
             Refused,
             "is not in its log",
         ),
-        ({"starts": [{"index": 0}]}, WrongUse, "no start of a source"),
+        ({"starts": [{"index": 0}]}, WrongUse, "not the start of a source"),
         ({"state": "nowhere"}, Exception, "nowhere"),
     ],
 )

@@ -55,9 +55,9 @@ def test_nothing_waits_is_a_number_too_and_what_is_gone_is_counted(tmp_path: Pat
 @pytest.mark.parametrize(
     ("progress", "why"),
     [
-        ({"sources": []}, "No batch that was seen says"),
-        ({"sources": "?"}, "No batch that was seen says"),
-        ({"sources": [{"description": "KafkaV2[Subscribe[orders]]"}]}, "No batch that was seen says"),
+        ({"sources": []}, "No recorded batch shows"),
+        ({"sources": "?"}, "No recorded batch shows"),
+        ({"sources": [{"description": "KafkaV2[Subscribe[orders]]"}]}, "No recorded batch shows"),
         ({"sources": [{"description": "FileStreamSource[file:/no/such/place]"}]}, "does not exist"),
     ],
 )
