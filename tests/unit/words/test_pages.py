@@ -419,7 +419,7 @@ SCENES = (
         {
             "skip-verify": (
                 "It changes no checkpoint, no code and no table. You give up the proof, which every"
-                " page says. The recovery ends as unproven, never as succeeded. Pages, "
+                " page shows. The recovery ends as unproven, never as succeeded. Pages, "
                 "commands, messages and the evidence pack say that it was skipped, by whom and "
                 "why."
             ),
