@@ -1,6 +1,7 @@
 """The bar at the bottom of each recovery page: the one primary button and what it will do."""
 
 from collections.abc import Sequence
+from typing import Final
 
 from django.urls import reverse
 from django.utils import timezone
@@ -21,6 +22,10 @@ from recovery.strategies.catalogue import NEEDS_START, POSITIONED
 from recovery.workflow import accepting, further, positioning
 from recovery.workflow.journal import right_to_run
 from recovery.workflow.transitions import WAITS
+
+UNTIL_SEALED: Final = (
+    "Nothing is written anywhere: the choice can be changed until the plan is sealed in step 5."
+)
 
 
 def may_edit(page: RecoveryPage) -> str | None:
@@ -67,27 +72,27 @@ def diagnose_bar(page: RecoveryPage) -> ActionBar:
         )
     if not page.is_open:
         return _to_current(page)
-    pipeline = page.recovery.flow.pipeline.name
+    what = f"{page.what_runs} {page.recovery.flow.pipeline.name}"
     if page.early_stop is not None:
         href = reverse(page.current if page.current != "diagnose" else "stop", args=[page.pk])
         return ActionBar(
-            "The pipeline is asked to stop.",
+            f"The {page.what_runs} is asked to stop.",
             "See its state in step 2.",
             Primary("Go on", href=href),
             _abandon_links(page),
         )
     return ActionBar(
-        f"Next act: stop pipeline {pipeline}",
+        f"Next act: stop {what}",
         "so that nothing writes while positions are read. It is safe, and undone by starting it again. "
         "Changes no checkpoint, no code, no table.",
-        Primary(f"Stop pipeline {pipeline}", post=reverse("stop", args=[page.pk])),
+        Primary(f"Stop {what}", post=reverse("stop", args=[page.pk])),
         _abandon_links(page),
         may_edit(page),
     )
 
 
 def stop_bar(page: RecoveryPage) -> ActionBar:
-    step, pipeline = page.early_stop, page.recovery.flow.pipeline.name
+    step, what = page.early_stop, f"{page.what_runs} {page.recovery.flow.pipeline.name}"
     back = Link(reverse("diagnose", args=[page.pk]), "Back to Diagnose")
     if not page.is_open and page.recovery.state != "needs_attention":
         return _to_current(page)
@@ -98,7 +103,7 @@ def stop_bar(page: RecoveryPage) -> ActionBar:
     if step is not None and step.state == "unknown":
         return ActionBar(
             "Nothing to do now.",
-            "A probe reads whether the pipeline runs. Nothing is repeated by itself.",
+            f"A probe reads whether the {page.what_runs} runs. Nothing is repeated by itself.",
             None,
             (back,),
         )
@@ -118,10 +123,10 @@ def stop_bar(page: RecoveryPage) -> ActionBar:
             None if ready else may_edit(page),
         )
     return ActionBar(
-        f"Stops pipeline {pipeline} and proves that nothing runs.",
+        f"Stops {what} and proves that nothing runs.",
         "Changes no checkpoint, no code, no table. Undo: start it again.",
         Primary(
-            f"Stop pipeline {pipeline}" if step is None else "Stop again",
+            f"Stop {what}" if step is None else "Stop again",
             post=reverse("stop", args=[page.pk]),
         ),
         (back,),
@@ -153,7 +158,7 @@ def offset_bar(page: RecoveryPage) -> ActionBar:
         return _sealed_bar(page, "A plan is sealed.", "To choose another strategy", back)
     return ActionBar(
         "Saves the strategy in this recovery.",
-        "Nothing is written to the pipeline: the choice can be changed until the plan is sealed in step 5.",
+        UNTIL_SEALED,
         Primary("Use this strategy, go to Patch code", form="strategy"),
         (back, Link(reverse("flow", args=[page.recovery.flow_id]), "Do nothing yet")),
         may_edit(page),
@@ -194,7 +199,7 @@ def positions_bar(page: RecoveryPage, sources: Sequence[ShownSource]) -> ActionB
     if look.wishes != chosen:
         return ActionBar(
             "Saves these positions in this recovery.",
-            "Nothing is written to the pipeline: the choice can be changed until the plan is sealed in step 5.",
+            UNTIL_SEALED,
             Primary("Choose these positions, go to Patch code", form="choose", name="act", value="choose"),
             (back,),
             may_edit(page) or " ".join(positioning.unmet(sources, look.wishes or {})) or None,

@@ -39,6 +39,16 @@ class RecoveryPage:
         return str(self.recovery.flow.pipeline.environment)
 
     @property
+    def is_stream(self) -> bool:
+        """Is it of a plain stream, which no Pipelines API runs?"""
+        return self.recovery.flow.pipeline.workspace.has_streams
+
+    @property
+    def what_runs(self) -> str:
+        """`pipeline`, or `stream`: what is stopped and started."""
+        return "stream" if self.is_stream else "pipeline"
+
+    @property
     def is_open(self) -> bool:
         """May the wizard's choices still be changed?"""
         return self.recovery.state in ("diagnosing", "planned")
@@ -77,6 +87,7 @@ def build_frame(page: RecoveryPage, slug: str, *, here: str = "") -> dict[str, A
         "plan": page.plan,
         "workspace": flow.pipeline.workspace.name,
         "environment": flow.pipeline.environment,
+        "what_runs": page.what_runs,
         "badge": verifying.proof_badge(recovery),
         "stepper": stepper.build_stepper(recovery, page.steps, page.plan, here or slug, now),
         "handover": _channel_text(page, now),

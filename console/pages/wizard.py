@@ -39,6 +39,7 @@ from recovery.approvals.actions import request_approval
 from recovery.contracts.choices import ChoicesChange
 from recovery.diagnosis.advice import meant_of
 from recovery.errors import Denied, RepriseError, WrongUse
+from recovery.models import Stream
 from recovery.people.roles import Actor, Right
 from recovery.planning import actions as planning
 from recovery.plans.accepted import written_costs
@@ -95,12 +96,15 @@ def stop_step(request: Request, by: Actor, recovery_id: int) -> HttpResponse:
     context = {
         **build_frame(page, "stop"),
         "step": step,
-        "verdict": stopping.stop_verdict(step),
+        "verdict": stopping.stop_verdict(step, is_stream=page.is_stream),
         "bar": action_bars.stop_bar(page),
     }
-    context["asks"] = stopping.stop_asks(page.recovery.flow, list(page.recovery.flow.pipeline.flows.all()))
+    pipeline = page.recovery.flow.pipeline
+    stream = Stream.objects.filter(pipeline=pipeline).first() if page.is_stream else None
+    context["asks"] = stopping.stop_asks(page.recovery.flow, list(pipeline.flows.all()), stream)
     context["log"] = stopping.log_lines(step)
-    context["jobs"] = stopping.job_rows(step, list(page.recovery.flow.pipeline.holds.order_by("pk"))[-20:])
+    holds = list(pipeline.holds.order_by("pk"))[-20:]
+    context["jobs"] = stopping.job_rows(step, holds, is_stream=page.is_stream)
     context["poll"] = 1 if step is not None and step.state in ("pending", "running", "unknown") else 0
     return show_live(request, "wizard/stop.html", context, refusal=refusal)
 

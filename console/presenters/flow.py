@@ -90,10 +90,16 @@ def flow_sentence(
         says = title_by_error(flow.error, flow.condition)
         damage = say_damage(diagnosis) if diagnosis else ""
         return "The state of this flow is not known.", f"{says} {damage}".strip()
+    is_stream = flow.pipeline.workspace.has_streams
+    run = "run" if is_stream else "update"
+    result = "The page shows its result once the poller has seen it."
     return {
-        "ok": (NOTHING_WRONG, f"Its last update ended well. {PROOF_ONLY}"),
-        "running": ("An update is running.", "The page shows its result once the poller has seen it."),
-        "stopped": ("This flow is stopped.", "No update is active; it did not fail."),
+        "ok": (NOTHING_WRONG, f"Its last {run} ended well. {PROOF_ONLY}"),
+        "running": ("The stream runs." if is_stream else "An update is running.", result),
+        "stopped": (
+            "This flow is stopped.",
+            f"No {run} is {'seen' if is_stream else 'active'}; it did not fail.",
+        ),
     }.get(
         flow.state, ("The state of this flow is not known.", "Look at its events, or wait for the next poll.")
     )

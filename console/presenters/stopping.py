@@ -1,14 +1,16 @@
 """The stop step: what would stop, what was read back. Pure."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from console.presenters import status, words
 from console.presenters.wizard import Ask
 from recovery.contracts import codec
 from recovery.contracts.probes import read_evidence
 from recovery.contracts.results import StoppedResult
+from recovery.pipelines.client import StandstillProof
+from recovery.streams.client import COMMAND
 
 
 @dataclass(frozen=True)
@@ -21,9 +23,20 @@ class StopVerdict:
     code: str = ""
 
 
-def stop_asks(flow: Any, flows: Sequence[Any]) -> list[Ask]:
-    """What runs, what could start it, what stops with it."""
+QUIET: Final = ("IDLE", "FAILED", "DELETED", "")
+READ_FROM: Final[Mapping[str, str]] = {
+    StandstillProof.RUNNING_COMMAND: "Its running command says that it does not run.",
+    StandstillProof.LOG_ENDED: "Its event log says that its last run has ended.",
+    StandstillProof.NO_SIGN_OF_LIFE: "Its event log has no end, and no sign of life for ten minutes: make sure that "
+    "its driver is dead.",
+}
+
+
+def stop_asks(flow: Any, flows: Sequence[Any], stream: Any | None = None) -> list[Ask]:
+    """What runs, what could start it, what stops with it. `stream`: how a plain stream is stopped; None: a pipeline."""
     pipeline = flow.pipeline
+    if stream is not None:
+        return _asks_of_stream(stream, runs=pipeline.state not in QUIET)
     others = [f.short for f in flows if f.pk != flow.pk]
     names = ", ".join(others) or "no other flow"
     last = (pipeline.updates or [{}])[0]
@@ -32,7 +45,7 @@ def stop_asks(flow: Any, flows: Sequence[Any]) -> list[Ask]:
         if last.get("update_id")
         else "No update is known."
     )
-    idle = pipeline.state in ("IDLE", "FAILED", "DELETED", "")
+    idle = pipeline.state in QUIET
     return [
         Ask(
             "What runs now",
@@ -55,32 +68,74 @@ def stop_asks(flow: Any, flows: Sequence[Any]) -> list[Ask]:
     ]
 
 
-def stop_verdict(step: Any | None) -> StopVerdict | None:
+def _asks_of_stream(stream: Any, *, runs: bool) -> list[Ask]:
+    """As `stop_asks`, of a program that no one but its owner starts and stops."""
+    by_command = stream.runner == COMMAND and bool(stream.stop)
+    return [
+        Ask(
+            "What runs now",
+            "The stream runs" if runs else "Nothing, as last polled",
+            "The stop itself looks again, at its event log and its running command.",
+            code="stream-runs" if runs else "stream-idle",
+        ),
+        Ask(
+            "What could start it",
+            "Not known",
+            "Schedulers, restart policies, watchdogs and people: none of them is paused. Keep them from starting it "
+            "until the recovery has ended.",
+            code="starters-not-seen",
+        ),
+        Ask(
+            "Who stops it",
+            "Its stop command" if by_command else "You",
+            "A worker runs it, where the stream may run."
+            if by_command
+            else "Where it runs, the log asks you to stop it where you always do, and goes on once it is seen to have "
+            "ended.",
+            code="stopped-by-command" if by_command else "stopped-by-hand",
+        ),
+    ]
+
+
+def stop_verdict(step: Any | None, *, is_stream: bool = False) -> StopVerdict | None:
     """None before the act."""
     if step is None:
         return None
+    what = "stream" if is_stream else "pipeline"
     if step.state in ("pending", "running"):
         return StopVerdict(
             "running",
-            "The pipeline is being stopped.",
+            f"The {what} is being stopped.",
             "Asked for; what is read back appears here. Usually 2 s.",
             code="stopping",
         )
     if step.state == "failed":
         return StopVerdict(
-            "failed", "The pipeline is not proven to be stopped.", step.problem, code="not-stopped"
+            "failed", f"The {what} is not proven to be stopped.", step.problem, code="not-stopped"
         )
     if step.state == "unknown":
         return StopVerdict(
-            "unknown", "Whether the pipeline runs is not known.", step.problem, code="stop-unknown"
+            "unknown", f"Whether the {what} runs is not known.", step.problem, code="stop-unknown"
         )
     result = codec.read(StoppedResult, step.result)
+    if is_stream:
+        return StopVerdict(
+            "ok", "The stream does not run.", _read_of_stream(result), step.ended_at, "stopped"
+        )
     if result.was == "running":
         took = words.format_duration(result.seconds)
         said = f"Update {result.update_id} was active; read back, it is {result.ended}. It took {took}."
     else:
         said = "No update was active. Read from the Pipelines API, not from the answer to the order."
     return StopVerdict("ok", "No update of this pipeline is active.", said, step.ended_at, code="stopped")
+
+
+def _read_of_stream(result: StoppedResult) -> str:
+    if result.was == "running":
+        return (
+            f"It ran; read back, that run is {result.ended}. It took {words.format_duration(result.seconds)}."
+        )
+    return READ_FROM.get(result.proof, "It was not seen to run.")
 
 
 @dataclass(frozen=True)
@@ -137,7 +192,7 @@ def held_rows(holds: Sequence[Any]) -> list[EvidenceRow]:
     return rows
 
 
-def job_rows(step: Any | None, holds: Sequence[Any]) -> list[EvidenceRow]:
+def job_rows(step: Any | None, holds: Sequence[Any], *, is_stream: bool = False) -> list[EvidenceRow]:
     """What would have started the pipeline again, as the stop found it; empty before the stop has ended."""
     done = step.result if step is not None and step.state == "done" else {}
     result = codec.read(StoppedResult, done)
@@ -145,12 +200,14 @@ def job_rows(step: Any | None, holds: Sequence[Any]) -> list[EvidenceRow]:
         return [
             EvidenceRow(
                 "unknown",
-                "Whether a job starts the pipeline again is not known",
+                "Whether anything starts the stream again is not known"
+                if is_stream
+                else "Whether a job starts the pipeline again is not known",
                 result.jobs_unknown,
             ),
             *held_rows(holds),
         ]
-    if not holds and result.jobs == ():
+    if not holds and result.jobs == () and not is_stream:
         return [
             EvidenceRow(
                 "ok",

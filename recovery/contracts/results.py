@@ -71,6 +71,8 @@ class StoppedResult(StepResult):
     """What would start the pipeline again, for people; None: not looked at."""
     jobs_unknown: str = ""
     """Why it is not known what would; "": it is."""
+    proof: str = ""
+    """By what it is known that nothing ran (`StandstillProof`); "": something ran, or it was not kept."""
 
 
 class StandstillResult(DataFilesResult):

@@ -103,7 +103,8 @@ def _mapping(value: Any) -> Mapping[str, Any]:
 
 
 def known(client: PipelinesClient, pipeline_id: str) -> Known:
-    """Ask the workspace. A workspace that has no Jobs API has no jobs; one that refuses leaves it unknown.
+    """Ask the workspace. A workspace that has no Jobs API has no jobs; one that refuses or cannot know leaves it
+    unknown.
 
     Raises Unreachable, NotFound (no such pipeline), ApiDenied, ApiError.
     """
@@ -112,6 +113,8 @@ def known(client: PipelinesClient, pipeline_id: str) -> Known:
         return Known((*own, *of_jobs(client.list_jobs(), pipeline_id)))
     except NotFound:
         return Known(own)
+    except Refused as refusal:  # there is no one to ask, which is not the same as that nothing starts it
+        return Known(own, refusal.sentence)
     except ApiDenied as denied:
         return Known(own, f"The token of this workspace may not read jobs: {denied.sentence}")
     except ApiError as failure:

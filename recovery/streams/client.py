@@ -141,7 +141,11 @@ class StreamsClient(PipelinesClient):
         return {path: text.encode() for path, text in start.source.items()}
 
     def list_jobs(self) -> list[dict[str, Any]]:
-        raise NotFound("Plain streams have no Jobs API.")
+        raise Refused(
+            "What starts a plain stream (a scheduler, a restart policy, a watchdog) is not looked for, and not paused: "
+            "keep it from starting until the recovery has ended.",
+            code="starters_not_seen",
+        )
 
     # The program's files
 

@@ -159,7 +159,7 @@ def stop_first(*, flow: Flow, recovery_id: int, by: Actor, say: Say, timeout: fl
     if not needs_stop(flow):
         return
     step = actions.request_stop(recovery_id=recovery_id, by=by)
-    say(f"Stopping pipeline {flow.pipeline.name}.")
+    say(f"Stopping {'stream' if flow.pipeline.workspace.has_streams else 'pipeline'} {flow.pipeline.name}.")
     _wait_for_step(step.pk, time.monotonic() + timeout)
 
 
@@ -169,7 +169,7 @@ def _wait_for_step(step_id: int, until: float) -> None:
         if step.state == "done":
             return
         if step.state == "failed" or (step.state == "unknown" and step.evidence):
-            raise Refused(f"The pipeline could not be stopped: {step.problem}")
+            raise Refused(f"It could not be stopped: {step.problem}")
         if time.monotonic() > until:
             raise Unreachable("The stop has not ended in time. Is a worker running? See the logs folder.")
         time.sleep(0.1)

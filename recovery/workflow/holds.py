@@ -32,7 +32,7 @@ def pause(recovery: Recovery, client: PipelinesClient, *, guard: Callable[[], No
     """
     known = starters.known(client, recovery.flow.pipeline.pipeline_id)
     if known.why:
-        log(f"Whether a job starts it again is not known. {known.why}")
+        log(f"Whether anything starts it again is not known. {known.why}")
     for starter in known.awake:
         hold, _ = Hold.objects.get_or_create(
             pipeline=recovery.flow.pipeline,

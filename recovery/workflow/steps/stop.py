@@ -109,7 +109,7 @@ def go_on(context: Context, ended: str) -> Mapping[str, Any]:
     if stopped is None:
         proof = context.client.prove_standstill(context.pipeline_id)
         context.log(f"Nothing had to be stopped: {STANDSTILL[proof]}.")
-        return {"was": "idle", "seconds": 0.0}
+        return {"was": "idle", "seconds": 0.0, "proof": proof.value}
     update, seconds = context.client.get_update(context.pipeline_id, stopped), round(_seconds(context), 1)
     context.log(f"Read back: update {stopped} is {update.get('state')}, no update is active. {seconds} s.")
     return {"was": "running", "update_id": stopped, "ended": update.get("state"), "seconds": seconds}

@@ -9,6 +9,7 @@ import pytest
 
 from recovery.models import Stream
 from recovery.people.roles import Actor, Role
+from recovery.pipelines import starters
 from recovery.pipelines.workspaces import client_for
 from recovery.streams.actions import Said, adopt_stream
 from recovery.streams.client import START_NOW
@@ -62,3 +63,10 @@ def test_a_person_is_asked_for_the_batch_that_comes_next(tmp_path: Path) -> None
     assert before is not None
     assert f"batch {before + 1} " in asked
     assert stream.checkpoint in asked
+
+
+def test_what_starts_a_stream_again_is_not_known_and_never_taken_for_nothing(tmp_path: Path) -> None:
+    stream = adopted(tmp_path)
+    found = starters.known(client_for(stream.pipeline.workspace), stream.pipeline.pipeline_id)
+    assert (found.starters, found.awake) == ((), ())
+    assert "restart policy" in found.why
