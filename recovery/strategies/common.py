@@ -123,7 +123,11 @@ def any_block(facts: Facts, *, anew: bool = False) -> Blocker | None:
 
     `anew`: the query begins under a new id, which ends that another flow has the same."""
     if facts.active_update:
-        says = f"Update {facts.active_update} is running: stop the pipeline first."
+        says = (
+            "The stream runs: stop it first."
+            if facts.is_plain
+            else f"Update {facts.active_update} is running: stop the pipeline first."
+        )
         return Blocker(code=BlockerCode.UPDATE_RUNNING, says=says)
     if places := [f for f in facts.between if f.code != QUERY_ID]:
         return Blocker(code=BlockerCode.STORAGE_SHARED, says=f"{places[0].says} {places[0].do}")
@@ -197,7 +201,7 @@ def steps(patch: bool, *middle: PlannedStep) -> tuple[PlannedStep, ...]:
     first = [
         PlannedStep(
             kind=StepKind.STOP,
-            says="Prove that the pipeline is still stopped and nothing has moved since the plan.",
+            says="Prove that nothing runs, and that nothing has moved since the plan.",
         )
     ]
     if patch or any(s.kind is StepKind.SEED for s in middle):
@@ -211,7 +215,7 @@ def steps(patch: bool, *middle: PlannedStep) -> tuple[PlannedStep, ...]:
         first.append(
             PlannedStep(
                 kind=StepKind.PATCH,
-                says="Write the changed source through the workspace API and read it back.",
+                says="Write the changed source and read it back.",
             )
         )
     return (
@@ -292,6 +296,7 @@ def criteria(
     without = not_measured(facts.sink)
     words = WORDS if is_table(facts) else {**WORDS, **SINK_WORDS}
     words = {**words, **BESIDE_WORDS} if facts.beside else words
+    words = {**words, **PLAIN_WORDS} if facts.is_plain else words
     words = words if repeats.none else {**words, "NO_KEY_TWICE": REPEATED_WORDS[repeats.bound]}
     return tuple(
         Criterion(code=code, says=words[code], expected=value)
@@ -303,14 +308,15 @@ def criteria(
 def rerun(facts: Facts) -> PlannedStep:
     """The update that goes on with the flow: of its table alone, or of the pipeline, for no selection names a sink."""
     if not facts.sink.declared:
+        alone = f"Update {facts.dataset} and nothing else."
         return PlannedStep(
             kind=StepKind.RERUN,
-            says=f"Update {facts.dataset} and nothing else.",
+            says=f"Start the stream, which writes {facts.dataset}." if facts.is_plain else alone,
             args=codec.to_read_json(UpdateArgs(refresh=(facts.dataset,))),
         )
     return PlannedStep(
         kind=StepKind.RERUN,
-        says=f"Update the pipeline, which sends to {facts.dataset}.",
+        says=f"{'Start the stream' if facts.is_plain else 'Update the pipeline'}, which sends to {facts.dataset}.",
         args=codec.to_read_json(UpdateArgs(refresh=())),
     )
 
@@ -342,6 +348,7 @@ BESIDE_WORDS = {
     "NOTHING_ELSE_CHANGED": "No other checkpoint or table that was watched changed, but for flows that the updates run "
     "too: what these wrote is not known."
 }
+PLAIN_WORDS = {"FURTHER_UPDATE_ADDS_NOTHING": "A further run of the stream adds nothing."}
 SINK_WORDS = {"EVERY_ROW_ONCE": "The new batches sent every expected row exactly once."}
 _ANY_REPEATS: Final = "New rows that repeat a key of the table are counted; this plan accepts any number."
 REPEATED_WORDS: Final[Mapping[Bound, str]] = {

@@ -67,11 +67,13 @@ def _hindrance(facts: Facts, risk: Risk) -> Blocker | None:
     if reason := common.any_block(facts, anew=True) or common.unread_code(facts):
         return reason
     if facts.is_plain:
-        says = (
-            "Nothing gives a plain program an empty checkpoint: it has no API. By hand, with the stream stopped: move "
-            "its checkpoint away, then start it."
+        fate = (
+            f"{_passed_over(facts, risk)} Their rows would be lost without an error."
+            if risk.vanished
+            else "Rows would come twice or be lost, as forecast."
         )
-        return Blocker(code=BlockerCode.NO_REFRESH, says=says)
+        says = "Nothing gives a plain program an empty checkpoint. Do not move its checkpoint away by hand either."
+        return Blocker(code=BlockerCode.NO_REFRESH, says=f"{says} {fate}")
     failing = next((f for f in sources.anew(facts) if f.fails), None)
     if failing is not None:
         return Blocker(code=BlockerCode.READER_FAILS, says=failing.why)

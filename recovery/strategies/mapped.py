@@ -12,11 +12,9 @@ from recovery.contracts.positions import AddedSource, DroppedSource, SourceMappi
 from recovery.sources import mapping, position_view
 from recovery.sources.mapping import Proposal
 from recovery.strategies.base import Facts
-from recovery.strategies.sources import nothing_in
+from recovery.strategies.sources import all_again, nothing_in
 
-CARRIED_OVER = (
-    "their positions cannot be carried over one to one. Put the sources back, or choose full-refresh."
-)
+CARRIED_OVER = "their positions cannot be carried over one to one. Put the sources back, or {}."
 
 NOT_AS_LOOKED_AT = "Which source is which was seen otherwise when they were looked at. Look again."
 
@@ -88,11 +86,12 @@ def block(facts: Facts) -> Blocker | None:
     return None
 
 
-def mismatch(facts: Facts, held: Sequence[object], so: str = CARRIED_OVER) -> Blocker | None:
-    """Why the code's sources do not fit a checkpoint that has `held`; `so` ends the sentence."""
+def mismatch(facts: Facts, held: Sequence[object], so: str = "") -> Blocker | None:
+    """Why the code's sources do not fit a checkpoint that has `held`; `so` ends the sentence; "": as for a seed."""
     there = len(facts.new_code.sources)
     if there == len(held):
         return None
+    so = so or CARRIED_OVER.format(all_again(facts))
     sources = f"{len(held):,} source{'' if len(held) == 1 else 's'}"
     return Blocker(
         code=BlockerCode.SOURCES_DIFFER, says=f"The checkpoint has {sources}, the code has {there}: {so}"

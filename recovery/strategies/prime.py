@@ -237,7 +237,8 @@ def _findings(facts: Facts, start: Start) -> tuple[Finding, ...]:
 
 def _starts_empty(facts: Facts, kinds: frozenset[str]) -> Finding:
     """What empty state means from now on, beyond the rows that wait."""
-    do = "To give the step the state of what was processed, choose rebuild, or reread."
+    ways = "reread" if facts.is_plain else "rebuild, or reread"
+    do = f"To give the step the state of what was processed, choose {ways}."
     if kinds <= PASSES:
         steps = common.names(facts.new_code.operators or ())
         says = f"{steps} knows no earlier row: one that arrives later and repeats it is written again."

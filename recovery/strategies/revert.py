@@ -97,7 +97,8 @@ def blocked(facts: Facts) -> Blocker | None:
     if facts.old_code is None:
         return Blocker(
             code=BlockerCode.OLD_CODE_UNKNOWN,
-            says="The code of the last good update is not known. Give it: edit it in, or use --code or --patch.",
+            says=f"The code of the last good {_run(facts)} is not known. Give it: edit it in, or use --code or "
+            "--patch.",
         )
     if facts.old_code.operators is None:
         says = f"The old code could not be analysed: {facts.old_code.problem}"
@@ -112,10 +113,15 @@ def blocked(facts: Facts) -> Blocker | None:
             f"{common.names(stored)}: Spark would refuse it again.",
         )
     if dict(facts.old_code.files) == dict(facts.code.files):
-        says = "The code of the last good update is today's code: there is nothing to put back."
+        says = f"The code of the last good {_run(facts)} is today's code: there is nothing to put back."
         return Blocker(code=BlockerCode.NOTHING_TO_PUT_BACK, says=says)
     back = put_back(facts)
     return _sources_block(back) or planned_elsewhere(back) or sinks.block(back, _start(back))
+
+
+def _run(facts: Facts) -> str:
+    """What the code ran in."""
+    return "run" if facts.is_plain else "update"
 
 
 def _sources_block(back: Facts) -> Blocker | None:

@@ -32,7 +32,7 @@ def block(facts: Facts) -> Blocker | None:
     for source in going_on:
         if why := why_not_seedable(source):
             return Blocker(code=BlockerCode.SOURCE_NOT_SEEDABLE, says=why)
-    reasons = (_unmet(s) or _unreachable(s) for s in concerned(facts))
+    reasons = (_unmet(s) or _unreachable(s, facts) for s in concerned(facts))
     return next((reason for reason in reasons if reason), None)
 
 
@@ -182,6 +182,11 @@ def nothing(why: str) -> RowAmount:
     return RowAmount(rows=0, bound=Bound.EXACT, why=why)
 
 
+def all_again(facts: Facts) -> str:
+    """The way out that reads everything again, as the end of a sentence: nothing empties the table of a program."""
+    return "move table and checkpoint away together by hand" if facts.is_plain else "choose full-refresh"
+
+
 def _unmet(source: SourceFacts) -> Blocker | None:
     """The source was asked, and yet there is a problem: a start was wished that it does not have."""
     if source.problem and source.facts is not None and source.start is None:
@@ -189,7 +194,7 @@ def _unmet(source: SourceFacts) -> Blocker | None:
     return None
 
 
-def _unreachable(source: SourceFacts) -> Blocker | None:
+def _unreachable(source: SourceFacts, facts: Facts) -> Blocker | None:
     reach = source.reach
     if reach is None or reach.readable is not False or not reach.stops:
         return None
@@ -198,7 +203,7 @@ def _unreachable(source: SourceFacts) -> Blocker | None:
     return Blocker(
         code=BlockerCode.INPUT_GONE,
         says=f"{name_of(source)} cannot be read on from there. {reach.why}{size} Choose a start behind that "
-        "(continue), or choose full-refresh.",
+        f"(continue), or {all_again(facts)}.",
     )
 
 

@@ -47,7 +47,8 @@ def open_recovery(*, flow_id: int, by: Actor, healthy: bool = False) -> Recovery
     # read before the transaction: storage may be slow, and an open transaction holds everybody up
     diagnosis = diagnosing.diagnose_broken(flow)
     if diagnosis is None and healthy and flow.streaming:
-        diagnosis = diagnose_healthy(state=flow.state, storage=where_of(flow).storage)
+        where = where_of(flow)
+        diagnosis = diagnose_healthy(state=flow.state, storage=where.storage, program=where.program)
     with trying_flow("recovery.open", flow, by) as attempted:
         refuse_inactive(Workspace.objects.select_for_update().get(pk=flow.pipeline.workspace_id))
         _refuse_second(flow)
@@ -98,9 +99,11 @@ def request_stop(*, recovery_id: int, by: Actor) -> Step:
         ).first()
         if running:
             return running
-        step = _new_step(recovery, "stop", "Stop the pipeline and prove that nothing runs.")
+        pipeline = recovery.flow.pipeline
+        what = "stream" if pipeline.workspace.has_streams else "pipeline"
+        step = _new_step(recovery, "stop", f"Stop the {what} and prove that nothing runs.")
         engine.wake(step)
-        attempted.done(f"Stop of pipeline {recovery.flow.pipeline.name} requested.")
+        attempted.done(f"Stop of {what} {pipeline.name} requested.")
     return step
 
 

@@ -4,9 +4,10 @@ import pytest
 
 from recovery.contracts import codec
 from recovery.contracts.diagnosis import Diagnosis, Storage
-from recovery.contracts.names import Meant
+from recovery.contracts.names import Meant, Strategy
 from recovery.diagnosis import diagnose_failure
 from recovery.diagnosis.advice import asks_meant, recommend_advice
+from recovery.diagnosis.healthy import diagnose_healthy
 from recovery.diagnosis.platforms import MANAGED_EMPTY, Where, WrittenKind
 from recovery.diagnosis.row import DELETE, EMPTY
 from recovery.diagnosis.table import ROWS
@@ -97,3 +98,10 @@ def test_what_an_empty_checkpoint_does_is_told_of_this_sink(sink: WrittenKind) -
     found = diagnose_failure(causes=INCIDENT, report=HEALTHY, where=Where(sink=sink))
     assert EMPTY not in found.dont
     assert len(found.dont) == len(diagnose_failure(causes=INCIDENT, report=HEALTHY).dont)
+
+
+def test_a_plain_stream_that_is_well_is_pointed_to_no_way_that_it_lacks() -> None:
+    ways = {a.strategy for a in diagnose_healthy(state="ok", storage=Storage.REACHABLE, program=True).advice}
+    assert ways == {Strategy.CONTINUE, ""}
+    of_flow = diagnose_healthy(state="ok", storage=Storage.REACHABLE)
+    assert {a.strategy for a in of_flow.advice} == {Strategy.TOP_UP, Strategy.REPLAY, Strategy.FULL_REFRESH}

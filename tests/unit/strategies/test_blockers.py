@@ -1,5 +1,6 @@
 """Why a strategy cannot run is a code; no decision reads the sentence that people see."""
 
+import re
 from dataclasses import replace
 from typing import Any
 
@@ -14,6 +15,7 @@ from recovery.strategies.base import CodeFacts, Facts
 from recovery.strategies.catalogue import judge_all, needs_start, settled_later
 from tests import factories as f
 from tests.unit.strategies.facts import WITH, facts
+from tests.unit.strategies.streams import stream
 
 
 def stored(given: Facts) -> dict[str, Option]:
@@ -100,3 +102,24 @@ def test_a_plain_program_is_pointed_to_no_way_out_that_it_lacks(code: BlockerCod
         named = {way for way in ("rebuild", "reread", "prime", "full-refresh") if way in option.blocker.says}
         assert ("full-refresh" in named, "prime" in named) == (not is_plain, is_plain)
         assert not (is_plain and "rebuild" in named)
+
+
+OF_PIPELINES = re.compile(r"\b(?:updates?|pipelines?|workspace|full-refresh|rebuild)\b", re.IGNORECASE)
+PLAIN = {
+    "continue": facts(),
+    "into a sink": stream(),
+    "a step that is new": stream(
+        new_code=CodeFacts({"/p/q.py": WITH}, ("dedupe",), sources=facts().new_code.sources)
+    ),
+    "it runs": replace(facts(), active_update="u-9"),
+}
+
+
+@pytest.mark.parametrize("given", PLAIN.values(), ids=PLAIN)
+@pytest.mark.parametrize("strategy", ["continue", "revert", "rewind", "prime", "repair"])
+def test_a_way_out_of_a_plain_program_speaks_of_no_pipeline(given: Facts, strategy: str) -> None:
+    option = stored(replace(given, is_plain=True))[strategy]
+    said = [option.blocker.says] if option.blocker else [
+        *(s.says for s in option.steps), *(c.says for c in option.criteria), *(f.do for f in option.findings)
+    ]  # fmt: skip
+    assert not [text for text in said if OF_PIPELINES.search(text)]

@@ -97,6 +97,15 @@ def test_an_empty_reset_is_blocked_where_it_cannot_run(changes: dict[str, Any], 
     assert blocker.code is code
 
 
+def test_a_plain_program_is_given_no_recipe_for_a_reset_that_loses_its_rows() -> None:
+    """Its table of files would pass over the new batches, as anybody's would."""
+    option = options(customers(sink=FILES, is_plain=True))["empty"]
+    assert option.forecast.lost.rows != 0
+    assert option.blocker is not None
+    assert option.blocker.code is BlockerCode.NO_REFRESH
+    assert "then start it" not in option.blocker.says
+
+
 def test_an_empty_reset_over_files_into_delta_doubles_all_that_was_read() -> None:
     forecast = options(customers(sink=DELTA))["empty"].forecast
     assert (forecast.lost.rows, forecast.doubled.rows, forecast.new_rows) == (0, 13, 21)
