@@ -98,18 +98,16 @@ def measured(
     )
     by_key, whole = counting.Apart.by(["id"]), counting.Apart.by(list(ROW))
 
-    def compared(frame: Any, apart: counting.Apart) -> dict[str, Any]:
-        out, bounded = counting.compare(spark, table(), frame, frame, apart, 0, budgets)
-        out["old_rows"] = table().count()
-        assert [b.by.value for b in bounded] == ["grouping"], bounded
-        assert (out["missing"], out["extra"]) == (0, 0)
-        return out
+    def compared(frame: Any, apart: counting.Apart) -> int:
+        out = counting.compare(spark, table(), frame, frame, apart, 0, budgets)
+        old_rows: int = table().count()
+        assert [b.by.value for b in out.bounded] == ["grouping"], out.bounded
+        assert (out.missing, out.extra) == (0, 0)
+        return old_rows
 
     def sealed() -> Any:
-        counted, bounded = counting.set_counts(
-            spark, {"waiting": expected()}, ["id"], table(), budgets.lookup
-        )
-        assert (counted["rows"], bounded) == ({"waiting": new}, [])
+        counted = counting.set_counts(spark, {"waiting": expected()}, ["id"], table(), budgets.lookup)
+        assert (counted.rows, counted.bounded) == ({"waiting": new}, ())
         return table().count()
 
     out = Told(format=format, old=old, new=new, load=round(os.getloadavg()[0], 1))

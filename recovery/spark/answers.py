@@ -1,20 +1,12 @@
-"""The answers themselves, put together from session, definitions, replay and counting (child only)."""
+"""The answers, as `recovery.spark.api` has them, made of session, definitions, replay and counts (child only)."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from recovery.errors import Refused
-from recovery.spark import (
-    comparable,
-    counting,
-    explained,
-    filling,
-    slicing,
-    topics,
-    topping,
-)
+from recovery.spark import comparable, counting, explained, filling, slicing, topics, topping
 from recovery.spark.api import (
     NO_SUCH_COLUMN,
     TYPES_DIFFER,
@@ -22,15 +14,18 @@ from recovery.spark.api import (
     WHOLE_ROW,
     Bounded,
     BoundedBy,
+    Counted,
     Limit,
+    Measure,
     Origin,
     Sample,
+    Study,
+    Whole,
 )
+from recovery.spark.backups import CommittedBeside, Lacking, ToppedRows
 from recovery.spark.catalog import describe, sql_name, table
 from recovery.spark.code_flow import CodeFlow
-from recovery.spark.definitions import (
-    BadCode,
-)
+from recovery.spark.definitions import BadCode
 from recovery.spark.lookups import OverBudget, budgets_of, check_size, limited, occurring
 from recovery.spark.origins import find_origins
 from recovery.spark.paths import literal, plain
@@ -40,145 +35,165 @@ from recovery.spark.session import driver_of, lost_contact
 from recovery.spark.unsure import by_order
 
 
-def study(spark: Any, request: Mapping[str, Any], folder: Path) -> dict[str, Any]:
-    """The fields of `api.Study`; what stands in the way is in `problem`, the rest as far as known."""
-    try:
-        flow = CodeFlow(spark, request, folder)
-    except BadCode as error:
-        return {"operators": None, "problem": str(error), "problem_code": error.code}
-    if flow.numbered.code == UNSEEN_STREAM:
-        return {"operators": None, "problem": flow.numbered.problem, "problem_code": UNSEEN_STREAM}
-    facts_of_files = ("_metadata",) if explained.file_facts(flow.text) else ()
-    out: dict[str, Any] = {
-        "operators": flow.operators,
-        "sources": flow.sources,
-        "sink": flow.sink,
-        "dedupe": flow.dedupe,
-        "columns": flow.columns,
-        "windows": explained.windows(flow.text),
-        "groups": explained.groups(flow.text),
-        "problem": flow.numbered.problem,
-        "notes": [],
-        "rests_on": flow.rests_on,
-        "driver": driver_of(spark),
-        "output_mode": flow.output_mode,
-        "varies": sorted({*explained.besides(flow.text), *by_order(flow.text), *facts_of_files}),
-        "watermarked": explained.has_watermark(flow.text),
-    }
+def study_code(spark: Any, request: Request, folder: Path) -> Study:
+    """What the code is and yields; what stands in the way is its `problem`, the rest as far as known."""
     from pyspark.errors import PySparkException
 
     try:
-        key, out["key_from"] = flow.key(request.get("key"))
-        out["key"] = [] if out["key_from"] == WHOLE_ROW else key
-        out |= _counted(spark, flow, request, key, out["notes"])
+        flow = CodeFlow(spark, request, folder)
+    except BadCode as error:
+        return Study(problem=str(error), problem_code=error.code)
+    if flow.numbered.code == UNSEEN_STREAM:
+        return Study(problem=flow.numbered.problem, problem_code=UNSEEN_STREAM)
+    study, notes = _describe_flow(spark, flow), list[str]()
+    try:
+        key, key_from = flow.key(request.get("key"))
+        study = replace(study, key_from=key_from, key=() if key_from == WHOLE_ROW else tuple(key))
+        study = _count_rows(spark, flow, request, study, key, notes)
     except counting.NoSuchColumn as error:
-        out["problem"], out["problem_code"] = str(error), NO_SUCH_COLUMN
+        study = replace(study, problem=str(error), problem_code=NO_SUCH_COLUMN)
     except (BadCode, CannotReplay) as error:
-        out["problem"] = str(error)
+        study = replace(study, problem=str(error))
     except PySparkException as error:
         if lost_contact(error):
             raise
-        out["problem"] = f"The rows could not be counted: {flow.says(error)}"
-    return out
+        study = replace(study, problem=f"The rows could not be counted: {flow.says(error)}")
+    return replace(study, notes=tuple(notes))
 
 
-def _counted(
-    spark: Any, flow: CodeFlow, request: Mapping[str, Any], key: Sequence[str], notes: list[str]
-) -> dict[str, Any]:
+def _describe_flow(spark: Any, flow: CodeFlow) -> Study:
+    """What the plan shows, without a row being read."""
+    facts_of_files = ("_metadata",) if explained.file_facts(flow.text) else ()
+    return Study(
+        operators=tuple(flow.operators),
+        sources=tuple(flow.sources),
+        sink=flow.sink,
+        dedupe=None if flow.dedupe is None else tuple(flow.dedupe),
+        columns=tuple(flow.columns),
+        windows=explained.windows(flow.text),
+        groups=explained.groups(flow.text),
+        problem=flow.numbered.problem,
+        rests_on=tuple(flow.rests_on),
+        driver=driver_of(spark),
+        output_mode=flow.output_mode,
+        varies=tuple(sorted({*explained.besides(flow.text), *by_order(flow.text), *facts_of_files})),
+        watermarked=explained.has_watermark(flow.text),
+    )
+
+
+def _count_rows(
+    spark: Any, flow: CodeFlow, request: Request, study: Study, key: Sequence[str], notes: list[str]
+) -> Study:
+    """With what the code yields over each label, beside the table."""
     held = table(spark, request.get("table"))
     if request.get("table") and held is None:
         notes.append(f"There is no table {request['table']} yet.")
-    rows = (
-        None if held is None else held.count()
-    )  # Delta, Iceberg and Parquet know it without a row being read
+    # Delta, Iceberg and Parquet know it without a row being read
+    study = replace(study, table_rows=None if held is None else held.count())
     try:
-        frames = _frames(flow, request)
+        frames = _frames_by_label(flow, request)
     except CannotReplay as problem:  # the table can be counted all the same
         code = UNSEEN_STREAM if isinstance(problem, UnseenStream) else ""
-        return {"problem": str(problem), "problem_code": code, "table_rows": rows}
+        return replace(study, problem=str(problem), problem_code=code)
     if not frames:
-        return {"table_rows": rows}
+        return study
     limit = budgets_of(request).lookup
-    by_key = held if flow.key(request.get("key"))[1] != WHOLE_ROW else None
+    by_key = held if study.key_from != WHOLE_ROW else None
     by_collation = flow.lets_through_by(key)
     try:
-        counted, bounded = counting.set_counts(spark, frames, key, by_key, limit, by_collation=by_collation)
+        counted = counting.set_counts(spark, frames, key, by_key, limit, by_collation=by_collation)
     except counting.NotComparable as error:  # what the code yields can be counted all the same
         notes.append(str(error))
-        counted, bounded = counting.set_counts(spark, frames, key, None, limit, by_collation=by_collation)
-    out = {**counted, "table_rows": rows}
+        counted = counting.set_counts(spark, frames, key, None, limit, by_collation=by_collation)
+    bounded, fresh = list(counted.bounded), counted.fresh
     if held is not None:
-        out["fresh"], more = _fresh(spark, flow, frames, key, held, counted["fresh"], limit)
-        bounded += [one for one in more if one not in bounded]
-    if request.get("lacking") in frames and by_key is not None:
-        try:
-            out["lacking"] = _beside_table(spark, flow, request, frames[request["lacking"]], key, held)
-        except OverBudget as over:
-            bounded.append(over.bounded)
-    if request.get("committed") in frames and by_key is not None:
-        try:
-            out["committed"] = _beside_committed(spark, flow, request, key, held)
-        except OverBudget as over:
-            bounded.append(over.bounded)
-    out["bounded"] = [asdict(one) for one in bounded]
+        fresh, more = _count_fresh_keys(spark, flow, frames, key, held, counted, limit)
+        bounded += [budget for budget in more if budget not in bounded]
+    study = replace(study, rows=counted.rows, distinct=counted.distinct, repeats=counted.repeats, fresh=fresh)
+    if by_key is not None:
+        study = _compare_with_table(spark, flow, request, study, frames, key, held, bounded)
+    study = replace(study, bounded=tuple(bounded))
     if request.get("by_file"):
-        out["by_file"] = _by_file(flow, _known(request), notes)
+        study = replace(study, by_file=_count_by_file(flow, _named_files(request), notes))
     for label, target in (request.get("write") or {}).items():
         frames[label].write.mode("error").parquet(target)
-    return out
+    return study
 
 
-def _beside_table(
+def _compare_with_table(
     spark: Any,
     flow: CodeFlow,
     request: Request,
-    yields: Any,
+    study: Study,
+    frames: Mapping[str, Any],
     key: Sequence[str],
     held: Any,
-) -> Any:
-    """The fields of `backups.Lacking`; None where the key cannot be compared. Raises `OverBudget`."""
+    bounded: list[Bounded],
+) -> Study:
+    """With the whole table beside the labels that the request names for it; budgets that are met go to `bounded`."""
+    if request.get("lacking") in frames:
+        try:
+            yields = frames[request["lacking"]]
+            study = replace(study, lacking=_compare_with_input(spark, flow, request, yields, key, held))
+        except OverBudget as over:
+            bounded.append(over.bounded)
+    if request.get("committed") in frames:
+        try:
+            study = replace(study, committed=_compare_committed(spark, flow, request, key, held))
+        except OverBudget as over:
+            bounded.append(over.bounded)
+    return study
+
+
+def _compare_with_input(
+    spark: Any, flow: CodeFlow, request: Request, yields: Any, key: Sequence[str], held: Any
+) -> Lacking | None:
+    """None where the key cannot be compared. Raises `OverBudget`."""
     limit = budgets_of(request).grouping
     try:
-        return filling.beside(spark, yields, flow.schema, held, key, limit)
+        return filling.compare_with_input(spark, yields, flow.schema, held, key, limit)
     except (counting.NoSuchColumn, counting.NotComparable):
         return None
 
 
-def _beside_committed(spark: Any, flow: CodeFlow, request: Request, key: Sequence[str], held: Any) -> Any:
-    """The fields of `backups.CommittedBeside`; None where the key cannot be compared. Raises `OverBudget`."""
+def _compare_committed(
+    spark: Any, flow: CodeFlow, request: Request, key: Sequence[str], held: Any
+) -> CommittedBeside | None:
+    """None where the key cannot be compared. Raises `OverBudget`."""
     given = topping.Input.of_study(request, request["committed"])
+    limit = budgets_of(request).grouping
     try:
-        return topping.compare_committed(spark, flow, given, held, key, budgets_of(request).grouping)
+        return CommittedBeside(**topping.compare_committed(spark, flow, given, held, key, limit))
     except (counting.NoSuchColumn, counting.NotComparable, CannotReplay):
         return None
 
 
-def _fresh(
+def _count_fresh_keys(
     spark: Any,
     flow: CodeFlow,
     frames: Mapping[str, Any],
     key: Sequence[str],
     held: Any,
-    counted: dict[str, int],
+    counted: counting.SetCounts,
     limit: Limit,
-) -> tuple[dict[str, int], list[Bounded]]:
+) -> tuple[Mapping[str, int], Sequence[Bounded]]:
     """Different keys that the table does not hold: of dropDuplicates by its own columns, whatever `key` compares rows.
 
-    {} where these are not among what the code yields, or the table has them not: then nobody can tell.
+    {} where these are not among what the code yields, or the table has them not: then it is not known.
     """
     own = flow.let_through_by
     if own is None or set(own) == set(key):
-        return counted, []
+        return counted.fresh, ()
     if not own:
-        return {}, []
+        return {}, ()
     try:
-        found, bounded = counting.set_counts(spark, frames, own, held, limit, by_collation=True)
+        by_own = counting.set_counts(spark, frames, own, held, limit, by_collation=True)
     except (counting.NoSuchColumn, counting.NotComparable):
-        return {}, []
-    return dict(found["fresh"]), bounded
+        return {}, ()
+    return by_own.fresh, by_own.bounded
 
 
-def _known(request: Mapping[str, Any]) -> list[str]:
+def _named_files(request: Request) -> list[str]:
     """Every input file that a request names, in order."""
     named = [f for files in request["sets"].values() for f in files]
     for by_source in request["slices"].values():
@@ -186,9 +201,9 @@ def _known(request: Mapping[str, Any]) -> list[str]:
     return sorted(set(named))
 
 
-def _frames(flow: CodeFlow, request: Mapping[str, Any]) -> dict[str, Any]:
+def _frames_by_label(flow: CodeFlow, request: Request) -> dict[str, Any]:
     """What the flow yields over what `sets` and `slices` name under each label together."""
-    frames, known = {}, _known(request)
+    frames, known = {}, _named_files(request)
     for label in dict.fromkeys([*request["sets"], *request["slices"]]):
         parts = request["slices"].get(label, {})
         files = [*request["sets"].get(label, ()), *(f for p in parts.values() for f in p.get("files") or ())]
@@ -196,15 +211,15 @@ def _frames(flow: CodeFlow, request: Mapping[str, Any]) -> dict[str, Any]:
     return frames
 
 
-def _by_file(flow: CodeFlow, known: Sequence[str], notes: list[str]) -> dict[str, int]:
+def _count_by_file(flow: CodeFlow, known: Sequence[str], notes: list[str]) -> dict[str, int]:
     """Rows by input file; {} with a note where there is no such number."""
     if not flow.reads_only_files:
         notes.append("Not every source of this flow is files, so there is no count by file.")
         return {}
-    found = counting.rows_by_file(flow.batch(known, known), known) if known else {}
-    if found is None:
+    counts = counting.rows_by_file(flow.batch(known, known), known) if known else {}
+    if counts is None:
         notes.append("Rows of several input files meet in this flow, so there is no count by file.")
-    return found or {}
+    return counts or {}
 
 
 @dataclass(frozen=True)
@@ -216,55 +231,52 @@ class Held:
     whole: bool
 
 
-def measure(spark: Any, request: Mapping[str, Any], folder: Path) -> dict[str, Any]:
-    """The fields of `api.Measure`. Raises `Refused` where the code itself cannot be run."""
+def measure_table(spark: Any, request: Request, folder: Path) -> Measure:
+    """What a rerun wrote beside what it had to write. Raises `Refused` where the code itself cannot be run."""
     from pyspark.errors import PySparkException
 
     if request.get("topic"):
         return _measure_topic(spark, request, folder)
     now = table(spark, request["table"])
     if now is None:
-        return {"problem": f"There is no table {request['table']}, so nothing can be measured."}
-    out: dict[str, Any] = {"table_rows": now.count()}
+        return Measure(problem=f"There is no table {request['table']}, so nothing can be measured.")
+    measure = Measure(table_rows=now.count())
     place = describe(spark, request["table"])
     since = request.get("old_version")
     if since is not None and place.get("provider") != "delta":
-        return out | {
-            "problem": f"The table {request['table']} is no Delta table, so it has no version {since}."
-        }
+        problem = f"The table {request['table']} is no Delta table, so it has no version {since}."
+        return replace(measure, problem=problem)
     try:
         flow = CodeFlow(spark, request["study"], folder)
     except BadCode as error:
         raise Refused(str(error)) from error
-    out["sources"] = flow.sources
     try:
-        out |= _compared(spark, flow, request, place, now)
+        measure = replace(_compare_rows(spark, flow, request, place, now), table_rows=measure.table_rows)
     except BadCode as error:
         raise Refused(str(error)) from error
     except counting.NoSuchColumn as error:
-        out["problem"] = str(error)
+        measure = replace(measure, problem=str(error))
     except counting.NotComparable as error:
-        out |= {"problem": str(error), "problem_code": TYPES_DIFFER}
+        measure = replace(measure, problem=str(error), problem_code=TYPES_DIFFER)
     except OverBudget as over:
-        out |= {"problem": TOO_LARGE, "bounded": [asdict(over.bounded)]}
+        measure = replace(measure, problem=TOO_LARGE, bounded=(over.bounded,))
     except PySparkException as error:
         if lost_contact(error):
             raise
-        out["problem"] = f"The rows could not be compared: {flow.says(error)}"
-    if request.get("whole"):
-        out["whole"] = _whole(flow, request["whole"], now, request.get("key"))
-    return out
+        measure = replace(measure, problem=f"The rows could not be compared: {flow.says(error)}")
+    whole = _compare_whole(flow, request["whole"], now, request.get("key")) if request.get("whole") else None
+    return replace(measure, sources=tuple(flow.sources), whole=whole)
 
 
-def count(spark: Any, name: str, files: Sequence[str] | None) -> dict[str, int | None]:
-    """Rows of the table, or of those of its data files that `files` names; None where there is no such table."""
+def count_table(spark: Any, name: str, files: Sequence[str] | None) -> Counted:
+    """Rows of the table, or of those of its data files that `files` names."""
     now = table(spark, name)
     if now is None:
-        return {"rows": None}
+        return Counted(None)
     if files is None:
-        return {"rows": now.count()}
-    held = _data(spark, describe(spark, name), now, files)
-    return {"rows": 0 if held is None else held.count()}
+        return Counted(now.count())
+    held = _read_files(spark, describe(spark, name), now, files)
+    return Counted(0 if held is None else held.count())
 
 
 TOO_LARGE = (
@@ -273,53 +285,60 @@ TOO_LARGE = (
 )
 
 
-def _compared(
-    spark: Any, flow: CodeFlow, request: Mapping[str, Any], place: Mapping[str, str], now: Any
-) -> dict[str, Any]:
+def _compare_rows(
+    spark: Any, flow: CodeFlow, request: Request, place: Mapping[str, str], now: Any
+) -> Measure:
     """What the code yields beside what was written; of the table alone what can be said, where it cannot be replayed.
 
     Raises `OverBudget` where two whole versions would have to be compared, and are too large.
     """
-    held = _held(spark, request, place, now)
+    held = _read_sides(spark, request, place, now)
     key, key_from = flow.key(request.get("key") or request["study"].get("key"))
-    out: dict[str, Any] = {"key_from": key_from, "key": [] if key_from == WHOLE_ROW else key}
-    out["table_only"] = counting.table_only(flow.columns, now)
+    filled = topped = None
     try:
         expected = _expected(spark, flow, request, held)
         if request.get("filled"):
-            out["filled"] = filling.filled(spark, request, expected, now, key)
+            filled = filling.compare_filled(spark, request, expected, now, key)
             expected = filling.with_filled(spark, expected, request["filled"]["backup"], key)
         if request.get("topped"):
             before = filling.at_version(spark, request["table"], request["old_version"])
-            out["topped"] = topping.compare_topped(expected, now, key)
+            topped = ToppedRows(**topping.compare_topped(expected, now, key))
             expected = filling.lacking(expected, before, key)
         columns = flow.columns if request.get("whole_rows") else key
         apart = counting.Apart(columns, key, by_collation=flow.lets_through_by(key))
-        out |= _difference(spark, request, held, expected, apart)
+        measure = _compare_sides(spark, request, held, expected, apart)
         # rows that a rehearsal wrote do not name their input
-        files = [] if request.get("expected") else _known(request["study"])
-        told = _origins(spark, flow, files, held, apart, out["samples"]["missing"])
-        return out | {"origins": [asdict(one) for one in told]}
+        files = [] if request.get("expected") else _named_files(request["study"])
+        origins = _find_origins(spark, flow, files, held, apart, measure.samples["missing"])
+        measure = replace(measure, origins=tuple(origins))
     except (CannotReplay, counting.NoSuchColumn, counting.NotComparable) as error:
         code = TYPES_DIFFER if isinstance(error, counting.NotComparable) else ""
-        return out | _sizes(held) | {"problem": str(error), "problem_code": code}
+        measure = replace(_count_sides(held), problem=str(error), problem_code=code)
+    return replace(
+        measure,
+        key=() if key_from == WHOLE_ROW else tuple(key),
+        key_from=key_from,
+        table_only=tuple(counting.table_only(flow.columns, now)),
+        filled=filled,
+        topped=topped,
+    )
 
 
-def _difference(
-    spark: Any, request: Mapping[str, Any], held: Held, expected: Any, apart: counting.Apart
-) -> dict[str, Any]:
+def _compare_sides(spark: Any, request: Request, held: Held, expected: Any, apart: counting.Apart) -> Measure:
     if held.whole and held.old is not None:
         return counting.compare_versions(held.old, expected, held.found, apart, counting.SAMPLES)
     budgets = budgets_of(request)
-    out, bounded = counting.compare(spark, held.old, expected, held.found, apart, counting.SAMPLES, budgets)
-    out["old_rows"] = 0 if held.old is None else held.old.count()
-    out["listed_rows"] = out["old_rows"] + out["new_rows"]
-    if request.get("old_version") is not None:
-        out["vanished"] = 0
-    return out | {"bounded": [asdict(one) for one in bounded]}
+    measure = counting.compare(spark, held.old, expected, held.found, apart, counting.SAMPLES, budgets)
+    old_rows = 0 if held.old is None else held.old.count()
+    return replace(
+        measure,
+        old_rows=old_rows,
+        listed_rows=old_rows + (measure.new_rows or 0),
+        vanished=None if request.get("old_version") is None else 0,
+    )
 
 
-def _origins(
+def _find_origins(
     spark: Any,
     flow: CodeFlow,
     files: Sequence[str],
@@ -343,10 +362,10 @@ def _origins(
         return []
 
 
-def _whole(
+def _compare_whole(
     flow: CodeFlow, asked: Mapping[str, Any], table: Any, given: Sequence[str] | None
-) -> dict[str, Any]:
-    """The fields of `api.Whole`: what the code yields over all input that there is, beside the whole table.
+) -> Whole:
+    """What the code yields over all input that there is, beside the whole table.
 
     That it cannot be had takes nothing from what else was measured.
     """
@@ -366,53 +385,53 @@ def _whole(
             every, table, key, as_sets=key_from != WHOLE_ROW, by_collation=flow.lets_through_by(key)
         )
     except counting.NotComparable as error:
-        return {"problem": str(error), "problem_code": TYPES_DIFFER}
+        return Whole(problem=str(error), problem_code=TYPES_DIFFER)
     except (BadCode, CannotReplay, counting.NoSuchColumn) as error:
-        return {"problem": str(error)}
+        return Whole(problem=str(error))
     except PySparkException as error:
         if lost_contact(error):
             raise
-        return {"problem": f"The whole table could not be compared: {flow.says(error)}"}
+        return Whole(problem=f"The whole table could not be compared: {flow.says(error)}")
 
 
-def _measure_topic(spark: Any, request: Mapping[str, Any], folder: Path) -> dict[str, Any]:
-    """As `measure`, of the records that a flow sent to Kafka."""
+def _measure_topic(spark: Any, request: Request, folder: Path) -> Measure:
+    """As `measure_table`, of the records that a flow sent to Kafka."""
     from pyspark.errors import PySparkException
 
     try:
         flow = CodeFlow(spark, request["study"], folder)
     except BadCode as error:
         raise Refused(str(error)) from error
-    out: dict[str, Any] = {"old_rows": None}
-    asked = request["topic"]
+    asked, measure = request["topic"], Measure()
     try:
-        found = topics.records(spark, flow.sink, asked["since"])
-        out["new_rows"] = found.count()
-        key, out["key"], out["key_from"] = topics.told_apart(request.get("key"), flow.text)
+        sent = topics.records(spark, flow.sink, asked["since"])
+        measure = replace(measure, new_rows=sent.count())
+        columns, key, key_from = topics.told_apart(request.get("key"), flow.text)
+        measure = replace(measure, key=tuple(key), key_from=key_from)
         if request.get("state_kept") and flow.operators and not request.get("expected"):
             raise CannotReplay(topics.STATE_KEPT)
-        expected = topics.sent(_expected(spark, flow, request, Held(None, found, whole=False)))
+        expected = topics.sent(_expected(spark, flow, request, Held(None, sent, whole=False)))
         failed, margin = (
             topics.records(spark, flow.sink, asked[part]) if asked.get(part) else None
             for part in ("failed", "margin")
         )
-        out |= topics.compared(expected, found, failed, key, counting.SAMPLES, margin=margin)
+        compared = topics.compared(expected, sent, failed, columns, counting.SAMPLES, margin=margin)
+        return replace(compared, key=measure.key, key_from=key_from)
     except BadCode as error:
         raise Refused(str(error)) from error
     except CannotReplay as error:
-        return out | {"problem": str(error)}
+        return replace(measure, problem=str(error))
     except PySparkException as error:
         if lost_contact(error):
             raise
-        out["problem"] = f"The records could not be compared: {flow.says(error)}"
-    return out
+        return replace(measure, problem=f"The records could not be compared: {flow.says(error)}")
 
 
-def _held(spark: Any, request: Mapping[str, Any], place: Mapping[str, str], now: Any) -> Held:
+def _read_sides(spark: Any, request: Request, place: Mapping[str, str], now: Any) -> Held:
     version = request.get("old_version")
     if version is None:
-        old = _data(spark, place, now, request["old_files"])
-        written = _data(spark, place, now, request["new_files"])
+        old = _read_files(spark, place, now, request["old_files"])
+        written = _read_files(spark, place, now, request["new_files"])
         return Held(old, now.where("false") if written is None else written, whole=False)
     if version < 0:
         return Held(None, now, whole=True)
@@ -456,21 +475,26 @@ def _same_rows(
         return not counts.where("n0 != n1").limit(1).collect()
 
 
-def _sizes(held: Held) -> dict[str, int]:
+def _count_sides(held: Held) -> Measure:
     """What can be said of the table alone, where the input cannot be replayed."""
     if held.whole and held.old is not None:
         apart = counting.Apart.by(held.found.columns)
         rows = counting.compare_versions(held.old, held.found.where("false"), held.found, apart, 0)
-        return {name: rows[name] for name in ("old_rows", "new_rows", "listed_rows", "vanished")}
-    counted = [0 if frame is None else frame.count() for frame in (held.old, held.found)]
-    return {"old_rows": counted[0], "new_rows": counted[1], "listed_rows": sum(counted)}
+        return Measure(
+            old_rows=rows.old_rows,
+            new_rows=rows.new_rows,
+            listed_rows=rows.listed_rows,
+            vanished=rows.vanished,
+        )
+    old_rows, new_rows = (0 if frame is None else frame.count() for frame in (held.old, held.found))
+    return Measure(old_rows=old_rows, new_rows=new_rows, listed_rows=old_rows + new_rows)
 
 
-def _expected(spark: Any, flow: CodeFlow, request: Mapping[str, Any], held: Held) -> Any:
+def _expected(spark: Any, flow: CodeFlow, request: Request, held: Held) -> Any:
     """The rows that the rerun had to write: as a rehearsal wrote them, else what the code yields over the input."""
     if request.get("expected"):
         return spark.read.schema(flow.schema).parquet(literal(request["expected"]))
-    inputs = _known(request["study"])
+    inputs = _named_files(request["study"])
     slices: dict[str, list[slicing.Slice]] = {}
     for by_source in request["study"]["slices"].values():
         for source, part in by_source.items():
@@ -498,7 +522,7 @@ def _unseen(expected: Any, old: Any, dedupe: Sequence[str]) -> Any:
     return beside.join(known, condition, "left_anti").drop(*asked)
 
 
-def _data(spark: Any, place: Mapping[str, str], held: Any, files: Sequence[str]) -> Any | None:
+def _read_files(spark: Any, place: Mapping[str, str], held: Any, files: Sequence[str]) -> Any | None:
     """Rows of the named data files with the table's own schema; None where none is named."""
     if not files:
         return None

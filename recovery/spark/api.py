@@ -22,6 +22,7 @@ __all__ = [
     "Bounded",
     "BoundedBy",
     "Budgets",
+    "Counted",
     "Defined",
     "DefinedRequest",
     "Limit",
@@ -177,6 +178,13 @@ class Study:
     watermarked: bool | None = None
     lacking: Lacking | None = None
     committed: CommittedBeside | None = None
+
+
+@dataclass(frozen=True)
+class Counted:
+    """Rows of a table; None: there is no such table."""
+
+    rows: Rows | None
 
 
 @dataclass(frozen=True)
@@ -457,12 +465,7 @@ def count(
     request: dict[str, object] = {"table": table, "configuration": dict(configuration)}
     if files is not None:
         request["files"] = list(files)
-    return checked(_Counted, answers.ask("count", request, seconds=timeout)).rows
-
-
-@dataclass(frozen=True)
-class _Counted:
-    rows: Rows | None
+    return checked(Counted, answers.ask("count", request, seconds=timeout)).rows
 
 
 def whereabouts(answers: Answers, tables: Sequence[str], *, timeout: float = STUDY_SECONDS) -> Whereabouts:

@@ -13,6 +13,8 @@ import select
 import sys
 import threading
 import traceback
+from collections.abc import Callable
+from dataclasses import asdict, is_dataclass
 from pathlib import Path
 from typing import Any, Final, NoReturn
 
@@ -125,7 +127,18 @@ def _answer(message: dict[str, Any]) -> dict[str, Any]:
     from recovery.spark import answers, catalog, defined, filling, rehearsing, topping
     from recovery.spark.session import driver_of, fresh
 
-    keeps = {"keep": filling.keep, "fill": filling.fill, "restore": filling.restore, "top-up": topping.top_up}
+    answering: dict[str, Callable[[Any, dict[str, Any], Path], Any]] = {
+        "study": answers.study_code,
+        "measure": answers.measure_table,
+        "defined": defined.compare_dataset,
+        "stage": rehearsing.stage,
+        "replay": rehearsing.replay,
+        "rehearse": rehearsing.run,
+        "keep": filling.keep,
+        "fill": filling.fill,
+        "restore": filling.restore,
+        "top-up": topping.top_up,
+    }
     request, question = message["request"], message["question"]
     of_code = request.get("study", request)
     # What a definition file asks of `SparkSession.builder` is the session below; where it is, without its token.
@@ -135,26 +148,19 @@ def _answer(message: dict[str, Any]) -> dict[str, Any]:
     _session.append(spark)
     folder = Path(message["folder"])
     try:
-        if question == "study":
-            return answers.study(spark, request, folder)
-        if question == "measure":
-            return answers.measure(spark, request, folder)
-        if question == "defined":
-            return defined.compare(spark, request, folder)
-        if question == "stage":
-            return rehearsing.stage(spark, request, folder)
-        if question == "replay":
-            return rehearsing.replay(spark, request, folder)
-        if question == "rehearse":
-            return rehearsing.run(spark, request, folder)
-        if question in keeps:
-            return keeps[question](spark, request, folder)
         if question == "count":
-            return answers.count(spark, request["table"], request.get("files"))
-        return {"tables": catalog.places(spark, request["tables"]), "driver": driver_of(spark)}
+            return _json_of(answers.count_table(spark, request["table"], request.get("files")))
+        if question == "places":
+            return {"tables": catalog.places(spark, request["tables"]), "driver": driver_of(spark)}
+        return _json_of(answering[question](spark, request, folder))
     finally:
         _session.clear()
         spark.stop()
+
+
+def _json_of(answer: Any) -> dict[str, Any]:
+    """The fields of an answer: of a value, or as they are."""
+    return asdict(answer) if is_dataclass(answer) and not isinstance(answer, type) else answer
 
 
 def _leave_when_nobody_waits(control: int) -> None:

@@ -7,11 +7,11 @@ new rows, and those of the table that may have a key of theirs (`lookups`).
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import unquote
 
-from recovery.spark.api import Bounded, BoundedBy, Budgets, Limit
+from recovery.spark.api import Bounded, BoundedBy, Budgets, Limit, Measure, Sample, Whole
 from recovery.spark.comparable import NoSuchColumn, NotComparable, alike, collated, resolved
 from recovery.spark.explained import reshuffles
 from recovery.spark.lookups import OverBudget, check_size, limited, occurring
@@ -50,6 +50,21 @@ def _tallied(rows: Sequence[Any]) -> Any:
     return union.groupBy(*rows[0].columns).agg(*[F.sum(f"n{i}").alias(f"n{i}") for i in range(marks)])
 
 
+@dataclass(frozen=True)
+class SetCounts:
+    """What was counted of labelled frames, each number by its label."""
+
+    rows: Mapping[str, int]
+    distinct: Mapping[str, int]
+    """Different keys."""
+    repeats: Mapping[str, int]
+    """Rows whose key the table holds already; {}: the table was not asked."""
+    fresh: Mapping[str, int]
+    """Different keys that the table does not hold; {}: it was not asked."""
+    bounded: tuple[Bounded, ...] = ()
+    """Budgets that were met."""
+
+
 def set_counts(
     spark: Any,
     frames: Mapping[str, Any],
@@ -58,31 +73,31 @@ def set_counts(
     limit: Limit,
     *,
     by_collation: bool = False,
-) -> tuple[dict[str, Any], list[Bounded]]:
-    """Rows, distinct keys and keys that the table holds already, of every labelled frame; and what was bounded.
+) -> SetCounts:
+    """Rows, distinct keys and keys that the table holds already, of every labelled frame.
 
-    The table is asked for the keys of the frames alone. `repeats` and `fresh` are {} where that would go over `limit`,
-    or where there is no table. `by_collation`: texts of the key are equal as their collation has it, not by bytes.
-    Raises `NoSuchColumn`, `NotComparable`.
+    The table is asked for the keys of the frames alone, and not at all where that would go over `limit`, or where there
+    is no table. `by_collation`: texts of the key are equal as their collation has it, not by bytes. Raises
+    `NoSuchColumn`, `NotComparable`.
     """
     labels = list(frames)
     parts = [frames[label] for label in labels]
     columns = [resolved(key, f.columns, "What the code yields") for f in parts]
     if table is None:
-        counts = tallied(parts, columns, by_collation=by_collation)
-        return _by_label(labels, _set_sums(labels, counts, held=None)), []
+        return _sum_sets(labels, tallied(parts, columns, by_collation=by_collation), held=None)
     columns.append(resolved(key, table.columns, "The table"))
     *rows, held = alike([*parts, table], columns, by_collation=by_collation)
     counts, keys = _tallied(rows), key_names(key)
     try:
         with looked_up(spark, counts, held, keys, limit) as hits:
             beside = together(counts, hits, keys)
-            return _by_label(labels, _set_sums(labels, beside, held=f"n{len(labels)}")), []
+            return _sum_sets(labels, beside, held=f"n{len(labels)}")
     except OverBudget as over:
-        return _by_label(labels, _set_sums(labels, counts, held=None)), [over.bounded]
+        return replace(_sum_sets(labels, counts, held=None), bounded=(over.bounded,))
 
 
-def _set_sums(labels: Sequence[str], counts: Any, *, held: str | None) -> dict[str, Any]:
+def _sum_sets(labels: Sequence[str], counts: Any, *, held: str | None) -> SetCounts:
+    """`held`: the counter of the table's rows; None: it is not among `counts`."""
     from pyspark.sql import functions as F
 
     sums = []
@@ -90,18 +105,20 @@ def _set_sums(labels: Sequence[str], counts: Any, *, held: str | None) -> dict[s
         n = F.col(f"n{i}")
         sums += [F.sum(n).alias(f"rows{i}"), F.count_if(n > 0).alias(f"distinct{i}")]
         if held is not None:
-            there = F.col(held) > 0
-            sums.append(F.sum(F.when(there, n).otherwise(0)).alias(f"repeats{i}"))
-            sums.append(F.count_if((n > 0) & ~there).alias(f"fresh{i}"))
-    return dict(counts.agg(*sums).collect()[0].asDict())
+            is_held = F.col(held) > 0
+            sums.append(F.sum(F.when(is_held, n).otherwise(0)).alias(f"repeats{i}"))
+            sums.append(F.count_if((n > 0) & ~is_held).alias(f"fresh{i}"))
+    row = whole_numbers(counts.agg(*sums).collect()[0])
+
+    def by_label(name: str) -> dict[str, int]:
+        return {label: row[f"{name}{i}"] for i, label in enumerate(labels) if f"{name}{i}" in row}
+
+    return SetCounts(by_label("rows"), by_label("distinct"), by_label("repeats"), by_label("fresh"))
 
 
-def _by_label(labels: Sequence[str], row: Mapping[str, Any]) -> dict[str, Any]:
-    names = ("rows", "distinct", "repeats", "fresh")
-    return {
-        name: {label: int(row[f"{name}{i}"] or 0) for i, label in enumerate(labels) if f"{name}{i}" in row}
-        for name in names
-    }
+def whole_numbers(row: Any) -> dict[str, int]:
+    """Sums and counts of one row by their names; a sum over no row is 0."""
+    return {name: int(value or 0) for name, value in row.asDict().items()}
 
 
 def key_names(key: Sequence[str]) -> list[str]:
@@ -215,47 +232,53 @@ def _brought(parts: Sequence[Any], apart: Apart) -> _Sides:
 
 def compare(
     spark: Any, old: Any | None, expected: Any, found: Any, apart: Apart, samples: int, budgets: Budgets
-) -> tuple[dict[str, Any], list[Bounded]]:
+) -> Measure:
     """Multiset comparison of what is `expected` and what was written (`found`), repeats of keys in the table that this
     and `old` make, and what was bounded.
 
     The new rows are compared by themselves. `old` is asked for their keys alone; and for all of its own, as far as the
-    budget for grouping goes. What is bounded is absent from the answer.
+    budget for grouping goes. What is bounded is None.
     """
     sides = _brought([expected, found] + ([] if old is None else [old]), apart)
     counts = _tallied(sides.rows[:2])
     if old is None:
-        out = _compared(_differences(counts, with_old=False, whole=False), apart, sides, samples, before=True)
-        keys, repeats = out.pop("fresh_keys"), out["repeats_added"]
-        return out | {"table_keys": keys, "duplicates_in_table": repeats, "duplicates_before": 0}, []
+        new = _count_differences(
+            _differences(counts, with_old=False, whole=False), apart, sides, samples, before=True
+        )
+        return replace(
+            new.measure,
+            table_keys=new.fresh_keys,
+            duplicates_in_table=new.measure.repeats_added,
+            duplicates_before=0,
+        )
     bounded: list[Bounded] = []
     held, names = sides.rows[2], key_names(apart.values)
     hashed = [f"k{n}" for n in apart.at if n not in sides.collations]
     try:
         with looked_up(spark, counts, held, hashed, budgets.lookup) as hits:
             beside = _differences(together(counts, hits, names), with_old=True, whole=False)
-            out = _compared(beside, apart, sides, samples, before=True)
+            new = _count_differences(beside, apart, sides, samples, before=True)
     except OverBudget as over:
         bounded.append(over.bounded)
         found_alone = _differences(counts, with_old=False, whole=False)
-        out = _compared(found_alone, apart, sides, samples, before=False)
+        new = _count_differences(found_alone, apart, sides, samples, before=False)
+    measure = new.measure
     try:
-        out |= _keys_of(spark, held.select(*sides.key(apart)), budgets.grouping, out)
+        measure = _add_keys_of(spark, held.select(*sides.key(apart)), budgets.grouping, new)
     except OverBudget as over:
         bounded.append(over.bounded)
-    out.pop("fresh_keys", None)
-    return out, bounded
+    return replace(measure, bounded=tuple(bounded))
 
 
-def compare_versions(old: Any, expected: Any, found: Any, apart: Apart, samples: int) -> dict[str, Any]:
+def compare_versions(old: Any, expected: Any, found: Any, apart: Apart, samples: int) -> Measure:
     """As `compare`, where `found` is the whole table as it is now: written is what it has beyond `old`, and what it had
     in `old` and has no more is `vanished`. Both are grouped whole."""
     from pyspark.sql import functions as F
 
     sides = _brought([expected, found, old], apart)
     counts = _differences(_tallied(sides.rows), with_old=True, whole=True)
-    out = _compared(counts, apart, sides, samples, before=True)
-    row = _by_key(counts, apart, sides).agg(
+    new = _count_differences(counts, apart, sides, samples, before=True)
+    sums = _by_key(counts, apart, sides).agg(
         F.sum("o").alias("old_rows"),
         F.sum("held").alias("listed_rows"),
         F.sum("vanished").alias("vanished"),
@@ -263,44 +286,80 @@ def compare_versions(old: Any, expected: Any, found: Any, apart: Apart, samples:
         F.sum(F.greatest(F.col("held") - 1, F.lit(0))).alias("duplicates_in_table"),
         F.sum(F.greatest(F.col("o") - 1, F.lit(0))).alias("duplicates_before"),
     )
-    out |= {name: int(value or 0) for name, value in row.collect()[0].asDict().items()}
-    out["repeats_added"] = out["duplicates_in_table"] - out["duplicates_before"]
-    out.pop("fresh_keys")
-    return out
+    row = whole_numbers(sums.collect()[0])
+    return replace(
+        new.measure,
+        old_rows=row["old_rows"],
+        listed_rows=row["listed_rows"],
+        vanished=row["vanished"],
+        table_keys=row["table_keys"],
+        duplicates_in_table=row["duplicates_in_table"],
+        duplicates_before=row["duplicates_before"],
+        repeats_added=row["duplicates_in_table"] - row["duplicates_before"],
+    )
 
 
-def _keys_of(spark: Any, keys: Any, limit: Limit, found: Mapping[str, Any]) -> dict[str, Any]:
-    """Different `keys` of the whole table, and rows beyond one per key in it, before and now. Raises `OverBudget`."""
+@dataclass(frozen=True)
+class _Differences:
+    """What differs between the rows that were expected and those that were written."""
+
+    measure: Measure
+    fresh_keys: int | None
+    """Different keys that only new rows have; None: rows of before were not looked at."""
+
+
+def _add_keys_of(spark: Any, keys: Any, limit: Limit, new: _Differences) -> Measure:
+    """With different `keys` of the whole table, and rows beyond one per key in it, before and now.
+
+    Raises `OverBudget`.
+    """
     from pyspark.sql import functions as F
 
     check_size(keys, limit, BoundedBy.GROUPING)
     with limited(spark, limit, BoundedBy.GROUPING):
         grouped = keys.groupBy(*keys.columns).agg(F.count(F.lit(1)).alias("o"))
-        row = grouped.agg(F.count(F.lit(1)).alias("keys"), F.sum("o").alias("rows")).collect()[0]
-    before = int(row["rows"] or 0) - int(row["keys"])
-    out = {"duplicates_before": before}
-    if "repeats_added" in found:
-        out["table_keys"] = int(row["keys"]) + found["fresh_keys"]
-        out["duplicates_in_table"] = before + found["repeats_added"]
-    return out
+        sums = grouped.agg(F.count(F.lit(1)).alias("keys"), F.sum("o").alias("rows"))
+        row = whole_numbers(sums.collect()[0])
+    before, added = row["rows"] - row["keys"], new.measure.repeats_added
+    if new.fresh_keys is None or added is None:
+        return replace(new.measure, duplicates_before=before)
+    return replace(
+        new.measure,
+        duplicates_before=before,
+        duplicates_in_table=before + added,
+        table_keys=row["keys"] + new.fresh_keys,
+    )
 
 
-def _compared(counts: Any, apart: Apart, sides: _Sides, samples: int, *, before: bool) -> dict[str, Any]:
+def _count_differences(
+    counts: Any, apart: Apart, sides: _Sides, samples: int, *, before: bool
+) -> _Differences:
     """What differs, with samples. `before`: rows of before are among the counts, so that repeats of them are known.
 
     Where rows differ, a second job fetches up to `samples` of them on each side.
     """
     from pyspark.sql import functions as F
 
-    row = _by_key(counts, apart, sides).agg(*_sums(), *(_repeats() if before else ())).collect()[0]
-    out: dict[str, Any] = {name: int(value or 0) for name, value in row.asDict().items()}
-    out["samples"] = {
-        side: samples_of(counts.where(F.col(side) > 0), apart.values, F.col(side), samples)
-        if out[side]
-        else []
-        for side in ("missing", "extra")
-    }
-    return out
+    sums = _by_key(counts, apart, sides).agg(*_sums(), *(_repeats() if before else ()))
+    row = whole_numbers(sums.collect()[0])
+    measure = Measure(
+        expected_rows=row["expected_rows"],
+        new_rows=row["new_rows"],
+        missing=row["missing"],
+        extra=row["extra"],
+        repeats_added=row.get("repeats_added"),
+        duplicates_explained=row.get("duplicates_explained"),
+        held_before=row.get("held_before"),
+        keys_twice=row.get("keys_twice"),
+        new_repeats=row.get("new_repeats"),
+        samples={
+            side: samples_of(counts.where(F.col(side) > 0), apart.values, F.col(side), samples)
+            if row[side]
+            else ()
+            for side in ("missing", "extra")
+        },
+    )
+    return _Differences(measure, row.get("fresh_keys"))
 
 
 def _differences(counts: Any, *, with_old: bool, whole: bool) -> Any:
@@ -365,8 +424,8 @@ def _repeats() -> list[Any]:
 
 def whole_flow(
     every: Any, table: Any, key: Sequence[str], *, as_sets: bool, by_collation: bool = False
-) -> dict[str, Any]:
-    """What the code yields over all input beside the whole table, the fields of `api.Whole`: one job.
+) -> Whole:
+    """What the code yields over all input beside the whole table: one job.
 
     `as_sets`: only whether a key is there counts, not how often (the input may repeat one). Else rows are compared as
     a multiset. `by_collation`: as in `comparable.alike`.
@@ -381,7 +440,7 @@ def whole_flow(
     none, i, t = F.lit(0), F.col("n0"), F.col("n1")
     absent = F.when((i > 0) & (t == 0), F.lit(1)).otherwise(none) if as_sets else F.greatest(i - t, none)
     doubled = F.greatest(t - 1, none) if as_sets else F.when(i > 0, F.greatest(t - i, none)).otherwise(none)
-    row = counts.agg(
+    sums = counts.agg(
         F.sum(i).alias("input_rows"),
         F.count_if(i > 0).alias("input_keys"),
         F.sum(t).alias("table_rows"),
@@ -389,19 +448,30 @@ def whole_flow(
         F.sum(absent).alias("absent"),
         F.sum(doubled).alias("doubled"),
         F.sum(F.when(i == 0, t).otherwise(none)).alias("beyond"),
-    ).collect()[0]
-    out: dict[str, Any] = {name: int(value or 0) for name, value in row.asDict().items()}
-    out["samples"] = samples_of(counts.where(absent > 0), key, absent, SAMPLES) if out["absent"] else []
-    return out
+    )
+    row = whole_numbers(sums.collect()[0])
+    samples = samples_of(counts.where(absent > 0), key, absent, SAMPLES) if row["absent"] else ()
+    return Whole(
+        input_rows=row["input_rows"],
+        input_keys=row["input_keys"],
+        table_rows=row["table_rows"],
+        table_keys=row["table_keys"],
+        absent=row["absent"],
+        doubled=row["doubled"],
+        beyond=row["beyond"],
+        samples=samples,
+    )
 
 
 _NAMES = ("What the code yields", "What the update wrote", "The table")
 
 
-def samples_of(counts: Any, key: Sequence[str], amount: Any, limit: int) -> list[dict[str, Any]]:
+def samples_of(counts: Any, key: Sequence[str], amount: Any, limit: int) -> Sample:
     """Up to `limit` keys of tallied rows, as text, and how often `amount` says."""
     from pyspark.sql import functions as F
 
     fields = [F.col(f"k{i}").cast("string").alias(f"k{i}") for i in range(len(key))]
     rows = counts.select(*fields, amount.alias("times")).limit(limit).collect()
-    return [{"key": {name: r[f"k{i}"] for i, name in enumerate(key)}, "times": int(r["times"])} for r in rows]
+    return tuple(
+        {"key": {name: r[f"k{i}"] for i, name in enumerate(key)}, "times": int(r["times"])} for r in rows
+    )

@@ -5,12 +5,12 @@ each of its rows hangs on one row alone: what it has read before is in them, as 
 """
 
 from collections.abc import Mapping, Sequence, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
 from recovery.spark import counting, explained, secrets, sql_definitions
-from recovery.spark.api import TYPES_DIFFER
+from recovery.spark.api import TYPES_DIFFER, Defined
 from recovery.spark.catalog import table
 from recovery.spark.code_flow import CodeFlow
 from recovery.spark.definitions import BadCode
@@ -36,55 +36,57 @@ class Computed:
     varying: Set[str] = frozenset()
 
 
-def compare(spark: Any, request: Mapping[str, Any], folder: Path) -> dict[str, Any]:
-    """The fields of `api.Defined`. What stands in the way is in `problem`, the rest as far as known."""
+def compare_dataset(spark: Any, request: Mapping[str, Any], folder: Path) -> Defined:
+    """The dataset beside its definition. What stands in the way is its `problem`, the rest as far as known."""
     from pyspark.errors import PySparkException
 
     held = table(spark, request["table"])
     if held is None:
-        return {"problem": f"There is no table {request['table']}."}
-    out: dict[str, Any] = {"rows": held.count()}
-    found: Computed | None = None
+        return Defined(problem=f"There is no table {request['table']}.")
+    defined = Defined(rows=held.count())
+    computed: Computed | None = None
     try:
-        found = _computed(spark, request["study"], request["table"], folder)
-        out |= _compared(found, held)
+        computed = _computed(spark, request["study"], request["table"], folder)
+        return _compare_rows(defined, computed, held)
     except (BadCode, CannotReplay, counting.NoSuchColumn) as error:
-        out["problem"] = str(error)
+        return replace(defined, problem=str(error))
     except counting.NotComparable as error:
-        out |= {"problem": str(error), "problem_code": TYPES_DIFFER}
+        return replace(defined, problem=str(error), problem_code=TYPES_DIFFER)
     except PySparkException as error:
         if lost_contact(error):
             raise
-        out["problem"] = (
-            f"Spark could not compare it: {secrets.withheld(first_line(error), found.withheld if found else ())}"
-        )
-    return out
+        says = secrets.withheld(first_line(error), computed.withheld if computed else ())
+        return replace(defined, problem=f"Spark could not compare it: {says}")
 
 
-def _compared(found: Computed, held: Any) -> dict[str, Any]:
-    """The difference over every column. Where that may come of values that differ by themselves, over those columns
-    alone that cannot: `left_out` names the others, and `unsure` what may explain the difference that is left."""
-    whole: dict[str, Any] = _difference(found.frame, held, found.columns)
-    whole["table_only"] = counting.table_only(found.columns, held)
+def _compare_rows(defined: Defined, computed: Computed, held: Any) -> Defined:
+    """With the difference over every column. Where that may come of values that differ by themselves, over those
+    columns alone that cannot: `left_out` names the others, and `unsure` what may explain the difference that is left.
+    """
+    columns = computed.columns
+    whole = replace(
+        _add_difference(defined, computed.frame, held, columns),
+        table_only=tuple(counting.table_only(columns, held)),
+    )
     if not _differs(whole):
         return whole
-    doubt, inexact = unsure(found.text, found.columns, foreign=found.varying), _inexact(found.schema)
-    told = {**whole, "unsure": [*doubt.names, *inexact], "rows_unsure": doubt.rows is Rows.ANY}
+    doubt, inexact = unsure(computed.text, columns, foreign=computed.varying), _inexact(computed.schema)
+    doubtful = replace(whole, unsure=(*doubt.names, *inexact), rows_unsure=doubt.rows is Rows.ANY)
     if doubt.rows is not Rows.NONE:
-        return told
+        return doubtful
     soft = {*doubt.anew, *doubt.ambiguous, *inexact}
     for out, proves in ((set(doubt.anew), True), (soft, False)):
-        kept = [c for c in found.columns if c not in out]
+        kept = [c for c in columns if c not in out]
         if not out or not kept:
             continue
-        rest = _difference(found.frame.select(*map(quoted, kept)), held, kept)
+        rest = _add_difference(whole, computed.frame.select(*map(quoted, kept)), held, kept)
         if _differs(rest) is not proves:
-            return {**whole, **rest, "left_out": [c for c in found.columns if c in out]}
-    return told
+            return replace(rest, left_out=tuple(c for c in columns if c in out))
+    return doubtful
 
 
-def _differs(difference: Mapping[str, Any]) -> bool:
-    return bool(difference["missing"] or difference["extra"])
+def _differs(defined: Defined) -> bool:
+    return bool(defined.missing or defined.extra)
 
 
 def varying_in(frame: Any) -> frozenset[str]:
@@ -143,18 +145,19 @@ def _whole_table(spark: Any, read: SourceRead) -> Any:
     return spark.read.table(name)
 
 
-def _difference(expected: Any, held: Any, columns: Sequence[str]) -> dict[str, int]:
-    """The exact multiset difference by every column that the definition yields: one job."""
+def _add_difference(defined: Defined, expected: Any, held: Any, columns: Sequence[str]) -> Defined:
+    """With the exact multiset difference by these columns, which the definition yields: one job."""
     from pyspark.sql import functions as F
 
     named = [columns, counting.resolved(columns, held.columns, "The dataset")]
     counts, e, h = counting.tallied([expected, held], named), F.col("n0"), F.col("n1")
-    row = counts.agg(
+    sums = counts.agg(
         F.sum(e).alias("expected_rows"),
         F.sum(F.greatest(e - h, F.lit(0))).alias("missing"),
         F.sum(F.greatest(h - e, F.lit(0))).alias("extra"),
-    ).collect()[0]
-    return {name: int(value or 0) for name, value in row.asDict().items()}
+    )
+    row = counting.whole_numbers(sums.collect()[0])
+    return replace(defined, expected_rows=row["expected_rows"], missing=row["missing"], extra=row["extra"])
 
 
 def _inexact(schema: Any) -> list[str]:

@@ -6,12 +6,13 @@ what was copied.
 
 import hashlib
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
 from recovery.spark import counting
 from recovery.spark.api import BoundedBy, Limit
-from recovery.spark.backups import Unkept
+from recovery.spark.backups import FilledRows, Kept, Lacking, Restored, Unkept
 from recovery.spark.catalog import is_delta_at, sql_name
 from recovery.spark.comparable import NotComparable, collated, common_type, named, one_type, resolved
 from recovery.spark.lookups import check_size, limited
@@ -36,19 +37,20 @@ NO_FILE: Final = (
 )
 
 
-def keep(spark: Any, request: Request, folder: Path) -> Answer:
-    """The fields of `backups.Kept`."""
+def keep(spark: Any, request: Request, folder: Path) -> Kept:
+    """Copy a table into its backup, and read the copy back."""
     table = at_version(spark, request["table"], request["version"])
     key = resolved(request["key"], table.columns, "The table")
     if by_collation := [key[n] for n in collated(table, key)]:
-        return {"refused": Unkept.COLLATION, "about": by_collation}
+        return Kept(refused=Unkept.COLLATION, about=tuple(by_collation))
     rows, digest = digested(table)
-    out: Answer = {"rows": rows, "digest": digest, "columns": table.columns}
+    kept = Kept(rows=rows, digest=digest, columns=tuple(table.columns))
     if table.select(*map(read_column, key)).distinct().count() != rows:
-        return out | {"refused": Unkept.KEY_REPEATS, "about": key}
+        return replace(kept, refused=Unkept.KEY_REPEATS, about=tuple(key))
     table.write.mode("error").parquet(plain(request["backup"]))
-    out["copied_rows"], out["copied_digest"] = digested(_copy(spark, request["backup"]))
-    return out | ({} if out["copied_digest"] == digest else {"refused": Unkept.DIFFERS})
+    copied_rows, copied_digest = digested(_copy(spark, request["backup"]))
+    differs = None if copied_digest == digest else Unkept.DIFFERS
+    return replace(kept, copied_rows=copied_rows, copied_digest=copied_digest, refused=differs)
 
 
 def fill(spark: Any, request: Request, folder: Path) -> Answer:
@@ -87,25 +89,25 @@ def _append(wanted: Any, request: Request, most: int | None) -> Answer:
     return {"rows": count}
 
 
-def restore(spark: Any, request: Request, folder: Path) -> Answer:
-    """The fields of `backups.Restored`."""
+def restore(spark: Any, request: Request, folder: Path) -> Restored:
+    """Put a table back to a version, and compare its rows with those of then where the request names their digest."""
     from pyspark.errors import PySparkException
 
     if not is_delta_at(spark, request["table"], request["location"]):
-        return {"refused": Unkept.ELSEWHERE}
+        return Restored(refused=Unkept.ELSEWHERE)
     name, version = sql_name(request["table"]), int(request["version"])
     if request["note"]:
         spark.conf.set("spark.databricks.delta.commitInfo.userMetadata", request["note"])
     try:
         spark.sql(f"RESTORE TABLE {name} TO VERSION AS OF {version}").collect()
         if not request["digest"]:
-            return {}
+            return Restored()
         rows, digest = digested(spark.read.table(name))
     except PySparkException as error:
         if lost_contact(error) or not any(mark in str(error) for mark in NO_FILE):
             raise
-        return {"problem": first_line(error)}
-    return {"rows": rows} | ({} if digest == request["digest"] else {"refused": Unkept.DIFFERS})
+        return Restored(problem=first_line(error))
+    return Restored(rows=rows, refused=None if digest == request["digest"] else Unkept.DIFFERS)
 
 
 def digested(frame: Any) -> tuple[int, str]:
@@ -157,35 +159,40 @@ def with_filled(spark: Any, expected: Any, backup: str, key: Sequence[str]) -> A
     return both[0].unionAll(both[1])
 
 
-def filled(spark: Any, request: Request, expected: Any, now: Any, key: Sequence[str]) -> Answer:
-    """The fields of `backups.FilledRows`. `expected`: what the code yields, `now`: the table."""
+def compare_filled(spark: Any, request: Request, expected: Any, now: Any, key: Sequence[str]) -> FilledRows:
+    """Rows that were filled back, as measured. `expected`: what the code yields, `now`: the table."""
     from pyspark.sql import functions as F
 
-    told = request["filled"]
-    backup = _copy(spark, told["backup"])
+    fill = request["filled"]
+    backup = _copy(spark, fill["backup"])
     due = lacking(backup, expected, key)
     there = _by_key(now, due, key, "left_semi")
     counts = counting.tallied([due, there], [due.columns, resolved(due.columns, there.columns, "The table")])
     n0, n1, none = F.col("n0"), F.col("n1"), F.lit(0).cast("bigint")
-    row = counts.agg(
+    sums = counts.agg(
         F.sum(n0).alias("due"),
         F.sum(F.greatest(n0 - n1, none)).alias("missing"),
         F.sum(F.greatest(n1 - n0, none)).alias("extra"),
-    ).collect()[0]
-    batch_rows = at_version(spark, request["table"], told["before"]).count()
+    )
+    row = counting.whole_numbers(sums.collect()[0])
+    batch_rows = at_version(spark, request["table"], fill["before"]).count()
     rows, digest = digested(backup)
-    return {
-        **{name: int(value or 0) for name, value in row.asDict().items()},
-        "batch_rows": batch_rows,
-        "filled": at_version(spark, request["table"], told["after"]).count() - batch_rows,
-        "backup_rows": rows,
-        "backup_digest": digest,
-    }
+    return FilledRows(
+        due=row["due"],
+        missing=row["missing"],
+        extra=row["extra"],
+        batch_rows=batch_rows,
+        filled=at_version(spark, request["table"], fill["after"]).count() - batch_rows,
+        backup_rows=rows,
+        backup_digest=digest,
+    )
 
 
-def beside(spark: Any, yields: Any, schema: Any, table: Any, key: Sequence[str], limit: Limit) -> Answer:
-    """The fields of `backups.Lacking`. `schema`: of what the code yields. Raises `OverBudget`, `NoSuchColumn`,
-    `NotComparable`."""
+def compare_with_input(
+    spark: Any, yields: Any, schema: Any, table: Any, key: Sequence[str], limit: Limit
+) -> Lacking:
+    """The table beside what the code yields over all input that is left. `schema`: of what the code yields. Raises
+    `OverBudget`, `NoSuchColumn`, `NotComparable`."""
     from pyspark.sql import functions as F
 
     columns = [
@@ -195,17 +202,18 @@ def beside(spark: Any, yields: Any, schema: Any, table: Any, key: Sequence[str],
     check_size(table, limit, BoundedBy.GROUPING)
     i, t = F.col("n0"), F.col("n1")
     with limited(spark, limit, BoundedBy.GROUPING):
-        row = (
-            counting.tallied([yields, table], columns)
-            .agg(
-                F.sum(t).alias("table_rows"),
-                F.count_if(t > 0).alias("table_keys"),
-                F.sum(F.when(i == 0, t).otherwise(F.lit(0))).alias("beyond"),
-            )
-            .collect()[0]
+        sums = counting.tallied([yields, table], columns).agg(
+            F.sum(t).alias("table_rows"),
+            F.count_if(t > 0).alias("table_keys"),
+            F.sum(F.when(i == 0, t).otherwise(F.lit(0))).alias("beyond"),
         )
-    out: Answer = {name: int(value or 0) for name, value in row.asDict().items()}
-    return out | {"unfit": unfit(schema, table.schema)}
+        row = counting.whole_numbers(sums.collect()[0])
+    return Lacking(
+        table_rows=row["table_rows"],
+        table_keys=row["table_keys"],
+        beyond=row["beyond"],
+        unfit=tuple(unfit(schema, table.schema)),
+    )
 
 
 def unfit(into: Any, rows: Any) -> list[str]:

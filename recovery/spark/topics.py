@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from recovery.spark import counting, explained
-from recovery.spark.api import NAMED, WHOLE_ROW
+from recovery.spark.api import NAMED, WHOLE_ROW, Measure
 from recovery.spark.replay import CannotReplay
 from recovery.spark.slicing import kafka_options
 
@@ -74,7 +74,7 @@ def compared(
     samples: int,
     *,
     margin: Any | None = None,
-) -> dict[str, Any]:
+) -> Measure:
     """Multiset comparison of what was to be sent, what came, and what a failed attempt had sent: one job. `margin`:
     what it had sent if clocks disagree."""
     from pyspark.sql import functions as F
@@ -85,7 +85,7 @@ def compared(
     before = F.col("n2") if failed is not None else none
     earlier = F.col(f"n{len(parts) - 1}") if margin is not None else none
     missing, extra = F.greatest(e - f, none), F.greatest(f - e, none)
-    row = counts.agg(
+    sums = counts.agg(
         F.sum(e).alias("expected_rows"),
         F.sum(f).alias("new_rows"),
         F.sum(missing).alias("missing"),
@@ -94,12 +94,19 @@ def compared(
         F.sum(F.when(e > 0, extra).otherwise(none)).alias("repeated"),
         F.sum(F.least(e, before)).alias("failed_rows"),
         F.sum(F.least(F.greatest(e - before, none), earlier)).alias("margin_rows"),
-    ).collect()[0]
-    out: dict[str, Any] = {name: int(value or 0) for name, value in row.asDict().items()}
-    absent = [name for name, part in (("failed_rows", failed), ("margin_rows", margin)) if part is None]
-    out |= dict.fromkeys(absent)
-    out["samples"] = {
-        side: counting.samples_of(counts.where(amount > 0), key, amount, samples) if out[side] else []
-        for side, amount in (("missing", missing), ("extra", extra))
-    }
-    return out
+    )
+    row = counting.whole_numbers(sums.collect()[0])
+    return Measure(
+        expected_rows=row["expected_rows"],
+        new_rows=row["new_rows"],
+        missing=row["missing"],
+        extra=row["extra"],
+        strange=row["strange"],
+        repeated=row["repeated"],
+        failed_rows=None if failed is None else row["failed_rows"],
+        margin_rows=None if margin is None else row["margin_rows"],
+        samples={
+            side: counting.samples_of(counts.where(amount > 0), key, amount, samples) if row[side] else ()
+            for side, amount in (("missing", missing), ("extra", extra))
+        },
+    )

@@ -4,7 +4,7 @@ import json
 import os
 import sys
 import textwrap
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -68,8 +68,8 @@ class Room:
         # as where the product runs it: code that changes within a second, in as many letters, is not taken for the old
         sys.dont_write_bytecode = True
         try:
-            answer = answers.study(spark, json.loads(json.dumps(sent(request))), self.code)
-            return as_study(json.loads(json.dumps(answer)))
+            answer = answers.study_code(spark, json.loads(json.dumps(sent(request))), self.code)
+            return as_study(json.loads(json.dumps(asdict(answer))))
         finally:
             sys.dont_write_bytecode = keeps_nothing
             sys.path[:] = before
