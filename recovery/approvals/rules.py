@@ -290,7 +290,7 @@ def strategy_allowed(rule: Rule, strategy: str) -> No | None:
     allowed = ", ".join(map(name_strategy, rule.strategies))
     return No(
         "strategy_not_allowed",
-        f"The rules of {rule.environment} do not allow {name_strategy(strategy)}. Take {allowed}.",
+        f"The rules of {rule.environment} do not allow {name_strategy(strategy)}. Choose {allowed}.",
     )
 
 

@@ -123,7 +123,7 @@ def _stateful(facts: Facts, operators: tuple[str, ...]) -> Blocker:
         ways = ", or ".join(way for way in (anew, whole) if way)
         return Blocker(
             code=BlockerCode.CODE_KEEPS_SAME_STATE,
-            says=f"The code has a {kept} step, as the checkpoint has. If it is the same, nothing needs a reset. Take "
+            says=f"The code has a {kept} step, as the checkpoint has. If it is the same, nothing needs a reset. Choose "
             f"revert. If its key or its columns changed, no earlier state fits it: {ways}.",
         )
     return Blocker(

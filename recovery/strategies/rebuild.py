@@ -184,7 +184,7 @@ def _unwritten_windows(facts: Facts) -> Blocker | None:
         return None
     return Blocker(
         code=BlockerCode.NO_WATERMARK,
-        says="The checkpoint has no watermark of windows, so nothing shows which of them the table has. Take "
+        says="The checkpoint has no watermark of windows, so nothing shows which of them the table has. Choose "
         "full-refresh.",
     )
 

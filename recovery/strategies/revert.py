@@ -148,7 +148,7 @@ def planned_elsewhere(facts: Facts) -> Blocker | None:
                 return Blocker(
                     code=BlockerCode.PLANNED_ELSEWHERE,
                     says=f"Batch {batch['batch']} was planned by today's code, without topic "
-                    f"{', '.join(sorted(left_out))}, which the old code reads: it would fail on that batch. Take "
+                    f"{', '.join(sorted(left_out))}, which the old code reads: it would fail on that batch. Choose "
                     "continue with the old code (--code, or edit it in): it starts behind the last committed batch.",
                 )
     return None

@@ -99,7 +99,7 @@ def _pointless(facts: Facts) -> Blocker | None:
     """Code for which nothing is to be built anew, or could be."""
     operators = facts.new_code.operators or ()
     if not operators:
-        says = "The code keeps no state, so there is none to rebuild: choose continue."
+        says = "The code keeps no state, so nothing needs to be built again: choose continue."
         return Blocker(code=BlockerCode.CODE_KEEPS_NO_STATE, says=says)
     same = operators == tuple(o.name for o in facts.checkpoint.state_operators)
     if same and not common.other_code(facts):

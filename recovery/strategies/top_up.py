@@ -228,7 +228,7 @@ def _by_repeats(held: CommittedRows, key: str) -> Blocker | None:
     if held.unsettled:
         says = (
             f"Of {common.plural(held.unsettled, 'missing key')} ({key}) the input has several rows that differ; which "
-            "of them came first, as dropDuplicates lets it through, is not known. Add them by hand, or take "
+            "of them came first, as dropDuplicates lets it through, is not known. Add them by hand, or choose "
             "full-refresh."
         )
         return Blocker(code=BlockerCode.TOP_UP_FIRST_NOT_KNOWN, says=says)

@@ -66,7 +66,7 @@ def test_repair_is_recommended_before_any_reset_and_loses_doubles_and_rereads_no
 
 def test_nothing_damaged_means_nothing_to_repair_and_continue_is_recommended() -> None:
     found = options(facts())
-    assert "nothing to mend" in (found["repair"].blocked or "")
+    assert "nothing to repair" in (found["repair"].blocked or "")
     assert found["continue"].recommended
 
 
