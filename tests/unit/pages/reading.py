@@ -9,7 +9,8 @@ from django.test import Client
 
 
 def text(client: Client, path: str) -> str:
-    return client.get(path).content.decode()
+    """A page with its tags; each stretch of white space is one space, as a browser shows it."""
+    return " ".join(client.get(path).content.decode().split())
 
 
 def plain(answer: Any) -> str:

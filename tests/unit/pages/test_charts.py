@@ -16,6 +16,7 @@ from tests import factories as f
 from tests import pipelines_api
 from tests.pages import parse
 from tests.pipelines_api import FLOW, serve
+from tests.unit.pages.reading import text
 
 
 def event(number: int, rows: Any = 3, *, second: int = 0, flow: str = FLOW, **more: Any) -> dict[str, Any]:
@@ -144,10 +145,10 @@ def test_the_table_is_shown_with_the_newest_count_and_who_made_it(responder: Cli
 @pytest.mark.django_db
 def test_the_inventory_says_what_waited_when_it_was_counted_and_nothing_before(responder: Client) -> None:
     recovery = f.opened()
-    assert "waited at" not in responder.get("/").content.decode()
+    assert "waited at" not in text(responder, "/")
     type(recovery).objects.filter(pk=recovery.pk).update(facts=f.facts())
-    assert "8 rows waited at " in responder.get("/").content.decode()
+    assert "8 rows waited at " in text(responder, "/")
     facts = f.facts(waiting_rows=2)
     facts["options"][0]["positions"] = [{**f.position(), "kind": "kafka", "next": {"rows": 90}}]
     type(recovery).objects.filter(pk=recovery.pk).update(facts=facts)
-    assert "90 rows waited at " in responder.get("/").content.decode()
+    assert "90 rows waited at " in text(responder, "/")

@@ -18,6 +18,7 @@ from django.test import Client
 from recovery.models import AuditEntry
 from tests import factories as f
 from tests.pages import asked, refusal
+from tests.unit.pages.reading import text
 
 pytestmark = pytest.mark.django_db
 
@@ -38,7 +39,7 @@ def sign_in(client: Client, name: str = "responder", **more: str) -> Any:
 def set_up(client: Client) -> str:
     """Sign in, set up the app; its secret."""
     sign_in(client)
-    page = client.get("/account/authenticator-app").content.decode()
+    page = text(client, "/account/authenticator-app")
     secret = re.search(r'id="secret">([A-Z2-7 ]+)<', page)[1].replace(" ", "")  # type: ignore[index]
     answer = client.post("/account/authenticator-app", {"code": code_of(secret)})
     assert answer["Location"] == "/account/recovery-codes"
