@@ -61,7 +61,7 @@ ROWS: Final = (
         severity=5,
         do=(
             Advice(
-                "Compare the table with its source. Where rows are missing, take a full refresh of this table while "
+                "Compare the table with its source. Where rows are missing, choose a full refresh of this table while "
                 "the source still has all of them: it empties the table's log as well.",
                 "full-refresh",
                 undoable=False,
@@ -83,7 +83,7 @@ ROWS: Final = (
         do=(
             "Give each flow its own table, or use a format that takes several writers.",
             Advice(
-                "Then take a full refresh of the table while the sources still have all rows.",
+                "Then choose a full refresh of the table while the sources still have all rows.",
                 "full-refresh",
                 undoable=False,
             ),
