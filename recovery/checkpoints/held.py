@@ -126,8 +126,11 @@ def _iterate_chains(
     stores: dict[tuple[int, str], StoreFiles],
     history: History,
 ) -> Iterator[tuple[StoreFiles, Chain]]:
-    """The files of each store that counts. Raises _Stop where a partition, a file or an id is missing."""
-    if len({partition for partition, _ in stores}) < max(operator.partitions, 1):
+    """The files of each store that counts. Raises _Stop where a partition, a store, a file or an id is missing."""
+    partitions = {partition for partition, _ in stores}
+    if len(partitions) < max(operator.partitions, 1):
+        raise _Stop(Uncounted.NOT_KEPT)
+    if {(partition, name) for partition in partitions for name in operator.stores} - stores.keys():
         raise _Stop(Uncounted.NOT_KEPT)
     ids = history.ids(operator.operator_id, version)
     unique = any(f.unique_id for store in stores.values() for f in store.versioned)
