@@ -32,7 +32,7 @@ from recovery.spark.paths import literal, plain
 from recovery.spark.rehearsing import Request
 from recovery.spark.replay import CannotReplay, UnseenStream
 from recovery.spark.session import driver_of, lost_contact
-from recovery.spark.unsure import by_order
+from recovery.spark.unsure import by_chance, by_order
 
 
 def study_code(spark: Any, request: Request, folder: Path) -> Study:
@@ -92,6 +92,7 @@ def _count_rows(
     study = replace(study, table_rows=None if held is None else held.count())
     try:
         frames = _frames_by_label(flow, request)
+        _refuse_chance(flow)
     except CannotReplay as problem:  # the table can be counted all the same
         code = UNSEEN_STREAM if isinstance(problem, UnseenStream) else ""
         return replace(study, problem=str(problem), problem_code=code)
@@ -118,6 +119,13 @@ def _count_rows(
     for label, target in (request.get("write") or {}).items():
         frames[label].write.mode("error").parquet(target)
     return study
+
+
+def _refuse_chance(flow: CodeFlow) -> None:
+    if chance := by_chance(flow.text):
+        raise CannotReplay(
+            f"How many rows the flow yields is another number at each run ({', '.join(chance)})."
+        )
 
 
 def _compare_with_table(
@@ -218,7 +226,7 @@ def _count_by_file(flow: CodeFlow, known: Sequence[str], notes: list[str]) -> di
         return {}
     counts = counting.rows_by_file(flow.batch(known, known), known) if known else {}
     if counts is None:
-        notes.append("Rows of several input files meet in this flow, so there is no count by file.")
+        notes.append("From which file a row came is not known in this flow, so there is no count by file.")
     return counts or {}
 
 
@@ -500,7 +508,11 @@ def _expected(spark: Any, flow: CodeFlow, request: Request, held: Held) -> Any:
         for source, part in by_source.items():
             slices.setdefault(source, []).append(part)
     expected = flow.batch(inputs, inputs, slices)
-    if request.get("state_kept") and flow.dedupe and held.old is not None:
+    if request.get("state_kept") and flow.dedupe is not None and held.old is not None:
+        if not flow.let_through_by:
+            raise CannotReplay(
+                "The table does not have the columns by which dropDuplicates lets a row through."
+            )
         return _unseen(expected, held.old, flow.dedupe)
     return expected
 

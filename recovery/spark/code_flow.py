@@ -79,7 +79,7 @@ class CodeFlow:
         self.reader.sources, self.reader.by_text = self.sources, self.numbered.by_text
         self.sink = sink
         self.operators = explained.operators(self.text)
-        self.dedupe = explained.dedupe_columns(self.text)
+        self.dedupe = _dedupe(self.text)
 
     def batch(
         self,
@@ -130,7 +130,7 @@ class CodeFlow:
     @property
     def let_through_by(self) -> tuple[str, ...] | None:
         """Columns by which dropDuplicates lets a row through; () where the flow does not yield them, None: no such."""
-        if not self.dedupe:
+        if self.dedupe is None:
             return None
         try:
             return tuple(counting.resolved(self.dedupe, self.columns, ""))
@@ -157,6 +157,11 @@ class CodeFlow:
         if stateful:
             raise CannotReplay(
                 f"What the flow yields depends on its state ({', '.join(stateful)}), "
+                "so its rows cannot be counted from input files alone."
+            )
+        if grouped := explained.by_batch(self.text):
+            raise CannotReplay(
+                f"What the flow yields depends on how its input is cut into batches ({', '.join(grouped)}), "
                 "so its rows cannot be counted from input files alone."
             )
         if self.operators and explained.has_watermark(self.text):
@@ -191,6 +196,12 @@ def keeping_repeats() -> Iterator[None]:
     finally:
         for name, method in before.items():
             setattr(frames, name, method)
+
+
+def _dedupe(text: str) -> tuple[str, ...] | None:
+    """Columns of the outermost dropDuplicates; () where the flow yields other values under their names, None: none."""
+    columns = explained.dedupe_columns(text)
+    return columns if columns is None or explained.keeps_key(text, columns) else ()
 
 
 def _as_flow(spark: Any, flow: sql_definitions.SqlFlow) -> Any:

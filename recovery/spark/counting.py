@@ -13,7 +13,7 @@ from urllib.parse import unquote
 
 from recovery.spark.api import Bounded, BoundedBy, Budgets, Limit, Measure, Sample, Whole
 from recovery.spark.comparable import NoSuchColumn, NotComparable, alike, collated, resolved
-from recovery.spark.explained import reshuffles
+from recovery.spark.explained import reads_by_file
 from recovery.spark.lookups import OverBudget, check_size, limited, occurring
 from recovery.spark.paths import plain
 
@@ -159,10 +159,10 @@ def together(counts: Any, hits: Any, names: Sequence[str]) -> Any:
 
 
 def rows_by_file(frame: Any, files: Sequence[str]) -> dict[str, int] | None:
-    """Rows that each of `files` yields; None where rows of several files meet before they come out."""
+    """Rows that each of `files` yields; None where a row does not come out before another file may be read."""
     from pyspark.sql import functions as F
 
-    if reshuffles(frame._explain_string(extended=True)):
+    if not reads_by_file(frame._explain_string(extended=True)):
         return None
     spelled = {plain(f): f for f in files}
     counts = dict.fromkeys(files, 0)

@@ -6,6 +6,7 @@ Over Spark Connect a client gets no plan objects, only `explain`; its physical p
 
 import hashlib
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
 
@@ -81,6 +82,24 @@ _DERIVED = _PLAIN | {
 # The last alternative is a function of a catalog, which may be replaced while the code stays the same.
 # `(?:(?!UDF)\w)*+`: each word is read once, however long it is.
 _FOREIGN = re.compile(rf"{_OPAQUE.pattern}|\b(?:(?!UDF)\w)*+UDF\w*+[(#]|\bUserDefined|\w\.\w+\(")
+# Steps of a batch plan through which a row goes before the next one is read.
+_ROW_BY_ROW = {
+    "AdaptiveSparkPlan",
+    "BatchScan",
+    "Coalesce",
+    "CollectMetrics",
+    "ColumnarToRow",
+    "Expand",
+    "FileScan",
+    "Filter",
+    "Generate",
+    "LocalTableScan",
+    "Project",
+    "Sample",
+    "Scan",
+    "Union",
+}
+_GROUPED = re.compile(r"Flat(?:Map|MapCo)Groups(?:InPandas|InArrow|InBatch\w*)")
 _WATERMARKED = re.compile(r"#\d+L?-T\d+ms")
 _OF_THIS_PLAN = re.compile(r"#(\d+)|@[0-9a-f]+|\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b")
 _ATTRIBUTE = re.compile(r"#\d+L?(?:-T\d+ms)?(?=, |\]|$)")
@@ -143,6 +162,18 @@ def dedupe_columns(text: str) -> tuple[str, ...] | None:
             listed = line.split(" [", 1)[1].split("], state info", 1)[0]
             return tuple(_ATTRIBUTE.sub("\0", listed + "]").rstrip("]").rstrip("\0").split("\0, "))
     return None
+
+
+def keeps_key(text: str, columns: Sequence[str]) -> bool:
+    """Does every row come out of the outermost dropDuplicates, by these columns, and with them as they went in? A later
+    step may give one of their names to another column, or add rows that it never saw."""
+    lines = section(text, "Analyzed Logical Plan")[1:]  # the first one names the columns
+    nodes = [node_of(line) for line in lines]
+    at = next((n for n, node in enumerate(nodes) if node.startswith("Deduplicate")), 0)
+    named = re.compile(rf" AS (?:{'|'.join(map(re.escape, columns))})#\d", re.IGNORECASE)
+    return "Union" not in nodes[:at] and not any(
+        node == "Project" and named.search(line) for node, line in zip(nodes[:at], lines, strict=False)
+    )
 
 
 def dedupes_last(text: str) -> bool:
@@ -264,8 +295,15 @@ def besides(text: str) -> tuple[str, ...]:
     return tuple(sorted(steps | foreign)) if lines else ("no plan",)
 
 
-def reshuffles(text: str) -> bool:
-    """Does a batch plan move rows between tasks? Then a row no longer knows the file it came from."""
-    return any(
-        "Exchange" in node_of(line) or "Join" in node_of(line) for line in section(text, "Physical Plan")
-    )
+def reads_by_file(text: str) -> bool:
+    """Does every row of a batch plan come out before the next one is read? Else it no longer knows its file: a step
+    that moves rows between tasks, or hands them to Python many at a time, has read on by then."""
+    nodes = {node_of(line) for line in section(text, "Physical Plan")}
+    return bool(nodes) and not nodes - _ROW_BY_ROW
+
+
+def by_batch(text: str) -> tuple[str, ...]:
+    """Steps without state that yield other rows where their input is cut into other batches, by Spark's names: a
+    function of Python that is given a group at a time is given what one batch has of it."""
+    lines = section(text, "Analyzed Logical Plan")[1:]  # the first one names the columns
+    return tuple(sorted({node for line in lines if _GROUPED.fullmatch(node := node_of(line))}))

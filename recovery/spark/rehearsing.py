@@ -26,11 +26,14 @@ from recovery.spark.definitions import BadCode
 from recovery.spark.paths import lies_under, literal
 from recovery.spark.replay import FORMATS, CannotReplay, SourceRead
 from recovery.spark.session import lost_contact, quoted
+from recovery.spark.unsure import by_chance
 
 Request = Mapping[str, Any]  # `api.RehearsalRequest` as JSON, with what was staged
 Answer = dict[str, Any]
 
 NOTHING = ".no-file-has-this-name"
+ALIKE = frozenset({"dedupe", "dedupeWithinWatermark", "globalLimit", "symmetricHashJoin"})
+"""Steps that write the same rows in each mode that they can write in."""
 BEFORE = "before"  # the copy of what was processed; others are called by the number of their batch
 # A column of the copy may be null exactly where the stream's may: the state is typed by that.
 AS_GIVEN = {"spark.sql.streaming.fileSource.schema.forceNullable": "false"}
@@ -181,6 +184,11 @@ class Copies:
             cuts[str(number)] = len(found.cuts)
             if found.why:
                 reasons.append(f"Source {number}: {found.why}.")
+        mode = self._flow.output_mode
+        if mode != "append" and not ALIKE.issuperset(self._flow.operators):
+            reasons.append(f"The query writes in {mode} mode, and a rehearsal appends: it writes other rows.")
+        if chance := by_chance(self._flow.text):
+            reasons.append(f"The query yields another number of rows at each run ({', '.join(chance)}).")
         return cuts, " ".join(reasons)
 
     def write_before(self) -> list[int]:

@@ -9,7 +9,7 @@ tables are read by slices (`slicing`).
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from recovery.spark import catalog, secrets, slicing, sql_streams
 from recovery.spark.definitions import Definitions, parts_of
@@ -32,6 +32,8 @@ STREAM_ONLY = {
     "discardcachedinputratio",
     "path",
 }
+# Input that cannot be read must stop a count, not shorten it, whatever the code lets a stream pass over.
+SILENT: Final = {"ignoremissingfiles": "false", "ignorecorruptfiles": "false"}
 
 
 class CannotReplay(Exception):
@@ -229,6 +231,11 @@ class Reader:
         """A batch DataFrame of one read; as `batch`."""
         kind = read.described["format"].lower()
         mine = slices.get(read.index, ()) if read.index is not None else ()
+        if kind in ("kafka", "delta") and any(slices.get(n, ()) != mine for n in self._alike(read)):
+            raise CannotReplay(
+                f"The code reads {read.described['location'] or kind} in the same way more than once, and from "
+                "different positions, so which of them is whose is not certain."
+            )
         if kind == "kafka":
             return slicing.kafka(self._spark, read.plan, read.stream, mine)
         if kind == "delta":
@@ -240,6 +247,10 @@ class Reader:
         if kind not in SELF_DESCRIBED or not place or is_glob(place) or read.described["options"]:
             raise CannotReplay(f"The flow reads the table {name} as a stream, so its input is not files.")
         return self._over_table(name, kind, place, read.stream, files, known)
+
+    def _alike(self, read: SourceRead) -> list[int]:
+        """The numbers of the sources that this read may be."""
+        return [n for n, source in enumerate(self.sources) if _same(source, read.described)]
 
     def _over_delta(self, read: SourceRead, slices: Sequence[slicing.Slice]) -> Any:
         from pyspark.sql.connect.dataframe import DataFrame
@@ -275,9 +286,10 @@ class Reader:
             raise CannotReplay(f"The flow reads from {plan._format}, which cannot be read again in batch.")
         lower = {k.lower(): v for k, v in options.items()}
         recursive = lower.get("recursivefilelookup", "false").lower() == "true"
-        mine = [literal(f) for f in files if lies_under(f, path, recursive=recursive)]
+        once = dict.fromkeys(files)  # another reader of the same folder has named it too
+        mine = [literal(f) for f in once if lies_under(f, path, recursive=recursive)]
         stand_in = [literal(f) for f in known if lies_under(f, path, recursive=recursive)][:1]
-        kept = {k: v for k, v in options.items() if k.lower() not in STREAM_ONLY}
+        kept = {k: v for k, v in options.items() if k.lower() not in STREAM_ONLY | SILENT.keys()} | SILENT
         if not is_glob(path):
             kept["basePath"] = path
         nothing = not (mine or stand_in)

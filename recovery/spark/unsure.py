@@ -28,6 +28,7 @@ _TIED_ALIKE: Final = re.compile(r"\b(rank|dense_rank|percent_rank|cume_dist)\(")
 _ID: Final = re.compile(r"#(\d+)L?\b")
 _OWN: Final = re.compile(r"#(\d+)L?$")
 _INNER: Final = re.compile(r"\b(?:scalar-subquery|exists|list)#\d+")
+_BY_PLACE: Final = {"limit", "dropDuplicates", "rows of a window"}
 _SAME_ROWS: Final = {"Project", "SubqueryAlias", "Sort", "View", "ResolvedHint"}
 _PLAIN: Final = _SAME_ROWS | {
     "Aggregate", "Deduplicate", "Filter", "GlobalLimit", "Join", "LocalLimit", "LocalRelation", "Range", "Relation",
@@ -72,6 +73,15 @@ def by_order(text: str) -> tuple[str, ...]:
     )
 
 
+def by_chance(text: str) -> tuple[str, ...]:
+    """Functions and steps of a query that choose rows otherwise at each run, by name: it yields another number of them.
+
+    A column that merely holds another value (`current_timestamp`) chooses none."""
+    found = _Reading(section(text, "Analyzed Logical Plan")[1:], ())
+    found.read()
+    return tuple(sorted(found.names - _BY_PLACE)) if found.chooses else ()
+
+
 class _Reading:
     """What is found on the way from the sources up to the result: ids of attributes that differ, and rows."""
 
@@ -83,6 +93,7 @@ class _Reading:
         self.ambiguous: set[str] = set()
         self.ranked: set[str] = set()
         self.rows = Rows.NONE
+        self.chooses = False  # by a value that is another one at each run
 
     def read(self) -> None:
         for at in reversed(range(len(self.lines))):  # what a step reads stands below it
@@ -108,6 +119,8 @@ class _Reading:
         elif node in ("GlobalLimit", "Sample") or (node == "Deduplicate" and self._of_some(at)):
             self.names.add({"GlobalLimit": "limit", "Sample": "sample"}.get(node, "dropDuplicates"))
             self._any_row(at, Rows.ANY if node == "Sample" else Rows.SAME_NUMBER)
+            self.chooses |= node == "Sample"
+            self._used(line)  # the columns of a dropDuplicates
         elif node == "Filter" and self._only_ranks(line):
             self._any_row(at, Rows.SAME_NUMBER)
         elif node != "Sort":
@@ -133,7 +146,9 @@ class _Reading:
     def _used(self, text: str) -> None:
         """Something that differs decides which rows there are."""
         ids = set(_ID.findall(text))
-        if ids & (self.anew | self.ambiguous) or _ANEW.search(text) or self._foreign(text):
+        varies = bool(ids & self.anew or _ANEW.search(text) or self._foreign(text))
+        self.chooses |= varies
+        if varies or ids & self.ambiguous:
             self.rows = Rows.ANY
 
     def _only_ranks(self, line: str) -> bool:

@@ -147,11 +147,11 @@ def counted(sources: Sequence[SourceFacts], limit: int, labels: Sequence[str] = 
     for label in labels:
         spans: list[Slice | None] = [getattr(s.spans, label) for s in sources]
         held = [s for s in spans if s is not None]
-        if len(held) < len(spans) or _too_large(label, sources, limit):
+        if len(held) < len(spans) or _too_large(label, sources, limit) or _are_at_odds(sources, held):
             continue
         if label in ("reread", "skipped") and all(s.empty for s in held):
             continue
-        sets[label] = tuple(path for s in held for path in s.files)
+        sets[label] = tuple(dict.fromkeys(path for s in held for path in s.files))
         slices[label] = {str(n): s.as_dict() for n, s in enumerate(held) if s.kind != "files"}
     return Counted(sets, slices if any(slices.values()) else {})
 
@@ -188,6 +188,17 @@ def marks(sources: Sequence[SourceFacts]) -> dict[str, tuple[int, int]]:
             for file in (*source.processed, *source.waiting, *source.ignored):
                 found[file.path] = (file.size, file.mtime_ms)
     return found
+
+
+def _are_at_odds(sources: Sequence[SourceFacts], spans: Sequence[Slice]) -> bool:
+    """Whether a file is read by two sources and is in the span of one of them alone: files are named for all sources
+    together, so both would count it."""
+    every = {path for span in spans for path in span.files}
+    for source, span in zip(sources, spans, strict=True):
+        known = (*source.processed, *source.waiting, *source.ignored)
+        if span.kind == "files" and (every & {f.path for f in known}) - set(span.files):
+            return True
+    return False
 
 
 def _too_large(label: str, sources: Sequence[SourceFacts], limit: int) -> bool:

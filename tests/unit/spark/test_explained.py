@@ -5,13 +5,15 @@ import pytest
 from recovery.spark.explained import (
     OPERATORS,
     besides,
+    by_batch,
     computed_anew,
     dedupe_columns,
     file_facts,
     has_watermark,
+    keeps_key,
     operators,
+    reads_by_file,
     relations,
-    reshuffles,
     scanned_bytes,
     section,
 )
@@ -128,10 +130,61 @@ def test_a_watermark_is_seen() -> None:
     assert not has_watermark(AGGREGATE)
 
 
-def test_moving_rows_between_tasks_is_seen() -> None:
-    assert reshuffles(DEDUPE)
-    scanned = "== Physical Plan ==\n*(1) Filter (id#1 > 1)\n+- FileScan json [Exchange#1]\n"
-    assert not reshuffles(scanned)
+@pytest.mark.parametrize(
+    ("step", "known"),
+    [
+        ("*(1) Filter (id#1 > 1)", True),
+        ("Exchange SinglePartition, ENSURE_REQUIREMENTS, [plan_id=8]", False),
+        ("BroadcastHashJoin [id#1], [id#9], Inner, BuildRight, false", False),
+        ("CartesianProduct", False),
+        ("BatchEvalPython [keep(id#1)#4], [pythonUDF0#7]", False),
+        ("MapInPandas f(id#1)#4, [id#5], false", False),
+        ("Sort [id#1 ASC NULLS FIRST], false, 0", False),
+    ],
+)
+def test_a_row_knows_its_file_where_none_is_read_before_it_comes_out(step: str, known: bool) -> None:
+    plan = f"== Physical Plan ==\nAdaptiveSparkPlan isFinalPlan=false\n+- {step}\n   +- FileScan json [Exchange#1]\n"
+    assert reads_by_file(plan) is known
+    assert not reads_by_file(DEDUPE)
+
+
+@pytest.mark.parametrize(
+    ("step", "names"),
+    [
+        ("~FlatMapGroupsInPandas [k#2], f(id#1, k#2)#4, [id#5]", ("FlatMapGroupsInPandas",)),
+        ("~FlatMapGroupsInArrow [k#2], f(id#1, k#2)#4, [id#5]", ("FlatMapGroupsInArrow",)),
+        ("~FlatMapCoGroupsInPandas 1, 1, f(id#1)#4, [id#5]", ("FlatMapCoGroupsInPandas",)),
+        ("~FlatMapGroupsInPandasWithState [k#2], f(id#1)#4, [id#5]", ()),
+        ("~MapInPandas f(id#1)#4, [id#5], false", ()),
+    ],
+)
+def test_a_function_of_groups_goes_by_the_batches(step: str, names: tuple[str, ...]) -> None:
+    assert (
+        by_batch(
+            f"== Analyzed Logical Plan ==\nid: int\n{step}\n+- StreamingRelation FileSource[/in], [id#1]\n"
+        )
+        == names
+    )
+
+
+@pytest.mark.parametrize(
+    ("above", "kept"),
+    [
+        ("Project [id#1, k#2, current_timestamp() AS at#7]", True),
+        ("Project [(id#1 % 2) AS id#7, k#2]", False),
+        ("Project [k#2 AS ID#7]", False),
+        ("Project [id#1, k#2 AS id_2#7]", True),
+        ("~Union false, false", False),
+    ],
+)
+def test_the_key_of_a_drop_duplicates_is_one_of_the_table_where_it_comes_out_as_it_was(
+    above: str, kept: bool
+) -> None:
+    text = (
+        f"== Analyzed Logical Plan ==\nid: int, k: string\n{above}\n+- ~Deduplicate [id#1]\n"
+        "   +- Project [x#0 AS id#1, k#2]\n      +- StreamingRelation FileSource[/in], [x#0, k#2]\n"
+    )
+    assert keeps_key(text, ("id",)) is kept
 
 
 def test_a_missing_part_is_empty() -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from recovery.spark.unsure import Rows, Unsure, unsure
+from recovery.spark.unsure import Rows, Unsure, by_chance, unsure
 
 READ = (
     "SubqueryAlias spark_catalog.d.orders\n+- Relation spark_catalog.d.orders[id#1L,city#2,price#3L] parquet"
@@ -88,3 +88,24 @@ def test_a_function_of_python_is_named_where_it_is_declared_so() -> None:
     text = f"== Analyzed Logical Plan ==\nr: double\nProject [<lambda>()#5 AS r#6]\n+- {READ}\n"
     assert unsure(text, ["r"]) == Unsure()
     assert unsure(text, ["r"], foreign={"<lambda>"}) == Unsure(("<lambda>",), ("r",))
+
+
+@pytest.mark.parametrize(
+    ("steps", "names"),
+    [
+        (["Project [id#1, current_timestamp() AS at#5]"], ()),
+        (["Filter (rand(7) < 0.1)"], ("rand",)),
+        (["~Filter (id#1 > 0)", "~Project [id#1, uuid(Some(1)) AS u#5]"], ()),
+        (["~Filter (u#5 > a)", "~Project [id#1, uuid(Some(1)) AS u#5]"], ("uuid",)),
+        (["~Filter (ts#2 > current_timestamp() - INTERVAL '1' DAY)"], ("current_timestamp",)),
+        (["~Sample 0.0, 0.1, false, 42"], ("sample",)),
+        (["~Deduplicate [id#1, at#5]", "~Project [id#1, now() AS at#5]"], ("now",)),
+        (["~Deduplicate [at#5]", "~Project [id#1, ts#2, now() AS at#5]"], ("now",)),
+        (["~Deduplicate [id#1]", "~EventTimeWatermark 7b68, ts#2: timestamp, 1 minutes"], ()),
+    ],
+)
+def test_a_query_that_chooses_its_rows_by_chance_yields_another_number_of_them(
+    steps: list[str], names: tuple[str, ...]
+) -> None:
+    plan = "\n+- ".join([*steps, "StreamingRelation FileSource[/in], [id#1, ts#2]"])
+    assert by_chance(f"== Analyzed Logical Plan ==\nid: int\n{plan}\n") == names
