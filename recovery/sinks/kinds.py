@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol, TypedDict, TypeVar
 
-from recovery.contracts.amounts import Amount, Bound
+from recovery.contracts.amounts import Amount, Bound, joint_bound
 from recovery.sinks.base import SinkReport
 from recovery.sources.base import Distance, InputFile, Precision
 from recovery.sources.comparing import ZERO, count_noun
@@ -103,9 +103,9 @@ def count_repeated(start: Start, *, held: bool | None = None) -> Amount | None:
         return rows
     if start.planned_rows is None:
         return None
-    exact = rows.exact and start.planned_rows.exact and held is True
-    why = "" if exact else f"what was written of batch {start.planned} is not known"
-    return Amount(value=rows.value + start.planned_rows.value, bound=Bound.AT_MOST.unless(exact), why=why)
+    bound = joint_bound((rows.bound, start.planned_rows.bound, Bound.AT_MOST.unless(held is True)))
+    why = "" if bound is Bound.EXACT else f"what was written of batch {start.planned} is not known"
+    return Amount(value=rows.value + start.planned_rows.value, bound=bound, why=why)
 
 
 def in_words(rows: Amount | None) -> str:

@@ -25,6 +25,21 @@ def same_windows(old: CodeFacts | None, new: CodeFacts) -> bool:
     return alone and (old.windows, old.sources) == (new.windows, new.sources)
 
 
+def known_to_differ(old: CodeFacts | None, new: CodeFacts) -> bool:
+    """Whether both codes tell how they put rows into windows, and do it otherwise."""
+    before = old.windows if old else ""
+    return bool(before and new.windows) and before != new.windows
+
+
+def says_cut_otherwise(facts: Facts) -> str:
+    """What windows that are cut otherwise than before count twice."""
+    at = format_time(facts.checkpoint.closed_ms or 0)
+    return (
+        f"Windows are cut otherwise than before: those that begin before {at}, the watermark, and end after it count "
+        "rows that the table has in windows of before."
+    )
+
+
 def written(facts: Facts) -> bool:
     """Whether every row that the rehearsal dropped is of a window that the table has; true where it dropped none."""
     return facts.counts.rehearsed_late == 0 or (bool(facts.counts.rehearsed_late) and not _why(facts))

@@ -165,7 +165,7 @@ def _doubled(facts: Facts, start: Start) -> RowAmount:
         return found
     if kinds <= PASSES:
         return _passing(facts, found)
-    if kinds <= MAKES and facts.output_mode is OutputMode.APPEND:
+    if kinds <= MAKES and state_rows.is_written_once(facts):
         return found
     why = (
         f"{found.why} What the {common.names(facts.new_code.operators or ())} steps write again is not known."

@@ -228,23 +228,14 @@ def _doubled(facts: Facts) -> RowAmount:
     if WINDOWED not in (facts.new_code.operators or ()) or amount.rows != 0 or _same_windows(facts):
         return amount
     at = format_time(facts.checkpoint.closed_ms or 0)
-    if _known_to_differ(facts):
-        why = (
-            f"Windows are cut differently now: those that begin before {at}, the watermark, and end after it "
-        )
-        why += "count rows that the table has in earlier windows."
-        return RowAmount(rows=None, bound=Bound.UNKNOWN, why=why)
+    if late.known_to_differ(facts.old_code, facts.new_code):
+        return RowAmount(rows=None, bound=Bound.UNKNOWN, why=late.says_cut_otherwise(facts))
     why = f"Windows up to {at}, the watermark, are written and stay; whether they are cut as before is not known."
     return RowAmount(rows=0, bound=Bound.ESTIMATE, why=why)
 
 
 def _same_windows(facts: Facts) -> bool:
     return late.same_windows(facts.old_code, facts.new_code)
-
-
-def _known_to_differ(facts: Facts) -> bool:
-    old = facts.old_code.windows if facts.old_code else ""
-    return bool(old and facts.new_code.windows) and old != facts.new_code.windows
 
 
 def _cost(facts: Facts) -> str:

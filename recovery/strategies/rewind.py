@@ -12,7 +12,7 @@ from recovery.checkpoints.report import Finding, Severity
 from recovery.checkpoints.seed import plan_seed
 from recovery.checkpoints.table_progress import reconcile_report
 from recovery.contracts import codec
-from recovery.contracts.amounts import Bound, RowAmount
+from recovery.contracts.amounts import Bound, RowAmount, joint_bound
 from recovery.contracts.forecast import Forecast
 from recovery.contracts.names import StepKind, Strategy, name_strategy
 from recovery.contracts.option import Blocker, BlockerCode, Option
@@ -22,7 +22,7 @@ from recovery.sinks.kinds import Start
 from recovery.sources import registry
 from recovery.sources.base import SourceFacts, Wanted
 from recovery.sources.comparing import format_time
-from recovery.strategies import common, late, mapped, prime, sinks, sources, starts
+from recovery.strategies import common, late, mapped, prime, sinks, sources, starts, state_rows
 from recovery.strategies.base import Facts
 from recovery.strategies.positions import positions
 
@@ -137,11 +137,16 @@ def _unguided(facts: Facts) -> Blocker | None:
 
 
 def _guarded(facts: Facts) -> bool:
-    """Whether the watermark keeps rows that were written from being written again: windows before, such windows now.
+    """Whether the watermark keeps rows that were written from being written again: windows before, such windows now,
+    and each of them written when it was closed.
 
     Where the step that makes the windows is another one they are cut otherwise, and one that is still open may hold
     rows of one that is written.
     """
+    return _has_same_step(facts) and state_rows.is_written_once(facts)
+
+
+def _has_same_step(facts: Facts) -> bool:
     now = facts.new_code.operators or ()
     held = [o.name for o in sorted(facts.checkpoint.state_operators, key=lambda o: o.operator_id)]
     same = bool(now) and now[0] in WINDOWED and now[:1] == tuple(held[:1])
@@ -182,12 +187,21 @@ def _doubled(facts: Facts) -> RowAmount:
         found = sinks.doubled(facts, _start(facts, _reread(facts)), why)
         if found.rows != 0:
             return found
-        return RowAmount(rows=0, bound=Bound.ESTIMATE.unless(found.exact and _told(facts)), why=why)
+        if late.known_to_differ(facts.old_code, facts.new_code):
+            return RowAmount(rows=None, bound=Bound.UNKNOWN, why=late.says_cut_otherwise(facts))
+        is_sure = found.exact and _told(facts) and late.same_windows(facts.old_code, facts.new_code)
+        return RowAmount(rows=0, bound=Bound.ESTIMATE.unless(is_sure), why=why)
     reread = _reread(facts)
     found = sinks.doubled(facts, _start(facts, reread), "Nothing is written again.")
     steps = common.names(facts.new_code.operators or ())
     why = f"The state of {steps} is built from the rows that are read again alone. {found.why}"
-    return RowAmount(rows=found.rows, bound=Bound.AT_MOST, why=why, files=found.files)
+    if _has_same_step(facts):
+        why = f"{why} Windows that are still open may be in the table already, by the mode in which they were written."
+    if not set(facts.new_code.operators or ()) <= prime.PASSES:  # these may write many rows of one
+        return RowAmount(rows=None, bound=Bound.UNKNOWN, why=why, files=found.files)
+    counted = facts.counts.reread is not None  # as the code yields them
+    bound = Bound.AT_MOST if counted else joint_bound((found.bound, Bound.AT_MOST))
+    return RowAmount(rows=found.rows, bound=bound, why=why, files=found.files)
 
 
 def _lost(facts: Facts) -> RowAmount:

@@ -5,7 +5,7 @@ from typing import Any
 
 from recovery.checkpoints.report import CheckpointReport, Finding, Severity
 from recovery.checkpoints.table_progress import reconcile_report
-from recovery.contracts.amounts import Amount, Bound, RowAmount
+from recovery.contracts.amounts import Amount, Bound, RowAmount, joint_bound
 from recovery.contracts.option import Blocker, BlockerCode
 from recovery.sinks import foreach_batch, registry
 from recovery.sinks.base import SinkReport
@@ -137,11 +137,22 @@ def doubled(facts: Facts, of: Start, otherwise: str) -> RowAmount:
     loose = at_least_once(facts)
     if found.doubled is None:
         return RowAmount(rows=None, bound=Bound.UNKNOWN, why=found.says)
-    if not found.doubled.value and not loose:
+    if not found.doubled.value and not loose and found.doubled.bound in (Bound.EXACT, Bound.AT_MOST):
         again = of.reread.rows is None or of.reread.rows.value
         return RowAmount(rows=0, bound=Bound.EXACT, why=found.says if again else otherwise)
-    exact = found.doubled.exact and not loose
-    return RowAmount(rows=found.doubled.value, bound=Bound.AT_MOST.unless(exact), why=found.says)
+    bound = joint_bound((found.doubled.bound, Bound.AT_MOST.unless(not loose)))
+    return RowAmount(rows=found.doubled.value, bound=bound, why=found.says)
+
+
+def passes_over(facts: Facts) -> bool:
+    """Whether a function of foreachBatch may pass over the numbers that a seed goes on with: its Delta table has one of
+    them under an id that is not this query's, as `txnAppId` and `txnVersion` leave it, and which ids the function
+    gives was not read."""
+    if not facts.sink.by_function or facts.sink.facts is not None:
+        return False
+    last, own = reconcile_report(facts.checkpoint).last_committed, facts.checkpoint.query_id
+    following = 0 if last is None else last + 1
+    return any(head >= following for app, head in facts.sink.heads.items() if app != own)
 
 
 def findings(facts: Facts, of: Start) -> tuple[Finding, ...]:
@@ -149,7 +160,18 @@ def findings(facts: Facts, of: Start) -> tuple[Finding, ...]:
     found = risk(facts, of)
     if found.bars:
         return ()
-    return (*_run_too(facts), *_repeats(facts, found))
+    return (*_run_too(facts), *_repeats(facts, found), *(() if of.query_id_kept else _passes_over(facts)))
+
+
+def _passes_over(facts: Facts) -> tuple[Finding, ...]:
+    if not passes_over(facts):
+        return ()
+    says = (
+        "The table has the numbers of the next batches under an id that is not this query's. Where the function gives "
+        "that id (txnAppId), Delta passes over what it writes, whatever rows they are."
+    )
+    do = "Look which txnAppId the function gives. Give it a new one, or put the old code back (revert) first."
+    return (Finding("FUNCTION_MAY_PASS_OVER", Severity.WARNING, says, do),)
 
 
 def _run_too(facts: Facts) -> tuple[Finding, ...]:

@@ -12,7 +12,7 @@ from recovery.sources import registry
 from recovery.sources.base import Distance, SourceFacts
 from recovery.sources.comparing import count_noun, format_time
 from recovery.sources.file_positions import FileCandidate
-from recovery.strategies import mapped
+from recovery.strategies import mapped, sinks
 from recovery.strategies.base import Facts
 from recovery.strategies.sources import again, kept, name_of, nothing_in, number_of, unit
 
@@ -111,7 +111,18 @@ def seed(facts: Facts, last: int | None) -> SeedArgs:
 
 
 def lost(facts: Facts) -> RowAmount:
-    """Rows that a start never reads."""
+    """Rows that a start never reads, or that a function may pass over with its batch."""
+    found = _never_read(facts)
+    if not sinks.passes_over(facts):
+        return found
+    why = (
+        f"{found.why} The function may pass over the next batches, whatever rows they carry: the table has their "
+        "numbers under an id (txnAppId) that may be the function's."
+    )
+    return RowAmount(rows=None, bound=Bound.UNKNOWN, why=why, files=found.files)
+
+
+def _never_read(facts: Facts) -> RowAmount:
     of = unit(facts)
     skipping = [s for s in _continued(facts) if s.start and not nothing_in(s.start.lost)]
     behind = mapped.left_behind(facts)

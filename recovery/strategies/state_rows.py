@@ -91,6 +91,13 @@ def _is_written(facts: Facts, operator: str) -> bool:
     return operator in WRITTEN_AT_ONCE or (operator in AGGREGATIONS and writes_all)
 
 
+def is_written_once(facts: Facts) -> bool:
+    """Whether a group is in the table only once its window is closed: by the code that made the state, where that has
+    groups, and by the code that shall run. In another mode a group is written while it is open, and again."""
+    held = any(o.name in AGGREGATIONS for o in facts.checkpoint.state_operators)
+    return facts.output_mode is OutputMode.APPEND and (not held or facts.state_mode is OutputMode.APPEND)
+
+
 def _judged(facts: Facts, operator: StateOperator, counted: HeldState | None) -> Held:
     if operator.name in WRITTEN_AT_ONCE:
         return Held(operator, Fate.WRITTEN)
@@ -168,6 +175,8 @@ def _groups(facts: Facts, found: list[Held]) -> GroupRows:
     """Rows of the table that one entry of the state stands for: told where one aggregation alone holds some, nothing
     with state lies between it and the sink, and the code whose state it is says what becomes of a group."""
     alone, old = found[0], facts.old_code
+    if facts.sink.by_function:  # what that makes of a row, it alone knows
+        return GroupRows.UNKNOWN
     if len(found) > 1 or alone.fate is not Fate.UNWRITTEN or old is None:
         return GroupRows.UNKNOWN
     held = tuple(o.name for o in facts.checkpoint.state_operators)

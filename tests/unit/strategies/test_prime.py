@@ -151,8 +151,13 @@ def test_a_step_that_makes_rows_of_several_counts_none_twice_and_how_many_come_o
         added((SUM, "dedupe"), code={}),
         added((SUM,), code={}, output_mode=OutputMode.UPDATE),
         added((SUM,), code={}, output_mode=None),
+        recounted(state_mode=OutputMode.UPDATE),
+        recounted(state_mode=None),
     ],
-    ids=["own code", "limit", "repeats before an aggregation", "update mode", "mode not known"],
+    ids=[
+        *("own code", "limit", "repeats before an aggregation", "update mode", "mode not known"),
+        *("open windows were written", "the mode of before not known"),
+    ],
 )
 def test_what_no_rule_covers_is_not_known(given: Facts) -> None:
     assert amounts(given) == (UNKNOWN, UNKNOWN)

@@ -6,31 +6,35 @@ from typing import Any
 import pytest
 
 from recovery.checkpoints.report import StateOperator
+from recovery.contracts.amounts import Bound
 from recovery.contracts.option import Option
 from recovery.sinks.base import SinkReport
 from recovery.sources.base import Distance
-from recovery.strategies.base import CodeFacts, Counts, Facts
+from recovery.strategies.base import CodeFacts, Counts, Facts, OutputMode
 from recovery.strategies.catalogue import judge_all
 from recovery.verification.criteria import REQUIRED
-from tests.unit.strategies.facts import WITHOUT, checkpoint
+from tests.unit.strategies.facts import WITH, WITHOUT, checkpoint
 from tests.unit.strategies.streams import KAFKA, of, source, start, stream
 from tests.unit.strategies.test_sources_and_sinks import options
 
 T = 1_795_000_000_000
+APPEND = OutputMode.APPEND
 SUM, SESSION = "stateStoreSave", "sessionWindowStateStoreSaveExec"
 KEPT = Counts(table=10, waiting=4, reread=9, rehearsed=True, rehearsed_late=0)
 HALF = checkpoint().findings
 
 
-def going(operators: tuple[str, ...] = (SUM, "dedupe"), at: str = "0", **changes: Any) -> Facts:
-    """The checkpoint holds windows, with a watermark; the new code drops repeats before it sums up."""
-    base = stream(counts=changes.pop("counts", KEPT))
-    code = CodeFacts({"/p/q.py": WITHOUT}, operators, sources=base.new_code.sources)
+def going(operators: tuple[str, ...] = (SUM,), at: str = "0", **changes: Any) -> Facts:
+    """The checkpoint holds windows, with a watermark; the new code sums up by other columns in the same windows."""
+    base = stream(counts=changes.pop("counts", KEPT), output_mode=APPEND, state_mode=APPEND)
+    code = CodeFacts({"/p/q.py": WITHOUT}, operators, sources=base.new_code.sources, windows="w-1")
+    old = replace(code, files={"/p/q.py": WITH}, operators=(SUM,))
     report = replace(base.checkpoint, state_operators=(StateOperator(0, SUM, 2),), closed_ms=T)
     begun = start(at, reread=of(10 - int(at))) if int(at) < 10 else None
     told = replace(
         base,
         checkpoint=report,
+        old_code=old,
         code=code,
         new_code=code,
         sources=(source("kafka", start=begun, facts=KAFKA, reach=None),),
@@ -48,7 +52,7 @@ def test_going_back_to_the_first_row_is_exact_where_it_was_rehearsed_without_a_l
     assert option.blocked is None
     assert [(a.rows, a.exact) for a in (forecast.lost, forecast.doubled)] == [(0, True), (0, True)]
     assert (forecast.new_rows, forecast.table_after) == (4, 14)
-    assert forecast.state == "Rebuilt: aggregation, dropDuplicates"
+    assert forecast.state == "Rebuilt: aggregation"
     assert {c.code for c in option.criteria} >= set(REQUIRED["rewind"]) | {"COUNTS_EQUAL_FORECAST"}
     assert "again" not in next(c.expected for c in option.criteria if c.code == "EVERY_ROW_ONCE")
 
@@ -74,7 +78,7 @@ NOT_EXACT: dict[str, tuple[dict[str, Any], tuple[int | None, bool], tuple[int | 
     "an estimate": ({"counts": replace(KEPT, rehearsed_why="one large batch")}, (0, False), (0, False)),
     "not rehearsed": ({"counts": Counts(table=10, waiting=4, reread=9)}, (0, False), (0, False)),
     "not from the first row": ({"at": "4"}, (None, False), (0, True)),
-    "windows of another kind": ({"operators": (SESSION,)}, (0, True), (9, False)),
+    "windows of another kind": ({"operators": (SESSION,)}, (0, True), (None, False)),
     "a deduplication": ({"operators": ("dedupe",)}, (0, True), (9, False)),
     "at-least-once": ({"sink": SinkReport("kafka", "t", None)}, (0, True), (0, False)),
 }
@@ -93,6 +97,43 @@ def test_what_nobody_counted_is_not_exact_and_not_recommended(
     codes = [f.code for f in option.findings]
     assert ("REWIND_NOT_EXACT" in codes) == (lost == (0, False))
     assert ("LATE_ROWS_LOST" in codes) == bool(changes.get("counts", KEPT).rehearsed_late)
+
+
+# what is known of windows and modes -> rows doubled, and how sure that is
+OPEN: dict[str, tuple[dict[str, Any], tuple[int | None, Bound]]] = {
+    "updated before": ({"state_mode": OutputMode.UPDATE}, (None, Bound.UNKNOWN)),
+    "a mode before that is not known": ({"state_mode": None}, (None, Bound.UNKNOWN)),
+    "updated now": ({"output_mode": OutputMode.UPDATE}, (None, Bound.UNKNOWN)),
+    "complete": ({"output_mode": OutputMode.COMPLETE, "state_mode": OutputMode.COMPLETE}, (None, Bound.UNKNOWN)),
+    "cut otherwise": (
+        {"old_code": replace(going().new_code, files={"/p/q.py": WITH}, windows="w-2")}, (None, Bound.UNKNOWN)
+    ),
+    "a code before that tells none": (
+        {"old_code": replace(going().new_code, files={"/p/q.py": WITH}, windows="")}, (0, Bound.ESTIMATE)
+    ),
+    "a join": ({"operators": ("symmetricHashJoin",)}, (None, Bound.UNKNOWN)),
+    "a deduplication, counted": ({"operators": ("dedupe",)}, (9, Bound.AT_MOST)),
+    "a deduplication, not counted": (
+        {"operators": ("dedupe",), "counts": replace(KEPT, reread=None)}, (10, Bound.ESTIMATE)
+    ),
+    "code of their own": ({"operators": ("flatMapGroupsWithState",)}, (None, Bound.UNKNOWN)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("changes", "doubled"), OPEN.values(), ids=OPEN.keys())
+def test_windows_that_may_be_in_the_table_before_they_are_closed_are_no_promise(
+    changes: dict[str, Any], doubled: tuple[int | None, Bound]
+) -> None:
+    amount = judged(going(**changes)).forecast.doubled
+    assert (amount.rows, amount.bound) == doubled
+
+
+@pytest.mark.parametrize("mode", [OutputMode.UPDATE, None])
+def test_windows_that_were_written_open_are_written_again_and_the_proof_is_told(
+    mode: OutputMode | None,
+) -> None:
+    option = judged(going(state_mode=mode))
+    assert next(c.expected for c in option.criteria if c.code == "EVERY_ROW_ONCE")["again"] is True
 
 
 def test_code_without_a_watermark_drops_no_row_as_late_and_needs_no_rehearsal_for_that() -> None:

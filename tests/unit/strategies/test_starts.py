@@ -109,6 +109,37 @@ def test_a_chosen_start_costs_what_its_rows_say(
     assert expected["FIRST_BATCH_AT_POSITION"]["offsets"] == [at.start.offset_json]
 
 
+@pytest.mark.parametrize("sink", [None, LOOSE], ids=["exact", "at least once"])
+def test_rows_that_the_code_may_make_many_of_are_an_estimate_and_no_limit(sink: SinkReport | None) -> None:
+    """The source counts 4 records; code that explodes them writes more."""
+    told = stream(sources=(back(),), sink=sink, counts=replace(COUNTED, reread=None))
+    doubled = options(told)["continue"].forecast.doubled
+    assert (doubled.rows, doubled.bound) == (4, Bound.ESTIMATE)
+
+
+FUNCTION = SinkReport("delta", "/w", None, heads={"q-1": 2}, by_function=True)
+
+
+@pytest.mark.parametrize(
+    ("sink", "lost"),
+    [
+        (replace(FUNCTION, heads={"q-1": 2, "orders": 3}), (None, Bound.UNKNOWN)),
+        (replace(FUNCTION, heads={"q-1": 2, "orders": 40}), (None, Bound.UNKNOWN)),
+        (replace(FUNCTION, heads={"orders": 2}), (0, Bound.EXACT)),
+        (replace(FUNCTION, heads={"q-1": 3}), (0, Bound.EXACT)),
+        (replace(FUNCTION, heads={"orders": 3}, by_function=False), (0, Bound.EXACT)),
+    ],
+    ids=["has the next batch", "far ahead", "as far as the checkpoint", "its own id", "written by Spark"],
+)
+def test_a_function_may_pass_over_a_batch_whose_number_its_table_has(
+    sink: SinkReport, lost: tuple[int | None, Bound]
+) -> None:
+    """As it does by txnAppId and txnVersion. A seed gives the batch of that number more input than it had."""
+    option = options(stream(sink=sink, is_plain=True))["continue"]
+    assert (option.forecast.lost.rows, option.forecast.lost.bound) == lost
+    assert ("FUNCTION_MAY_PASS_OVER" in codes(option)) is (lost[0] is None)
+
+
 def test_the_seed_is_told_where_to_start_only_where_something_differs() -> None:
     def args(told: Facts) -> Any:
         return next(s for s in options(told)["continue"].steps if s.kind == "seed").args

@@ -10,6 +10,7 @@ from recovery.checkpoints.held import HeldState, Uncounted
 from recovery.checkpoints.report import Finding, Severity, StateOperator
 from recovery.contracts import codec
 from recovery.contracts.amounts import Bound, OpenWindow
+from recovery.sinks.base import SinkReport
 from recovery.strategies import continue_, full_refresh, repair
 from recovery.strategies.base import CodeFacts, Counts, Facts, GroupRows, OutputMode
 from recovery.strategies.catalogue import judge_all
@@ -138,6 +139,11 @@ def test_rows_of_a_state_that_is_gone_are_not_known(of: Facts, gone: bool) -> No
     for lost in (continue_.judge(of).forecast.lost, repair.judge(of).forecast.lost):
         assert (lost.rows, lost.exact) == ((None, False) if gone else (0, True))
     assert ("STATE_HOLDS_ROWS" in {f.code for f in continue_.judge(of).findings}) == gone
+
+
+def test_a_function_may_make_other_rows_of_a_group_than_one() -> None:
+    function = SinkReport("delta", "/w", 2, by_function=True)
+    assert continue_.judge(stateful((AGGREGATE, 9), sink=function)).forecast.lost.rows is None
 
 
 def test_open_windows_are_lost_though_the_new_code_writes_in_update_mode() -> None:
