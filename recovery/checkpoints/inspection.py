@@ -325,7 +325,12 @@ def _compare_numbering(tree: Tree, offsets: set[int], commits: set[int], *, old:
             findings.append(
                 finding("COMMITS_BEHIND", None, planned=planned, before=planned - 1, newest=newest)
             )
-        findings.append(finding("BATCH_PLANNED", f"offsets/{planned}", batch=planned))
+        is_first = planned == 0 and not old
+        findings.append(
+            finding("FIRST_BATCH_PLANNED", "offsets/0")
+            if is_first
+            else finding("BATCH_PLANNED", f"offsets/{planned}", batch=planned)
+        )
     return findings
 
 

@@ -1,5 +1,6 @@
 """The position of each source of a checkpoint: the committed offset line beside the source's own log."""
 
+import json
 from collections.abc import Collection, Iterator
 from dataclasses import replace
 from functools import partial
@@ -87,7 +88,7 @@ def _read_source_progress(
     name = None if key == str(index) else key
     reached, ahead = formats.log_offset(offset), formats.log_offset(planned)
     if reached is None and not _begun_file_source(tree, folder, offset, planned):
-        return _not_files(tree, index, key, name, offset, findings)
+        return _not_files(tree, index, key, name, (offset, planned), findings)
     names = filelog.index_of(tree.names(folder))
     _judge_reach(folder, key, names, reached, ahead, findings)
     ids, missing = filelog.needed_entries(names)
@@ -140,27 +141,42 @@ def _reread_counted_entries(
 
 
 def _not_files(
-    tree: Tree, index: int, key: str, name: str | None, offset: str | None, findings: list[Finding]
+    tree: Tree,
+    index: int,
+    key: str,
+    name: str | None,
+    lines: tuple[str | None, str | None],
+    findings: list[Finding],
 ) -> SourceProgress:
-    """A source without a log of files: its line is kept, and read where its shape is known."""
-    folder = f"sources/{key}"
+    """A source without a log of files: its committed line is kept, and read where its shape is known. `lines`: the
+    committed one and the planned one, which shows the kind alone where nothing is committed."""
+    folder, (offset, planned) = f"sources/{key}", lines
     try:
         first = tree.bytes_of(f"{folder}/0") if f"{folder}/0" in tree.files else None
     except Malformed:
         first = None  # too large for what is meant here
     kind, position = positions.read_position(offset, first)
-    if position is None:
+    if offset is None:
+        kind, _ = positions.read_position(planned, first)
+    if position is None and kind == "unknown":
         findings.append(finding("SOURCE_UNKNOWN", folder, source=key))
-    else:
+    elif position is not None:
         said = positions.describe_position(kind, position)
         findings.append(finding("SOURCE_KEPT", folder, source=key, kind=kind, position=said))
+    began = None
     if kind == "kafka" and first is not None:
         try:
-            positions.initial_offsets(first)
+            began = json.dumps(positions.initial_offsets(first), separators=(",", ":"))
         except Malformed as problem:
             findings.append(finding("KAFKA_START_UNREADABLE", f"{folder}/0", source=key, why=problem.why))
     return SourceProgress(
-        index, kind, offset, name=name, position=position, bare=not tree.names(f"sources/{key}")
+        index,
+        kind,
+        offset,
+        name=name,
+        position=position,
+        bare=not tree.names(f"sources/{key}"),
+        first_json=began if offset is None else None,
     )
 
 

@@ -89,6 +89,8 @@ class SourceProgress:
     twin_of: int | None = None
     #: no such directory, or nothing in it
     bare: bool = False
+    #: where it began, of a Kafka source that keeps that beside its line, while nothing is committed
+    first_json: str | None = None
 
     @property
     def folder(self) -> str:

@@ -65,8 +65,8 @@ class SeedPlan(NextVersion):
 
     #: the batch N after which it continues; the next one is N + 1
     batch: int
-    #: the batch whose commit file is taken: N, or N - 1 if only the table has finished N
-    commit_of: int
+    #: the batch whose commit file is taken: N, or N - 1 if only the table has finished N; None: there is none
+    commit_of: int | None
     #: of the old sources
     log_offsets: tuple[int | None, ...]
     #: of the sources that the seed has, as are its offsets
@@ -98,20 +98,20 @@ def plan_seed(
     """
     standing = reconcile_report(report)
     _refuse_damage(report, standing, watermark_ms)
-    if report.last_committed is None and standing is not report:
-        raise Refused(
-            f"The table has batch {standing.last_committed}, and no batch was ever committed in this checkpoint, so "
-            f"there is no commit to seed from. Put the old code back (revert) and let it finish batch "
-            f"{standing.last_committed}, or choose full-refresh.",
-            code="batch_unsettled",
-        )
-    if report.last_committed is None:
+    if standing.last_committed is None:
         raise Refused(
             "Nothing was ever committed in this checkpoint, so there is no position to keep; an update starts "
             "from the beginning anyway.",
             code="nothing_committed",
         )
-    batch = standing.last_committed or 0
+    batch = standing.last_committed
+    if report.last_committed is None and (state is not None or watermark_ms is not None):
+        raise Refused(
+            f"The table has batch {batch}, and no batch was ever committed in this checkpoint, so the watermark after "
+            f"it is not known, which state needs. Put the old code back (revert) and let it finish batch {batch}, or "
+            "take full-refresh.",
+            code="batch_unsettled",
+        )
     if watermark_ms is not None and watermark_ms < 0:
         raise Refused(f"A watermark is a time in ms since the epoch; {watermark_ms} is none.")
     if state is not None:

@@ -20,6 +20,10 @@ from recovery.checkpoints.starts import SourceStart, entries_at
 from recovery.checkpoints.storage import Store, TooLarge
 from recovery.errors import Refused
 
+FIRST_COMMIT = b'v1\n{"nextBatchWatermarkMs":0}'
+"""The commit of a query without state whose first batch the table alone has finished. Without state no row is late,
+so its watermark decides nothing."""
+
 
 def seed_layout(
     old: Store,
@@ -27,16 +31,16 @@ def seed_layout(
     reached: Sequence[int | None],
     query_id: str,
     *,
-    commit_of: int | None = None,
+    commit_of: int | None,
     starts: Sequence[SourceStart] | None = None,
     watermark_ms: int | None = None,
 ) -> Layout:
     """A checkpoint without state that goes on after `batch`. `reached`: each old source's log id there.
 
-    `commit_of`: the batch whose commit file is taken, where `batch` itself has none. `starts`: every source of the
-    new code (None: the old sources where they are), as `starts.check_starts` gives them. `watermark_ms`: where the next
-    batch begins (None: as it is). Raises OSError when the storage fails, Malformed or Refused when a file
-    that is needed is broken or gone.
+    `commit_of`: the batch whose commit file is taken; None: there is none, and one is made. `starts`: every source of
+    the new code (None: the old sources where they are), as `starts.check_starts` gives them. `watermark_ms`: where the
+    next batch begins (None: as it is). Raises OSError when the storage fails, Malformed or Refused when a file that is
+    needed is broken or gone.
     """
     layout = Layout()
     offsets = old.read(f"offsets/{batch}", MAX_SMALL_BYTES)
@@ -55,7 +59,7 @@ def seed_layout(
         offsets = with_header(offsets, batchWatermarkMs=watermark_ms)
     for number in [batch - 1, batch] if batch else [batch]:
         layout.write(f"offsets/{number}", offsets)
-    commit = old.read(f"commits/{batch if commit_of is None else commit_of}", MAX_SMALL_BYTES)
+    commit = FIRST_COMMIT if commit_of is None else old.read(f"commits/{commit_of}", MAX_SMALL_BYTES)
     layout.write(f"commits/{batch}", _with_watermark(_without_state_ids(commit), watermark_ms))
     layout.write("metadata", metadata_of(query_id))
     return layout

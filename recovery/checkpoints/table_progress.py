@@ -35,6 +35,21 @@ def count_batch_committed(report: CheckpointReport, batch: int | None) -> Checkp
     return replace(report, last_committed=batch, sources=sources, closed_ms=report.watermark_ms)
 
 
+def is_first_batch_open(report: CheckpointReport) -> bool:
+    """Whether batch 0 was planned and is finished neither here nor, for all that the report's findings say, in the
+    table: nothing was processed yet."""
+    standing = reconcile_report(report)
+    return standing.last_committed is None and standing.last_planned == 0 and bool(standing.sources)
+
+
+def stand_at_beginning(report: CheckpointReport) -> CheckpointReport:
+    """The report with each source where it began, as far as it keeps that; unchanged where something was committed."""
+    if not is_first_batch_open(report):
+        return report
+    sources = (s if s.first_json is None else replace(s, offset_json=s.first_json) for s in report.sources)
+    return replace(report, sources=tuple(sources))
+
+
 def _move_to_table_end(source: SourceProgress, end: str | None) -> SourceProgress:
     reached = formats.log_offset(end)
     planned = tuple(source.planned)  # the files of one batch, or of a few

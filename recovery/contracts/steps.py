@@ -40,9 +40,9 @@ class UpdateArgs(Value):
 class SeedArgs(Value):
     """What checkpoint a seed puts into place. Only what is set is stored."""
 
-    action: Literal["repair", "go-back"] | None = None
-    """`repair`: the old one with its damage mended; `go-back`: the old one as it was after `last_committed`; None: a
-    new one that goes on from it."""
+    action: Literal["repair", "go-back", "begin"] | None = None
+    """`repair`: the old one with its damage mended; `go-back`: the old one as it was after `last_committed`; `begin`:
+    one that begins where the old one did, in which nothing was committed; None: a new one that goes on from it."""
     last_committed: Number | None = None
     """The batch after which it goes on; None: from nothing."""
     from_version: Number | None = None
@@ -59,6 +59,8 @@ class SeedArgs(Value):
     """Of a repair, the id of the query, where the old file of it is lost."""
     operators: tuple[str, ...] = ()
     """Of a repair, Spark's names of the stateful operators of the code."""
+    sources: tuple[Number | None, ...] = ()
+    """Of a beginning, for each source of the code the one of the old checkpoint that it goes on as; None: none."""
     mendings: tuple[Mapping[str, Any], ...] = ()
     """Of a repair, each damage and its mending (`checkpoints.repairing.work.Mending`)."""
 

@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from recovery.blaming import find_code_failure, first_sentence
 from recovery.checkpoints.report import CheckpointReport
+from recovery.checkpoints.table_progress import is_first_batch_open
 from recovery.contracts.diagnosis import (
     FAMILY_UNKNOWN,
     RESET_UNKNOWN,
@@ -18,6 +19,7 @@ from recovery.contracts.diagnosis import (
 from recovery.contracts.names import Meant
 from recovery.diagnosis import operators as ops
 from recovery.diagnosis import platforms, table
+from recovery.diagnosis.advice import asks_meant
 from recovery.diagnosis.parsing import ErrorCondition, chain_of, innermost_condition, parse_conditions
 from recovery.diagnosis.platforms import Where
 from recovery.diagnosis.row import KEEP, ErrorRow
@@ -190,6 +192,7 @@ def _judge_evidence(evidence: FailureEvidence, chain: Sequence[Mapping[str, str]
         if check:
             check(judged, evidence)
     if evidence.of_flow:
+        _name_first_batch(judged, evidence)
         _add_blockers(judged, evidence)
     return judged
 
@@ -276,6 +279,30 @@ def _stateful_steps(judged: Judgement, evidence: FailureEvidence) -> None:
 ALL_AGAIN: Final = Advice(
     "Empty the table and its checkpoint together, then read all input again.", "full-refresh", undoable=False
 )
+
+
+BEGIN_AGAIN: Final = (
+    "Begin again where the flow began (continue): batch 0 is cut anew, and the old code is not needed."
+)
+
+
+def _name_first_batch(judged: Judgement, evidence: FailureEvidence) -> None:
+    """Where nothing was ever committed no position and no state has to be kept: other code may begin again."""
+    report = evidence.report
+    if report is None or not is_first_batch_open(report):
+        return
+    judged.says.append(
+        "No batch was ever committed: the first one, batch 0, was planned and not finished, so no position and no "
+        "state can be lost."
+    )
+    if asks_meant(judged.advice):
+        mistake = [item for item in judged.advice if item.right_if is Meant.NO]
+        others = [i for i in judged.advice if i.right_if is None or i.strategy == ALL_AGAIN.strategy]
+        says = f"{BEGIN_AGAIN} Right if the change was meant."
+        judged.advice = [Advice(says, "continue", Meant.YES, undoable=True), *mistake, *others]
+    elif evidence.chain:
+        says = f"If Spark refuses the mended code, or batch 0 is too large: {BEGIN_AGAIN[0].lower()}{BEGIN_AGAIN[1:]}"
+        judged.advice = [*judged.advice, Advice(says, "continue", undoable=True)]
 
 
 def _without_state(gone: Sequence[str], *, program: bool) -> list[Advice]:

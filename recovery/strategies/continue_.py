@@ -11,13 +11,15 @@ from recovery.contracts.option import Blocker, BlockerCode, Option
 from recovery.contracts.steps import PlannedStep
 from recovery.errors import Refused
 from recovery.sinks.kinds import Start
-from recovery.strategies import common, mapped, sinks, sources, starts, state_rows
+from recovery.strategies import common, first_batch, mapped, sinks, sources, starts, state_rows
 from recovery.strategies.base import Facts
 from recovery.strategies.positions import positions
 
 
 def judge(facts: Facts) -> Option:
     """The option, blocked or not, with this flow's own numbers."""
+    if first_batch.is_open(facts):
+        return first_batch.judge(facts, _doubled(facts, _start(facts)))
     rows, standing, start = facts.counts.waiting, reconcile_report(facts.checkpoint), _start(facts)
     last, reread = standing.last_committed, starts.reread(facts, _starts_with(facts))
     forecast = Forecast(

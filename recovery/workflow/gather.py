@@ -14,7 +14,7 @@ from recovery.checkpoints import inspect_checkpoint
 from recovery.checkpoints.held import HeldState, held_states
 from recovery.checkpoints.repair import RepairPlan, damage_to_repair
 from recovery.checkpoints.report import CheckpointReport, Finding
-from recovery.checkpoints.table_progress import reconcile_report
+from recovery.checkpoints.table_progress import reconcile_report, stand_at_beginning
 from recovery.contracts.plan import CheckpointMark, Preconditions, SinkMark
 from recovery.contracts.target import ReplayTarget
 from recovery.errors import Refused, RepriseError
@@ -38,7 +38,7 @@ from recovery.spark.api import (
     study,
     whereabouts,
 )
-from recovery.strategies import late, state_rows
+from recovery.strategies import first_batch, late, state_rows
 from recovery.strategies.base import Counts, Facts, OutputMode, checkpoint_watched, table_watched
 from recovery.workflow import (
     below,
@@ -373,7 +373,9 @@ def facts_of(
         old_code=old_code,
         code=code_facts(scene.code, new_study),
         new_code=new_code,
-        counts=_counted(scene, new_study, studied.wanted, apart, new_files, studied.key),
+        counts=first_batch.count_processed(
+            scene.checkpoint, _counted(scene, new_study, studied.wanted, apart, new_files, studied.key)
+        ),
         old_counts=counts(old_study) if old_study else None,
         old_sources=studied.before,
         old_problem=studied.problem,
@@ -575,7 +577,8 @@ def _inputs(
     """
     report = repair.after if repair is not None and repair.complete else scene.checkpoint
     # reconciled: what the table holds is not read anew
-    return inputs.inputs_of(reconcile_report(report), described, wishes=wishes, noted=scene.noted)
+    standing = stand_at_beginning(reconcile_report(report))
+    return inputs.inputs_of(standing, described, wishes=wishes, noted=scene.noted)
 
 
 def _inputs_before(

@@ -19,7 +19,7 @@ import requests
 
 from recovery.streams.client import START_NOW
 from tests.kafka import KafkaBroker
-from tests.plain.cells import AFTER, BEFORE, BY_ID, CELLS, Cell, kept_then_all
+from tests.plain.cells import AFTER, BEFORE, BY_BOTH, BY_ID, CELLS, Cell, kept_then_all, row
 from tests.plain.programs import PROGRAMS
 from tests.plain.world import Row, World, answered
 from tests.stack import Stack, wait_for
@@ -130,6 +130,26 @@ def test_a_recovery_whose_start_fails_is_rolled_back_to_the_byte(
     code, answer = answered(stack, "rollback", answer["recovery"])
     assert (code, answer.get("state")) == (0, "rolled_back"), answer
     assert tree(world.checkpoint) == before
+
+
+def test_a_program_whose_first_batch_crashed_begins_again_with_other_code(
+    stack: Stack, tmp_path: Path
+) -> None:
+    """No update of it ever ended well, so no old code is known; the new code keeps other state."""
+    world = World(tmp_path / "w", PROGRAMS["files to parquet"])
+    fails_at_5 = """.withColumn("v", F.expr("if(id = 5, cast(raise_error('no') as string), v)"))"""
+    world.write(f"{BY_ID}{fails_at_5}")
+    for rows in (*BEFORE, *AFTER):
+        world.arrive(rows)
+    assert world.run().returncode != 0
+    assert sorted(tree(world.checkpoint).keys() & {"offsets/0", "commits/0"}) == ["offsets/0"]
+    world.write(BY_BOTH)
+    _, stream = answered(stack, *world.adopt_words())
+    code, answer = answered(stack, "recover", stream["pipeline"], "--flow", stream["flow"])
+    assert (code, answer.get("state")) == (0, "succeeded"), answer
+    assert [answer["measured"][which] for which in ("lost", "doubled")] == [0, 0], answer["measured"]
+    right = {row(id=r["id"], v=r["v"].upper()) for held in world.arrived for r in held}
+    assert world.rows() == Counter(right)
 
 
 def test_a_recovery_that_has_written_is_not_rolled_back(stack: Stack, tmp_path: Path) -> None:

@@ -138,7 +138,8 @@ def outcome(world: World, option: Option, before: Counter[int], read: int, *, ch
     after = world.rows()
     sources, operator = _ran(world, option)
     waiting = world.waiting(sources)
-    should = before + _written_later(world, option) + _yielded(world, option, waiting, operator)
+    stands = Counter[int]() if world.crashed else before
+    should = stands + _written_later(world, option) + _yielded(world, option, waiting, operator)
     lost, doubled = should - after, after - should
     # a batch that the file sink skips is never run, so that Spark counts none of its rows
     untold = operator != PLAIN or (option.strategy == "empty" and world.sink.told["sink"] in PASS_OVER)

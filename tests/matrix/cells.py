@@ -25,14 +25,19 @@ SOURCES: Mapping[str, tuple[str, ...]] = {
     "files and kafka": ("files", "kafka"),
     "delta and delta": ("delta", "delta"),
 }
-ONE_OPERATOR = ("stateful operator removed", "offsets damaged", "uncommitted batch")
+ONE_OPERATOR = ("stateful operator removed", "offsets damaged", "uncommitted batch", "first batch crashed")
 REPLAYED = (("files", "delta"), ("delta", "parquet"), ("delta", "delta"))
 # Which incidents are run for a pair. Sources and sinks do not know of each other, so each is paired with one or two.
 PAIRS: Mapping[tuple[str, str], tuple[str, ...]] = {
     **{(s, k): incidents.NAMES for k in ("delta", "parquet") for s in ("kafka", "files", "delta")},
-    ("kafka", "delta"): (*incidents.NAMES, *incidents.OF_STATE),
-    ("files", "parquet"): (*incidents.NAMES, *incidents.OF_STATE, *incidents.OF_REPLAY),
-    **dict.fromkeys(REPLAYED, (*incidents.NAMES, *incidents.OF_REPLAY)),
+    ("kafka", "delta"): (*incidents.NAMES, *incidents.OF_STATE, *incidents.OF_FIRST),
+    ("files", "parquet"): (
+        *incidents.NAMES,
+        *incidents.OF_STATE,
+        *incidents.OF_REPLAY,
+        *incidents.OF_FIRST,
+    ),
+    **dict.fromkeys(REPLAYED, (*incidents.NAMES, *incidents.OF_REPLAY, *incidents.OF_FIRST)),
     ("files and kafka", "delta"): ("stateful operator removed", "source added", "source removed"),
     ("delta and delta", "parquet"): ("stateful operator removed", "source removed", "source replaced"),
     ("change feed", "delta"): incidents.NAMES,
@@ -59,6 +64,8 @@ CHOSEN: Mapping[tuple[str, str, str], tuple[str, ...]] = {
     ("kafka", "parquet", "retention passed"): (EARLIER, LATER),
     ("kafka", "kafka", "uncommitted batch"): ("continue",),
     ("delta", "parquet", "stateful operator removed"): ("continue",),
+    ("files", "delta", "first batch crashed"): ("continue",),
+    ("files", "parquet", "first batch written"): ("continue",),
 }
 COLUMNS = (
     "continue",
@@ -143,7 +150,8 @@ class Bench:
         table = f"t{self.count}"
         sink = sinks.make(cell.sink, room=self.room, broker=self.broker, name=table, root=root)
         world = World(self.room, table, root, sink, [new(k) for k in kinds], cell.incident.before)
-        incidents.begin(world)
+        if cell.incident.is_begun:
+            incidents.begin(world)
         cell.incident.strikes(world, lambda: new(kinds[-1]))
         return world
 

@@ -7,6 +7,7 @@ from tests.damages import hands
 from tests.matrix.room import first
 from tests.matrix.sources import Source, Unread
 from tests.matrix.world import (
+    BROKEN,
     JOINED,
     KEPT,
     KEYED,
@@ -40,6 +41,7 @@ class Incident:
     positioned: bool = False  # going on from another position is tried too
     new_source: bool = False  # the last one is new: where it begins has to be said
     of_two: bool = False  # needs a second source from the beginning
+    is_begun: bool = True  # good updates come before it
     rewound: bool = False  # the new code keeps state, which can be built anew from an earlier position
 
 
@@ -161,6 +163,31 @@ def uncommitted(world: World, more: Callable[[], Source]) -> None:
     fails(world)
 
 
+def first_crashed(world: World, more: Callable[[], Source]) -> None:
+    """The very first batch fails at a row; then the code is mended, and its dropDuplicates gets another key."""
+    for source in world.sources:
+        world.put(source, world.ids(8))
+    said = world.update()
+    assert "problem" in said, "the first batch is written"
+    world.failure, world.crashed = first(said["problem"]), True
+    world.operator = ONCE_TOO
+
+
+def first_written(world: World, more: Callable[[], Source]) -> None:
+    """A crash after the table's commit of the very first batch and before the checkpoint's; then dropDuplicates is
+    taken out."""
+    for source in world.sources:
+        world.put(source, world.ids(6))
+    said = world.update()
+    assert "problem" not in said, said["problem"]
+    world.took()
+    assert sorted(p.name for p in (world.checkpoint / "offsets").iterdir() if p.name.isdigit()) == ["0"]
+    hands.remove(world.checkpoint / "commits" / "0")
+    world.open_batch = True
+    wait(world)
+    world.operator = PLAIN
+
+
 INCIDENTS = (
     Incident("stateful operator removed", ONCE, operator(PLAIN), positioned=True),
     Incident("stateful operator added", PLAIN, operator(ONCE), rewound=True),
@@ -180,6 +207,8 @@ INCIDENTS = (
     Incident("key of windows changed", WINDOWED, operator(KEYED), rewound=True),
     Incident("aggregate changed", WINDOWED, operator(WIDENED), rewound=True),
     Incident("join changed", MATCHED, matched, of_two=True),
+    Incident("first batch crashed", BROKEN, first_crashed, is_begun=False),
+    Incident("first batch written", ONCE, first_written, is_begun=False),
 )
 OF_STATE = (
     "windowed aggregation removed",
@@ -189,7 +218,9 @@ OF_STATE = (
     "applyInPandasWithState removed",
     "transformWithState removed",
 )
+OF_FIRST = ("first batch crashed", "first batch written")
+"""Nothing is committed yet; what then counts is the sink."""
 OF_REPLAY = ("key of windows changed", "aggregate changed", "join changed")
 """Changes of a stateful step that has no way out but a replay; run with the sources that are replayed."""
 """What becomes of rows in the state hangs neither on the source nor on the sink: run with few of them."""
-NAMES = tuple(i.name for i in INCIDENTS if i.name not in (*OF_STATE, *OF_REPLAY))
+NAMES = tuple(i.name for i in INCIDENTS if i.name not in (*OF_STATE, *OF_REPLAY, *OF_FIRST))

@@ -47,12 +47,11 @@ def scene_of(world: World) -> Scene:
 
 
 def facts(world: World, scene: Scene, wishes: Mapping[str, Wanted]) -> Facts:
-    """With the code as it stands, and that of the last good update to go back to.
+    """With the code as it stands, and that of the last good update to go back to, where there was one.
 
     What is proposed about sources that were added, removed or replaced is confirmed, as a person would.
     """
-    assert world.old
-    found = facts_of(scene, scene.code, world.old.code, wishes=wishes)
+    found = facts_of(scene, scene.code, world.old.code if world.old else None, wishes=wishes)
     proposed = mapped.proposal(found)
     return found if proposed is None else replace(found, confirmed=proposed.unconfirmed)
 

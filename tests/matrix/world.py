@@ -15,6 +15,9 @@ from tests.state_checkpoints import ROCKS
 PATH = "/p/flow.py"
 PLAIN, ONCE, ONCE_TOO = "", '.dropDuplicates(["id"])', '.dropDuplicates(["id", "k"])'
 LIMITED = ".limit(1000)"
+# drops repeats, and fails at one row after others were written
+BROKEN_AT = 5
+BROKEN = f'{ONCE}.withColumn("k", f.expr("if(id = {BROKEN_AT}, cast(raise_error(\'no\') as bigint), k)"))'
 _TIMED = '.selectExpr("id", "k", "timestamp_seconds(id * 10) as t").withWatermark("t", "20 seconds")'
 _GROUPED = '.agg(f.max("k").alias("k")).select("id", "k")'
 # each id is a group of its own, ten seconds after the one before it
@@ -121,6 +124,7 @@ class World:
     old: Old | None = None
     gone: int = 0  # how many of the ids that wait can no longer be read
     open_batch: bool = False  # one was read and written, and is not committed
+    crashed: bool = False  # batch 0 has failed: what the sink has is of that attempt
     failure: str = ""  # of the update after which somebody calls
 
     def code(self) -> dict[str, str]:

@@ -112,6 +112,15 @@ TABLE: tuple[FindingKind, ...] = (
         seed=True,
     ),
     FindingKind(
+        "FIRST_BATCH_PLANNED",
+        I,
+        "Batch 0, the first of all, was planned and not committed: nothing is committed yet.",
+        "Runs it first, over the same range. It refuses other stateful steps and another number of sources.",
+        "Nothing, where the same code runs again. For other code, or to cut the batch anew, choose continue: it begins "
+        "again where the query began, or after the batch where the table has it.",
+        seed=True,
+    ),
+    FindingKind(
         "BATCH_PLANNED_AS_MAP",
         B,
         "Batch {batch} was planned and not committed, and the offsets are in format 2.",

@@ -27,8 +27,8 @@ TABLE: tuple[FindingKind, ...] = (
         "The table has batch {head}, which the checkpoint has planned and not committed.",
         "With the same code: runs it again, and the table skips it. After an empty reset: rows of the new batch "
         "{head} are lost.",
-        "Put the old code back and let it finish batch {head}, or, if a batch before it was committed, choose a "
-        "seeded reset: it goes on after batch {head}, whose rows the table has.",
+        "Put the old code back and let it finish batch {head}, or choose a seeded reset (continue): it goes on after "
+        "batch {head}, whose rows the table has.",
     ),
     FindingKind(
         "SINK_LOG_BEHIND",
@@ -103,8 +103,7 @@ TABLE: tuple[FindingKind, ...] = (
         "The table has batch {head}, which the checkpoint has planned and not committed, and has forgotten so by its "
         "setting {setting}.",
         "Runs the batch again, and the table does not skip it: its rows are there twice.",
-        "Choose a seeded reset: it continues after batch {head}, whose rows the table has. If no batch before it "
-        "was committed, begin again with an empty table and an empty checkpoint.",
+        "Choose a seeded reset: it continues after batch {head}, whose rows the table has.",
         outcome=Outcome.DOUBLES,
     ),
     FindingKind(

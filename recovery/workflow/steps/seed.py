@@ -1,4 +1,4 @@
-"""seed: put the next checkpoint version into place: at the positions of the plan, or mended.
+"""seed: put the next checkpoint version into place: at the positions of the plan, mended, or begun again.
 
 What a seed starts at is in the step's arguments, as sealed: `starts` (`SourceStart.as_dict()` of every source of the
 new code), `watermark_ms`, `state` (the folder of a checkpoint whose state is carried over; "prime": empty state of the
@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from typing import Any, Final
 
-from recovery.checkpoints import inspect_checkpoint, publishing, repair, transplant
+from recovery.checkpoints import beginning, inspect_checkpoint, publishing, repair, transplant
 from recovery.checkpoints import seed as seeding
 from recovery.checkpoints.publishing import Prepared
 from recovery.checkpoints.report import CheckpointReport
@@ -222,14 +222,32 @@ def _gone_back(context: Context, place: str, report: CheckpointReport) -> Prepar
     )
 
 
+def _begun(context: Context, place: str, report: CheckpointReport) -> Prepared:
+    """From where the old one began; nothing was ever committed in it."""
+    plan = beginning.plan_beginning(report, _args(context).sources)
+    context.log("Nothing was committed: batch 0 is planned again, from where each source began.")
+    for old, new in plan.kept:
+        context.log(f"{new} keeps where it began, as {old} has it.")
+    return beginning.prepare_beginning(
+        place,
+        plan,
+        recovery=context.recovery.label,
+        fence=context.step.fence,
+        guard=context.watch.guard,
+    )
+
+
 MAKERS: Final[Mapping[str, Callable[[Context, str, CheckpointReport], Prepared]]] = {
     "repair": _repaired,
     "go-back": _gone_back,
+    "begin": _begun,
 }
 
 
 def _wanted(context: Context) -> list[str | None]:
-    """The offset line of every source, in the order of the code that runs next, as sealed."""
+    """The offset line of every source, in the order of the code that runs next, as sealed; none before batch 0."""
+    if _args(context).action == "begin":
+        return []
     if (starts := _starts(context)) is not None:
         return [start.offset_json for start in sorted(starts, key=lambda s: s.index)]
     return list(_args(context).offsets) or [p.after.offset_json for p in context.contents.positions]
@@ -244,7 +262,8 @@ def _read_back(context: Context, place: str, version: int | None, *, from_versio
             f"Version {now.version} reads back with offsets {offsets}, planned: {wanted}. Roll back, then seal again.",
             code="not_as_sealed",
         )
-    context.log(f"Read back: intact, next batch {(now.last_committed or 0) + 1}, offsets as planned.")
+    following = 0 if now.last_committed is None else now.last_committed + 1
+    context.log(f"Read back: intact, next batch {following}, offsets as planned.")
     return SeedResult(
         version=version,
         from_version=from_version,

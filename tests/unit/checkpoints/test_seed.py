@@ -168,11 +168,15 @@ def test_a_seed_goes_on_after_the_last_batch_that_the_table_holds(
     ).read_bytes()
 
 
-def test_a_batch_0_that_only_the_table_has_leaves_nothing_to_go_on_after(tmp_path: Path) -> None:
+@pytest.mark.parametrize("words", [{"state": "/elsewhere"}, {"watermark_ms": 5}])
+def test_after_a_batch_0_that_only_the_table_has_no_state_can_go_on(
+    tmp_path: Path, words: dict[str, Any]
+) -> None:
+    """Its watermark is in no commit."""
     Built(tmp_path / "flow/0", batches=0, planned=1).write()
     sink_log(tmp_path / "table", 0)
     with refused("batch_unsettled", Refused, names=("batch 0",)):
-        seed.plan_seed(inspect_checkpoint(str(tmp_path / "flow"), sink=str(tmp_path / "table")))
+        seed.plan_seed(inspect_checkpoint(str(tmp_path / "flow"), sink=str(tmp_path / "table")), **words)
 
 
 def test_a_checkpoint_with_one_fixed_place_is_set_aside_and_put_back_by_an_undo(tmp_path: Path) -> None:

@@ -5,9 +5,10 @@ from typing import Any
 
 import pytest
 
-from recovery.checkpoints.report import CheckpointReport, Finding, Severity, StateOperator
+from recovery.checkpoints.report import CheckpointReport, Finding, Severity, SourceProgress, StateOperator
 from recovery.contracts import codec
 from recovery.contracts.diagnosis import StatefulOperators
+from recovery.contracts.names import Meant
 from recovery.diagnosis import diagnose_failure
 from tests.unit.diagnosis.messages import INCIDENT, wrapped
 
@@ -63,6 +64,39 @@ def test_the_incident_is_explained_in_peoples_words() -> None:
     assert "delete the checkpoint folder" in dont
     assert "just start it again" in dont
     assert [c.condition for c in found.causes] == [found.condition, "", found.condition]
+
+
+FIRST_BATCH = replace(
+    HEALTHY, last_committed=None, last_planned=0, sources=(SourceProgress(0, "files", None),)
+)
+KEY_CHANGED = (
+    "[STATE_STORE_KEY_SCHEMA_NOT_COMPATIBLE] Provided key schema does not match existing state key schema."
+)
+
+
+@pytest.mark.parametrize(
+    ("error", "strategies", "meant"),
+    [
+        (INCIDENT, ["continue", "revert", "full-refresh"], Meant.YES),
+        (KEY_CHANGED, ["continue", "revert", "full-refresh"], Meant.YES),
+    ],
+)
+def test_a_crash_in_the_first_batch_needs_no_old_code(
+    error: str, strategies: list[str], meant: Meant | None
+) -> None:
+    """Nothing was committed: neither a replay nor another start is a way on, for there is no state to make."""
+    found = diagnose_failure(causes=wrapped(error), report=FIRST_BATCH)
+    assert [one.strategy for one in found.advice] == strategies
+    assert (found.advice[0].right_if, found.advice[0].undoable) == (meant, True)
+    assert "batch 0" in found.says
+
+
+def test_a_failure_of_code_in_the_first_batch_is_mended_first() -> None:
+    error = "[DIVIDE_BY_ZERO] Division by zero."
+    before = diagnose_failure(causes=wrapped(error), report=HEALTHY)
+    found = diagnose_failure(causes=wrapped(error), report=FIRST_BATCH)
+    assert found.advice[:-1] == before.advice
+    assert (found.advice[-1].strategy, found.advice[-1].right_if) == ("continue", None)
 
 
 def test_the_same_error_without_a_condition_is_the_same_diagnosis() -> None:

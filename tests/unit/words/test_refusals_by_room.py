@@ -18,7 +18,7 @@ import pytest
 from console.supervisor import browser, home, instance, jars, tools
 from console.supervisor.bootstrap import CannotStart
 from recovery import outbound
-from recovery.checkpoints import inspect_checkpoint, seed
+from recovery.checkpoints import beginning, inspect_checkpoint, seed
 from recovery.checkpoints.batches import read_batch
 from recovery.checkpoints.report import SourceEntry, SourceProgress
 from recovery.checkpoints.seed import SourceStart
@@ -83,7 +83,7 @@ def flow_of(tmp: Path, **built: Any) -> Any:
 def unsettled(tmp: Path) -> Any:
     sink_log(tmp / "table", 0)
     Built(tmp / "flow/0", batches=0, planned=1).write()
-    return seed.plan_seed(inspect_checkpoint(str(tmp / "flow"), sink=str(tmp / "table")))
+    return seed.plan_seed(inspect_checkpoint(str(tmp / "flow"), sink=str(tmp / "table")), watermark_ms=1)
 
 
 def starting(tmp: Path, start: SourceStart, **built: Any) -> Any:
@@ -246,9 +246,15 @@ PURE = (
     ),
     Refusal(
         "batch_unsettled",
-        "The table has batch 0, and no batch was ever committed in this checkpoint, so there is "
-        "no commit to seed from. Put the old code back (revert) and let it finish batch 0, or choose full-refresh.",
+        "The table has batch 0, and no batch was ever committed in this checkpoint, so the watermark after it is not "
+        "known, which state needs. Put the old code back (revert) and let it finish batch 0, or choose full-refresh.",
         unsettled,
+    ),
+    Refusal(
+        "not_the_first_batch",
+        "Only a checkpoint whose first batch was planned and not finished can begin again: what was processed would be "
+        "read a second time.",
+        lambda tmp: beginning.plan_beginning(flow_of(tmp, batches=1, planned=1), (0,)),
     ),
     Refusal(
         "names_no_source",

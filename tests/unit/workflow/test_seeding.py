@@ -1,5 +1,6 @@
 """The step that puts a seed into place starts every source where the sealed plan says, or changes nothing."""
 
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
@@ -98,6 +99,43 @@ def test_the_seed_stands_where_the_sealed_plan_says(
     said = " ".join(text for _, text in context.step.log)
     moved = bool(args.get("starts"))
     assert ("1 files again" in said, "0 skipped" in said, "set to 5" in said) == (moved,) * 3
+
+
+@pytest.fixture
+def crashed(row: Recovery, tmp_path: Path) -> Recovery:
+    """The same flow, whose very first batch was planned and finished nowhere."""
+    version = Path(place(row)) / "0"
+    for name in ("offsets", "commits", "sources", "state"):
+        shutil.rmtree(version / name)
+    Built(version, batches=0, planned=1, sources=2).write()
+    sealed = row.plans.get()
+    fingerprint = inspect_checkpoint(place(row)).fingerprint
+    (tmp_path / "new").mkdir()
+    sealed.body = plan_body(
+        table_place=str(tmp_path / "new"),
+        checkpoint_place=place(row),
+        preconditions={"checkpoint": {"fingerprint": fingerprint}},
+    )
+    sealed.save()
+    return row
+
+
+def test_where_nothing_was_committed_the_next_version_begins_with_batch_0(crashed: Recovery) -> None:
+    context = claimed(crashed, action="begin", from_version=0, sources=[0, 1])
+    result = seed.run(context)
+    told = [result[name] for name in ("version", "from_version", "last_committed", "last_planned", "offsets")]
+    assert told == [1, 0, None, None, []]
+    probed = seed.probe(context.step)
+    assert probed.outcome == "done"
+    assert probed.result is not None
+    assert probed.result["query_id"] == result["query_id"]
+    assert [p.name for p in (Path(place(crashed)) / "1").iterdir()] == ["metadata"]
+
+
+def test_a_flow_that_has_committed_does_not_begin_again(row: Recovery) -> None:
+    with refused("not_the_first_batch", Refused):
+        seed.run(claimed(row, action="begin", from_version=0, sources=[0, 1]))
+    assert list_versions(place(row)) == [0]
 
 
 def test_state_from_a_rehearsal_is_carried_over(row: Recovery, tmp_path: Path) -> None:
