@@ -109,7 +109,7 @@ def plan_seed(
         raise Refused(
             f"The table has batch {batch}, and no batch was ever committed in this checkpoint, so the watermark after "
             f"it is not known, which state needs. Put the old code back (revert) and let it finish batch {batch}, or "
-            "take full-refresh.",
+            "choose full-refresh.",
             code="batch_unsettled",
         )
     if watermark_ms is not None and watermark_ms < 0:

@@ -45,7 +45,7 @@ RULES: Final = (
     Rule(
         Strategy.CONTINUE,
         (NOT_ASKED, Meant.YES),
-        "The code needs no state of before: position and rows stay, the old state goes.",
+        "The code needs no earlier state: position and rows stay, the old state goes.",
     ),
     Rule(Strategy.REVERT, (NOT_ASKED, Meant.NO), "The checkpoint fits the old code as it is."),
     Rule(

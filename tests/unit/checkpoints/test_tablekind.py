@@ -66,5 +66,5 @@ def test_before_the_first_batch_a_table_needs_no_log(tmp_path: Path) -> None:
     Built(tmp_path / "ck", batches=0, planned=1, operators=()).write()
     table = laid_out(tmp_path / "table", [])
     assert {f.code for f in inspect_checkpoint(str(tmp_path / "ck"), sink=str(table)).findings} == {
-        "BATCH_PLANNED"
+        "FIRST_BATCH_PLANNED"
     }
