@@ -8,7 +8,8 @@ from typing import Final
 
 from console.presenters import status, words
 from recovery.contracts.forecast import Downstream, DownstreamEffect, DownstreamReason
-from recovery.contracts.measured import Measured, RefreshedDataset
+from recovery.contracts.measured import Measured
+from recovery.contracts.refreshed import RefreshedDataset
 from recovery.models import Flow, Recovery
 from recovery.pipelines.behind import behind_of, since_of
 from recovery.pipelines.downstream import Node, State, Why

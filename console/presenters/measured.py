@@ -1,68 +1,98 @@
 """What each criterion measured, in words: a line beside what it expected. Pure."""
 
-from collections.abc import Callable, Mapping
-from typing import Any, Final
-
 from console.presenters import below
 from console.presenters.reviewing import plain_value
 from console.presenters.words import format_count, format_number
-from recovery.contracts import codec
-from recovery.contracts.measured import FilledBack, RefreshedDataset
-from recovery.strategies.backfill import FILLED
-from recovery.strategies.downstream import AGREES
-from recovery.strategies.top_up import CHECKPOINT_UNTOUCHED, HAS_EVERY_ROW
-from recovery.verification import criteria
+from recovery.contracts.criterion_values import (
+    FilledBack,
+    Measured,
+    MeasuredCheckpoint,
+    MeasuredDatasets,
+    MeasuredEnd,
+    MeasuredFiles,
+    MeasuredFilledGrowth,
+    MeasuredFurther,
+    MeasuredGrowth,
+    MeasuredInput,
+    MeasuredKeys,
+    MeasuredOthers,
+    MeasuredRowsBefore,
+    MeasuredRowsOnce,
+)
 
 
-def say_measured(code: str, value: Any) -> str:
+def say_measured(value: Measured) -> str:
     """The words of a measured value; one of a criterion without words here, or of another version's shape, as it is."""
-    if code == AGREES and isinstance(value, list):
-        return below.measured_rows(codec.read(RefreshedDataset, one) for one in value)
-    words = WORDS.get(code)
-    if words is None or not isinstance(value, Mapping):
-        return plain_value(value)
-    try:
-        return words(value)
-    except (KeyError, ValueError):  # measured by another version
-        return plain_value(value)
+    match value:
+        case MeasuredFiles():
+            return _files_text(value)
+        case MeasuredRowsBefore():
+            return _rows_of_before(value)
+        case MeasuredGrowth() | MeasuredFilledGrowth():
+            return _growth_text(value)
+        case MeasuredRowsOnce():
+            return _every_row(value)
+        case MeasuredKeys():
+            return _keys_text(value)
+        case MeasuredEnd():
+            return f"it ended as {value.state}"
+        case MeasuredFurther():
+            return _further_text(value)
+        case MeasuredOthers():
+            return _others_text(value)
+    return _say_written(value)
 
 
-def _files_text(measured: Mapping[str, Any]) -> str:
+def _say_written(value: Measured) -> str:
+    """Of what a recovery writes beside the flow's own updates, and below its table."""
+    match value:
+        case MeasuredDatasets():
+            return below.measured_rows(value.root)
+        case FilledBack():
+            return _filled_text(value)
+        case MeasuredInput():
+            return _whole_table_text(value)
+        case MeasuredCheckpoint():
+            return _checkpoint_text(value)
+    return plain_value(value)
+
+
+def _files_text(measured: MeasuredFiles) -> str:
     # a topic and a Delta table have positions in place of files
-    reached = f"; reached {plain_value(measured['positions'])}" if measured.get("positions") else ""
-    if not (measured["files"] or measured["missing"] or measured["more_than_once"]):
+    reached = f"; reached {plain_value(measured.positions)}" if measured.positions else ""
+    if not (measured.files or measured.missing or measured.more_than_once):
         return reached.removeprefix("; ") or "no files: its batches follow each other"
-    missing, twice = format_number(measured["missing"]), format_number(measured["more_than_once"])
-    return f"{format_count(measured['files'], 'file')}, {missing} missing, {twice} twice{reached}"
+    missing, twice = format_number(measured.missing), format_number(measured.more_than_once)
+    return f"{format_count(measured.files, 'file')}, {missing} missing, {twice} twice{reached}"
 
 
-def _rows_of_before(measured: Mapping[str, Any]) -> str:
-    files = "" if measured["files"] is None else f" in {format_count(measured['files'], 'file')}"
+def _rows_of_before(measured: MeasuredRowsBefore) -> str:
+    files = "" if measured.files is None else f" in {format_count(measured.files, 'file')}"
     changed = (
-        f", {format_count(measured['touched'], 'file')} changed"
-        if measured["files"] is not None or measured["touched"]
+        f", {format_count(measured.touched, 'file')} changed"
+        if measured.files is not None or measured.touched
         else ""
     )
-    vanished = f", {format_count(measured['vanished'], 'row')} gone" if measured.get("vanished") else ""
-    return f"{format_count(measured['rows'], 'row')}{files}{changed}{vanished}"
+    return f"{format_count(measured.rows, 'row')}{files}{changed}{_vanished_text(measured.vanished)}"
 
 
-def _growth_text(measured: Mapping[str, Any]) -> str:
-    if "filled" in measured:
-        after, batches = format_count(measured["after"], "row"), format_number(measured["new_batches"])
-        return f"{after}, {batches} by the new batches, {format_number(measured['filled'])} filled back"
-    vanished = f", {format_count(measured['vanished'], 'row')} gone" if measured.get("vanished") else ""
-    before, after = format_number(measured["before"]), format_count(measured["after"], "row")
-    return f"{before} → {after}, {format_number(measured['new_batches'])} by the new batches{vanished}"
+def _vanished_text(rows: int | None) -> str:
+    return f", {format_count(rows, 'row')} gone" if rows else ""
 
 
-def _every_row(measured: Mapping[str, Any]) -> str:
-    text = f"{format_number(measured['found'])} of {format_count(measured['expected'], 'row')}"
-    repeats = (
-        f", {format_number(measured['repeats_added'])} repeat a key" if measured["repeats_added"] else ""
-    )
-    left = f"; {', '.join(measured['table_only'])} not compared" if measured.get("table_only") else ""
-    missing, extra = format_number(measured["missing"]), format_number(measured["extra"])
+def _growth_text(measured: MeasuredGrowth | MeasuredFilledGrowth) -> str:
+    after, batches = format_count(measured.after, "row"), format_number(measured.new_batches)
+    if isinstance(measured, MeasuredFilledGrowth):
+        return f"{after}, {batches} by the new batches, {format_number(measured.filled)} filled back"
+    gone = _vanished_text(measured.vanished)
+    return f"{format_number(measured.before)} → {after}, {batches} by the new batches{gone}"
+
+
+def _every_row(measured: MeasuredRowsOnce) -> str:
+    text = f"{format_number(measured.found)} of {format_count(measured.expected, 'row')}"
+    repeats = f", {format_number(measured.repeats_added)} repeat a key" if measured.repeats_added else ""
+    left = f"; {', '.join(measured.table_only)} not compared" if measured.table_only else ""
+    missing, extra = format_number(measured.missing), format_number(measured.extra)
     return f"{text}, {missing} missing, {extra} too many{repeats}{left}"
 
 
@@ -74,55 +104,34 @@ def _filled_text(filled: FilledBack) -> str:
     )
 
 
-def _keys_text(measured: Mapping[str, Any]) -> str:
-    among = (
-        ""
-        if measured["table_keys"] is None
-        else f"; {format_count(measured['table_keys'], 'key')} in the table"
-    )
-    return f"{format_count(measured['rows'], 'row')} with a key that is there twice{among}"
+def _keys_text(measured: MeasuredKeys) -> str:
+    keys = measured.table_keys
+    among = "" if keys is None else f"; {format_count(keys, 'key')} in the table"
+    return f"{format_count(measured.rows, 'row')} with a key that is there twice{among}"
 
 
-def _whole_table_text(measured: Mapping[str, Any]) -> str:
-    beyond = f"; {format_count(measured['beyond'], 'row')} of no input" if measured["beyond"] else ""
-    missing, extra = format_number(measured["missing"]), format_number(measured["extra"])
-    return (
-        f"{format_count(measured['rows'], 'row')} of the input, {missing} missing, {extra} too many{beyond}"
-    )
+def _whole_table_text(measured: MeasuredInput) -> str:
+    beyond = f"; {format_count(measured.beyond, 'row')} of no input" if measured.beyond else ""
+    missing, extra = format_number(measured.missing), format_number(measured.extra)
+    return f"{format_count(measured.rows, 'row')} of the input, {missing} missing, {extra} too many{beyond}"
 
 
-def _checkpoint_text(measured: Mapping[str, Any]) -> str:
-    last = measured["last_committed"]
+def _checkpoint_text(measured: MeasuredCheckpoint) -> str:
+    last = measured.last_committed
     return "no batch committed" if last is None else f"batch {format_number(last)} is the last one committed"
 
 
-def _further_text(measured: Mapping[str, Any]) -> str:
-    if "state" in measured:
-        return f"it ended as {measured['state']}"
+def _further_text(measured: MeasuredFurther) -> str:
     return (
-        f"{format_number(measured['rows_before'])} → {format_count(measured['rows_after'], 'row')}, "
-        f"{format_count(measured['data_files'], 'data file')} changed"
+        f"{format_number(measured.rows_before)} → {format_count(measured.rows_after, 'row')}, "
+        f"{format_count(measured.data_files, 'data file')} changed"
     )
 
 
-def _others_text(measured: Mapping[str, Any]) -> str:
+def _others_text(measured: MeasuredOthers) -> str:
     ran = (
-        f"; not known of {format_number(len(measured['ran']))} that the updates write too"
-        if measured.get("ran")
+        f"; not known of {format_number(len(measured.ran))} that the updates write too"
+        if measured.ran
         else ""
     )
-    return f"{format_number(measured['watched'])} watched, {plain_value(measured['changed'])} changed{ran}"
-
-
-WORDS: Final[Mapping[str, Callable[[Mapping[str, Any]], str]]] = {
-    criteria.EACH_FILE_ONCE: _files_text,
-    criteria.ROWS_OF_BEFORE_UNTOUCHED: _rows_of_before,
-    criteria.TABLE_GREW_BY_NEW_BATCHES: _growth_text,
-    criteria.EVERY_ROW_ONCE: _every_row,
-    criteria.NO_KEY_TWICE: _keys_text,
-    FILLED: lambda measured: _filled_text(codec.read(FilledBack, measured)),
-    HAS_EVERY_ROW: _whole_table_text,
-    CHECKPOINT_UNTOUCHED: _checkpoint_text,
-    criteria.FURTHER_UPDATE_ADDS_NOTHING: _further_text,
-    criteria.NOTHING_ELSE_CHANGED: _others_text,
-}
+    return f"{format_number(measured.watched)} watched, {plain_value(list(measured.changed))} changed{ran}"

@@ -5,17 +5,32 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from pydantic import BaseModel
+
 from console.presenters import below, checkpoint, diff, wizard, words
 from recovery.contracts.acceptance import Acceptance, Accepted, Cost, Effect
 from recovery.contracts.amounts import Bound
+from recovery.contracts.criterion_values import (
+    NO_REPEATS,
+    AcceptedRepeats,
+    Expected,
+    ExpectedCheckpoint,
+    ExpectedDatasets,
+    ExpectedFiles,
+    ExpectedFill,
+    ExpectedGrowth,
+    ExpectedInput,
+    ExpectedKeys,
+    ExpectedNothing,
+    ExpectedOthers,
+    ExpectedRows,
+    ExpectedRowsBefore,
+)
 from recovery.contracts.names import Strategy, name_strategy
 from recovery.contracts.plan import PlanBody, Preconditions
 from recovery.plans.accepted import costs_of
 from recovery.plans.drift import SETTINGS
-from recovery.strategies.backfill import FILLED
 from recovery.strategies.catalogue import NEEDS_START
-from recovery.strategies.downstream import AGREES
-from recovery.strategies.top_up import CHECKPOINT_UNTOUCHED, HAS_EVERY_ROW
 
 STEP_NAMES: Final = {
     "stop": "Stop",
@@ -292,58 +307,54 @@ def describe_void(plan: Any) -> Void:
 SCOPES = {"both": "old and new version together", "new": "the new version", "same": "the version in use"}
 
 
-def describe_expected(code: str, value: Any) -> str:
+def describe_expected(value: Expected | None) -> str:
     """What a criterion expects, in people's words; one that is not known here, or has another shape, as it is."""
-    if not isinstance(value, Mapping):
-        return plain_value(value)
-    if code == "EACH_FILE_ONCE" and isinstance(value.get("files"), int):
-        place = SCOPES.get(str(value.get("scope")), "the checkpoint")
-        if not value["files"]:  # topics and tables are known by positions
-            return f"each batch of {place} begins where the one before it ended, and all that waited is read"
-        return f"{words.format_count(value['files'], 'file')}, each in one batch of {place}"
-    if code == "TABLE_GREW_BY_NEW_BATCHES" and isinstance(value.get("before"), int):
-        filled = ", and those that were filled back" if value.get("filled") else ""
-        return f"{words.format_count(value['before'], 'row')} and those that the new batches wrote{filled}"
-    if code == "EVERY_ROW_ONCE" and isinstance(value.get("key"), list):
-        by = (
-            "every column"
-            if value.get("whole_rows")
-            else ", ".join(map(str, value["key"])) or "the whole row"
-        )
-        return f"none missing, none too many, by {by}"
-    if code == "NO_KEY_TWICE" and isinstance(value.get("key"), list):
-        return f"none by {', '.join(map(str, value['key']))}{_accepted_text(value.get('accepted') or {})}"
-    if code == "ROWS_OF_BEFORE_UNTOUCHED":
-        rows = value.get("rows")
-        return "as they were" if rows is None else f"{words.format_count(rows, 'row')} as they were"
-    if code in (HAS_EVERY_ROW, CHECKPOINT_UNTOUCHED, FILLED):
-        return _expected_of_fill(code, value)
-    if code == AGREES and isinstance(value.get("datasets"), list):
-        return f"{', '.join(map(words.last_part, value['datasets']))}: refreshed by an update that completed"
-    if code == "FURTHER_UPDATE_ADDS_NOTHING":
-        return "the same rows and data files"
-    if code == "NOTHING_ELSE_CHANGED":
-        but = ", but for what the updates write too" if value.get("ran") else ""
-        return f"files of what is watched as they were{but}"
+    match value:
+        case ExpectedFiles(files=int(files)):
+            place = SCOPES.get(value.scope, "the checkpoint")
+            if not files:  # topics and tables are known by positions
+                return (
+                    f"each batch of {place} begins where the one before it ended, and all that waited is read"
+                )
+            return f"{words.format_count(files, 'file')}, each in one batch of {place}"
+        case ExpectedGrowth(before=int(before)):
+            filled = ", and those that were filled back" if value.filled else ""
+            return f"{words.format_count(before, 'row')} and those that the new batches wrote{filled}"
+        case ExpectedRows(key=tuple(key)):
+            by = "every column" if value.whole_rows else ", ".join(key) or "the whole row"
+            return f"none missing, none too many, by {by}"
+        case ExpectedKeys():
+            return f"none by {', '.join(value.key)}{_accepted_text(value.accepted or NO_REPEATS)}"
+        case ExpectedRowsBefore():
+            rows = value.rows
+            return "as they were" if rows is None else f"{words.format_count(rows, 'row')} as they were"
+        case ExpectedNothing():
+            return "the same rows and data files"
+        case ExpectedOthers():
+            but = ", but for what the updates write too" if value.ran else ""
+            return f"files of what is watched as they were{but}"
+    return _describe_written(value)
+
+
+def _describe_written(value: Expected | None) -> str:
+    """Of what a recovery writes beside the flow's own updates, and below its table."""
+    match value:
+        case ExpectedFill():
+            return "the backup as it was made, and each row of it that no input holds as it was"
+        case ExpectedInput():
+            return f"each of {words.format_count(value.rows, 'row')} of the input, as often as it is there"
+        case ExpectedCheckpoint():
+            last = value.last_committed
+            return "as it was" if last is None else f"as it was, after batch {words.format_number(last)}"
+        case ExpectedDatasets():
+            names = ", ".join(map(words.last_part, value.datasets))
+            return f"{names}: refreshed by an update that completed"
     return plain_value(value)
 
 
-def _expected_of_fill(code: str, value: Mapping[str, int | None]) -> str:
-    """Of a plan that writes rows beside the flow's own updates."""
-    if code == FILLED:
-        return "the backup as it was made, and each row of it that no input holds as it was"
-    if code == HAS_EVERY_ROW:
-        rows = value.get("rows")
-        return f"each of {words.format_count(rows, 'row')} of the input, as often as it is there"
-    last = value.get("last_committed")
-    return "as it was" if last is None else f"as it was, after batch {words.format_number(last)}"
-
-
-def _accepted_text(accepted: Mapping[str, Any]) -> str:
+def _accepted_text(accepted: AcceptedRepeats) -> str:
     """The repeats that the plan accepts: `, but 60 rows as accepted`."""
-    if not accepted:
-        return ""
-    rows, bound = accepted["rows"], Bound(accepted["bound"])
+    rows, bound = accepted.rows, accepted.bound
     if rows == 0 and bound is Bound.EXACT:
         return ""
     number = (
@@ -358,6 +369,8 @@ def plain_value(value: Any) -> str:
     """A JSON value of a criterion in people's words: `batch 3, offsets {"logOffset":2}`."""
     if value is None:
         return "not measured"
+    if isinstance(value, BaseModel):
+        value = value.model_dump(mode="json")
     if isinstance(value, Mapping):
         return ", ".join(f"{str(k).replace('_', ' ')} {_inner_text(v)}" for k, v in value.items()) or "–"
     return _inner_text(value)

@@ -11,6 +11,7 @@ from console.presenters.reviewing import AcceptedRow, describe_expected
 from console.presenters.wizard import Rung
 from recovery.contracts.amounts import Bound, RowAmount
 from recovery.contracts.criteria import Criterion
+from recovery.contracts.criterion_values import MeasuredKeys
 from recovery.contracts.forecast import Forecast
 from recovery.contracts.measured import JudgedCriterion, Measured, MeasuredRows
 from recovery.contracts.plan import PlanBody
@@ -220,8 +221,8 @@ def criterion_rows(measured: Measured | None, planned: Sequence[Criterion]) -> l
         CriterionRow(
             number,
             criterion.says,
-            describe_expected(criterion.code, criterion.expected),
-            say_measured(criterion.code, criterion.measured),
+            describe_expected(criterion.expected),
+            say_measured(criterion.measured),
             _result_badge(criterion),
             criterion.why,
             criterion.code,
@@ -233,7 +234,8 @@ def criterion_rows(measured: Measured | None, planned: Sequence[Criterion]) -> l
 
 
 def _result_badge(criterion: JudgedCriterion) -> status.Badge:
-    if criterion.ok is True and criterion.measured_number("accepted"):
+    keys = criterion.measured
+    if criterion.ok is True and isinstance(keys, MeasuredKeys) and keys.accepted:
         return status.Badge("attention", "Holds, as accepted")
     return status.criterion_badge(criterion.ok)
 

@@ -34,6 +34,12 @@ def read_plan(body: Mapping[str, Any]) -> PlanBody:
     return PlanBody.model_validate(dict(body), extra="forbid" if "schema" in body else "ignore")
 
 
+def change(value: V, **fields: object) -> V:
+    """The value with other fields, each of them checked. Raises ValueError."""
+    given = {name: getattr(value, name) for name in value.model_fields_set}
+    return type(value).model_validate({**given, **fields})
+
+
 def to_json(value: Value) -> dict[str, Any]:
     """Plain JSON with every field, as a value is stored, sealed and sent."""
     return value.model_dump(mode="json")

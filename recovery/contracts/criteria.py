@@ -3,6 +3,9 @@
 from collections.abc import Mapping
 from typing import Any
 
+from pydantic import model_validator
+
+from recovery.contracts import criterion_values
 from recovery.contracts.value import Value
 
 
@@ -13,5 +16,15 @@ class Criterion(Value):
     """Which one; stable."""
     says: str
     """The same for people, in a sentence."""
-    expected: Mapping[str, Any]
-    """The values that it is held to, as JSON, fixed when the plan is sealed; each code has its own."""
+    expected: criterion_values.Expected
+    """What it is held to, fixed when the plan is sealed; each code has its own."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _read(cls, given: Any) -> Any:
+        if not isinstance(given, Mapping) or "expected" not in given:
+            return given
+        expected = criterion_values.read_expected(str(given.get("code")), given["expected"])
+        if not isinstance(expected, criterion_values.ExpectedValue | Mapping):
+            raise ValueError("what a criterion expects is an object")
+        return {**given, "expected": expected}

@@ -9,8 +9,11 @@ from typing import Annotated, Any, Final, Self
 from annotated_types import Ge, MaxLen
 from pydantic import ModelWrapValidatorHandler, model_validator
 
+from recovery.contracts import criterion_values
 from recovery.contracts.amounts import Bound
+from recovery.contracts.criterion_values import ExpectedRows
 from recovery.contracts.forecast import Downstream
+from recovery.contracts.refreshed import RefreshedDataset
 from recovery.contracts.value import DataRow, Flag, Number, Value
 
 Rows = Annotated[int, Ge(0)]
@@ -209,23 +212,32 @@ class JudgedCriterion(Value):
     """Which one; stable."""
     says: str = ""
     """The same for people, in a sentence."""
-    expected: Any = None
-    """What the plan held it to, as JSON; each code has its own. None: the plan fixed nothing."""
-    measured: Any = None
-    """What was measured, as JSON; each code has its own. None: nothing."""
+    expected: criterion_values.Expected | None = None
+    """What the plan held it to; each code has its own. None: the plan fixed nothing."""
+    measured: criterion_values.Measured = None
+    """What was measured; each code has its own. None: nothing."""
     ok: Flag | None = None
     """True: proven; False: measured and not so; None: it could not be measured."""
     why: str = ""
     """One or more whole sentences for people."""
 
-    def holds_number(self, name: str) -> bool:
-        """Whether it speaks of this number at all, known or not."""
-        return isinstance(self.measured, Mapping) and name in self.measured
-
     def measured_number(self, name: str) -> int | None:
-        """This number of what was measured; None: it has none, or it is not known."""
-        number = self.measured.get(name) if isinstance(self.measured, Mapping) else None
+        """This number of what any release measured; None: it has none, or it is not known."""
+        held = self.measured
+        number = held.get(name) if isinstance(held, Mapping) else getattr(held, name, None)
         return number if isinstance(number, int) else None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _read(cls, given: Any) -> Any:
+        if not isinstance(given, Mapping):
+            return given
+        code, fields = str(given.get("code")), dict(given)
+        if fields.get("expected") is not None:
+            fields["expected"] = criterion_values.read_expected(code, fields["expected"])
+        if fields.get("measured") is not None:
+            fields["measured"] = criterion_values.read_measured(code, fields["measured"])
+        return fields
 
 
 class Verdict(Value):
@@ -250,95 +262,6 @@ class Verdict(Value):
     def unproven(self) -> tuple[str, ...]:
         """Codes of the criteria that do not hold, or could not be measured."""
         return tuple(one.code for one in self.criteria if one.ok is not True)
-
-
-class NotCompared(StrEnum):
-    """Why the rows of a refreshed dataset are not compared. Plans of earlier versions left these out; those of today
-    compare every dataset."""
-
-    NONE = ""
-    """They are compared, or it was not noted."""
-    DEFINED_IN_SQL = "defined_in_sql"
-    """Only an update computes its definition."""
-    READS_STREAM = "reads_stream"
-    """A streaming table: what it has read before cannot be computed by a read."""
-
-
-class FilledBack(Value):
-    """Rows of a backup that the new code does not yield, and what is in the table of them after the fill."""
-
-    due: Number
-    """Rows that had to be filled back."""
-    filled: Number
-    """Rows that were filled back."""
-    missing: Number
-    """Rows of the backup that are not in the table as they were."""
-    extra: Number
-    """Rows that are in the table too often or otherwise."""
-    backup_rows: Number
-    """Rows that the backup holds."""
-    key: tuple[str, ...]
-    """The columns by which rows were identified."""
-
-
-class RefreshedDataset(Value):
-    """One dataset downstream after the refresh. The numbers are of one that was compared."""
-
-    dataset: str
-    """Its full name."""
-    status: str
-    """What the update of the refresh said last of its flow; "": nothing."""
-    compared: Flag = False
-    """Whether the plan names it as compared."""
-    rows: Number | None = None
-    """Rows that it holds."""
-    expected_rows: Number | None = None
-    """Rows that its definition yields over the tables now."""
-    missing: Number | None = None
-    """Rows of their exact difference that it lacks."""
-    extra: Number | None = None
-    """Rows of that difference that it has too many."""
-    problem: str = ""
-    """Why it could not be compared, for people."""
-    unsure: tuple[str, ...] = ()
-    """By what two computations of it differ by themselves."""
-    not_compared: NotCompared = NotCompared.NONE
-    """Why it was not tried."""
-    view: Flag = True
-    """Each update computes it from scratch. Else it is a table that reads a stream: older code may have written its
-    older rows, so that a difference proves nothing of this recovery."""
-    left_out: tuple[str, ...] = ()
-    """Columns that were not compared, for two computations of them differ."""
-    rows_unsure: Flag = False
-    """Whether two computations may differ in the number of rows too."""
-    table_only: tuple[str, ...] = ()
-    """Columns that its definition does not yield, which were not compared either."""
-    agrees: Flag | None = None
-    """Whether it holds what its definition yields; None: not known, or not compared. Not given: by the numbers."""
-
-    @model_validator(mode="after")
-    def _judge(self) -> Self:
-        if "agrees" not in self.model_fields_set:
-            object.__setattr__(self, "agrees", self._compare())
-        return self
-
-    def _compare(self) -> bool | None:
-        if None in (self.missing, self.extra, self.rows, self.expected_rows):
-            return None
-        if not (self.missing or self.extra):
-            return True if self.rows == self.expected_rows else None
-        if not self.view:
-            return None
-        same_number = self.rows == self.expected_rows
-        return None if self.unsure and (same_number or self.rows_unsure) else False
-
-    @model_validator(mode="wrap")
-    @classmethod
-    def _read(cls, given: Any, handler: ModelWrapValidatorHandler[Self]) -> Self:
-        """From a call, or from what is stored. A reason of another release is none that is known here."""
-        if isinstance(given, Mapping) and given.get("not_compared", "") not in tuple(NotCompared):
-            return handler({**given, "not_compared": NotCompared.NONE})
-        return handler(given)
 
 
 class MeasuredBelow(Value):
@@ -468,8 +391,7 @@ class Measured(MeasuredOutcome, MeasuredBelow, Verdict):
 
 
 def _repeats_added(criteria: Iterable[Any]) -> int:
-    for one in criteria:
-        criterion = JudgedCriterion.model_validate(one)
-        if criterion.code == EVERY_ROW_ONCE and (criterion.expected or {}).get("again"):
+    for criterion in map(JudgedCriterion.model_validate, criteria):
+        if isinstance(criterion.expected, ExpectedRows) and criterion.expected.again:
             return criterion.measured_number("repeats_added") or 0
     return 0

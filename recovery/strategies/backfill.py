@@ -8,8 +8,10 @@ must not come back as a row whose input is gone.
 from typing import Final
 
 from recovery.checkpoints.report import Finding, Severity
+from recovery.contracts import codec
 from recovery.contracts.amounts import Bound, RowAmount
 from recovery.contracts.criteria import Criterion
+from recovery.contracts.criterion_values import ExpectedFill, ExpectedGrowth, ExpectedRows
 from recovery.contracts.forecast import Forecast
 from recovery.contracts.names import StepKind, Strategy
 from recovery.contracts.option import Blocker, BlockerCode, Option
@@ -215,21 +217,24 @@ def _criteria(facts: Facts, after: int | None) -> tuple[Criterion, ...]:
     code = facts.new_code
     found = common.criteria(
         facts,
-        begins={"batch": 0, "offsets": [None for _ in facts.sources or facts.checkpoint.sources]},
+        begins=common.expect_first_batch(facts),
         files=("new", common.all_there(facts)),
         before=0,
-        rows={"scope": "all", "key": list(code.key)},
+        rows=common.expect_rows("all", code.key),
         repeats=common.repeats_of(_doubled(facts), code),
         new_rows=after,
     )
-    filled = Criterion(code=FILLED, says=SAYS_FILLED, expected={"key": list(code.key)})
+    filled = Criterion(code=FILLED, says=SAYS_FILLED, expected=ExpectedFill(key=code.key))
     return (*(_with_filled(c) for c in found), filled)
 
 
-def _with_filled(one: Criterion) -> Criterion:
-    if one.code not in SAYS:
-        return one
-    return Criterion(code=one.code, says=SAYS[one.code], expected={**one.expected, "filled": True})
+def _with_filled(criterion: Criterion) -> Criterion:
+    expected = criterion.expected
+    if not isinstance(expected, ExpectedGrowth | ExpectedRows):
+        return criterion
+    return Criterion(
+        code=criterion.code, says=SAYS[criterion.code], expected=codec.change(expected, filled=True)
+    )
 
 
 def _findings(facts: Facts) -> tuple[Finding, ...]:

@@ -8,6 +8,19 @@ from recovery.checkpoints.report import CheckpointReport, Severity
 from recovery.contracts import codec
 from recovery.contracts.amounts import Bound, RowAmount
 from recovery.contracts.criteria import Criterion
+from recovery.contracts.criterion_values import (
+    AcceptedRepeats,
+    ExpectedCounts,
+    ExpectedFiles,
+    ExpectedGrowth,
+    ExpectedKeys,
+    ExpectedNothing,
+    ExpectedOthers,
+    ExpectedPosition,
+    ExpectedRows,
+    ExpectedRowsBefore,
+    ExpectedValue,
+)
 from recovery.contracts.names import StepKind
 from recovery.contracts.option import Blocker, BlockerCode
 from recovery.contracts.steps import PlannedStep, UpdateArgs
@@ -244,8 +257,13 @@ class Repeats:
     def none(self) -> bool:
         return self.rows == 0 and self.bound is Bound.EXACT
 
+    @property
+    def accepted(self) -> AcceptedRepeats:
+        """The same, as a plan holds it."""
+        return AcceptedRepeats(rows=self.rows, bound=self.bound)
+
     def as_dict(self) -> dict[str, Any]:
-        return {"rows": self.rows, "bound": self.bound.value}
+        return codec.to_json(self.accepted)
 
 
 def repeats_of(doubled: RowAmount, code: CodeFacts) -> Repeats:
@@ -256,42 +274,65 @@ def repeats_of(doubled: RowAmount, code: CodeFacts) -> Repeats:
     return Repeats(doubled.rows, doubled.bound)
 
 
-def goes_on(last: int | None, offsets: Sequence[str | None]) -> dict[str, Any]:
-    """What the first new batch is to be held to, where it comes after batch `last` and begins at `offsets`."""
-    return {"batch": None if last is None else last + 1, "offsets": list(offsets)}
+def expect_batch_after(last: int | None, offsets: Sequence[str | None]) -> ExpectedPosition:
+    """What the first new batch is held to, where it comes after batch `last` and begins at `offsets`."""
+    return ExpectedPosition(batch=None if last is None else last + 1, offsets=tuple(offsets))
+
+
+def expect_first_batch(facts: Facts) -> ExpectedPosition:
+    """What the first batch of all is held to: each source from its beginning."""
+    return ExpectedPosition(batch=0, offsets=tuple(None for _ in facts.sources or facts.checkpoint.sources))
+
+
+def expect_rows(
+    scope: str,
+    key: Sequence[str],
+    *,
+    again: bool = False,
+    open_batch: int | None = None,
+    inferred: Sequence[str] = (),
+) -> ExpectedRows:
+    """Which rows have to be there once, with the keys alone that say something: a plan is sealed with them."""
+    rows = ExpectedRows(scope=scope, key=tuple(key))
+    if again:
+        rows = codec.change(rows, again=True)
+    if open_batch is not None:
+        rows = codec.change(rows, open=open_batch)
+    return codec.change(rows, inferred=tuple(inferred)) if inferred else rows
 
 
 def criteria(
     facts: Facts,
     *,
-    begins: Mapping[str, Any],
+    begins: ExpectedPosition,
     files: tuple[str, int],
     before: int | None,
-    rows: Mapping[str, Any],
+    rows: ExpectedRows,
     repeats: Repeats,
     new_rows: int | None,
     code: CodeFacts | None = None,
 ) -> tuple[Criterion, ...]:
     """What every recovery is measured by, with the words of `WORDS`; without what nobody could measure at this sink.
 
-    `begins`: as `goes_on`. `files`: scope (`verification.evidence`) and number of the files that stand in batches.
-    `before`: rows of the table.
-    `rows`: which rows have to be there once. `repeats`: rows that the plan accepts beyond the first of their key.
-    `new_rows`: by how much the table grows; None where that is not forecast. `code`: that runs; None: the new code.
+    `begins`: where the first batch does. `files`: scope (`verification.evidence`) and number of the files that stand in
+    batches. `before`: rows of the table. `rows`: which rows have to be there once. `repeats`: rows that the plan
+    accepts beyond the first of their key. `new_rows`: by how much the table grows; None where that is not forecast.
+    `code`: that runs; None: the new code.
     """
-    key, emptied = list(rows["key"]), files[0] == "new"
-    expected: dict[str, Any] = {
-        "FIRST_BATCH_AT_POSITION": dict(begins),
-        "EACH_FILE_ONCE": {"scope": files[0], "files": files[1]},
-        **({} if emptied else {"ROWS_OF_BEFORE_UNTOUCHED": {"rows": before}}),
-        "TABLE_GREW_BY_NEW_BATCHES": {"before": before},
-        "EVERY_ROW_ONCE": {**rows, **({"whole_rows": True} if whole_rows(code or facts.new_code) else {})},
-        **({"NO_KEY_TWICE": {"key": key, "accepted": repeats.as_dict()}} if key else {}),
-        **({} if new_rows is None else {"COUNTS_EQUAL_FORECAST": {"new_rows": new_rows}}),
-        "NOTHING_ELSE_CHANGED": {"ran": sorted({p for one in facts.beside for p in one.places})}
-        if facts.beside
-        else {},
-        "FURTHER_UPDATE_ADDS_NOTHING": {},
+    (scope, number), key = files, rows.key or ()
+    others = tuple(sorted({place for flow in facts.beside for place in flow.places}))
+    if whole_rows(code or facts.new_code):
+        rows = codec.change(rows, whole_rows=True)
+    expected: dict[str, ExpectedValue] = {
+        "FIRST_BATCH_AT_POSITION": begins,
+        "EACH_FILE_ONCE": ExpectedFiles(scope=scope, files=number),
+        **({} if scope == "new" else {"ROWS_OF_BEFORE_UNTOUCHED": ExpectedRowsBefore(rows=before)}),
+        "TABLE_GREW_BY_NEW_BATCHES": ExpectedGrowth(before=before),
+        "EVERY_ROW_ONCE": rows,
+        **({"NO_KEY_TWICE": ExpectedKeys(key=key, accepted=repeats.accepted)} if key else {}),
+        **({} if new_rows is None else {"COUNTS_EQUAL_FORECAST": ExpectedCounts(new_rows=new_rows)}),
+        "NOTHING_ELSE_CHANGED": ExpectedOthers(ran=others) if facts.beside else ExpectedOthers(),
+        "FURTHER_UPDATE_ADDS_NOTHING": ExpectedNothing(),
     }
     without = not_measured(facts.sink)
     words = WORDS if is_table(facts) else {**WORDS, **SINK_WORDS}

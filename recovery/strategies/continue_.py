@@ -50,18 +50,19 @@ def judge(facts: Facts) -> Option:
         ),
         criteria=common.criteria(
             facts,
-            begins=common.goes_on(last, starts.offsets(facts, standing)),
+            begins=common.expect_batch_after(last, starts.offsets(facts, standing)),
             files=(
                 "same" if starts.starts(facts) else "both",
                 sum(starts.read_by(s) for s in facts.sources),
             ),
             before=facts.counts.table,
-            rows={
-                "scope": "new",
-                "key": list(facts.new_code.key),
-                **_again(forecast),
-                **sinks.unsettled(facts, start),
-            },
+            rows=common.expect_rows(
+                "new",
+                facts.new_code.key,
+                # rows that are read a second time repeat rows that the table may have: no repeat of theirs is a fault
+                again=forecast.reread.rows != 0,
+                open_batch=sinks.find_open_batch(facts, start),
+            ),
             repeats=common.repeats_of(forecast.doubled, facts.new_code),
             new_rows=rows,
         ),
@@ -110,11 +111,6 @@ def blocked(facts: Facts) -> Blocker | None:
     except Refused as refusal:
         return Blocker(code=BlockerCode.SEED_REFUSED, says=refusal.sentence)
     return sinks.block(facts, _start(facts))
-
-
-def _again(forecast: Forecast) -> dict[str, bool]:
-    """Rows that are read a second time repeat rows that the table may have: no repeat of theirs is a fault."""
-    return {} if forecast.reread.rows == 0 else {"again": True}
 
 
 def _stateful(facts: Facts, operators: tuple[str, ...]) -> Blocker:

@@ -11,6 +11,7 @@ from typing import Final
 
 from recovery.contracts import codec
 from recovery.contracts.criteria import Criterion
+from recovery.contracts.criterion_values import ExpectedDatasets
 from recovery.contracts.forecast import DatasetKind, Downstream, DownstreamEffect, DownstreamReason
 from recovery.contracts.names import EMPTYING, StepKind
 from recovery.contracts.option import Option
@@ -127,5 +128,5 @@ def _with_step(steps: Sequence[PlannedStep], chosen: Sequence[Reader]) -> tuple[
 
 
 def _criterion(chosen: Sequence[Reader]) -> Criterion:
-    names = [r.dataset for r in chosen]
-    return Criterion(code=AGREES, says=SAYS, expected={"datasets": names, "compared": names})
+    names = tuple(r.dataset for r in chosen)
+    return Criterion(code=AGREES, says=SAYS, expected=ExpectedDatasets(datasets=names, compared=names))

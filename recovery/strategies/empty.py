@@ -46,10 +46,10 @@ def judge(facts: Facts) -> Option:
         steps=common.steps(facts.new_code.files != facts.code.files, common.rerun_from_nothing(facts)),
         criteria=common.criteria(
             facts,
-            begins={"batch": 0, "offsets": [None for _ in facts.sources or facts.checkpoint.sources]},
+            begins=common.expect_first_batch(facts),
             files=("again", common.all_there(facts)),
             before=facts.counts.table,
-            rows={"scope": "new", "key": list(facts.new_code.key), "again": True},
+            rows=common.expect_rows("new", facts.new_code.key, again=True),
             repeats=common.repeats_of(doubled, facts.new_code),
             new_rows=new_rows,
         ),

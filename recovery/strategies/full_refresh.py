@@ -41,10 +41,10 @@ def judge(facts: Facts) -> Option:
         ),
         criteria=common.criteria(
             facts,
-            begins={"batch": 0, "offsets": [None for _ in facts.sources or facts.checkpoint.sources]},
+            begins=common.expect_first_batch(facts),
             files=("new", common.all_there(facts)),
             before=0,
-            rows={"scope": "all", "key": list(facts.new_code.key)},
+            rows=common.expect_rows("all", facts.new_code.key),
             repeats=common.repeats_of(doubled, facts.new_code),
             new_rows=new_rows,
         ),

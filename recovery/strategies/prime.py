@@ -63,13 +63,15 @@ def judge_prime(facts: Facts) -> Option:
         ),
         criteria=common.criteria(
             facts,
-            begins=common.goes_on(last, starts.offsets(facts, facts.checkpoint)),
+            begins=common.expect_batch_after(last, starts.offsets(facts, facts.checkpoint)),
             files=(
                 "same" if starts.starts(facts) else "both",
                 sum(starts.read_by(s) for s in facts.sources),
             ),
             before=facts.counts.table,
-            rows={"scope": "new", "key": list(facts.new_code.key), **sinks.unsettled(facts, start)},
+            rows=common.expect_rows(
+                "new", facts.new_code.key, open_batch=sinks.find_open_batch(facts, start)
+            ),
             repeats=common.repeats_of(doubled, facts.new_code),
             new_rows=new_rows if _is_counted(facts) else None,
         ),

@@ -43,15 +43,15 @@ def judge(facts: Facts) -> Option:
         ),
         criteria=common.criteria(
             facts,
-            begins=common.goes_on(last, [s.offset_json for s in after.sources]),
+            begins=common.expect_batch_after(last, [s.offset_json for s in after.sources]),
             files=("same", common.all_files(facts)),
             before=facts.counts.table,
-            rows={
-                "scope": "all",
-                "key": list(facts.new_code.key),
-                **sinks.unsettled(facts, start),
-                **({"inferred": list(inferred(facts))} if inferred(facts) else {}),
-            },
+            rows=common.expect_rows(
+                "all",
+                facts.new_code.key,
+                open_batch=sinks.find_open_batch(facts, start),
+                inferred=inferred(facts),
+            ),
             repeats=common.repeats_of(doubled, facts.new_code),
             new_rows=new_rows,
         ),

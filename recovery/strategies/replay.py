@@ -50,10 +50,10 @@ def judge(facts: Facts) -> Option:
         steps=_steps(facts, back),
         criteria=common.criteria(
             facts,
-            begins=common.goes_on(back.batch, [s.offset_json for s in facts.checkpoint.sources]),
+            begins=common.expect_batch_after(back.batch, [s.offset_json for s in facts.checkpoint.sources]),
             files=("same", common.all_files(facts)),
             before=kept,
-            rows={"scope": "new", "key": list(facts.new_code.key)},
+            rows=common.expect_rows("new", facts.new_code.key),
             repeats=common.repeats_of(forecast.doubled, facts.new_code),
             new_rows=new_rows,
         ),

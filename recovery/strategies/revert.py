@@ -53,14 +53,14 @@ def judge(facts: Facts) -> Option:
         steps=common.steps(True, common.rerun(facts)),
         criteria=common.criteria(
             facts,
-            begins=common.goes_on(last, [s.offset_json for s in facts.checkpoint.sources]),
+            begins=common.expect_batch_after(last, [s.offset_json for s in facts.checkpoint.sources]),
             files=("same", common.all_files(facts)),
             before=facts.counts.table,
-            rows={
-                "scope": "all",
-                "key": list(facts.old_code.key) if facts.old_code else [],
-                **sinks.unsettled(facts, start),
-            },
+            rows=common.expect_rows(
+                "all",
+                facts.old_code.key if facts.old_code else (),
+                open_batch=sinks.find_open_batch(facts, start),
+            ),
             repeats=common.repeats_of(doubled, facts.old_code or facts.new_code),
             new_rows=new_rows,
             code=facts.old_code,

@@ -61,15 +61,15 @@ def judge(facts: Facts) -> Option:
         ),
         criteria=common.criteria(
             facts,
-            begins=common.goes_on(last, starts.offsets(facts, facts.checkpoint)),
+            begins=common.expect_batch_after(last, starts.offsets(facts, facts.checkpoint)),
             files=("same", sum(starts.read_by(s) for s in facts.sources)),
             before=facts.counts.table,
-            rows={
-                "scope": "new",
-                "key": list(facts.new_code.key),
-                **({} if _guarded(facts) else {"again": True}),
-                **sinks.unsettled(facts, _start(facts, _reread(facts))),
-            },
+            rows=common.expect_rows(
+                "new",
+                facts.new_code.key,
+                again=not _guarded(facts),
+                open_batch=sinks.find_open_batch(facts, _start(facts, _reread(facts))),
+            ),
             repeats=common.repeats_of(doubled, facts.new_code),
             new_rows=new_rows if told else None,
         ),

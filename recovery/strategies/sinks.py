@@ -123,12 +123,12 @@ def block(facts: Facts, of: Start) -> Blocker | None:
     return Blocker(code=BlockerCode.SINK_BARS, says=" ".join(said))
 
 
-def unsettled(facts: Facts, of: Start) -> dict[str, int]:
-    """The open batch, as the criterion on rows is told it, unless it is certain that no row of it comes twice."""
+def find_open_batch(facts: Facts, of: Start) -> int | None:
+    """The batch that was planned and not committed; None where it is certain that no row of it comes twice."""
     alone = risk(facts, replace(of, reread=ZERO)).doubled
     if of.planned is None or (alone is not None and alone.exact and not alone.value):
-        return {}
-    return {"open": of.planned}
+        return None
+    return of.planned
 
 
 def doubled(facts: Facts, of: Start, otherwise: str) -> RowAmount:

@@ -1,11 +1,13 @@
 """Does what stands downstream show what the flow's table holds? Pure: what the refresh made of it in, a finding out."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from recovery.contracts import codec
-from recovery.contracts.measured import MeasuredBelow, NotCompared, RefreshedDataset
+from recovery.contracts.criterion_values import ExpectedDatasets, MeasuredDataset, MeasuredDatasets
+from recovery.contracts.measured import MeasuredBelow
+from recovery.contracts.refreshed import NotCompared, RefreshedDataset
 from recovery.verification.finding import Finding, not_yielded
 
 DONE: Final = "COMPLETED"
@@ -39,15 +41,14 @@ def uncompared(measured: MeasuredBelow | None) -> tuple[Uncompared, ...]:
     )
 
 
-def downstream_agrees(expected: Mapping[str, Any], refreshed: Sequence[RefreshedDataset] | None) -> Finding:
+def downstream_agrees(expected: ExpectedDatasets, refreshed: Sequence[RefreshedDataset] | None) -> Finding:
     """Every dataset of the plan was refreshed by an update that began after the rerun, and ended well for it; each that
     the plan names as compared holds exactly what its definition yields. Not known where one could not be compared."""
     if refreshed is None:
         return Finding(None, None, "Nothing below was refreshed.")
     by_name = {r.dataset: r for r in refreshed}
-    named = [str(d) for d in expected.get("datasets") or ()]
-    compared = [str(d) for d in expected.get("compared") or ()]
-    measured = [codec.to_json(r) for r in refreshed]
+    named, compared = expected.datasets, expected.compared
+    measured = MeasuredDatasets(tuple(codec.read(MeasuredDataset, codec.to_json(r)) for r in refreshed))
     if away := [d for d in named if d not in by_name or by_name[d].status != DONE]:
         return Finding(measured, False, f"The refresh did not complete {_short(away)}.")
     if wrong := [by_name[d] for d in compared if by_name[d].agrees is False]:

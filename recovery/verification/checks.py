@@ -4,9 +4,28 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import replace
-from typing import Any
+
+from pydantic import JsonValue
 
 from recovery.checkpoints.report import CheckpointReport
+from recovery.contracts import codec
+from recovery.contracts.criterion_values import (
+    ExpectedCounts,
+    ExpectedFiles,
+    ExpectedGrowth,
+    ExpectedNothing,
+    ExpectedOthers,
+    ExpectedPosition,
+    ExpectedRows,
+    MeasuredCounts,
+    MeasuredEnd,
+    MeasuredFiles,
+    MeasuredFurther,
+    MeasuredGrowth,
+    MeasuredOthers,
+    MeasuredPosition,
+    MeasuredRowsOnce,
+)
 from recovery.spark.api import Measure
 from recovery.strategies.common import plural
 from recovery.strategies.sinks import compared
@@ -26,21 +45,20 @@ from recovery.verification.finding import Finding, not_yielded
 SHOWN = 5  # names in a sentence
 
 
-def first_batch_at_position(expected: Mapping[str, Any], evidence: Evidence) -> Finding:
+def first_batch_at_position(expected: ExpectedPosition, evidence: Evidence) -> Finding:
     """The batch number and the start offset of every source, by progress event and by checkpoint."""
-    if "offsets" not in expected or evidence.new is None:
+    if evidence.new is None:
         return unknown("The checkpoint could not be read after the rerun.")
-    batch = expected.get("batch") or 0
-    offsets = [_value(o) for o in expected["offsets"]]
+    batch = expected.batch or 0
+    offsets = [_value(o) for o in expected.offsets]
     on_disk = _offsets_before(evidence.new, batch)
     if on_disk is not None and on_disk != offsets:
-        return Finding(
-            {"batch": batch, "offsets": on_disk}, False, "The checkpoint starts this batch somewhere else."
-        )
+        return Finding(_position(batch, on_disk), False, "The checkpoint starts this batch somewhere else.")
     first = evidence.first_batch
     if first is not None:
-        measured = {"batch": first.batch, "offsets": [_value(o) for o in first.start_offsets]}
-        if measured != {"batch": batch, "offsets": offsets}:
+        started = [_value(o) for o in first.start_offsets]
+        measured = _position(first.batch, started)
+        if (first.batch, started) != (batch, offsets):
             return Finding(
                 measured, False, f"The first new batch is {first.batch}, and not where it was planned."
             )
@@ -49,11 +67,15 @@ def first_batch_at_position(expected: Mapping[str, Any], evidence: Evidence) -> 
     if on_disk is None or batch not in committed:
         return _nothing_due(batch, offsets, evidence)
     return Finding(
-        {"batch": batch, "offsets": on_disk}, True, f"Batch {batch} began exactly there, by the checkpoint."
+        _position(batch, on_disk), True, f"Batch {batch} began exactly there, by the checkpoint."
     )
 
 
-def _nothing_due(batch: int, offsets: list[Any], evidence: Evidence) -> Finding:
+def _position(batch: int | None, offsets: Iterable[JsonValue]) -> MeasuredPosition:
+    return MeasuredPosition(batch=batch, offsets=tuple(offsets))
+
+
+def _nothing_due(batch: int, offsets: list[JsonValue], evidence: Evidence) -> Finding:
     """No new batch: right where no file waited and the checkpoint still stands at the position."""
     new = evidence.new
     if new is None or evidence.old is None or evidence.listed is None:
@@ -64,20 +86,20 @@ def _nothing_due(batch: int, offsets: list[Any], evidence: Evidence) -> Finding:
     if batch and new.last_committed == batch - 1 and stands == offsets and not waited:
         nothing = "Nothing" if evidence.reached else "No file"
         return Finding(
-            {"batch": None, "offsets": stands},
+            _position(None, stands),
             True,
             f"{nothing} waited, so no batch was due; the position is as planned.",
         )
     return unknown(f"No committed batch {batch} was seen in the checkpoint or among the progress events.")
 
 
-def each_file_once(expected: Mapping[str, Any], evidence: Evidence) -> Finding:
+def each_file_once(expected: ExpectedFiles, evidence: Evidence) -> Finding:
     """Every listed file in exactly one committed batch, source by source; of other sources, everything up to what
     was there before the rerun. Their batches have no gap and no overlap: each begins where the last one ended."""
     if evidence.old is None or evidence.new is None or evidence.listed is None:
         return unknown("The checkpoint or the list of input files could not be read.")
-    if expected.get("scope", evidence.scope) != evidence.scope:
-        return unknown(f"The plan speaks of scope {expected['scope']}, measured was {evidence.scope}.")
+    if expected.scope not in ("", evidence.scope):
+        return unknown(f"The plan speaks of scope {expected.scope}, measured was {evidence.scope}.")
     held = batches(evidence.scope, evidence.old, evidence.new)
     missing, twice, total = [], [], 0
     for index in sorted({*evidence.listed, *held.before, *held.after}):
@@ -85,15 +107,18 @@ def each_file_once(expected: Mapping[str, Any], evidence: Evidence) -> Finding:
         total += len(times)
         twice += [p for p, n in sorted(times.items()) if n > 1]
         missing += [p for p in sorted(set(evidence.listed.get(index, ()))) if not times[p]]
-    measured = {"files": total, "missing": len(missing), "more_than_once": len(twice)}
-    if evidence.reached and (found := _short_of(evidence, measured)):
-        return found
+    measured = MeasuredFiles(files=total, missing=len(missing), more_than_once=len(twice))
+    if evidence.reached:
+        ends = {str(n): _value(r.end) for n, r in evidence.reached.items()}
+        measured = codec.change(measured, positions=ends)
+        if short := _short_of(evidence, measured):
+            return short
     if missing or twice:
         return Finding(measured, False, _bad_files(missing, twice))
     known = len(_listed(evidence) | _files(held.before) | _files(held.after))
-    if known < (expected.get("files") or 0):
+    if known < (expected.files or 0):
         return Finding(
-            measured, False, f"The plan knew {expected['files']} files, and only {known} are known now."
+            measured, False, f"The plan knew {expected.files} files, and only {known} are known now."
         )
     late = arrivals(evidence)
     more = (
@@ -104,9 +129,8 @@ def each_file_once(expected: Mapping[str, Any], evidence: Evidence) -> Finding:
     return Finding(measured, True, f"{read}{beside}{more}".strip())
 
 
-def _short_of(evidence: Evidence, measured: dict[str, Any]) -> Finding | None:
+def _short_of(evidence: Evidence, measured: MeasuredFiles) -> Finding | None:
     """A source whose batches did not come to where it ended before the rerun; None: all did."""
-    measured["positions"] = {str(n): _value(r.end) for n, r in evidence.reached.items()}
     short = [str(n) for n, r in evidence.reached.items() if r.left_empty is False]
     unknown = [str(n) for n, r in evidence.reached.items() if r.left_empty is None]
     if short:
@@ -122,14 +146,14 @@ def _all_read(reached: Mapping[int, Reached]) -> str:
     return f"Source {which}: every batch began where the one before it ended, and all that waited was read."
 
 
-def table_grew_by_new_batches(expected: Mapping[str, Any], evidence: Evidence) -> Finding:
+def table_grew_by_new_batches(expected: ExpectedGrowth, evidence: Evidence) -> Finding:
     """Rows of the whole table, before and after, beside the rows in the data files of the new batches."""
     measure, problem = usable(evidence)
-    before = expected.get("before")
+    before = expected.before
     if measure is None or before is None or measure.table_rows is None or measure.new_rows is None:
         return unknown(problem or "The rows of the table before or after are not known.")
     grew = measure.table_rows - before
-    measured = {"before": before, "after": measure.table_rows, "new_batches": measure.new_rows}
+    measured = MeasuredGrowth(before=before, after=measure.table_rows, new_batches=measure.new_rows)
     if measure.listed_rows != measure.table_rows:
         return Finding(
             measured,
@@ -139,7 +163,7 @@ def table_grew_by_new_batches(expected: Mapping[str, Any], evidence: Evidence) -
         )
     if measure.vanished:
         says = f"{plural(measure.vanished, 'row')} that the table had before the rerun are no longer in it."
-        return Finding({**measured, "vanished": measure.vanished}, False, says)
+        return Finding(codec.change(measured, vanished=measure.vanished), False, says)
     if grew != measure.new_rows:
         return Finding(
             measured,
@@ -151,22 +175,22 @@ def table_grew_by_new_batches(expected: Mapping[str, Any], evidence: Evidence) -
     )
 
 
-def every_row_once(expected: Mapping[str, Any], evidence: Evidence) -> Finding:
+def every_row_once(expected: ExpectedRows, evidence: Evidence) -> Finding:
     """What the code yields over the new input files, and what the new data files hold: the same rows.
 
-    `expected["inferred"]`: log entries whose files were guessed. Which rows had to be there is open then.
+    `expected.inferred`: log entries whose files were guessed. Which rows had to be there is open then.
     """
     found = _rows_compared(expected, evidence)
-    if found.ok is not True or not (entries := expected.get("inferred")):
+    if found.ok is not True or not expected.inferred:
         return found
     says = (
-        f"Which files {', '.join(entries)} had named was inferred, so a file that counts as read may never have been. "
-        "Look whether the table has the rows of the files that the plan names for it."
+        f"Which files {', '.join(expected.inferred)} had named was inferred, so a file that counts as read may never "
+        "have been. Look whether the table has the rows of the files that the plan names for it."
     )
     return replace(found, ok=None, why=f"{found.why} {says}")
 
 
-def _rows_compared(expected: Mapping[str, Any], evidence: Evidence) -> Finding:
+def _rows_compared(expected: ExpectedRows, evidence: Evidence) -> Finding:
     measure, problem = usable(evidence)
     if evidence.sink_after is not None and not compared(evidence.sink_after):
         return unknown(f"Rows cannot be compared at a sink of kind {evidence.sink_after.kind}.")
@@ -177,28 +201,28 @@ def _rows_compared(expected: Mapping[str, Any], evidence: Evidence) -> Finding:
         or None in (measure.expected_rows, measure.new_rows)
     ):
         return unknown(problem or "The rows could not be compared.")
-    planned = [str(k).lower() for k in expected.get("key") or ()]
+    planned = [k.lower() for k in expected.key or ()]
     if planned and planned != [k.lower() for k in measure.key]:
         return unknown(f"The plan identifies rows by {', '.join(planned)}; measured was {key_of(measure)}.")
     if measure.strange is not None:
         return topics.every_row_once(expected, measure)
     added = measure.repeats_added
-    measured = {
-        "expected": measure.expected_rows,
-        "found": measure.new_rows,
-        "missing": measure.missing,
-        "extra": measure.extra,
-        "repeats_added": added,
-        "repeats_expected": measure.duplicates_explained,
-        "held_before": measure.held_before,
-        "key": list(measure.key),
-        "table_only": list(measure.table_only),
-    }
+    measured = MeasuredRowsOnce(
+        expected=measure.expected_rows,
+        found=measure.new_rows,
+        missing=measure.missing,
+        extra=measure.extra,
+        repeats_added=added,
+        repeats_expected=measure.duplicates_explained,
+        held_before=measure.held_before,
+        key=measure.key,
+        table_only=measure.table_only,
+    )
     if measure.missing or measure.extra or measure.expected_rows != measure.new_rows:
         by = _compared_by(expected, measure).capitalize()
         says = f"{by}: {plural(measure.missing, 'row')} missing, {measure.extra} too many."
         return Finding(measured, False, says)
-    chosen = bool(expected.get("again"))  # rows that were read before are read again, and the plan said so
+    chosen = expected.again  # rows that were read before are read again, and the plan said so
     # equal rows repeat equally often whatever the table had before: that needs no look at it
     known = added is not None or measure.looked_up
     if known and not chosen and (added is None or added != measure.duplicates_explained):
@@ -210,8 +234,8 @@ def _rows_compared(expected: Mapping[str, Any], evidence: Evidence) -> Finding:
     return Finding(measured, True, says)
 
 
-def _compared_by(expected: Mapping[str, Any], measure: Measure) -> str:
-    if expected.get("whole_rows"):
+def _compared_by(expected: ExpectedRows, measure: Measure) -> str:
+    if expected.whole_rows:
         return (
             "compared in every column that the code yields"
             if measure.table_only
@@ -220,13 +244,13 @@ def _compared_by(expected: Mapping[str, Any], measure: Measure) -> str:
     return f"identified by {key_of(measure)} ({measure.key_from})"
 
 
-def _open_batch(expected: Mapping[str, Any], measure: Measure, added: int | None) -> str:
+def _open_batch(expected: ExpectedRows, measure: Measure, added: int | None) -> str:
     """Why rows that the table held before may be doubled; "" where that is excluded.
 
-    `expected["open"]`: a batch that was planned and never committed, and that the table may have had all the same. The
+    `expected.open`: a batch that was planned and never committed, and that the table may have had all the same. The
     rerun read its input again, and a row that stood there before looks the same whether that batch wrote it or not.
     """
-    batch = expected.get("open")
+    batch = expected.open
     held = measure.held_before if measure.held_before is not None else added
     if batch is None or held == 0:
         return ""
@@ -253,7 +277,7 @@ def _repeats(measure: Measure, added: int, *, chosen: bool) -> str:
     return says
 
 
-def counts_equal_forecast(expected: Mapping[str, Any], evidence: Evidence) -> Finding:
+def counts_equal_forecast(expected: ExpectedCounts, evidence: Evidence) -> Finding:
     """Measured counts beside those of the sealed forecast, to the row."""
     measure, problem = usable(evidence)
     if measure is None:
@@ -264,8 +288,8 @@ def counts_equal_forecast(expected: Mapping[str, Any], evidence: Evidence) -> Fi
         "lost": measure.missing,
         "doubled": measure.extra,
     }
-    wanted = {k: v for k, v in expected.items() if v is not None}
-    if not wanted or not wanted.keys() <= got.keys():
+    wanted = {name: getattr(expected, name) for name in got if getattr(expected, name) is not None}
+    if not wanted or expected.model_extra:
         return unknown("The plan has no forecast that can be measured.")
     late = arrivals(evidence)
     beyond = [str(n) for n, r in evidence.reached.items() if r.arrived]
@@ -278,12 +302,12 @@ def counts_equal_forecast(expected: Mapping[str, Any], evidence: Evidence) -> Fi
     for name in ("new_rows", "table_after"):
         if name in wanted:
             wanted[name] += more
-    measured = {k: got[k] for k in wanted}
-    if None in measured.values():
+    measured = MeasuredCounts.model_validate({name: got[name] for name in wanted})
+    if any(got[name] is None for name in wanted):
         return Finding(measured, None, "Not every count could be measured.")
-    wrong = [k for k in wanted if measured[k] != wanted[k]]
+    wrong = [name for name in wanted if got[name] != wanted[name]]
     if wrong:
-        says = "; ".join(f"{k.replace('_', ' ')}: {measured[k]} instead of {wanted[k]}" for k in wrong)
+        says = "; ".join(f"{n.replace('_', ' ')}: {got[n]} instead of {wanted[n]}" for n in wrong)
         return Finding(measured, False, f"Not as forecast: {says}.")
     says = (
         "Exactly as forecast."
@@ -293,17 +317,18 @@ def counts_equal_forecast(expected: Mapping[str, Any], evidence: Evidence) -> Fi
     return Finding(measured, True, says)
 
 
-def nothing_else_changed(expected: Mapping[str, Any], evidence: Evidence) -> Finding:
-    """Fingerprints of other flows' checkpoints and other tables, before and after. `expected["ran"]`: those that the
+def nothing_else_changed(expected: ExpectedOthers, evidence: Evidence) -> Finding:
+    """Fingerprints of other flows' checkpoints and other tables, before and after. `expected.ran`: those that the
     recovery's own updates write too; they are named, and nothing is claimed of them."""
-    ran = set(expected.get("ran") or ())
+    ran = set(expected.ran)
     before, after = _without(evidence.others_before, ran), _without(evidence.others_after, ran)
     if before is None or after is None or None in before.values() or None in after.values():
         return unknown("Not every other checkpoint and table could be read.")
     changed = sorted(n for n in before.keys() & after.keys() if before[n] != after[n])
     gone, new = sorted(before.keys() - after.keys()), sorted(after.keys() - before.keys())
-    measured: dict[str, Any] = {"watched": len(before), "changed": [*changed, *gone, *new]}
-    measured |= {"ran": sorted(ran)} if ran else {}
+    measured = MeasuredOthers(watched=len(before), changed=(*changed, *gone, *new))
+    if ran:
+        measured = codec.change(measured, ran=tuple(sorted(ran)))
     parts = [
         f"{word}: {names_of(names)}"
         for word, names in (("changed", changed), ("gone", gone), ("new", new))
@@ -336,7 +361,7 @@ def _watched(names: Sequence[str], ran: Set[str]) -> str:
     return f"Watched: {told}. Their files kept their names, sizes and times."
 
 
-def further_update_adds_nothing(expected: Mapping[str, Any], evidence: Evidence) -> Finding:
+def further_update_adds_nothing(expected: ExpectedNothing, evidence: Evidence) -> Finding:
     """One more update: as many rows and the same data files as before it."""
     further = evidence.further
     if further is None:
@@ -344,16 +369,16 @@ def further_update_adds_nothing(expected: Mapping[str, Any], evidence: Evidence)
     if further.state == UNSEEN:
         return unknown("Nothing shows that the further update began.")
     if further.state != "COMPLETED":
-        return Finding({"state": further.state}, False, f"The further update ended as {further.state}.")
+        return Finding(
+            MeasuredEnd(state=further.state), False, f"The further update ended as {further.state}."
+        )
     sides = (further.rows_before, further.rows_after, further.files_before, further.files_after)
     if None in sides:
         return unknown("The table could not be read before or after the further update.")
     files = sorted(set(further.files_before or ()) ^ set(further.files_after or ()))
-    measured = {
-        "rows_before": further.rows_before,
-        "rows_after": further.rows_after,
-        "data_files": len(files),
-    }
+    measured = MeasuredFurther(
+        rows_before=further.rows_before, rows_after=further.rows_after, data_files=len(files)
+    )
     if further.rows_before == further.rows_after and not files and not further.arrived:
         return Finding(measured, True, f"Still {plural(further.rows_after or 0, 'row')}.")
     if further.arrived:
@@ -410,7 +435,7 @@ def _committed(report: CheckpointReport) -> set[int]:
     return {b["batch"] for b in report.batches if b.get("committed")}
 
 
-def _offsets_before(report: CheckpointReport, batch: int) -> list[Any] | None:
+def _offsets_before(report: CheckpointReport, batch: int) -> list[JsonValue] | None:
     """End offsets of the batch before, as the checkpoint holds them; None where they are not there."""
     if batch == 0:
         return [None for _ in report.sources]
@@ -420,16 +445,17 @@ def _offsets_before(report: CheckpointReport, batch: int) -> list[Any] | None:
     return None
 
 
-def _value(offset: Any) -> Any:
+def _value(offset: JsonValue) -> JsonValue:
     """An offset as a value: `{"logOffset":2}` as text or as object, `-` and null as None."""
     if not isinstance(offset, str):
         return offset
     if offset in ("-", "", "null"):
         return None
     try:
-        return json.loads(offset)
+        value: JsonValue = json.loads(offset)
     except ValueError:
         return offset
+    return value
 
 
 def _listed(evidence: Evidence) -> set[str]:

@@ -10,7 +10,8 @@ from typing import Any, Final
 
 from recovery.checkpoints.report import CheckpointReport, SourceEntry, SourceProgress
 from recovery.checkpoints.uris import decode_uri
-from recovery.contracts.measured import ChangedFiles, NotWhole, RefreshedDataset
+from recovery.contracts.measured import ChangedFiles, NotWhole
+from recovery.contracts.refreshed import RefreshedDataset
 from recovery.sinks.base import SinkReport
 from recovery.spark.api import Measure
 

@@ -1,29 +1,29 @@
 """The criteria of a table to which rows of a backup were filled back. Pure."""
 
-from collections.abc import Mapping, Sequence
-from typing import cast
-
-from recovery.contracts import codec
-from recovery.contracts.measured import FilledBack
+from recovery.contracts.criterion_values import (
+    ExpectedFill,
+    ExpectedGrowth,
+    FilledBack,
+    MeasuredFilledGrowth,
+)
 from recovery.strategies.common import plural
 from recovery.verification import checks
 from recovery.verification.checks import key_of, unknown, usable
 from recovery.verification.evidence import Evidence
 from recovery.verification.finding import Finding
 
-Expected = Mapping[str, object]  # what a plan fixed for one criterion, as JSON
 NOT_MEASURED = "The rows that were filled back could not be measured."
 
 
-def table_grew(expected: Expected, evidence: Evidence) -> Finding:
-    """As `checks.table_grew_by_new_batches`; with `expected["filled"]`, of the batches' rows and those filled back."""
-    if not expected.get("filled"):
+def table_grew(expected: ExpectedGrowth, evidence: Evidence) -> Finding:
+    """As `checks.table_grew_by_new_batches`; with `expected.filled`, of the batches' rows and those filled back."""
+    if not expected.filled:
         return checks.table_grew_by_new_batches(expected, evidence)
     measure, problem = usable(evidence)
     rows = measure.filled if measure else None
     if measure is None or rows is None or measure.table_rows is None:
         return unknown(problem or NOT_MEASURED)
-    measured = {"new_batches": rows.batch_rows, "filled": rows.filled, "after": measure.table_rows}
+    measured = MeasuredFilledGrowth(new_batches=rows.batch_rows, filled=rows.filled, after=measure.table_rows)
     whole = rows.batch_rows + rows.filled
     if whole != measure.table_rows:
         says = (
@@ -35,27 +35,25 @@ def table_grew(expected: Expected, evidence: Evidence) -> Finding:
     return Finding(measured, True, says)
 
 
-def filled_rows_as_before(expected: Expected, evidence: Evidence) -> Finding:
+def filled_rows_as_before(expected: ExpectedFill, evidence: Evidence) -> Finding:
     """The backup is as it was made; its rows whose key the code does not yield are in the table once each, in every
     column as they were, and so many were filled back."""
     measure, problem = usable(evidence)
     rows, kept = (measure.filled if measure else None), evidence.backup
     if measure is None or rows is None or kept is None:
         return unknown(problem or NOT_MEASURED)
-    key = [str(k).lower() for k in cast(Sequence[object], expected.get("key") or ())]
+    key = [k.lower() for k in expected.key]
     if not key or key != [k.lower() for k in measure.key]:
         return unknown(
             f"The plan fills back by {', '.join(key) or 'no key'}; measured was {key_of(measure)}."
         )
-    measured = codec.to_json(
-        FilledBack(
-            due=rows.due,
-            filled=rows.filled,
-            missing=rows.missing,
-            extra=rows.extra,
-            backup_rows=rows.backup_rows,
-            key=tuple(measure.key),
-        )
+    measured = FilledBack(
+        due=rows.due,
+        filled=rows.filled,
+        missing=rows.missing,
+        extra=rows.extra,
+        backup_rows=rows.backup_rows,
+        key=measure.key,
     )
     if (rows.backup_rows, rows.backup_digest) != (kept.rows, kept.digest):
         says = f"The backup was changed: it was made with {plural(kept.rows, 'row')}, and now has {rows.backup_rows:,}."

@@ -2,14 +2,15 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+
+from recovery.contracts import criterion_values
 
 
 @dataclass(frozen=True)
 class Finding:
     """`ok` None: could not be measured. `why` is one or more whole sentences."""
 
-    measured: Any
+    measured: criterion_values.Measured
     ok: bool | None
     why: str
 

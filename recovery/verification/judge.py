@@ -4,10 +4,12 @@ A criterion that could not be measured is not met. Nothing here trusts a status 
 to stand for rows.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
+from recovery.contracts import codec
 from recovery.contracts.criteria import Criterion
+from recovery.contracts.criterion_values import EXPECTED, ExpectedRows
 from recovery.contracts.measured import JudgedCriterion, Verdict
 from recovery.strategies.backfill import FILLED
 from recovery.strategies.downstream import AGREES
@@ -17,7 +19,8 @@ from recovery.verification import below, checks, criteria, filled, topped, whole
 from recovery.verification.evidence import Evidence
 from recovery.verification.finding import Finding
 
-_CHECKS: dict[str, Callable[[Mapping[str, Any], Evidence], Finding]] = {
+# each takes the value of its code (`criterion_values.EXPECTED`)
+_CHECKS: dict[str, Callable[[Any, Evidence], Finding]] = {
     criteria.FIRST_BATCH_AT_POSITION: checks.first_batch_at_position,
     criteria.EACH_FILE_ONCE: checks.each_file_once,
     criteria.TABLE_GREW_BY_NEW_BATCHES: filled.table_grew,
@@ -28,8 +31,10 @@ _CHECKS: dict[str, Callable[[Mapping[str, Any], Evidence], Finding]] = {
     criteria.NO_KEY_TWICE: whole.no_key_twice,
     criteria.FURTHER_UPDATE_ADDS_NOTHING: checks.further_update_adds_nothing,
     FILLED: filled.filled_rows_as_before,
-    HAS_EVERY_ROW: topped.table_has_every_row,
-    CHECKPOINT_UNTOUCHED: topped.checkpoint_untouched,
+    HAS_EVERY_ROW: lambda expected, evidence: topped.table_has_every_row(codec.to_json(expected), evidence),
+    CHECKPOINT_UNTOUCHED: lambda expected, evidence: topped.checkpoint_untouched(
+        codec.to_json(expected), evidence
+    ),
     AGREES: lambda expected, evidence: below.downstream_agrees(expected, evidence.below),
 }
 
@@ -51,10 +56,10 @@ def judge(
     named = {c.code for c in planned}
     sink = evidence.sink_after
     without = frozenset[str]() if sink is None else not_required(sink)
-    key = any(c.code == criteria.EVERY_ROW_ONCE and c.expected.get("key") for c in planned)
+    key = any(isinstance(c.expected, ExpectedRows) and c.expected.key for c in planned)
     must = criteria.required(strategy, edition=edition, key=key)
     absent = [c for c in must if c not in named and c not in without]
-    judged = [_one(c, evidence) for c in planned] + [_absent(code) for code in absent]
+    judged = [_judge_criterion(c, evidence) for c in planned] + [_absent(code) for code in absent]
     return _reach_verdict(judged)
 
 
@@ -66,7 +71,7 @@ def completed(first: Verdict, planned: Sequence[Criterion], evidence: Evidence) 
     """A verdict of before the further update, with the late criteria of the plan judged by this evidence: its
     `further`, `others_before`, `others_after`, and whether `measure` is of a topic."""
     late = {c.code: c for c in planned if c.code in LATE}
-    judged = tuple(_one(late[j.code], evidence) if j.code in late else j for j in first.criteria)
+    judged = tuple(_judge_criterion(late[j.code], evidence) if j.code in late else j for j in first.criteria)
     return _reach_verdict(judged)
 
 
@@ -74,16 +79,16 @@ def _reach_verdict(judged: Sequence[JudgedCriterion]) -> Verdict:
     return Verdict(verified=bool(judged) and all(j.ok is True for j in judged), criteria=tuple(judged))
 
 
-def _one(criterion: Criterion, evidence: Evidence) -> JudgedCriterion:
-    code, expected = criterion.code, dict(criterion.expected)
+def _judge_criterion(criterion: Criterion, evidence: Evidence) -> JudgedCriterion:
+    code, expected = criterion.code, criterion.expected
     words = criterion.says or criteria.says(code)
     check = _CHECKS.get(code)
-    if check is None:
+    if check is None or not isinstance(expected, EXPECTED[code]):
         why = "This version does not know how to measure this."
         return JudgedCriterion(code=code, says=words, expected=expected, why=why)
-    found = check(expected, evidence)
+    finding = check(expected, evidence)
     return JudgedCriterion(
-        code=code, says=words, expected=expected, measured=found.measured, ok=found.ok, why=found.why
+        code=code, says=words, expected=expected, measured=finding.measured, ok=finding.ok, why=finding.why
     )
 
 

@@ -6,9 +6,9 @@ from typing import Any
 
 from recovery.contracts.amounts import Bound, RowAmount
 from recovery.contracts.criteria import Criterion
+from recovery.contracts.criterion_values import ExpectedRows
 from recovery.contracts.forecast import Forecast
 from recovery.contracts.measured import (
-    EVERY_ROW_ONCE,
     AcceptedRows,
     ComparedWhole,
     MeasuredOutcome,
@@ -24,7 +24,7 @@ def outcome_of(forecast: Forecast, planned: Sequence[Criterion], evidence: Evide
     measure = evidence.measure
     if measure is None:
         return MeasuredOutcome()
-    again = any(c.expected.get("again") for c in planned if c.code == EVERY_ROW_ONCE)
+    again = any(isinstance(c.expected, ExpectedRows) and c.expected.again for c in planned)
     given = {"lost": _accepted(forecast.lost), "doubled": _accepted(forecast.doubled)}
     lost, lost_bound = _lost(measure, given["lost"])
     early = None if lost is None else _lost_before(measure, lost, evidence.whole_flow)

@@ -4,42 +4,45 @@ Records do not say who sent them: what equals none of the expected rows may be a
 criterion unmeasured. What equals an expected row and is there too often is doubled, whoever sent it.
 """
 
-from collections.abc import Mapping
-from typing import Any
-
+from recovery.contracts.criterion_values import (
+    ExpectedRows,
+    MeasuredFurther,
+    MeasuredOtherRecords,
+    MeasuredRecordsOnce,
+)
 from recovery.spark.api import Measure
 from recovery.strategies.common import plural
 from recovery.verification.finding import Finding
 
 
-def every_row_once(expected: Mapping[str, Any], measure: Measure) -> Finding:
+def every_row_once(expected: ExpectedRows, measure: Measure) -> Finding:
     """Each expected row among the records since the rerun began as often as expected, and not before it.
 
-    `expected["again"]`: rows that were sent before are sent again, and the plan said so.
+    `expected.again`: rows that were sent before are sent again, and the plan said so.
     """
-    measured = {
-        "expected": measure.expected_rows,
-        "found": measure.new_rows,
-        "missing": measure.missing,
-        "repeated": measure.repeated,
-        "sent_by_a_failed_attempt": measure.failed_rows,
-        "perhaps_sent_by_a_failed_attempt": measure.margin_rows,
-        "of_others": measure.strange,
-        "key": list(measure.key),
-    }
+    measured = MeasuredRecordsOnce(
+        expected=measure.expected_rows,
+        found=measure.new_rows,
+        missing=measure.missing,
+        repeated=measure.repeated,
+        sent_by_a_failed_attempt=measure.failed_rows,
+        perhaps_sent_by_a_failed_attempt=measure.margin_rows,
+        of_others=measure.strange,
+        key=measure.key,
+    )
     if measure.repeated is None:
         return Finding(measured, None, "Whether records are there more often than expected was not measured.")
     key = " and ".join(measure.key) or "key and value"
     if measure.missing or measure.repeated:
         says = f"{plural(measure.missing or 0, 'row')} missing, {measure.repeated} too many."
         return Finding(measured, False, f"Identified by {key}: {says}")
-    if measure.failed_rows and not expected.get("again"):
+    if measure.failed_rows and not expected.again:
         says = (
             f"{plural(measure.failed_rows, 'row')} of the batch that failed had been sent before: they are there "
             "twice."
         )
         return Finding(measured, False, f"Identified by {key}: {says}")
-    if measure.margin_rows and not expected.get("again"):
+    if measure.margin_rows and not expected.again:
         says = (
             f"At most {plural(measure.margin_rows, 'row')} of the batch that failed had been sent before, which is so "
             "only where the clocks of the cluster disagree: equal records are minutes older than the batch."
@@ -56,13 +59,13 @@ def written_by_others(measure: Measure) -> Finding:
         f"{plural(measure.strange or 0, 'record')} that came meanwhile equal no expected row: another writer's, or "
         "wrong ones. A topic does not show who wrote a record, so this could not be measured."
     )
-    return Finding({"records": measure.new_rows, "of_others": measure.strange}, None, says)
+    return Finding(MeasuredOtherRecords(records=measure.new_rows, of_others=measure.strange), None, says)
 
 
-def more_came(measured: Mapping[str, Any], records: int) -> Finding:
+def more_came(measured: MeasuredFurther, records: int) -> Finding:
     """Records that came while the further update ran, and no input for it."""
     says = (
         f"{plural(records, 'more record')} came to the topic while the further update ran: sent by it, or by another "
         "writer. Stop the others, then verify again."
     )
-    return Finding(dict(measured), None, says)
+    return Finding(measured, None, says)

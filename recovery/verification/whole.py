@@ -1,9 +1,15 @@
 """The criteria on the rest of the table: the rows of before, and keys that are there more than once. Pure."""
 
-from collections.abc import Mapping
-from typing import Any
-
+from recovery.contracts import codec
 from recovery.contracts.amounts import Bound
+from recovery.contracts.criterion_values import (
+    NO_REPEATS,
+    AcceptedRepeats,
+    ExpectedKeys,
+    ExpectedRowsBefore,
+    MeasuredKeys,
+    MeasuredRowsBefore,
+)
 from recovery.spark.api import Measure
 from recovery.strategies.common import plural
 from recovery.verification.checks import key_of, names_of, unknown, usable
@@ -11,7 +17,7 @@ from recovery.verification.evidence import Evidence, OldFiles
 from recovery.verification.finding import Finding
 
 
-def rows_of_before_untouched(expected: Mapping[str, Any], evidence: Evidence) -> Finding:
+def rows_of_before_untouched(expected: ExpectedRowsBefore, evidence: Evidence) -> Finding:
     """The data files with the rows of before: by the table's log and their marks, or by the commits of a Delta table.
 
     Of a Delta table also by its rows: what it had and has no more.
@@ -20,17 +26,19 @@ def rows_of_before_untouched(expected: Mapping[str, Any], evidence: Evidence) ->
     if old is None or old.problem:
         return unknown(old.problem if old else "The earlier data files were not looked at.")
     rows = measure.old_rows if measure else None
-    measured = {"rows": rows, "files": old.files, "touched": len(old.touched), "rewritten": old.rewritten}
+    measured = MeasuredRowsBefore(
+        rows=rows, files=old.files, touched=len(old.touched), rewritten=old.rewritten
+    )
     if old.touched:
         which = f"{plural(len(old.touched), 'earlier data file')}: {names_of(old.touched)}"
         return Finding(measured, False, f"Removed, changed or no longer named by the table's log: {which}.")
     if measure is not None and measure.vanished:
         says = f"{plural(measure.vanished, 'row')} that the table had before the rerun are no longer in it."
-        return Finding({**measured, "vanished": measure.vanished}, False, says)
+        return Finding(codec.change(measured, vanished=measure.vanished), False, says)
     if rows is None:
         return Finding(measured, None, f"{_stand(old)} Their rows could not be counted.")
-    if expected.get("rows") is not None and rows != expected["rows"]:
-        says = f"The plan counted {plural(expected['rows'], 'earlier row')}, and there are {rows:,}."
+    if expected.rows is not None and rows != expected.rows:
+        says = f"The plan counted {plural(expected.rows, 'earlier row')}, and there are {rows:,}."
         return Finding(measured, False, says)
     return Finding(measured, True, f"{plural(rows, 'row')}. {_stand(old)}")
 
@@ -50,22 +58,22 @@ def _stand(old: OldFiles) -> str:
     return f"No commit after version {before}, up to {after}, removed a row of theirs{moved}."
 
 
-def no_key_twice(expected: Mapping[str, Any], evidence: Evidence) -> Finding:
+def no_key_twice(expected: ExpectedKeys, evidence: Evidence) -> Finding:
     """New rows whose key the table has more than once, rows of before included, beside those that the plan accepts."""
     measure, problem = usable(evidence)
     if measure is None or measure.new_repeats is None or measure.keys_twice is None:
         return unknown(problem or "Earlier rows were not searched for the keys of the new rows.")
-    key = [str(k).lower() for k in expected.get("key") or ()]
+    key = [k.lower() for k in expected.key]
     if key != [k.lower() for k in measure.key]:
         return unknown(f"The plan identifies rows by {', '.join(key)}; measured was {key_of(measure)}.")
-    accepted = expected.get("accepted") or {"rows": 0, "bound": Bound.EXACT.value}
-    measured = {
-        "rows": measure.new_repeats,
-        "keys": measure.keys_twice,
-        "accepted": accepted["rows"],
-        "table_keys": measure.table_keys,
-        "key": list(measure.key),
-    }
+    accepted = expected.accepted or NO_REPEATS
+    measured = MeasuredKeys(
+        rows=measure.new_repeats,
+        keys=measure.keys_twice,
+        accepted=accepted.rows,
+        table_keys=measure.table_keys,
+        key=measure.key,
+    )
     within = _within(measure.new_repeats, accepted)
     if within is False:
         says = f"{_repeated(measure)} The plan accepts {_accepted(accepted)}."
@@ -79,10 +87,9 @@ def no_key_twice(expected: Mapping[str, Any], evidence: Evidence) -> Finding:
     return Finding(measured, within, says if within else f"{says} Whether they are too many is not known.")
 
 
-def _within(rows: int, accepted: Mapping[str, Any]) -> bool | None:
+def _within(rows: int, accepted: AcceptedRepeats) -> bool | None:
     """Whether so many are accepted; None where the plan accepts a number that was not known or has no upper bound."""
-    most: int | None = accepted["rows"]
-    bound = Bound(accepted["bound"])
+    most, bound = accepted.rows, accepted.bound
     if most is None or bound in (Bound.ESTIMATE, Bound.UNKNOWN, Bound.AT_LEAST):
         return None
     return rows == most if bound is Bound.EXACT else rows <= most
@@ -96,7 +103,7 @@ def _repeated(measure: Measure) -> str:
     )
 
 
-def _accepted(accepted: Mapping[str, Any]) -> str:
-    if accepted["rows"] is None:
+def _accepted(accepted: AcceptedRepeats) -> str:
+    if accepted.rows is None:
         return "repeats whose number was not known"
-    return f"{Bound(accepted['bound']).before_number}{plural(accepted['rows'], 'row')}"
+    return f"{accepted.bound.before_number}{plural(accepted.rows, 'row')}"

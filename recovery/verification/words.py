@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from recovery.contracts.amounts import Bound, may_happen
+from recovery.contracts.criterion_values import MeasuredRowsOnce
 from recovery.contracts.measured import (
     EVERY_ROW_ONCE,
     Bounded,
@@ -82,9 +83,9 @@ def _rows(of: MeasuredOutcome, *, once: bool, untouched: bool, again: int | None
 def _again(measured: Measured) -> int | None:
     """New rows that the table has more than once; of records of a topic, whose criterion looks for none before, 0."""
     judged = measured.criterion(EVERY_ROW_ONCE)
-    if judged is None or measured.table_rows is None or not judged.holds_number("repeats_added"):
+    if judged is None or measured.table_rows is None or not isinstance(judged.measured, MeasuredRowsOnce):
         return 0
-    return judged.measured_number("repeats_added")
+    return judged.measured.repeats_added
 
 
 BEFORE = "ROWS_OF_BEFORE_UNTOUCHED"

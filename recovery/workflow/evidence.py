@@ -10,6 +10,7 @@ from recovery.checkpoints import inspect_checkpoint, publishing
 from recovery.checkpoints.report import CheckpointReport, Entries, SourceProgress
 from recovery.checkpoints.table_progress import count_batch_committed
 from recovery.checkpoints.uris import decode_uri
+from recovery.contracts.criterion_values import ExpectedPosition
 from recovery.contracts.plan import PlanBody, PlannedInput
 from recovery.contracts.results import FillResult, InputMark, SourceEnd, TableBackupResult, TopicMark
 from recovery.errors import Refused, RepriseError
@@ -33,7 +34,6 @@ from recovery.spark.api import (
 from recovery.spark.backups import FilledBack
 from recovery.strategies import rebuild
 from recovery.strategies.common import plural
-from recovery.verification.criteria import FIRST_BATCH_AT_POSITION
 from recovery.verification.evidence import (
     FROM_NOTHING,
     Evidence,
@@ -346,8 +346,8 @@ def _listed(
 
 def _planned_batch(contents: PlanBody) -> int | None:
     """The batch that the plan's code shall begin with; None: the plan says none."""
-    told = [c.expected.get("batch") or 0 for c in contents.criteria if c.code == FIRST_BATCH_AT_POSITION]
-    return told[0] if told else None
+    values = (criterion.expected for criterion in contents.criteria)
+    return next((value.batch or 0 for value in values if isinstance(value, ExpectedPosition)), None)
 
 
 def first_batch(scene: Scene, update_ids: Iterable[str], *, planned: int | None = None) -> FirstBatch | None:

@@ -4,8 +4,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from recovery.contracts import codec
-from recovery.contracts.measured import NotCompared, RefreshedDataset
+from recovery.contracts.criterion_values import ExpectedDatasets
 from recovery.contracts.names import StepKind
+from recovery.contracts.refreshed import NotCompared, RefreshedDataset
 from recovery.contracts.results import UpdateResult
 from recovery.contracts.steps import UpdateArgs
 from recovery.errors import RepriseError
@@ -14,7 +15,6 @@ from recovery.pipelines.events import statuses
 from recovery.pipelines.workspaces import questions_service
 from recovery.spark.api import Defined, DefinedRequest, defined
 from recovery.strategies.base import checkpoint_watched, table_watched
-from recovery.strategies.downstream import AGREES
 from recovery.verification.below import DONE
 from recovery.workflow.gather import NOTHING, Scene, request_for
 
@@ -46,8 +46,8 @@ def measure(scene: Scene, plan: Plan, result: UpdateResult) -> tuple[RefreshedDa
     compared = {
         name
         for criterion in plan.contents.criteria
-        if criterion.code == AGREES
-        for name in criterion.expected.get("compared") or ()
+        if isinstance(criterion.expected, ExpectedDatasets)
+        for name in criterion.expected.compared
     }
     tables = {d.dataset for d in plan.contents.forecast.downstream if not d.view}
     found = []

@@ -11,6 +11,7 @@ from django.conf import settings
 
 from recovery.approvals.selectors import plan_in_force
 from recovery.contracts import codec
+from recovery.contracts.criterion_values import ExpectedRows
 from recovery.contracts.plan import PlanBody
 from recovery.contracts.results import FillResult, StandstillResult
 from recovery.errors import OutcomeUnknown, Refused
@@ -109,7 +110,7 @@ def collect(
 
 
 def _measured(scene: Scene, contents: PlanBody, committed: WholeInput, version: int) -> Measure:
-    compared = next((c.expected for c in contents.criteria if c.code == "EVERY_ROW_ONCE"), {})
+    expected = [c.expected for c in contents.criteria if isinstance(c.expected, ExpectedRows)]
     asked = MeasureRequest(
         answers=questions_service(scene.flow.pipeline.workspace, scene.flow.pipeline.environment),
         table=contents.dataset,
@@ -118,7 +119,7 @@ def _measured(scene: Scene, contents: PlanBody, committed: WholeInput, version: 
         old_version=version,
         study=_study(scene, contents, committed),
         key=contents.key,
-        whole_rows=bool(compared.get("whole_rows")),
+        whole_rows=any(rows.whole_rows for rows in expected),
         whole=committed,
         since=came_since(scene.table_place, version),
         budgets=budgets(scene.flow.name),

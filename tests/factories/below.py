@@ -3,7 +3,7 @@
 from typing import Any
 
 from recovery.contracts import codec
-from recovery.contracts.measured import NotCompared, RefreshedDataset
+from recovery.contracts.refreshed import NotCompared, RefreshedDataset
 from recovery.models import Flow, Plan, Recovery
 from recovery.verification.below import DONE
 from recovery.workflow.counting_below import BelowCount, Count, Phase, Unknown

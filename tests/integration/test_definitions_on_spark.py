@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from recovery.contracts.measured import RefreshedDataset
+from recovery.contracts.refreshed import RefreshedDataset
 from recovery.spark.api import Defined, DefinedRequest, StudyRequest, defined
 from recovery.verification.below import DONE
 from tests.integration.spark_room import Room

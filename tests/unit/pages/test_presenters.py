@@ -20,7 +20,7 @@ from console.presenters import (
 )
 from console.presenters.measured import say_measured
 from recovery.checkpoints.report import Finding, Severity
-from recovery.contracts import codec
+from recovery.contracts import codec, criterion_values
 from recovery.contracts.diagnosis import Diagnosis
 from recovery.contracts.facts import GatheredFacts
 from recovery.contracts.names import Meant
@@ -330,7 +330,7 @@ def test_a_measured_value_is_said_in_words(value: object, said: str) -> None:
     ],
 )
 def test_what_a_criterion_measured_is_said_in_words(code: str, value: object, said: str) -> None:
-    assert say_measured(code, value) == said
+    assert say_measured(criterion_values.read_measured(code, value)) == said
 
 
 @pytest.mark.parametrize(
@@ -371,7 +371,7 @@ def test_what_a_criterion_measured_is_said_in_words(code: str, value: object, sa
     ],
 )
 def test_what_a_criterion_expects_is_said_in_words(code: str, value: object, said: str) -> None:
-    assert reviewing.describe_expected(code, value) == said
+    assert reviewing.describe_expected(criterion_values.read_expected(code, value)) == said
 
 
 UNMEASURED = {"code": "EVERY_ROW_ONCE", "says": "", "expected": {}, "measured": None, "ok": None, "why": ""}

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from recovery.contracts import codec
 from recovery.contracts.option import Option
 from recovery.sinks.base import SinkReport
 from recovery.strategies.base import CodeFacts, Counts, Facts, KeyKind
@@ -63,7 +64,7 @@ def test_the_copy_comes_before_anything_is_changed_and_the_fill_right_after_the_
 
 
 def test_the_proof_expects_the_rows_that_were_filled_back() -> None:
-    expected = {c.code: c.expected for c in judged(given()).criteria}
+    expected = {c.code: codec.to_json(c.expected) for c in judged(given()).criteria}
     assert expected["FILLED_ROWS_AS_BEFORE"] == {"key": ["customer_id"]}
     assert expected["TABLE_GREW_BY_NEW_BATCHES"] == {"before": 0, "filled": True}
     assert expected["COUNTS_EQUAL_FORECAST"] == {"new_rows": 20}

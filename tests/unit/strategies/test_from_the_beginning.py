@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from recovery.checkpoints.report import Finding, Severity
+from recovery.contracts import codec
 from recovery.contracts.amounts import Bound
 from recovery.contracts.names import Meant
 from recovery.contracts.option import BlockerCode
@@ -51,7 +52,7 @@ def test_an_empty_reset_resets_the_checkpoint_alone_and_has_no_way_back() -> Non
     assert [s.kind for s in option.steps] == ["stop", "rerun", "verify"]
     flow, table = reset().flow, reset().dataset
     assert next(s.args for s in option.steps if s.kind == "rerun") == {"refresh": [table], "reset": [flow]}
-    expected = {c.code: c.expected for c in option.criteria}
+    expected = {c.code: codec.to_json(c.expected) for c in option.criteria}
     assert expected.keys() >= set(REQUIRED["empty"]) | {"ROWS_OF_BEFORE_UNTOUCHED"}
     assert expected["FIRST_BATCH_AT_POSITION"] == {"batch": 0, "offsets": [None]}
     assert expected["EACH_FILE_ONCE"]["scope"] == "again"

@@ -120,7 +120,7 @@ def test_sources_that_changed_places_keep_their_positions() -> None:
     assert starts(option) == [(0, 1, RETURNS), (1, 0, ORDERS)]
     assert "SOURCES_MOVED" in [f.code for f in option.findings]
     assert option.recommended
-    expected = {c.code: c.expected for c in option.criteria}
+    expected = {c.code: codec.to_json(c.expected) for c in option.criteria}
     assert expected["FIRST_BATCH_AT_POSITION"]["offsets"] == [RETURNS, ORDERS]
 
 

@@ -7,6 +7,7 @@ import pytest
 
 from recovery.checkpoints.held import HeldState
 from recovery.checkpoints.report import StateOperator
+from recovery.contracts import codec
 from recovery.contracts.amounts import Bound
 from recovery.contracts.names import Meant
 from recovery.contracts.option import BlockerCode, Option, SettledBy
@@ -86,7 +87,7 @@ def test_drop_duplicates_that_begins_empty_lets_just_those_rows_pass_whose_key_t
     forecast = option.forecast
     assert (forecast.reread.rows, forecast.new_rows, forecast.table_after) == (0, 5, 15)
     assert not option.recommended
-    expected = {c.code: c.expected for c in option.criteria}
+    expected = {c.code: codec.to_json(c.expected) for c in option.criteria}
     assert expected.keys() >= set(REQUIRED["prime"])
     assert expected["NO_KEY_TWICE"]["accepted"] == {"rows": 2, "bound": "exact"}
     assert expected["COUNTS_EQUAL_FORECAST"] == {"new_rows": 5}
@@ -98,7 +99,7 @@ def test_the_seed_keeps_the_position_and_is_told_that_state_is_to_be_made() -> N
     assert [s.kind for s in option.steps] == ["stop", "backup", "seed", "rerun", "verify"]
     args = next(s.args for s in option.steps if s.kind == "seed")
     assert args == {"last_committed": 2, "from_version": 0, "state": "prime", "watermark_ms": 0}
-    begins = next(c.expected for c in option.criteria if c.code == "FIRST_BATCH_AT_POSITION")
+    begins = next(codec.to_json(c.expected) for c in option.criteria if c.code == "FIRST_BATCH_AT_POSITION")
     assert begins == {"batch": 3, "offsets": ['{"orders":{"0":10}}']}
 
 

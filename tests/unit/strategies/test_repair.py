@@ -114,7 +114,8 @@ def test_an_inferred_mending_may_run_and_promises_nothing_however_many_rows_are_
     forecast = option.forecast
     assert [(a.rows, a.exact) for a in (forecast.lost, forecast.doubled)] == [(None, False)] * 2
     assert forecast.new_rows is None
-    assert next(c.expected for c in option.criteria if c.code == "EVERY_ROW_ONCE")["inferred"] == ["metadata"]
+    (rows,) = [c.expected for c in option.criteria if c.code == "EVERY_ROW_ONCE"]
+    assert rows.inferred == ("metadata",)
     assert [f.severity for f in option.findings if f.do == INFERRED.how] == [Severity.WARNING]
     again = found["full-refresh"].forecast
     assert not again.lost.exact

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from recovery.contracts import codec
 from recovery.contracts.amounts import Bound
 from recovery.contracts.option import Option
 from recovery.sinks.base import SinkReport
@@ -25,7 +26,7 @@ def taken_out(**counts: Any) -> Facts:
 
 
 def expected(option: Option, code: str) -> Any:
-    return next((c.expected for c in option.criteria if c.code == code), None)
+    return next((codec.to_json(c.expected) for c in option.criteria if c.code == code), None)
 
 
 @pytest.mark.parametrize(

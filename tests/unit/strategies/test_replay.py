@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from recovery.contracts import codec
 from recovery.contracts.amounts import Bound
 from recovery.contracts.option import Blocker, BlockerCode, Option
 from recovery.contracts.target import ReplayTarget
@@ -50,7 +51,7 @@ def test_every_number_is_that_of_the_table_after_it_was_put_back() -> None:
     assert (restore["batch"], restore["removed_rows"], restore["kept_rows"]) == (0, 7, 5)
     assert (seed["action"], seed["last_committed"], seed.get("state")) == ("go-back", 0, None)
     assert {c.code for c in option.criteria} >= set(REQUIRED["replay"])
-    begins = next(c.expected for c in option.criteria if c.code == "FIRST_BATCH_AT_POSITION")
+    begins = next(codec.to_json(c.expected) for c in option.criteria if c.code == "FIRST_BATCH_AT_POSITION")
     assert begins["batch"] == 1
 
 

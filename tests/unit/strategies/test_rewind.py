@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from recovery.checkpoints.report import StateOperator
+from recovery.contracts import codec
 from recovery.contracts.amounts import Bound
 from recovery.contracts.option import Option
 from recovery.sinks.base import SinkReport
@@ -54,7 +55,9 @@ def test_going_back_to_the_first_row_is_exact_where_it_was_rehearsed_without_a_l
     assert (forecast.new_rows, forecast.table_after) == (4, 14)
     assert forecast.state == "Rebuilt: aggregation"
     assert {c.code for c in option.criteria} >= set(REQUIRED["rewind"]) | {"COUNTS_EQUAL_FORECAST"}
-    assert "again" not in next(c.expected for c in option.criteria if c.code == "EVERY_ROW_ONCE")
+    assert "again" not in next(
+        codec.to_json(c.expected) for c in option.criteria if c.code == "EVERY_ROW_ONCE"
+    )
 
 
 def test_the_seed_is_told_the_starts_the_watermark_and_that_state_is_to_be_made() -> None:
@@ -63,7 +66,7 @@ def test_the_seed_is_told_the_starts_the_watermark_and_that_state_is_to_be_made(
     assert (args["state"], args["watermark_ms"], args["last_committed"]) == ("prime", T, 2)
     assert [s["offset_json"] for s in args["starts"]] == ['{"orders":{"0":0}}']
     assert [s.kind for s in option.steps] == ["stop", "backup", "seed", "rerun", "verify"]
-    begins = next(c.expected for c in option.criteria if c.code == "FIRST_BATCH_AT_POSITION")
+    begins = next(codec.to_json(c.expected) for c in option.criteria if c.code == "FIRST_BATCH_AT_POSITION")
     assert begins == {"batch": 3, "offsets": ['{"orders":{"0":0}}']}
 
 

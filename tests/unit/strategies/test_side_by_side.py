@@ -7,6 +7,7 @@ import pytest
 
 from recovery.checkpoints.findings import finding
 from recovery.checkpoints.report import CheckpointReport, Finding, Severity, SourceEntry
+from recovery.contracts import codec
 from recovery.contracts.option import Option
 from recovery.sinks.base import SinkReport
 from recovery.strategies.base import CodeFacts, Counts, Facts
@@ -157,7 +158,7 @@ def test_continue_goes_on_after_a_batch_that_only_the_table_has_finished() -> No
     given = facts(checkpoint=half_done(), sink=SinkReport("files", "/w", 3, 0, {}))
     option = options(given)["continue"]
     assert option.blocked is None
-    expected = {c.code: c.expected for c in option.criteria}["FIRST_BATCH_AT_POSITION"]
+    expected = {c.code: codec.to_json(c.expected) for c in option.criteria}["FIRST_BATCH_AT_POSITION"]
     assert expected == {"batch": 4, "offsets": ['{"logOffset":3}']}
     assert "The table holds batch 3 already, so the seed goes on after it." in option.forecast.reread.why
     assert "SINK_UNCOMMITTED_BATCH" in [f.code for f in option.findings]

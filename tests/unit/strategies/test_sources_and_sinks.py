@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from recovery.checkpoints.starts import SEEDABLE, WHY_NOT
+from recovery.contracts import codec
 from recovery.contracts.option import Option
 from recovery.sinks import auto_cdc, foreach_batch
 from recovery.sinks import registry as sinks
@@ -202,7 +203,7 @@ def test_a_declared_sink_is_updated_with_its_whole_pipeline_and_the_plan_says_wh
     assert "WHOLE_PIPELINE_RUNS" not in codes(options(alone)["continue"])
     says = next(f.says for f in among.findings if f.code == "WHOLE_PIPELINE_RUNS")
     assert "orders, users too" in says
-    expected = {c.code: c.expected for c in among.criteria}["NOTHING_ELSE_CHANGED"]
+    expected = {c.code: codec.to_json(c.expected) for c in among.criteria}["NOTHING_ELSE_CHANGED"]
     assert expected["ran"] == [
         "checkpoint a.b.orders_flow",
         "checkpoint a.b.users",
@@ -310,6 +311,6 @@ def test_a_plan_tells_the_proof_of_a_batch_that_the_table_may_have(
 ) -> None:
     given = stream("kafka", SinkReport("delta", "/w", head, heads=heads))
     option = options(replace(given, checkpoint=replace(given.checkpoint, last_planned=3)))["continue"]
-    wanted = next(c.expected for c in option.criteria if c.code == "EVERY_ROW_ONCE")
+    wanted = next(codec.to_json(c.expected) for c in option.criteria if c.code == "EVERY_ROW_ONCE")
     assert wanted.get("open") == open_batch
     assert (option.forecast.doubled.rows == 0) is (open_batch is None)

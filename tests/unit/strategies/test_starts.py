@@ -9,6 +9,7 @@ from hypothesis import strategies as some
 
 from recovery.checkpoints.report import CheckpointReport, SourceEntry, SourceProgress
 from recovery.checkpoints.seed import SourceStart
+from recovery.contracts import codec
 from recovery.contracts.amounts import Amount, Bound
 from recovery.contracts.option import Option
 from recovery.sinks import auto_cdc
@@ -104,7 +105,7 @@ def test_a_chosen_start_costs_what_its_rows_say(
     assert {c for c in codes(option) if c.startswith(("START", "SINK_AT"))} == told
     harmless = rows[0] == (0, True) and rows[1][0] == 0
     assert option.recommended == harmless
-    expected = {c.code: c.expected for c in option.criteria}
+    expected = {c.code: codec.to_json(c.expected) for c in option.criteria}
     assert at.start is not None
     assert expected["FIRST_BATCH_AT_POSITION"]["offsets"] == [at.start.offset_json]
 
@@ -262,7 +263,7 @@ def test_files_are_named_one_by_one(
     begun = SourceStart.from_json(seed.args["starts"][0])
     assert (begun.offset_json, list(begun.again)) == (line, again)
     assert [files.decode_uri(e.path) for e in begun.skip] == skip
-    expected = {c.code: c.expected for c in option.criteria}
+    expected = {c.code: codec.to_json(c.expected) for c in option.criteria}
     assert expected["EACH_FILE_ONCE"] == {"scope": "same", "files": total}
     assert expected["EVERY_ROW_ONCE"].get("again", False) is bool(again)
     assert not option.recommended

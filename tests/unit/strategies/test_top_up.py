@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from recovery.checkpoints.report import Finding, Severity
+from recovery.contracts import codec
 from recovery.contracts.amounts import Bound
 from recovery.contracts.option import Option
 from recovery.sinks.base import SinkReport
@@ -75,7 +76,7 @@ def test_it_starts_no_update_of_the_flow_and_writes_the_number_that_was_counted(
 
 
 def test_the_proof_asks_for_the_rows_of_before_those_that_were_added_and_the_whole_table() -> None:
-    expected = {c.code: c.expected for c in judged(given()).criteria}
+    expected = {c.code: codec.to_json(c.expected) for c in judged(given()).criteria}
     assert set(required("top-up", edition=EDITION, key=True)) <= set(expected)
     assert expected["ROWS_OF_BEFORE_UNTOUCHED"] == {"rows": 18}
     assert expected["EVERY_ROW_ONCE"] == {"scope": "missing", "key": ["customer_id"], "whole_rows": True}
@@ -87,7 +88,7 @@ def test_the_proof_asks_for_the_rows_of_before_those_that_were_added_and_the_who
 
 def test_rows_are_compared_by_the_key_alone_where_the_code_may_yield_other_values_now() -> None:
     option = judged(given(**{name: replace(CODE, varies=("current_timestamp(",)) for name in CODES}))
-    expected = {c.code: c.expected for c in option.criteria}
+    expected = {c.code: codec.to_json(c.expected) for c in option.criteria}
     assert "whole_rows" not in expected["EVERY_ROW_ONCE"]
     assert "ROWS_MAY_DIFFER" in {f.code for f in option.findings}
 

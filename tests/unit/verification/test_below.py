@@ -7,7 +7,9 @@ import pytest
 
 from recovery.contracts import codec
 from recovery.contracts.criteria import Criterion
-from recovery.contracts.measured import MeasuredBelow, NotCompared, RefreshedDataset
+from recovery.contracts.criterion_values import ExpectedDatasets
+from recovery.contracts.measured import MeasuredBelow
+from recovery.contracts.refreshed import NotCompared, RefreshedDataset
 from recovery.verification.below import downstream_agrees, uncompared
 from recovery.verification.judge import judge
 from tests.unit.verification.world import World
@@ -24,8 +26,9 @@ def changed(of: RefreshedDataset, **changes: Any) -> RefreshedDataset:
 
 WELL = after_refresh("c.s.view", compared=True, rows=9, expected_rows=9, missing=0, extra=0)
 COPY = after_refresh("c.s.copy", compared=True, rows=20, expected_rows=20, missing=0, extra=0, view=False)
-EXPECTED = {"datasets": ["c.s.view", "c.s.copy"], "compared": ["c.s.view", "c.s.copy"]}
-UNCOMPARED = {**EXPECTED, "compared": []}
+NAMES = ("c.s.view", "c.s.copy")
+EXPECTED = ExpectedDatasets(datasets=NAMES, compared=NAMES)
+UNCOMPARED = ExpectedDatasets(datasets=NAMES)
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from recovery.contracts.criterion_values import ExpectedFill, ExpectedGrowth
 from recovery.sinks.base import SinkReport
 from recovery.spark.api import Measure
 from recovery.spark.backups import FilledRows
@@ -25,7 +26,7 @@ def evidence(measure: Measure | None = MEASURE, kept: KeptRows | None = KEPT) ->
 
 
 def as_before(given: Evidence) -> Finding:
-    return filled.filled_rows_as_before({"key": ["n"]}, given)
+    return filled.filled_rows_as_before(ExpectedFill(key=("n",)), given)
 
 
 def with_rows(**changes: Any) -> Evidence:
@@ -61,10 +62,12 @@ def test_what_was_not_measured_is_not_met(given: Evidence) -> None:
 
 
 def test_another_key_than_the_plans_is_not_measured() -> None:
-    assert filled.filled_rows_as_before({"key": ["m"]}, evidence()).ok is None
+    assert filled.filled_rows_as_before(ExpectedFill(key=("m",)), evidence()).ok is None
 
 
 @pytest.mark.parametrize(("rows", "ok"), [(9, True), (8, False), (10, False)])
 def test_the_table_has_the_rows_of_the_batches_and_of_the_fill_and_no_others(rows: int, ok: bool) -> None:
-    found = filled.table_grew({"before": 0, "filled": True}, evidence(replace(MEASURE, table_rows=rows)))
+    found = filled.table_grew(
+        ExpectedGrowth(before=0, filled=True), evidence(replace(MEASURE, table_rows=rows))
+    )
     assert found.ok is ok

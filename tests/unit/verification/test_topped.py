@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from recovery.contracts import codec
 from recovery.sinks.base import SinkReport
 from recovery.spark.api import Measure
 from recovery.spark.backups import ToppedRows
@@ -19,7 +20,7 @@ MEASURE = Measure(
     topped=ROWS,
 )  # fmt: skip
 OPTION = judged(given())
-EXPECTED = {c.code: c.expected for c in OPTION.criteria}
+EXPECTED = {c.code: codec.to_json(c.expected) for c in OPTION.criteria}
 CHECKPOINT = given().checkpoint
 
 

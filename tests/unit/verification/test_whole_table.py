@@ -74,7 +74,7 @@ def test_no_key_of_a_new_row_is_there_twice_but_those_that_the_plan_accepts(
     world: World, ok: bool | None, rows: int
 ) -> None:
     found = criterion(replace(world, strategy="continue"), "NO_KEY_TWICE")
-    assert (found.ok, found.measured["rows"]) == (ok, rows)
+    assert (found.ok, found.measured.rows) == (ok, rows)
 
 
 @pytest.mark.parametrize(
