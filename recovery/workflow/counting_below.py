@@ -17,7 +17,7 @@ from django.db import transaction
 from django.utils import timezone
 
 from recovery.audit import cleansing
-from recovery.contracts.measured import RefreshedDataset
+from recovery.contracts.refreshed import RefreshedDataset
 from recovery.errors import Refused, RepriseError
 from recovery.models import Flow, Recovery, Workspace
 from recovery.people.roles import Actor
@@ -30,7 +30,7 @@ from recovery.spark.api import Defined, DefinedRequest, StudyRequest, defined
 from recovery.strategies.readers import Reader
 from recovery.workflow import below, broker
 from recovery.workflow.deployed import read_code
-from recovery.workflow.gather import ACTIVE
+from recovery.workflow.flow_snapshot import ACTIVE
 from recovery.workflow.journal import trying_flow
 from recovery.workflow.studied import code_request
 

@@ -47,7 +47,7 @@ from recovery.verification.evidence import (
 )
 from recovery.workflow import rehearsing, source_files, topics, whole
 from recovery.workflow.budgets import budgets
-from recovery.workflow.gather import Scene, request_for
+from recovery.workflow.flow_snapshot import Scene, request_for
 from recovery.workflow.inputs import Counted, list_files
 from recovery.workflow.planned_inputs import held_of
 from recovery.workflow.readers import Readers

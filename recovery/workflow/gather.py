@@ -2,7 +2,7 @@
 
 import uuid
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cache, partial
 from typing import Any
 
@@ -10,21 +10,16 @@ from django.conf import settings
 from django.utils import timezone
 
 from recovery import reach
-from recovery.checkpoints import inspect_checkpoint
 from recovery.checkpoints.held import HeldState, held_states
 from recovery.checkpoints.repair import RepairPlan, damage_to_repair
-from recovery.checkpoints.report import CheckpointReport, Finding
+from recovery.checkpoints.report import Finding
 from recovery.checkpoints.table_progress import reconcile_report, stand_at_beginning
-from recovery.contracts.plan import CheckpointMark, Preconditions, SinkMark
 from recovery.contracts.target import ReplayTarget
 from recovery.errors import Refused, RepriseError
-from recovery.models import Flow, Stream
-from recovery.pipelines.client import PipelinesClient
-from recovery.pipelines.inputs import all_noted_ids, note_sources
-from recovery.pipelines.workspaces import client_for, questions_service
-from recovery.sinks import foreach_batch, unknown
+from recovery.models import Flow
+from recovery.pipelines.inputs import note_sources
+from recovery.sinks import foreach_batch
 from recovery.sinks.base import SinkReport
-from recovery.sinks.live import reading as sinks
 from recovery.sources.base import SourceFacts, Wanted
 from recovery.sources.live import file_source_facts
 from recovery.sources.live.replaying import measure_processed
@@ -33,13 +28,10 @@ from recovery.spark.api import (
     FROM_OLD_CODE,
     Study,
     StudyRequest,
-    TablePlace,
-    Whereabouts,
     study,
-    whereabouts,
 )
 from recovery.strategies import first_batch, late, state_rows
-from recovery.strategies.base import Counts, Facts, OutputMode, checkpoint_watched, table_watched
+from recovery.strategies.base import Counts, Facts, OutputMode
 from recovery.workflow import (
     below,
     declared,
@@ -52,14 +44,12 @@ from recovery.workflow import (
     replaying,
     topping,
 )
-from recovery.workflow.budgets import budgets, not_counted
-from recovery.workflow.deployed import last_good_source, read_code
+from recovery.workflow.budgets import not_counted
+from recovery.workflow.flow_snapshot import NO_COUNTS, Scene, last_good_code, read_scene, request_for
 from recovery.workflow.kept_studies import Ground, KeptStudies, Mark
 from recovery.workflow.lineends import laid_over
 from recovery.workflow.neighbours import between
-from recovery.workflow.places import checkpoint_of, storage_of
-from recovery.workflow.studied import code_facts, code_request, counts
-from recovery.workflow.usual import usual_rows_per_second, usual_update_seconds
+from recovery.workflow.studied import code_facts, counts
 
 Ask = Callable[[StudyRequest, Mapping[str, Mark]], Study]  # with the marks of the input files that are known
 
@@ -67,143 +57,6 @@ FUNCTION = "foreachbatch"
 """The format of a sink that is a function of the code, as a study tells it."""
 STATE_REFUSED = ("STATE_STORE_KEY_SCHEMA_NOT_COMPATIBLE", "STATE_STORE_VALUE_SCHEMA_NOT_COMPATIBLE")
 """Conditions of a failure that prove that the code's state has other columns than the checkpoint's."""
-ACTIVE = {
-    "QUEUED",
-    "CREATED",
-    "WAITING_FOR_RESOURCES",
-    "INITIALIZING",
-    "RESETTING",
-    "SETTING_UP_TABLES",
-    "RUNNING",
-    "STOPPING",
-}
-
-
-@dataclass(frozen=True)
-class Scene:
-    """What the API and the disk say about a flow, before any code is run. `now` fills plan preconditions."""
-
-    flow: Flow
-    client: PipelinesClient
-    pipeline: Mapping[str, Any]  # get-pipeline answer
-    code: Mapping[str, str]  # workspace path -> text
-    libraries: tuple[str, ...]
-    checkpoint_place: str
-    checkpoint: CheckpointReport
-    table_place: str
-    sink: SinkReport
-    others: Mapping[str, str]  # table name -> location, this flow's own left out
-    active_update: str | None
-    last_update: str | None
-    storage: str = field(default="")
-    noted: Mapping[str, Mapping[str, str]] = field(default_factory=dict)  # ids of Kafka topics, by source
-    writes: Mapping[str, Any] = field(
-        default_factory=dict
-    )  # the sink as the code declares it, secrets included
-    driver: str = ""  # the run of Spark that told where the tables lie; "": it was not asked
-    made: str = ""  # when the catalog says that the table was made
-    usual_seconds: float | None = None  # of an update of this pipeline; None: none was seen
-    rows_per_second: float | None = None  # that the flow reads; None: not known
-
-    @property
-    def spec(self) -> Mapping[str, Any]:
-        spec: Mapping[str, Any] = self.pipeline.get("spec") or {}
-        return spec
-
-    def preconditions(self) -> Preconditions:
-        """What a plan relies on; read again at execution and compared."""
-        return Preconditions(
-            checkpoint=CheckpointMark(
-                version=self.checkpoint.version,
-                last_committed=self.checkpoint.last_committed,
-                fingerprint=self.checkpoint.fingerprint,
-            ),
-            code=fingerprints.of_code(self.code),
-            settings=fingerprints.of_settings(self.spec),
-            sink=SinkMark(
-                head=self.sink.head,
-                fingerprint=self.sink.fingerprint,
-                declared=self.sink.declared or None,
-            ),
-            active_update=self.active_update,
-        )
-
-
-@reach.of_flow
-def look(flow: Flow, *, known: Mapping[str, str] | None = None) -> Scene:
-    """Read API, source, checkpoint and sink of a flow.
-
-    `known`: where tables lie, from a plan; without it Spark's catalog is asked. Raises
-    Unreachable (API, Spark, storage, Kafka), NotFound (pipeline gone), Refused (no storage root, no table and no sink).
-    """
-    client = client_for(flow.pipeline.workspace)
-    answer = client.get_pipeline(flow.pipeline.pipeline_id)
-    spec = answer.get("spec") or {}
-    storage = storage_of(flow, spec)
-    libraries, code = read_code(client, spec)
-    place = checkpoint_of(flow, storage)
-    told = Whereabouts("", {}) if known else whereabouts_of(flow)
-    known = known or {name: table.location for name, table in told.tables.items()}
-    own = known.get(flow.dataset) or ""
-    report = inspect_checkpoint(place, sink=own or None)
-    updates = answer.get("latest_updates") or []
-    active = next((u["update_id"] for u in updates if u.get("state") in ACTIVE), None)
-    scene = Scene(
-        flow=flow,
-        client=client,
-        pipeline=answer,
-        code=code,
-        libraries=libraries,
-        checkpoint_place=place,
-        checkpoint=report,
-        table_place=own,
-        sink=sinks.read_table(own, query_id=report.query_id) if own else unknown.empty_report(flow.dataset),
-        others={name: where for name, where in known.items() if name != flow.dataset},
-        active_update=active,
-        last_update=updates[0]["update_id"] if updates else None,
-        storage=storage,
-        noted=all_noted_ids(flow),
-        driver=told.driver,
-        made=told.tables[flow.dataset].made if flow.dataset in told.tables else "",
-        usual_seconds=usual_update_seconds(flow),
-        rows_per_second=usual_rows_per_second(flow),
-    )
-    return scene if own else _into_sink(scene)
-
-
-def _into_sink(scene: Scene) -> Scene:
-    """The scene of a flow without a table: its code says which sink it declares. Raises Refused, Unreachable."""
-
-    def ask(files: Mapping[str, str]) -> Study:
-        return study(request_for(scene, files, NOTHING, ()))
-
-    codes = (lambda: scene.code), (lambda: last_good_code(scene))
-    found = declared.look(scene.flow.dataset, scene.checkpoint, scene.checkpoint_place, ask, codes)
-    return replace(
-        scene, checkpoint=found.checkpoint, table_place=found.place, sink=found.sink, writes=found.told
-    )
-
-
-def _sink_of_stream(flow: Flow) -> str:
-    """Where a plain stream writes, as it was named or seen; "" for a table that a catalog knows."""
-    sink = Stream.objects.get(pipeline=flow.pipeline_id).sink
-    return sink if "/" in sink else ""
-
-
-def whereabouts_of(flow: Flow) -> Whereabouts:
-    """Which run of Spark answers, and where its catalog says that the tables of this flow's pipeline lie, by
-    `catalog.schema.table`."""
-    if flow.pipeline.workspace.has_streams and (place := _sink_of_stream(flow)):
-        told = whereabouts(questions_service(flow.pipeline.workspace, flow.pipeline.environment), [])
-        return Whereabouts(told.driver, {flow.dataset: TablePlace(place, "")} if flow.dataset else {})
-    mine = set(flow.pipeline.flows.exclude(dataset="").values_list("dataset", flat=True))
-    named = sorted(name for name in mine if name.count(".") == 2)
-    return whereabouts(questions_service(flow.pipeline.workspace, flow.pipeline.environment), named)
-
-
-def known_tables(flow: Flow) -> dict[str, str]:
-    """Where the tables of this flow's pipeline lie, by `catalog.schema.table`. Asks Spark's catalog."""
-    return {name: table.location for name, table in whereabouts_of(flow).tables.items()}
 
 
 @reach.of_flow
@@ -225,7 +78,7 @@ def gather(
     as which, where that was asked (`mapping.Proposal.unconfirmed`). `refresh_below`: whether a plan refreshes what is
     downstream. `target`: where `replay` goes back to; the facts are then those of after that batch.
     """
-    scene = look(flow)
+    scene = read_scene(flow)
     reverting = strategy == "revert"
     patched = laid_over(scene.code, patch or {})
     new_files = patched if not reverting else dict(scene.code)
@@ -308,7 +161,7 @@ def _study_both_codes(
 ) -> _Studied:
     """Look at the inputs that the codes name, then have Spark count what each yields over them. Raises Refused for a
     start position that is none."""
-    known, old_known = _both(scene, new_files, old_files, NOTHING, key, ask)
+    known, old_known = _both(scene, new_files, old_files, NO_COUNTS, key, ask)
     proposed = key or key_of_old(scene, known, old_known)
     repair = _repair(scene, known, old_known)
     found = _inputs(scene, known.sources or (old_known.sources if old_known else ()), repair, wishes)
@@ -320,7 +173,7 @@ def _study_both_codes(
     left = leaving.sources(scene.checkpoint.sources, found.old)
     old_wanted = wanted  # the same readers
     if before is not None:
-        old_wanted = inputs.counted(before, settings.REPRISE_COUNT_BYTES) if before else NOTHING
+        old_wanted = inputs.counted(before, settings.REPRISE_COUNT_BYTES) if before else NO_COUNTS
         old_wanted = leaving.asked(old_wanted, before, left, settings.REPRISE_COUNT_BYTES)
     files = {**inputs.marks(before or ()), **inputs.marks(found.sources)}
     new_study, old_study = _both(
@@ -356,7 +209,7 @@ def facts_of(
     new_code = code_facts(new_files, new_study)
     old_code = code_facts(old_files, old_study) if old_files and old_study else None
     is_same = late.same_windows(old_code, new_code)
-    apart = inputs.counted(found.sources, settings.REPRISE_COUNT_BYTES, ("unread",)) if is_same else NOTHING
+    apart = inputs.counted(found.sources, settings.REPRISE_COUNT_BYTES, ("unread",)) if is_same else NO_COUNTS
     facts = Facts(
         gathered_at=timezone.now().isoformat(),
         workspace=flow.pipeline.workspace.name,
@@ -394,8 +247,13 @@ def facts_of(
         processed=measure_processed(found.sources) if new_code.operators else None,
         scratch=bool(scene.storage),
     )
+    return _with_rebuilt_state(scene, facts, studied, new_files)
+
+
+def _with_rebuilt_state(scene: Scene, facts: Facts, studied: _Studied, new_files: Mapping[str, str]) -> Facts:
+    """With what a rehearsal that builds the state of processed input counted."""
     rebuilt = replaying.counted(
-        facts, new_study, studied.wanted, lambda of: request_for(scene, new_files, of, studied.key),
+        facts, studied.new, studied.wanted, lambda of: request_for(scene, new_files, of, studied.key),
         storage=scene.storage, limit=settings.REPRISE_COUNT_BYTES,
     )  # fmt: skip
     return replace(facts, counts=replace(facts.counts, rebuilt=rebuilt))
@@ -463,10 +321,10 @@ def positions(
     flow: Flow, wishes: Mapping[str, Wanted], patch: Mapping[str, str] | None = None
 ) -> list[SourceFacts]:
     """Every source of the code as `patch` changes it, and what starting where `wishes` say would cost. Reads only."""
-    scene = look(flow)
+    scene = read_scene(flow)
     code = laid_over(scene.code, patch or {})
     ask = reusing(scene)
-    known = _identified(scene, ask(request_for(scene, code, NOTHING, ()), {}))
+    known = _identified(scene, ask(request_for(scene, code, NO_COUNTS, ()), {}))
     found = _inputs(scene, known.sources, None, wishes).sources
     wanted = inputs.moved(found, settings.REPRISE_COUNT_BYTES)
     if not wanted.sets:
@@ -474,41 +332,6 @@ def positions(
     request = replace(request_for(scene, code, wanted, (), by_file=True), table=None)
     rows = ask(request, inputs.marks(found)).by_file
     return inputs.with_rows(found, wishes, rows)
-
-
-NOTHING = inputs.Counted({}, {})
-
-
-def last_good_code(scene: Scene) -> dict[str, str] | None:
-    """Source of the newest update that completed, where the API can tell; merged over today's files."""
-    found = last_good_source(scene.client, scene.flow.pipeline.pipeline_id)
-    return None if found is None else {**scene.code, **found}
-
-
-def request_for(
-    scene: Scene,
-    files: Mapping[str, str],
-    wanted: inputs.Counted,
-    key: tuple[str, ...],
-    *,
-    by_file: bool = False,
-) -> StudyRequest:
-    """What the Spark room needs to study this flow with that code over those inputs."""
-    return replace(
-        code_request(
-            questions_service(scene.flow.pipeline.workspace, scene.flow.pipeline.environment),
-            scene.flow.name,
-            scene.spec,
-            scene.libraries,
-            files,
-        ),
-        sets=dict(wanted.sets),
-        slices=dict(wanted.slices),
-        key=key or None,
-        table=scene.flow.dataset if (wanted.sets or by_file) and not scene.sink.declared else None,
-        by_file=by_file,
-        budgets=budgets(scene.flow.name),
-    )
 
 
 def _identified(scene: Scene, answer: Study) -> Study:
@@ -597,16 +420,3 @@ def _inputs_before(
     if found.old != tuple(range(len(found.old))):
         return (), "Its sources are not those of the checkpoint, or are in another order there."
     return found.sources, ""
-
-
-def other_fingerprints(scene: Scene) -> dict[str, str]:
-    """Fingerprint of every other flow's checkpoint and every other table of this schema."""
-    found = {table_watched(name): fingerprints.of_tree(where) for name, where in sorted(scene.others.items())}
-    for flow in scene.flow.pipeline.flows.exclude(pk=scene.flow.pk).filter(streaming=True):
-        try:
-            found[checkpoint_watched(flow.name)] = fingerprints.of_checkpoint(
-                checkpoint_of(flow, scene.storage)
-            )
-        except Refused:
-            continue  # a flow that has never run writes nothing that could change
-    return found

@@ -25,7 +25,8 @@ from recovery.workflow.inputs import Counted
 from recovery.workflow.kept_studies import Mark
 
 if TYPE_CHECKING:
-    from recovery.workflow.gather import Ask, Scene
+    from recovery.workflow.flow_snapshot import Scene
+    from recovery.workflow.gather import Ask
 
 CODES: Final = {
     code.value: code

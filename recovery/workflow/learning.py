@@ -23,7 +23,7 @@ from recovery.pipelines.workspaces import client_for, questions_service
 from recovery.spark.api import Study, study
 from recovery.workflow.deployed import last_good_source, read_code
 from recovery.workflow.fingerprints import digest_of_code
-from recovery.workflow.gather import ACTIVE, Scene, known_tables
+from recovery.workflow.flow_snapshot import ACTIVE, Scene, known_tables
 from recovery.workflow.readers import Readers
 from recovery.workflow.studied import code_request
 

@@ -5,13 +5,13 @@ from functools import cached_property
 from typing import Any
 
 from recovery.spark.api import study
-from recovery.workflow.gather import NOTHING, Scene, request_for
+from recovery.workflow.flow_snapshot import NO_COUNTS, Scene, request_for
 
 
 class Readers:
     """The readers of a scene's code. Spark needs seconds to tell them: it is asked when one is wanted, and once.
 
-    `scene` is looked at no earlier either. Every question raises what `gather.look` and `study` raise.
+    `scene` is looked at no earlier either. Every question raises what `flow_snapshot.read_scene` and `study` raise.
     """
 
     def __init__(self, scene: Callable[[], Scene]) -> None:
@@ -26,7 +26,7 @@ class Readers:
     def all(self) -> tuple[Mapping[str, Any], ...]:
         """Every reader in plan order; none where the code could not be analysed."""
         scene = self._scene()
-        return self._told or study(request_for(scene, scene.code, NOTHING, ())).sources
+        return self._told or study(request_for(scene, scene.code, NO_COUNTS, ())).sources
 
     def of(self, number: str) -> Mapping[str, Any]:
         """The reader of a source, by its index as text: {format, path, options, location}; {} where there is none."""

@@ -16,7 +16,7 @@ from recovery.pipelines.workspaces import questions_service
 from recovery.spark.api import Defined, DefinedRequest, defined
 from recovery.strategies.base import checkpoint_watched, table_watched
 from recovery.verification.below import DONE
-from recovery.workflow.gather import NOTHING, Scene, request_for
+from recovery.workflow.flow_snapshot import NO_COUNTS, Scene, request_for
 
 
 def chosen(plan: Plan) -> dict[str, str]:
@@ -72,7 +72,7 @@ def _not_compared(compared: bool, *, table: bool) -> NotCompared:
 
 
 def _compared(scene: Scene, one: RefreshedDataset, flow: str) -> RefreshedDataset:
-    study = replace(request_for(scene, scene.code, NOTHING, ()), flow=flow, table=None)
+    study = replace(request_for(scene, scene.code, NO_COUNTS, ()), flow=flow, table=None)
     answers = questions_service(scene.flow.pipeline.workspace, scene.flow.pipeline.environment)
     try:
         found = defined(DefinedRequest(answers, one.dataset, study))

@@ -42,7 +42,8 @@ from recovery.strategies.common import files_of, state_keys, whole_rows
 from recovery.strategies.revert import put_back
 from recovery.verification.criteria import EDITION
 from recovery.workflow.accepting import accepted_of, says_accepted
-from recovery.workflow.gather import Scene, gather
+from recovery.workflow.flow_snapshot import Scene
+from recovery.workflow.gather import gather
 from recovery.workflow.journal import note
 from recovery.workflow.moves import lock, move
 from recovery.workflow.plan_basis import digest_basis, refuse_changed_basis

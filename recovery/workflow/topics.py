@@ -8,7 +8,7 @@ from recovery.errors import Refused
 from recovery.sinks import kafka
 from recovery.sinks.live import kafka as live
 from recovery.spark.api import Measure, MeasureRequest, measure
-from recovery.workflow.gather import Scene
+from recovery.workflow.flow_snapshot import Scene
 
 NOT_NOTED = (
     "Where the topic ended before the rerun was not noted, so it is not known what the rerun sent to it."

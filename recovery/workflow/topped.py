@@ -25,7 +25,7 @@ from recovery.verification.evidence import Evidence
 from recovery.workflow import backups, whole
 from recovery.workflow.budgets import budgets
 from recovery.workflow.evidence import came_since
-from recovery.workflow.gather import Scene, request_for
+from recovery.workflow.flow_snapshot import Scene, request_for
 from recovery.workflow.inputs import Counted
 from recovery.workflow.readers import Readers
 from recovery.workflow.steps.base import Context

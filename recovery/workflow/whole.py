@@ -18,7 +18,7 @@ from recovery.verification.evidence import OldFiles, WholeFlow, data_files
 from recovery.workflow import inputs
 from recovery.workflow.budgets import compare_bytes
 from recovery.workflow.fingerprints import files_below
-from recovery.workflow.gather import Scene
+from recovery.workflow.flow_snapshot import Scene
 from recovery.workflow.inputs import list_files
 from recovery.workflow.planned_inputs import held_of
 from recovery.workflow.readers import Readers

@@ -13,7 +13,7 @@ from recovery.errors import RepriseError
 from recovery.strategies.base import Facts, KeyKind
 from recovery.strategies.sinks import compared, is_table
 from recovery.workflow import sealing
-from recovery.workflow.gather import Scene
+from recovery.workflow.flow_snapshot import Scene
 from recovery.workflow.steps import seed
 from tests.matrix import judging
 from tests.matrix.room import first
@@ -99,7 +99,7 @@ def _seed(world: World, step: Any, contents: PlanBody, code: Mapping[str, str]) 
         step=told, watch=watch, recovery=recovery, flow=flow, contents=contents, log=lambda _: None, plan=None
     )
     # the one thing that a seed asks an API for, where the query has to make its own empty state
-    with mock.patch.object(seed, "look", return_value=judging.scene_of(world)):
+    with mock.patch.object(seed, "read_scene", return_value=judging.scene_of(world)):
         seed.run(context)
 
 

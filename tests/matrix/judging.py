@@ -15,7 +15,8 @@ from recovery.sources.base import Wanted
 from recovery.strategies import mapped
 from recovery.strategies.base import Facts
 from recovery.workflow import sealing
-from recovery.workflow.gather import Scene, facts_of
+from recovery.workflow.flow_snapshot import Scene
+from recovery.workflow.gather import facts_of
 from tests.matrix.world import PATH, World
 
 

@@ -112,7 +112,7 @@ def running() -> Iterator[Room]:
     remote = f"sc://localhost:{port}/;user_id=matrix"
     with matrix_spark(**SETTINGS, **{"spark.connect.grpc.binding.port": str(port)}) as child:
         answers = Beside(remote)
-        with mock.patch("recovery.workflow.gather.questions_service", return_value=answers):
+        with mock.patch("recovery.workflow.flow_snapshot.questions_service", return_value=answers):
             yield Room(child, remote)
 
 

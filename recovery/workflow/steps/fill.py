@@ -16,7 +16,7 @@ from recovery.plans.values import Drift
 from recovery.sinks.live import delta
 from recovery.spark.backups import Filled, FillRequest, Unkept, fill
 from recovery.workflow import backups, reviewed, topped
-from recovery.workflow.gather import Scene, look
+from recovery.workflow.flow_snapshot import Scene, read_scene
 from recovery.workflow.steps.base import Context, PlanVoid, Probed, saw
 
 SECONDS = 3600
@@ -37,7 +37,7 @@ def run(context: Context) -> Mapping[str, object]:
     """Fill once, and read back. Raises Refused, or PlanVoid before anything was changed, where something else wrote the
     table since."""
     contents = context.contents
-    scene = look(context.flow, known=contents.table_places)
+    scene = read_scene(context.flow, known=contents.table_places)
     app_id = backups.app_id(contents, context.plan)
     rows = _of_input(context, scene) if contents.is_topped_up else _of_backup(context, scene)
     if (done := _commit_of(scene.table_place, rows.since, app_id)) is not None:

@@ -18,7 +18,7 @@ from recovery.pipelines.events import ENDED, failure_of, was_cut
 from recovery.pipelines.workspaces import client_for
 from recovery.workflow import backups, reviewed, strangers
 from recovery.workflow.evidence import remade, seen
-from recovery.workflow.gather import look
+from recovery.workflow.flow_snapshot import read_scene
 from recovery.workflow.own_updates import Found, find_own, note_request
 from recovery.workflow.places import checkpoint_of
 from recovery.workflow.readers import Readers
@@ -63,7 +63,7 @@ def _start(context: Context) -> str:
         before = codec.read(UpdateResult, context.step.result)
         backups.refuse_moved_table(context.plan, may_have_run=before.may_have_run)
     # what lies there now must be read by this update; what comes later may be or not
-    readers = Readers(lambda: look(context.flow, known=contents.table_places))
+    readers = Readers(lambda: read_scene(context.flow, known=contents.table_places))
     if changed := remade(contents, readers):
         raise Refused(
             f"Since the plan was sealed, {', '.join(changed)} was deleted, or deleted and made again: its records are "

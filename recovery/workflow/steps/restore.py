@@ -25,7 +25,7 @@ from recovery.spark.backups import restore as restore_delta
 from recovery.strategies.common import plural
 from recovery.verification.evidence import data_files
 from recovery.workflow import noted_files, whole
-from recovery.workflow.gather import Scene, look
+from recovery.workflow.flow_snapshot import Scene, read_scene
 from recovery.workflow.steps.base import Context, Probed, saw
 
 SECONDS = 1800
@@ -38,7 +38,7 @@ def run(context: Context) -> Mapping[str, object]:
         _restore_delta(context, args)
     else:
         _restore_files(context, args)
-    scene = look(context.flow, known=contents.table_places)
+    scene = read_scene(context.flow, known=contents.table_places)
     result = _read_back(context.step, scene, args)
     version = "" if result.sink_version is None else f", as version {result.sink_version}"
     context.log(
@@ -85,7 +85,7 @@ def _require_as_sealed(context: Context) -> None:
 
 
 def _query_id(flow: Any, contents: PlanBody) -> str | None:
-    return look(flow, known=contents.table_places).checkpoint.query_id
+    return read_scene(flow, known=contents.table_places).checkpoint.query_id
 
 
 def _restore_delta(context: Context, args: RestoreArgs) -> None:
@@ -238,5 +238,5 @@ def probe(step: Step) -> Probed:
     evidence = [saw(True, says)]
     if not done:
         return Probed("not_done", evidence)
-    scene = look(step.recovery.flow, known=contents.table_places)
+    scene = read_scene(step.recovery.flow, known=contents.table_places)
     return Probed("done", evidence, codec.to_json(_read_back(step, scene, args)))

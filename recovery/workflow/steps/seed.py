@@ -29,7 +29,7 @@ from recovery.spark.api import Rehearsal, study
 from recovery.strategies import prime, rebuild
 from recovery.strategies.common import plural
 from recovery.workflow import rehearsing, repairing, reviewed
-from recovery.workflow.gather import NOTHING, Scene, look, request_for
+from recovery.workflow.flow_snapshot import NO_COUNTS, Scene, read_scene, request_for
 from recovery.workflow.places import checkpoint_of
 from recovery.workflow.replaying import processed_until, replayed
 from recovery.workflow.steps.base import Context, Probed, saw
@@ -105,13 +105,13 @@ def _seeded(context: Context, place: str, report: CheckpointReport) -> Prepared:
 def _rebuilt(context: Context, place: str, report: CheckpointReport) -> Prepared:
     """With the state of a replay. Nothing but the scratch folder is written before that has ended."""
     scene = _reviewed(context)
-    answer = study(request_for(scene, scene.code, NOTHING, ()))
+    answer = study(request_for(scene, scene.code, NO_COUNTS, ()))
     held = processed_until(report, answer.sources, scene.noted)
     context.log(
         f"What was processed up to batch {report.last_committed} is replayed: {plural(held.pieces, 'file')}, at the "
         f"watermark {report.closed_ms or 0} ms since the epoch, into no table."
     )
-    request = request_for(scene, scene.code, NOTHING, ())
+    request = request_for(scene, scene.code, NO_COUNTS, ())
     # each attempt has a folder of its own: after a kill Spark may still write into that of the one before
     *before, purpose = (f"seed-{context.recovery.label}-{n}" for n in range(1, context.step.fence + 1))
     for old in before:
@@ -123,7 +123,7 @@ def _rebuilt(context: Context, place: str, report: CheckpointReport) -> Prepared
 
 
 def _reviewed(context: Context) -> Scene:
-    scene = look(context.flow, known=context.contents.table_places)
+    scene = read_scene(context.flow, known=context.contents.table_places)
     reviewed.same(context.contents, scene.spec, scene.code, scene.client, so="The checkpoint was left alone.")
     return scene
 
@@ -133,7 +133,7 @@ def _primed(
 ) -> AbstractContextManager[Rehearsal]:
     scene = _reviewed(context)
     return rehearsing.rehearsed(
-        request_for(scene, scene.code, NOTHING, ()),
+        request_for(scene, scene.code, NO_COUNTS, ()),
         storage=scene.storage,
         purpose=f"seed-{context.recovery.label}",
         watermark_ms=watermark_ms,

@@ -21,7 +21,7 @@ from recovery.plans.drift import compare
 from recovery.plans.values import Drift
 from recovery.verification.evidence import data_files
 from recovery.workflow import holds, noted_files, topics, whole
-from recovery.workflow.gather import ACTIVE, Scene, look, other_fingerprints
+from recovery.workflow.flow_snapshot import ACTIVE, Scene, other_fingerprints, read_scene
 from recovery.workflow.steps.base import Context, PlanVoid, Probed, Waits, saw
 
 SECONDS = 120
@@ -40,7 +40,7 @@ def run(context: Context) -> Mapping[str, Any] | Waits:
     contents = context.contents
     if not contents.is_runnable:
         raise PlanVoid([Drift("plan", "", "", "It was sealed by a release that did not note what it reads.")])
-    scene = look(context.flow, known=contents.table_places)
+    scene = read_scene(context.flow, known=contents.table_places)
     if drift := compare(contents.preconditions, scene.preconditions()):
         raise PlanVoid(drift)
     holds.prove(context.recovery, context.client)

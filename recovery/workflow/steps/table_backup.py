@@ -15,7 +15,7 @@ from recovery.models import Step
 from recovery.pipelines.workspaces import questions_service
 from recovery.spark.backups import KeepRequest, Kept, Unkept, keep
 from recovery.workflow import backups
-from recovery.workflow.gather import Scene, look
+from recovery.workflow.flow_snapshot import Scene, read_scene
 from recovery.workflow.places import storage_of
 from recovery.workflow.steps.base import Context, Probed, saw
 
@@ -25,7 +25,7 @@ SECONDS = 3600
 def run(context: Context) -> Mapping[str, object]:
     """Copy, read back, note. Raises Refused where the table has moved, or its rows cannot be told apart by the key."""
     contents = context.contents
-    scene = look(context.flow, known=contents.table_places)
+    scene = read_scene(context.flow, known=contents.table_places)
     version = _version(context, scene)
     place = backups.place_of(scene.storage, context.plan)
     made = backups.read_manifest(place)

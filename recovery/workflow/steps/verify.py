@@ -34,7 +34,7 @@ from recovery.verification.judge import completed, judge
 from recovery.verification.outcome import outcome_of
 from recovery.workflow import backups, noted_files, refreshed, reviewed, topics, topped
 from recovery.workflow import evidence as reading
-from recovery.workflow.gather import Scene, look, other_fingerprints
+from recovery.workflow.flow_snapshot import Scene, other_fingerprints, read_scene
 from recovery.workflow.learning import note_proven
 from recovery.workflow.readers import Readers
 from recovery.workflow.steps import rerun
@@ -57,7 +57,7 @@ def run(context: Context) -> Waits | Mapping[str, object]:
     steps = _steps(context)
     if "rerun" not in steps or "stop" not in steps:
         raise Refused("The rerun has not ended, so there is nothing to verify yet.")
-    scene = look(context.flow, known=context.contents.table_places)
+    scene = read_scene(context.flow, known=context.contents.table_places)
     reran = codec.read(UpdateResult, steps["rerun"].result)
     refresh = codec.read(UpdateResult, steps["refresh"].result) if "refresh" in steps else UpdateResult()
     standstill = codec.read(StandstillResult, steps["stop"].result)
@@ -102,7 +102,7 @@ def _measure_topped(context: Context) -> Mapping[str, object]:
             "whose its rows are. Find the writer, then roll back or end without proof.",
             code="written_by_others",
         )
-    scene = look(context.flow, known=contents.table_places)
+    scene = read_scene(context.flow, known=contents.table_places)
     refresh = codec.read(UpdateResult, steps["refresh"].result) if "refresh" in steps else UpdateResult()
     reviewed.same(contents, scene.spec, scene.code, scene.client, so="Nothing was measured.")
     reviewed.ran(contents, context.client, context.pipeline_id, refresh.started)
@@ -224,7 +224,7 @@ def go_on(context: Context, ended: str) -> Mapping[str, Any]:
     ):
         ended = UNSEEN
     reviewed.ran(contents, context.client, context.pipeline_id, [update_id])
-    scene = look(context.flow, known=contents.table_places)
+    scene = read_scene(context.flow, known=contents.table_places)
     readers = Readers(lambda: scene)
     others_before = codec.read(StandstillResult, _steps(context)["stop"].result).others
     evidence = Evidence(

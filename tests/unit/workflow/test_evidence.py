@@ -23,7 +23,7 @@ from recovery.strategies.catalogue import EXECUTABLE
 from recovery.verification.criteria import REQUIRED
 from recovery.verification.evidence import Reached, measured_from, new_data_files, new_inputs
 from recovery.workflow import evidence, readers, sealing
-from recovery.workflow.gather import Scene
+from recovery.workflow.flow_snapshot import Scene
 from recovery.workflow.readers import Readers
 from tests.delta_tables import TABLE, add, commit, table
 from tests.factories.plans import plan_contents, planned_input, planned_position

@@ -19,7 +19,7 @@ from recovery.spark.api import FROM_CODE, FROM_OLD_CODE, NAMED, WHOLE_ROW, Study
 from recovery.spark.asking import Service
 from recovery.strategies.base import Facts, KeyKind
 from recovery.strategies.catalogue import judge_all
-from recovery.workflow import gather, inputs, sealing
+from recovery.workflow import flow_snapshot, gather, inputs, sealing
 from tests.refusals import refused
 
 PATH = "/p/q.py"
@@ -78,10 +78,10 @@ def look(progress: SourceProgress, described: Any, **_: Any) -> SourceFacts:
 def _around(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(gather, "study", study)
     monkeypatch.setattr(inputs.probe, "probe_source", look)
-    monkeypatch.setattr(gather, "questions_service", lambda *_: SERVICE)
+    monkeypatch.setattr(flow_snapshot, "questions_service", lambda *_: SERVICE)
 
 
-def scene_of(code: str, *topics: str) -> gather.Scene:
+def scene_of(code: str, *topics: str) -> flow_snapshot.Scene:
     """A flow with that code, whose checkpoint has read these topics."""
     progress = tuple(
         SourceProgress(n, "kafka", LINE % topic, position={topic: {"0": 10}})
@@ -96,7 +96,7 @@ def scene_of(code: str, *topics: str) -> gather.Scene:
     )
     flow: Any = SimpleNamespace(name="c.s.f", dataset="c.s.t", pipeline=pipeline)
     client: Any = None
-    return gather.Scene(
+    return flow_snapshot.Scene(
         flow,
         client,
         {},
@@ -188,7 +188,7 @@ def test_a_patch_reaches_the_plan_in_the_line_ends_of_its_file(
         raise Unreachable("That was all.")
 
     scene = scene_of("a\r\nb\r\n", "orders")
-    monkeypatch.setattr(gather, "look", lambda flow: scene)
+    monkeypatch.setattr(gather, "read_scene", lambda flow: scene)
     monkeypatch.setattr(gather, "facts_of", facts_of)
     monkeypatch.setattr(gather, "between", lambda *a, **b: None)
     monkeypatch.setattr(gather, "last_good_code", lambda scene: dict(scene.code))

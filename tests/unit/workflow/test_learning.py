@@ -16,7 +16,7 @@ from recovery.pipelines.locks import only_study
 from recovery.pipelines.retention import Standing
 from recovery.spark.api import Study, StudyRequest
 from recovery.spark.asking import Service
-from recovery.workflow import gather, learning, readers, tasks
+from recovery.workflow import flow_snapshot, learning, readers, tasks
 from recovery.workflow.fingerprints import digest_of_code
 from tests.unit.pipelines.elsewhere import held_elsewhere
 from tests.unit.workflow.rows import flow as a_flow
@@ -65,7 +65,7 @@ def world(monkeypatch: pytest.MonkeyPatch, settings: Any) -> World:
     monkeypatch.setattr(learning, "last_good_source", lambda client, pipeline_id: made.good)
     monkeypatch.setattr(learning, "study", made.study)
     monkeypatch.setattr(learning, "known_tables", lambda flow: {flow.dataset: "/tables/changes"})
-    monkeypatch.setattr(gather, "questions_service", lambda *_: Service("http://nowhere:1", "t"))
+    monkeypatch.setattr(flow_snapshot, "questions_service", lambda *_: Service("http://nowhere:1", "t"))
     monkeypatch.setattr(learning, "questions_service", lambda *_: Service("http://nowhere:1", "t"))
     return made
 

@@ -228,7 +228,7 @@ def verifying(monkeypatch: pytest.MonkeyPatch) -> Any:
         standing = context(there, contents(PATCH))
         standing.plan = None
         standing.recovery = SimpleNamespace(steps=SimpleNamespace(filter=lambda **_: steps))
-        monkeypatch.setattr(verify, "look", lambda flow, known: looked_at(there))
+        monkeypatch.setattr(verify, "read_scene", lambda flow, known: looked_at(there))
         verify.run(standing)
 
     return run
@@ -274,7 +274,7 @@ def test_the_further_update_does_not_run_changed_code_either() -> None:
 
 def test_state_is_not_made_by_changed_code(monkeypatch: pytest.MonkeyPatch) -> None:
     there = Workspace({**AS_PATCHED, CODE: b"edited\n"})
-    monkeypatch.setattr(seed, "look", lambda flow, known: looked_at(there))
+    monkeypatch.setattr(seed, "read_scene", lambda flow, known: looked_at(there))
     report: Any = None
     with refused("not_as_reviewed", Refused):
         seed._primed(context(there, contents(PATCH)), report, None)
