@@ -196,12 +196,7 @@ def _judge_tree(
         version=standing.version,
         keeps_state=asked.keeps_state,
     )
-    findings += _of_old(planned, operators) if old else []
-    findings += _in_the_way(tree)
-    findings += judge_headers(tree, read, committed, old=old)
-    findings += judge_agreement(read, planned, (committed, commit), operators)
-    findings += judge_resumption(read, planned, committed)
-    findings += judge_sidecars(tree, findings)
+    _judge_read(tree, read, standing, operators, findings)
     findings += judge_place(tree.store.location) if known else []
     findings += judge_inputs(sources) if asked.inputs else []
     findings += judge_older(tree, findings) if asked.deep else []
@@ -230,6 +225,23 @@ def _judge_tree(
         watermark_ms=commit.watermark_ms if commit else None,
         closed_ms=read[committed].watermark_ms if committed in read else None,
     )
+
+
+def _judge_read(
+    tree: Tree,
+    read: dict[int | None, OffsetFile],
+    standing: QueryStanding,
+    operators: tuple[StateOperator, ...],
+    findings: list[Finding],
+) -> None:
+    """Findings on what the files that were read say together; sidecars come last, they pass over what is damaged."""
+    committed, planned = standing.committed, standing.planned
+    findings += _of_old(planned, operators) if standing.old else []
+    findings += _in_the_way(tree)
+    findings += judge_headers(tree, read, committed, old=standing.old)
+    findings += judge_agreement(read, planned, (committed, standing.commit), operators)
+    findings += judge_resumption(read, planned, committed)
+    findings += judge_sidecars(tree, findings)
 
 
 def _compare_table(

@@ -527,11 +527,8 @@ def _unseen(expected: Any, old: Any, dedupe: Sequence[str]) -> Any:
     known = occurring(held, keys.distinct(), names).distinct()
     asked = [f"__asked_{name}" for name in names]  # beside the flow's own columns, in the type that both have
     beside = expected.withColumns(dict(zip(asked, columns[0], strict=True)))
-    condition = None
-    for name, key in zip(asked, names, strict=True):
-        same = beside[name].eqNullSafe(known[key])
-        condition = same if condition is None else condition & same
-    return beside.join(known, condition, "left_anti").drop(*asked)
+    same = comparable.equal_on(beside, known, zip(asked, names, strict=True))
+    return beside.join(known, same, "left_anti").drop(*asked)
 
 
 def _read_files(spark: Any, place: Mapping[str, str], held: Any, files: Sequence[str]) -> Any | None:

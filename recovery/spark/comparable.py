@@ -8,7 +8,7 @@ What no rule covers is not compared (`NotComparable`).
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
 from recovery.spark.session import quoted
@@ -266,3 +266,12 @@ def _moved(have: Any, want: Any) -> bool:
 
 def _named(kind: Any) -> str:
     return str(kind.simpleString())
+
+
+def equal_on(rows: Any, others: Any, pairs: Iterable[tuple[str, str]]) -> Any:
+    """The condition of a join: each pair of columns, one of either side, has equal values; NULL is one."""
+    same = [rows[column].eqNullSafe(others[other]) for column, other in pairs]
+    condition = same[0]
+    for more in same[1:]:
+        condition = condition & more
+    return condition

@@ -14,7 +14,15 @@ from recovery.spark import counting
 from recovery.spark.api import BoundedBy, Limit
 from recovery.spark.backups import FilledRows, Kept, Lacking, Restored, Unkept
 from recovery.spark.catalog import is_delta_at, sql_name
-from recovery.spark.comparable import NotComparable, collated, common_type, named, one_type, resolved
+from recovery.spark.comparable import (
+    NotComparable,
+    collated,
+    common_type,
+    equal_on,
+    named,
+    one_type,
+    resolved,
+)
 from recovery.spark.lookups import check_size, limited
 from recovery.spark.paths import literal, plain
 from recovery.spark.rehearsing import Answer, Request
@@ -140,11 +148,7 @@ def _by_key(rows: Any, others: Any, key: Sequence[str], how: str) -> Any:
     held = named(others, columns[0]).distinct()
     asked = [f"__asked_{name}" for name in names]
     beside = rows.withColumns(dict(zip(asked, columns[1], strict=True)))
-    condition = None
-    for name, column in zip(asked, names, strict=True):
-        same = beside[name].eqNullSafe(held[column])
-        condition = same if condition is None else condition & same
-    return beside.join(held, condition, how).drop(*asked)
+    return beside.join(held, equal_on(beside, held, zip(asked, names, strict=True)), how).drop(*asked)
 
 
 def with_filled(spark: Any, expected: Any, backup: str, key: Sequence[str]) -> Any:

@@ -116,7 +116,7 @@ def _files_of(
     keys = [cast(DataRow, one["key"]) for one in samples]
     wanted = [(n, *(key.get(name) for name in columns)) for n, key in enumerate(keys)]
     here = _local(spark, wanted, ["sample", *(f"w{n}" for n in range(len(columns)))])
-    same = _same(rows, here, [(f"k{n}", f"w{n}") for n in range(len(columns))])
+    same = comparable.equal_on(rows, here, [(f"k{n}", f"w{n}") for n in range(len(columns))])
     hits = rows.join(F.broadcast(here), same).drop(
         *(f"{side}{n}" for side in "kw" for n in range(len(columns)))
     )
@@ -191,7 +191,7 @@ def _lines_of(
         for n, one in enumerate(sought)
     ]
     here = _local(spark, wanted, ["sought", "path", *(f"w{n}" for n in range(len(kept)))])
-    same = _same(values, here, [(f"v{n}", f"w{n}") for n in range(len(kept))])
+    same = comparable.equal_on(values, here, [(f"v{n}", f"w{n}") for n in range(len(kept))])
     told: dict[_Sought, tuple[tuple[int, ...], int]] = {}
     hits = values.join(F.broadcast(here), same).select("sought", "path", "file", "at", "of")
     for row in hits.orderBy("sought", "at").limit(len(sought) * 1000).collect():
@@ -219,14 +219,6 @@ def _parsed(lines: Any, read: _Read, columns: Sequence[str], parted: Sequence[st
         *kept,
         *(F.col(f"row.{_quoted(name)}").cast("string").alias(f"v{n}") for n, name in enumerate(columns)),
     )
-
-
-def _same(rows: Any, here: Any, pairs: Sequence[tuple[str, str]]) -> Any:
-    condition = None
-    for mine, theirs in pairs:
-        one = rows[mine].eqNullSafe(here[theirs])
-        condition = one if condition is None else condition & one
-    return condition
 
 
 def _local(spark: Any, rows: Sequence[Sequence[Any]], names: Sequence[str]) -> Any:

@@ -227,6 +227,23 @@ def _forget_modules(placed: Mapping[str, Path], known: set[str]) -> None:
 @contextmanager
 def _standing_in(spark: Any, found: list[Query], known: "_Known") -> Iterator[None]:
     """The question's session stands in for the program's own, and notes for its queries."""
+    patches = _stand_ins(spark, found, known)
+    kept = [(owner, name, owner.__dict__.get(name)) for owner, name, _ in patches]
+    for owner, name, stand_in in patches:
+        setattr(owner, name, stand_in)
+    delta = _stand_in_for_delta()
+    try:
+        yield
+    finally:
+        for name in [name for name in sys.modules if _is_of_delta(name)]:
+            del sys.modules[name]
+        sys.modules.update(delta)
+        for owner, name, own in kept:
+            delattr(owner, name) if own is None else setattr(owner, name, own)
+
+
+def _stand_ins(spark: Any, found: list[Query], known: "_Known") -> list[tuple[Any, str, Any]]:
+    """Each name of pyspark that is replaced while the program runs: its owner, the name, and what stands in for it."""
     import pyspark
     from pyspark.core import context
     from pyspark.sql import session as classic
@@ -255,7 +272,7 @@ def _standing_in(spark: Any, found: list[Query], known: "_Known") -> Iterator[No
         if found and known.sleeps > SLEEPS:
             raise _Waits
 
-    patches: list[tuple[Any, str, Any]] = [
+    return [
         *[
             (builder, name, stand_in)
             for builder in (classic.SparkSession.Builder, connect.SparkSession.Builder)
@@ -283,18 +300,6 @@ def _standing_in(spark: Any, found: list[Query], known: "_Known") -> Iterator[No
         (dataframe.DataFrame, "writeStream", property(lambda frame: _Writer(frame, found, known))),
         *reads_only.doors(),
     ]
-    kept = [(owner, name, owner.__dict__.get(name)) for owner, name, _ in patches]
-    for owner, name, stand_in in patches:
-        setattr(owner, name, stand_in)
-    delta = _stand_in_for_delta()
-    try:
-        yield
-    finally:
-        for name in [name for name in sys.modules if _is_of_delta(name)]:
-            del sys.modules[name]
-        sys.modules.update(delta)
-        for owner, name, own in kept:
-            delattr(owner, name) if own is None else setattr(owner, name, own)
 
 
 def _nothing(*args: Any, **kwargs: Any) -> None:
