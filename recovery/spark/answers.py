@@ -412,18 +412,18 @@ def _measure_topic(spark: Any, request: Request, folder: Path) -> Measure:
         raise Refused(str(error)) from error
     asked, measure = request["topic"], Measure()
     try:
-        sent = topics.records(spark, flow.sink, asked["since"])
+        sent = topics.read_records(spark, flow.sink, asked["since"])
         measure = replace(measure, new_rows=sent.count())
-        columns, key, key_from = topics.told_apart(request.get("key"), flow.text)
+        columns, key, key_from = topics.choose_key(request.get("key"), flow.text)
         measure = replace(measure, key=tuple(key), key_from=key_from)
         if request.get("state_kept") and flow.operators and not request.get("expected"):
             raise CannotReplay(topics.STATE_KEPT)
-        expected = topics.sent(_expected(spark, flow, request, Held(None, sent, whole=False)))
+        expected = topics.make_records(_expected(spark, flow, request, Held(None, sent, whole=False)))
         failed, margin = (
-            topics.records(spark, flow.sink, asked[part]) if asked.get(part) else None
+            topics.read_records(spark, flow.sink, asked[part]) if asked.get(part) else None
             for part in ("failed", "margin")
         )
-        compared = topics.compared(expected, sent, failed, columns, counting.SAMPLES, margin=margin)
+        compared = topics.compare_records(expected, sent, failed, columns, counting.SAMPLES, margin=margin)
         return replace(compared, key=measure.key, key_from=key_from)
     except BadCode as error:
         raise Refused(str(error)) from error
@@ -444,7 +444,7 @@ def _read_sides(spark: Any, request: Request, place: Mapping[str, str], now: Any
     if version < 0:
         return Held(None, now, whole=True)
     since, limit, name = request.get("since"), budgets_of(request).versions, request["table"]
-    old = slicing.aligned(_at(spark, name, version), now.schema)
+    old = slicing.align_columns(_at(spark, name, version), now.schema)
     moved = () if since is None else since["rewritten"]
     if since is not None and all(_same_rows(spark, name, place, now, one, limit) for one in moved):
         return Held(old, _of_log(spark, name, place, now, since["written"]), whole=False)

@@ -447,9 +447,9 @@ def defined(request: DefinedRequest, *, timeout: float = MEASURE_SECONDS) -> Def
 def rehearse(request: RehearsalRequest, *, timeout: float = REHEARSAL_SECONDS) -> Rehearsal:
     """Run the flow over a copy of its input. `timeout` in seconds, for all of it; see `recovery.spark.scratch`.
 
-    Raises `Refused` where the scratch folder is there already. `scratch.clear` removes it afterwards.
+    Raises `Refused` where the scratch folder is there already. `scratch.clear_scratch` removes it afterwards.
     """
-    return checked(Rehearsal, scratch.rehearse(request, timeout=timeout, ask=request.study.answers.ask))
+    return checked(Rehearsal, scratch.rehearse_flow(request, timeout=timeout, ask=request.study.answers.ask))
 
 
 def count(

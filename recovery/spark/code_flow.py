@@ -30,10 +30,10 @@ from recovery.spark.definitions import (
     where,
     write_files,
 )
-from recovery.spark.numbering import numbered
+from recovery.spark.numbering import number_sources
 from recovery.spark.replay import FORMATS, CannotReplay, Reader, Replace, UnseenStream, sql_texts
 from recovery.spark.session import first_line, lost_contact, use
-from recovery.spark.touching import imports_beside, watched
+from recovery.spark.touching import imports_beside, watching
 
 
 class CodeFlow:
@@ -45,7 +45,7 @@ class CodeFlow:
         use(spark, request["catalog"], request["schema"])
         self._touched = imports_beside(request["files"])
         plain = programs.is_program(request)
-        with watched(spark, folder, self._touched):
+        with watching(spark, folder, self._touched):
             definitions: Definitions = (
                 programs.load(spark, self._placed, request, folder)
                 if plain
@@ -65,7 +65,7 @@ class CodeFlow:
         spark.conf._set_all(configs={k: str(v) for k, v in self._flow.spark_conf.items()}, silent=True)
         if self.query is not None:
             self._called(lambda: _prepare(spark, in_sql, self.query, request))
-        with watched(spark, folder, self._touched):
+        with watching(spark, folder, self._touched):
             stream = self._called(lambda: self.reader.stream(self._flow.func))
         if not hasattr(stream, "_explain_string"):
             raise BadCode(f"The flow {request['flow']} must return a DataFrame; its function returns none.")
@@ -74,7 +74,7 @@ class CodeFlow:
         self.schema: Any = self._called(lambda: stream.schema)
         self.columns: list[str] = self.schema.names
         reads, queries = self.reader.sources_of(stream), sql_texts(stream)
-        self.numbered = numbered(self.text, reads, self.reader.table_described, queries=queries)
+        self.numbered = number_sources(self.text, reads, self.reader.table_described, queries=queries)
         self.sources = [dict(source) for source in self.numbered.sources]
         self.reader.sources, self.reader.by_text = self.sources, self.numbered.by_text
         self.sink = sink
@@ -92,7 +92,7 @@ class CodeFlow:
         A source of which neither names anything yields no row.
         """
         self._check_replay()
-        by_index = {int(source): slicing.merged(given) for source, given in (slices or {}).items()}
+        by_index = {int(source): slicing.merge_slices(given) for source, given in (slices or {}).items()}
         return self._called(lambda: self.reader.batch(self._flow.func, files, known, by_index))
 
     def batch_with_repeats(self, files: Sequence[str], slices: Mapping[str, Sequence[slicing.Slice]]) -> Any:

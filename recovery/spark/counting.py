@@ -89,8 +89,8 @@ def set_counts(
     *rows, held = alike([*parts, table], columns, by_collation=by_collation)
     counts, keys = _tallied(rows), key_names(key)
     try:
-        with looked_up(spark, counts, held, keys, limit) as hits:
-            beside = together(counts, hits, keys)
+        with looking_up(spark, counts, held, keys, limit) as hits:
+            beside = add_counter(counts, hits, keys)
             return _sum_sets(labels, beside, held=f"n{len(labels)}")
     except OverBudget as over:
         return replace(_sum_sets(labels, counts, held=None), bounded=(over.bounded,))
@@ -127,7 +127,7 @@ def key_names(key: Sequence[str]) -> list[str]:
 
 
 @contextmanager
-def looked_up(spark: Any, counts: Any, rows: Any, names: Sequence[str], limit: Limit) -> Iterator[Any]:
+def looking_up(spark: Any, counts: Any, rows: Any, names: Sequence[str], limit: Limit) -> Iterator[Any]:
     """Those of `rows` that may have what `counts` has in its columns `names`. What is computed within is interrupted
     when its time is over. Raises `OverBudget`.
 
@@ -145,7 +145,7 @@ def looked_up(spark: Any, counts: Any, rows: Any, names: Sequence[str], limit: L
         kept.unpersist()
 
 
-def together(counts: Any, hits: Any, names: Sequence[str]) -> Any:
+def add_counter(counts: Any, hits: Any, names: Sequence[str]) -> Any:
     """Tallied rows with one more counter: how many of `hits` equal them. Other counters of a hit alone are 0."""
     from pyspark.sql import functions as F
 
@@ -255,8 +255,8 @@ def compare(
     held, names = sides.rows[2], key_names(apart.values)
     hashed = [f"k{n}" for n in apart.at if n not in sides.collations]
     try:
-        with looked_up(spark, counts, held, hashed, budgets.lookup) as hits:
-            beside = _differences(together(counts, hits, names), with_old=True, whole=False)
+        with looking_up(spark, counts, held, hashed, budgets.lookup) as hits:
+            beside = _differences(add_counter(counts, hits, names), with_old=True, whole=False)
             new = _count_differences(beside, apart, sides, samples, before=True)
     except OverBudget as over:
         bounded.append(over.bounded)

@@ -46,7 +46,7 @@ class Numbered:
         return next((t for t in self.by_text if sum(names_table(one, t) for one in told) > 1), "")
 
 
-def numbered(
+def number_sources(
     text: str,
     reads: Sequence[Described],
     describe: Callable[[str], Described],

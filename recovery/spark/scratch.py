@@ -53,7 +53,7 @@ class Ran:
     problem: Annotated[str, MaxLen(100_000)] | None = None
 
 
-def rehearse(request: "RehearsalRequest", *, timeout: float, ask: Ask) -> dict[str, Any]:
+def rehearse_flow(request: "RehearsalRequest", *, timeout: float, ask: Ask) -> dict[str, Any]:
     """The fields of `api.Rehearsal`. Raises `Refused` where the scratch folder is there already."""
     until = time.monotonic() + timeout
     if (request.conf or {}).get(NAMED_SOURCES) == "true":
@@ -117,7 +117,7 @@ def watermark(place: str) -> int | None:
     return formats.parse_commit(data).watermark_ms or None
 
 
-def clear(scratch: str) -> None:
+def clear_scratch(scratch: str) -> None:
     """Remove a rehearsal's folder; one that is gone is fine. Raises `Refused` for a folder that is none."""
     there = Store.open(scratch)
     with reaching(scratch):

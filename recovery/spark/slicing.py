@@ -28,7 +28,7 @@ KAFKA_STREAM_ONLY = (
 )
 
 
-def merged(slices: Iterable[Slice]) -> list[Slice]:
+def merge_slices(slices: Iterable[Slice]) -> list[Slice]:
     """The same content, nothing of it twice: ranges of a partition that meet are one, a Delta file is read once."""
     given = list(slices)
     return [*_kafka_rounds([s for s in given if s["kind"] == "kafka"]), *_delta_once(given)]
@@ -135,7 +135,7 @@ def delta(read: Any, parquet: Any, location: str, stream: Any, slices: Sequence[
             frames.append(read(changes_of(*changes)))
     if not frames:
         return _nothing(stream) if CHANGE in stream.schema.names else read({}).where("false")
-    return _union([aligned(f, stream.schema) for f in frames])
+    return _union([align_columns(f, stream.schema) for f in frames])
 
 
 def changes_of(first: int, last: int) -> dict[str, str]:
@@ -196,7 +196,7 @@ def bare(schema: Any) -> Any:
     return StructType([StructField(f.name, f.dataType, True) for f in schema.fields])
 
 
-def aligned(frame: Any, schema: Any) -> Any:
+def align_columns(frame: Any, schema: Any) -> Any:
     """With the columns of a later schema: those that came after this version are NULL, as Delta reads them."""
     if frame.schema == schema:
         return frame

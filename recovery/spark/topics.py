@@ -19,7 +19,7 @@ STATE_KEPT = (
 )
 
 
-def records(spark: Any, sink: Mapping[str, Any] | None, part: Mapping[str, Any]) -> Any:
+def read_records(spark: Any, sink: Mapping[str, Any] | None, part: Mapping[str, Any]) -> Any:
     """Key and value, as bytes, of the committed records of a slice. Raises `CannotReplay`."""
     if sink is None or sink["format"] != "kafka":
         raise CannotReplay("The code does not send this flow's rows to Kafka any more.")
@@ -31,7 +31,7 @@ def records(spark: Any, sink: Mapping[str, Any] | None, part: Mapping[str, Any])
     return spark.read.format("kafka").options(**options).load().select(*COLUMNS)
 
 
-def told_apart(given: Sequence[str] | None, text: str) -> tuple[list[str], list[str], str]:
+def choose_key(given: Sequence[str] | None, text: str) -> tuple[list[str], list[str], str]:
     """The columns that are compared, and what a measure says of them: (compared, key, who says so).
 
     Raises `CannotReplay` for a key that records do not have, and for code whose values differ at every run.
@@ -52,7 +52,7 @@ def told_apart(given: Sequence[str] | None, text: str) -> tuple[list[str], list[
     return COLUMNS, [], WHOLE_ROW
 
 
-def sent(frame: Any) -> Any:
+def make_records(frame: Any) -> Any:
     """What a flow yields as the records that Spark makes of it: key (NULL where there is none) and value, as bytes."""
     from pyspark.sql import functions as F
 
@@ -66,7 +66,7 @@ def sent(frame: Any) -> Any:
     return frame.select(*(column.alias(name) for column, name in zip(cast, COLUMNS, strict=True)))
 
 
-def compared(
+def compare_records(
     expected: Any,
     found: Any,
     failed: Any | None,

@@ -36,7 +36,7 @@ _hooked: list[bool] = []
 
 
 @contextmanager
-def watched(spark: Any, folder: Path, touched: set[str]) -> Iterator[None]:
+def watching(spark: Any, folder: Path, touched: set[str]) -> Iterator[None]:
     """Note in `touched` what code reaches for meanwhile: a file outside `folder` and Python's own, the network, another
     process, and any question to Spark."""
     if not _hooked:

@@ -94,9 +94,9 @@ def rehearsed(
             "The pipeline names no storage root, so there is no place for a rehearsal.", code="no_storage"
         )
     place = place_of(storage, request.flow, purpose)
-    scratch.clear(place)
+    scratch.clear_scratch(place)
     study = replace(request, table=None, by_file=False)
     try:
         yield rehearse(RehearsalRequest(study, place, watermark_ms, dict(conf) or None, replay))
     finally:
-        scratch.clear(place)
+        scratch.clear_scratch(place)

@@ -122,7 +122,7 @@ def test_without_settings_it_takes_those_of_the_session(flow: Flow) -> None:
     assert len([p for p in Path(found.checkpoint, "state/0").iterdir() if p.name.isdigit()]) == 3
     with pytest.raises(Refused, match="is there already"):
         flow.rehearse()
-    scratch.clear(asked.scratch)
+    scratch.clear_scratch(asked.scratch)
     assert not Path(asked.scratch).exists()
 
 

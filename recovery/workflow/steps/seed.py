@@ -115,7 +115,7 @@ def _rebuilt(context: Context, place: str, report: CheckpointReport) -> Prepared
     # each attempt has a folder of its own: after a kill Spark may still write into that of the one before
     *before, purpose = (f"seed-{context.recovery.label}-{n}" for n in range(1, context.step.fence + 1))
     for old in before:
-        scratch.clear(rehearsing.place_of(scene.storage, context.flow.name, old))
+        scratch.clear_scratch(rehearsing.place_of(scene.storage, context.flow.name, old))
     with replayed(request, held, report, storage=scene.storage, purpose=purpose) as found:
         if found.problem is not None:
             raise Refused(f"What was processed could not be replayed: {found.problem}", code="replay_failed")

@@ -13,7 +13,7 @@ from recovery.sources.delta_facts import Commit, DataFile, DeltaFacts, DeltaOffs
 from recovery.sources.input_ranges import Slice
 from recovery.sources.kafka_facts import KafkaFacts, PartitionFacts, TopicFacts
 from recovery.sources.live import probe
-from recovery.spark.slicing import merged
+from recovery.spark.slicing import merge_slices
 
 
 @pytest.mark.parametrize(
@@ -203,7 +203,7 @@ def test_slices_put_together_are_read_as_each_of_them_can_be(one: bool, other: b
         both,
         both,
     ]
-    assert merged([part.as_dict() for part in parts])[0]["direct"] is both
+    assert merge_slices([part.as_dict() for part in parts])[0]["direct"] is both
 
 
 def feed() -> DeltaFacts:
@@ -248,7 +248,7 @@ def test_a_change_feed_is_read_in_one_and_never_twice() -> None:
     )
     assert batches.join_slices([waits, Slice("delta", changes=(7, 7))]) is None
     parts = [Slice("delta", changes=c).as_dict() for c in ((6, 9), (1, 3), (4, 7), (12, 12))]
-    assert [part["changes"] for part in merged(parts)] == [[1, 9], [12, 12]]
+    assert [part["changes"] for part in merge_slices(parts)] == [[1, 9], [12, 12]]
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from recovery.spark.api import UNSEEN_STREAM
-from recovery.spark.numbering import numbered
+from recovery.spark.numbering import number_sources
 
 HEAD = "== Analyzed Logical Plan ==\nid: bigint\n"
 ORDERS = (
@@ -42,13 +42,13 @@ KAFKA_READ = {"format": "kafka", "path": None, "options": {}, "schema": "", "loc
 
 
 def places(plan: str, *reads: dict[str, Any], queries: tuple[str, ...] = ()) -> list[str | None]:
-    found = numbered(HEAD + plan, reads, table, queries=queries)
+    found = number_sources(HEAD + plan, reads, table, queries=queries)
     assert (found.problem, found.code) == (None, "")
     return [source["location"] for source in found.sources]
 
 
 def test_a_table_that_a_text_reads_is_a_source() -> None:
-    found = numbered(HEAD + ORDERS, (), table)
+    found = number_sources(HEAD + ORDERS, (), table)
     assert [(s["format"], s["location"], s["table"]) for s in found.sources] == [
         ("delta", "/w/orders", "spark_catalog.default.orders")
     ]
@@ -62,12 +62,12 @@ def test_tables_of_texts_and_readers_of_the_code_come_in_the_order_of_the_plan()
 
 def test_a_reader_of_one_table_does_not_stand_for_another() -> None:
     assert places(ORDERS + RETURNS, table("returns")) == ["/w/orders", "/w/returns"]
-    assert numbered(HEAD + ORDERS, (files("/in/a"),), table).code == UNSEEN_STREAM
+    assert number_sources(HEAD + ORDERS, (files("/in/a"),), table).code == UNSEEN_STREAM
 
 
 def test_a_reader_by_its_name_is_the_table_of_the_whole_name() -> None:
     for name in ("orders", "default.Orders", "spark_catalog.default.`orders`"):
-        found = numbered(HEAD + ORDERS, (table(name),), table)
+        found = number_sources(HEAD + ORDERS, (table(name),), table)
         assert ([s["table"] for s in found.sources], found.problem, found.by_text) == ([name], None, ())
 
 
@@ -87,7 +87,7 @@ def test_a_reader_by_its_name_is_the_table_of_the_whole_name() -> None:
 def test_a_stream_of_which_nothing_is_known_is_a_problem(
     plan: str, reads: tuple[Any, ...], queries: tuple[str, ...]
 ) -> None:
-    found = numbered(HEAD + plan, reads, table, queries=queries)
+    found = number_sources(HEAD + plan, reads, table, queries=queries)
     assert (found.code, found.problem is None) == (UNSEEN_STREAM, False)
 
 
@@ -97,19 +97,19 @@ def test_a_common_table_expression_is_no_option() -> None:
 
 
 def test_one_reader_whose_relation_is_torn_stays_what_it_is() -> None:
-    found = numbered(HEAD + TORN, (KAFKA_READ,), table)
+    found = number_sources(HEAD + TORN, (KAFKA_READ,), table)
     assert (found.sources, found.problem) == ((KAFKA_READ,), None)
 
 
 def test_a_plan_without_streams_has_no_source() -> None:
-    found = numbered(HEAD + "+- Relation spark_catalog.default.orders[id#1L] parquet\n", (), table)
+    found = number_sources(HEAD + "+- Relation spark_catalog.default.orders[id#1L] parquet\n", (), table)
     assert (found.sources, found.problem, found.by_text) == ((), None, ())
 
 
 def test_a_table_that_a_text_reads_beside_another_read_of_it_is_named() -> None:
-    again = numbered(HEAD + ORDERS + ORDERS.replace("#1", "#9"), (), table)
-    beside = numbered(HEAD + ORDERS + ORDERS.replace("#1", "#9"), (table("orders"),), table)
-    once = numbered(HEAD + ORDERS + RETURNS, (table("returns"),), table)
+    again = number_sources(HEAD + ORDERS + ORDERS.replace("#1", "#9"), (), table)
+    beside = number_sources(HEAD + ORDERS + ORDERS.replace("#1", "#9"), (table("orders"),), table)
+    once = number_sources(HEAD + ORDERS + RETURNS, (table("returns"),), table)
     assert [found.read_again for found in (again, beside, once)] == [
         "spark_catalog.default.orders",
         "spark_catalog.default.orders",

@@ -51,7 +51,7 @@ def test_the_query_begins_on_a_checkpoint_with_the_settings_and_the_watermark(
     place = tmp_path / "scratch"
     child = Child(place, stage=STAGED, rehearse=RAN)
     request = RehearsalRequest(STUDY, str(place), 8000, CONF if given else None)
-    found = scratch.rehearse(request, timeout=60, ask=child)
+    found = scratch.rehearse_flow(request, timeout=60, ask=child)
     assert found == {
         **RAN,
         "later": None,
@@ -78,7 +78,7 @@ def test_a_failure_is_one_sentence_and_removes_nothing(
 ) -> None:
     place = tmp_path / "scratch"
     child = Child(place, stage=stage, rehearse=ran)
-    assert scratch.rehearse(RehearsalRequest(STUDY, str(place), conf=CONF), timeout=60, ask=child) == {
+    assert scratch.rehearse_flow(RehearsalRequest(STUDY, str(place), conf=CONF), timeout=60, ask=child) == {
         "problem": "No."
     }
     assert (place / "checkpoint/metadata").exists() == left
@@ -87,14 +87,14 @@ def test_a_failure_is_one_sentence_and_removes_nothing(
 def test_a_folder_that_is_there_already_is_refused_before_anything_is_asked(tmp_path: Path) -> None:
     child = Child(tmp_path)
     with pytest.raises(Refused, match="is there already"):
-        scratch.rehearse(RehearsalRequest(STUDY, str(tmp_path), conf=CONF), timeout=60, ask=child)
+        scratch.rehearse_flow(RehearsalRequest(STUDY, str(tmp_path), conf=CONF), timeout=60, ask=child)
     assert child.asked == []
 
 
 def test_sources_with_names_are_not_rehearsed(tmp_path: Path) -> None:
     child = Child(tmp_path)
     request = RehearsalRequest(STUDY, str(tmp_path / "scratch"), conf={scratch.NAMED_SOURCES: "true"})
-    assert "have names" in scratch.rehearse(request, timeout=60, ask=child)["problem"]
+    assert "have names" in scratch.rehearse_flow(request, timeout=60, ask=child)["problem"]
     assert child.asked == []
 
 
@@ -104,12 +104,12 @@ def test_only_what_a_rehearsal_leaves_is_cleared(tmp_path: Path) -> None:
         (place / name).mkdir(parents=True)
     (place / "mine").touch()
     with refused("scratch_in_use", Refused, names=("mine",)):
-        scratch.clear(str(place))
+        scratch.clear_scratch(str(place))
     (place / "mine").unlink()
     assert (place / "rows").exists()
-    scratch.clear(str(place))
+    scratch.clear_scratch(str(place))
     assert not place.exists()
-    scratch.clear(str(place))
+    scratch.clear_scratch(str(place))
 
 
 def test_what_was_processed_is_the_one_batch_that_the_checkpoint_has_planned(tmp_path: Path) -> None:
@@ -143,7 +143,7 @@ def test_what_was_processed_is_the_one_batch_that_the_checkpoint_has_planned(tmp
     request = RehearsalRequest(
         study, str(place), 8000, CONF, Replay(WholeInput(("file:///a",)), 9000, first=True)
     )
-    found = scratch.rehearse(request, timeout=60, ask=ask)
+    found = scratch.rehearse_flow(request, timeout=60, ask=ask)
 
     assert [question for question, *_ in child.asked] == ["stage", "replay"]
     assert [source.offset_json for source in seen["laid"].sources] == [None, '{"logOffset":0}']
@@ -168,5 +168,5 @@ def test_without_further_input_a_replay_is_all_there_is(tmp_path: Path) -> None:
         return {**STAGED, "before": []}
 
     request = RehearsalRequest(STUDY, str(place), None, CONF, Replay(WholeInput()))
-    found = scratch.rehearse(request, timeout=60, ask=ask)
+    found = scratch.rehearse_flow(request, timeout=60, ask=ask)
     assert (asked, found["rows"], found["watermark_ms"]) == (["stage", "replay"], None, None)

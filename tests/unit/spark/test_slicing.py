@@ -7,7 +7,7 @@ import pytest
 from pyspark.sql.types import LongType, StructField, StructType
 
 from recovery.sources.input_ranges import Slice
-from recovery.spark.slicing import absolute, below, delta, kafka_options, merged
+from recovery.spark.slicing import absolute, below, delta, kafka_options, merge_slices
 
 
 def kafka(**spans: tuple[int, int]) -> dict[str, Any]:
@@ -37,15 +37,15 @@ MERGED = {
 @pytest.mark.parametrize("case", MERGED)
 def test_ranges_of_a_partition_are_read_once(case: str) -> None:
     given, expected = MERGED[case]
-    assert ranges(merged(given)) == expected
+    assert ranges(merge_slices(given)) == expected
 
 
 def test_a_delta_file_is_read_once_at_the_version_that_named_it_first() -> None:
     one = Slice("delta", versions=((3, ("a", "b")), (1, ("c",)))).as_dict()
     two = Slice("delta", versions=((5, ("b", "d")), (3, ("e",)))).as_dict()
-    (found,) = merged([one, two])
+    (found,) = merge_slices([one, two])
     assert found["versions"] == [[1, ["c"]], [3, ["a", "b", "e"]], [5, ["d"]]]
-    assert merged([Slice("delta").as_dict()]) == []
+    assert merge_slices([Slice("delta").as_dict()]) == []
 
 
 def test_a_batch_reader_gets_exactly_the_partitions_and_no_option_of_streams() -> None:

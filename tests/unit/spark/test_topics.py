@@ -5,7 +5,7 @@ import pytest
 from recovery.spark.api import NAMED, WHOLE_ROW
 from recovery.spark.replay import CannotReplay
 from recovery.spark.secrets import values
-from recovery.spark.topics import told_apart
+from recovery.spark.topics import choose_key
 
 PLAIN = "== Analyzed Logical Plan ==\nvalue: string\nProject [value#1]\n"
 TIMED = "== Analyzed Logical Plan ==\nvalue: string\nProject [current_timestamp() AS value#1]\n"
@@ -24,7 +24,7 @@ TIMED = "== Analyzed Logical Plan ==\nvalue: string\nProject [current_timestamp(
 def test_records_are_told_apart_by_key_and_value_or_by_what_was_named(
     given: list[str] | None, text: str, told: tuple[list[str], list[str], str]
 ) -> None:
-    assert told_apart(given, text) == told
+    assert choose_key(given, text) == told
 
 
 @pytest.mark.parametrize(
@@ -39,7 +39,7 @@ def test_what_would_compare_unequal_whatever_was_sent_is_not_compared(
     given: list[str] | None, text: str, says: str
 ) -> None:
     with pytest.raises(CannotReplay, match=says):
-        told_apart(given, text)
+        choose_key(given, text)
 
 
 def test_of_a_sinks_options_only_the_topic_may_stand_in_a_sentence() -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from recovery.spark.touching import imports_beside, watched
+from recovery.spark.touching import imports_beside, watching
 
 
 class Client:
@@ -25,7 +25,7 @@ class Client:
 
 def touched_by(code: Callable[[Any], Any], folder: Path) -> set[str]:
     spark, touched = SimpleNamespace(client=Client()), set[str]()
-    with watched(spark, folder, touched):
+    with watching(spark, folder, touched):
         code(spark)
     return touched
 
@@ -100,7 +100,7 @@ def test_a_setting_of_the_session_rests_on_nothing_else(tmp_path: Path) -> None:
 
 def test_nothing_is_noted_afterwards(tmp_path: Path) -> None:
     spark, touched = SimpleNamespace(client=Client()), set[str]()
-    with watched(spark, tmp_path / "code", touched):
+    with watching(spark, tmp_path / "code", touched):
         pass
     spark.client.collect()
     (tmp_path / "later").write_text("x")

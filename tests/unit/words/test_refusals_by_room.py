@@ -319,7 +319,7 @@ PURE = (
     Refusal(
         "scratch_in_use",
         "… holds more than a rehearsal leaves, mine; nothing was removed.",
-        lambda tmp: scratch.clear(str(file_at(tmp / "scratch/mine").parent)),
+        lambda tmp: scratch.clear_scratch(str(file_at(tmp / "scratch/mine").parent)),
     ),
     Refusal(
         "home_unwritable",
