@@ -111,7 +111,7 @@ def accepted_cost(measured: Measured | None) -> str:
     """`6 rows doubled`, `9 rows lost`, or both: what a proof of these numbers accepted; "" where it cost nothing."""
     if measured is None or not measured.verified or not measured.criteria:
         return ""
-    costs = ((proof.given_up(measured), "lost"), (proof.repeated(measured), "doubled"))
+    costs = ((proof.given_up(measured), "lost"), (proof.count_repeats(measured), "doubled"))
     return ", ".join(_cost_text(rows, word) for rows, word in costs if rows.rows != 0)
 
 
@@ -353,7 +353,7 @@ def not_measured(measured: Measured | None) -> list[NotMeasured]:
         for u in uncompared(measured)
     ]
     rows += [NotMeasured(b.kind, b.says, "", f"bounded-{b.code}") for b in list_limits(measured)]
-    again = proof.repeated(measured)
+    again = proof.count_repeats(measured)
     if again.rows != 0:
         what = (
             "the repeats"

@@ -67,7 +67,7 @@ LATE: Final = frozenset({criteria.NOTHING_ELSE_CHANGED, criteria.FURTHER_UPDATE_
 """What is measured once the further update has ended."""
 
 
-def completed(first: Verdict, planned: Sequence[Criterion], evidence: Evidence) -> Verdict:
+def complete_verdict(first: Verdict, planned: Sequence[Criterion], evidence: Evidence) -> Verdict:
     """A verdict of before the further update, with the late criteria of the plan judged by this evidence: its
     `further`, `others_before`, `others_after`, and whether `measure` is of a topic."""
     late = {c.code: c for c in planned if c.code in LATE}

@@ -35,7 +35,7 @@ class Headline:
 
 def headline(measured: Measured) -> Headline:
     """Of a proof whose every criterion holds."""
-    again, lost = repeated(measured), given_up(measured)
+    again, lost = count_repeats(measured), given_up(measured)
     claims = {(0, 0): Claim.ONCE, (1, 0): Claim.REPEATED, (0, 1): Claim.GIVEN_UP, (1, 1): Claim.BOTH}
     claim = claims[int(again.rows != 0), int(lost.rows != 0)]
     untouched = _holds(measured, BEFORE)
@@ -99,7 +99,7 @@ NONE = MeasuredRows(0, Bound.EXACT)
 NOT_KNOWN = MeasuredRows(None, Bound.UNKNOWN)
 
 
-def repeated(of: MeasuredOutcome) -> MeasuredRows:
+def count_repeats(of: MeasuredOutcome) -> MeasuredRows:
     """Rows that the rerun wrote beyond the first of their kind, as accepted; `rows` None: not known."""
     accepted, found = of.doubled_accepted, of.doubled_now
     if accepted.rows == 0 and accepted.bound is Bound.EXACT:

@@ -30,7 +30,7 @@ from recovery.models import Step
 from recovery.pipelines.events import was_unseen
 from recovery.spark.api import Measure
 from recovery.verification.evidence import UNSEEN, Evidence, FurtherUpdate, data_files
-from recovery.verification.judge import completed, judge
+from recovery.verification.judge import complete_verdict, judge
 from recovery.verification.outcome import outcome_of
 from recovery.workflow import backups, noted_files, refreshed, reviewed, topics, topped
 from recovery.workflow import evidence as reading
@@ -240,7 +240,7 @@ def go_on(context: Context, ended: str) -> Mapping[str, Any]:
         others_before=refreshed.besides(context.plan, others_before),
         others_after=refreshed.besides(context.plan, other_fingerprints(scene)),
     )
-    verdict = completed(before.verdict, contents.criteria, evidence)
+    verdict = complete_verdict(before.verdict, contents.criteria, evidence)
     _log_verdict(context, verdict)
     if verdict.verified:
         note_proven(scene, readers)

@@ -7,7 +7,7 @@ import pytest
 from recovery.contracts import codec
 from recovery.contracts.amounts import Bound
 from recovery.contracts.measured import Measured, MeasuredRows
-from recovery.verification.words import Claim, FlowCode, headline, repeated, whole_findings
+from recovery.verification.words import Claim, FlowCode, count_repeats, headline, whole_findings
 
 NONE, SIX = {"rows": 0, "bound": "exact"}, {"rows": 6, "bound": "exact"}
 GONE = {"rows": None, "bound": "unknown"}
@@ -48,7 +48,7 @@ def test_what_was_accepted_is_claimed_beside_what_was_proven(
     changes: dict[str, Any], claim: Claim, rows: int | None
 ) -> None:
     found = proof(**changes)
-    assert (headline(found).claim, repeated(found).rows) == (claim, rows)
+    assert (headline(found).claim, count_repeats(found).rows) == (claim, rows)
     assert ("once" in headline(found).says) is (claim in (Claim.ONCE, Claim.GIVEN_UP))
 
 
@@ -88,7 +88,7 @@ def test_rows_that_may_be_lost_are_claimed_unless_all_input_is_in_the_table(
 
 def test_repeats_that_are_a_lower_bound_are_claimed_as_one() -> None:
     found = proof(doubled=6, doubled_bound="at least", doubled_accepted=SIX)
-    assert repeated(found) == MeasuredRows(6, Bound.AT_LEAST)
+    assert count_repeats(found) == MeasuredRows(6, Bound.AT_LEAST)
     assert "At least 6 rows" in headline(found).says
 
 
