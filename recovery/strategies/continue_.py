@@ -21,9 +21,9 @@ def judge(facts: Facts) -> Option:
     if first_batch.is_open(facts):
         return first_batch.judge(facts, _doubled(facts, _start(facts)))
     rows, standing, start = facts.counts.waiting, reconcile_report(facts.checkpoint), _start(facts)
-    last, reread = standing.last_committed, starts.reread(facts, _starts_with(facts))
+    last, reread = standing.last_committed, starts.forecast_reread(facts, _starts_with(facts))
     forecast = Forecast(
-        lost=state_rows.with_state(facts, starts.lost(facts), read_again=reread.rows != 0),
+        lost=state_rows.with_state(facts, starts.forecast_lost(facts), read_again=reread.rows != 0),
         doubled=state_rows.among(facts, _doubled(facts, start)),
         reread=reread,
         new_rows=rows,
@@ -42,7 +42,7 @@ def judge(facts: Facts) -> Option:
             facts.new_code.files != facts.code.files,
             PlannedStep(
                 kind=StepKind.SEED,
-                says=f"Seed the next checkpoint version from batch {last}: {starts.said(facts)}, no state, "
+                says=f"Seed the next checkpoint version from batch {last}: {starts.describe_starts(facts)}, no state, "
                 "new query id. The old version stays untouched.",
                 args=codec.to_read_json(starts.seed(facts, last)),
             ),
@@ -50,7 +50,7 @@ def judge(facts: Facts) -> Option:
         ),
         criteria=common.criteria(
             facts,
-            begins=common.expect_batch_after(last, starts.offsets(facts, standing)),
+            begins=common.expect_batch_after(last, starts.offsets_to_begin(facts, standing)),
             files=(
                 "same" if starts.starts(facts) else "both",
                 sum(starts.read_by(s) for s in facts.sources),
@@ -76,14 +76,14 @@ def judge(facts: Facts) -> Option:
 
 def _start(facts: Facts) -> Start:
     """A seed goes on with the next number under a new query id."""
-    again = starts.reread(facts, "")
+    again = starts.forecast_reread(facts, "")
     return sinks.start(facts, reconcile_report(facts.checkpoint), again, query_id_kept=False)
 
 
 def _doubled(facts: Facts, start: Start) -> RowAmount:
     """Rows that come a second time: for they are read again, or because the input repeats a key that is known."""
-    found = sinks.doubled(facts, start, f"No committed {sources.unit(facts)} is read again.")
-    if not facts.new_code.key or not sinks.compared(facts.sink) or not sinks.is_table(facts):
+    found = sinks.forecast_doubled(facts, start, f"No committed {sources.unit(facts)} is read again.")
+    if not facts.new_code.key or not sinks.is_compared(facts.sink) or not sinks.is_table(facts):
         return found
     coming, fresh = facts.counts.waiting, facts.counts.fresh_waiting
     if coming is None or fresh is None:

@@ -160,7 +160,7 @@ def _unread_bytes(source: SourceFacts) -> Amount | None:
 def _read_again(facts: Facts, option: Option) -> Reading:
     """What a strategy reads again of itself; what a chosen start reads again waits already."""
     again = option.forecast.reread
-    if again.rows == 0 or any(starts.moved(s) for s in facts.sources) or sources.twice(facts):
+    if again.rows == 0 or any(starts.is_moved(s) for s in facts.sources) or sources.twice(facts):
         return Reading()
     return Reading(None if again.rows is None else Amount(value=again.rows, bound=again.bound), None)
 
@@ -180,7 +180,7 @@ def _read_everything(facts: Facts) -> Reading:
 def _all_rows(facts: Facts) -> int | None:
     """Rows of all input. Code that drops repeats is taken for the parts: over all at once it drops more of them."""
     counts = facts.counts
-    is_cut = not any(starts.moved(s) for s in facts.sources) and not common.files_of(facts, "ignored")
+    is_cut = not any(starts.is_moved(s) for s in facts.sources) and not common.files_of(facts, "ignored")
     if facts.new_code.operators and is_cut and counts.processed is not None and counts.waiting is not None:
         return counts.processed + counts.waiting
     return counts.everything

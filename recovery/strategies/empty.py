@@ -21,7 +21,7 @@ from recovery.strategies.positions import positions
 
 def judge(facts: Facts) -> Option:
     """The option, blocked or not, with the rows that the sink would swallow or write twice."""
-    risk = sinks.risk(facts, sinks.anew(facts))
+    risk = sinks.judge_risk(facts, sinks.anew(facts))
     lost, doubled = _fate(facts, risk)
     doubled = state_rows.among(facts, doubled)
     if risk.vanished or not all(f.again and f.whole for f in sources.anew(facts)):
@@ -162,7 +162,9 @@ def _by_count(facts: Facts, risk: Risk) -> tuple[RowAmount, RowAmount]:
         )
     unread = [f for f in begins if not f.again]
     if not unread:
-        doubled = sinks.doubled(facts, sinks.anew(facts), "What is read again changes nothing there.")
+        doubled = sinks.forecast_doubled(
+            facts, sinks.anew(facts), "What is read again changes nothing there."
+        )
         lost = sources.taken(facts) or sources.nothing(f"Every unread {sources.unit(facts)} is read.")
         return lost, _with_repeats(facts, doubled)
     if len(begins) > 1:
@@ -237,7 +239,7 @@ def _fate_of(source: SourceFacts, risk: Risk) -> EmptyReset:
 
 def _written_again(facts: Facts) -> RowAmount:
     """What a sink that passes over nothing has twice, a planned batch that it may hold among it, with its files."""
-    found = sinks.doubled(facts, sinks.anew(facts), "No file was read yet.")
+    found = sinks.forecast_doubled(facts, sinks.anew(facts), "No file was read yet.")
     again = common.files_of(facts, "processed") if found.rows != 0 else ()
     counted = common.amount(found.rows, again, found.why, found.bound)
     return counted.loosened() if facts.new_code.operators and again else counted
@@ -249,7 +251,7 @@ def _with_repeats(facts: Facts, found: RowAmount) -> RowAmount:
     by_code = not code.operators or (code.operators == ("dedupe",) and code.key_kind is KeyKind.CODE)
     if found.rows is None or not code.key or not by_code:
         return found
-    if not sinks.compared(facts.sink) or not sinks.is_table(facts):
+    if not sinks.is_compared(facts.sink) or not sinks.is_table(facts):
         return found
     if counts.everything is None or counts.fresh_everything is None:
         return found.bounded(Bound.ESTIMATE, f"{found.why} Whether what waits repeats a key was not counted.")
@@ -257,7 +259,7 @@ def _with_repeats(facts: Facts, found: RowAmount) -> RowAmount:
     why = (
         f"{found.why} {common.plural(repeats, 'new row')} repeat a key ({key}) of the table or of each other."
     )
-    exact = sinks.doubled(facts, sinks.anew(facts), "").exact
+    exact = sinks.forecast_doubled(facts, sinks.anew(facts), "").exact
     return found.numbered(repeats, why).bounded(Bound.AT_MOST.unless(exact), why)
 
 

@@ -79,7 +79,7 @@ def blocked(facts: Facts) -> Blocker | None:
 
 def _passed_over(facts: Facts) -> Blocker | None:
     """Whether a sink that is not emptied takes batches from 0 on; why not."""
-    found = sinks.risk(facts, _start(facts))
+    found = sinks.judge_risk(facts, _start(facts))
     if not found.vanished:
         return None
     says = f"{found.says} A full refresh begins with batch 0 and does not empty it. Choose continue."
@@ -247,7 +247,7 @@ def _left_unread(facts: Facts, leaving: int | None, stays: str) -> RowAmount:
 
 def _unread(facts: Facts) -> int | None:
     """Rows that wait behind the committed positions; None where they were counted from another start."""
-    return None if any(starts.moved(s) for s in facts.sources) else facts.counts.waiting
+    return None if any(starts.is_moved(s) for s in facts.sources) else facts.counts.waiting
 
 
 def _strangers(facts: Facts) -> int:
@@ -304,7 +304,7 @@ def _repeats(facts: Facts, found: RowAmount) -> RowAmount:
 def _what_comes(facts: Facts) -> RowAmount:
     difference = _difference(facts)
     if not sinks.is_table(facts):
-        return sinks.doubled(facts, _start(facts), "Nothing is written again.")
+        return sinks.forecast_doubled(facts, _start(facts), "Nothing is written again.")
     if _nothing_again(facts):
         return sources.nothing("The table is emptied first, and nothing is read again.")
     whole = not list_gone(facts) and all(f.again and f.whole for f in sources.anew(facts))

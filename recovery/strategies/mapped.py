@@ -31,7 +31,7 @@ def one_to_one(facts: Facts) -> bool:
     return there == held and old_of(facts) == tuple(range(len(facts.sources)))
 
 
-def proposal(facts: Facts) -> Proposal | None:
+def propose_mapping(facts: Facts) -> Proposal | None:
     """Who continues whom; None where they are one to one, or nothing can be proposed."""
     if one_to_one(facts) or not all(_told(s) for s in facts.new_code.sources):
         return None
@@ -43,7 +43,7 @@ def proposal(facts: Facts) -> Proposal | None:
 
 def as_dict(facts: Facts) -> SourceMapping | None:
     """The proposal as pages show it, with what is still to be confirmed."""
-    found = proposal(facts)
+    found = propose_mapping(facts)
     if found is None:
         return None
     return SourceMapping(
@@ -69,10 +69,10 @@ def block(facts: Facts) -> Blocker | None:
     if not facts.checkpoint.sources and facts.checkpoint.blockers:
         says = f"The checkpoint itself is damaged: {facts.checkpoint.blockers[0].says}"
         return Blocker(code=BlockerCode.CHECKPOINT_DAMAGED, says=says)
-    found = proposal(facts)
+    found = propose_mapping(facts)
     if found is None or not facts.source_map or not _as_looked_at(facts, found):
         seen_otherwise = Blocker(code=BlockerCode.SOURCES_SEEN_OTHERWISE, says=NOT_AS_LOOKED_AT)
-        return mismatch(facts, facts.checkpoint.sources) or seen_otherwise
+        return find_mismatch(facts, facts.checkpoint.sources) or seen_otherwise
     if left := _open(facts, found):
         says = (
             f"Confirm first which sources are which: {', '.join(left)}. {' '.join(_questions(found, left))}"
@@ -86,7 +86,7 @@ def block(facts: Facts) -> Blocker | None:
     return None
 
 
-def mismatch(facts: Facts, held: Sequence[object], so: str = "") -> Blocker | None:
+def find_mismatch(facts: Facts, held: Sequence[object], so: str = "") -> Blocker | None:
     """Why the code's sources do not fit a checkpoint that has `held`; `so` ends the sentence; "": as for a seed."""
     there = len(facts.new_code.sources)
     if there == len(held):
@@ -103,7 +103,7 @@ def left_behind(facts: Facts) -> RowAmount | None:
 
     As the old code would have written them, where Spark counted that; else as many as lie there, at most.
     """
-    found = proposal(facts)
+    found = propose_mapping(facts)
     waits = [d for d in (found.dropped if found else ()) if d.unread is None or not nothing_in(d.unread)]
     if not waits:
         return None
@@ -123,7 +123,7 @@ def left_behind(facts: Facts) -> RowAmount | None:
 
 def findings(facts: Facts) -> tuple[Finding, ...]:
     """What becomes of each source that was added or dropped, or stands in another place."""
-    found = proposal(facts)
+    found = propose_mapping(facts)
     if found is None:
         return ()
     told = [

@@ -17,7 +17,7 @@ from recovery.sources.comparing import ZERO, count_noun
 from recovery.strategies.base import Facts
 from recovery.strategies.common import name_of
 from recovery.strategies.sources import number_of
-from recovery.strategies.starts import moved
+from recovery.strategies.starts import is_moved
 
 SHOWN_PARTS = 200  # of those that stay where they are; whatever moves is always told
 
@@ -58,7 +58,7 @@ def _before(source: SourceFacts) -> Place:
 
 
 def _after(source: SourceFacts) -> Place:
-    if source.start is None or not moved(source):
+    if source.start is None or not is_moved(source):
         return _before(source)
     return Place(label=source.start.label, offset_json=source.start.offset_json)
 

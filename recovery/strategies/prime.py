@@ -44,7 +44,7 @@ def judge_prime(facts: Facts) -> Option:
         forecast=Forecast(
             lost=_lost(facts),
             doubled=doubled,
-            reread=starts.reread(facts, "Nothing is read again."),
+            reread=starts.forecast_reread(facts, "Nothing is read again."),
             new_rows=new_rows,
             table_after=common.table_after(facts, new_rows),
             state=f"Empty: {common.names(operators)}" if operators else "None to begin with",
@@ -55,15 +55,15 @@ def judge_prime(facts: Facts) -> Option:
             facts.new_code.files != facts.code.files,
             PlannedStep(
                 kind=StepKind.SEED,
-                says=f"Seed the next checkpoint version from batch {last}: {starts.said(facts)}, empty state of the "
-                "new code, the watermark as it is, new query id. The old version stays untouched.",
+                says=f"Seed the next checkpoint version from batch {last}: {starts.describe_starts(facts)}, "
+                "empty state of the new code, the watermark as it is, new query id. The old version stays untouched.",
                 args=codec.to_read_json(_arguments(facts)),
             ),
             common.rerun(facts),
         ),
         criteria=common.criteria(
             facts,
-            begins=common.expect_batch_after(last, starts.offsets(facts, facts.checkpoint)),
+            begins=common.expect_batch_after(last, starts.offsets_to_begin(facts, facts.checkpoint)),
             files=(
                 "same" if starts.starts(facts) else "both",
                 sum(starts.read_by(s) for s in facts.sources),
@@ -121,7 +121,7 @@ def _unprepared(facts: Facts) -> Blocker | None:
             says=f"The table holds batch {facts.checkpoint.last_planned}, which the checkpoint has not committed. Put "
             "the old code back (revert) and let it finish that batch, then begin with empty state.",
         )
-    if any(starts.moved(s) for s in facts.sources if s.position.offset_json is not None):
+    if any(starts.is_moved(s) for s in facts.sources if s.position.offset_json is not None):
         says = "prime keeps the positions of the checkpoint, and another start is chosen; choose reread for that."
         return Blocker(code=BlockerCode.START_NOT_TAKEN, says=says)
     if not facts.scratch:
@@ -161,7 +161,7 @@ def _new_rows(facts: Facts) -> int | None:
 
 def _doubled(facts: Facts, start: Start) -> RowAmount:
     """Rows of new input that repeat one of the table, for the state does not know it."""
-    found = sinks.doubled(facts, start, f"No committed {sources.unit(facts)} is read again.")
+    found = sinks.forecast_doubled(facts, start, f"No committed {sources.unit(facts)} is read again.")
     kinds = _kinds(facts.new_code)
     if not kinds or found.rows is None:
         return found
@@ -191,12 +191,12 @@ def _key_is_compared(facts: Facts) -> bool:
     """Whether keys that are told apart in the table are those of the one dropDuplicates of the code."""
     code = facts.new_code
     alone = code.operators == (DEDUPE,) and code.key_kind is KeyKind.CODE and bool(code.key)
-    return alone and sinks.compared(facts.sink) and sinks.is_table(facts) and not facts.counts.rehearsed
+    return alone and sinks.is_compared(facts.sink) and sinks.is_table(facts) and not facts.counts.rehearsed
 
 
 def _lost(facts: Facts) -> RowAmount:
     """Rows that the old state alone held, and groups that lack what was processed."""
-    found, kinds = starts.lost(facts), _kinds(facts.new_code)
+    found, kinds = starts.forecast_lost(facts), _kinds(facts.new_code)
     if kinds and not kinds <= PASSES and not _is_short_by_state_alone(facts):
         why = f"{found.why} {_what_lacks(facts)} How many come out wrong, or not at all, is not known."
         found = RowAmount(rows=None, bound=Bound.UNKNOWN, why=why, files=found.files)

@@ -53,9 +53,9 @@ def judge(facts: Facts) -> Option:
         summary="Keep progress, replay what was processed for the new state",
         blocker=blocked(facts),
         forecast=Forecast(
-            lost=starts.lost(facts),
+            lost=starts.forecast_lost(facts),
             doubled=doubled,
-            reread=starts.reread(facts, f"Nothing is read again into the table. {_cost(facts)}"),
+            reread=starts.forecast_reread(facts, f"Nothing is read again into the table. {_cost(facts)}"),
             new_rows=new_rows,
             table_after=common.table_after(facts, new_rows),
             state=f"Rebuilt: {common.names(operators)}" if operators else "None to build",
@@ -67,15 +67,15 @@ def judge(facts: Facts) -> Option:
             PlannedStep(
                 kind=StepKind.SEED,
                 says=f"Replay what was processed up to batch {last} into a scratch checkpoint, whose rows go nowhere; "
-                f"seed the next checkpoint version with its state: {starts.said(facts)}, the watermark as it is, new "
-                "query id. The old version stays untouched.",
+                f"seed the next checkpoint version with its state: {starts.describe_starts(facts)}, "
+                "the watermark as it is, new query id. The old version stays untouched.",
                 args=codec.to_read_json(starts.seed(facts, last).model_copy(update={"state": STATE})),
             ),
             common.rerun(facts),
         ),
         criteria=common.criteria(
             facts,
-            begins=common.expect_batch_after(last, starts.offsets(facts, facts.checkpoint)),
+            begins=common.expect_batch_after(last, starts.offsets_to_begin(facts, facts.checkpoint)),
             files=(
                 "same" if starts.starts(facts) else "both",
                 sum(starts.read_by(s) for s in facts.sources),
@@ -201,7 +201,7 @@ def _unreadable(facts: Facts) -> Blocker | None:
             "processed. Choose full-refresh."
         )
         return Blocker(code=BlockerCode.REPLAY_INPUT_UNKNOWN, says=says)
-    if any(starts.moved(s) for s in facts.sources if s.position.offset_json is not None):
+    if any(starts.is_moved(s) for s in facts.sources if s.position.offset_json is not None):
         says = "rebuild keeps the positions of the checkpoint, and another start is chosen; choose reread for that."
         return Blocker(code=BlockerCode.START_NOT_TAKEN, says=says)
     if facts.processed is None:
@@ -222,7 +222,9 @@ def _start(facts: Facts) -> Start:
 
 def _doubled(facts: Facts) -> RowAmount:
     """None by the reset; windows that are cut otherwise may hold rows that the table has in windows of before."""
-    amount = sinks.doubled(facts, _start(facts), f"No committed {sources.unit(facts)} is read again.")
+    amount = sinks.forecast_doubled(
+        facts, _start(facts), f"No committed {sources.unit(facts)} is read again."
+    )
     if WINDOWED not in (facts.new_code.operators or ()) or amount.rows != 0 or _same_windows(facts):
         return amount
     at = format_time(facts.checkpoint.closed_ms or 0)

@@ -18,7 +18,9 @@ def judge(facts: Facts) -> Option:
     """The option, blocked or not, with what would be mended and how."""
     after, new_rows = _after(facts), _new_rows(facts)
     last, start, of = after.last_committed, _start(facts), sources.unit(facts)
-    doubled = _unless_inferred(facts, sinks.doubled(facts, start, f"No committed {of} is read again."))
+    doubled = _unless_inferred(
+        facts, sinks.forecast_doubled(facts, start, f"No committed {of} is read again.")
+    )
     return Option(
         strategy=Strategy.REPAIR,
         title="repair",
@@ -50,7 +52,7 @@ def judge(facts: Facts) -> Option:
                 "all",
                 facts.new_code.key,
                 open_batch=sinks.find_open_batch(facts, start),
-                inferred=inferred(facts),
+                inferred=list_inferred(facts),
             ),
             repeats=common.repeats_of(doubled, facts.new_code),
             new_rows=new_rows,
@@ -112,7 +114,7 @@ def _code_differs(facts: Facts, plan: RepairPlan) -> Blocker | None:
     nothing of that is known; mending changes no code, and what cannot be measured afterwards is not proven."""
     if facts.is_plain and not facts.code.files:
         return None
-    wrong = mapped.mismatch(facts, plan.after.sources, "repaired or not, Spark would refuse it.")
+    wrong = mapped.find_mismatch(facts, plan.after.sources, "repaired or not, Spark would refuse it.")
     if reason := common.unread_code(facts) or wrong:
         return reason
     if facts.new_code.operators is None:
@@ -129,14 +131,14 @@ def _code_differs(facts: Facts, plan: RepairPlan) -> Blocker | None:
     return None
 
 
-def inferred(facts: Facts) -> tuple[str, ...]:
+def list_inferred(facts: Facts) -> tuple[str, ...]:
     """Log entries of which nobody knows which files they named: what stands in their place is a guess."""
     return tuple(m.file for m in facts.repair.mendings if not m.exact) if facts.repair else ()
 
 
 def _unless_inferred(facts: Facts, promised: RowAmount) -> RowAmount:
     """What a repair promises; nothing, where it counts files as read that may not be the ones that were read."""
-    entries = inferred(facts)
+    entries = list_inferred(facts)
     if not entries:
         return promised
     why = (
@@ -169,7 +171,7 @@ def _after(facts: Facts) -> CheckpointReport:
 
 def _new_rows(facts: Facts) -> int | None:
     """Rows that the code writes for the waiting files with the state it keeps; None: cannot be told."""
-    if inferred(facts):
+    if list_inferred(facts):
         return None
     if not facts.new_code.operators:
         return facts.counts.waiting if facts.new_code.operators is not None else None

@@ -77,7 +77,7 @@ def blocked(facts: Facts) -> Blocker | None:
     if common.has_blocker(facts.checkpoint.findings):
         return common.damaged(facts.checkpoint)
     return (
-        mapped.mismatch(facts, facts.checkpoint.sources, "Spark would refuse the checkpoint of then.")
+        mapped.find_mismatch(facts, facts.checkpoint.sources, "Spark would refuse the checkpoint of then.")
         or _reordered(facts)
         or _gone(back)
         or sources.block(facts)

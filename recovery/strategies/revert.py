@@ -32,7 +32,7 @@ def judge(facts: Facts) -> Option:
     reason, facts = blocked(facts), put_back(facts)
     last, new_rows = facts.checkpoint.last_committed, _new_rows(facts)
     start, of = _start(facts), sources.unit(facts)
-    doubled = sinks.doubled(facts, start, f"No committed {of} is read again.")
+    doubled = sinks.forecast_doubled(facts, start, f"No committed {of} is read again.")
     return Option(
         strategy=Strategy.REVERT,
         title="revert",
@@ -129,7 +129,7 @@ def _sources_block(back: Facts) -> Blocker | None:
     if back.old_problem:
         says = f"What the old code reads could not be looked at: {back.old_problem}"
         return Blocker(code=BlockerCode.OLD_SOURCES_UNKNOWN, says=says)
-    return mapped.mismatch(
+    return mapped.find_mismatch(
         back, back.checkpoint.sources, "Spark would refuse the old code too."
     ) or sources.block(back)
 

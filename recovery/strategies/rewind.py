@@ -53,15 +53,15 @@ def judge(facts: Facts) -> Option:
             facts.new_code.files != facts.code.files,
             PlannedStep(
                 kind=StepKind.SEED,
-                says=f"Seed the next checkpoint version from batch {last}: {starts.said(facts)}, empty state of the "
-                "new code, the watermark as it is, new query id. The old version stays untouched.",
+                says=f"Seed the next checkpoint version from batch {last}: {starts.describe_starts(facts)}, "
+                "empty state of the new code, the watermark as it is, new query id. The old version stays untouched.",
                 args=codec.to_read_json(_arguments(facts)),
             ),
             common.rerun(facts),
         ),
         criteria=common.criteria(
             facts,
-            begins=common.expect_batch_after(last, starts.offsets(facts, facts.checkpoint)),
+            begins=common.expect_batch_after(last, starts.offsets_to_begin(facts, facts.checkpoint)),
             files=("same", sum(starts.read_by(s) for s in facts.sources)),
             before=facts.counts.table,
             rows=common.expect_rows(
@@ -172,7 +172,7 @@ def _new_rows(facts: Facts) -> int | None:
 
 
 def _reread(facts: Facts) -> RowAmount:
-    return starts.reread(facts, "Nothing is read again.")
+    return starts.forecast_reread(facts, "Nothing is read again.")
 
 
 def _start(facts: Facts, reread: RowAmount) -> Start:
@@ -184,7 +184,7 @@ def _doubled(facts: Facts) -> RowAmount:
     if _guarded(facts):
         at = format_time(facts.checkpoint.closed_ms or 0)
         why = f"Windows up to {at}, the watermark, are written already and not written again; later ones never were."
-        found = sinks.doubled(facts, _start(facts, _reread(facts)), why)
+        found = sinks.forecast_doubled(facts, _start(facts, _reread(facts)), why)
         if found.rows != 0:
             return found
         if late.known_to_differ(facts.old_code, facts.new_code):
@@ -192,7 +192,7 @@ def _doubled(facts: Facts) -> RowAmount:
         is_sure = found.exact and _told(facts) and late.same_windows(facts.old_code, facts.new_code)
         return RowAmount(rows=0, bound=Bound.ESTIMATE.unless(is_sure), why=why)
     reread = _reread(facts)
-    found = sinks.doubled(facts, _start(facts, reread), "Nothing is written again.")
+    found = sinks.forecast_doubled(facts, _start(facts, reread), "Nothing is written again.")
     steps = common.names(facts.new_code.operators or ())
     why = f"The state of {steps} is built from the rows that are read again alone. {found.why}"
     if _has_same_step(facts):
@@ -206,7 +206,7 @@ def _doubled(facts: Facts) -> RowAmount:
 
 def _lost(facts: Facts) -> RowAmount:
     """Rows of the state that lie before the start are not read; nobody can count them without reading them."""
-    found = starts.lost(facts)
+    found = starts.forecast_lost(facts)
     if found.rows != 0:
         return found.loosened()
     later = [s for s in facts.sources if not _from_the_first(s)]

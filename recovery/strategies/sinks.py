@@ -30,7 +30,7 @@ DISAGREE = (
 )
 
 
-def compared(sink: SinkReport) -> bool:
+def is_compared(sink: SinkReport) -> bool:
     """Whether the rows that an update wrote there can be compared with those expected.
 
     A table that the code names by its path alone has no name by which Spark could be asked.
@@ -42,7 +42,7 @@ def compared(sink: SinkReport) -> bool:
 def not_measured(sink: SinkReport) -> frozenset[str]:
     """Criteria that no plan for such a sink has. Where rows cannot be compared `EVERY_ROW_ONCE` stays, as what is not
     measured: such a recovery is never proven."""
-    if not compared(sink):
+    if not is_compared(sink):
         return frozenset(ON_ROWS) - {"EVERY_ROW_ONCE"}
     return frozenset() if registry.sink_kind_of(sink.kind).TABLE else frozenset(ON_TABLES)
 
@@ -102,7 +102,7 @@ def anew(facts: Facts) -> Start:
     )
 
 
-def risk(facts: Facts, of: Start) -> Risk:
+def judge_risk(facts: Facts, of: Start) -> Risk:
     """What such a start does to the rows in this flow's sink."""
     kind = _writer(facts.sink)
     return kind.judge_risk(of, kind.facts_of(facts.sink))
@@ -110,7 +110,7 @@ def risk(facts: Facts, of: Start) -> Risk:
 
 def block(facts: Facts, of: Start) -> Blocker | None:
     """Why such a start must not be made at this sink, with the rows that would vanish; None when it may."""
-    found = risk(facts, of)
+    found = judge_risk(facts, of)
     if not found.bars:
         return None
     said = [found.says]
@@ -125,15 +125,15 @@ def block(facts: Facts, of: Start) -> Blocker | None:
 
 def find_open_batch(facts: Facts, of: Start) -> int | None:
     """The batch that was planned and not committed; None where it is certain that no row of it comes twice."""
-    alone = risk(facts, replace(of, reread=ZERO)).doubled
+    alone = judge_risk(facts, replace(of, reread=ZERO)).doubled
     if of.planned is None or (alone is not None and alone.exact and not alone.value):
         return None
     return of.planned
 
 
-def doubled(facts: Facts, of: Start, otherwise: str) -> RowAmount:
+def forecast_doubled(facts: Facts, of: Start, otherwise: str) -> RowAmount:
     """Rows that such a start writes a second time; `otherwise` is said where it is certain that there are none."""
-    found = risk(facts, of)
+    found = judge_risk(facts, of)
     loose = at_least_once(facts)
     if found.doubled is None:
         return RowAmount(rows=None, bound=Bound.UNKNOWN, why=found.says)
@@ -157,7 +157,7 @@ def passes_over(facts: Facts) -> bool:
 
 def findings(facts: Facts, of: Start) -> tuple[Finding, ...]:
     """That the sink is at-least-once, with the rows at risk."""
-    found = risk(facts, of)
+    found = judge_risk(facts, of)
     if found.bars:
         return ()
     return (*_run_too(facts), *_repeats(facts, found), *(() if of.query_id_kept else _passes_over(facts)))

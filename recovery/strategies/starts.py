@@ -19,7 +19,7 @@ from recovery.strategies.sources import again, kept, name_of, nothing_in, number
 
 def takes_no_start(facts: Facts, strategy: str) -> Blocker | None:
     """Why a strategy that keeps the checkpoint's positions cannot run while another one is chosen."""
-    chosen = [s for s in facts.sources if moved(s)]
+    chosen = [s for s in facts.sources if is_moved(s)]
     if not chosen:
         return None
     who = _told(chosen)
@@ -31,14 +31,14 @@ def takes_no_start(facts: Facts, strategy: str) -> Blocker | None:
 
 def not_taken(facts: Facts) -> tuple[Finding, ...]:
     """That a strategy which begins anew leaves the chosen starts aside."""
-    chosen = [s for s in facts.sources if moved(s)]
+    chosen = [s for s in facts.sources if is_moved(s)]
     if not chosen:
         return ()
     says = f"{_told(chosen)} begins where the reader's own options say, not at the start that was chosen."
     return (Finding("START_NOT_TAKEN", Severity.WARNING, says, "Choose continue to start there."),)
 
 
-def moved(source: SourceFacts) -> bool:
+def is_moved(source: SourceFacts) -> bool:
     """Whether somebody chose another start than the committed position."""
     start = source.start
     if start is None:
@@ -50,7 +50,7 @@ def moved(source: SourceFacts) -> bool:
 def starts(facts: Facts) -> tuple[SourceStart, ...]:
     """Where every source of the code starts, in plan order; () where each goes on where it stands."""
     old = mapped.old_of(facts)
-    if mapped.one_to_one(facts) and not any(moved(s) for s in facts.sources):
+    if mapped.one_to_one(facts) and not any(is_moved(s) for s in facts.sources):
         return ()
     return tuple(_seeded(n, old[n], source) for n, source in enumerate(facts.sources))
 
@@ -85,19 +85,19 @@ def _seeded(index: int, old: int | None, source: SourceFacts) -> SourceStart:
 def read_by(source: SourceFacts) -> int:
     """How many files stand in batches, or will: those that count as read at the start, and those that wait."""
     start = source.start
-    if not isinstance(start, FileCandidate) or not moved(source):
+    if not isinstance(start, FileCandidate) or not is_moved(source):
         return number_of(source)
     return len({*(decode_uri(e.path) for e in start.read), *(f.path for f in source.waiting)})
 
 
-def said(facts: Facts) -> str:
+def describe_starts(facts: Facts) -> str:
     """Where sources start, for the sentence of a step."""
-    chosen = [s for s in facts.sources if s.start and moved(s)]
+    chosen = [s for s in facts.sources if s.start and is_moved(s)]
     told = [f"source {s.position.source} at {s.start.label}" for s in chosen if s.start]
     return f"{', '.join(told)}, every other position as it is" if told else "same positions"
 
 
-def offsets(facts: Facts, standing: CheckpointReport) -> list[str | None]:
+def offsets_to_begin(facts: Facts, standing: CheckpointReport) -> list[str | None]:
     """The line after which each source goes on, as the first batch must begin."""
     told = starts(facts)
     return [s.offset_json for s in told] if told else [s.offset_json for s in standing.sources]
@@ -110,7 +110,7 @@ def seed(facts: Facts, last: int | None) -> SeedArgs:
     return args.model_copy(update={"starts": told}) if told else args
 
 
-def lost(facts: Facts) -> RowAmount:
+def forecast_lost(facts: Facts) -> RowAmount:
     """Rows that a start never reads, or that a function may pass over with its batch."""
     found = _never_read(facts)
     if not sinks.passes_over(facts):
@@ -145,7 +145,7 @@ def _at_least(facts: Facts, found: RowAmount) -> RowAmount:
     return found.bounded(least, why)
 
 
-def reread(facts: Facts, otherwise: str) -> RowAmount:
+def forecast_reread(facts: Facts, otherwise: str) -> RowAmount:
     """Rows that were committed and are read a second time; `otherwise` is said where there are none."""
     back = [s for s in _continued(facts) if s.start and not nothing_in(s.start.reread)]
     if not back:
@@ -205,7 +205,7 @@ def _why_lost(skipping: Sequence[SourceFacts], of: str) -> str:
 
 def _chosen(facts: Facts, source: SourceFacts) -> Iterable[Finding]:
     start = source.start
-    if start is None or not moved(source):
+    if start is None or not is_moved(source):
         return
     alone = len(facts.sources) == 1
     words = " ".join(dict.fromkeys(start.fallbacks.values()))

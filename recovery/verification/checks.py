@@ -28,7 +28,7 @@ from recovery.contracts.criterion_values import (
 )
 from recovery.spark.api import Measure
 from recovery.strategies.common import plural
-from recovery.strategies.sinks import compared
+from recovery.strategies.sinks import is_compared
 from recovery.verification import topics
 from recovery.verification.evidence import (
     UNSEEN,
@@ -192,7 +192,7 @@ def every_row_once(expected: ExpectedRows, evidence: Evidence) -> Finding:
 
 def _rows_compared(expected: ExpectedRows, evidence: Evidence) -> Finding:
     measure, problem = usable(evidence)
-    if evidence.sink_after is not None and not compared(evidence.sink_after):
+    if evidence.sink_after is not None and not is_compared(evidence.sink_after):
         return unknown(f"Rows cannot be compared at a sink of kind {evidence.sink_after.kind}.")
     if (
         measure is None

@@ -13,7 +13,7 @@ from recovery.sinks.base import SinkReport
 from recovery.sinks.live import delta
 from recovery.sources.live import probe
 from recovery.spark.api import WholeInput
-from recovery.strategies.sinks import compared
+from recovery.strategies.sinks import is_compared
 from recovery.verification.evidence import OldFiles, WholeFlow, data_files
 from recovery.workflow import inputs
 from recovery.workflow.budgets import compare_bytes
@@ -107,7 +107,7 @@ def input_of(
 
     The second is None where the whole flow is not to be compared: the first says why. Both None: the sink has no table.
     """
-    if scene.sink.declared or not compared(scene.sink) or not scene.table_place:
+    if scene.sink.declared or not is_compared(scene.sink) or not scene.table_place:
         return None, None
     kinds = [source.kind for source in contents.inputs]
     if sorted(s.kind for s in old.sources) != sorted(kinds):

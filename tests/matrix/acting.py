@@ -11,7 +11,7 @@ from recovery.contracts.option import Option
 from recovery.contracts.plan import PlanBody
 from recovery.errors import RepriseError
 from recovery.strategies.base import Facts, KeyKind
-from recovery.strategies.sinks import compared, is_table
+from recovery.strategies.sinks import is_compared, is_table
 from recovery.workflow import sealing
 from recovery.workflow.flow_snapshot import Scene
 from recovery.workflow.steps import seed
@@ -82,7 +82,7 @@ def _by_keys(world: World, option: Option) -> bool:
 
 def counts_keys(found: Facts) -> bool:
     """Whether keys can be counted there: a table whose rows are compared."""
-    return is_table(found) and compared(found.sink)
+    return is_table(found) and is_compared(found.sink)
 
 
 def repeats_of_keys(before: Counter[int], after: Counter[int]) -> Counter[int]:

@@ -53,7 +53,7 @@ def facts(world: World, scene: Scene, wishes: Mapping[str, Wanted]) -> Facts:
     What is proposed about sources that were added, removed or replaced is confirmed, as a person would.
     """
     found = facts_of(scene, scene.code, world.old.code if world.old else None, wishes=wishes)
-    proposed = mapped.proposal(found)
+    proposed = mapped.propose_mapping(found)
     return found if proposed is None else replace(found, confirmed=proposed.unconfirmed)
 
 
