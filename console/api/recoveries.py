@@ -166,7 +166,7 @@ def _show_positions(recovery: Recovery) -> dict[str, Any]:
         "sources": [codec.to_json(source) for source in sources],
         "lost": list(costs.lost),
         "repeated": list(costs.repeated),
-        "unmet": positioning.unmet(sources, asked),
+        "unmet": positioning.list_unmet(sources, asked),
         "chosen": position_requests.as_dicts(recovery.chosen.positions),
         "api": asdict(call),
     }

@@ -202,7 +202,7 @@ def positions_bar(page: RecoveryPage, sources: Sequence[ShownSource]) -> ActionB
             UNTIL_SEALED,
             Primary("Choose these positions, go to Patch code", form="choose", name="act", value="choose"),
             (back,),
-            may_edit(page) or " ".join(positioning.unmet(sources, look.wishes or {})) or None,
+            may_edit(page) or " ".join(positioning.list_unmet(sources, look.wishes or {})) or None,
         )
     if page.recovery.chosen.strategy in NEEDS_START and not chosen:
         why = "Say at a source how far to go back, and look up what this costs. Then choose it here."

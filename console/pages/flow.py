@@ -43,7 +43,7 @@ from recovery.streams.describing import list_signs
 from recovery.streams.running import answer_of
 from recovery.workflow import actions, counting_below, diagnosing, refreshing
 from recovery.workflow.selectors import open_recovery_of
-from recovery.workflow.waiting import Waiting, waiting
+from recovery.workflow.waiting import Waiting, read_waiting_files
 
 TABS = (("", "Overview"), ("checkpoint", "Checkpoint"), ("events", "Events"), ("code", "Code"))
 EVENTS = 250
@@ -206,7 +206,11 @@ def _counted_context(flow: Flow, by: Actor) -> dict[str, Any]:
 
 def _list_facts(flow: Flow, recovery: Recovery | None, late: Sequence[below.DatasetRow]) -> list[flows.Fact]:
     measured = Recovery.objects.filter(flow=flow).exclude(measured={}).order_by("-pk").first()
-    waits = waiting(flow) if flow.streaming else Waiting(timezone.now(), why="A view has no checkpoint.")
+    waits = (
+        read_waiting_files(flow)
+        if flow.streaming
+        else Waiting(timezone.now(), why="A view has no checkpoint.")
+    )
     return flows.list_facts(flow, recovery, measured, waits, timezone.now(), late=late)
 
 

@@ -23,10 +23,10 @@ from recovery.strategies.recommending import default_strategy
 from recovery.workflow import lineends, studies
 from recovery.workflow.plan_basis import without_acceptance
 from recovery.workflow.positioning import (
+    list_unmet,
     mapping_of,
     refuse_costs,
     sources_of,
-    unmet,
 )
 
 RESTS_ON_STRATEGY: Final = (
@@ -167,7 +167,8 @@ def edit_code(recovery: Recovery, change: ChoicesChange, by: Actor) -> Taken | N
     held, files = recovery.chosen, change.patch or {}
     for path, text in files.items():
         require_python(path, text)
-    patch = {path: lineends.unix(text) for path, text in files.items()}  # browsers and editors do not agree
+    # browsers and editors do not agree
+    patch = {path: lineends.use_unix_line_ends(text) for path, text in files.items()}
     if patch == held.patch:
         return None
     kept = held.forget("validation")
@@ -281,7 +282,7 @@ def _require_looked_up(recovery: Recovery, wanted: Mapping[str, Wanted], accept:
             code="not_looked",
         )
     sources = studies.looked_sources(recovery)
-    if said := unmet(sources, wanted):
+    if said := list_unmet(sources, wanted):
         raise Refused(" ".join(said), code="no_such_position")
     refuse_costs(sources, accept)
 

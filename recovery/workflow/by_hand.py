@@ -20,7 +20,7 @@ from recovery.workflow import actions, positioning
 from recovery.workflow.deployed import read_code
 from recovery.workflow.journal import trying_flow
 from recovery.workflow.lineends import laid_over
-from recovery.workflow.moves import words
+from recovery.workflow.moves import state_label
 from recovery.workflow.patching import apply_diff
 from recovery.workflow.selectors import open_recovery_of, plan_of
 from recovery.workflow.steps.stop import active_update
@@ -45,7 +45,7 @@ def open_or_go_on(flow: Flow, *, by: Actor, again: bool = False, healthy: bool =
         with trying_flow("recovery.open", flow, by, recovery=opened.label):
             raise Refused(
                 f"{opened.label}, opened by {opened.created_by}, is already open for {flow.short} "
-                f"({words(opened.state)}). {_ways_on(opened)}",
+                f"({state_label(opened.state)}). {_ways_on(opened)}",
                 code="already_open",
             )
     return opened

@@ -30,7 +30,7 @@ class Declared:
     checkpoint: CheckpointReport
 
 
-def look(
+def find_declared_sink(
     dataset: str,
     report: CheckpointReport,
     checkpoint_place: str,
@@ -69,7 +69,7 @@ def open_since(report: CheckpointReport) -> int | None:
     return min((ms or 0 for ms in begun), default=None)
 
 
-def beside(flow: Flow) -> tuple[Beside, ...]:
+def find_flows_beside(flow: Flow) -> tuple[Beside, ...]:
     """Other flows of the pipeline: an update that is not limited to tables runs them too, whatever is known of them."""
     updates = flow.pipeline.updates
     others = flow.pipeline.flows.exclude(pk=flow.pk).order_by("short", "name")

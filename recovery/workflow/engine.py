@@ -342,7 +342,7 @@ def probe_step(step_id: int, fence: int) -> None:
     if seen.outcome == "done":
         finish(step, {})
     elif seen.outcome == "again" and step.kind in repeating.STARTING:
-        again(step)  # its update runs: it is only looked at
+        retry_step(step)  # its update runs: it is only looked at
     elif not (seen.outcome in ("again", "repeat") and repeating.repeat(step, _why_again(step, seen))):
         with transaction.atomic():
             _call_person(step, f"Step {step.kind} is unknown: {step.problem}")
@@ -354,7 +354,7 @@ def _why_again(step: Step, seen: Probed) -> repeating.Why:
     return repeating.Why.CUT if seen.cut else repeating.Why.NOT_STARTED
 
 
-def again(step: Step) -> None:
+def retry_step(step: Step) -> None:
     """unknown or failed -> pending, and wake it. Only for steps that a probe or a person cleared."""
     with transaction.atomic():
         if not step_to(step, "pending", ended_at=None, repeats=[]):

@@ -51,7 +51,7 @@ from recovery.workflow.flow_snapshot import Scene, request_for
 from recovery.workflow.inputs import Counted, list_files
 from recovery.workflow.planned_inputs import held_of
 from recovery.workflow.readers import Readers
-from recovery.workflow.replaying import processed_until, replayed
+from recovery.workflow.replaying import processed_until, replaying_processed
 
 Ask = Callable[[MeasureRequest], Measure]
 # a repaired version holds the old one's logs, mended: it is cut back to the position as one that went on
@@ -75,7 +75,7 @@ def scope_of(contents: PlanBody) -> str:
     return "same" if seeded is not None and seeded.starts else SCOPES[contents.strategy]
 
 
-def seen(contents: PlanBody, readers: Readers) -> dict[str, InputMark]:
+def read_inputs(contents: PlanBody, readers: Readers) -> dict[str, InputMark]:
     """What is there now, by source (index in the plan as text)."""
     there: dict[str, InputMark] = {}
     for n, source in enumerate(contents.inputs):
@@ -407,7 +407,7 @@ def _measure(
         filled=compared.filled,
     )
     if contents.sink.is_declared:
-        ask: Ask = partial(topics.measured, scene, before=_failed_counts(topic, scope))
+        ask: Ask = partial(topics.measure_topic, scene, before=_failed_counts(topic, scope))
     else:
         ask = partial(measure, timeout=settings.REPRISE_MEASURE_SECONDS)
     if contents.state == rebuild.STATE:
@@ -454,7 +454,9 @@ def _measured_by_replay(
         held = processed_until(old, readers.all, scene.noted)
     except RepriseError as problem:
         return Measure(problem=problem.sentence)
-    with replayed(asked.study, held, old, storage=scene.storage, purpose=f"proof-{label}") as found:
+    with replaying_processed(
+        asked.study, held, old, storage=scene.storage, purpose=f"proof-{label}"
+    ) as found:
         if found.problem is not None or found.why:
             return Measure(problem=found.problem or f"The replay may differ from the update: {found.why}")
         return ask(replace(asked, expected=found.output))
@@ -467,7 +469,7 @@ def _measured_by_rehearsal(
 
     None where it could not be run, or where the update may have written other rows (`Rehearsal.why`).
     """
-    with rehearsing.rehearsed(
+    with rehearsing.rehearse_flow(
         asked.study,
         storage=scene.storage,
         purpose=f"proof-{contents.recovery}",

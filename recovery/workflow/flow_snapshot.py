@@ -149,7 +149,9 @@ def _into_sink(scene: Scene) -> Scene:
         return study(request_for(scene, files, NO_COUNTS, ()))
 
     codes = (lambda: scene.code), (lambda: last_good_code(scene))
-    found = declared.look(scene.flow.dataset, scene.checkpoint, scene.checkpoint_place, ask, codes)
+    found = declared.find_declared_sink(
+        scene.flow.dataset, scene.checkpoint, scene.checkpoint_place, ask, codes
+    )
     return replace(
         scene, checkpoint=found.checkpoint, table_place=found.place, sink=found.sink, writes=found.told
     )

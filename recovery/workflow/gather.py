@@ -48,7 +48,7 @@ from recovery.workflow.budgets import not_counted
 from recovery.workflow.flow_snapshot import NO_COUNTS, Scene, last_good_code, read_scene, request_for
 from recovery.workflow.kept_studies import Ground, KeptStudies, Mark
 from recovery.workflow.lineends import laid_over
-from recovery.workflow.neighbours import between
+from recovery.workflow.neighbours import find_shared_storage
 from recovery.workflow.studied import code_facts, counts
 
 Ask = Callable[[StudyRequest, Mapping[str, Mark]], Study]  # with the marks of the input files that are known
@@ -83,8 +83,8 @@ def gather(
     patched = laid_over(scene.code, patch or {})
     new_files = patched if not reverting else dict(scene.code)
     old_files = patched if reverting and patch else last_good_code(scene)
-    shared = between(flow, scene.checkpoint_place, file_table=scene.sink.kind == "files")
-    ask = reusing(scene)
+    shared = find_shared_storage(flow, scene.checkpoint_place, file_table=scene.sink.kind == "files")
+    ask = reuse_studies(scene)
 
     def facts_at(at: Scene, ask: Ask) -> Facts:
         return facts_of(at, new_files, old_files, key=key, wishes=wishes, shared=shared, ask=ask)
@@ -94,7 +94,7 @@ def gather(
         found = going_back.facts_of_then(scene, target, facts_at, asked, ask)
     else:
         found = facts_at(scene, ask)
-    beside = declared.beside(flow) if scene.sink.declared else ()
+    beside = declared.find_flows_beside(flow) if scene.sink.declared else ()
     found = replace(
         found,
         confirmed=tuple(confirmed),
@@ -112,7 +112,7 @@ def gather(
     return scene, found
 
 
-def reusing(scene: Scene) -> Ask:
+def reuse_studies(scene: Scene) -> Ask:
     """How Spark is asked of a scene's code: what it said before is taken where nothing has moved since."""
     kept = KeptStudies(scene.flow, study)
 
@@ -161,22 +161,22 @@ def _study_both_codes(
 ) -> _Studied:
     """Look at the inputs that the codes name, then have Spark count what each yields over them. Raises Refused for a
     start position that is none."""
-    known, old_known = _both(scene, new_files, old_files, NO_COUNTS, key, ask)
-    proposed = key or key_of_old(scene, known, old_known)
-    repair = _repair(scene, known, old_known)
-    found = _inputs(scene, known.sources or (old_known.sources if old_known else ()), repair, wishes)
+    known, old_known = _study_new_and_old_code(scene, new_files, old_files, NO_COUNTS, key, ask)
+    proposed = key or find_old_key(scene, known, old_known)
+    repair = _preview_repair(scene, known, old_known)
+    found = _read_inputs(scene, known.sources or (old_known.sources if old_known else ()), repair, wishes)
     for n, source in enumerate(found.sources):  # as wishes name them, whatever the checkpoint calls them
         if source.problem and str(n) in (wishes or {}):
             raise Refused(f"Source {source.position.source}: {source.problem}", code="no_such_position")
-    wanted = inputs.counted(found.sources, settings.REPRISE_COUNT_BYTES)
-    before, problem = _inputs_before(scene, known, old_known, repair)
-    left = leaving.sources(scene.checkpoint.sources, found.old)
+    wanted = inputs.plan_counts(found.sources, settings.REPRISE_COUNT_BYTES)
+    before, problem = _read_old_inputs(scene, known, old_known, repair)
+    left = leaving.find_dropped_sources(scene.checkpoint.sources, found.old)
     old_wanted = wanted  # the same readers
     if before is not None:
-        old_wanted = inputs.counted(before, settings.REPRISE_COUNT_BYTES) if before else NO_COUNTS
-        old_wanted = leaving.asked(old_wanted, before, left, settings.REPRISE_COUNT_BYTES)
+        old_wanted = inputs.plan_counts(before, settings.REPRISE_COUNT_BYTES) if before else NO_COUNTS
+        old_wanted = leaving.add_dropped_source_counts(old_wanted, before, left, settings.REPRISE_COUNT_BYTES)
     files = {**inputs.marks(before or ()), **inputs.marks(found.sources)}
-    new_study, old_study = _both(
+    new_study, old_study = _study_new_and_old_code(
         scene, new_files, old_files, wanted, proposed, ask, old_wanted=old_wanted, files=files
     )
     if proposed and not key:
@@ -209,7 +209,9 @@ def facts_of(
     new_code = code_facts(new_files, new_study)
     old_code = code_facts(old_files, old_study) if old_files and old_study else None
     is_same = late.same_windows(old_code, new_code)
-    apart = inputs.counted(found.sources, settings.REPRISE_COUNT_BYTES, ("unread",)) if is_same else NO_COUNTS
+    apart = (
+        inputs.plan_counts(found.sources, settings.REPRISE_COUNT_BYTES, ("unread",)) if is_same else NO_COUNTS
+    )
     facts = Facts(
         gathered_at=timezone.now().isoformat(),
         workspace=flow.pipeline.workspace.name,
@@ -221,13 +223,13 @@ def facts_of(
         active_update=scene.active_update,
         last_update=scene.last_update,
         checkpoint=scene.checkpoint,
-        sink=written_by(scene.sink, new_study.sink, old_study.sink if old_study else None),
+        sink=mark_written_by_function(scene.sink, new_study.sink, old_study.sink if old_study else None),
         sources=found.sources,
         old_code=old_code,
         code=code_facts(scene.code, new_study),
         new_code=new_code,
         counts=first_batch.count_processed(
-            scene.checkpoint, _counted(scene, new_study, studied.wanted, apart, new_files, studied.key)
+            scene.checkpoint, _rehearse_or_count(scene, new_study, studied.wanted, apart, new_files, studied.key)
         ),
         old_counts=counts(old_study) if old_study else None,
         old_sources=studied.before,
@@ -235,9 +237,9 @@ def facts_of(
         repair=studied.repair,
         between=shared,
         source_map=found.old,
-        unread_of=leaving.unread(studied.before, studied.left),
-        yields_of=leaving.yields(old_study, studied.left),
-        held=_held(scene),
+        unread_of=leaving.list_unread_of_dropped(studied.before, studied.left),
+        yields_of=leaving.count_rows_of_dropped(old_study, studied.left),
+        held=_read_held_state(scene),
         usual_update_seconds=scene.usual_seconds,
         rows_per_second=scene.rows_per_second,
         output_mode=read_mode(new_study),
@@ -252,14 +254,14 @@ def facts_of(
 
 def _with_rebuilt_state(scene: Scene, facts: Facts, studied: _Studied, new_files: Mapping[str, str]) -> Facts:
     """With what a rehearsal that builds the state of processed input counted."""
-    rebuilt = replaying.counted(
+    rebuilt = replaying.count_rebuilt(
         facts, studied.new, studied.wanted, lambda of: request_for(scene, new_files, of, studied.key),
         storage=scene.storage, limit=settings.REPRISE_COUNT_BYTES,
     )  # fmt: skip
     return replace(facts, counts=replace(facts.counts, rebuilt=rebuilt))
 
 
-def written_by(sink: SinkReport, *told: Mapping[str, object] | None) -> SinkReport:
+def mark_written_by_function(sink: SinkReport, *told: Mapping[str, object] | None) -> SinkReport:
     """The sink of a program whose function writes it (foreachBatch), by the code of today or the last good one. Files
     that such a function writes have no log that names those of a rerun."""
     if not any(one is not None and str(one.get("format")).lower() == FUNCTION for one in told):
@@ -280,14 +282,14 @@ def mode_of_state(new: Study, old: Study | None, *, is_plain: bool) -> OutputMod
     return None if is_plain else read_mode(new)
 
 
-def _held(scene: Scene) -> tuple[HeldState, ...]:
+def _read_held_state(scene: Scene) -> tuple[HeldState, ...]:
     """What the state holds where the next batch goes on, of operators that may hold rows of the table."""
     asked = [o for o in scene.checkpoint.state_operators if o.name not in state_rows.WRITTEN_AT_ONCE]
     last = reconcile_report(scene.checkpoint).last_committed
     return held_states(scene.checkpoint_place, asked, batch=last, limit=settings.REPRISE_COUNT_BYTES)
 
 
-def key_of_old(scene: Scene, known: Study, old_known: Study | None) -> tuple[str, ...]:
+def find_old_key(scene: Scene, known: Study, old_known: Study | None) -> tuple[str, ...]:
     """The columns of a dropDuplicates that the last good code had, where the new code yields them and has no key of its
     own; () elsewhere. A topic's records have no such columns."""
     if old_known is None or known.operators is None or known.key or scene.sink.declared:
@@ -296,7 +298,7 @@ def key_of_old(scene: Scene, known: Study, old_known: Study | None) -> tuple[str
     return own if {c.lower() for c in own} <= {c.lower() for c in known.columns} else ()
 
 
-def _counted(
+def _rehearse_or_count(
     scene: Scene,
     answer: Study,
     wanted: inputs.Counted,
@@ -305,7 +307,7 @@ def _counted(
     key: tuple[str, ...],
 ) -> Counts:
     """What Spark counted with the new code; by a rehearsal, where its state decides."""
-    return rehearsing.counted(
+    return rehearsing.count_or_rehearse(
         answer,
         wanted,
         apart,
@@ -317,16 +319,16 @@ def _counted(
 
 
 @reach.of_flow
-def positions(
+def read_positions(
     flow: Flow, wishes: Mapping[str, Wanted], patch: Mapping[str, str] | None = None
 ) -> list[SourceFacts]:
     """Every source of the code as `patch` changes it, and what starting where `wishes` say would cost. Reads only."""
     scene = read_scene(flow)
     code = laid_over(scene.code, patch or {})
-    ask = reusing(scene)
-    known = _identified(scene, ask(request_for(scene, code, NO_COUNTS, ()), {}))
-    found = _inputs(scene, known.sources, None, wishes).sources
-    wanted = inputs.moved(found, settings.REPRISE_COUNT_BYTES)
+    ask = reuse_studies(scene)
+    known = _identify_sources(scene, ask(request_for(scene, code, NO_COUNTS, ()), {}))
+    found = _read_inputs(scene, known.sources, None, wishes).sources
+    wanted = inputs.plan_moved_counts(found, settings.REPRISE_COUNT_BYTES)
     if not wanted.sets:
         return list(found)
     request = replace(request_for(scene, code, wanted, (), by_file=True), table=None)
@@ -334,12 +336,12 @@ def positions(
     return inputs.with_rows(found, wishes, rows)
 
 
-def _identified(scene: Scene, answer: Study) -> Study:
+def _identify_sources(scene: Scene, answer: Study) -> Study:
     """With what tells sources apart that the checkpoint knows by an id."""
-    return replace(answer, sources=inputs.identified(answer.sources, scene.checkpoint.sources))
+    return replace(answer, sources=inputs.identify_tables(answer.sources, scene.checkpoint.sources))
 
 
-def _both(
+def _study_new_and_old_code(
     scene: Scene,
     new: Mapping[str, str],
     old: Mapping[str, str] | None,
@@ -358,7 +360,7 @@ def _both(
         request = request_for(scene, code, wanted, key, by_file=by_file)
         lacking, committed = inputs.compared_labels(scene.sink, wanted, is_new=code is new)
         request = replace(request, lacking=lacking, committed=committed)
-        return _identified(scene, ask(request, files or {}))
+        return _identify_sources(scene, ask(request, files or {}))
 
     found = answer(new, wanted)
     if old is None:
@@ -372,13 +374,13 @@ def _each_time(request: StudyRequest, files: Mapping[str, Mark]) -> Study:
     return study(request)
 
 
-def _repair(scene: Scene, known: Study, old_known: Study | None) -> RepairPlan | None:
+def _preview_repair(scene: Scene, known: Study, old_known: Study | None) -> RepairPlan | None:
     """How the checkpoint could be mended; None where nothing is damaged."""
     found = damage_to_repair(scene.checkpoint)
     if not found or any(f.code == "TOO_MANY_FILES" for f in found):
         return None
     described = known.sources or (old_known.sources if old_known else ())
-    return repairing.preview(
+    return repairing.preview_repair(
         scene.checkpoint_place,
         table=scene.table_place,
         sink=scene.sink,
@@ -388,7 +390,7 @@ def _repair(scene: Scene, known: Study, old_known: Study | None) -> RepairPlan |
     )
 
 
-def _inputs(
+def _read_inputs(
     scene: Scene,
     described: Sequence[Mapping[str, Any]],
     repair: RepairPlan | None,
@@ -404,7 +406,7 @@ def _inputs(
     return inputs.inputs_of(standing, described, wishes=wishes, noted=scene.noted)
 
 
-def _inputs_before(
+def _read_old_inputs(
     scene: Scene, known: Study, old_known: Study | None, repair: RepairPlan | None
 ) -> tuple[tuple[SourceFacts, ...] | None, str]:
     """What the old code reads, where it reads otherwise than the new one, and why it could not be looked at.
@@ -414,7 +416,7 @@ def _inputs_before(
     if old_known is None or not old_known.sources or old_known.sources == known.sources:
         return None, ""
     try:
-        found = _inputs(scene, old_known.sources, repair, None)
+        found = _read_inputs(scene, old_known.sources, repair, None)
     except RepriseError as problem:
         return (), problem.sentence
     if found.old != tuple(range(len(found.old))):

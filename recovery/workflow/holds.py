@@ -89,7 +89,7 @@ def prove(recovery: Recovery, client: PipelinesClient) -> None:
         )
 
 
-def due() -> None:
+def restore_due() -> None:
     """Give back what is paused of pipelines that have no open recovery. A failure is kept, and tried again."""
     waiting = Hold.objects.filter(state__in=OPEN).select_related("pipeline__workspace", "recovery__flow")
     for hold in waiting:

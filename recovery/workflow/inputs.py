@@ -63,7 +63,7 @@ def inputs_of(
     Raises Refused for a wish about a source that there is not, Unreachable for input files that cannot be listed.
     """
     wanted = dict(wishes or {})
-    paired = matched(report, described)
+    paired = match_sources(report, described)
     if strange := sorted(set(wanted) - {str(n) for n in range(len(paired))}):
         raise Refused(f"There is no source {', '.join(strange)}; the code has {len(paired)}, counted from 0.")
     found = tuple(
@@ -87,7 +87,7 @@ def _unreadable(report: CheckpointReport) -> bool:
     return not report.sources and bool(report.blockers)
 
 
-def identified(
+def identify_tables(
     described: Sequence[Mapping[str, Any]], held: Sequence[SourceProgress]
 ) -> tuple[Mapping[str, Any], ...]:
     """The sources of the code, of Delta tables with `table_id`: the one thing by which a checkpoint knows its tables.
@@ -108,7 +108,7 @@ def _table_id(told: Mapping[str, Any]) -> str | None:
     return live_delta.table_id(place) if place else None
 
 
-def matched(
+def match_sources(
     report: CheckpointReport, described: Sequence[Mapping[str, Any]]
 ) -> list[tuple[int | None, SourceProgress]]:
     """For each source of the code: the checkpoint's source that it goes on as, and its progress under the new index.
@@ -139,7 +139,7 @@ def _progress(new: mapping.NewSource, old: SourceProgress | None) -> tuple[int |
     return old.index, replace(old, index=int(new.key), log=old.folder.removeprefix("sources/"))
 
 
-def counted(sources: Sequence[SourceFacts], limit: int, labels: Sequence[str] = LABELS) -> Counted:
+def plan_counts(sources: Sequence[SourceFacts], limit: int, labels: Sequence[str] = LABELS) -> Counted:
     """What Spark shall count, up to `limit` bytes. Above it the committed input is left out: counting it would read all
     of it, and the page then says that it was not counted instead of making somebody wait."""
     sets: dict[str, tuple[str, ...]] = {}
@@ -156,9 +156,9 @@ def counted(sources: Sequence[SourceFacts], limit: int, labels: Sequence[str] = 
     return Counted(sets, slices if any(slices.values()) else {})
 
 
-def moved(sources: Sequence[SourceFacts], limit: int) -> Counted:
+def plan_moved_counts(sources: Sequence[SourceFacts], limit: int) -> Counted:
     """What a start elsewhere leaves out or reads again, where files alone are read: only Spark knows their rows."""
-    told = counted(sources, limit)
+    told = plan_counts(sources, limit)
     labels = ("reread", "skipped") if told.only_files and sources else ()
     return Counted({label: told.sets[label] for label in labels if told.sets.get(label)}, {})
 

@@ -12,18 +12,20 @@ from recovery.workflow.inputs import Counted
 ROW_BY_ROW: tuple[tuple[str, ...], ...] = ((), ("dedupe",))
 
 
-def sources(held: Sequence[SourceProgress], goes_on: Iterable[int | None]) -> tuple[int, ...]:
+def find_dropped_sources(held: Sequence[SourceProgress], goes_on: Iterable[int | None]) -> tuple[int, ...]:
     """Indices of the checkpoint's sources that no source of the code goes on as."""
     continued = set(goes_on)
     return tuple(s.index for s in held if s.index not in continued)
 
 
-def unread(before: Sequence[SourceFacts] | None, left: Iterable[int]) -> dict[int, Distance]:
+def list_unread_of_dropped(before: Sequence[SourceFacts] | None, left: Iterable[int]) -> dict[int, Distance]:
     """What waits there, as far as the old code's sources (`before`) were looked at."""
     return {n: before[n].unread for n in left if before and n < len(before)}
 
 
-def asked(of: Counted, before: Sequence[SourceFacts], left: Iterable[int], limit: int) -> Counted:
+def add_dropped_source_counts(
+    of: Counted, before: Sequence[SourceFacts], left: Iterable[int], limit: int
+) -> Counted:
     """And what the old code yields of each of them alone, up to `limit` bytes together."""
     sets, slices, room = dict(of.sets), dict(of.slices), float(limit)
     for n in left:
@@ -37,7 +39,7 @@ def asked(of: Counted, before: Sequence[SourceFacts], left: Iterable[int], limit
     return Counted(sets, slices if any(slices.values()) else {})
 
 
-def yields(answer: Study | None, left: Iterable[int]) -> dict[int, int]:
+def count_rows_of_dropped(answer: Study | None, left: Iterable[int]) -> dict[int, int]:
     """Rows that the old code would write of them: so many, or at most so many where it drops repeats."""
     if answer is None or answer.operators not in ROW_BY_ROW:
         return {}

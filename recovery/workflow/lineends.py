@@ -8,18 +8,21 @@ from collections.abc import Mapping
 from difflib import SequenceMatcher
 
 
-def unix(text: str) -> str:
+def use_unix_line_ends(text: str) -> str:
     return text.replace("\r\n", "\n")
 
 
 def laid_over(now: Mapping[str, str], patch: Mapping[str, str]) -> dict[str, str]:
     """The whole source with `patch` in it; what differs in line ends alone is as it was."""
-    return {**now, **{path: _as_in(now.get(path, ""), unix(text)) for path, text in patch.items()}}
+    return {
+        **now,
+        **{path: _as_in(now.get(path, ""), use_unix_line_ends(text)) for path, text in patch.items()},
+    }
 
 
 def _as_in(now: str, text: str) -> str:
     """`text` (with LF) as `now` ends its lines; new lines as most lines of `now`."""
-    before = unix(now)
+    before = use_unix_line_ends(now)
     if text == before:
         return now
     ends, crlf = now.count("\n"), now.count("\r\n")

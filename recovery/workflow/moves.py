@@ -28,7 +28,7 @@ def move(recovery: Recovery, new: str, *, says: str = "", **values: Any) -> None
     """
     if not may_move(RECOVERY, recovery.state, new):
         raise Refused(
-            f"{recovery.label} is {words(recovery.state)}, so it cannot become {words(new)}.",
+            f"{recovery.label} is {state_label(recovery.state)}, so it cannot become {state_label(new)}.",
             code="wrong_state",
         )
     guards.check(guard_of(RECOVERY_ARROWS, recovery.state, new), recovery, values)
@@ -63,8 +63,8 @@ def only_in(recovery: Recovery, *states: str) -> None:
     """Raise Refused, naming the states in which an act is possible, unless the recovery is in one of them."""
     if recovery.state not in states:
         raise Refused(
-            f"{recovery.label} is {words(recovery.state)}; this can be done only while it is "
-            f"{' or '.join(words(s) for s in states)}.",
+            f"{recovery.label} is {state_label(recovery.state)}; this can be done only while it is "
+            f"{' or '.join(state_label(s) for s in states)}.",
             code="wrong_state",
         )
 
@@ -81,7 +81,7 @@ def held_by(recovery_id: int) -> str:
     return "" if halt.when == "step" else halt.by
 
 
-def words(state: str) -> str:
+def state_label(state: str) -> str:
     """A state as people say it."""
     return "ended without proof" if state == "unproven" else state.replace("_", " ")
 

@@ -16,7 +16,7 @@ ASKED: Final = 50
 """So many checkpoints are asked for their query id at most."""
 
 
-def between(flow: Flow, place: str, *, file_table: bool) -> tuple[Finding, ...]:
+def find_shared_storage(flow: Flow, place: str, *, file_table: bool) -> tuple[Finding, ...]:
     """Blockers for what other flows of the workspace share with this one. Asks the inventory; of storage it reads the
     query ids of those flows alone that may have this one's.
 

@@ -62,7 +62,7 @@ def _kept(step: Step) -> Any:
     return KeptFile.objects.filter(step=step, path__startswith=NAME)
 
 
-def stood(step: Step, *, place: str) -> Stood:
+def read_noted_files(step: Step, *, place: str) -> Stood:
     """What a step noted; of one that ran before there were pages, what its row holds.
 
     Raises Refused where the pages are not those that were written.

@@ -80,7 +80,7 @@ def mapping_of(recovery: Recovery) -> SourceMapping | None:
     return (option.mapping if option else None) or SourceMapping()
 
 
-def unmet(shown: Collection[ShownSource], wanted: Collection[str]) -> list[str]:
+def list_unmet(shown: Collection[ShownSource], wanted: Collection[str]) -> list[str]:
     """Why wishes could not be met, a sentence each: such a source would start where it was committed."""
     return [f"Source {one.source}: {one.problem}" for one in shown if one.problem and one.source in wanted]
 

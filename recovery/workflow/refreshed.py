@@ -19,25 +19,25 @@ from recovery.verification.below import DONE
 from recovery.workflow.flow_snapshot import NO_COUNTS, Scene, request_for
 
 
-def chosen(plan: Plan) -> dict[str, str]:
+def list_refreshed(plan: Plan) -> dict[str, str]:
     """Datasets that a plan refreshes, each with the flow that writes it; none where it has no such step."""
     told = (step.args for step in plan.contents.steps if step.kind is StepKind.REFRESH)
     args = codec.read(UpdateArgs, next(told, {}))
     return dict(zip(args.refresh, args.flows, strict=True))
 
 
-def besides(plan: Plan, others: Mapping[str, str | None]) -> dict[str, str | None]:
+def without_refreshed(plan: Plan, others: Mapping[str, str | None]) -> dict[str, str | None]:
     """Fingerprints of other places without those that the plan itself refreshes."""
-    ours = {table_watched(name) for name in chosen(plan)} | {
-        checkpoint_watched(flow) for flow in chosen(plan).values()
+    ours = {table_watched(name) for name in list_refreshed(plan)} | {
+        checkpoint_watched(flow) for flow in list_refreshed(plan).values()
     }
     return {name: print_ for name, print_ in others.items() if name not in ours}
 
 
-def measure(scene: Scene, plan: Plan, result: UpdateResult) -> tuple[RefreshedDataset, ...] | None:
+def measure_refreshed(scene: Scene, plan: Plan, result: UpdateResult) -> tuple[RefreshedDataset, ...] | None:
     """Each dataset that the plan refreshes, after it. `result`: of its step, empty where that
     was not done."""
-    if not chosen(plan):
+    if not list_refreshed(plan):
         return ()
     if not (update_id := result.update_id):
         return None
@@ -51,7 +51,7 @@ def measure(scene: Scene, plan: Plan, result: UpdateResult) -> tuple[RefreshedDa
     }
     tables = {d.dataset for d in plan.contents.forecast.downstream if not d.view}
     found = []
-    for dataset, flow in chosen(plan).items():
+    for dataset, flow in list_refreshed(plan).items():
         why = _not_compared(dataset in compared, table=dataset in tables)
         status = said[flow].status if flow in said else ""
         one = RefreshedDataset(

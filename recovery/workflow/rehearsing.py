@@ -18,12 +18,12 @@ from recovery.workflow.studied import counts
 FOLDER = "_rehearsals"
 
 
-def needed(study: Study, label: str) -> bool:
+def needs_rehearsal(study: Study, label: str) -> bool:
     """Whether only a rehearsal can tell what the code yields: it keeps state, and a batch could not be counted."""
     return bool(study.operators) and label not in study.rows
 
 
-def counted(
+def count_or_rehearse(
     told: Study,
     wanted: Counted,
     apart: Counted,
@@ -39,9 +39,9 @@ def counted(
     """
 
     def rehearsal(label: str, at_ms: int | None, of: Counted = wanted) -> Rehearsal | None:
-        if label not in of.sets or not needed(told, label):
+        if label not in of.sets or not needs_rehearsal(told, label):
             return None
-        with rehearsed(
+        with rehearse_flow(
             request(of.only(label)),
             storage=storage,
             purpose=f"forecast-{label}",
@@ -74,7 +74,7 @@ def place_of(storage: str, flow: str, purpose: str) -> str:
 
 
 @contextmanager
-def rehearsed(
+def rehearse_flow(
     request: StudyRequest,
     *,
     storage: str,

@@ -9,7 +9,7 @@ from recovery.sinks.base import SinkReport
 from recovery.sources.live.files import list_files
 
 
-def preview(
+def preview_repair(
     place: str,
     *,
     table: str,

@@ -16,7 +16,7 @@ from recovery.workflow.inputs import Counted
 Request = Callable[[Counted], StudyRequest]
 
 
-def counted(
+def count_rebuilt(
     facts: Facts, told: Study, wanted: Counted, request: Request, *, storage: str, limit: int
 ) -> int | None:
     """Rows that the code writes of what waits, with the state of a replay; None: not counted.
@@ -36,7 +36,7 @@ def counted(
         return by_batch
     if held.size is None or held.size > limit:
         return None
-    with replayed(
+    with replaying_processed(
         request(wanted.only("waiting")), held, facts.checkpoint, storage=storage, purpose="forecast-rebuild"
     ) as found:
         return None if found.problem or found.why else found.rows
@@ -65,7 +65,7 @@ def processed_until(
 ) -> Processed:
     """What was processed up to the last committed batch of `report`, by readers as `described`. Raises Refused where
     it cannot be replayed, Unreachable for input files that cannot be listed."""
-    told = inputs.identified(described, report.sources)
+    told = inputs.identify_tables(described, report.sources)
     held = measure_processed(inputs.inputs_of(report, told, noted=noted).sources)
     if held.gaps:
         raise Refused(
@@ -76,11 +76,11 @@ def processed_until(
 
 
 @contextmanager
-def replayed(
+def replaying_processed(
     request: StudyRequest, held: Processed, report: CheckpointReport, *, storage: str, purpose: str
 ) -> Iterator[Rehearsal]:
     """A rehearsal that first replays what was processed, up to the last committed batch of `report`."""
-    with rehearsing.rehearsed(
+    with rehearsing.rehearse_flow(
         request,
         storage=storage,
         purpose=purpose,

@@ -22,14 +22,16 @@ WAY_ON = (
 )
 
 
-def still(contents: PlanBody, client: PipelinesClient, pipeline_id: str, *, so: str) -> None:
+def require_workspace_unchanged(
+    contents: PlanBody, client: PipelinesClient, pipeline_id: str, *, so: str
+) -> None:
     """Raise Refused, with what differs and what `so` did not happen, unless the workspace is as the plan left it."""
     spec = client.get_pipeline(pipeline_id).get("spec") or {}
     _, code = read_code(client, spec)
-    same(contents, spec, code, client, so=so)
+    require_unchanged(contents, spec, code, client, so=so)
 
 
-def same(
+def require_unchanged(
     contents: PlanBody,
     spec: Mapping[str, Any],
     code: Mapping[str, str],
@@ -37,7 +39,7 @@ def same(
     *,
     so: str,
 ) -> None:
-    """As `still`, of settings and source that were read already."""
+    """As `require_workspace_unchanged`, of settings and source that were read already."""
     now = fingerprints.of_code(code)
     # what a patch has put back may be where no listing of the pipeline looks
     for path in contents.reviewed_code:
@@ -47,7 +49,9 @@ def same(
         raise Refused(f"{' '.join(d.says for d in drift)} {so} {WAY_ON}", code="not_as_reviewed")
 
 
-def ran(contents: PlanBody, client: PipelinesClient, pipeline_id: str, update_ids: Iterable[str]) -> None:
+def require_reviewed_code_ran(
+    contents: PlanBody, client: PipelinesClient, pipeline_id: str, update_ids: Iterable[str]
+) -> None:
     """Raise Refused when an update has read another code than the plan's; silent where the workspace keeps no copy.
 
     A file may be edited, and put back, between the look and the update's own reading.

@@ -57,7 +57,7 @@ def _resume(recovery: Recovery, by: Actor) -> Started:
         move(recovery, "running")
         engine.wake(step)
     else:
-        engine.again(step)
+        engine.retry_step(step)
     if step.kind != "rollback":
         recovery.refresh_from_db()
         announce_event(event="recovery.started", recovery=recovery, facts={"resumed_at": step.kind}, by=by)

@@ -32,7 +32,7 @@ from recovery.strategies.common import files_of, whole_rows
 from recovery.strategies.effort import measure_all
 from recovery.workflow import broker, sealing
 from recovery.workflow.accepting import NotAccepted
-from recovery.workflow.gather import gather, positions
+from recovery.workflow.gather import gather, read_positions
 from recovery.workflow.journal import note
 from recovery.workflow.plan_basis import refuse_changed_basis
 from recovery.workflow.validation import validate
@@ -176,10 +176,10 @@ def positions_shown(
     """Every source of the code as `patch` changes it, with what the wishes would cost.
 
     A wish that cannot be met is the source's `problem`
-    (`positioning.unmet`). Raises Refused for a source that is not there, Unreachable.
+    (`positioning.list_unmet`). Raises Refused for a source that is not there, Unreachable.
     """
     try:
-        found = positions(flow, wanted, patch)
+        found = read_positions(flow, wanted, patch)
         shown = tuple(position_view.show_source(facts, index=n) for n, facts in enumerate(found))
     except Malformed as problem:
         raise Refused(

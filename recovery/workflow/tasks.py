@@ -109,4 +109,4 @@ def learn_sources() -> None:
 @shared_task(name="recovery.workflow.tasks.restore_holds")
 def restore_holds() -> None:
     """Jobs that were paused for a recovery are given back once it has ended."""
-    holds.due()
+    holds.restore_due()

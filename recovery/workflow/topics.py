@@ -15,7 +15,7 @@ NOT_NOTED = (
 )
 
 
-def noted(scene: Scene) -> TopicMark | None:
+def note_ends(scene: Scene) -> TopicMark | None:
     """Where the topic ends now; None: the flow writes to no topic, or it could not be asked."""
     facts = kafka.facts_of(scene.sink)
     if scene.sink.kind != kafka.KIND or facts.ends is None:
@@ -29,7 +29,7 @@ def noted(scene: Scene) -> TopicMark | None:
     )
 
 
-def measured(scene: Scene, asked: MeasureRequest, before: TopicMark | None) -> Measure:
+def measure_topic(scene: Scene, asked: MeasureRequest, before: TopicMark | None) -> Measure:
     """The records that came since `before` beside those that had to come. Raises Unreachable.
 
     `asked.topic` is filled in here.
@@ -57,12 +57,12 @@ def measured(scene: Scene, asked: MeasureRequest, before: TopicMark | None) -> M
     return measure(replace(asked, topic=topic))
 
 
-def ends(scene: Scene) -> str | None:
+def read_ends(scene: Scene) -> str | None:
     """Where the topic ends, as an offset line; None: not known."""
     return kafka.facts_of(scene.sink).ends
 
 
-def more(scene: Scene, before: str | None, after: str | None) -> int | None:
+def count_between(scene: Scene, before: str | None, after: str | None) -> int | None:
     """Records that came between two ends; None: not known. Raises Unreachable."""
     if before is None or after is None:
         return None

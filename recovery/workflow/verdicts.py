@@ -17,7 +17,7 @@ from recovery.diagnosis.verdict import FlowVerdict, judge_flow
 from recovery.errors import Refused
 from recovery.models import Flow, Recovery
 from recovery.numbers import whole
-from recovery.workflow.neighbours import between, writes_files
+from recovery.workflow.neighbours import find_shared_storage, writes_files
 from recovery.workflow.places import checkpoint_of
 
 SINKS = {"FileSink": WrittenKind.FILES, "DeltaSink": WrittenKind.DELTA, "KafkaTable": WrittenKind.OTHER}
@@ -31,7 +31,7 @@ def verdict_on(flow: Flow, report: CheckpointReport, *, recovery: Recovery | Non
         code=code_operators(flow, recovery),
         failed=failed,
         why_failed=title_of(flow, recovery) if failed else "",
-        others=between(flow, root, file_table=writes_files(flow)),
+        others=find_shared_storage(flow, root, file_table=writes_files(flow)),
         file_table=writes_files(flow),
     )
 

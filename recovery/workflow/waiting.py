@@ -40,7 +40,7 @@ class Waiting:
 
 
 @reach.of_flow
-def waiting(flow: Flow, *, seconds: float = 2.0) -> Waiting:
+def read_waiting_files(flow: Flow, *, seconds: float = 2.0) -> Waiting:
     """Look at disk for at most so long: a page must not hang on a storage that is slow or holds millions."""
     at = timezone.now()
     pool = ThreadPoolExecutor(1, thread_name_prefix="waiting")

@@ -28,7 +28,7 @@ NOT_MARKED = "The earlier data files were not marked, so it is not known whether
 UNKNOWN_PLACE = "An earlier data file is outside of the table's folder, so it was not read."
 
 
-def marks(scene: Scene) -> dict[str, list[int | None]] | None:
+def mark_files(scene: Scene) -> dict[str, list[int | None]] | None:
     """Bytes and time of every data file that the log of a file table names; None of any other sink, or where they
     cannot be listed."""
     if scene.sink.kind != "files" or scene.sink.declared or not scene.table_place:

@@ -23,7 +23,7 @@ from recovery.sources import position_requests, targets
 from recovery.strategies.common import plural
 from recovery.verification.words import bound_findings, headline, whole_findings
 from recovery.workflow import by_hand
-from recovery.workflow.moves import words
+from recovery.workflow.moves import state_label
 from recovery.workflow.selectors import open_recovery_of, recovery_or_404
 
 WAIT_SECONDS = 1800.0
@@ -181,7 +181,7 @@ def flow_of(options: Mapping[str, Any], by: Actor) -> Flow:
             raise WrongUse(f"{recovery.label} is of {flow.name}, not of {options['flow']}. Name one of them.")
         if opened is not None and opened != recovery:
             raise Refused(
-                f"{recovery.label} is {words(recovery.state)} and {opened.label} is open for {flow.short}. "
+                f"{recovery.label} is {state_label(recovery.state)} and {opened.label} is open for {flow.short}. "
                 f"Name {opened.label} to go on with that one.",
                 code="another_is_open",
             )
@@ -197,7 +197,7 @@ def recovery_of(options: Mapping[str, Any], by: Actor) -> Recovery | None:
 def ended(recovery: Recovery) -> Answer:
     """How a recovery that was waited for has ended: exit 0 only when it is proven."""
     data = by_hand.summary(recovery)
-    lines = [f"{recovery.label} is {words(recovery.state)}. {recovery.reason}"]
+    lines = [f"{recovery.label} is {state_label(recovery.state)}. {recovery.reason}"]
     proof = recovery.proof
     if recovery.state == "succeeded" and proof:
         lines.append(headline(proof).says)

@@ -25,7 +25,7 @@ MOVED = {
 
 def answer(flow: Flow, wanted: Mapping[str, Wanted | None], sources: Sequence[ShownSource]) -> Answer:
     """`{flow, sources: [ShownSource], lost, repeated, unmet, api}`; exit 1 where a wish cannot be met."""
-    costs, unmet = position_view.sum_costs(sources), positioning.unmet(sources, wanted)
+    costs, unmet = position_view.sum_costs(sources), positioning.list_unmet(sources, wanted)
     call = position_view.api_call(pipeline_id=flow.pipeline.pipeline_id, flow=flow.name, dataset=flow.dataset)
     data = {
         "flow": flow.name,

@@ -7,7 +7,7 @@ from recovery.management.commands import _acting
 from recovery.management.commands._base import Answer, RepriseCommand
 from recovery.people.roles import Right
 from recovery.workflow import actions, by_hand
-from recovery.workflow.moves import words
+from recovery.workflow.moves import state_label
 from recovery.workflow.selectors import recovery_or_404
 
 
@@ -35,5 +35,5 @@ class Command(RepriseCommand):
         recovery.refresh_from_db()
         data = by_hand.summary(recovery)
         return Answer(
-            data, f"{recovery.label} is {words(recovery.state)}; workers go on without this command."
+            data, f"{recovery.label} is {state_label(recovery.state)}; workers go on without this command."
         )

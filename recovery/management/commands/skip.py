@@ -6,7 +6,7 @@ from typing import Any
 from recovery.management.commands._base import Answer, RepriseCommand
 from recovery.people.roles import Right
 from recovery.workflow import actions
-from recovery.workflow.moves import words
+from recovery.workflow.moves import state_label
 from recovery.workflow.selectors import recovery_or_404
 
 
@@ -28,4 +28,6 @@ class Command(RepriseCommand):
         step = actions.skip_step(recovery_id=recovery.pk, reason=options["reason"], by=self.actor)
         recovery.refresh_from_db()
         data = {"recovery": recovery.label, "state": recovery.state, "skipped": step.kind}
-        return Answer(data, f"Step {step.kind} is skipped. {recovery.label} is {words(recovery.state)}.")
+        return Answer(
+            data, f"Step {step.kind} is skipped. {recovery.label} is {state_label(recovery.state)}."
+        )

@@ -8,7 +8,7 @@ from recovery.management.commands._base import Answer, RepriseCommand
 from recovery.models import Recovery
 from recovery.people.roles import Right
 from recovery.workflow import actions, by_hand
-from recovery.workflow.moves import words
+from recovery.workflow.moves import state_label
 from recovery.workflow.selectors import open_recovery_of
 
 STOP_SECONDS = 180.0
@@ -43,7 +43,7 @@ class Command(RepriseCommand):
         """Its own steps obey the stop, so that no update of the run is left behind."""
         actions.stop_run(recovery_id=opened.pk, by=self.actor)
         recovery = by_hand.wait(opened, say=_acting.say, timeout=STOP_SECONDS)
-        says = f"{recovery.label} is {words(recovery.state)}. {recovery.reason}"
+        says = f"{recovery.label} is {state_label(recovery.state)}. {recovery.reason}"
         return Answer(_data(recovery, was_running=True), says)
 
 

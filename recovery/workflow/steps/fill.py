@@ -71,7 +71,7 @@ def _of_input(context: Context, scene: Scene) -> Rows:
     if topped.commit_of(context.plan, since) is None:
         if drift := _find_drift(context, scene, since):
             raise PlanVoid(drift)
-        reviewed.same(contents, scene.spec, scene.code, scene.client, so="Nothing was written.")
+        reviewed.require_unchanged(contents, scene.spec, scene.code, scene.client, so="Nothing was written.")
 
     def ask(scene: Scene, before: int, app_id: str) -> Filled:
         return topped.add(scene, contents, before=before, app_id=app_id, timeout=SECONDS - 60)
@@ -125,7 +125,7 @@ def _of_backup(context: Context, scene: Scene) -> Rows:
     if reran is None:
         raise Refused("The rerun has not ended, so what the table lacks is not known yet.")
     started = codec.read(UpdateResult, reran.result).started
-    reviewed.ran(contents, context.client, context.pipeline_id, started)
+    reviewed.require_reviewed_code_ran(contents, context.client, context.pipeline_id, started)
     if strange := backups.find_strange(context.plan, backup):
         raise Refused(
             f"Version {strange[0]} of the table was written by something else since it was backed up. Nothing was "

@@ -21,5 +21,7 @@ def run(context: Context) -> Waits:
 
 
 def _start(context: Context) -> str:
-    reviewed.still(context.contents, context.client, context.pipeline_id, so="Nothing below was refreshed.")
+    reviewed.require_workspace_unchanged(
+        context.contents, context.client, context.pipeline_id, so="Nothing below was refreshed."
+    )
     return rerun.start(context, rerun.selected(codec.read(UpdateArgs, context.step.args).refresh))

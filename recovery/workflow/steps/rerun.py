@@ -17,7 +17,7 @@ from recovery.pipelines.client import ActiveUpdate, PipelinesClient
 from recovery.pipelines.events import ENDED, failure_of, was_cut
 from recovery.pipelines.workspaces import client_for
 from recovery.workflow import backups, reviewed, strangers
-from recovery.workflow.evidence import remade, seen
+from recovery.workflow.evidence import read_inputs, remade
 from recovery.workflow.flow_snapshot import read_scene
 from recovery.workflow.own_updates import Found, find_own, note_request
 from recovery.workflow.places import checkpoint_of
@@ -69,9 +69,11 @@ def _start(context: Context) -> str:
             f"Since the plan was sealed, {', '.join(changed)} was deleted, or deleted and made again: its records are "
             "not those that the plan counts on, so no update was started. Roll back, then make a new plan."
         )
-    there = seen(contents, readers)
+    there = read_inputs(contents, readers)
     # last of all, and again at each attempt: who mended a cause may have mended it in the code
-    reviewed.still(contents, context.client, context.pipeline_id, so="No update was started.")
+    reviewed.require_workspace_unchanged(
+        contents, context.client, context.pipeline_id, so="No update was started."
+    )
     return start(context, body, listed=there)
 
 

@@ -150,7 +150,7 @@ def _read_back(step: Step, scene: Scene, args: RestoreArgs) -> RestoreResult:
         batch=args.batch,
         removed_files=args.removed_files,
         sink_version=made,
-        noted_files=noted_files.keep(step, files, whole.marks(scene), place=scene.table_place),
+        noted_files=noted_files.keep(step, files, whole.mark_files(scene), place=scene.table_place),
     )
 
 

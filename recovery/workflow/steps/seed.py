@@ -31,7 +31,7 @@ from recovery.strategies.common import plural
 from recovery.workflow import rehearsing, repairing, reviewed
 from recovery.workflow.flow_snapshot import NO_COUNTS, Scene, read_scene, request_for
 from recovery.workflow.places import checkpoint_of
-from recovery.workflow.replaying import processed_until, replayed
+from recovery.workflow.replaying import processed_until, replaying_processed
 from recovery.workflow.steps.base import Context, Probed, saw
 
 SECONDS = 3600
@@ -116,7 +116,7 @@ def _rebuilt(context: Context, place: str, report: CheckpointReport) -> Prepared
     *before, purpose = (f"seed-{context.recovery.label}-{n}" for n in range(1, context.step.fence + 1))
     for old in before:
         scratch.clear_scratch(rehearsing.place_of(scene.storage, context.flow.name, old))
-    with replayed(request, held, report, storage=scene.storage, purpose=purpose) as found:
+    with replaying_processed(request, held, report, storage=scene.storage, purpose=purpose) as found:
         if found.problem is not None:
             raise Refused(f"What was processed could not be replayed: {found.problem}", code="replay_failed")
         return _laid(context, place, report, found.checkpoint, None)
@@ -124,7 +124,9 @@ def _rebuilt(context: Context, place: str, report: CheckpointReport) -> Prepared
 
 def _reviewed(context: Context) -> Scene:
     scene = read_scene(context.flow, known=context.contents.table_places)
-    reviewed.same(context.contents, scene.spec, scene.code, scene.client, so="The checkpoint was left alone.")
+    reviewed.require_unchanged(
+        context.contents, scene.spec, scene.code, scene.client, so="The checkpoint was left alone."
+    )
     return scene
 
 
@@ -132,7 +134,7 @@ def _primed(
     context: Context, report: CheckpointReport, watermark_ms: int | None
 ) -> AbstractContextManager[Rehearsal]:
     scene = _reviewed(context)
-    return rehearsing.rehearsed(
+    return rehearsing.rehearse_flow(
         request_for(scene, scene.code, NO_COUNTS, ()),
         storage=scene.storage,
         purpose=f"seed-{context.recovery.label}",
@@ -179,7 +181,7 @@ def _sink(context: Context, report: CheckpointReport) -> SinkReport:
 def _repaired(context: Context, place: str, report: CheckpointReport) -> Prepared:
     """Lay the repair out again from what is there now; it must be the one that was sealed."""
     args, contents = _args(context), context.contents
-    plan = repairing.preview(
+    plan = repairing.preview_repair(
         place,
         table=contents.table_place,
         sink=_sink(context, report),

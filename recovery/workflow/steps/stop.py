@@ -54,7 +54,7 @@ def run(context: Context) -> Mapping[str, Any] | Waits:
         newest_update=scene.last_update,
         noted_files=_noted(context.step, scene),
         sink_version=scene.sink.version,
-        topic=topics.noted(scene),
+        topic=topics.note_ends(scene),
     )
     return codec.to_json(result)
 
@@ -62,7 +62,7 @@ def run(context: Context) -> Mapping[str, Any] | Waits:
 def _noted(step: Step, scene: Scene) -> NotedFiles:
     """The table's data files as they are now; a table that counts its commits tells them by its log."""
     files = data_files(scene.sink) if scene.sink.version is None else ()
-    return noted_files.keep(step, files, whole.marks(scene), place=scene.table_place)
+    return noted_files.keep(step, files, whole.mark_files(scene), place=scene.table_place)
 
 
 def _stop(context: Context) -> Waits:

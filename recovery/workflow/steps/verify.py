@@ -61,11 +61,13 @@ def run(context: Context) -> Waits | Mapping[str, object]:
     reran = codec.read(UpdateResult, steps["rerun"].result)
     refresh = codec.read(UpdateResult, steps["refresh"].result) if "refresh" in steps else UpdateResult()
     standstill = codec.read(StandstillResult, steps["stop"].result)
-    reviewed.same(context.contents, scene.spec, scene.code, scene.client, so="Nothing was measured.")
-    reviewed.ran(context.contents, context.client, context.pipeline_id, reran.started)
+    reviewed.require_unchanged(
+        context.contents, scene.spec, scene.code, scene.client, so="Nothing was measured."
+    )
+    reviewed.require_reviewed_code_ran(context.contents, context.client, context.pipeline_id, reran.started)
     readers = Readers(lambda: scene)
     before = steps.get("restore", steps["stop"])  # a table that was put back is measured from there
-    stood = noted_files.stood(before, place=scene.table_place)
+    stood = noted_files.read_noted_files(before, place=scene.table_place)
     evidence = reading.collect(
         scene,
         context.contents,
@@ -79,12 +81,12 @@ def run(context: Context) -> Waits | Mapping[str, object]:
         filled=_filled(context, steps),
     )
     context.log("Measured on Spark in a fresh session: " + _counts(evidence))
-    reviewed.ran(context.contents, context.client, context.pipeline_id, refresh.started)
+    reviewed.require_reviewed_code_ran(context.contents, context.client, context.pipeline_id, refresh.started)
     evidence = replace(
         evidence,
-        below=refreshed.measure(scene, context.plan, refresh),
+        below=refreshed.measure_refreshed(scene, context.plan, refresh),
     )
-    measured = _before(context, scene, evidence, reading.seen(context.contents, readers))
+    measured = _before(context, scene, evidence, reading.read_inputs(context.contents, readers))
     context.watch.keep(noted_files=codec.to_json(_noted(context, scene)))
     _start_further(context, measured)
     return Waits()
@@ -104,17 +106,17 @@ def _measure_topped(context: Context) -> Mapping[str, object]:
         )
     scene = read_scene(context.flow, known=contents.table_places)
     refresh = codec.read(UpdateResult, steps["refresh"].result) if "refresh" in steps else UpdateResult()
-    reviewed.same(contents, scene.spec, scene.code, scene.client, so="Nothing was measured.")
-    reviewed.ran(contents, context.client, context.pipeline_id, refresh.started)
+    reviewed.require_unchanged(contents, scene.spec, scene.code, scene.client, so="Nothing was measured.")
+    reviewed.require_reviewed_code_ran(contents, context.client, context.pipeline_id, refresh.started)
     evidence = topped.collect(
         scene,
         contents,
         version=version,
-        others_before=refreshed.besides(context.plan, standstill.others),
-        others_after=refreshed.besides(context.plan, other_fingerprints(scene)),
+        others_before=refreshed.without_refreshed(context.plan, standstill.others),
+        others_after=refreshed.without_refreshed(context.plan, other_fingerprints(scene)),
     )
     context.log("Measured on Spark in a fresh session: " + _counts(evidence))
-    evidence = replace(evidence, below=refreshed.measure(scene, context.plan, refresh))
+    evidence = replace(evidence, below=refreshed.measure_refreshed(scene, context.plan, refresh))
     verdict = judge(contents.strategy, contents.criteria, evidence, edition=contents.proof)
     _log_verdict(context, verdict)
     outcome = outcome_of(contents.forecast, contents.criteria, evidence)
@@ -179,7 +181,7 @@ def _before(
         listed=listed,
         version=None if declared else scene.sink.version,
         files=(),
-        ends=topics.ends(scene) if declared else None,
+        ends=topics.read_ends(scene) if declared else None,
         strange=None if measure is None else measure.strange,
     )
 
@@ -193,7 +195,9 @@ def _noted(context: Context, scene: Scene) -> NotedFiles:
 
 def _start_further(context: Context, before: BeforeFurther) -> None:
     contents = context.contents
-    reviewed.still(contents, context.client, context.pipeline_id, so="The further update was not started.")
+    reviewed.require_workspace_unchanged(
+        contents, context.client, context.pipeline_id, so="The further update was not started."
+    )
     context.watch.keep(before_further=codec.to_json(before))
     context.watch.guard()
     tables = [] if contents.sink.is_declared else [contents.dataset]
@@ -223,7 +227,7 @@ def go_on(context: Context, ended: str) -> Mapping[str, Any]:
         context.client.events(context.pipeline_id, filter=f"update_id = '{update_id}'")
     ):
         ended = UNSEEN
-    reviewed.ran(contents, context.client, context.pipeline_id, [update_id])
+    reviewed.require_reviewed_code_ran(contents, context.client, context.pipeline_id, [update_id])
     scene = read_scene(context.flow, known=contents.table_places)
     readers = Readers(lambda: scene)
     others_before = codec.read(StandstillResult, _steps(context)["stop"].result).others
@@ -237,8 +241,8 @@ def go_on(context: Context, ended: str) -> Mapping[str, Any]:
         sink_after=None,
         measure=Measure(strange=before.strange),
         further=_further(context.step, scene, contents, before, readers, ended),
-        others_before=refreshed.besides(context.plan, others_before),
-        others_after=refreshed.besides(context.plan, other_fingerprints(scene)),
+        others_before=refreshed.without_refreshed(context.plan, others_before),
+        others_after=refreshed.without_refreshed(context.plan, other_fingerprints(scene)),
     )
     verdict = complete_verdict(before.verdict, contents.criteria, evidence)
     _log_verdict(context, verdict)
@@ -251,7 +255,7 @@ def _further(
     step: Step, scene: Scene, contents: PlanBody, before: BeforeFurther, readers: Readers, ended: str
 ) -> FurtherUpdate:
     noted = codec.read(VerifyResult, step.result).noted_files is not None
-    files = noted_files.stood(step, place=scene.table_place).files if noted else before.files
+    files = noted_files.read_noted_files(step, place=scene.table_place).files if noted else before.files
     return FurtherUpdate(
         state=ended,
         rows_before=before.rows,
@@ -259,7 +263,7 @@ def _further(
         files_before=(),
         files_after=reading.changed_since(scene, contents, version=before.version, files=files),
         arrived=reading.perhaps_read(
-            scene.checkpoint, reading.arrived(before.listed, reading.seen(contents, readers))
+            scene.checkpoint, reading.arrived(before.listed, reading.read_inputs(contents, readers))
         ),
     )
 
@@ -270,7 +274,7 @@ def _rows_after(scene: Scene, contents: PlanBody, before: BeforeFurther) -> int 
         return reading.table_rows(scene, contents.dataset)
     if before.rows is None:
         return None
-    came = topics.more(scene, before.ends, topics.ends(scene))
+    came = topics.count_between(scene, before.ends, topics.read_ends(scene))
     return None if came is None else before.rows + came
 
 

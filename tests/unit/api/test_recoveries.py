@@ -24,7 +24,7 @@ def sealings(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     monkeypatch.setattr(tasks.look_positions, "delay", lambda *args: None)
     monkeypatch.setattr(tasks.seal_plan, "delay", lambda *args: sent.append(args))
     monkeypatch.setattr(broker, "check", lambda: None)
-    monkeypatch.setattr(studies, "positions", found)
+    monkeypatch.setattr(studies, "read_positions", found)
     return sent
 
 
@@ -153,7 +153,7 @@ def test_a_failed_look_says_why(caller: Caller, open_one: Recovery, monkeypatch:
     def away(flow: Any, wanted: dict[str, Wanted], patch: Any = None) -> Any:
         raise Unreachable(why)
 
-    monkeypatch.setattr(studies, "positions", away)
+    monkeypatch.setattr(studies, "read_positions", away)
     caller.call("POST", f"recoveries/{open_one.label}/positions")
     answered(open_one)
     code, said = caller.call("GET", f"recoveries/{open_one.label}/positions")

@@ -26,7 +26,7 @@ TIME = "2026-11-22T03:00:00Z"
 
 
 def found(flow: Any, wanted: Mapping[str, Wanted], patch: Any = None) -> list[SourceFacts]:
-    """Two topics' worth of sources, as `gather.positions` answers."""
+    """Two topics' worth of sources, as `gather.read_positions` answers."""
     line, told = at.topic()
     sources = []
     for n in range(2):
@@ -58,7 +58,7 @@ def world(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     shop.run("u1", {ORDERS: "COMPLETED"})
     shop.run("u2", {ORDERS: "FAILED"}, "FAILED")
     monkeypatch.setenv("INVENTORY_TOKEN", "rp_x")
-    monkeypatch.setattr(studies, "positions", found)
+    monkeypatch.setattr(studies, "read_positions", found)
     monkeypatch.setattr(sealing, "seal_recovery", seals)
     monkeypatch.setattr(by_hand.actions.diagnosing, "diagnose_flow", lambda flow: factories.DIAGNOSIS)
     with serving(api) as stub:
@@ -103,7 +103,7 @@ def test_who_may_not_recover_there_has_no_code_run_there_either(
     Workspace.objects.update(environment="production")
     ada = Person.objects.get(user__username="ada")
     RoleIn.objects.create(person=ada, environment="production", role="viewer")
-    monkeypatch.setattr(studies, "positions", lambda *asked: pytest.fail("Spark was asked"))
+    monkeypatch.setattr(studies, "read_positions", lambda *asked: pytest.fail("Spark was asked"))
     code, answer = run_json(monkeypatch, token, "plan", "shop", "--positions", "--code", str(tmp_path))
     assert (code, answer["error"]["code"]) == (1, "denied")
     assert AuditEntry.objects.get(action="recovery.look").outcome == "denied"
@@ -118,7 +118,7 @@ def test_a_source_of_which_records_are_gone_is_not_said_to_be_read_once(
         position = Position(0, "kafka", line, kafka.label_position(line), Precision.EXACT, True)
         return [SourceFacts(position, at.TOPIC, facts=told, reach=kafka.judge_reach(line, told))]
 
-    monkeypatch.setattr(studies, "positions", gone)
+    monkeypatch.setattr(studies, "read_positions", gone)
     _, out, _ = run(monkeypatch, token, "plan", "shop", "--positions")
     assert "Not certain: Source 0" in out
     assert "left out" not in out
@@ -235,7 +235,7 @@ def test_what_a_recovery_has_chosen_stays_where_no_option_says_otherwise(
     of, asked, sealed = Recovery.objects.get(), list[Any](), list[dict[str, Any]]()
     held = {"strategy": "rewind", "key": ["id"], "patch": {"/p/a.py": "x = 1"}}
     Recovery.objects.filter(pk=of.pk).update(choices=held)
-    monkeypatch.setattr(studies, "positions", lambda flow, wanted, patch: asked.append(patch) or [])
+    monkeypatch.setattr(studies, "read_positions", lambda flow, wanted, patch: asked.append(patch) or [])
 
     def noted(*, recovery: Recovery, by: Actor, accept: Any = None) -> Plan:
         sealed.append({name: recovery.choices[name] for name in held})
@@ -287,7 +287,7 @@ def test_a_source_that_does_not_answer_is_exit_2_and_its_sentence(
     def away(flow: Any, wanted: Mapping[str, Wanted], patch: Any = None) -> list[SourceFacts]:
         raise Unreachable(why)
 
-    monkeypatch.setattr(studies, "positions", away)
+    monkeypatch.setattr(studies, "read_positions", away)
     code, answer = run_json(monkeypatch, token, "plan", "shop", "--positions")
     assert (code, answer["error"]["says"]) == (2, why)
 
@@ -299,7 +299,7 @@ def test_a_wish_that_its_source_cannot_meet_is_bad_news(monkeypatch: pytest.Monk
         position = Position(0, "unknown", "7", "7", Precision.UNKNOWN, None)
         return [SourceFacts(position, "somewhere", problem=why if wanted else None)]
 
-    monkeypatch.setattr(studies, "positions", refused)
+    monkeypatch.setattr(studies, "read_positions", refused)
     code, out, _ = run(monkeypatch, token, "plan", "shop", "--positions", "--position", "0=json=8")
     assert code == 1
     assert f"Source 0: {why}" in out

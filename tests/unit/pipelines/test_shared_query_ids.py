@@ -8,7 +8,7 @@ import pytest
 from recovery.models import Flow, Listed, Pipeline, Recovery, Workspace
 from recovery.people.roles import Role
 from recovery.pipelines.inventory import refresh
-from recovery.workflow.neighbours import between
+from recovery.workflow.neighbours import find_shared_storage
 from tests import factories
 from tests.unit.people.run import run_json, token_of
 from tests.unit.pipelines.api import Api
@@ -135,5 +135,5 @@ def test_the_flow_page_still_compares_flows_that_show_it(api: Api, stub: Stub) -
     run(api.pipelines["p2"], "v2", OTHER, "q-1")
     poll()
     Flow.objects.update(dataset="c.s.table")
-    found = between(Flow.objects.get(name=ONE), "file:///nowhere/one", file_table=True)
+    found = find_shared_storage(Flow.objects.get(name=ONE), "file:///nowhere/one", file_table=True)
     assert [f.code for f in found] == ["SINK_SHARED"]

@@ -209,7 +209,7 @@ def world(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
     monkeypatch.setattr(source, "read_source", unread)
     monkeypatch.setattr(_acting, "find_fresh", lambda text, by: Pipeline.objects.get())
-    monkeypatch.setattr(studies, "positions", found)
+    monkeypatch.setattr(studies, "read_positions", found)
     monkeypatch.setattr(sealing, "gather", gathered)
     monkeypatch.setattr(sealing, "validate", lambda flow, patch: {"status": "valid"})
     monkeypatch.setattr(broker, "check", lambda: None)

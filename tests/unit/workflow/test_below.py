@@ -121,8 +121,8 @@ def refreshing(flows: dict[str, str], downstream: Sequence[Downstream] = ()) -> 
 def test_what_the_plan_itself_refreshes_is_no_change_beside_it() -> None:
     plan = refreshing({"c.s.v": "c.s.v_flow"})
     others: dict[str, str | None] = {"table c.s.v": "1", "checkpoint c.s.v_flow": "2", "table c.s.w": "3"}
-    assert refreshed.besides(plan, others) == {"table c.s.w": "3"}
-    assert refreshed.besides(refreshing({}), others) == others
+    assert refreshed.without_refreshed(plan, others) == {"table c.s.w": "3"}
+    assert refreshed.without_refreshed(refreshing({}), others) == others
 
 
 def test_why_a_dataset_is_not_compared_is_measured_with_it() -> None:
@@ -136,15 +136,15 @@ def test_why_a_dataset_is_not_compared_is_measured_with_it() -> None:
         client=SimpleNamespace(events=lambda *_, **__: []),
         flow=SimpleNamespace(pipeline=SimpleNamespace(pipeline_id="p")),
     )
-    found = refreshed.measure(scene, plan, UpdateResult(update_id="u-1"))
+    found = refreshed.measure_refreshed(scene, plan, UpdateResult(update_id="u-1"))
     assert found is not None
     assert [dataset.not_compared for dataset in found] == ["reads_stream", "defined_in_sql"]
 
 
 def test_a_refresh_that_was_not_done_is_not_measured() -> None:
     scene: Any = SimpleNamespace()
-    assert refreshed.measure(scene, refreshing({"v": "v"}), UpdateResult()) is None
-    assert refreshed.measure(scene, refreshing({}), UpdateResult()) == ()
+    assert refreshed.measure_refreshed(scene, refreshing({"v": "v"}), UpdateResult()) is None
+    assert refreshed.measure_refreshed(scene, refreshing({}), UpdateResult()) == ()
 
 
 @pytest.mark.django_db

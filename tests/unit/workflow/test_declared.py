@@ -43,7 +43,7 @@ def test_the_first_code_that_can_be_analysed_says_where_the_flow_writes(
         return answer
 
     def look() -> declared.Declared:
-        return declared.look("clicks_out", REPORT, "/c", ask, codes)
+        return declared.find_declared_sink("clicks_out", REPORT, "/c", ask, codes)
 
     if refused:
         with pytest.raises(Refused, match=refused):
@@ -104,5 +104,8 @@ def test_every_flow_that_the_code_has_runs_with_a_declared_sink_whatever_is_know
         )
         for short, state in states.items()
     }
-    assert [one.short for one in declared.beside(flows["sink"])] == ["orders", "users"]
-    assert declared.beside(flows["sink"])[0].places == ("checkpoint a.b.orders", "table a.b.orders")
+    assert [one.short for one in declared.find_flows_beside(flows["sink"])] == ["orders", "users"]
+    assert declared.find_flows_beside(flows["sink"])[0].places == (
+        "checkpoint a.b.orders",
+        "table a.b.orders",
+    )

@@ -137,10 +137,10 @@ def test_spark_is_asked_once_where_the_code_reads_however_much_is_to_be_known_of
     there = scene(line(4), line(4))
     told = Readers(lambda: there)
 
-    before = evidence.seen(plan, told)
+    before = evidence.read_inputs(plan, told)
     found = collected(there, plan, told, before)
     commit(places[1], 4, add("f4"))
-    after = evidence.seen(plan, told)
+    after = evidence.read_inputs(plan, told)
 
     assert before == {"0": SourceEnd(latest=line(4)), "1": SourceEnd(latest=line(4))}
     assert found.reached == {
@@ -163,7 +163,7 @@ def test_nobody_asks_where_files_are_read_from(spark: Spark, tmp_path: Path) -> 
     source = {"source": 0, "location": str(tmp_path), "options": {}, "start": None, "waiting": [], "gone": []}
     plan = contents(source)
     told = Readers(looked_at)
-    seen = evidence.seen(plan, told)
+    seen = evidence.read_inputs(plan, told)
     assert seen == {"0": (f"file://{file}",)}
     assert collected(scene(None, kind="files"), plan, told, seen).reached == {}
     assert spark.studies == []
@@ -280,7 +280,7 @@ def test_named_sources_are_measured_as_those_without_a_name(spark: Spark, places
     there = named(scene(line(4), line(4)), "orders", "returns")
     told = Readers(lambda: there)
 
-    before = evidence.seen(plan, told)
+    before = evidence.read_inputs(plan, told)
     found = collected(there, plan, told, before)
     commit(places[1], 4, add("f4"))
 
@@ -290,7 +290,7 @@ def test_named_sources_are_measured_as_those_without_a_name(spark: Spark, places
         1: Reached("delta", line(2), line(4), left_empty=True, measured=(line(2), line(4)), arrived=False),
     }
     assert found.arrived_rows == 7
-    assert evidence.arrived(before, evidence.seen(plan, told)) == ("source 1",)
+    assert evidence.arrived(before, evidence.read_inputs(plan, told)) == ("source 1",)
 
 
 def test_named_sources_that_stand_in_another_order_in_the_checkpoint_are_told_by_their_names(
@@ -300,7 +300,7 @@ def test_named_sources_that_stand_in_another_order_in_the_checkpoint_are_told_by
     plan = contents({**of_delta(0, 2, 4), "source": "orders"}, {**of_delta(1, 1, 3), "source": "returns"})
     there = named(scene(line(3), line(4)), "returns", "orders")
     told = Readers(lambda: there)
-    found = collected(there, plan, told, evidence.seen(plan, told))
+    found = collected(there, plan, told, evidence.read_inputs(plan, told))
     assert {n: (r.start, r.end, r.left_empty) for n, r in found.reached.items()} == {
         1: (line(2), line(4), True),
         0: (line(1), line(3), False),
@@ -319,7 +319,7 @@ def test_files_of_named_sources_are_each_asked_for_where_they_were_read(tmp_path
                        "gone": []})  # fmt: skip
     plan = contents(*inputs)
     there = named(scene(None, None, kind="files"), "returns", "orders")
-    seen = evidence.seen(plan, Readers(lambda: there))
+    seen = evidence.read_inputs(plan, Readers(lambda: there))
     assert seen == {"0": listed["orders"], "1": listed["returns"]}
     found = evidence._listed(there.checkpoint, there.checkpoint, plan, seen, "same")
     assert found == {0: listed["returns"], 1: listed["orders"]}

@@ -190,7 +190,7 @@ def test_a_patch_reaches_the_plan_in_the_line_ends_of_its_file(
     scene = scene_of("a\r\nb\r\n", "orders")
     monkeypatch.setattr(gather, "read_scene", lambda flow: scene)
     monkeypatch.setattr(gather, "facts_of", facts_of)
-    monkeypatch.setattr(gather, "between", lambda *a, **b: None)
+    monkeypatch.setattr(gather, "find_shared_storage", lambda *a, **b: None)
     monkeypatch.setattr(gather, "last_good_code", lambda scene: dict(scene.code))
     with pytest.raises(Unreachable, match="That was all"):
         gather.gather(scene.flow, strategy=strategy, patch=patch)

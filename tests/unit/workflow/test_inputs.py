@@ -20,7 +20,14 @@ from recovery.sources import file_facts, files
 from recovery.sources.base import InputFile, Position, Precision, SourceFacts, Spans, Wanted
 from recovery.sources.delta_facts import Commit, DataFile, DeltaFacts
 from recovery.sources.input_ranges import Slice
-from recovery.workflow.inputs import counted, identified, inputs_of, matched, moved, with_rows
+from recovery.workflow.inputs import (
+    identify_tables,
+    inputs_of,
+    match_sources,
+    plan_counts,
+    plan_moved_counts,
+    with_rows,
+)
 from tests import delta_tables
 
 KAFKA = {"format": "kafka", "path": None, "options": {"subscribe": "clicks"}}
@@ -70,7 +77,7 @@ def report(*sources: SourceProgress) -> CheckpointReport:
 def test_sources_go_on_as_what_they_were_wherever_the_code_puts_them(
     held: tuple[SourceProgress, ...], code: tuple[dict[str, Any], ...], old: list[int | None]
 ) -> None:
-    found = matched(report(*held), code)
+    found = match_sources(report(*held), code)
     assert [was for was, _ in found] == old
     assert [p.offset_json for _, p in found] == [
         None if was is None else next(s.offset_json for s in held if s.index == was) for was in old
@@ -78,7 +85,7 @@ def test_sources_go_on_as_what_they_were_wherever_the_code_puts_them(
 
 
 def test_a_source_that_changed_its_place_keeps_the_folder_of_its_log() -> None:
-    (_, moved), _ = matched(report(CLICKS, READ), (FILES, KAFKA))
+    (_, moved), _ = match_sources(report(CLICKS, READ), (FILES, KAFKA))
     assert moved.index == 0
     assert moved.folder == "sources/1"
 
@@ -101,7 +108,7 @@ def both(count: int) -> Slice:
 def test_what_one_source_cannot_tell_is_not_counted_for_the_others_alone() -> None:
     known = source(processed=Slice("files", ("a",)), waiting=Slice("files", ("b",)))
     unknown = source(processed=None, waiting=both(3))
-    found = counted((known, unknown), 10_000)
+    found = plan_counts((known, unknown), 10_000)
     assert set(found.sets) == {"waiting"}
     assert found.slices["waiting"] == {"1": both(3).as_dict()}
     assert not found.only_files
@@ -125,9 +132,9 @@ def test_a_file_that_one_of_two_sources_alone_has_before_it_is_not_counted_for_b
 def test_what_is_committed_is_left_out_where_all_of_it_is_too_much_to_read() -> None:
     files = {"processed": ("a",), "waiting": ("b",), "everything": ("a", "b")}
     one = source(**{name: Slice("files", paths) for name, paths in files.items()})
-    assert set(counted((one,), 1000).sets) == {"waiting"}
-    assert set(counted((one,), 1200).sets) == {"processed", "waiting", "everything"}
-    assert set(counted((one,), 599).sets) == set()
+    assert set(plan_counts((one,), 1000).sets) == {"waiting"}
+    assert set(plan_counts((one,), 1200).sets) == {"processed", "waiting", "everything"}
+    assert set(plan_counts((one,), 599).sets) == set()
 
 
 DELTA = DeltaFacts(9, "t", "id", 0, 3, {v: Commit(v, v, grew=1000) for v in (1, 2, 3)}, size=9000)
@@ -145,25 +152,25 @@ DELTA = DeltaFacts(9, "t", "id", 0, 3, {v: Commit(v, v, grew=1000) for v in (1, 
 def test_files_that_are_picked_out_of_a_version_weigh_as_much_as_all_of_it(part: Slice, size: int) -> None:
     held = {3: (DataFile("a", 2, 1), DataFile("c", 3, 1))}
     one = replace(source(waiting=part), facts=replace(DELTA, snapshots=held))
-    assert set(counted((one,), size - 1).sets) == set()
-    assert set(counted((one,), size).sets) == {"waiting"}
+    assert set(plan_counts((one,), size - 1).sets) == set()
+    assert set(plan_counts((one,), size).sets) == {"waiting"}
 
 
 def test_files_of_a_version_whose_size_nobody_knows_are_not_counted() -> None:
     part = Slice("delta", versions=((3, ("a",)),))
     one = replace(source(waiting=part), facts=replace(DELTA, size=None))
-    assert set(counted((one,), 10**18).sets) == set()
+    assert set(plan_counts((one,), 10**18).sets) == set()
 
 
 def test_records_of_kafka_weigh_too() -> None:
     one = source(waiting=both(10))
-    assert set(counted((one,), 9_999).sets) == set()
-    assert set(counted((one,), 10_000).sets) == {"waiting"}
+    assert set(plan_counts((one,), 9_999).sets) == set()
+    assert set(plan_counts((one,), 10_000).sets) == {"waiting"}
 
 
 def test_nothing_read_again_is_nothing_to_count() -> None:
     one = source(waiting=both(1), reread=Slice("kafka"), skipped=both(2))
-    assert set(counted((one,), 10_000).sets) == {"waiting", "skipped"}
+    assert set(plan_counts((one,), 10_000).sets) == {"waiting", "skipped"}
 
 
 def started(wanted: Wanted) -> SourceFacts:
@@ -186,7 +193,7 @@ def test_what_a_start_elsewhere_costs_is_counted_in_rows_where_files_alone_are_r
     source = started(wishes["0"])
     assert source.start is not None
     assert source.start.lost.rows is None
-    wanted = moved([source], 1000)
+    wanted = plan_moved_counts([source], 1000)
     assert wanted.sets == {"skipped": ("file:///in/b.json",)}
     found = with_rows([source], wishes, {"file:///in/b.json": 3})[0]
     assert found.start is not None
@@ -195,9 +202,9 @@ def test_what_a_start_elsewhere_costs_is_counted_in_rows_where_files_alone_are_r
 
 def test_nothing_is_counted_where_nothing_moves_or_the_limit_is_passed() -> None:
     source = started(Wanted(latest=True))
-    assert moved([started(Wanted(by_hand='{"logOffset":0}'))], 1000).sets == {}
-    assert moved([source], 1).sets == {}
-    assert moved([], 1000).sets == {}
+    assert plan_moved_counts([started(Wanted(by_hand='{"logOffset":0}'))], 1000).sets == {}
+    assert plan_moved_counts([source], 1).sets == {}
+    assert plan_moved_counts([], 1000).sets == {}
 
 
 def test_rows_that_nobody_counted_stay_unknown() -> None:
@@ -212,10 +219,10 @@ def test_delta_tables_tell_their_id_where_sources_have_to_be_told_apart(tmp_path
     there = delta_tables.table(tmp_path / "a", [[]], table_id="id-a")
     code = [{"format": "delta", "path": str(path), "options": {}} for path in (tmp_path / "none", there)]
     held = SourceProgress(0, "delta", "{}", position={"reservoirId": "id-a"})
-    told = identified(code, [held])
+    told = identify_tables(code, [held])
     assert [one.get("table_id") for one in told] == [None, "id-a"]
-    assert [was for was, _ in matched(report(held), told)] == [None, 0]
-    assert identified(code[1:], [held]) == tuple(code[1:])
+    assert [was for was, _ in match_sources(report(held), told)] == [None, 0]
+    assert identify_tables(code[1:], [held]) == tuple(code[1:])
 
 
 def test_where_damage_hides_what_was_read_neither_that_nor_what_waits_is_told(tmp_path: Path) -> None:

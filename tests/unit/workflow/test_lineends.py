@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recovery.workflow.lineends import laid_over, unix
+from recovery.workflow.lineends import laid_over, use_unix_line_ends
 
 PATH = "/p/q.py"
 
@@ -45,6 +45,6 @@ def test_what_comes_out_is_what_was_typed_but_for_line_ends(
 ) -> None:
     now, typed = ("".join(line + end for line, end in lines) for lines in (before, after))
     then = laid_over({PATH: now}, {PATH: typed})[PATH]
-    assert unix(then) == unix(typed)
-    if unix(now) == unix(typed):
+    assert use_unix_line_ends(then) == use_unix_line_ends(typed)
+    if use_unix_line_ends(now) == use_unix_line_ends(typed):
         assert then == now

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from recovery.models import Flow
-from recovery.workflow.neighbours import between, writes_files
+from recovery.workflow.neighbours import find_shared_storage, writes_files
 from recovery.workflow.places import checkpoint_of
 from tests import factories
 from tests.checkpoint_builder import Built
@@ -42,7 +42,7 @@ def test_what_another_flow_shares_is_a_blocker(
 ) -> None:
     mine = flow(tmp_path, "a1")
     flow(tmp_path, pipeline, **values)
-    found = between(mine, checkpoint_of(mine), file_table=True)
+    found = find_shared_storage(mine, checkpoint_of(mine), file_table=True)
     assert [f.code for f in found] == codes
     assert all("load (a1)" in f.says and f"({pipeline})" in f.says for f in found)
 
@@ -50,13 +50,13 @@ def test_what_another_flow_shares_is_a_blocker(
 def test_a_table_that_is_none_of_files_takes_several_writers(tmp_path: Path) -> None:
     mine = flow(tmp_path, "a")
     flow(tmp_path, "x")
-    assert between(mine, checkpoint_of(mine), file_table=False) == ()
+    assert find_shared_storage(mine, checkpoint_of(mine), file_table=False) == ()
 
 
 def test_a_pipeline_that_is_gone_shares_nothing(tmp_path: Path) -> None:
     mine, other = flow(tmp_path, "a1"), flow(tmp_path, "a2")
     type(other.pipeline).objects.filter(pk=other.pipeline.pk).update(gone=True)
-    assert between(mine, checkpoint_of(mine), file_table=True) == ()
+    assert find_shared_storage(mine, checkpoint_of(mine), file_table=True) == ()
 
 
 @pytest.mark.parametrize(
@@ -96,5 +96,5 @@ def test_a_copied_checkpoint_is_a_blocker_of_both_flows(
         other = Flow.objects.get(pk=other.pk)
     there = Path(checkpoint_of(other).removeprefix("file://")) / "3"
     Built(there, operators=(), **({"query_id": built.query_id} if copied else {})).write()
-    codes = [f.code for f in between(mine, checkpoint_of(mine), file_table=False)]
+    codes = [f.code for f in find_shared_storage(mine, checkpoint_of(mine), file_table=False)]
     assert codes == (["QUERY_ID_SHARED"] if found else [])

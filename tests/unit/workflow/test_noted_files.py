@@ -31,7 +31,7 @@ def noted(step: Step, files: tuple[str, ...] = FILES, marks: noted_files.Marks |
 @pytest.mark.parametrize("marks", [MARKS, {}, None], ids=["marked", "none there", "not marked"])
 def test_pages_give_back_files_and_marks(step: Step, marks: noted_files.Marks | None) -> None:
     noted(step, marks=marks)
-    assert noted_files.stood(step, place=PLACE) == Stood(FILES, marks)
+    assert noted_files.read_noted_files(step, place=PLACE) == Stood(FILES, marks)
     assert KeptFile.objects.filter(step=step).count() == 3
 
 
@@ -46,21 +46,21 @@ def test_the_row_does_not_grow_with_the_table(step: Step) -> None:
 def test_another_try_leaves_no_page_of_the_one_before(step: Step) -> None:
     noted(step)
     noted(step, FILES[:1])
-    assert noted_files.stood(step, place=PLACE).files == FILES[:1]
+    assert noted_files.read_noted_files(step, place=PLACE).files == FILES[:1]
     noted(step, ())
-    assert noted_files.stood(step, place=PLACE) == Stood((), MARKS and {})
+    assert noted_files.read_noted_files(step, place=PLACE) == Stood((), MARKS and {})
     assert KeptFile.objects.count() == 0
 
 
 def test_a_step_of_before_there_were_pages_is_read_as_it_stands(step: Step) -> None:
     step.result = {"sink_files": list(FILES), "sink_marks": MARKS}
-    assert noted_files.stood(step, place=PLACE) == Stood(FILES, MARKS)
+    assert noted_files.read_noted_files(step, place=PLACE) == Stood(FILES, MARKS)
     step.result = {"sink_files": []}  # older still
-    assert noted_files.stood(step, place=PLACE) == Stood((), None)
+    assert noted_files.read_noted_files(step, place=PLACE) == Stood((), None)
 
 
 def test_a_page_that_is_gone_or_another_says_so(step: Step) -> None:
     noted(step)
     KeptFile.objects.filter(step=step).last().delete()  # type: ignore[union-attr]
     with refused("noted_files_damaged"):
-        noted_files.stood(step, place=PLACE)
+        noted_files.read_noted_files(step, place=PLACE)

@@ -29,7 +29,7 @@ LATEST, EARLIEST = {"0": Wanted(latest=True)}, {"0": Wanted(earliest=True)}
 
 
 def found(flow: Any, wanted: Mapping[str, Wanted], patch: Any = None) -> list[SourceFacts]:
-    """What `gather.positions` answers for a flow that reads one topic."""
+    """What `gather.read_positions` answers for a flow that reads one topic."""
     wish = wanted.get("0")
     start = kafka.find_position(wish, LINE, FACTS) if wish else None
     position = Position(0, "kafka", LINE, kafka.label_position(LINE), Precision.EXACT, True)
@@ -42,7 +42,7 @@ def looked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, str]]:
     sent: list[tuple[int, str]] = []
     monkeypatch.setattr(tasks.look_positions, "delay", lambda *args: sent.append(args))
     monkeypatch.setattr(broker, "check", lambda: None)
-    monkeypatch.setattr(studies, "positions", found)
+    monkeypatch.setattr(studies, "read_positions", found)
     return sent
 
 
@@ -101,7 +101,7 @@ def test_a_line_by_hand_that_nobody_can_read_is_an_answer_and_no_bug(monkeypatch
     def broken(flow: Any, wanted: Mapping[str, Wanted], patch: Any = None) -> list[SourceFacts]:
         raise Malformed(why)
 
-    monkeypatch.setattr(studies, "positions", broken)
+    monkeypatch.setattr(studies, "read_positions", broken)
     look = looked_at(row(), {"0": Wanted(by_hand="x")})
     assert look.status == "failed"
     assert (look.problem or "").endswith(f"{why}.")
@@ -113,7 +113,7 @@ def test_a_wish_that_its_source_cannot_meet_is_not_chosen_as_if_it_were_the_comm
     def out_of_bounds(flow: Any, wanted: Mapping[str, Wanted], patch: Any = None) -> list[SourceFacts]:
         return [replace(found(flow, {})[0], problem="Version 7 is out of bounds.")]
 
-    monkeypatch.setattr(studies, "positions", out_of_bounds)
+    monkeypatch.setattr(studies, "read_positions", out_of_bounds)
     of, wanted = row(), {"0": Wanted(version=7)}
     assert looked_at(of, wanted).status == "ready"
     with refused("no_such_position", Refused):

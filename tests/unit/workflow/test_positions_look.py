@@ -29,7 +29,7 @@ def found(flow: Any, wanted: Mapping[str, Wanted], patch: Any = None) -> list[So
 
 @pytest.fixture(autouse=True)
 def sources(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(studies, "positions", found)
+    monkeypatch.setattr(studies, "read_positions", found)
     monkeypatch.setattr(tasks.look_positions, "delay", lambda *args: None)
     monkeypatch.setattr(broker, "check", lambda: None)
 

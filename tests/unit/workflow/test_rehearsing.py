@@ -38,7 +38,9 @@ def counted(
         return StudyRequest(**{**vars(STUDY), "sets": of.sets, "slices": of.slices})
 
     given: dict[str, Any] = {"told": SUMS, "wanted": WANTED, "apart": APART, **changes}
-    found = rehearsing.counted(**given, request=request, storage="file:///s", watermark_ms=8000, conf={})
+    found = rehearsing.count_or_rehearse(
+        **given, request=request, storage="file:///s", watermark_ms=8000, conf={}
+    )
     return found, asked
 
 

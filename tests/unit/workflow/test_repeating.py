@@ -156,7 +156,7 @@ def test_who_resumes_gives_it_all_its_beginnings_back(monkeypatch: Any, sent: li
     Step.objects.update(repeats=[Repeat(n, Why.SILENT, "", "").as_dict() for n in range(1, 6)])
     step.refresh_from_db()
     attempt(monkeypatch, step, Unreachable("Spark starts."))
-    engine.again(step)
+    engine.retry_step(step)
     step.refresh_from_db()
     assert (step.state, step.repeats, Recovery.objects.get().state) == ("pending", [], "running")
 

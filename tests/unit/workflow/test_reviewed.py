@@ -251,7 +251,7 @@ def test_what_an_update_has_read_of_other_code_is_never_proven(verifying: Any) -
 
 
 def test_an_update_of_which_no_source_is_kept_says_nothing_of_it() -> None:
-    reviewed.ran(contents(PATCH), Workspace({}), "p", ["u-1"])  # type: ignore[arg-type]
+    reviewed.require_reviewed_code_ran(contents(PATCH), Workspace({}), "p", ["u-1"])  # type: ignore[arg-type]
 
 
 def test_the_further_update_does_not_run_changed_code_either() -> None:

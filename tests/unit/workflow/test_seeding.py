@@ -154,7 +154,7 @@ class Replayed:
         patch.setattr(seed, "request_for", lambda *_: "the code")
         patch.setattr(seed, "study", lambda request: Study(sources=({"path": "/in"},)))
         patch.setattr(seed, "processed_until", self.processed)
-        patch.setattr(seed, "replayed", self.replay)
+        patch.setattr(seed, "replaying_processed", self.replay)
         self.gap: Refused | None = None
 
     def processed(self, report: CheckpointReport, sources: object, noted: object) -> Processed:

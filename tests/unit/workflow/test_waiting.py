@@ -11,7 +11,7 @@ import pytest
 from recovery.checkpoints import inspect_checkpoint
 from recovery.models import Flow
 from recovery.workflow import waiting as room
-from recovery.workflow.waiting import waiting
+from recovery.workflow.waiting import read_waiting_files
 from tests import factories as f
 from tests.checkpoint_builder import STARTED_MS, Built
 
@@ -41,14 +41,14 @@ def test_files_that_no_committed_batch_holds_wait(tmp_path: Path, sources: int) 
     for number in range(4):
         (tmp_path / "in0" / f"late{number}.json").write_text("12345")
     (tmp_path / "in0" / "_not_input").write_text("12345")
-    found = waiting(flow)
+    found = read_waiting_files(flow)
     assert (found.files, found.size, found.read, found.gone, found.why) == (4, 20, 3 * sources, 0, "")
 
 
 def test_nothing_waits_is_a_number_too_and_what_is_gone_is_counted(tmp_path: Path) -> None:
     flow = flow_at(tmp_path)
     (tmp_path / "in0" / "part 000001.json").unlink()
-    found = waiting(flow)
+    found = read_waiting_files(flow)
     assert (found.files, found.read, found.gone) == (0, 2, 1)
 
 
@@ -64,7 +64,7 @@ def test_nothing_waits_is_a_number_too_and_what_is_gone_is_counted(tmp_path: Pat
 def test_what_cannot_be_known_is_no_number_and_says_why(
     tmp_path: Path, progress: dict[str, Any], why: str
 ) -> None:
-    found = waiting(flow_at(tmp_path, **progress))
+    found = read_waiting_files(flow_at(tmp_path, **progress))
     assert found.files is None
     assert why in found.why
 
@@ -79,21 +79,25 @@ def test_what_is_no_file_is_not_listed_and_it_is_said_where_it_stands(
     topic = replace(report, sources=(replace(report.sources[0], kind="kafka"),))
     monkeypatch.setattr("recovery.workflow.waiting.inspect_checkpoint", lambda place: topic)
 
-    assert waiting(flow).why == "Files alone are listed here; for any other source see Unread input."
+    assert (
+        read_waiting_files(flow).why == "Files alone are listed here; for any other source see Unread input."
+    )
 
 
 def test_a_storage_that_nobody_names_is_said(tmp_path: Path) -> None:
-    assert "names no storage root" in waiting(f.failed_flow(f.pipeline(spec={}))).why
+    assert "names no storage root" in read_waiting_files(f.failed_flow(f.pipeline(spec={}))).why
 
 
 def test_a_checkpoint_that_is_away_is_said(tmp_path: Path) -> None:
-    assert waiting(f.failed_flow(f.pipeline(spec={"storage": f"file:{tmp_path}/away"}))).files is None
+    assert (
+        read_waiting_files(f.failed_flow(f.pipeline(spec={"storage": f"file:{tmp_path}/away"}))).files is None
+    )
 
 
 def test_a_slow_listing_does_not_hold_the_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     answered = threading.Event()
     monkeypatch.setattr(room, "list_files", lambda path, options: (answered.wait(10), ())[1])
-    found = waiting(flow_at(tmp_path), seconds=0.05)
+    found = read_waiting_files(flow_at(tmp_path), seconds=0.05)
     answered.set()
     assert found.files is None
     assert "longer than" in found.why

@@ -61,7 +61,7 @@ def test_data_files_of_before_are_the_same_or_they_were_touched(
     place: Path, change: Callable[[Path], object], touched: int
 ) -> None:
     there = scene(place)
-    marks = whole.marks(there)
+    marks = whole.mark_files(there)
     assert marks is not None
     assert set(marks) == set(FILES)
     change(place)
@@ -71,7 +71,7 @@ def test_data_files_of_before_are_the_same_or_they_were_touched(
 
 def test_a_data_file_that_the_log_names_no_more_is_touched(place: Path) -> None:
     before = scene(place)
-    marks = whole.marks(before)
+    marks = whole.mark_files(before)
     after = scene(place)
     after.sink = replace(after.sink, older=after.sink.older[:1])
     assert whole.old_files(after, before.sink, marks).touched == (FILES[1],)
@@ -87,7 +87,7 @@ def test_an_empty_table_has_no_file_to_be_touched(tmp_path: Path) -> None:
     (tmp_path / "t").mkdir()
     empty = replace(scene(tmp_path / "t").sink, older=())
     there = scene(tmp_path / "t", sink=empty)
-    assert whole.old_files(there, empty, whole.marks(there)).files == 0
+    assert whole.old_files(there, empty, whole.mark_files(there)).files == 0
 
 
 # commits after version 1 -> files taken away with their rows, rewritten

@@ -3,7 +3,7 @@
 import pytest
 
 from recovery.sinks.base import SinkReport
-from recovery.workflow.gather import written_by
+from recovery.workflow.gather import mark_written_by_function
 
 
 @pytest.mark.parametrize(("kind", "becomes"), [("delta", "delta"), ("files", "foreach_batch")])
@@ -11,10 +11,10 @@ from recovery.workflow.gather import written_by
 def test_a_table_that_a_function_writes_is_known_by_the_code_of_today_or_before(
     kind: str, becomes: str, told: tuple[dict[str, str] | None, ...]
 ) -> None:
-    found = written_by(SinkReport(kind, "/t", None), *told)
+    found = mark_written_by_function(SinkReport(kind, "/t", None), *told)
     assert (found.kind, found.by_function) == (becomes, True)
 
 
 def test_any_other_sink_stays_what_it_is() -> None:
     report = SinkReport("delta", "/t", 3)
-    assert written_by(report, {"format": "delta"}, None) is report
+    assert mark_written_by_function(report, {"format": "delta"}, None) is report
