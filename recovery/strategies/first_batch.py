@@ -64,14 +64,12 @@ def judge(facts: Facts, doubled: RowAmount) -> Option:
         ),
         criteria=common.criteria(
             facts,
-            begins={"batch": 0, "offsets": [None for _ in facts.sources]},
+            begins=common.expect_first_batch(facts),
             files=("both", common.all_there(facts)),
             before=before,
-            rows={
-                "scope": "new",
-                "key": list(facts.new_code.key),
-                **sinks.unsettled(facts, _start(facts)),
-            },
+            rows=common.expect_rows(
+                "new", facts.new_code.key, open_batch=sinks.find_open_batch(facts, _start(facts))
+            ),
             repeats=common.repeats_of(doubled, facts.new_code),
             new_rows=rows,
         ),
@@ -108,7 +106,7 @@ def _block(facts: Facts) -> Blocker | None:
 
 
 def _start_chosen(facts: Facts) -> Blocker | None:
-    chosen = [s for s in facts.sources if starts.moved(s)]
+    chosen = [s for s in facts.sources if starts.is_moved(s)]
     if not chosen:
         return None
     return Blocker(

@@ -66,9 +66,7 @@ def first_batch_at_position(expected: ExpectedPosition, evidence: Evidence) -> F
     committed = _committed(evidence.new)
     if on_disk is None or batch not in committed:
         return _nothing_due(batch, offsets, evidence)
-    return Finding(
-        _position(batch, on_disk), True, f"Batch {batch} began exactly there, by the checkpoint."
-    )
+    return Finding(_position(batch, on_disk), True, f"Batch {batch} began exactly there, by the checkpoint.")
 
 
 def _position(batch: int | None, offsets: Iterable[JsonValue]) -> MeasuredPosition:

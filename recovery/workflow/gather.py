@@ -229,7 +229,8 @@ def facts_of(
         code=code_facts(scene.code, new_study),
         new_code=new_code,
         counts=first_batch.count_processed(
-            scene.checkpoint, _rehearse_or_count(scene, new_study, studied.wanted, apart, new_files, studied.key)
+            scene.checkpoint,
+            _rehearse_or_count(scene, new_study, studied.wanted, apart, new_files, studied.key),
         ),
         old_counts=counts(old_study) if old_study else None,
         old_sources=studied.before,

@@ -4,7 +4,7 @@
 """
 
 from argparse import ArgumentParser
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from django.conf import settings
@@ -35,6 +35,15 @@ SKIPS = {
 }
 
 
+def join_arguments(words: Sequence[str]) -> list[str]:
+    """`--argument --env=prod` as one word: argparse would take what follows for an option of its own, and refuse it."""
+    joined, left = [], iter(words)
+    for word in left:
+        value = next(left, None) if word == "--argument" else None
+        joined.append(word if value is None else f"{word}={value}")
+    return joined
+
+
 class Command(RepriseCommand):
     """`{pipeline, flow}`, and what is known of it: `{state, checkpoint, sink, event_log, program, runner}`. With
     `--roots`: `{found, adopted, streams[], unmatched[], refused[], problems[]}`; exit 1 where one was refused."""
@@ -50,6 +59,9 @@ class Command(RepriseCommand):
         "--start 'systemctl start orders' --stop 'systemctl stop orders' "
         "--running 'systemctl is-active --quiet orders'"
     )
+
+    def run_from_argv(self, argv: list[str]) -> None:
+        super().run_from_argv([*argv[:2], *join_arguments(argv[2:])])
 
     def add_options(self, parser: ArgumentParser) -> None:
         parser.add_argument(

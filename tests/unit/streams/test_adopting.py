@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+from recovery.management.commands import adopt as adopt_command
+from recovery.management.commands.adopt import join_arguments
 from recovery.models import AuditEntry, Flow, Person, RoleIn, Stream, Workspace
 from recovery.people.roles import Role
 from recovery.streams import commands
@@ -277,3 +279,10 @@ def test_questions_about_a_stream_go_to_the_server_of_its_environment(
     adopt(monkeypatch, responder, checkpoint.root)
     asked = Stream.objects.get().pipeline.workspace.questions_url
     assert asked == ("" if taken is None else urls[taken])
+
+
+def test_an_argument_of_the_program_may_begin_with_dashes_as_the_guide_writes_it() -> None:
+    words = ["/data/orders", "--argument", "--env=prod", "--argument", "--once", "--json"]
+    read = adopt_command.Command().create_parser("manage.py", "adopt").parse_args(join_arguments(words))
+    assert (read.checkpoint, read.argument, read.json) == ("/data/orders", ["--env=prod", "--once"], True)
+    assert join_arguments(["--argument"]) == ["--argument"]

@@ -116,17 +116,17 @@ def test_what_one_source_cannot_tell_is_not_counted_for_the_others_alone() -> No
 
 def test_a_file_that_two_sources_read_alike_is_named_once() -> None:
     one = source(waiting=Slice("files", ("b",)))
-    assert counted((one, one), 10_000).sets == {"waiting": ("b",)}
+    assert plan_counts((one, one), 10_000).sets == {"waiting": ("b",)}
 
 
 def test_a_file_that_one_of_two_sources_alone_has_before_it_is_not_counted_for_both() -> None:
     """The other one has read it: what is counted of a folder is counted for every reader of it."""
     behind, ahead = (source(waiting=Slice("files", paths)) for paths in (("a", "b"), ("b",)))
-    assert counted((behind, ahead), 10_000).sets == {}
+    assert plan_counts((behind, ahead), 10_000).sets == {}
     elsewhere = replace(
         ahead, processed=(), waiting=(InputFile("c", 600, 3),), spans=Spans(waiting=Slice("files", ("c",)))
     )
-    assert counted((behind, elsewhere), 10_000).sets == {"waiting": ("a", "b", "c")}
+    assert plan_counts((behind, elsewhere), 10_000).sets == {"waiting": ("a", "b", "c")}
 
 
 def test_what_is_committed_is_left_out_where_all_of_it_is_too_much_to_read() -> None:
