@@ -41,7 +41,7 @@ class RecoveryPage:
     @property
     def is_stream(self) -> bool:
         """Is it of a plain stream, which no Pipelines API runs?"""
-        return self.recovery.flow.pipeline.workspace.has_streams
+        return bool(self.recovery.flow.pipeline.workspace.has_streams)
 
     @property
     def what_runs(self) -> str:

@@ -144,4 +144,7 @@ def _next(told: TextDiagnosis, report: CheckpointReport | None, problem: str | N
         return (
             f"Next: give its checkpoint too, with --checkpoint {place}: it may say more, or something else."
         )
-    return "Next: as above. Keep a copy of the checkpoint before you change anything in it."
+    return (
+        "Next: where you have a console, adopt the stream (bin/manage adopt CHECKPOINT): its plan counts what each way "
+        "loses and repeats. Keep a copy of the checkpoint before you change anything in it."
+    )

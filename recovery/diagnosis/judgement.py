@@ -272,7 +272,7 @@ def _stateful_steps(judged: Judgement, evidence: FailureEvidence) -> None:
     if gone and not operators.code:
         judged.advice = _without_state(gone, program=evidence.program)
     elif gone or new:
-        judged.advice = _with_other_state(new, gone)
+        judged.advice = _with_other_state(new, gone, program=evidence.program)
     _name_the_line(judged, evidence, [*gone, *new])
 
 
@@ -328,8 +328,9 @@ def _without_state(gone: Sequence[str], *, program: bool) -> list[Advice]:
     ]
 
 
-def _with_other_state(new: Sequence[str], gone: Sequence[str]) -> list[Advice]:
+def _with_other_state(new: Sequence[str], gone: Sequence[str], *, program: bool) -> list[Advice]:
     """What to do where the code keeps state that the checkpoint does not hold: a seed carries none for it."""
+    counts = "a plan" if program else "step 3"
     undone = f"Put {ops.list_operators(gone)} back" if gone else f"Take {ops.list_operators(new)} out"
     return [
         Advice(
@@ -353,8 +354,8 @@ def _with_other_state(new: Sequence[str], gone: Sequence[str]) -> list[Advice]:
             undoable=True,
         ),
         Advice(
-            "Keep the position, and let the state of the new code start empty (prime): step 3 counts what that costs. "
-            "Right if the change was meant.",
+            f"Keep the position, and let the state of the new code start empty (prime): {counts} counts what that "
+            "costs. Right if the change was meant.",
             "prime",
             Meant.YES,
             undoable=True,

@@ -71,16 +71,15 @@ def fit_advice(judged: Advised, row: ErrorRow | None, where: Where) -> None:
             judged.advice = [replace(item, strategy="") for item in judged.advice]  # no plan reaches there
         return
     judged.dont = [EMPTY_OF.get(where.sink, text) if text == EMPTY else text for text in judged.dont]
+    if where.program:
+        judged.advice = [item for item in judged.advice if item.strategy != Strategy.REBUILD]
     if where.program and where.flow:
-        judged.advice = _advice_for_program(judged.advice)
+        judged.advice = [_do_by_hand(item) for item in judged.advice]
 
 
-def _advice_for_program(advice: list[Advice]) -> list[Advice]:
-    """What a program has processed is not replayed, and nothing empties its table: its owner does that by hand."""
-    possible = [item for item in advice if item.strategy != Strategy.REBUILD]
-    return [
-        replace(item, strategy="") if item.strategy == Strategy.FULL_REFRESH else item for item in possible
-    ]
+def _do_by_hand(item: Advice) -> Advice:
+    """Nothing empties the table of a program, so no plan can be made of that: its owner does it."""
+    return replace(item, strategy="") if item.strategy == Strategy.FULL_REFRESH else item
 
 
 def _managed_dont(text: str) -> str:

@@ -143,8 +143,8 @@ def _unfit_finding(step: StatefulStep, held: Sequence[StateOperator]) -> Finding
             "STATE_OPERATOR_NOT_IN_CHECKPOINT",
             Severity.BLOCKER,
             f"The code has a stateful step for which the checkpoint stores no state: {_operator_name(step.in_code)}.",
-            f"Take {ops.operator_word(str(step.in_code))} out again if it was a mistake, else build its state "
-            "(rebuild).",
+            f"Take {ops.operator_word(str(step.in_code))} out again if it was a mistake, else build its state: "
+            "the diagnosis names the ways.",
             spark=REFUSES,
             outcome=Outcome.FAILS,
         )
@@ -166,7 +166,8 @@ def _unfit_finding(step: StatefulStep, held: Sequence[StateOperator]) -> Finding
         "STATE_OPERATOR_DIFFERS",
         Severity.BLOCKER,
         f"The checkpoint has {place} where the code has {_operator_name(step.in_code)}.",
-        "Put the old code back if the change was a mistake, else build the new step's state (rebuild).",
+        "Put the old code back if the change was a mistake, else build the new step's state: the diagnosis names the "
+        "ways.",
         file=file,
         spark=REFUSES,
         outcome=Outcome.FAILS,

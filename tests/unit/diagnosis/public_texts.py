@@ -143,7 +143,7 @@ Some data may have been lost because they are not available in Kafka any more; e
             "difference of field name: check count of fields and data type of each field.",
         ),
         "STATE_STORE_KEY_SCHEMA_NOT_COMPATIBLE",
-        ("revert", "rebuild", "rewind", "prime", "full-refresh"),
+        ("revert", "rewind", "prime", "full-refresh"),
     ),
     "a key of dropDuplicates that was widened": Public(
         "4.0",
@@ -154,7 +154,7 @@ Some data may have been lost because they are not available in Kafka any more; e
 42K06","stacktrace":[{{"class":"X","method":"y","file":"X.scala","line":1}}]}}}}
 """,
         "STATE_STORE_KEY_SCHEMA_NOT_COMPATIBLE",
-        ("revert", "rebuild", "rewind", "prime", "full-refresh"),
+        ("revert", "rewind", "prime", "full-refresh"),
     ),
     "a step that was taken out": Public(
         "4.2",

@@ -243,6 +243,20 @@ def test_no_replay_is_advised_to_the_owner_of_an_adopted_program(row: ErrorRow) 
     assert recommended.strategy in ("continue", "rewind")
 
 
+OTHER_STATE = (
+    "[STREAMING_STATEFUL_OPERATOR_NOT_MATCH_IN_STATE_METADATA] Streaming stateful operator name does not match with "
+    "the operator in state metadata. Stateful operators in the metadata: [(OperatorId: 0 -> OperatorName: "
+    "stateStoreSave), (OperatorId: 1 -> OperatorName: dedupe)]; Stateful operators in current batch: [(OperatorId: 0 "
+    "-> OperatorName: stateStoreSave)]. SQLSTATE: 42K03"
+)
+
+
+def test_a_text_of_code_that_still_keeps_state_advises_what_a_program_can_do() -> None:
+    found = diagnose_text(failing(OTHER_STATE)).found
+    assert [a.strategy for a in found.advice] == ["revert", "rewind", "prime", "full-refresh"]
+    assert not any(OURS.search(text) for text in found.do)
+
+
 def test_a_program_s_table_is_never_emptied_without_its_checkpoint() -> None:
     of_text = diagnose_text(TEXTS["a step that was taken out"].text).found
     whole = next(a for a in of_text.advice if a.strategy == "full-refresh")
