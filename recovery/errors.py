@@ -55,7 +55,7 @@ class Unreachable(RepriseError):
 
 
 class InputMissing(Unreachable):
-    """Its place answered, and what the answer needs is not there: to ask again by itself would help nobody."""
+    """Its place answered, and what the answer needs is not there: to ask again by itself would help no one."""
 
 
 class Interrupted(RepriseError):
@@ -65,6 +65,6 @@ class Interrupted(RepriseError):
 
 
 class OutcomeUnknown(RepriseError):
-    """An act was sent and nobody saw how it ended. Never repeated by itself."""
+    """An act was sent and no one saw how it ended. Never repeated by itself."""
 
     code = "unknown"

@@ -37,7 +37,7 @@ REMEMBERED_SECONDS: Final = 60.0
 
 
 def default() -> Access:
-    """What holds where nobody narrowed it: the operator's settings."""
+    """What holds where no one narrowed it: the operator's settings."""
     return _default(str(settings.REPRISE_HOME), settings.REPRISE_DATA_ROOTS, settings.REPRISE_OUTBOUND_ALLOW)
 
 

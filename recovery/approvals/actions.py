@@ -1,7 +1,7 @@
 """The doors of approval: ask, vote, break glass, let expire. Keyword-only, `by=` who, ids not objects.
 
 Each checks the right, takes the recovery's lock (`workflow.moves.lock`) before anything is read, and writes the change
-and its audit row in one transaction. A refusal or denial is a row as well. Nobody waits for an answer: what waits is a
+and its audit row in one transaction. A refusal or denial is a row as well. No one waits for an answer: what waits is a
 row, and no worker. Whoever tells people about it listens to `approvals.events`.
 """
 

@@ -89,7 +89,7 @@ def _write(rule: Rule, version: int, by: Actor) -> None:
 
 
 def _void(request: ApprovalRequest, says: str, by: Actor) -> None:
-    """The plan stays in force: its votes are asked for anew under the new rule."""
+    """The plan stays in force: its votes are asked for again under the new rule."""
     request.refresh_from_db()
     recovery = lock(request.recovery_id)
     if request.state not in LIVE:

@@ -77,7 +77,7 @@ class Dated:
 
 @dataclass(frozen=True)
 class UnreadableFreeze:
-    """A kept line that is no window. Nobody knows when it freezes, so it does always, until it is written anew."""
+    """A kept line that is no window. No one knows when it freezes, so it does always, until it is written again."""
 
     line: str
 
@@ -127,7 +127,7 @@ def parse_all(text: str) -> tuple[Window, ...]:
 
 
 def read_stored_freeze(line: str) -> Window:
-    """One kept line: never an error, since the page on which it is mended shows it as well."""
+    """One kept line: never an error, since the page on which it is repaired shows it as well."""
     try:
         return parse_freeze(line)
     except ValueError:

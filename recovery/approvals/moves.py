@@ -16,7 +16,7 @@ COUNTS_NO_MORE = ("expired", "voided")
 
 
 def approval_to(request: ApprovalRequest, new: str, *, says: str, now: datetime | None = None) -> None:
-    """Take a request to state `new`, only if nobody moved it since it was read. With a request that expired or is void
+    """Take a request to state `new`, only if no one moved it since it was read. With a request that expired or is void
     its votes count no more.
 
     Raises Refused when the table or the arrow's guard forbids it, or when somebody else was faster.

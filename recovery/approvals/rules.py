@@ -81,7 +81,7 @@ SHIPPED: Final[dict[str, Rule]] = {
 
 
 def shipped_rule(environment: str) -> Rule:
-    """The rule before anybody changed it; production's for an environment that nobody has described."""
+    """The rule before anybody changed it; production's for an environment that no one has described."""
     return SHIPPED.get(environment) or replace(SHIPPED["production"], environment=environment)
 
 
@@ -251,7 +251,7 @@ def may_run(of: ApprovalStanding, now: datetime) -> No | None:
 
 
 def may_break_glass(of: ApprovalStanding, now: datetime) -> No | None:
-    """Why nobody may run this plan without enough votes; None where it is possible, and needed."""
+    """Why no one may run this plan without enough votes; None where it is possible, and needed."""
     if no := _fits(of):
         return no
     if not of.rule.break_glass:

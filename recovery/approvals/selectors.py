@@ -23,7 +23,7 @@ from recovery.people.roles import Actor, Right
 
 
 def rule_for(environment: str) -> Rule:
-    """The rule in force: an admin's, else the shipped one; production's for an environment nobody described."""
+    """The rule in force: an admin's, else the shipped one; production's for an environment no one described."""
     rows = {
         r.environment: r for r in EnvironmentRule.objects.filter(environment__in=(environment, "production"))
     }

@@ -11,7 +11,7 @@ from recovery.contracts.value import Number, Value
 
 
 class Effect(StrEnum):
-    """What happens to rows that nobody wants, and has to be accepted by name."""
+    """What happens to rows that no one wants, and has to be accepted by name."""
 
     LOSS = "loss"
     REPEATS = "repeats"

@@ -13,7 +13,7 @@ class Hold(models.Model):
     """One job's `schedule`, `trigger` or `continuous` setting (`way`), or, with `job_id` 0, the pipeline's own
     continuous `mode` or its `retries`; `was` is the setting as it was found.
 
-    noted: about to be paused, and nobody saw whether it was; paused: read back as paused; restored: given back;
+    noted: about to be paused, and no one saw whether it was; paused: read back as paused; restored: given back;
     left: somebody changed it meanwhile, so it was not touched again (`problem` says what was found).
     """
 

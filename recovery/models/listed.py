@@ -51,7 +51,7 @@ def _one_transaction() -> Iterator[None]:
 
 
 class ListedQuerySet(models.QuerySet[M]):
-    """Tells of every change to a column that lists show, so that nobody who writes one has to think of lists."""
+    """Tells of every change to a column that lists show, so that no one who writes one has to think of lists."""
 
     def update(self, **values: Any) -> int:
         """As Django's, and the lists with it; in the caller's transaction, where it has one."""

@@ -67,7 +67,7 @@ class Flow(OnLists):
     one and once the code has the flow no more.
 
     What its code says of where it reads from is in its `sources`. `code_digest`: of the code that was studied for that
-    last, "" where nobody noted it; `code_seen_at`: when Reprise last looked at the code; `code_problem`: why it could
+    last, "" where no one noted it; `code_seen_at`: when Reprise last looked at the code; `code_problem`: why it could
     not be studied then, "" where it could; `code_due_at`: when it looks again (recovery/workflow/learning.py).
     """
 

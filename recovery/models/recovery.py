@@ -35,7 +35,7 @@ class Recovery(OnLists):
 
     `active` mirrors the state (the transition table says which states are open); the constraint
     makes a second open recovery of the same flow impossible, whoever asks. `owner` answers for it, by name: who opened
-    it, until it is handed over; nobody else is kept from acting.
+    it, until it is handed over; no one else is kept from acting.
     """
 
     flow = models.ForeignKey(Flow, on_delete=models.PROTECT, related_name="recoveries")

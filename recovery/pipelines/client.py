@@ -118,7 +118,7 @@ class PipelinesClient:
         return StandstillProof.NO_ACTIVE_UPDATE
 
     def asks_of_people(self, pipeline_id: str, update_id: str) -> str:
-        """What a person has to do now for an update that was asked for; "" where nobody has to do anything."""
+        """What a person has to do now for an update that was asked for; "" where no one has to do anything."""
         return ""
 
     def asks_to_stop(self, pipeline_id: str) -> str:

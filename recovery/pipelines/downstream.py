@@ -4,10 +4,10 @@ A dataset that is computed from others is right only as long as it was refreshed
 it selects; the rest it leaves as it is (EXCLUDED), and what comes after a failure it does not reach (SKIPPED). Spark
 empties every materialized view that an update selects before the first flow runs
 (`DatasetManager.materializeDatasets`), so a view that was then not reached holds no row: our server says which ones
-(`x_reprise_emptied`). Where nobody says so, a view that was not reached is old, and not known to be empty.
+(`x_reprise_emptied`). Where no one says so, a view that was not reached is old, and not known to be empty.
 
 A reader in another pipeline runs on a schedule of its own. That it lags behind new rows is no fault. It is stale once
-what it reads is behind, or was emptied, written anew in full or mended since the reader's last good update began.
+what it reads is behind, or was emptied, written again in full or repaired since the reader's last good update began.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -63,7 +63,7 @@ class Behind:
 @dataclass(frozen=True)
 class Standing:
     """How a dataset stands. `good_at`: when the last update began that completed its flow. `renewed_at`: when its rows
-    were last emptied, written anew in full or brought up to date after it was behind: who ran before that shows rows
+    were last emptied, written again in full or brought up to date after it was behind: who ran before that shows rows
     that it no longer has. None: not known to have been."""
 
     behind: Behind | None = None
@@ -146,7 +146,7 @@ def standings(
 
 
 def _own(behind: Behind | None) -> Behind | None:
-    """Without what only a dataset before it brought about: that is judged anew each time."""
+    """Without what only a dataset before it brought about: that is judged again each time."""
     return None if behind is None or behind.why in (Why.OF_BEHIND, Why.RENEWED) else behind
 
 
@@ -187,7 +187,7 @@ def _last_good_end(updates: Sequence[Mapping[str, Any]], flow: str) -> datetime 
 
 
 def _mended(known: Standing, now: Standing, ended: datetime | None) -> Standing:
-    """With the update as its renewal that mended what was behind by a dataset before it."""
+    """With the update as its renewal that repaired what was behind by a dataset before it."""
     was = known.behind
     if was is None or now.behind is not None or ended is None or (was.since and ended <= was.since):
         return now

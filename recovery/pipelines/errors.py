@@ -30,7 +30,7 @@ class ApiError(RepriseError):
 
 
 class ActiveUpdate(Refused):
-    """Another update is active, so none was started. `update_id` is "" when nobody said which."""
+    """Another update is active, so none was started. `update_id` is "" when no one said which."""
 
     code = "active_update"
 

@@ -175,7 +175,7 @@ def emptied(events: Iterable[Mapping[str, Any]]) -> dict[str, datetime | None]:
 
 @dataclass(frozen=True)
 class UpdateEnd:
-    """The last event of an update. `cancelled_by`: the service's word for who cancelled it, "" for nobody."""
+    """The last event of an update. `cancelled_by`: the service's word for who cancelled it, "" for no one."""
 
     state: str
     at: datetime | None

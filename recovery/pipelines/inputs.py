@@ -78,7 +78,7 @@ def _note(
 
 
 def _reader(row: FlowInput) -> dict[str, Any] | None:
-    """None: it was encrypted under a key that nobody has any more."""
+    """None: it was encrypted under a key that no one has any more."""
     try:
         return reader_of(row)
     except Refused:

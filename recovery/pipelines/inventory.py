@@ -368,7 +368,7 @@ def _with_flows(judged: PipelineHealth, pipeline: Pipeline) -> PipelineHealth:
 def _with_unknown(
     judged: PipelineHealth, pipeline: Pipeline, updates: Sequence[Mapping[str, Any]]
 ) -> PipelineHealth:
-    """No pipeline is well while nobody knows how one of the flows is that its code has."""
+    """No pipeline is well while no one knows how one of the flows is that its code has."""
     if judged.state is not PipelineState.OK:
         return judged
     for _, name in _unknown_flows([pipeline.pk]):

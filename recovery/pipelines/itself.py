@@ -27,7 +27,7 @@ def settings(
 ) -> list[tuple[str, dict[str, Any]]]:
     """(way, setting) of each that is awake, from a get-pipeline answer and its newest updates. Pure.
 
-    Retries that nobody configured are there where they can be: without end in continuous mode; of a triggered pipeline
+    Retries that no one configured are there where they can be: without end in continuous mode; of a triggered pipeline
     where one of the updates was a retry. A setting has `pause_status` as a job's has.
     """
     spec = _mapping(answer.get("spec"))

@@ -15,17 +15,17 @@ _CLASSES: Final = {"poll": 0x5270506C, "look": 0x52704C6B, "study": 0x52705374, 
 
 
 def only_poll(workspace_id: int) -> AbstractContextManager[bool]:
-    """Yields whether nobody else polls this workspace now. A killed process frees its lock."""
+    """Yields whether no one else polls this workspace now. A killed process frees its lock."""
     return _only("poll", workspace_id)
 
 
 def only_look(workspace_id: int) -> AbstractContextManager[bool]:
-    """Yields whether nobody else looks at unread input of this workspace now."""
+    """Yields whether no one else looks at unread input of this workspace now."""
     return _only("look", workspace_id)
 
 
 def only_study() -> AbstractContextManager[bool]:
-    """Yields whether nobody else studies code in the background now, of whatever workspace."""
+    """Yields whether no one else studies code in the background now, of whatever workspace."""
     return _only("study", 0)
 
 

@@ -74,7 +74,7 @@ def look(flow: Flow) -> None:
 
 
 def _progress(flow: Flow, rows: Sequence[FlowInput]) -> list[tuple[FlowInput, SourceProgress | str]]:
-    """Each row with where its source stands, or with the sentence that says why nobody knows."""
+    """Each row with where its source stands, or with the sentence that says why no one knows."""
     found: list[tuple[FlowInput, SourceProgress | str]] = []
     try:
         report = _report(flow, rows[0].table if rows else "")

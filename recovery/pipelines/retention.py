@@ -51,7 +51,7 @@ class Retention:
 
     @property
     def until(self) -> datetime | None:
-        """When retention may take the first of it; None where it has already, or nobody knows."""
+        """When retention may take the first of it; None where it has already, or no one knows."""
         return None if self.standing is Standing.GONE or self.source is None else self.source.until
 
     def seconds(self, now: datetime) -> float | None:
@@ -62,9 +62,9 @@ class Retention:
 
 
 def of(flow: Flow, sources: Iterable[FlowInput], now: datetime) -> Retention | None:
-    """None for a flow that does not stream: it reads its input anew.
+    """None for a flow that does not stream: it reads its input again.
 
-    Not known where nobody has learned yet which sources there are, and where the code was changed since and could not
+    Not known where no one has learned yet which sources there are, and where the code was changed since and could not
     be studied: other sources may be there, so that what is known of the old ones promises nothing.
     """
     if not flow.streaming:

@@ -66,7 +66,7 @@ class Starter:
 
 @dataclass(frozen=True)
 class Known:
-    """Every job that starts the pipeline; or `why` nobody can tell."""
+    """Every job that starts the pipeline; or `why` no one can tell."""
 
     starters: tuple[Starter, ...] = ()
     why: str = ""

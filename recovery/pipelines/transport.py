@@ -127,7 +127,7 @@ class Transport:
     def act(
         self, method: str, path: str, body: Mapping[str, Any] | None = None, **params: Any
     ) -> dict[str, Any]:
-        """Send a change, once. Raises as `get`, ActiveUpdate, and OutcomeUnknown when nobody saw the answer."""
+        """Send a change, once. Raises as `get`, ActiveUpdate, and OutcomeUnknown when no one saw the answer."""
         try:
             response = self._send(method, path, params or None, body)
         except requests.ConnectTimeout as error:

@@ -1,4 +1,4 @@
-"""The words of a workspace's test: each question, its answer, and what each missing right costs and who mends it."""
+"""The words of a workspace's test: each question, its answer, and what each missing right costs and who repairs it."""
 
 from dataclasses import asdict, dataclass
 from typing import Any, Final

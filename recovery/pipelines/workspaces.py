@@ -106,7 +106,7 @@ def refuse_inactive(workspace: Workspace) -> None:
 def questions_service(workspace: Workspace, environment: str) -> Service:
     """Who answers questions about the code and the tables of a workspace's pipelines in this environment.
 
-    Raises Unreachable (`no_questions`) where nobody is named: what only Spark can tell is not known then. Raises
+    Raises Unreachable (`no_questions`) where no one is named: what only Spark can tell is not known then. Raises
     WrongUse where the service's token leads nowhere, Refused where it cannot be decrypted.
     """
     if not workspace.questions_url:

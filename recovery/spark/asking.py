@@ -230,7 +230,7 @@ def _plain(value: Any) -> Any:
 
 
 def _session(token: str, allowed: outbound.Allowed | None) -> requests.Session:
-    """As `recovery.pipelines.transport`: no proxy, no .netrc, and no address that nobody allowed."""
+    """As `recovery.pipelines.transport`: no proxy, no .netrc, and no address that no one allowed."""
     session = requests.Session() if allowed is None else outbound.session(allowed)
     session.trust_env = False
     session.auth = _Bearer(token)

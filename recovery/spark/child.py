@@ -1,7 +1,7 @@
 """Answers one question in a fork of `recovery.server.runner_parent`, on the side of the pipelines.
 
 The pipeline's code runs in this process and nowhere else, so what it did to the process is gone with it. The server
-hands over two pipes: the first line of one is the order (`live`), and its end means that nobody waits any more; into
+hands over two pipes: the first line of one is the order (`live`), and its end means that no one waits any more; into
 the other goes one line of JSON, the answer. What the code prints goes to a log in the question's folder, so that it
 cannot spoil the answer. The server bounds time and size once more: this process is not trusted with either.
 """

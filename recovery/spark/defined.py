@@ -1,7 +1,7 @@
 """Does a dataset hold what its definition yields over the tables now? (child process only)
 
 A view is computed as an update would. A table that reads a stream of tables is computed over these tables whole, where
-each of its rows hangs on one row alone: what it has read before is in them, as long as nobody rewrote them.
+each of its rows hangs on one row alone: what it has read before is in them, as long as no one rewrote them.
 """
 
 from collections.abc import Mapping, Sequence, Set

@@ -267,7 +267,7 @@ class Repeats:
 
 
 def repeats_of(doubled: RowAmount, code: CodeFacts) -> Repeats:
-    """As forecast. By a key that a person named nobody can tell how often a dropDuplicates by other columns repeats
+    """As forecast. By a key that a person named no one can tell how often a dropDuplicates by other columns repeats
     it."""
     if code.key_kind is KeyKind.NAMED and code.operators:
         return Repeats(None, Bound.UNKNOWN)
@@ -312,7 +312,7 @@ def criteria(
     new_rows: int | None,
     code: CodeFacts | None = None,
 ) -> tuple[Criterion, ...]:
-    """What every recovery is measured by, with the words of `WORDS`; without what nobody could measure at this sink.
+    """What every recovery is measured by, with the words of `WORDS`; without what no one could measure at this sink.
 
     `begins`: where the first batch does. `files`: scope (`verification.evidence`) and number of the files that stand in
     batches. `before`: rows of the table. `rows`: which rows have to be there once. `repeats`: rows that the plan

@@ -132,7 +132,7 @@ def _stateless(facts: Facts, risk: Risk) -> Blocker | None:
 
 
 def _fate(facts: Facts, risk: Risk) -> tuple[RowAmount, RowAmount]:
-    """What is lost and what comes twice. Where damage hides what was read, nobody can tell."""
+    """What is lost and what comes twice. Where damage hides what was read, no one can tell."""
     report = facts.checkpoint
     mended = facts.repair is not None and facts.repair.complete
     if not report.sources and report.blockers and not mended:

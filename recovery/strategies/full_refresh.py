@@ -158,7 +158,7 @@ def forecast_reread(facts: Facts) -> RowAmount:
 
 
 def explain_not_again(facts: Facts) -> str:
-    """Why what was read is not read again, or nobody can tell whether it is."""
+    """Why what was read is not read again, or no one can tell whether it is."""
     return " ".join(f.why for f in sources.anew(facts) if not f.again)
 
 
@@ -223,7 +223,7 @@ def _what_leaves(facts: Facts) -> RowAmount:
 
 
 def _left_unread(facts: Facts, leaving: int | None, stays: str) -> RowAmount:
-    """What nobody will have read, beside the `leaving` rows of an emptied table, which do not come back.
+    """What no one will have read, beside the `leaving` rows of an emptied table, which do not come back.
 
     Where a source begins behind what lies there (`latest`), all that waits is passed over.
     """
@@ -276,7 +276,7 @@ def _of_others(facts: Facts, strange: int) -> RowAmount:
 
 def count_never_read(facts: Facts) -> int | None:
     """Records that retention took before anybody read them; None: of files that are gone, or were written again,
-    nobody knows them."""
+    no one knows them."""
     if sources.gone_unread(facts) or sources.written_again(facts):
         return None
     lost = [s.reach.lost.rows for s in facts.sources if s.reach and s.reach.lost]

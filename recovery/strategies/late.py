@@ -1,7 +1,7 @@
 """Rows that a rehearsal dropped behind the watermark: which of them the table has, and which would be missing. Pure.
 
 A stream that goes back reads rows of windows that are closed. They are dropped again, and nothing is lost by that where
-the table has their window. That is so for a row if all of this holds; else nobody can tell, and it counts as missing.
+the table has their window. That is so for a row if all of this holds; else no one can tell, and it counts as missing.
 
 - The one step with state is an aggregation in windows, and the old one was too: the row's own time decides which window
   it is in. (A deduplication drops by the row's time, which may lie in a window that is open; a session may reach on.)

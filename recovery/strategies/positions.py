@@ -23,7 +23,7 @@ SHOWN_PARTS = 200  # of those that stay where they are; whatever moves is always
 
 
 def positions(facts: Facts, *, after: str) -> tuple[PositionChange, ...]:
-    """Before -> after per source. `after`: "same" goes on at its start, "start" begins anew."""
+    """Before -> after per source. `after`: "same" goes on at its start, "start" begins again."""
     return tuple(_position(facts, source, anew=after == "start") for source in facts.sources)
 
 

@@ -20,7 +20,7 @@ def decision(options: Sequence[Option], diagnosis: Diagnosis, meant: Meant | Non
 
 def recommended_strategy(options: Sequence[Option], diagnosis: Diagnosis, meant: Meant | None) -> str:
     """The strategy to recommend; "" where each loses or doubles rows, or may, or where it hangs on an answer that
-    nobody has given."""
+    no one has given."""
     return decision(options, diagnosis, meant).strategy
 
 

@@ -1,4 +1,4 @@
-"""repair: mend the damaged files in a new checkpoint version; progress and state are kept, the code goes on."""
+"""repair: repair the damaged files in a new checkpoint version; progress and state are kept, the code goes on."""
 
 from recovery.checkpoints.repair import RepairPlan
 from recovery.checkpoints.report import CheckpointReport, Finding, Severity, StateOperator
@@ -15,7 +15,7 @@ from recovery.strategies.positions import positions
 
 
 def judge(facts: Facts) -> Option:
-    """The option, blocked or not, with what would be mended and how."""
+    """The option, blocked or not, with what would be repaired and how."""
     after, new_rows = _after(facts), _new_rows(facts)
     last, start, of = after.last_committed, _start(facts), sources.unit(facts)
     doubled = _unless_inferred(
@@ -84,7 +84,7 @@ def _forecast(facts: Facts, doubled: RowAmount) -> Forecast:
 
 
 def _start(facts: Facts) -> Start:
-    """The mended query goes on; under a new id where the old one was lost."""
+    """The repaired query goes on; under a new id where the old one was lost."""
     after = _after(facts)
     kept = after.query_id == facts.checkpoint.query_id
     return sinks.start(facts, after, sources.again(facts, ""), query_id_kept=kept, same_range=True)
@@ -110,7 +110,7 @@ def blocked(facts: Facts) -> Blocker | None:
 
 
 def _code_differs(facts: Facts, plan: RepairPlan) -> Blocker | None:
-    """A mended checkpoint still has to fit the code that runs on it. Of a plain stream whose program was not named
+    """A repaired checkpoint still has to fit the code that runs on it. Of a plain stream whose program was not named
     nothing of that is known; mending changes no code, and what cannot be measured afterwards is not proven."""
     if facts.is_plain and not facts.code.files:
         return None
@@ -132,7 +132,7 @@ def _code_differs(facts: Facts, plan: RepairPlan) -> Blocker | None:
 
 
 def list_inferred(facts: Facts) -> tuple[str, ...]:
-    """Log entries of which nobody knows which files they named: what stands in their place is a guess."""
+    """Log entries of which no one knows which files they named: what stands in their place is a guess."""
     return tuple(m.file for m in facts.repair.mendings if not m.exact) if facts.repair else ()
 
 

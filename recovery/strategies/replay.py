@@ -180,7 +180,7 @@ def _removed(table: EarlierTable) -> str:
 
 
 def _lost(facts: Facts, back: GoingBack) -> RowAmount:
-    """Rows that leave the table and do not come back, and input that nobody reads."""
+    """Rows that leave the table and do not come back, and input that no one reads."""
     removed = back.table.removed_rows if back.table else None
     if uncertain := sources.uncertain(facts):
         why = f"Whether all input after batch {back.batch} can still be read is not known (source "

@@ -96,7 +96,7 @@ def blocked(facts: Facts) -> Blocker | None:
 
 
 def _pointless(facts: Facts) -> Blocker | None:
-    """Code for which nothing is to be built anew, or could be."""
+    """Code for which nothing is to be built again, or could be."""
     operators = facts.new_code.operators or ()
     if not operators:
         says = "The code keeps no state, so nothing needs to be built again: choose continue."
@@ -118,7 +118,7 @@ def _pointless(facts: Facts) -> Blocker | None:
 
 
 def _unguided(facts: Facts) -> Blocker | None:
-    """Progress that is unclear, or a start that nobody chose."""
+    """Progress that is unclear, or a start that no one chose."""
     if reconcile_report(facts.checkpoint) is not facts.checkpoint:
         return Blocker(
             code=BlockerCode.BATCH_UNSETTLED,
@@ -205,7 +205,7 @@ def _doubled(facts: Facts) -> RowAmount:
 
 
 def _lost(facts: Facts) -> RowAmount:
-    """Rows of the state that lie before the start are not read; nobody can count them without reading them."""
+    """Rows of the state that lie before the start are not read; no one can count them without reading them."""
     found = starts.forecast_lost(facts)
     if found.rows != 0:
         return found.loosened()

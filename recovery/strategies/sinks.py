@@ -58,7 +58,7 @@ def is_table(facts: Facts) -> bool:
 
 
 def at_least_once(facts: Facts) -> bool:
-    """Whether nobody can promise that a row which is written again is there once."""
+    """Whether no one can promise that a row which is written again is there once."""
     kind = _writer(facts.sink)
     return kind.describe_memory(kind.facts_of(facts.sink)).guarantee in (
         Precision.AT_LEAST_ONCE,

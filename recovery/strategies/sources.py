@@ -49,12 +49,12 @@ def concerned(facts: Facts) -> list[SourceFacts]:
 
 
 def uncertain(facts: Facts) -> tuple[SourceFacts, ...]:
-    """Sources of which nobody can tell whether all that waits there can be read."""
+    """Sources of which no one can tell whether all that waits there can be read."""
     return tuple(s for s in concerned(facts) if _unknown(s))
 
 
 def kept(facts: Facts, otherwise: str, *, planned: bool = False) -> RowAmount:
-    """What is lost where every position stays: nothing, which is said with `otherwise`, unless nobody can tell.
+    """What is lost where every position stays: nothing, which is said with `otherwise`, unless no one can tell.
 
     `planned`: a batch that was planned stays in the source's log, and makes Spark forget what is too old beside it.
     """

@@ -30,7 +30,7 @@ def takes_no_start(facts: Facts, strategy: str) -> Blocker | None:
 
 
 def not_taken(facts: Facts) -> tuple[Finding, ...]:
-    """That a strategy which begins anew leaves the chosen starts aside."""
+    """That a strategy which begins again leaves the chosen starts aside."""
     chosen = [s for s in facts.sources if is_moved(s)]
     if not chosen:
         return ()
@@ -136,7 +136,7 @@ def _never_read(facts: Facts) -> RowAmount:
 
 
 def _at_least(facts: Facts, found: RowAmount) -> RowAmount:
-    """What is lost for certain, beside a source of which nobody can tell whether it can still be read: not all."""
+    """What is lost for certain, beside a source of which no one can tell whether it can still be read: not all."""
     stays = kept(facts, "")
     if stays.exact:
         return found

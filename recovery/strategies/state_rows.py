@@ -118,7 +118,7 @@ def _judged(facts: Facts, operator: StateOperator, counted: HeldState | None) ->
 
 def with_state(facts: Facts, lost: RowAmount, *, read_again: bool = False) -> RowAmount:
     """`lost`, and the rows that are lost with the state. `read_again`: their input may be read again, in part, so that
-    nobody can tell how many of them are."""
+    no one can tell how many of them are."""
     return _with(facts, lost, [h for h in judge_state(facts) if h.matters], read_again=read_again)
 
 

@@ -258,7 +258,7 @@ def _questions_token(of: Workspace) -> tuple[str, str]:
 
 
 def _environment(said: Said, workspace: Workspace, known: Stream | None, by: Actor) -> str:
-    """Where nobody said otherwise, the workspace's. Raises WrongUse, Denied."""
+    """Where no one said otherwise, the workspace's. Raises WrongUse, Denied."""
     now = known.pipeline.environment if known else workspace.environment
     wanted = said.environment or now
     if wanted not in ENVIRONMENTS:

@@ -132,7 +132,7 @@ class StreamsClient(PipelinesClient):
         return iter((found if order_by == "timestamp asc" else found[::-1])[:limit])
 
     def update_source(self, pipeline_id: str, update_id: str) -> dict[str, bytes] | None:
-        """The program as it was when a recovery started it; of other runs nobody kept it."""
+        """The program as it was when a recovery started it; of other runs no one kept it."""
         start = StreamStart.objects.filter(
             stream__pipeline__pipeline_id=pipeline_id, update_id=update_id
         ).first()

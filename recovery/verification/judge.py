@@ -50,7 +50,7 @@ def judge(
 
     `edition`: of the proof, as the plan names it.
 
-    A criterion that the strategy requires and the plan does not name counts as not measured, unless nobody could
+    A criterion that the strategy requires and the plan does not name counts as not measured, unless no one could
     measure it at this sink.
     """
     named = {c.code for c in planned}

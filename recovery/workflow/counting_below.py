@@ -91,7 +91,7 @@ class BelowCount:
 
     @classmethod
     def from_json(cls, kept: Mapping[str, Any]) -> "BelowCount | None":
-        """None for {}: nobody has asked."""
+        """None for {}: no one has asked."""
         if not kept:
             return None
         counts = tuple(Count(**{**c, "why": Unknown(c["why"]) if c["why"] else None}) for c in kept["counts"])

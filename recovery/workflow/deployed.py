@@ -57,7 +57,7 @@ def _text(client: PipelinesClient, path: str) -> str:
 
 
 def last_good_source(client: PipelinesClient, pipeline_id: str) -> dict[str, str] | None:
-    """Definition files as the newest completed update read them, text by path; None: nobody can tell."""
+    """Definition files as the newest completed update read them, text by path; None: no one can tell."""
     for update in client.list_updates(pipeline_id, limit=25):
         if update.get("state") != "COMPLETED" or update.get("validate_only"):
             continue

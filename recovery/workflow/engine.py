@@ -151,7 +151,7 @@ def look_at_step(step_id: int, fence: int) -> None:
 
 
 def _unanswered(step: Step, silence: RepriseError) -> None:
-    """Not answered is no answer: look again, for so long; then nobody knows, and a probe asks on."""
+    """Not answered is no answer: look again, for so long; then no one knows, and a probe asks on."""
     now, watched = timezone.now(), Watched.of(step)
     if not watched.silent_since:
         Watch(step).log(f"{silence.sentence} It is asked again.")
@@ -266,7 +266,7 @@ def void_plan(step: Step, void: PlanVoid) -> None:
 
 
 def to_unknown(step: Step, says: str) -> bool:
-    """Nobody saw how the step ended: unknown, and a probe is woken. A person is called now; of a step that may go on by
+    """No one saw how the step ended: unknown, and a probe is woken. A person is called now; of a step that may go on by
     itself, once the probe did not prove that it can."""
     with transaction.atomic():
         if not step_to(step, "unknown", problem=says):

@@ -490,7 +490,7 @@ def _watermark(contents: PlanBody) -> int | None:
 
 
 def _arrived_rows(scene: Scene, contents: PlanBody, readers: Readers, late: tuple[str, ...]) -> int | None:
-    """Rows of the input that the plan did not know; with kept state nobody can tell them apart."""
+    """Rows of the input that the plan did not know; with kept state no one can tell them apart."""
     if contents.state == "keep" and scene.checkpoint.state_operators:
         return None
     slices = {}

@@ -376,7 +376,7 @@ def _each_time(request: StudyRequest, files: Mapping[str, Mark]) -> Study:
 
 
 def _preview_repair(scene: Scene, known: Study, old_known: Study | None) -> RepairPlan | None:
-    """How the checkpoint could be mended; None where nothing is damaged."""
+    """How the checkpoint could be repaired; None where nothing is damaged."""
     found = damage_to_repair(scene.checkpoint)
     if not found or any(f.code == "TOO_MANY_FILES" for f in found):
         return None
@@ -399,7 +399,7 @@ def _read_inputs(
 ) -> inputs.Inputs:
     """Each source beside the place a code reads it from, which is told in `described`.
 
-    Where damage can be mended, the mended logs tell what was read.
+    Where damage can be repaired, the repaired logs tell what was read.
     """
     report = repair.after if repair is not None and repair.complete else scene.checkpoint
     # reconciled: what the table holds is not read anew
@@ -412,7 +412,7 @@ def _read_old_inputs(
 ) -> tuple[tuple[SourceFacts, ...] | None, str]:
     """What the old code reads, where it reads otherwise than the new one, and why it could not be looked at.
 
-    None where both read the same, or nobody knows the old code. Nothing of it can stand in the way of the new code.
+    None where both read the same, or no one knows the old code. Nothing of it can stand in the way of the new code.
     """
     if old_known is None or not old_known.sources or old_known.sources == known.sources:
         return None, ""

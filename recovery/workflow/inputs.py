@@ -83,7 +83,7 @@ def inputs_of(
 
 
 def _unreadable(report: CheckpointReport) -> bool:
-    """Whether damage hides what was read: then nobody can tell what was committed and what waits."""
+    """Whether damage hides what was read: then no one can tell what was committed and what waits."""
     return not report.sources and bool(report.blockers)
 
 
@@ -208,7 +208,7 @@ def _too_large(label: str, sources: Sequence[SourceFacts], limit: int) -> bool:
 
 
 def bytes_of(source: SourceFacts, span: Slice | None) -> float:
-    """What is really read for a span; infinity where nobody can say."""
+    """What is really read for a span; infinity where no one can say."""
     if span is None:
         return 0
     if span.kind == "kafka":

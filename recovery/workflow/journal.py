@@ -15,7 +15,7 @@ NO_RESET = frozenset({"repair", "revert"})
 
 
 def right_to_run(plan: Plan | None) -> Right:
-    """The right that running this plan asks for: every plan resets, but those that mend."""
+    """The right that running this plan asks for: every plan resets, but those that repair."""
     return Right.RECOVER if plan is None or plan.contents.strategy in NO_RESET else Right.RESET
 
 

@@ -1,4 +1,4 @@
-"""Learns where flows read from though nobody recovers them: code that is new or has changed is studied on Spark.
+"""Learns where flows read from though no one recovers them: code that is new or has changed is studied on Spark.
 
 One flow at a time, and none whose pipeline has an update or a recovery under way: then Spark is wanted for that, and a
 recovery studies the code itself. What is studied is the code that wrote the checkpoint, as a recovery takes it: that of

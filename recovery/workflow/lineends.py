@@ -1,7 +1,7 @@
 """Edited source in the line ends of its own file. Pure.
 
 Browsers send CRLF whatever the file had, a saved patch has LF, and a diff has those of the editor that wrote it. So a
-file is changed only where its lines are, and a line that nobody touched stays as it is to the byte.
+file is changed only where its lines are, and a line that no one touched stays as it is to the byte.
 """
 
 from collections.abc import Mapping

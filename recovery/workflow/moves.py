@@ -76,7 +76,7 @@ def halt_of(recovery_id: int) -> Halt:
 
 
 def held_by(recovery_id: int) -> str:
-    """Who stopped the run; empty when nobody did, and for a run that is only paused after the step that runs."""
+    """Who stopped the run; empty when no one did, and for a run that is only paused after the step that runs."""
     halt = halt_of(recovery_id)
     return "" if halt.when == "step" else halt.by
 

@@ -1,4 +1,4 @@
-"""What is read besides a step's own probe while nobody knows how it ended, and when it is read again. Reads only.
+"""What is read besides a step's own probe while no one knows how it ended, and when it is read again. Reads only.
 
 Each question is asked whatever became of the others; one that is not answered is *not known*, never a no.
 """

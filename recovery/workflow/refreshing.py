@@ -2,7 +2,7 @@
 
 The update selects datasets of the flow's own pipeline that do not show what they are computed from; no flow above them
 runs, no checkpoint is reset. What an ordinary update would do wrong is left out and named: a table that reads as a
-stream what was written anew since its last good update would get these rows a second time.
+stream what was written again since its last good update would get these rows a second time.
 """
 
 import secrets
@@ -61,7 +61,7 @@ class BelowRefresh:
 
     @classmethod
     def from_json(cls, kept: Mapping[str, Any]) -> "BelowRefresh | None":
-        """None for {}: nobody has asked."""
+        """None for {}: no one has asked."""
         if not kept:
             return None
         return cls(**{**kept, "datasets": tuple(kept["datasets"]), "phase": Phase(kept["phase"])})
@@ -97,7 +97,7 @@ def late_below(flow: Flow) -> Late:
 
 
 def _would_repeat(node: Node, reader: Flow, writers: list[Flow]) -> bool:
-    """Was what a stream reads written anew since its own last good update?"""
+    """Was what a stream reads written again since its own last good update?"""
     if reader.flow_type in VIEWS:
         return False
     renewed = [w.renewed_at for w in writers if w.dataset in node.inputs and w.streaming and w.renewed_at]

@@ -1,6 +1,6 @@
 """A step begins again by itself where that can do no harm: so many times, each later than the one before, each said.
 
-After a kill nobody should have to press a button at night for what only reads, or for an update of which it is proven
+After a kill no one should have to press a button at night for what only reads, or for an update of which it is proven
 that it was not started, or was cut off. What changes something, and may have done so, is never repeated by itself.
 """
 

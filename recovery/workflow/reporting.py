@@ -1,6 +1,6 @@
 """The report of a recovery, made of what is stored: times, numbers, criteria, votes, audit. Nothing is measured here.
 
-What nobody stored is None, and is shown as not known. Codes of criteria and names of measured numbers are taken as they
+What no one stored is None, and is shown as not known. Codes of criteria and names of measured numbers are taken as they
 stand, so that a proof of any edition can be reported.
 """
 
@@ -26,7 +26,7 @@ MOST_ENTRIES: Final = 500
 
 @dataclass(frozen=True)
 class Times:
-    """ISO times, UTC; None where nobody noted one. `proven` only of a recovery that ended as proven.
+    """ISO times, UTC; None where no one noted one. `proven` only of a recovery that ended as proven.
 
     `seconds_to_recover`: from the failure to the proof.
     """

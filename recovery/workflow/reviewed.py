@@ -1,5 +1,5 @@
 """Whether what runs is what was reviewed: the code, and the settings that it reads. People read a plan and vote on it;
-between its patch and an update there may lie hours in which a step stood still and somebody mended its cause.
+between its patch and an update there may lie hours in which a step stood still and somebody repaired its cause.
 
 Asked right before the plan's own code runs, and before anything is measured with it. What a plan changes is in place
 then: every file is the sealed one, or as its patch left it.

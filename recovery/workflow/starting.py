@@ -65,7 +65,7 @@ def _resume(recovery: Recovery, by: Actor) -> Started:
 
 
 def may_go_on(recovery: Recovery, step: Step, *, then: str) -> None:
-    """Refused while nobody knows what the step has done, and where the environment's rules do not let its plan run."""
+    """Refused while no one knows what the step has done, and where the environment's rules do not let its plan run."""
     if not probing.is_answered(step):
         raise Refused(
             f"Step {step.kind} is unknown and its probe has not answered yet. Wait for it, then {then}.",

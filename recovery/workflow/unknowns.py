@@ -1,4 +1,4 @@
-"""What a person can do about a step whose end nobody saw: stop its update and prove, or say what they know."""
+"""What a person can do about a step whose end no one saw: stop its update and prove, or say what they know."""
 
 import time
 from collections.abc import Mapping

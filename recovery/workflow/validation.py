@@ -31,7 +31,7 @@ deployed may not be deleted, and whom it notifies need not know."""
 
 
 def validate(flow: Flow, patch: Mapping[str, str]) -> dict[str, Any]:
-    """`{status: valid|invalid, says, update_id}`. Raises Unreachable when nobody could say."""
+    """`{status: valid|invalid, says, update_id}`. Raises Unreachable when no one could say."""
     client = client_for(flow.pipeline.workspace)
     spec = client.get_pipeline(flow.pipeline.pipeline_id).get("spec") or {}
     libraries, files = read_code(client, spec)

@@ -248,7 +248,7 @@ def _criterion(one: JudgedCriterion) -> str:
 
 
 def _after(forecast: Forecast) -> str:
-    """What stands in the table then; where nobody knows, or there is none, what is written."""
+    """What stands in the table then; where no one knows, or there is none, what is written."""
     rows, written = forecast.table_after, forecast.new_rows
     if rows is None:
         return f"writes   {'an unknown number of' if written is None else f'{written:,}'} rows"

@@ -83,7 +83,7 @@ class Command(RepriseCommand):
 
 
 def poll(workspace_ids: Iterable[int]) -> None:
-    """Ask these workspaces now. Imports its poller here: a list that asks nobody starts without it."""
+    """Ask these workspaces now. Imports its poller here: a list that asks no one starts without it."""
     from recovery.pipelines.inventory import refresh
 
     for workspace_id in workspace_ids:

@@ -10,7 +10,7 @@ from recovery.workflow.selectors import recovery_or_404
 
 
 class Command(RepriseCommand):
-    """Exit 0: it has the new owner; 1: refused (not yours to give, nobody of that name, no reason); 2: no such."""
+    """Exit 0: it has the new owner; 1: refused (not yours to give, no one of that name, no reason); 2: no such."""
 
     help = (
         "Hands your open recovery to another person who may recover there. Without --to, takes over "

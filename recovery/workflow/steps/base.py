@@ -63,7 +63,7 @@ class Context:
 
     @property
     def held_by(self) -> str:
-        """Who asked meanwhile for the run to be stopped; empty when nobody did."""
+        """Who asked meanwhile for the run to be stopped; empty when no one did."""
         return held_by(self.recovery.pk)
 
     def log(self, text: str) -> None:

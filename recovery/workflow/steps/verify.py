@@ -47,7 +47,7 @@ def run(context: Context) -> Waits | Mapping[str, object]:
     """Measure, then start the further update; a criterion not measured never passes. Rows that were added without an
     update need no further one.
 
-    A further update that an attempt before has started, and that nobody has read back, is waited for: no second one.
+    A further update that an attempt before has started, and that no one has read back, is waited for: no second one.
     """
     if context.contents.is_topped_up:
         return _measure_topped(context)
