@@ -98,9 +98,8 @@ def _block(facts: Facts) -> Blocker | None:
     failing = next((begun.why for begun in _begun(facts) if begun.fails), None)
     if failing is not None:
         return Blocker(code=BlockerCode.READER_FAILS, says=failing)
-    if any(
-        s.first_json is not None for s in facts.checkpoint.sources
-    ):  # which goes on as which has to be known
+    # where one keeps its start, it has to be known which goes on as which
+    if any(s.first_json is not None for s in facts.checkpoint.sources):
         reason = mapped.block(facts) or sources.block(facts)
     return reason or sinks.block(facts, _start(facts))
 
@@ -118,7 +117,7 @@ def _start_chosen(facts: Facts) -> Blocker | None:
 
 def _keeps_start(facts: Facts, source: SourceFacts, old: int | None) -> bool:
     """Whether the checkpoint holds where this source began, so that it begins there again."""
-    held = None if old is None else facts.checkpoint.sources[old]
+    held = next((s for s in facts.checkpoint.sources if s.index == old), None)
     return held is not None and held.first_json is not None and source.position.offset_json == held.first_json
 
 

@@ -200,6 +200,17 @@ def test_no_other_start_can_be_chosen() -> None:
     assert blocked.code is BlockerCode.START_NOT_TAKEN
 
 
+def test_a_source_that_the_new_code_adds_begins_where_its_options_say() -> None:
+    """No position stands for either, so nothing has to be said of them."""
+    given = flow()
+    added = replace(given.sources[0], position=replace(given.sources[0].position, source=1), waiting=())
+    code = CodeFacts({"/p/q.py": ""}, (), sources=({"path": "/in"}, {"path": "/more"}))
+    option = judged(replace(given, sources=(*given.sources, added), source_map=(0, None), new_code=code))
+    assert option.blocker is None
+    seed = next(step.args for step in option.steps if step.kind == "seed")
+    assert seed["sources"] == [0, None]
+
+
 def test_a_plain_program_has_this_way_too() -> None:
     options = {str(o.strategy): o for o in judge_all(flow(is_plain=True))}
     assert {s for s in ("continue", "revert", "full-refresh", "empty") if not options[s].blocker} == {
