@@ -15,7 +15,6 @@ from pydantic import (
     WithJsonSchema,
     model_serializer,
 )
-from pydantic_core import core_schema
 
 from recovery.contracts.amounts import Bound
 from recovery.contracts.refreshed import RefreshedDataset
@@ -434,7 +433,7 @@ _MEASURED: Final[Mapping[str, Sequence[type[MeasuredValue | MeasuredDatasets]]]]
 """What may have been measured of a criterion of each code; the first that fits is it."""
 
 # The contract that holds the code reads the value; here it is taken, and written, as what it is.
-_AS_READ: Final = GetPydanticSchema(lambda _source, _handler: core_schema.any_schema())
+_AS_READ: Final = GetPydanticSchema(lambda _source, handler: handler(Any))
 Expected = Annotated[
     ExpectedValue | Mapping[str, object],
     _AS_READ,

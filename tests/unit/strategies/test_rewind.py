@@ -136,7 +136,7 @@ def test_windows_that_were_written_open_are_written_again_and_the_proof_is_told(
     mode: OutputMode | None,
 ) -> None:
     option = judged(going(state_mode=mode))
-    assert next(c.expected for c in option.criteria if c.code == "EVERY_ROW_ONCE")["again"] is True
+    assert next(c.expected for c in option.criteria if c.code == "EVERY_ROW_ONCE").again is True
 
 
 def test_code_without_a_watermark_drops_no_row_as_late_and_needs_no_rehearsal_for_that() -> None:

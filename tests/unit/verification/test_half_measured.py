@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from recovery.contracts.amounts import Bound
+from recovery.contracts.criterion_values import ExpectedDatasets
 from recovery.contracts.measured import Measured, NotWhole
 from recovery.spark.api import Bounded, BoundedBy, Measure, Whole
 from recovery.verification.below import downstream_agrees
@@ -55,7 +56,7 @@ def test_an_update_that_adds_nothing_while_input_arrives_proves_nothing() -> Non
 )
 def test_a_dataset_below_agrees_only_by_numbers_that_are_there_and_equal(numbers: dict[str, Any]) -> None:
     well = after_refresh("c.s.v", compared=True, rows=9, expected_rows=9, missing=0, extra=0)
-    expected = {"datasets": ["c.s.v"], "compared": ["c.s.v"]}
+    expected = ExpectedDatasets(datasets=("c.s.v",), compared=("c.s.v",))
     assert downstream_agrees(expected, (well,)).ok is True
     assert downstream_agrees(expected, (changed(well, **numbers),)).ok is None
 

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from recovery.checkpoints.report import Entries, SourceEntry
 from recovery.contracts import codec
 from recovery.contracts.criteria import Criterion
+from recovery.contracts.criterion_values import ExpectedOthers, MeasuredOthers
 from recovery.contracts.measured import JudgedCriterion
 from recovery.verification.checks import nothing_else_changed
 from recovery.verification.criteria import REQUIRED, says
@@ -377,17 +378,16 @@ def test_of_what_the_updates_of_a_recovery_write_too_nothing_is_claimed(
     after: dict[str, str | None], ok: bool | None, watched: int | None
 ) -> None:
     evidence = World().evidence(others_before={"table x": "1", "table a.b.users": "7"}, others_after=after)
-    found = nothing_else_changed({"ran": list(RAN)}, evidence)
+    found = nothing_else_changed(ExpectedOthers(ran=RAN), evidence)
     assert found.ok is ok
-    measured = found.measured or {}
-    assert measured.get("watched") == watched
-    assert ok is None or measured["ran"] == list(RAN)
+    assert getattr(found.measured, "watched", None) == watched
+    assert ok is None or found.measured.ran == RAN
 
 
 def test_where_everything_ran_too_nothing_was_watched_and_it_says_what_is_not_known() -> None:
     evidence = World().evidence(others_before={}, others_after={"table a.b.users": "7"})
-    found = nothing_else_changed({"ran": list(RAN)}, evidence)
-    assert (found.ok, found.measured) == (True, {"watched": 0, "changed": [], "ran": list(RAN)})
+    found = nothing_else_changed(ExpectedOthers(ran=RAN), evidence)
+    assert (found.ok, found.measured) == (True, MeasuredOthers(watched=0, changed=(), ran=RAN))
     assert "not known" in found.why
 
 

@@ -32,7 +32,7 @@ def counted(
         return answers[label]
 
     patch.setattr(rehearsing, "rehearse", rehearse)
-    patch.setattr(rehearsing.scratch, "clear", lambda place: None)
+    patch.setattr(rehearsing.scratch, "clear_scratch", lambda place: None)
 
     def request(of: Counted) -> StudyRequest:
         return StudyRequest(**{**vars(STUDY), "sets": of.sets, "slices": of.slices})
