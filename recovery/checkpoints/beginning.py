@@ -1,4 +1,4 @@
-"""A checkpoint in which nothing was ever committed, begun again: batch 0 is planned anew, by whatever code runs next.
+"""A checkpoint in which nothing was ever committed, begun again: batch 0 is planned by whatever code runs next.
 
 Facts (MicroBatchExecution, KafkaMicroBatchStream, FileStreamSource; run on Spark 4.2): a checkpoint of `metadata` alone
 begins with batch 0, each source where its reader's own options say. A Kafka or rate source keeps where it began in

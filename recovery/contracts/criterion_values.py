@@ -52,7 +52,7 @@ class ExpectedPosition(ExpectedValue):
 
 
 class ExpectedFiles(ExpectedValue):
-    """Input that stands in batches."""
+    """Input that is in batches."""
 
     scope: str = ""
     """Of which checkpoint: `both`, `new` or `same` (`verification.evidence`)."""

@@ -23,7 +23,7 @@ class Question(StrEnum):
 
 
 class Result(StrEnum):
-    """`part`: for some pipelines; `unknown`: asked, and nobody can tell; `not_asked`: an answer before forbids."""
+    """`part`: for some pipelines; `unknown`: asked, and no one can tell; `not_asked`: an answer before forbids."""
 
     HOLDS = "holds"
     PART = "part"

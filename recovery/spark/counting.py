@@ -1,6 +1,6 @@
 """Count and compare rows on Spark (child process only).
 
-Rows are told apart with GROUP BY, which is exact and treats NULL as a value; no hash decides. Before that, columns are
+Rows are distinguished by GROUP BY, which is exact and treats NULL as a value; no hash decides. Before that, columns are
 brought to one type (`comparable`). What is grouped are the
 new rows, and those of the table that may have a key of theirs (`lookups`).
 """
@@ -176,7 +176,7 @@ def rows_by_file(frame: Any, files: Sequence[str]) -> dict[str, int] | None:
 
 @dataclass(frozen=True)
 class Apart:
-    """By what rows are told apart. `values`: columns by which expected and written rows are compared; `key`: columns of
+    """What distinguishes rows. `values`: columns by which expected and written rows are compared; `key`: columns of
     which no row of the table should have the same twice, all of them among `values`.
 
     Values are compared by the bytes of their texts. `by_collation`: texts of the key are the same where their collation
@@ -205,7 +205,7 @@ class Apart:
 
 @dataclass(frozen=True)
 class _Sides:
-    """Rows that are compared: columns of one type, and the types by which those of the key are told apart where these
+    """Rows that are compared: columns of one type, and the types by which those of the key are compared where these
     are others."""
 
     rows: list[Any]

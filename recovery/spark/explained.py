@@ -194,8 +194,8 @@ def has_watermark(text: str) -> bool:
 def windows(text: str) -> str:
     """How the query puts rows into windows, as a digest: two texts with one digest do it in the same way.
 
-    That is all that an aggregation stands on, down to its source, and by which of its keys rows are late
-    (`WatermarkSupport`: the one that bears the watermark). "": that cannot be told, for a step holds more than its line
+    That is all that an aggregation reads, down to its source, and by which of its keys rows are late
+    (`WatermarkSupport`: the one that bears the watermark). "": that is not known, for a step holds more than its line
     says (a Python function) or yields otherwise each time, or there is not exactly one aggregation and one watermark.
     """
     lines = section(text, "Analyzed Logical Plan")
@@ -219,7 +219,7 @@ def windows(text: str) -> str:
 
 def groups(text: str) -> str:
     """What becomes of one group of the query's only aggregation on its way to the sink: "one" row, "at most one", ""
-    where that cannot be told: a step above it may make many rows of one, or drop some by rows that came before."""
+    where that is not known: a step above it may make many rows of one, or drop some by rows that came before."""
     nodes = [
         node_of(line) for line in section(text, "Analyzed Logical Plan")[1:]
     ]  # the first one names the columns

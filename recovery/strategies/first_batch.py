@@ -1,6 +1,6 @@
 """continue, of a flow whose very first batch crashed: nothing was processed, so it begins again where it began.
 
-Neither the old code nor its state is needed, and the batch is cut anew. Where the sink has the batch, continue goes on
+Neither the old code nor its state is needed, and the batch is cut again. Where the sink has the batch, continue goes on
 after it instead (`checkpoints.table_progress`).
 """
 
@@ -30,7 +30,7 @@ def is_open(facts: Facts) -> bool:
 
 
 def count_processed(report: CheckpointReport, counts: Counts) -> Counts:
-    """The counts, with no row processed where nothing was: what lies before the start of a Kafka source is none."""
+    """The counts, with no row processed where nothing was: what is before the start of a Kafka source is none."""
     return replace(counts, processed=0) if is_first_batch_open(report) else counts
 
 

@@ -159,12 +159,8 @@ def test_a_row_knows_its_file_where_none_is_read_before_it_comes_out(step: str, 
     ],
 )
 def test_a_function_of_groups_goes_by_the_batches(step: str, names: tuple[str, ...]) -> None:
-    assert (
-        by_batch(
-            f"== Analyzed Logical Plan ==\nid: int\n{step}\n+- StreamingRelation FileSource[/in], [id#1]\n"
-        )
-        == names
-    )
+    plan = f"== Analyzed Logical Plan ==\nid: int\n{step}\n+- StreamingRelation FileSource[/in], [id#1]\n"
+    assert by_batch(plan) == names
 
 
 @pytest.mark.parametrize(
