@@ -102,7 +102,7 @@ def test_continue_puts_every_waiting_click_into_the_table_exactly_once(stack: St
 
 
 def test_an_empty_reset_writes_again_just_the_rows_that_it_forecast(stack: Stack) -> None:
-    incident = stack.clicks("again", steps=DEDUPLICATED, what="dropDuplicates", arrivals=with_a_repeat())
+    incident = stack.clicks("read_again", steps=DEDUPLICATED, what="dropDuplicates", arrivals=with_a_repeat())
     before = numbers(stack, incident)
     code, answer = ask(stack, "recover", incident.name, "--flow", incident.flow, "--strategy", "empty")
     assert (code, answer["error"]["code"]) == (1, "repeats_rows")

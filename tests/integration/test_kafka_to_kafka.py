@@ -91,7 +91,7 @@ def test_what_a_failed_attempt_had_sent_is_found_and_what_others_send_is_not_cal
 
 
 def test_a_full_refresh_sends_everything_again_and_leaves_the_pipelines_table_alone(stack: Stack) -> None:
-    made = failed(stack, "again", with_table=True)
+    made = failed(stack, "sent_again", with_table=True)
 
     answer = recover(stack, made, "full-refresh")
 

@@ -1,9 +1,11 @@
 """What the workers of a test run share: started once, ended with the run, however that ends."""
 
 import json
+import re
 import subprocess
 import sys
 import threading
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -105,3 +107,14 @@ def test_what_does_not_start_says_so_to_each_worker(book: Path) -> None:
         assert problem.startswith("broken did not start")
     finally:
         shared.finish(run)
+
+
+def test_no_two_tests_of_the_instance_make_a_pipeline_of_one_name() -> None:
+    """They share one instance: the second would meet the first one's topic, table and checkpoint."""
+    made = re.compile(r'\b(?:stack\.incident\(|stack\.clicks\(|failed\(stack, )"(\w+)"')
+    folders = (ROOT / "tests" / folder for folder in ("integration", "browser", "contract"))
+    files = (file for folder in folders for file in sorted(folder.glob("test_*.py")))
+    names = Counter(
+        name for file in files for name in set(made.findall(file.read_text()))
+    )  # one may make it again
+    assert {name: times for name, times in names.items() if times > 1} == {}
