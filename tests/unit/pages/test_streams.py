@@ -211,7 +211,7 @@ def test_of_several_workspaces_one_is_chosen_and_never_asked_again(responder: Cl
     answer = look(responder, place)
     assert (answer.status_code, b'name="workspace"' in answer.content) == (422, True)
     answer = responder.get(reverse("stream-add"), {"checkpoint": place, "workspace": "streams-us"})
-    assert (answer.status_code, b'name="workspace" value="streams-us"' in answer.content) == (200, True)
+    assert (answer.status_code, b'value="streams-us"' in answer.content) == (200, True)
     assert add(responder, place, workspace="streams-us").status_code == 302
     stream = Stream.objects.get()
     assert stream.pipeline.workspace.name == "streams-us"
