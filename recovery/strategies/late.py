@@ -31,12 +31,12 @@ def known_to_differ(old: CodeFacts | None, new: CodeFacts) -> bool:
     return bool(before and new.windows) and before != new.windows
 
 
-def says_cut_otherwise(facts: Facts) -> str:
-    """What windows that are cut otherwise than before count twice."""
+def describe_other_windows(facts: Facts) -> str:
+    """What windows that are cut differently now count twice."""
     at = format_time(facts.checkpoint.closed_ms or 0)
     return (
-        f"Windows are cut otherwise than before: those that begin before {at}, the watermark, and end after it count "
-        "rows that the table has in windows of before."
+        f"Windows are cut differently now: those that begin before {at}, the watermark, and end after it count rows "
+        "that the table has in earlier windows."
     )
 
 

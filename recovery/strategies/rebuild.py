@@ -221,7 +221,7 @@ def _start(facts: Facts) -> Start:
 
 
 def _doubled(facts: Facts) -> RowAmount:
-    """None by the reset; windows that are cut otherwise may hold rows that the table has in windows of before."""
+    """None by the reset; windows that are cut differently may hold rows that the table has in earlier windows."""
     amount = sinks.forecast_doubled(
         facts, _start(facts), f"No committed {sources.unit(facts)} is read again."
     )
@@ -229,7 +229,7 @@ def _doubled(facts: Facts) -> RowAmount:
         return amount
     at = format_time(facts.checkpoint.closed_ms or 0)
     if late.known_to_differ(facts.old_code, facts.new_code):
-        return RowAmount(rows=None, bound=Bound.UNKNOWN, why=late.says_cut_otherwise(facts))
+        return RowAmount(rows=None, bound=Bound.UNKNOWN, why=late.describe_other_windows(facts))
     why = f"Windows up to {at}, the watermark, are written and stay; whether they are cut as before is not known."
     return RowAmount(rows=0, bound=Bound.ESTIMATE, why=why)
 

@@ -188,7 +188,7 @@ def _doubled(facts: Facts) -> RowAmount:
         if found.rows != 0:
             return found
         if late.known_to_differ(facts.old_code, facts.new_code):
-            return RowAmount(rows=None, bound=Bound.UNKNOWN, why=late.says_cut_otherwise(facts))
+            return RowAmount(rows=None, bound=Bound.UNKNOWN, why=late.describe_other_windows(facts))
         is_sure = found.exact and _told(facts) and late.same_windows(facts.old_code, facts.new_code)
         return RowAmount(rows=0, bound=Bound.ESTIMATE.unless(is_sure), why=why)
     reread = _reread(facts)
