@@ -8,6 +8,8 @@ from recovery.contracts.diagnosis import Diagnosis
 from recovery.names import shown
 
 SHOWN_ERROR = 1500  # characters
+QUERY_BELOW = "=== Streaming Query ==="
+"""Where Spark goes on with offsets and the whole plan of the query (StreamingQueryException)."""
 
 
 def write_body(found: Diagnosis) -> Iterator[str]:
@@ -19,7 +21,13 @@ def write_body(found: Diagnosis) -> Iterator[str]:
     if found.dont:
         yield from ("", "Do not", *write_points(t.removeprefix("Do not ") for t in found.dont))
     if found.causes:
-        yield from ("", "Spark says", fill(shown(found.causes[-1].message[:SHOWN_ERROR]), 100))
+        yield from ("", "Spark says", write_error(found.causes[-1].message))
+
+
+def write_error(message: str) -> str:
+    """The error in Spark's words, without the query that it prints below them."""
+    words = message[:SHOWN_ERROR].partition(QUERY_BELOW)[0]
+    return fill(" ".join(shown(line) for line in words.split("\n")), 100)
 
 
 def write_points(texts: Iterable[str]) -> list[str]:

@@ -6,7 +6,7 @@ from textwrap import fill
 from typing import Any, Final
 
 from recovery.cli import error_text
-from recovery.cli.diagnosis_text import write_body, write_points
+from recovery.cli.diagnosis_text import write_body, write_error, write_points
 from recovery.contracts import codec
 from recovery.contracts.diagnosis import Diagnosis, Storage
 from recovery.contracts.names import Meant, name_strategy
@@ -133,7 +133,7 @@ def answer_of_pipeline(pipeline: Pipeline, failure: UpdateFailure) -> Answer:
         *write_points(t.removeprefix("Do not ") for t in found.dont),
     ]  # fmt: skip
     if found.causes:
-        lines += ["", "The error", fill(shown(found.causes[-1].message[:1500]), 100)]
+        lines += ["", "The error", write_error(found.causes[-1].message)]
     return Answer(about, "\n".join(lines), exit_code=1)
 
 

@@ -10,6 +10,7 @@ import pytest
 
 from recovery.checkpoints import remote
 from recovery.cli import main as command
+from recovery.cli.diagnosis_text import write_error
 from tests.checkpoint_builder import Built, put
 from tests.unit.diagnosis.public_texts import CAPTURED, IDS
 
@@ -105,3 +106,8 @@ def test_a_store_whose_package_is_missing_is_refused_with_its_name(
     code, found = told(capsys, "inspect", url)
     assert (code, found["error"]["code"]) == (2, "storage_client")
     assert f"pip install {package}" in found["error"]["says"]
+
+
+def test_the_error_ends_where_spark_prints_the_query() -> None:
+    message = "[STREAM_FAILED] terminated with\texception\n=== Streaming Query ===\nLogical Plan:\nProject"
+    assert write_error(message) == "[STREAM_FAILED] terminated with\\texception"
