@@ -7,7 +7,6 @@ from typing import Any, Final
 
 from console.presenters import status, words
 from console.presenters.checkpoint import FindingRow
-from recovery.contracts.criterion_values import MeasuredRecordsOnce, MeasuredRowsOnce
 from recovery.contracts.measured import (
     EVERY_ROW_ONCE,
     ChangedFile,
@@ -93,10 +92,8 @@ def _value_text(value: Any) -> str:
 
 def _count_more(measured: Measured, samples: Sequence[DataRow]) -> int | None:
     judged = measured.criterion(EVERY_ROW_ONCE)
-    rows = judged.measured if judged else None
-    if not isinstance(rows, MeasuredRowsOnce | MeasuredRecordsOnce) or rows.missing is None:
-        return None
-    return max(0, rows.missing - sum(map(_count_times, samples)))
+    missing = judged.measured_number("missing") if judged else None
+    return None if missing is None else max(0, missing - sum(map(_count_times, samples)))
 
 
 def _place_of_row(origin: Origin, outcome: MeasuredOutcome) -> RowPlace:

@@ -9,21 +9,17 @@ passes over what its log names: its log is left out, as are the range of the pla
 import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Final
 
 from recovery.checkpoints import publishing
 from recovery.checkpoints.checkpoint_slot import NextVersion
 from recovery.checkpoints.file_layout import Layout, write_layout
 from recovery.checkpoints.publishing import Prepared
-from recovery.checkpoints.report import CheckpointReport
+from recovery.checkpoints.report import CheckpointReport, SourceProgress
 from recovery.checkpoints.seed_files import keep_log, metadata_of
 from recovery.checkpoints.storage import Store
 from recovery.checkpoints.table_progress import is_first_batch_open
 from recovery.checkpoints.undo_record import Guard
 from recovery.errors import Refused
-
-KEEP_THEIR_START: Final = ("kafka", "rate")
-"""Kinds of source that keep where they began in their own directory."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,12 +47,13 @@ def plan_beginning(report: CheckpointReport, sources: Sequence[int | None]) -> B
         offsets=(),
         fingerprint=report.fingerprint,
         location=report.location,
-        kept=tuple(
-            (old.folder, f"sources/{old.name or n}")
-            for n, old in going_on
-            if old.kind in KEEP_THEIR_START and not old.bare
-        ),
+        kept=tuple((old.folder, f"sources/{old.name or n}") for n, old in going_on if _keeps_start(old)),
     )
+
+
+def _keeps_start(source: SourceProgress) -> bool:
+    """Whether its directory shows where it began. One that cannot be read is left out: Spark would fail on it."""
+    return source.first_json is not None or (source.kind == "rate" and not source.bare)
 
 
 def prepare_beginning(

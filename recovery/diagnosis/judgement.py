@@ -292,8 +292,8 @@ def _name_first_batch(judged: Judgement, evidence: FailureEvidence) -> None:
     if report is None or not is_first_batch_open(report):
         return
     judged.says.append(
-        "No batch was ever committed: the first one, batch 0, was planned and not finished, so no position and no "
-        "state can be lost."
+        "The checkpoint has no committed batch: the first one, batch 0, was planned and not finished there. Unless the "
+        "table has it, no position and no state can be lost."
     )
     if asks_meant(judged.advice):
         mistake = [item for item in judged.advice if item.right_if is Meant.NO]

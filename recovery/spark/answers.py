@@ -32,7 +32,7 @@ from recovery.spark.paths import literal, plain
 from recovery.spark.rehearsing import Request
 from recovery.spark.replay import CannotReplay, UnseenStream
 from recovery.spark.session import driver_of, lost_contact
-from recovery.spark.unsure import by_chance, by_order
+from recovery.spark.unsure import by_order
 
 
 def study_code(spark: Any, request: Request, folder: Path) -> Study:
@@ -92,7 +92,6 @@ def _count_rows(
     study = replace(study, table_rows=None if held is None else held.count())
     try:
         frames = _frames_by_label(flow, request)
-        _refuse_chance(flow)
     except CannotReplay as problem:  # the table can be counted all the same
         code = UNSEEN_STREAM if isinstance(problem, UnseenStream) else ""
         return replace(study, problem=str(problem), problem_code=code)
@@ -119,13 +118,6 @@ def _count_rows(
     for label, target in (request.get("write") or {}).items():
         frames[label].write.mode("error").parquet(target)
     return study
-
-
-def _refuse_chance(flow: CodeFlow) -> None:
-    if chance := by_chance(flow.text):
-        raise CannotReplay(
-            f"How many rows the flow yields is another number at each run ({', '.join(chance)})."
-        )
 
 
 def _compare_with_table(

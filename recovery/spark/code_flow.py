@@ -34,6 +34,7 @@ from recovery.spark.numbering import number_sources
 from recovery.spark.replay import FORMATS, CannotReplay, Reader, Replace, UnseenStream, sql_texts
 from recovery.spark.session import first_line, lost_contact, use
 from recovery.spark.touching import imports_beside, watching
+from recovery.spark.unsure import by_chance
 
 
 class CodeFlow:
@@ -163,6 +164,10 @@ class CodeFlow:
             raise CannotReplay(
                 f"What the flow yields depends on how its input is cut into batches ({', '.join(grouped)}), "
                 "so its rows cannot be counted from input files alone."
+            )
+        if chance := by_chance(self.text):
+            raise CannotReplay(
+                f"How many rows the flow yields is another number at each run ({', '.join(chance)})."
             )
         if self.operators and explained.has_watermark(self.text):
             raise CannotReplay(

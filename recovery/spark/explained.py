@@ -164,15 +164,22 @@ def dedupe_columns(text: str) -> tuple[str, ...] | None:
     return None
 
 
+OF_OTHER_ROWS = frozenset({"Union", "MapInPandas", "MapInArrow", "PythonMapInArrow", "Aggregate", "Expand"})
+"""Steps whose rows are not those that came in, or are columns of their own that no AS names."""
+
+
 def keeps_key(text: str, columns: Sequence[str]) -> bool:
     """Does every row come out of the outermost dropDuplicates, by these columns, and with them as they went in? A later
     step may give one of their names to another column, or add rows that it never saw."""
     lines = section(text, "Analyzed Logical Plan")[1:]  # the first one names the columns
     nodes = [node_of(line) for line in lines]
     at = next((n for n, node in enumerate(nodes) if node.startswith("Deduplicate")), 0)
-    named = re.compile(rf" AS (?:{'|'.join(map(re.escape, columns))})#\d", re.IGNORECASE)
-    return "Union" not in nodes[:at] and not any(
-        node == "Project" and named.search(line) for node, line in zip(nodes[:at], lines, strict=False)
+    names = "|".join(map(re.escape, columns))
+    given = re.compile(rf" AS (?:{names})#\d", re.IGNORECASE)
+    yielded = re.compile(rf", \[[^\]]*\b(?:{names})#\d[^\]]*\]$", re.IGNORECASE)
+    return not OF_OTHER_ROWS & {*nodes[:at]} and not any(
+        (node == "Project" and given.search(line)) or (node == "Generate" and yielded.search(line.rstrip()))
+        for node, line in zip(nodes[:at], lines, strict=False)
     )
 
 

@@ -84,7 +84,7 @@ def _unsettled(flow: CodeFlow, given: Input, yields: Any, table: Any, key: Seque
     None: the key does not show which rows it lets through."""
     from pyspark.sql import functions as F
 
-    if not flow.dedupe:
+    if flow.dedupe is None:
         return 0
     if not dedupes_last(flow.text) or not flow.lets_through_by(key):
         return None

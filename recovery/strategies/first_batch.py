@@ -36,7 +36,8 @@ def count_processed(report: CheckpointReport, counts: Counts) -> Counts:
 
 def judge(facts: Facts, doubled: RowAmount) -> Option:
     """The option, blocked or not. `doubled`: rows that come a second time, as for any seeded reset."""
-    rows, lost, before = _new_rows(facts), _lost(facts), _rows_before(facts)
+    rows, before = _new_rows(facts), _rows_before(facts)
+    lost = starts.add_passed_over(facts, _lost(facts))
     return Option(
         strategy=Strategy.CONTINUE,
         title="continue",

@@ -112,7 +112,11 @@ def seed(facts: Facts, last: int | None) -> SeedArgs:
 
 def forecast_lost(facts: Facts) -> RowAmount:
     """Rows that a start never reads, or that a function may pass over with its batch."""
-    found = _never_read(facts)
+    return add_passed_over(facts, _never_read(facts))
+
+
+def add_passed_over(facts: Facts, found: RowAmount) -> RowAmount:
+    """These rows, and those of batches that a function may pass over: how many they are is not known."""
     if not sinks.passes_over(facts):
         return found
     why = (

@@ -26,17 +26,25 @@ def list_unread_of_dropped(before: Sequence[SourceFacts] | None, left: Iterable[
 def add_dropped_source_counts(
     of: Counted, before: Sequence[SourceFacts], left: Iterable[int], limit: int
 ) -> Counted:
-    """And what the old code yields of each of them alone, up to `limit` bytes together."""
+    """And what the old code yields of each of them alone, up to `limit` bytes together; nothing of one that shares its
+    folder."""
     sets, slices, room = dict(of.sets), dict(of.slices), float(limit)
     for n in left:
         span = before[n].spans.unread if n < len(before) else None
         size = inputs.bytes_of(before[n], span) if span is not None else 0
-        if span is None or size > room:
+        if span is None or size > room or _is_read_by_others(before, n, span.files):
             continue
         room -= size
         sets[_label(n)] = span.files
         slices[_label(n)] = {} if span.kind == "files" else {str(n): span.as_dict()}
     return Counted(sets, slices if any(slices.values()) else {})
+
+
+def _is_read_by_others(sources: Sequence[SourceFacts], n: int, files: Iterable[str]) -> bool:
+    """A file is given to each reader of its folder, so what one of them alone yields of it cannot be counted."""
+    named = set(files)
+    others = (s for i, s in enumerate(sources) if i != n)
+    return any(f.path in named for s in others for f in (*s.processed, *s.waiting, *s.ignored))
 
 
 def count_rows_of_dropped(answer: Study | None, left: Iterable[int]) -> dict[int, int]:

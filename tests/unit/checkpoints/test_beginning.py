@@ -91,6 +91,7 @@ def test_a_kafka_source_whose_beginning_cannot_be_read_stands_nowhere(tmp_path: 
     report = inspect_checkpoint(str(of_kafka(tmp_path, "lost")))
     assert [f.code for f in report.findings if f.code != "FIRST_BATCH_PLANNED"] == ["KAFKA_START_UNREADABLE"]
     assert [(s.kind, s.first_json) for s in report.sources] == [("kafka", None)]
+    assert beginning.plan_beginning(report, (0,)).kept == ()
 
 
 def test_it_is_taken_back_until_the_first_batch_is_committed(tmp_path: Path) -> None:

@@ -171,6 +171,9 @@ def test_a_function_of_groups_goes_by_the_batches(step: str, names: tuple[str, .
         ("Project [k#2 AS ID#7]", False),
         ("Project [id#1, k#2 AS id_2#7]", True),
         ("~Union false, false", False),
+        ("~Generate explode(items#3), false, [item#9]", True),
+        ("~Generate explode(items#3), false, [k#8, id#9]", False),
+        ("~MapInPandas f(id#1, k#2)#4, [id#9, k#10], false", False),
     ],
 )
 def test_the_key_of_a_drop_duplicates_is_one_of_the_table_where_it_comes_out_as_it_was(

@@ -97,6 +97,13 @@ def test_a_sink_without_a_memory_may_hold_all_of_the_batch(sink: SinkReport) -> 
     assert decide(judge_all(flow(sink=sink)), NOT_ASKED).strategy != "continue"
 
 
+def test_a_function_that_may_pass_over_the_batch_loses_a_number_of_rows_that_is_not_known() -> None:
+    sink = SinkReport("delta", "/w", None, heads={"jobs-app": 4}, by_function=True)
+    option = judged(flow(sink=sink))
+    assert option.blocker is None
+    assert (option.forecast.lost.rows, option.forecast.lost.bound) == (None, Bound.UNKNOWN)
+
+
 def test_what_the_sink_may_hold_of_an_uncounted_batch_is_not_known() -> None:
     option = judged(flow(sink=SinkReport("foreach_batch", "f", None), counts=Counts()))
     assert option.blocker is None
