@@ -10,6 +10,7 @@ from console.api import fields
 from console.api.base import Body
 from recovery.contracts import codec
 from recovery.contracts.choices import ChoicesChange, Wanted
+from recovery.contracts.names import Strategy
 from recovery.diagnosis.advice import meant_of
 from recovery.errors import Refused, WrongUse
 from recovery.models import Recovery
@@ -98,8 +99,8 @@ def seal_plan(body: Body, by: Actor, label: str) -> tuple[int, Body]:
         positions=_requests_by_source(recovery, fields.read_texts(body, "position")),
         accept=frozenset(accept),
     )
-    if fits_further(recovery, change.strategy):
-        planning.begin_further_plan(recovery_id=recovery.pk, by=by)
+    if change.strategy is not None and fits_further(recovery, change.strategy):
+        planning.begin_further_plan(recovery_id=recovery.pk, strategy=Strategy(change.strategy), by=by)
     planning.update_choices(recovery_id=recovery.pk, change=change, by=by)
     planning.request_plan(recovery_id=recovery.pk, by=by, accept=accept)
     recovery.refresh_from_db()

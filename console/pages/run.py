@@ -30,7 +30,7 @@ from recovery.approvals.rules import LENIENT
 from recovery.contracts.names import ASKED_ONCE_MORE
 from recovery.errors import RepriseError, WrongUse
 from recovery.people.roles import Actor, Right
-from recovery.planning.actions import plan_missing_rows
+from recovery.planning.actions import FURTHER, make_further_plan
 from recovery.verification.below import uncompared
 from recovery.workflow import actions, further, selectors, skipping, unknowns
 from recovery.workflow.transitions import WAITS
@@ -180,21 +180,22 @@ def raw_log(request: Request, by: Actor, recovery_id: int) -> HttpResponse:
 
 @page(Right.VIEW, methods=("GET", "POST"))
 def show_verification(request: Request, by: Actor, recovery_id: int) -> HttpResponse:
-    """What was measured against what was fixed in the plan. POST has a further plan made: the rows that are missing."""
+    """What was measured against what was fixed in the plan. POST has a further plan made, of the strategy `act`."""
     refusal = None
     if request.method == "POST":
         recovery = selectors.recovery_or_404(recovery_id, by)
         require_right(request, by, Right.RECOVER, recovery.flow.pipeline.environment)
-        if request.POST.get("act") != "further":
+        strategy = next((s for s in FURTHER if s == request.POST.get("act")), None)
+        if strategy is None:
             return HttpResponseBadRequest()
-        refusal = refusal_of(lambda: plan_missing_rows(recovery_id=recovery_id, by=by))
+        refusal = refusal_of(lambda: make_further_plan(recovery_id=recovery_id, strategy=strategy, by=by))
         if refusal is None:
             return redirect("review", recovery_id)
     return show_live(request, "run/verify.html", _verification(read_scene(recovery_id, by)), refusal=refusal)
 
 
 def _verification(page: RecoveryPage) -> dict[str, object]:
-    missing_now = bars.missing_rows(page)
+    way = bars.further_way(page)
     measured = page.recovery.proof
     contents = page.plan.contents if page.plan is not None else None
     rows = verifying.criterion_rows(measured, contents.criteria if contents else ())
@@ -203,16 +204,14 @@ def _verification(page: RecoveryPage) -> dict[str, object]:
     verdict = verifying.proof_verdict(page.recovery, measured, accepted, forecast)
     against = verifying.forecast_against_outcome(forecast, measured) if forecast and measured else []
     stands_still = page.recovery.state == "needs_attention" and bool(measured)
-    ways = partial(
-        verifying.ways_on, missing=missing_now, updates=contents is None or not contents.is_topped_up
-    )
+    ways = partial(verifying.ways_on, way=way, updates=contents is None or not contents.corrects_table)
     return {
         **build_frame(page, "verify"),
         "verdict": verdict,
         "ladder": ways(verdict, _rollback_refusal(page), skipping.refusal(page.recovery))
         if stands_still
         else [],
-        "measure_again": missing_now is not None,
+        "measure_again": way is not None,
         "called": called.who_to_call(page.recovery) if stands_still else [],
         "measured": measured,
         "criteria": rows,

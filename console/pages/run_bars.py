@@ -10,8 +10,8 @@ from console.pages.recovery_page import RecoveryPage
 from console.presenters import verifying
 from console.presenters.reviewing import STEP_NAMES
 from console.presenters.wizard import ActionBar, Link, Primary
-from console.presenters.words import format_count
 from recovery.approvals import selectors
+from recovery.contracts.names import Strategy
 from recovery.errors import RepriseError
 from recovery.models import Step
 from recovery.people.roles import Right
@@ -115,10 +115,10 @@ def _end_without(page: RecoveryPage) -> tuple[Link, ...]:
     return (Link(reverse("skip", args=[page.pk]), "End without proof"),)
 
 
-def missing_rows(page: RecoveryPage) -> int | None:
-    """Rows that a further plan may add; None where none can be made."""
-    missing = verifying.missing_to_plan(page.recovery, page.plan.contents if page.plan else None)
-    return missing if missing and further.refusal(page.recovery) is None else None
+def further_way(page: RecoveryPage) -> verifying.FurtherWay | None:
+    """What a further plan may do; None where none can be made."""
+    way = verifying.further_way(page.recovery, page.plan.contents if page.plan else None)
+    return way if way and further.refusal(page.recovery) is None else None
 
 
 def verify_bar(page: RecoveryPage) -> ActionBar:
@@ -126,13 +126,13 @@ def verify_bar(page: RecoveryPage) -> ActionBar:
     flow = reverse("flow", args=[page.recovery.flow_id])
     steps = Link(reverse("run", args=[page.pk]), "Steps and log")
     report = Link(reverse("report", args=[page.pk]), "Report")
-    added = page.plan is not None and page.plan.contents.is_topped_up
+    corrected = page.plan is not None and page.plan.contents.corrects_table
     if state == "succeeded":
         cost = verifying.accepted_cost(page.recovery.proof)
         return ActionBar(
             f"Closed as proven, with {cost} as accepted." if cost else "Closed as proven.",
             "Flow and checkpoint are as they were; start the pipeline when you like."
-            if added
+            if corrected
             else "The flow runs with its new position; the plan, the log and the audit entries stay.",
             Primary("Back to the flow", href=flow),
             (report, steps),
@@ -145,25 +145,25 @@ def verify_bar(page: RecoveryPage) -> ActionBar:
         return ActionBar(
             "Nothing to do now.", "The criteria are measured; this page shows them.", None, (steps,)
         )
-    if state == "needs_attention" and page.recovery.measured and (missing := missing_rows(page)):
+    if state == "needs_attention" and page.recovery.measured and (way := further_way(page)):
         return ActionBar(
             f"Opens a further plan in {page.recovery.label}. Changes nothing yet.",
             "You see its forecast and seal it before anything runs. The recovery stays open.",
             Primary(
-                f"Plan the {format_count(missing, 'missing row')}",
+                f"Plan the {way.says}",
                 post=reverse("verify", args=[page.pk]),
                 name="act",
-                value="further",
+                value=way.strategy.value,
             ),
             (*_end_without(page), report, steps),
             may_why(page.by, Right.RECOVER, page.environment),
-            code="plans-missing-rows",
+            code="plans-repeated-rows" if way.strategy is Strategy.DEDUPLICATE else "plans-missing-rows",
         )
     if state == "needs_attention" and page.recovery.measured:
         return ActionBar(
             "Measures every criterion again.",
             "Reads only."
-            if added
+            if corrected
             else "Reads only, except that it starts one further update to prove that it adds nothing.",
             Primary("Measure again", post=reverse("run", args=[page.pk]), name="confirmed", value="measure"),
             (*_end_without(page), report, steps),

@@ -55,6 +55,7 @@ def ask_for_vote(contents: PlanBody) -> str:
         "replay": f"Put 1 table in {place} back to an earlier batch and read again from there?",
         "full-refresh": f"Empty 1 table in {place} and read everything again?",
         "top-up": f"Add the rows that 1 table in {place} lacks, once?",
+        "deduplicate": f"Delete the rows that 1 table in {place} has too often, once?",
         "backfill": f"Back up and empty 1 table in {place}, read everything again and fill back the rest?",
     }.get(contents.strategy, f"Run {name_strategy(contents.strategy)} for 1 flow in {place}?")
 

@@ -8,6 +8,7 @@ from recovery.contracts.criterion_values import (
     Measured,
     MeasuredCheckpoint,
     MeasuredDatasets,
+    MeasuredDeleted,
     MeasuredEnd,
     MeasuredFiles,
     MeasuredFilledGrowth,
@@ -52,6 +53,8 @@ def _say_written(value: Measured) -> str:
             return _filled_text(value)
         case MeasuredInput():
             return _whole_table_text(value)
+        case MeasuredDeleted():
+            return _deleted_text(value)
         case MeasuredCheckpoint():
             return _checkpoint_text(value)
     return plain_value(value)
@@ -114,6 +117,11 @@ def _whole_table_text(measured: MeasuredInput) -> str:
     beyond = f"; {format_count(measured.beyond, 'row')} of no input" if measured.beyond else ""
     missing, extra = format_number(measured.missing), format_number(measured.extra)
     return f"{format_count(measured.rows, 'row')} of the input, {missing} missing, {extra} too many{beyond}"
+
+
+def _deleted_text(measured: MeasuredDeleted) -> str:
+    deleted, added = format_count(measured.deleted, "row"), format_number(measured.added)
+    return f"{deleted} deleted, {format_number(measured.vanished)} of which none is left; {added} came"
 
 
 def _checkpoint_text(measured: MeasuredCheckpoint) -> str:

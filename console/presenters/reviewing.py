@@ -16,6 +16,7 @@ from recovery.contracts.criterion_values import (
     Expected,
     ExpectedCheckpoint,
     ExpectedDatasets,
+    ExpectedDeleted,
     ExpectedFiles,
     ExpectedFill,
     ExpectedGrowth,
@@ -41,6 +42,7 @@ STEP_NAMES: Final = {
     "seed": "Reset flow",
     "rerun": "Rerun",
     "fill": "Fill",
+    "deduplicate": "Deduplicate",
     "refresh": "Refresh what is below",
     "verify": "Verify",
     "rollback": "Roll back",
@@ -54,6 +56,7 @@ IF_NOT: Final = {
     "seed": "the old version stays in use; nothing was switched",
     "rerun": "unknown until proven: a probe reads what happened",
     "fill": "the step fails, or the plan is void where something moved; run again, nothing is written twice",
+    "deduplicate": "the step fails, or the plan is void where something moved; run again, nothing is deleted twice",
     "refresh": "the step fails, and the flow's own table stays as it is; run it again, or skip it with a reason",
     "verify": "the recovery stays open and shows which row differs",
 }
@@ -208,6 +211,8 @@ def lead_sentence(contents: PlanBody) -> str:
         "full-refresh": refresh,
         "empty": f"Give {where} an empty checkpoint, keep what is written, and read again everything that is there.",
         "top-up": f"Add the rows that the table of {where} lacks, once; flow and checkpoint stay as they are.",
+        "deduplicate": f"Delete the rows that the table of {where} has too often, once; flow and checkpoint stay as "
+        "they are.",
         "backfill": f"Back up the table of {where}, empty it, read everything that can still be read again, and fill "
         "back the rows that no input holds.",
     }.get(contents.strategy, f"Recover {where} by {name_strategy(contents.strategy)}.")
@@ -341,6 +346,8 @@ def _describe_written(value: Expected | None) -> str:
     match value:
         case ExpectedFill():
             return "the backup as it was made, and each row of it that no input holds as it was"
+        case ExpectedDeleted():
+            return f"{words.format_count(value.rows, 'row')} deleted, each equal to one that stays; none came"
         case ExpectedInput():
             return f"each of {words.format_count(value.rows, 'row')} of the input, as often as it is there"
         case ExpectedCheckpoint():

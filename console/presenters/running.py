@@ -277,6 +277,11 @@ def says_rollback(recovery: Any) -> str:
             "Puts the table back to its version before the rows were added; what a plan before did stays. Ends this "
             "recovery."
         )
+    if recovery.strategy == Strategy.DEDUPLICATE:
+        return (
+            "Puts the table back to its version before the rows were deleted; what a plan before did stays. Ends this "
+            "recovery."
+        )
     back = {
         Strategy.BACKFILL: "Puts the table back to its version before the refresh, renames",
         Strategy.REPLAY: "Puts the table back to what it held before this recovery, renames",

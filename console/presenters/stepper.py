@@ -154,8 +154,8 @@ def _done_steps(recovery: Any, steps: Sequence[Any], plan: Any | None) -> dict[s
 
 
 def _kind_of_rerun(plan: Any | None) -> str:
-    """The step that brings rows: the update, or the fill of a top-up, which starts none."""
-    return "fill" if plan is not None and plan.contents.is_topped_up else "rerun"
+    """The step that changes the rows of the table: the update, or what a plan does to them that starts none."""
+    return "rerun" if plan is None else str(plan.contents.changing_step)
 
 
 def _step_notes(recovery: Any, steps: Sequence[Any], plan: Any | None, now: datetime) -> dict[str, str]:

@@ -14,12 +14,13 @@ from recovery.contracts.criteria import Criterion
 from recovery.contracts.criterion_values import MeasuredKeys
 from recovery.contracts.forecast import Forecast
 from recovery.contracts.measured import JudgedCriterion, Measured, MeasuredRows
+from recovery.contracts.names import Strategy
 from recovery.contracts.plan import PlanBody
 from recovery.contracts.value import DataRow
 from recovery.verification import words as proof
 from recovery.verification.below import uncompared
 from recovery.workflow.reporting import failed_at
-from recovery.workflow.topping import missing_in
+from recovery.workflow.topping import missing_in, repeated_in
 
 
 @dataclass(frozen=True)
@@ -128,25 +129,53 @@ def acceptance_sentences(accepted: Sequence[AcceptedRow]) -> list[str]:
     return [f"{a.by} accepted: {a.says}." + (f" “{a.reason}”" if a.reason else "") for a in accepted]
 
 
-def missing_to_plan(recovery: Any, contents: PlanBody | None) -> int | None:
-    """How many rows the proof did not find that a further plan may add once; None where there is no such plan: the
-    table gets rows by its own log alone, none is missing, or no key tells which."""
+@dataclass(frozen=True)
+class FurtherWay:
+    """What a further plan may do about the rows that a proof did not find, or found too often."""
+
+    strategy: Strategy
+    rows: int
+
+    @property
+    def says(self) -> str:
+        """`2 missing rows`."""
+        return words.format_count(
+            self.rows, "repeated row" if self.strategy is Strategy.DEDUPLICATE else "missing row"
+        )
+
+
+def further_way(recovery: Any, contents: PlanBody | None) -> FurtherWay | None:
+    """None where there is no such plan: the table gets rows by its own log alone, each is there as often as it is due,
+    or no key tells which. Repeats come first: no row is added while they are there."""
     if recovery.state != "needs_attention" or contents is None:
         return None
     if contents.sink.kind != "delta" or contents.sink.is_declared or not contents.key:
         return None
-    return missing_in(recovery.proof)
+    if repeated := repeated_in(recovery.proof):
+        return FurtherWay(Strategy.DEDUPLICATE, repeated)
+    missing = missing_in(recovery.proof)
+    return FurtherWay(Strategy.TOP_UP, missing) if missing else None
 
 
-def _add_missing(missing: int) -> Rung:
-    rows = words.format_count(missing, "missing row")
+def _rung_of_further(way: FurtherWay) -> Rung:
+    if way.strategy is Strategy.DEDUPLICATE:
+        return Rung(
+            f"Delete the {way.says}, once",
+            "Plans a one-time read of the input that was read, and deletes rows that the table has too often "
+            "(deduplicate): only such that are equal in every column to one that stays. The flow and its checkpoint "
+            "stay as they are. It is counted again, and you see its forecast, before it runs.",
+            ("Recommended", "Deletes only", "Can be undone"),
+            first=True,
+            code=way.strategy.value,
+        )
+    rows = way.says
     return Rung(
         f"Add the {rows}, once",
         "Plans a one-time read of the input that was read, which writes only keys that the table lacks (top-up). The "
         "flow and its checkpoint stay as they are. It is counted again, and you see its forecast, before it runs.",
         ("Recommended", "Adds only"),
         first=True,
-        code="top-up",
+        code=way.strategy.value,
     )
 
 
@@ -155,13 +184,13 @@ def ways_on(
     refusal: str | None,
     no_skip: str | None,
     *,
-    missing: int | None = None,
+    way: FurtherWay | None = None,
     updates: bool = True,
 ) -> list[Rung]:
     """What can be done about a proof that does not hold, safest first; [] where there is nothing to do.
 
-    `refusal`: why it cannot be rolled back, `no_skip`: why it cannot be ended without proof; None: it can. `missing`:
-    as `missing_to_plan`. `updates`: whether measuring again starts a further update.
+    `refusal`: why it cannot be rolled back, `no_skip`: why it cannot be ended without proof; None: it can. `way`: that
+    of a further plan. `updates`: whether measuring again starts a further update.
     """
     if verdict.code not in ("not-proven", "not-all-measured"):
         return []
@@ -169,8 +198,8 @@ def ways_on(
     ask = Rung(
         "Ask who owns the input first",
         "If it was changed on purpose, the source may be wrong and not the table. Nothing starts meanwhile.",
-        ("Changes nothing",) if missing else ("Recommended", "Changes nothing"),
-        first=not missing,
+        ("Changes nothing",) if way else ("Recommended", "Changes nothing"),
+        first=not way,
         code="ask-owner",
     )
     again = Rung(
@@ -185,8 +214,8 @@ def ways_on(
     back = Rung(
         "Roll back",
         refusal
-        or "Undoes what it changed: checkpoint, source and, after a backfill, replay or top-up, the table. Ends this "
-        "recovery.",
+        or "Undoes what it changed: checkpoint, source and, after a backfill, replay, top-up or deduplicate, the "
+        "table. Ends this recovery.",
         ("Not possible",) if refusal else ("Cannot be undone",),
         code="not-undoable" if refusal else "rollback",
     )
@@ -196,7 +225,7 @@ def ways_on(
         ("Not possible",) if no_skip else ("Needs a reason", "Reviewed in production"),
         code="never-skipped" if no_skip else "end-without-proof",
     )
-    add = [_add_missing(missing)] if missing else []
+    add = [_rung_of_further(way)] if way else []
     return [*add, ask, again, back, end] if failed else [again, back, end]
 
 
@@ -430,14 +459,18 @@ def _verbatim_text(value: Any) -> str:
 def list_times(recovery: Any, plan: Any | None, steps: Sequence[Any]) -> list[tuple[str, Any, str]]:
     """From the failure to the proof."""
     rerun = next((s for s in steps if s.kind == "rerun" and s.state == "done"), None)
-    of_topup = [s for s in steps if s.plan_id == plan.pk] if plan and plan.contents.is_topped_up else []
-    fill = next((s for s in of_topup if s.kind == "fill"), None)
+    of_plan = [s for s in steps if plan and s.plan_id == plan.pk and plan.contents.corrects_table]
+    changed = next((s for s in of_plan if plan and s.kind == plan.contents.changing_step), None)
     rows: list[tuple[str, Any, str]] = [
         ("Failed", failed_at(recovery), ""),
         ("Recovery opened", recovery.created_at, f"by {recovery.created_by}"),
         ("Plan sealed", plan.sealed_at if plan else None, f"by {plan.sealed_by}" if plan else ""),
         ("Update ended", rerun.ended_at if rerun else None, ""),
-        ("Rows added", fill.ended_at if fill else None, ""),
+        (
+            "Rows deleted" if changed and changed.kind == "deduplicate" else "Rows added",
+            changed.ended_at if changed else None,
+            "",
+        ),
         (
             "Proven" if recovery.state == "succeeded" else "Measured",
             recovery.proof.at if recovery.proof else None,

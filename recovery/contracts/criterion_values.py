@@ -155,6 +155,15 @@ class ExpectedInput(ExpectedValue):
     """Whether all committed input could be read."""
 
 
+class ExpectedDeleted(ExpectedValue):
+    """Rows that are deleted, each equal in every column to one that stays."""
+
+    rows: Number | None = None
+    """How many; None: not counted."""
+    before: Number | None = None
+    """Rows of the table before it; None: not counted."""
+
+
 class ExpectedCheckpoint(ExpectedValue):
     """A checkpoint that stays as it is."""
 
@@ -380,6 +389,19 @@ class MeasuredInput(MeasuredValue):
     """The columns by which rows are identified."""
 
 
+class MeasuredDeleted(MeasuredValue):
+    """The version of the table before rows were deleted beside the one of now, in every column."""
+
+    deleted: Number
+    """By how many it has fewer of rows that were there."""
+    vanished: Number
+    """Different rows of which none is left."""
+    added: Number
+    """By how many it has more of any row."""
+    before: Number
+    """Rows of the version before."""
+
+
 class MeasuredCheckpoint(MeasuredValue):
     """The checkpoint as it is now."""
 
@@ -411,6 +433,7 @@ EXPECTED: Final[Mapping[str, type[ExpectedValue]]] = {
     "FURTHER_UPDATE_ADDS_NOTHING": ExpectedNothing,
     "FILLED_ROWS_AS_BEFORE": ExpectedFill,
     "TABLE_HAS_EVERY_ROW": ExpectedInput,
+    "ONLY_REPEATS_DELETED": ExpectedDeleted,
     "CHECKPOINT_UNTOUCHED": ExpectedCheckpoint,
     "DOWNSTREAM_AGREES": ExpectedDatasets,
 }
@@ -427,6 +450,7 @@ _MEASURED: Final[Mapping[str, Sequence[type[MeasuredValue | MeasuredDatasets]]]]
     "FURTHER_UPDATE_ADDS_NOTHING": (MeasuredEnd, MeasuredFurther),
     "FILLED_ROWS_AS_BEFORE": (FilledBack,),
     "TABLE_HAS_EVERY_ROW": (MeasuredInput,),
+    "ONLY_REPEATS_DELETED": (MeasuredDeleted,),
     "CHECKPOINT_UNTOUCHED": (MeasuredCheckpoint,),
     "DOWNSTREAM_AGREES": (MeasuredDatasets,),
 }

@@ -33,6 +33,9 @@ class DownstreamReason(StrEnum):
     """It reads as a stream a table that is emptied and written from scratch."""
     TABLE_PUT_BACK = "table_put_back"
     """It reads as a stream a table that is put back to an earlier batch and goes on from there."""
+    ROWS_REMOVED = "rows_removed"
+    """It reads as a stream a table from which rows are deleted: Delta fails such a stream at that commit, unless it
+    skips it (`skipChangeCommits`)."""
     ROWS_UNKNOWN = "rows_unknown"
     """Whether rows come twice is not known."""
     OF_BEHIND = "of_behind"

@@ -26,6 +26,8 @@ WHOLE_ROW: Final = "the whole row"
 """Where the key comes from of rows that are compared in every column."""
 EVERY_ROW_ONCE: Final = "EVERY_ROW_ONCE"
 """The criterion that looks at new rows."""
+NO_KEY_TWICE: Final = "NO_KEY_TWICE"
+"""The criterion that looks for new rows whose key the table has more than once."""
 
 
 class BoundedBy(StrEnum):

@@ -24,6 +24,8 @@ class Strategy(StrEnum):
     """The table and reading go back to an earlier batch, and what came after it is read again."""
     TOP_UP = "top-up"
     """Rows that the table lacks are read from the input and written once; flow and checkpoint stay as they are."""
+    DEDUPLICATE = "deduplicate"
+    """Rows that the table has more often than the code yields are deleted; flow and checkpoint stay as they are."""
     FULL_REFRESH = "full-refresh"
     """The table is emptied, and everything that is left is read again."""
     BACKFILL = "backfill"
@@ -65,6 +67,8 @@ class StepKind(StrEnum):
     """Update the flow."""
     FILL = "fill"
     """Write rows that the table lacks, once: of the backup, or of the input."""
+    DEDUPLICATE = "deduplicate"
+    """Delete rows that the table has more often than the code yields them, once."""
     REFRESH = "refresh"
     """Refresh what is downstream."""
     VERIFY = "verify"
@@ -77,9 +81,11 @@ EMPTYING = frozenset({Strategy.FULL_REFRESH, Strategy.BACKFILL})
 """Strategies that empty the table, and read all input from the beginning."""
 BEGINNING_AGAIN = EMPTYING | {Strategy.EMPTY}
 """Strategies whose update begins with batch 0."""
-KEEPING = frozenset({Strategy.REVERT, Strategy.REPAIR, Strategy.TOP_UP})
+CORRECTING = frozenset({Strategy.TOP_UP, Strategy.DEDUPLICATE})
+"""Strategies that change rows of the table by themselves, and start no update of the flow."""
+KEEPING = frozenset({Strategy.REVERT, Strategy.REPAIR}) | CORRECTING
 """Strategies that keep the state and the query of the checkpoint."""
-ASKED_ONCE_MORE = BEGINNING_AGAIN | {Strategy.REPLAY}
+ASKED_ONCE_MORE = BEGINNING_AGAIN | {Strategy.REPLAY, Strategy.DEDUPLICATE}
 """Strategies that take rows out of a table, or repeat them: a person is asked once more before they run."""
 
 

@@ -14,7 +14,7 @@ from recovery.contracts.findings import Finding
 from recovery.contracts.forecast import Forecast
 from recovery.contracts.names import StepKind, Strategy
 from recovery.contracts.positions import PositionChange
-from recovery.contracts.steps import FillArgs, PlannedStep, RestoreArgs, SeedArgs
+from recovery.contracts.steps import DeduplicateArgs, FillArgs, PlannedStep, RestoreArgs, SeedArgs
 from recovery.contracts.target import ReplayTarget
 from recovery.contracts.value import Flag, Number, Value
 
@@ -304,6 +304,24 @@ class PlanBody(Value):
         """Whether it writes rows of the input that the table lacks, and starts no update of the flow."""
         fill = self.fill_args
         return fill is not None and fill.rows_of == "input"
+
+    @property
+    def deduplicate_args(self) -> DeduplicateArgs | None:
+        """The arguments of its deduplicate; None where it takes no repeats out."""
+        planned = (step.args for step in self.steps if step.kind is StepKind.DEDUPLICATE)
+        return next((DeduplicateArgs.model_validate(dict(args)) for args in planned), None)
+
+    @property
+    def corrects_table(self) -> bool:
+        """Whether it changes rows of the table by itself, and starts no update of the flow."""
+        return self.is_topped_up or self.deduplicate_args is not None
+
+    @property
+    def changing_step(self) -> StepKind:
+        """The step that changes the rows of the table."""
+        if self.is_topped_up:
+            return StepKind.FILL
+        return StepKind.RERUN if self.deduplicate_args is None else StepKind.DEDUPLICATE
 
     @property
     def other_inputs(self) -> tuple[tuple[int, PlannedInput], ...]:

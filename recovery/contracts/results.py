@@ -181,6 +181,19 @@ class FillResult(StepResult):
     """The id under which the table's log holds the write: it is never done twice."""
 
 
+class DeduplicateResult(StepResult):
+    """The rows that the table had too often."""
+
+    rows: Number
+    """How many were deleted."""
+    before: Number
+    """The version of the table right before."""
+    version: Number
+    """The version without them."""
+    app_id: str
+    """The id under which the table's log holds the deletion: it is never done twice."""
+
+
 class WrittenFile(Value):
     """A source file as it is in the workspace now."""
 

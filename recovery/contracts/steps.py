@@ -16,7 +16,7 @@ class PlannedStep(Value):
     """The same for people, in a sentence."""
     args: Mapping[str, Any] = {}
     """What it is told, as JSON: of a rerun or a refresh `UpdateArgs`, of a seed `SeedArgs`, of a restore `RestoreArgs`,
-    of a fill `FillArgs`, of any other nothing."""
+    of a fill `FillArgs`, of a deduplicate `DeduplicateArgs`, of any other nothing."""
 
 
 class UpdateArgs(Value):
@@ -94,3 +94,10 @@ class FillArgs(Value):
     rows: Number | None = None
     """How many the table lacked when the plan was sealed; where it lacks another number, nothing is written. None: any
     number is written."""
+
+
+class DeduplicateArgs(Value):
+    """How many rows a deduplicate deletes."""
+
+    rows: Number
+    """How many the table had too often when the plan was sealed; where it has another number, none is deleted."""

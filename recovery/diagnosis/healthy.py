@@ -16,6 +16,11 @@ OF_FLOW: Final = (
         undoable=True,
     ),
     Advice(
+        "Delete the rows that the table has too often, once (deduplicate), where each is equal to one that stays.",
+        strategy=Strategy.DEDUPLICATE,
+        undoable=True,
+    ),
+    Advice(
         "Go back to the last batch whose rows are right (replay): the table is put back to it, and what came after "
         "it is read again. Repair the input or the code first.",
         strategy=Strategy.REPLAY,

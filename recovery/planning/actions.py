@@ -21,8 +21,11 @@ from recovery.workflow.moves import get, lock, only_in
 from recovery.workflow.plan_basis import digest_basis
 from recovery.workflow.transitions import WAITS
 
-TOP_UP: Final = ChoicesChange(strategy=Strategy.TOP_UP, patch={}, positions={})
-"""What is chosen for a further plan: the code as it is, from where it was committed."""
+FURTHER: Final = {
+    Strategy.TOP_UP: "rows that the proof did not find are added once",
+    Strategy.DEDUPLICATE: "rows that the proof found too often are deleted once",
+}
+"""What a further plan can do, in words."""
 
 
 def update_choices(*, recovery_id: int, change: ChoicesChange, by: Actor) -> None:
@@ -54,33 +57,35 @@ def update_choices(*, recovery_id: int, change: ChoicesChange, by: Actor) -> Non
             attempted.done(part.says, before=part.before, after=part.after)
 
 
-def begin_further_plan(*, recovery_id: int, by: Actor) -> None:
-    """Take a recovery whose proof does not hold back to where a plan is made: a top-up of the rows that are missing.
-    The plan that has run stays; `actions.cancel` gives the further one up. Raises Refused, Denied."""
+def begin_further_plan(*, recovery_id: int, strategy: Strategy, by: Actor) -> None:
+    """Take a recovery whose proof does not hold back to where a plan is made, of one of `FURTHER`, with the code as it
+    is, from where it was committed. The plan that has run stays; `actions.cancel` gives the further one up. Raises
+    Refused, Denied."""
+    chosen = ChoicesChange(strategy=strategy, patch={}, positions={})
     recovery = get(recovery_id)
     with trying("recovery.further", recovery, by) as attempted:
         recovery = lock(recovery_id)
         before = plan_in_force(recovery)
         further.begin(recovery)
-        for action, take in choosing.list_parts(TOP_UP):
+        for action, take in choosing.list_parts(chosen):
             attempted.action = action
-            if part := take(recovery, TOP_UP, by):
+            if part := take(recovery, chosen, by):
                 choosing.write_choices(recovery, part.choices)
         attempted.action = "recovery.further"
         kept = recovery.chosen.forget("sealing", "accepted")
         choosing.write_choices(recovery, kept)
         type(recovery).objects.filter(pk=recovery_id).update(choices=recovery.choices)
         attempted.done(
-            "A further plan is made: rows that the proof did not find are added once.",
+            f"A further plan is made: {FURTHER[strategy]}.",
             before={"plan": before.hash if before else None},
-            after={"strategy": TOP_UP.strategy},
+            after={"strategy": strategy.value},
         )
 
 
-def plan_missing_rows(*, recovery_id: int, by: Actor) -> None:
+def make_further_plan(*, recovery_id: int, strategy: Strategy, by: Actor) -> None:
     """Begin a further plan, and have it sealed: as `begin_further_plan` and `request_plan`."""
     broker.check()
-    begin_further_plan(recovery_id=recovery_id, by=by)
+    begin_further_plan(recovery_id=recovery_id, strategy=strategy, by=by)
     request_plan(recovery_id=recovery_id, by=by)
 
 

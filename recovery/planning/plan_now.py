@@ -5,7 +5,7 @@ from collections.abc import Collection, Sequence
 from recovery.contracts.acceptance import Effect
 from recovery.contracts.choices import Choices, ChoicesChange
 from recovery.contracts.diagnosis import Storage
-from recovery.contracts.names import Strategy, name_strategy
+from recovery.contracts.names import CORRECTING, Strategy, name_strategy
 from recovery.errors import RepriseError, WrongUse
 from recovery.models import Flow, Plan, Recovery
 from recovery.people.roles import Actor
@@ -44,7 +44,7 @@ def make_plan(
     position_requests.by_source(positions)  # what cannot be read is refused before anything is opened
     is_further = opened is not None and fits_further(opened, change.strategy)
     if opened is not None and is_further:
-        begin_further_plan(recovery_id=opened.pk, by=by)
+        begin_further_plan(recovery_id=opened.pk, strategy=Strategy(strategy), by=by)
     recovery = by_hand.open_or_go_on(flow, by=by, again=again, healthy=fits_healthy(change.strategy))
     try:
         _change_choices(recovery, change, positions, accept, by)
@@ -64,7 +64,7 @@ def fits_healthy(strategy: str | None) -> bool:
 
 def fits_further(opened: Recovery, strategy: str | None) -> bool:
     """Whether naming this strategy asks for a further plan of a recovery whose proof does not hold."""
-    return strategy == Strategy.TOP_UP and opened.state == "needs_attention"
+    return strategy in CORRECTING and opened.state == "needs_attention"
 
 
 def _change_choices(

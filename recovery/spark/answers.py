@@ -6,7 +6,16 @@ from pathlib import Path
 from typing import Any
 
 from recovery.errors import Refused
-from recovery.spark import comparable, counting, explained, filling, slicing, topics, topping
+from recovery.spark import (
+    comparable,
+    counting,
+    deduplicating,
+    explained,
+    filling,
+    slicing,
+    topics,
+    topping,
+)
 from recovery.spark.api import (
     NO_SUCH_COLUMN,
     TYPES_DIFFER,
@@ -292,9 +301,12 @@ def _compare_rows(
 
     Raises `OverBudget` where two whole versions would have to be compared, and are too large.
     """
-    held = _read_sides(spark, request, place, now)
     key, key_from = flow.key(request.get("key") or request["study"].get("key"))
-    filled = topped = None
+    identity: tuple[str, ...] = () if key_from == WHOLE_ROW else tuple(key)
+    if request.get("deduplicated"):
+        measure = _compare_deduplicated(spark, flow, request, now, key)
+        return replace(measure, key=identity, key_from=key_from)
+    held, filled, topped = _read_sides(spark, request, place, now), None, None
     try:
         expected = _expected(spark, flow, request, held)
         if request.get("filled"):
@@ -316,12 +328,22 @@ def _compare_rows(
         measure = replace(_count_sides(held), problem=str(error), problem_code=code)
     return replace(
         measure,
-        key=() if key_from == WHOLE_ROW else tuple(key),
+        key=identity,
         key_from=key_from,
         table_only=tuple(counting.table_only(flow.columns, now)),
         filled=filled,
         topped=topped,
     )
+
+
+def _compare_deduplicated(
+    spark: Any, flow: CodeFlow, request: Request, now: Any, key: Sequence[str]
+) -> Measure:
+    """What was deleted, of two whole versions. Raises as `_compare_rows`."""
+    try:
+        return deduplicating.measure_deleted(spark, flow, request, now, key, budgets_of(request).versions)
+    except CannotReplay as error:
+        return Measure(problem=str(error))
 
 
 def _compare_sides(spark: Any, request: Request, held: Held, expected: Any, apart: counting.Apart) -> Measure:

@@ -14,7 +14,7 @@ from recovery.contracts.measured import WHOLE_ROW, Bounded, BoundedBy, Origin, R
 from recovery.errors import NotFound
 from recovery.spark import scratch
 from recovery.spark.asking import Answers, checked, sent
-from recovery.spark.backups import CommittedBeside, FilledBack, FilledRows, Lacking, ToppedRows
+from recovery.spark.backups import CommittedBeside, DeletedRows, FilledBack, FilledRows, Lacking, ToppedRows
 
 __all__ = [
     "WHOLE_ROW",
@@ -231,7 +231,9 @@ class MeasureRequest:
     not asked. `since`: what the log of the Delta table says came after `old_version`; without it both versions are
     compared whole, within the budget for grouping. `filled`: rows of a backup were filled back after the update, which
     is compared too: by key as one of all rows, and in every column by itself. `topped`: the input is all that is
-    committed, and what had to be written are rows of it whose key the table lacked at `old_version`.
+    committed, and what had to be written are rows of it whose key the table lacked at `old_version`. `deduplicated`:
+    the same input, and rows that the table had too often at `old_version` were deleted; both versions are compared
+    whole.
     """
 
     answers: Answers
@@ -250,6 +252,7 @@ class MeasureRequest:
     budgets: Budgets = UNBOUNDED
     filled: FilledBack | None = None
     topped: bool = False
+    deduplicated: bool = False
 
 
 @dataclass(frozen=True)
@@ -328,6 +331,7 @@ class Measure:
     problem_code: Text = ""
     filled: FilledRows | None = None
     topped: ToppedRows | None = None
+    deleted: DeletedRows | None = None
     origins: tuple[Origin, ...] = ()
 
     def as_dict(self) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """A table that is kept before it is emptied, and the rows that are filled back: what the pipelines' side is asked.
 
 Unlike all other questions these change something: a folder below a pipeline's storage, and one table. Spark does it;
-code of a pipeline is run by a top-up alone. Shapes of a forecast and of a proof of such a fill are here too.
+code of a pipeline is run by a top-up and a deduplicate alone. Shapes of a forecast and of a proof of them are here too.
 """
 
 from collections.abc import Mapping
@@ -26,7 +26,9 @@ class Unkept(StrEnum):
     COLUMNS = "columns"  # the rows do not fit the columns of the table
     ELSEWHERE = "elsewhere"  # the name is that of another table now
     DIFFERS = "differs"  # it read back otherwise than it had to
-    OTHER_ROWS = "other_rows"  # the table lacks another number of rows than was planned
+    OTHER_ROWS = "other_rows"  # the table lacks or repeats another number of rows than was planned
+    APPEND_ONLY = "append_only"  # the table lets no row be deleted
+    MOVED = "moved"  # something else wrote the table at the same time
     UNREADABLE = "unreadable"  # the code cannot be run over the input that was named
 
 
@@ -88,9 +90,25 @@ class TopUpRequest:
 
 
 @dataclass(frozen=True)
+class DeduplicateRequest:
+    """Delete, in one commit under `app_id`, the rows that version `before` of the Delta table has beyond as many of
+    their `key` as the code yields over the input that `study` names, all labels together. `rows`: how many these must
+    be; where they are another number, or rows of such a key differ, none is deleted."""
+
+    answers: Answers
+    table: str
+    location: str
+    before: int
+    study: Any
+    key: tuple[str, ...]
+    app_id: str
+    rows: int
+
+
+@dataclass(frozen=True)
 class Filled:
-    """`rows` that the table lacked, and were given to Delta; as `Kept` if it was refused. `problem`: why the code could
-    not be run; "" where it was."""
+    """`rows` that the table lacked, or had too often, and that Delta was given to write or to delete; as `Kept` if it
+    was refused. `problem`: why the code could not be run; "" where it was."""
 
     rows: Rows = 0
     refused: Unkept | None = None
@@ -145,6 +163,8 @@ class CommittedBeside:
     absent_keys: Rows = 0
     short: Rows = 0
     extra: Rows = 0
+    extra_keys: Rows = 0
+    differing: Rows | None = None
     beyond: Rows = 0
     unsettled: Rows | None = 0
     collated: tuple[Text, ...] = ()
@@ -160,6 +180,18 @@ class ToppedRows:
     missing: Rows
     extra: Rows
     beyond: Rows
+
+
+@dataclass(frozen=True)
+class DeletedRows:
+    """Rows of a table `before` and `after` some were deleted, compared in every column. `deleted`: how many fewer it
+    has of rows that were there, `added`: how many more of any; `vanished`: different rows of which none is left."""
+
+    before: Rows
+    after: Rows
+    deleted: Rows
+    added: Rows
+    vanished: Rows
 
 
 @dataclass(frozen=True)
@@ -201,6 +233,12 @@ def top_up(request: TopUpRequest, *, timeout: float = KEEP_SECONDS) -> Filled:
     """Write the rows of the input that a table lacks. The pipeline's code is run. `timeout` in seconds. Raises
     Unreachable, Refused."""
     return checked(Filled, request.answers.ask("top-up", sent(request), seconds=timeout))
+
+
+def deduplicate(request: DeduplicateRequest, *, timeout: float = KEEP_SECONDS) -> Filled:
+    """Delete the rows that a table has too often. The pipeline's code is run. `timeout` in seconds. Raises
+    Unreachable, Refused."""
+    return checked(Filled, request.answers.ask("deduplicate", sent(request), seconds=timeout))
 
 
 def restore(request: RestoreRequest, *, timeout: float = KEEP_SECONDS) -> Restored:

@@ -124,7 +124,7 @@ def _failed(error: Exception) -> dict[str, str]:
 
 
 def _answer(message: dict[str, Any]) -> dict[str, Any]:
-    from recovery.spark import answers, catalog, defined, filling, rehearsing, topping
+    from recovery.spark import answers, catalog, deduplicating, defined, filling, rehearsing, topping
     from recovery.spark.session import driver_of, fresh
 
     answering: dict[str, Callable[[Any, dict[str, Any], Path], Any]] = {
@@ -138,6 +138,7 @@ def _answer(message: dict[str, Any]) -> dict[str, Any]:
         "fill": filling.fill,
         "restore": filling.restore,
         "top-up": topping.top_up,
+        "deduplicate": deduplicating.deduplicate,
     }
     request, question = message["request"], message["question"]
     of_code = request.get("study", request)

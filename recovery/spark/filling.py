@@ -240,6 +240,11 @@ def at_version(spark: Any, name: str, version: int) -> Any:
     return spark.read.option("versionAsOf", str(version)).table(sql_name(name))
 
 
+def latest_version(spark: Any, name: str) -> int:
+    """The newest version of a Delta table."""
+    return int(spark.sql(f"DESCRIBE HISTORY {sql_name(name)} LIMIT 1").collect()[0]["version"])
+
+
 def _copy(spark: Any, place: str) -> Any:
     return spark.read.parquet(literal(place))
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from recovery.spark import counting, filling, slicing
+from recovery.spark import counting, filling, repeated, slicing
 from recovery.spark.api import BoundedBy, Limit
 from recovery.spark.backups import Unkept
 from recovery.spark.catalog import is_delta_at
@@ -63,19 +63,19 @@ def compare_committed(
     y, t, none = F.col("n0"), F.col("n1"), F.lit(0).cast("bigint")
     is_absent = (y > 0) & (t == 0)
     with limited(spark, limit, BoundedBy.GROUPING):
-        row = (
-            counting.tallied([yields, table], columns)
-            .agg(
-                F.sum(y).alias("rows"),
-                F.sum(F.when(is_absent, y).otherwise(none)).alias("absent"),
-                F.count_if(is_absent).alias("absent_keys"),
-                F.sum(F.when(t > 0, F.greatest(y - t, none)).otherwise(none)).alias("short"),
-                F.sum(F.when(y > 0, F.greatest(t - y, none)).otherwise(none)).alias("extra"),
-                F.sum(F.when(y == 0, t).otherwise(none)).alias("beyond"),
-            )
-            .collect()[0]
-        )
+        counts = counting.tallied([yields, table], columns)
+        row = counts.agg(
+            F.sum(y).alias("rows"),
+            F.sum(F.when(is_absent, y).otherwise(none)).alias("absent"),
+            F.count_if(is_absent).alias("absent_keys"),
+            F.sum(F.when(t > 0, F.greatest(y - t, none)).otherwise(none)).alias("short"),
+            F.sum(F.when(y > 0, F.greatest(t - y, none)).otherwise(none)).alias("extra"),
+            F.count_if((y > 0) & (t > y)).alias("extra_keys"),
+            F.sum(F.when(y == 0, t).otherwise(none)).alias("beyond"),
+        ).collect()[0]
         out: Answer = {name: int(value or 0) for name, value in row.asDict().items()}
+        if out["extra"]:
+            out["differing"] = repeated.count_differing(counts, yields, table, key)
         return out | {"unsettled": _unsettled(flow, given, yields, table, key)}
 
 

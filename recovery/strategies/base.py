@@ -93,8 +93,10 @@ class CommittedRows:
 
     `rows` that it yields; `absent`: those of them whose key no row of the table has, under `absent_keys` different
     keys; `short`: rows by which the table has a key that it holds fewer times than the code yields it; `extra`: more
-    often. `beyond`: rows of the table whose key the code yields over nothing. `unsettled`: absent keys of which a
-    dropDuplicates may have let through another row than the one that is yielded now; None: not known.
+    often, under `extra_keys` different keys, of which `differing` have rows in the table that are not equal in every
+    column; None: there is no such key, or that was not compared. `beyond`: rows of the table whose key the code yields
+    over nothing. `unsettled`: absent keys of which a dropDuplicates may have let through another row than the one that
+    is yielded now; None: not known.
     `collated`: columns of the key that compare texts by a collation, `unfit`: columns that do not fit those of the
     table; with either, nothing was counted.
     """
@@ -104,6 +106,8 @@ class CommittedRows:
     absent_keys: int = 0
     short: int = 0
     extra: int = 0
+    extra_keys: int = 0
+    differing: int | None = None
     beyond: int = 0
     unsettled: int | None = 0
     collated: tuple[str, ...] = ()
@@ -236,3 +240,4 @@ class Facts:
     found_missing: int | None = (
         None  # rows that a proof of the open recovery did not find; None: none says so
     )
+    found_repeated: int | None = None  # rows that a proof found there too often; None: none says so

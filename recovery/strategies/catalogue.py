@@ -7,6 +7,7 @@ from recovery.contracts.option import BlockerCode, Option, SettledBy
 from recovery.strategies import (
     backfill,
     continue_,
+    deduplicate,
     empty,
     full_refresh,
     prime,
@@ -32,6 +33,7 @@ EXECUTABLE = (
     Strategy.REWIND,
     Strategy.REPLAY,
     Strategy.TOP_UP,
+    Strategy.DEDUPLICATE,
     Strategy.FULL_REFRESH,
     Strategy.BACKFILL,
     Strategy.EMPTY,
@@ -43,7 +45,7 @@ POSITIONED = (Strategy.CONTINUE, Strategy.REWIND)
 NEEDS_START = (Strategy.REWIND,)
 """Those of POSITIONED that need another one: from the committed position they would leave something out."""
 
-FOR_HEALTHY = (Strategy.TOP_UP, Strategy.REPLAY, Strategy.FULL_REFRESH)
+FOR_HEALTHY = (Strategy.TOP_UP, Strategy.DEDUPLICATE, Strategy.REPLAY, Strategy.FULL_REFRESH)
 """Strategies that have something to do for a flow that does not fail: its rows are wrong, or its input was."""
 
 JUDGES: Mapping[str, Callable[[Facts], Option]] = {
@@ -55,6 +57,7 @@ JUDGES: Mapping[str, Callable[[Facts], Option]] = {
     Strategy.REWIND: rewind.judge,
     Strategy.REPLAY: replay.judge,
     Strategy.TOP_UP: top_up.judge,
+    Strategy.DEDUPLICATE: deduplicate.judge,
     Strategy.FULL_REFRESH: full_refresh.judge,
     Strategy.BACKFILL: backfill.judge,
     Strategy.EMPTY: empty.judge,

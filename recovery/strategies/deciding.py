@@ -13,6 +13,7 @@ from typing import Final
 from recovery.contracts.names import Meant, Strategy
 from recovery.contracts.option import Option
 from recovery.plans.accepted import costs_of
+from recovery.strategies.deduplicate import REPEATED_BY_PROOF
 from recovery.strategies.top_up import MISSING_BY_PROOF
 
 NOT_ASKED: Final = None
@@ -36,6 +37,12 @@ RULES: Final = (
         (NOT_ASKED, Meant.YES, Meant.NO),
         "A proof found rows missing, and all of them can be read: they are added once, nothing else is touched.",
         found=MISSING_BY_PROOF,
+    ),
+    Rule(
+        Strategy.DEDUPLICATE,
+        (NOT_ASKED, Meant.YES, Meant.NO),
+        "A proof found rows there too often, each equal to one that stays: they are deleted, nothing else is touched.",
+        found=REPEATED_BY_PROOF,
     ),
     Rule(
         Strategy.REPAIR,
@@ -90,6 +97,7 @@ GROUNDS: Final[Mapping[str, tuple[Ground, ...]]] = {
     "prime": (Ground.UNREAD,),
     "backfill": (Ground.UNREAD,),
     "top-up": (Ground.READ,),
+    "deduplicate": (Ground.READ,),
     "rebuild": (Ground.UNREAD, Ground.READ),
     "rewind": (Ground.UNREAD, Ground.READ),
     "replay": (Ground.UNREAD, Ground.READ),

@@ -23,6 +23,7 @@ AGREES: Final = "DOWNSTREAM_AGREES"
 UNKNOWN_BY: Final = (
     DownstreamReason.TABLE_ANEW,
     DownstreamReason.TABLE_PUT_BACK,
+    DownstreamReason.ROWS_REMOVED,
     DownstreamReason.ROWS_UNKNOWN,
     DownstreamReason.NOT_SEEN,
 )
@@ -102,11 +103,13 @@ def _hindrance(facts: Facts, option: Option, reader: Reader) -> DownstreamReason
 
 
 def _repeats(option: Option) -> DownstreamReason | None:
-    """What a stream over the flow's table reads twice."""
+    """What a stream over the flow's table reads twice, or cannot read."""
     if option.strategy in EMPTYING:
         return DownstreamReason.TABLE_ANEW
     if option.strategy == "replay":
         return DownstreamReason.TABLE_PUT_BACK
+    if option.strategy == "deduplicate":
+        return DownstreamReason.ROWS_REMOVED
     doubled = option.forecast.doubled
     if doubled.rows is None:
         return DownstreamReason.ROWS_UNKNOWN

@@ -18,9 +18,9 @@ from recovery.contracts.effort import (
     TimedBy,
     Undo,
 )
-from recovery.contracts.names import StepKind, Strategy
+from recovery.contracts.names import CORRECTING, StepKind, Strategy
 from recovery.contracts.option import BlockerCode, Option
-from recovery.contracts.steps import FillArgs, SeedArgs, UpdateArgs
+from recovery.contracts.steps import SeedArgs, UpdateArgs
 from recovery.sources import files
 from recovery.sources.base import InputFile, SourceFacts
 from recovery.strategies import common, prime, rebuild, sources, starts
@@ -99,7 +99,7 @@ def read_input(facts: Facts, option: Option) -> Reading:
         facts = put_back(facts)
     if begins_anew(option):
         return _read_everything(facts)
-    if _is_topped_up(option):
+    if option.strategy in CORRECTING:
         return _read_committed(facts)
     found = _read_waiting(facts) + _read_again(facts, option)
     return found + _read_processed(facts) if _is_replayed(option) else found
@@ -128,13 +128,8 @@ def _is_replayed(option: Option) -> bool:
     return any(args.state == rebuild.STATE for args in _seeds(option))
 
 
-def _is_topped_up(option: Option) -> bool:
-    fills = (step for step in option.steps if step.kind is StepKind.FILL)
-    return any(FillArgs.model_validate(dict(step.args)).rows_of == "input" for step in fills)
-
-
 def _read_committed(facts: Facts) -> Reading:
-    """What is read to find the rows that a table lacks: all committed input, and nothing that waits."""
+    """What is read to find the rows that a table lacks or repeats: all committed input, and nothing that waits."""
     size = Amount(value=_bytes_of(common.files_of(facts, "processed"))) if common.only_files(facts) else None
     return Reading(_as_written(facts, facts.counts.processed), size)
 

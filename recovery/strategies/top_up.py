@@ -199,7 +199,7 @@ def _by_rows(facts: Facts) -> Blocker | None:
         )
         return Blocker(code=BlockerCode.TOP_UP_COLUMNS, says=says)
     if not held.absent and not held.short and held.unsettled == 0:
-        of = ", of input that can still be read" if _is_cut(facts) else ""
+        of = ", of input that can still be read" if is_cut(facts) else ""
         return Blocker(code=BlockerCode.NOTHING_MISSING, says=f"No row is missing from the table{of}.")
     return _by_repeats(held, key)
 
@@ -209,7 +209,7 @@ def _by_repeats(held: CommittedRows, key: str) -> Blocker | None:
     if held.extra:
         says = (
             f"The table has {common.plural(held.extra, 'row')} more of its keys ({key}) than the code yields, so it "
-            "would still be wrong with the missing rows. Take the repeats out by hand first, or choose full-refresh."
+            "would still be wrong with the missing rows. Choose deduplicate first, or full-refresh."
         )
         return Blocker(code=BlockerCode.TOP_UP_TABLE_REPEATS, says=says)
     if held.short or held.absent != held.absent_keys:
@@ -235,7 +235,7 @@ def _by_repeats(held: CommittedRows, key: str) -> Blocker | None:
     return None
 
 
-def _is_cut(facts: Facts) -> bool:
+def is_cut(facts: Facts) -> bool:
     """Whether input that was committed can no longer be read, or may not."""
     return bool(full_refresh.list_gone(facts)) or not all(f.whole for f in sources.anew(facts))
 
@@ -247,7 +247,7 @@ def _lost(facts: Facts) -> RowAmount:
             "lacks is not known."
         )
         return common.amount(None, (), why, Bound.UNKNOWN).model_copy(update={"files": len(gone)})
-    if _is_cut(facts):
+    if is_cut(facts):
         why = " ".join(f.why for f in sources.anew(facts) if not f.whole)
         says = f"{why} How many rows of earlier input the table lacks is not known."
         return RowAmount(rows=None, bound=Bound.UNKNOWN, why=says)
@@ -260,7 +260,7 @@ def _doubled(facts: Facts) -> RowAmount:
     held = facts.counts.committed
     if held is None:
         return RowAmount(rows=None, bound=Bound.UNKNOWN, why="What the table lacks was not counted.")
-    if held.beyond and not _is_cut(facts):
+    if held.beyond and not is_cut(facts):
         why = (
             f"{common.plural(held.beyond, 'row')} of the table come from no input: other code, or a person, may have "
             "written the missing ones under other keys."
@@ -302,7 +302,7 @@ def _criteria(facts: Facts, added: int | None) -> tuple[Criterion, ...]:
             **({"whole_rows": True} if code.varies == () else {}),
         },
         "NO_KEY_TWICE": {"key": key, "accepted": common.Repeats(0, Bound.EXACT).as_dict()},
-        HAS_EVERY_ROW: {"key": key, "rows": held.rows, "whole": not _is_cut(facts)},
+        HAS_EVERY_ROW: {"key": key, "rows": held.rows, "whole": not is_cut(facts)},
         **({"COUNTS_EQUAL_FORECAST": counts} if counts else {}),
         CHECKPOINT_UNTOUCHED: {
             "fingerprint": facts.checkpoint.fingerprint,
@@ -329,7 +329,7 @@ def _findings(facts: Facts) -> tuple[Finding, ...]:
     if held.beyond:
         says = f"{common.plural(held.beyond, 'row')} of the table come from no input that is left; they stay."
         do = "Look whether they are rows that are missing, under other keys."
-        severity = Severity.INFO if _is_cut(facts) else Severity.WARNING
+        severity = Severity.INFO if is_cut(facts) else Severity.WARNING
         found.append(Finding("ROWS_OF_NO_INPUT", severity, says, do))
     if facts.new_code.varies != ():
         varies = ", ".join(facts.new_code.varies or ("what is not known",))

@@ -7,6 +7,8 @@ are the same there and here.
 from recovery.contracts.names import EMPTYING
 from recovery.strategies.backfill import FILLED, SAYS_FILLED
 from recovery.strategies.common import WORDS
+from recovery.strategies.deduplicate import ONLY_REPEATS_DELETED
+from recovery.strategies.deduplicate import SAYS as DELETED
 from recovery.strategies.top_up import CHECKPOINT_UNTOUCHED, HAS_EVERY_ROW
 from recovery.strategies.top_up import SAYS as ADDED
 
@@ -42,6 +44,7 @@ REQUIRED: dict[str, tuple[str, ...]] = {
         CHECKPOINT_UNTOUCHED,
         NOTHING_ELSE_CHANGED,
     ),
+    "deduplicate": (ONLY_REPEATS_DELETED, HAS_EVERY_ROW, CHECKPOINT_UNTOUCHED, NOTHING_ELSE_CHANGED),
 }
 
 
@@ -60,4 +63,4 @@ def required(strategy: str, *, edition: int, key: bool) -> tuple[str, ...]:
 
 def says(code: str) -> str:
     """The sentence of a criterion; the code itself where it is not known."""
-    return {FILLED: SAYS_FILLED, **ADDED, **WORDS}.get(code, code)
+    return {FILLED: SAYS_FILLED, **ADDED, **DELETED, **WORDS}.get(code, code)

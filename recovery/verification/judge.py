@@ -12,10 +12,11 @@ from recovery.contracts.criteria import Criterion
 from recovery.contracts.criterion_values import EXPECTED, ExpectedRows
 from recovery.contracts.measured import JudgedCriterion, Verdict
 from recovery.strategies.backfill import FILLED
+from recovery.strategies.deduplicate import ONLY_REPEATS_DELETED
 from recovery.strategies.downstream import AGREES
 from recovery.strategies.sinks import not_required
 from recovery.strategies.top_up import CHECKPOINT_UNTOUCHED, HAS_EVERY_ROW
-from recovery.verification import below, checks, criteria, filled, topped, whole
+from recovery.verification import below, checks, criteria, deduplicated, filled, topped, whole
 from recovery.verification.evidence import Evidence
 from recovery.verification.finding import Finding
 
@@ -35,6 +36,7 @@ _CHECKS: dict[str, Callable[[Any, Evidence], Finding]] = {
     CHECKPOINT_UNTOUCHED: lambda expected, evidence: topped.checkpoint_untouched(
         codec.to_json(expected), evidence
     ),
+    ONLY_REPEATS_DELETED: deduplicated.only_repeats_deleted,
     AGREES: lambda expected, evidence: below.downstream_agrees(expected, evidence.below),
 }
 

@@ -16,6 +16,7 @@ from recovery.contracts.measured import (
     NotWhole,
 )
 from recovery.strategies.common import plural
+from recovery.strategies.deduplicate import ONLY_REPEATS_DELETED
 
 
 class Claim(StrEnum):
@@ -39,7 +40,8 @@ def headline(measured: Measured) -> Headline:
     claims = {(0, 0): Claim.ONCE, (1, 0): Claim.REPEATED, (0, 1): Claim.GIVEN_UP, (1, 1): Claim.BOTH}
     claim = claims[int(again.rows != 0), int(lost.rows != 0)]
     untouched = _holds(measured, BEFORE)
-    parts = [_rows(measured, once=again.rows == 0, untouched=untouched, again=_again(measured))]
+    rows = _rows(measured, once=again.rows == 0, untouched=untouched, again=_again(measured))
+    parts = [_deleted(measured) or rows]
     if again.rows != 0:
         number = (
             "an unknown number of rows repeat" if again.rows is None else _number(again, "repeat", "repeat")
@@ -60,6 +62,18 @@ def _number(of: MeasuredRows, one: str, many: str) -> str:
 
 def _capital(sentence: str) -> str:
     return sentence[:1].upper() + sentence[1:]
+
+
+def _deleted(measured: Measured) -> str:
+    """What a proof says first of rows that were deleted as they repeat others; "" where none were."""
+    judged = measured.criterion(ONLY_REPEATS_DELETED)
+    rows = judged.measured_number("deleted") if judged else None
+    if rows is None:
+        return ""
+    return (
+        f"{plural(rows, 'repeated row')} {'is' if rows == 1 else 'are'} out of the table; each key of the input is in "
+        "it as often as the code yields it."
+    )
 
 
 def _rows(of: MeasuredOutcome, *, once: bool, untouched: bool, again: int | None) -> str:

@@ -29,6 +29,7 @@ from recovery.workflow.journal import note
 from recovery.workflow.moves import claim, halt_of, move, step_to
 from recovery.workflow.steps import (
     backup,
+    deduplicate,
     fill,
     patch,
     refresh,
@@ -54,6 +55,7 @@ KINDS: Mapping[str, Any] = {
     "seed": seed,
     "rerun": rerun,
     "fill": fill,
+    "deduplicate": deduplicate,
     "refresh": refresh,
     "verify": verify,
     "rollback": rollback,

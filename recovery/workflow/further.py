@@ -55,11 +55,11 @@ def may_be_given_up(recovery: Recovery) -> bool:
 
 def _has_written(recovery: Recovery, plan: Plan) -> bool:
     """Whether this plan may have changed something: one that has no more than proven the standstill has not, nor one
-    whose fill was seen to fail and left no commit. Raises Unreachable."""
+    whose fill or deduplicate was seen to fail and left no commit. Raises Unreachable."""
     begun = recovery.steps.filter(plan=plan).exclude(kind="stop").exclude(state__in=UNTOUCHED)
-    if begun.exclude(kind="fill", state="failed").exists():
+    if begun.exclude(kind__in=("fill", "deduplicate"), state="failed").exists():
         return True
-    return begun.exists() and topped.topped_by(recovery) is not None
+    return begun.exists() and topped.correction_of(recovery) is not None
 
 
 def give_up(recovery: Recovery, says: str) -> Plan:

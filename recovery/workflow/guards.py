@@ -12,7 +12,7 @@ from recovery.errors import Refused
 from recovery.models import Recovery
 from recovery.workflow.transitions import Guard
 
-CHANGING: Final = ("patch", "restore", "seed", "rerun", "fill", "refresh")
+CHANGING: Final = ("patch", "restore", "seed", "rerun", "fill", "deduplicate", "refresh")
 """Kinds of steps that change something outside."""
 
 
@@ -54,8 +54,8 @@ def _late(recovery: Recovery, values: Mapping[str, Any]) -> None:
 
 def _untouched(recovery: Recovery, values: Mapping[str, Any]) -> None:
     acted = recovery.steps.filter(kind__in=CHANGING).exclude(state__in=("pending", "skipped"))
-    # a fill that finds drift voids its plan before it writes
-    acted = acted.exclude(kind="fill", state="failed", plan__voided_at__isnull=False)
+    # a fill or a deduplicate that finds drift voids its plan before it writes
+    acted = acted.exclude(kind__in=("fill", "deduplicate"), state="failed", plan__voided_at__isnull=False)
     if acted.exists():
         raise Refused(
             f"{recovery.label} has changed something already. Roll it back, or resume it.", code="touched"
@@ -74,11 +74,12 @@ def _proven(recovery: Recovery, values: Mapping[str, Any]) -> None:
 def _skipped(recovery: Recovery, values: Mapping[str, Any]) -> None:
     steps = recovery.steps.filter(plan=selectors.plan_in_force(recovery))
     plan = selectors.plan_in_force(recovery)
-    kind = "fill" if plan is not None and plan.contents.is_topped_up else "rerun"
+    kind = "rerun" if plan is None else plan.contents.changing_step.value
     rerun, proof = steps.filter(kind=kind).last(), steps.filter(kind="verify").last()
     if rerun is None or rerun.state != "done" or proof is None or "skipped" not in proof.result:
         raise Refused(
-            f"{recovery.label} can end without proof only after its rerun or fill, when a person skips the proof.",
+            f"{recovery.label} can end without proof only after its rerun, fill or deduplicate, when a person skips "
+            "the proof.",
             code="not_skipped",
         )
 

@@ -28,7 +28,7 @@ from recovery.spark.asking import sent
 AGE: Final = timedelta(minutes=15)
 EACH: Final = 12  # answers of one flow: old and new code, learned and counted, for a few edits
 BYTES: Final = 512 * 1024  # of one answer
-FORM: Final = 1  # of what is kept: raise it when `Study`, or how it is made, changes
+FORM: Final = 2  # of what is kept: raise it when `Study`, or how it is made, changes
 PURPOSE: Final = "kept study"
 
 Mark = tuple[int, int]  # size, mtime in ms

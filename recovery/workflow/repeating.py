@@ -23,9 +23,9 @@ from recovery.workflow.moves import move, step_to
 
 PAUSES: Final = tuple(timedelta(seconds=s) for s in (5, 15, 45, 120, 300))
 """Before each beginning; as many as there are. A Spark that is started again is there within the first three."""
-READING: Final = frozenset({"stop", "backup", "table-backup", "fill", "verify"})
-"""Kinds that read, or that may be done twice: stopping what is stopped, keeping a copy, measuring, and a fill, which
-the table's log lets happen once."""
+READING: Final = frozenset({"stop", "backup", "table-backup", "fill", "deduplicate", "verify"})
+"""Kinds that read, or that may be done twice: stopping what is stopped, keeping a copy, measuring, and what
+changes rows of a table whose log lets it happen once: a fill, a deduplicate."""
 STARTING: Final = frozenset({"rerun", "refresh"})
 """Kinds that start an update, at most one: each attempt first looks for the one that an earlier attempt started."""
 

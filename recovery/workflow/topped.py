@@ -1,4 +1,5 @@
 """Rows of the input that a plan adds to its table: asked of Spark, found in the table's log, measured, taken out again.
+What is found in the log and put back is the same for a plan that deletes repeats (`deduplicated`).
 
 The flow starts no update, and its checkpoint stays: what is expected is what the code of now yields over all input that
 the checkpoint has committed. So the proof needs no further update either, and looks at the whole table.
@@ -13,9 +14,9 @@ from recovery.approvals.selectors import plan_in_force
 from recovery.contracts import codec
 from recovery.contracts.criterion_values import ExpectedRows
 from recovery.contracts.plan import PlanBody
-from recovery.contracts.results import FillResult, StandstillResult
+from recovery.contracts.results import StandstillResult
 from recovery.errors import OutcomeUnknown, Refused
-from recovery.models import Plan, Recovery, Step
+from recovery.models import Plan, Recovery
 from recovery.pipelines.workspaces import questions_service
 from recovery.sinks.base import SinkReport
 from recovery.sinks.live import delta, earlier
@@ -48,7 +49,7 @@ def add(scene: Scene, contents: PlanBody, *, before: int, app_id: str, timeout: 
             table=contents.dataset,
             location=scene.table_place,
             before=before,
-            study=_study(scene, contents, committed),
+            study=study_of(scene, contents, committed),
             key=contents.key,
             app_id=app_id,
             rows=fill.rows,
@@ -57,7 +58,7 @@ def add(scene: Scene, contents: PlanBody, *, before: int, app_id: str, timeout: 
     )
 
 
-def _study(scene: Scene, contents: PlanBody, committed: WholeInput) -> StudyRequest:
+def study_of(scene: Scene, contents: PlanBody, committed: WholeInput) -> StudyRequest:
     """The code of now over all committed input."""
     slices = {"committed": committed.slices} if committed.slices else {}
     return request_for(scene, scene.code, Counted({"committed": committed.files}, slices), contents.key)
@@ -117,7 +118,7 @@ def _measured(scene: Scene, contents: PlanBody, committed: WholeInput, version: 
         old_files=(),
         new_files=(),
         old_version=version,
-        study=_study(scene, contents, committed),
+        study=study_of(scene, contents, committed),
         key=contents.key,
         whole_rows=any(rows.whole_rows for rows in expected),
         whole=committed,
@@ -129,8 +130,8 @@ def _measured(scene: Scene, contents: PlanBody, committed: WholeInput, version: 
 
 
 @dataclass(frozen=True)
-class ToppedUp:
-    """Rows that the plan in force has added. `since`: the version of the table before, `made`: that with them."""
+class Correction:
+    """What the plan in force has added to the table, or deleted. `since`: its version before, `made`: that with it."""
 
     plan: Plan
     since: int
@@ -142,62 +143,53 @@ class ToppedUp:
         return self.plan.contents.table_place
 
 
-def topped_by(recovery: Recovery) -> ToppedUp | None:
-    """What the plan in force has added; None where it adds none, or has not yet. Raises Unreachable."""
+def correction_of(recovery: Recovery) -> Correction | None:
+    """What the plan in force has added or deleted; None where it does not, or has not yet. Raises Unreachable."""
     plan = plan_in_force(recovery)
-    if plan is None or not plan.contents.is_topped_up:
+    if plan is None or not plan.contents.corrects_table:
         return None
     stop = recovery.steps.filter(plan=plan, kind="stop", state="done").first()
     since = codec.read(StandstillResult, stop.result).sink_version if stop else None
     made = None if since is None else commit_of(plan, since)
-    return None if since is None or made is None else ToppedUp(plan, since, made)
+    return None if since is None or made is None else Correction(plan, since, made)
 
 
-def refusal(added: ToppedUp) -> str | None:
-    """Why the rows cannot be taken out again, in one sentence; None when they can, or are. Reads only."""
-    between = tuple(v for v in written_by_others(added.plan, added.since) if v < added.made)
+def refusal(corrected: Correction) -> str | None:
+    """Why the table cannot be put back, in one sentence; None when it can, or is. Reads only."""
+    between = tuple(v for v in written_by_others(corrected.plan, corrected.since) if v < corrected.made)
     try:
-        earlier.put_back_to(added.place, version=added.since, after=added.made)
+        earlier.put_back_to(corrected.place, version=corrected.since, after=corrected.made)
     except Refused:
-        return (
-            f"The table was written after version {added.made}, which has the added rows; putting it back would lose "
-            "that."
-        )
+        made = f"The table was written after version {corrected.made}, which this plan made"
+        return f"{made}; putting it back would lose that."
     if between:
         return f"Version {between[0]} of the table was written by something else; putting it back would lose that."
     return None
 
 
-def take_out(context: Context, added: ToppedUp) -> None:
+def put_back(context: Context, corrected: Correction) -> None:
     """Put the table back to the version before; nothing where it is. Raises Refused where Delta no longer has the
     version's files."""
     context.watch.guard()
-    if earlier.put_back_to(added.place, version=added.since, after=added.made) is None:
-        pipeline, contents = context.flow.pipeline, added.plan.contents
+    if earlier.put_back_to(corrected.place, version=corrected.since, after=corrected.made) is None:
+        pipeline, contents = context.flow.pipeline, corrected.plan.contents
         answer = restore(
             RestoreRequest(
                 answers=questions_service(pipeline.workspace, pipeline.environment),
                 table=contents.dataset,
-                location=added.place,
-                version=added.since,
+                location=corrected.place,
+                version=corrected.since,
                 configuration=dict(pipeline.spec.get("configuration") or {}),
             )
         )
         if answer.problem is not None:
             raise Refused(
-                f"Delta cannot go back to version {added.since}: {answer.problem}", code="files_gone"
+                f"Delta cannot go back to version {corrected.since}: {answer.problem}", code="files_gone"
             )
         if answer.refused is not None:
             raise Refused(
-                f"{contents.dataset} is not the table at {added.place} any more.", code=answer.refused
+                f"{contents.dataset} is not the table at {corrected.place} any more.", code=answer.refused
             )
-        if earlier.put_back_to(added.place, version=added.since, after=added.made) is None:
+        if earlier.put_back_to(corrected.place, version=corrected.since, after=corrected.made) is None:
             raise OutcomeUnknown("The table's log has no commit that puts it back.", code="not_restored")
-    context.log(f"The table holds what version {added.since} held: the added rows are out of it.")
-
-
-def read_fill(steps: Mapping[str, Step]) -> FillResult:
-    """What the fill of a plan did. Raises Refused where it is not done."""
-    if "stop" not in steps or "fill" not in steps:
-        raise Refused("The rows were not added yet, so there is nothing to verify.")
-    return codec.read(FillResult, steps["fill"].result)
+    context.log(f"The table holds what version {corrected.since} held: what this plan did to it is undone.")

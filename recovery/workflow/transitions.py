@@ -25,7 +25,7 @@ class Guard(StrEnum):
     IN_TIME = "the time of the request is not over"
     UNTOUCHED = "no step has changed anything"
     PROVEN = "every criterion was measured and holds"
-    SKIPPED = "the rerun, or the fill of a top-up, is done, and a person skipped the proof with a reason"
+    SKIPPED = "the rerun, the fill of a top-up or the deduplicate is done, and a person skipped the proof with a reason"
     RAN = "a plan before it has run"
     FENCE = "only for who holds the step's fence"
 
@@ -149,6 +149,9 @@ SKIPS: Final[Mapping[str, SkipRule]] = MappingProxyType(
             False,
             "The rows would stay out of the table: of a backfill the backup alone has them, of a top-up it is all that "
             "is done.",
+        ),
+        "deduplicate": SkipRule(
+            False, "It is all that is done; without it the rows stay in the table too often."
         ),
         "refresh": SkipRule(
             True,

@@ -307,6 +307,48 @@ def rows_missing(
     return made
 
 
+def rows_repeated(of: Flow | None = None, *, missing: int = 0) -> Recovery:
+    """A proof that found 3 rows too often in a Delta table, each with a key of a new row."""
+    made = rows_missing(of)
+    samples = {
+        "extra": [{"key": {"customer_id": c, "sequence_num": n}, "times": t} for c, n, t in
+                  (("1004", "3", 2), ("1007", "2", 1))],
+    }  # fmt: skip
+    numbers: dict[str, dict[str, Any]] = {
+        "TABLE_GREW_BY_NEW_BATCHES": {"before": 12, "after": 23, "new_batches": 11},
+        "EVERY_ROW_ONCE": {"expected": 8, "found": 11, "missing": missing, "extra": 3, "repeats_added": 3},
+        "NO_KEY_TWICE": {"rows": 3, "keys": 2, "accepted": 0, "table_keys": 20},
+        "COUNTS_EQUAL_FORECAST": {"new_rows": 11},
+    }
+    says = {
+        "EVERY_ROW_ONCE": "3 rows are in the table that the code does not yield.",
+        "NO_KEY_TWICE": "3 rows repeat a key (customer_id, sequence_num): 2 keys of new rows are in the table more "
+        "than once. The plan accepts 0 rows.",
+        "COUNTS_EQUAL_FORECAST": "Not as forecast: new rows: 11 instead of 8.",
+    }
+    found = measured()
+    found["criteria"] = [
+        {**c, "measured": numbers.get(c["code"], c["measured"]), "ok": c["code"] not in says,
+         "why": says.get(c["code"], c["why"])}
+        for c in found["criteria"]
+    ]  # fmt: skip
+    found |= {
+        "verified": False,
+        "new_rows": 11,
+        "table_rows": 23,
+        "doubled": 3,
+        "lost": missing,
+        "samples": samples,
+    }
+    Step.objects.filter(recovery=made, kind="verify").update(result={"measured": found})
+    return into(
+        made,
+        "needs_attention",
+        measured=found,
+        reason="Not proven: EVERY_ROW_ONCE, NO_KEY_TWICE, COUNTS_EQUAL_FORECAST.",
+    )
+
+
 def unproven(of: Flow | None = None) -> Recovery:
     """A proof that did not hold, given up by a person."""
     made = not_proven(of)

@@ -321,3 +321,17 @@ def rows_added(location: str, version: int) -> int | None:
         _, actions = next(_commits_after(location, version - 1))
     added = [deltalog.added_file(a["add"]).rows for a in actions if a.get("add")]
     return None if None in added else sum(rows for rows in added if rows is not None)
+
+
+def rows_deleted(location: str, version: int) -> int | None:
+    """Rows by which a MERGE made a table smaller, by what its commit says of itself; None where it does not, or changed
+    some. Raises Unreachable."""
+    with reaching(location):
+        _, actions = next(_commits_after(location, version - 1))
+    info: deltalog.Action = next((a["commitInfo"] for a in actions if a.get("commitInfo")), {})
+    metrics = info.get("operationMetrics") or {}
+    numbers = [metrics.get(f"numTargetRows{done}") for done in ("Deleted", "Inserted", "Updated")]
+    if not all(isinstance(number, str) and number.isdecimal() for number in numbers):
+        return None
+    deleted, inserted, updated = (int(str(number)) for number in numbers)
+    return None if updated or inserted > deleted else deleted - inserted

@@ -69,7 +69,7 @@ def _of_input(context: Context, scene: Scene) -> Rows:
     contents = context.contents
     since = version_noted(context.step)
     if topped.commit_of(context.plan, since) is None:
-        if drift := _find_drift(context, scene, since):
+        if drift := find_drift(context, scene, since):
             raise PlanVoid(drift)
         reviewed.require_unchanged(contents, scene.spec, scene.code, scene.client, so="Nothing was written.")
 
@@ -93,7 +93,7 @@ def version_noted(step: Step) -> int:
     return version
 
 
-def _find_drift(context: Context, scene: Scene, since: int) -> list[Drift]:
+def find_drift(context: Context, scene: Scene, since: int) -> list[Drift]:
     """What has moved since the plan's stop."""
     planned, found = context.contents.preconditions.checkpoint, []
     if scene.active_update:

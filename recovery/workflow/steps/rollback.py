@@ -30,8 +30,8 @@ def refusal(recovery: Recovery) -> str | None:
     done = {s.kind: s for s in recovery.steps.filter(state="done", plan__isnull=False)}
     if recovery.state == "rolled_back":
         return f"{recovery.label} is rolled back already."
-    if _is_topped_up(recovery):
-        return _topped_refusal(recovery)
+    if _corrects_table(recovery):
+        return _refuse_correction(recovery)
     emptied, restored = restoring.emptied_by(recovery), _restored(recovery)
     seeded, unclear = _seeded(recovery)
     if unclear:
@@ -59,29 +59,29 @@ def refusal(recovery: Recovery) -> str | None:
     return None
 
 
-def _is_topped_up(recovery: Recovery) -> bool:
-    """Whether the plan in force adds rows: then these alone are undone, whatever a plan before it did."""
+def _corrects_table(recovery: Recovery) -> bool:
+    """Whether the plan in force adds or deletes rows: then that alone is undone, whatever a plan before it did."""
     plan = plan_in_force(recovery)
-    return plan is not None and plan.contents.is_topped_up
+    return plan is not None and plan.contents.corrects_table
 
 
-def _topped_refusal(recovery: Recovery) -> str | None:
+def _refuse_correction(recovery: Recovery) -> str | None:
     flow = recovery.flow
-    added = topped.topped_by(recovery)
-    if added is None and further.earlier_plan(recovery) is not None:
-        return "This plan has added no rows. Give it up: the plan before it is in force again."
+    corrected = topped.correction_of(recovery)
+    if corrected is None and further.earlier_plan(recovery) is not None:
+        return "This plan has changed no row. Give it up: the plan before it is in force again."
     if active_update(client_for(flow.pipeline.workspace).get_pipeline(flow.pipeline.pipeline_id)):
         return "An update is running. Stop it first."
-    return None if added is None else topped.refusal(added)
+    return None if corrected is None else topped.refusal(corrected)
 
 
-def _take_out(context: Context) -> Mapping[str, object]:
-    added = topped.topped_by(context.recovery)
-    if added is None:
-        context.log("No row was added, so there is nothing to take out.")
+def _put_table_back(context: Context) -> Mapping[str, object]:
+    corrected = topped.correction_of(context.recovery)
+    if corrected is None:
+        context.log("No row was changed, so there is nothing to undo.")
         return codec.to_json(RollbackResult(checkpoint=False, files=()))
-    topped.take_out(context, added)
-    return codec.to_json(RollbackResult(checkpoint=False, files=(), table=added.since))
+    topped.put_back(context, corrected)
+    return codec.to_json(RollbackResult(checkpoint=False, files=(), table=corrected.since))
 
 
 def _restored(recovery: Recovery) -> Step | None:
@@ -128,8 +128,8 @@ def run(context: Context) -> Mapping[str, Any]:
     reason = refusal(context.recovery)
     if reason:
         raise Refused(reason)
-    if _is_topped_up(context.recovery):
-        return _take_out(context)
+    if _corrects_table(context.recovery):
+        return _put_table_back(context)
     done = {s.kind: s for s in context.recovery.steps.filter(state="done", plan__isnull=False)}
     before = done.get("backup")
     emptied = restoring.emptied_by(context.recovery)

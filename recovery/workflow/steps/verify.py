@@ -32,25 +32,26 @@ from recovery.spark.api import Measure
 from recovery.verification.evidence import UNSEEN, Evidence, FurtherUpdate, data_files
 from recovery.verification.judge import complete_verdict, judge
 from recovery.verification.outcome import outcome_of
-from recovery.workflow import backups, noted_files, refreshed, reviewed, topics, topped
+from recovery.workflow import backups, deduplicated, noted_files, refreshed, reviewed, topics, topped
 from recovery.workflow import evidence as reading
 from recovery.workflow.flow_snapshot import Scene, other_fingerprints, read_scene
 from recovery.workflow.learning import note_proven
 from recovery.workflow.readers import Readers
 from recovery.workflow.steps import rerun
 from recovery.workflow.steps.base import Context, Probed, Waits, saw
+from recovery.workflow.steps.fill import version_noted
 
 SECONDS = 3600
 
 
 def run(context: Context) -> Waits | Mapping[str, object]:
-    """Measure, then start the further update; a criterion not measured never passes. Rows that were added without an
-    update need no further one.
+    """Measure, then start the further update; a criterion not measured never passes. Rows that were added or
+    deleted without an update need no further one.
 
     A further update that an attempt before has started, and that no one has read back, is waited for: no second one.
     """
-    if context.contents.is_topped_up:
-        return _measure_topped(context)
+    if context.contents.corrects_table:
+        return _measure_correction(context)
     kept = codec.read(VerifyResult, context.step.result)
     if kept.further and kept.before_further:
         return Waits()
@@ -92,15 +93,16 @@ def run(context: Context) -> Waits | Mapping[str, object]:
     return Waits()
 
 
-def _measure_topped(context: Context) -> Mapping[str, object]:
-    """The whole table, and what the fill has added to it. Raises Refused where something else wrote the table."""
+def _measure_correction(context: Context) -> Mapping[str, object]:
+    """The whole table, and what was added to it or deleted. Raises Refused where something else wrote the table."""
     contents, steps = context.contents, _steps(context)
-    fill = topped.read_fill(steps)
+    if not {"stop", contents.changing_step.value} <= steps.keys():
+        raise Refused("The table was not changed yet, so there is nothing to verify.")
     standstill = codec.read(StandstillResult, steps["stop"].result)
-    version = fill.before if standstill.sink_version is None else standstill.sink_version
+    version = version_noted(context.step)
     if strange := topped.written_by_others(context.plan, version):
         raise Refused(
-            f"Version {strange[0]} of the table was written by something else since it was topped up, so nothing shows "
+            f"Version {strange[0]} of the table was written by something else since the plan, so nothing shows "
             "whose its rows are. Find the writer, then roll back or end without proof.",
             code="written_by_others",
         )
@@ -108,7 +110,8 @@ def _measure_topped(context: Context) -> Mapping[str, object]:
     refresh = codec.read(UpdateResult, steps["refresh"].result) if "refresh" in steps else UpdateResult()
     reviewed.require_unchanged(contents, scene.spec, scene.code, scene.client, so="Nothing was measured.")
     reviewed.require_reviewed_code_ran(contents, context.client, context.pipeline_id, refresh.started)
-    evidence = topped.collect(
+    collect = topped.collect if contents.is_topped_up else deduplicated.collect
+    evidence = collect(
         scene,
         contents,
         version=version,

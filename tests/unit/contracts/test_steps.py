@@ -6,7 +6,7 @@ import pytest
 
 from recovery.contracts import codec
 from recovery.contracts.names import StepKind
-from recovery.contracts.steps import FillArgs, SeedArgs, UpdateArgs
+from recovery.contracts.steps import DeduplicateArgs, FillArgs, SeedArgs, UpdateArgs
 from recovery.contracts.value import Value
 from tests.unit.contracts import kept
 from tests.unit.contracts.test_plan import RECORDED, recorded
@@ -24,6 +24,7 @@ TOLD: list[tuple[type[Value], dict[str, Any]]] = [
     (UpdateArgs, {"full_refresh": ["c.s.t"]}),
     (FillArgs, {}),
     (FillArgs, {"rows_of": "input", "rows": 2}),
+    (DeduplicateArgs, {"rows": 3}),
     (SeedArgs, {"last_committed": None, "from_version": None}),
     (SeedArgs, {"last_committed": 2, "from_version": 0, "starts": [START], "state": "rebuild"}),
     (SeedArgs, {"last_committed": 2, "from_version": 0, "state": "prime", "watermark_ms": None}),

@@ -1,4 +1,5 @@
-"""Where a proof did not find rows, the first way on adds them once: with the number, by a plan that is seen before."""
+"""Where a proof did not find rows, or found some too often, the first way on adds them, or deletes what repeats, once:
+with the number, by a plan that is seen before."""
 
 from collections.abc import Callable
 
@@ -23,6 +24,7 @@ def answers(monkeypatch: pytest.MonkeyPatch) -> None:
 def ways(page: Element) -> list[str]:
     known = (
         "top-up",
+        "deduplicate",
         "ask-owner",
         "measure-again",
         "rollback",
@@ -38,7 +40,7 @@ def test_the_missing_rows_are_the_first_way_on_and_the_bar_plans_them(responder:
     page = on(responder, of, "verify")
     assert ways(page)[:3] == ["top-up", "ask-owner", "measure-again"]
     assert page.one("bar-plans-missing-rows")
-    assert (page.primary() or {}).get("value") == "further"
+    assert (page.primary() or {}).get("value") == "top-up"
     assert "2 missing rows" in page.one("top-up").text
 
 
@@ -58,7 +60,7 @@ def test_planning_them_opens_a_further_plan_and_changes_nothing_yet(
 ) -> None:
     of = f.rows_missing()
 
-    answer = responder.post(f"/recoveries/{of.pk}/verify", {"act": "further"})
+    answer = responder.post(f"/recoveries/{of.pk}/verify", {"act": "top-up"})
 
     assert answer["Location"] == f"/recoveries/{of.pk}/review"
     of.refresh_from_db()
@@ -75,3 +77,21 @@ def test_planning_them_opens_a_further_plan_and_changes_nothing_yet(
 
 def test_another_act_on_the_proof_is_refused(responder: Client) -> None:
     assert responder.post(f"/recoveries/{f.rows_missing().pk}/verify", {"act": "x"}).status_code == 400
+
+
+@pytest.mark.parametrize("missing", [0, 2])
+def test_rows_that_are_there_too_often_are_deleted_before_any_is_added(
+    responder: Client, missing: int, django_capture_on_commit_callbacks: Callable[..., object]
+) -> None:
+    of = f.rows_repeated(missing=missing)
+    page = on(responder, of, "verify")
+    assert ways(page)[:3] == ["deduplicate", "ask-owner", "measure-again"]
+    assert page.one("bar-plans-repeated-rows")
+    assert (page.primary() or {}).get("value") == "deduplicate"
+    assert "3 repeated rows" in page.one("deduplicate").text
+
+    answer = responder.post(f"/recoveries/{of.pk}/verify", {"act": "deduplicate"})
+
+    assert answer["Location"] == f"/recoveries/{of.pk}/review"
+    of.refresh_from_db()
+    assert (of.state, of.chosen.strategy) == ("diagnosing", "deduplicate")

@@ -6,7 +6,7 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
-from recovery.models import Recovery, Step
+from recovery.models import Plan, Recovery, Step
 from recovery.workflow import broker, selectors
 from tests import factories as f
 from tests.pages import Element, asked, refusal
@@ -71,6 +71,20 @@ def test_an_empty_reset_has_no_way_back_and_is_asked_once_more_too(responder: Cl
     responder.post(f"/recoveries/{recovery.pk}/run", {"confirmed": "empty"})
     recovery.refresh_from_db()
     assert recovery.state == "running"
+
+
+def test_rows_are_deleted_only_where_a_person_confirms_it(responder: Client) -> None:
+    recovery = f.planned(strategy="deduplicate")
+    plan = recovery.plans.get()
+    steps = [{"kind": "stop", "says": ""}, {"kind": "deduplicate", "says": "", "args": {"rows": 3}}]
+    Plan.objects.filter(pk=plan.pk).update(body={**plan.body, "steps": steps})
+
+    answer = responder.post(f"/recoveries/{recovery.pk}/run")
+
+    assert answer["Location"] == f"/recoveries/{recovery.pk}/run/confirm"
+    page = on(responder, recovery, "run/confirm")
+    assert page.one("deduplicate")
+    assert "delete 3 rows" in page.text
 
 
 def test_a_running_recovery_says_that_the_page_may_be_closed_and_asks_again(responder: Client) -> None:
@@ -310,7 +324,7 @@ def test_a_proof_that_does_not_hold_is_given_up_with_a_reason_and_never_shown_as
     recovery = f.not_proven()
     Step.objects.filter(recovery=recovery, kind="rerun").update(state="done")
 
-    reason = "Mended by hand."
+    reason = "Correction by hand."
     assert f"/recoveries/{recovery.pk}/skip" in on(responder, recovery, "verify").links()
     assert on(responder, recovery, "skip").one("skip-verify")
     answer = responder.post(f"/recoveries/{recovery.pk}/skip", {"reason": reason})

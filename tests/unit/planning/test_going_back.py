@@ -25,7 +25,7 @@ def test_a_healthy_flow_is_opened_only_where_a_person_says_so() -> None:
 
     known = opened.diagnosis_value
     assert (known.condition, known.damaged, known.severity) == (NOTHING_FAILS, "", 1)
-    assert [one.strategy for one in known.advice] == ["top-up", "replay", "full-refresh"]
+    assert [one.strategy for one in known.advice] == ["top-up", "deduplicate", "replay", "full-refresh"]
     assert AuditEntry.objects.filter(action="recovery.open", outcome="done").count() == 1
 
 
@@ -36,7 +36,14 @@ def test_a_failed_flow_keeps_the_diagnosis_of_its_failure() -> None:
 
 @pytest.mark.parametrize(
     ("strategy", "says"),
-    [("top-up", True), ("replay", True), ("full-refresh", True), ("continue", False), (None, False)],
+    [
+        ("top-up", True),
+        ("deduplicate", True),
+        ("replay", True),
+        ("full-refresh", True),
+        ("continue", False),
+        (None, False),
+    ],
 )
 def test_naming_the_strategy_says_that_nothing_has_to_fail(strategy: str | None, says: bool) -> None:
     assert fits_healthy(strategy) is says

@@ -34,7 +34,7 @@ def able(*names: str) -> list[Option]:
 
 def test_a_row_that_asks_for_a_finding_does_not_count_without_it() -> None:
     asked = {rule.strategy for rule in RULES if rule.found}
-    assert asked == {Strategy.TOP_UP}
+    assert asked == {Strategy.TOP_UP, Strategy.DEDUPLICATE}
     without = [o.model_copy(update={"findings": ()}) for o in able(*Strategy)]
     assert decide(without, NOT_ASKED).strategy == "repair"
     assert decide(able(*Strategy), NOT_ASKED).strategy == "top-up"
@@ -66,7 +66,7 @@ def test_a_strategy_that_has_a_cost_is_neither_recommended_nor_next() -> None:
 def test_repeats_that_are_known_exactly_come_before_those_that_have_a_bound() -> None:
     most = ONE.forecast.model_copy(update={"doubled": RowAmount(rows=0, bound=Bound.AT_MOST)})
     options = [
-        o.model_copy(update={"forecast": most}) if o.strategy in ("continue", "top-up") else o
+        o.model_copy(update={"forecast": most}) if o.strategy in ("continue", "top-up", "deduplicate") else o
         for o in able(*Strategy)
     ]
     found = decide(options, Meant.YES)

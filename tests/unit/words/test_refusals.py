@@ -193,7 +193,7 @@ ACTS = (
     Refusal(
         "healthy",
         "flow0 is healthy: there is no failure to recover from. Nothing was opened. To go back in it all the same, "
-        "name the strategy: top-up or replay or full-refresh.",
+        "name the strategy: top-up or deduplicate or replay or full-refresh.",
         lambda: actions.open_recovery(flow_id=flow("ok").pk, by=RESPONDER),
     ),
     Refusal(

@@ -351,7 +351,9 @@ def test_a_comparison_that_tells_of_no_reader_leaves_the_question(spark: Spark) 
 def test_what_a_plan_of_each_strategy_is_measured_from_is_known() -> None:
     executable = {s.value for s in EXECUTABLE}
     assert executable == set(REQUIRED)
-    assert executable - evidence.SCOPES.keys() == {"top-up"}, "it runs no batch: `topped` measures it"
+    assert executable - evidence.SCOPES.keys() == {"top-up", "deduplicate"}, (
+        "they run no batch: `topped` and `deduplicated` measure them"
+    )
 
 
 def test_an_empty_reset_read_all_input_and_wrote_beside_the_rows_of_before() -> None:

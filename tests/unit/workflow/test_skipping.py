@@ -16,7 +16,7 @@ from tests.refusals import refused
 from tests.unit.workflow.rows import RESPONDER, VIEWER, flow, plan, recovery
 
 pytestmark = pytest.mark.django_db
-KINDS = ("stop", "table-backup", "patch", "restore", "seed", "rerun", "fill", "verify")
+KINDS = ("stop", "table-backup", "patch", "restore", "seed", "rerun", "fill", "deduplicate", "verify")
 NEVER = [kind for kind, rule in SKIPS.items() if not rule.may and kind != "rollback"]
 
 

@@ -1,0 +1,108 @@
+"""deduplicate: delete the rows that the table has more often than the code yields them, in one commit.
+
+The commit bears an id of this plan. Delta deletes nothing a second time under it, so this step may be done again after
+a crash at any moment: it first looks for its commit in the table's log.
+"""
+
+from collections.abc import Mapping
+
+from recovery.contracts import codec
+from recovery.contracts.results import DeduplicateResult
+from recovery.errors import OutcomeUnknown, Refused
+from recovery.models import Step
+from recovery.plans.values import Drift
+from recovery.sinks.live import delta
+from recovery.spark.backups import Filled, Unkept
+from recovery.workflow import backups, deduplicated, reviewed, topped
+from recovery.workflow.flow_snapshot import Scene, read_scene
+from recovery.workflow.steps.base import Context, PlanVoid, Probed, saw
+from recovery.workflow.steps.fill import find_drift, version_noted
+
+SECONDS = 3600
+
+
+def run(context: Context) -> Mapping[str, object]:
+    """Delete once, and read back. Raises Refused, or PlanVoid before anything was changed, where the plan no longer
+    holds."""
+    contents = context.contents
+    scene = read_scene(context.flow, known=contents.table_places)
+    since = version_noted(context.step)
+    if (done := topped.commit_of(context.plan, since)) is not None:
+        context.log(f"Version {done} of the table is the deletion of an attempt before.")
+        return codec.to_json(_read_back(context, since))
+    if drift := find_drift(context, scene, since):
+        raise PlanVoid(drift)
+    reviewed.require_unchanged(contents, scene.spec, scene.code, scene.client, so="Nothing was deleted.")
+    before = scene.sink.version
+    assert before is not None, "a table that counts its commits has a version"
+    context.watch.guard()
+    app_id = backups.app_id(contents, context.plan)
+    answer = deduplicated.delete(scene, contents, before=before, app_id=app_id, timeout=SECONDS - 60)
+    if answer.refused is Unkept.MOVED and topped.commit_of(context.plan, since) is not None:
+        context.log("An attempt before, which was still under way, has made the deletion.")
+        return codec.to_json(_read_back(context, since))
+    if answer.refused is not None:
+        _refuse(context, scene, answer)
+    result = _read_back(context, since)
+    if (result.before, result.rows) != (before, answer.rows):
+        raise OutcomeUnknown(
+            f"{answer.rows:,} rows were to be deleted from version {before}; version {result.version} lacks "
+            f"{result.rows:,} of them. Something else may have written the table.",
+            code="not_as_deleted",
+        )
+    context.log(f"Deleted {result.rows:,} rows: version {result.version} of the table.")
+    return codec.to_json(result)
+
+
+def _refuse(context: Context, scene: Scene, answer: Filled) -> None:
+    """Raise what follows where Spark deleted none."""
+    if answer.refused is Unkept.UNREADABLE:
+        raise Refused(f"The input could not be read once more: {answer.problem}", code=answer.refused)
+    if answer.refused is Unkept.APPEND_ONLY:
+        raise Refused(
+            "The table lets no row be deleted (delta.appendOnly). Nothing was deleted. Have its owner lift that, then "
+            "resume.",
+            code=answer.refused,
+        )
+    says = "The table's name is that of another table now."
+    if answer.refused is Unkept.OTHER_ROWS:
+        args = context.contents.deduplicate_args
+        planned = args.rows if args else None
+        says = (
+            f"The table has {answer.rows:,} rows too often now, and had {planned} when the plan was sealed."
+        )
+    elif answer.refused is Unkept.DIFFERS:
+        says = (
+            "Rows of a key that the table has too often differ now, so which of them are right is not known."
+        )
+    elif answer.refused is Unkept.MOVED:
+        says = "Something else wrote the table at the same time. Nothing was deleted."
+    elif answer.refused is Unkept.COLUMNS:
+        says = f"What the code yields no longer fits the table: {', '.join(answer.about)}."
+    raise PlanVoid([Drift("sink", "", str(scene.sink.version), says)])
+
+
+def _read_back(context: Context, since: int) -> DeduplicateResult:
+    """What the table's log holds of the deletion. Raises OutcomeUnknown where it does not hold it."""
+    place = context.contents.table_place
+    version = topped.commit_of(context.plan, since)
+    rows = None if version is None else delta.rows_deleted(place, version)
+    if version is None or rows is None:
+        raise OutcomeUnknown(
+            "The table's log does not hold what was deleted, or not how many rows.", code="not_as_deleted"
+        )
+    app_id = backups.app_id(context.contents, context.plan)
+    return DeduplicateResult(rows=rows, before=version - 1, version=version, app_id=app_id)
+
+
+def probe(step: Step) -> Probed:
+    """Whether the table's log holds the deletion. Either way doing it again deletes nothing twice, and reads back."""
+    plan = step.plan
+    assert plan is not None, "only a plan has this step"
+    version = topped.commit_of(plan, version_noted(step))
+    says = (
+        "no deletion of this plan" if version is None else f"the deletion of this plan as version {version}"
+    )
+    return Probed(
+        "again", [saw(True, f"The table's log holds {says}. Done again, nothing is deleted twice.")]
+    )
