@@ -110,6 +110,7 @@ def addresses() -> dict[str, str]:
         "verify": ("verify", of(f.verified)),
         "verify-failed": ("verify", of(f.not_proven)),
         "verify-missing": ("verify", of(f.rows_missing)),
+        "verify-repeats": ("verify", of(f.rows_repeated)),
         "verify-repeated": ("verify", of(f.repeated)),
         "review-below": ("review", of(f.review_below)),
         "verify-below": ("verify", of(f.verified_below)),

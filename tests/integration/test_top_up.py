@@ -2,6 +2,7 @@
 
 import json
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -168,8 +169,15 @@ def {name}() -> DataFrame:
 FILES = ((1, 2, 3, 4), (5, 6, 7), (8, 9))
 
 
-def failed_proof(stack: Stack, name: str) -> tuple[str, str, Path]:
-    """Recovery, pipeline and table of a flow whose proof did not find a row that somebody deleted meanwhile."""
+def delete_last(table: Path) -> None:
+    """What somebody did to the table before it was proven."""
+    DeltaTable(str(table)).delete("n = 9")
+
+
+def failed_proof(
+    stack: Stack, name: str, change: Callable[[Path], None] = delete_last
+) -> tuple[str, str, Path]:
+    """Recovery, pipeline and table of a flow whose proof does not hold for what somebody changed meanwhile."""
     base = stack.home / "incident" / name
     old, new = (
         CODE.format(name=name, base=f"file:{base}/changes", step=step)
@@ -198,7 +206,7 @@ def failed_proof(stack: Stack, name: str) -> tuple[str, str, Path]:
     wait_for(lambda: state_of(stack, recovery, "rerun") != "pending", "the rerun", 120)
     assert stack.manage("pause", recovery, "--json", token="responder")[0] == 0
     wait_for(lambda: state_of(stack, recovery, "rerun") == "done", "the end of the rerun", 120)
-    DeltaTable(str(table)).delete("n = 9")
+    change(table)
     code, out, _ = stack.manage("execute", recovery, "--wait", "--json", token="responder")
     assert (code, json.loads(out)["state"]) == (1, "needs_attention"), out
     return recovery, pipeline, table
