@@ -82,12 +82,14 @@ def _replacing(yields: Any, table: Any, key: Sequence[str], repeated: Any) -> An
     """Of each key that the table has too often, a row with `goes`, and as many as stay without (c0, c1, …)."""
     from pyspark.sql import functions as F
 
-    values = {f"c{n}": filling.read_column(name) for n, name in enumerate(table.columns)}
+    columns = [f"c{n}" for n in range(len(table.columns))]
+    pairs = zip(columns, table.columns, strict=True)
+    values = [filling.read_column(name).alias(column) for column, name in pairs]
     rows = only_repeated(by_key(yields, table, key, values), repeated, key)
     names = ", ".join(f"r{n}" for n in range(len(key)))
     numbered = rows.selectExpr("*", f"row_number() OVER (PARTITION BY {names} ORDER BY n0) AS number")
-    goes = numbered.where("number = 1").select(*values, F.lit(True).alias("goes"))
-    return goes.unionAll(numbered.where("number <= n0").select(*values, F.lit(False).alias("goes")))
+    goes = numbered.where("number = 1").select(*columns, F.lit(True).alias("goes"))
+    return goes.unionAll(numbered.where("number <= n0").select(*columns, F.lit(False).alias("goes")))
 
 
 def _replace_once(spark: Any, request: Request, table: Any, rows: Any) -> Answer:

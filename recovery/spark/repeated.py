@@ -1,6 +1,6 @@
 """Keys that a table has more often than the code yields them, and their rows (child process only)."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from recovery.spark.comparable import equal_on, one_type, resolved
@@ -16,8 +16,10 @@ def count_differing(counts: Any, yields: Any, table: Any, key: Sequence[str]) ->
     cannot be compared. `counts`: as of `repeated_keys`."""
     from pyspark.errors import AnalysisException
 
-    whole = {f"w{n}": column for n, column in enumerate(one_type([table], [table.columns])[0])}
-    rows = only_repeated(by_key(yields, table, key, whole), repeated_keys(counts), key)
+    columns = one_type([table], [table.columns])[0]
+    whole = [f"w{n}" for n in range(len(columns))]
+    values = [column.alias(name) for name, column in zip(whole, columns, strict=True)]
+    rows = only_repeated(by_key(yields, table, key, values), repeated_keys(counts), key)
     names = _names(key)
     kinds = rows.groupBy(*names, *whole).count().groupBy(*names).count()
     try:
@@ -26,15 +28,15 @@ def count_differing(counts: Any, yields: Any, table: Any, key: Sequence[str]) ->
         return None
 
 
-def by_key(yields: Any, table: Any, key: Sequence[str], more: Mapping[str, Any]) -> Any:
+def by_key(yields: Any, table: Any, key: Sequence[str], more: Sequence[Any]) -> Any:
     """The table's key as r0, r1, … of the type by which it is tallied with what the code yields, and `more` columns."""
     columns = [
         resolved(key, yields.columns, "What the code yields"),
         resolved(key, table.columns, "The table"),
     ]
     mine = one_type([yields, table], columns)[1]
-    named = dict(zip(_names(key), mine, strict=True)) | dict(more)
-    return table.select(*[column.alias(name) for name, column in named.items()])
+    named = [column.alias(name) for name, column in zip(_names(key), mine, strict=True)]
+    return table.select(*named, *more)
 
 
 def only_repeated(rows: Any, repeated: Any, key: Sequence[str]) -> Any:

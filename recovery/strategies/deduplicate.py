@@ -13,6 +13,14 @@ from recovery.checkpoints.table_progress import reconcile_report
 from recovery.contracts import codec
 from recovery.contracts.amounts import Bound, RowAmount
 from recovery.contracts.criteria import Criterion
+from recovery.contracts.criterion_values import (
+    ExpectedCheckpoint,
+    ExpectedCounts,
+    ExpectedDeleted,
+    ExpectedInput,
+    ExpectedOthers,
+    ExpectedValue,
+)
 from recovery.contracts.forecast import Forecast
 from recovery.contracts.names import StepKind, Strategy
 from recovery.contracts.option import Blocker, BlockerCode, Option
@@ -273,16 +281,15 @@ def _steps(facts: Facts, deleted: int | None) -> tuple[PlannedStep, ...]:
 
 
 def _criteria(facts: Facts, after: int | None) -> tuple[Criterion, ...]:
-    held, key = facts.counts.committed or NONE, list(facts.new_code.key)
-    expected: dict[str, dict[str, object]] = {
-        ONLY_REPEATS_DELETED: {"rows": held.extra, "before": facts.counts.table},
-        HAS_EVERY_ROW: {"key": key, "rows": held.rows, "whole": True},
-        **({} if after is None else {"COUNTS_EQUAL_FORECAST": {"table_after": after}}),
-        CHECKPOINT_UNTOUCHED: {
-            "fingerprint": facts.checkpoint.fingerprint,
-            "last_committed": facts.checkpoint.last_committed,
-        },
-        "NOTHING_ELSE_CHANGED": {},
+    held, report = facts.counts.committed or NONE, facts.checkpoint
+    expected: dict[str, ExpectedValue] = {
+        ONLY_REPEATS_DELETED: ExpectedDeleted(rows=held.extra, before=facts.counts.table),
+        HAS_EVERY_ROW: ExpectedInput(key=tuple(facts.new_code.key), rows=held.rows, whole=True),
+        **({} if after is None else {"COUNTS_EQUAL_FORECAST": ExpectedCounts(table_after=after)}),
+        CHECKPOINT_UNTOUCHED: ExpectedCheckpoint(
+            fingerprint=report.fingerprint, last_committed=report.last_committed
+        ),
+        "NOTHING_ELSE_CHANGED": ExpectedOthers(),
     }
     return tuple(Criterion(code=code, says=SAYS[code], expected=value) for code, value in expected.items())
 

@@ -46,14 +46,14 @@ def test_rows_that_somebody_repeated_are_deleted_once_and_what_waits_comes_once_
     repeat(shop.table, "id", 2, 5, 5)
     shop.come(BATCHES)  # waits: none of this strategy's business
 
-    code, told = deduplicate(shop)
+    code, planned = deduplicate(shop)
 
-    assert code == 0, told
-    forecast = told["forecast"]
-    assert [s["kind"] for s in told["steps"]] == ["stop", "deduplicate", "verify"]
+    assert code == 0, planned
+    forecast = planned["forecast"]
+    assert [s["kind"] for s in planned["steps"]] == ["stop", "deduplicate", "verify"]
     assert [(forecast[n]["rows"], forecast[n]["exact"]) for n in ("lost", "doubled")] == [(0, True)] * 2
     assert (forecast["new_rows"], forecast["table_after"]) == (0, len(ALL))
-    code, answer = shop.ask("execute", told["recovery"], "--wait")
+    code, answer = shop.ask("execute", planned["recovery"], "--wait")
     assert (code, answer["state"]) == (0, "succeeded"), answer
     assert set(verdicts(answer).values()) == {True}, answer["verification"]
     assert {"ONLY_REPEATS_DELETED", "TABLE_HAS_EVERY_ROW", "CHECKPOINT_UNTOUCHED"} <= set(verdicts(answer))
@@ -61,7 +61,7 @@ def test_rows_that_somebody_repeated_are_deleted_once_and_what_waits_comes_once_
     assert of_delta(shop) == shop.wanted(BATCHES)
     assert run_update(stack.client, shop.pipeline_id) == ("COMPLETED", "")
     assert of_delta(shop) == shop.wanted(BATCHES + 1), "what waited comes once"
-    code, refused = shop.ask("rollback", told["recovery"])
+    code, refused = shop.ask("rollback", planned["recovery"])
     assert (code, refused["error"]["code"]) == (1, "not_undoable"), "the next batch would leave the table"
 
 

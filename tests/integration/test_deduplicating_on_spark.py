@@ -187,14 +187,14 @@ def test_a_measure_sees_each_change_of_a_deduplicated_table(held: Repeated, chan
     if statement:
         held.sql(statement)
 
-    found = held.measured_after(SIMPLE, uri, before=before)
+    measured = held.measured_after(SIMPLE, uri, before=before)
 
-    assert found.problem is None
-    assert found.topped is not None
-    assert found.deleted is not None
-    assert (found.topped.rows, found.topped.missing, found.topped.extra) == (2, *of_all)
-    assert (found.deleted.deleted, found.deleted.added, found.deleted.vanished) == of_versions
-    assert (found.old_rows, found.duplicates_before) == (4, 2)
+    assert measured.problem is None
+    assert measured.topped is not None
+    assert measured.deleted is not None
+    assert (measured.topped.rows, measured.topped.missing, measured.topped.extra) == (2, *of_all)
+    assert (measured.deleted.deleted, measured.deleted.added, measured.deleted.vanished) == of_versions
+    assert (measured.old_rows, measured.duplicates_before) == (4, 2)
 
 
 def test_columns_that_no_row_compares_and_names_that_are_quoted_come_through_unchanged(
@@ -223,6 +223,6 @@ def test_columns_that_no_row_compares_and_names_that_are_quoted_come_through_unc
 
     assert {str(r) for r in held.rows()} == stood
     assert Counter(r[0] for r in held.rows()) == Counter((1, 2))
-    found = held.measured_after(code, uri, before=before)
-    assert found.deleted is not None
-    assert (found.deleted.deleted, found.deleted.added, found.deleted.vanished) == (2, 0, 0)
+    measured = held.measured_after(code, uri, before=before)
+    assert measured.deleted is not None
+    assert (measured.deleted.deleted, measured.deleted.added, measured.deleted.vanished) == (2, 0, 0)

@@ -13,6 +13,7 @@ from recovery.contracts.criterion_values import (
     ExpectedRows,
     ExpectedValue,
     MeasuredDatasets,
+    MeasuredDeleted,
     MeasuredEnd,
     MeasuredFilledGrowth,
     MeasuredFurther,
@@ -41,6 +42,7 @@ HELD_TO: dict[str, list[dict[str, Any]]] = {
     "FURTHER_UPDATE_ADDS_NOTHING": [{}],
     "FILLED_ROWS_AS_BEFORE": [{"key": ["a", "b"]}],
     "TABLE_HAS_EVERY_ROW": [{"key": ["a"], "rows": 20, "whole": False}],
+    "ONLY_REPEATS_DELETED": [{"rows": 3, "before": 21}, {"rows": 3, "before": None}],
     "CHECKPOINT_UNTOUCHED": [{"fingerprint": "f", "last_committed": None}],
     "DOWNSTREAM_AGREES": [{"datasets": ["c.s.v"], "compared": ["c.s.v"]}],
 }
@@ -52,6 +54,7 @@ MEASURED: list[tuple[str, type, Any]] = [
     ("EVERY_ROW_ONCE", MeasuredRecordsOnce, {"expected": 8, "found": 8, "missing": 0, "repeated": 0}),
     ("FURTHER_UPDATE_ADDS_NOTHING", MeasuredEnd, {"state": "FAILED"}),
     ("FURTHER_UPDATE_ADDS_NOTHING", MeasuredFurther, {"rows_before": 2, "rows_after": 2, "data_files": 0}),
+    ("ONLY_REPEATS_DELETED", MeasuredDeleted, {"deleted": 3, "vanished": 0, "added": 0, "before": 21}),
     ("DOWNSTREAM_AGREES", MeasuredDatasets, [{"dataset": "c.s.v", "status": "COMPLETED", "rows": 3}]),
 ]  # fmt: skip
 OTHERS: list[tuple[str, Any]] = [

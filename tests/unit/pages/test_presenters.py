@@ -320,6 +320,11 @@ def test_a_measured_value_is_said_in_words(value: object, said: str) -> None:
         ),
         ("NOTHING_ELSE_CHANGED", {"watched": 2, "changed": []}, "2 watched, none changed"),
         (
+            "ONLY_REPEATS_DELETED",
+            {"deleted": 3, "vanished": 0, "added": 0, "before": 21},
+            "3 rows deleted, 0 of which none is left; 0 came",
+        ),
+        (
             "FURTHER_UPDATE_ADDS_NOTHING",
             {"rows_before": 20, "rows_after": 20, "data_files": 0},
             "20 → 20 rows, 0 data files changed",
@@ -364,6 +369,11 @@ def test_what_a_criterion_measured_is_said_in_words(code: str, value: object, sa
             "none by a, but at most 60 rows, as accepted",
         ),
         ("ROWS_OF_BEFORE_UNTOUCHED", {"rows": 12}, "12 rows as they were"),
+        (
+            "ONLY_REPEATS_DELETED",
+            {"rows": 3, "before": 21},
+            "3 rows deleted, each equal to one that stays; none came",
+        ),
         ("NOTHING_ELSE_CHANGED", {}, "files of what is watched as they were"),
         ("COUNTS_EQUAL_FORECAST", {"new_rows": 8}, "new rows 8"),
         ("EACH_FILE_ONCE", {"files": None}, "files none"),

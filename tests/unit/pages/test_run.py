@@ -74,10 +74,11 @@ def test_an_empty_reset_has_no_way_back_and_is_asked_once_more_too(responder: Cl
 
 
 def test_rows_are_deleted_only_where_a_person_confirms_it(responder: Client) -> None:
-    recovery = f.planned(strategy="deduplicate")
+    recovery = f.planned()
     plan = recovery.plans.get()
     steps = [{"kind": "stop", "says": ""}, {"kind": "deduplicate", "says": "", "args": {"rows": 3}}]
-    Plan.objects.filter(pk=plan.pk).update(body={**plan.body, "steps": steps})
+    Plan.objects.filter(pk=plan.pk).update(body={**plan.body, "strategy": "deduplicate", "steps": steps})
+    Recovery.objects.filter(pk=recovery.pk).update(strategy="deduplicate")
 
     answer = responder.post(f"/recoveries/{recovery.pk}/run")
 

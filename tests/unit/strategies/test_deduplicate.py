@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from recovery.contracts import codec
 from recovery.contracts.amounts import Bound
 from recovery.contracts.forecast import DownstreamEffect, DownstreamReason
 from recovery.contracts.option import Option
@@ -50,7 +51,7 @@ def test_it_starts_no_update_of_the_flow_and_deletes_the_number_that_was_counted
 
 
 def test_the_proof_asks_for_the_rows_that_went_and_for_the_whole_table() -> None:
-    expected = {c.code: c.expected for c in judged(given()).criteria}
+    expected = {c.code: codec.to_json(c.expected) for c in judged(given()).criteria}
     assert set(required("deduplicate", edition=EDITION, key=True)) <= set(expected)
     assert expected["ONLY_REPEATS_DELETED"] == {"rows": 3, "before": 21}
     assert expected["TABLE_HAS_EVERY_ROW"] == {"key": ["customer_id"], "rows": 18, "whole": True}
@@ -121,7 +122,7 @@ def test_what_cannot_be_deleted_for_certain_is_blocked(code: str, changes: dict[
     assert blocker.code == code
 
 
-def test_how_many_keys_have_rows_that_differ_is_told() -> None:
+def test_the_blocker_counts_keys_whose_rows_differ() -> None:
     blocker = judged(given(**repeating(differing=2))).blocker
     assert blocker is not None
     assert "2 keys (customer_id)" in blocker.says
@@ -135,7 +136,7 @@ def test_what_was_not_counted_is_never_called_none(changes: dict[str, Any]) -> N
     assert [(a.rows, a.bound) for a in (forecast.lost, forecast.doubled)] == [(None, Bound.UNKNOWN)] * 2
 
 
-def test_rows_that_are_missing_too_are_told_and_added_by_a_further_plan() -> None:
+def test_rows_that_are_missing_too_are_named_and_added_by_a_further_plan() -> None:
     both = given(**repeating(rows=20, absent=2, absent_keys=2))
     assert judged(both).blocker is None
     assert "ROWS_STILL_MISSING" in {f.code for f in judged(both).findings}
@@ -146,9 +147,9 @@ def test_rows_that_are_missing_too_are_told_and_added_by_a_further_plan() -> Non
 
 def test_it_takes_the_place_of_no_other_way_out_before_a_proof_found_rows_too_often() -> None:
     assert decide(judge_all(given()), NOT_ASKED).strategy != "deduplicate"
-    found = given(found_repeated=3)
-    assert decide(judge_all(found), NOT_ASKED).strategy == "deduplicate"
-    assert REPEATED_BY_PROOF in {f.code for f in judged(found).findings}
+    repeats = given(found_repeated=3)
+    assert decide(judge_all(repeats), NOT_ASKED).strategy == "deduplicate"
+    assert REPEATED_BY_PROOF in {f.code for f in judged(repeats).findings}
 
 
 @pytest.mark.parametrize(

@@ -34,9 +34,9 @@ def verified(of: Evidence) -> bool:
 def test_a_table_that_lost_just_its_repeats_is_proven_and_says_so() -> None:
     verdict = judge.judge("deduplicate", OPTION.criteria, evidence())
     assert verdict.verified, [c for c in verdict.criteria if c.ok is not True]
-    told = outcome.outcome_of(OPTION.forecast, OPTION.criteria, evidence())
-    assert (told.lost, told.doubled) == (0, 0)
-    headline = words.headline(Measured(**dict(verdict), at="", **dict(told)))
+    counted = outcome.outcome_of(OPTION.forecast, OPTION.criteria, evidence())
+    assert (counted.lost, counted.doubled) == (0, 0)
+    headline = words.headline(Measured(**dict(verdict), at="", **dict(counted)))
     assert headline.claim is words.Claim.ONCE
     assert headline.says.startswith("3 repeated rows are out of the table")
 
@@ -60,7 +60,7 @@ NOT_GREEN: dict[str, Evidence] = {
     "the table has another number of rows than forecast": evidence(replace(MEASURE, table_rows=17)),
     "the flow has read on": evidence(new=topped.MOVED),
     "another table was changed": evidence(others_before={"table x": "a"}, others_after={"table x": "b"}),
-    "rows are told apart by another key": evidence(replace(MEASURE, key=("n",))),
+    "rows are identified by another key": evidence(replace(MEASURE, key=("n",))),
     "nothing was measured": evidence(None),
     "the whole table was not compared": evidence(replace(MEASURE, topped=None)),
     "the versions were not compared": evidence(replace(MEASURE, deleted=None)),
