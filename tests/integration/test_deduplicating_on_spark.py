@@ -202,7 +202,7 @@ def test_columns_that_no_row_compares_and_names_that_are_quoted_come_through_unc
 ) -> None:
     """Maps, parts of rows, NULL, NaN, a time and letters of another spelling."""
     name = f"spark_catalog.default.kinds_{abs(hash(bare.folder)) % 10**8}"
-    columns = "id int, `a b` map<string,int>, s struct<x: array<int>, y: double>, t timestamp, Up string"
+    columns = "id int, `a-b` map<string,int>, s struct<x: array<int>, y: double>, t timestamp, Up string"
     code = f"""
     @dp.table
     def t():
