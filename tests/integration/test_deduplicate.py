@@ -98,7 +98,7 @@ def test_rows_that_differ_and_input_that_is_gone_are_a_persons_business(stack: S
     write_by_hand(shop, 3)  # the key of one row with the values of another
     code, refused = deduplicate(shop)
     assert (code, refused["error"]["code"]) == (1, "blocked")
-    assert "1 key (id)" in refused["error"]["message"]
+    assert "1 key (id)" in refused["error"]["says"]
     DeltaTable(str(shop.table)).delete("id = 3")
     repeat(shop.table, "id", 4)
     (shop.base / "orders" / "orders-0003.json").unlink()
