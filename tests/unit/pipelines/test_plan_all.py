@@ -103,10 +103,10 @@ def changes(told: Mapping[str, Any]) -> dict[str, str | None]:
     ("given", "recommended", "rule", "expected", "advised"),
     [
         ((), None, None, {"meant": "continue", "mistake": "revert", "not-sure": "call-the-owner"}, True),
-        (("--meant", "yes"), "continue", 3,
+        (("--meant", "yes"), "continue", 4,
          {"mistake": "revert", "not-sure": "call-the-owner", "unread-input-gone": None,
           "old-rows-follow": "full-refresh"}, False),
-        (("--meant", "no"), "revert", 4,
+        (("--meant", "no"), "revert", 5,
          {"meant": "continue", "not-sure": "call-the-owner", "unread-input-gone": None}, False),
         (("--meant", "unknown"), None, None, {"meant": "continue", "mistake": "revert"}, True),
     ],
@@ -195,7 +195,7 @@ def test_as_text_it_is_a_table_with_reasons_and_says_that_nothing_was_chosen(
     assert re.findall(r"until batch (\d+)", row) == ["3"]
     blocked = next(line for line in out.splitlines() if line.strip().startswith("empty "))
     assert re.findall(r"\d+ rows", blocked)[:1] == ["8 rows"]
-    assert "Recommended: continue (rule 3)" in out
+    assert "Recommended: continue (rule 4)" in out
     assert out.rstrip().splitlines()[-1] == _ways.NOTHING_DONE
 
 
