@@ -266,7 +266,7 @@ def test_lists_show_only_what_one_may_see(client: Client, recovery: Recovery) ->
     assert staging.short in page
     assert recovery.flow.short not in page
     assert odd.short not in page, "an environment without rules of its own goes by those of production"
-    assert recovery.label not in client.get("/recoveries").content.decode()
+    assert f"/recoveries/{recovery.pk}" not in client.get("/recoveries").content.decode()
     assert 'class="count count-failed">1<' in page
 
 
