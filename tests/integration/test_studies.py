@@ -167,7 +167,7 @@ OPERATORS = {
     "two operators": (
         'dropDuplicates(["id"]).groupBy("kind").count()',
         ("stateStoreSave", "dedupe"),
-        ("id",),
+        (),
     ),
     "limit": ("limit(3)", ("globalLimit",), None),
     "self join": ('alias("l").join(frame.alias("r"), "id").select("id")', ("symmetricHashJoin",), None),
