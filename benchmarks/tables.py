@@ -17,8 +17,9 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 ROUNDS = 1
 ROW = "id", "number", "text"
@@ -59,72 +60,96 @@ def quickest(work: Callable[[], Any]) -> float:
     return round(min(seconds(work)[0] for _ in range(ROUNDS)), 2)
 
 
-class Told(dict[str, Any]):
-    """A row of the table; each figure is told when it is there."""
+class FigureRow(dict[str, Any]):
+    """A row of the page; each figure is printed once it is there."""
 
     def __setitem__(self, name: str, value: Any) -> None:
         super().__setitem__(name, value)
         print(f"  {self['format']} {self['old']:,} {name}: {value}", file=sys.stderr, flush=True)
 
 
-def measured(
-    spark: Any, format: str, folder: Path, old: int, new: int, *, before: bool, more: bool
-) -> dict[str, Any]:
+@dataclass(frozen=True)
+class Tables:
+    """A table of old rows, the new rows that were written, and those that the input yields, each read anew."""
+
+    spark: Any
+    format: str
+    place: str
+    old: int
+
+    @classmethod
+    def write(cls, spark: Any, format: str, folder: Path, old: int, new: int) -> Self:
+        """`old` rows as the table, `new` further ones as what was written and as what the input yields."""
+        place = str(folder / f"{format}-{old}")
+        rows(spark, 0, old).write.format(format).save(place)
+        for part in ("new", "input"):
+            rows(spark, old, new).write.format("parquet").save(f"{place}-{part}")
+        return cls(spark, format, place, old)
+
+    def table(self) -> Any:
+        return self.spark.read.format(self.format).load(self.place)
+
+    def written(self) -> Any:
+        return self.spark.read.parquet(self.place + "-new")
+
+    def expected(self) -> Any:
+        return self.spark.read.parquet(self.place + "-input")
+
+    def spread(self) -> Any:
+        """As many rows as are new, every other one with a key from all over the old ones."""
+        from pyspark.sql import functions as F
+
+        other = F.expr(f"if(id % 2 = 0, id, (id * 7919) % {self.old})")
+        return self.expected().withColumn("id", other).dropDuplicates(["id"])
+
+
+def scan_columns(frame: Any, *columns: str) -> Any:
+    """Read every value of these columns once."""
     from pyspark.sql import functions as F
 
+    return frame.select(F.sum(F.xxhash64(*columns).cast("decimal(38,0)"))).collect()
+
+
+def measure_tables(
+    spark: Any, format: str, folder: Path, old: int, new: int, *, before: bool, more: bool
+) -> dict[str, Any]:
+    """Seconds of a seal and of verifications, beside the scans that they cannot do without."""
     from recovery.spark import counting
     from recovery.spark.api import Budgets, Limit
 
-    place = str(folder / f"{format}-{old}")
-    rows(spark, 0, old).write.format(format).save(place)
-    rows(spark, old, new).write.format("parquet").save(place + "-new")
-    rows(spark, old, new).write.format("parquet").save(place + "-input")
-
-    def table() -> Any:
-        return spark.read.format(format).load(place)
-
-    def scanned(frame: Any, *columns: str) -> Any:
-        return frame.select(F.sum(F.xxhash64(*columns).cast("decimal(38,0)"))).collect()
-
-    def written() -> Any:
-        return spark.read.parquet(place + "-new")
-
-    def expected() -> Any:
-        return spark.read.parquet(place + "-input")
-
+    of = Tables.write(spark, format, folder, old, new)
     budgets = Budgets(lookup=Limit(1 << 40, 600), grouping=Limit(0), versions=Limit(0))
-    spread = (
-        expected().withColumn("id", F.expr(f"if(id % 2 = 0, id, (id * 7919) % {old})")).dropDuplicates(["id"])
-    )
     by_key, whole = counting.Apart.by(["id"]), counting.Apart.by(list(ROW))
 
-    def compared(frame: Any, apart: counting.Apart) -> int:
-        out = counting.compare(spark, table(), frame, frame, apart, 0, budgets)
-        old_rows: int = table().count()
+    def verify(frame: Any, apart: counting.Apart) -> int:
+        out = counting.compare(spark, of.table(), frame, frame, apart, 0, budgets)
+        old_rows: int = of.table().count()
         assert [b.by.value for b in out.bounded] == ["grouping"], out.bounded
         assert (out.missing, out.extra) == (0, 0)
         return old_rows
 
-    def sealed() -> Any:
-        counted = counting.set_counts(spark, {"waiting": expected()}, ["id"], table(), budgets.lookup)
+    def seal() -> Any:
+        counted = counting.set_counts(spark, {"waiting": of.expected()}, ["id"], of.table(), budgets.lookup)
         assert (counted.rows, counted.bounded) == ({"waiting": new}, ())
-        return table().count()
+        return of.table().count()
 
-    out = Told(format=format, old=old, new=new, load=round(os.getloadavg()[0], 1))
-    out["scan of new"] = quickest(lambda: scanned(written(), *ROW))
-    out["scan of old keys"] = quickest(lambda: scanned(table(), "id"))
-    out["seal"] = quickest(sealed)
-    out["verify, new keys beyond the old"] = quickest(lambda: compared(written(), by_key))
-    out["verify, keys all over"] = quickest(lambda: compared(spread, by_key))
+    out = FigureRow(format=format, old=old, new=new, load=round(os.getloadavg()[0], 1))
+    out["scan of new"] = quickest(lambda: scan_columns(of.written(), *ROW))
+    out["scan of old keys"] = quickest(lambda: scan_columns(of.table(), "id"))
+    out["seal"] = quickest(seal)
+    out["verify, new keys beyond the old"] = quickest(lambda: verify(of.written(), by_key))
+    out["verify, keys all over"] = quickest(lambda: verify(of.spread(), by_key))
     if more:
-        out["verify, by the whole row, all over"] = quickest(lambda: compared(spread, whole))
-        out["grouping of all keys"] = quickest(lambda: scanned(table().groupBy("id").count(), "id", "count"))
+        out["verify, by the whole row, all over"] = quickest(lambda: verify(of.spread(), whole))
+        out["grouping of all keys"] = quickest(
+            lambda: scan_columns(of.table().groupBy("id").count(), "id", "count")
+        )
     if before:
-        out["scan of old rows"] = quickest(lambda: scanned(table(), *ROW))
-        out["before: plan"] = round(seconds(lambda: counted_whole(expected(), table()))[0], 2)
-        union = table().unionAll(written().select(*ROW))
+        out["scan of old rows"] = quickest(lambda: scan_columns(of.table(), *ROW))
+        out["before: plan"] = round(seconds(lambda: counted_whole(of.expected(), of.table()))[0], 2)
+        union = of.table().unionAll(of.written().select(*ROW))
         out["before: verify"] = round(
-            seconds(lambda: counting.compare_versions(table(), expected(), union, whole, 0))[0], 2
+            seconds(lambda: counting.compare_versions(of.table(), of.expected(), union, whole, 0))[0], 2
         )
     scans = out["scan of new"] + out["scan of old keys"]
     out["ratio"] = round(out["verify, keys all over"] / scans, 2)
@@ -157,7 +182,7 @@ def main() -> None:
         for format in given.formats:
             for millions in given.millions:
                 old = int(millions * 1_000_000)
-                out = measured(
+                out = measure_tables(
                     spark, format, Path(folder), old, given.new, before=given.before, more=given.more
                 )
                 print(json.dumps(out), flush=True)

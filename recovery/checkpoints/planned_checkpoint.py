@@ -28,7 +28,7 @@ def target_of(report: CheckpointReport, store: Store, version: int | None) -> st
 
 
 def prepare_layout(location: str, plan: LaidPlan, *, recovery: str, fence: int, guard: Guard) -> Prepared:
-    """Write the laid-out checkpoint beside the one in use and read it back; see `placing.prepare_checkpoint`."""
+    """Write the laid-out checkpoint beside the one in use and read it back; see `publishing.prepare_checkpoint`."""
     query_id = plan.after.query_id
     assert query_id is not None, "a layout without a query id is refused when it is planned"
     return publishing.prepare_checkpoint(

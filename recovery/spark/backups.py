@@ -75,25 +75,11 @@ class FillRequest:
 
 
 @dataclass(frozen=True)
-class TopUpRequest:
-    """As `FillRequest`, of rows that the code yields over the input that `study` names, all labels together. `rows`:
-    how many the table must lack; where it lacks another number, nothing is written."""
-
-    answers: Answers
-    table: str
-    location: str
-    before: int
-    study: Any
-    key: tuple[str, ...]
-    app_id: str
-    rows: int
-
-
-@dataclass(frozen=True)
-class DeduplicateRequest:
-    """Delete, in one commit under `app_id`, the rows that version `before` of the Delta table has beyond as many of
-    their `key` as the code yields over the input that `study` names, all labels together. `rows`: how many these must
-    be; where they are another number, or rows of such a key differ, none is deleted."""
+class CorrectionRequest:
+    """Correct version `before` of a Delta table, in one commit under `app_id`, by what the code yields over the input
+    that `study` names, all labels together: `top_up` adds the rows of a `key` that the table lacks, `delete_repeats`
+    deletes those beyond as many as the code yields. `location`: where the table must be. `rows`: how many these must
+    be; where they are another number, or rows of a key to delete differ, nothing is written."""
 
     answers: Answers
     table: str
@@ -229,13 +215,13 @@ def fill(request: FillRequest, *, timeout: float = KEEP_SECONDS) -> Filled:
     return checked(Filled, request.answers.ask("fill", sent(request), seconds=timeout))
 
 
-def top_up(request: TopUpRequest, *, timeout: float = KEEP_SECONDS) -> Filled:
+def top_up(request: CorrectionRequest, *, timeout: float = KEEP_SECONDS) -> Filled:
     """Write the rows of the input that a table lacks. The pipeline's code is run. `timeout` in seconds. Raises
     Unreachable, Refused."""
     return checked(Filled, request.answers.ask("top-up", sent(request), seconds=timeout))
 
 
-def deduplicate(request: DeduplicateRequest, *, timeout: float = KEEP_SECONDS) -> Filled:
+def delete_repeats(request: CorrectionRequest, *, timeout: float = KEEP_SECONDS) -> Filled:
     """Delete the rows that a table has too often. The pipeline's code is run. `timeout` in seconds. Raises
     Unreachable, Refused."""
     return checked(Filled, request.answers.ask("deduplicate", sent(request), seconds=timeout))

@@ -138,7 +138,7 @@ def _answer(message: dict[str, Any]) -> dict[str, Any]:
         "fill": filling.fill,
         "restore": filling.restore,
         "top-up": topping.top_up,
-        "deduplicate": deduplicating.deduplicate,
+        "deduplicate": deduplicating.delete_repeats,
     }
     request, question = message["request"], message["question"]
     of_code = request.get("study", request)

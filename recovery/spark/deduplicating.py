@@ -6,6 +6,7 @@ nor one by its place: the rows of such a key all go, and as many as are due are 
 is done on the version that was looked at or not at all: Delta refuses the commit where another writer came between.
 """
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -29,14 +30,15 @@ REPEATS: Final = "__repeats"
 """The view of the rows that one statement replaces."""
 NOT_COMPARED: Final = ("map<", "variant")
 """Types that one row does not compare with another (`<=>`); the rows of a key were compared in them before."""
+CONDITION: Final = re.compile(r"\[(DELTA_[A-Z0-9_.]+)\]")
 REFUSALS: Final = {
     "DELTA_CANNOT_MODIFY_APPEND_ONLY": Unkept.APPEND_ONLY,
     "DELTA_CONCURRENT": Unkept.MOVED,
 }
-"""What Delta says where it makes no commit, and what that means."""
+"""How the conditions begin by which Delta makes no commit, and what they mean."""
 
 
-def deduplicate(spark: Any, request: Request, folder: Path) -> Answer:
+def delete_repeats(spark: Any, request: Request, folder: Path) -> Answer:
     """The fields of `backups.Filled`."""
     if not is_delta_at(spark, request["table"], request["location"]):
         return {"refused": Unkept.ELSEWHERE}
@@ -47,12 +49,12 @@ def deduplicate(spark: Any, request: Request, folder: Path) -> Answer:
         table = filling.at_version(spark, request["table"], request["before"])
         if wrong := filling.unfit(table.schema, yields.schema):
             return {"refused": Unkept.COLUMNS, "about": wrong}
-        return _delete(spark, request, yields, table)
+        return _delete_equal_rows(spark, request, yields, table)
     except (BadCode, CannotReplay, counting.NoSuchColumn, NotComparable) as error:
         return {"refused": Unkept.UNREADABLE, "problem": str(error)}
 
 
-def _delete(spark: Any, request: Request, yields: Any, table: Any) -> Answer:
+def _delete_equal_rows(spark: Any, request: Request, yields: Any, table: Any) -> Answer:
     from pyspark.sql import functions as F
     from pyspark.storagelevel import StorageLevel
 
@@ -72,13 +74,13 @@ def _delete(spark: Any, request: Request, yields: Any, table: Any) -> Answer:
         if not count:
             return {"rows": 0}
         return {"rows": count} | _replace_once(
-            spark, request, table, _replacing(yields, table, key, repeated)
+            spark, request, table, _select_replaced(yields, table, key, repeated)
         )
     finally:
         repeated.unpersist()
 
 
-def _replacing(yields: Any, table: Any, key: Sequence[str], repeated: Any) -> Any:
+def _select_replaced(yields: Any, table: Any, key: Sequence[str], repeated: Any) -> Any:
     """Of each key that the table has too often, a row with `goes`, and as many as stay without (c0, c1, …)."""
     from pyspark.sql import functions as F
 
@@ -118,7 +120,9 @@ def _replace_once(spark: Any, request: Request, table: Any, rows: Any) -> Answer
     try:
         spark.sql(" ".join(parts)).collect()
     except PySparkException as error:
-        refused = next((why for mark, why in REFUSALS.items() if mark in str(error)), None)
+        named = CONDITION.search(str(error))  # a client without Delta's classes knows it by the text alone
+        condition = error.getCondition() or (named[1] if named else "")
+        refused = next((why for begins, why in REFUSALS.items() if condition.startswith(begins)), None)
         if refused is None:
             raise
         return {"refused": refused, "problem": first_line(error)}

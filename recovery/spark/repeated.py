@@ -20,7 +20,7 @@ def count_differing(counts: Any, yields: Any, table: Any, key: Sequence[str]) ->
     whole = [f"w{n}" for n in range(len(columns))]
     values = [column.alias(name) for name, column in zip(whole, columns, strict=True)]
     rows = only_repeated(by_key(yields, table, key, values), repeated_keys(counts), key)
-    names = _names(key)
+    names = _key_columns(key)
     kinds = rows.groupBy(*names, *whole).count().groupBy(*names).count()
     try:
         return int(kinds.where("count > 1").count())
@@ -35,15 +35,15 @@ def by_key(yields: Any, table: Any, key: Sequence[str], more: Sequence[Any]) -> 
         resolved(key, table.columns, "The table"),
     ]
     mine = one_type([yields, table], columns)[1]
-    named = [column.alias(name) for name, column in zip(_names(key), mine, strict=True)]
+    named = [column.alias(name) for name, column in zip(_key_columns(key), mine, strict=True)]
     return table.select(*named, *more)
 
 
 def only_repeated(rows: Any, repeated: Any, key: Sequence[str]) -> Any:
     """Those of `rows` (`by_key`) whose key is one of `repeated` (k0, …), with its columns; NULL is a value."""
-    pairs = [(name, f"k{n}") for n, name in enumerate(_names(key))]
+    pairs = [(name, f"k{n}") for n, name in enumerate(_key_columns(key))]
     return rows.join(repeated, equal_on(rows, repeated, pairs), "inner")
 
 
-def _names(key: Sequence[str]) -> list[str]:
+def _key_columns(key: Sequence[str]) -> list[str]:
     return [f"r{n}" for n in range(len(key))]

@@ -262,9 +262,6 @@ class Repeats:
         """The same, as a plan holds it."""
         return AcceptedRepeats(rows=self.rows, bound=self.bound)
 
-    def as_dict(self) -> dict[str, Any]:
-        return codec.to_json(self.accepted)
-
 
 def repeats_of(doubled: RowAmount, code: CodeFacts) -> Repeats:
     """As forecast. By a key that a person named no one can tell how often a dropDuplicates by other columns repeats

@@ -9,7 +9,6 @@ Rows of keys that no input yields stay.
 from typing import Final
 
 from recovery.checkpoints.report import Finding, Severity
-from recovery.checkpoints.table_progress import reconcile_report
 from recovery.contracts import codec
 from recovery.contracts.amounts import Bound, RowAmount
 from recovery.contracts.criteria import Criterion
@@ -25,13 +24,11 @@ from recovery.contracts.forecast import Forecast
 from recovery.contracts.names import StepKind, Strategy
 from recovery.contracts.option import Blocker, BlockerCode, Option
 from recovery.contracts.steps import DeduplicateArgs, PlannedStep
-from recovery.sinks import delta
-from recovery.sources import files
-from recovery.strategies import common, full_refresh, mapped, sources, starts
-from recovery.strategies.backfill import BY_ROW
+from recovery.strategies import common, corrections, sources
 from recovery.strategies.base import CommittedRows, Facts
+from recovery.strategies.corrections import Unmet
 from recovery.strategies.positions import positions
-from recovery.strategies.top_up import CHECKPOINT_UNTOUCHED, HAS_EVERY_ROW, is_cut
+from recovery.strategies.top_up import CHECKPOINT_UNTOUCHED, HAS_EVERY_ROW
 from recovery.strategies.top_up import SAYS as OF_TOP_UP
 
 ONLY_REPEATS_DELETED: Final = "ONLY_REPEATS_DELETED"
@@ -51,6 +48,70 @@ BACK: Final = (
 )
 NONE: Final = CommittedRows()
 
+CODES: Final = corrections.CorrectionCodes(
+    BlockerCode.DEDUPLICATE_INPUT_UNKNOWN, BlockerCode.DEDUPLICATE_COLUMNS
+)
+UNMET: Final[corrections.Words] = {
+    Unmet.OF_PROGRAM: (
+        BlockerCode.DEDUPLICATE_OF_PROGRAM,
+        "Repeats in the table of a plain program are not deleted here yet. Delete them by hand.",
+    ),
+    Unmet.NO_OWN_DELTA_TABLE: (
+        BlockerCode.DEDUPLICATE_OF_TABLE,
+        "{dataset} is no Delta table that the flow writes by itself, so single rows cannot be deleted from it. Choose "
+        "full-refresh.",
+    ),
+    Unmet.SHARED_TABLE: (
+        BlockerCode.DEDUPLICATE_SHARED_TABLE,
+        "{writers} writes the same table, so a row that seems to repeat may be another flow's. Delete the repeats by "
+        "hand, or choose full-refresh.",
+    ),
+    Unmet.BATCH_UNSETTLED: (
+        BlockerCode.BATCH_UNSETTLED,
+        "Batch {batch} is in the table, and the checkpoint has not committed it: its rows would count as repeats. "
+        "Choose revert, which settles it, then deduplicate.",
+    ),
+    Unmet.OTHER_CODE: (
+        BlockerCode.DEDUPLICATE_OTHER_CODE,
+        "The code is not the one that wrote the table, so it may yield a row less often than was due. Keep the code "
+        "as it is (--keep-code); where it was changed since the last good update, choose continue first, then "
+        "deduplicate.",
+    ),
+    Unmet.OF_GROUPS: (
+        BlockerCode.DEDUPLICATE_OF_GROUPS,
+        "Rows are made of several rows of the input ({steps}), so how often each is due cannot be computed by itself. "
+        "Choose full-refresh, or reread.",
+    ),
+    Unmet.NO_KEY: (
+        BlockerCode.DEDUPLICATE_NO_KEY,
+        "No key is known by which a row repeats another. Name the key (--key).",
+    ),
+    Unmet.INPUT_SKIPPED: (
+        BlockerCode.DEDUPLICATE_INPUT_UNKNOWN,
+        "An earlier recovery let a source begin elsewhere, so how often each row is due is not known. Delete the "
+        "repeats by hand, or choose full-refresh.",
+    ),
+    Unmet.START_UNKNOWN: (
+        BlockerCode.DEDUPLICATE_INPUT_UNKNOWN,
+        "{source}: where the flow began to read is not known, nor how often each row is due. {why} Delete the repeats "
+        "by hand.",
+    ),
+    Unmet.READ_AGAIN: (
+        BlockerCode.DEDUPLICATE_READ_AGAIN,
+        "{twice} Their rows would repeat once more. Run the flow first (continue), then deduplicate.",
+    ),
+    Unmet.UNCOUNTED: (
+        BlockerCode.DEDUPLICATE_UNCOUNTED,
+        "What the code yields over the committed input could not be compared by key ({key}) with the table, so which "
+        "rows repeat is not known. Raise the limits for this flow, or choose full-refresh.",
+    ),
+    Unmet.COLLATION: (
+        BlockerCode.DEDUPLICATE_COLLATION,
+        "{collated} compares texts by a collation, by which repeats cannot be found. Name another key (--key), or "
+        "choose full-refresh.",
+    ),
+}
+
 
 def judge(facts: Facts) -> Option:
     """The option, blocked or not, with the rows that it deletes."""
@@ -61,11 +122,13 @@ def judge(facts: Facts) -> Option:
         strategy=Strategy.DEDUPLICATE,
         title="deduplicate",
         summary="Delete the rows that the table has too often, once",
-        blocker=blocked(facts),
+        blocker=find_blocker(facts),
         forecast=Forecast(
             lost=_lost(facts),
             doubled=_doubled(facts),
-            reread=_reread(facts),
+            reread=corrections.forecast_reread(
+                facts, "to find the rows that repeat; the flow itself reads nothing again."
+            ),
             new_rows=0,
             table_after=after,
             state="Stays as it is",
@@ -81,141 +144,27 @@ def judge(facts: Facts) -> Option:
     )
 
 
-def blocked(facts: Facts) -> Blocker | None:
+def find_blocker(facts: Facts) -> Blocker | None:
     """Why deduplicate cannot run here; None when it can."""
     return (
-        common.any_block(facts)
-        or _by_table(facts)
-        or common.unread_code(facts)
-        or _by_checkpoint(facts)
-        or _by_code(facts)
-        or starts.takes_no_start(facts, "deduplicate")
-        or _by_input(facts)
-        or _by_count(facts)
-        or _by_rows(facts)
+        corrections.block(facts, Strategy.DEDUPLICATE, UNMET, CODES)
+        or _judge_whole(facts)
+        or _judge_rows(facts)
     )
 
 
-def _by_table(facts: Facts) -> Blocker | None:
-    if facts.is_plain:
-        says = "Repeats in the table of a plain program are not deleted here yet. Delete them by hand."
-        return Blocker(code=BlockerCode.DEDUPLICATE_OF_PROGRAM, says=says)
-    if facts.sink.kind != delta.KIND or facts.sink.declared or facts.sink.by_function:
-        says = (
-            f"{facts.dataset} is no Delta table that the flow writes by itself, so single rows cannot be deleted from "
-            "it. Choose full-refresh."
-        )
-        return Blocker(code=BlockerCode.DEDUPLICATE_OF_TABLE, says=says)
-    if facts.writers:
-        says = (
-            f"{', '.join(facts.writers)} writes the same table, so a row that seems to repeat may be another flow's. "
-            "Delete the repeats by hand, or choose full-refresh."
-        )
-        return Blocker(code=BlockerCode.DEDUPLICATE_SHARED_TABLE, says=says)
-    if facts.unfilled:
-        says = f"{facts.unfilled} has emptied this table and filled nothing back. Resume it or roll it back first."
-        return Blocker(code=BlockerCode.BACKFILL_UNFILLED, says=says)
-    return None
+def _judge_whole(facts: Facts) -> Blocker | None:
+    """Of input that is gone nothing is due, so its rows would count as repeats."""
+    if not corrections.is_cut(facts):
+        return None
+    says = (
+        "Not all committed input can be read: a row that seems to repeat may come from what is gone. Bring that back, "
+        "or delete the repeats by hand."
+    )
+    return Blocker(code=BlockerCode.DEDUPLICATE_INPUT_GONE, says=says)
 
 
-def _by_checkpoint(facts: Facts) -> Blocker | None:
-    report = facts.checkpoint
-    if common.has_blocker(report.findings):
-        return common.damaged(report)
-    if reconcile_report(report).last_committed != report.last_committed:
-        says = (
-            f"Batch {report.last_planned} is in the table, and the checkpoint has not committed it: its rows would "
-            "count as repeats. Choose revert, which settles it, then deduplicate."
-        )
-        return Blocker(code=BlockerCode.BATCH_UNSETTLED, says=says)
-    return None
-
-
-def _by_code(facts: Facts) -> Blocker | None:
-    old, new = facts.old_code, facts.new_code
-    is_patched = dict(new.files) != dict(facts.code.files)
-    if is_patched or (old is not None and dict(old.files) != dict(new.files)):
-        says = (
-            "The code is not the one that wrote the table, so it may yield a row less often than was due. Keep the "
-            "code as it is (--keep-code); where it was changed since the last good update, choose continue first, then "
-            "deduplicate."
-        )
-        return Blocker(code=BlockerCode.DEDUPLICATE_OTHER_CODE, says=says)
-    if not mapped.one_to_one(facts):
-        says = "The sources of the code are not those of the checkpoint. Choose continue first, then deduplicate."
-        return Blocker(code=BlockerCode.SOURCES_DIFFER, says=says)
-    steps = new.operators or ()
-    if set(steps) - set(BY_ROW) or len(steps) > 1 or full_refresh.has_rows_of_another_kind(facts):
-        says = (
-            f"Rows are made of several rows of the input ({common.names(steps)}), so how often each is due cannot be "
-            "computed by itself. Choose full-refresh, or reread."
-        )
-        return Blocker(code=BlockerCode.DEDUPLICATE_OF_GROUPS, says=says)
-    if not new.key:
-        says = "No key is known by which a row repeats another. Name the key (--key)."
-        return Blocker(code=BlockerCode.DEDUPLICATE_NO_KEY, says=says)
-    return None
-
-
-def _by_input(facts: Facts) -> Blocker | None:
-    if facts.skipped_before:
-        says = (
-            "An earlier recovery let a source begin elsewhere, so how often each row is due is not known. Delete the "
-            "repeats by hand, or choose full-refresh."
-        )
-        return Blocker(code=BlockerCode.DEDUPLICATE_INPUT_UNKNOWN, says=says)
-    for source, begins in zip(facts.sources, sources.anew(facts), strict=True):
-        if source.position.kind != files.KIND and not begins.again:
-            says = (
-                f"{sources.name_of(source)}: where the flow began to read is not known, nor how often each row is due. "
-                f"{begins.why} Delete the repeats by hand."
-            )
-            return Blocker(code=BlockerCode.DEDUPLICATE_INPUT_UNKNOWN, says=says)
-        if source.problem or source.spans.processed is None:
-            says = (
-                f"{sources.name_of(source)}: what was read of it cannot be read once more. {source.problem or ''} Make "
-                "it reachable, then count again."
-            )
-            return Blocker(code=BlockerCode.DEDUPLICATE_INPUT_UNKNOWN, says=says)
-    if is_cut(facts):
-        says = (
-            "Not all committed input can be read: a row that seems to repeat may come from what is gone. Bring that "
-            "back, or delete the repeats by hand."
-        )
-        return Blocker(code=BlockerCode.DEDUPLICATE_INPUT_GONE, says=says)
-    if again := sources.twice(facts):
-        says = (
-            f"{files.said_twice([f.path for f in again])} Their rows would repeat once more. Run the flow first "
-            "(continue), then deduplicate."
-        )
-        return Blocker(code=BlockerCode.DEDUPLICATE_READ_AGAIN, says=says)
-    return None
-
-
-def _by_count(facts: Facts) -> Blocker | None:
-    held, key = facts.counts.committed, ", ".join(facts.new_code.key)
-    if held is None or facts.counts.table is None:
-        says = (
-            f"What the code yields over the committed input could not be compared by key ({key}) with the table, so "
-            "which rows repeat is not known. Raise the limits for this flow, or choose full-refresh."
-        )
-        return Blocker(code=BlockerCode.DEDUPLICATE_UNCOUNTED, says=says)
-    if held.collated:
-        says = (
-            f"{', '.join(held.collated)} compares texts by a collation, by which repeats cannot be found. Name another "
-            "key (--key), or choose full-refresh."
-        )
-        return Blocker(code=BlockerCode.DEDUPLICATE_COLLATION, says=says)
-    if held.unfit:
-        says = (
-            f"What the code yields does not fit the columns of the table: {', '.join(held.unfit)} is missing on one "
-            "side, or has another type. Change the table by hand, or choose full-refresh."
-        )
-        return Blocker(code=BlockerCode.DEDUPLICATE_COLUMNS, says=says)
-    return None
-
-
-def _by_rows(facts: Facts) -> Blocker | None:
+def _judge_rows(facts: Facts) -> Blocker | None:
     """Why the key does not tell which rows repeat others, or which of them stay."""
     held, key = facts.counts.committed or NONE, ", ".join(facts.new_code.key)
     if not held.extra:
@@ -251,23 +200,15 @@ def _by_rows(facts: Facts) -> Blocker | None:
 
 
 def _lost(facts: Facts) -> RowAmount:
-    if facts.counts.committed is None or is_cut(facts):
+    if facts.counts.committed is None or corrections.is_cut(facts):
         return RowAmount(rows=None, bound=Bound.UNKNOWN, why="Which rows repeat others is not known.")
     return sources.nothing("Each row that is deleted is equal in every column to one that stays.")
 
 
 def _doubled(facts: Facts) -> RowAmount:
-    if facts.counts.committed is None or is_cut(facts):
+    if facts.counts.committed is None or corrections.is_cut(facts):
         return RowAmount(rows=None, bound=Bound.UNKNOWN, why="Which rows repeat others is not known.")
     return sources.nothing("Each key of the input is then in the table as often as the code yields it.")
-
-
-def _reread(facts: Facts) -> RowAmount:
-    rows, of = facts.counts.processed, sources.unit(facts)
-    why = f"Every committed {of}, to find the rows that repeat; the flow itself reads nothing again."
-    if common.only_files(facts):
-        return common.amount(rows, common.files_of(facts, "processed"), why)
-    return RowAmount(rows=rows, bound=Bound.EXACT, why=why, end=sources.standing(facts))
 
 
 def _steps(facts: Facts, deleted: int | None) -> tuple[PlannedStep, ...]:

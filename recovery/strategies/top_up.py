@@ -8,19 +8,28 @@ a key of its own, and what is there must be there as often as the code yields it
 from typing import Final
 
 from recovery.checkpoints.report import Finding, Severity
-from recovery.checkpoints.table_progress import reconcile_report
 from recovery.contracts import codec
 from recovery.contracts.amounts import Bound, RowAmount
 from recovery.contracts.criteria import Criterion
+from recovery.contracts.criterion_values import (
+    AcceptedRepeats,
+    ExpectedCheckpoint,
+    ExpectedCounts,
+    ExpectedGrowth,
+    ExpectedInput,
+    ExpectedKeys,
+    ExpectedOthers,
+    ExpectedRows,
+    ExpectedRowsBefore,
+    ExpectedValue,
+)
 from recovery.contracts.forecast import Forecast
 from recovery.contracts.names import StepKind, Strategy
 from recovery.contracts.option import Blocker, BlockerCode, Option
 from recovery.contracts.steps import FillArgs, PlannedStep
-from recovery.sinks import delta
-from recovery.sources import files
-from recovery.strategies import common, full_refresh, mapped, sources, starts
-from recovery.strategies.backfill import BY_ROW
+from recovery.strategies import common, corrections, full_refresh, sources
 from recovery.strategies.base import CommittedRows, Facts
+from recovery.strategies.corrections import Unmet
 from recovery.strategies.positions import positions
 
 HAS_EVERY_ROW: Final = "TABLE_HAS_EVERY_ROW"
@@ -43,6 +52,68 @@ BACK: Final = (
 )
 NONE: Final = CommittedRows()
 
+CODES: Final = corrections.CorrectionCodes(BlockerCode.TOP_UP_INPUT_UNKNOWN, BlockerCode.TOP_UP_COLUMNS)
+UNMET: Final[corrections.Words] = {
+    Unmet.OF_PROGRAM: (
+        BlockerCode.TOP_UP_OF_PROGRAM,
+        "The table of a plain program is not topped up here yet. Go back by --position (continue), and accept the "
+        "repeats.",
+    ),
+    Unmet.NO_OWN_DELTA_TABLE: (
+        BlockerCode.TOP_UP_OF_TABLE,
+        "{dataset} is no Delta table that the flow writes by itself, so rows cannot be added once and no more. Choose "
+        "full-refresh, or continue with a start position.",
+    ),
+    Unmet.SHARED_TABLE: (
+        BlockerCode.TOP_UP_SHARED_TABLE,
+        "{writers} writes the same table, so a key that is there may be that of another flow's row. Add the rows by "
+        "hand, or choose full-refresh.",
+    ),
+    Unmet.BATCH_UNSETTLED: (
+        BlockerCode.BATCH_UNSETTLED,
+        "Batch {batch} is in the table, and the checkpoint has not committed it. Choose revert, which settles it, then "
+        "top-up.",
+    ),
+    Unmet.OTHER_CODE: (
+        BlockerCode.TOP_UP_OTHER_CODE,
+        "The code is not the one that wrote the table, so it may yield rows that were never due. Keep the code as it "
+        "is (--keep-code); where it was changed since the last good update, choose continue first, then top-up.",
+    ),
+    Unmet.OF_GROUPS: (
+        BlockerCode.TOP_UP_OF_GROUPS,
+        "Rows are made of several rows of the input ({steps}), so a row that is missing cannot be computed by itself. "
+        "Choose full-refresh, or reread.",
+    ),
+    Unmet.NO_KEY: (
+        BlockerCode.TOP_UP_NO_KEY,
+        "No key is known by which a row is missing or there. Name the key (--key).",
+    ),
+    Unmet.INPUT_SKIPPED: (
+        BlockerCode.TOP_UP_INPUT_UNKNOWN,
+        "An earlier recovery let a source begin elsewhere: rows that were left out on purpose would come in. Add the "
+        "missing ones by hand, or choose full-refresh.",
+    ),
+    Unmet.START_UNKNOWN: (
+        BlockerCode.TOP_UP_INPUT_UNKNOWN,
+        "{source}: where the flow began to read is not known, and rows from before that were never due. {why} Add the "
+        "missing rows by hand.",
+    ),
+    Unmet.READ_AGAIN: (
+        BlockerCode.TOP_UP_READ_AGAIN,
+        "{twice} Their rows would come a second time after a top-up. Run the flow first (continue), then top-up.",
+    ),
+    Unmet.UNCOUNTED: (
+        BlockerCode.TOP_UP_UNCOUNTED,
+        "What the code yields over the committed input could not be compared by key ({key}) with the table, so which "
+        "rows are missing is not known. Raise the limits for this flow, or choose full-refresh.",
+    ),
+    Unmet.COLLATION: (
+        BlockerCode.TOP_UP_COLLATION,
+        "{collated} compares texts by a collation, by which missing rows cannot be found. Name another key (--key), or "
+        "choose full-refresh.",
+    ),
+}
+
 
 def judge(facts: Facts) -> Option:
     """The option, blocked or not, with the rows that it adds."""
@@ -52,11 +123,13 @@ def judge(facts: Facts) -> Option:
         strategy=Strategy.TOP_UP,
         title="top-up",
         summary="Add the rows that the table lacks, once",
-        blocker=blocked(facts),
+        blocker=find_blocker(facts),
         forecast=Forecast(
             lost=_lost(facts),
             doubled=_doubled(facts),
-            reread=_reread(facts),
+            reread=corrections.forecast_reread(
+                facts, "to find the rows that lack; the flow itself reads nothing again."
+            ),
             new_rows=added,
             table_after=common.table_after(facts, added),
             state="Stays as it is",
@@ -72,139 +145,20 @@ def judge(facts: Facts) -> Option:
     )
 
 
-def blocked(facts: Facts) -> Blocker | None:
+def find_blocker(facts: Facts) -> Blocker | None:
     """Why top-up cannot run here; None when it can."""
-    return (
-        common.any_block(facts)
-        or _by_table(facts)
-        or common.unread_code(facts)
-        or _by_checkpoint(facts)
-        or _by_code(facts)
-        or starts.takes_no_start(facts, "top-up")
-        or _by_input(facts)
-        or _by_rows(facts)
-    )
+    return corrections.block(facts, Strategy.TOP_UP, UNMET, CODES) or _judge_rows(facts)
 
 
-def _by_table(facts: Facts) -> Blocker | None:
-    if facts.is_plain:
-        says = (
-            "The table of a plain program is not topped up here yet. Go back by --position (continue), and accept the "
-            "repeats."
-        )
-        return Blocker(code=BlockerCode.TOP_UP_OF_PROGRAM, says=says)
-    if facts.sink.kind != delta.KIND or facts.sink.declared or facts.sink.by_function:
-        says = (
-            f"{facts.dataset} is no Delta table that the flow writes by itself, so rows cannot be added once and no "
-            "more. Choose full-refresh, or continue with a start position."
-        )
-        return Blocker(code=BlockerCode.TOP_UP_OF_TABLE, says=says)
-    if facts.writers:
-        says = (
-            f"{', '.join(facts.writers)} writes the same table, so a key that is there may be that of another flow's "
-            "row. Add the rows by hand, or choose full-refresh."
-        )
-        return Blocker(code=BlockerCode.TOP_UP_SHARED_TABLE, says=says)
-    if facts.unfilled:
-        says = f"{facts.unfilled} has emptied this table and filled nothing back. Resume it or roll it back first."
-        return Blocker(code=BlockerCode.BACKFILL_UNFILLED, says=says)
-    return None
-
-
-def _by_checkpoint(facts: Facts) -> Blocker | None:
-    report = facts.checkpoint
-    if common.has_blocker(report.findings):
-        return common.damaged(report)
-    if reconcile_report(report).last_committed != report.last_committed:
-        says = (
-            f"Batch {report.last_planned} is in the table, and the checkpoint has not committed it. Choose revert, "
-            "which settles it, then top-up."
-        )
-        return Blocker(code=BlockerCode.BATCH_UNSETTLED, says=says)
-    return None
-
-
-def _by_code(facts: Facts) -> Blocker | None:
-    old, new = facts.old_code, facts.new_code
-    is_patched = dict(new.files) != dict(facts.code.files)
-    if is_patched or (old is not None and dict(old.files) != dict(new.files)):
-        says = (
-            "The code is not the one that wrote the table, so it may yield rows that were never due. Keep the code as "
-            "it is (--keep-code); where it was changed since the last good update, choose continue first, then top-up."
-        )
-        return Blocker(code=BlockerCode.TOP_UP_OTHER_CODE, says=says)
-    if not mapped.one_to_one(facts):
-        says = "The sources of the code are not those of the checkpoint. Choose continue first, then top-up."
-        return Blocker(code=BlockerCode.SOURCES_DIFFER, says=says)
-    steps = new.operators or ()
-    if set(steps) - set(BY_ROW) or len(steps) > 1 or full_refresh.has_rows_of_another_kind(facts):
-        says = (
-            f"Rows are made of several rows of the input ({common.names(steps)}), so a row that is missing cannot be "
-            "computed by itself. Choose full-refresh, or reread."
-        )
-        return Blocker(code=BlockerCode.TOP_UP_OF_GROUPS, says=says)
-    if not new.key:
-        says = "No key is known by which a row is missing or there. Name the key (--key)."
-        return Blocker(code=BlockerCode.TOP_UP_NO_KEY, says=says)
-    return None
-
-
-def _by_input(facts: Facts) -> Blocker | None:
-    if facts.skipped_before:
-        says = (
-            "An earlier recovery let a source begin elsewhere: rows that were left out on purpose would come in. Add "
-            "the missing ones by hand, or choose full-refresh."
-        )
-        return Blocker(code=BlockerCode.TOP_UP_INPUT_UNKNOWN, says=says)
-    for source, begins in zip(facts.sources, sources.anew(facts), strict=True):
-        if source.position.kind != files.KIND and not begins.again:
-            says = (
-                f"{sources.name_of(source)}: where the flow began to read is not known, and rows from before that were "
-                f"never due. {begins.why} Add the missing rows by hand."
-            )
-            return Blocker(code=BlockerCode.TOP_UP_INPUT_UNKNOWN, says=says)
-        if source.problem or source.spans.processed is None:
-            says = (
-                f"{sources.name_of(source)}: what was read of it cannot be read once more. {source.problem or ''} Make "
-                "it reachable, then count again."
-            )
-            return Blocker(code=BlockerCode.TOP_UP_INPUT_UNKNOWN, says=says)
-    if again := sources.twice(facts):
-        says = (
-            f"{files.said_twice([f.path for f in again])} Their rows would come a second time after a top-up. Run the "
-            "flow first (continue), then top-up."
-        )
-        return Blocker(code=BlockerCode.TOP_UP_READ_AGAIN, says=says)
-    return None
-
-
-def _by_rows(facts: Facts) -> Blocker | None:
-    held, key = facts.counts.committed, ", ".join(facts.new_code.key)
-    if held is None or facts.counts.table is None:
-        says = (
-            f"What the code yields over the committed input could not be compared by key ({key}) with the table, so "
-            "which rows are missing is not known. Raise the limits for this flow, or choose full-refresh."
-        )
-        return Blocker(code=BlockerCode.TOP_UP_UNCOUNTED, says=says)
-    if held.collated:
-        says = (
-            f"{', '.join(held.collated)} compares texts by a collation, by which missing rows cannot be found. Name "
-            "another key (--key), or choose full-refresh."
-        )
-        return Blocker(code=BlockerCode.TOP_UP_COLLATION, says=says)
-    if held.unfit:
-        says = (
-            f"What the code yields does not fit the columns of the table: {', '.join(held.unfit)} is missing on one "
-            "side, or has another type. Change the table by hand, or choose full-refresh."
-        )
-        return Blocker(code=BlockerCode.TOP_UP_COLUMNS, says=says)
+def _judge_rows(facts: Facts) -> Blocker | None:
+    held, key = facts.counts.committed or NONE, ", ".join(facts.new_code.key)
     if not held.absent and not held.short and held.unsettled == 0:
-        of = ", of input that can still be read" if is_cut(facts) else ""
+        of = ", of input that can still be read" if corrections.is_cut(facts) else ""
         return Blocker(code=BlockerCode.NOTHING_MISSING, says=f"No row is missing from the table{of}.")
-    return _by_repeats(held, key)
+    return _judge_key(held, key)
 
 
-def _by_repeats(held: CommittedRows, key: str) -> Blocker | None:
+def _judge_key(held: CommittedRows, key: str) -> Blocker | None:
     """Why the key does not tell which rows are missing."""
     if held.extra:
         says = (
@@ -235,11 +189,6 @@ def _by_repeats(held: CommittedRows, key: str) -> Blocker | None:
     return None
 
 
-def is_cut(facts: Facts) -> bool:
-    """Whether input that was committed can no longer be read, or may not."""
-    return bool(full_refresh.list_gone(facts)) or not all(f.whole for f in sources.anew(facts))
-
-
 def _lost(facts: Facts) -> RowAmount:
     if gone := full_refresh.list_gone(facts):
         why = (
@@ -247,7 +196,7 @@ def _lost(facts: Facts) -> RowAmount:
             "lacks is not known."
         )
         return common.amount(None, (), why, Bound.UNKNOWN).model_copy(update={"files": len(gone)})
-    if is_cut(facts):
+    if corrections.is_cut(facts):
         why = " ".join(f.why for f in sources.anew(facts) if not f.whole)
         says = f"{why} How many rows of earlier input the table lacks is not known."
         return RowAmount(rows=None, bound=Bound.UNKNOWN, why=says)
@@ -260,21 +209,13 @@ def _doubled(facts: Facts) -> RowAmount:
     held = facts.counts.committed
     if held is None:
         return RowAmount(rows=None, bound=Bound.UNKNOWN, why="What the table lacks was not counted.")
-    if held.beyond and not is_cut(facts):
+    if held.beyond and not corrections.is_cut(facts):
         why = (
             f"{common.plural(held.beyond, 'row')} of the table come from no input: other code, or a person, may have "
             "written the missing ones under other keys."
         )
         return RowAmount(rows=min(held.absent, held.beyond), bound=Bound.AT_MOST, why=why)
     return sources.nothing("No row of the table has a key of a row that is added.")
-
-
-def _reread(facts: Facts) -> RowAmount:
-    rows, of = facts.counts.processed, sources.unit(facts)
-    why = f"Every committed {of}, to find the rows that lack; the flow itself reads nothing again."
-    if common.only_files(facts):
-        return common.amount(rows, common.files_of(facts, "processed"), why)
-    return RowAmount(rows=rows, bound=Bound.EXACT, why=why, end=sources.standing(facts))
 
 
 def _steps(facts: Facts, added: int | None) -> tuple[PlannedStep, ...]:
@@ -288,27 +229,25 @@ def _steps(facts: Facts, added: int | None) -> tuple[PlannedStep, ...]:
 
 
 def _criteria(facts: Facts, added: int | None) -> tuple[Criterion, ...]:
-    table, code, held = facts.counts.table, facts.new_code, facts.counts.committed or NONE
-    key = list(code.key)
-    counts: dict[str, object] = (
-        {} if added is None else {"new_rows": added, "table_after": common.table_after(facts, added)}
-    )
-    expected: dict[str, dict[str, object]] = {
-        "ROWS_OF_BEFORE_UNTOUCHED": {"rows": table},
-        "TABLE_GREW_BY_NEW_BATCHES": {"before": table},
-        "EVERY_ROW_ONCE": {
-            "scope": "missing",
-            "key": key,
-            **({"whole_rows": True} if code.varies == () else {}),
-        },
-        "NO_KEY_TWICE": {"key": key, "accepted": common.Repeats(0, Bound.EXACT).as_dict()},
-        HAS_EVERY_ROW: {"key": key, "rows": held.rows, "whole": not is_cut(facts)},
-        **({"COUNTS_EQUAL_FORECAST": counts} if counts else {}),
-        CHECKPOINT_UNTOUCHED: {
-            "fingerprint": facts.checkpoint.fingerprint,
-            "last_committed": facts.checkpoint.last_committed,
-        },
-        "NOTHING_ELSE_CHANGED": {},
+    table, key, held = facts.counts.table, tuple(facts.new_code.key), facts.counts.committed or NONE
+    missing = ExpectedRows(scope="missing", key=key)
+    if facts.new_code.varies == ():
+        missing = codec.change(missing, whole_rows=True)
+    counts: dict[str, ExpectedValue] = {}
+    if added is not None:
+        after = common.table_after(facts, added)
+        counts["COUNTS_EQUAL_FORECAST"] = ExpectedCounts(new_rows=added, table_after=after)
+    expected: dict[str, ExpectedValue] = {
+        "ROWS_OF_BEFORE_UNTOUCHED": ExpectedRowsBefore(rows=table),
+        "TABLE_GREW_BY_NEW_BATCHES": ExpectedGrowth(before=table),
+        "EVERY_ROW_ONCE": missing,
+        "NO_KEY_TWICE": ExpectedKeys(key=key, accepted=AcceptedRepeats(rows=0, bound=Bound.EXACT)),
+        HAS_EVERY_ROW: ExpectedInput(key=key, rows=held.rows, whole=not corrections.is_cut(facts)),
+        **counts,
+        CHECKPOINT_UNTOUCHED: ExpectedCheckpoint(
+            fingerprint=facts.checkpoint.fingerprint, last_committed=facts.checkpoint.last_committed
+        ),
+        "NOTHING_ELSE_CHANGED": ExpectedOthers(),
     }
     return tuple(Criterion(code=code, says=SAYS[code], expected=value) for code, value in expected.items())
 
@@ -329,7 +268,7 @@ def _findings(facts: Facts) -> tuple[Finding, ...]:
     if held.beyond:
         says = f"{common.plural(held.beyond, 'row')} of the table come from no input that is left; they stay."
         do = "Look whether they are rows that are missing, under other keys."
-        severity = Severity.INFO if is_cut(facts) else Severity.WARNING
+        severity = Severity.INFO if corrections.is_cut(facts) else Severity.WARNING
         found.append(Finding("ROWS_OF_NO_INPUT", severity, says, do))
     if facts.new_code.varies != ():
         varies = ", ".join(facts.new_code.varies or ("what is not known",))

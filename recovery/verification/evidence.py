@@ -189,6 +189,18 @@ def new_inputs(scope: str, old: CheckpointReport, new: CheckpointReport) -> tupl
     return tuple(sorted({p for paths in batches(scope, old, new).after.values() for p in paths}))
 
 
+def is_folder_read_unevenly(scope: str, old: CheckpointReport, new: CheckpointReport) -> bool:
+    """Whether a file that one source read in the rerun was read by another source before it, and not since. A file is
+    replayed for every reader of its folder, so what the one source alone yields of it cannot be computed."""
+    files = batches(scope, old, new)
+    return any(
+        not {*paths}.isdisjoint({*before} - {*files.after.get(other, ())})
+        for source, paths in files.after.items()
+        for other, before in files.before.items()
+        if other != source
+    )
+
+
 def data_files(report: SinkReport) -> tuple[str, ...]:
     """Every data file that the sink's log names, compacted or not."""
     return tuple(sorted({*report.older, *(f for files in report.batches.values() for f in files)}))

@@ -7,7 +7,6 @@ to stand for rows.
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
-from recovery.contracts import codec
 from recovery.contracts.criteria import Criterion
 from recovery.contracts.criterion_values import EXPECTED, ExpectedRows
 from recovery.contracts.measured import JudgedCriterion, Verdict
@@ -32,10 +31,8 @@ _CHECKS: dict[str, Callable[[Any, Evidence], Finding]] = {
     criteria.NO_KEY_TWICE: whole.no_key_twice,
     criteria.FURTHER_UPDATE_ADDS_NOTHING: checks.further_update_adds_nothing,
     FILLED: filled.filled_rows_as_before,
-    HAS_EVERY_ROW: lambda expected, evidence: topped.table_has_every_row(codec.to_json(expected), evidence),
-    CHECKPOINT_UNTOUCHED: lambda expected, evidence: topped.checkpoint_untouched(
-        codec.to_json(expected), evidence
-    ),
+    HAS_EVERY_ROW: topped.table_has_every_row,
+    CHECKPOINT_UNTOUCHED: topped.checkpoint_untouched,
     ONLY_REPEATS_DELETED: deduplicated.only_repeats_deleted,
     AGREES: lambda expected, evidence: below.downstream_agrees(expected, evidence.below),
 }

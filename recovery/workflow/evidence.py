@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import Final
 
 from django.conf import settings
 
@@ -41,6 +42,7 @@ from recovery.verification.evidence import (
     KeptRows,
     Reached,
     arrivals,
+    is_folder_read_unevenly,
     measured_from,
     new_data_files,
     new_inputs,
@@ -54,6 +56,10 @@ from recovery.workflow.readers import Readers
 from recovery.workflow.replaying import processed_until, replaying_processed
 
 Ask = Callable[[MeasureRequest], Measure]
+FOLDER_READ_UNEVENLY: Final = (
+    "Two sources read one folder, and one of them had read a file before that the other read now, so the rows of the "
+    "new batches cannot be computed."
+)
 # a repaired version holds the old one's logs, mended: it is cut back to the position as one that went on
 SCOPES = {
     "continue": "both",
@@ -163,12 +169,16 @@ def collect(
     wanted = Counted({"new": inputs}, {"new": {n: s.as_dict() for n, s in stretches.items() if s}})
     flow, every = whole.input_of(scene, contents, readers, old)
     compared = _Compared(every, _filled_back(filled))
+    if is_folder_read_unevenly(scope, old, new):
+        measured = Measure(problem=FOLDER_READ_UNEVENLY)
+    else:
+        measured = _measure(
+            scene, contents, readers, old, scope, wanted, files, sink_before, since, topic_before, compared
+        )
     evidence = replace(
         evidence,
         whole_flow=flow,
-        measure=_measure(
-            scene, contents, readers, old, scope, wanted, files, sink_before, since, topic_before, compared
-        ),
+        measure=measured,
         backup=KeptRows(filled[0].rows, filled[0].digest) if filled else None,
         measured_inputs=inputs,
         measured_files=files,

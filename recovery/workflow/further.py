@@ -5,7 +5,7 @@ nothing. The plan before it has run, is not void, and is in force again once the
 from recovery.approvals.selectors import plan_in_force
 from recovery.errors import Refused
 from recovery.models import Plan, Recovery, Step
-from recovery.workflow import sealing, topped
+from recovery.workflow import corrections, sealing
 from recovery.workflow.moves import move, only_in
 from recovery.workflow.transitions import WAITS
 
@@ -59,7 +59,7 @@ def _has_written(recovery: Recovery, plan: Plan) -> bool:
     begun = recovery.steps.filter(plan=plan).exclude(kind="stop").exclude(state__in=UNTOUCHED)
     if begun.exclude(kind__in=("fill", "deduplicate"), state="failed").exists():
         return True
-    return begun.exists() and topped.correction_of(recovery) is not None
+    return begun.exists() and corrections.correction_of(recovery) is not None
 
 
 def give_up(recovery: Recovery, says: str) -> Plan:

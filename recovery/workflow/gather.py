@@ -208,10 +208,9 @@ def facts_of(
     found, new_study, old_study = studied.found, studied.new, studied.old
     new_code = code_facts(new_files, new_study)
     old_code = code_facts(old_files, old_study) if old_files and old_study else None
-    is_same = late.same_windows(old_code, new_code)
-    apart = (
-        inputs.plan_counts(found.sources, settings.REPRISE_COUNT_BYTES, ("unread",)) if is_same else NO_COUNTS
-    )
+    apart = NO_COUNTS
+    if late.same_windows(old_code, new_code):
+        apart = inputs.plan_counts(found.sources, settings.REPRISE_COUNT_BYTES, ("unread",))
     facts = Facts(
         gathered_at=timezone.now().isoformat(),
         workspace=flow.pipeline.workspace.name,
@@ -228,10 +227,7 @@ def facts_of(
         old_code=old_code,
         code=code_facts(scene.code, new_study),
         new_code=new_code,
-        counts=first_batch.count_processed(
-            scene.checkpoint,
-            _rehearse_or_count(scene, new_study, studied.wanted, apart, new_files, studied.key),
-        ),
+        counts=_rehearse_or_count(scene, new_study, studied.wanted, apart, new_files, studied.key),
         old_counts=counts(old_study) if old_study else None,
         old_sources=studied.before,
         old_problem=studied.problem,
@@ -307,8 +303,9 @@ def _rehearse_or_count(
     files: Mapping[str, str],
     key: tuple[str, ...],
 ) -> Counts:
-    """What Spark counted with the new code; by a rehearsal, where its state decides."""
-    return rehearsing.count_or_rehearse(
+    """What Spark counted with the new code; by a rehearsal, where its state decides. Before a first batch that
+    crashed nothing was processed."""
+    counted = rehearsing.count_or_rehearse(
         answer,
         wanted,
         apart,
@@ -317,6 +314,7 @@ def _rehearse_or_count(
         watermark_ms=reconcile_report(scene.checkpoint).closed_ms,
         conf=scene.checkpoint.conf,
     )
+    return first_batch.count_processed(scene.checkpoint, counted)
 
 
 @reach.of_flow

@@ -9,7 +9,7 @@ import pytest
 
 from recovery.sinks.live import delta
 from recovery.spark.api import Measure, MeasureRequest, measure
-from recovery.spark.backups import CommittedBeside, DeduplicateRequest, Filled, Unkept, deduplicate
+from recovery.spark.backups import CommittedBeside, CorrectionRequest, Filled, Unkept, delete_repeats
 from tests.integration.spark_room import SCHEMA, SIMPLE, Room, row
 from tests.integration.test_topping_on_spark import DEDUPED, NULL, OTHER, Held
 
@@ -25,8 +25,8 @@ class Repeated(Held):
 
     def delete(self, code: str, *uris: str, rows: int, before: int, app: str = "app") -> Filled:
         study = self.bare.request(code, sets={"processed": uris})
-        return deduplicate(
-            DeduplicateRequest(self.bare.answers, self.name, self.place, before, study, ("id",), app, rows)
+        return delete_repeats(
+            CorrectionRequest(self.bare.answers, self.name, self.place, before, study, ("id",), app, rows)
         )
 
     def measured_after(self, code: str, *uris: str, before: int) -> Measure:

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from recovery.spark.api import Measure, MeasureRequest, measure
-from recovery.spark.backups import CommittedBeside, Filled, TopUpRequest, Unkept, top_up
+from recovery.spark.backups import CommittedBeside, CorrectionRequest, Filled, Unkept, top_up
 from tests.integration.spark_room import SCHEMA, SIMPLE, Room, row
 
 pytestmark = pytest.mark.spark
@@ -59,7 +59,7 @@ class Held:
     def add(self, code: str, *uris: str, rows: int, before: int, app: str = "app") -> Filled:
         study = self.bare.request(code, sets={"processed": uris})
         return top_up(
-            TopUpRequest(self.bare.answers, self.name, self.place, before, study, ("id",), app, rows)
+            CorrectionRequest(self.bare.answers, self.name, self.place, before, study, ("id",), app, rows)
         )
 
     def measured(self, code: str, *uris: str, before: int, whole_rows: bool = True) -> Measure:

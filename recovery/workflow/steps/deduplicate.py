@@ -13,7 +13,7 @@ from recovery.models import Step
 from recovery.plans.values import Drift
 from recovery.sinks.live import delta
 from recovery.spark.backups import Filled, Unkept
-from recovery.workflow import backups, deduplicated, reviewed, topped
+from recovery.workflow import backups, corrections, reviewed
 from recovery.workflow.flow_snapshot import Scene, read_scene
 from recovery.workflow.steps.base import Context, PlanVoid, Probed, saw
 from recovery.workflow.steps.fill import find_drift, version_noted
@@ -27,7 +27,7 @@ def run(context: Context) -> Mapping[str, object]:
     contents = context.contents
     scene = read_scene(context.flow, known=contents.table_places)
     since = version_noted(context.step)
-    if (done := topped.commit_of(context.plan, since)) is not None:
+    if (done := corrections.commit_of(context.plan, since)) is not None:
         context.log(f"Version {done} of the table is the deletion of an attempt before.")
         return codec.to_json(_read_back(context, since))
     if drift := find_drift(context, scene, since):
@@ -37,8 +37,8 @@ def run(context: Context) -> Mapping[str, object]:
     assert before is not None, "a table that counts its commits has a version"
     context.watch.guard()
     app_id = backups.app_id(contents, context.plan)
-    answer = deduplicated.delete(scene, contents, before=before, app_id=app_id, timeout=SECONDS - 60)
-    if answer.refused is Unkept.MOVED and topped.commit_of(context.plan, since) is not None:
+    answer = corrections.delete_repeated(scene, contents, before=before, app_id=app_id, timeout=SECONDS - 60)
+    if answer.refused is Unkept.MOVED and corrections.commit_of(context.plan, since) is not None:
         context.log("An attempt before, which was still under way, has made the deletion.")
         return codec.to_json(_read_back(context, since))
     if answer.refused is not None:
@@ -85,7 +85,7 @@ def _refuse(context: Context, scene: Scene, answer: Filled) -> None:
 def _read_back(context: Context, since: int) -> DeduplicateResult:
     """What the table's log holds of the deletion. Raises OutcomeUnknown where it does not hold it."""
     place = context.contents.table_place
-    version = topped.commit_of(context.plan, since)
+    version = corrections.commit_of(context.plan, since)
     rows = None if version is None else delta.rows_deleted(place, version)
     if version is None or rows is None:
         raise OutcomeUnknown(
@@ -99,7 +99,7 @@ def probe(step: Step) -> Probed:
     """Whether the table's log holds the deletion. Either way doing it again deletes nothing twice, and reads back."""
     plan = step.plan
     assert plan is not None, "only a plan has this step"
-    version = topped.commit_of(plan, version_noted(step))
+    version = corrections.commit_of(plan, version_noted(step))
     says = (
         "no deletion of this plan" if version is None else f"the deletion of this plan as version {version}"
     )

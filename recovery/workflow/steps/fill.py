@@ -15,7 +15,7 @@ from recovery.pipelines.workspaces import questions_service
 from recovery.plans.values import Drift
 from recovery.sinks.live import delta
 from recovery.spark.backups import Filled, FillRequest, Unkept, fill
-from recovery.workflow import backups, reviewed, topped
+from recovery.workflow import backups, corrections, reviewed
 from recovery.workflow.flow_snapshot import Scene, read_scene
 from recovery.workflow.steps.base import Context, PlanVoid, Probed, saw
 
@@ -68,13 +68,13 @@ def _of_input(context: Context, scene: Scene) -> Rows:
     the plan is void: nothing was changed yet."""
     contents = context.contents
     since = version_noted(context.step)
-    if topped.commit_of(context.plan, since) is None:
+    if corrections.commit_of(context.plan, since) is None:
         if drift := find_drift(context, scene, since):
             raise PlanVoid(drift)
         reviewed.require_unchanged(contents, scene.spec, scene.code, scene.client, so="Nothing was written.")
 
     def ask(scene: Scene, before: int, app_id: str) -> Filled:
-        return topped.add(scene, contents, before=before, app_id=app_id, timeout=SECONDS - 60)
+        return corrections.add_missing(scene, contents, before=before, app_id=app_id, timeout=SECONDS - 60)
 
     def refuse(answer: Filled) -> None:
         if answer.refused is Unkept.UNREADABLE:
@@ -102,7 +102,7 @@ def find_drift(context: Context, scene: Scene, since: int) -> list[Drift]:
     if scene.checkpoint.fingerprint != planned.fingerprint:
         now, says = scene.checkpoint.last_committed, "The flow has read on since the plan."
         found.append(Drift("checkpoint", str(planned.last_committed), str(now), says))
-    if strange := topped.written_by_others(context.plan, since):
+    if strange := corrections.written_by_others(context.plan, since):
         says = f"Version {strange[0]} of the table was written by something else since the plan."
         found.append(Drift("sink", str(since), str(strange[0]), says))
     return found

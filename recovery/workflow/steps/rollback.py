@@ -16,7 +16,7 @@ from recovery.models import Recovery, Step
 from recovery.pipelines.client import PipelinesClient
 from recovery.pipelines.workspaces import client_for
 from recovery.sinks.live import reading as sinks
-from recovery.workflow import further, restoring, topped
+from recovery.workflow import corrections, further, restoring
 from recovery.workflow.places import checkpoint_of
 from recovery.workflow.steps import backup, restore, seed
 from recovery.workflow.steps.base import Context, Probed, saw
@@ -67,20 +67,20 @@ def _corrects_table(recovery: Recovery) -> bool:
 
 def _refuse_correction(recovery: Recovery) -> str | None:
     flow = recovery.flow
-    corrected = topped.correction_of(recovery)
+    corrected = corrections.correction_of(recovery)
     if corrected is None and further.earlier_plan(recovery) is not None:
         return "This plan has changed no row. Give it up: the plan before it is in force again."
     if active_update(client_for(flow.pipeline.workspace).get_pipeline(flow.pipeline.pipeline_id)):
         return "An update is running. Stop it first."
-    return None if corrected is None else topped.refusal(corrected)
+    return None if corrected is None else corrections.refusal(corrected)
 
 
 def _put_table_back(context: Context) -> Mapping[str, object]:
-    corrected = topped.correction_of(context.recovery)
+    corrected = corrections.correction_of(context.recovery)
     if corrected is None:
         context.log("No row was changed, so there is nothing to undo.")
         return codec.to_json(RollbackResult(checkpoint=False, files=()))
-    topped.put_back(context, corrected)
+    corrections.put_back(context, corrected)
     return codec.to_json(RollbackResult(checkpoint=False, files=(), table=corrected.since))
 
 

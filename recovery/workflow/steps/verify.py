@@ -32,7 +32,7 @@ from recovery.spark.api import Measure
 from recovery.verification.evidence import UNSEEN, Evidence, FurtherUpdate, data_files
 from recovery.verification.judge import complete_verdict, judge
 from recovery.verification.outcome import outcome_of
-from recovery.workflow import backups, deduplicated, noted_files, refreshed, reviewed, topics, topped
+from recovery.workflow import backups, corrections, noted_files, refreshed, reviewed, topics
 from recovery.workflow import evidence as reading
 from recovery.workflow.flow_snapshot import Scene, other_fingerprints, read_scene
 from recovery.workflow.learning import note_proven
@@ -100,7 +100,7 @@ def _measure_correction(context: Context) -> Mapping[str, object]:
         raise Refused("The table was not changed yet, so there is nothing to verify.")
     standstill = codec.read(StandstillResult, steps["stop"].result)
     version = version_noted(context.step)
-    if strange := topped.written_by_others(context.plan, version):
+    if strange := corrections.written_by_others(context.plan, version):
         raise Refused(
             f"Version {strange[0]} of the table was written by something else since the plan, so nothing shows "
             "whose its rows are. Find the writer, then roll back or end without proof.",
@@ -110,8 +110,7 @@ def _measure_correction(context: Context) -> Mapping[str, object]:
     refresh = codec.read(UpdateResult, steps["refresh"].result) if "refresh" in steps else UpdateResult()
     reviewed.require_unchanged(contents, scene.spec, scene.code, scene.client, so="Nothing was measured.")
     reviewed.require_reviewed_code_ran(contents, context.client, context.pipeline_id, refresh.started)
-    collect = topped.collect if contents.is_topped_up else deduplicated.collect
-    evidence = collect(
+    evidence = corrections.collect(
         scene,
         contents,
         version=version,

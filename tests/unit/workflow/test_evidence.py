@@ -21,7 +21,13 @@ from recovery.sources.live import kafka as live_kafka
 from recovery.spark.api import Measure, MeasureRequest, Study, StudyRequest
 from recovery.strategies.catalogue import EXECUTABLE
 from recovery.verification.criteria import REQUIRED
-from recovery.verification.evidence import Reached, measured_from, new_data_files, new_inputs
+from recovery.verification.evidence import (
+    Reached,
+    is_folder_read_unevenly,
+    measured_from,
+    new_data_files,
+    new_inputs,
+)
 from recovery.workflow import evidence, readers, sealing
 from recovery.workflow.flow_snapshot import Scene
 from recovery.workflow.readers import Readers
@@ -352,8 +358,34 @@ def test_what_a_plan_of_each_strategy_is_measured_from_is_known() -> None:
     executable = {s.value for s in EXECUTABLE}
     assert executable == set(REQUIRED)
     assert executable - evidence.SCOPES.keys() == {"top-up", "deduplicate"}, (
-        "they run no batch: `topped` and `deduplicated` measure them"
+        "they run no batch: `corrections` measures them"
     )
+
+
+def reading(*files: str) -> CheckpointReport:
+    """Sources by index, each with the files of its log in one batch each."""
+    logs = (
+        Entries.from_entries(SourceEntry(f"file:///in/{name}", 1, n) for n, name in enumerate(names))
+        for names in files
+    )
+    sources = (SourceProgress(n, "files", None, len(log) - 1, log) for n, log in enumerate(logs))
+    return checkpoint(sources=tuple(sources))
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "uneven"),
+    [
+        (("ab", "ab"), ("abc", "abc"), False),
+        (("ab", "abc"), ("abc", "abc"), True),
+        (("ab", "xy"), ("abc", "xyz"), False),
+        (("ab",), ("ab", "ab"), True),
+    ],
+    ids=["alike", "one was ahead", "other folders", "a second reader begins"],
+)
+def test_a_folder_that_two_sources_read_to_different_files_is_seen(
+    before: tuple[str, ...], after: tuple[str, ...], uneven: bool
+) -> None:
+    assert is_folder_read_unevenly("both", reading(*before), reading(*after)) is uneven
 
 
 def test_an_empty_reset_read_all_input_and_wrote_beside_the_rows_of_before() -> None:

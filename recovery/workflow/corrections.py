@@ -1,5 +1,5 @@
-"""Rows of the input that a plan adds to its table: asked of Spark, found in the table's log, measured, taken out again.
-What is found in the log and put back is the same for a plan that deletes repeats (`deduplicated`).
+"""Corrections of a table: rows that it lacks are added (top-up), or rows that it has too often are deleted
+(deduplicate). They are asked of Spark, found in the table's log, measured, and put back.
 
 The flow starts no update, and its checkpoint stays: what is expected is what the code of now yields over all input that
 the checkpoint has committed. So the proof needs no further update either, and looks at the whole table.
@@ -21,7 +21,7 @@ from recovery.pipelines.workspaces import questions_service
 from recovery.sinks.base import SinkReport
 from recovery.sinks.live import delta, earlier
 from recovery.spark.api import Measure, MeasureRequest, StudyRequest, WholeInput, measure
-from recovery.spark.backups import Filled, RestoreRequest, TopUpRequest, restore, top_up
+from recovery.spark.backups import CorrectionRequest, Filled, RestoreRequest, delete_repeats, restore, top_up
 from recovery.verification.evidence import Evidence
 from recovery.workflow import backups, whole
 from recovery.workflow.budgets import budgets
@@ -34,7 +34,7 @@ from recovery.workflow.steps.base import Context
 SCOPE = "same"  # no batch is new, and the checkpoint is the one of before
 
 
-def add(scene: Scene, contents: PlanBody, *, before: int, app_id: str, timeout: float) -> Filled:
+def add_missing(scene: Scene, contents: PlanBody, *, before: int, app_id: str, timeout: float) -> Filled:
     """Have Spark write the rows that version `before` of the table lacks. Raises Refused where the input cannot be read
     once more, Unreachable."""
     fill = contents.fill_args
@@ -43,18 +43,38 @@ def add(scene: Scene, contents: PlanBody, *, before: int, app_id: str, timeout: 
     read, committed = whole.committed_input(scene, contents, Readers(lambda: scene))
     if committed is None:
         raise Refused(f"The committed input cannot be read once more ({read.why}).", code="unreadable")
-    return top_up(
-        TopUpRequest(
-            answers=questions_service(scene.flow.pipeline.workspace, scene.flow.pipeline.environment),
-            table=contents.dataset,
-            location=scene.table_place,
-            before=before,
-            study=study_of(scene, contents, committed),
-            key=contents.key,
-            app_id=app_id,
-            rows=fill.rows,
-        ),
-        timeout=timeout,
+    asked = _ask_correction(scene, contents, committed, before=before, app_id=app_id, rows=fill.rows)
+    return top_up(asked, timeout=timeout)
+
+
+def delete_repeated(scene: Scene, contents: PlanBody, *, before: int, app_id: str, timeout: float) -> Filled:
+    """Have Spark delete the rows that version `before` of the table has too often. Raises Refused where not all input
+    can be read once more, Unreachable."""
+    args = contents.deduplicate_args
+    assert args is not None, "only a plan that deduplicates deletes rows"
+    read, committed = whole.committed_input(scene, contents, Readers(lambda: scene))
+    if committed is None or read.partial:
+        raise Refused(
+            f"Not all committed input can be read once more ({read.why or 'some of it is gone'}), so which rows repeat "
+            "is not known.",
+            code="unreadable",
+        )
+    asked = _ask_correction(scene, contents, committed, before=before, app_id=app_id, rows=args.rows)
+    return delete_repeats(asked, timeout=timeout)
+
+
+def _ask_correction(
+    scene: Scene, contents: PlanBody, committed: WholeInput, *, before: int, app_id: str, rows: int
+) -> CorrectionRequest:
+    return CorrectionRequest(
+        answers=questions_service(scene.flow.pipeline.workspace, scene.flow.pipeline.environment),
+        table=contents.dataset,
+        location=scene.table_place,
+        before=before,
+        study=study_of(scene, contents, committed),
+        key=contents.key,
+        app_id=app_id,
+        rows=rows,
     )
 
 
@@ -86,13 +106,13 @@ def collect(
     others_before: Mapping[str, str | None],
     others_after: Mapping[str, str | None],
 ) -> Evidence:
-    """Evidence of a top-up. `version`: of the table before it."""
+    """Evidence of a correction. `version`: of the table before it."""
     read, committed = whole.committed_input(scene, contents, Readers(lambda: scene))
     before = SinkReport(scene.sink.kind, scene.sink.location, None, version=version)
     if committed is None:
-        found = Measure(problem=f"The committed input cannot be read once more ({read.why}).")
+        measured = Measure(problem=f"The committed input cannot be read once more ({read.why}).")
     else:
-        found = _measured(scene, contents, committed, version)
+        measured = _measure_table(scene, contents, committed, version)
     return Evidence(
         scope=SCOPE,
         old=scene.checkpoint,
@@ -101,16 +121,18 @@ def collect(
         first_batch=None,
         sink_before=before,
         sink_after=scene.sink,
-        measure=found,
+        measure=measured,
         measured_since=version,
-        old_files=whole.old_files(scene, before, None),
+        # where rows are deleted, both versions are compared whole
+        old_files=whole.old_files(scene, before, None) if contents.is_topped_up else None,
         whole_flow=read,
         others_before=others_before,
         others_after=others_after,
     )
 
 
-def _measured(scene: Scene, contents: PlanBody, committed: WholeInput, version: int) -> Measure:
+def _measure_table(scene: Scene, contents: PlanBody, committed: WholeInput, version: int) -> Measure:
+    adds = contents.is_topped_up
     expected = [c.expected for c in contents.criteria if isinstance(c.expected, ExpectedRows)]
     asked = MeasureRequest(
         answers=questions_service(scene.flow.pipeline.workspace, scene.flow.pipeline.environment),
@@ -122,9 +144,10 @@ def _measured(scene: Scene, contents: PlanBody, committed: WholeInput, version: 
         key=contents.key,
         whole_rows=any(rows.whole_rows for rows in expected),
         whole=committed,
-        since=came_since(scene.table_place, version),
+        since=came_since(scene.table_place, version) if adds else None,
         budgets=budgets(scene.flow.name),
-        topped=True,
+        topped=adds,
+        deduplicated=not adds,
     )
     return measure(asked, timeout=settings.REPRISE_MEASURE_SECONDS)
 
