@@ -205,7 +205,10 @@ def _repeats(facts: Facts, found: Risk) -> tuple[Finding, ...]:
 
 
 def _planned_rows(facts: Facts, batch: int) -> Amount | None:
-    """At most all that waits: a planned batch reads the first of it."""
+    """At most all that waits: a planned batch reads the first of it. None: not known, as where only a patch was run:
+    the code that planned the batch may yield more rows."""
+    if facts.old_counts is None and facts.new_code.files != facts.code.files:
+        return None
     counts = [c.waiting for c in (facts.old_counts, facts.counts) if c is not None and c.waiting is not None]
     if not counts or any(s.start for s in facts.sources):
         return None

@@ -97,6 +97,13 @@ def test_a_sink_without_a_memory_may_hold_all_of_the_batch(sink: SinkReport) -> 
     assert decide(judge_all(flow(sink=sink)), NOT_ASKED).strategy != "continue"
 
 
+def test_a_patch_counts_no_rows_of_a_batch_that_other_code_wrote() -> None:
+    patch = CodeFacts({"/p/q.py": "# fewer rows"}, (), sources=({"path": "/in"},))
+    given = flow(sink=SinkReport("kafka", "out", None, declared="kafka"), new_code=patch)
+    option = judged(given)
+    assert (option.forecast.doubled.rows, option.forecast.doubled.bound) == (None, Bound.UNKNOWN)
+
+
 def test_a_function_that_may_pass_over_the_batch_loses_a_number_of_rows_that_is_not_known() -> None:
     sink = SinkReport("delta", "/w", None, heads={"jobs-app": 4}, by_function=True)
     option = judged(flow(sink=sink))
