@@ -49,6 +49,11 @@ class RecoveryPage:
         return "stream" if self.is_stream else "pipeline"
 
     @property
+    def run_noun(self) -> str:
+        """As `Workspace.run_noun`."""
+        return str(self.recovery.flow.pipeline.workspace.run_noun)
+
+    @property
     def is_open(self) -> bool:
         """May the wizard's choices still be changed?"""
         return self.recovery.state in ("diagnosing", "planned")
@@ -88,6 +93,7 @@ def build_frame(page: RecoveryPage, slug: str, *, here: str = "") -> dict[str, A
         "workspace": flow.pipeline.workspace.name,
         "environment": flow.pipeline.environment,
         "what_runs": page.what_runs,
+        "run_noun": page.run_noun,
         "badge": verifying.proof_badge(recovery),
         "stepper": stepper.build_stepper(recovery, page.steps, page.plan, here or slug, now),
         "handover": _channel_text(page, now),

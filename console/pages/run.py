@@ -204,7 +204,8 @@ def _verification(page: RecoveryPage) -> dict[str, object]:
     verdict = verifying.proof_verdict(page.recovery, measured, accepted, forecast)
     against = verifying.forecast_against_outcome(forecast, measured) if forecast and measured else []
     stands_still = page.recovery.state == "needs_attention" and bool(measured)
-    ways = partial(verifying.ways_on, way=way, updates=contents is None or not contents.corrects_table)
+    starts_none = contents is not None and contents.corrects_table
+    ways = partial(verifying.ways_on, way=way, run_noun="" if starts_none else page.run_noun)
     return {
         **build_frame(page, "verify"),
         "verdict": verdict,

@@ -74,11 +74,16 @@ def _stuck_bar(page: RecoveryPage, stuck: Step, refusal: str | None) -> ActionBa
     if stuck.state == "unknown" and probing.leaves_open(stuck):
         links = (Link(reverse("statement", args=[page.pk]), "Say what you know"), *links)
         if update := unknowns.update_of(stuck):
-            stop = Primary(f"Stop update {update[:8]}", post=at, name="act", value="prove")
+            stop = Primary(f"Stop {page.run_noun} {update[:8]}", post=at, name="act", value="prove")
             no_right = may_why(page.by, Right.RECOVER, page.environment)
             says = "Deletes nothing; committed rows stay. If nothing answers, the step stays unknown."
             return ActionBar(
-                "Ends its update and waits for the proof.", says, stop, links, no_right, "stop-and-prove"
+                f"Ends its {page.run_noun} and waits for the proof.",
+                says,
+                stop,
+                links,
+                no_right,
+                "stop-and-prove",
             )
     return ActionBar("Resumes the same plan.", again, primary, links, why)
 
@@ -164,7 +169,7 @@ def verify_bar(page: RecoveryPage) -> ActionBar:
             "Measures every criterion again.",
             "Reads only."
             if corrected
-            else "Reads only, except that it starts one further update to prove that it adds nothing.",
+            else "Reads only, except that it starts one further run to prove that it adds nothing.",
             Primary("Measure again", post=reverse("run", args=[page.pk]), name="confirmed", value="measure"),
             (*_end_without(page), report, steps),
             may_why(page.by, Right.RECOVER, page.environment),

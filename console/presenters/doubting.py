@@ -30,14 +30,15 @@ def find_doubt(flow: Flow, newest: Recovery | None, unread: Standing | None, now
     """
     if flow.state != "ok":
         return None
+    run = flow.pipeline.workspace.run_noun
     if unread is Standing.GONE:
         return Doubt(
             "input-gone",
             "input gone",
-            "This flow's last update ended well, but input that it had not read is gone.",
+            f"This flow's last {run} ended well, but input that it had not read is gone.",
             "Rows of that input are in no table. See Unread input for the source and how much is gone.",
         )
-    return _not_proven(flow, newest) or _passed_over(unread) or _not_asked(flow, now)
+    return _not_proven(flow, newest) or _passed_over(unread, run) or _not_asked(flow, now)
 
 
 def _not_proven(flow: Flow, newest: Recovery | None) -> Doubt | None:
@@ -46,6 +47,7 @@ def _not_proven(flow: Flow, newest: Recovery | None) -> Doubt | None:
         return None
     if flow.renewed_at and newest.ended_at and flow.renewed_at > newest.ended_at:
         return None
+    run = flow.pipeline.workspace.run_noun
     criteria = newest.proof.criteria if newest.proof else ()
     wrong = sum(criterion.ok is False for criterion in criteria)
     unknown = sum(criterion.ok is None for criterion in criteria)
@@ -58,18 +60,18 @@ def _not_proven(flow: Flow, newest: Recovery | None) -> Doubt | None:
     return Doubt(
         "not-proven",
         "not proven",
-        f"This flow's last update ended well, but {newest.label} has not proven its table.",
-        f"{text} An update that ends well does not show whether rows are missing or there twice.",
+        f"This flow's last {run} ended well, but {newest.label} has not proven its table.",
+        f"{text} A good end does not show whether rows are missing or there twice.",
     )
 
 
-def _passed_over(unread: Standing | None) -> Doubt | None:
+def _passed_over(unread: Standing | None, run: str) -> Doubt | None:
     if unread is not Standing.PASSED:
         return None
     return Doubt(
         "passed-over",
         "files passed over",
-        "This flow's last update ended well, but it passed over files.",
+        f"This flow's last {run} ended well, but it passed over files.",
         "They are too old for its source's settings, so their rows are in no table. See Unread input.",
     )
 
@@ -80,7 +82,7 @@ def _not_asked(flow: Flow, now: datetime) -> Doubt | None:
     if not workspace.poll_error and workspace.polled_at:
         return None
     last = (
-        f"Its last update ended well, as of {words.format_clock(workspace.polled_at, now)}. "
+        f"Its last {workspace.run_noun} ended well, as of {words.format_clock(workspace.polled_at, now)}. "
         if workspace.polled_at
         else ""
     )

@@ -184,7 +184,7 @@ def run_asks(recovery: Any, step: Any) -> list[Ask]:
 PROBED: Final = {
     Asked.EFFECT: "What did the step do?",
     Asked.WORKER: "Does its worker live?",
-    Asked.ACTIVE: "Is an update of the pipeline active?",
+    Asked.ACTIVE: "Does it run now?",
     Asked.CHECKPOINT: "Which batch does the checkpoint hold?",
     Asked.SPARK: "Does Spark answer?",
 }
@@ -234,14 +234,14 @@ def _evidence_badge(proven: bool | None) -> status.Badge:
 
 def _unknown_rungs(step: Any) -> list[Rung]:
     """What comes before resuming, while it is not known how a step ended: the safest first."""
-    update = unknowns.update_of(step)
+    update, run = unknowns.update_of(step), step.recovery.flow.pipeline.workspace.run_noun
     open_ones = probing.leaves_open(step)
     rungs = []
     if update and open_ones:
         rungs.append(
             Rung(
-                f"Stop update {update[:8]}, then prove what it did",
-                "Gives the stop order, waits until no update is active, and reads again. Rows that are committed stay.",
+                f"Stop {run} {update[:8]}, then prove what it did",
+                f"Gives the stop order, waits until no {run} is active, and reads again. Rows that are committed stay.",
                 ("Recommended", "Loses nothing", "Safe to give twice"),
                 first=True,
                 code="stop-and-prove",

@@ -185,12 +185,12 @@ def ways_on(
     no_skip: str | None,
     *,
     way: FurtherWay | None = None,
-    updates: bool = True,
+    run_noun: str = "update",
 ) -> list[Rung]:
     """What can be done about a proof that does not hold, safest first; [] where there is nothing to do.
 
     `refusal`: why it cannot be rolled back, `no_skip`: why it cannot be ended without proof; None: it can. `way`: that
-    of a further plan. `updates`: whether measuring again starts a further update.
+    of a further plan. `run_noun`: what measuring again starts once more (`Workspace.run_noun`); "": nothing.
     """
     if verdict.code not in ("not-proven", "not-all-measured"):
         return []
@@ -204,10 +204,12 @@ def ways_on(
     )
     again = Rung(
         "Measure again",
-        "Measures every criterion again, and starts one further update to see that it adds nothing."
-        if updates
+        f"Measures every criterion again, and starts one further {run_noun} to see that it adds nothing."
+        if run_noun
         else "Measures every criterion again, and changes nothing.",
-        ("Reads, and runs one update" if updates else "Changes nothing",) if failed else ("Recommended",),
+        (f"Reads, and starts one {run_noun}" if run_noun else "Changes nothing",)
+        if failed
+        else ("Recommended",),
         first=not failed,
         code="measure-again",
     )

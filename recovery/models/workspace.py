@@ -69,6 +69,11 @@ class Workspace(OnLists):
         return self.kind == "streams"
 
     @property
+    def run_noun(self) -> str:
+        """What people call one run of what it holds: `run` of a plain stream, `update` of a pipeline."""
+        return "run" if self.has_streams else "update"
+
+    @property
     def active(self) -> bool:
         """May anybody speak to it?"""
         return self.on and self.removed_at is None

@@ -363,16 +363,14 @@ def further_update_adds_nothing(expected: ExpectedNothing, evidence: Evidence) -
     """One more update: as many rows and the same data files as before it."""
     further = evidence.further
     if further is None:
-        return unknown("No further update was run.")
+        return unknown("It was not run.")
     if further.state == UNSEEN:
-        return unknown("Nothing shows that the further update began.")
+        return unknown("Nothing shows that it began.")
     if further.state != "COMPLETED":
-        return Finding(
-            MeasuredEnd(state=further.state), False, f"The further update ended as {further.state}."
-        )
+        return Finding(MeasuredEnd(state=further.state), False, f"It ended as {further.state}.")
     sides = (further.rows_before, further.rows_after, further.files_before, further.files_after)
     if None in sides:
-        return unknown("The table could not be read before or after the further update.")
+        return unknown("The table could not be read before or after it.")
     files = sorted(set(further.files_before or ()) ^ set(further.files_after or ()))
     measured = MeasuredFurther(
         rows_before=further.rows_before, rows_after=further.rows_after, data_files=len(files)
@@ -383,8 +381,8 @@ def further_update_adds_nothing(expected: ExpectedNothing, evidence: Evidence) -
         return Finding(
             measured,
             None,
-            f"{plural(len(further.arrived), 'file')} arrived meanwhile ({names_of(further.arrived)}), so what the "
-            "further update added proves nothing; verify again.",
+            f"{plural(len(further.arrived), 'file')} arrived meanwhile ({names_of(further.arrived)}), so what it "
+            "added proves nothing; verify again.",
         )
     grew = (further.rows_after or 0) - (further.rows_before or 0)
     if evidence.measure is not None and evidence.measure.strange is not None:

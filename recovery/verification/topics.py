@@ -65,7 +65,7 @@ def written_by_others(measure: Measure) -> Finding:
 def more_came(measured: MeasuredFurther, records: int) -> Finding:
     """Records that came while the further update ran, and no input for it."""
     says = (
-        f"{plural(records, 'more record')} came to the topic while the further update ran: sent by it, or by another "
+        f"{plural(records, 'more record')} came to the topic while it ran: sent by it, or by another "
         "writer. Stop the others, then verify again."
     )
     return Finding(measured, None, says)

@@ -83,8 +83,9 @@ def _worker(step: Step) -> str:
 
 def _active(step: Step) -> str:
     pipeline = step.recovery.flow.pipeline
+    run = pipeline.workspace.run_noun
     active = active_update(client_for(pipeline.workspace, timeout=10.0).get_pipeline(pipeline.pipeline_id))
-    return "No update is active." if active is None else f"Update {active} is active."
+    return f"No {run} is active." if active is None else f"{run.capitalize()} {active} is active."
 
 
 def _checkpoint(step: Step) -> str:

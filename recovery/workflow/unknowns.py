@@ -47,13 +47,14 @@ def stop_and_prove(*, recovery_id: int, by: Actor) -> Step:
         update = update_of(step)
         if not update:
             raise Refused(
-                "No update of this step is known, so none is stopped: another one may be someone else's.",
+                "No run of this step is known, so none is stopped: another one may be someone else's.",
                 code="no_update",
             )
+        run = recovery.flow.pipeline.workspace.run_noun
         told = {"by": by.name, "at": timezone.now().isoformat()}
         Step.objects.filter(pk=step.pk, fence=step.fence).update(result={**step.result, "stopping": told})
         broker.send_on_commit(tasks.stop_and_prove, step.pk, step.fence)
-        attempted.done(f"Stop of update {update} asked for, then proof of what step {step.kind} did.")
+        attempted.done(f"Stop of {run} {update} asked for, then proof of what step {step.kind} did.")
     return step
 
 

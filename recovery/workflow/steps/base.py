@@ -62,6 +62,11 @@ class Context:
         return self.flow.pipeline.pipeline_id
 
     @property
+    def run_noun(self) -> str:
+        """As `Workspace.run_noun`."""
+        return self.flow.pipeline.workspace.run_noun
+
+    @property
     def held_by(self) -> str:
         """Who asked meanwhile for the run to be stopped; empty when no one did."""
         return held_by(self.recovery.pk)

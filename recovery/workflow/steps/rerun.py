@@ -52,7 +52,7 @@ def go_on(context: Context, ended: str) -> Mapping[str, Any]:
         cut = ended == "FAILED" and is_cut(context.client, context.pipeline_id, update_id)
         context.watch.keep(update_id=None, ended=update_id)
         raise (Interrupted if cut else Refused)(_why(context, update_id, ended))
-    context.log(f"Update {update_id} is COMPLETED. COMPLETED is not yet proof.")
+    context.log(f"{context.run_noun.capitalize()} {update_id} is COMPLETED. COMPLETED is not yet proof.")
     return {"update_id": update_id, "state": ended}
 
 
@@ -67,12 +67,12 @@ def _start(context: Context) -> str:
     if changed := remade(contents, readers):
         raise Refused(
             f"Since the plan was sealed, {', '.join(changed)} was deleted, or deleted and made again: its records are "
-            "not those that the plan counts on, so no update was started. Roll back, then make a new plan."
+            "not those that the plan counts on, so nothing was started. Roll back, then make a new plan."
         )
     there = read_inputs(contents, readers)
     # last of all, and again at each attempt: who mended a cause may have mended it in the code
     reviewed.require_workspace_unchanged(
-        contents, context.client, context.pipeline_id, so="No update was started."
+        contents, context.client, context.pipeline_id, so="Nothing was started."
     )
     return start(context, body, listed=there)
 
@@ -107,13 +107,14 @@ def start(context: Context, body: Mapping[str, Any], *, listed: Mapping[str, Inp
     except ActiveUpdate as other:
         context.watch.keep(unnoted=False)
         raise Refused(
-            f"Update {other.update_id} is already active, started by someone else. Stop it, then resume this step."
+            f"{context.run_noun.capitalize()} {other.update_id} is already active, started by someone else. "
+            "Stop it, then resume this step."
         ) from other
     except RepriseError:
         context.watch.keep(unnoted=False)  # it is known that none was started
         raise
     _note(context, update_id)
-    context.log(f"Update {update_id} accepted. Accepted is not yet success.")
+    context.log(f"{context.run_noun.capitalize()} {update_id} accepted. Accepted is not yet success.")
     if told := context.client.asks_of_people(context.pipeline_id, update_id):
         context.log(told)
     return update_id
@@ -145,10 +146,12 @@ def _started_before(context: Context) -> str | None:
     found = find_own(context.client, context.pipeline_id, result)
     if found.own:
         _note(context, found.own)
-        context.log(f"Update {found.own} was started by this step before; watching it.")
+        context.log(
+            f"{context.run_noun.capitalize()} {found.own} was started by this step before; watching it."
+        )
         return found.own
     if not found.proven and not _settled_by_a_person(result, found):
-        raise OutcomeUnknown(_unclear(found), code="whose_update")
+        raise OutcomeUnknown(_unclear(found, context.run_noun), code="whose_update")
     return None
 
 
@@ -157,12 +160,12 @@ def _settled_by_a_person(result: UpdateResult, found: Found) -> bool:
     return bool(result.unclear) and set(found.unclear) <= set(result.unclear)
 
 
-def _unclear(found: Found) -> str:
+def _unclear(found: Found, run_noun: str) -> str:
     """Why it is not known whether the step has started an update."""
     if not found.unclear:
-        return "There are more updates since then than can be looked through."
+        return f"There are more {run_noun}s since then than can be looked through."
     names = ", ".join(found.unclear)
-    return f"Whether this step or someone else started update {names} is neither proven nor ruled out."
+    return f"Whether this step or someone else started {run_noun} {names} is neither proven nor ruled out."
 
 
 def newest(client: PipelinesClient, pipeline_id: str) -> str | None:
@@ -179,7 +182,7 @@ def find_end_of(context: Context, update_id: str) -> str | None:
     seen = Watched.of(context.step)
     state = str(context.client.get_update(context.pipeline_id, update_id).get("state", ""))
     if state != seen.state:
-        context.log(f"Update {update_id[:8]} is {state}.")
+        context.log(f"{context.run_noun.capitalize()} {update_id[:8]} is {state}.")
         seen = replace(seen, state=state)
         context.watch.keep(watched=seen.as_dict())
     if state in ENDED:
@@ -189,7 +192,8 @@ def find_end_of(context: Context, update_id: str) -> str | None:
         context.client.stop(context.pipeline_id)
         context.watch.keep(watched=replace(seen, stop_asked=True).as_dict())
         context.log(
-            f"{who} stops the run: stop of update {update_id[:8]} accepted. Accepted is not yet stopped."
+            f"{who} stops the recovery: stop of {context.run_noun} {update_id[:8]} accepted. "
+            "Accepted is not yet stopped."
         )
     return None
 
@@ -200,13 +204,14 @@ def is_cut(client: PipelinesClient, pipeline_id: str, update_id: str) -> bool:
 
 
 def _why(context: Context, update_id: str, state: str) -> str:
+    run = f"{context.run_noun.capitalize()} {update_id}"
     if state == "CANCELED":
         who = context.held_by or "someone"
-        return f"Update {update_id} was stopped by {who} before it ended. Resume to start it again."
+        return f"{run} was stopped by {who} before it ended. Resume to start it again."
     events = list(context.client.events(context.pipeline_id, filter=f"update_id = '{update_id}'"))
     causes = failure_of(events, context.flow.name)
     first = causes[-1]["message"].splitlines()[0][:300] if causes else "no cause is in its events"
-    return f"Update {update_id} FAILED: {first}"
+    return f"{run} FAILED: {first}"
 
 
 def probe(step: Step) -> Probed:
@@ -219,29 +224,32 @@ def probe(step: Step) -> Probed:
         found = find_own(client, flow.pipeline.pipeline_id, noted)
         if not found.proven:
             kept = {**step.result, "unclear": list(found.unclear) or ["more"]}
-            return Probed("unclear", [saw(None, _unclear(found))], kept)
+            return Probed("unclear", [saw(None, _unclear(found, flow.pipeline.workspace.run_noun))], kept)
         update_id = found.own or None
     # what a reset or a full refresh may have thrown away is a person's to judge
     harmless = "not_done" if codec.read(UpdateArgs, step.args).is_reset else "repeat"
     if update_id is None:
-        return Probed(harmless, [saw(True, "No update was started by this step.")])
+        return Probed(
+            harmless, [saw(True, f"No {flow.pipeline.workspace.run_noun} was started by this step.")]
+        )
     state = client.get_update(flow.pipeline.pipeline_id, update_id).get("state")
+    run = f"{flow.pipeline.workspace.run_noun.capitalize()} {update_id}"
     if state == "COMPLETED":
         return Probed(
             "done",
-            [saw(True, f"Update {update_id} is COMPLETED.")],
+            [saw(True, f"{run} is COMPLETED.")],
             {**step.result, **noted.with_update(update_id), "state": state},
         )
     if state in ENDED:
         cut = state == "FAILED" and is_cut(client, flow.pipeline.pipeline_id, update_id)
         return Probed(
             harmless if cut else "not_done",
-            [saw(True, f"Update {update_id} is {state}. Resuming starts a new one.")],
+            [saw(True, f"{run} is {state}. Resuming starts a new one.")],
             {**step.result, **noted.with_update(update_id), "update_id": None, "ended": update_id},
             cut=cut,
         )
     return Probed(
         "again",
-        [saw(True, f"Update {update_id} is {state}. It is watched on, not started again.")],
+        [saw(True, f"{run} is {state}. It is watched on, not started again.")],
         {**step.result, **noted.with_update(update_id)},
     )

@@ -87,10 +87,10 @@ def find_end(context: Context) -> str | None:
         context.watch.keep(stopped=active)
         context.log(
             context.client.asks_to_stop(context.pipeline_id)
-            or f"Stop of update {active} accepted. Accepted is not yet stopped."
+            or f"Stop of {context.run_noun} {active} accepted. Accepted is not yet stopped."
         )
     starting = starters.known(context.client, context.pipeline_id).starters
-    left = [f"Update {active}"] if active else active_runs(context.client, starting)
+    left = [f"{context.run_noun.capitalize()} {active}"] if active else active_runs(context.client, starting)
     if not left:
         return "quiet"
     context.watch.guard()
@@ -111,7 +111,8 @@ def go_on(context: Context, ended: str) -> Mapping[str, Any]:
         context.log(f"Nothing had to be stopped: {STANDSTILL[proof]}.")
         return {"was": "idle", "seconds": 0.0, "proof": proof.value}
     update, seconds = context.client.get_update(context.pipeline_id, stopped), round(_seconds(context), 1)
-    context.log(f"Read back: update {stopped} is {update.get('state')}, no update is active. {seconds} s.")
+    run = context.run_noun
+    context.log(f"Read back: {run} {stopped} is {update.get('state')}, no {run} is active. {seconds} s.")
     return {"was": "running", "update_id": stopped, "ended": update.get("state"), "seconds": seconds}
 
 
@@ -141,9 +142,9 @@ def probe(step: Step) -> Probed:
     active = active_update(client.get_pipeline(flow.pipeline.pipeline_id))
     awake = starters.known(client, flow.pipeline.pipeline_id).awake
     seen = [
-        saw(True, "The Pipelines API reports that no update is active.")
+        saw(True, f"No {flow.pipeline.workspace.run_noun} is active.")
         if active is None
-        else saw(True, f"Update {active} is still active."),
+        else saw(True, f"{flow.pipeline.workspace.run_noun.capitalize()} {active} is still active."),
         *(saw(True, f"It can be started at any time by {starter.says}.") for starter in awake),
     ]
     return Probed("repeat" if active or awake else "done", seen, {"was": "unknown"})

@@ -198,14 +198,14 @@ def _noted(context: Context, scene: Scene) -> NotedFiles:
 def _start_further(context: Context, before: BeforeFurther) -> None:
     contents = context.contents
     reviewed.require_workspace_unchanged(
-        contents, context.client, context.pipeline_id, so="The further update was not started."
+        contents, context.client, context.pipeline_id, so="Nothing further was started."
     )
     context.watch.keep(before_further=codec.to_json(before))
     context.watch.guard()
     tables = [] if contents.sink.is_declared else [contents.dataset]
     update_id = context.client.start_update(context.pipeline_id, **rerun.selected(tables))
     context.watch.keep(further=update_id)
-    context.log(f"Further update {update_id} accepted; it must add nothing.")
+    context.log(f"Further {context.run_noun} {update_id} accepted; it must add nothing.")
     if request := context.client.asks_of_people(context.pipeline_id, update_id):
         context.log(request)
 
@@ -224,7 +224,9 @@ def go_on(context: Context, ended: str) -> Mapping[str, Any]:
     if ended != "COMPLETED" and (who := context.held_by):
         raise Refused(f"{who} stopped the run while it was verified. Resume to measure again.")
     if ended == "FAILED" and rerun.is_cut(context.client, context.pipeline_id, update_id):
-        raise Interrupted(f"The further update {update_id} was cut off. It proves nothing; measure again.")
+        raise Interrupted(
+            f"The further {context.run_noun} {update_id} was cut off. It proves nothing; measure again."
+        )
     if ended == "FAILED" and was_unseen(
         context.client.events(context.pipeline_id, filter=f"update_id = '{update_id}'")
     ):

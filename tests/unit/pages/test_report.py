@@ -240,6 +240,15 @@ def test_a_recovery_in_any_state_has_its_report(responder: Client, make: str) ->
     assert responder.get(f"/recoveries/{one.pk}/report").status_code == 200
 
 
+@pytest.mark.parametrize(("make", "links"), [("not_proven", 1), ("rolled_back", 0)])
+def test_the_report_of_a_failed_proof_leads_to_what_can_be_done(
+    responder: Client, make: str, links: int
+) -> None:
+    one = getattr(factories, make)()
+    text = responder.get(f"/recoveries/{one.pk}/report").content.decode()
+    assert text.count(f'href="/recoveries/{one.pk}/verify#do"') == links
+
+
 def test_after_the_end_the_text_for_the_channel_is_the_closing_one(responder: Client) -> None:
     one = proven()
     page = responder.get(f"/recoveries/{one.pk}/verify").content.decode()

@@ -54,14 +54,14 @@ class Pipeline:
         self.updates.insert(0, {"update_id": update, "cause": "API_CALL", "creation_time": created} | info)
 
 
-PIPELINES = SimpleNamespace(workspace=SimpleNamespace(has_streams=False))
+PIPELINES = SimpleNamespace(workspace=SimpleNamespace(has_streams=False, run_noun="update"))
 
 
 @pytest.fixture
 def context(monkeypatch: pytest.MonkeyPatch) -> Any:
     step = SimpleNamespace(result={}, args={"refresh": ["t"]})
     step.recovery = SimpleNamespace(
-        flow=SimpleNamespace(pipeline=SimpleNamespace(workspace=None, pipeline_id="p"))
+        flow=SimpleNamespace(pipeline=SimpleNamespace(workspace=PIPELINES.workspace, pipeline_id="p"))
     )
     client = Pipeline()
     monkeypatch.setattr(rerun, "client_for", lambda workspace: client)
