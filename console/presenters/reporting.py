@@ -1,6 +1,6 @@
 """The report as a page: numbers and times in words, and the closing text for the channel. Pure."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import pairwise
@@ -12,7 +12,8 @@ from console.presenters.verifying import acceptance_sentences
 from console.presenters.wizard import Ask
 from recovery.contracts.amounts import Bound
 from recovery.contracts.measured import Measured
-from recovery.contracts.names import name_strategy
+from recovery.contracts.names import Meant, name_strategy
+from recovery.contracts.refreshed import RefreshedDataset
 from recovery.verification.below import uncompared
 from recovery.verification.words import Claim, headline
 from recovery.workflow.reporting import Report, StepTold, Times, TimeTaken
@@ -26,6 +27,13 @@ CLOSED: Final = {
     "failed": "[Failed]",
 }
 """How the closing text of an ended recovery begins."""
+
+
+MEANT: Final[Mapping[Meant | None, str]] = {
+    Meant.YES: "The change was meant.",
+    Meant.NO: "The change was a mistake.",
+    Meant.UNKNOWN: "Whether the change was meant was not known.",
+}
 
 
 NUMBERS: Final = {
@@ -176,7 +184,7 @@ def report_asks(report: Report) -> list[Ask]:
     )
     since = "From the failure to the proof." if report.times.proven else "It is not proven."
     return [
-        Ask("What happened", report.cause or "Not known", ""),
+        Ask("What happened", report.cause or "Not known", MEANT.get(report.meant, "")),
         Ask("What was done", done, sealed),
         Ask("Time to recover", time_to_recover(report.times).capitalize(), since),
     ]
@@ -201,12 +209,14 @@ def closing_text(report: Report, public_url: str, accepted: Sequence[AcceptedRow
     after = f", {time_to_recover(report.times)} after it failed" if proven and failed else ""
     lines = [f"{begins} {report.recovery}: {short}, {report.environment}.{when}{after}{'.' if when else ''}"]
     if report.cause:
-        lines.append(f"Cause: {report.cause}")
+        lines.append(f"Cause: {report.cause} {MEANT.get(report.meant, '')}".rstrip())
     if report.reason and not proven:
         lines.append(report.reason)
     if proven and report.measured:
         verdict = headline(report.measured)
         lines.append(verdict.says)
+        if equal := [_equal_below(one) for one in report.measured.downstream if one.agrees]:
+            lines.append(f"Below, equal to what the definition yields: {', '.join(equal)}.")
         if left := uncompared(report.measured):
             lines.append(f"Below, not compared: {', '.join(part.says for part in left)}.")
         lines += acceptance_sentences(accepted) if verdict.claim is not Claim.ONCE else []
@@ -216,6 +226,11 @@ def closing_text(report: Report, public_url: str, accepted: Sequence[AcceptedRow
         f"Report: {public_url.rstrip('/')}/recoveries/{report.recovery.removeprefix('R-')}/report{plan}"
     )
     return "\n".join(lines)
+
+
+def _equal_below(one: RefreshedDataset) -> str:
+    passed_over = ", ".join((*one.left_out, *one.table_only))
+    return words.last_part(one.dataset) + (f" (without {passed_over})" if passed_over else "")
 
 
 def _rows_lines(outcome: Measured | None) -> str:

@@ -13,6 +13,7 @@ from recovery.contracts import codec
 from recovery.contracts.acceptance import Accepted, Effect
 from recovery.contracts.criteria import Criterion
 from recovery.contracts.measured import JudgedCriterion, Measured
+from recovery.contracts.names import Meant
 from recovery.contracts.positions import PositionChange
 from recovery.models import AuditEntry, Plan, Recovery, Step
 from recovery.people.roles import Actor, Right
@@ -86,8 +87,8 @@ class TimeTaken:
 @dataclass(frozen=True)
 class Report:
     """Everything about one recovery. `forecast` is the plan's, `accepted` who accepted what it costs, `measured` the
-    newest proof's without its criteria and samples, `criteria` as measured, or as planned before that. `entries` None:
-    the reader may not read the log."""
+    newest proof's without its criteria and samples, `criteria` as measured, or as planned before that. `meant`: whether
+    the owner called the change of the code meant; None: not asked. `entries` None: the reader may not read the log."""
 
     recovery: str
     state: str
@@ -99,6 +100,7 @@ class Report:
     dataset: str
     owner: str
     cause: str
+    meant: Meant | None
     strategy: str
     plan_hash: str | None
     sealed_by: str | None
@@ -164,6 +166,7 @@ def report(recovery: Recovery, by: Actor) -> Report:
         dataset=flow.dataset,
         owner=recovery.owner,
         cause=recovery.diagnosis_value.title,
+        meant=recovery.chosen.meant,
         strategy=contents.strategy if contents else recovery.strategy,
         plan_hash=plan.hash if plan else None,
         sealed_by=plan.sealed_by if plan else None,

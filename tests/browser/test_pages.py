@@ -115,6 +115,14 @@ def test_a_pasted_error_text_is_diagnosed_and_can_be_read_in_both_themes_and_at_
     assert problems == []
 
 
+def test_what_is_folded_in_a_report_is_on_its_print(signed_in: Page, gallery: Gallery) -> None:
+    signed_in.goto(gallery.at("report"))
+    folded = signed_in.locator("main details:not([open])")
+    assert folded.count()
+    signed_in.pdf(path=None)
+    assert folded.count() == 0
+
+
 def test_an_event_log_is_read_as_soon_as_it_is_named_and_what_is_typed_stays(
     signed_in: Page, gallery: Gallery
 ) -> None:

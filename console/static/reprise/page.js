@@ -28,6 +28,10 @@ document.addEventListener("click", async (event) => {
 document.addEventListener("click", (event) => {
   if (event.target.closest("[data-print]")) window.print();
 });
+/* What is folded on the screen belongs on the paper. */
+window.addEventListener("beforeprint", () => {
+  for (const fold of document.querySelectorAll("main details:not([open])")) fold.open = true;
+});
 
 const offline = (silent) => {
   const note = document.getElementById("offline");

@@ -11,6 +11,7 @@ from django.utils import timezone
 
 from console.presenters import reporting as words
 from console.presenters import verifying
+from recovery.contracts.names import Meant
 from recovery.models import Recovery
 from recovery.people.roles import Actor, Role
 from recovery.workflow.reporting import Times, TimeTaken, failed_at, report
@@ -95,6 +96,30 @@ def test_what_is_not_known_is_no_zero() -> None:
     assert numbers.items() <= told.items()
     text = words.closing_text(found, "https://reprise.example/")
     assert [part in text for part in ("not known lost", "7 doubled", "8 new")] == [True] * 3
+
+
+@pytest.mark.parametrize("meant", [None, *Meant])
+def test_whether_the_change_was_meant_is_in_the_report_and_the_channel(meant: Meant | None) -> None:
+    one = proven()
+    Recovery.objects.filter(pk=one.pk).update(choices={**one.choices, "meant": meant and meant.value})
+    one.refresh_from_db()
+    found = report(one, RESPONDER)
+    assert (found.meant, found.as_dict()["meant"]) == (meant, meant)
+    says = words.MEANT.get(meant, "")
+    assert words.report_asks(found)[0].text == says
+    cause = next(line for line in words.closing_text(found, "").splitlines() if line.startswith("Cause: "))
+    assert cause == f"Cause: {found.cause} {says}".rstrip()
+
+
+def test_the_closing_words_name_what_below_is_equal_and_which_columns_were_not_compared() -> None:
+    equal = {"dataset": "c.s.customers", "status": "COMPLETED", "compared": True, "agrees": True}
+    below = [
+        equal,
+        {**equal, "dataset": "c.s.sums", "left_out": ["at"]},
+        {**equal, "dataset": "c.s.no", "agrees": False},
+    ]
+    text = words.closing_text(report(proven(downstream=below), RESPONDER), "")
+    assert [line for line in text.splitlines() if line.endswith("customers, sums (without at).")]
 
 
 def test_only_numbers_are_listed_as_numbers() -> None:
