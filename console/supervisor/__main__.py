@@ -6,6 +6,7 @@ import sys
 import time
 from pathlib import Path
 
+from console.incident.orders_making import orders_folder
 from console.supervisor import home as homes
 from console.supervisor import instance, options, processes
 from console.supervisor.bootstrap import FULL, CannotStart, os_sentence, progress_line, refuse_command
@@ -28,19 +29,20 @@ def main(arguments: list[str]) -> int:
             )
         if asked.reset:
             left = homes.reset_home(asked.home)
+            shutil.rmtree(orders_folder(asked.home), ignore_errors=True)
             note = f"left alone: {', '.join(left)}" if left else ""
             print_line(progress_line("Reset", time.monotonic() - began, note))
         listener = instance.listen_on(asked.port)
         supervisor = Supervisor(instance.configure_instance(asked, listener))
         supervisor.listen_to_signals()
         processes.become_subreaper()
-        return live_until_ended(supervisor, incident=asked.incident)
+        return live_until_ended(supervisor, incident=asked.incident, plain=asked.plain)
 
 
-def live_until_ended(supervisor: Supervisor, *, incident: bool) -> int:
+def live_until_ended(supervisor: Supervisor, *, incident: bool, plain: bool = False) -> int:
     """Start, watch, and stop whatever happens."""
     try:
-        supervisor.start(incident=incident)
+        supervisor.start(incident=incident, plain=plain)
         supervisor.watch()
     except Ending:
         print_line("  Asked to end while starting")

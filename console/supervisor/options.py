@@ -17,6 +17,7 @@ class Options:
     reset: bool
     incident: bool
     connectors: bool = False
+    plain: bool = False
 
 
 def home_folder() -> Path:
@@ -47,6 +48,11 @@ def build_parser() -> argparse.ArgumentParser:
         help="fetch Spark's connectors of Kafka and Delta and a Kafka broker, locked and checked; with them a second "
         "incident, from Kafka into a Delta table",
     )
+    made.add_argument(
+        "--plain",
+        action="store_true",
+        help="a third incident: a plain PySpark program with an event log, adopted with its start and stop commands",
+    )
     return made
 
 
@@ -63,4 +69,5 @@ def parse_options(arguments: list[str]) -> Options:
         reset=asked.reset,
         incident=not asked.no_incident,
         connectors=asked.connectors,
+        plain=asked.plain,
     )

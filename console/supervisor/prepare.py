@@ -1,6 +1,6 @@
 """What the supervisor does through Django, each in a short process of its own, so that it stays small itself.
 
-    python -m console.supervisor.prepare broker | connectors | databases | instance | people
+    python -m console.supervisor.prepare broker | connectors | databases | instance | people | orders
 
 See console.supervisor.stages for what each does.
 """

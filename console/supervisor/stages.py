@@ -1,5 +1,5 @@
 """The stages of a start in processes of their own: connectors, broker's check, databases, an instance's own
-administrator and workspace, the demo's people.
+administrator and workspace, the demo's people and its plain stream.
 
 Passwords and tokens of the demo's people stay in `people.json` (mode 0600). A password is written there
 before the person is made and a token right after, so a crash at any point costs one unused token at most.
@@ -17,16 +17,20 @@ from django.core.management import call_command
 from kombu.exceptions import OperationalError
 
 from console.celery import app
+from console.incident.orders_making import NAME as ORDERS
+from console.incident.orders_making import make_orders, orders_folder
 from console.supervisor import home as homes
 from console.supervisor import jars
 from console.supervisor.apart import read_own_servers
-from console.supervisor.bootstrap import CannotStart
+from console.supervisor.bootstrap import CannotStart, print_line, progress_line
 from recovery.errors import Unreachable
 from recovery.models import Person, Token, Workspace
 from recovery.people.actions import create_person, create_token, set_password
 from recovery.people.first import make_first_administrator
+from recovery.people.identity import actor_for_token
 from recovery.people.roles import SYSTEM, Role
 from recovery.pipelines.actions import register_workspace
+from recovery.streams.actions import Said, adopt_stream, find_adopted
 
 PEOPLE = {
     "viewer": "viewer", "responder": "responder", "approver": "approver", "approver2": "approver",
@@ -139,10 +143,34 @@ def bring_connectors() -> None:
         raise Unreachable(str(problem)) from problem
 
 
+def adopt_orders() -> None:
+    """The demo's plain stream, failed, on the list with the commands of its scheduler. Raises Refused, Unreachable."""
+    home = settings.REPRISE_HOME
+    made = make_orders(
+        folder=orders_folder(home), tell=lambda what, seconds: print_line(progress_line(f"  {what}", seconds))
+    )
+    if find_adopted(made.checkpoint) is not None:
+        return
+    said = Said(
+        name=ORDERS,
+        sink=made.table,
+        event_log=made.event_log,
+        program=made.program,
+        arguments=(made.folder,),
+        start=made.command("start"),
+        stop=made.command("stop"),
+        running=made.command("running"),
+        environment="development",
+    )
+    admin = homes.read_json(home / "people.json")["admin"]["token"]
+    adopt_stream(checkpoint=made.checkpoint, said=said, by=actor_for_token(admin, via="command"))
+
+
 STAGES = {
     "broker": check_broker,
     "connectors": bring_connectors,
     "databases": prepare_databases,
     "instance": prepare_instance,
     "people": prepare_people,
+    "orders": adopt_orders,
 }

@@ -62,7 +62,7 @@ class Supervisor:
 
     # -- start -----------------------------------------------------------------------------------------
 
-    def start(self, *, incident: bool) -> None:
+    def start(self, *, incident: bool, plain: bool = False) -> None:
         """Bring everything up. Raises CannotStart with one sentence, or Ending."""
         began = time.monotonic()
         first = not (self.instance.home / "people.json").exists()
@@ -83,6 +83,8 @@ class Supervisor:
         self.stage("people", "People and workspace ready")
         if incident:
             self.make_incident()
+        if plain:
+            self.make_orders()
         self.announce()
         print_line(progress_line("Reprise is ready", time.monotonic() - began))
         lines = sign_ins(self.instance.url, self.people(), first, self.instance.home / "people.json")
@@ -161,6 +163,16 @@ class Supervisor:
             print_line(f"  The incident could not be made: {last}")
         else:
             print_line(progress_line("Incident ready", time.monotonic() - began))
+
+    def make_orders(self) -> None:
+        """The plain stream; the instance is useful without it, as without the incident."""
+        began = time.monotonic()
+        print_line("  Plain stream orders, files into a file table:")
+        code, last = self.run([sys.executable, "-m", "console.supervisor.prepare", "orders"])
+        if code:
+            print_line(f"  The plain stream could not be made: {last}")
+        else:
+            print_line(progress_line("Plain stream ready", time.monotonic() - began))
 
     # -- what others read ------------------------------------------------------------------------------
 
