@@ -64,7 +64,7 @@ def {view}() -> DataFrame:
     first = spark.read.table("{snapshot}").select(
         "customer_id", F.lit(0).alias("sequence_num"), F.lit("UPSERT").alias("operation"), "name", "city"
     )
-    newest = F.max_by(F.struct("operation", "name", "city"), "sequence_num").alias("newest")
+    newest = F.max(F.struct("sequence_num", "operation", "name", "city")).alias("newest")
     return (
         changes.unionByName(first)
         .groupBy("customer_id")

@@ -33,7 +33,7 @@ NOT_KNOWN: Final = {
     Unknown.CHANGED: "an update may have changed it since the count",
     Unknown.ELSEWHERE: "defined in another pipeline",
     Unknown.INPUT_BEHIND: "what it reads is behind too",
-    Unknown.UNSURE: "its definition yields another number at each run",
+    Unknown.UNSURE: "its definition may yield another number at each run",
 }
 
 

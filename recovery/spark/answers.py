@@ -32,7 +32,7 @@ from recovery.spark.api import (
     Whole,
 )
 from recovery.spark.backups import CommittedBeside, Lacking, ToppedRows
-from recovery.spark.catalog import describe, sql_name, table
+from recovery.spark.catalog import describe, path_of, sql_name, table
 from recovery.spark.code_flow import CodeFlow
 from recovery.spark.definitions import BadCode
 from recovery.spark.lookups import OverBudget, budgets_of, check_size, limited, occurring
@@ -260,6 +260,7 @@ def measure_table(spark: Any, request: Request, folder: Path) -> Measure:
     except BadCode as error:
         raise Refused(str(error)) from error
     try:
+        now = _add_columns(spark, request, place, now)
         measure = replace(_compare_rows(spark, flow, request, place, now), table_rows=measure.table_rows)
     except BadCode as error:
         raise Refused(str(error)) from error
@@ -275,6 +276,22 @@ def measure_table(spark: Any, request: Request, folder: Path) -> Measure:
         measure = replace(measure, problem=f"The rows could not be compared: {flow.says(error)}")
     whole = _compare_whole(flow, request["whole"], now, request.get("key")) if request.get("whole") else None
     return replace(measure, sources=tuple(flow.sources), whole=whole)
+
+
+def _add_columns(spark: Any, request: Request, place: Mapping[str, str], now: Any) -> Any:
+    """The table with the columns that its new files add: one that is named by its path has no schema but that of any
+    one of its files."""
+    files = request.get("new_files")
+    if path_of(request["table"]) is None or place["provider"] == "delta" or not files:
+        return now
+    known = {name.lower() for name in now.columns}
+    reader = spark.read.format(place["provider"]).option("basePath", place["location"])
+    written = reader.option("mergeSchema", "true").load([literal(f) for f in files]).schema
+    more = [column for column in written.fields if column.name.lower() not in known]
+    if not more:
+        return now
+    schema = type(written)([*now.schema.fields, *more])
+    return spark.read.format(place["provider"]).schema(schema).load(place["location"])
 
 
 def count_table(spark: Any, name: str, files: Sequence[str] | None) -> Counted:

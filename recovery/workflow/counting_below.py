@@ -56,7 +56,7 @@ class Unknown(StrEnum):
     CHANGED = "changed"  # an update may have changed it since it was counted
     ELSEWHERE = "elsewhere"  # another pipeline defines it, and was not asked
     INPUT_BEHIND = "input_behind"  # what it reads is behind itself
-    UNSURE = "unsure"  # its definition yields another number at each run
+    UNSURE = "unsure"  # its definition may yield another number at each run
     PROBLEM = "problem"  # Spark could not tell
 
 

@@ -6,7 +6,15 @@ from typing import Any
 import pytest
 
 from recovery.errors import Refused
-from recovery.spark.api import Whole, WholeInput, location, table_location, whereabouts
+from recovery.spark.api import (
+    MeasureRequest,
+    Whole,
+    WholeInput,
+    location,
+    measure,
+    table_location,
+    whereabouts,
+)
 from tests.integration.spark_room import SCHEMA, SIMPLE, Room, Written, compared, row
 
 pytestmark = pytest.mark.spark
@@ -82,6 +90,35 @@ def test_every_expected_row_once_is_measured_as_no_difference(room: Room, writte
         assert (
             found.held_before == 1
         )  # the table had row 2 before, so its second one is not the input's doing
+
+
+def test_a_column_that_the_new_code_adds_to_a_table_named_by_its_path_is_compared(
+    room: Room, written: Written, tmp_path: Path
+) -> None:
+    """Spark reads such a table by the columns of any one of its files."""
+    place = tmp_path / "table"
+    room.put("a/1.json", row(1, "x"))
+    old = put_rows(written.connect, place, "id int, kind string", (1, "x"))
+    uri = room.put("a/2.json", row(2, "y"), row(3, "z"))
+    wide = "id int, kind string, upper string"
+    code = SIMPLE.replace('json("IN/a")', 'json("IN/a").selectExpr("id", "kind", "upper(kind) as upper")')
+    asked = room.request(code, sets={"new": (uri,)})
+
+    def measured(*rows: tuple[object, ...]) -> Any:
+        new = put_rows(written.connect, place, wide, *rows)
+        return measure(MeasureRequest(room.answers, f"parquet.`{place}`", old, new, asked))
+
+    found = measured((2, "y", "Y"), (3, "z", "wrong"))
+    assert (found.problem, found.expected_rows, found.new_rows) == (None, 2, 2)
+    assert (found.missing, found.extra) == (1, 1)
+    assert (measured((2, "y", "Y"), (3, "z", "Z")).missing) == 0
+
+
+def put_rows(connect: Any, place: Path, schema: str, *rows: tuple[object, ...]) -> tuple[str, ...]:
+    """The data file that one write adds."""
+    before = {*place.glob("*.parquet")}
+    connect.createDataFrame(list(rows), schema).coalesce(1).write.mode("append").parquet(str(place))
+    return tuple(f"file://{path}" for path in {*place.glob("*.parquet")} - before)
 
 
 def test_lost_and_doubled_rows_are_found_and_shown(room: Room, written: Written) -> None:
