@@ -326,6 +326,8 @@ class BeforeFurther(Value):
     """Where the topic ended, as an offset line; None of a table."""
     strange: Number | None
     """Records of others in the topic; None of a table."""
+    positions: tuple[str | None, ...] | None = None
+    """The offset line of each of the checkpoint's sources; None: not noted."""
 
 
 class VerifyResult(DataFilesResult):

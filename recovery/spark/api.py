@@ -56,6 +56,7 @@ REHEARSAL_SECONDS = 1800.0
 NAMED = "named by the responder"
 FROM_CODE = "the columns of dropDuplicates in the code"
 FROM_OLD_CODE = "the columns of dropDuplicates in the last good code"
+FROM_STATE = "the columns of the dropDuplicates whose state the checkpoint has"
 
 
 @dataclass(frozen=True)

@@ -38,6 +38,7 @@ class KeyKind(StrEnum):
     NAMED = "named"  # by a person
     CODE = "code"  # the columns of the code's own dropDuplicates
     OLD_CODE = "old-code"  # those of a dropDuplicates that the last good code had, and this one has no more
+    STATE = "state"  # those of a dropDuplicates whose state the checkpoint has, where the last good code is not known
     WHOLE_ROW = "whole-row"  # none is known
 
 
@@ -241,3 +242,6 @@ class Facts:
         None  # rows that a proof of the open recovery did not find; None: none says so
     )
     found_repeated: int | None = None  # rows that a proof found there too often; None: none says so
+    is_key_lost: bool = (
+        False  # a dropDuplicates goes, and the new code does not yield its key: repeats are not counted
+    )

@@ -243,7 +243,7 @@ def whole_rows(code: CodeFacts) -> bool:
 
     The code then yields each row as it is, and no other one with the same key in its place.
     """
-    return code.key_kind is KeyKind.OLD_CODE
+    return code.key_kind in (KeyKind.OLD_CODE, KeyKind.STATE)
 
 
 @dataclass(frozen=True)

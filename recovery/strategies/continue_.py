@@ -83,6 +83,12 @@ def _start(facts: Facts) -> Start:
 def _doubled(facts: Facts, start: Start) -> RowAmount:
     """Rows that come a second time: for they are read again, or because the input repeats a key that is known."""
     found = sinks.forecast_doubled(facts, start, f"No committed {sources.unit(facts)} is read again.")
+    if facts.is_key_lost:
+        why = (
+            f"{found.why} The code has no dropDuplicates any more and yields no column of its key: whether what waits "
+            "repeats rows is not known. Name the key."
+        )
+        return found.bounded(Bound.AT_LEAST, why)
     if not facts.new_code.key or not sinks.is_compared(facts.sink) or not sinks.is_table(facts):
         return found
     coming, fresh = facts.counts.waiting, facts.counts.fresh_waiting

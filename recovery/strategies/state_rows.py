@@ -22,7 +22,8 @@ from recovery.strategies.base import Facts, GroupRows, OutputMode
 
 AGGREGATIONS = ("stateStoreSave", "sessionWindowStateStoreSaveExec")
 JOINS = ("symmetricHashJoin",)
-WRITTEN_AT_ONCE = ("dedupe", "dedupeWithinWatermark", "globalLimit")
+DEDUPES = ("dedupe", "dedupeWithinWatermark")
+WRITTEN_AT_ONCE = (*DEDUPES, "globalLimit")
 NO_ID = -1  # of a step whose state is gone: its number is in the folder's name
 WHY_UNCOUNTED = {
     Uncounted.DAMAGED: "a file of it is damaged",

@@ -377,13 +377,10 @@ def further_update_adds_nothing(expected: ExpectedNothing, evidence: Evidence) -
     )
     if further.rows_before == further.rows_after and not files and not further.arrived:
         return Finding(measured, True, f"Still {plural(further.rows_after or 0, 'row')}.")
-    if further.arrived:
-        return Finding(
-            measured,
-            None,
-            f"{plural(len(further.arrived), 'file')} arrived meanwhile ({names_of(further.arrived)}), so what it "
-            "added proves nothing; verify again.",
-        )
+    if came := further.arrived or further.waited:
+        word = "arrived meanwhile" if further.arrived else "waited unread and was read by it"
+        says = f"{plural(len(came), 'input')} {word} ({names_of(came)}), so what it added proves nothing; verify again."
+        return Finding(measured, None, says)
     grew = (further.rows_after or 0) - (further.rows_before or 0)
     if evidence.measure is not None and evidence.measure.strange is not None:
         return topics.more_came(measured, grew)

@@ -51,7 +51,7 @@ UNSEEN: Final = "UNSEEN"
 @dataclass(frozen=True)
 class FurtherUpdate:
     """One more update after the rerun. `arrived`: input files listed after it that were not before it, and that it may
-    have read."""
+    have read. `waited`: files that it has read, or sources that it has read on, whenever their input came."""
 
     state: str  # COMPLETED, FAILED, CANCELED, …, or UNSEEN
     rows_before: int | None
@@ -59,6 +59,7 @@ class FurtherUpdate:
     files_before: tuple[str, ...] | None  # data files the sink's log names
     files_after: tuple[str, ...] | None
     arrived: tuple[str, ...] = ()
+    waited: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

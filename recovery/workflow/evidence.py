@@ -8,6 +8,7 @@ from typing import Final
 from django.conf import settings
 
 from recovery.checkpoints import inspect_checkpoint, publishing
+from recovery.checkpoints.formats import log_offset
 from recovery.checkpoints.report import CheckpointReport, Entries, SourceProgress
 from recovery.checkpoints.table_progress import count_batch_committed
 from recovery.checkpoints.uris import decode_uri
@@ -23,6 +24,7 @@ from recovery.sinks.live import reading as sinks
 from recovery.sources.input_ranges import Slice
 from recovery.sources.live import probe
 from recovery.spark.api import (
+    NAMED,
     Measure,
     MeasureRequest,
     Rewritten,
@@ -114,6 +116,23 @@ def perhaps_read(now: CheckpointReport, arrived: Sequence[str]) -> tuple[str, ..
     return tuple(a for a in arrived if a in committed or a.startswith("source "))
 
 
+def read_since(now: CheckpointReport, positions: Sequence[str | None] | None) -> tuple[str, ...]:
+    """What batches have read since the checkpoint's sources stood there: files, or the number of a source. () where
+    that was not noted."""
+    found: list[str] = []
+    for source, was in zip(now.sources, positions or (), strict=False):
+        if source.offset_json == was:
+            continue
+        if source.kind != "files":
+            found.append(f"source {source.index}")
+            continue
+        last = log_offset(was)
+        found += [
+            decode_uri(entry.path) for entry in source.committed if last is None or entry.batch_id > last
+        ]
+    return tuple(found)
+
+
 def _files_of(mark: InputMark | None) -> tuple[str, ...]:
     """The files that a file source held; none of another source, or where that was not noted."""
     return () if mark is None or isinstance(mark, SourceEnd) else mark
@@ -175,6 +194,8 @@ def collect(
         measured = _measure(
             scene, contents, readers, old, scope, wanted, files, sink_before, since, topic_before, compared
         )
+    if measured.key_from == NAMED:  # by the plan, which has it from the code, a state or a person
+        measured = replace(measured, key_from=contents.key_from or NAMED)
     evidence = replace(
         evidence,
         whole_flow=flow,

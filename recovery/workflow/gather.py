@@ -12,7 +12,7 @@ from django.utils import timezone
 from recovery import reach
 from recovery.checkpoints.held import HeldState, held_states
 from recovery.checkpoints.repair import RepairPlan, damage_to_repair
-from recovery.checkpoints.report import Finding
+from recovery.checkpoints.report import CheckpointReport, Finding
 from recovery.checkpoints.table_progress import reconcile_report, stand_at_beginning
 from recovery.contracts.target import ReplayTarget
 from recovery.errors import Refused, RepriseError
@@ -26,12 +26,13 @@ from recovery.sources.live.replaying import measure_processed
 from recovery.spark.api import (
     FROM_CODE,
     FROM_OLD_CODE,
+    FROM_STATE,
     Study,
     StudyRequest,
     study,
 )
 from recovery.strategies import first_batch, late, state_rows
-from recovery.strategies.base import Counts, Facts, OutputMode
+from recovery.strategies.base import CodeFacts, Counts, Facts, OutputMode
 from recovery.workflow import (
     below,
     declared,
@@ -180,7 +181,7 @@ def _study_both_codes(
         scene, new_files, old_files, wanted, proposed, ask, old_wanted=old_wanted, files=files
     )
     if proposed and not key:
-        new_study = replace(new_study, key_from=FROM_OLD_CODE)
+        new_study = replace(new_study, key_from=FROM_STATE if old_known is None else FROM_OLD_CODE)
         old_study = replace(old_study, key_from=FROM_CODE) if old_study else None
     return _Studied(
         new=new_study, old=old_study, key=proposed, found=found, wanted=wanted, before=before, problem=problem,
@@ -245,6 +246,7 @@ def facts_of(
         is_plain=flow.pipeline.workspace.has_streams,
         processed=measure_processed(found.sources) if new_code.operators else None,
         scratch=bool(scene.storage),
+        is_key_lost=_is_key_lost(scene, new_code),
     )
     return _with_rebuilt_state(scene, facts, studied, new_files)
 
@@ -286,12 +288,27 @@ def _read_held_state(scene: Scene) -> tuple[HeldState, ...]:
     return held_states(scene.checkpoint_place, asked, batch=last, limit=settings.REPRISE_COUNT_BYTES)
 
 
+def _is_key_lost(scene: Scene, code: CodeFacts) -> bool:
+    """Whether the state of a dropDuplicates is dropped, and no column tells its repeats in the table."""
+    if code.operators is None or code.key or scene.sink.declared:
+        return False
+    kept = {o.name for o in scene.checkpoint.state_operators} & {*state_rows.DEDUPES}
+    return bool(kept - {*code.operators})
+
+
+def find_state_key(checkpoint: CheckpointReport) -> tuple[str, ...]:
+    """The key columns of the outermost dropDuplicates whose state a checkpoint has; () where it has none."""
+    kept = (o for o in checkpoint.state_operators if o.name in state_rows.DEDUPES)
+    return next((o.key_columns for o in kept), ())
+
+
 def find_old_key(scene: Scene, known: Study, old_known: Study | None) -> tuple[str, ...]:
     """The columns of a dropDuplicates that the last good code had, where the new code yields them and has no key of its
-    own; () elsewhere. A topic's records have no such columns."""
-    if old_known is None or known.operators is None or known.key or scene.sink.declared:
+    own; () elsewhere. Where that code is not known, those of the state that its dropDuplicates left. A topic's records
+    have no such columns."""
+    if known.operators is None or known.key or scene.sink.declared:
         return ()
-    own = tuple(old_known.dedupe or ())
+    own = find_state_key(scene.checkpoint) if old_known is None else tuple(old_known.dedupe or ())
     return own if {c.lower() for c in own} <= {c.lower() for c in known.columns} else ()
 
 

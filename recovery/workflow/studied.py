@@ -5,13 +5,23 @@ from dataclasses import asdict
 from typing import Any
 
 from recovery import variables
-from recovery.spark.api import FROM_CODE, FROM_OLD_CODE, NAMED, WHOLE_ROW, Answers, Study, StudyRequest
+from recovery.spark.api import (
+    FROM_CODE,
+    FROM_OLD_CODE,
+    FROM_STATE,
+    NAMED,
+    WHOLE_ROW,
+    Answers,
+    Study,
+    StudyRequest,
+)
 from recovery.strategies.base import CodeFacts, CommittedRows, Counts, GroupRows, KeyKind
 
 KEY_KINDS: Mapping[str, KeyKind] = {
     NAMED: KeyKind.NAMED,
     FROM_CODE: KeyKind.CODE,
     FROM_OLD_CODE: KeyKind.OLD_CODE,
+    FROM_STATE: KeyKind.STATE,
     WHOLE_ROW: KeyKind.WHOLE_ROW,
 }
 

@@ -185,6 +185,7 @@ def _before(
         files=(),
         ends=topics.read_ends(scene) if declared else None,
         strange=None if measure is None else measure.strange,
+        positions=tuple(source.offset_json for source in scene.checkpoint.sources),
     )
 
 
@@ -269,6 +270,7 @@ def _further(
         arrived=reading.perhaps_read(
             scene.checkpoint, reading.arrived(before.listed, reading.read_inputs(contents, readers))
         ),
+        waited=reading.read_since(scene.checkpoint, before.positions),
     )
 
 

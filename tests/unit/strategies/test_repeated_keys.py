@@ -51,6 +51,13 @@ def test_repeats_that_the_code_keeps_are_forecast_as_doubled_and_accepted_by_the
     }  # fmt: skip
 
 
+def test_without_a_key_no_number_of_repeats_is_promised_where_a_dropduplicates_is_taken_out() -> None:
+    base = taken_out(fresh_waiting=None)
+    unkeyed = replace(base.new_code, key=(), key_kind=KeyKind.WHOLE_ROW)
+    doubled = options(replace(base, new_code=unkeyed, is_key_lost=True))["continue"].forecast.doubled
+    assert (doubled.rows, doubled.bound) == (0, Bound.AT_LEAST)
+
+
 def test_rows_are_compared_in_every_column_where_the_key_is_of_a_step_that_is_gone() -> None:
     found = options(taken_out())
     assert expected(found["continue"], "EVERY_ROW_ONCE")["whole_rows"] is True

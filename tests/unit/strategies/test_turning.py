@@ -7,7 +7,7 @@ import pytest
 
 from recovery.contracts.amounts import Bound, RowAmount
 from recovery.contracts.diagnosis import Advice, Diagnosis
-from recovery.contracts.names import CORRECTING, Meant, Strategy
+from recovery.contracts.names import CORRECTING, Meant, Strategy, name_strategy
 from recovery.contracts.option import Option
 from recovery.strategies.deciding import GROUNDS, OLD_ROWS, RULES, Ground
 from recovery.strategies.turning import NO_WAY, NONE_FITS, grounds_of, list_changes
@@ -97,7 +97,7 @@ def test_every_strategy_that_can_be_recommended_has_its_grounds_and_the_document
     assert {rule.strategy.value for rule in RULES} <= set(GROUNDS)
     assert grounds_of(Strategy.EMPTY) == tuple(Ground)
     for rule in RULES:
-        grounds, name = grounds_of(rule.strategy), rule.strategy.value
+        grounds, name = grounds_of(rule.strategy), name_strategy(rule.strategy)
         marks = ["yes" if held else "" for held in (*(g in grounds for g in Ground), name in OLD_ROWS)]
         row = re.sub(" +", " ", f"| {' | '.join([name, *marks])} |")
         assert row in text, name

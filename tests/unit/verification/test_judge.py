@@ -126,6 +126,18 @@ TABLE: list[tuple[str, str, dict[str, Any], bool | None]] = [
         further("COMPLETED", 7, 8, ("f",), ("f", "g"), arrived=("x.json",)),
         None,
     ),
+    (
+        "input that waited",
+        "FURTHER_UPDATE_ADDS_NOTHING",
+        further("COMPLETED", 7, 8, ("f",), ("f", "g"), waited=("x.json",)),
+        None,
+    ),
+    (
+        "input that waited and yields no row",
+        "FURTHER_UPDATE_ADDS_NOTHING",
+        further("COMPLETED", 7, 7, ("f",), ("f",), waited=("x.json",)),
+        True,
+    ),
 ]
 
 

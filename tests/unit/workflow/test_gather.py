@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from recovery.checkpoints.report import CheckpointReport, SourceProgress
+from recovery.checkpoints.report import CheckpointReport, SourceProgress, StateOperator
 from recovery.contracts.acceptance import Accepted
 from recovery.contracts.amounts import Amount
 from recovery.contracts.choices import Choices
@@ -273,3 +273,28 @@ def test_the_key_of_a_dropduplicates_that_was_taken_out_is_taken(
     found = gather.facts_of(scene_of("same", "orders"), {PATH: "same"}, {PATH: "old"}, key=named)
     assert (found.new_code.key, found.new_code.key_kind) == (key, kind)
     assert (found.new_code.key_from == FROM_OLD_CODE) is (kind is KeyKind.OLD_CODE)
+
+
+@pytest.mark.parametrize(
+    ("state", "key", "kind"),
+    [
+        (("customer_id",), ("customer_id",), KeyKind.STATE),
+        (("hidden",), (), KeyKind.WHOLE_ROW),
+        ((), (), KeyKind.WHOLE_ROW),
+    ],
+    ids=["yielded", "not yielded", "not known"],
+)
+def test_the_key_of_a_state_is_taken_where_the_last_good_code_is_not_known(
+    monkeypatch: pytest.MonkeyPatch, state: tuple[str, ...], key: tuple[str, ...], kind: KeyKind
+) -> None:
+    def keyed(asked: StudyRequest) -> Study:
+        whence = NAMED if asked.key else WHOLE_ROW
+        return replace(study(asked), operators=(), columns=COLUMNS, key=asked.key or (), key_from=whence)
+
+    monkeypatch.setattr(gather, "study", keyed)
+    there = scene_of("same", "orders")
+    kept = (StateOperator(0, "dedupe", 2, key_columns=state),)
+    there = replace(there, checkpoint=replace(there.checkpoint, state_operators=kept))
+    found = gather.facts_of(there, {PATH: "same"}, None)
+    assert (found.new_code.key, found.new_code.key_kind) == (key, kind)
+    assert found.is_key_lost is (not key)

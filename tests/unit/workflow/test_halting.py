@@ -37,7 +37,7 @@ class World:
         )
         step = SimpleNamespace(result={"watched": Watched("2026-11-23T00:00:00+00:00").as_dict()})
         return SimpleNamespace(
-            client=client, pipeline_id="p", held_by=self.who, step=step,
+            client=client, pipeline_id="p", held_by=self.who, step=step, run_noun="update",
             watch=SimpleNamespace(guard=lambda: None, keep=lambda **values: step.result.update(values)),
             log=self.said.append, contents=CONTENTS, flow=SimpleNamespace(name="f"),
         )  # fmt: skip
@@ -58,7 +58,7 @@ def test_nobody_stops_it_so_it_runs_to_its_end() -> None:
 def test_the_update_is_stopped_once_and_looked_at_until_that_is_read_back() -> None:
     world = World("ada")
     assert (world.ends(), world.stops) == ("CANCELED", 1)
-    assert "ada stops the run" in world.said[1]
+    assert "ada stops the recovery" in world.said[1]
 
 
 def test_a_stopped_rerun_names_who_did_it_and_how_to_go_on() -> None:

@@ -67,7 +67,8 @@ def context(monkeypatch: pytest.MonkeyPatch) -> Any:
     monkeypatch.setattr(rerun, "client_for", lambda workspace: client)
     watch = SimpleNamespace(keep=lambda **v: setattr(step, "result", {**step.result, **v}), guard=lambda: 0)
     return SimpleNamespace(
-        step=step, watch=watch, contents=CONTENTS, client=client, pipeline_id="p", held_by="", log=lambda text: None,
+        step=step, watch=watch, contents=CONTENTS, client=client, pipeline_id="p", held_by="", run_noun="update",
+        log=lambda text: None,
         flow=SimpleNamespace(name="f", pipeline=PIPELINES),
     )  # fmt: skip
 

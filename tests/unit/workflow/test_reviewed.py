@@ -96,7 +96,7 @@ def context(client: Workspace, of: PlanBody, **result: Any) -> Any:
     step = SimpleNamespace(result=dict(result), args={"refresh": ["c.s.t"]})
     watch = SimpleNamespace(keep=lambda **values: step.result.update(values), guard=lambda: None)
     return SimpleNamespace(
-        step=step, watch=watch, contents=of, client=client, pipeline_id="p", flow=PLAIN, held_by="",
+        step=step, watch=watch, contents=of, client=client, pipeline_id="p", flow=PLAIN, held_by="", run_noun="update",
         log=lambda text: None,
     )  # fmt: skip
 

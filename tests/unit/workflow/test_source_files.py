@@ -9,7 +9,7 @@ import pytest
 from recovery.checkpoints.report import CheckpointReport, Entries, SourceEntry, SourceProgress
 from recovery.checkpoints.storage import Store
 from recovery.contracts.measured import ChangedFiles, FileMark
-from recovery.workflow.evidence import perhaps_read
+from recovery.workflow.evidence import perhaps_read, read_since
 from recovery.workflow.source_files import SHOWN, find_changed, owners_of
 from tests.factories.plans import plan_contents, planned_input
 
@@ -104,3 +104,17 @@ def test_of_what_arrived_a_further_update_may_have_read_what_its_checkpoint_name
     arrived = ("file:///in/a b.json", "file:///in/waits.json", "source 1")
     assert perhaps_read(report, arrived) == ("file:///in/a b.json", "source 1")
     assert perhaps_read(report, ()) == ()
+
+
+def test_what_waited_before_a_further_update_and_was_read_by_it_is_named() -> None:
+    entries = [SourceEntry(f"file:///in/{n}%20.json", 0, n) for n in range(3)]
+    files = SourceProgress(0, "files", '{"logOffset":2}', 2, Entries.from_entries(entries))
+    topic = SourceProgress(1, "kafka", '{"t":{"0":9}}')
+    report = CheckpointReport("/c", "structured-streaming", 0, "q", 1, 1, (files, topic))
+    assert read_since(report, ('{"logOffset":0}', '{"t":{"0":9}}')) == (
+        "file:///in/1 .json",
+        "file:///in/2 .json",
+    )
+    assert read_since(report, ('{"logOffset":2}', '{"t":{"0":7}}')) == ("source 1",)
+    assert read_since(report, ('{"logOffset":2}', '{"t":{"0":9}}')) == ()
+    assert read_since(report, None) == ()
