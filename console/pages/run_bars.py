@@ -13,7 +13,7 @@ from console.presenters.wizard import ActionBar, Link, Primary
 from recovery.approvals import selectors
 from recovery.contracts.names import Strategy
 from recovery.errors import RepriseError
-from recovery.models import Step
+from recovery.models import Recovery, Step
 from recovery.people.roles import Right
 from recovery.workflow import further, probing, skipping, unknowns
 
@@ -126,6 +126,13 @@ def further_way(page: RecoveryPage) -> verifying.FurtherWay | None:
     return way if way and further.refusal(page.recovery) is None else None
 
 
+def _closed(recovery: Recovery) -> str:
+    """How a proven recovery was closed; its badge carries the same."""
+    cost = verifying.accepted_cost(recovery.proof)
+    accepted = f", with {cost} as accepted" if cost else ""
+    return f"Closed as proven{accepted}{'; the table differs' if verifying.differs(recovery.proof) else ''}."
+
+
 def verify_bar(page: RecoveryPage) -> ActionBar:
     state = page.recovery.state
     flow = reverse("flow", args=[page.recovery.flow_id])
@@ -133,9 +140,8 @@ def verify_bar(page: RecoveryPage) -> ActionBar:
     report = Link(reverse("report", args=[page.pk]), "Report")
     corrected = page.plan is not None and page.plan.contents.corrects_table
     if state == "succeeded":
-        cost = verifying.accepted_cost(page.recovery.proof)
         return ActionBar(
-            f"Closed as proven, with {cost} as accepted." if cost else "Closed as proven.",
+            _closed(page.recovery),
             "Flow and checkpoint are as they were; start the pipeline when you like."
             if corrected
             else "The flow runs with its new position; the plan, the log and the audit entries stay.",

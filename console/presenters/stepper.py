@@ -8,7 +8,7 @@ from typing import Any, Final
 from django.urls import reverse
 
 from console.presenters import words
-from console.presenters.verifying import accepted_cost
+from console.presenters.verifying import proven_with
 from recovery.contracts.choices import Choices
 from recovery.contracts.names import BEGINNING_AGAIN, name_strategy
 
@@ -207,7 +207,7 @@ def _patch_note(recovery: Any, plan: Any | None) -> str:
 
 def _verify_note(recovery: Any) -> str:
     if recovery.state == "succeeded":
-        return accepted_cost(recovery.proof) or "proven"
+        return proven_with(recovery.proof) or "proven"
     if recovery.state == "unproven":
         return "skipped"
     if recovery.state == "verifying":

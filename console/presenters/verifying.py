@@ -70,10 +70,11 @@ def proof_verdict(
     )
     if measured.verified:
         verdict = proof.headline(measured)
-        if verdict.claim is proof.Claim.ONCE:
+        if verdict.is_plain:
             return ProofVerdict("ok", verdict.says, said, "proven")
         text = " ".join([said, *acceptance_sentences(accepted)])
-        return ProofVerdict("attention", verdict.says, text, "proven-as-accepted")
+        code = "proven-table-differs" if verdict.differs else "proven-as-accepted"
+        return ProofVerdict("attention", verdict.says, text, code)
     if wrong := measured.failed:
         return ProofVerdict(
             "failed",
@@ -103,9 +104,20 @@ def proof_badge(recovery: Any) -> status.Badge:
     if recovery.state == "needs_attention" and measured and wrong:
         total = len(measured.criteria)
         return status.Badge("failed", f"{wrong} of {total} criteria {'fails' if wrong == 1 else 'fail'}")
-    if recovery.state == "succeeded" and (cost := accepted_cost(measured)):
+    if recovery.state == "succeeded" and (cost := proven_with(measured)):
         return status.Badge("attention", f"Proven, {cost}")
     return status.state_badge(status.RECOVERY, recovery.state)
+
+
+def proven_with(measured: Measured | None) -> str:
+    """What keeps a proof from being plainly green: its cost, or what its comparison found; "" for nothing."""
+    return accepted_cost(measured) or ("table differs" if differs(measured) else "")
+
+
+def differs(measured: Measured | None) -> bool:
+    """Whether a proof that holds found that the table lacks or repeats rows since before its recovery."""
+    proven = measured is not None and measured.verified and bool(measured.criteria)
+    return measured is not None and proven and proof.headline(measured).differs
 
 
 def accepted_cost(measured: Measured | None) -> str:

@@ -17,6 +17,7 @@ from recovery.contracts.measured import (
 )
 from recovery.strategies.common import plural
 from recovery.strategies.deduplicate import ONLY_REPEATS_DELETED
+from recovery.strategies.top_up import HAS_EVERY_ROW
 
 
 class Claim(StrEnum):
@@ -32,6 +33,13 @@ class Claim(StrEnum):
 class Headline:
     claim: Claim
     says: str
+    #: the table lacks or repeats rows since before this recovery, by the proof's own comparison
+    differs: bool = False
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether nothing was accepted and no difference was found."""
+        return self.claim is Claim.ONCE and not self.differs
 
 
 def headline(measured: Measured) -> Headline:
@@ -51,7 +59,19 @@ def headline(measured: Measured) -> Headline:
         parts.append("How many rows are lost is not known, as accepted.")
     elif lost.rows:
         parts.append(_capital(f"{_number(lost, 'is lost', 'are lost')}, as accepted."))
-    return Headline(claim, " ".join(parts))
+    earlier = _earlier_sentence(measured)
+    return Headline(claim, " ".join([*parts, *earlier]), differs=bool(earlier))
+
+
+def _earlier_sentence(measured: Measured) -> list[str]:
+    lost, again = lost_earlier(measured), doubled_earlier(measured)
+    rows = [
+        *([_number(lost, "is missing", "are missing")] if lost.rows else ()),
+        *([_number(again, "is there again", "are there again")] if again.rows else ()),
+    ]
+    return (
+        [f"The table differs from its input since before this recovery: {', '.join(rows)}."] if rows else []
+    )
 
 
 def _number(of: MeasuredRows, one: str, many: str) -> str:
@@ -130,6 +150,45 @@ def given_up(of: MeasuredOutcome) -> MeasuredRows:
     if accepted.rows is None or (accepted.rows == 0 and may_happen(accepted.rows, accepted.bound)):
         return NONE if _holds_all_input(of) else NOT_KNOWN
     return MeasuredRows(accepted.rows, accepted.bound)
+
+
+def lost_earlier(of: Measured) -> MeasuredRows:
+    """Rows that the proof's own comparison found missing, beyond those that the plan gave up.
+
+    An estimate: earlier code may have left them out. Those that the plan gave up may be among what is absent.
+    """
+    if holds_every_row(of):
+        return NONE
+    if of.lost_before is not None:
+        return MeasuredRows(of.lost_before, of.lost_before_bound)
+    absent, accepted = _compared(of).absent or 0, given_up(of).rows
+    rows = 0 if accepted is None else max(0, absent - accepted)
+    return MeasuredRows(rows, Bound.ESTIMATE) if rows else NONE
+
+
+def doubled_earlier(of: Measured) -> MeasuredRows:
+    """Rows that the proof's own comparison found in the table too often, beyond those that the plan repeated.
+
+    Without a key at most so many: input that is gone may have yielded such a row twice.
+    """
+    if holds_every_row(of):
+        return NONE
+    if of.doubled_before is not None:
+        return MeasuredRows(of.doubled_before, Bound.EXACT)
+    whole, own = _compared(of), of.doubled_now.rows
+    rows = 0 if own is None else max(0, (whole.doubled or 0) - own)
+    bound = Bound.AT_MOST if whole.partial and not of.key else Bound.EXACT
+    return MeasuredRows(rows, bound) if rows else NONE
+
+
+def holds_every_row(of: Measured) -> bool:
+    """Whether the table was shown to have each key as often as the input yields it."""
+    return _holds(of, HAS_EVERY_ROW)
+
+
+def _compared(of: MeasuredOutcome) -> ComparedWhole:
+    """The comparison of the whole flow, without numbers where there is none."""
+    return of.whole if of.whole is not None and of.whole.why is None else ComparedWhole()
 
 
 def _holds_all_input(of: MeasuredOutcome) -> bool:

@@ -22,7 +22,7 @@ from recovery.models import Plan, Recovery, Step
 from recovery.people.roles import SYSTEM
 from recovery.pipelines.errors import is_passing
 from recovery.pipelines.tasks import poll_workspace
-from recovery.verification.words import Claim, headline
+from recovery.verification.words import headline
 from recovery.workflow import broker, probing, repeating, watches
 from recovery.workflow.beat import FenceLost, Watch
 from recovery.workflow.journal import note
@@ -228,9 +228,9 @@ def _conclude(recovery: Recovery, step: Step) -> None:
 
 
 def _accepted(proof: Measured) -> list[str]:
-    """What a proof that holds does not say: rows that are there twice, or lost, as the plan accepted."""
+    """What a proof that holds does not say: rows that are there twice, or lost, as accepted or since before."""
     claimed = headline(proof)
-    return [] if claimed.claim is Claim.ONCE else [claimed.says]
+    return [] if claimed.is_plain else [claimed.says]
 
 
 def _skipped_of(step: Step) -> list[Step]:

@@ -409,6 +409,24 @@ def test_rows_that_are_there_twice_as_accepted_are_no_plain_green() -> None:
     assert verifying.whole_facts(f.proof())[0] == ("Input", "21 rows of 7 files")
 
 
+@pytest.mark.parametrize(
+    ("changes", "code", "word"),
+    [
+        ({"lost": 3, "lost_before": 3}, "proven-table-differs", "Proven, table differs"),
+        ({"doubled": 5, "doubled_before": 5}, "proven-table-differs", "Proven, table differs"),
+        ({}, "proven", "Proven"),
+    ],
+)
+def test_a_proof_whose_own_comparison_found_other_rows_is_no_plain_green(
+    changes: dict[str, object], code: str, word: str
+) -> None:
+    measured = f.proof(**changes)
+    recovery = SimpleNamespace(state="succeeded", label="R-1", proof=measured)
+    verdict, badge = verifying.proof_verdict(recovery, measured), verifying.proof_badge(recovery)
+    kind = "ok" if code == "proven" else "attention"
+    assert (verdict.kind, verdict.code, badge.kind, badge.word) == (kind, code, kind, word)
+
+
 def test_a_bound_that_was_kept_is_no_wrong_forecast() -> None:
     most = {**f.amount(6, exact=False), "bound": "at most"}
     bad = [

@@ -167,6 +167,14 @@ def test_the_report_and_the_channel_name_who_accepted_what_was_proven_as_accepte
     assert closing in " ".join(html.unescape(pages["verify"]).split())
 
 
+def test_the_report_and_the_channel_name_what_the_proof_found_wrong_since_before(responder: Client) -> None:
+    one = proven(lost=3, lost_before=3, doubled=5, doubled_before=5)
+    page = parse(responder.get(f"/recoveries/{one.pk}/report").content.decode())
+    assert page.one("proven-table-differs")
+    for text in (page.one("proven-table-differs").text, page.one("closing").text):
+        assert ("about 3 rows" in text, "5 rows" in text) == (True, True)
+
+
 def test_the_report_of_a_program_names_who_accepted_what(responder: Client) -> None:
     one = factories.repeated(factories.failed_flow())
     found = responder.get(f"/recoveries/{one.pk}/report.json").json()["accepted"]

@@ -7,7 +7,15 @@ import pytest
 from recovery.contracts import codec
 from recovery.contracts.amounts import Bound
 from recovery.contracts.measured import Measured, MeasuredRows
-from recovery.verification.words import Claim, FlowCode, count_repeats, headline, whole_findings
+from recovery.verification.words import (
+    Claim,
+    FlowCode,
+    count_repeats,
+    doubled_earlier,
+    headline,
+    lost_earlier,
+    whole_findings,
+)
 
 NONE, SIX = {"rows": 0, "bound": "exact"}, {"rows": 6, "bound": "exact"}
 GONE = {"rows": None, "bound": "unknown"}
@@ -90,6 +98,50 @@ def test_repeats_that_are_a_lower_bound_are_claimed_as_one() -> None:
     found = proof(doubled=6, doubled_bound="at least", doubled_accepted=SIX)
     assert count_repeats(found) == MeasuredRows(6, Bound.AT_LEAST)
     assert "At least 6 rows" in headline(found).says
+
+
+ABOUT, EXACT, MOST = Bound.ESTIMATE, Bound.EXACT, Bound.AT_MOST
+NOTHING = (0, EXACT)
+ADDED = {"code": "TABLE_HAS_EVERY_ROW", "ok": True}
+
+
+@pytest.mark.parametrize(
+    ("changes", "compared", "lost", "doubled"),
+    [
+        ({}, {}, NOTHING, NOTHING),
+        ({"lost": 3, "lost_before": 3}, {"absent": 3}, (3, ABOUT), NOTHING),
+        ({"doubled": 5, "doubled_before": 5}, {"doubled": 5}, NOTHING, (5, EXACT)),
+        ({"doubled": 11, "doubled_before": 5, "doubled_accepted": SIX}, {}, NOTHING, (5, EXACT)),
+        ({"doubled": 6, "doubled_before": 0, "doubled_accepted": SIX}, {"doubled": 6}, NOTHING, NOTHING),
+        ({"lost_before": None}, {"absent": 3, "gone": 1}, (3, ABOUT), NOTHING),
+        ({"lost_before": None, "lost": 6, "lost_accepted": SIX}, {"absent": 6}, NOTHING, NOTHING),
+        ({"lost_before": None, "lost": 6, "lost_accepted": SIX}, {"absent": 8, "gone": 1}, (2, ABOUT), NOTHING),
+        ({"lost_before": None, "lost_accepted": GONE}, {"absent": 8}, NOTHING, NOTHING),
+        ({"key": [], "doubled_before": None}, {"doubled": 5, "gone": 1}, NOTHING, (5, MOST)),
+        ({"key": [], "doubled_before": None}, {"doubled": 5}, NOTHING, (5, EXACT)),
+        ({"lost_before": None}, {"absent": 3, "why": "over-budget"}, NOTHING, NOTHING),
+        ({"doubled_before": 5, "lost_before": 3, "criteria": [ADDED]}, {"absent": 3}, NOTHING, NOTHING),
+    ],
+    ids=[
+        "as its input", "lost before", "twice before", "more twice than accepted", "twice as accepted",
+        "absent, input gone", "given up", "more absent than given up", "given up, not known", "no key, input gone",
+        "no key", "not compared", "every row as often as the input",
+    ],
+)  # fmt: skip
+def test_what_the_comparison_found_beyond_what_was_accepted_is_in_the_headline(
+    changes: dict[str, Any], compared: dict[str, Any], lost: tuple[int, Bound], doubled: tuple[int, Bound]
+) -> None:
+    measured = proof(whole={**WHOLE, **compared}, **changes)
+    assert (lost_earlier(measured), doubled_earlier(measured)) == (
+        MeasuredRows(*lost),
+        MeasuredRows(*doubled),
+    )
+    assert headline(measured).differs is (lost[0] + doubled[0] > 0)
+    assert all(
+        f"{bound.before_number}{rows} row" in headline(measured).says
+        for rows, bound in (lost, doubled)
+        if rows
+    )
 
 
 @pytest.mark.parametrize(
