@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from contextlib import closing
-from datetime import datetime
 from typing import Any
 from urllib.parse import urlencode
 
@@ -17,7 +16,6 @@ from console.presenters import (
     below,
     charts,
     diff,
-    doubting,
     events,
     status,
     streams,
@@ -31,7 +29,7 @@ from recovery.errors import RepriseError, WrongUse
 from recovery.models import Flow, Recovery, Stream
 from recovery.people import visible
 from recovery.people.roles import Actor, Right
-from recovery.pipelines import retagging, retention
+from recovery.pipelines import retagging
 from recovery.pipelines.across import flows_below, flows_of, twins_of
 from recovery.pipelines.behind import node_of
 from recovery.pipelines.downstream import Node
@@ -42,6 +40,7 @@ from recovery.strategies.common import word
 from recovery.streams.describing import list_signs
 from recovery.streams.running import answer_of
 from recovery.workflow import actions, counting_below, diagnosing, refreshing
+from recovery.workflow.doubting import doubts_of
 from recovery.workflow.selectors import open_recovery_of
 from recovery.workflow.waiting import Waiting, read_waiting_files
 
@@ -65,7 +64,7 @@ def frame_of(flow: Flow, tab: str, by: Actor) -> dict[str, Any]:
     seen = _seen_below(flow, by)
     feeds = below.dataset_rows(flow, seen, counting_below.held_below(flow, seen), now)
     late = below.list_behind(feeds)
-    doubt = _doubt_of(flow, now)
+    doubt = doubts_of([flow.pk], now).get(flow.pk)
     return {
         "below": feeds,
         "outside": [(n, f) for n, f in seen if f.pipeline_id != flow.pipeline_id],
@@ -83,16 +82,6 @@ def frame_of(flow: Flow, tab: str, by: Actor) -> dict[str, Any]:
         "recovery": open_recovery_of(flow.pk),
         "recoveries": Recovery.objects.filter(flow=flow).count(),
     }
-
-
-def _doubt_of(flow: Flow, now: datetime) -> doubting.Doubt | None:
-    if flow.state != "ok":
-        return None
-    proving = Recovery.objects.filter(flow=flow, state__in=doubting.PROVING)
-    unread_input = retention.of(flow, flow.sources.defer("reader", "table"), now)
-    return doubting.find_doubt(
-        flow, proving.order_by("-pk").first(), unread_input.standing if unread_input else None, now
-    )
 
 
 def _seen_below(flow: Flow, by: Actor) -> list[tuple[Node, Flow]]:

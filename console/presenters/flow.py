@@ -8,7 +8,7 @@ from typing import Any, Final
 from django.urls import reverse
 
 from console.presenters import below, dag, status, words
-from console.presenters.doubting import Doubt, doubt_badge
+from console.presenters.doubting import doubt_badge
 from console.presenters.inventory import first_sentence, waiting_elsewhere
 from recovery.contracts.diagnosis import Diagnosis
 from recovery.contracts.facts import GatheredFacts
@@ -18,6 +18,7 @@ from recovery.pipelines.alone import health_of
 from recovery.pipelines.behind import since_of
 from recovery.pipelines.downstream import Node
 from recovery.pipelines.failures import PipelineFault, PipelineState, say_health
+from recovery.workflow.doubting import Doubt
 from recovery.workflow.waiting import Waiting
 
 

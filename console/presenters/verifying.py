@@ -125,15 +125,7 @@ def accepted_cost(measured: Measured | None) -> str:
     if measured is None or not measured.verified or not measured.criteria:
         return ""
     costs = ((proof.given_up(measured), "lost"), (proof.count_repeats(measured), "doubled"))
-    return ", ".join(_cost_text(rows, word) for rows, word in costs if rows.rows != 0)
-
-
-def _cost_text(rows: MeasuredRows, word: str) -> str:
-    return (
-        f"rows may be {word}"
-        if rows.rows is None
-        else f"{rows.bound.before_number}{words.format_count(rows.rows, 'row')} {word}"
-    )
+    return ", ".join(proof.say_cost(rows, word) for rows, word in costs if rows.rows != 0)
 
 
 def acceptance_sentences(accepted: Sequence[AcceptedRow]) -> list[str]:

@@ -129,6 +129,13 @@ def _holds(measured: Measured, code: str) -> bool:
     return any(one.code == code and one.ok is True for one in measured.criteria)
 
 
+def say_cost(rows: MeasuredRows, word: str) -> str:
+    """`at least 9 rows lost`; `rows may be lost` if their number is not known."""
+    if rows.rows is None:
+        return f"rows may be {word}"
+    return f"{rows.bound.before_number}{plural(rows.rows, 'row')} {word}"
+
+
 NONE = MeasuredRows(0, Bound.EXACT)
 NOT_KNOWN = MeasuredRows(None, Bound.UNKNOWN)
 

@@ -4,9 +4,11 @@ from datetime import datetime
 
 import pytest
 from django.test import Client
+from django.urls import reverse
 from django.utils import timezone
 
 from console.presenters.flow import NOTHING_WRONG
+from recovery.contracts import codec
 from recovery.models import Flow, FlowInput, Recovery, Workspace
 from tests import factories as f
 from tests.pages import parse
@@ -14,6 +16,8 @@ from tests.unit.pages.reading import text
 
 pytestmark = pytest.mark.django_db
 FAILS = {"criteria": [{"code": "EVERY_ROW_ONCE", "says": "", "ok": False}], "verified": False}
+SIX = {"rows": 6, "bound": "exact"}
+HAS_EVERY_ROW = {"code": "TABLE_HAS_EVERY_ROW", "says": "", "ok": True}
 UNMEASURED = {"criteria": [{"code": "EVERY_ROW_ONCE", "says": "", "ok": None}], "verified": False}
 
 
@@ -47,6 +51,59 @@ def test_a_later_proof_ends_the_doubt(responder: Client) -> None:
     recovery(flow, "unproven", FAILS, timezone.now())
     recovery(flow, "succeeded")
     assert doubts(responder, flow) == []
+
+
+@pytest.mark.parametrize(
+    ("changes", "code"),
+    [
+        ({"doubled": 6, "doubled_accepted": SIX}, ["as-accepted"]),
+        ({"lost": 6, "lost_accepted": SIX}, ["as-accepted"]),
+        ({"doubled": 5, "doubled_before": 5}, ["table-differs"]),
+        ({"lost": 3, "lost_before": 3, "doubled": 6, "doubled_accepted": SIX}, ["table-differs"]),
+        ({}, []),
+    ],
+    ids=["repeated", "given up", "twice before", "lost before, repeated", "as its input"],
+)
+def test_a_proof_over_a_table_that_is_not_as_its_input_is_no_good_news(
+    responder: Client, changes: dict[str, object], code: list[str]
+) -> None:
+    flow = f.flow()
+    recovery(flow, "succeeded", codec.to_json(f.proof(**changes)), timezone.now())
+    assert doubts(responder, flow) == code
+
+
+def test_what_was_accepted_is_shown_with_its_rows_and_its_proof(responder: Client) -> None:
+    flow = f.flow()
+    recovery(flow, "succeeded", codec.to_json(f.proof(doubled=6, doubled_accepted=SIX)), timezone.now())
+    page = parse(text(responder, f"/flows/{flow.pk}"))
+    proved = Recovery.objects.get()
+    assert page.one("proof-in-doubt").attributes["href"] == reverse("verify", args=[proved.pk])
+    assert "6 rows doubled" in page.one("doubt-as-accepted").text
+
+
+@pytest.mark.parametrize(
+    ("newest", "minutes", "code"),
+    [
+        ({"doubled": 0, "doubled_before": 0}, None, []),
+        ({"doubled": 0, "doubled_bound": "at least", "doubled_before": None}, None, ["as-accepted"]),
+        ({"doubled": 6, "doubled_before": 6}, None, ["table-differs"]),
+        ({"criteria": [HAS_EVERY_ROW], "doubled_before": None}, None, []),
+        ({"doubled": 0, "doubled_bound": "at least", "doubled_before": None}, 15, ["as-accepted"]),
+        ({"doubled": 0, "doubled_bound": "at least", "doubled_before": None}, 5, []),
+    ],
+    ids=[
+        "counted, gone", "not counted", "counted, there", "deduplicated", "written from scratch before",
+        "written from scratch since",
+    ],
+)  # fmt: skip
+def test_accepted_rows_are_named_until_they_are_proven_gone(
+    responder: Client, newest: dict[str, object], minutes: int | None, code: list[str]
+) -> None:
+    flow = f.flow(renewed_at=f.ago(minutes=minutes) if minutes else None)
+    accepted = codec.to_json(f.proof(doubled=6, doubled_accepted=SIX))
+    recovery(flow, "succeeded", accepted, f.ago(minutes=10))
+    recovery(flow, "succeeded", {**codec.to_json(f.proof()), **newest}, f.ago(minutes=1))
+    assert doubts(responder, flow) == code
 
 
 @pytest.mark.parametrize(("minutes", "found"), [(5, []), (15, ["not-proven"])])

@@ -1,0 +1,90 @@
+"""Which rows of a table are lost or doubled by what the proofs of its recoveries measured. Pure."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from recovery.contracts.amounts import Bound, joint_bound
+from recovery.contracts.measured import Measured, MeasuredRows
+from recovery.verification import words
+
+NONE = words.NONE
+
+
+@dataclass(frozen=True)
+class Leftover:
+    """What the table lacks or has too often."""
+
+    lost: MeasuredRows
+    doubled: MeasuredRows
+    #: a proof found some of it that no plan accepted
+    differs: bool
+
+    @property
+    def cost(self) -> str:
+        """`9 rows lost, 60 rows doubled`; "" for none."""
+        parts = ((self.lost, "lost"), (self.doubled, "doubled"))
+        return ", ".join(words.say_cost(rows, word) for rows, word in parts if rows.rows != 0)
+
+
+def sum_leftover(proofs: Sequence[Measured]) -> Leftover:
+    """`proofs`: those of one table that hold, the newest first, since it was last written from scratch."""
+    lost = _sum_up(proofs, words.given_up, words.lost_earlier, settles_lost)
+    doubled = _sum_up(proofs, words.count_repeats, words.doubled_earlier, settles_doubled)
+    return Leftover(lost.rows, doubled.rows, lost.differs or doubled.differs)
+
+
+def settles(proof: Measured) -> bool:
+    """Whether it counted the whole table, so that no earlier proof has to be asked."""
+    return settles_lost(proof) and settles_doubled(proof)
+
+
+def settles_lost(proof: Measured) -> bool:
+    """Whether it knows every row that the table lacks."""
+    if words.holds_every_row(proof):
+        return proof.whole is not None and not proof.whole.partial
+    return proof.lost_before is not None
+
+
+def settles_doubled(proof: Measured) -> bool:
+    """Whether it knows every row that the table has too often."""
+    counted = proof.doubled_before is not None and proof.doubled_bound is Bound.EXACT
+    return words.holds_every_row(proof) or counted
+
+
+@dataclass(frozen=True)
+class _Sum:
+    rows: MeasuredRows = NONE
+    differs: bool = False
+
+
+def _sum_up(
+    proofs: Sequence[Measured],
+    accepted: Callable[[Measured], MeasuredRows],
+    earlier: Callable[[Measured], MeasuredRows],
+    is_settled: Callable[[Measured], bool],
+) -> _Sum:
+    """What a proof counts since before its recovery may be what an earlier one accepted: the larger of both counts."""
+    total = _Sum()
+    for proof in reversed(proofs):
+        before = _Sum(earlier(proof), bool(earlier(proof).rows))
+        if not is_settled(proof):
+            before = _larger(before, total)
+        total = _Sum(_add(accepted(proof), before.rows), before.differs)
+    return total
+
+
+def _larger(counted: _Sum, remembered: _Sum) -> _Sum:
+    if remembered.rows.rows is None and counted.rows.rows:
+        return _Sum(MeasuredRows(counted.rows.rows, Bound.AT_LEAST), differs=True)
+    if remembered.rows.rows is None:
+        return remembered
+    return counted if (counted.rows.rows or 0) > remembered.rows.rows else remembered
+
+
+def _add(one: MeasuredRows, other: MeasuredRows) -> MeasuredRows:
+    if 0 in (one.rows, other.rows):
+        return other if one.rows == 0 else one
+    if one.rows is None or other.rows is None:
+        known = one.rows or other.rows
+        return words.NOT_KNOWN if known is None else MeasuredRows(known, Bound.AT_LEAST)
+    return MeasuredRows(one.rows + other.rows, joint_bound((one.bound, other.bound)))
