@@ -15,6 +15,7 @@ from console.pages.base import is_unchanged, may_why, no_news, page, refusal_of,
 from console.presenters import (
     below,
     charts,
+    dag,
     diff,
     events,
     status,
@@ -62,9 +63,10 @@ def frame_of(flow: Flow, tab: str, by: Actor) -> dict[str, Any]:
     """What every tab shows around its own part."""
     now = timezone.now()
     seen = _seen_below(flow, by)
-    feeds = below.dataset_rows(flow, seen, counting_below.held_below(flow, seen), now)
+    doubts = doubts_of([flow.pk, *(f.pk for _, f in seen)], now)
+    feeds = below.dataset_rows(flow, seen, counting_below.held_below(flow, seen), now, doubts)
     late = below.list_behind(feeds)
-    doubt = doubts_of([flow.pk], now).get(flow.pk)
+    doubt = doubts.get(flow.pk)
     return {
         "below": feeds,
         "outside": [(n, f) for n, f in seen if f.pipeline_id != flow.pipeline_id],
@@ -125,7 +127,7 @@ def show_overview(request: Request, by: Actor, flow_id: int) -> HttpResponse:
         **_batches_context(flow, frame["recovery"]),
         **_unread_context(flow),
         "dots": status.update_dots(flow.history),
-        "graph": flows.draw_graph(flow, flow.pipeline.flows.all(), frame["outside"]),
+        "graph": _draw_graph(flow, frame["outside"]),
         "causes": flows.list_causes(flow.error),
         "refresh": below.refresh_offer(flow, frame["below_behind"], timezone.now()),
         **_counted_context(flow, by),
@@ -154,6 +156,12 @@ def _handle_post(
 
     refusal = refusal_of(open_one)
     return (redirect("diagnose", opened[0].pk), None) if opened else (None, refusal)
+
+
+def _draw_graph(flow: Flow, outside: Sequence[tuple[Node, Flow]]) -> dag.GraphDrawing:
+    own = list(flow.pipeline.flows.all())
+    doubts = doubts_of([f.pk for f in (*own, *(f for _, f in outside))], timezone.now())
+    return flows.draw_graph(flow, own, outside, doubts)
 
 
 def _adopted_context(flow: Flow) -> dict[str, object]:

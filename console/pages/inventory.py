@@ -21,6 +21,7 @@ from recovery.contracts.positions import PositionChange
 from recovery.models import FlowInput, Listed, Recovery, Workspace
 from recovery.people.roles import Actor, Right
 from recovery.pipelines import lists
+from recovery.workflow.doubting import doubts_of
 
 FACTS: Final = {
     "status": F("facts__status"),
@@ -69,10 +70,10 @@ def _flow_rows(listed: Collection[Listed], now: datetime) -> list[inventory.Flow
     seen = FlowInput.objects.filter(flow__in=flow_ids).order_by("index")
     for source in seen.only("flow", "index", "lost", *FlowInput.on_lists):
         sources[source.flow_id].append(source)
-    recoveries = _open_recoveries(flow_ids)
+    recoveries, doubts = _open_recoveries(flow_ids), doubts_of(flow_ids, now)
     return [
-        inventory.flow_row(row, sources[row.flow_id or 0], recoveries.get(row.flow_id or 0), now)
-        for row in listed
+        inventory.flow_row(row, sources[key], recoveries.get(key), now, doubts.get(key))
+        for row, key in ((row, row.flow_id or 0) for row in listed)
     ]
 
 

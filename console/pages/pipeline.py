@@ -6,7 +6,8 @@ from django.utils import timezone
 from console.middleware import Request
 from console.pages.base import page, render_page
 from console.presenters import flow as flows
-from console.presenters import pipelines, status
+from console.presenters import pipelines
+from console.presenters.doubting import flow_badge
 from recovery.errors import NotFound
 from recovery.models import Pipeline
 from recovery.people.roles import Actor, Right
@@ -14,6 +15,7 @@ from recovery.people.visible import filter_visible
 from recovery.pipelines.alone import health_of, list_behind
 from recovery.pipelines.failures import say_health
 from recovery.workflow.diagnosing import diagnose_pipeline
+from recovery.workflow.doubting import doubts_of
 
 
 @page(Right.VIEW)
@@ -24,18 +26,19 @@ def show_pipeline(request: Request, by: Actor, pipeline_pk: int) -> HttpResponse
         raise NotFound("There is no such pipeline. It may have been removed from its workspace.")
     health, now = health_of(pipeline), timezone.now()
     failure, behind = health.failure, list_behind([pipeline]).get(pipeline.pk, ())
-    known = [(f, status.state_badge(status.FLOW, f.state)) for f in pipeline.flows.order_by("name")]
+    own = list(pipeline.flows.order_by("name"))
+    doubts = doubts_of([f.pk for f in own], now)
     context = {
         "section": "flows",
         "pipeline": pipeline,
         "workspace": pipeline.workspace.name,
         "environment": pipeline.environment,
-        "badge": pipelines.pipeline_header(pipeline, now, behind=bool(behind)),
+        "badge": pipelines.pipeline_header(pipeline, now, behind=bool(behind), doubted=bool(doubts)),
         "health": health,
         "says": say_health(health, behind),
         "failure": failure,
         "diagnosis": diagnose_pipeline(failure) if failure else None,
         "causes": flows.list_causes(failure.causes) if failure else [],
-        "flows": known,
+        "flows": [(f, flow_badge(f, doubts.get(f.pk))) for f in own],
     }
     return render_page(request, "pipeline/overview.html", context)

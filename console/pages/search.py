@@ -2,13 +2,16 @@
 
 from django.http import HttpResponse
 from django.shortcuts import redirect
+from django.utils import timezone
 
 from console.middleware import Request
 from console.pages.base import page, render_page
-from console.presenters import status, verifying
+from console.presenters import verifying
+from console.presenters.doubting import flow_badge
 from console.presenters.inventory import first_sentence
 from recovery.people.roles import Actor, Right
 from recovery.search import MOST, By, search
+from recovery.workflow.doubting import doubts_of
 
 WHY = {
     By.LABEL: "its label",
@@ -24,14 +27,14 @@ def show_results(request: Request, by: Actor) -> HttpResponse:
     results = search(request.GET.get("q", ""), by)
     if results.exact is not None:
         return redirect("recovery", results.exact.pk)
+    shown = [flow.pk for flow in (*results.flows, *results.errors)]
+    doubts = doubts_of(shown, timezone.now())
     context = {
         "section": "search",
         "found": results,
         "most": MOST,
-        "flows": [(f, status.state_badge(status.FLOW, f.state)) for f in results.flows],
-        "errors": [
-            (f, status.state_badge(status.FLOW, f.state), first_sentence(f.error)) for f in results.errors
-        ],
+        "flows": [(f, flow_badge(f, doubts.get(f.pk))) for f in results.flows],
+        "errors": [(f, flow_badge(f, doubts.get(f.pk)), first_sentence(f.error)) for f in results.errors],
         "recoveries": [(f, verifying.proof_badge(f.recovery), WHY[f.by]) for f in results.recoveries],
     }
     return render_page(request, "search.html", context)

@@ -2,11 +2,12 @@
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Final
 
 from console.presenters import status, words
+from console.presenters.doubting import flow_badge
 from recovery.contracts.forecast import Downstream, DownstreamEffect, DownstreamReason
 from recovery.contracts.measured import Measured
 from recovery.contracts.refreshed import RefreshedDataset
@@ -16,6 +17,7 @@ from recovery.pipelines.downstream import Node, State, Why
 from recovery.verification.below import DONE
 from recovery.workflow.counting_below import BelowCount, Held, Rows, Unknown
 from recovery.workflow.counting_below import Phase as Counting
+from recovery.workflow.doubting import Doubt
 from recovery.workflow.refreshing import BelowRefresh, Phase, late_below
 from recovery.workflow.usual import usual_steps
 
@@ -87,13 +89,18 @@ def say_behind(state: State, why: Why) -> str:
 
 
 def dataset_rows(
-    flow: Flow, datasets: Iterable[tuple[Node, Flow]], held: Mapping[int, Held], now: datetime
+    flow: Flow,
+    datasets: Iterable[tuple[Node, Flow]],
+    held: Mapping[int, Held],
+    now: datetime,
+    doubts: Mapping[int, Doubt],
 ) -> list[DatasetRow]:
     """Every dataset below the flow's own, nearest first; `datasets`: as `across.flows_below` has them."""
-    return [
+    rows = [
         _dataset_row(node, held[node.pk], now, outside=node.pipeline_id != flow.pipeline_id)
         for _, node in datasets
     ]
+    return [replace(row, badge=flow_badge(row.flow, doubts.get(row.flow.pk))) for row in rows]
 
 
 def _dataset_row(flow: Flow, held: Held, at: datetime, *, outside: bool) -> DatasetRow:

@@ -8,7 +8,7 @@ from typing import Any, Final
 from django.urls import reverse
 
 from console.presenters import below, dag, status, words
-from console.presenters.doubting import doubt_badge
+from console.presenters.doubting import doubt_badge, flow_badge
 from console.presenters.inventory import first_sentence, waiting_elsewhere
 from recovery.contracts.diagnosis import Diagnosis
 from recovery.contracts.facts import GatheredFacts
@@ -270,11 +270,14 @@ def list_causes(error: Sequence[Mapping[str, Any]]) -> list[Cause]:
 
 
 def draw_graph(
-    flow: Flow, flows: Iterable[Flow], outside: Iterable[tuple[Node, Flow]] = ()
+    flow: Flow,
+    flows: Iterable[Flow],
+    outside: Iterable[tuple[Node, Flow]] = (),
+    doubts: Mapping[int, Doubt] | None = None,
 ) -> dag.GraphDrawing:
     """Sources → flow → table → views of this flow's pipeline, each as its own row of the inventory says.
-    `outside`: what other pipelines have below (`across.flows_below`)."""
-    own, others = list(flows), list(outside)
+    `outside`: what other pipelines have below (`across.flows_below`). `doubts`: of flows that are ok, by flow."""
+    own, others, doubted = list(flows), list(outside), doubts or {}
     every = [*own, *(f for _, f in others)]
     tables = {f.dataset for f in every}
     reads = {f.pk: _input_names(f) for f in own} | {
@@ -286,8 +289,9 @@ def draw_graph(
         if key != table:
             edges.append((key, table))
         edges += [(i if i in tables else f"source {i}", key) for i in reads[row.pk]]
-    says = ". ".join(f"{f.short}: {status.state_badge(status.FLOW, f.state).word}" for f in every) + "."
-    return dag.draw_graph(flow.pipeline.name, says, _graph_items(every, reads, flow.pipeline_id), edges)
+    says = ". ".join(f"{f.short}: {flow_badge(f, doubted.get(f.pk)).word}" for f in every) + "."
+    items = _graph_items(every, reads, flow.pipeline_id, doubted)
+    return dag.draw_graph(flow.pipeline.name, says, items, edges)
 
 
 def _node_keys(flow: Flow) -> tuple[str, str]:
@@ -315,7 +319,9 @@ RANK: Final = ("bad", "stale", "", "ok")
 """Of several flows that write one table, the worst shows."""
 
 
-def _graph_items(every: list[Flow], reads: Mapping[int, list[str]], pipeline_id: int) -> list[dag.Item]:
+def _graph_items(
+    every: list[Flow], reads: Mapping[int, list[str]], pipeline_id: int, doubts: Mapping[int, Doubt]
+) -> list[dag.Item]:
     tables = {f.dataset for f in every}
     items: dict[str, dag.Item] = {}
     for row in every:
@@ -327,15 +333,17 @@ def _graph_items(every: list[Flow], reads: Mapping[int, list[str]], pipeline_id:
                 )
         name = row.short if row.streaming else f"{dag.shorten_label(table)} (view)"
         href = reverse("flow", args=[row.pk])
-        items[key] = dag.Item(key, name, _node_text(row, pipeline_id), KINDS.get(row.state, ""), href)
+        doubt = doubts.get(row.pk)
+        kind = "stale" if doubt else KINDS.get(row.state, "")
+        items[key] = dag.Item(key, name, _node_text(row, pipeline_id, doubt), kind, href)
         if key != table:
-            items[table] = _worse_item(items.get(table), _table_item(row))
+            items[table] = _worse_item(items.get(table), _table_item(row, doubt))
     return list(items.values())
 
 
-def _node_text(flow: Flow, pipeline_id: int) -> str:
+def _node_text(flow: Flow, pipeline_id: int, doubt: Doubt | None) -> str:
     """`stale since 02:40 UTC, batch 3`, with the pipeline's name where it is another one."""
-    word = status.state_badge(status.FLOW, flow.state).word.lower()
+    word = f"ok, {doubt.word}" if doubt else status.state_badge(status.FLOW, flow.state).word.lower()
     late = since_of(flow) if flow.state != "failed" else None
     since = f" since {late:%H:%M} UTC" if late else ""
     batch = "" if flow.last_batch is None else f", batch {flow.last_batch}"
@@ -343,12 +351,11 @@ def _node_text(flow: Flow, pipeline_id: int) -> str:
     return f"{other}{word}{since}{batch}"
 
 
-def _table_item(flow: Flow) -> dag.Item:
+def _table_item(flow: Flow, doubt: Doubt | None) -> dag.Item:
     """The table of a flow has no row of its own: it is as its flow is, and what that is says the flow's node."""
-    kind = KINDS.get(flow.state, "")
-    word = {"failed": "its flow fails", "empty": "empty", "stale": "out of date"}.get(
-        flow.state, written_name(flow)
-    )
+    kind = "stale" if doubt else KINDS.get(flow.state, "")
+    usual = doubt.word if doubt else written_name(flow)
+    word = {"failed": "its flow fails", "empty": "empty", "stale": "out of date"}.get(flow.state, usual)
     return dag.Item(
         flow.dataset, dag.shorten_label(flow.dataset), word, "stale" if flow.state == "failed" else kind
     )

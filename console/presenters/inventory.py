@@ -6,11 +6,13 @@ from datetime import datetime
 from typing import Any, Final
 
 from console.presenters import below, pipelines, status, unread
+from console.presenters.doubting import doubt_badge
 from recovery.contracts.positions import PositionChange
 from recovery.models import FlowInput, Listed
 from recovery.pipelines.downstream import State, Why
 from recovery.pipelines.failures import PipelineFault, say_causes
 from recovery.pipelines.lists import PAGE, Filters, ListCounts, Phrase, Show, Sort, unread_of
+from recovery.workflow.doubting import Doubt
 
 SHOWS: Final = (
     (Show.ATTENTION, "Needs attention"),
@@ -124,6 +126,8 @@ class FlowRow:
     kind: str
     #: how long unread input can be read
     readable: unread.UnreadCell | None = None
+    #: what contradicts a flow that is ok
+    doubt: Doubt | None = None
 
     @property
     def is_pipeline(self) -> bool:
@@ -135,9 +139,13 @@ class FlowRow:
 
 
 def flow_row(
-    listed: Listed, sources: Sequence[FlowInput], recovery: OpenRecovery | None, now: datetime
+    listed: Listed,
+    sources: Sequence[FlowInput],
+    recovery: OpenRecovery | None,
+    now: datetime,
+    doubt: Doubt | None = None,
 ) -> FlowRow:
-    """One row as the page shows it."""
+    """One row as the page shows it. `doubt`: what contradicts a flow that is ok."""
     if listed.flow_id is None:
         return _pipeline_row(listed)
     unread_input = unread_of(listed, sources, now)
@@ -147,14 +155,15 @@ def flow_row(
     return FlowRow(
         listed=listed,
         recovery=recovery,
-        badge=_flow_badge(listed, recovery),
+        badge=_flow_badge(listed, recovery, doubt),
         since=listed.since if listed.state == "failed" or listed.state in tuple(State) else None,
-        wrong=wrong or at_risk,
+        wrong=wrong or at_risk or (doubt.title if doubt else ""),
         condition=_condition_of(listed),
         waits=_waiting_rows(recovery),
         dots=status.update_dots(listed.history.split(",") if listed.history else []),
         kind="" if listed.streaming else "materialized view",
         readable=unread.unread_cell(unread_input),
+        doubt=doubt,
     )
 
 
@@ -173,9 +182,11 @@ def _pipeline_row(listed: Listed) -> FlowRow:
     )
 
 
-def _flow_badge(listed: Listed, recovery: OpenRecovery | None) -> status.Badge:
+def _flow_badge(listed: Listed, recovery: OpenRecovery | None, doubt: Doubt | None) -> status.Badge:
     if recovery is not None and recovery.state in ("running", "verifying"):
         return status.Badge("running", "Recovering", spin=True)
+    if doubt is not None:
+        return doubt_badge(doubt)
     return status.state_badge(status.FLOW, listed.state)
 
 

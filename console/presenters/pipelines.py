@@ -10,6 +10,7 @@ from recovery.pipelines.failures import PipelineState
 
 CANCELLED: Final = status.Badge("attention", "Cancelled")
 BEHIND: Final = status.Badge("attention", "Data behind")
+DOUBTED: Final = status.Badge("attention", "OK, a flow in doubt")
 
 
 def badge_of(pipeline: Pipeline) -> status.Badge:
@@ -20,12 +21,14 @@ def badge_of(pipeline: Pipeline) -> status.Badge:
     return status.state_badge(status.FLOW, pipeline.judged or "unknown")
 
 
-def pipeline_header(pipeline: Pipeline, now: datetime, *, behind: bool) -> status.Badge:
+def pipeline_header(
+    pipeline: Pipeline, now: datetime, *, behind: bool, doubted: bool = False
+) -> status.Badge:
     """The badge beside the name: `Failed since 02:40:27 UTC`. `behind`: one of its datasets is empty or stale, so that
-    it is not well though its updates are."""
+    it is not well though its updates are. `doubted`: something contradicts one of its flows that are ok."""
     badge = badge_of(pipeline)
-    if behind and pipeline.judged == PipelineState.OK:
-        return BEHIND
+    if (behind or doubted) and pipeline.judged == PipelineState.OK:
+        return BEHIND if behind else DOUBTED
     if pipeline.judged != PipelineState.FAILED or pipeline.judged_since is None:
         return badge
     return status.Badge(badge.kind, f"{badge.word} since {words.format_clock(pipeline.judged_since, now)}")

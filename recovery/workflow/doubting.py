@@ -1,7 +1,7 @@
 """What contradicts a flow whose last update ended well: pages, the list and `flows` show no green light over it."""
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
@@ -49,7 +49,7 @@ PROVING: Final = ("succeeded", "unproven", "failed", "needs_attention")
 """States of recoveries by which the flow's table is proven, or is not."""
 
 
-def doubts_of(flow_ids: Collection[int], now: datetime) -> dict[int, Doubt]:
+def doubts_of(flow_ids: Iterable[int], now: datetime) -> dict[int, Doubt]:
     """By flow, for those of these flows that are in doubt. The number of queries does not grow with the flows, except
     for flows whose newest proof did not count their whole table."""
     flows = retention.with_sources(Flow.objects.filter(pk__in=flow_ids, state="ok"))

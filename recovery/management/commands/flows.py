@@ -1,7 +1,7 @@
 """`manage.py flows`: the inventory as it was last polled, with its age; `--fresh` polls first."""
 
 from argparse import ArgumentParser
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -19,6 +19,7 @@ from recovery.pipelines.behind import NOT_OK, since_of
 from recovery.pipelines.failures import failure_from, say_health
 from recovery.pipelines.losses import is_in_doubt
 from recovery.streams.describing import running_json, signs_json
+from recovery.workflow.doubting import Doubt, doubts_of
 
 MARKS = {"ok": "ok", "failed": "x", "stopped": "stop", "none": "-"}
 
@@ -47,7 +48,7 @@ class Command(RepriseCommand):
         parser.add_argument(
             "--failing",
             action="store_true",
-            help="Only failed, empty, stale or unknown pipelines and flows.",
+            help="Only failed, empty, stale or unknown pipelines and flows; in text, flows in doubt on a line each.",
         )
         parser.add_argument("--fresh", action="store_true", help="Poll every workspace first.")
 
@@ -65,6 +66,9 @@ class Command(RepriseCommand):
         pipelines = Pipeline.objects.filter(filter_visible(self.actor), gone=False).select_related(
             "workspace"
         )
+        now = timezone.now()
+        doubts = doubts_of(flows.filter(state="ok").values_list("pk", flat=True), now)
+        doubted = list(flows.filter(pk__in=doubts).only(*SHOWN).order_by("pipeline__name", "name"))
         if options["failing"]:
             flows = flows.filter(state__in=NOT_OK)
             pipelines = pipelines.filter(~Q(failure={}) | Q(judged__in=("", *NOT_OK)))
@@ -72,13 +76,14 @@ class Command(RepriseCommand):
         shown_flows = retention.with_sources(flows.only(*SHOWN))
         rows = list(shown_flows.order_by("pipeline__name", "pipeline__pipeline_id", "name"))
         away = [w for w in workspaces if w.poll_error]
-        now, late = timezone.now(), list_behind(listed_pipelines)
+        late = list_behind(listed_pipelines)
         data = {
             "pipelines": [pipeline_json(p, late.get(p.pk, ())) for p in listed_pipelines],
-            "flows": [as_json(f) for f in rows],
+            "flows": [as_json(f, doubts.get(f.pk)) for f in rows],
             "workspaces": [workspace_json(w, now) for w in workspaces],
         }
-        says = text(rows, listed_pipelines, workspaces, failing=options["failing"])
+        lines = [say_doubt(f, doubts[f.pk]) for f in doubted if doubts[f.pk].code != "not-asked"]
+        says = text(rows, listed_pipelines, workspaces, lines, doubts, failing=options["failing"])
         return Answer(data, says, exit_code=2 if away else 0)
 
 
@@ -104,8 +109,8 @@ def pipeline_json(pipeline: Pipeline, behind: Sequence[tuple[str, str]]) -> dict
     }
 
 
-def as_json(flow: Flow) -> dict[str, Any]:
-    """One flow of the list."""
+def as_json(flow: Flow, doubt: Doubt | None) -> dict[str, Any]:
+    """One flow of the list. `doubt`: what contradicts its state, of one that is ok alone."""
     return {
         "pipeline": {
             "id": flow.pipeline.pipeline_id,
@@ -120,6 +125,7 @@ def as_json(flow: Flow) -> dict[str, Any]:
         "streaming": flow.streaming,
         "state": flow.state,
         "since": since.isoformat() if (since := since_of(flow)) else None,
+        "doubt": {"code": doubt.code, "says": doubt.says} if doubt else None,
         "failing_since": flow.failing_since.isoformat() if flow.failing_since else None,
         "failed_update": flow.failed_update or None,
         "condition": flow.condition or None,
@@ -150,10 +156,26 @@ def workspace_json(workspace: Workspace, now: datetime) -> dict[str, Any]:
     }
 
 
-def text(flows: list[Flow], pipelines: list[Pipeline], workspaces: list[Workspace], *, failing: bool) -> str:
-    """The list, then what is wrong with it, then what to type next, then how old it is."""
+def say_doubt(flow: Flow, doubt: Doubt) -> str:
+    """A flow that is *ok* and what contradicts it, on one line."""
+    return f"Flow {shown(flow.name)} ({flow.pipeline.environment}) is ok, {doubt.word}: {shown(doubt.says)}"
+
+
+def text(
+    flows: list[Flow],
+    pipelines: list[Pipeline],
+    workspaces: list[Workspace],
+    doubted: list[str],
+    doubts: Mapping[int, Doubt],
+    *,
+    failing: bool,
+) -> str:
+    """The list, then what is wrong with it, then what to type next, then how old it is. `doubted`: a line of each flow
+    that is ok and in doubt."""
     broken_pipelines = [p for p in pipelines if p.judged == "failed"]
-    parts = [listed(flows)] if flows else [] if broken_pipelines else [nothing(workspaces, failing=failing)]
+    is_short = bool(broken_pipelines) or (failing and bool(doubted))
+    parts = [listed(flows, doubts)] if flows else [] if is_short else [nothing(workspaces, failing=failing)]
+    parts += doubted
     parts += [
         f"Pipeline {shown(p.name)} ({p.environment}) fails"
         + (f" since {p.judged_since:%Y-%m-%d %H:%M:%S} UTC" if p.judged_since else "")
@@ -191,16 +213,22 @@ def age(workspaces: list[Workspace]) -> str:
     return f"{since}. --fresh asks the workspaces."
 
 
-def listed(flows: list[Flow]) -> str:
+def listed(flows: list[Flow], doubts: Mapping[int, Doubt]) -> str:
     """One line a flow."""
     head = ("PIPELINE", "ENVIRONMENT", "FLOW", "STATE", "SINCE", "LAST RUNS", "READABLE UNTIL", "WHY")
     return table(head, [
         (
-            f.pipeline.name, f.pipeline.environment, f.name, f.state, ago(since) if (since := since_of(f)) else "",
+            f.pipeline.name, f.pipeline.environment, f.name, _state_text(f, doubts.get(f.pk)),
+            ago(since) if (since := since_of(f)) else "",
             " ".join(MARKS.get(o, o) for o in f.history), readable(f), f.condition or f.behind_why,
         )
         for f in flows
     ])  # fmt: skip
+
+
+def _state_text(flow: Flow, doubt: Doubt | None) -> str:
+    """`ok, not proven`."""
+    return f"{flow.state}, {doubt.word}" if doubt else flow.state
 
 
 def readable(flow: Flow) -> str:

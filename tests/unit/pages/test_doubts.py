@@ -1,15 +1,18 @@
-"""No flow's page is green while a measurement, or the lack of one, speaks against its table."""
+"""No flow's page, row or node is green while a measurement, or the lack of one, speaks against its table."""
 
 from datetime import datetime
 
 import pytest
+from django.db import connection
 from django.test import Client
+from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 from django.utils import timezone
 
-from console.presenters.flow import NOTHING_WRONG
+from console.presenters.flow import NOTHING_WRONG, draw_graph
 from recovery.contracts import codec
 from recovery.models import Flow, FlowInput, Recovery, Workspace
+from recovery.workflow.doubting import doubts_of
 from tests import factories as f
 from tests.pages import parse
 from tests.unit.pages.reading import text
@@ -134,6 +137,60 @@ def test_input_that_no_update_can_read_any_more_speaks_against_it(
         readable=readable,
     )
     assert doubts(responder, flow) == found
+
+
+def not_proven() -> Flow:
+    flow = f.flow(short="orders_flow")
+    recovery(flow, "unproven", FAILS, timezone.now())
+    return flow
+
+
+@pytest.mark.parametrize(
+    "address", ["/?show=all", "/search?q=orders", "/pipelines/{pipeline}", "/flows/{flow}"]
+)
+def test_a_flow_in_doubt_is_no_plain_ok_wherever_it_is_listed(responder: Client, address: str) -> None:
+    flow = not_proven()
+    page = parse(text(responder, address.format(pipeline=flow.pipeline_id, flow=flow.pk)))
+    kinds = {
+        e.attributes["class"].split()[1]
+        for e in page.all("span")
+        if "badge-" in e.attributes.get("class", "")
+    }
+    assert ("badge-attention" in kinds, "badge-ok" in kinds) == (True, False)
+    assert "OK, not proven" in page.text
+
+
+def test_the_list_has_the_code_of_a_doubt_and_says_what_is_wrong(responder: Client) -> None:
+    flow = not_proven()
+    row = parse(text(responder, "/?show=all")).one("doubt-not-proven")
+    assert row.attributes["data-value"] == flow.name
+    assert Recovery.objects.get().label in row.text
+
+
+def test_a_recovery_that_runs_is_shown_as_that_and_not_as_the_doubt_before(responder: Client) -> None:
+    flow = not_proven()
+    Recovery.objects.create(flow=flow, state="running")
+    assert "Recovering" in parse(text(responder, "/?show=all")).one("doubt-not-proven").text
+
+
+def test_the_graph_draws_a_flow_in_doubt_and_its_table_as_behind() -> None:
+    flow = not_proven()
+    graph = draw_graph(flow, [flow], doubts=doubts_of([flow.pk], timezone.now()))
+    assert {n.kind for n in graph.nodes} == {"stale"}
+    assert all("not proven" in n.says for n in graph.nodes)
+
+
+def test_the_number_of_questions_does_not_grow_with_the_flows() -> None:
+    def cost() -> int:
+        with CaptureQueriesContext(connection) as made:
+            doubts_of(Flow.objects.values_list("pk", flat=True), timezone.now())
+        return len(made)
+
+    first = not_proven()
+    one = cost()
+    for number in range(6):
+        recovery(f.flow(first.pipeline, f"flow_{number}"), "unproven", FAILS, timezone.now())
+    assert cost() == one <= 5
 
 
 @pytest.mark.parametrize("values", [{"poll_error": "It does not answer."}, {"polled_at": None}])

@@ -11,7 +11,7 @@ from recovery.contracts.diagnosis import Advice, Diagnosis
 from recovery.contracts.names import Meant
 from recovery.management.commands import diagnose
 from recovery.management.commands._base import plain
-from recovery.models import Flow, Workspace
+from recovery.models import Flow, Pipeline, Workspace
 from recovery.people.roles import Role
 from tests import factories as f
 from tests.unit.people.run import run, run_json, token_of
@@ -75,6 +75,36 @@ def test_flows_lists_among_what_fails_a_view_that_is_empty_or_stale(
     assert found["flows"][0]["since"] == since.isoformat()
     assert found["flows"][0]["behind"] == {"why": "emptied", "update": "u2"}
     assert found["flows"][1]["since"] == found["flows"][1]["failing_since"]
+
+
+def test_flows_shows_what_contradicts_a_flow_that_is_ok(
+    monkeypatch: pytest.MonkeyPatch, token: str, api: Api
+) -> None:
+    run(monkeypatch, token, "flows")
+    Flow.objects.filter(name=ORDERS).update(state="ok")
+    f.into(f.opened(Flow.objects.get(name=ORDERS)), "unproven")
+
+    _, listed = run_json(monkeypatch, token, "flows")
+    assert [(x["flow"], x["state"], x["doubt"] and x["doubt"]["code"]) for x in listed["flows"]] == [
+        (VIEW, "ok", None),
+        (ORDERS, "ok", "not-proven"),
+    ]
+    assert "ok, not proven" in run(monkeypatch, token, "flows")[1]
+
+
+def test_failing_names_a_flow_in_doubt_on_its_own_line_and_lists_it_not_as_failing(
+    monkeypatch: pytest.MonkeyPatch, token: str, api: Api
+) -> None:
+    run(monkeypatch, token, "flows")
+    Pipeline.objects.update(judged="ok", failure={})
+    Flow.objects.update(state="ok")
+    recovery = f.into(f.opened(Flow.objects.get(name=ORDERS)), "unproven")
+
+    assert run_json(monkeypatch, token, "flows", "--failing")[1]["flows"] == []
+    out = run(monkeypatch, token, "flows", "--failing")[1]
+    (line,) = [line for line in out.splitlines() if ORDERS in line]
+    assert ("ok, not proven" in line, recovery.label in line) == (True, True)
+    assert "was seen" not in out
 
 
 def test_flows_answers_from_the_last_poll_with_its_age_and_fresh_asks(
