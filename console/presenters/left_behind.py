@@ -1,0 +1,55 @@
+"""What a recovery leaves behind in code and table. Pure."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from recovery.contracts.names import StepKind
+from recovery.contracts.plan import PatchChange
+from recovery.sources.start_options import list_left_in_code
+
+DONE_BY = (StepKind.RERUN, StepKind.FILL, StepKind.DEDUPLICATE)
+"""Steps after which no step of a plan changes code."""
+
+
+@dataclass(frozen=True)
+class LeftRow:
+    kind: str
+    says: str
+    small: str
+    #: which it is, for `data-code`
+    code: str
+
+
+def start_option_rows(recovery: Any, steps: Sequence[Any]) -> list[LeftRow]:
+    """Start options in the code by the patches that were written; [] if no update ran, the end of a patch was not seen,
+    or the code was put back."""
+    if recovery.state == "rolled_back":
+        return []
+    left = list_left_in_code((change.path, change.diff) for change in _list_written(steps))
+    if not left:
+        is_open = any(step.kind == StepKind.PATCH and step.state not in ("done", "skipped") for step in steps)
+        if is_open or not any(_is_done(step, *DONE_BY) for step in steps):
+            return []
+        says = "The plan put no start option into the code"
+        return [LeftRow("ok", says, "looked for in the sealed patch; nothing to disarm", "no-start-option")]
+    return [
+        LeftRow(
+            "attention",
+            f"Left in the code: {option.name}",
+            f"{option.path}: {option.line}. Take it out before the next empty checkpoint, which would begin there.",
+            "start-option",
+        )
+        for option in left
+    ]
+
+
+def _list_written(steps: Iterable[Any]) -> Iterable[PatchChange]:
+    """What the patch steps that ended well wrote, in their order."""
+    for step in steps:
+        if _is_done(step, StepKind.PATCH) and step.plan is not None:
+            yield from step.plan.contents.patch
+
+
+def _is_done(step: Any, *kinds: StepKind) -> bool:
+    return step.state == "done" and step.kind in kinds
