@@ -19,6 +19,7 @@ from recovery.contracts.plan import PlanBody
 from recovery.contracts.value import DataRow
 from recovery.verification import words as proof
 from recovery.verification.below import uncompared
+from recovery.verification.criteria import COUNTS_EQUAL_FORECAST
 from recovery.workflow.reporting import failed_at
 from recovery.workflow.topping import missing_in, repeated_in
 
@@ -298,10 +299,13 @@ class Against:
 HOW: Final = {
     "Lost": "EVERY_ROW_ONCE",
     "Doubled": "NO_KEY_TWICE",
-    "New rows": "COUNTS_EQUAL_FORECAST",
+    "New rows": COUNTS_EQUAL_FORECAST,
     "Rows in the table": "TABLE_GREW_BY_NEW_BATCHES",
 }
 """Which criterion counted each number."""
+
+
+NO_COUNT: Final = "The plan fixed no count of rows: it could not be forecast exactly."
 
 
 def forecast_against_outcome(forecast: Forecast, measured: Measured) -> list[Against]:
@@ -318,7 +322,16 @@ def forecast_against_outcome(forecast: Forecast, measured: Measured) -> list[Aga
             if word == "New rows" or {planned, found_rows} != {None}
         ),  # there is no table
     ]
-    return [replace(row, how=reasons.get(HOW[row.word], "")) for row in rows]
+    judged = measured.criterion(COUNTS_EQUAL_FORECAST)
+    return [_judge_count(replace(row, how=reasons.get(HOW[row.word], "")), judged) for row in rows]
+
+
+def _judge_count(row: Against, judged: JudgedCriterion | None) -> Against:
+    """A count that differs is wrong only if its criterion is: input that came after the seal is no error, nor is
+    another number where the plan fixed none."""
+    if row.word in ("Lost", "Doubled") or not row.bad or (judged and judged.ok is False):
+        return row
+    return replace(row, bad=False, how=judged.why if judged else NO_COUNT)
 
 
 def _compare_amounts(forecast: Forecast, measured: Measured) -> list[Against]:

@@ -478,6 +478,19 @@ def test_a_wrong_forecast_is_called_wrong() -> None:
     assert (new.difference, new.bad, table.difference) == ("−2", True, "−2")
 
 
+@pytest.mark.parametrize("ok", [True, None, "not in the plan", False])
+def test_a_count_that_its_criterion_does_not_call_wrong_is_explained_and_not_called_wrong(ok: object) -> None:
+    counts = {"code": "COUNTS_EQUAL_FORECAST", "says": "", "ok": ok, "why": "2 rows came later."}
+    criteria = [] if ok == "not in the plan" else [counts]
+    new, table = verifying.forecast_against_outcome(
+        f.forecast_of(new_rows=6, table_after=18), f.proof(criteria=criteria)
+    )[2:]
+    why = verifying.NO_COUNT if not criteria else counts["why"]
+    assert [(a.difference, a.bad) for a in (new, table)] == [("+2", ok is False)] * 2
+    assert new.how == why
+    assert ok is False or table.how == why
+
+
 def test_rows_of_the_data_are_shown_verbatim() -> None:
     measured = f.proof(samples={"extra_rows": [{"id": 1004, "name": "Ada"}, {"id": None}]})
     (sample,) = verifying.sample_rows(measured)
