@@ -25,7 +25,9 @@ from console.presenters import (
     versions,
 )
 from console.presenters import flow as flows
+from recovery.contracts.choices import ChoicesChange
 from recovery.contracts.diagnosis import Diagnosis
+from recovery.contracts.names import Strategy
 from recovery.errors import RepriseError, WrongUse
 from recovery.models import Flow, Recovery, Stream
 from recovery.people import visible
@@ -37,6 +39,7 @@ from recovery.pipelines.downstream import Node
 from recovery.pipelines.events import batches
 from recovery.pipelines.losses import is_in_doubt
 from recovery.pipelines.workspaces import client_for
+from recovery.planning.actions import update_choices
 from recovery.strategies.common import word
 from recovery.streams.describing import list_signs
 from recovery.streams.running import answer_of
@@ -108,7 +111,8 @@ def diagnosis_of(flow: Flow, recovery: Recovery | None) -> Diagnosis | None:
 
 @page(Right.VIEW, methods=("GET", "POST"))
 def show_overview(request: Request, by: Actor, flow_id: int) -> HttpResponse:
-    """What is so and the next act. POST opens a recovery (`act=go-back`: though nothing fails, once confirmed), or
+    """What is so and the next act. POST opens a recovery (`act=go-back`: though nothing fails, once confirmed;
+    `act=deduplicate`: with that strategy chosen), or
     (`act=below`, `act=count`) asks for a refresh or a count of what is below."""
     flow = flow_or_404(flow_id, by)
     if request.GET.get("part") == "unread":
@@ -149,10 +153,14 @@ def _handle_post(
     opened: list[Recovery] = []
 
     def open_one() -> None:
-        healthy = request.POST.get("act") == "go-back"
-        if healthy and request.POST.get("confirm") != "yes":
+        act = request.POST.get("act")
+        if act == "go-back" and request.POST.get("confirm") != "yes":
             raise WrongUse("Confirm that you want to go back though nothing fails.", code="not_confirmed")
+        healthy = act in ("go-back", "deduplicate")
         opened.append(actions.open_recovery(flow_id=flow_id, by=by, healthy=healthy))
+        if act == "deduplicate":
+            change = ChoicesChange(strategy=Strategy.DEDUPLICATE, patch={})
+            update_choices(recovery_id=opened[0].pk, change=change, by=by)
 
     refusal = refusal_of(open_one)
     return (redirect("diagnose", opened[0].pk), None) if opened else (None, refusal)

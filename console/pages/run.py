@@ -231,7 +231,12 @@ def _verification(page: RecoveryPage) -> dict[str, object]:
         "held": stopping.held_rows(list(page.recovery.holds.order_by("pk"))),
         "strategy": contents.strategy if contents else None,
         "uncompared": uncompared(measured),
-        "left_behind": left_behind.start_option_rows(page.recovery, page.steps),
+        "left_behind": [
+            *left_behind.cost_rows(measured),
+            *left_behind.start_option_rows(page.recovery, page.steps),
+        ],
+        "may_take_out": bars.may_take_out(page),
+        "why_not": may_why(page.by, Right.RECOVER, page.environment),
         "below_left": below.effect_rows(forecast.left_behind) if forecast else [],
         "poll": 1 if page.recovery.state in running.LIVE else 0,
         "bar": bars.verify_bar(page),

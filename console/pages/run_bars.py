@@ -15,7 +15,10 @@ from recovery.contracts.names import Strategy
 from recovery.errors import RepriseError
 from recovery.models import Recovery, Step
 from recovery.people.roles import Right
+from recovery.verification.words import count_repeats
 from recovery.workflow import further, probing, skipping, unknowns
+from recovery.workflow.doubting import PROVING
+from recovery.workflow.selectors import open_recovery_of
 
 FREE = "The reason is above and in the audit log. The flow is free for another recovery."
 
@@ -124,6 +127,19 @@ def further_way(page: RecoveryPage) -> verifying.FurtherWay | None:
     """What a further plan may do; None where none can be made."""
     way = verifying.further_way(page.recovery, page.plan.contents if page.plan else None)
     return way if way and further.refusal(page.recovery) is None else None
+
+
+def may_take_out(page: RecoveryPage) -> bool:
+    """Whether a recovery of its own may delete the repeats that this proof accepted: they are still in the table, which
+    takes corrections, and nothing came after."""
+    recovery, flow, measured = page.recovery, page.recovery.flow, page.recovery.proof
+    if page.plan is None or measured is None or recovery.state != "succeeded" or page.is_stream:
+        return False
+    if count_repeats(measured).rows == 0 or not verifying.takes_corrections(page.plan.contents):
+        return False
+    is_renewed = flow.renewed_at and recovery.ended_at and flow.renewed_at > recovery.ended_at
+    later = Recovery.objects.filter(flow=flow, pk__gt=recovery.pk, state__in=PROVING)
+    return flow.state == "ok" and not is_renewed and open_recovery_of(flow.pk) is None and not later.exists()
 
 
 def _closed(recovery: Recovery) -> str:

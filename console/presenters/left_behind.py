@@ -4,9 +4,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from recovery.contracts.measured import Measured
 from recovery.contracts.names import StepKind
 from recovery.contracts.plan import PatchChange
 from recovery.sources.start_options import list_left_in_code
+from recovery.verification import words as proof
 
 DONE_BY = (StepKind.RERUN, StepKind.FILL, StepKind.DEDUPLICATE)
 """Steps after which no step of a plan changes code."""
@@ -42,6 +44,22 @@ def start_option_rows(recovery: Any, steps: Sequence[Any]) -> list[LeftRow]:
         )
         for option in left
     ]
+
+
+def cost_rows(measured: Measured | None) -> list[LeftRow]:
+    """Rows that a proof that holds accepted as doubled or lost; [] for none."""
+    if measured is None or not measured.verified:
+        return []
+    costs = (
+        (proof.count_repeats(measured), "doubled", "left-repeats"),
+        (proof.given_up(measured), "lost", "left-losses"),
+    )
+    return [_cost_row(proof.say_cost(rows, word), code) for rows, word, code in costs if rows.rows != 0]
+
+
+def _cost_row(cost: str, code: str) -> LeftRow:
+    small = "so until a later recovery proves otherwise, or the table is written from scratch"
+    return LeftRow("attention", f"{cost[:1].upper()}{cost[1:]}, as accepted", small, code)
 
 
 def _list_written(steps: Iterable[Any]) -> Iterable[PatchChange]:

@@ -149,12 +149,17 @@ class FurtherWay:
         )
 
 
+def takes_corrections(contents: PlanBody) -> bool:
+    """Whether single rows can be added to the table of a plan, or deleted from it: a Delta table, by a key."""
+    return contents.sink.kind == "delta" and not contents.sink.is_declared and bool(contents.key)
+
+
 def further_way(recovery: Any, contents: PlanBody | None) -> FurtherWay | None:
     """None where there is no such plan: the table gets rows by its own log alone, each is there as often as it is due,
     or no key tells which. Repeats come first: no row is added while they are there."""
     if recovery.state != "needs_attention" or contents is None:
         return None
-    if contents.sink.kind != "delta" or contents.sink.is_declared or not contents.key:
+    if not takes_corrections(contents):
         return None
     if repeated := repeated_in(recovery.proof):
         return FurtherWay(Strategy.DEDUPLICATE, repeated)
