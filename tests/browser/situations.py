@@ -192,6 +192,7 @@ def addresses() -> dict[str, str]:
         "components": "/_components",
         "error-text": "/diagnose",
         **_streams(),
+        **_doubted(),
         "account": "/account",
         "missing": "/no-such-page",
         "denied": "/audit/export?format=csv&as=viewer",
@@ -321,6 +322,42 @@ def _unread(standing: Any, lost: Any) -> None:
              "offsets; markers of transactions take offsets too"}}, until=f.ago(days=-3), why="Every record after the "
              "position is still there. Retention may take the first of them from then on.", label="shipments partition "
              "0 at 9441, shipments partition 1 at 9320", place="shipments at broker-1.corp.example:9092")  # fmt: skip
+
+
+def _doubted() -> dict[str, str]:
+    """Flows that are ok over tables with rows lost or doubled: as accepted, and as a proof found them."""
+    from recovery.models import Flow, Plan, Recovery
+    from tests import factories as f
+
+    accepted = f.repeated(f.failed_flow(f.pipeline(f.workspace(), "billing")))
+    plan = accepted.plans.get()
+    Plan.objects.filter(pk=plan.pk).update(body={**plan.body, "sink": {**plan.body["sink"], "kind": "delta"}})
+    differs = f.verified(f.failed_flow(f.pipeline(f.workspace(), "invoices")), "revert")
+    plan = differs.plans.get()
+    added = '@@ -3,1 +3,2 @@\n     .format("kafka")\n+    .option("startingOffsets", "latest")\n'
+    patch = [{**plan.body["patch"][0], "diff": f"--- a/x\n+++ b/x\n{added}"}]
+    Plan.objects.filter(pk=plan.pk).update(body={**plan.body, "patch": patch})
+    whole = {**differs.measured["whole"], "absent": 3, "doubled": 5}
+    rows = {
+        "lost": 3,
+        "lost_bound": "estimate",
+        "lost_before": 3,
+        "doubled": 5,
+        "doubled_before": 5,
+        "whole": whole,
+    }
+    Recovery.objects.filter(pk=differs.pk).update(measured={**differs.measured, **rows})
+    well = {"state": "ok", "failing_since": None, "condition": "", "error": [], "failed_update": ""}
+    Flow.objects.filter(pk__in=[accepted.flow_id, differs.flow_id]).update(**well)
+    return {
+        "flow-accepted": f"/flows/{accepted.flow_id}",
+        "verify-accepted": f"/recoveries/{accepted.pk}/verify",
+        "flow-differs": f"/flows/{differs.flow_id}",
+        "verify-differs": f"/recoveries/{differs.pk}/verify",
+        "pipeline-doubted": f"/pipelines/{differs.flow.pipeline_id}",
+        "inventory-doubted": "/?show=all&q=invoices",
+        "search-doubted": "/search?q=invoices",
+    }
 
 
 def _with_api() -> Any:

@@ -51,6 +51,8 @@ NAMES = (
     "channel-new", "channel", "components", "account",
     "workspace-new", "workspace", "search", "search-nothing", "report", "statement", "error-text",
     "stream-begin", "stream-none", "stream-read", "stream-said", "flow-adopted",
+    "flow-accepted", "flow-differs", "verify-accepted", "verify-differs", "pipeline-doubted", "search-doubted",
+    "inventory-doubted",
     "missing",
 )  # fmt: skip
 
