@@ -16,7 +16,7 @@ from recovery.people.visible import filter_visible
 from recovery.pipelines import retention
 from recovery.pipelines.alone import health_of, list_behind
 from recovery.pipelines.behind import NOT_OK, since_of
-from recovery.pipelines.failures import failure_from, say_health
+from recovery.pipelines.failures import PipelineState, failure_from, say_health
 from recovery.pipelines.losses import is_in_doubt
 from recovery.streams.describing import running_json, signs_json
 from recovery.workflow.doubting import Doubt, doubts_of
@@ -172,15 +172,15 @@ def text(
 ) -> str:
     """The list, then what is wrong with it, then what to type next, then how old it is. `doubted`: a line of each flow
     that is ok and in doubt."""
-    broken_pipelines = [p for p in pipelines if p.judged == "failed"]
-    is_short = bool(broken_pipelines) or (failing and bool(doubted))
+    broken_pipelines = [p for p in pipelines if p.judged == PipelineState.FAILED]
+    is_short = bool(pipelines) or (failing and bool(doubted))
     parts = [listed(flows, doubts)] if flows else [] if is_short else [nothing(workspaces, failing=failing)]
     parts += doubted
+    of_flows = {f.pipeline_id for f in flows}
     parts += [
-        f"Pipeline {shown(p.name)} ({p.environment}) fails"
-        + (f" since {p.judged_since:%Y-%m-%d %H:%M:%S} UTC" if p.judged_since else "")
-        + f": {shown(say_health(health_of(p)))}"
-        for p in broken_pipelines
+        pipeline_line(p)
+        for p in pipelines
+        if failing or p.judged == PipelineState.FAILED or p.pk not in of_flows
     ]
     parts += [
         f"Workspace {w.name} could not be asked, last seen {ago(w.polled_at)} ago: {shown(w.poll_error)}"
@@ -198,6 +198,15 @@ def text(
     if workspaces:
         parts.append(age(workspaces))
     return "\n\n".join(parts)
+
+
+def pipeline_line(pipeline: Pipeline) -> str:
+    """How a pipeline is as a whole, since when, and why."""
+    state, since = pipeline.judged or "unknown", pipeline.judged_since
+    how = "fails" if state == PipelineState.FAILED else f"is {state}"
+    when = f" since {since:%Y-%m-%d %H:%M:%S} UTC" if since else ""
+    says = shown(say_health(health_of(pipeline)))
+    return f"Pipeline {shown(pipeline.name)} ({pipeline.environment}) {how}{when}: {says}"
 
 
 def age(workspaces: list[Workspace]) -> str:

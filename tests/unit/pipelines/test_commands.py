@@ -107,6 +107,40 @@ def test_failing_names_a_flow_in_doubt_on_its_own_line_and_lists_it_not_as_faili
     assert "was seen" not in out
 
 
+def name_and_state(line: str) -> tuple[str, str]:
+    """Of a line about a whole pipeline: `Pipeline shop (staging) is ok: …`."""
+    words = line.split()
+    return words[1], words[4].rstrip(":")
+
+
+@pytest.mark.parametrize(
+    ("judged", "failure"),
+    [("unknown", {}), ("", {}), ("running", {"update_id": "u2", "phase": "before"})],
+    ids=["not known", "never judged", "runs after a failure"],
+)
+def test_failing_names_in_words_every_pipeline_that_its_json_lists(
+    monkeypatch: pytest.MonkeyPatch, token: str, api: Api, judged: str, failure: dict[str, str]
+) -> None:
+    run(monkeypatch, token, "flows")
+    Flow.objects.update(state="ok")
+    Pipeline.objects.update(judged=judged, failure=failure)
+
+    _, found = run_json(monkeypatch, token, "flows", "--failing")
+    first = run(monkeypatch, token, "flows", "--failing")[1].splitlines()[0]
+
+    assert ([f["flow"] for f in found["flows"]], [p["name"] for p in found["pipelines"]]) == ([], ["shop"])
+    assert name_and_state(first) == ("shop", judged or "unknown")
+
+
+def test_a_pipeline_without_flows_is_in_the_list_that_people_read(
+    monkeypatch: pytest.MonkeyPatch, token: str, api: Api
+) -> None:
+    run(monkeypatch, token, "flows")
+    Flow.objects.all().delete()
+    Pipeline.objects.update(judged="ok", failure={})
+    assert name_and_state(run(monkeypatch, token, "flows")[1]) == ("shop", "ok")
+
+
 def test_flows_answers_from_the_last_poll_with_its_age_and_fresh_asks(
     monkeypatch: pytest.MonkeyPatch, token: str, api: Api
 ) -> None:
