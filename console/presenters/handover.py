@@ -25,5 +25,7 @@ def _plan_text(plan: Any | None) -> str:
         return ""
     rows = plan.contents.forecast
     amounts = ((rows.lost, "lost"), (rows.doubled, "doubled"), (rows.reread, "read again"))
-    numbers = ", ".join(f"{name} {words.format_number(amount.rows)}" for amount, name in amounts)
+    numbers = ", ".join(
+        f"{name} {words.format_bounded(amount.rows, amount.bound)}" for amount, name in amounts
+    )
     return f" Plan {plan.hash[:8]}, {name_strategy(plan.contents.strategy)}: {numbers}."

@@ -427,10 +427,12 @@ def describe_distance(distance: InputBetween) -> tuple[str, str]:
     if files and (files.value or not rows):
         amounts.append(position_view.say_amount(files, "file"))
     if size and size.value:
-        amounts.append(("" if size.exact else "about ") + words.format_size(size.value))
+        amounts.append(size.bound.before_number + words.format_size(size.value))
     if seconds and seconds.value:
         amounts.append(f"over {words.format_duration(seconds.value)}")
-    unsure = [amount.why or "an estimate" for amount in (rows, files, size) if amount and not amount.exact]
+    unsure = [
+        amount.why or amount.bound.value for amount in (rows, files, size) if amount and not amount.exact
+    ]
     return ", ".join(amounts), "; ".join(dict.fromkeys(unsure)) or "exact"
 
 

@@ -78,14 +78,10 @@ def proof_numbers(measured: Measured | None) -> list[Number]:
         ("repeats_added", measured.repeats_added, Bound.EXACT),
     )
     return [
-        Number(NUMBERS[name], _rows_text(number, bound))
+        Number(NUMBERS[name], words.format_bounded(number, bound))
         for name, number, bound in rows
         if name in measured.model_fields_set and (name != "strange" or number is not None)  # of topics alone
     ]
-
-
-def _rows_text(rows: int | None, bound: Bound) -> str:
-    return "not known" if rows is None else f"{bound.before_number}{rows:,}"
 
 
 @dataclass(frozen=True)
@@ -237,13 +233,13 @@ def _rows_lines(outcome: Measured | None) -> str:
     if outcome is None:
         return "Rows: nothing was measured."
     amounts = ((outcome.lost_now, "lost by this recovery"), (outcome.doubled_now, "doubled by it"))
-    parts = ", ".join(f"{_rows_text(rows.rows, rows.bound)} {word}" for rows, word in amounts)
+    parts = ", ".join(f"{words.format_bounded(rows.rows, rows.bound)} {word}" for rows, word in amounts)
     before = (
         (outcome.lost_before, outcome.lost_before_bound, "lost"),
         (outcome.doubled_before, Bound.EXACT, "doubled"),
     )
-    earlier = ", ".join(f"{word} {_rows_text(rows, bound)}" for rows, bound, word in before)
-    new = _rows_text(outcome.new_rows, Bound.EXACT)
+    earlier = ", ".join(f"{word} {words.format_bounded(rows, bound)}" for rows, bound, word in before)
+    new = words.format_bounded(outcome.new_rows, Bound.EXACT)
     tail = (
         f" Table: {words.format_count(outcome.table_rows, 'row')}." if outcome.table_rows is not None else ""
     )

@@ -339,7 +339,7 @@ def _can_run_cell(option: Option) -> ComparedCell:
     if option.blocked:
         return ComparedCell(badge=status.Badge("failed", "Blocked"), small=option.blocked, code="blocked")
     empties, forecast = option.strategy in EMPTYING, option.forecast
-    if empties or forecast.lost.rows != 0 or forecast.doubled.rows != 0:
+    if empties or forecast.lost.possible or forecast.doubled.possible:
         return ComparedCell(badge=status.Badge("attention", "Yes, with care"), code="with-care")
     return ComparedCell(badge=status.Badge("ok", "Yes"), code="can-run")
 
@@ -357,8 +357,8 @@ def _amount_cell(amount: RowAmount, *, bad: bool = False) -> ComparedCell:
     return ComparedCell(
         big=words.format_number(rows),
         unit="row" if rows == 1 else "rows",
-        small=f"{said}: {why}" if why and rows != 0 else said,
-        bad=bad and rows != 0,
+        small=f"{said}: {why}" if why and amount.possible else said,
+        bad=bad and amount.possible,
     )
 
 
@@ -413,7 +413,7 @@ def _forecast_number(code: str, name: str, amount: RowAmount) -> ForecastNumber:
         "row" if rows == 1 else "rows",
         amount.bound.value,
         amount.why + (span if amount.files else ""),
-        code != "reread" and rows != 0,
+        code != "reread" and amount.possible,
     )
 
 
@@ -517,7 +517,7 @@ def _part_cells(part: MovedPart) -> tuple[str, str, str, status.Badge]:
 
 
 def _ahead_text(ahead: NextInput, *, is_files: bool) -> str:
-    files, rows, sure = ahead.files, ahead.rows, "exact" if ahead.exact else "estimate"
+    files, rows, sure = ahead.files, ahead.rows, ahead.rows_bound.value
     if not files and rows is None and not is_files:
         return "how much waits is not known"
     if not files and rows:

@@ -6,10 +6,17 @@ from typing import Any
 
 from django.utils.dateparse import parse_datetime
 
+from recovery.contracts.amounts import Bound
+
 
 def format_number(value: int | float | None) -> str:
     """`1,204,880`; None is `unknown`, never 0."""
     return "unknown" if value is None else f"{value:,}"
+
+
+def format_bounded(value: int | None, bound: Bound) -> str:
+    """`12`, `at most 12`, `about 12`; None is `not known`."""
+    return "not known" if value is None else f"{bound.before_number}{value:,}"
 
 
 def format_count(value: int | None, noun: str, plural: str = "") -> str:

@@ -13,6 +13,7 @@ from django.utils.safestring import SafeString, mark_safe
 
 from console.presenters import words
 from console.presenters.status import Badge, Dots
+from recovery.contracts.amounts import RowAmount
 from recovery.contracts.names import name_strategy
 from recovery.names import shown
 
@@ -133,6 +134,12 @@ def codes(text: Any) -> SafeString:
 @register.filter
 def number(value: Any) -> str:
     return words.format_number(value) if value is None or isinstance(value, int | float) else str(value)
+
+
+@register.filter
+def bounded_rows(amount: RowAmount) -> str:
+    """`12`, `at most 12`, `about 12`, `not known`."""
+    return words.format_bounded(amount.rows, amount.bound)
 
 
 @register.filter

@@ -4,7 +4,9 @@ secrets: options of readers hold passwords, so none of them is taken over but th
 from collections.abc import Mapping
 from enum import StrEnum
 
-from recovery.contracts.amounts import Amount
+from pydantic import SerializerFunctionWrapHandler, model_serializer
+
+from recovery.contracts.amounts import Amount, Bound
 from recovery.contracts.value import Flag, Number, Value
 
 FILES = "files"
@@ -86,6 +88,18 @@ class NextInput(Value):
     """How many rows wait; None: not counted."""
     exact: Flag = False
     """Whether they were counted."""
+    bound: Bound | None = None
+    """What the number is, where `exact` does not tell it; None, and then not stored, where that does."""
+
+    @property
+    def rows_bound(self) -> Bound:
+        """What the number of rows is; where nothing else is noted, one that was not counted is an estimate."""
+        return self.bound or Bound.ESTIMATE.unless(self.exact)
+
+    @model_serializer(mode="wrap")
+    def _write(self, handler: SerializerFunctionWrapHandler) -> dict[str, object]:
+        fields: dict[str, object] = handler(self)
+        return {name: value for name, value in fields.items() if name != "bound" or value is not None}
 
 
 class ReadableInput(Value):

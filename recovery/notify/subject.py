@@ -59,7 +59,7 @@ def facts_of_subject(recovery: Recovery | None, flow: Flow | None) -> dict[str, 
 
 
 def describe_forecast(forecast: Forecast) -> str:
-    """`0 rows lost, 0 doubled, 13 read again`; an estimate says so, what is not known too."""
+    """`0 rows lost, 0 doubled, 13 read again`; a number that is a bound or an estimate carries its word."""
     return ", ".join(
         (_describe_rows(forecast.lost, " rows") + " lost", _describe_rows(forecast.doubled) + " doubled",
          _describe_rows(forecast.reread) + " read again")
@@ -69,4 +69,4 @@ def describe_forecast(forecast: Forecast) -> str:
 def _describe_rows(amount: RowAmount, noun: str = "") -> str:
     if amount.rows is None:
         return "an unknown number of rows" if noun else "an unknown number"
-    return f"{'' if amount.exact else 'about '}{amount.rows:,}{noun}"
+    return f"{amount.bound.before_number}{amount.rows:,}{noun}"

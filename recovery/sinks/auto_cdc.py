@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from recovery.contracts.amounts import Amount
 from recovery.sinks.base import SinkReport
-from recovery.sinks.kinds import Memory, Risk, Start, in_words
+from recovery.sinks.kinds import Memory, Risk, Start, in_words, is_nothing
 from recovery.sources.base import Precision
 from recovery.sources.comparing import format_time
 
@@ -63,7 +63,7 @@ def judge_risk(start: Start, facts: AutoCdcFacts) -> Risk:
         )
     if facts.scd_type == 2 and (risk := _judge_batch_numbers(start, facts)):
         return risk
-    rereads = start.reread.rows is None or start.reread.rows.value or start.planned is not None
+    rereads = not is_nothing(start.reread.rows) or start.planned is not None
     if not rereads:
         return Risk(Amount(value=0), "Nothing is merged a second time.")
     if facts.auxiliary_kept is None:

@@ -13,6 +13,7 @@ from recovery.sinks.kinds import (
     Start,
     count_repeated,
     in_words,
+    is_nothing,
     judge_skips,
     passed_over,
 )
@@ -65,6 +66,6 @@ def judge_risk(start: Start, facts: SinkReport) -> Risk:
             following=following,
         )
     rows = count_repeated(start, held=head == start.planned)
-    if rows is not None and not rows.value:
+    if is_nothing(rows):
         return Risk(rows, "The table takes the next batch, and nothing comes twice.")
     return Risk(rows, f"The table takes what is read again as new: {in_words(rows)} would be there twice.")

@@ -10,7 +10,16 @@ from dataclasses import dataclass
 
 from recovery.contracts.amounts import Amount
 from recovery.sinks.base import SinkReport
-from recovery.sinks.kinds import Memory, Risk, Start, count_repeated, in_words, judge_skips, passed_over
+from recovery.sinks.kinds import (
+    Memory,
+    Risk,
+    Start,
+    count_repeated,
+    in_words,
+    is_nothing,
+    judge_skips,
+    passed_over,
+)
 from recovery.sources.base import Precision
 
 KIND = "foreach_batch"
@@ -72,7 +81,7 @@ def judge_risk(start: Start, facts: ForeachBatchFacts) -> Risk:
         if gone:
             return judge_skips(facts.head, gone, f"The table, for txnAppId {facts.txn_app_id},")
     rows = count_repeated(start)
-    if rows is not None and not rows.value:
+    if is_nothing(rows):
         return Risk(rows, "Nothing is handed to the function a second time.")
     effects = f", and done again: {', '.join(facts.side_effects)}" if facts.side_effects else ""
     return Risk(

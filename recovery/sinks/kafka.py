@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from recovery.sinks.base import SinkReport
-from recovery.sinks.kinds import Memory, Risk, Start, count_repeated, in_words
+from recovery.sinks.kinds import Memory, Risk, Start, count_repeated, in_words, is_nothing
 from recovery.sources.base import Precision
 
 KIND = "kafka"
@@ -52,7 +52,7 @@ def judge_risk(start: Start, facts: KafkaSinkFacts) -> Risk:
     """Everything that is read again is sent again."""
     rows = count_repeated(start)
     where = f" in {', '.join(facts.topics)}" if facts.topics else ""
-    if rows is not None and not rows.value:
+    if is_nothing(rows):
         return Risk(
             rows, f"Nothing is sent again{where}. A task that Spark tries again may still repeat its rows."
         )

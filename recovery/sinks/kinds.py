@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol, TypedDict, TypeVar
 
-from recovery.contracts.amounts import Amount, Bound, joint_bound
+from recovery.contracts.amounts import Amount, Bound, joint_bound, may_happen
 from recovery.sinks.base import SinkReport
 from recovery.sources.base import Distance, InputFile, Precision
 from recovery.sources.comparing import ZERO, count_noun
@@ -108,13 +108,18 @@ def count_repeated(start: Start, *, held: bool | None = None) -> Amount | None:
     return Amount(value=rows.value + start.planned_rows.value, bound=bound, why=why)
 
 
+def is_nothing(rows: Amount | None) -> bool:
+    """Whether it is certain that there is no such row: an estimate of 0 is not."""
+    return rows is not None and not may_happen(rows.value, rows.bound)
+
+
 def in_words(rows: Amount | None) -> str:
-    """`no row`, `at most 12 rows`, `rows whose number is not known`."""
-    if rows is None:
+    """`no row`, `at most 12 rows`, `about 0 rows`, `rows whose number is not known`."""
+    if rows is None or rows.bound is Bound.UNKNOWN:
         return "rows whose number is not known"
-    if not rows.value:
+    if is_nothing(rows):
         return "no row"
-    return f"{'' if rows.exact else 'at most '}{count_noun(rows.value, 'row')}"
+    return f"{rows.bound.before_number}{count_noun(rows.value, 'row')}"
 
 
 def empty_reset(
@@ -171,7 +176,7 @@ def by_query_id(head: int | None, start: Start, *, held: bool | None) -> Risk:
         if gone := passed_over(head, start):
             return judge_skips(head, gone, "The table")
     rows = count_repeated(start, held=held)
-    if rows is not None and not rows.value:
+    if is_nothing(rows):
         return Risk(rows, "The table takes the next batch, and nothing comes twice.")
     return Risk(
         rows,

@@ -1,7 +1,7 @@
 """A sink whose memory is not known here. Pure."""
 
 from recovery.sinks.base import SinkReport
-from recovery.sinks.kinds import Memory, Risk, Start, count_repeated, in_words
+from recovery.sinks.kinds import Memory, Risk, Start, count_repeated, in_words, is_nothing
 from recovery.sources.base import Precision
 
 KIND = "unknown"
@@ -26,7 +26,7 @@ def describe_memory(facts: object) -> Memory:
 def judge_risk(start: Start, facts: object) -> Risk:
     """Only what is never sent again is certain."""
     rows = count_repeated(start)
-    if rows is not None and not rows.value:
+    if is_nothing(rows):
         return Risk(rows, "Nothing is written a second time.")
     return Risk(
         rows,

@@ -342,9 +342,9 @@ def _describe_dropped(source: OldSource) -> Dropped:
     rows = source.unread.rows if source.unread else None
     files = source.unread.files if source.unread else None
     waits = (
-        f"{count_noun(rows.value, 'row')}{'' if rows.exact else ' (an estimate)'} that wait there are never read"
+        f"{rows.bound.before_number}{count_noun(rows.value, 'row')} that wait there are never read"
         if rows is not None
-        else f"{count_noun(files.value, 'file')} that wait there are never read"
+        else f"{files.bound.before_number}{count_noun(files.value, 'file')} that wait there are never read"
         if files is not None
         else "how much waits there unread is not known"
     )

@@ -293,4 +293,4 @@ def _reason(facts: Facts, risk: Risk, lost: RowAmount, doubled: RowAmount) -> Bl
 def _many(of: RowAmount) -> str:
     if of.rows is None:
         return "rows"
-    return f"{'' if of.exact else 'up to '}{common.plural(of.rows, 'row')}"
+    return f"{of.bound.before_number}{common.plural(of.rows, 'row')}"

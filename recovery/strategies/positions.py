@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from recovery.checkpoints.formats import Malformed
+from recovery.contracts.amounts import Bound
 from recovery.contracts.positions import (
     InputReach,
     MovedPart,
@@ -111,16 +112,17 @@ def _next(facts: Facts, source: SourceFacts, anew: bool) -> NextInput:
     told = None if anew else source.unread.rows
     gathers = set(facts.new_code.operators or ()) - {"dedupe"}
     if len(facts.sources) == 1 and counted is not None and not gathers and not (told and told.exact):
-        rows, exact = counted, True
+        rows, bound = counted, Bound.EXACT
     else:
-        rows, exact = (None if told is None else told.value), told is not None and told.exact
+        rows, bound = (None, Bound.UNKNOWN) if told is None else (told.value, told.bound)
     waiting = source.unread.files
     begins = None if anew else source.begins
     return NextInput(
         name=None if begins is None else labels.label_position(source.position.kind, begins),
         files=0 if waiting is None or anew else waiting.value,
         rows=rows,
-        exact=exact,
+        exact=bound is Bound.EXACT,
+        bound=bound if bound in (Bound.AT_MOST, Bound.AT_LEAST) else None,
     )
 
 
@@ -138,5 +140,8 @@ def _readable(source: SourceFacts, reach: Reach | None) -> ReadableInput:
         return ReadableInput(ok=False, says="a part of what waits")
     rows = source.unread.rows
     unit = registry.source_kind_of(source.position.kind).UNIT
-    says = "all that waits" if rows is None else f"all {count_noun(rows.value, unit)} that wait"
+    if rows is None:
+        return ReadableInput(ok=True, says="all that waits")
+    many = count_noun(rows.value, unit)
+    says = f"all {many} that wait" if rows.exact else f"all that waits ({rows.bound.before_number}{many})"
     return ReadableInput(ok=True, says=says)

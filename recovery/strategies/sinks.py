@@ -9,7 +9,7 @@ from recovery.contracts.amounts import Amount, Bound, RowAmount, joint_bound
 from recovery.contracts.option import Blocker, BlockerCode
 from recovery.sinks import foreach_batch, registry
 from recovery.sinks.base import SinkReport
-from recovery.sinks.kinds import Risk, SinkKind, Start, in_words
+from recovery.sinks.kinds import Risk, SinkKind, Start, in_words, is_nothing
 from recovery.sources.base import Distance, Precision
 from recovery.sources.comparing import ZERO, count_noun
 from recovery.strategies.base import Facts
@@ -137,7 +137,7 @@ def forecast_doubled(facts: Facts, of: Start, otherwise: str) -> RowAmount:
     loose = at_least_once(facts)
     if found.doubled is None:
         return RowAmount(rows=None, bound=Bound.UNKNOWN, why=found.says)
-    if not found.doubled.value and not loose and found.doubled.bound in (Bound.EXACT, Bound.AT_MOST):
+    if is_nothing(found.doubled) and not loose:
         again = of.reread.rows is None or of.reread.rows.value
         return RowAmount(rows=0, bound=Bound.EXACT, why=found.says if again else otherwise)
     bound = joint_bound((found.doubled.bound, Bound.AT_MOST.unless(not loose)))
@@ -199,7 +199,7 @@ def _repeats(facts: Facts, found: Risk) -> tuple[Finding, ...]:
                 found.do or "Let those who read it drop repeats by a key of the row.",
             ),
         )
-    if found.doubled is None or found.doubled.value:
+    if not is_nothing(found.doubled):
         return (Finding("SINK_DOUBLES", Severity.WARNING, found.says, found.do or "Read nothing again."),)
     return ()
 

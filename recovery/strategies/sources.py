@@ -199,7 +199,7 @@ def _unreachable(source: SourceFacts, facts: Facts) -> Blocker | None:
     if reach is None or reach.readable is not False or not reach.stops:
         return None
     rows = reach.lost.rows if reach.lost else None
-    size = f" That is {'' if rows.exact else 'about '}{count_noun(rows.value, 'row')}." if rows else ""
+    size = f" That is {rows.bound.before_number}{count_noun(rows.value, 'row')}." if rows else ""
     return Blocker(
         code=BlockerCode.INPUT_GONE,
         says=f"{name_of(source)} cannot be read on from there. {reach.why}{size} Choose a start behind that "
