@@ -147,6 +147,16 @@ def reading(workspace: Workspace) -> Iterator[None]:
 
 
 @contextmanager
+def reading_within(workspace: Workspace, seconds: float) -> Iterator[None]:
+    """As `reading`, and storage has to answer within so many seconds. Opening raises Unreachable after that
+    (`store_silent`, `store_slow`)."""
+    with reading(workspace):
+        now = access.current_access()
+        with access.using_access(replace(now, until=time.monotonic() + seconds)):
+            yield
+
+
+@contextmanager
 def reading_typed(location: str, by: Actor) -> Iterator[None]:
     """A place that a person named on a page is opened in here: below the workspaces' roots, where each of them has
     any, and not below the storage of a pipeline that this person does not see. Where a workspace has none, that would

@@ -146,7 +146,11 @@ def _run_context(page: RecoveryPage) -> dict[str, Any]:
     context["badge"] = _run_badge(page, rows)
     if stuck is not None:
         proven, open_ = stopping.evidence_rows(stuck)
-        context |= {"asks": running.run_asks(page.recovery, stuck), "proven": proven, "not_proven": open_}
+        context |= {
+            "asks": running.run_asks(page.recovery, stuck),
+            "proven": proven,
+            "not_proven": [*open_, *running.list_open_questions(stuck)],
+        }
         context |= {
             "probe": running.probe_view(stuck),
             "statements": unknowns.statements(stuck),

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from console.presenters import status, words
 from console.presenters.reviewing import STEP_NAMES
-from console.presenters.stopping import LogLine
+from console.presenters.stopping import EvidenceRow, LogLine
 from console.presenters.wizard import Ask, Rung, safe_to_wait
 from recovery.contracts import codec
 from recovery.contracts.names import Strategy
@@ -147,8 +147,6 @@ def poll_seconds(recovery: Any, steps: Sequence[Any]) -> int:
 def run_asks(recovery: Any, step: Any) -> list[Ask]:
     """The three questions when a step is unknown or failed, or when the run was stopped before it."""
     name = STEP_NAMES.get(step.kind, step.kind)
-    evidence = read_evidence(step.evidence)
-    unread = [line.says for line in evidence if line.proven is None]
     if step.state == "unknown":
         first = Ask(
             "What happened",
@@ -156,13 +154,7 @@ def run_asks(recovery: Any, step: Any) -> list[Ask]:
             f"{step.problem} It may have gone on without a worker. That is not known, so it is not called failed.",
             "end-not-seen",
         )
-        bad = Ask(
-            "How bad",
-            f"{len(evidence) - len(unread)} of {len(evidence)} things are known"
-            if evidence
-            else "Being read",
-            " ".join([*unread[:1], "A step that is proven not done goes on by itself; no other does."]),
-        )
+        bad = _ask_how_bad(step)
     elif step.state == "pending":
         how = "paused" if recovery.chosen.halt.when == "step" else "stopped"
         first = Ask("What happened", f"The run was {how} before {name}", recovery.reason, f"run-{how}")
@@ -181,11 +173,38 @@ def run_asks(recovery: Any, step: Any) -> list[Ask]:
     return [first, bad, safe_to_wait(recovery.gathered)]
 
 
+def _ask_how_bad(step: Any) -> Ask:
+    """What an unknown step may have done: what is open first, then what its table holds."""
+    probe = probing.newest_probe(step) if step.evidence else None
+    unread = [line.says for line in read_evidence(step.evidence) if line.proven is None]
+    read = {r.asked: r for r in probe.readings} if probe else {}
+    query = read.get(Asked.QUERY)
+    runs = query is not None and query.proven is None
+    open_ones = [*unread[:1], *(["Whether its query still runs is not known."] if runs else [])]
+    held = [read[asked].says for asked in (Asked.TABLE, Asked.ROWS) if asked in read and read[asked].proven]
+    title, code = (
+        ("Being read", "effect-being-read")
+        if not step.evidence
+        else ("Not known", "effect-not-known")
+        if probing.leaves_open(step)
+        else ("What it did was read", "effect-read")
+    )
+    says = [*open_ones, *held, "A step that is proven not done goes on by itself; no other does."]
+    return Ask("How bad", title, " ".join(says), code)
+
+
 PROBED: Final = {
     Asked.EFFECT: "What did the step do?",
     Asked.WORKER: "Does its worker live?",
-    Asked.ACTIVE: "Does it run now?",
+    Asked.LOCK: "Who holds this flow?",
+    Asked.ACTIVE: "Does anything run now?",
+    Asked.QUERY: "Does its query still run?",
+    Asked.LAST_EVENT: "What is its last event?",
+    Asked.OTHERS: "Did anyone else start it since?",
     Asked.CHECKPOINT: "Which batch does the checkpoint hold?",
+    Asked.OLD_VERSION: "Is the old checkpoint untouched?",
+    Asked.TABLE: "Where does the table’s log end?",
+    Asked.ROWS: "How many rows does the table have?",
     Asked.SPARK: "Does Spark answer?",
 }
 
@@ -224,6 +243,18 @@ def probe_view(step: Any) -> ProbeTable | None:
     moments = (words.parse_moment(at) for at in (probe.began, probe.ended, probe.following))
     began, ended, following = moments
     return ProbeTable(probe.number, began, ended, rows, following)
+
+
+def list_open_questions(step: Any) -> list[EvidenceRow]:
+    """What the newest probe could not read, but for what the step did: that is in the step's evidence, and without any
+    the probe is of an attempt before."""
+    view = probe_view(step) if step.evidence else None
+    rows = view.rows if view else ()
+    return [
+        EvidenceRow("unknown", row.asks, row.says)
+        for row in rows
+        if row.badge.kind == "unknown" and row.code != Asked.EFFECT
+    ]
 
 
 def _evidence_badge(proven: bool | None) -> status.Badge:

@@ -1,34 +1,29 @@
-"""What is read besides a step's own probe while no one knows how it ended, and when it is read again. Reads only.
+"""What is read while no one knows how a step ended, what that leaves open, and when it is read again. Reads only."""
 
-Each question is asked whatever became of the others; one that is not answered is *not known*, never a no.
-"""
-
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Final
 
 from django.utils import timezone
 
-from recovery import reach
-from recovery.checkpoints import inspect_checkpoint
 from recovery.contracts import codec
 from recovery.contracts.probes import Asked, EvidenceLine, Probe, ProbeAnswer, read_evidence
-from recovery.errors import RepriseError
 from recovery.models import Step
 from recovery.pipelines.events import when
-from recovery.pipelines.workspaces import client_for, questions_service
-from recovery.spark.api import whereabouts
-from recovery.workflow.places import checkpoint_of
-from recovery.workflow.steps.stop import active_update
+from recovery.workflow import probe_questions
 
 AGAIN: Final = timedelta(seconds=30)
 """After so long a probe that left a question open reads again."""
-SPARK_SECONDS: Final = 15.0
+NEEDED: Final = (Asked.EFFECT, Asked.QUERY)
+"""Questions without whose answers it is not known what a step did: while one is open, a person is asked."""
 
 
 def leaves_open(step: Step) -> bool:
     """Of an unknown step: has its probe left a question open, or not answered at all?"""
-    return not step.evidence or any(line.proven is None for line in read_evidence(step.evidence))
+    if not step.evidence or any(line.proven is None for line in read_evidence(step.evidence)):
+        return True
+    probe = newest_probe(step)
+    return probe is not None and any(r.proven is None for r in probe.readings if r.asked in NEEDED)
 
 
 def is_answered(step: Step) -> bool:
@@ -54,7 +49,7 @@ def probe_of(step: Step, began: datetime, evidence: Sequence[EvidenceLine]) -> P
     effect = tuple(
         ProbeAnswer(asked=Asked.EFFECT, proven=line.proven, says=line.says, at=at) for line in evidence
     )
-    readings = (*effect, *(_asked(asked, ask, step) for asked, ask in QUESTIONS))
+    readings = (*effect, *probe_questions.ask_all(step, timezone.now))
     before, ended = newest_probe(step), timezone.now()
     open_ones = any(r.proven is None for r in readings)
     return Probe(
@@ -64,52 +59,3 @@ def probe_of(step: Step, began: datetime, evidence: Sequence[EvidenceLine]) -> P
         readings=readings,
         following=(ended + AGAIN).isoformat() if open_ones else "",
     )
-
-
-def _asked(asked: Asked, ask: Callable[[Step], str], step: Step) -> ProbeAnswer:
-    proven: bool | None
-    try:
-        says, proven = ask(step), True
-    except RepriseError as problem:
-        says, proven = problem.sentence, None
-    return ProbeAnswer(asked=asked, proven=proven, says=says, at=timezone.now().isoformat())
-
-
-def _worker(step: Step) -> str:
-    if step.heartbeat_at is None:
-        return "No worker has given a sign of life."
-    return f"{step.worker or 'Its worker'} gave its last sign of life at {step.heartbeat_at:%H:%M:%S} UTC."
-
-
-def _active(step: Step) -> str:
-    pipeline = step.recovery.flow.pipeline
-    run = pipeline.workspace.run_noun
-    active = active_update(client_for(pipeline.workspace, timeout=10.0).get_pipeline(pipeline.pipeline_id))
-    return f"No {run} is active." if active is None else f"{run.capitalize()} {active} is active."
-
-
-def _checkpoint(step: Step) -> str:
-    flow = step.recovery.flow
-    with reach.reading(flow.pipeline.workspace):
-        report = inspect_checkpoint(checkpoint_of(flow))
-    version = "" if report.version is None else f"Version {report.version}: "
-    committed = "no batch" if report.last_committed is None else f"batch {report.last_committed}"
-    ahead = report.last_planned is not None and report.last_planned != report.last_committed
-    planned = f", batch {report.last_planned} planned and not committed" if ahead else ""
-    return f"{version}{committed} committed last{planned}."
-
-
-def _spark(step: Step) -> str:
-    answers = questions_service(
-        step.recovery.flow.pipeline.workspace, step.recovery.flow.pipeline.environment
-    )
-    whereabouts(answers, [], timeout=SPARK_SECONDS)
-    return "It answers. Which queries it runs cannot be asked from here."
-
-
-QUESTIONS: Final[tuple[tuple[Asked, Callable[[Step], str]], ...]] = (
-    (Asked.WORKER, _worker),
-    (Asked.ACTIVE, _active),
-    (Asked.CHECKPOINT, _checkpoint),
-    (Asked.SPARK, _spark),
-)

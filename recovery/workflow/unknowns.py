@@ -15,13 +15,12 @@ from recovery.pipelines.workspaces import client_for
 from recovery.workflow import broker, engine
 from recovery.workflow.journal import trying
 from recovery.workflow.moves import get, lock, only_in
+from recovery.workflow.probe_questions import UPDATE
 from recovery.workflow.starting import stuck
 from recovery.workflow.steps.stop import active_update
 
 STOP_SECONDS: Final = 60.0
 LONGEST: Final = 2000
-UPDATE: Final[Mapping[str, str]] = {"rerun": "update_id", "refresh": "update_id", "verify": "further"}
-"""Where the result of a step that starts an update names it, by the step's kind."""
 
 
 @dataclass(frozen=True)

@@ -107,9 +107,33 @@ def unknown(of: Flow | None = None) -> Recovery:
         for asked, proven, says in (
             ("effect", None, "Whether update 7c1f02d4 still runs could not be read."),
             ("worker", True, "host:4711 gave its last sign of life at 03:24:02 UTC."),
+            (
+                "lock",
+                True,
+                f"{made.label} holds the flow: no other recovery of it begins. Fence 7: a worker with an "
+                "older one changes nothing.",
+            ),
             ("active", None, "The Pipelines API at https://dev-eu.example does not answer in time."),
+            (
+                "query",
+                None,
+                "Not asked: The Pipelines API at https://dev-eu.example does not answer in time.",
+            ),
+            (
+                "last_event",
+                None,
+                "Not asked: The Pipelines API at https://dev-eu.example does not answer in time.",
+            ),
+            (
+                "others",
+                None,
+                "Not asked: The Pipelines API at https://dev-eu.example does not answer in time.",
+            ),
             ("checkpoint", True, "Version 1: batch 2 committed last, batch 3 planned and not committed."),
+            ("old_version", True, "Version 0 is as the plan sealed it: 91b00000."),
+            ("table", True, "The table's log ends at batch 2."),
             ("spark", None, "Spark does not answer."),
+            ("rows", None, "Not asked: Spark does not answer."),
         )
     ]
     following = ago(seconds=-22).isoformat()

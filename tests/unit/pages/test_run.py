@@ -406,15 +406,36 @@ def test_a_run_is_paused_after_the_step_that_runs_and_can_still_be_stopped(respo
 def test_an_unknown_step_has_its_probe_table_and_the_ways_on(responder: Client, may_go_back: None) -> None:
     page = on(responder, f.unknown(), "run")
 
-    assert {c: page.value(c) for c in ("effect", "worker", "active", "checkpoint", "spark")} == {
-        "effect": "unknown", "worker": "ok", "active": "unknown", "checkpoint": "ok", "spark": "unknown",
-    }  # fmt: skip
+    read = ("worker", "lock", "checkpoint", "old_version", "table")
+    open_ones = ("effect", "active", "query", "last_event", "others", "spark", "rows")
+    assert {c: page.value(c) for c in (*read, *open_ones)} == dict.fromkeys(read, "ok") | dict.fromkeys(
+        open_ones, "unknown"
+    )
     assert page.value("probe") == "1"
     ladder = [
         c for c in page.codes if c in ("stop-and-prove", "wait-for-probe", "say-known", "resume", "rollback")
     ]
     assert ladder == ["stop-and-prove", "wait-for-probe", "say-known", "resume", "rollback"]
     assert page.one("whom-to-call")
+
+
+def test_while_its_query_may_run_an_unknown_step_is_not_called_known(
+    responder: Client, may_go_back: None
+) -> None:
+    recovery = f.unknown()
+    step = recovery.steps.get(state="unknown")
+    probe = step.result["probe"]
+    for reading in probe["readings"]:
+        reading["proven"] = None if reading["asked"] == "query" else True
+    Step.objects.filter(pk=step.pk).update(
+        result={**step.result, "probe": probe}, evidence=[{"proven": True, "says": "It started no update."}]
+    )
+
+    page = on(responder, recovery, "run")
+
+    assert page.one("effect-not-known")
+    assert page.one("not-proven").codes == ["unknown"]
+    assert page.one("wait-for-probe")
 
 
 def test_what_somebody_knows_is_said_on_a_page_and_stands_on_the_run(

@@ -12,7 +12,7 @@ from recovery.contracts.probes import Asked, EvidenceLine
 from recovery.errors import Denied, Unreachable
 from recovery.models import AuditEntry, Recovery, ReviewItem, Step
 from recovery.people.roles import Actor, Role
-from recovery.workflow import broker, engine, probing, starting, tasks, unknowns
+from recovery.workflow import broker, engine, probe_questions, probing, starting, tasks, unknowns
 from recovery.workflow.steps.base import Probed, saw
 from tests import factories
 from tests.refusals import refused
@@ -51,10 +51,9 @@ def sent(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
 @pytest.fixture
 def stuck(monkeypatch: pytest.MonkeyPatch) -> Step:
     """An unknown rerun whose update is known; nothing answers."""
-    for module in (probing, unknowns):
-        monkeypatch.setattr(module, "client_for", away)
-    for name in ("inspect_checkpoint", "questions_service"):
-        monkeypatch.setattr(probing, name, away)
+    monkeypatch.setattr(unknowns, "client_for", away)
+    for name in ("client_for", "inspect_checkpoint", "read_table", "questions_service"):
+        monkeypatch.setattr(probe_questions, name, away)
     step = factories.unknown().steps.get(kind="rerun")
     Step.objects.filter(pk=step.pk).update(result={"update_id": "7c1f02d4"})
     step.refresh_from_db()
@@ -76,9 +75,9 @@ def test_every_question_is_asked_and_what_does_not_answer_is_not_known(
 
     probe = probing.newest_probe(step)
     assert probe is not None
-    assert [(r.asked, r.proven) for r in probe.readings] == [
-        (Asked.EFFECT, None), (Asked.WORKER, True), (Asked.ACTIVE, None), (Asked.CHECKPOINT, None), (Asked.SPARK, None),
-    ]  # fmt: skip
+    assert {r.asked: r.proven for r in probe.readings} == dict.fromkeys(Asked) | {
+        Asked.WORKER: True, Asked.LOCK: True,
+    }  # fmt: skip
     assert probe.number == 1
     assert probe.following
     assert step.state == "unknown"
@@ -110,7 +109,10 @@ def test_it_reads_again_when_it_is_due_and_not_before(
 def test_where_everything_answered_nothing_is_read_again(
     monkeypatch: pytest.MonkeyPatch, stuck: Step
 ) -> None:
-    monkeypatch.setattr(probing, "QUESTIONS", ((Asked.WORKER, lambda step: "gone"),))
+    gone = probe_questions.Question(
+        Asked.WORKER, probe_questions.Service.CONSOLE, lambda _: saw(True, "gone")
+    )
+    monkeypatch.setattr(probe_questions, "QUESTIONS", (gone,))
     step = probed(monkeypatch, stuck, "not_done", saw(True, "No update was started."))
     assert probing.newest_probe(step).following == ""  # type: ignore[union-attr]
 
