@@ -200,7 +200,7 @@ def show_verification(request: Request, by: Actor, recovery_id: int) -> HttpResp
 
 
 def _verification(page: RecoveryPage) -> dict[str, object]:
-    way = bars.further_way(page)
+    way = further.find_way(page.recovery)
     measured = page.recovery.proof
     contents = page.plan.contents if page.plan is not None else None
     rows = verifying.criterion_rows(measured, contents.criteria if contents else ())

@@ -123,19 +123,13 @@ def _end_without(page: RecoveryPage) -> tuple[Link, ...]:
     return (Link(reverse("skip", args=[page.pk]), "End without proof"),)
 
 
-def further_way(page: RecoveryPage) -> verifying.FurtherWay | None:
-    """What a further plan may do; None where none can be made."""
-    way = verifying.further_way(page.recovery, page.plan.contents if page.plan else None)
-    return way if way and further.refusal(page.recovery) is None else None
-
-
 def may_take_out(page: RecoveryPage) -> bool:
     """Whether a recovery of its own may delete the repeats that this proof accepted: they are still in the table, which
     takes corrections, and nothing came after."""
     recovery, flow, measured = page.recovery, page.recovery.flow, page.recovery.proof
     if page.plan is None or measured is None or recovery.state != "succeeded" or page.is_stream:
         return False
-    if count_repeats(measured).rows == 0 or not verifying.takes_corrections(page.plan.contents):
+    if count_repeats(measured).rows == 0 or not further.takes_corrections(page.plan.contents):
         return False
     is_renewed = flow.renewed_at and recovery.ended_at and flow.renewed_at > recovery.ended_at
     later = Recovery.objects.filter(flow=flow, pk__gt=recovery.pk, state__in=PROVING)
@@ -172,7 +166,7 @@ def verify_bar(page: RecoveryPage) -> ActionBar:
         return ActionBar(
             "Nothing to do now.", "The criteria are measured; this page shows them.", None, (steps,)
         )
-    if state == "needs_attention" and page.recovery.measured and (way := further_way(page)):
+    if state == "needs_attention" and page.recovery.measured and (way := further.find_way(page.recovery)):
         return ActionBar(
             f"Opens a further plan in {page.recovery.label}. Changes nothing yet.",
             "You see its forecast and seal it before anything runs. The recovery stays open.",

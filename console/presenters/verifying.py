@@ -15,13 +15,12 @@ from recovery.contracts.criterion_values import MeasuredKeys
 from recovery.contracts.forecast import Forecast
 from recovery.contracts.measured import JudgedCriterion, Measured, MeasuredRows
 from recovery.contracts.names import Strategy
-from recovery.contracts.plan import PlanBody
 from recovery.contracts.value import DataRow
 from recovery.verification import words as proof
 from recovery.verification.below import uncompared
 from recovery.verification.criteria import COUNTS_EQUAL_FORECAST
+from recovery.workflow.further import FurtherWay
 from recovery.workflow.reporting import failed_at
-from recovery.workflow.topping import missing_in, repeated_in
 
 
 @dataclass(frozen=True)
@@ -132,39 +131,6 @@ def accepted_cost(measured: Measured | None) -> str:
 def acceptance_sentences(accepted: Sequence[AcceptedRow]) -> list[str]:
     """Who accepted what the plan cost, and why: a sentence each."""
     return [f"{a.by} accepted: {a.says}." + (f" “{a.reason}”" if a.reason else "") for a in accepted]
-
-
-@dataclass(frozen=True)
-class FurtherWay:
-    """What a further plan may do about the rows that a proof did not find, or found too often."""
-
-    strategy: Strategy
-    rows: int
-
-    @property
-    def says(self) -> str:
-        """`2 missing rows`."""
-        return words.format_count(
-            self.rows, "repeated row" if self.strategy is Strategy.DEDUPLICATE else "missing row"
-        )
-
-
-def takes_corrections(contents: PlanBody) -> bool:
-    """Whether single rows can be added to the table of a plan, or deleted from it: a Delta table, by a key."""
-    return contents.sink.kind == "delta" and not contents.sink.is_declared and bool(contents.key)
-
-
-def further_way(recovery: Any, contents: PlanBody | None) -> FurtherWay | None:
-    """None where there is no such plan: the table gets rows by its own log alone, each is there as often as it is due,
-    or no key tells which. Repeats come first: no row is added while they are there."""
-    if recovery.state != "needs_attention" or contents is None:
-        return None
-    if not takes_corrections(contents):
-        return None
-    if repeated := repeated_in(recovery.proof):
-        return FurtherWay(Strategy.DEDUPLICATE, repeated)
-    missing = missing_in(recovery.proof)
-    return FurtherWay(Strategy.TOP_UP, missing) if missing else None
 
 
 def _rung_of_further(way: FurtherWay) -> Rung:

@@ -2,11 +2,17 @@
 nothing. The plan before it has run, is not void, and is in force again once the further one is given up.
 """
 
+from dataclasses import dataclass
+
 from recovery.approvals.selectors import plan_in_force
+from recovery.contracts.names import Strategy
+from recovery.contracts.plan import PlanBody
 from recovery.errors import Refused
 from recovery.models import Plan, Recovery, Step
+from recovery.strategies.common import plural
 from recovery.workflow import corrections, sealing
 from recovery.workflow.moves import move, only_in
+from recovery.workflow.topping import missing_in, repeated_in
 from recovery.workflow.transitions import WAITS
 
 UNTOUCHED = ("pending", "skipped")
@@ -31,6 +37,36 @@ def refusal(recovery: Recovery) -> str | None:
     if proof is None or steps.exclude(state__in=("done", "skipped")).exists():
         return f"{recovery.label} was not measured to its end. Resume it first."
     return None
+
+
+@dataclass(frozen=True)
+class FurtherWay:
+    """What a further plan may do about the rows that a proof did not find, or found too often."""
+
+    strategy: Strategy
+    rows: int
+
+    @property
+    def says(self) -> str:
+        """`2 missing rows`."""
+        return plural(self.rows, "repeated row" if self.strategy is Strategy.DEDUPLICATE else "missing row")
+
+
+def takes_corrections(contents: PlanBody) -> bool:
+    """Whether single rows can be added to the table of a plan, or deleted from it: a Delta table, by a key."""
+    return contents.sink.kind == "delta" and not contents.sink.is_declared and bool(contents.key)
+
+
+def find_way(recovery: Recovery) -> FurtherWay | None:
+    """None where there is no such plan: none can be made, the table gets rows by its own log alone, each is there as
+    often as it is due, or no key tells which. Repeats come first: no row is added while they are there."""
+    plan = plan_in_force(recovery)
+    if plan is None or refusal(recovery) is not None or not takes_corrections(plan.contents):
+        return None
+    if repeated := repeated_in(recovery.proof):
+        return FurtherWay(Strategy.DEDUPLICATE, repeated)
+    missing = missing_in(recovery.proof)
+    return FurtherWay(Strategy.TOP_UP, missing) if missing else None
 
 
 def begin(recovery: Recovery) -> None:

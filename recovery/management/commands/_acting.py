@@ -22,7 +22,7 @@ from recovery.plans.accepted import effects_of
 from recovery.sources import position_requests, targets
 from recovery.strategies.common import plural
 from recovery.verification.words import bound_findings, headline, whole_findings
-from recovery.workflow import by_hand
+from recovery.workflow import by_hand, further
 from recovery.workflow.moves import state_label
 from recovery.workflow.selectors import open_recovery_of, recovery_or_404
 
@@ -205,10 +205,20 @@ def ended(recovery: Recovery) -> Answer:
     lines += [f"  {'whole flow':<13} {f.says}" for f in whole_findings(proof)]
     lines += [f"  {'not asked':<13} {f.says}" for f in bound_findings(proof)]
     if recovery.state == "needs_attention":
-        lines.append(f"Next: remove the cause, then bin/manage execute {recovery.label} --wait, or rollback.")
+        lines.append(_next_after_failure(recovery))
     if recovery.state == "diagnosing":
         lines.append("Next: seal a new plan with bin/manage plan.")
     return Answer(data, "\n".join(lines), exit_code=0 if recovery.state == "succeeded" else 1)
+
+
+def _next_after_failure(recovery: Recovery) -> str:
+    """The ways on, first the one that only adds rows, or only deletes repeats, where that can be planned."""
+    resume = f"remove the cause, then bin/manage execute {recovery.label} --wait, or rollback."
+    way = further.find_way(recovery)
+    if way is None:
+        return f"Next: {resume}"
+    plan = f"bin/manage plan {recovery.label} --strategy {way.strategy}"
+    return f"Next: {plan} plans a correction of the {way.says}, once. Or {resume}"
 
 
 def approvals(recovery: Recovery, plan: Plan) -> dict[str, Any]:

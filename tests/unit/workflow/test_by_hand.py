@@ -1,6 +1,9 @@
 """What commands find in their way: an open recovery in each state, and what it says to do."""
 
+import re
 from argparse import ArgumentParser
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +18,7 @@ from recovery.models import AuditEntry, Flow, Pipeline, Recovery
 from recovery.people.roles import Actor
 from recovery.planning import plan_now
 from recovery.workflow import broker, by_hand
+from tests import factories
 from tests.unit.workflow.rows import RESPONDER, flow, plan, recovery
 
 pytestmark = pytest.mark.django_db
@@ -147,3 +151,23 @@ def test_a_plan_that_no_storage_lets_run_is_refused_before_anything_is_opened() 
     assert refusal.value.code == "no_storage"
     assert Recovery.objects.count() == 0
     assert AuditEntry.objects.filter(action="recovery.open", outcome="failed").count() == 1
+
+
+@pytest.mark.parametrize(
+    ("made", "strategy"),
+    [
+        (factories.rows_missing, "top-up"),
+        (factories.rows_repeated, "deduplicate"),
+        (partial(factories.rows_missing, kind="files"), None),
+        (factories.not_proven, None),
+    ],
+    ids=["rows are missing", "rows repeat", "no table that can be added to", "steps are left"],
+)
+def test_a_proof_that_does_not_hold_names_the_command_that_corrects_the_table(
+    made: Callable[[], Recovery], strategy: str | None
+) -> None:
+    row = made()
+    last = _acting.ended(row).text.splitlines()[-1]
+    planned = re.search(r"bin/manage plan (\S+) --strategy (\S+)", last)
+    assert (planned and planned.groups()) == (strategy and (row.label, strategy))
+    assert f"execute {row.label}" in last
