@@ -1,4 +1,5 @@
-"""Finds what somebody remembers: a flow, an error's text, a recovery by its label, a plan by its hash, a person.
+"""Finds what somebody remembers: a flow, a pipeline, an error's text, a recovery by its label, a plan by its hash, a
+person.
 
 Reads only, and only what `by` may see. Bounded: of each kind at most `MOST`, whatever was asked; no more than `WORDS`
 words and `LONGEST` characters count.
@@ -10,16 +11,18 @@ from dataclasses import dataclass
 from enum import StrEnum
 from functools import reduce
 from operator import and_, or_
-from typing import Final
+from typing import Final, TypeVar
 
 from django.contrib.auth.models import User
-from django.db.models import Q, QuerySet, TextField
+from django.db.models import Model, Q, QuerySet, TextField
 from django.db.models.functions import Cast
 
-from recovery.models import Flow, Plan, Recovery, Vote
+from recovery.models import Flow, Pipeline, Plan, Recovery, Vote
 from recovery.numbers import whole
 from recovery.people.roles import Actor, Right
 from recovery.people.visible import filter_visible
+
+Row = TypeVar("Row", bound=Model)
 
 MOST: Final = 20
 WORDS: Final = 8
@@ -28,6 +31,10 @@ LABEL: Final = re.compile(r"(?:[Rr]-?)?(\d{1,18})")
 HASH: Final = re.compile(r"[0-9a-f]{4,64}")
 NAMES: Final = ("name", "dataset", "pipeline__name", "pipeline__workspace__name", "condition")
 """Columns of a flow in which each word is looked for."""
+
+
+PIPELINE_NAMES: Final = ("name", "pipeline_id", "workspace__name")
+"""Columns of a pipeline in which each word is looked for."""
 
 
 class By(StrEnum):
@@ -58,10 +65,12 @@ class FoundPerson:
 
 @dataclass(frozen=True)
 class Found:
-    """What a search found. `more`: which of flows, errors, recoveries and people are more than are shown."""
+    """What a search found. `pipelines`: by their names, or by the text of a failure of the whole pipeline, which may
+    have no flow. `more`: which of flows, pipelines, errors, recoveries and people are more than are shown."""
 
     asked: str
     flows: tuple[Flow, ...] = ()
+    pipelines: tuple[Pipeline, ...] = ()
     errors: tuple[Flow, ...] = ()
     recoveries: tuple[FoundRecovery, ...] = ()
     people: tuple[FoundPerson, ...] = ()
@@ -70,7 +79,7 @@ class Found:
     @property
     def nothing(self) -> bool:
         """Was nothing found at all?"""
-        return not (self.flows or self.errors or self.recoveries or self.people)
+        return not (self.flows or self.pipelines or self.errors or self.recoveries or self.people)
 
     @property
     def exact(self) -> Recovery | None:
@@ -100,13 +109,26 @@ def search(text: str, by: Actor) -> Found:
     if len(found) > MOST:
         more.add("recoveries")
     return Found(
-        asked, tuple(flows), tuple(errors), tuple(found[:MOST]), _people(asked, by, more), frozenset(more)
+        asked,
+        flows=tuple(flows),
+        pipelines=tuple(_pipelines(asked, words, by, more)),
+        errors=tuple(errors),
+        recoveries=tuple(found[:MOST]),
+        people=_people(asked, by, more),
+        more=frozenset(more),
     )
 
 
 def _flows(by: Actor) -> QuerySet[Flow]:
     seen = Flow.objects.filter(filter_visible(by, "pipeline__"), pipeline__gone=False)
     return seen.select_related("pipeline__workspace")
+
+
+def _pipelines(asked: str, words: list[str], by: Actor, more: set[str]) -> list[Pipeline]:
+    seen = Pipeline.objects.filter(filter_visible(by), gone=False).select_related("workspace")
+    named = seen.defer("spec", "updates").annotate(said=Cast("failure", TextField()))
+    fits = named.filter(_each(words, PIPELINE_NAMES) | _written("said", asked))
+    return _cut(fits.order_by("name", "pk"), "pipelines", more)
 
 
 def _each(words: list[str], columns: tuple[str, ...]) -> Q:
@@ -119,7 +141,7 @@ def _written(column: str, text: str) -> Q:
     return Q(**{f"{column}__icontains": text}) | Q(**{f"{column}__icontains": json.dumps(text)[1:-1]})
 
 
-def _cut(rows: QuerySet[Flow], kind: str, more: set[str]) -> list[Flow]:
+def _cut(rows: QuerySet[Row], kind: str, more: set[str]) -> list[Row]:
     found = list(rows[: MOST + 1])
     if len(found) > MOST:
         more.add(kind)

@@ -6,11 +6,13 @@ import pytest
 from django.test import Client
 
 from recovery import search as searching
-from recovery.models import Recovery, RoleIn
+from recovery.models import Pipeline, Recovery, RoleIn
 from recovery.people.actions import actor_for_user
 from recovery.people.roles import Actor, Role
+from recovery.pipelines.failures import FailurePhase, UpdateFailure
 from recovery.search import By, search
 from tests import factories
+from tests.pages import asked
 
 pytestmark = pytest.mark.django_db
 VIEWER = Actor("vera", Role.VIEWER, via="page")
@@ -42,6 +44,48 @@ def test_an_error_by_its_text(text: str) -> None:
     flow.save()
     factories.flow(flow.pipeline)
     assert [f.pk for f in search(text, VIEWER).errors] == [flow.pk]
+
+
+@pytest.fixture
+def failed_at_import() -> Pipeline:
+    """A pipeline that failed before it had a flow."""
+    one = factories.pipeline(name="ledger")
+    failure = UpdateFailure(
+        "u2", FailurePhase.BEFORE, condition="PIPELINE_CODE_FAILED",
+        causes=({"class_name": "ModuleNotFoundError", "message": 'No module "nosuch"'},),
+    )  # fmt: skip
+    Pipeline.objects.filter(pk=one.pk).update(judged="failed", failure=failure.as_json())
+    one.refresh_from_db()
+    return one
+
+
+@pytest.mark.parametrize(
+    "text", ["ledger", "LEDG", "ledger dev-eu", 'module "nosuch"', "ModuleNotFoundError"]
+)
+def test_a_pipeline_without_flows_by_its_name_or_the_text_of_its_failure(
+    failed_at_import: Pipeline, text: str
+) -> None:
+    found = search(text, VIEWER)
+    assert ([p.pk for p in found.pipelines], found.flows) == ([failed_at_import.pk], ())
+    assert not found.nothing
+
+
+def test_a_pipeline_that_is_gone_or_of_another_environment_is_not_found(failed_at_import: Pipeline) -> None:
+    Pipeline.objects.filter(pk=failed_at_import.pk).update(gone=True)
+    assert search("ledger", VIEWER).nothing
+    Pipeline.objects.filter(pk=failed_at_import.pk).update(gone=False)
+    user = factories.person("none", "staging-only")
+    RoleIn.objects.create(person=user.person, environment="staging", role="viewer")  # type: ignore[attr-defined]
+    by = actor_for_user(user, via="page")
+    assert [search(text, by).nothing for text in ("ledger", "nosuch")] == [True, True]
+
+
+def test_the_page_leads_to_the_pipeline_with_what_is_wrong(
+    responder: Client, failed_at_import: Pipeline
+) -> None:
+    page = asked(responder, "/search?q=nosuch")
+    assert page.value("pipeline") == "ledger"
+    assert f"/pipelines/{failed_at_import.pk}" in page.links()
 
 
 def test_quotes_in_an_error_are_found() -> None:
@@ -99,7 +143,7 @@ def test_it_is_bounded(monkeypatch: pytest.MonkeyPatch, django_assert_max_num_qu
     pipeline = factories.pipeline()
     for number in range(4):
         factories.flow(pipeline, f"many_{number}_flow")
-    with django_assert_max_num_queries(16):  # type: ignore[operator]
+    with django_assert_max_num_queries(18):  # type: ignore[operator]
         found = search("many " + "x" * 1000, VIEWER)
         assert (found.nothing, len(found.asked)) == (True, searching.LONGEST)
         found = search("many", VIEWER)
