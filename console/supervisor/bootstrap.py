@@ -32,6 +32,12 @@ NETWORK_WORDS = (
 )  # fmt: skip
 
 
+DISK_FULL, INDEX_SILENT = (
+    "disk_full",
+    "index_silent",
+)  # why an install failed that no other installer would do
+
+
 class CannotStart(Exception):
     """An expected failure; its text is one sentence for the person at the terminal, its `code` stays the same."""
 
@@ -52,22 +58,27 @@ def os_sentence(error: OSError, what: str) -> str:
     return f"{what[0].upper()}{what[1:]} failed: {error.strerror or error}{where}."
 
 
-def install_sentence(output: str, log: Path) -> str:
-    """One sentence for a failed download or install, from what pip or uv printed."""
+def explain_install(output: str, log: Path) -> CannotStart:
+    """Why a download or an install failed, in one sentence and by its code, from what pip or uv printed."""
     words = output.lower()
     if "no space left" in words or "disk quota" in words:
-        return "The disk is full: installing the locked packages needs more room; free some and start again."
+        return CannotStart(
+            "The disk is full: installing the locked packages needs more room; free some and start again.",
+            code=DISK_FULL,
+        )
     if "hash" in words and ("mismatch" in words or "do not match" in words):
-        return (
+        return CannotStart(
             f"A downloaded package is not the one that was locked, so it was not installed; see {log} for "
-            "its name, and check the package index that this machine uses."
+            "its name, and check the package index that this machine uses.",
+            code="not_as_locked",
         )
     if any(word in words for word in NETWORK_WORDS):
-        return (
+        return CannotStart(
             "The locked packages could not be downloaded: the package index does not answer; check the "
-            f"network or the proxy settings of this machine and start again (details: {log})."
+            f"network or the proxy settings of this machine and start again (details: {log}).",
+            code=INDEX_SILENT,
         )
-    return f"Installing the locked packages failed; {log} has the reason."
+    return CannotStart(f"Installing the locked packages failed; {log} has the reason.", code="install_failed")
 
 
 def lock_sha256(name: str, root: Path = ROOT) -> str:
@@ -126,7 +137,7 @@ def run_logged(command: list[str], log: Path) -> None:
     if code:  # on a full disk the log itself may be cut off, so the disk is asked too
         output = log.read_text(errors="replace")
         full = shutil.disk_usage(log.parent).free < FULL
-        raise CannotStart(install_sentence("no space left" if full else output, log))
+        raise explain_install("no space left" if full else output, log)
 
 
 def make_venv(venv: Path, log: Path) -> None:
@@ -163,7 +174,7 @@ def install_set(venv: Path, name: str) -> None:
     try:
         run_logged([*pip, str(ROOT / "requirements" / "uv.txt")], log)
     except CannotStart as problem:  # no wheel of uv for this machine: pip alone does it, slower
-        if "index does not answer" in str(problem) or "disk" in str(problem):
+        if problem.code in (DISK_FULL, INDEX_SILENT):  # pip would fail as well
             raise
         run_logged([*pip, lock], log)
     else:

@@ -15,21 +15,43 @@ from tests.refusals import refused
 
 
 @pytest.mark.parametrize(
-    ("output", "says"),
+    ("output", "code"),
     [
-        ("ERROR: Could not install packages: [Errno 28] No space left on device", "The disk is full"),
-        ("NewConnectionError: Temporary failure in name resolution", "package index does not answer"),
-        ("error: Failed to fetch: `x`\n  Caused by: dns error", "package index does not answer"),
-        ("THESE PACKAGES DO NOT MATCH THE HASHES FROM THE REQUIREMENTS FILE", "not the one that was locked"),
-        ("error: Hash mismatch for `django==5.2.19`", "not the one that was locked"),
-        ("error: something else", "has the reason"),
+        ("ERROR: Could not install packages: [Errno 28] No space left on device", "disk_full"),
+        ("NewConnectionError: Temporary failure in name resolution", "index_silent"),
+        ("error: Failed to fetch: `x`\n  Caused by: dns error", "index_silent"),
+        ("THESE PACKAGES DO NOT MATCH THE HASHES FROM THE REQUIREMENTS FILE", "not_as_locked"),
+        ("error: Hash mismatch for `django==5.2.19`", "not_as_locked"),
+        ("error: something else", "install_failed"),
     ],
 )
-def test_a_failed_install_is_one_sentence(output: str, says: str) -> None:
-    sentence = bootstrap.install_sentence(output, Path("install.log"))
+def test_a_failed_install_has_a_code_and_one_sentence(output: str, code: str) -> None:
+    problem = bootstrap.explain_install(output, Path("install.log"))
 
-    assert says in sentence
-    assert "\n" not in sentence
+    assert problem.code == code
+    assert "\n" not in str(problem)
+
+
+@pytest.mark.parametrize(
+    ("output", "tried"), [("no space left", 1), ("dns error", 1), ("no wheel for this machine", 2)]
+)
+def test_pip_is_tried_in_place_of_uv_unless_it_would_fail_as_well(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, output: str, tried: int
+) -> None:
+    commands: list[list[str]] = []
+
+    def fails_for_uv(command: list[str], log: Path) -> None:
+        commands.append(command)
+        if command[-1].endswith("uv.txt"):
+            raise bootstrap.explain_install(output, log)
+
+    monkeypatch.setattr(bootstrap, "run_logged", fails_for_uv)
+    monkeypatch.setattr(bootstrap, "make_venv", lambda venv, log: None)
+    try:
+        bootstrap.install_set(tmp_path, "demo")
+    except bootstrap.CannotStart:
+        assert tried == 1
+    assert len(commands) == tried
 
 
 @pytest.mark.parametrize(
@@ -105,7 +127,7 @@ def test_an_installer_that_fails_leaves_its_output_and_one_sentence(tmp_path: Pa
     log = tmp_path / "install.log"
     command = [sys.executable, "-c", "print('dns error'); raise SystemExit(1)"]
 
-    with pytest.raises(bootstrap.CannotStart, match="does not answer"):
+    with refused("index_silent", bootstrap.CannotStart, names=(log,)):
         bootstrap.run_logged(command, log)
     assert "dns error" in log.read_text()
 
