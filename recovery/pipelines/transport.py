@@ -28,6 +28,12 @@ GET_TRIES: Final = 3
 CONNECT_SECONDS: Final = 5.0
 LONGEST_PAUSE: Final = 10.0
 ACTIVE: Final = re.compile(r"active update '([0-9a-zA-Z-]{1,80})'", re.IGNORECASE)
+CONFLICTS: Final = {
+    409: ("RESOURCE_CONFLICT", "INVALID_STATE", "ABORTED", ""),
+    400: ("INVALID_STATE", "BAD_REQUEST", ""),
+}
+"""By status the codes under which services refuse a start because an update is active; they are not documented, and
+"" is an answer without one. Under any other, the words of `ACTIVE` may speak of something else."""
 MOST_ANSWER: Final = 64 * 1024 * 1024  # bytes, unpacked
 PIECE: Final = 1 << 16
 LOOPBACK: Final = ("127.0.0.1", "localhost", "::1")
@@ -159,7 +165,7 @@ class Transport:
         if 200 <= response.status_code < 300:
             return
         error = self._error(response)
-        if acted and response.status_code in (500, 502, 504) and not isinstance(error, ActiveUpdate):
+        if acted and response.status_code in (500, 502, 504):
             raise OutcomeUnknown(
                 f"The Pipelines API failed while it was acting ({error.sentence.rstrip('.')}): "
                 "it may have happened. Look at the pipeline before you repeat it."
@@ -170,8 +176,8 @@ class Transport:
         status = response.status_code
         error_code, message, metadata = _problem(response)
         message = self._redact(message)
-        if found := ACTIVE.search(message):
-            return ActiveUpdate(message, update_id=metadata.get("update_id") or found[1])
+        if error_code in CONFLICTS.get(status, ()) and (named := ACTIVE.search(message)):
+            return ActiveUpdate(message, update_id=str(metadata.get("update_id") or named[1]))
         if status == 409 and error_code in ("RESOURCE_CONFLICT", "INVALID_STATE", ""):
             return ActiveUpdate(message, update_id=str(metadata.get("update_id") or ""))
         if status in (401, 403):

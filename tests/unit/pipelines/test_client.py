@@ -169,14 +169,32 @@ ACTIVE = "An active update 'aaaa-1' already exists for pipeline 'p1'."
         problem(409, "RESOURCE_CONFLICT", ACTIVE, details=[{"metadata": {"update_id": "aaaa-1"}}]),
         problem(409, "INVALID_STATE", ACTIVE),
         problem(400, "INVALID_STATE", ACTIVE),
-        problem(500, "INTERNAL_ERROR", ACTIVE),
+        Answer(400, {"error": ACTIVE}),
     ],
 )
-def test_an_active_update_is_recognised_by_status_or_words(answer: Answer) -> None:
+def test_an_active_update_is_recognised_by_its_status_and_code(answer: Answer) -> None:
     with client_of(lambda _: answer) as (client, stub), pytest.raises(ActiveUpdate) as caught:
         client.start_update("p1")
     assert caught.value.update_id == "aaaa-1"
     assert len(stub.asked) == 1
+
+
+@pytest.mark.parametrize(
+    ("answer", "error"),
+    [
+        (problem(500, "INTERNAL_ERROR", ACTIVE), OutcomeUnknown),
+        (problem(400, "INVALID_PARAMETER_VALUE", ACTIVE), ApiError),
+        (problem(403, "PERMISSION_DENIED", ACTIVE), ApiDenied),
+        (problem(404, "RESOURCE_DOES_NOT_EXIST", ACTIVE), NotFound),
+        (problem(409, "RESOURCE_ALREADY_EXISTS", ACTIVE), ApiError),
+    ],
+)
+def test_words_of_an_active_update_under_another_code_are_no_active_update(
+    answer: Answer, error: type[RepriseError]
+) -> None:
+    with client_of(lambda _: answer) as (client, _), pytest.raises(RepriseError) as caught:
+        client.start_update("p1")
+    assert type(caught.value) is error
 
 
 @pytest.mark.parametrize(("state", "error"), [("RUNNING", ActiveUpdate), ("COMPLETED", ApiError)])
