@@ -8,13 +8,15 @@ from typing import Any
 
 import pytest
 from django.db import transaction
+from django.utils import timezone
 
+from recovery.health import metrics
 from recovery.models import Channel, Flow, Message, Pipeline, Recovery, Workspace
 from recovery.people.roles import Role
 from recovery.pipelines.alone import health_of
 from recovery.pipelines.failures import UNKNOWN_FLOWS, FailurePhase, failure_from, say_health
 from recovery.pipelines.inventory import refresh
-from tests.unit.people.run import run_json, token_of
+from tests.unit.people.run import run, run_json, token_of
 from tests.unit.pipelines.api import Api
 from tests.unit.pipelines.api import Pipeline as Shop
 from tests.unit.pipelines.stub import serving
@@ -95,6 +97,52 @@ def test_an_update_that_fails_before_its_flows_fails_each_of_them(
         ("failed", shop.clock, "u2", condition)
     }
     assert Flow.objects.filter(history=["ok", "failed"]).count() == 2
+
+
+@pytest.mark.parametrize(
+    ("error", "state", "named"),
+    [
+        (MISSING_MODULE, "FAILED", ("ModuleNotFoundError", "nosuch", "shop.py, line 3")),
+        (MISSING_TABLE, "FAILED", ("table `x` is not there", "before any flow ran")),
+        (CYCLE, "FAILED", ("Table a depends on b, b on a", "before any flow ran")),
+        (NO_COMPUTE, "FAILED", ("no instances are available in this region", "before any flow ran")),
+        (None, "CANCELED", ("cancelled update u2", "not known")),
+    ],
+    ids=["import", "missing table", "cycle", "no compute", "cancelled"],
+)
+def test_the_newest_failure_is_named_in_words_in_the_list(
+    shop: Shop,
+    monkeypatch: pytest.MonkeyPatch,
+    error: dict[str, Any] | None,
+    state: str,
+    named: tuple[str, ...],
+) -> None:
+    shop.run("u1", {ORDERS: "COMPLETED"})
+    fail_whole(shop, "u2", error, state)
+    pipeline = poll()
+    says = say_health(health_of(pipeline))
+    assert [part for part in named if part not in says] == []
+    _, out, _ = run(monkeypatch, token_of("ada", Role.VIEWER), "flows", "--failing")
+    assert says in out
+
+
+def test_pipelines_are_counted_by_state_for_the_metrics(shop: Shop, api: Api) -> None:
+    shop.run("u1", {ORDERS: "COMPLETED"})
+    fail_whole(shop, "u2", MISSING_MODULE)
+    api.add("p2", "fine").run("w1", {"main.fine.a": "COMPLETED"})
+    api.add("p3", "new")
+    refresh(workspace_id=Workspace.objects.get().pk)
+    workspace = Workspace.objects.get()
+    seen = {"workspace": workspace, "seen_at": timezone.now()}
+    Pipeline.objects.create(pipeline_id="p4", name="gone", judged="failed", gone=True, **seen)
+    Pipeline.objects.create(pipeline_id="p5", name="unjudged", judged="", **seen)
+
+    (made,) = metrics.measure_pipelines(timezone.now())
+
+    assert made.name == "reprise_pipelines"
+    assert {sample.labels["state"]: sample.value for sample in made.samples} == {
+        "ok": 1, "failed": 1, "running": 0, "unknown": 2,
+    }  # fmt: skip
 
 
 def test_an_update_that_fails_beside_its_flows_fails_those_that_it_did_not_complete(shop: Shop) -> None:
