@@ -25,6 +25,10 @@ FORMATS = {
 }
 
 
+JOIN_STORE = "left-keyToNumValues"
+"""A store that only joins of two streams have, in the layout of four stores."""
+
+
 def judge_agreement(
     read: Mapping[int | None, OffsetFile],
     planned: int | None,
@@ -105,6 +109,9 @@ def _check_state_settings(newest: OffsetFile, batch: int, operator: StateOperato
     lost = [name for name in needed if name not in newest.conf]
     if lost:
         yield finding("HEADER_SETTING_LOST", file, batch=batch, setting=lost[0], operator=number)
+    elif JOIN_STORE in operator.stores and FORMATS["symmetricHashJoin"] not in newest.conf:
+        # Spark 3.0 and later note the format, and refuse all but inner joins in the first one
+        yield finding("JOIN_FORMAT_EARLY", file, operator=number)
     counts, partitions = newest.conf.get(PARTITIONS, ""), operator.metadata_partitions
     if partitions and counts.isdecimal() and int(counts) != partitions:
         code = "HEADER_PARTITIONS_MORE" if int(counts) > partitions else "HEADER_PARTITIONS_FEWER"

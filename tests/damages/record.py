@@ -69,6 +69,7 @@ UNSEEN = {
     "SINK_FORGOT": "needs a Delta table that forgets; `tests/unit/sinks/test_delta.py` judges such ones",
     "SINK_WITHOUT_LOG": "needs files of foreachBatch; `tests/unit/checkpoints/test_tablekind.py` judges such ones",
     "SINK_NOT_COMPARED": "needs an Iceberg table; `tests/unit/checkpoints/test_tablekind.py` judges such ones",
+    "JOIN_FORMAT_EARLY": "needs state of Spark 2; `tests/unit/checkpoints/test_spark_s_own.py` judges one of 2.4",
     "STATE_UNTOLD": "the code tells, and here it is known; `tests/unit/checkpoints/test_absent.py` judges without it",
     "STATE_UNTOLD_WATERMARK": "the same, of a query with a watermark",
     "STATE_AHEAD": "shows at the restart after the next one; `test_state_on_spark.py` runs both",

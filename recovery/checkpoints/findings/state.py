@@ -228,6 +228,16 @@ TABLE: tuple[FindingKind, ...] = (
         seed=True,
     ),
     FindingKind(
+        "JOIN_FORMAT_EARLY",
+        W,
+        "Operator {operator} joins two streams, and its state is in format 1, as Spark before 3.0 wrote it.",
+        "Goes on if the code's join is an inner one. Refuses an outer or a semi join, whose old state may be wrong "
+        "(SPARK-26154).",
+        "Look which join the code has. For any but an inner one choose a reset that drops the state.",
+        seed=True,
+        outcome=Outcome.OPEN,
+    ),
+    FindingKind(
         "OPERATOR_METADATA_LOST",
         B,
         "The metadata of operator {operator} is missing or unreadable, and its schemas are found only by it.",
