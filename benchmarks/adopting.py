@@ -79,10 +79,13 @@ def measure(home: Path, queries: list[str]) -> None:
     from recovery.people.roles import Actor, Role
     from recovery.pipelines.inventory import refresh
     from recovery.streams import tailing
-    from recovery.streams.actions import Said
+    from recovery.streams.actions import StreamDetails
     from recovery.streams.candidates import adopt_candidates, list_candidates
 
-    by, said = Actor("ada", Role.ADMIN), Said(event_log=str(home / "events"), environment="development")
+    by, said = (
+        Actor("ada", Role.ADMIN),
+        StreamDetails(event_log=str(home / "events"), environment="development"),
+    )
     roots = [str(home / "checkpoints")]
     with timed("first scan, every log read"):
         listing = list_candidates(roots=roots, said=said, by=by)

@@ -66,7 +66,7 @@ def _checkpoint_schema() -> pa.Schema:
 def measured(where: str, first: int) -> None:
     """Facts from version `first` on, then every answer; one JSON line."""
     from recovery.sources import delta
-    from recovery.sources.base import Wanted
+    from recovery.sources.base import StartChoice
     from recovery.sources.delta_facts import DeltaOffset
     from recovery.sources.live import delta as live
 
@@ -80,8 +80,8 @@ def measured(where: str, first: int) -> None:
     facts = live.read_table(where, offsets=[line], options={}, look=False)
     lap("facts", began)
     for name, wanted in {
-        "latest": Wanted(latest=True),
-        "time": Wanted(at_ms=facts.times[(first + facts.latest) // 2]),
+        "latest": StartChoice(latest=True),
+        "time": StartChoice(at_ms=facts.times[(first + facts.latest) // 2]),
     }.items():
         began = time.perf_counter()
         chosen = delta.find_position(wanted, line, facts)

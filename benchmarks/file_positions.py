@@ -17,7 +17,7 @@ from typing import Any
 from recovery.checkpoints.report import SourceEntry
 from recovery.checkpoints.uris import decode_uri
 from recovery.sources import files
-from recovery.sources.base import InputFile, Wanted
+from recovery.sources.base import InputFile, StartChoice
 
 BATCHES = 1000
 
@@ -38,10 +38,10 @@ def measure(count: int, waiting: int, repeat: int) -> dict[str, Any]:
         return files.FileSourceFacts(tuple(log), listing, asked_ms=newest + waiting + 1)
 
     wishes = {
-        "just after a file in the middle": Wanted(file=read[len(read) // 2].path),
-        "at a time": Wanted(at_ms=newest - 1000),
-        "the latest": Wanted(latest=True),
-        "the earliest": Wanted(earliest=True),
+        "just after a file in the middle": StartChoice(file=read[len(read) // 2].path),
+        "at a time": StartChoice(at_ms=newest - 1000),
+        "the latest": StartChoice(latest=True),
+        "the earliest": StartChoice(earliest=True),
     }
     found = {
         "copy": timed(lambda: dict.fromkeys(f.path for f in listing), repeat),

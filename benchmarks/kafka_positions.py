@@ -12,7 +12,7 @@ from typing import Any
 from confluent_kafka import Producer
 
 from recovery.sources import kafka as adapter
-from recovery.sources.base import Wanted
+from recovery.sources.base import StartChoice
 from recovery.sources.kafka_facts import write_offsets
 from recovery.sources.live import kafka as live
 from tests.kafka import KafkaBroker, running
@@ -80,7 +80,7 @@ def main() -> None:
         ("option", lambda: adapter.find_start_option(position, facts)),
         (
             "position at a time, with its cost",
-            lambda: adapter.find_position(Wanted(at_ms=at_ms), position, facts),
+            lambda: adapter.find_position(StartChoice(at_ms=at_ms), position, facts),
         ),
     ):
         seconds, _ = median(what)

@@ -119,9 +119,9 @@ def measure_tables(
 
     of = Tables.write(spark, format, folder, old, new)
     budgets = Budgets(lookup=Limit(1 << 40, 600), grouping=Limit(0), versions=Limit(0))
-    by_key, whole = counting.Apart.by(["id"]), counting.Apart.by(list(ROW))
+    by_key, whole = counting.ComparedColumns.by(["id"]), counting.ComparedColumns.by(list(ROW))
 
-    def verify(frame: Any, apart: counting.Apart) -> int:
+    def verify(frame: Any, apart: counting.ComparedColumns) -> int:
         out = counting.compare(spark, of.table(), frame, frame, apart, 0, budgets)
         old_rows: int = of.table().count()
         assert [b.by.value for b in out.bounded] == ["grouping"], out.bounded

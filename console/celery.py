@@ -54,13 +54,13 @@ def send_request_id(headers: dict[str, Any], **_: Any) -> None:
 @signals.task_prerun.connect
 def bind_request_id(task_id: str, task: Any, **_: Any) -> None:
     """The task belongs to the request that sent it, else to itself; its audit entries name it."""
-    from recovery.audit.origin import Origin, acting_from
+    from recovery.audit.origin import ActOrigin, acting_from
 
     blocks = ExitStack()
     blocks.enter_context(
         trace.bound(str(task.request.get(HEADER) or f"task-{task_id.replace('-', '')[:12]}"))
     )
-    blocks.enter_context(acting_from(Origin(task_id=task_id)))
+    blocks.enter_context(acting_from(ActOrigin(task_id=task_id)))
     _bound[task_id] = blocks
 
 

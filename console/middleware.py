@@ -17,14 +17,14 @@ from django.utils import timezone
 
 from console import texts
 from recovery import trace
-from recovery.audit.origin import Origin, acting_from, client_address
+from recovery.audit.origin import ActOrigin, acting_from, client_address
 from recovery.people.roles import Actor
 
 log = logging.getLogger(__name__)
 SLOW_SECONDS = 2.0
 
 
-class Request(HttpRequest):
+class PageRequest(HttpRequest):
     """A request as the pages see it. `actor` is set by `console.pages.base.page`."""
 
     request_id: str
@@ -42,11 +42,11 @@ class RequestIdMiddleware:
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
         self.get_response = get_response
 
-    def __call__(self, request: Request) -> HttpResponse:
+    def __call__(self, request: PageRequest) -> HttpResponse:
         request.request_id = trace.accepted(request.headers.get(trace.HEADER, ""), "req")
         request.actor = None
         address = client_address(request.META, settings.REPRISE_TRUSTED_PROXIES)
-        source = Origin(address=address, session_key=lambda: _session_key(request))
+        source = ActOrigin(address=address, session_key=lambda: _session_key(request))
         with trace.bound(request.request_id), acting_from(source):
             began = time.monotonic()
             response = self.get_response(request)
@@ -58,7 +58,7 @@ class RequestIdMiddleware:
         return response
 
 
-def log_request(request: Request, status: int, seconds: float) -> None:
+def log_request(request: PageRequest, status: int, seconds: float) -> None:
     """One line for what changes something, failed or was slow; looking is not recorded, pages ask every few seconds."""
     if request.method in ("GET", "HEAD") and status < 400 and seconds < SLOW_SECONDS:
         return
@@ -120,12 +120,12 @@ class LastSeenMiddleware:
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
         self.get_response = get_response
 
-    def __call__(self, request: Request) -> HttpResponse:
+    def __call__(self, request: PageRequest) -> HttpResponse:
         if request.user.is_authenticated and request.session.session_key:
             self._note_use(request)
         return self.get_response(request)
 
-    def _note_use(self, request: Request) -> None:
+    def _note_use(self, request: PageRequest) -> None:
         session = UserSession.objects.filter(session_key=request.session.session_key).first()
         if session is None:
             UserSession.objects.create_from_request(request)
@@ -139,7 +139,7 @@ class LastSeenMiddleware:
             at = timezone.now() if used else session.last_seen_at
             UserSession.objects.filter(pk=session.pk).update(last_seen_at=at, ip=ip)
 
-    def _end_session(self, request: Request, why: str) -> None:
+    def _end_session(self, request: PageRequest, why: str) -> None:
         """From here on the request is no one's, and is led to the sign-in."""
         from console.signing import trail  # it knows this module's Request
 

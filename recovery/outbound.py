@@ -40,7 +40,7 @@ _NAT64: Final = (ipaddress.ip_network("64:ff9b::/96"), ipaddress.ip_network("64:
 
 
 @dataclass(frozen=True)
-class Allowed:
+class AllowedAddresses:
     """What the operator allows beside public addresses: host names (with `*.` for all below) and networks."""
 
     names: frozenset[str] = frozenset()
@@ -58,7 +58,7 @@ class Allowed:
         return exact or (str(ip) not in METADATA and any(ip in n for n in self.networks))
 
 
-def parse_allowed(text: str) -> Allowed:
+def parse_allowed(text: str) -> AllowedAddresses:
     """`REPRISE_OUTBOUND_ALLOW`: names, addresses and networks by commas. Raises ValueError naming a bad one."""
     names, networks = set(), []
     for entry in (e.strip().lower() for e in text.split(",") if e.strip()):
@@ -74,10 +74,10 @@ def parse_allowed(text: str) -> Allowed:
                     f"REPRISE_OUTBOUND_ALLOW: {entry!r} is neither a host name, an address nor a network."
                 ) from None
             names.add(entry)
-    return Allowed(frozenset(names), tuple(networks))
+    return AllowedAddresses(frozenset(names), tuple(networks))
 
 
-def configured() -> Allowed:
+def configured() -> AllowedAddresses:
     """What this instance allows."""
     from django.conf import settings
 
@@ -93,7 +93,7 @@ def system_resolve(host: str, port: int) -> list[str]:
 def check(
     url: str,
     *,
-    allowed: Allowed | None = None,
+    allowed: AllowedAddresses | None = None,
     resolve: Resolve = system_resolve,
     schemes: Iterable[str] = ("https", "http"),
 ) -> str:
@@ -118,7 +118,7 @@ def check(
     return url
 
 
-def problem(address: str, allowed: Allowed, *, named: bool = False) -> str:
+def problem(address: str, allowed: AllowedAddresses, *, named: bool = False) -> str:
     """Why this IP address may not be called; empty when it may. `named`: its name is an allowed one."""
     ip = literal(address)
     if ip is None:
@@ -197,7 +197,7 @@ def cause_of(error: requests.RequestException) -> object:
 class _Guarded:
     """A connection that looks at the address it got before it says a word; `allowed` is set by the adapter."""
 
-    allowed: Allowed
+    allowed: AllowedAddresses
     host: str
 
     def _new_conn(self) -> socket.socket:
@@ -211,7 +211,7 @@ class _Guarded:
         return made
 
 
-def _pools(allowed: Allowed) -> dict[str, type[HTTPConnectionPool]]:
+def _pools(allowed: AllowedAddresses) -> dict[str, type[HTTPConnectionPool]]:
     """Connection pools of urllib3 whose connections are guarded with what is allowed here."""
     plain = type("GuardedHTTP", (_Guarded, HTTPConnection), {"allowed": allowed})
     tls = type("GuardedHTTPS", (_Guarded, HTTPSConnection), {"allowed": allowed})
@@ -224,7 +224,7 @@ def _pools(allowed: Allowed) -> dict[str, type[HTTPConnectionPool]]:
 class GuardedAdapter(HTTPAdapter):
     """Mount it on a requests.Session: a connection to an address that is not allowed fails before a byte is sent."""
 
-    def __init__(self, allowed: Allowed) -> None:
+    def __init__(self, allowed: AllowedAddresses) -> None:
         self._allowed = allowed
         super().__init__()
 
@@ -233,7 +233,7 @@ class GuardedAdapter(HTTPAdapter):
         self.poolmanager.pool_classes_by_scheme = _pools(self._allowed)
 
 
-def session(allowed: Allowed | None = None) -> requests.Session:
+def session(allowed: AllowedAddresses | None = None) -> requests.Session:
     """A requests session that calls allowed addresses only, without proxies or .netrc of the environment.
 
     Call it with `allow_redirects=False`. A refused address raises requests.ConnectionError naming why.

@@ -74,7 +74,7 @@ def _homes() -> tuple[str, ...]:
 class _Guard:
     """Whether a machine that an address names may be called; asked again after a minute."""
 
-    def __init__(self, allowed: outbound.Allowed) -> None:
+    def __init__(self, allowed: outbound.AllowedAddresses) -> None:
         self._allowed = allowed
         self._known: dict[tuple[str, int], float] = {}
 

@@ -37,7 +37,7 @@ PIPELINE_NAMES: Final = ("name", "pipeline_id", "workspace__name")
 """Columns of a pipeline in which each word is looked for."""
 
 
-class By(StrEnum):
+class FoundBy(StrEnum):
     """Why a recovery was found."""
 
     LABEL = "label"
@@ -51,7 +51,7 @@ class FoundRecovery:
     """A recovery and why it was found; `plan_hash` where that was its plan."""
 
     recovery: Recovery
-    by: By
+    by: FoundBy
     plan_hash: str = ""
 
 
@@ -64,7 +64,7 @@ class FoundPerson:
 
 
 @dataclass(frozen=True)
-class Found:
+class SearchResult:
     """What a search found. `pipelines`: by their names, or by the text of a failure of the whole pipeline, which may
     have no flow. `more`: which of flows, pipelines, errors, recoveries and people are more than are shown."""
 
@@ -85,14 +85,14 @@ class Found:
     def exact(self) -> Recovery | None:
         """The recovery whose label was given, written out; nothing else can have been meant."""
         written = self.asked.upper().startswith("R")
-        return next((f.recovery for f in self.recoveries if written and f.by is By.LABEL), None)
+        return next((f.recovery for f in self.recoveries if written and f.by is FoundBy.LABEL), None)
 
 
-def search(text: str, by: Actor) -> Found:
+def search(text: str, by: Actor) -> SearchResult:
     """Everything that fits, of what `by` may see. An empty text finds nothing."""
     asked = " ".join(text.split())[:LONGEST]
     if not asked:
-        return Found("")
+        return SearchResult("")
     words = asked.split()[:WORDS]
     more: set[str] = set()
     flows = _cut(_flows(by).filter(_each(words, NAMES)).order_by("name", "pk"), "flows", more)
@@ -108,7 +108,7 @@ def search(text: str, by: Actor) -> Found:
     found = _recoveries(asked, by)
     if len(found) > MOST:
         more.add("recoveries")
-    return Found(
+    return SearchResult(
         asked,
         flows=tuple(flows),
         pipelines=tuple(_pipelines(asked, words, by, more)),
@@ -156,16 +156,16 @@ def _recoveries(asked: str, by: Actor) -> list[FoundRecovery]:
     found: dict[int, FoundRecovery] = {}
     number = whole(label[1]) if (label := LABEL.fullmatch(asked)) else None
     for one in seen.filter(pk=number) if number is not None else ():
-        found[one.pk] = FoundRecovery(one, By.LABEL)
+        found[one.pk] = FoundRecovery(one, FoundBy.LABEL)
     lower = asked.lower()
     if HASH.fullmatch(lower):
         plans = Plan.objects.filter(hash__startswith=lower, recovery__in=seen).order_by("-pk")[: MOST + 1]
         for plan in plans.select_related("recovery__flow__pipeline__workspace"):
-            found.setdefault(plan.recovery_id, FoundRecovery(plan.recovery, By.PLAN, plan.hash))
+            found.setdefault(plan.recovery_id, FoundRecovery(plan.recovery, FoundBy.PLAN, plan.hash))
     voted = Vote.objects.filter(voter__icontains=asked).values("plan__recovery")
     person = Q(owner__icontains=asked) | Q(created_by__icontains=asked) | Q(pk__in=voted)
     said = seen.annotate(said=Cast("diagnosis", TextField())).filter(_written("said", asked))
-    for rows, why in ((seen.filter(person), By.PERSON), (said, By.ERROR)):
+    for rows, why in ((seen.filter(person), FoundBy.PERSON), (said, FoundBy.ERROR)):
         for one in rows.order_by("-pk")[: MOST + 1]:
             found.setdefault(one.pk, FoundRecovery(one, why))
     return list(found.values())[: MOST + 1]

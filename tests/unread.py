@@ -7,7 +7,7 @@ from django.utils import timezone
 
 from recovery.models import Flow, FlowInput, Message
 from recovery.pipelines import looks, retention
-from recovery.pipelines.retention import Standing
+from recovery.pipelines.retention import RetentionState
 from recovery.sources.delta_facts import DeltaOffset
 from tests import factories as f
 from tests.checkpoint_builder import Built, put
@@ -43,7 +43,7 @@ def looked(flow: Flow) -> FlowInput:
     return FlowInput.objects.get(flow=flow, index=0)
 
 
-def judged(flow: Flow) -> Standing:
+def judged(flow: Flow) -> RetentionState:
     """How the flow stands by what is kept of its sources."""
     found = retention.of(flow, FlowInput.objects.filter(flow=flow), timezone.now())
     assert found is not None

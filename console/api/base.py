@@ -14,7 +14,7 @@ from django.urls import URLPattern
 from django.views.decorators.csrf import csrf_exempt
 
 from console import texts
-from console.middleware import Request
+from console.middleware import PageRequest
 from recovery import reach
 from recovery.audit.actions import audited_attempt
 from recovery.audit.aims import find_aim
@@ -35,7 +35,7 @@ Act = Callable[..., tuple[int, Body]]  # (request body, actor, what the address 
 Acts = tuple[Right, Act]  # the right that it asks for, somewhere; where, is checked by what it does
 
 
-class Unknown(Exception):
+class Unauthenticated(Exception):
     """No one who may act: no token, or none that is good. One sentence."""
 
 
@@ -43,7 +43,7 @@ def make_route(**acts: Acts) -> Callable[..., HttpResponse]:
     """A view that answers the methods named, each with its act."""
 
     @csrf_exempt
-    def view(request: Request, **named: Any) -> HttpResponse:
+    def view(request: PageRequest, **named: Any) -> HttpResponse:
         if request.method not in acts:
             methods = ", ".join(sorted(acts))
             says = f"{request.method} is not answered here; {methods} is."
@@ -54,7 +54,7 @@ def make_route(**acts: Acts) -> Callable[..., HttpResponse]:
             _check_right(request, by, right, named)
             with reach.in_request(), never_run():
                 status, answer = act(_read_body(request), by, **named)
-        except Unknown as nobody:
+        except Unauthenticated as nobody:
             return _problem_response(401, "no_token", str(nobody), headers={"WWW-Authenticate": "Bearer"})
         except RepriseError as refusal:
             return _problem_response(_status_of(refusal), refusal.code, refusal.sentence, flags=refusal.flags)
@@ -70,20 +70,22 @@ def acts_of(route: URLPattern) -> list[tuple[str, Act]]:
     return [(method, act) for method, (_, act) in acts.items()]
 
 
-def _read_actor(request: Request) -> Actor:
+def _read_actor(request: PageRequest) -> Actor:
     kind, _, text = request.headers.get("Authorization", "").partition(" ")
     if kind.lower() != "bearer" or not text.strip():
-        raise Unknown("Send your access token: Authorization: Bearer <token>. Make one on your Account page.")
+        raise Unauthenticated(
+            "Send your access token: Authorization: Bearer <token>. Make one on your Account page."
+        )
     address = client_address(request.META, settings.REPRISE_TRUSTED_PROXIES)
     try:
         return actor_for_token(text, via="api", request_id=request.request_id, address=address)
     except Denied as denied:
         if denied.code == "too_many":
             raise
-        raise Unknown(denied.sentence) from denied
+        raise Unauthenticated(denied.sentence) from denied
 
 
-def _check_right(request: Request, by: Actor, right: Right, named: Mapping[str, Any]) -> None:
+def _check_right(request: PageRequest, by: Actor, right: Right, named: Mapping[str, Any]) -> None:
     """Raise Denied, audited, where the actor has the right nowhere."""
     if not by.may(right):
         aim = find_aim(named)
@@ -99,7 +101,7 @@ def _check_right(request: Request, by: Actor, right: Right, named: Mapping[str, 
             by.check(right)
 
 
-def _read_body(request: Request) -> Body:
+def _read_body(request: PageRequest) -> Body:
     """The object that was sent; empty where nothing was. Raises WrongUse, for a text in it or in the address too."""
     try:
         body = json.loads(request.body or b"{}")

@@ -9,7 +9,7 @@ from typing import Any
 from console.api import fields
 from console.api.base import Body
 from recovery.contracts import codec
-from recovery.contracts.choices import ChoicesChange, Wanted
+from recovery.contracts.choices import ChoicesChange, StartChoice
 from recovery.contracts.names import Strategy
 from recovery.diagnosis.advice import meant_of
 from recovery.errors import Refused, WrongUse
@@ -124,7 +124,7 @@ def _read_change(body: Body, **of_plan: Any) -> ChoicesChange:
     )
 
 
-def _requests_by_source(recovery: Recovery, given: list[str]) -> dict[str, Wanted | None]:
+def _requests_by_source(recovery: Recovery, given: list[str]) -> dict[str, StartChoice | None]:
     """Wishes by source; `all` is for those that are not named, so it has to be known which there are."""
     named = position_requests.by_source(given)
     every = named.pop("all", None)

@@ -5,7 +5,7 @@ from console.api.base import Body
 from recovery.models import Stream
 from recovery.people.roles import Actor
 from recovery.people.visible import filter_visible
-from recovery.streams.actions import Said, adopt_stream
+from recovery.streams.actions import StreamDetails, adopt_stream
 from recovery.streams.describing import preview_json, stream_json
 from recovery.streams.preview import preview_stream
 
@@ -33,7 +33,7 @@ def add_stream(body: Body, by: Actor) -> tuple[int, Body]:
     fields.allow_only(body, ("checkpoint", "arguments", *TEXTS))
     texts = {name: fields.read_text(body, name, "") for name in TEXTS if name in body}
     arguments = tuple(fields.read_texts(body, "arguments")) if "arguments" in body else None
-    said = Said(**texts, arguments=arguments)
+    said = StreamDetails(**texts, arguments=arguments)
     stream = adopt_stream(checkpoint=fields.read_text(body, "checkpoint"), said=said, by=by)
     return 201, stream_json(stream)
 
@@ -45,6 +45,6 @@ def show_preview(body: Body, by: Actor) -> tuple[int, Body]:
     sink, event_log, workspace = (
         fields.read_text(body, name, "") if name in body else None for name in NAMED
     )
-    said = Said(sink=sink, event_log=event_log, workspace=workspace)
+    said = StreamDetails(sink=sink, event_log=event_log, workspace=workspace)
     checkpoint = fields.read_text(body, "checkpoint")
     return 200, preview_json(preview_stream(checkpoint=checkpoint, said=said, by=by))

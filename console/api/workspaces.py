@@ -8,7 +8,7 @@ from recovery.contracts import codec
 from recovery.models import Workspace
 from recovery.people.roles import Actor
 from recovery.pipelines import actions, workspace_words
-from recovery.pipelines.actions import Given
+from recovery.pipelines.actions import WorkspaceDetails
 from recovery.pipelines.workspace_answers import WorkspaceTest
 
 GIVEN = (
@@ -65,10 +65,10 @@ def test_workspace(body: Body, by: Actor, workspace: str) -> tuple[int, Body]:
     return 202, _show_workspace(actions.request_test(name=workspace, by=by))
 
 
-def _read_given(body: Body) -> Given:
+def _read_given(body: Body) -> WorkspaceDetails:
     texts = {name: fields.read_text(body, name, "") for name in GIVEN if name in body and name not in LISTS}
     roots, logs = (tuple(fields.read_texts(body, name)) if name in body else None for name in LISTS)
-    return Given(**texts, roots=roots, event_logs=logs)
+    return WorkspaceDetails(**texts, roots=roots, event_logs=logs)
 
 
 def _show_workspace(row: Workspace) -> dict[str, Any]:

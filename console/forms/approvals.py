@@ -6,7 +6,7 @@ from typing import Any, Final
 from django import forms
 
 from recovery.approvals.freezes import parse_all
-from recovery.approvals.rules import Rule, VoterGroup
+from recovery.approvals.rules import ApprovalRule, VoterGroup
 from recovery.numbers import whole
 
 REASON: Final = 10
@@ -46,11 +46,11 @@ class RuleForm(forms.Form):
         except ValueError as error:
             raise forms.ValidationError(str(error)) from error
 
-    def rule(self, environment: str, strategies: list[str], every: list[str]) -> Rule:
+    def rule(self, environment: str, strategies: list[str], every: list[str]) -> ApprovalRule:
         """The rule that was typed; all strategies ticked means every one, those to come too."""
         values = {k: v for k, v in self.cleaned_data.items() if k != "version"}
         named = None if set(strategies) >= set(every) else tuple(s for s in every if s in strategies)
-        return Rule(environment, strategies=named, **values)
+        return ApprovalRule(environment, strategies=named, **values)
 
 
 def _parse_group(line: str) -> VoterGroup:
@@ -64,7 +64,7 @@ def _parse_group(line: str) -> VoterGroup:
     return VoterGroup(name.strip(), members, votes)
 
 
-def form_values(rule: Rule, version: int) -> Mapping[str, Any]:
+def form_values(rule: ApprovalRule, version: int) -> Mapping[str, Any]:
     """The rule as the form shows it."""
     groups = [f"{g.name} {g.votes}: {', '.join(g.members)}" for g in rule.groups]
     return {

@@ -7,14 +7,14 @@ from django.http import QueryDict
 from recovery.contracts.positions import ShownSource
 from recovery.errors import WrongUse
 from recovery.sources import position_requests
-from recovery.sources.base import Wanted
+from recovery.sources.base import StartChoice
 
 KEEP, COMMITTED = "keep", "committed"
 
 
 def read_wishes(
-    post: QueryDict, sources: Sequence[ShownSource], looked: Mapping[str, Wanted]
-) -> dict[str, Wanted | None]:
+    post: QueryDict, sources: Sequence[ShownSource], looked: Mapping[str, StartChoice]
+) -> dict[str, StartChoice | None]:
     """A wish by source; None: as committed. A source whose fields were left alone keeps the wish of the last look.
 
     Fields: `form.<source>`, `value.<source>`, `part.<source>.<part>`, `parts.<source>`. Raises WrongUse for a field
@@ -23,7 +23,7 @@ def read_wishes(
     return {source.source: _read_wish(post, source, looked.get(source.source)) for source in sources}
 
 
-def _read_wish(post: QueryDict, source: ShownSource, now: Wanted | None) -> Wanted | None:
+def _read_wish(post: QueryDict, source: ShownSource, now: StartChoice | None) -> StartChoice | None:
     key = source.source
     form, value = str(post.get(f"form.{key}", KEEP)), str(post.get(f"value.{key}", "")).strip()
     edits = _read_edits(post, source)
@@ -69,7 +69,7 @@ def _read_edits(post: QueryDict, source: ShownSource) -> dict[str, str]:
     return changed | position_requests.from_lines(str(post.get(f"parts.{source.source}", "")))
 
 
-def read_common_time(post: QueryDict, sources: Sequence[ShownSource]) -> dict[str, Wanted | None]:
+def read_common_time(post: QueryDict, sources: Sequence[ShownSource]) -> dict[str, StartChoice | None]:
     """The time of `at` for every source. Raises WrongUse for what is no time, and for a source that takes none."""
     wish = position_requests.parse_wish(f"time={str(post.get('at', '')).strip()}")
     return dict(position_requests.for_all(wish, sources))

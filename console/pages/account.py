@@ -9,7 +9,7 @@ from django.http import HttpResponse
 from django.shortcuts import redirect
 
 from console.forms import token
-from console.middleware import Request
+from console.middleware import PageRequest
 from console.pages import freshness
 from console.pages.base import page, refusal_of, render_page
 from console.signing import sessions
@@ -22,7 +22,7 @@ from recovery.people.roles import Actor
 
 
 @page(None, methods=("GET", "POST"))
-def show_account(request: Request, by: Actor) -> HttpResponse:
+def show_account(request: PageRequest, by: Actor) -> HttpResponse:
     """GET shows; POST makes a token (after a fresh sign-in), withdraws one (`revoke`), ends a session (`end`) or all
     others (`end_others`)."""
     owner = User.objects.get(username=by.name)
@@ -58,13 +58,13 @@ def show_account(request: Request, by: Actor) -> HttpResponse:
     return render_page(request, "account.html", context, refusal=refusal, status=422 if refusal else None)
 
 
-def _typed_token_form(request: Request) -> dict[str, str]:
+def _typed_token_form(request: PageRequest) -> dict[str, str]:
     """What is in the form of a token: as it was sent, or as it was when a fresh sign-in was asked for."""
     given = request.POST if request.method == "POST" else freshness.take_kept_form(request, request.path)
     return {"name": given.get("name", "").strip(), "days": given.get("days", token.USUAL)}
 
 
-def _proofs_of(request: Request, owner: User) -> dict[str, Any]:
+def _proofs_of(request: PageRequest, owner: User) -> dict[str, Any]:
     """How this person can prove that it is them."""
     factors = list(Authenticator.objects.filter(user=owner).order_by("created_at"))
     codes = next((a for a in factors if a.type == "recovery_codes"), None)

@@ -12,12 +12,12 @@ from django.urls import reverse
 from django.utils import timezone
 
 from console.forms.approvals import reason_problem
-from console.middleware import Request
+from console.middleware import PageRequest
 from console.pages import freshness
 from console.pages.base import may_why, page, refusal_of, render_page, require_right
 from console.presenters import approving, patching, reviewing
 from recovery.approvals import actions, rules, selectors
-from recovery.approvals.rules import LIVE, Who
+from recovery.approvals.rules import LIVE, Voter
 from recovery.errors import RepriseError, WrongUse
 from recovery.models import ApprovalRequest, Plan, Recovery
 from recovery.people.roles import Actor, Right
@@ -27,7 +27,7 @@ SHOWN: Final = 100
 
 
 @page(Right.VIEW)
-def list_approvals(request: Request, by: Actor) -> HttpResponse:
+def list_approvals(request: PageRequest, by: Actor) -> HttpResponse:
     """Open ones, what ends first at the top; approved ones that have not run; what has ended."""
     now, every = timezone.now(), selectors.list_requests(by)
     live = list(every.filter(state__in=LIVE, expires_at__gt=now).order_by("expires_at"))
@@ -65,7 +65,7 @@ def _request_row(
 def _vote_counts(request: ApprovalRequest, by: Actor) -> bool:
     """Would this person's vote on it ever count?"""
     may = by.may(Right.APPROVE, _environment_of(request))
-    return may and rules.never_counts(selectors.request_facts(request), Who(by.name, by.user_id)) is None
+    return may and rules.never_counts(selectors.request_facts(request), Voter(by.name, by.user_id)) is None
 
 
 def _environment_of(request: ApprovalRequest) -> str:
@@ -74,7 +74,7 @@ def _environment_of(request: ApprovalRequest) -> str:
 
 
 @page(Right.VIEW, methods=("GET", "POST"))
-def show_approval(request: Request, by: Actor, request_id: int) -> HttpResponse:
+def show_approval(request: PageRequest, by: Actor, request_id: int) -> HttpResponse:
     """Everything a vote rests on, on one page, and the vote. POST with `vote=approve|reject`, `reason`, `hash`."""
     approval = selectors.request_or_404(request_id, by)
     refusal = None
@@ -92,7 +92,7 @@ def show_approval(request: Request, by: Actor, request_id: int) -> HttpResponse:
 
 
 def _cast_vote(
-    request: Request, by: Actor, approval: ApprovalRequest
+    request: PageRequest, by: Actor, approval: ApprovalRequest
 ) -> tuple[RepriseError | None, HttpResponse | None]:
     choice, reason = request.POST.get("vote", ""), request.POST.get("reason", "").strip()
     signed = request.POST.get("hash", "")
@@ -114,11 +114,11 @@ def _cast_vote(
     return refusal, None if refusal is not None else redirect("approval", approval.pk)
 
 
-def _show_request(request: Request, by: Actor, approval: ApprovalRequest) -> dict[str, Any]:
+def _show_request(request: PageRequest, by: Actor, approval: ApprovalRequest) -> dict[str, Any]:
     now, asked = timezone.now(), selectors.request_facts(approval)
     given = list(approval.votes.all())
     able = selectors.names_of_approvers(asked.rule, approval, approval.plan)
-    who = Who(by.name, by.user_id)
+    who = Voter(by.name, by.user_id)
     count = rules.tally_votes(asked.rule, selectors.votes_cast(selectors.votes_in_force(approval)))
     flow = approval.recovery.flow
     return {
@@ -159,7 +159,7 @@ def approval_panel(recovery: Recovery, plan: Plan | None, by: Actor) -> dict[str
         "badge": approving.request_badge(request, rules.tally_votes(standing.rule, standing.votes).given, now)
         if request
         else None,
-        "votes": approving.vote_rows(given, standing.asked, able, Who(by.name, by.user_id), now)
+        "votes": approving.vote_rows(given, standing.asked, able, Voter(by.name, by.user_id), now)
         if standing.asked
         else [],
         "able": [name for name in able if standing.rule.requester_may_vote or name != by.name],
@@ -173,7 +173,7 @@ def _why_not(by: Actor, approval: ApprovalRequest, choice: str) -> str | None:
     given = selectors.votes_cast(selectors.votes_in_force(approval))
     no = rules.may_vote(
         selectors.request_facts(approval),
-        Who(by.name, by.user_id),
+        Voter(by.name, by.user_id),
         given,
         choice,
         approval.plan.hash,

@@ -10,7 +10,7 @@ from django.http import Http404, HttpResponse, StreamingHttpResponse
 from django.shortcuts import redirect, render
 from django.utils import timezone
 
-from console.middleware import Request
+from console.middleware import PageRequest
 from console.pages.base import is_unchanged, may_why, no_news, page, refusal_of, render_page, require_right
 from console.presenters import auditing
 from recovery.audit import checking, evidence, keys, listing, log_operations, reviews
@@ -27,7 +27,7 @@ STORY = 200
 
 
 @page(Right.READ_AUDIT)
-def show_log(request: Request, by: Actor) -> HttpResponse:
+def show_log(request: PageRequest, by: Actor) -> HttpResponse:
     """Newest first; a page deep in the log costs as much as the first."""
     wanted = EntryFilter.from_query(request.GET.dict())
     listed = listing.page_of_entries(
@@ -61,7 +61,7 @@ def _is_seen(label: str, by: Actor) -> bool:
     ).exists()
 
 
-def _read_number(request: Request, name: str) -> int:
+def _read_number(request: PageRequest, name: str) -> int:
     return whole(request.GET.get(name, "")) or 0
 
 
@@ -85,7 +85,7 @@ def _audit_frame(by: Actor, tab: str = "") -> dict[str, Any]:
 
 
 @page(Right.READ_AUDIT, methods=("GET", "POST"))
-def show_entry(request: Request, by: Actor, seq: int) -> HttpResponse:
+def show_entry(request: PageRequest, by: Actor, seq: int) -> HttpResponse:
     """Before and after, where the entry is in the chain, and its review; POST signs it off."""
     entry = AuditEntry.objects.filter(visible.filter_entries(by), seq=seq).first()
     if entry is None:
@@ -127,12 +127,12 @@ def _explain_missing_entry(seq: int) -> str:
     return f"Entry {seq} was archived; it is in {cut.detail.get('file', 'the archive')}."
 
 
-def _review_row(item: reviews.Queued, by: Actor) -> auditing.ReviewRow:
+def _review_row(item: reviews.QueuedReview, by: Actor) -> auditing.ReviewRow:
     return auditing.review_item(item, name=by.name, missing_right=may_why(by, Right.REVIEW_AUDIT))
 
 
 @page(Right.READ_AUDIT)
-def show_review_queue(request: Request, by: Actor) -> HttpResponse:
+def show_review_queue(request: PageRequest, by: Actor) -> HttpResponse:
     """What someone who took no part has to look at; signed off on the entry's own page."""
     signed = request.GET.get("show") == "signed"
     rows = [_review_row(q, by) for q in reviews.review_queue(by, signed=signed)]
@@ -142,7 +142,7 @@ def show_review_queue(request: Request, by: Actor) -> HttpResponse:
 
 
 @page(Right.READ_AUDIT)
-def show_story(request: Request, by: Actor, label: str) -> HttpResponse:
+def show_story(request: PageRequest, by: Actor, label: str) -> HttpResponse:
     """Everything that was done about one recovery, in order."""
     recovery = (
         Recovery.objects.select_related("flow__pipeline__workspace")
@@ -170,7 +170,7 @@ def show_story(request: Request, by: Actor, label: str) -> HttpResponse:
 
 
 @page(Right.READ_AUDIT)
-def download_evidence(request: Request, by: Actor, label: str) -> HttpResponse:
+def download_evidence(request: PageRequest, by: Actor, label: str) -> HttpResponse:
     """The evidence of one recovery as a ZIP file; taking it is an entry."""
     require_right(request, by, Right.EXPORT_AUDIT)
     content, made = evidence.to_bytes(label=label, by=by)
@@ -179,7 +179,7 @@ def download_evidence(request: Request, by: Actor, label: str) -> HttpResponse:
 
 
 @page(Right.READ_AUDIT, methods=("GET", "POST"))
-def show_chain(request: Request, by: Actor) -> HttpResponse:
+def show_chain(request: PageRequest, by: Actor) -> HttpResponse:
     """How the last checks ended, what signs the log; POST has a worker read the whole log now."""
     if request.GET.get("part") == "check":
         return _check_part(request)
@@ -207,7 +207,7 @@ def _check_context() -> dict[str, Any]:
     return {"check": auditing.check_progress(asked, open=open_, lost=checking.LOST), "poll": open_}
 
 
-def _check_part(request: Request) -> HttpResponse:
+def _check_part(request: PageRequest) -> HttpResponse:
     """For the poller: news of the check; the whole page once it has ended, with its banner and its table."""
     context = _check_context()
     if not context["poll"]:
@@ -218,7 +218,7 @@ def _check_part(request: Request) -> HttpResponse:
 
 
 @page(Right.READ_AUDIT)
-def export_list(request: Request, by: Actor) -> HttpResponse:
+def export_list(request: PageRequest, by: Actor) -> HttpResponse:
     """What the list shows, all of it, as a file; the export is an entry of the log."""
     require_right(request, by, Right.EXPORT_AUDIT)
     fmt = request.GET.get("format", "csv")

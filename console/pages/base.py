@@ -16,7 +16,7 @@ from django.http import Http404, HttpResponse, HttpResponseNotAllowed
 from django.shortcuts import redirect, render
 from django.urls import reverse
 
-from console.middleware import Request
+from console.middleware import PageRequest
 from recovery import reach
 from recovery.audit.actions import append_entry
 from recovery.audit.aims import find_aim
@@ -26,8 +26,8 @@ from recovery.people.roles import Actor, Right, who_may
 from recovery.streams.running import never_run
 
 P = ParamSpec("P")
-View = Callable[Concatenate[Request, Actor, P], HttpResponse]
-Page = Callable[Concatenate[Request, P], HttpResponse]
+View = Callable[Concatenate[PageRequest, Actor, P], HttpResponse]
+Page = Callable[Concatenate[PageRequest, P], HttpResponse]
 
 
 def page(right: Right | None, *, methods: Sequence[str] = ("GET",)) -> Callable[[View[P]], Page[P]]:
@@ -38,7 +38,7 @@ def page(right: Right | None, *, methods: Sequence[str] = ("GET",)) -> Callable[
 
     def decorate(view: View[P]) -> Page[P]:
         @wraps(view)
-        def guarded(request: Request, *args: P.args, **kwargs: P.kwargs) -> HttpResponse:
+        def guarded(request: PageRequest, *args: P.args, **kwargs: P.kwargs) -> HttpResponse:
             if not request.user.is_authenticated:
                 return _to_sign_in(request)
             try:
@@ -62,7 +62,7 @@ def page(right: Right | None, *, methods: Sequence[str] = ("GET",)) -> Callable[
     return decorate
 
 
-def _to_sign_in(request: Request) -> HttpResponse:
+def _to_sign_in(request: PageRequest) -> HttpResponse:
     """To the sign-in and back. A polling part loads the whole page there."""
     polling = bool(getattr(request, "htmx", False))
     back = request.headers.get("HX-Current-URL", "/") if polling else request.get_full_path()
@@ -72,7 +72,7 @@ def _to_sign_in(request: Request) -> HttpResponse:
     return redirect(target)
 
 
-def require_right(request: Request, actor: Actor, right: Right, environment: str | None = None) -> None:
+def require_right(request: PageRequest, actor: Actor, right: Right, environment: str | None = None) -> None:
     """Raise Denied unless the actor has the right (there, or anywhere); the try is written down first."""
     try:
         actor.check(right, environment)
@@ -94,7 +94,7 @@ def require_right(request: Request, actor: Actor, right: Right, environment: str
 
 
 def render_page(
-    request: Request,
+    request: PageRequest,
     template: str,
     context: Mapping[str, Any],
     *,
@@ -106,7 +106,7 @@ def render_page(
     return render(request, template, {**context, "refusal": refusal}, status=code)
 
 
-def show_problem(request: Request, problem: RepriseError) -> HttpResponse:
+def show_problem(request: PageRequest, problem: RepriseError) -> HttpResponse:
     """A page that cannot be shown at all: what does not answer, and what to do."""
     status = 503 if isinstance(problem, Unreachable) else 409
     return render(request, "problem.html", {"problem": problem}, status=status)
@@ -124,7 +124,7 @@ def refusal_of(act: Callable[[], object]) -> RepriseError | None:
 
 
 def handle_act(
-    request: Request, act: Callable[[], object], goal: str, *args: Any
+    request: PageRequest, act: Callable[[], object], goal: str, *args: Any
 ) -> tuple[HttpResponse | None, RepriseError | None]:
     """A page with one act: on POST run it. (redirect to `goal`, None) when it was taken, (None, refusal) when not."""
     if request.method != "POST":
@@ -133,7 +133,7 @@ def handle_act(
     return (None, refusal) if refusal is not None else (redirect(goal, *args), None)
 
 
-def is_unchanged(request: Request, version: str) -> bool:
+def is_unchanged(request: PageRequest, version: str) -> bool:
     """Does the poller already show this version? Then 204 is answered, and focus and place stay."""
     return request.GET.get("v") == version
 

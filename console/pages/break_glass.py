@@ -7,10 +7,10 @@ from django.shortcuts import redirect
 from django.utils import timezone
 
 from console.forms.approvals import reason_problem
-from console.middleware import Request
+from console.middleware import PageRequest
 from console.pages import freshness
 from console.pages.base import page, refusal_of, render_page, require_right
-from console.pages.recovery_page import RecoveryPage, read_scene
+from console.pages.recovery_page import RecoveryPage, read_recovery_page
 from console.pages.run import what_to_confirm
 from recovery.approvals import actions, rules, selectors
 from recovery.errors import RepriseError, WrongUse
@@ -20,9 +20,9 @@ from recovery.workflow.journal import right_to_run
 
 
 @page(Right.BREAK_GLASS, methods=("GET", "POST"))
-def break_glass(request: Request, by: Actor, recovery_id: int) -> HttpResponse:
+def break_glass(request: PageRequest, by: Actor, recovery_id: int) -> HttpResponse:
     """Asks for a reason and the flow's name, and in production who it is; POST runs the plan that was read."""
-    page = read_scene(recovery_id, by)
+    page = read_recovery_page(recovery_id, by)
     for right in (Right.BREAK_GLASS, right_to_run(page.plan)):
         require_right(request, by, right, page.environment)
     if page.plan is None:
@@ -52,7 +52,7 @@ def break_glass(request: Request, by: Actor, recovery_id: int) -> HttpResponse:
     )
 
 
-def _break_glass(request: Request, page: RecoveryPage, reason: str, by: Actor) -> RepriseError | None:
+def _break_glass(request: PageRequest, page: RecoveryPage, reason: str, by: Actor) -> RepriseError | None:
     name = page.recovery.flow.short
     if problem := reason_problem(reason):
         return WrongUse(problem, code="no_reason")

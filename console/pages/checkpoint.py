@@ -8,7 +8,7 @@ from typing import Any
 from django.http import Http404, HttpResponse
 from django.utils import timezone
 
-from console.middleware import Request
+from console.middleware import PageRequest
 from console.pages.base import page, render_page
 from console.pages.flow import flow_or_404, frame_of
 from console.presenters import batches, charts
@@ -30,7 +30,7 @@ Context = dict[str, Any]
 
 
 @page(Right.VIEW)
-def show_checkpoint(request: Request, by: Actor, flow_id: int) -> HttpResponse:
+def show_checkpoint(request: PageRequest, by: Actor, flow_id: int) -> HttpResponse:
     """What is on disk, judged now; or the part of it that the address names (`batch`, `beside`, `files`)."""
     flow, asked = flow_or_404(flow_id, by), request.GET
     version = _read_number(asked, "version")

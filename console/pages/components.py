@@ -5,14 +5,14 @@ from typing import Any
 from django.conf import settings
 from django.http import HttpResponse
 
-from console.middleware import Request
+from console.middleware import PageRequest
 from console.pages.base import page, render_page, require_right
 from console.presenters import approving, charts, dag, diff, samples, status, wizard
 from recovery.people.roles import Actor, Right
 
 
 @page(Right.VIEW)
-def show_gallery(request: Request, by: Actor) -> HttpResponse:
+def show_gallery(request: PageRequest, by: Actor) -> HttpResponse:
     if not settings.DEBUG:
         require_right(request, by, Right.MANAGE)
     section = "settings" if by.may(Right.MANAGE) else ""

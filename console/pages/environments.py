@@ -7,7 +7,7 @@ from django.shortcuts import redirect
 
 from console.forms.approvals import RuleForm, form_values
 from console.forms.said import list_problems
-from console.middleware import Request
+from console.middleware import PageRequest
 from console.pages.base import page, refusal_of, render_page
 from console.presenters.approving import rule_lines
 from recovery.approvals import changing, selectors
@@ -19,7 +19,7 @@ from recovery.strategies.catalogue import EXECUTABLE
 
 
 @page(Right.MANAGE)
-def list_environments(request: Request, by: Actor) -> HttpResponse:
+def list_environments(request: PageRequest, by: Actor) -> HttpResponse:
     """Every environment and its rule, the shipped ones marked as such."""
     changed = {r.environment: r for r in EnvironmentRule.objects.all()}
     rows = [(n, rule_lines(selectors.rule_for(n)), changed.get(n)) for n in selectors.list_environments()]
@@ -27,7 +27,7 @@ def list_environments(request: Request, by: Actor) -> HttpResponse:
 
 
 @page(Right.MANAGE, methods=("GET", "POST"))
-def edit_environment(request: Request, by: Actor, name: str) -> HttpResponse:
+def edit_environment(request: PageRequest, by: Actor, name: str) -> HttpResponse:
     """One rule. What was typed stays when it is refused."""
     if name not in selectors.list_environments():
         raise NotFound(f"There is no environment {name}. See the list of environments.")

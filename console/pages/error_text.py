@@ -4,7 +4,7 @@ from typing import Final
 
 from django.http import HttpResponse
 
-from console.middleware import Request
+from console.middleware import PageRequest
 from console.pages.base import page, render_page
 from console.presenters import checkpoint as checkpoints
 from console.presenters import error_text, wizard
@@ -18,7 +18,7 @@ LONGEST_PATH: Final = 2_000
 
 
 @page(Right.VIEW, methods=("GET", "POST"))
-def diagnose_pasted_text(request: Request, by: Actor) -> HttpResponse:
+def diagnose_pasted_text(request: PageRequest, by: Actor) -> HttpResponse:
     """The box; POST answers with the diagnosis of what was put into it, on the same page."""
     context = {"section": "flows", "largest": LARGEST_TEXT}
     if request.method != "POST":

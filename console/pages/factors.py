@@ -18,7 +18,7 @@ from django.http import HttpResponse
 from django.shortcuts import redirect
 from django.views.decorators.debug import sensitive_post_parameters
 
-from console.middleware import Request
+from console.middleware import PageRequest
 from console.pages.base import page, refusal_of, render_page
 from console.pages.freshness import unless_fresh
 from console.signing import trail
@@ -39,7 +39,7 @@ def owner_of(by: Actor) -> User:
 
 @sensitive_post_parameters("password", "again")
 @page(None, methods=("GET", "POST"))
-def change_password(request: Request, by: Actor) -> HttpResponse:
+def change_password(request: PageRequest, by: Actor) -> HttpResponse:
     """A new password. This session goes on, every other one ends."""
     if asked := unless_fresh(request):
         return asked
@@ -59,7 +59,7 @@ def change_password(request: Request, by: Actor) -> HttpResponse:
 
 
 @page(None, methods=("GET", "POST"))
-def set_up_totp(request: Request, by: Actor) -> HttpResponse:
+def set_up_totp(request: PageRequest, by: Actor) -> HttpResponse:
     """Set up the authenticator app; with `remove` take it away."""
     if asked := unless_fresh(request):
         return asked
@@ -92,7 +92,7 @@ def set_up_totp(request: Request, by: Actor) -> HttpResponse:
 
 
 @page(None, methods=("GET", "POST"))
-def set_up_passkey(request: Request, by: Actor) -> HttpResponse:
+def set_up_passkey(request: PageRequest, by: Actor) -> HttpResponse:
     """Set up a passkey; with `remove` take one away."""
     if asked := unless_fresh(request):
         return asked
@@ -136,7 +136,7 @@ def _own_key(owner: User, pk: str) -> Authenticator:
 
 
 @page(None, methods=("GET", "POST"))
-def recovery_codes(request: Request, by: Actor) -> HttpResponse:
+def recovery_codes(request: PageRequest, by: Actor) -> HttpResponse:
     """Shown once, when they were made; POST makes new ones, and the old ones are good for nothing."""
     if asked := unless_fresh(request):
         return asked

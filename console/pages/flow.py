@@ -9,7 +9,7 @@ from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.utils import timezone
 
-from console.middleware import Request
+from console.middleware import PageRequest
 from console.pages import source
 from console.pages.base import is_unchanged, may_why, no_news, page, refusal_of, render_page
 from console.presenters import (
@@ -46,7 +46,7 @@ from recovery.streams.running import answer_of
 from recovery.workflow import actions, counting_below, diagnosing, refreshing
 from recovery.workflow.doubting import doubts_of
 from recovery.workflow.selectors import open_recovery_of
-from recovery.workflow.waiting import Waiting, read_waiting_files
+from recovery.workflow.waiting import WaitingFiles, read_waiting_files
 
 TABS = (("", "Overview"), ("checkpoint", "Checkpoint"), ("events", "Events"), ("code", "Code"))
 EVENTS = 250
@@ -110,7 +110,7 @@ def diagnosis_of(flow: Flow, recovery: Recovery | None) -> Diagnosis | None:
 
 
 @page(Right.VIEW, methods=("GET", "POST"))
-def show_overview(request: Request, by: Actor, flow_id: int) -> HttpResponse:
+def show_overview(request: PageRequest, by: Actor, flow_id: int) -> HttpResponse:
     """What is so and the next act. POST opens a recovery (`act=go-back`: though nothing fails, once confirmed;
     `act=deduplicate`: with that strategy chosen), or
     (`act=below`, `act=count`) asks for a refresh or a count of what is below."""
@@ -144,7 +144,7 @@ def show_overview(request: Request, by: Actor, flow_id: int) -> HttpResponse:
 
 
 def _handle_post(
-    request: Request, by: Actor, flow_id: int
+    request: PageRequest, by: Actor, flow_id: int
 ) -> tuple[HttpResponse | None, RepriseError | None]:
     asks = {"below": refreshing.request_refresh, "count": counting_below.request_count}
     if (ask := asks.get(request.POST.get("act", ""))) is not None:
@@ -188,7 +188,7 @@ def _unread_context(flow: Flow) -> dict[str, Any]:
     return {"unread": panel, "unread_version": versions.of_unread(panel, now)}
 
 
-def _unread_part(request: Request, flow: Flow) -> HttpResponse:
+def _unread_part(request: PageRequest, flow: Flow) -> HttpResponse:
     """The panel alone, asked for again and again, so that what is left stays true."""
     context = _unread_context(flow)
     if is_unchanged(request, context["unread_version"]):
@@ -196,7 +196,7 @@ def _unread_part(request: Request, flow: Flow) -> HttpResponse:
     return render(request, "flow/_unread.html", {"flow": flow, **context})
 
 
-def _below_part(request: Request, by: Actor, flow: Flow) -> HttpResponse:
+def _below_part(request: PageRequest, by: Actor, flow: Flow) -> HttpResponse:
     """What is below alone, while it is counted."""
     frame = frame_of(flow, "", by)
     return render(request, "flow/_below.html", {**frame, **_counted_context(flow, by)})
@@ -214,7 +214,7 @@ def _list_facts(flow: Flow, recovery: Recovery | None, late: Sequence[below.Data
     waits = (
         read_waiting_files(flow)
         if flow.streaming
-        else Waiting(timezone.now(), why="A view has no checkpoint.")
+        else WaitingFiles(timezone.now(), why="A view has no checkpoint.")
     )
     return flows.list_facts(flow, recovery, measured, waits, timezone.now(), late=late)
 
@@ -236,7 +236,7 @@ def _batches_context(flow: Flow, recovery: Recovery | None) -> dict[str, Any]:
 
 
 @page(Right.VIEW)
-def event_log(request: Request, by: Actor, flow_id: int) -> HttpResponse:
+def event_log(request: PageRequest, by: Actor, flow_id: int) -> HttpResponse:
     """The newest events of this flow's pipeline, asked for now."""
     flow, wanted = flow_or_404(flow_id, by), events.EventFilter.from_query(request.GET.dict())
     context = {**frame_of(flow, "events", by), "wanted": wanted, "read_at": timezone.now()}
@@ -263,7 +263,7 @@ def event_log(request: Request, by: Actor, flow_id: int) -> HttpResponse:
 
 
 @page(Right.VIEW)
-def show_code(request: Request, by: Actor, flow_id: int) -> HttpResponse:
+def show_code(request: PageRequest, by: Actor, flow_id: int) -> HttpResponse:
     """The source of the last good update beside the source of now, with the line that is the cause."""
     flow = flow_or_404(flow_id, by)
     context = {**frame_of(flow, "code", by), "read_at": timezone.now()}
@@ -281,7 +281,7 @@ def show_code(request: Request, by: Actor, flow_id: int) -> HttpResponse:
 
 
 @page(Right.VIEW)
-def show_history(request: Request, by: Actor, flow_id: int) -> HttpResponse:
+def show_history(request: PageRequest, by: Actor, flow_id: int) -> HttpResponse:
     """Every recovery of this flow."""
     flow = flow_or_404(flow_id, by)
     recoveries = Recovery.objects.filter(flow=flow).order_by("-pk")

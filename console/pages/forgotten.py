@@ -7,7 +7,7 @@ from django.http import Http404, HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_http_methods
 
-from console.middleware import Request
+from console.middleware import PageRequest
 from recovery.errors import RepriseError
 from recovery.people import limits, password_reset
 
@@ -19,7 +19,7 @@ NO_MAIL: Final = "This console sends no mail. Ask an admin for a new link."
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
-def ask_for_reset(request: Request) -> HttpResponse:
+def ask_for_reset(request: PageRequest) -> HttpResponse:
     """GET: one field; POST: have a worker look whose address it is."""
     if not password_reset.can_send_reset():
         raise Http404(NO_MAIL)

@@ -13,7 +13,7 @@ from django.template.loader import render_to_string
 from django.utils import timezone
 
 from console.context import inventory_freshness
-from console.middleware import Request
+from console.middleware import PageRequest
 from console.pages.base import no_news, page, render_page
 from console.presenters import inventory
 from recovery.contracts import codec
@@ -32,7 +32,7 @@ FACTS: Final = {
 
 
 @page(Right.VIEW)
-def list_flows(request: Request, by: Actor) -> HttpResponse:
+def list_flows(request: PageRequest, by: Actor) -> HttpResponse:
     """The list; with `part=list` only the part that is polled."""
     now, wanted = timezone.now(), inventory.FlowFilter.from_query(request.GET.dict())
     if request.GET.get("part") != "list":
@@ -54,7 +54,7 @@ def _list_context(asked: inventory.FlowFilter, by: Actor, now: datetime) -> dict
         "attention": counts.attention,
         "inventory": inventory.arrange_groups(rows, counts, wanted),
         "shows": [(s, words, urlencode(wanted.query(show=s))) for s, words in inventory.SHOWS],
-        "sorts": {s: urlencode(wanted.query(sort=s)) for s in lists.Sort},
+        "sorts": {s: urlencode(wanted.query(sort=s)) for s in lists.ListOrder},
         "base": urlencode({"show": wanted.show, **wanted.query(page=1)}),
         "environments": lists.list_environments(by),
         "conditions": lists.list_conditions(by),
@@ -93,7 +93,7 @@ def _open_recoveries(flow_ids: Collection[int]) -> dict[int, inventory.OpenRecov
 
 
 @page(Right.VIEW)
-def show_freshness(request: Request, by: Actor) -> HttpResponse:
+def show_freshness(request: PageRequest, by: Actor) -> HttpResponse:
     """How fresh the inventory is: the foot of the rail, which every page asks for again and again."""
     return HttpResponse(
         render_to_string("_components/polled.html", {"now": timezone.now(), **inventory_freshness()})

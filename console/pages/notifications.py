@@ -10,7 +10,7 @@ from django.shortcuts import redirect, render
 from django.utils import timezone
 
 from console.forms import channel as form
-from console.middleware import Request
+from console.middleware import PageRequest
 from console.pages.base import is_unchanged, no_news, page, refusal_of, render_page
 from console.presenters import notifying
 from recovery.errors import RepriseError, WrongUse
@@ -31,7 +31,7 @@ SAID = {
 
 
 @page(Right.MANAGE, methods=("GET", "POST"))
-def show_channels(request: Request, by: Actor) -> HttpResponse:
+def show_channels(request: PageRequest, by: Actor) -> HttpResponse:
     """Channels and last deliveries. POST `test`, `on`, `off` (a channel) or `retry` (a delivery) acts on one."""
     refusal = None
     if request.method == "POST":
@@ -74,7 +74,7 @@ def _overview_context() -> dict[str, Any]:
 
 
 @page(Right.MANAGE, methods=("GET", "POST"))
-def add_channel(request: Request, by: Actor) -> HttpResponse:
+def add_channel(request: PageRequest, by: Actor) -> HttpResponse:
     """A new channel."""
     return _channel_form(
         request, None, partial(actions.create_channel, by=by), "was added. Send a test to see it arrive."
@@ -82,7 +82,7 @@ def add_channel(request: Request, by: Actor) -> HttpResponse:
 
 
 @page(Right.MANAGE, methods=("GET", "POST"))
-def edit_channel(request: Request, by: Actor, channel_id: int) -> HttpResponse:
+def edit_channel(request: PageRequest, by: Actor, channel_id: int) -> HttpResponse:
     """Change a channel; POST `remove` removes it."""
     channel = selectors.channel_or_404(channel_id)
     if "remove" in request.POST:
@@ -96,7 +96,7 @@ def edit_channel(request: Request, by: Actor, channel_id: int) -> HttpResponse:
 
 
 def _channel_form(
-    request: Request, channel: Channel | None, save: Callable[..., object], said: str
+    request: PageRequest, channel: Channel | None, save: Callable[..., object], said: str
 ) -> HttpResponse:
     if request.method != "POST":
         return _show_channel(request, channel, form.channel_values(channel), None)
@@ -109,7 +109,7 @@ def _channel_form(
 
 
 def _show_channel(
-    request: Request, channel: Channel | None, given: dict[str, Any], refusal: RepriseError | None
+    request: PageRequest, channel: Channel | None, given: dict[str, Any], refusal: RepriseError | None
 ) -> HttpResponse:
     context = {
         "section": "settings",

@@ -5,18 +5,18 @@ from functools import partial
 from django.http import HttpResponse
 from django.urls import reverse
 
-from console.middleware import Request
+from console.middleware import PageRequest
 from console.pages.base import handle_act, page, render_page, require_right
-from console.pages.recovery_page import build_frame, read_scene
+from console.pages.recovery_page import build_frame, read_recovery_page
 from recovery.people.roles import Actor, Right
 from recovery.workflow import actions, owning
 from recovery.workflow.transitions import OPEN
 
 
 @page(Right.RECOVER, methods=("GET", "POST"))
-def change_owner(request: Request, by: Actor, recovery_id: int) -> HttpResponse:
+def change_owner(request: PageRequest, by: Actor, recovery_id: int) -> HttpResponse:
     """GET asks; POST makes `to` the owner (by default oneself)."""
-    page = read_scene(recovery_id, by)
+    page = read_recovery_page(recovery_id, by)
     require_right(request, by, Right.RECOVER, page.environment)
     given = {name: request.POST.get(name, "").strip() for name in ("to", "reason", "was")}
     act = partial(

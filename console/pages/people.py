@@ -14,7 +14,7 @@ from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_http_methods
 
 from console.forms.token import read_days
-from console.middleware import Request
+from console.middleware import PageRequest
 from console.pages.base import page, refusal_of, render_page
 from console.pages.freshness import unless_fresh
 from console.signing import factors, sessions
@@ -30,7 +30,7 @@ NOBODYS = {Right.PROVISION}
 
 
 @page(Right.MANAGE, methods=("GET", "POST"))
-def list_people(request: Request, by: Actor) -> HttpResponse:
+def list_people(request: PageRequest, by: Actor) -> HttpResponse:
     """Everyone; POST adds someone, and leads to their page."""
     refusal: RepriseError | None = None
     if request.method == "POST":
@@ -67,7 +67,7 @@ def list_people(request: Request, by: Actor) -> HttpResponse:
 
 
 @page(Right.MANAGE, methods=("GET", "POST"))
-def show_person(request: Request, by: Actor, person_id: int) -> HttpResponse:
+def show_person(request: PageRequest, by: Actor, person_id: int) -> HttpResponse:
     """One person. POST does what its button `act` names."""
     person = Person.objects.select_related("user").filter(pk=person_id).first()
     if person is None:
@@ -99,7 +99,7 @@ def _person_context(person: Person) -> dict[str, Any]:
     }
 
 
-def _act_on_person(request: Request, person: Person, by: Actor) -> dict[str, str]:
+def _act_on_person(request: PageRequest, person: Person, by: Actor) -> dict[str, str]:
     """Do it; what has to be shown once (a link, a token), or nothing. Raises RepriseError."""
     post, act = request.POST, request.POST.get("act", "")
     if act == "roles":
@@ -147,7 +147,7 @@ def _create_token(post: Any, person: Person, by: Actor) -> str:
 
 @sensitive_post_parameters("password", "again")
 @require_http_methods(["GET", "HEAD", "POST"])
-def accept_invitation(request: Request, secret: str) -> HttpResponse:
+def accept_invitation(request: PageRequest, secret: str) -> HttpResponse:
     """The page behind an invitation: a password of one's own, once. Needs no account, and makes none."""
     stranger = AnonymousActor(via="page", request_id=request.request_id)
     source = get_account_adapter().get_client_ip(request)

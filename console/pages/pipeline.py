@@ -3,7 +3,7 @@
 from django.http import HttpResponse
 from django.utils import timezone
 
-from console.middleware import Request
+from console.middleware import PageRequest
 from console.pages.base import page, render_page
 from console.presenters import flow as flows
 from console.presenters import pipelines
@@ -19,7 +19,7 @@ from recovery.workflow.doubting import doubts_of
 
 
 @page(Right.VIEW)
-def show_pipeline(request: Request, by: Actor, pipeline_pk: int) -> HttpResponse:
+def show_pipeline(request: PageRequest, by: Actor, pipeline_pk: int) -> HttpResponse:
     """What is so, since when, and what to do; its flows, where it has some."""
     pipeline = Pipeline.objects.filter(filter_visible(by), pk=pipeline_pk).select_related("workspace").first()
     if pipeline is None:

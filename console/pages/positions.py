@@ -6,10 +6,10 @@ from django.http import HttpResponse
 from django.shortcuts import redirect
 
 from console.forms import positions as forms
-from console.middleware import Request
+from console.middleware import PageRequest
 from console.pages import action_bars
 from console.pages.base import page, refusal_of, require_right
-from console.pages.recovery_page import RecoveryPage, build_frame, read_scene, show_live
+from console.pages.recovery_page import RecoveryPage, build_frame, read_recovery_page, show_live
 from console.presenters import positions as words
 from recovery.contracts.acceptance import Effect
 from recovery.contracts.choices import ChoicesChange
@@ -21,23 +21,23 @@ from recovery.workflow.studies import looked_sources
 
 
 @page(Right.VIEW, methods=("GET", "POST"))
-def choose_positions(request: Request, by: Actor, recovery_id: int) -> HttpResponse:
+def choose_positions(request: PageRequest, by: Actor, recovery_id: int) -> HttpResponse:
     """POST `act=look` (what is typed), `all` (a time for every source), `choose` (what was looked at), `committed`,
     `confirm` (which source is which)."""
     refusal = None
     if request.method == "POST":
-        page = read_scene(recovery_id, by)
+        page = read_recovery_page(recovery_id, by)
         require_right(request, by, Right.RECOVER, page.environment)
         refusal = refusal_of(lambda: _handle_act(request, page, by))
         if refusal is None:
             return redirect("patch" if request.POST.get("act") == "choose" else "positions", recovery_id)
-    page = read_scene(recovery_id, by)
+    page = read_recovery_page(recovery_id, by)
     context = {**build_frame(page, "positions", here="offset"), **_show_positions(request, page)}
     code = 422 if isinstance(refusal, WrongUse) else None
     return show_live(request, "wizard/positions.html", context, refusal=refusal, status=code)
 
 
-def _handle_act(request: Request, page: RecoveryPage, by: Actor) -> None:
+def _handle_act(request: PageRequest, page: RecoveryPage, by: Actor) -> None:
     post, sources = request.POST, looked_sources(page.recovery)
     act = post.get("act", "look")
     if act == "choose":
@@ -60,7 +60,7 @@ def _handle_act(request: Request, page: RecoveryPage, by: Actor) -> None:
     positioning.request_positions(recovery_id=page.pk, positions=wanted, by=by)
 
 
-def _choose_looked(request: Request, page: RecoveryPage, by: Actor) -> None:
+def _choose_looked(request: PageRequest, page: RecoveryPage, by: Actor) -> None:
     """What was looked at, as the page showed it: a newer look has another ticket."""
     if request.POST.get("ticket") != page.recovery.chosen.positions_look.ticket:
         raise Refused(
@@ -75,7 +75,7 @@ def _choose_looked(request: Request, page: RecoveryPage, by: Actor) -> None:
     planning.update_choices(recovery_id=page.pk, change=change, by=by)
 
 
-def _show_positions(request: Request, page: RecoveryPage) -> dict[str, Any]:
+def _show_positions(request: PageRequest, page: RecoveryPage) -> dict[str, Any]:
     wanted, everything = request.GET.get("part-name", "").strip(), request.GET.get("show") == "all"
     typed = {name: str(value) for name, value in request.POST.items()}
     sources = looked_sources(page.recovery)

@@ -14,7 +14,7 @@ from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.debug import sensitive_post_parameters
 
-from console.middleware import Request
+from console.middleware import PageRequest
 from console.pages.base import page
 from console.pages.freshness import describe_pending, proof_minutes, proved_at
 from console.pages.session import safe_next
@@ -33,7 +33,7 @@ WRONG_PASSKEY = SignInProblem("not-your-passkey", "This passkey is not one of yo
 
 @sensitive_post_parameters("password", "code")
 @page(None, methods=("GET", "POST"))
-def reauthenticate(request: Request, by: Actor) -> HttpResponse:
+def reauthenticate(request: PageRequest, by: Actor) -> HttpResponse:
     """By passkey, or by password and, where one was set up, code. Leads back to what was wanted."""
     user = request.user
     problem = OLD_PROOF if request.session.pop("unproven", False) else None
@@ -64,7 +64,7 @@ def reauthenticate(request: Request, by: Actor) -> HttpResponse:
     return render(request, "account/reauthenticate.html", context, status=422 if problem else 200)
 
 
-def _confirm_user(request: Request, user: User, kinds: set[str]) -> SignInProblem | None:
+def _confirm_user(request: PageRequest, user: User, kinds: set[str]) -> SignInProblem | None:
     """What is wrong; None when the session is proven, and noted as such."""
     if "credential" in request.POST:
         key = ReauthenticateWebAuthnForm(user=user, data=request.POST)
@@ -87,6 +87,6 @@ def _confirm_user(request: Request, user: User, kinds: set[str]) -> SignInProble
     return None
 
 
-def _last_factor(request: Request) -> str:
+def _last_factor(request: PageRequest) -> str:
     record = request.session["account_authentication_methods"][-1]
     return trail.FACTORS.get(record.get("type", ""), str(record["method"]))

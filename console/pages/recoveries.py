@@ -3,7 +3,7 @@
 from django.http import HttpResponse
 from django.shortcuts import redirect
 
-from console.middleware import Request
+from console.middleware import PageRequest
 from console.pages.base import page, render_page
 from console.presenters import stepper, verifying
 from recovery.people.roles import Actor, Right
@@ -11,7 +11,7 @@ from recovery.workflow import selectors
 
 
 @page(Right.VIEW)
-def list_recoveries(request: Request, by: Actor) -> HttpResponse:
+def list_recoveries(request: PageRequest, by: Actor) -> HttpResponse:
     """Open ones first, then the ended ones, newest first."""
     wanted = request.GET.get("show", "")
     every = selectors.recoveries(by)
@@ -32,7 +32,7 @@ def list_recoveries(request: Request, by: Actor) -> HttpResponse:
 
 
 @page(Right.VIEW)
-def go_on(request: Request, by: Actor, label: str) -> HttpResponse:
+def go_on(request: PageRequest, by: Actor, label: str) -> HttpResponse:
     """`/recoveries/R-12` or `/recoveries/12`: the page on which it goes on."""
     recovery = selectors.recovery_or_404(label, by)
     slug = stepper.current_slug(recovery, list(recovery.steps.all()), selectors.plan_of(recovery))

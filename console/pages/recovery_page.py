@@ -8,7 +8,7 @@ from django.conf import settings
 from django.http import HttpResponse
 from django.utils import timezone
 
-from console.middleware import Request
+from console.middleware import PageRequest
 from console.pages.base import is_unchanged, no_news, render_page
 from console.presenters import handover, reporting, reviewing, stepper, verifying, versions
 from recovery.errors import RepriseError
@@ -68,7 +68,7 @@ class RecoveryPage:
         return stepper.current_slug(self.recovery, self.steps, self.plan)
 
 
-def read_scene(recovery_id: int, by: Actor) -> RecoveryPage:
+def read_recovery_page(recovery_id: int, by: Actor) -> RecoveryPage:
     """Read it all once. Raises NotFound."""
     recovery = selectors.recovery_or_404(recovery_id, by)
     return RecoveryPage(recovery, list(recovery.steps.order_by("ordinal")), selectors.plan_of(recovery), by)
@@ -120,7 +120,7 @@ def _owner_action(page: RecoveryPage) -> str:
 
 
 def show_live(
-    request: Request,
+    request: PageRequest,
     template: str,
     context: dict[str, Any],
     *,

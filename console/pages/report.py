@@ -3,7 +3,7 @@
 from django.conf import settings
 from django.http import HttpResponse, JsonResponse
 
-from console.middleware import Request
+from console.middleware import PageRequest
 from console.pages.base import page, render_page
 from console.presenters import below, diff, reporting, reviewing, verifying
 from recovery.people.roles import Actor, Right
@@ -13,7 +13,7 @@ from recovery.workflow.reporting import report
 
 
 @page(Right.VIEW)
-def show_report(request: Request, by: Actor, recovery_id: int) -> HttpResponse:
+def show_report(request: PageRequest, by: Actor, recovery_id: int) -> HttpResponse:
     """Everything on one page, in print too."""
     recovery = selectors.recovery_or_404(recovery_id, by)
     facts = report(recovery, by)
@@ -58,7 +58,7 @@ def show_report(request: Request, by: Actor, recovery_id: int) -> HttpResponse:
 
 
 @page(Right.VIEW)
-def as_json(request: Request, by: Actor, recovery_id: int) -> HttpResponse:
+def as_json(request: PageRequest, by: Actor, recovery_id: int) -> HttpResponse:
     """The same, for a file: what `GET /api/v1/recoveries/R-7/report` answers."""
     facts = report(selectors.recovery_or_404(recovery_id, by), by)
     name = f"{facts.recovery}.json"

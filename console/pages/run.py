@@ -9,11 +9,11 @@ from django.shortcuts import redirect
 from django.urls import reverse
 from django.utils import timezone
 
-from console.middleware import Request
+from console.middleware import PageRequest
 from console.pages import run_bars as bars
 from console.pages.action_bars import may_run
 from console.pages.base import handle_act, may_why, page, refusal_of, render_page, require_right
-from console.pages.recovery_page import RecoveryPage, build_frame, read_scene, show_live
+from console.pages.recovery_page import RecoveryPage, build_frame, read_recovery_page, show_live
 from console.presenters import (
     approving,
     below,
@@ -54,7 +54,7 @@ def _rollback_refusal(page: RecoveryPage) -> str | None:
 
 
 @page(Right.VIEW, methods=("GET", "POST"))
-def show_run(request: Request, by: Actor, recovery_id: int) -> HttpResponse:
+def show_run(request: PageRequest, by: Actor, recovery_id: int) -> HttpResponse:
     """Live steps. POST starts the plan or resumes it (`act`: stop or pause it); a full refresh is confirmed first."""
     refusal = None
     if request.method == "POST":
@@ -70,13 +70,13 @@ def show_run(request: Request, by: Actor, recovery_id: int) -> HttpResponse:
         refusal = refusal_of(lambda: actions.execute(recovery_id=recovery_id, by=by))
         if refusal is None:
             return redirect("run", recovery_id)
-    page = read_scene(recovery_id, by)
+    page = read_recovery_page(recovery_id, by)
     return show_live(request, "run/run.html", _run_context(page), refusal=refusal)
 
 
-def _asked_once_more(request: Request, by: Actor, recovery_id: int) -> HttpResponse | None:
+def _asked_once_more(request: PageRequest, by: Actor, recovery_id: int) -> HttpResponse | None:
     """The page that asks, where a start must be confirmed and was not: there is no way back, or it is production."""
-    page = read_scene(recovery_id, by)
+    page = read_recovery_page(recovery_id, by)
     if (
         page.plan is None
         or page.recovery.state not in WAITS
@@ -116,11 +116,15 @@ def what_to_confirm(page: RecoveryPage) -> dict[str, Any]:
     }
 
 
-def _request_halt(request: Request, by: Actor, recovery_id: int, act: Callable[..., object]) -> HttpResponse:
+def _request_halt(
+    request: PageRequest, by: Actor, recovery_id: int, act: Callable[..., object]
+) -> HttpResponse:
     refusal = refusal_of(lambda: act(recovery_id=recovery_id, by=by))
     if refusal is None:
         return redirect("run", recovery_id)
-    return show_live(request, "run/run.html", _run_context(read_scene(recovery_id, by)), refusal=refusal)
+    return show_live(
+        request, "run/run.html", _run_context(read_recovery_page(recovery_id, by)), refusal=refusal
+    )
 
 
 def _run_context(page: RecoveryPage) -> dict[str, Any]:
@@ -171,9 +175,9 @@ def _run_badge(page: RecoveryPage, rows: list[running.RunStepRow]) -> status.Bad
 
 
 @page(Right.VIEW)
-def raw_log(request: Request, by: Actor, recovery_id: int) -> HttpResponse:
+def raw_log(request: PageRequest, by: Actor, recovery_id: int) -> HttpResponse:
     """Every line as plain text, to keep or to send."""
-    page = read_scene(recovery_id, by)
+    page = read_recovery_page(recovery_id, by)
     lines = [f"{line.at} {line.step} {line.text}" for line in running.log_lines(page.steps)]
     name = f"{page.recovery.label}.log"
     return HttpResponse(
@@ -184,7 +188,7 @@ def raw_log(request: Request, by: Actor, recovery_id: int) -> HttpResponse:
 
 
 @page(Right.VIEW, methods=("GET", "POST"))
-def show_verification(request: Request, by: Actor, recovery_id: int) -> HttpResponse:
+def show_verification(request: PageRequest, by: Actor, recovery_id: int) -> HttpResponse:
     """What was measured against what was fixed in the plan. POST has a further plan made, of the strategy `act`."""
     refusal = None
     if request.method == "POST":
@@ -196,7 +200,9 @@ def show_verification(request: Request, by: Actor, recovery_id: int) -> HttpResp
         refusal = refusal_of(lambda: make_further_plan(recovery_id=recovery_id, strategy=strategy, by=by))
         if refusal is None:
             return redirect("review", recovery_id)
-    return show_live(request, "run/verify.html", _verification(read_scene(recovery_id, by)), refusal=refusal)
+    return show_live(
+        request, "run/verify.html", _verification(read_recovery_page(recovery_id, by)), refusal=refusal
+    )
 
 
 def _verification(page: RecoveryPage) -> dict[str, object]:
@@ -248,9 +254,9 @@ def _verification(page: RecoveryPage) -> dict[str, object]:
 
 
 @page(Right.RECOVER)
-def confirm_run(request: Request, by: Actor, recovery_id: int) -> HttpResponse:
+def confirm_run(request: PageRequest, by: Actor, recovery_id: int) -> HttpResponse:
     """Asked once more before a table is emptied: what, which, and that there is no way back."""
-    page = read_scene(recovery_id, by)
+    page = read_recovery_page(recovery_id, by)
     require_right(request, by, Right.RECOVER, page.environment)
     if page.plan is None:
         return redirect("review", recovery_id)
@@ -258,23 +264,23 @@ def confirm_run(request: Request, by: Actor, recovery_id: int) -> HttpResponse:
 
 
 @page(Right.RECOVER, methods=("GET", "POST"))
-def confirm_rollback(request: Request, by: Actor, recovery_id: int) -> HttpResponse:
+def confirm_rollback(request: PageRequest, by: Actor, recovery_id: int) -> HttpResponse:
     """Undo what can be undone, with a reason."""
-    require_right(request, by, Right.RECOVER, read_scene(recovery_id, by).environment)
+    require_right(request, by, Right.RECOVER, read_recovery_page(recovery_id, by).environment)
     reason = request.POST.get("reason", "").strip()
     act = partial(actions.roll_back, recovery_id=recovery_id, by=by, reason=reason)
     done, refusal = handle_act(request, act, "run", recovery_id)
     if done is not None:
         return done
-    page = read_scene(recovery_id, by)
+    page = read_recovery_page(recovery_id, by)
     context = {**build_frame(page, "run", here="seed"), "reason": reason, "why_not": _rollback_refusal(page)}
     return render_page(request, "run/rollback.html", context, refusal=refusal)
 
 
 @page(Right.RECOVER, methods=("GET", "POST"))
-def skip_step(request: Request, by: Actor, recovery_id: int) -> HttpResponse:
+def skip_step(request: PageRequest, by: Actor, recovery_id: int) -> HttpResponse:
     """Skip the step at which it is, with a reason; without its proof the recovery ends as unproven."""
-    page = read_scene(recovery_id, by)
+    page = read_recovery_page(recovery_id, by)
     require_right(request, by, Right.RECOVER, page.environment)
     reason = request.POST.get("reason", "").strip()
     act = partial(actions.skip_step, recovery_id=recovery_id, by=by, reason=reason)
@@ -293,9 +299,9 @@ def skip_step(request: Request, by: Actor, recovery_id: int) -> HttpResponse:
 
 
 @page(Right.RECOVER, methods=("GET", "POST"))
-def record_statement(request: Request, by: Actor, recovery_id: int) -> HttpResponse:
+def record_statement(request: PageRequest, by: Actor, recovery_id: int) -> HttpResponse:
     """Say what you know of a step of which no one saw the end: recorded beside the evidence, with your name."""
-    page = read_scene(recovery_id, by)
+    page = read_recovery_page(recovery_id, by)
     require_right(request, by, Right.RECOVER, page.environment)
     says = request.POST.get("reason", "").strip()
     act = partial(unknowns.say_known, recovery_id=recovery_id, says=says, by=by)
@@ -310,17 +316,17 @@ def record_statement(request: Request, by: Actor, recovery_id: int) -> HttpRespo
 
 
 @page(Right.VIEW)
-def show_evidence(request: Request, by: Actor, recovery_id: int) -> HttpResponse:
+def show_evidence(request: PageRequest, by: Actor, recovery_id: int) -> HttpResponse:
     """Evidence, probe and statements of the step at which it is, as JSON."""
-    page = read_scene(recovery_id, by)
+    page = read_recovery_page(recovery_id, by)
     at = running.halted_step(page.steps, page.plan)
     return JsonResponse({"recovery": page.recovery.label, **(unknowns.as_json(at) if at is not None else {})})
 
 
 @page(Right.RECOVER, methods=("GET", "POST"))
-def cancel_recovery(request: Request, by: Actor, recovery_id: int) -> HttpResponse:
+def cancel_recovery(request: PageRequest, by: Actor, recovery_id: int) -> HttpResponse:
     """End a recovery that has changed nothing, with a reason."""
-    reason, page = request.POST.get("reason", "").strip(), read_scene(recovery_id, by)
+    reason, page = request.POST.get("reason", "").strip(), read_recovery_page(recovery_id, by)
     require_right(request, by, Right.RECOVER, page.environment)
     act = partial(actions.cancel, recovery_id=recovery_id, by=by, reason=reason)
     is_further = further.may_be_given_up(page.recovery)

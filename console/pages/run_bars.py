@@ -103,17 +103,17 @@ PROBE_OPEN = "The probe has not answered yet. Nothing is repeated before it has.
 
 
 @dataclass(frozen=True)
-class Beside:
+class SecondaryResume:
     """Resuming, where another act is the primary one; `why_not` disables it."""
 
     why_not: str
 
 
-def resume_beside(page: RecoveryPage, stuck: Step) -> Beside | None:
+def resume_beside(page: RecoveryPage, stuck: Step) -> SecondaryResume | None:
     """None where the bar itself resumes."""
     if not (stuck.state == "unknown" and probing.leaves_open(stuck) and unknowns.update_of(stuck)):
         return None
-    return Beside(may_run(page, page.plan) or ("" if probing.is_answered(stuck) else PROBE_OPEN))
+    return SecondaryResume(may_run(page, page.plan) or ("" if probing.is_answered(stuck) else PROBE_OPEN))
 
 
 def _end_without(page: RecoveryPage) -> tuple[Link, ...]:

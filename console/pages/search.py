@@ -4,7 +4,7 @@ from django.http import HttpResponse
 from django.shortcuts import redirect
 from django.utils import timezone
 
-from console.middleware import Request
+from console.middleware import PageRequest
 from console.pages.base import page, render_page
 from console.presenters import verifying
 from console.presenters.doubting import flow_badge
@@ -13,19 +13,19 @@ from console.presenters.pipelines import badge_of
 from recovery.people.roles import Actor, Right
 from recovery.pipelines.alone import health_of
 from recovery.pipelines.failures import say_health
-from recovery.search import MOST, By, search
+from recovery.search import MOST, FoundBy, search
 from recovery.workflow.doubting import doubts_of
 
 WHY = {
-    By.LABEL: "its label",
-    By.PLAN: "its plan",
-    By.PERSON: "a person in it",
-    By.ERROR: "its error",
+    FoundBy.LABEL: "its label",
+    FoundBy.PLAN: "its plan",
+    FoundBy.PERSON: "a person in it",
+    FoundBy.ERROR: "its error",
 }
 
 
 @page(Right.VIEW)
-def show_results(request: Request, by: Actor) -> HttpResponse:
+def show_results(request: PageRequest, by: Actor) -> HttpResponse:
     """What fits `q`. A recovery's label leads straight to the recovery."""
     results = search(request.GET.get("q", ""), by)
     if results.exact is not None:

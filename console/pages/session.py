@@ -23,7 +23,7 @@ from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_http_methods, require_POST
 
 from console.forms.session import SignInForm
-from console.middleware import Request
+from console.middleware import PageRequest
 from console.signing import trail
 from console.signing.passkeys import can_use_passkeys, is_good_credential
 from console.signing.problems import SignInProblem
@@ -45,7 +45,7 @@ LOST_KEY = SignInProblem(
 WRONG_PASSKEY = SignInProblem("wrong-passkey", "This passkey is not known here. Sign in with your password.")
 
 
-def safe_next(request: Request, given: str | None) -> str:
+def safe_next(request: PageRequest, given: str | None) -> str:
     """A path of this console, else the inventory: a sign-in never leads elsewhere."""
     good = given and url_has_allowed_host_and_scheme(
         given, allowed_hosts={request.get_host()}, require_https=request.is_secure()
@@ -55,7 +55,7 @@ def safe_next(request: Request, given: str | None) -> str:
 
 @sensitive_post_parameters("password")
 @require_http_methods(["GET", "HEAD", "POST"])
-def sign_in(request: Request) -> HttpResponse:
+def sign_in(request: PageRequest) -> HttpResponse:
     """One form. What was typed as a name stays; a password never does."""
     back = safe_next(request, request.POST.get("next") or request.GET.get("next"))
     if request.method != "POST":
@@ -71,7 +71,7 @@ def sign_in(request: Request) -> HttpResponse:
     return _sign_in_form(request, back, name, problem, status=422)
 
 
-def _enter_session(request: Request, user: User, back: str) -> HttpResponse:
+def _enter_session(request: PageRequest, user: User, back: str) -> HttpResponse:
     """In, or on to the second step. Someone else's session in this browser ends first."""
     if request.user.is_authenticated:
         logout(request)
@@ -80,13 +80,13 @@ def _enter_session(request: Request, user: User, back: str) -> HttpResponse:
     return response
 
 
-def _is_over(request: Request) -> bool:
+def _is_over(request: PageRequest) -> bool:
     """Were too many tries refused from this address lately?"""
     return limits.is_over("address", get_adapter().get_client_ip(request))
 
 
 def _sign_in_form(
-    request: Request, back: str, name: str = "", problem: SignInProblem | None = None, status: int = 200
+    request: PageRequest, back: str, name: str = "", problem: SignInProblem | None = None, status: int = 200
 ) -> HttpResponse:
     context = {
         "next": back, "name": name, "problem": problem, "passkeys": can_use_passkeys(request),
@@ -100,7 +100,7 @@ def _sign_in_form(
 @login_stage_required(  # type: ignore[untyped-decorator]
     stage=AuthenticateStage.key, redirect_urlname="sign-in"
 )
-def second_step(request: Request) -> HttpResponse:
+def second_step(request: PageRequest) -> HttpResponse:
     """The code or passkey of someone whose password was right: no one is signed in before it."""
     stage: Any = request._login_stage  # type: ignore[attr-defined]
     user = stage.login.user
@@ -131,7 +131,7 @@ def second_step(request: Request) -> HttpResponse:
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
-def sign_in_by_passkey(request: Request) -> HttpResponse:
+def sign_in_by_passkey(request: PageRequest) -> HttpResponse:
     """GET: a challenge for the browser; POST: its answer, which names the person by itself."""
     if _is_over(request):
         return _sign_in_form(request, "/", problem=TOO_MANY, status=429)
@@ -150,7 +150,7 @@ def sign_in_by_passkey(request: Request) -> HttpResponse:
 
 
 @require_POST
-def sign_out(request: Request) -> HttpResponse:
+def sign_out(request: PageRequest) -> HttpResponse:
     """Ends the session; a GET never does, so that a link or an image cannot."""
     user = request.user
     if isinstance(user, User):
@@ -164,7 +164,7 @@ def sign_out(request: Request) -> HttpResponse:
 
 
 @require_POST
-def choose_theme(request: Request) -> HttpResponse:
+def choose_theme(request: PageRequest) -> HttpResponse:
     """Light, dark, or as the system has it: a cookie of this browser."""
     response = redirect(safe_next(request, request.POST.get("next")))
     chosen = request.POST.get("theme", "")

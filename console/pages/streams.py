@@ -7,7 +7,7 @@ from django.http import HttpResponse, QueryDict
 from django.shortcuts import redirect
 from django.utils import timezone
 
-from console.middleware import Request
+from console.middleware import PageRequest
 from console.pages.base import may_why, no_news, page, render_page, require_right
 from console.pages.flow import flow_or_404
 from console.pages.freshness import unless_fresh
@@ -16,7 +16,7 @@ from console.presenters import streams as presenting
 from recovery.errors import Denied, RepriseError
 from recovery.models import Stream
 from recovery.people.roles import ENVIRONMENTS, Actor, Right
-from recovery.streams.actions import Said, adopt_stream, streams_workspaces
+from recovery.streams.actions import StreamDetails, adopt_stream, streams_workspaces
 from recovery.streams.preview import Preview, preview_stream
 
 COMMANDS: Final = ("start", "stop", "running")
@@ -28,7 +28,7 @@ NEVER_EMPTY: Final = ("name", "environment", "runner", "workspace")
 
 
 @page(Right.RECOVER, methods=("GET", "POST"))
-def add_stream(request: Request, by: Actor) -> HttpResponse:
+def add_stream(request: PageRequest, by: Actor) -> HttpResponse:
     """One field; with `checkpoint`, what that shows and what would help next. POST adopts it, with `look` it reads
     what was named."""
     sent = request.POST if request.method == "POST" else _of_link(request.GET)
@@ -48,7 +48,7 @@ def _of_link(sent: QueryDict) -> QueryDict:
 
 
 @page(Right.RECOVER, methods=("GET", "POST"))
-def edit_stream(request: Request, by: Actor, flow_id: int) -> HttpResponse:
+def edit_stream(request: PageRequest, by: Actor, flow_id: int) -> HttpResponse:
     """What is said of an adopted stream. POST changes it; a pipeline's flow has nothing to be said here."""
     flow = flow_or_404(flow_id, by)
     require_right(request, by, Right.RECOVER, flow.pipeline.environment)
@@ -62,7 +62,7 @@ def edit_stream(request: Request, by: Actor, flow_id: int) -> HttpResponse:
     )
 
 
-def _adopt_typed_stream(request: Request, by: Actor, place: str) -> HttpResponse:
+def _adopt_typed_stream(request: PageRequest, by: Actor, place: str) -> HttpResponse:
     said = _read_said(request.POST, by)
     if said.has_commands and (asked := unless_fresh(request)):
         return asked
@@ -76,7 +76,7 @@ def _adopt_typed_stream(request: Request, by: Actor, place: str) -> HttpResponse
     return redirect("flow", stream.pipeline.flows.get().pk)
 
 
-def _read_said(post: QueryDict, by: Actor) -> Said:
+def _read_said(post: QueryDict, by: Actor) -> StreamDetails:
     """What the form sent; a field that it did not send stays as it is. Commands are an admin's."""
     given = {name: post.get(name, "").strip() for name in TYPED if name in post}
     arguments = tuple(post.get("arguments", "").splitlines()) if "arguments" in post else None
@@ -85,7 +85,7 @@ def _read_said(post: QueryDict, by: Actor) -> Said:
     elif not any(given.get(name) for name in COMMANDS):
         given = {name: value for name, value in given.items() if name not in COMMANDS}
     needed = {name: given.pop(name) or None for name in NEVER_EMPTY if name in given}
-    return Said(**given, **needed, arguments=arguments)
+    return StreamDetails(**given, **needed, arguments=arguments)
 
 
 def _begin_context(place: str, sent: QueryDict) -> dict[str, object]:
@@ -100,7 +100,7 @@ def _begin_context(place: str, sent: QueryDict) -> dict[str, object]:
 
 
 def _show_form(
-    request: Request, by: Actor, place: str, typed: QueryDict, refusal: RepriseError | None = None
+    request: PageRequest, by: Actor, place: str, typed: QueryDict, refusal: RepriseError | None = None
 ) -> HttpResponse:
     """The form over what the checkpoint shows; only the first field where that cannot be read."""
     try:

@@ -9,7 +9,7 @@ from django.shortcuts import redirect
 from django.utils import timezone
 
 from console.forms import wizard as forms
-from console.middleware import Request
+from console.middleware import PageRequest
 from console.pages import action_bars, source
 from console.pages.approvals import approval_panel
 from console.pages.base import (
@@ -22,7 +22,7 @@ from console.pages.base import (
     render_page,
     require_right,
 )
-from console.pages.recovery_page import RecoveryPage, build_frame, read_scene, show_live
+from console.pages.recovery_page import RecoveryPage, build_frame, read_recovery_page, show_live
 from console.presenters import (
     below,
     checkpoint,
@@ -59,14 +59,14 @@ def _say_meant(post: QueryDict, recovery_id: int, by: Actor) -> None:
 
 
 @page(Right.VIEW, methods=("GET", "POST"))
-def diagnose_step(request: Request, by: Actor, recovery_id: int) -> HttpResponse:
+def diagnose_step(request: PageRequest, by: Actor, recovery_id: int) -> HttpResponse:
     """What happened, how bad, what to do. POST says whether the change was meant; else nothing is changed here."""
     done, refusal = handle_act(
         request, partial(_say_meant, request.POST, recovery_id, by), "diagnose", recovery_id
     )
     if done is not None:
         return done
-    page = read_scene(recovery_id, by)
+    page = read_recovery_page(recovery_id, by)
     recovery = page.recovery
     meant, diagnosis = recovery.chosen.meant, recovery.diagnosis_value
     context = {
@@ -85,13 +85,13 @@ def diagnose_step(request: Request, by: Actor, recovery_id: int) -> HttpResponse
 
 
 @page(Right.VIEW, methods=("GET", "POST"))
-def stop_step(request: Request, by: Actor, recovery_id: int) -> HttpResponse:
+def stop_step(request: PageRequest, by: Actor, recovery_id: int) -> HttpResponse:
     """POST asks a worker to stop the pipeline; the page then shows what was read back."""
     act = partial(actions.request_stop, recovery_id=recovery_id, by=by)
     done, refusal = handle_act(request, act, "stop", recovery_id)
     if done is not None:
         return done
-    page = read_scene(recovery_id, by)
+    page = read_recovery_page(recovery_id, by)
     step = page.early_stop
     context = {
         **build_frame(page, "stop"),
@@ -110,7 +110,7 @@ def stop_step(request: Request, by: Actor, recovery_id: int) -> HttpResponse:
 
 
 @page(Right.VIEW, methods=("GET", "POST"))
-def offset_step(request: Request, by: Actor, recovery_id: int) -> HttpResponse:
+def offset_step(request: PageRequest, by: Actor, recovery_id: int) -> HttpResponse:
     """Compare the strategies by this flow's numbers and choose one. `act=facts` counts (again), `act=meant` says
     whether the change was meant."""
     refusal, form = None, forms.StrategyForm()
@@ -130,7 +130,7 @@ def offset_step(request: Request, by: Actor, recovery_id: int) -> HttpResponse:
         )
         if refusal is None:
             return redirect(_after_strategy(request, by, recovery_id), recovery_id)
-    page = read_scene(recovery_id, by)
+    page = read_recovery_page(recovery_id, by)
     context = {
         **build_frame(page, "offset"),
         **_offset_context(page, form),
@@ -140,7 +140,7 @@ def offset_step(request: Request, by: Actor, recovery_id: int) -> HttpResponse:
     return show_live(request, "wizard/offset.html", context, refusal=refusal, status=code)
 
 
-def _after_strategy(request: Request, by: Actor, recovery_id: int) -> str:
+def _after_strategy(request: PageRequest, by: Actor, recovery_id: int) -> str:
     """Patch code; or the start offsets, where they were asked for or are needed: they are looked up on the way."""
     recovery = selectors.recovery_or_404(recovery_id, by)
     needed = recovery.chosen.strategy in NEEDS_START and not recovery.chosen.positions
@@ -202,19 +202,19 @@ def _offset_context(page: RecoveryPage, form: forms.StrategyForm) -> dict[str, A
 
 
 @page(Right.VIEW, methods=("GET", "POST"))
-def patch_step(request: Request, by: Actor, recovery_id: int) -> HttpResponse:
+def patch_step(request: PageRequest, by: Actor, recovery_id: int) -> HttpResponse:
     """Edit, save, validate, keep. What was typed stays on the page when an act is refused."""
     if request.GET.get("part") == "validation":
         return _validation_panel(request, by, recovery_id)
     refusal, typed = None, None
-    page = read_scene(recovery_id, by)
+    page = read_recovery_page(recovery_id, by)
     if request.method == "POST":
         require_right(request, by, Right.RECOVER, page.environment)
         typed = forms.read_edits(request.POST)
         refusal, goal = _patch_act(request.POST, typed, recovery_id, by)
         if refusal is None:
             return redirect(goal, recovery_id)
-        page = read_scene(recovery_id, by)
+        page = read_recovery_page(recovery_id, by)
     if not page.recovery.active and page.plan is not None:
         return show_live(request, "wizard/patch_ended.html", _patch_that_ran(page))
     context = {
@@ -280,9 +280,9 @@ def _editors_context(page: RecoveryPage, typed: dict[str, str] | None) -> dict[s
     }
 
 
-def _validation_panel(request: Request, by: Actor, recovery_id: int) -> HttpResponse:
+def _validation_panel(request: PageRequest, by: Actor, recovery_id: int) -> HttpResponse:
     """Only the panel: polling it must not touch what someone is typing."""
-    page = read_scene(recovery_id, by)
+    page = read_recovery_page(recovery_id, by)
     state = page.recovery.chosen.validation.status
     context = {
         **build_frame(page, "patch"),
@@ -329,14 +329,14 @@ def _outlook_of(page: RecoveryPage) -> outlook.Outlook | None:
 
 
 @page(Right.VIEW, methods=("GET", "POST"))
-def review_step(request: Request, by: Actor, recovery_id: int) -> HttpResponse:
+def review_step(request: PageRequest, by: Actor, recovery_id: int) -> HttpResponse:
     """One page, no tabs: what, where, why, rows, positions, code, votes, way back. POST seals; `act=edit` takes it
     back, `act=accept` accepts what it costs and seals, `act=ask` asks for approval of the plan that was read;
     `act=below` and `no-below` choose what becomes of what is below."""
     done, refusal = handle_act(request, _review_act(request.POST, recovery_id, by), "review", recovery_id)
     if done is not None:
         return done
-    page = read_scene(recovery_id, by)
+    page = read_recovery_page(recovery_id, by)
     chosen = page.recovery.chosen
     sealing = chosen.sealing
     void = selectors.void_plan_of(page.recovery)

@@ -10,7 +10,7 @@ from django.http import HttpResponse, QueryDict
 from django.shortcuts import redirect, render
 from django.views.decorators.debug import sensitive_post_parameters
 
-from console.middleware import Request
+from console.middleware import PageRequest
 from console.pages.base import is_unchanged, no_news, page, refusal_of, render_page
 from console.pages.freshness import unless_fresh
 from console.presenters import workspaces as presenting
@@ -19,7 +19,7 @@ from recovery.errors import RepriseError, WrongUse
 from recovery.models import Flow, Workspace
 from recovery.people.roles import ENVIRONMENTS, Actor, Right
 from recovery.pipelines import actions
-from recovery.pipelines.actions import Given
+from recovery.pipelines.actions import WorkspaceDetails
 
 FIELDS = (
     *("name", "url", "environment", "token_ref"),
@@ -29,7 +29,7 @@ FIELDS = (
 
 
 @page(Right.MANAGE, methods=("GET", "POST"))
-def show_workspaces(request: Request, by: Actor) -> HttpResponse:
+def show_workspaces(request: PageRequest, by: Actor) -> HttpResponse:
     """All workspaces. POST `test` (a name), `test_all`, `on`, `off` acts."""
     refusal: RepriseError | None = None
     if request.method == "POST":
@@ -76,7 +76,7 @@ def _overview_context() -> dict[str, Any]:
 
 @sensitive_post_parameters("token", "questions_token")
 @page(Right.MANAGE, methods=("GET", "POST"))
-def add_workspace(request: Request, by: Actor) -> HttpResponse:
+def add_workspace(request: PageRequest, by: Actor) -> HttpResponse:
     """A new workspace: production, unless someone says otherwise."""
     given = {name: request.POST.get(name, "") for name in (*FIELDS, "roots", "kind", "event_logs")}
     if request.method != "POST":
@@ -96,7 +96,7 @@ def add_workspace(request: Request, by: Actor) -> HttpResponse:
 
 @sensitive_post_parameters("token", "questions_token")
 @page(Right.MANAGE, methods=("GET", "POST"))
-def edit_workspace(request: Request, by: Actor, workspace: str) -> HttpResponse:
+def edit_workspace(request: PageRequest, by: Actor, workspace: str) -> HttpResponse:
     """Change a workspace; POST `remove` removes it. A secret that is left empty stays as it is."""
     row = actions.workspace_named(workspace)
     given = {field: getattr(row, field) for field in FIELDS} | {
@@ -123,7 +123,7 @@ def edit_workspace(request: Request, by: Actor, workspace: str) -> HttpResponse:
     return redirect("settings")
 
 
-def _read_given(post: QueryDict, row: Workspace | None = None) -> Given:
+def _read_given(post: QueryDict, row: Workspace | None = None) -> WorkspaceDetails:
     """What the form sent; an empty secret, and a reference that is not another one, leave what is there."""
     refs = {
         field: post.get(field, "").strip()
@@ -131,7 +131,7 @@ def _read_given(post: QueryDict, row: Workspace | None = None) -> Given:
         if post.get(field, "").strip() != (getattr(row, field) if row else "")
     }
     token, questions_token = (post.get(name, "").strip() for name in ("token", "questions_token"))
-    return Given(
+    return WorkspaceDetails(
         url=post.get("url", "").strip(),
         environment=post.get("environment", ""),
         token_ref=refs.get("token_ref") or None,
@@ -147,7 +147,7 @@ def _read_given(post: QueryDict, row: Workspace | None = None) -> Given:
 
 
 def _workspace_form(
-    request: Request, row: Workspace | None, given: dict[str, Any], refusal: RepriseError | None
+    request: PageRequest, row: Workspace | None, given: dict[str, Any], refusal: RepriseError | None
 ) -> HttpResponse:
     context = {
         "section": "settings",

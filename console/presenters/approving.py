@@ -6,7 +6,16 @@ from datetime import datetime
 from typing import Any, Final
 
 from console.presenters import status, words
-from recovery.approvals.rules import LIVE, Cast, RequestFacts, Rule, Who, ready_at, tally_votes, votes_text
+from recovery.approvals.rules import (
+    LIVE,
+    ApprovalRule,
+    CastVote,
+    RequestFacts,
+    Voter,
+    ready_at,
+    tally_votes,
+    votes_text,
+)
 from recovery.contracts.names import name_strategy
 from recovery.contracts.plan import PlanBody
 
@@ -61,12 +70,12 @@ def ask_for_vote(contents: PlanBody) -> str:
 
 
 def vote_rows(
-    given: Sequence[Any], asked: RequestFacts, able: Sequence[str], who: Who, now: datetime
+    given: Sequence[Any], asked: RequestFacts, able: Sequence[str], who: Voter, now: datetime
 ) -> list[VoteLine]:
     """Votes as they were given, the places that are open with who may take them, and who never counts."""
     lines = [_vote_line(v, now) for v in given]
     count = tally_votes(
-        asked.rule, [Cast(Who(v.voter, v.voter_id), v.choice) for v in given if v.voided_at is None]
+        asked.rule, [CastVote(Voter(v.voter, v.voter_id), v.choice) for v in given if v.voided_at is None]
     )
     if asked.state == "open" and not asked.late(now):
         voted = {v.voter for v in given if v.voided_at is None}
@@ -118,7 +127,7 @@ def describe_effects(asked: RequestFacts, given: int, now: datetime) -> tuple[st
     return f"Your vote is the {number} of {asked.rule.votes}.", more
 
 
-def rule_lines(rule: Rule) -> list[tuple[str, str]]:
+def rule_lines(rule: ApprovalRule) -> list[tuple[str, str]]:
     """A rule in people's words, for the list of environments and beside a plan."""
     glass = f"{rule.break_glass_minutes} min, reviewed afterwards" if rule.break_glass else "not possible"
     groups = "; ".join(f"{g.votes} of {', '.join(g.members)} ({g.name})" for g in rule.groups)

@@ -47,7 +47,7 @@ class BatchSourceRow:
 
 
 @dataclass(frozen=True)
-class View:
+class BatchView:
     """A batch; an empty watermark is a time, which the page writes."""
 
     batch: CheckpointBatch
@@ -81,8 +81,8 @@ class SourceStepRow:
 
 @dataclass(frozen=True)
 class DifferenceView:
-    before: View
-    after: View
+    before: BatchView
+    after: BatchView
     steps: tuple[SourceStepRow, ...]
     header: tuple[MovedRow, ...]
     conf: tuple[MovedRow, ...]
@@ -100,9 +100,9 @@ class LogView:
     older: int | None
 
 
-def batch_view(batch: CheckpointBatch) -> View:
+def batch_view(batch: CheckpointBatch) -> BatchView:
     badge, says = _batch_badge(batch)
-    return View(
+    return BatchView(
         batch,
         badge,
         says,

@@ -13,29 +13,28 @@ from recovery.contracts.measured import Measured
 from recovery.contracts.refreshed import RefreshedDataset
 from recovery.models import Flow, Recovery
 from recovery.pipelines.behind import behind_of, since_of
-from recovery.pipelines.downstream import Node, State, Why
+from recovery.pipelines.downstream import BehindReason, BehindState, Node
 from recovery.verification.below import DONE
-from recovery.workflow.counting_below import BelowCount, Held, Rows, Unknown
-from recovery.workflow.counting_below import Phase as Counting
+from recovery.workflow.counting_below import BelowCount, CountPhase, DatasetCount, RowCount, UncountedReason
 from recovery.workflow.doubting import Doubt
-from recovery.workflow.refreshing import BelowRefresh, Phase, late_below
+from recovery.workflow.refreshing import BelowRefresh, RefreshPhase, late_below
 from recovery.workflow.usual import usual_steps
 
 WHY: Final = {
-    Why.EMPTIED: "An update emptied it at set-up and ended before filling it.",
-    Why.NOT_REACHED: "Its input failed first, so the update skipped it.",
-    Why.LEFT_OUT: "An update wrote its input and left it out.",
-    Why.OF_BEHIND: "It reads a dataset that is itself behind.",
-    Why.RENEWED: "Another pipeline has since emptied, rewritten or repaired its input.",
+    BehindReason.EMPTIED: "An update emptied it at set-up and ended before filling it.",
+    BehindReason.NOT_REACHED: "Its input failed first, so the update skipped it.",
+    BehindReason.LEFT_OUT: "An update wrote its input and left it out.",
+    BehindReason.OF_BEHIND: "It reads a dataset that is itself behind.",
+    BehindReason.RENEWED: "Another pipeline has since emptied, rewritten or repaired its input.",
 }
 
 
 NOT_KNOWN: Final = {
-    Unknown.NOT_COUNTED: "not counted",
-    Unknown.CHANGED: "an update may have changed it since the count",
-    Unknown.ELSEWHERE: "defined in another pipeline",
-    Unknown.INPUT_BEHIND: "what it reads is behind too",
-    Unknown.UNSURE: "its definition may yield another number at each run",
+    UncountedReason.NOT_COUNTED: "not counted",
+    UncountedReason.CHANGED: "an update may have changed it since the count",
+    UncountedReason.ELSEWHERE: "defined in another pipeline",
+    UncountedReason.INPUT_BEHIND: "what it reads is behind too",
+    UncountedReason.UNSURE: "its definition may yield another number at each run",
 }
 
 
@@ -77,21 +76,21 @@ def kind_of(flow: Flow) -> str:
 def explain_behind(flow: Flow) -> str:
     """What is wrong with a dataset that is behind, and how it came; "" where it is not."""
     behind = behind_of(flow)
-    if behind is None or flow.state not in tuple(State):
+    if behind is None or flow.state not in tuple(BehindState):
         return ""
-    return say_behind(State(flow.state), behind.why)
+    return say_behind(BehindState(flow.state), behind.why)
 
 
-def say_behind(state: State, why: Why) -> str:
+def say_behind(state: BehindState, why: BehindReason) -> str:
     """The state of a dataset that is behind, and how it came to that."""
-    holds = "It holds no rows." if state is State.EMPTY else "It is older than what it reads."
+    holds = "It holds no rows." if state is BehindState.EMPTY else "It is older than what it reads."
     return f"{holds} {WHY[why]}"
 
 
 def dataset_rows(
     flow: Flow,
     datasets: Iterable[tuple[Node, Flow]],
-    held: Mapping[int, Held],
+    held: Mapping[int, DatasetCount],
     now: datetime,
     doubts: Mapping[int, Doubt],
 ) -> list[DatasetRow]:
@@ -103,7 +102,7 @@ def dataset_rows(
     return [replace(row, badge=flow_badge(row.flow, doubts.get(row.flow.pk))) for row in rows]
 
 
-def _dataset_row(flow: Flow, held: Held, at: datetime, *, outside: bool) -> DatasetRow:
+def _dataset_row(flow: Flow, held: DatasetCount, at: datetime, *, outside: bool) -> DatasetRow:
     refresh = "appends what it has not read" if flow.streaming else "recomputes it"
     kind = kind_of(flow)
     if outside:
@@ -124,9 +123,9 @@ def _dataset_row(flow: Flow, held: Held, at: datetime, *, outside: bool) -> Data
     )
 
 
-def _rows_cell(rows: Rows, now: datetime) -> Cell:
+def _rows_cell(rows: RowCount, now: datetime) -> Cell:
     if rows.why is not None or rows.rows is None:
-        why = rows.why or Unknown.NOT_COUNTED
+        why = rows.why or UncountedReason.NOT_COUNTED
         return Cell("not known", rows.problem or NOT_KNOWN.get(why, ""), why.value)
     by = f" by {rows.by}" if rows.by else ""
     small = f"{words.format_clock(rows.at, now)}{by}" if rows.at else ""
@@ -140,7 +139,7 @@ def _difference_text(missing: int | None, extra: int | None) -> str:
 
 
 @dataclass(frozen=True)
-class Counted:
+class BelowCountStatus:
     """How the last count below went. `says`: in a sentence, "" where no one asked; `waits`: a worker is at it."""
 
     code: str
@@ -148,20 +147,20 @@ class Counted:
     waits: bool = False
 
 
-def counted_below(flow: Flow, now: datetime) -> Counted:
+def counted_below(flow: Flow, now: datetime) -> BelowCountStatus:
     """As the flow's row keeps it."""
     asked = BelowCount.from_json(flow.below_count)
     if asked is None:
-        return Counted("never", "")
+        return BelowCountStatus("never", "")
     by, ago = asked.by, words.format_ago(asked.at, now)
     says = {
-        Counting.COUNTED: f"{by} had the rows counted {ago}.",
-        Counting.FAILED: f"{by} asked for a count {ago}; it failed: {asked.problem}",
+        CountPhase.COUNTED: f"{by} had the rows counted {ago}.",
+        CountPhase.FAILED: f"{by} asked for a count {ago}; it failed: {asked.problem}",
     }.get(asked.phase, f"{by} asked for a count {ago}.")
     if asked.waits:
-        return Counted(asked.phase.value, f"{says} Spark is counting.", waits=True)
-    lost = asked.phase in (Counting.ASKED, Counting.COUNTING)
-    return Counted(
+        return BelowCountStatus(asked.phase.value, f"{says} Spark is counting.", waits=True)
+    lost = asked.phase in (CountPhase.ASKED, CountPhase.COUNTING)
+    return BelowCountStatus(
         "lost" if lost else asked.phase.value, f"{says} It did not end. Count again." if lost else says
     )
 
@@ -177,7 +176,7 @@ class Feeder:
 
 def list_feeders(flow: Flow, writers: Iterable[Flow]) -> list[Feeder]:
     """Where a dataset that is behind is repaired, failing flows first; [] of one that is not behind."""
-    if flow.state not in tuple(State):
+    if flow.state not in tuple(BehindState):
         return []
     what = kind_of(flow)
     says = {
@@ -192,13 +191,13 @@ def list_feeders(flow: Flow, writers: Iterable[Flow]) -> list[Feeder]:
 
 def list_behind(datasets: Iterable[DatasetRow]) -> list[DatasetRow]:
     """Those of which someone has to know, the empty ones first."""
-    late = [r for r in datasets if r.flow.state in tuple(State)]
-    return sorted(late, key=lambda r: r.flow.state != State.EMPTY)
+    late = [r for r in datasets if r.flow.state in tuple(BehindState)]
+    return sorted(late, key=lambda r: r.flow.state != BehindState.EMPTY)
 
 
 def describe_below(late: list[DatasetRow]) -> tuple[str, str]:
     """What is so below a flow that is itself as it should be, and what it means."""
-    empty = [r for r in late if r.flow.state == State.EMPTY]
+    empty = [r for r in late if r.flow.state == BehindState.EMPTY]
     named = ", ".join(f"{kind_of(r.flow)} {r.name}" for r in empty or late)
     state = "empty" if empty else "out of date"
     verb = "are" if len(empty or late) > 1 else "is"
@@ -249,13 +248,13 @@ def _asked_text(asked: BelowRefresh | None, now: datetime) -> str:
     if asked is None:
         return ""
     by = f"{asked.by} asked for a refresh {words.format_ago(asked.at, now)}"
-    if asked.phase is Phase.STARTED:
+    if asked.phase is RefreshPhase.STARTED:
         return (
             f"{by}: update {asked.update_id} was started. Its result shows here once the poller has seen it."
         )
-    if asked.phase is Phase.REFUSED:
+    if asked.phase is RefreshPhase.REFUSED:
         return f"{by}; it was not started: {asked.problem}"
-    if asked.phase is Phase.SENT:
+    if asked.phase is RefreshPhase.SENT:
         return f"{by}; whether its update began is not known. Look at the pipeline's events. {asked.problem}".strip()
     return f"{by}; a worker starts it." if asked.waits else f"{by}; no worker took it. Ask again."
 
@@ -322,7 +321,7 @@ def _effect_row(dataset: Downstream) -> EffectRow:
 
 
 @dataclass(frozen=True)
-class Choice:
+class BelowChoice:
     """What the chosen strategy does below, before a plan is sealed. `refresh`: the plan will refresh it.
 
     `effects`: None where they were not counted with this choice.
@@ -332,7 +331,7 @@ class Choice:
     effects: list[EffectRow] | None
 
 
-def refresh_choice(recovery: Recovery) -> Choice | None:
+def refresh_choice(recovery: Recovery) -> BelowChoice | None:
     """None where nothing is below, or no one has counted yet."""
     chosen = recovery.chosen
     option = recovery.gathered.option_of(chosen.strategy)
@@ -341,11 +340,11 @@ def refresh_choice(recovery: Recovery) -> Choice | None:
         return None
     left_out = not chosen.refresh_below
     counted = left_out or not any(dataset.reason is DownstreamReason.LEFT_OUT for dataset in downstream)
-    return Choice(not left_out, [_effect_row(dataset) for dataset in downstream] if counted else None)
+    return BelowChoice(not left_out, [_effect_row(dataset) for dataset in downstream] if counted else None)
 
 
 @dataclass(frozen=True)
-class Compared:
+class ComparedDataset:
     """One dataset that a plan refreshed, as the proof found it. `code`: agrees, differs, not-refreshed, not-compared or
     not-known."""
 
@@ -360,7 +359,7 @@ class Compared:
     code: str
 
 
-def compare_refreshed(measured: Measured | None) -> list[Compared]:
+def compare_refreshed(measured: Measured | None) -> list[ComparedDataset]:
     """What the proof measured of every dataset that the plan refreshed."""
     return [_compared_row(outcome) for outcome in measured.downstream] if measured else []
 
@@ -374,9 +373,9 @@ RESULT: Final = {
 }
 
 
-def _compared_row(outcome: RefreshedDataset) -> Compared:
+def _compared_row(outcome: RefreshedDataset) -> ComparedDataset:
     code, why = _compared_result(outcome)
-    return Compared(
+    return ComparedDataset(
         outcome.dataset,
         words.last_part(outcome.dataset),
         "view" if outcome.view else "streaming table",

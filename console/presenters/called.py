@@ -10,20 +10,20 @@ MOST: Final = 10
 
 
 @dataclass(frozen=True)
-class Called:
+class CalledLine:
     """One line: in what part, and who."""
 
     role: str
     names: str
 
 
-def who_to_call(recovery: Any) -> list[Called]:
+def who_to_call(recovery: Any) -> list[CalledLine]:
     """Its owner, and who may recover there; of more than `MOST` their number."""
     environment = recovery.flow.pipeline.environment
     people = holders_of_right(Right.RECOVER, environment).order_by("user__username")
     names = [n for n in people.values_list("user__username", flat=True)[: MOST + 1] if n != recovery.owner]
     more = " and others" if len(names) > MOST else ""
-    contacts = [Called("Owner of this recovery", recovery.owner)]
+    contacts = [CalledLine("Owner of this recovery", recovery.owner)]
     if names:
-        contacts.append(Called(f"May recover in {environment}", ", ".join(names[:MOST]) + more))
+        contacts.append(CalledLine(f"May recover in {environment}", ", ".join(names[:MOST]) + more))
     return contacts

@@ -19,7 +19,7 @@ from recovery.pipelines.behind import since_of
 from recovery.pipelines.downstream import Node
 from recovery.pipelines.failures import PipelineFault, PipelineState, say_health
 from recovery.workflow.doubting import Doubt
-from recovery.workflow.waiting import Waiting
+from recovery.workflow.waiting import WaitingFiles
 
 
 @dataclass(frozen=True)
@@ -131,7 +131,7 @@ def list_facts(
     flow: Flow,
     recovery: Recovery | None,
     last: Recovery | None,
-    waits: Waiting,
+    waits: WaitingFiles,
     now: datetime,
     *,
     late: Sequence[below.DatasetRow] = (),
@@ -216,7 +216,7 @@ def _counted_facts(gathered: GatheredFacts, now: datetime) -> list[Fact]:
     ]
 
 
-def _listed_facts(waits: Waiting, now: datetime) -> list[Fact]:
+def _listed_facts(waits: WaitingFiles, now: datetime) -> list[Fact]:
     if waits.files is None:
         return [Fact("Waiting", "unknown", waits.why)]
     seen = f"listed {words.format_clock(waits.at, now)}"

@@ -9,17 +9,17 @@ from console.presenters import below, pipelines, status, unread
 from console.presenters.doubting import doubt_badge
 from recovery.contracts.positions import PositionChange
 from recovery.models import FlowInput, Listed
-from recovery.pipelines.downstream import State, Why
+from recovery.pipelines.downstream import BehindReason, BehindState
 from recovery.pipelines.failures import PipelineFault, say_causes
-from recovery.pipelines.lists import PAGE, Filters, ListCounts, Phrase, Show, Sort, unread_of
+from recovery.pipelines.lists import PAGE, Filters, ListCounts, ListOrder, Phrase, QuickFilter, unread_of
 from recovery.workflow.doubting import Doubt
 
 SHOWS: Final = (
-    (Show.ATTENTION, "Needs attention"),
-    (Show.RECOVERING, "Recovering"),
-    (Show.AT_RISK, "Input at risk"),
-    (Show.NOT_RUNNING, "Not running"),
-    (Show.ALL, "All"),
+    (QuickFilter.ATTENTION, "Needs attention"),
+    (QuickFilter.RECOVERING, "Recovering"),
+    (QuickFilter.AT_RISK, "Input at risk"),
+    (QuickFilter.NOT_RUNNING, "Not running"),
+    (QuickFilter.ALL, "All"),
 )
 UNKNOWN: Final = "How it is, is not known."
 MOST_WORDS: Final = 8
@@ -42,11 +42,11 @@ class FlowFilter:
         """From a query string; a value that is not known counts as not given."""
         show, sort, page = query.get("show", ""), query.get("sort", ""), query.get("page", "")
         return cls(
-            show=show if show in tuple(Show) else "attention",
+            show=show if show in tuple(QuickFilter) else "attention",
             env=query.get("env", ""),
             condition=query.get("class", ""),
             q=query.get("q", "").strip()[:200],
-            sort=sort if sort in tuple(Sort) else "urgent",
+            sort=sort if sort in tuple(ListOrder) else "urgent",
             page=min(max(int(page), 1), _MOST_PAGES) if page.isdecimal() and len(page) < 9 else 1,
         )
 
@@ -62,11 +62,11 @@ class FlowFilter:
     def filters(self) -> Filters:
         """For the database."""
         return Filters(
-            Show(self.show),
+            QuickFilter(self.show),
             self.env,
             self.condition,
             tuple(self.q.split()[:MOST_WORDS]),
-            Sort(self.sort),
+            ListOrder(self.sort),
             PHRASES,
         )
 
@@ -75,7 +75,7 @@ PHRASES: Final = (
     Phrase(UNKNOWN, state="unknown"),
     *(
         Phrase(below.say_behind(state, why), state=state.value, why=why.value)
-        for state in State
+        for state in BehindState
         for why in below.WHY
     ),
     Phrase(unread.AT_RISK_WORDS, at_risk=True),
@@ -156,7 +156,7 @@ def flow_row(
         listed=listed,
         recovery=recovery,
         badge=_flow_badge(listed, recovery, doubt),
-        since=listed.since if listed.state == "failed" or listed.state in tuple(State) else None,
+        since=listed.since if listed.state == "failed" or listed.state in tuple(BehindState) else None,
         wrong=wrong or at_risk or (doubt.title if doubt else ""),
         condition=_condition_of(listed),
         waits=_waiting_rows(recovery),
@@ -194,7 +194,7 @@ def _condition_of(listed: Listed) -> str:
     """The code of what is wrong."""
     if listed.state in ("failed", "unknown"):
         return listed.condition
-    return f"{listed.state}_{listed.behind_why}".upper() if listed.state in tuple(State) else ""
+    return f"{listed.state}_{listed.behind_why}".upper() if listed.state in tuple(BehindState) else ""
 
 
 def _waiting_rows(recovery: OpenRecovery | None) -> WaitingRows | None:
@@ -218,8 +218,8 @@ def _say_wrong(listed: Listed, recovery: OpenRecovery | None) -> str:
         return recovery.reason or "The recovery needs a person."
     if listed.state == "unknown":
         return listed.says or UNKNOWN
-    if listed.behind_why and listed.state in tuple(State):
-        return below.say_behind(State(listed.state), Why(listed.behind_why))
+    if listed.behind_why and listed.state in tuple(BehindState):
+        return below.say_behind(BehindState(listed.state), BehindReason(listed.behind_why))
     if listed.state != "failed":
         return ""
     return (recovery.title if recovery else "") or listed.says
@@ -259,7 +259,7 @@ class Inventory:
     """One page of the list. `counts` belong to the quick filters."""
 
     groups: list[RowGroup]
-    counts: Mapping[Show, int]
+    counts: Mapping[QuickFilter, int]
     total: int
     attention: int
     in_production: int
@@ -272,7 +272,7 @@ class Inventory:
 
 def arrange_groups(rows: Iterable[FlowRow], counts: ListCounts, wanted: FlowFilter) -> Inventory:
     """Group the rows of one page. `counts` are of all pages."""
-    on_page, shown = list(rows), counts.by_show[Show(wanted.show)]
+    on_page, shown = list(rows), counts.by_show[QuickFilter(wanted.show)]
     urgent = [r for r in on_page if r.needs_attention]
     rest = [r for r in on_page if not r.needs_attention]
     others = shown - counts.urgent
@@ -295,7 +295,7 @@ def arrange_groups(rows: Iterable[FlowRow], counts: ListCounts, wanted: FlowFilt
 
 def last_page(counts: ListCounts, wanted: FlowFilter) -> FlowFilter:
     """What was wanted, at the last page where the list has become shorter than that."""
-    pages = max(-(-counts.by_show[Show(wanted.show)] // PAGE), 1)
+    pages = max(-(-counts.by_show[QuickFilter(wanted.show)] // PAGE), 1)
     return replace(wanted, page=min(wanted.page, pages))
 
 

@@ -4,13 +4,13 @@ from console.presenters import below
 from console.presenters.reviewing import plain_value
 from console.presenters.words import format_count, format_number
 from recovery.contracts.criterion_values import (
-    FilledBack,
     Measured,
     MeasuredCheckpoint,
     MeasuredDatasets,
     MeasuredDeleted,
     MeasuredEnd,
     MeasuredFiles,
+    MeasuredFill,
     MeasuredFilledGrowth,
     MeasuredFurther,
     MeasuredGrowth,
@@ -49,7 +49,7 @@ def _say_written(value: Measured) -> str:
     match value:
         case MeasuredDatasets():
             return below.measured_rows(value.root)
-        case FilledBack():
+        case MeasuredFill():
             return _filled_text(value)
         case MeasuredInput():
             return _whole_table_text(value)
@@ -99,7 +99,7 @@ def _every_row(measured: MeasuredRowsOnce) -> str:
     return f"{text}, {missing} missing, {extra} too many{repeats}{left}"
 
 
-def _filled_text(filled: FilledBack) -> str:
+def _filled_text(filled: MeasuredFill) -> str:
     missing, extra = format_number(filled.missing), format_number(filled.extra)
     return (
         f"{format_number(filled.filled)} of {format_count(filled.due, 'row')} filled back, {missing} missing, "

@@ -13,7 +13,7 @@ from recovery.contracts.measured import (
     FileMark,
     Measured,
     MeasuredOutcome,
-    Origin,
+    RowOrigin,
 )
 from recovery.contracts.value import DataRow
 
@@ -96,7 +96,7 @@ def _count_more(measured: Measured, samples: Sequence[DataRow]) -> int | None:
     return None if missing is None else max(0, missing - sum(map(_count_times, samples)))
 
 
-def _place_of_row(origin: Origin, outcome: MeasuredOutcome) -> RowPlace:
+def _place_of_row(origin: RowOrigin, outcome: MeasuredOutcome) -> RowPlace:
     line, code = NOT_KNOWN, "not-known"
     if origin.lines:
         numbers = [words.format_number(n) for n in origin.lines]
@@ -107,7 +107,7 @@ def _place_of_row(origin: Origin, outcome: MeasuredOutcome) -> RowPlace:
 
 
 @dataclass(frozen=True)
-class Moment:
+class FileMoment:
     """`size` and `written`: of a file at one moment, in words."""
 
     size: str
@@ -120,14 +120,14 @@ class ChangedRow:
 
     path: str
     finding: FindingRow
-    sealed: Moment
-    read: Moment
-    now: Moment
+    sealed: FileMoment
+    read: FileMoment
+    now: FileMoment
     owner: str
 
 
 @dataclass(frozen=True)
-class Changed:
+class ChangedRows:
     """`rows`: the first of `number` files."""
 
     number: int
@@ -137,12 +137,12 @@ class Changed:
 WARNING: Final = status.Badge("attention", "Warning")
 
 
-def changed_files(measured: Measured) -> Changed | None:
+def changed_files(measured: Measured) -> ChangedRows | None:
     """Source files that were written again since the plan was sealed; None where none was, or that is not known."""
     changed = measured.changed_files
     if changed is None or not changed.number:
         return None
-    return Changed(changed.number, tuple(_changed_row(file, measured) for file in changed.first[:SHOWN]))
+    return ChangedRows(changed.number, tuple(_changed_row(file, measured) for file in changed.first[:SHOWN]))
 
 
 def _changed_row(file: ChangedFile, outcome: MeasuredOutcome) -> ChangedRow:
@@ -170,11 +170,11 @@ def _changed_row(file: ChangedFile, outcome: MeasuredOutcome) -> ChangedRow:
     )
 
 
-def _moment_of_mark(mark: FileMark | None, *, gone: bool = False) -> Moment:
+def _moment_of_mark(mark: FileMark | None, *, gone: bool = False) -> FileMoment:
     if mark is None:
-        return Moment("gone" if gone else NOT_KNOWN, "gone" if gone else NOT_KNOWN)
+        return FileMoment("gone" if gone else NOT_KNOWN, "gone" if gone else NOT_KNOWN)
     at = NOT_KNOWN if mark.mtime_ms is None else _format_time(mark.mtime_ms)
-    return Moment(NOT_KNOWN if mark.size is None else words.format_size(mark.size), at)
+    return FileMoment(NOT_KNOWN if mark.size is None else words.format_size(mark.size), at)
 
 
 def _format_time(ms: int) -> str:

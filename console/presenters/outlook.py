@@ -23,7 +23,7 @@ class Outlook:
     at: datetime | None
     forecast: list[wizard.ForecastNumber]
     windows: wizard.LostWindows | None
-    ways: list[wizard.Rung]
+    ways: list[wizard.AdviceRung]
 
 
 def describe_outlook(facts: GatheredFacts, strategy: str, costs: Sequence[Cost]) -> Outlook | None:
@@ -55,10 +55,10 @@ def _is_none(amount: RowAmount) -> bool:
     return amount.rows == 0 and amount.bound is Bound.EXACT
 
 
-def _way_rung(option: Option) -> wizard.Rung:
+def _way_rung(option: Option) -> wizard.AdviceRung:
     name = str(option.strategy)
     empties = ("Empties the table",) if name in EMPTYING else ()
     text = f"{option.summary.rstrip('.')}. Undo: {option.rollback}"
-    return wizard.Rung(
+    return wizard.AdviceRung(
         name_strategy(name).capitalize(), text, ("Loses nothing", *empties), code=f"way-{name}"
     )

@@ -32,7 +32,7 @@ def changed_files(now: Mapping[str, str], typed: Mapping[str, str]) -> dict[str,
 
 
 @dataclass(frozen=True)
-class Editor:
+class FileEditor:
     number: int
     path: str
     text: str
@@ -42,7 +42,7 @@ class Editor:
     edited: bool
 
 
-def list_editors(texts: Mapping[str, str], now: Mapping[str, str], flow: Any) -> list[Editor]:
+def list_editors(texts: Mapping[str, str], now: Mapping[str, str], flow: Any) -> list[FileEditor]:
     """The file that defines the flow first and open; the rest folded."""
     table = words.last_part(flow.dataset)
 
@@ -52,7 +52,7 @@ def list_editors(texts: Mapping[str, str], now: Mapping[str, str], flow: Any) ->
 
     ordered = sorted(texts, key=lambda p: (about(p), p))
     return [
-        Editor(
+        FileEditor(
             number,
             path,
             texts[path],

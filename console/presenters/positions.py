@@ -8,13 +8,13 @@ from typing import Any, Final
 
 from console.presenters import words
 from console.presenters.status import Badge
-from recovery.contracts.choices import PositionsAnswer, Wanted
+from recovery.contracts.choices import PositionsAnswer, StartChoice
 from recovery.contracts.positions import (
     DroppedSource,
     InputBetween,
-    InputReach,
-    Moved,
+    InputRetention,
     OptionStart,
+    PartMove,
     ShownSource,
     SourceMapping,
     SourcePair,
@@ -76,7 +76,7 @@ NAMED: Final = {"-2": "earliest", "-1": "latest"}
 
 
 @dataclass(frozen=True)
-class Warned:
+class PartWarning:
     """What has to be read of one part before it is chosen. `code`: which of them, for `data-code` of the page."""
 
     code: str
@@ -94,14 +94,14 @@ class PartRow:
     badge: Badge
     means: str
     quiet: bool
-    loud: tuple[Warned, ...]
+    loud: tuple[PartWarning, ...]
     stands: str
     moved: str
     asked: str = ""
 
 
 @dataclass(frozen=True)
-class CostRow:
+class PositionCostRow:
     """One number with its unit, and how it was found out. `rows`: None where they were not counted."""
 
     code: str
@@ -113,7 +113,7 @@ class CostRow:
 
 
 @dataclass(frozen=True)
-class StartOption:
+class StartOptionRow:
     """The same start by options of the reader, in the code."""
 
     says: str
@@ -124,7 +124,7 @@ class StartOption:
 
 
 @dataclass(frozen=True)
-class Card:
+class PositionCard:
     source: str
     kind: str
     location: str
@@ -142,12 +142,12 @@ class Card:
     fields: bool
     #: this kind can be set part by part
     by_part: bool
-    amounts: list[CostRow]
+    amounts: list[PositionCostRow]
     readable: Badge
     readable_says: str
     until_ms: int | None
     fallbacks: list[tuple[str, str]]
-    option: StartOption | None
+    option: StartOptionRow | None
     forms: list[tuple[str, str]]
     examples: str
     form: str = ""
@@ -161,7 +161,7 @@ class PositionsPage:
     at reads every row once, whatever else it costs."""
 
     status: str
-    cards: list[Card]
+    cards: list[PositionCard]
     lost: Sequence[str]
     repeated: Sequence[str]
     doubts: Sequence[str]
@@ -190,7 +190,7 @@ class MatchRow:
 
 
 @dataclass(frozen=True)
-class Sources:
+class SourceMatching:
     """Which source is which, where the code's differ from the checkpoint's."""
 
     pairs: list[MatchRow]
@@ -208,7 +208,7 @@ CERTAIN: Final = {
 }
 
 
-def source_matches(recovery: Any, mapping: SourceMapping | None) -> Sources | None:
+def source_matches(recovery: Any, mapping: SourceMapping | None) -> SourceMatching | None:
     """None where every source goes on as itself, or no one has looked yet."""
     if mapping is None:
         return None
@@ -216,7 +216,7 @@ def source_matches(recovery: Any, mapping: SourceMapping | None) -> Sources | No
     if not (needed or mapping.added or mapping.notes):
         return None
     chosen = recovery.chosen.positions
-    return Sources(
+    return SourceMatching(
         pairs=[
             *(_pair_row(pair, confirmed=pair.key in said) for pair in mapping.pairs),
             *(_dropped_row(dropped, confirmed=dropped.key in said) for dropped in mapping.dropped),
@@ -282,11 +282,11 @@ def positions_page(
     )
 
 
-def _written_requests(wanted: Mapping[str, Wanted]) -> list[tuple[str, str]]:
+def _written_requests(wanted: Mapping[str, StartChoice]) -> list[tuple[str, str]]:
     return [(key, position_requests.wish_text(wish)) for key, wish in sorted(wanted.items())]
 
 
-def command_line(recovery: Any, looked: Mapping[str, Wanted], costs: position_view.Costs) -> str:
+def command_line(recovery: Any, looked: Mapping[str, StartChoice], costs: position_view.Costs) -> str:
     """The same on the command line, where what it costs has to be accepted too."""
     arguments = [
         f"--position {shlex.quote(argument)}"
@@ -301,12 +301,12 @@ def command_line(recovery: Any, looked: Mapping[str, Wanted], costs: position_vi
 
 def source_card(
     source: ShownSource,
-    looked: Mapping[str, Wanted],
+    looked: Mapping[str, StartChoice],
     *,
     wanted: str = "",
     everything: bool = False,
     typed: Mapping[str, str] | None = None,
-) -> Card:
+) -> PositionCard:
     """One source, and what was typed for it."""
     typed, key = typed or {}, source.source
     wish = looked.get(key)
@@ -316,7 +316,7 @@ def source_card(
     quiet = [r for r in rows if r.quiet and not wanted] if len(source.changes) > FEW else []
     loud = [r for r in rows if r not in quiet] if quiet else rows
     most = len(rows) if everything else SHOWN
-    return Card(
+    return PositionCard(
         source=key,
         kind=KIND_WORDS.get(source.kind, source.kind),
         location=source.location,
@@ -369,7 +369,7 @@ def _part_rows(source: ShownSource, wanted: str, asked: Mapping[str, str]) -> li
                 after=_position_text(part in starts, change.after, source.after.label if single else ""),
                 badge=MOVED[change.moved],
                 means=MEANS.get(change.moved, ""),
-                quiet=change.moved is Moved.SAME and not loud,
+                quiet=change.moved is PartMove.SAME and not loud,
                 loud=loud,
                 stands=change.after or "",
                 moved=change.moved,
@@ -385,25 +385,27 @@ def _position_text(is_there: bool, value: str | None, label: str) -> str:
     return label or NAMED.get(value or "", value or "nothing read yet")
 
 
-def _part_warnings(source: ShownSource, part: str) -> tuple[Warned, ...]:
+def _part_warnings(source: ShownSource, part: str) -> tuple[PartWarning, ...]:
     """What a person has to know of this part: not as asked for, or not to be read."""
     warnings = []
     if part in source.fallbacks:
-        warnings.append(Warned("not-as-asked", f"Not as asked: {source.fallbacks[part]}"))
+        warnings.append(PartWarning("not-as-asked", f"Not as asked: {source.fallbacks[part]}"))
     if source.reach.readable is False and part in source.reach.parts:
-        warnings.append(Warned("not-all-there", "What follows is not all there any more."))
+        warnings.append(PartWarning("not-all-there", "What follows is not all there any more."))
     return tuple(warnings)
 
 
-def _cost_rows(source: ShownSource) -> list[CostRow]:
+def _cost_rows(source: ShownSource) -> list[PositionCostRow]:
     """Never read, read again, waiting: each with unit and how it was found out."""
     lost, again = source.lost, source.reread
     return [
-        CostRow("lost", _counted_rows(lost), "Never read", *describe_distance(lost), bad=_has_amount(lost)),
-        CostRow(
+        PositionCostRow(
+            "lost", _counted_rows(lost), "Never read", *describe_distance(lost), bad=_has_amount(lost)
+        ),
+        PositionCostRow(
             "reread", _counted_rows(again), "Read again", *describe_distance(again), bad=_has_amount(again)
         ),
-        CostRow(
+        PositionCostRow(
             "unread", _counted_rows(source.unread), "Waits after the start", *describe_distance(source.unread)
         ),
     ]
@@ -436,13 +438,13 @@ def describe_distance(distance: InputBetween) -> tuple[str, str]:
     return ", ".join(amounts), "; ".join(dict.fromkeys(unsure)) or "exact"
 
 
-def _readable_badge(reach: InputReach) -> Badge:
+def _readable_badge(reach: InputRetention) -> Badge:
     if reach.readable is None:
         return Badge("unknown", "Not known")
     return Badge("ok", "Readable") if reach.readable else Badge("failed", "Not readable")
 
 
-def _start_option(option: OptionStart | None) -> StartOption | None:
+def _start_option(option: OptionStart | None) -> StartOptionRow | None:
     if option is None:
         return None
     effects = [
@@ -450,7 +452,7 @@ def _start_option(option: OptionStart | None) -> StartOption | None:
         for amount, what in ((option.doubled, "twice"), (option.missed, "never"))
         if amount
     ]
-    return StartOption(
+    return StartOptionRow(
         says=f"An empty checkpoint with this option is {PRECISION[option.precision]}."
         if option.supported
         else "This source has no such option.",

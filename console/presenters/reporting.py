@@ -9,14 +9,14 @@ from typing import Final
 from console.presenters import status, words
 from console.presenters.reviewing import STEP_NAMES, AcceptedRow
 from console.presenters.verifying import acceptance_sentences
-from console.presenters.wizard import Ask
+from console.presenters.wizard import TroubleAnswer
 from recovery.contracts.amounts import Bound
 from recovery.contracts.measured import Measured
-from recovery.contracts.names import Meant, name_strategy
+from recovery.contracts.names import ChangeIntent, name_strategy
 from recovery.contracts.refreshed import RefreshedDataset
 from recovery.verification.below import uncompared
 from recovery.verification.words import Claim, headline
-from recovery.workflow.reporting import Report, StepTold, Times, TimeTaken
+from recovery.workflow.reporting import Report, ReportedStep, Times, TimeTaken
 
 CLOSED: Final = {
     "succeeded": "[Resolved]",
@@ -29,10 +29,10 @@ CLOSED: Final = {
 """How the closing text of an ended recovery begins."""
 
 
-MEANT: Final[Mapping[Meant | None, str]] = {
-    Meant.YES: "The change was meant.",
-    Meant.NO: "The change was a mistake.",
-    Meant.UNKNOWN: "Whether the change was meant was not known.",
+MEANT: Final[Mapping[ChangeIntent | None, str]] = {
+    ChangeIntent.YES: "The change was meant.",
+    ChangeIntent.NO: "The change was a mistake.",
+    ChangeIntent.UNKNOWN: "Whether the change was meant was not known.",
 }
 
 
@@ -85,7 +85,7 @@ def proof_numbers(measured: Measured | None) -> list[Number]:
 
 
 @dataclass(frozen=True)
-class Moment:
+class TimelineRow:
     """One line of the timeline: `after` since the line before."""
 
     says: str
@@ -94,7 +94,7 @@ class Moment:
     small: str = ""
 
 
-def list_moments(report: Report) -> list[Moment]:
+def list_moments(report: Report) -> list[TimelineRow]:
     """From the failure to the end, as far as it was noted."""
     moments: list[tuple[str, str | None, str]] = [
         ("Flow failed", report.times.failed, report.cause),
@@ -113,12 +113,12 @@ def list_moments(report: Report) -> list[Moment]:
     rows, before = [], None
     for says, at, small in sorted(dated, key=lambda moment: moment[1]):
         after = words.format_duration((at - before).total_seconds()) if before else ""
-        rows.append(Moment(says, at, after, small))
+        rows.append(TimelineRow(says, at, after, small))
         before = at
     return rows
 
 
-def _step_end_text(step: StepTold) -> str:
+def _step_end_text(step: ReportedStep) -> str:
     took = f", took {words.format_duration(step.seconds)}" if step.seconds is not None else ""
     return f"{status.state_badge(status.STEP, step.state).word.lower()}{took}"
 
@@ -166,7 +166,7 @@ def time_spent(times: Times) -> list[TimeSpan]:
     return rows
 
 
-def report_asks(report: Report) -> list[Ask]:
+def report_asks(report: Report) -> list[TroubleAnswer]:
     """What happened, what was done, and how long it took."""
     done = (
         f"{name_strategy(report.strategy).capitalize()}, by {report.owner}"
@@ -180,9 +180,9 @@ def report_asks(report: Report) -> list[Ask]:
     )
     since = "From the failure to the proof." if report.times.proven else "It is not proven."
     return [
-        Ask("What happened", report.cause or "Not known", MEANT.get(report.meant, "")),
-        Ask("What was done", done, sealed),
-        Ask("Time to recover", time_to_recover(report.times).capitalize(), since),
+        TroubleAnswer("What happened", report.cause or "Not known", MEANT.get(report.meant, "")),
+        TroubleAnswer("What was done", done, sealed),
+        TroubleAnswer("Time to recover", time_to_recover(report.times).capitalize(), since),
     ]
 
 

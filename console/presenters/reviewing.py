@@ -71,7 +71,7 @@ class PlannedStepRow:
 
 
 @dataclass(frozen=True)
-class CostRow:
+class CostToAccept:
     """One cost that a person is asked to accept; `code` and `flag` are those of the refusal without."""
 
     effect: str
@@ -86,11 +86,11 @@ class CostRow:
     held: str = ""
 
 
-def list_costs(costs: Sequence[Cost], held: Accepted) -> list[CostRow]:
+def list_costs(costs: Sequence[Cost], held: Accepted) -> list[CostToAccept]:
     """What is asked. `held`: what was accepted before, and is less than this."""
     title = {Effect.LOSS: "Rows would be lost", Effect.REPEATS: "Rows would be written twice"}
     return [
-        CostRow(
+        CostToAccept(
             c.effect.value,
             title[c.effect],
             c.says,
@@ -103,7 +103,7 @@ def list_costs(costs: Sequence[Cost], held: Accepted) -> list[CostRow]:
     ]
 
 
-def unaccepted_badge(rows: Sequence[CostRow]) -> str:
+def unaccepted_badge(rows: Sequence[CostToAccept]) -> str:
     """`Not accepted: 9 rows are lost`: the badge while a person is asked."""
     return f"Not accepted: {', '.join(c.says for c in rows)}"
 
@@ -262,7 +262,7 @@ class DriftRow:
 
 
 @dataclass(frozen=True)
-class Void:
+class VoidNotice:
     hash: str
     at: Any
     sealed_at: Any
@@ -286,7 +286,7 @@ WHAT: Final = {
 }
 
 
-def describe_void(plan: Any) -> Void:
+def describe_void(plan: Any) -> VoidNotice:
     """Void stays void: what was sealed, what was found, who sealed it."""
     rows = [
         DriftRow(
@@ -297,7 +297,7 @@ def describe_void(plan: Any) -> Void:
         )
         for d in plan.drift
     ]
-    return Void(
+    return VoidNotice(
         words.shorten_hash(plan.hash),
         plan.voided_at,
         plan.sealed_at,

@@ -7,15 +7,15 @@ from typing import Any, Final
 
 from console.presenters import status, words
 from console.presenters.reviewing import STEP_NAMES
-from console.presenters.stopping import EvidenceRow, LogLine
-from console.presenters.wizard import Ask, Rung, safe_to_wait
+from console.presenters.stopping import EvidenceRow, StopLogLine
+from console.presenters.wizard import AdviceRung, TroubleAnswer, safe_to_wait
 from recovery.contracts import codec
 from recovery.contracts.names import Strategy
-from recovery.contracts.probes import Asked, read_evidence
+from recovery.contracts.probes import ProbeQuestion, read_evidence
 from recovery.contracts.results import SeedResult
 from recovery.workflow import probing, repeating, unknowns
 from recovery.workflow.transitions import SKIPS
-from recovery.workflow.usual import Usual
+from recovery.workflow.usual import UsualDuration
 
 LIVE: Final = ("running", "verifying")
 
@@ -32,11 +32,11 @@ class RunStepRow:
     now: bool
     #: of a step that runs
     began: datetime | None = None
-    usual: Usual | None = None
+    usual: UsualDuration | None = None
 
 
 def step_rows(
-    steps: Sequence[Any], plan: Any | None, now: datetime, usual: Mapping[str, Usual] | None = None
+    steps: Sequence[Any], plan: Any | None, now: datetime, usual: Mapping[str, UsualDuration] | None = None
 ) -> list[RunStepRow]:
     """The steps of the plan in force, in order; a rollback after them. `usual`: how long they took before, by kind."""
     own_steps = [s for s in steps if plan is not None and s.plan_id == plan.pk]
@@ -78,13 +78,13 @@ def _duration_text(step: Any, now: datetime) -> str:
     return f"since {words.format_clock(step.started_at, now, zone=False)}"
 
 
-def log_lines(steps: Sequence[Any]) -> list[LogLine]:
+def log_lines(steps: Sequence[Any]) -> list[StopLogLine]:
     """Every step's lines, oldest first, the problem of a failed one at its end."""
-    lines = [LogLine(str(at), s.kind, str(text)) for s in steps for at, text in s.log]
+    lines = [StopLogLine(str(at), s.kind, str(text)) for s in steps for at, text in s.log]
     for s in steps:
         if s.problem and s.state in ("failed", "unknown"):
             at = s.ended_at or s.heartbeat_at or s.started_at
-            lines.append(LogLine(at.isoformat() if at else "", s.kind, s.problem, warn=True))
+            lines.append(StopLogLine(at.isoformat() if at else "", s.kind, s.problem, warn=True))
     return sorted(lines, key=lambda line: line.at)
 
 
@@ -113,7 +113,7 @@ def skip_offer(step: Any | None) -> dict[str, str]:
 def describe_progress(
     rows: Sequence[RunStepRow],
     steps: Sequence[Any] = (),
-    usual: Mapping[str, Usual] | None = None,
+    usual: Mapping[str, UsualDuration] | None = None,
     now: datetime | None = None,
 ) -> str:
     """`3 of 5 done`; of a run that goes on also `7 s of about 11 s`, where every step of it has run before."""
@@ -144,11 +144,11 @@ def poll_seconds(recovery: Any, steps: Sequence[Any]) -> int:
     return 1 if moving else 2 if unseen and recovery.state == "needs_attention" else 0
 
 
-def run_asks(recovery: Any, step: Any) -> list[Ask]:
+def run_asks(recovery: Any, step: Any) -> list[TroubleAnswer]:
     """The three questions when a step is unknown or failed, or when the run was stopped before it."""
     name = STEP_NAMES.get(step.kind, step.kind)
     if step.state == "unknown":
-        first = Ask(
+        first = TroubleAnswer(
             "What happened",
             f"The end of {name} was not seen",
             f"{step.problem} It may have gone on without a worker. That is not known, so it is not called failed.",
@@ -157,15 +157,17 @@ def run_asks(recovery: Any, step: Any) -> list[Ask]:
         bad = _ask_how_bad(step)
     elif step.state == "pending":
         how = "paused" if recovery.chosen.halt.when == "step" else "stopped"
-        first = Ask("What happened", f"The run was {how} before {name}", recovery.reason, f"run-{how}")
-        bad = Ask(
+        first = TroubleAnswer(
+            "What happened", f"The run was {how} before {name}", recovery.reason, f"run-{how}"
+        )
+        bad = TroubleAnswer(
             "How bad",
             "Nothing is half done",
             "Each step before it ended and was read back; the log below shows it line by line.",
         )
     else:
-        first = Ask("What happened", f"{name} failed", step.problem, "step-failed")
-        bad = Ask(
+        first = TroubleAnswer("What happened", f"{name} failed", step.problem, "step-failed")
+        bad = TroubleAnswer(
             "How bad",
             "The steps after it did not run",
             "What was done before it is in the log below, each with what was read back.",
@@ -173,15 +175,16 @@ def run_asks(recovery: Any, step: Any) -> list[Ask]:
     return [first, bad, safe_to_wait(recovery.gathered)]
 
 
-def _ask_how_bad(step: Any) -> Ask:
+def _ask_how_bad(step: Any) -> TroubleAnswer:
     """What an unknown step may have done: what is open first, then what its table holds."""
     probe = probing.newest_probe(step) if step.evidence else None
     unread = [line.says for line in read_evidence(step.evidence) if line.proven is None]
     read = {r.asked: r for r in probe.readings} if probe else {}
-    query = read.get(Asked.QUERY)
+    query = read.get(ProbeQuestion.QUERY)
     runs = query is not None and query.proven is None
     open_ones = [*unread[:1], *(["Whether its query still runs is not known."] if runs else [])]
-    held = [read[asked].says for asked in (Asked.TABLE, Asked.ROWS) if asked in read and read[asked].proven]
+    answered = (read.get(asked) for asked in (ProbeQuestion.TABLE, ProbeQuestion.ROWS))
+    held = [reading.says for reading in answered if reading is not None and reading.proven]
     title, code = (
         ("Being read", "effect-being-read")
         if not step.evidence
@@ -190,22 +193,22 @@ def _ask_how_bad(step: Any) -> Ask:
         else ("What it did was read", "effect-read")
     )
     says = [*open_ones, *held, "A step that is proven not done goes on by itself; no other does."]
-    return Ask("How bad", title, " ".join(says), code)
+    return TroubleAnswer("How bad", title, " ".join(says), code)
 
 
 PROBED: Final = {
-    Asked.EFFECT: "What did the step do?",
-    Asked.WORKER: "Does its worker live?",
-    Asked.LOCK: "Who holds this flow?",
-    Asked.ACTIVE: "Does anything run now?",
-    Asked.QUERY: "Does its query still run?",
-    Asked.LAST_EVENT: "What is its last event?",
-    Asked.OTHERS: "Did anyone else start it since?",
-    Asked.CHECKPOINT: "Which batch does the checkpoint hold?",
-    Asked.OLD_VERSION: "Is the old checkpoint untouched?",
-    Asked.TABLE: "Where does the table’s log end?",
-    Asked.ROWS: "How many rows does the table have?",
-    Asked.SPARK: "Does Spark answer?",
+    ProbeQuestion.EFFECT: "What did the step do?",
+    ProbeQuestion.WORKER: "Does its worker live?",
+    ProbeQuestion.LOCK: "Who holds this flow?",
+    ProbeQuestion.ACTIVE: "Does anything run now?",
+    ProbeQuestion.QUERY: "Does its query still run?",
+    ProbeQuestion.LAST_EVENT: "What is its last event?",
+    ProbeQuestion.OTHERS: "Did anyone else start it since?",
+    ProbeQuestion.CHECKPOINT: "Which batch does the checkpoint hold?",
+    ProbeQuestion.OLD_VERSION: "Is the old checkpoint untouched?",
+    ProbeQuestion.TABLE: "Where does the table’s log end?",
+    ProbeQuestion.ROWS: "How many rows does the table have?",
+    ProbeQuestion.SPARK: "Does Spark answer?",
 }
 
 
@@ -253,7 +256,7 @@ def list_open_questions(step: Any) -> list[EvidenceRow]:
     return [
         EvidenceRow("unknown", row.asks, row.says)
         for row in rows
-        if row.badge.kind == "unknown" and row.code != Asked.EFFECT
+        if row.badge.kind == "unknown" and row.code != ProbeQuestion.EFFECT
     ]
 
 
@@ -263,14 +266,14 @@ def _evidence_badge(proven: bool | None) -> status.Badge:
     return status.Badge("ok", "Read") if proven else status.Badge("attention", "Read: no")
 
 
-def _unknown_rungs(step: Any) -> list[Rung]:
+def _unknown_rungs(step: Any) -> list[AdviceRung]:
     """What comes before resuming, while it is not known how a step ended: the safest first."""
     update, run = unknowns.update_of(step), step.recovery.flow.pipeline.workspace.run_noun
     open_ones = probing.leaves_open(step)
     rungs = []
     if update and open_ones:
         rungs.append(
-            Rung(
+            AdviceRung(
                 f"Stop {run} {update[:8]}, then prove what it did",
                 f"Gives the stop order, waits until no {run} is active, and reads again. Rows that are committed stay.",
                 ("Recommended", "Loses nothing", "Safe to give twice"),
@@ -281,7 +284,7 @@ def _unknown_rungs(step: Any) -> list[Rung]:
     if open_ones:
         tags = ("Changes nothing",) if rungs else ("Recommended", "Changes nothing")
         rungs.append(
-            Rung(
+            AdviceRung(
                 "Wait, let the probe go on reading",
                 "It reads again every 30 s and changes nothing. What it proves moves the step by itself.",
                 tags,
@@ -290,7 +293,7 @@ def _unknown_rungs(step: Any) -> list[Rung]:
             )
         )
         rungs.append(
-            Rung(
+            AdviceRung(
                 "Say what you know",
                 "Recorded with your name, by word and not by proof; in production it is reviewed. A wrong word and a "
                 "resumed run together make two writers.",
@@ -320,7 +323,7 @@ def says_rollback(recovery: Any) -> str:
     return f"{back} the new checkpoint version away and writes the old source back. Ends this recovery."
 
 
-def run_ladder(recovery: Any, step: Any, refusal: str | None, no_skip: str | None) -> list[Rung]:
+def run_ladder(recovery: Any, step: Any, refusal: str | None, no_skip: str | None) -> list[AdviceRung]:
     """Choices, safest first. `refusal`: why it cannot be rolled back, `no_skip`: why the step cannot be skipped."""
     name = STEP_NAMES.get(step.kind, step.kind)
     rungs = _unknown_rungs(step) if step.state == "unknown" else []
@@ -333,11 +336,11 @@ def run_ladder(recovery: Any, step: Any, refusal: str | None, no_skip: str | Non
             else "Runs this step again, then those after it. It is checked first whether the plan still holds."
         )
         tags = ("Same plan",) if rungs else ("Recommended", "Same plan")
-        rungs.append(Rung(f"Resume at {name}", says, tags, first=not rungs, code="resume"))
+        rungs.append(AdviceRung(f"Resume at {name}", says, tags, first=not rungs, code="resume"))
     rungs.append(
-        Rung(f"Skip {name}", no_skip, ("Not possible",), code="never-skipped")
+        AdviceRung(f"Skip {name}", no_skip, ("Not possible",), code="never-skipped")
         if no_skip
-        else Rung(
+        else AdviceRung(
             f"Skip {name}",
             f"{SKIPS[step.kind].because} {SKIPS[step.kind].then}",
             ("Needs a reason", "No proof" if step.kind == "verify" else "Same plan"),
@@ -345,9 +348,9 @@ def run_ladder(recovery: Any, step: Any, refusal: str | None, no_skip: str | Non
         )
     )
     rungs.append(
-        Rung("Roll back", refusal, ("Not possible",), code="not-undoable")
+        AdviceRung("Roll back", refusal, ("Not possible",), code="not-undoable")
         if refusal
-        else Rung(
+        else AdviceRung(
             "Roll back",
             says_rollback(recovery),
             ("Cannot be undone",),

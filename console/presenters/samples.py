@@ -4,11 +4,11 @@ from typing import Any, Final
 
 from console.presenters import checkpoint, dag, status
 from console.presenters.running import RunStepRow
-from console.presenters.stopping import LogLine
-from console.presenters.wizard import Ask, Rung
+from console.presenters.stopping import StopLogLine
+from console.presenters.wizard import AdviceRung, TroubleAnswer
 from recovery.contracts.amounts import Bound, RowAmount
 from recovery.contracts.forecast import Forecast
-from recovery.contracts.positions import NextInput, Place, PositionChange, ReadableInput
+from recovery.contracts.positions import LabelledPosition, NextInput, PositionChange, ReadableInput
 
 BEFORE: Final = 'rows = (\n    source\n    .dropDuplicates(["id"])\n)\n'
 AFTER: Final = "# without the step\nrows = (\n    source\n)\n"
@@ -46,7 +46,7 @@ FORECAST: Final = Forecast(
     state="Kept",
 )
 
-_PLACE: Final = Place(label="file 4 of 7", offset_json='{"logOffset":2}', name="d.json")
+_PLACE: Final = LabelledPosition(label="file 4 of 7", offset_json='{"logOffset":2}', name="d.json")
 POSITIONS: Final = [
     PositionChange(
         source=0,
@@ -59,13 +59,13 @@ POSITIONS: Final = [
 ]
 
 LADDER: Final = [
-    Rung("The safest act", "Why it is the safest.", ("Recommended", "Can be undone"), first=True),
-    Rung("Another one", "When it is right.", ("Cannot be undone",)),
+    AdviceRung("The safest act", "Why it is the safest.", ("Recommended", "Can be undone"), first=True),
+    AdviceRung("Another one", "When it is right.", ("Cannot be undone",)),
 ]
 ASKS: Final = [
-    Ask("What happened", "One plain sentence", "And what it means."),
-    Ask("How bad", "Late, not lost", "What is damaged, what waits."),
-    Ask("Safe to wait?", "Yes", "For how long, and what gets worse."),
+    TroubleAnswer("What happened", "One plain sentence", "And what it means."),
+    TroubleAnswer("How bad", "Late, not lost", "What is damaged, what waits."),
+    TroubleAnswer("Safe to wait?", "Yes", "For how long, and what gets worse."),
 ]
 STEPS: Final = [
     RunStepRow("stop", "Stop", status.STEP["done"], "What was read back.", "", "0.3 s", 1, False),
@@ -85,8 +85,8 @@ STEPS: Final = [
     RunStepRow("verify", "Verify", status.STEP["pending"], "What it is to do.", "", "–", 0, False),
 ]
 LOG: Final = [
-    LogLine("2026-11-21T03:24:02.182Z", "rerun", "A line, as the step wrote it."),
-    LogLine("2026-11-21T03:24:32.190Z", "rerun", "A line that a person should see.", warn=True),
+    StopLogLine("2026-11-21T03:24:02.182Z", "rerun", "A line, as the step wrote it."),
+    StopLogLine("2026-11-21T03:24:32.190Z", "rerun", "A line that a person should see.", warn=True),
 ]
 ITEMS: Final = [
     dag.Item("s", "in/*.json", "source"),

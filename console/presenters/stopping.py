@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from console.presenters import status, words
-from console.presenters.wizard import Ask
+from console.presenters.wizard import TroubleAnswer
 from recovery.contracts import codec
 from recovery.contracts.probes import read_evidence
 from recovery.contracts.results import StoppedResult
@@ -32,7 +32,7 @@ READ_FROM: Final[Mapping[str, str]] = {
 }
 
 
-def stop_asks(flow: Any, flows: Sequence[Any], stream: Any | None = None) -> list[Ask]:
+def stop_asks(flow: Any, flows: Sequence[Any], stream: Any | None = None) -> list[TroubleAnswer]:
     """What runs, what could start it, what stops with it. `stream`: how a plain stream is stopped; None: a pipeline."""
     pipeline = flow.pipeline
     if stream is not None:
@@ -47,18 +47,18 @@ def stop_asks(flow: Any, flows: Sequence[Any], stream: Any | None = None) -> lis
     )
     idle = pipeline.state in QUIET
     return [
-        Ask(
+        TroubleAnswer(
             "What runs now",
             "Nothing, as last polled" if idle else f"The pipeline is {pipeline.state}",
             f"{runs} The stop itself reads it again.",
         ),
-        Ask(
+        TroubleAnswer(
             "What could start it",
             "People, jobs, and the pipeline itself",
             "Jobs that start it, its continuous mode and its retries are paused, and given back at the end. "
             "A start by a person voids a sealed plan, and is shown.",
         ),
-        Ask(
+        TroubleAnswer(
             "What stops with it",
             words.format_count(len(flows), "flow"),
             f"The whole pipeline stops, so {names} {'gets' if len(others) == 1 else 'get'} older meanwhile."
@@ -68,24 +68,24 @@ def stop_asks(flow: Any, flows: Sequence[Any], stream: Any | None = None) -> lis
     ]
 
 
-def _asks_of_stream(stream: Any, *, runs: bool) -> list[Ask]:
+def _asks_of_stream(stream: Any, *, runs: bool) -> list[TroubleAnswer]:
     """As `stop_asks`, of a program that no one but its owner starts and stops."""
     by_command = stream.runner == COMMAND and bool(stream.stop)
     return [
-        Ask(
+        TroubleAnswer(
             "What runs now",
             "The stream runs" if runs else "Nothing, as last polled",
             "The stop itself looks again, at its event log and its running command.",
             code="stream-runs" if runs else "stream-idle",
         ),
-        Ask(
+        TroubleAnswer(
             "What could start it",
             "Not known",
             "Schedulers, restart policies, watchdogs and people: none of them is paused. Keep them from starting it "
             "until the recovery has ended.",
             code="starters-not-seen",
         ),
-        Ask(
+        TroubleAnswer(
             "Who stops it",
             "Its stop command" if by_command else "You",
             "A worker runs it, where the stream may run."
@@ -139,15 +139,15 @@ def _read_of_stream(result: StoppedResult) -> str:
 
 
 @dataclass(frozen=True)
-class LogLine:
+class StopLogLine:
     at: str
     step: str
     text: str
     warn: bool = False
 
 
-def log_lines(step: Any | None) -> list[LogLine]:
-    return [] if step is None else [LogLine(str(at), step.kind, str(text)) for at, text in step.log]
+def log_lines(step: Any | None) -> list[StopLogLine]:
+    return [] if step is None else [StopLogLine(str(at), step.kind, str(text)) for at, text in step.log]
 
 
 @dataclass(frozen=True)

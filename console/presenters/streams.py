@@ -11,29 +11,29 @@ from console.presenters.flow import Fact
 from recovery.checkpoints.report import CheckpointReport
 from recovery.diagnosis.operators import operator_word
 from recovery.sources import labels
-from recovery.streams.preview import Answered, LogFacts, Need, Preview, SinkFacts, list_answers
-from recovery.streams.running import Answer, RunningAnswer
+from recovery.streams.preview import LogFacts, NeedAnswer, Preview, SinkFacts, StreamNeed, list_answers
+from recovery.streams.running import RunningAnswer, RunningStatus
 from recovery.streams.signs import Sign, say_sign
 
 BADGES: Final = {
-    Answered.FOUND: status.Badge("ok", "Found"),
-    Answered.SAID: status.Badge("ok", "Given"),
-    Answered.MISSING: status.Badge("pending", "Not yet"),
-    Answered.UNREADABLE: status.Badge("failed", "Not readable"),
+    NeedAnswer.FOUND: status.Badge("ok", "Found"),
+    NeedAnswer.SAID: status.Badge("ok", "Given"),
+    NeedAnswer.MISSING: status.Badge("pending", "Not yet"),
+    NeedAnswer.UNREADABLE: status.Badge("failed", "Not readable"),
 }
 TITLES: Final = {
-    Need.SINK: "Sink",
-    Need.EVENT_LOG: "Event log",
-    Need.PROGRAM: "Program",
-    Need.RUNNER: "How it starts and stops",
-    Need.OWNER: "Owner",
+    StreamNeed.SINK: "Sink",
+    StreamNeed.EVENT_LOG: "Event log",
+    StreamNeed.PROGRAM: "Program",
+    StreamNeed.RUNNER: "How it starts and stops",
+    StreamNeed.OWNER: "Owner",
 }
 BUYS: Final = {
-    Need.SINK: "rows can be counted, and a recovery proven.",
-    Need.EVENT_LOG: "the cause in words, rates, the live state.",
-    Need.PROGRAM: "which line changed, and what the next start would do, without running a batch.",
-    Need.RUNNER: "a recovery that needs no one at the keyboard.",
-    Need.OWNER: "the right people are asked before rows are lost.",
+    StreamNeed.SINK: "rows can be counted, and a recovery proven.",
+    StreamNeed.EVENT_LOG: "the cause in words, rates, the live state.",
+    StreamNeed.PROGRAM: "which line changed, and what the next start would do, without running a batch.",
+    StreamNeed.RUNNER: "a recovery that needs no one at the keyboard.",
+    StreamNeed.OWNER: "the right people are asked before rows are lost.",
 }
 
 
@@ -116,11 +116,11 @@ def list_needs(preview: Preview) -> list[NeedRow]:
     """In the order of use."""
     by_whom = "By commands." if preview.runner == "command" else "By hand, until you change it."
     words_of = {
-        Need.SINK: _sink_words(preview.sink),
-        Need.EVENT_LOG: _log_words(preview.logs),
-        Need.PROGRAM: f"`{preview.program}`." if preview.program else "Its Python file.",
-        Need.RUNNER: by_whom,
-        Need.OWNER: f"{preview.owner}." if preview.owner else "A team, or who is on call.",
+        StreamNeed.SINK: _sink_words(preview.sink),
+        StreamNeed.EVENT_LOG: _log_words(preview.logs),
+        StreamNeed.PROGRAM: f"`{preview.program}`." if preview.program else "Its Python file.",
+        StreamNeed.RUNNER: by_whom,
+        StreamNeed.OWNER: f"{preview.owner}." if preview.owner else "A team, or who is on call.",
     }
     return [
         NeedRow(str(need), TITLES[need], BADGES[answered], words_of[need], BUYS[need])
@@ -153,7 +153,7 @@ def _log_words(logs: LogFacts) -> str:
 
 def count_answered(preview: Preview) -> int:
     """How many need nothing more."""
-    return sum(answer in (Answered.FOUND, Answered.SAID) for answer in list_answers(preview).values())
+    return sum(answer in (NeedAnswer.FOUND, NeedAnswer.SAID) for answer in list_answers(preview).values())
 
 
 def typed_values(preview: Preview, typed: Mapping[str, str]) -> dict[str, str]:
@@ -184,12 +184,12 @@ def sign_rows(signs: Sequence[Sign]) -> list[SignRow]:
 def running_fact(answer: RunningAnswer, now: datetime) -> Fact | None:
     """`Runs: yes`, with the age of the answer; None without a command."""
     word = {
-        Answer.RUNNING: "yes",
-        Answer.NOT_RUNNING: "no",
-        Answer.UNKNOWN: "not known",
-        Answer.NOT_ASKED: "not asked yet",
+        RunningStatus.RUNNING: "yes",
+        RunningStatus.NOT_RUNNING: "no",
+        RunningStatus.UNKNOWN: "not known",
+        RunningStatus.NOT_ASKED: "not asked yet",
     }[answer.answer]
     if answer.at is None:
-        return None if answer.answer is Answer.NOT_ASKED else Fact("Runs", word)
+        return None if answer.answer is RunningStatus.NOT_ASKED else Fact("Runs", word)
     old = "" if answer.is_fresh(now) else ", too old to count"
     return Fact("Runs", word, f"by its command, {words.format_ago(answer.at, now)}{old}")

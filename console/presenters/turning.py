@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from typing import Final
 
-from recovery.contracts.names import Meant
-from recovery.contracts.ways import Wait, Ways
+from recovery.contracts.names import ChangeIntent
+from recovery.contracts.ways import WaitKind, Ways
 from recovery.strategies.deciding import NOT_ASKED, RULES
 
 
@@ -22,7 +22,7 @@ def turn_rows(ways: Ways) -> list[TurnRow]:
     """What would change what is recommended."""
     return [
         TurnRow(change.condition.value, change.says, (change.then or "").replace("-", " "), change.because)
-        if change.then in tuple(Wait)
+        if change.then in tuple(WaitKind)
         else TurnRow(change.condition.value, change.says, change.then or "", change.because)
         for change in ways.would_change
     ]
@@ -39,7 +39,7 @@ class RuleRow:
     decides: bool
 
 
-WHEN: Final = {NOT_ASKED: "not asked", Meant.YES: "meant", Meant.NO: "a mistake"}
+WHEN: Final = {NOT_ASKED: "not asked", ChangeIntent.YES: "meant", ChangeIntent.NO: "a mistake"}
 
 
 def rule_rows(decided: int) -> list[RuleRow]:

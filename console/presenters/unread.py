@@ -11,16 +11,16 @@ from recovery.contracts import codec
 from recovery.contracts.amounts import Amount
 from recovery.models import Flow, FlowInput
 from recovery.pipelines import retention
-from recovery.pipelines.retention import Retention, Standing
+from recovery.pipelines.retention import Retention, RetentionState
 
 BADGES: Final = {
-    Standing.GONE: Badge("failed", "Not readable"),
-    Standing.DUE: Badge("failed", "May go any time"),
-    Standing.SOON: Badge("attention", "Not for long"),
-    Standing.PASSED: Badge("attention", "Passed over"),
-    Standing.UNKNOWN: Badge("unknown", "Not known"),
-    Standing.KEPT: Badge("ok", "Readable"),
-    Standing.SAFE: Badge("ok", "Readable"),
+    RetentionState.GONE: Badge("failed", "Not readable"),
+    RetentionState.DUE: Badge("failed", "May go any time"),
+    RetentionState.SOON: Badge("attention", "Not for long"),
+    RetentionState.PASSED: Badge("attention", "Passed over"),
+    RetentionState.UNKNOWN: Badge("unknown", "Not known"),
+    RetentionState.KEPT: Badge("ok", "Readable"),
+    RetentionState.SAFE: Badge("ok", "Readable"),
 }
 KINDS: Final = {"files": "files", "kafka": "Kafka", "delta": "Delta", "iceberg": "Iceberg"}
 NOUNS: Final = {"rows": "row", "files": "file"}
@@ -32,7 +32,7 @@ AT_RISK_WORDS: Final = (
 
 
 @dataclass(frozen=True)
-class Waiting:
+class WaitingText:
     """`at most 120 rows`, and why it is no exact number."""
 
     text: str
@@ -46,7 +46,7 @@ class UnreadSource:
     row: FlowInput
     badge: Badge
     kind: str
-    waits: tuple[Waiting, ...]
+    waits: tuple[WaitingText, ...]
     gone: str
     until: datetime | None
     why: str
@@ -68,7 +68,7 @@ class Panel:
     why: str = ""
     code_seen_at: datetime | None = None
     #: of the source that is read for the shortest; None where nothing is known of any
-    standing: Standing | None = None
+    standing: RetentionState | None = None
 
     #: a batch that was committed after the sources were read; None where none was seen
     batch_since: int | None = None
@@ -100,28 +100,28 @@ def describe_risk(retained: Retention, now: datetime) -> str:
     """What is at risk, and by when."""
     assert retained.source is not None, "what is at risk is a source"
     place = f"of {retained.source.place}"
-    if retained.standing is Standing.GONE:
+    if retained.standing is RetentionState.GONE:
         gone = _lost_text(retained.source.lost)
         return f"Unread input {place} can no longer be read{f': {gone}' if gone else ''}."
     until, kept = words.format_clock(retained.until, now), words.format_ago(retained.until, now)
-    if retained.standing is Standing.DUE:
+    if retained.standing is RetentionState.DUE:
         return f"Retention may take unread input {place} at any time, since {until} ({kept})."
     return f"Unread input {place} can be read until {until}, {kept}."
 
 
-def _unread_source(row: FlowInput, stands: Standing) -> UnreadSource:
+def _unread_source(row: FlowInput, stands: RetentionState) -> UnreadSource:
     return UnreadSource(
         row=row,
         badge=BADGES[stands],
         kind=KINDS.get(row.kind, row.kind),
         waits=_waiting_amounts(row.unread),
         gone=_lost_text(row.lost) if row.readable is False else "",
-        until=None if stands is Standing.GONE else row.until,
+        until=None if stands is RetentionState.GONE else row.until,
         why=row.why or ("" if row.problem else NOT_ASKED),
     )
 
 
-def _waiting_amounts(amounts: Mapping[str, Any]) -> tuple[Waiting, ...]:
+def _waiting_amounts(amounts: Mapping[str, Any]) -> tuple[WaitingText, ...]:
     shown = [
         _waiting_amount(words.format_count(amounts[n]["value"], NOUNS[n]), amounts[n])
         for n in NOUNS
@@ -132,9 +132,9 @@ def _waiting_amounts(amounts: Mapping[str, Any]) -> tuple[Waiting, ...]:
     return tuple(shown)
 
 
-def _waiting_amount(text: str, stored: Mapping[str, Any]) -> Waiting:
+def _waiting_amount(text: str, stored: Mapping[str, Any]) -> WaitingText:
     amount = codec.read(Amount, stored)
-    return Waiting(f"{amount.bound.before_number}{text}", amount.why)
+    return WaitingText(f"{amount.bound.before_number}{text}", amount.why)
 
 
 def _lost_text(lost: Mapping[str, Any]) -> str:
@@ -154,11 +154,11 @@ class UnreadCell:
 
 def unread_cell(retained: Retention | None) -> UnreadCell | None:
     """None: nothing to say of this flow."""
-    if retained is None or retained.standing is Standing.SAFE:
+    if retained is None or retained.standing is RetentionState.SAFE:
         return None
-    if retained.standing is Standing.UNKNOWN or retained.source is None:
+    if retained.standing is RetentionState.UNKNOWN or retained.source is None:
         return UnreadCell(retained, None, None, "not known")
     badge = BADGES[retained.standing] if retained.standing.at_risk else None
     says = _lost_text(retained.source.lost) if retained.source.readable is False else ""
-    says = f"{says} passed over" if retained.standing is Standing.PASSED else says
+    says = f"{says} passed over" if retained.standing is RetentionState.PASSED else says
     return UnreadCell(retained, badge, retained.until, says)

@@ -8,7 +8,7 @@ from typing import Any, Final
 from console.presenters import status, words
 from console.presenters.measured import say_measured
 from console.presenters.reviewing import AcceptedRow, describe_expected
-from console.presenters.wizard import Rung
+from console.presenters.wizard import AdviceRung
 from recovery.contracts.amounts import Bound, RowAmount
 from recovery.contracts.criteria import Criterion
 from recovery.contracts.criterion_values import MeasuredKeys
@@ -133,9 +133,9 @@ def acceptance_sentences(accepted: Sequence[AcceptedRow]) -> list[str]:
     return [f"{a.by} accepted: {a.says}." + (f" “{a.reason}”" if a.reason else "") for a in accepted]
 
 
-def _rung_of_further(way: FurtherWay) -> Rung:
+def _rung_of_further(way: FurtherWay) -> AdviceRung:
     if way.strategy is Strategy.DEDUPLICATE:
-        return Rung(
+        return AdviceRung(
             f"Delete the {way.says}, once",
             "Plans a one-time read of the input that was read, and deletes rows that the table has too often "
             "(deduplicate): only such that are equal in every column to one that stays. The flow and its checkpoint "
@@ -145,7 +145,7 @@ def _rung_of_further(way: FurtherWay) -> Rung:
             code=way.strategy.value,
         )
     rows = way.says
-    return Rung(
+    return AdviceRung(
         f"Add the {rows}, once",
         "Plans a one-time read of the input that was read, which writes only keys that the table lacks (top-up). The "
         "flow and its checkpoint stay as they are. It is counted again, and you see its forecast, before it runs.",
@@ -162,7 +162,7 @@ def ways_on(
     *,
     way: FurtherWay | None = None,
     run_noun: str = "update",
-) -> list[Rung]:
+) -> list[AdviceRung]:
     """What can be done about a proof that does not hold, safest first; [] where there is nothing to do.
 
     `refusal`: why it cannot be rolled back, `no_skip`: why it cannot be ended without proof; None: it can. `way`: that
@@ -171,14 +171,14 @@ def ways_on(
     if verdict.code not in ("not-proven", "not-all-measured"):
         return []
     failed = verdict.code == "not-proven"
-    ask = Rung(
+    ask = AdviceRung(
         "Ask who owns the input first",
         "If it was changed on purpose, the source may be wrong and not the table. Nothing starts meanwhile.",
         ("Changes nothing",) if way else ("Recommended", "Changes nothing"),
         first=not way,
         code="ask-owner",
     )
-    again = Rung(
+    again = AdviceRung(
         "Measure again",
         f"Measures every criterion again, and starts one further {run_noun} to see that it adds nothing."
         if run_noun
@@ -189,7 +189,7 @@ def ways_on(
         first=not failed,
         code="measure-again",
     )
-    back = Rung(
+    back = AdviceRung(
         "Roll back",
         refusal
         or "Undoes what it changed: checkpoint, source and, after a backfill, replay, top-up or deduplicate, the "
@@ -197,7 +197,7 @@ def ways_on(
         ("Not possible",) if refusal else ("Cannot be undone",),
         code="not-undoable" if refusal else "rollback",
     )
-    end = Rung(
+    end = AdviceRung(
         "End without proof",
         no_skip or "With your reason. What did not hold stays in the report and in every message.",
         ("Not possible",) if no_skip else ("Needs a reason", "Reviewed in production"),
@@ -255,7 +255,7 @@ def count_criteria(rows: Sequence[CriterionRow]) -> str:
 
 
 @dataclass(frozen=True)
-class Against:
+class ForecastComparison:
     word: str
     forecast: str
     measured: str
@@ -279,7 +279,7 @@ HOW: Final = {
 NO_COUNT: Final = "The plan fixed no count of rows: it could not be forecast exactly."
 
 
-def forecast_against_outcome(forecast: Forecast, measured: Measured) -> list[Against]:
+def forecast_against_outcome(forecast: Forecast, measured: Measured) -> list[ForecastComparison]:
     """Forecast against what happened, where both are numbers. Of `lost` and `doubled` what this recovery did."""
     reasons = {criterion.code: criterion.why for criterion in measured.criteria}
     rows = [
@@ -297,7 +297,7 @@ def forecast_against_outcome(forecast: Forecast, measured: Measured) -> list[Aga
     return [_judge_count(replace(row, how=reasons.get(HOW[row.word], "")), judged) for row in rows]
 
 
-def _judge_count(row: Against, judged: JudgedCriterion | None) -> Against:
+def _judge_count(row: ForecastComparison, judged: JudgedCriterion | None) -> ForecastComparison:
     """A count that differs is wrong only if its criterion is: input that came after the seal is no error, nor is
     another number where the plan fixed none."""
     if row.word in ("Lost", "Doubled") or not row.bad or (judged and judged.ok is False):
@@ -305,7 +305,7 @@ def _judge_count(row: Against, judged: JudgedCriterion | None) -> Against:
     return replace(row, bad=False, how=judged.why if judged else NO_COUNT)
 
 
-def _compare_amounts(forecast: Forecast, measured: Measured) -> list[Against]:
+def _compare_amounts(forecast: Forecast, measured: Measured) -> list[ForecastComparison]:
     """Rows lost and doubled by this recovery."""
     return [
         _compare_amount("Lost", forecast.lost, measured.lost_now),
@@ -313,7 +313,7 @@ def _compare_amounts(forecast: Forecast, measured: Measured) -> list[Against]:
     ]
 
 
-def _compare_amount(word: str, planned: RowAmount, measured: MeasuredRows) -> Against:
+def _compare_amount(word: str, planned: RowAmount, measured: MeasuredRows) -> ForecastComparison:
     """The difference is known only where the measured number is exact; a lower bound may show that the forecast was
     wrong."""
     rows, bound = planned.rows, planned.bound
@@ -403,14 +403,14 @@ def whole_facts(measured: Measured | None) -> list[tuple[str, str]]:
     ]
 
 
-def _compare_numbers(word: str, planned: int | None, measured: int | None) -> Against:
+def _compare_numbers(word: str, planned: int | None, measured: int | None) -> ForecastComparison:
     if planned is None or measured is None:
-        return Against(
+        return ForecastComparison(
             word, words.format_count(planned, "row"), words.format_count(measured, "row"), "unknown", False
         )
     gap = measured - planned
     sign = "0" if gap == 0 else f"{'+' if gap > 0 else '−'}{abs(gap):,}"
-    return Against(
+    return ForecastComparison(
         word, words.format_count(planned, "row"), words.format_count(measured, "row"), sign, gap != 0
     )
 

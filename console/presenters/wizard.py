@@ -14,9 +14,9 @@ from recovery.contracts.amounts import RowAmount
 from recovery.contracts.diagnosis import Diagnosis
 from recovery.contracts.facts import GatheredFacts
 from recovery.contracts.forecast import Forecast
-from recovery.contracts.names import EMPTYING, Meant, Strategy
+from recovery.contracts.names import EMPTYING, ChangeIntent, Strategy
 from recovery.contracts.option import Option
-from recovery.contracts.positions import Moved, MovedPart, NextInput, Place, PositionChange
+from recovery.contracts.positions import LabelledPosition, MovedPart, NextInput, PartMove, PositionChange
 from recovery.diagnosis.advice import asks_meant
 from recovery.diagnosis.advice import recommend_advice as recommended_advice
 from recovery.diagnosis.row import SEVERITIES
@@ -58,7 +58,7 @@ class ActionBar:
 
 
 @dataclass(frozen=True)
-class Ask:
+class TroubleAnswer:
     ask: str
     answer: str
     text: str
@@ -66,17 +66,17 @@ class Ask:
     code: str = ""
 
 
-def trouble_summary(diagnosis: Diagnosis, facts: GatheredFacts) -> list[Ask]:
+def trouble_summary(diagnosis: Diagnosis, facts: GatheredFacts) -> list[TroubleAnswer]:
     """What happened, how bad, safe to wait: in this order on every page that begins with trouble."""
     bad = SEVERITIES.get(diagnosis.severity, SEVERITIES[3]).capitalize()
     rows = f" {_waiting_text(facts)} wait to be read." if facts.is_ready else ""
     return [
-        Ask(
+        TroubleAnswer(
             "What happened",
             diagnosis.title or "The update failed",
             diagnosis.says,
         ),
-        Ask("How bad", bad, (say_damage(diagnosis) + rows).strip() or "Not known yet."),
+        TroubleAnswer("How bad", bad, (say_damage(diagnosis) + rows).strip() or "Not known yet."),
         safe_to_wait(facts),
     ]
 
@@ -90,13 +90,13 @@ def _waiting_text(facts: GatheredFacts) -> str:
     return f"{words.format_count(facts.waiting_rows, 'row')} in {files}"
 
 
-def safe_to_wait(facts: GatheredFacts) -> Ask:
+def safe_to_wait(facts: GatheredFacts) -> TroubleAnswer:
     """Whether what waits to be read can still be read, by the facts of a recovery."""
     option = facts.option_of(Strategy.CONTINUE) if facts.is_ready else None
     places = option.positions if option else ()
     readable = [place.readable for place in places]
     if not readable:
-        return Ask(
+        return TroubleAnswer(
             "Safe to wait?",
             "Not known yet",
             "Step 3 reads whether everything that waits is still there. "
@@ -108,21 +108,21 @@ def safe_to_wait(facts: GatheredFacts) -> Ask:
     ends = [place.until_ms for place in places if place.until_ms]
     until = f", the first of it until {words.format_date(min(ends))}" if ends else ""
     if all(one.ok for one in readable):
-        return Ask(
+        return TroubleAnswer(
             "Safe to wait?",
             "Yes, as long as the files stay" if files else "Yes, until retention takes what waits",
             f"{says[:1].upper()}{says[1:]} can be read now{until}. Waiting makes the table older, nothing else.",
             "while-files-stay" if files else "until-retention",
         )
     if not any(one.ok is False for one in readable):
-        return Ask(
+        return TroubleAnswer(
             "Safe to wait?",
             "Not known",
             "Not every source could be asked what it still holds: look again, or see the flow's page. "
             "Waiting makes the table older; it does not start anything.",
             "not-known",
         )
-    return Ask(
+    return TroubleAnswer(
         "Safe to wait?",
         "No",
         f"Only {says} can still be read. What is gone does not come back by waiting.",
@@ -131,7 +131,7 @@ def safe_to_wait(facts: GatheredFacts) -> Ask:
 
 
 @dataclass(frozen=True)
-class Rung:
+class AdviceRung:
     title: str
     text: str = ""
     tags: tuple[str, ...] = ()
@@ -141,7 +141,9 @@ class Rung:
     code: str = ""
 
 
-def advice_ladder(diagnosis: Diagnosis, meant: Meant | None, options: Sequence[Option] = ()) -> list[Rung]:
+def advice_ladder(
+    diagnosis: Diagnosis, meant: ChangeIntent | None, options: Sequence[Option] = ()
+) -> list[AdviceRung]:
     """The diagnosis' advice, safest first, as it is ordered there; one is recommended once it is known which.
 
     `options`: the strategies as they were counted; then nothing else is recommended here than beside their numbers.
@@ -153,7 +155,7 @@ def advice_ladder(diagnosis: Diagnosis, meant: Meant | None, options: Sequence[O
         best = next((item for item in advice if item.strategy == counted), None)
     undo = {True: ("Can be undone",), False: ("Cannot be undone",), None: ()}
     return [
-        Rung(
+        AdviceRung(
             item.says,
             tags=(*(("Recommended",) if item is best else ()), *undo[item.undoable]),
             first=item is best,
@@ -171,14 +173,14 @@ class MeantQuestion:
     answered: bool
 
 
-def meant_question(diagnosis: Diagnosis, meant: Meant | None) -> MeantQuestion | None:
+def meant_question(diagnosis: Diagnosis, meant: ChangeIntent | None) -> MeantQuestion | None:
     """None where what is right does not hang on it."""
     if not asks_meant(diagnosis.advice):
         return None
     words_of = {
-        Meant.YES: "Yes, it was meant",
-        Meant.NO: "No, it was a mistake",
-        Meant.UNKNOWN: "I do not know",
+        ChangeIntent.YES: "Yes, it was meant",
+        ChangeIntent.NO: "No, it was a mistake",
+        ChangeIntent.UNKNOWN: "I do not know",
     }
     return MeantQuestion([(m.value, says, m is meant) for m, says in words_of.items()], meant is not None)
 
@@ -244,7 +246,7 @@ class ComparedLine:
 
 
 @dataclass(frozen=True)
-class Compare:
+class StrategyComparison:
     """`folded`: strategies that cannot be chosen here, with their reason."""
 
     columns: list[StrategyColumn]
@@ -259,7 +261,7 @@ def compare_strategies(
     *,
     recommended: str,
     sink: bool = False,
-) -> Compare:
+) -> StrategyComparison:
     """Strategies that can be chosen as columns, questions as rows. The chosen one is checked, else the recommended
     one, unless it cannot be undone. `recommended`: `recommending.recommended_strategy`.
 
@@ -285,7 +287,7 @@ def compare_strategies(
         ComparedLine(q, list(zip(columns, cells, strict=True)))
         for q, cells in _compare_questions(shown, sink=sink)
     ]
-    return Compare(columns, lines, efforts.list_folded(folded))
+    return StrategyComparison(columns, lines, efforts.list_folded(folded))
 
 
 def _is_closed(option: Option, executable: Sequence[str]) -> bool:
@@ -458,8 +460,8 @@ def _to_the_second(milliseconds: int) -> str:
 class PositionRow:
     source: str
     place: str
-    before: Place
-    after: Place
+    before: LabelledPosition
+    after: LabelledPosition
     same: str
     next_name: str
     next_at: int | None
@@ -478,7 +480,7 @@ def position_rows(positions: Sequence[PositionChange]) -> list[PositionRow]:
     for position in positions:
         ahead, readable = position.next, position.readable
         kind = "unknown" if readable.ok is None else "ok" if readable.ok else "failed"
-        moving = [part for part in position.parts if part.moved is not Moved.SAME]
+        moving = [part for part in position.parts if part.moved is not PartMove.SAME]
         rows.append(
             PositionRow(
                 source=str(position.source),

@@ -10,15 +10,15 @@ from console.presenters import versions
 from console.presenters.status import Badge
 from recovery.models import Workspace
 from recovery.pipelines.actions import TEST_PATIENCE
-from recovery.pipelines.workspace_answers import Result, WorkspaceTest
+from recovery.pipelines.workspace_answers import AnswerResult, WorkspaceTest
 from recovery.pipelines.workspace_words import Line, lines
 
 TONES: Final = {
-    Result.HOLDS: "ok",
-    Result.PART: "attention",
-    Result.FAILS: "failed",
-    Result.UNKNOWN: "unknown",
-    Result.NOT_ASKED: "pending",
+    AnswerResult.HOLDS: "ok",
+    AnswerResult.PART: "attention",
+    AnswerResult.FAILS: "failed",
+    AnswerResult.UNKNOWN: "unknown",
+    AnswerResult.NOT_ASKED: "pending",
 }
 """Colour and shape of each result."""
 

@@ -10,7 +10,7 @@ from django.contrib.auth.models import User
 from django.http import HttpRequest
 from django.shortcuts import render
 
-from console.middleware import Request
+from console.middleware import PageRequest
 from console.pages.freshness import AUTH_TIME, redirect_to_prove
 from console.signing.problems import OLD_PROOF, SignInProblem
 from console.signing.trail import record_refused_try
@@ -30,7 +30,7 @@ class CompanyAdapter(DefaultSocialAccountAdapter):  # type: ignore[misc]
     def is_open_for_signup(self, request: HttpRequest, sociallogin: Any) -> bool:
         return False
 
-    def pre_social_login(self, request: Request, sociallogin: Any) -> None:
+    def pre_social_login(self, request: PageRequest, sociallogin: Any) -> None:
         """Tie the account to its person, the first time. Ends the sign-in for everybody else."""
         user = sociallogin.user if sociallogin.is_existing else self._find_invited(sociallogin)
         person = Person.objects.filter(user_id=user.pk, service=False).first() if user is not None else None
@@ -49,7 +49,7 @@ class CompanyAdapter(DefaultSocialAccountAdapter):  # type: ignore[misc]
         users = list(User.objects.filter(email__iexact=verified[0])[:2]) if verified else []
         return users[0] if len(users) == 1 else None
 
-    def on_authentication_error(self, request: Request, *args: Any, **kwargs: Any) -> None:
+    def on_authentication_error(self, request: PageRequest, *args: Any, **kwargs: Any) -> None:
         _end_sign_in(request, {}, NOT_FINISHED)
 
     def send_notification_mail(self, *args: Any, **kwargs: Any) -> None:
@@ -70,14 +70,14 @@ def _fresh_seconds() -> int:
     return int(settings.ACCOUNT_REAUTHENTICATION_TIMEOUT)
 
 
-def _not_proved(request: Request, back: str) -> NoReturn:
+def _not_proved(request: PageRequest, back: str) -> NoReturn:
     """Back to the page that asks, which says why."""
     record_refused_try(request, request.user.get_username(), OLD_PROOF.says, action="session.confirm")
     request.session["unproven"] = True
     raise ImmediateHttpResponse(redirect_to_prove(back))
 
 
-def _end_sign_in(request: Request, data: dict[str, Any], problem: SignInProblem) -> NoReturn:
+def _end_sign_in(request: PageRequest, data: dict[str, Any], problem: SignInProblem) -> NoReturn:
     claims = data.get("userinfo") or data.get("id_token") or {}
     name = str(claims.get("email") or "")
     record_refused_try(request, name, problem.says)

@@ -8,7 +8,7 @@ from allauth.usersessions.models import UserSession
 from django.contrib.auth.models import User
 from django.db import transaction
 
-from console.middleware import Request, why_session_ended
+from console.middleware import PageRequest, why_session_ended
 from recovery.audit.actions import append_entry
 from recovery.numbers import whole
 from recovery.people.roles import Actor
@@ -42,7 +42,7 @@ def describe_device(agent: str) -> str:
     return f"{browser} on {system}" if browser and system else browser or system or "Unknown program"
 
 
-def session_rows(request: Request, owner: User) -> list[SessionRow]:
+def session_rows(request: PageRequest, owner: User) -> list[SessionRow]:
     """The sessions that are open still, the one that asks first, then the last used."""
     open_ones = UserSession.objects.purge_and_list(owner)
     here = request.session.session_key
@@ -56,7 +56,7 @@ def session_rows(request: Request, owner: User) -> list[SessionRow]:
     return sorted(rows, key=lambda r: (not r.here, -r.seen.timestamp()))
 
 
-def end_sessions(request: Request, owner: User, by: Actor, *, only: str | None = None) -> int:
+def end_sessions(request: PageRequest, owner: User, by: Actor, *, only: str | None = None) -> int:
     """End one session of the owner (by its number), or all but the one that asks. How many ended; audited."""
     sessions = UserSession.objects.filter(user=owner)
     if only is not None:

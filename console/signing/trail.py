@@ -11,7 +11,7 @@ from allauth.account.signals import user_logged_in
 from allauth.mfa import signals
 from django.contrib.auth.models import User
 
-from console.middleware import Request
+from console.middleware import PageRequest
 from recovery.audit.actions import append_entry
 from recovery.errors import Denied
 from recovery.people import limits
@@ -25,7 +25,9 @@ FACTORS: Final = {
 }
 
 
-def record_refused_try(request: Request, name: str, sentence: str, action: str = "session.refused") -> None:
+def record_refused_try(
+    request: PageRequest, name: str, sentence: str, action: str = "session.refused"
+) -> None:
     """One try that was not good. Call outside of a transaction that may be taken back."""
     who = AnonymousActor(name=name[:150] or "(no name)", via="page", request_id=request.request_id)
     append_entry(
@@ -36,7 +38,7 @@ def record_refused_try(request: Request, name: str, sentence: str, action: str =
         limits.count_try("address", get_adapter().get_client_ip(request))
 
 
-def record_own_act(request: Request, user: User, action: str, says: str) -> None:
+def record_own_act(request: PageRequest, user: User, action: str, says: str) -> None:
     """Something that a person did to their own account or session."""
     append_entry(
         action=action, outcome="done", by=who_is(request, user), target_kind="person",
@@ -44,14 +46,14 @@ def record_own_act(request: Request, user: User, action: str, says: str) -> None
     )  # fmt: skip
 
 
-def who_is(request: Request, user: User) -> Actor | AnonymousActor:
+def who_is(request: PageRequest, user: User) -> Actor | AnonymousActor:
     try:
         return actor_for_user(user, via="page", request_id=request.request_id)
     except Denied:
         return AnonymousActor(name=user.get_username(), via="page", request_id=request.request_id)
 
 
-def describe_sign_in(request: Request) -> str:
+def describe_sign_in(request: PageRequest) -> str:
     """The ways by which this session was proven, in words."""
     records = request.session.get("account_authentication_methods") or []
     words = {"password": "password", "socialaccount": "company account", "invitation": "invitation"}
@@ -59,13 +61,13 @@ def describe_sign_in(request: Request) -> str:
     return " and ".join(dict.fromkeys(methods)) or "password"
 
 
-def _signed_in(sender: Any, request: Request, user: User, **more: Any) -> None:
+def _signed_in(sender: Any, request: PageRequest, user: User, **more: Any) -> None:
     record_own_act(
         request, user, "session.sign_in", f"{user.get_username()} signed in with {describe_sign_in(request)}."
     )
 
 
-def _wrong_code(sender: Any, request: Request, user: User, **more: Any) -> None:
+def _wrong_code(sender: Any, request: PageRequest, user: User, **more: Any) -> None:
     record_refused_try(request, user.get_username(), "Sign-in refused: the code was wrong.")
 
 

@@ -10,7 +10,7 @@ from console.incident.orders_making import orders_folder
 from console.supervisor import home as homes
 from console.supervisor import instance, options, processes
 from console.supervisor.bootstrap import FULL, CannotStart, os_sentence, progress_line, refuse_command
-from console.supervisor.supervisor import Ending, Supervisor
+from console.supervisor.supervisor import StopRequested, Supervisor
 from console.supervisor.terminal import print_line
 
 
@@ -44,7 +44,7 @@ def live_until_ended(supervisor: Supervisor, *, incident: bool, plain: bool = Fa
     try:
         supervisor.start(incident=incident, plain=plain)
         supervisor.watch()
-    except Ending:
+    except StopRequested:
         print_line("  Asked to end while starting")
     except CannotStart as problem:
         return refuse_command(explain_failed_start(problem, supervisor.instance.home), 1)

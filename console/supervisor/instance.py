@@ -22,7 +22,7 @@ from console.supervisor.apart import (
 from console.supervisor.bootstrap import JARS, CannotStart
 from console.supervisor.children import Child, child_environment
 from console.supervisor.home import read_env, read_json, write_env
-from console.supervisor.options import Options
+from console.supervisor.options import DemoOptions
 
 
 @dataclass
@@ -81,7 +81,7 @@ def given_broker() -> str:
     return given_setting("REPRISE_BROKER_URL")
 
 
-def configure_instance(options: Options, listener: socket.socket) -> Instance:
+def configure_instance(options: DemoOptions, listener: socket.socket) -> Instance:
     """Settle secret key, broker, databases and address; write them to `instance.env` for every bin/manage.
 
     A `bin/manage` that took SQLite where the instance has PostgreSQL would find an empty house.

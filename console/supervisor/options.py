@@ -9,7 +9,7 @@ from console.supervisor.bootstrap import ROOT, CannotStart
 
 
 @dataclass(frozen=True)
-class Options:
+class DemoOptions:
     """What the person asked for. `port` 0 means any free one."""
 
     home: Path
@@ -56,14 +56,14 @@ def build_parser() -> argparse.ArgumentParser:
     return made
 
 
-def parse_options(arguments: list[str]) -> Options:
+def parse_options(arguments: list[str]) -> DemoOptions:
     """Raises CannotStart for a port that is none; argparse itself exits 2 on wrong use."""
     asked = build_parser().parse_args(arguments)
     if not 0 <= asked.port <= 65535:
         raise CannotStart(
             f"--port {asked.port} is no port; give one between 1 and 65535, or 0 for any free one."
         )
-    return Options(
+    return DemoOptions(
         home=home_folder(),
         port=asked.port,
         reset=asked.reset,

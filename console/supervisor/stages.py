@@ -30,7 +30,7 @@ from recovery.people.first import make_first_administrator
 from recovery.people.identity import actor_for_token
 from recovery.people.roles import SYSTEM, Role
 from recovery.pipelines.actions import register_workspace
-from recovery.streams.actions import Said, adopt_stream, find_adopted
+from recovery.streams.actions import StreamDetails, adopt_stream, find_adopted
 
 PEOPLE = {
     "viewer": "viewer", "responder": "responder", "approver": "approver", "approver2": "approver",
@@ -151,7 +151,7 @@ def adopt_orders() -> None:
     )
     if find_adopted(made.checkpoint) is not None:
         return
-    said = Said(
+    said = StreamDetails(
         name=ORDERS,
         sink=made.table,
         event_log=made.event_log,

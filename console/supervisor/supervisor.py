@@ -27,7 +27,7 @@ TICK = 0.25  # seconds between two looks at the running children
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
-class Ending(Exception):
+class StopRequested(Exception):
     """Someone asked us to end while we were waiting for something."""
 
 
@@ -54,16 +54,16 @@ class Supervisor:
         self.asked += 1
 
     def pause(self, seconds: float = 0.05) -> None:
-        """Wait a moment; raises Ending when a signal came."""
+        """Wait a moment; raises StopRequested when a signal came."""
         if self.asked:
-            raise Ending
+            raise StopRequested
         time.sleep(seconds)
         processes.reap_children({c.pid for c in self.children} | {self.helper})
 
     # -- start -----------------------------------------------------------------------------------------
 
     def start(self, *, incident: bool, plain: bool = False) -> None:
-        """Bring everything up. Raises CannotStart with one sentence, or Ending."""
+        """Bring everything up. Raises CannotStart with one sentence, or StopRequested."""
         began = time.monotonic()
         first = not (self.instance.home / "people.json").exists()
         self._write_mark()
@@ -224,7 +224,7 @@ class Supervisor:
             while True:
                 self.pause(TICK)
                 self.look_around()
-        except Ending:
+        except StopRequested:
             return
 
     def look_around(self) -> None:

@@ -13,7 +13,7 @@ from django.utils import timezone
 
 from recovery.approvals import events, rules, selectors
 from recovery.approvals.moves import approval_to
-from recovery.approvals.rules import No, Who
+from recovery.approvals.rules import ApprovalRefusal, Voter
 from recovery.audit.actions import Attempt
 from recovery.errors import Denied, Refused, RepriseError, WrongUse
 from recovery.models import ApprovalRequest, BreakGlass, Person, Plan, Recovery, Vote
@@ -56,7 +56,7 @@ def request_approval(
     return made
 
 
-def _ask(recovery: Recovery, plan: Plan, rule: rules.Rule, reason: str, by: Actor) -> ApprovalRequest:
+def _ask(recovery: Recovery, plan: Plan, rule: rules.ApprovalRule, reason: str, by: Actor) -> ApprovalRequest:
     now = timezone.now()
     try:
         with transaction.atomic():
@@ -82,7 +82,7 @@ def cast_vote(
         if choice not in ("approve", "reject"):
             raise WrongUse(f"A vote is approve or reject, not {choice!r}.")
         recovery = lock(recovery_id)
-        person, who = _voter(by), Who(by.name, by.user_id)
+        person, who = _voter(by), Voter(by.name, by.user_id)
         request = _voted_on(recovery, plan_hash)
         signed = plan_hash or request.plan.hash
         given = selectors.votes_cast(selectors.votes_in_force(request))
@@ -230,7 +230,7 @@ def _plan(recovery: Recovery, seen: str) -> Plan:
     return plan
 
 
-def _refuse(no: No | None) -> None:
+def _refuse(no: ApprovalRefusal | None) -> None:
     if no is not None:
         raise Refused(no.says, code=no.code)
 

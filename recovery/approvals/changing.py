@@ -5,7 +5,7 @@ from django.utils import timezone
 
 from recovery.approvals import rules, selectors
 from recovery.approvals.moves import void_request
-from recovery.approvals.rules import LIVE, Rule
+from recovery.approvals.rules import LIVE, ApprovalRule
 from recovery.audit.actions import audited_attempt
 from recovery.errors import Refused
 from recovery.models import ApprovalRequest, EnvironmentRule
@@ -20,7 +20,7 @@ def version_of(environment: str) -> int:
     return found or 0
 
 
-def change_rule(*, rule: Rule, version: int, by: Actor) -> None:
+def change_rule(*, rule: ApprovalRule, version: int, by: Actor) -> None:
     """Put this rule in force. `version` is the one that was looked at. What was asked for or approved under the old
     one is void, at once and visibly. Raises Denied, Refused (not a rule, or somebody else changed it).
     """
@@ -46,7 +46,7 @@ def change_rule(*, rule: Rule, version: int, by: Actor) -> None:
         )
 
 
-def _problem(rule: Rule) -> str | None:
+def _problem(rule: ApprovalRule) -> str | None:
     unknown = set(rule.strategies or ()) - set(EXECUTABLE)
     if unknown:
         return f"There is no strategy {', '.join(sorted(unknown))}."
@@ -71,7 +71,7 @@ def _own_rules() -> list[str]:
     return list(EnvironmentRule.objects.values_list("environment", flat=True))
 
 
-def _write(rule: Rule, version: int, by: Actor) -> None:
+def _write(rule: ApprovalRule, version: int, by: Actor) -> None:
     values = {k: v for k, v in rule.as_dict().items() if k != "environment"}
     values |= {"changed_by": by.name, "changed_at": timezone.now()}
     rows = EnvironmentRule.objects.filter(environment=rule.environment)

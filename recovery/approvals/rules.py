@@ -30,7 +30,7 @@ class VoterGroup:
 
 
 @dataclass(frozen=True)
-class Rule:
+class ApprovalRule:
     """Times in hours and minutes; `strategies` None: every one; no `groups`: whoever has the right to vote."""
 
     environment: str
@@ -60,12 +60,12 @@ class Rule:
         }
 
 
-def from_dict(given: Mapping[str, Any]) -> Rule:
+def from_dict(given: Mapping[str, Any]) -> ApprovalRule:
     """The rule that `as_dict` wrote. Raises ValueError, KeyError for anything else."""
     groups = tuple(VoterGroup(g["name"], tuple(g["members"]), int(g["votes"])) for g in given["groups"])
     named = given["strategies"]
     values = {k: v for k, v in given.items() if k not in ("groups", "freezes", "strategies")}
-    return Rule(
+    return ApprovalRule(
         **values,
         groups=groups,
         freezes=tuple(read_stored_freeze(line) for line in given["freezes"]),
@@ -73,19 +73,19 @@ def from_dict(given: Mapping[str, Any]) -> Rule:
     )
 
 
-SHIPPED: Final[dict[str, Rule]] = {
-    "development": Rule("development", 0),
-    "staging": Rule("staging", 1, break_glass=True),
-    "production": Rule("production", 2, expiry_hours=8),
+SHIPPED: Final[dict[str, ApprovalRule]] = {
+    "development": ApprovalRule("development", 0),
+    "staging": ApprovalRule("staging", 1, break_glass=True),
+    "production": ApprovalRule("production", 2, expiry_hours=8),
 }
 
 
-def shipped_rule(environment: str) -> Rule:
+def shipped_rule(environment: str) -> ApprovalRule:
     """The rule before anybody changed it; production's for an environment that no one has described."""
     return SHIPPED.get(environment) or replace(SHIPPED["production"], environment=environment)
 
 
-def asks_less(new: Rule, old: Rule) -> bool:
+def asks_less(new: ApprovalRule, old: ApprovalRule) -> bool:
     """Might a plan run under `new` that may not under `old`? Of every change that is not plainly stricter: up from
     development to staging to production, with as many votes; or between two of one kind whose rules are the same."""
     if _rank(new) == _rank(old):
@@ -93,11 +93,11 @@ def asks_less(new: Rule, old: Rule) -> bool:
     return _rank(new) < _rank(old) or new.votes < old.votes
 
 
-def _rank(rule: Rule) -> int:
+def _rank(rule: ApprovalRule) -> int:
     return {"development": 0, "staging": 1}.get(rule.environment, 2)
 
 
-def problem_of_rule(rule: Rule) -> str | None:
+def problem_of_rule(rule: ApprovalRule) -> str | None:
     """Why this rule cannot be taken, in one sentence; None when it can."""
     strict = rule.environment not in LENIENT
     named = [m for g in rule.groups for m in g.members]
@@ -123,21 +123,21 @@ def problem_of_rule(rule: Rule) -> str | None:
 
 
 @dataclass(frozen=True)
-class Who:
+class Voter:
     """A person as votes are compared: the account, or its name where only that was kept."""
 
     name: str
     user_id: int | None = None
 
-    def same(self, other: "Who") -> bool:
+    def same(self, other: "Voter") -> bool:
         return self.name == other.name or (self.user_id is not None and self.user_id == other.user_id)
 
 
 @dataclass(frozen=True)
-class Cast:
+class CastVote:
     """A vote in force."""
 
-    voter: Who
+    voter: Voter
     choice: str  # approve | reject
 
 
@@ -147,19 +147,19 @@ class RequestFacts:
 
     state: str
     hash: str
-    rule: Rule
-    requester: Who
-    author: Who
+    rule: ApprovalRule
+    requester: Voter
+    author: Voter
     expires_at: datetime
     decided_at: datetime | None = None
-    editors: tuple[Who, ...] = ()  # of the code that the plan changes
+    editors: tuple[Voter, ...] = ()  # of the code that the plan changes
 
     def late(self, now: datetime) -> bool:
         return now >= self.expires_at
 
 
 @dataclass(frozen=True)
-class No:
+class ApprovalRefusal:
     """A refusal: a stable code and the sentence."""
 
     code: str
@@ -167,39 +167,49 @@ class No:
 
 
 def may_vote(
-    asked: RequestFacts, who: Who, voted: Iterable[Cast], choice: str, hash_: str, now: datetime
-) -> No | None:
+    asked: RequestFacts, who: Voter, voted: Iterable[CastVote], choice: str, hash_: str, now: datetime
+) -> ApprovalRefusal | None:
     """Why this person's vote does not count now; None when it does."""
     states = LIVE if choice == "reject" else {"open"}
     if asked.late(now):
-        return No(
+        return ApprovalRefusal(
             "expired", "The request has expired. Expired is not approved; nothing can be voted on any more."
         )
     if asked.state not in states:
-        return No("not_open", f"This request is {asked.state}: there is nothing to vote on any more.")
+        return ApprovalRefusal(
+            "not_open", f"This request is {asked.state}: there is nothing to vote on any more."
+        )
     if hash_ != asked.hash:
-        return No("stale_plan", "The plan changed while you were reading. Your vote was not counted.")
+        return ApprovalRefusal(
+            "stale_plan", "The plan changed while you were reading. Your vote was not counted."
+        )
     if no := never_counts(asked, who):
         return no
     if any(v.voter.same(who) for v in voted):
-        return No("voted", "You have voted on this plan already; one vote a person and plan.")
+        return ApprovalRefusal("voted", "You have voted on this plan already; one vote a person and plan.")
     return None
 
 
-def never_counts(asked: RequestFacts, who: Who) -> No | None:
+def never_counts(asked: RequestFacts, who: Voter) -> ApprovalRefusal | None:
     """Who may not vote on this request whenever they try; None for who may."""
     if not asked.rule.requester_may_vote:
         if asked.requester.same(who):
-            return No("own_request", f"{who.name} asked for this approval, so {who.name} cannot vote on it.")
+            return ApprovalRefusal(
+                "own_request", f"{who.name} asked for this approval, so {who.name} cannot vote on it."
+            )
         if asked.author.same(who):
-            return No("own_plan", f"{who.name} sealed this plan, so {who.name} cannot vote on it.")
+            return ApprovalRefusal(
+                "own_plan", f"{who.name} sealed this plan, so {who.name} cannot vote on it."
+            )
         if any(editor.same(who) for editor in asked.editors):
-            return No(
+            return ApprovalRefusal(
                 "own_code", f"{who.name} edited the code of this plan, so {who.name} cannot vote on it."
             )
     if asked.rule.groups and not any(who.name in g.members for g in asked.rule.groups):
         names = ", ".join(g.name for g in asked.rule.groups)
-        return No("no_group", f"Votes of {names} count here, and {who.name} is in none of these groups.")
+        return ApprovalRefusal(
+            "no_group", f"Votes of {names} count here, and {who.name} is in none of these groups."
+        )
     return None
 
 
@@ -219,7 +229,7 @@ class VoteTally:
         return max(self.needed - self.given, max((g.votes - n for g, n in self.groups), default=0), 0)
 
 
-def tally_votes(rule: Rule, votes: Iterable[Cast]) -> VoteTally:
+def tally_votes(rule: ApprovalRule, votes: Iterable[CastVote]) -> VoteTally:
     """Votes for it, each person once."""
     names = {v.voter.name for v in votes if v.choice == "approve"}
     groups = tuple((g, len(names & set(g.members))) for g in rule.groups)
@@ -230,17 +240,17 @@ def tally_votes(rule: Rule, votes: Iterable[Cast]) -> VoteTally:
 class ApprovalStanding:
     """All that decides whether a plan may run. `resuming`: it began and was interrupted."""
 
-    rule: Rule
+    rule: ApprovalRule
     hash: str
     strategy: str
     sealed_in: str = ""  # the environment that the plan names
     asked: RequestFacts | None = None
-    votes: Sequence[Cast] = ()
+    votes: Sequence[CastVote] = ()
     glass_until: datetime | None = None
     resuming: bool = False
 
 
-def may_run(of: ApprovalStanding, now: datetime) -> No | None:
+def may_run(of: ApprovalStanding, now: datetime) -> ApprovalRefusal | None:
     """Why the plan may not run now; None when it may. Break-glass stands above votes, waiting time and freeze
     windows, never above the strategies that are allowed."""
     if no := _fits(of):
@@ -250,84 +260,99 @@ def may_run(of: ApprovalStanding, now: datetime) -> No | None:
     return (_agreed(of, now) if of.rule.votes else None) or _frozen(of.rule, now)
 
 
-def may_break_glass(of: ApprovalStanding, now: datetime) -> No | None:
+def may_break_glass(of: ApprovalStanding, now: datetime) -> ApprovalRefusal | None:
     """Why no one may run this plan without enough votes; None where it is possible, and needed."""
     if no := _fits(of):
         return no
     if not of.rule.break_glass:
-        return No("no_glass", f"The rules of {of.rule.environment} have no break-glass.")
+        return ApprovalRefusal("no_glass", f"The rules of {of.rule.environment} have no break-glass.")
     if may_run(of, now) is None:
-        return No("not_needed", "The plan may run as it is: no glass needs to be broken.")
+        return ApprovalRefusal("not_needed", "The plan may run as it is: no glass needs to be broken.")
     return None
 
 
-def may_ask(of: ApprovalStanding, now: datetime) -> No | None:
+def may_ask(of: ApprovalStanding, now: datetime) -> ApprovalRefusal | None:
     """Why no votes can be asked for; None when they can."""
     if no := _fits(of):
         return no
     if not of.rule.votes:
-        return No("not_needed", f"In {of.rule.environment} no approval is needed: run the plan.")
+        return ApprovalRefusal("not_needed", f"In {of.rule.environment} no approval is needed: run the plan.")
     if of.asked is not None and of.asked.state in LIVE:
         late = of.asked.late(now)
-        return No("expired", "The request has expired and is being ended.") if late else No("asked", ASKED)
+        return (
+            ApprovalRefusal("expired", "The request has expired and is being ended.")
+            if late
+            else ApprovalRefusal("asked", ASKED)
+        )
     if _agreed(of, now) is None:
-        return No("not_needed", "The approval of this plan is still in force: run it.")
+        return ApprovalRefusal("not_needed", "The approval of this plan is still in force: run it.")
     return None
 
 
-def _fits(of: ApprovalStanding) -> No | None:
+def _fits(of: ApprovalStanding) -> ApprovalRefusal | None:
     """What no vote and no broken glass can replace."""
     if of.sealed_in and of.sealed_in != of.rule.environment:
-        return No("environment_changed", f"The plan was sealed for {of.sealed_in}, and the pipeline is now in "
-                  f"{of.rule.environment}. Seal again.")  # fmt: skip
+        return ApprovalRefusal(
+            "environment_changed",
+            f"The plan was sealed for {of.sealed_in}, and the pipeline is now in "
+            f"{of.rule.environment}. Seal again.",
+        )
     return strategy_allowed(of.rule, of.strategy)
 
 
-def strategy_allowed(rule: Rule, strategy: str) -> No | None:
+def strategy_allowed(rule: ApprovalRule, strategy: str) -> ApprovalRefusal | None:
     """Why this strategy may not be taken there; None when it may."""
     if rule.strategies is None or strategy in rule.strategies:
         return None
     allowed = ", ".join(map(name_strategy, rule.strategies))
-    return No(
+    return ApprovalRefusal(
         "strategy_not_allowed",
         f"The rules of {rule.environment} do not allow {name_strategy(strategy)}. Choose {allowed}.",
     )
 
 
-def count_people(rule: Rule) -> Amount:
+def count_people(rule: ApprovalRule) -> Amount:
     """How many people it takes until a plan may run: who seals it, and others who vote."""
     if rule.votes and rule.requester_may_vote:
         return Amount(value=rule.votes, bound=Bound.AT_LEAST, why="Who asks may vote too.")
     return Amount(value=1 + rule.votes)
 
 
-def _agreed(of: ApprovalStanding, now: datetime) -> No | None:
+def _agreed(of: ApprovalStanding, now: datetime) -> ApprovalRefusal | None:
     environment, needed = of.rule.environment, votes_text(of.rule.votes)
     if of.asked is None or of.asked.state in ("voided", "rejected") or of.asked.hash != of.hash:
-        return No("needs_approval", f"Environment {environment} asks for {needed} by other people, and they were "
-                  "not asked about this plan yet. Ask for approval first.")  # fmt: skip
+        return ApprovalRefusal(
+            "needs_approval",
+            f"Environment {environment} asks for {needed} by other people, and they were "
+            "not asked about this plan yet. Ask for approval first.",
+        )
     if of.asked.late(now):
-        return No(
+        return ApprovalRefusal(
             "expired",
             f"The approval ended at {at_text(of.asked.expires_at)}. Expired is not approved: ask again.",
         )
     if of.asked.rule != of.rule:
-        return No(
+        return ApprovalRefusal(
             "rules_changed", f"The rules of {environment} changed since approval was asked for. Ask again."
         )
     count = tally_votes(of.rule, of.votes)
     began = of.resuming and of.asked.state == "used"
     if of.asked.state != "approved" and not began:
-        return No("needs_approval", f"{votes_text(count.missing, 'more ')} of {count.needed} needed in {environment}. "
-                  f"The request ends at {at_text(of.asked.expires_at)}.")  # fmt: skip
+        return ApprovalRefusal(
+            "needs_approval",
+            f"{votes_text(count.missing, 'more ')} of {count.needed} needed in {environment}. "
+            f"The request ends at {at_text(of.asked.expires_at)}.",
+        )
     if not count.enough:
-        return No(
+        return ApprovalRefusal(
             "needs_approval",
             f"{count.given} of {count.needed} votes are in force in {environment}. Ask again.",
         )
     ready = ready_at(of.asked)
     if now < ready:
-        return No("waiting_time", f"Approved; the waiting time of {environment} is over at {at_text(ready)}.")
+        return ApprovalRefusal(
+            "waiting_time", f"Approved; the waiting time of {environment} is over at {at_text(ready)}."
+        )
     return None
 
 
@@ -336,14 +361,14 @@ def ready_at(asked: RequestFacts) -> datetime:
     return (asked.decided_at or asked.expires_at) + timedelta(minutes=asked.rule.waiting_minutes)
 
 
-def _frozen(rule: Rule, now: datetime) -> No | None:
+def _frozen(rule: ApprovalRule, now: datetime) -> ApprovalRefusal | None:
     window = freeze_covering(rule.freezes, now)
     if window is None:
         return None
     if isinstance(window, UnreadableFreeze):
-        return No("frozen", f"{rule.environment.capitalize()} is frozen: its window cannot be read: "
+        return ApprovalRefusal("frozen", f"{rule.environment.capitalize()} is frozen: its window cannot be read: "
                   f"{str(window)!r}. Ask an admin to rewrite it in the settings of {rule.environment}.")  # fmt: skip
-    return No(
+    return ApprovalRefusal(
         "frozen", f"{rule.environment.capitalize()} is frozen until {at_text(window.ends(now))} ({window})."
     )
 
@@ -356,7 +381,7 @@ def at_text(at: datetime) -> str:
     return f"{at:%Y-%m-%d %H:%M} UTC"
 
 
-def voters_that_count(rule: Rule, people: Iterable[str], never: Collection[str]) -> list[str]:
+def voters_that_count(rule: ApprovalRule, people: Iterable[str], never: Collection[str]) -> list[str]:
     """Of the people with the right to vote, those whose vote would count."""
     members = {m for g in rule.groups for m in g.members}
     return [p for p in people if p not in never and (not members or p in members)]

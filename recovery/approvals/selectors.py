@@ -8,7 +8,16 @@ from django.utils import timezone
 
 from recovery.approvals import rules
 from recovery.approvals.freezes import read_stored_freeze
-from recovery.approvals.rules import LIVE, ApprovalStanding, Cast, No, RequestFacts, Rule, VoterGroup, Who
+from recovery.approvals.rules import (
+    LIVE,
+    ApprovalRefusal,
+    ApprovalRule,
+    ApprovalStanding,
+    CastVote,
+    RequestFacts,
+    Voter,
+    VoterGroup,
+)
 from recovery.models import (
     ApprovalRequest,
     BreakGlass,
@@ -22,7 +31,7 @@ from recovery.people import holders, visible
 from recovery.people.roles import Actor, Right
 
 
-def rule_for(environment: str) -> Rule:
+def rule_for(environment: str) -> ApprovalRule:
     """The rule in force: an admin's, else the shipped one; production's for an environment no one described."""
     rows = {
         r.environment: r for r in EnvironmentRule.objects.filter(environment__in=(environment, "production"))
@@ -34,8 +43,8 @@ def rule_for(environment: str) -> Rule:
     return as_rule(rows["production"], environment)
 
 
-def as_rule(row: EnvironmentRule, environment: str = "") -> Rule:
-    return Rule(
+def as_rule(row: EnvironmentRule, environment: str = "") -> ApprovalRule:
+    return ApprovalRule(
         environment=environment or row.environment,
         votes=row.votes,
         groups=tuple(VoterGroup(g["name"], tuple(g["members"]), g["votes"]) for g in row.groups),
@@ -99,9 +108,9 @@ def glass_over(plan: Plan | None, now: datetime | None = None) -> datetime | Non
     return glass.until
 
 
-def editors_of_plan(plan: Plan) -> tuple[Who, ...]:
+def editors_of_plan(plan: Plan) -> tuple[Voter, ...]:
     """Who edited the code that the plan changes."""
-    return tuple(Who(editor.name, editor.user_id) for editor in plan.contents.editors)
+    return tuple(Voter(editor.name, editor.user_id) for editor in plan.contents.editors)
 
 
 def request_facts(request: ApprovalRequest) -> RequestFacts:
@@ -110,8 +119,8 @@ def request_facts(request: ApprovalRequest) -> RequestFacts:
         state=request.state,
         hash=request.plan.hash,
         rule=rules.from_dict(request.rule),
-        requester=Who(request.requested_by, request.requested_by_id),
-        author=Who(request.plan.sealed_by),
+        requester=Voter(request.requested_by, request.requested_by_id),
+        author=Voter(request.plan.sealed_by),
         editors=editors_of_plan(request.plan),
         expires_at=request.expires_at,
         decided_at=request.decided_at,
@@ -132,8 +141,8 @@ def voter_ids(environment: str) -> frozenset[int]:
     return frozenset(holders.holders_of_right(Right.APPROVE, environment).values_list("user_id", flat=True))
 
 
-def votes_cast(votes: Iterable[Vote]) -> list[Cast]:
-    return [Cast(Who(v.voter, v.voter_id), v.choice) for v in votes]
+def votes_cast(votes: Iterable[Vote]) -> list[CastVote]:
+    return [CastVote(Voter(v.voter, v.voter_id), v.choice) for v in votes]
 
 
 def approval_standing(recovery: Recovery, plan: Plan) -> ApprovalStanding:
@@ -151,13 +160,13 @@ def approval_standing(recovery: Recovery, plan: Plan) -> ApprovalStanding:
     )
 
 
-def run_refusal(recovery: Recovery, plan: Plan, now: datetime | None = None) -> No | None:
+def run_refusal(recovery: Recovery, plan: Plan, now: datetime | None = None) -> ApprovalRefusal | None:
     """Why the environment's rules do not let this plan run now; None when they do."""
     return rules.may_run(approval_standing(recovery, plan), now or timezone.now())
 
 
 def names_of_approvers(
-    rule: Rule, request: ApprovalRequest | None = None, plan: Plan | None = None
+    rule: ApprovalRule, request: ApprovalRequest | None = None, plan: Plan | None = None
 ) -> list[str]:
     """Names of the people whose vote would count in the rule's environment, by their role there, in order; the
     requester, the plan's author and the editors of its code left out."""

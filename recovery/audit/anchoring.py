@@ -47,7 +47,7 @@ class AnchorStatement:
 
 
 @dataclass(frozen=True)
-class Signed:
+class SignedStatement:
     """A statement with its signature. `outside`: read from the file, not from the table."""
 
     statement: AnchorStatement
@@ -80,12 +80,14 @@ def sign_statement(
     *,
     detail: dict[str, Any] | None = None,
     key: Ed25519PrivateKey | None = None,
-) -> Signed:
+) -> SignedStatement:
     """Sign and keep a statement: in the table now, in the file after the commit. Raises Unreachable (no key)."""
     key = key or keys.signing_key()
     at = timezone.now().astimezone(UTC)
     statement = AnchorStatement(kind, seq, hash, at.isoformat(timespec="microseconds"), detail or {})
-    signed = Signed(statement, keys.key_id(keys.public_bytes(key)), key.sign(statement.message()).hex())
+    signed = SignedStatement(
+        statement, keys.key_id(keys.public_bytes(key)), key.sign(statement.message()).hex()
+    )
     with transaction.atomic():
         AuditAnchor(
             kind=kind, seq=seq, hash=hash, at=at, detail=statement.detail, key_id=signed.key_id,
@@ -95,7 +97,7 @@ def sign_statement(
     return signed
 
 
-def _keep_outside(signed: Signed) -> None:
+def _keep_outside(signed: SignedStatement) -> None:
     """One write of one line, put on disk. A full disk is logged: `verify` says that the file lacks it."""
     place = anchor_file()
     if place is None:
@@ -115,14 +117,14 @@ def _keep_outside(signed: Signed) -> None:
         log.warning("The anchor of audit entry %s is not in %s: %s", signed.statement.seq, place, error)
 
 
-def newest_anchor(kind: str | None = None) -> Signed | None:
+def newest_anchor(kind: str | None = None) -> SignedStatement | None:
     """The anchor of the highest entry in the table."""
     rows = AuditAnchor.objects.all() if kind is None else AuditAnchor.objects.filter(kind=kind)
     row = rows.order_by("-seq", "-pk").first()
     return _of_row(row) if row else None
 
 
-def next_after(seq: int) -> Signed | None:
+def next_after(seq: int) -> SignedStatement | None:
     """The first mark at `seq` or behind it, whose key is known and whose signature fits."""
     known = keys.public_keys()
     for row in AuditAnchor.objects.filter(kind=MARK, seq__gte=seq).order_by("seq", "pk")[:20]:
@@ -131,7 +133,7 @@ def next_after(seq: int) -> Signed | None:
     return None
 
 
-def list_cuts() -> list[Signed]:
+def list_cuts() -> list[SignedStatement]:
     """Every archiving, oldest first, from the table and from the file."""
     rows = [_of_row(r) for r in AuditAnchor.objects.filter(kind=CUT).order_by("seq")]
     return sorted(
@@ -139,20 +141,20 @@ def list_cuts() -> list[Signed]:
     )
 
 
-def iterate_statements() -> Iterator[Signed]:
+def iterate_statements() -> Iterator[SignedStatement]:
     """All marks and key changes of table and file, by entry, one at a time."""
     rows = AuditAnchor.objects.exclude(kind=CUT).order_by("seq", "pk").iterator(chunk_size=500)
     outside = (s for s in _iterate_signed() if s.statement.kind != CUT)
     return heapq.merge((_of_row(r) for r in rows), outside, key=lambda s: s.statement.seq)
 
 
-def statements_since(seq: int) -> Iterator[Signed]:
+def statements_since(seq: int) -> Iterator[SignedStatement]:
     """Marks and key changes of the table only, from this entry on: for the check before a signature."""
     rows = AuditAnchor.objects.exclude(kind=CUT).filter(seq__gte=seq).order_by("seq", "pk")
     return (_of_row(r) for r in rows.iterator(chunk_size=500))
 
 
-def _iterate_signed() -> Iterator[Signed]:
+def _iterate_signed() -> Iterator[SignedStatement]:
     """Anchors in the file, in the order they were written. Raises OSError.
 
     A line that is none is passed over: a stop of the machine leaves one, and the table has that anchor.
@@ -166,17 +168,17 @@ def _iterate_signed() -> Iterator[Signed]:
                 yield signed
 
 
-def _of_line(line: bytes) -> Signed | None:
+def _of_line(line: bytes) -> SignedStatement | None:
     try:
         fields = json.loads(line)
         said = AnchorStatement(**{name: fields[name] for name in ("kind", "seq", "hash", "at", "detail")})
-        signed = Signed(said, fields["key_id"], fields["signature"], outside=True)
+        signed = SignedStatement(said, fields["key_id"], fields["signature"], outside=True)
     except (ValueError, KeyError, TypeError):
         return None
     return signed if isinstance(said.seq, int) else None
 
 
-def _of_row(row: AuditAnchor) -> Signed:
+def _of_row(row: AuditAnchor) -> SignedStatement:
     at: datetime = row.at.astimezone(UTC)
     said = AnchorStatement(row.kind, row.seq, row.hash, at.isoformat(timespec="microseconds"), row.detail)
-    return Signed(said, row.key_id, row.signature)
+    return SignedStatement(said, row.key_id, row.signature)

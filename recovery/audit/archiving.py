@@ -32,7 +32,7 @@ LEAST_DAYS: Final = 30
 
 
 @dataclass(frozen=True)
-class Archived:
+class ArchivedEntries:
     """What was archived: entries `first` to `last`, `file` and the sha256 of its bytes."""
 
     first: int
@@ -42,7 +42,7 @@ class Archived:
     sha256: str
 
 
-def archive_entries(*, days: int, folder: Path, by: Actor) -> Archived | None:
+def archive_entries(*, days: int, folder: Path, by: Actor) -> ArchivedEntries | None:
     """Move entries older than `days` into a new file of `folder`; None when there is none so old.
 
     Raises Denied, WrongUse, Refused (the chain is broken, a review is open, the file cannot be written).
@@ -91,7 +91,7 @@ def _where_to_cut(until: datetime) -> AuditEntry | None:
     return AuditEntry.objects.filter(seq__lt=before).order_by("-seq").first()
 
 
-def _write_archive(first: int, cut: AuditEntry, folder: Path) -> Archived:
+def _write_archive(first: int, cut: AuditEntry, folder: Path) -> ArchivedEntries:
     """The file of entries and, beside it, its signature. One that is there already must be the same."""
     name = f"reprise-audit-{first}-{cut.seq}.jsonl"
     entries = AuditEntry.objects.filter(seq__lte=cut.seq).order_by("seq").values(*COLUMNS)
@@ -109,7 +109,7 @@ def _write_archive(first: int, cut: AuditEntry, folder: Path) -> Archived:
         raise Refused(
             f"The archive cannot be written: {error.strerror} ({folder}). Nothing was removed."
         ) from error
-    return Archived(first=first, last=cut.seq, entries=count, file=str(file), sha256=digest)
+    return ArchivedEntries(first=first, last=cut.seq, entries=count, file=str(file), sha256=digest)
 
 
 def _lines_to(draft: Path, entries: Iterator[dict[str, Any]]) -> tuple[str, int]:

@@ -23,7 +23,7 @@ from django.utils import timezone
 
 from recovery.audit import anchoring, chain, cleansing, keys, tags
 from recovery.audit.actions import audited_attempt
-from recovery.audit.anchoring import Signed
+from recovery.audit.anchoring import SignedStatement
 from recovery.audit.exporting import COLUMNS, entry_columns
 from recovery.audit.log_operations import sign_chain
 from recovery.contracts import codec
@@ -223,7 +223,7 @@ def _build_proof(entries: Sequence[Mapping[str, Any]]) -> ChainProof:
     )
 
 
-def _public_key_of(anchor: Signed | None) -> str:
+def _public_key_of(anchor: SignedStatement | None) -> str:
     return keys.public_keys()[anchor.key_id].hex() if anchor else ""
 
 

@@ -10,7 +10,7 @@ from django.utils import timezone
 
 from recovery.audit import anchoring, keys
 from recovery.audit.actions import append_entry, audited_attempt, chain_head, lock_chain
-from recovery.audit.anchoring import KEY, MARK, Signed
+from recovery.audit.anchoring import KEY, MARK, SignedStatement
 from recovery.audit.exporting import FORMATS, export_lines
 from recovery.audit.listing import EntryFilter, stream_entries
 from recovery.audit.verifying import check_chain
@@ -79,7 +79,7 @@ def _notify_broken_chain(checked: dict[str, Any]) -> None:
     announce_event(event="audit.broken", facts=facts, dedupe=f"{first['seq']}:{first['says']}")
 
 
-def sign_chain(key: Ed25519PrivateKey | None = None) -> Signed | None:
+def sign_chain(key: Ed25519PrivateKey | None = None) -> SignedStatement | None:
     """Sign the head of the log, unless it is signed already. What came since the last anchor is checked first:
     a signature under forged entries would make them ours. Raises Refused then, Unreachable without a key."""
     with transaction.atomic():

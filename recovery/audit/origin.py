@@ -17,7 +17,7 @@ def _no_session() -> str | None:
 
 
 @dataclass(frozen=True)
-class Origin:
+class ActOrigin:
     """`session_key` is asked when an entry is written: a sign-in gives the session another key."""
 
     task_id: str = ""
@@ -31,16 +31,16 @@ class Origin:
         return hashlib.sha256(key.encode()).hexdigest()[:16] if key else ""
 
 
-NOWHERE = Origin()
-_current: ContextVar[Origin] = ContextVar("audit_origin", default=NOWHERE)
+NOWHERE = ActOrigin()
+_current: ContextVar[ActOrigin] = ContextVar("audit_origin", default=NOWHERE)
 
 
-def current_origin() -> Origin:
+def current_origin() -> ActOrigin:
     return _current.get()
 
 
 @contextmanager
-def acting_from(origin: Origin) -> Iterator[None]:
+def acting_from(origin: ActOrigin) -> Iterator[None]:
     """Entries written in the body come from there."""
     token = _current.set(origin)
     try:

@@ -19,7 +19,7 @@ LONGEST_NOTE = 2000
 
 
 @dataclass(frozen=True)
-class Queued:
+class QueuedReview:
     """One item with its entry (None once that is archived) and who took part in what it is about."""
 
     item: ReviewItem
@@ -38,7 +38,7 @@ def acts_to_review(by: Actor) -> int:
     return _visible_items(by).filter(sign_off=None).count()
 
 
-def review_queue(by: Actor, *, signed: bool = False, most: int = 200) -> list[Queued]:
+def review_queue(by: Actor, *, signed: bool = False, most: int = 200) -> list[QueuedReview]:
     """What waits, oldest first; with `signed`, what was signed off, newest first. Three queries, however many."""
     items = _visible_items(by)
     items = (
@@ -50,14 +50,14 @@ def review_queue(by: Actor, *, signed: bool = False, most: int = 200) -> list[Qu
     entries = AuditEntry.objects.filter(seq__in=[i.seq for i in chosen]).defer("before", "after")
     by_seq = {e.seq: e for e in entries}
     people = _took_part({e.recovery for e in by_seq.values() if e.recovery})
-    return [Queued(i, by_seq.get(i.seq), _people_in(by_seq.get(i.seq), people)) for i in chosen]
+    return [QueuedReview(i, by_seq.get(i.seq), _people_in(by_seq.get(i.seq), people)) for i in chosen]
 
 
-def of_entry(entry: AuditEntry) -> Queued | None:
+def of_entry(entry: AuditEntry) -> QueuedReview | None:
     """The item of one entry, if it is one."""
     item = ReviewItem.objects.select_related("sign_off").filter(seq=entry.seq).first()
     people = _took_part({entry.recovery} if entry.recovery else set()) if item else {}
-    return Queued(item, entry, _people_in(entry, people)) if item else None
+    return QueuedReview(item, entry, _people_in(entry, people)) if item else None
 
 
 def sign_off(*, seq: int, note: str, by: Actor) -> SignOff:

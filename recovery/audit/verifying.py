@@ -12,7 +12,7 @@ from typing import Any, Final
 from django.db import connection
 
 from recovery.audit import anchor, anchoring, chain, entry_hmac, guard, keys
-from recovery.audit.anchoring import Signed
+from recovery.audit.anchoring import SignedStatement
 from recovery.models import AuditAnchor, AuditEntry
 
 MOST_PROBLEMS: Final = 100
@@ -139,12 +139,12 @@ class _Anchors:
         self.walk, self.start = walk, start
         self.known = keys.public_keys()
         anchors = anchoring.iterate_statements() if since is None else anchoring.statements_since(since)
-        self.groups: Iterator[tuple[int, list[Signed]]] = (
+        self.groups: Iterator[tuple[int, list[SignedStatement]]] = (
             (seq, list(group)) for seq, group in groupby(anchors, key=lambda s: s.statement.seq)
         )
         self.next = next(self.groups, None)
         self.good = 0
-        self.last: Signed | None = None
+        self.last: SignedStatement | None = None
 
     def pass_by(self, seq: int, hash: str) -> None:
         """Compare what was said of the entries up to this one."""
@@ -155,7 +155,7 @@ class _Anchors:
                 self._compare_anchor(said, have)
             self.next = next(self.groups, None)
 
-    def _sound_anchors(self, seq: int, group: list[Signed]) -> list[Signed]:
+    def _sound_anchors(self, seq: int, group: list[SignedStatement]) -> list[SignedStatement]:
         """Those of a group whose signatures fit; the rest are problems, and so is one that only the file has."""
         inside = {s.signature for s in group if not s.outside}
         sound = []
@@ -176,7 +176,7 @@ class _Anchors:
                 sound.append(said)
         return sound
 
-    def _compare_anchor(self, said: Signed, have: str | None) -> None:
+    def _compare_anchor(self, said: SignedStatement, have: str | None) -> None:
         seq, at = said.statement.seq, said.statement.at[:16].replace("T", " ")
         if have is None and seq <= self.start:
             return  # archived; the cut that covers it is signed too
@@ -207,7 +207,7 @@ class _Anchors:
         return gone
 
 
-def _in_table(said: Signed) -> bool:
+def _in_table(said: SignedStatement) -> bool:
     """Looked for once more: an anchor may have come between reading the table and reading the file."""
     return AuditAnchor.objects.filter(seq=said.statement.seq, signature=said.signature).exists()
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from recovery.checkpoints import publishing
 from recovery.checkpoints.checkpoint_slot import NextVersion
 from recovery.checkpoints.file_layout import Layout, write_layout
-from recovery.checkpoints.publishing import Prepared
+from recovery.checkpoints.publishing import PreparedCheckpoint
 from recovery.checkpoints.report import CheckpointReport, SourceProgress
 from recovery.checkpoints.seed_files import keep_log, metadata_of
 from recovery.checkpoints.storage import Store
@@ -58,7 +58,7 @@ def _keeps_start(source: SourceProgress) -> bool:
 
 def prepare_beginning(
     location: str, plan: BeginningPlan, *, recovery: str, fence: int, guard: Guard
-) -> Prepared:
+) -> PreparedCheckpoint:
     """Write it beside the version in use and read it back; see `publishing.prepare_checkpoint`."""
     query_id = str(uuid.uuid4())
 

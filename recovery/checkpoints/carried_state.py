@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from recovery.checkpoints import formats
-from recovery.checkpoints.file_layout import KeptFile, Layout
+from recovery.checkpoints.file_layout import CheckpointFile, Layout
 from recovery.checkpoints.file_listing import MAX_SMALL_BYTES
 from recovery.checkpoints.formats import Malformed
 from recovery.checkpoints.inspection import inspect_checkpoint, open_checkpoint, tree_of
@@ -63,7 +63,9 @@ def take_state(layout: Layout, store: Store, batch: int, wanted: int) -> None:
         if wanted != version:
             _may_move(operator, needed.files, wanted - version)
         for name in needed.files:
-            layout.keep(KeptFile(store, name, tree.files[name]), _rename_for_version(name, wanted - version))
+            layout.keep(
+                CheckpointFile(store, name, tree.files[name]), _rename_for_version(name, wanted - version)
+            )
 
 
 def _may_move(operator: int, files: Sequence[str], by: int) -> None:

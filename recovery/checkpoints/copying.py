@@ -7,7 +7,7 @@ Rewritten are the absolute schema paths of transformWithState, which would still
 
 import hashlib
 
-from recovery.checkpoints.file_layout import KeptFile, Layout, lay_out, layout_of, write_layout
+from recovery.checkpoints.file_layout import CheckpointFile, Layout, lay_out, layout_of, write_layout
 from recovery.checkpoints.inspection import inspect_checkpoint, judge_store, open_checkpoint
 from recovery.checkpoints.planned_checkpoint import require_same_files
 from recovery.checkpoints.repairing.state import at_home
@@ -64,7 +64,7 @@ def copy_checkpoint(location: str, to: str, *, guard: Guard, query_id: str | Non
 def _require_equal_state_files(layout: Layout, copied: Store) -> None:
     """Every state file holds the bytes of the original; logs are compared by the fingerprint already."""
     for name, origin in layout.files.items():
-        if isinstance(origin, KeptFile) and _digest_file(origin.store, origin.name) != _digest_file(
+        if isinstance(origin, CheckpointFile) and _digest_file(origin.store, origin.name) != _digest_file(
             copied, name
         ):
             raise Refused(f"{name} of the copy differs from the original. The copy was removed.")

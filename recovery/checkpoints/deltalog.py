@@ -36,7 +36,7 @@ INTERVAL = re.compile(r"(?<![0-9])([0-9]+)\s+(millisecond|second|minute|hour|day
 Action = Mapping[str, Any]
 
 
-class Gone(Exception):
+class DeltaLogGone(Exception):
     """The log no longer holds what this version is made of. `version`: the first commit that is missing."""
 
     def __init__(self, version: int) -> None:
@@ -45,7 +45,7 @@ class Gone(Exception):
 
 
 @dataclass(frozen=True)
-class Log:
+class DeltaLog:
     """Names in a log, listed once. `commits`: version -> mtime of its file in ms; `checkpoints`: whole ones only.
 
     `staged`: the newest version that is in `_staged_commits` alone, as a catalog that owns the table leaves it.
@@ -114,7 +114,7 @@ class TableState:
         return str(self.metadata.get("schemaString"))
 
 
-def list_log(table: Store) -> Log | None:
+def list_log(table: Store) -> DeltaLog | None:
     """The log of a table; None where there is none. Raises OSError when the storage fails."""
     if not table.is_dir(FOLDER):
         return None
@@ -137,7 +137,7 @@ def list_log(table: Store) -> Log | None:
         return None
     newest = _find_staged_version(store) if staged else None
     above = newest if newest is not None and newest > max((*commits, *whole)) else None
-    return Log(store, dict(sorted(commits.items())), whole, above)
+    return DeltaLog(store, dict(sorted(commits.items())), whole, above)
 
 
 def _find_staged_version(store: Store) -> int | None:
@@ -162,13 +162,13 @@ def require_actions(name: str) -> Iterator[None]:
         raise Malformed(f"{name} holds an action that is not one of Delta's") from problem
 
 
-def read_actions(log: Log, version: int) -> list[Action]:
-    """The actions of one commit, in order. Raises Gone, Malformed, OSError."""
+def read_actions(log: DeltaLog, version: int) -> list[Action]:
+    """The actions of one commit, in order. Raises DeltaLogGone, Malformed, OSError."""
     name = name_of(version)
     try:
         data = log.store.read(name, MAX_COMMIT_BYTES)
     except FileNotFoundError as missing:
-        raise Gone(version) from missing
+        raise DeltaLogGone(version) from missing
     except TooLarge as problem:
         raise Malformed(f"{name} has {problem.size} bytes, the limit is {problem.limit}") from problem
     return _parse_actions(data, name)
@@ -184,7 +184,7 @@ def _parse_actions(data: bytes, name: str) -> list[Action]:
     return actions
 
 
-def read_commits(log: Log, versions: Sequence[int]) -> Iterator[tuple[int, list[Action]]]:
+def read_commits(log: DeltaLog, versions: Sequence[int]) -> Iterator[tuple[int, list[Action]]]:
     """(version, actions) of these commits, in order; far away, several are read at a time, a window at once."""
     if log.store.local:
         yield from ((version, read_actions(log, version)) for version in versions)
@@ -197,12 +197,15 @@ def read_commits(log: Log, versions: Sequence[int]) -> Iterator[tuple[int, list[
             )
 
 
-def table_state(log: Log, version: int, *, files: bool = False) -> TableState:
-    """The table at `version`: the newest checkpoint up to it and the commits since. Raises Gone, Malformed, OSError."""
+def table_state(log: DeltaLog, version: int, *, files: bool = False) -> TableState:
+    """The table at `version`: the newest checkpoint up to it and the commits since.
+
+    Raises DeltaLogGone, Malformed, OSError.
+    """
     base = max((v for v in log.checkpoints if v <= version), default=-1)
     missing = next((v for v in range(base + 1, version + 1) if v not in log.commits), None)
     if missing is not None:
-        raise Gone(missing)
+        raise DeltaLogGone(missing)
     building = _Building(files)
     if base >= 0:
         with require_actions(f"the checkpoint of version {base}"):
@@ -303,7 +306,7 @@ def _parse_statistics(stats: str) -> Mapping[str, Any]:
     return statistics if isinstance(statistics, dict) else {}
 
 
-def _read_checkpoint_actions(log: Log, version: int, files: bool) -> Iterator[Action]:
+def _read_checkpoint_actions(log: DeltaLog, version: int, files: bool) -> Iterator[Action]:
     """Actions of a checkpoint; of `add` only what is needed, and none where no files are asked for."""
     kinds = ["metaData", "protocol", "txn"]
     kinds += ["add", "remove", "sidecar"] if files else []
@@ -344,7 +347,7 @@ def _list_columns(kind: str, fields: Sequence[str]) -> list[str]:
     return [f"add.{name}" for name in fields] if kind == "add" else [kind]
 
 
-def commit_times(log: Log) -> dict[int, int]:
+def commit_times(log: DeltaLog) -> dict[int, int]:
     """Version -> commit time in ms: the mtime of its file, and never before the commit ahead of it.
 
     Source: DeltaHistoryManager.monotonizeCommitTimestamps. Not for tables with in-commit timestamps.

@@ -50,7 +50,7 @@ def read_delta_sink(
         return None
     try:
         state = deltalog.table_state(log, log.latest)
-    except deltalog.Gone as gap:
+    except deltalog.DeltaLogGone as gap:
         raise Unreachable(f"{table.location} cannot be read: {gap}. Put its log back.") from gap
     now = round(time.time() * 1000) if now_ms is None else now_ms
     forgotten = {name: txn.version for name, txn in state.txns.items() if _may_be_forgotten(state, txn, now)}

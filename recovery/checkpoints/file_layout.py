@@ -11,8 +11,8 @@ from functools import partial
 from typing import Any
 
 from recovery.checkpoints.read_cache import Inode
-from recovery.checkpoints.remote import AT_ONCE, Crew
-from recovery.checkpoints.storage import MAX_FILES, Entry, Store
+from recovery.checkpoints.remote import AT_ONCE, ParallelActs
+from recovery.checkpoints.storage import MAX_FILES, DirectoryEntry, Store
 from recovery.checkpoints.undo_record import Guard
 from recovery.errors import Refused
 
@@ -21,7 +21,7 @@ ORDER = ("state", "sources", "offsets", "commits")
 
 
 @dataclass(frozen=True)
-class KeptFile:
+class CheckpointFile:
     """A file of an existing checkpoint, as it is."""
 
     store: Store
@@ -33,14 +33,14 @@ class KeptFile:
 class Layout:
     """Relative name -> where its bytes come from. `directories` may hold ones without files."""
 
-    files: dict[str, KeptFile | bytes] = field(default_factory=dict)
+    files: dict[str, CheckpointFile | bytes] = field(default_factory=dict)
     directories: set[str] = field(default_factory=set)
 
     def write(self, name: str, data: bytes) -> None:
         self.files[name] = data
         self._note_directories(name)
 
-    def keep(self, kept: KeptFile, name: str) -> None:
+    def keep(self, kept: CheckpointFile, name: str) -> None:
         self.files[name] = kept
         self._note_directories(name)
 
@@ -71,13 +71,13 @@ class LaidStore(Store):
         files = {n: len(o) if isinstance(o, bytes) else o.size for n, o in self.layout.files.items()}
         return files, set(self.layout.directories), len(files) <= limit
 
-    def entries(self, name: str = "", limit: int | None = None) -> list[Entry]:
+    def entries(self, name: str = "", limit: int | None = None) -> list[DirectoryEntry]:
         start = f"{name}/" if name else ""
         names = {n[len(start) :].partition("/")[0] for n in self.layout.directories if n.startswith(start)}
         files, _, _ = self.walk()
         inside = {n[len(start) :]: size for n, size in files.items() if n.startswith(start)}
-        here = [Entry(n, 0, True) for n in sorted(names - {""})]
-        here += [Entry(n, size, False) for n, size in inside.items() if "/" not in n]
+        here = [DirectoryEntry(n, 0, True) for n in sorted(names - {""})]
+        here += [DirectoryEntry(n, size, False) for n, size in inside.items() if "/" not in n]
         return here[:limit]
 
     def stream(self, name: str) -> Any:
@@ -92,7 +92,7 @@ class LaidStore(Store):
         origin = self._origin_of(name)
         return None if isinstance(origin, bytes) else origin.store.inode(origin.name)
 
-    def _origin_of(self, name: str) -> KeptFile | bytes:
+    def _origin_of(self, name: str) -> CheckpointFile | bytes:
         origin = self.layout.files.get(name)
         if origin is None:
             raise FileNotFoundError(name)
@@ -116,7 +116,7 @@ def layout_of(store: Store) -> Layout:
             f"{store.location} has more than {MAX_FILES} files; it is not taken along. Check the path."
         )
     return Layout(
-        {n: KeptFile(store, n, size) for n, size in files.items() if not _is_hidden(n)},
+        {n: CheckpointFile(store, n, size) for n, size in files.items() if not _is_hidden(n)},
         {d for d in directories if not _is_hidden(d)},
     )
 
@@ -138,7 +138,7 @@ def write_layout(layout: Layout, new: Store, guard: Guard, *, link: bool = True)
     for name in layout.files:
         folders.setdefault(name.rpartition("/")[0], []).append(name)
     new.make_dirs()
-    with Crew(0 if new.local else AT_ONCE) as crew:
+    with ParallelActs(0 if new.local else AT_ONCE) as crew:
         for folder in sorted(folders, key=_rank_folder):
             guard()
             if folder:
@@ -160,7 +160,7 @@ def _rank_folder(folder: str) -> tuple[bool, int, str]:
     return (not folder, ORDER.index(part) if part in ORDER else len(ORDER), folder)
 
 
-def _write_file(origin: KeptFile | bytes, new: Store, name: str, link: bool) -> None:
+def _write_file(origin: CheckpointFile | bytes, new: Store, name: str, link: bool) -> None:
     if isinstance(origin, bytes):
         new.write(name, origin, later=True)
     elif link:

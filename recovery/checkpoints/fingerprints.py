@@ -10,14 +10,14 @@ from recovery.checkpoints.state.names import is_state_data
 LOGS = ("offsets/", "commits/", "sources/")
 
 
-class Marks(NamedTuple):
+class CheckpointMarks(NamedTuple):
     """Two sha256 (hex) of one checkpoint: what `fingerprint` says, and every file's name and size as well."""
 
     fingerprint: str
     exact: str
 
 
-def marks_of(tree: Tree) -> Marks:
+def marks_of(tree: Tree) -> CheckpointMarks:
     """Reads the logs of a checkpoint not read yet; `inspection.read_fingerprint` says what counts and why."""
     names = sorted(tree.files)
     unread = superseded_files(tree)
@@ -32,7 +32,7 @@ def marks_of(tree: Tree) -> Marks:
         moved.update("".join(kept).encode("utf-8", "surrogateescape"))
     partitions = sorted({"/".join(n.split("/")[:3]) for n in names if is_state_data(n)})
     moved.update("".join(f"{name}\n" for name in partitions).encode("utf-8", "surrogateescape"))
-    return Marks(moved.hexdigest(), exact.hexdigest())
+    return CheckpointMarks(moved.hexdigest(), exact.hexdigest())
 
 
 def superseded_files(tree: Tree) -> set[str]:

@@ -3,7 +3,7 @@
 import re
 
 from recovery.checkpoints.filelog import parse_name
-from recovery.checkpoints.storage import Entry, Store
+from recovery.checkpoints.storage import DirectoryEntry, Store
 from recovery.errors import WrongUse
 
 FOLDERS = {"offsets", "commits", "sources", "state"}
@@ -35,7 +35,7 @@ def _is_checkpoint(store: Store) -> bool:
     return store.is_dir("offsets") and (store.exists("metadata") or store.is_dir("commits"))
 
 
-def refuse_log(store: Store, entries: list[Entry]) -> None:
+def refuse_log(store: Store, entries: list[DirectoryEntry]) -> None:
     """Raises WrongUse where a directory's numbered files are entries of one of Spark's logs."""
     numbered = {parsed[0]: e for e in entries if not e.is_dir and (parsed := parse_name(e.name))}
     if not numbered:

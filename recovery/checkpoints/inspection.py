@@ -12,7 +12,7 @@ from recovery.checkpoints import filelog, formats
 from recovery.checkpoints.absent import KeepsState, judge_absence
 from recovery.checkpoints.file_listing import Tree
 from recovery.checkpoints.findings import finding
-from recovery.checkpoints.fingerprints import LOGS, Marks, marks_of, superseded_files
+from recovery.checkpoints.fingerprints import LOGS, CheckpointMarks, marks_of, superseded_files
 from recovery.checkpoints.formats import CommitFile, Malformed, OffsetFile
 from recovery.checkpoints.header_consistency import judge_agreement, judge_resumption, partitions_by_headers
 from recovery.checkpoints.headers import judge_headers, stray_offsets, tracks_asynchronously
@@ -72,7 +72,7 @@ def read_fingerprint(location: str) -> str:
     return read_marks(location).fingerprint
 
 
-def read_marks(location: str) -> Marks:
+def read_marks(location: str) -> CheckpointMarks:
     """Both marks of a checkpoint: `fingerprint`, and `exact`, which counts every state file's name and size too."""
     with reaching(location):
         store, _, _ = _resolve_version(Store.open(location))

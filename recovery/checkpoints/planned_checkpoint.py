@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from recovery.checkpoints import publishing
 from recovery.checkpoints.file_layout import Layout, write_layout
-from recovery.checkpoints.publishing import NextVersion, Prepared
+from recovery.checkpoints.publishing import NextVersion, PreparedCheckpoint
 from recovery.checkpoints.report import CheckpointReport
 from recovery.checkpoints.storage import Store
 from recovery.checkpoints.undo_record import Guard
@@ -27,7 +27,9 @@ def target_of(report: CheckpointReport, store: Store, version: int | None) -> st
     return report.location if version is None else f"{store.parent().location}/{version + 1}"
 
 
-def prepare_layout(location: str, plan: LaidPlan, *, recovery: str, fence: int, guard: Guard) -> Prepared:
+def prepare_layout(
+    location: str, plan: LaidPlan, *, recovery: str, fence: int, guard: Guard
+) -> PreparedCheckpoint:
     """Write the laid-out checkpoint beside the one in use and read it back; see `publishing.prepare_checkpoint`."""
     query_id = plan.after.query_id
     assert query_id is not None, "a layout without a query id is refused when it is planned"

@@ -47,7 +47,7 @@ from recovery.errors import Refused, RepriseError
 
 __all__ = [
     "NextVersion",
-    "Prepared",
+    "PreparedCheckpoint",
     "SeedOutcome",
     "SeedState",
     "clean_leftovers",
@@ -62,7 +62,7 @@ __all__ = [
 
 
 @dataclass(frozen=True)
-class Prepared:
+class PreparedCheckpoint:
     """A checkpoint on disk that nothing sees yet, read back and equal to its plan."""
 
     plan: NextVersion
@@ -82,7 +82,7 @@ def prepare_checkpoint(
     guard: Guard,
     build: Callable[[Store, Store], None],
     check: Callable[[CheckpointReport], None],
-) -> Prepared:
+) -> PreparedCheckpoint:
     """Steps 1 to 3. `build(old, new)` writes all files below `new`; `check` raises Refused when they read back wrong.
 
     `guard` is called before every write and raises when the caller's fence is lost. Raises Refused when the
@@ -127,10 +127,10 @@ def prepare_checkpoint(
     except Refused:
         _remove_attempt(room, label)
         raise
-    return Prepared(plan, label, fence, query_id, report.exact_fingerprint)
+    return PreparedCheckpoint(plan, label, fence, query_id, report.exact_fingerprint)
 
 
-def publish_checkpoint(location: str, prepared: Prepared, *, guard: Guard) -> int | None:
+def publish_checkpoint(location: str, prepared: PreparedCheckpoint, *, guard: Guard) -> int | None:
     """Steps 4 and 5; gives the new version's number, None for a checkpoint with a fixed place.
 
     Raises Refused when the old checkpoint moved, a newer one appeared or the prepared directory is not this

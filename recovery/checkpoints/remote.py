@@ -338,7 +338,7 @@ class Ranges(io.RawIOBase):
         return int(self.remote.info(self.path)["size"])
 
 
-class Crew:
+class ParallelActs:
     """Acts several at a time, each begun by the caller in the order that it gives. `threads` 0: at once, by itself.
 
     No more than `threads` are under way. The first failure is raised at the next call; leaving waits for all, and
@@ -350,7 +350,7 @@ class Crew:
         self._pool = ThreadPoolExecutor(threads) if threads else None
         self._under_way: deque[Future[object]] = deque()
 
-    def __enter__(self) -> "Crew":
+    def __enter__(self) -> "ParallelActs":
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *rest: object) -> None:

@@ -11,15 +11,15 @@ from recovery.checkpoints.file_layout import Layout, lay_out, layout_of
 from recovery.checkpoints.formats import Malformed
 from recovery.checkpoints.inspection import inspect_checkpoint, judge_store, open_checkpoint
 from recovery.checkpoints.planned_checkpoint import LaidPlan, target_of
-from recovery.checkpoints.publishing import Prepared
+from recovery.checkpoints.publishing import PreparedCheckpoint
 from recovery.checkpoints.repairing import (
     MENDERS,
-    CannotMend,
+    CannotRepair,
+    DamageRepair,
     KnownFacts,
-    Left,
     ListedInput,
-    Mending,
-    Work,
+    RepairWork,
+    UnrepairedDamage,
     state,
 )
 from recovery.checkpoints.report import CheckpointReport, Finding, Severity
@@ -28,11 +28,11 @@ from recovery.checkpoints.undo_record import Guard
 from recovery.errors import Refused
 
 __all__ = [
+    "DamageRepair",
     "KnownFacts",
-    "Left",
     "ListedInput",
-    "Mending",
     "RepairPlan",
+    "UnrepairedDamage",
     "damage_to_repair",
     "plan_repair",
     "prepare_repair",
@@ -49,8 +49,8 @@ class RepairPlan(LaidPlan):
     `left`: damage that stays. `complete`: nothing is left that Spark would fail at or that doubles or loses rows.
     """
 
-    mendings: tuple[Mending, ...]
-    left: tuple[Left, ...]
+    mendings: tuple[DamageRepair, ...]
+    left: tuple[UnrepairedDamage, ...]
     before: CheckpointReport
 
     @property
@@ -80,7 +80,7 @@ def plan_repair(location: str, known: KnownFacts | None = None, *, sink: str | N
     with reaching(location):
         layout = layout_of(store)
         target = target_of(before, store, version)
-        work = Work(store, layout, before, known, target)
+        work = RepairWork(store, layout, before, known, target)
         mendings = _left_behind(before, layout)
         mendings += state.at_home(layout, store, target)
         left = _mend_all(work, version, sink, mendings)
@@ -100,14 +100,18 @@ def plan_repair(location: str, known: KnownFacts | None = None, *, sink: str | N
     )
 
 
-def _left_behind(before: CheckpointReport, layout: Layout) -> list[Mending]:
+def _left_behind(before: CheckpointReport, layout: Layout) -> list[DamageRepair]:
     """What goes by itself, because no hidden file is taken along."""
     return [
-        Mending(f.code, f.file or "", f.says, "Left out.") for f in before.findings if f.code == "ORPHAN_CRC"
+        DamageRepair(f.code, f.file or "", f.says, "Left out.")
+        for f in before.findings
+        if f.code == "ORPHAN_CRC"
     ]
 
 
-def _mend_all(work: Work, version: int | None, sink: str | None, mendings: list[Mending]) -> tuple[Left, ...]:
+def _mend_all(
+    work: RepairWork, version: int | None, sink: str | None, mendings: list[DamageRepair]
+) -> tuple[UnrepairedDamage, ...]:
     """One repair at a time, judged again after each: one damage may hide or explain another."""
     first, failed = work.report, dict[tuple[str, str | None], str]()
     for _ in range(MAX_MENDINGS):
@@ -120,7 +124,7 @@ def _mend_all(work: Work, version: int | None, sink: str | None, mendings: list[
         failed[(damage.code, damage.file)] = "Its mending did not hold."
         try:
             mendings.append(MENDERS[damage.code](work, damage))
-        except CannotMend as reason:
+        except CannotRepair as reason:
             failed[(damage.code, damage.file)] = str(reason)
         except Malformed as reason:
             failed[(damage.code, damage.file)] = (
@@ -128,12 +132,16 @@ def _mend_all(work: Work, version: int | None, sink: str | None, mendings: list[
             )
     stays = [f for f in first.findings if f.code in OUTSIDE] + list(damage_to_repair(work.report))
     return tuple(
-        Left(f.code, f.file, f.says, failed.get((f.code, f.file), f.do), f.severity is Severity.BLOCKER)
+        UnrepairedDamage(
+            f.code, f.file, f.says, failed.get((f.code, f.file), f.do), f.severity is Severity.BLOCKER
+        )
         for f in stays
     )
 
 
-def prepare_repair(location: str, plan: RepairPlan, *, recovery: str, fence: int, guard: Guard) -> Prepared:
+def prepare_repair(
+    location: str, plan: RepairPlan, *, recovery: str, fence: int, guard: Guard
+) -> PreparedCheckpoint:
     """Write the repaired checkpoint beside the one in use and read it back; see `placing.prepare_checkpoint`.
 
     Raises Refused, besides, when the plan leaves damage that Spark would run into, or when nothing is repaired.

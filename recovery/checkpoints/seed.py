@@ -17,7 +17,7 @@ from recovery.checkpoints.inspection import judge_store
 from recovery.checkpoints.planned_checkpoint import require_same_files
 from recovery.checkpoints.publishing import (
     NextVersion,
-    Prepared,
+    PreparedCheckpoint,
     SeedOutcome,
     SeedState,
     clean_leftovers,
@@ -44,7 +44,7 @@ from recovery.errors import Refused
 
 __all__ = [
     "SEEDABLE",
-    "Prepared",
+    "PreparedCheckpoint",
     "SeedOutcome",
     "SeedPlan",
     "SeedState",
@@ -171,7 +171,9 @@ def _count_held_files(start: SourceStart, old: SourceProgress | None, batch: int
     return len(entries_at(start, old.committed if old else (), batch))
 
 
-def prepare_seed(location: str, plan: SeedPlan, *, recovery: str, fence: int, guard: Guard) -> Prepared:
+def prepare_seed(
+    location: str, plan: SeedPlan, *, recovery: str, fence: int, guard: Guard
+) -> PreparedCheckpoint:
     """Write the seed beside the version in use and read it back; see `placing.prepare_checkpoint`."""
     query_id = str(uuid.uuid4())
     judged: list[CheckpointReport] = []

@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 from recovery.checkpoints import filelog
-from recovery.checkpoints.file_layout import KeptFile, Layout
+from recovery.checkpoints.file_layout import CheckpointFile, Layout
 from recovery.checkpoints.file_listing import MAX_LOG_BYTES, MAX_SMALL_BYTES
 from recovery.checkpoints.formats import OffsetLine, object_of, parse_commit, parse_offsets, text_of
 from recovery.checkpoints.positions import is_kafka
@@ -183,7 +183,9 @@ def keep_log(old: Store, layout: Layout, folder: str, to: str | None = None) -> 
         return
     for entry in old.entries(folder):
         if not entry.is_dir and not entry.name.startswith("."):
-            layout.keep(KeptFile(old, f"{folder}/{entry.name}", entry.size), f"{to or folder}/{entry.name}")
+            layout.keep(
+                CheckpointFile(old, f"{folder}/{entry.name}", entry.size), f"{to or folder}/{entry.name}"
+            )
 
 
 def cut_log(
@@ -204,7 +206,7 @@ def cut_log(
         raise Refused(f"Log entry {folder}/{lost[0]} is gone, which a restart after batch 0 asks for.")
     if stands_alone(index, keep):
         for name in keep.values():
-            layout.keep(KeptFile(old, f"{folder}/{name}", sizes[name]), f"{target}/{name}")
+            layout.keep(CheckpointFile(old, f"{folder}/{name}", sizes[name]), f"{target}/{name}")
     else:
         lines = filelog.source_lines(_iterate_log_entries(old, folder, reached))
         layout.write(f"{target}/{reached}.compact", lines)

@@ -38,7 +38,7 @@ class TooLarge(Exception):
 
 
 @dataclass(frozen=True)
-class Entry:
+class DirectoryEntry:
     """One name in a directory. `mtime_ms` is None where the store does not tell."""
 
     name: str
@@ -134,7 +134,7 @@ class Store:
             return None
         return stat.st_dev, stat.st_ino
 
-    def entries(self, name: str = "", limit: int | None = None) -> list[Entry]:
+    def entries(self, name: str = "", limit: int | None = None) -> list[DirectoryEntry]:
         """What a directory holds, in the order in which the store lists it. Missing: FileNotFoundError.
 
         `limit`: no more than so many, where the store lists one by one.
@@ -390,19 +390,19 @@ class Store:
             self.fs.rm(self.path(name), recursive=True)
 
 
-def _local_entry(entry: os.DirEntry[str]) -> Entry:
+def _local_entry(entry: os.DirEntry[str]) -> DirectoryEntry:
     try:
         stat = entry.stat()
-        return Entry(entry.name, stat.st_size, entry.is_dir(), stat.st_mtime_ns // 1_000_000)
+        return DirectoryEntry(entry.name, stat.st_size, entry.is_dir(), stat.st_mtime_ns // 1_000_000)
     except OSError:  # a dangling link, or gone since it was listed: a name without content
-        return Entry(entry.name, 0, False)
+        return DirectoryEntry(entry.name, 0, False)
 
 
-def _entry_from_info(info: dict[str, Any]) -> Entry:
+def _entry_from_info(info: dict[str, Any]) -> DirectoryEntry:
     name = info["name"].rstrip("/").rsplit("/", 1)[-1]
     stamp: Any = info.get("mtime") or info.get("LastModified") or info.get("created")
     seconds = stamp.timestamp() if hasattr(stamp, "timestamp") else stamp
-    return Entry(
+    return DirectoryEntry(
         name,
         int(info.get("size") or 0),
         info.get("type") == "directory",

@@ -12,7 +12,7 @@ from recovery.names import shown
 
 
 @dataclass(frozen=True)
-class Answer:
+class CommandAnswer:
     """What a command found. `data` is what --json prints; `exit_code` 1 when it is bad news."""
 
     data: dict[str, Any]

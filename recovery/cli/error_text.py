@@ -11,7 +11,7 @@ from typing import Any, BinaryIO, Final
 from recovery.checkpoints import access
 from recovery.checkpoints.report import CheckpointReport
 from recovery.cli import diagnosis_text, inspection_text
-from recovery.cli.answer import Answer, plain
+from recovery.cli.answer import CommandAnswer, plain
 from recovery.contracts import codec
 from recovery.diagnosis.failure_text import MOST_CHARACTERS
 from recovery.diagnosis.of_text import NO_CHECKPOINT, TextDiagnosis, diagnose_text, read_checkpoint
@@ -76,7 +76,7 @@ def _end_of_stream(stream: BinaryIO) -> bytes:
 
 
 @access.allow_anywhere()  # who is at the machine names the places, with that machine's rights
-def answer(error: str, checkpoint: str | None) -> Answer:
+def answer(error: str, checkpoint: str | None) -> CommandAnswer:
     """The shape of a flow's diagnosis, without a pipeline. `error`: a file, or `-` for stdin.
 
     Exit 1 always: a text holds a failure, or none that is recognised, and no text proves that a stream is well. Raises
@@ -94,7 +94,7 @@ def answer(error: str, checkpoint: str | None) -> Answer:
         "checkpoint": _summary(report),
         "diagnosis": codec.to_json(told.found),
     }
-    return Answer(data, "\n".join(_lines(told, report, problem)), exit_code=1)
+    return CommandAnswer(data, "\n".join(_lines(told, report, problem)), exit_code=1)
 
 
 def _read(checkpoint: str) -> tuple[CheckpointReport | None, str | None]:

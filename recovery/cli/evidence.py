@@ -15,7 +15,7 @@ from typing import Final
 
 from recovery.audit.offline import archive, verify
 from recovery.audit.offline.archive import Entry, key_id
-from recovery.cli.answer import Answer
+from recovery.cli.answer import CommandAnswer
 from recovery.errors import Refused, RepriseError, WrongUse
 from recovery.names import shown
 
@@ -90,7 +90,7 @@ def add_options(parser: ArgumentParser) -> None:
     )
 
 
-def answer(files: Sequence[str], keys: Sequence[str]) -> Answer:
+def answer(files: Sequence[str], keys: Sequence[str]) -> CommandAnswer:
     """`{ok, files: [CheckedFile], unread: [UnreadFile]}`. Exit 0: all fit; 1: one does not; 2: one was not checked.
 
     `keys`: public keys in hex that the operator of the console published. Raises WrongUse for what is no key.
@@ -110,7 +110,7 @@ def answer(files: Sequence[str], keys: Sequence[str]) -> Answer:
         "unread": [asdict(one) for one in unread],
     }
     text = "\n\n".join([*map(_text, checked), *map(_unread_text, unread)])
-    return Answer(data, text, exit_code=1 if is_bad else 2 if unread else 0)
+    return CommandAnswer(data, text, exit_code=1 if is_bad else 2 if unread else 0)
 
 
 def check_file(file: Path, known: Mapping[str, bytes]) -> CheckedFile:

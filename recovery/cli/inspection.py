@@ -14,7 +14,7 @@ from recovery.checkpoints.report import CheckpointReport
 from recovery.checkpoints.survey import is_storage_root, survey_root
 from recovery.cli import error_text
 from recovery.cli import inspection_text as texts
-from recovery.cli.answer import Answer
+from recovery.cli.answer import CommandAnswer
 from recovery.contracts import codec
 from recovery.diagnosis.of_text import TextDiagnosis, diagnose_text, with_failure
 from recovery.errors import WrongUse
@@ -111,7 +111,7 @@ def request_of(options: Mapping[str, Any]) -> InspectRequest:
 
 
 @access.allow_anywhere()  # who is at the machine names the place, with that machine's rights
-def answer(asked: InspectRequest, find_flow: FindFlow | None = None) -> Answer:
+def answer(asked: InspectRequest, find_flow: FindFlow | None = None) -> CommandAnswer:
     """Exit 0: sound; 1: there is a blocker, or a file of the batch cannot be read.
 
     With `error` never 0: where its program fails, a checkpoint without damage is not all that matters. Raises WrongUse,
@@ -134,7 +134,7 @@ def answer(asked: InspectRequest, find_flow: FindFlow | None = None) -> Answer:
         deep=asked.deep,
         inputs=asked.inputs,
         keeps_state=KeepsState(asked.keeps_state or KeepsState.UNKNOWN),
-        progress=Progress() if asked.deep else None,
+        progress=ProgressLine() if asked.deep else None,
     )
     known = find_flow(report) if find_flow else None
     report = known.report if known else report
@@ -147,7 +147,7 @@ def answer(asked: InspectRequest, find_flow: FindFlow | None = None) -> Answer:
 
 def _answer_report(
     report: CheckpointReport, sink: SinkReport | None, failed: TextDiagnosis | None, known: KnownFlow | None
-) -> Answer:
+) -> CommandAnswer:
     data = report.as_dict()
     for source, progress in zip(data["sources"], report.sources, strict=True):
         source["label"] = labels.describe_progress(progress)
@@ -157,10 +157,10 @@ def _answer_report(
         "diagnosis": codec.to_json(failed.found) if failed else None,
     }
     is_bad = bool(report.blockers or failed)
-    return Answer(data, "\n".join(texts.lines(report, sink, failed)), exit_code=int(is_bad))
+    return CommandAnswer(data, "\n".join(texts.lines(report, sink, failed)), exit_code=int(is_bad))
 
 
-def _answer_batch(asked: InspectRequest, number: int) -> Answer:
+def _answer_batch(asked: InspectRequest, number: int) -> CommandAnswer:
     """One batch, or what differs between two."""
     for name in ("sink", "deep", "inputs", "keeps_state", "error"):
         if getattr(asked, name):
@@ -170,22 +170,22 @@ def _answer_batch(asked: InspectRequest, number: int) -> Answer:
     if asked.beside is None:
         batch = read_batch(asked.path, number)
         data = {"batch": batch.as_dict(), "difference": None}
-        return Answer(data, "\n".join(texts.batch_lines(batch)), exit_code=int(bool(batch.problems)))
+        return CommandAnswer(data, "\n".join(texts.batch_lines(batch)), exit_code=int(bool(batch.problems)))
     compared = compare_batches(asked.path, number, asked.beside)
     batch = compared.after if compared.after.number == number else compared.before
     is_bad = bool(compared.before.problems or compared.after.problems)
     data = {"batch": batch.as_dict(), "difference": compared.as_dict()}
-    return Answer(data, "\n".join(texts.difference_lines(compared)), exit_code=int(is_bad))
+    return CommandAnswer(data, "\n".join(texts.difference_lines(compared)), exit_code=int(is_bad))
 
 
-def _answer_survey(path: str) -> Answer:
+def _answer_survey(path: str) -> CommandAnswer:
     """A pipeline's storage root: its flows and their versions. Exit 1 with a blocker in a newest version."""
     survey = survey_root(path)
     is_bad = any(flow.versions and flow.versions[-1].blockers for flow in survey.flows)
-    return Answer(survey.as_dict(), "\n".join(texts.survey_lines(survey)), exit_code=int(is_bad))
+    return CommandAnswer(survey.as_dict(), "\n".join(texts.survey_lines(survey)), exit_code=int(is_bad))
 
 
-class Progress:
+class ProgressLine:
     """State files checked, on stderr: one line that is written over on a terminal, else one line now and then."""
 
     def __init__(self) -> None:

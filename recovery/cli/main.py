@@ -10,7 +10,7 @@ from importlib import metadata
 from typing import Final, NoReturn
 
 from recovery.cli import error_text, evidence, inspection
-from recovery.cli.answer import Answer, refusal_json, say_refusal, wrong_use_json
+from recovery.cli.answer import CommandAnswer, refusal_json, say_refusal, wrong_use_json
 from recovery.errors import RepriseError, WrongUse
 
 INTERRUPTED: Final = 130
@@ -27,20 +27,20 @@ examples:
 {EXITS}"""
 
 
-class Parser(ArgumentParser):
+class CliParser(ArgumentParser):
     """Wrong use is one JSON object too, when JSON was asked for."""
 
     as_json = False
 
     def error(self, message: str) -> NoReturn:
-        if Parser.as_json:
+        if CliParser.as_json:
             print_json(wrong_use_json(message))
         super().error(message)
 
 
-def make_parser() -> Parser:
+def make_parser() -> CliParser:
     """The commands and their options."""
-    parser = Parser(
+    parser = CliParser(
         prog="reprise",
         description="Shows what a Spark stream's checkpoint is worth, and why its program failed. Changes nothing.",
         epilog=EXAMPLES,
@@ -64,8 +64,8 @@ def make_parser() -> Parser:
 
 
 def _add_command(
-    commands: "argparse._SubParsersAction[Parser]", name: str, short: str, description: str
-) -> Parser:
+    commands: "argparse._SubParsersAction[CliParser]", name: str, short: str, description: str
+) -> CliParser:
     made = commands.add_parser(name, help=short, description=description, epilog=EXITS)
     made.add_argument("--json", action="store_true", help="One JSON object on stdout.")
     return made
@@ -79,7 +79,7 @@ def read_version() -> str:
         return "from a checkout"
 
 
-def give_answer(options: argparse.Namespace) -> Answer:
+def give_answer(options: argparse.Namespace) -> CommandAnswer:
     """What the command answers. Raises RepriseError."""
     if options.command == "inspect":
         return inspection.answer(inspection.request_of(vars(options)))
@@ -98,13 +98,13 @@ def print_json(value: object) -> None:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; its exit code."""
     given = sys.argv[1:] if arguments is None else list(arguments)
-    Parser.as_json = "--json" in given
+    CliParser.as_json = "--json" in given
     options = make_parser().parse_args(given)
     try:
         found = give_answer(options)
     except RepriseError as error:
         sys.stderr.write(f"{say_refusal(error)}\n")
-        found = Answer(refusal_json(error), "", error.exit_code)
+        found = CommandAnswer(refusal_json(error), "", error.exit_code)
     except KeyboardInterrupt:
         return INTERRUPTED
     try:

@@ -6,13 +6,13 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import AfterValidator, ConfigDict, SerializerFunctionWrapHandler, model_serializer
 
 from recovery.contracts.acceptance import Accepted, Cost, Effect
-from recovery.contracts.names import Meant, Strategy, read_strategy
-from recovery.contracts.plan import Editor
+from recovery.contracts.names import ChangeIntent, Strategy, read_strategy
+from recovery.contracts.plan import PatchAuthor
 from recovery.contracts.target import ReplayTarget
 from recovery.contracts.value import Flag, Number, Value
 
 
-class Wanted(Value):
+class StartChoice(Value):
     """A start position that a person names: one field is set, or `parts`, or both. What is kept is this wish, never
     what becomes of it."""
 
@@ -28,7 +28,7 @@ class Wanted(Value):
     """The first input that the source still has."""
     latest: Flag = False
     """After the last input that the source has."""
-    parts: Mapping[str, "Wanted | None"] = {}
+    parts: Mapping[str, "StartChoice | None"] = {}
     """Wishes for single parts by their names (`orders-3`), each with one field set; None: as committed. A part that is
     not named starts as the one field above says, and as committed where none is set."""
 
@@ -79,9 +79,9 @@ class WorkProgress(WorkerAnswer):
 class PositionsAnswer(WorkerAnswer):
     """The newest look at start positions. What it found of each source is a row of its own."""
 
-    asked: Mapping[str, Wanted] = {}
+    asked: Mapping[str, StartChoice] = {}
     """The positions that were asked about, by source."""
-    wishes: Mapping[str, Wanted] | None = None
+    wishes: Mapping[str, StartChoice] | None = None
     """Those of the newest look that came to its end; None: none has."""
 
 
@@ -132,7 +132,7 @@ class Halt(Value):
 class Choices(Value):
     """What was chosen for a recovery so far, as it is stored with it. A key that is not set was not chosen yet."""
 
-    meant: Meant | None = None
+    meant: ChangeIntent | None = None
     """Whether the change that made code and checkpoint differ was meant; None: no one was asked."""
     strategy: Strategy | None = None
     """How the flow goes on."""
@@ -140,11 +140,11 @@ class Choices(Value):
     """Columns that identify a row; (): those that the code names, or all of them."""
     patch: Mapping[str, str] | None = None
     """New text of edited files by path; empty: the code is kept as it is; None: not decided."""
-    editors: Mapping[str, tuple[Editor, ...]] = {}
+    editors: Mapping[str, tuple[PatchAuthor, ...]] = {}
     """Who edited each file of the patch: none of them votes on a plan that holds it."""
     original: Mapping[str, str] = {}
     """What the edited files held before; older releases kept it."""
-    positions: Mapping[str, Wanted] = {}
+    positions: Mapping[str, StartChoice] = {}
     """Where sources start, by their number in the code; one that is missing starts where it was committed."""
     target: ReplayTarget | None = None
     """Where a replay goes back to; None: not chosen."""
@@ -181,7 +181,7 @@ class Choices(Value):
 class ChoicesChange(Value):
     """What one act of a person or a program changes of a recovery's choices. None: that choice stays as it is."""
 
-    meant: Meant | None = None
+    meant: ChangeIntent | None = None
     """Whether the change of the code was meant."""
     strategy: Annotated[str, AfterValidator(read_strategy)] | None = None
     """How the flow goes on, by either name of a strategy; what is no strategy is refused with those that are."""
@@ -195,7 +195,7 @@ class ChoicesChange(Value):
     """Which source continues as which, `old->new`; all others are not confirmed."""
     refresh_below: Flag | None = None
     """Whether the plan refreshes what is downstream."""
-    positions: Mapping[str, Wanted | None] | None = None
+    positions: Mapping[str, StartChoice | None] | None = None
     """Where sources start, by their number in the code; None, or a source that is missing: where it was committed."""
     target: ReplayTarget | None = None
     """Where a replay goes back to."""

@@ -357,7 +357,7 @@ class MeasuredFurther(MeasuredValue):
     """Data files that came or went."""
 
 
-class FilledBack(MeasuredValue):
+class MeasuredFill(MeasuredValue):
     """Rows of a backup that the new code does not yield, and what is in the table of them after the fill."""
 
     due: Number
@@ -448,7 +448,7 @@ _MEASURED: Final[Mapping[str, Sequence[type[MeasuredValue | MeasuredDatasets]]]]
     "COUNTS_EQUAL_FORECAST": (MeasuredOtherRecords, MeasuredCounts),
     "NOTHING_ELSE_CHANGED": (MeasuredOthers,),
     "FURTHER_UPDATE_ADDS_NOTHING": (MeasuredEnd, MeasuredFurther),
-    "FILLED_ROWS_AS_BEFORE": (FilledBack,),
+    "FILLED_ROWS_AS_BEFORE": (MeasuredFill,),
     "TABLE_HAS_EVERY_ROW": (MeasuredInput,),
     "ONLY_REPEATS_DELETED": (MeasuredDeleted,),
     "CHECKPOINT_UNTOUCHED": (MeasuredCheckpoint,),

@@ -14,7 +14,7 @@ from pydantic import (
 )
 from pydantic.dataclasses import dataclass
 
-from recovery.contracts.names import Meant
+from recovery.contracts.names import ChangeIntent
 from recovery.contracts.value import Flag, Number, Value
 
 FAMILY_UNKNOWN: Final = "unknown"
@@ -40,7 +40,7 @@ class Advice:
     """What to do, for people."""
     strategy: str = ""
     """The strategy that does it; "": none of ours."""
-    right_if: Meant | None = None
+    right_if: ChangeIntent | None = None
     """The answer that makes it the right one; None: it does not depend on that."""
     undoable: Flag | None = None
     """Whether it can be undone; None: not known."""
@@ -118,7 +118,7 @@ class Diagnosis(Value):
         """From a call, or from what is stored. Advice that was stored as sentences alone recommends nothing."""
         if not isinstance(given, Mapping) or "advice" in given or "do" not in given:
             return handler(given)
-        advice = [{"says": says, "right_if": Meant.UNKNOWN} for says in given["do"]]
+        advice = [{"says": says, "right_if": ChangeIntent.UNKNOWN} for says in given["do"]]
         made = handler({**given, "advice": advice})
         made.__pydantic_fields_set__.discard("advice")
         return made

@@ -77,7 +77,7 @@ class ChainProof(Value):
     links: tuple[tuple[Number, Number, str], ...]
     """Of each entry its number, its format, and its contents or their hash, as the format says."""
     anchor: Mapping[str, object] | None
-    """The signed anchor (`audit.anchoring.Signed`); None: nothing signs these entries yet."""
+    """The signed anchor (`audit.anchoring.SignedStatement`); None: nothing signs these entries yet."""
     public_key: str
     """The key of that signature, as hex; "": there is none."""
 

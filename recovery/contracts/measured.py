@@ -48,7 +48,7 @@ class BoundedBy(StrEnum):
 
 
 @dataclass(frozen=True)
-class Bounded:
+class BudgetBound:
     """A budget that was met."""
 
     by: BoundedBy
@@ -62,7 +62,7 @@ class Bounded:
 
 
 @dataclass(frozen=True)
-class Origin:
+class RowOrigin:
     """A file that yields a missing row."""
 
     sample: Rows
@@ -76,7 +76,7 @@ class Origin:
 
 
 @dataclass(frozen=True)
-class Whole:
+class WholeComparison:
     """What the code yields over all input that is there, beside the whole table: by key where one is known, else by the
     whole row."""
 
@@ -102,7 +102,7 @@ class Whole:
     """TYPES_DIFFER where a column has other types on both sides, "" for every other problem."""
 
 
-class NotWhole(StrEnum):
+class NotWholeReason(StrEnum):
     """Why the whole flow was not compared."""
 
     OVER_BUDGET = "over-budget"
@@ -115,7 +115,7 @@ class NotWhole(StrEnum):
 
 
 @dataclass(frozen=True)
-class ComparedWhole(Whole):
+class ComparedWhole(WholeComparison):
     """All input that is still there beside the whole table, and what was compared."""
 
     files: int = 0
@@ -128,7 +128,7 @@ class ComparedWhole(Whole):
     """Those of them that have lost earlier input, or may have."""
     size: int | None = None
     """Bytes of input and table together; None: not known."""
-    why: NotWhole | None = None
+    why: NotWholeReason | None = None
     """Why it was not compared, and the numbers are None; None: it was."""
 
     @property
@@ -321,9 +321,9 @@ class MeasuredOutcome(Value):
     """What was noticed while it was measured, for people."""
     whole: ComparedWhole | None = None
     """All input that is there beside the whole table; None: that was not tried."""
-    bounded: tuple[Bounded, ...] = ()
+    bounded: tuple[BudgetBound, ...] = ()
     """Budgets that were met."""
-    origins: tuple[Origin, ...] = ()
+    origins: tuple[RowOrigin, ...] = ()
     """Where the samples of missing rows come from."""
     changed_files: ChangedFiles | None = None
     """Of the new input; None: not known."""

@@ -89,7 +89,7 @@ ASKED_ONCE_MORE = BEGINNING_AGAIN | {Strategy.REPLAY, Strategy.DEDUPLICATE}
 """Strategies that take rows out of a table, or repeat them: a person is asked once more before they run."""
 
 
-class Meant(StrEnum):
+class ChangeIntent(StrEnum):
     """Whether the change that made code and checkpoint differ was meant, as a person says."""
 
     YES = "yes"

@@ -96,7 +96,7 @@ class PatchChange(Value):
         }
 
 
-class Editor(Value):
+class PatchAuthor(Value):
     """A person who edited the code that the plan changes, and has no vote on it."""
 
     name: str
@@ -247,7 +247,7 @@ class PlanBody(Value):
     """The watermark of the last committed batch, in ms since 1970; None: it has none."""
     patch: tuple[PatchChange, ...]
     """The source files that it writes."""
-    editors: tuple[Editor, ...] = ()
+    editors: tuple[PatchAuthor, ...] = ()
     """Who edited them."""
     forecast: Forecast
     """What it will do to rows."""

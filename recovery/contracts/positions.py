@@ -22,7 +22,7 @@ class Precision(StrEnum):
     UNKNOWN = "unknown"
 
 
-class Moved(StrEnum):
+class PartMove(StrEnum):
     """How one part of a source differs between two positions."""
 
     SAME = "same"
@@ -64,7 +64,7 @@ class InputBetween(Value):
         return tuple(amount for amount in (self.rows, self.files) if amount)
 
 
-class Place(Value):
+class LabelledPosition(Value):
     """One position."""
 
     label: str
@@ -120,11 +120,11 @@ class MovedPart(Value):
     """Where it was; None: it was not there."""
     after: str | None
     """Where it starts; None: it is no longer there."""
-    moved: Moved
+    moved: PartMove
     """How they differ."""
 
 
-class InputReach(Value):
+class InputRetention(Value):
     """Whether all that comes after a position can still be read."""
 
     readable: Flag | None = None
@@ -165,9 +165,9 @@ class PositionChange(Value):
     """Where the code reads it from."""
     kind: str = FILES
     """The kind of source (`sources.registry`)."""
-    before: Place
+    before: LabelledPosition
     """Where it is."""
-    after: Place
+    after: LabelledPosition
     """Where it goes on."""
     next: NextInput = NextInput()
     """What is read first from there."""
@@ -185,7 +185,7 @@ class PositionChange(Value):
     """Parts that do not start as wished, and why."""
     option: OptionStart | None = None
     """The same start by options of the reader; None: it was not asked for."""
-    reach: InputReach | None = None
+    reach: InputRetention | None = None
     """Whether what waits can still be read, as the source says; None: it was not asked."""
 
     @property
@@ -290,7 +290,7 @@ class ShownPlace(Value):
         return next((part for part in self.parts if part.name == name), None)
 
 
-class ShownReach(InputReach):
+class ShownRetention(InputRetention):
     """The same, with what is affected."""
 
     lost: InputBetween | None = None
@@ -324,7 +324,7 @@ class ShownSource(Value):
     """Parts that do not start as wished, and why."""
     precision: Precision
     """How well the start meets the wish."""
-    reach: ShownReach
+    reach: ShownRetention
     """Whether all after the start can still be read."""
     option: OptionStart | None
     """The same start by options of the reader; None: it was not asked for."""

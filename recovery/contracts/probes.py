@@ -16,7 +16,7 @@ class EvidenceLine(Value):
     """What was read, or why it could not be, for people."""
 
 
-class Asked(StrEnum):
+class ProbeQuestion(StrEnum):
     """The questions of a probe."""
 
     EFFECT = "effect"
@@ -48,7 +48,7 @@ class Asked(StrEnum):
 class ProbeAnswer(Value):
     """One answer."""
 
-    asked: Asked
+    asked: ProbeQuestion
     """The question."""
     proven: Flag | None
     """As in `EvidenceLine`."""

@@ -62,7 +62,7 @@ class SeedArgs(Value):
     sources: tuple[Number | None, ...] = ()
     """Of a beginning, for each source of the code the one of the old checkpoint that it goes on as; None: none."""
     mendings: tuple[Mapping[str, Any], ...] = ()
-    """Of a repair, each damage and its mending (`checkpoints.repairing.work.Mending`)."""
+    """Of a repair, each damage and its mending (`checkpoints.repairing.work.DamageRepair`)."""
 
 
 class RestoreArgs(Value):

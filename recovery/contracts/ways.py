@@ -6,11 +6,11 @@ from pydantic import Field
 
 from recovery.contracts.effort import Effort
 from recovery.contracts.forecast import Forecast
-from recovery.contracts.names import Meant, Strategy
+from recovery.contracts.names import ChangeIntent, Strategy
 from recovery.contracts.value import Flag, Number, Value
 
 
-class Condition(StrEnum):
+class AdviceCondition(StrEnum):
     """What could be otherwise, so that another way out is right."""
 
     MEANT = "meant"
@@ -27,7 +27,7 @@ class Condition(StrEnum):
     """Rows that the table has must be as the new code makes them."""
 
 
-class Wait(StrEnum):
+class WaitKind(StrEnum):
     """An answer that is no strategy."""
 
     NOTHING_YET = "do-nothing-yet"
@@ -36,8 +36,8 @@ class Wait(StrEnum):
     """Somebody who knows the code is asked."""
 
 
-class Readable(StrEnum):
-    """How long what waits can be read, as `pipelines.retention.Standing`, the worst first."""
+class Readability(StrEnum):
+    """How long what waits can be read, as `pipelines.retention.RetentionState`, the worst first."""
 
     GONE = "gone"
     """Some of it can no longer be read."""
@@ -51,17 +51,17 @@ class Readable(StrEnum):
 class WouldChange(Value):
     """One thing that would change the recommendation, and to what."""
 
-    condition: Condition
+    condition: AdviceCondition
     """Which one."""
     says: str = Field(validation_alias="if", serialization_alias="if")
     """The same for people. Sent as `if`."""
     then: str | None
-    """The strategy, or the `Wait`, that is right then; None: no way out is."""
+    """The strategy, or the `WaitKind`, that is right then; None: no way out is."""
     because: str
     """Why, for people."""
 
 
-class Bar(Value):
+class WayBlocker(Value):
     """Why a way out cannot be taken."""
 
     code: str | None
@@ -90,7 +90,7 @@ class WayOut(Value):
     """Its name for people."""
     summary: str
     """What it does, in a few words."""
-    blocked: Bar | None
+    blocked: WayBlocker | None
     """Why it cannot run; None: it can."""
     forecast: Forecast
     """What it does to rows."""
@@ -100,14 +100,14 @@ class WayOut(Value):
     """Whether it can be undone, and until when."""
 
 
-class Waiting(Value):
+class WaitAdvice(Value):
     """One answer that changes nothing, and how long it is safe."""
 
-    answer: Wait
+    answer: WaitKind
     """Which one."""
     advised: Flag
     """Whether it is what to do now."""
-    readable: Readable
+    readable: Readability
     """How long what waits can be read."""
     says: str
     """The same for people."""
@@ -126,7 +126,7 @@ class Ways(Value):
     """The label of its open recovery; None: none is open, and none was opened."""
     counted_at: str | None
     """When its rows were counted, ISO, UTC."""
-    meant: Meant | None
+    meant: ChangeIntent | None
     """Whether the change was meant, as a person has said; None: no person has."""
     asks_meant: Flag
     """Whether the recommendation rests on that."""
@@ -142,5 +142,5 @@ class Ways(Value):
     """What would change that."""
     options: tuple[WayOut, ...]
     """Every strategy, in the order in which people weigh them."""
-    answers: tuple[Waiting, ...]
+    answers: tuple[WaitAdvice, ...]
     """To do nothing yet, and to ask."""

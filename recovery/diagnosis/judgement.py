@@ -16,12 +16,12 @@ from recovery.contracts.diagnosis import (
     StatefulOperators,
     Storage,
 )
-from recovery.contracts.names import Meant
+from recovery.contracts.names import ChangeIntent
 from recovery.diagnosis import operators as ops
 from recovery.diagnosis import platforms, table
 from recovery.diagnosis.advice import asks_meant
 from recovery.diagnosis.parsing import ErrorCondition, chain_of, innermost_condition, parse_conditions
-from recovery.diagnosis.platforms import Where
+from recovery.diagnosis.platforms import PlatformSupport
 from recovery.diagnosis.row import KEEP, ErrorRow
 
 NO_FAILURE: Final = "no-failure-recognised"
@@ -75,7 +75,7 @@ def diagnose_failure(
     attempts: int | None = None,
     condition: str = "",
     of_flow: bool = True,
-    where: Where | None = None,
+    where: PlatformSupport | None = None,
     beside: CheckpointReport | None = None,
     unread: str = "",
 ) -> Diagnosis:
@@ -90,7 +90,7 @@ def diagnose_failure(
     `beside`: a checkpoint whose damage is to be said, and which explains nothing of this error, as it is of another
     query. `unread`: why there is no report of the checkpoint, in a sentence.
     """
-    place = where or Where()
+    place = where or PlatformSupport()
     chain = chain_of(causes)
     conditions = [] if condition == NO_FAILURE else parse_conditions(chain, pipelines=not place.program)
     reason = innermost_condition(conditions)
@@ -296,10 +296,10 @@ def _name_first_batch(judged: Judgement, evidence: FailureEvidence) -> None:
         "table has it, no position and no state can be lost."
     )
     if asks_meant(judged.advice):
-        mistake = [item for item in judged.advice if item.right_if is Meant.NO]
+        mistake = [item for item in judged.advice if item.right_if is ChangeIntent.NO]
         others = [i for i in judged.advice if i.right_if is None or i.strategy == ALL_AGAIN.strategy]
         says = f"{BEGIN_AGAIN} Right if the change was meant."
-        judged.advice = [Advice(says, "continue", Meant.YES, undoable=True), *mistake, *others]
+        judged.advice = [Advice(says, "continue", ChangeIntent.YES, undoable=True), *mistake, *others]
     elif evidence.chain:
         says = f"If Spark refuses the mended code, or batch 0 is too large: {BEGIN_AGAIN[0].lower()}{BEGIN_AGAIN[1:]}"
         judged.advice = [*judged.advice, Advice(says, "continue", undoable=True)]
@@ -315,13 +315,13 @@ def _without_state(gone: Sequence[str], *, program: bool) -> list[Advice]:
             f"Continue after the last committed batch, without the state of {named}: what was read stays read.{holds} "
             f"Right if taking {named} out was meant.",
             "continue",
-            Meant.YES,
+            ChangeIntent.YES,
             undoable=True,
         ),
         Advice(
             f"Put {named} back: the checkpoint fits the old code as it is. Right if the change was a mistake.",
             "revert",
-            Meant.NO,
+            ChangeIntent.NO,
             undoable=True,
         ),
         ALL_AGAIN,
@@ -336,28 +336,28 @@ def _with_other_state(new: Sequence[str], gone: Sequence[str], *, program: bool)
         Advice(
             f"{undone}: the checkpoint fits the old code as it is. Right if the change was a mistake.",
             "revert",
-            Meant.NO,
+            ChangeIntent.NO,
             undoable=True,
         ),
         Advice(
             "Keep the position, and replay what was processed for the state of the new code (rebuild). Right if the "
             "change was meant.",
             "rebuild",
-            Meant.YES,
+            ChangeIntent.YES,
             undoable=True,
         ),
         Advice(
             "Go back in the input and build the state of the new code from what is read again (reread). Right if the "
             "change was meant.",
             "rewind",
-            Meant.YES,
+            ChangeIntent.YES,
             undoable=True,
         ),
         Advice(
             f"Keep the position, and let the state of the new code start empty (prime): {counts} counts what that "
             "costs. Right if the change was meant.",
             "prime",
-            Meant.YES,
+            ChangeIntent.YES,
             undoable=True,
         ),
         ALL_AGAIN,

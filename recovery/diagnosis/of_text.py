@@ -10,7 +10,7 @@ from recovery.contracts.diagnosis import Diagnosis
 from recovery.diagnosis import judgement, parsing
 from recovery.diagnosis.failure_text import FailureText, read_failure
 from recovery.diagnosis.judgement import NO_FAILURE
-from recovery.diagnosis.platforms import Where
+from recovery.diagnosis.platforms import PlatformSupport
 from recovery.diagnosis.verdict import judge_flow
 from recovery.errors import Refused, RepriseError, Unreachable, WrongUse
 
@@ -71,7 +71,7 @@ def diagnose_text(
         report=None if other else report,
         beside=report if other else None,
         condition=_condition_name(failure),
-        where=Where(program=True),
+        where=PlatformSupport(program=True),
         unread=unread,
     )
     return TextDiagnosis(

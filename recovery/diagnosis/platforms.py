@@ -9,7 +9,7 @@ from enum import StrEnum
 from typing import Final, Protocol
 
 from recovery.contracts.diagnosis import Advice, Storage
-from recovery.contracts.names import Meant, Strategy
+from recovery.contracts.names import ChangeIntent, Strategy
 from recovery.diagnosis.advice import asks_meant
 from recovery.diagnosis.row import DELETE, EMPTY, RESET_NO, ErrorRow
 
@@ -24,7 +24,7 @@ class WrittenKind(StrEnum):
 
 
 @dataclass(frozen=True)
-class Where:
+class PlatformSupport:
     """What the workspace and the sink of a flow let one do."""
 
     storage: Storage = Storage.REACHABLE
@@ -59,7 +59,7 @@ MANAGED_EMPTY: Final = (
 START_OPTIONS: Final = "Auto Loader: modifiedAfter; Kafka: startingOffsets; Delta: startingVersion"
 
 
-def fit_advice(judged: Advised, row: ErrorRow | None, where: Where) -> None:
+def fit_advice(judged: Advised, row: ErrorRow | None, where: PlatformSupport) -> None:
     """Change what was judged to what can be done there, and what must not be done there."""
     if where.storage is Storage.MANAGED:
         judged.dont = [_managed_dont(text) for text in judged.dont if text != DELETE]
@@ -86,7 +86,7 @@ def _managed_dont(text: str) -> str:
     return MANAGED_EMPTY if text == EMPTY else text
 
 
-def _managed_advice(where: Where, *, changed: bool) -> list[Advice]:
+def _managed_advice(where: PlatformSupport, *, changed: bool) -> list[Advice]:
     """Ways on where the checkpoint is the workspace's own. `changed`: code and checkpoint differ by a change of code.
 
     Source: "Recover a pipeline from streaming checkpoint failure" of the Databricks documentation: stop, start position
@@ -98,7 +98,7 @@ def _managed_advice(where: Where, *, changed: bool) -> list[Advice]:
         f"in its event log, and write it into the code of every source that the flow reads ({START_OPTIONS}). Then "
         f"call `{call}`, and take the start positions out again once the update has run. A position that is not the "
         "true one loses rows or reads them again." + (" Right if the change was meant." if changed else ""),
-        right_if=Meant.YES if changed else None,
+        right_if=ChangeIntent.YES if changed else None,
         undoable=False,
     )
     whole = Advice(
@@ -110,7 +110,7 @@ def _managed_advice(where: Where, *, changed: bool) -> list[Advice]:
     back = Advice(
         "Put the old code back in the workspace and run an update: its checkpoint fits that code as it is. Right if "
         "the change was a mistake.",
-        right_if=Meant.NO,
+        right_if=ChangeIntent.NO,
         undoable=True,
     )
     return [recipe, back, whole]

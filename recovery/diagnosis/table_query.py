@@ -3,48 +3,48 @@
 from typing import Final
 
 from recovery.contracts.diagnosis import Advice
-from recovery.contracts.names import Meant
+from recovery.contracts.names import ChangeIntent
 from recovery.diagnosis.row import AGAIN, DELETE, EMPTY, KEEP, RESET_LATER, RESET_NO, RESET_YES, ErrorRow
 
 FAMILY: Final = "query"
 REVERT: Final = Advice(
     "If the change was a mistake, put the old code back: the checkpoint fits it as it is.",
     "revert",
-    Meant.NO,
+    ChangeIntent.NO,
     undoable=True,
 )
 CONTINUE: Final = Advice(
     "If it was meant, continue with a seeded checkpoint: progress is kept, the stored state is dropped.",
     "continue",
-    Meant.YES,
+    ChangeIntent.YES,
     undoable=True,
 )
 REBUILD: Final = Advice(
     "If it was meant and the new code keeps state, rebuild: what was processed is replayed for the new state, progress "
     "is kept.",
     "rebuild",
-    Meant.YES,
+    ChangeIntent.YES,
     undoable=True,
 )
 PRIME: Final = Advice(
     "If it was meant and the new code's state may start empty, prime: progress is kept, and the state starts without "
     "earlier rows.",
     "prime",
-    Meant.YES,
+    ChangeIntent.YES,
     undoable=True,
 )
 REWIND: Final = Advice(
     "If it was meant and the new code keeps state behind a watermark, reread: it goes back in the input and builds the "
     "open windows again.",
     "rewind",
-    Meant.YES,
+    ChangeIntent.YES,
     undoable=True,
 )
 WHOLE: Final = Advice(
     "If it was meant and the input is still there from its beginning, empty the table and its checkpoint together "
     "and read all input again.",
     "full-refresh",
-    Meant.YES,
+    ChangeIntent.YES,
     undoable=False,
 )
 
@@ -114,7 +114,7 @@ ROWS: Final = (
             REVERT,
             Advice(
                 "Or change the state's schema only by added nullable fields, as schema evolution allows.",
-                right_if=Meant.YES,
+                right_if=ChangeIntent.YES,
             ),
         ),
         dont=KEEP,
@@ -228,7 +228,7 @@ ROWS: Final = (
             Advice(
                 "If the change was meant, seed a checkpoint with one position for each source.",
                 "continue",
-                Meant.YES,
+                ChangeIntent.YES,
                 undoable=True,
             ),
         ),
@@ -247,7 +247,7 @@ ROWS: Final = (
             Advice(
                 "If the folder moved, seed a checkpoint whose source log names the files at their new place.",
                 "continue",
-                Meant.YES,
+                ChangeIntent.YES,
                 undoable=True,
             ),
         ),
@@ -266,7 +266,7 @@ ROWS: Final = (
             Advice(
                 "If the change was meant, the new source needs a new checkpoint that starts where you choose.",
                 "continue",
-                Meant.YES,
+                ChangeIntent.YES,
                 undoable=True,
             ),
         ),

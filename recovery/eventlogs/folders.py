@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from recovery.checkpoints.formats import Malformed
-from recovery.checkpoints.storage import Entry, Store, reaching
+from recovery.checkpoints.storage import DirectoryEntry, Store, reaching
 from recovery.errors import NotFound
 from recovery.eventlogs.folding import close_application, fold_line
 from recovery.eventlogs.lines import Mark, Rest, iterate_lines
@@ -26,7 +26,7 @@ _PART: Final = re.compile(r"events_(\d{1,9})_")
 
 
 @dataclass(frozen=True)
-class Log:
+class ListedEventLog:
     """One log of a folder. `name`: without `.inprogress`; `size` and `mtime_ms` None where only its folder was
     listed."""
 
@@ -41,7 +41,7 @@ class Log:
 
 
 @dataclass(frozen=True)
-class Tail:
+class LogProgress:
     """How far a log was read."""
 
     #: what it reported so far
@@ -68,7 +68,7 @@ class Tail:
         }  # fmt: skip
 
 
-def list_logs(location: str) -> list[Log]:
+def list_logs(location: str) -> list[ListedEventLog]:
     """Every log of a folder, the newest first. Raises NotFound (`no_event_logs`), Unreachable, Refused, WrongUse."""
     with reaching(location):
         try:
@@ -77,7 +77,7 @@ def list_logs(location: str) -> list[Log]:
             raise NotFound(
                 f"There is no folder of event logs at {location}.", code="no_event_logs"
             ) from error
-    logs: dict[str, Log] = {}
+    logs: dict[str, ListedEventLog] = {}
     for entry in entries:
         log = _log_of_entry(entry)
         if log is not None and (log.name not in logs or logs[log.name].is_open):
@@ -85,18 +85,20 @@ def list_logs(location: str) -> list[Log]:
     return sorted(logs.values(), key=lambda log: (log.mtime_ms or 0, log.name), reverse=True)
 
 
-def _log_of_entry(entry: Entry) -> Log | None:
+def _log_of_entry(entry: DirectoryEntry) -> ListedEventLog | None:
     if entry.name.startswith((".", "_")):
         return None
     if entry.is_dir:
         rolling = entry.name.startswith(ROLLING)
-        return Log(entry.name, True, None, entry.mtime_ms) if rolling else None
-    return Log(entry.name.removesuffix(RUNNING), entry.name.endswith(RUNNING), entry.size, entry.mtime_ms)
+        return ListedEventLog(entry.name, True, None, entry.mtime_ms) if rolling else None
+    return ListedEventLog(
+        entry.name.removesuffix(RUNNING), entry.name.endswith(RUNNING), entry.size, entry.mtime_ms
+    )
 
 
 def read_on(
-    location: str, log: Log, tail: Tail, *, most_lines: int, until: float = math.inf
-) -> tuple[Tail, bool]:
+    location: str, log: ListedEventLog, tail: LogProgress, *, most_lines: int, until: float = math.inf
+) -> tuple[LogProgress, bool]:
     """`tail` with what was written since, up to so many lines, and to a time of the monotonic clock; whether there may
     be more. Raises Unreachable."""
     with reaching(location):
@@ -111,13 +113,15 @@ def read_on(
             return tail, False  # renamed or cleaned up since it was listed; the next look sees
 
 
-def _read_rolled_log(folder: Store, tail: Tail, most_lines: int, until: float) -> tuple[Tail, bool]:
+def _read_rolled_log(
+    folder: Store, tail: LogProgress, most_lines: int, until: float
+) -> tuple[LogProgress, bool]:
     entries = folder.entries(limit=MOST_LOGS)
     numbers = _number_files(entries)
     for number in sorted(n for n in numbers if n >= tail.file):
         if number > tail.file:
             gone = 0 if numbers[number].endswith(COMPACTED) else number - tail.file - 1
-            tail = Tail(tail.app, number, missed=tail.missed + gone)
+            tail = LogProgress(tail.app, number, missed=tail.missed + gone)
         tail, more = _read_log_file(folder, numbers[number], tail, most_lines, until)
         if more:
             return tail, True
@@ -126,18 +130,20 @@ def _read_rolled_log(folder: Store, tail: Tail, most_lines: int, until: float) -
     return (_end_log(tail) if is_over else tail), False
 
 
-def _number_files(entries: Iterable[Entry]) -> dict[int, str]:
+def _number_files(entries: Iterable[DirectoryEntry]) -> dict[int, str]:
     """Files by number; a compacted one (`.compact`) holds what the earlier ones had."""
     numbered = {int(part[1]): e.name for e in entries if (part := _PART.match(e.name))}
     compacted = [n for n, name in numbered.items() if name.endswith(COMPACTED)]
     return {n: name for n, name in numbered.items() if n >= max(compacted, default=0)}
 
 
-def _end_log(tail: Tail) -> Tail:
+def _end_log(tail: LogProgress) -> LogProgress:
     return replace(tail, app=close_application(tail.app, tail.app.ended_ms or tail.app.last_ms), is_done=True)
 
 
-def _read_log_file(store: Store, name: str, tail: Tail, most_lines: int, until: float) -> tuple[Tail, bool]:
+def _read_log_file(
+    store: Store, name: str, tail: LogProgress, most_lines: int, until: float
+) -> tuple[LogProgress, bool]:
     if tail.problem:
         return tail, False
     app, mark, read = tail.app, tail.mark, 0
@@ -155,10 +161,10 @@ def _read_log_file(store: Store, name: str, tail: Tail, most_lines: int, until: 
     return replace(tail, app=app, mark=mark, is_half=rest.length > 0 and not rest.is_cut), rest.is_cut
 
 
-def tail_from(stored: Any) -> Tail:
-    """As `Tail.as_json` wrote it."""
+def tail_from(stored: Any) -> LogProgress:
+    """As `LogProgress.as_json` wrote it."""
     app = application_from(stored["app"])
-    return Tail(
+    return LogProgress(
         app,
         stored["file"],
         Mark(*stored["mark"]),

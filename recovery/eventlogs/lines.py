@@ -26,7 +26,7 @@ class Mark:
 
 
 @dataclass(frozen=True)
-class LogLine:
+class EventLogLine:
     """One whole line, without its end; b"" for one that is too long. `mark`: where the next one begins."""
 
     text: bytes
@@ -43,7 +43,7 @@ class Rest:
 
 def iterate_lines(
     stream: Any, mark: Mark, rest_of: Rest | None = None, *, until: float = math.inf
-) -> Iterator[LogLine]:
+) -> Iterator[EventLogLine]:
     """Every line from `mark` on that is whole by now; what is left after them goes to `rest_of`. Raises Malformed,
     OSError. `until`: of the monotonic clock."""
     rest, length, skip = bytearray(), 0, mark.skip
@@ -63,7 +63,7 @@ def iterate_lines(
                 whole = bytes(rest) + piece[begin:end] if length <= LONGEST_LINE else b""
                 rest.clear()
                 length, begin = 0, end + 1
-                yield LogLine(whole, Mark(offset, seen - len(piece) + begin))
+                yield EventLogLine(whole, Mark(offset, seen - len(piece) + begin))
             length += len(piece) - begin
             if length > LONGEST_LINE:
                 rest.clear()

@@ -7,7 +7,7 @@ from recovery.eventlogs.values import Application, Run
 
 
 @dataclass(frozen=True)
-class Seen:
+class SeenRun:
     """A run, and its application as far as its log was read. Times are by our clock."""
 
     run: Run

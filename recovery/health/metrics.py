@@ -230,7 +230,7 @@ def measure_unread_input(now: datetime) -> Iterable[Metric]:
             if left is not None:
                 made.add_metric([*labels, str(row.index)], left)
         retained = retention.of(flow, rows, now)
-        if retained is not None and retained.standing is retention.Standing.UNKNOWN:
+        if retained is not None and retained.standing is retention.RetentionState.UNKNOWN:
             unknown.add_metric(labels, 1.0)
     yield from (made, unknown)
 

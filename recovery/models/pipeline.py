@@ -58,8 +58,8 @@ class Flow(OnLists):
     state: ok | failed | running | stopped | stale | empty | unknown. `error` is the failing event's cause chain,
     outermost first: [{class_name, message}], of people's code with `file` and `line` too.
     `behind_since`: since when its dataset does not show what it is computed from, `behind_why` how that came
-    (`downstream.Why`, "" where it does), `behind_update` the update that left it so. `good_at` and `renewed_at`: as
-    `downstream.Standing` has them; readers in other pipelines are judged by them.
+    (`downstream.BehindReason`, "" where it does), `behind_update` the update that left it so. `good_at` and
+    `renewed_at`: as `downstream.DatasetFreshness` has them; readers in other pipelines are judged by them.
     `below_refresh`: the last refresh below it that was asked for outside of a recovery (`refreshing.BelowRefresh`), {}
     for none; `below_count`: the last count there (`counting_below.BelowCount`), {} for none. `sink_memory`:
     `contracts.updates.SinkMemory` of its file table, {} where there is nothing to remember. `failure_memory`:

@@ -11,8 +11,8 @@ class Stream(models.Model):
     `checkpoint`, `sink`, `event_log`, `program`: paths or URLs, "" where nobody said. `query_ids`: those that its
     checkpoint has had, the newest last. `runner`: `by-hand | command`; `start`, `stop`, `running`: the words of each
     command. `owner`: whom to tell and to ask. `running_answer`: what the running command answered last
-    (`streams.running.Answer`), when it was asked, since when it answers so, and why it is not known. `signs`: what is
-    odd about it (`streams.signs.Sign`).
+    (`streams.running.RunningStatus`), when it was asked, since when it answers so, and why it is not known. `signs`:
+    what is odd about it (`streams.signs.Sign`).
     """
 
     pipeline = models.OneToOneField(Pipeline, on_delete=models.CASCADE, related_name="stream")
@@ -81,9 +81,10 @@ class LogFolder(models.Model):
 
 
 class EventLog(models.Model):
-    """How far one event log was read (`eventlogs.folders.Tail`), and whose it is. `queries`: `,id,id,`, to be searched;
-    "" for a log without a stream. `moved_at`: when it was seen to have grown, by our clock; `skew_ms`: how far its
-    driver's clock is ahead of ours, 0 where that is not known; `is_gone`: it was cleaned up before its end was read."""
+    """How far one event log was read (`eventlogs.folders.LogProgress`), and whose it is. `queries`: `,id,id,`, to be
+    searched; "" for a log without a stream. `moved_at`: when it was seen to have grown, by our clock; `skew_ms`: how
+    far its driver's clock is ahead of ours, 0 where that is not known; `is_gone`: it was cleaned up before its end was
+    read."""
 
     folder = models.CharField(max_length=1000)
     name = models.CharField(max_length=400)

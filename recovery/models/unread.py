@@ -18,7 +18,8 @@ class FlowInput(OnLists):
 
     The last look was at `asked_at`, and `problem` is why it saw nothing; the last that saw something at `seen_at`.
     `position` is Spark's offset line, there since `stands_since`; `readable`, `why` and `until` are
-    `sources.base.Reach`; `unread` and `lost` are {rows, files, bytes: {value, exact, why}} as far as they are known.
+    `sources.base.SourceRetention`; `unread` and `lost` are {rows, files, bytes: {value, exact, why}} as far as they are
+    known.
     """
 
     flow = models.ForeignKey(Flow, on_delete=models.CASCADE, related_name="sources")

@@ -65,7 +65,7 @@ def check_url(url: str) -> str:
     return url
 
 
-def _allowed_literal(host: str, allowed: outbound.Allowed) -> bool:
+def _allowed_literal(host: str, allowed: outbound.AllowedAddresses) -> bool:
     try:
         return allowed.network(ipaddress.ip_address(host))
     except ValueError:
@@ -75,7 +75,7 @@ def _allowed_literal(host: str, allowed: outbound.Allowed) -> bool:
 class _Adapter(outbound.GuardedAdapter):
     """Remembers its connections, so that the deadline can end them in the middle of a read."""
 
-    def __init__(self, allowed: outbound.Allowed) -> None:
+    def __init__(self, allowed: outbound.AllowedAddresses) -> None:
         self.made: list[Any] = []
         self.ended = False
         super().__init__(allowed)

@@ -18,7 +18,7 @@ from recovery.models.listed import hold_pipelines
 from recovery.people.roles import Actor
 from recovery.people.visible import filter_visible
 from recovery.pipelines import behind
-from recovery.pipelines.downstream import Node, Standing, below
+from recovery.pipelines.downstream import DatasetFreshness, Node, below
 from recovery.pipelines.flow_values import FlowValues
 from recovery.pipelines.losses import QUERY_ID_SHARED
 
@@ -32,21 +32,21 @@ def flows_of(workspace_id: int) -> QuerySet[Flow]:
     return listed.exclude(dataset="")
 
 
-def standings_elsewhere(pipeline: Pipeline, nodes: Iterable[Node]) -> dict[str, Standing]:
+def standings_elsewhere(pipeline: Pipeline, nodes: Iterable[Node]) -> dict[str, DatasetFreshness]:
     """How the datasets stand that these flows read and other pipelines of the workspace write, by name."""
     every = list(nodes)
     read = {name for node in every for name in node.inputs if "." in name} - {n.dataset for n in every}
     if not read:
         return {}
     rows = flows_of(pipeline.workspace_id).exclude(pipeline=pipeline).filter(dataset__in=read)
-    found: dict[str, Standing] = {}
+    found: dict[str, DatasetFreshness] = {}
     for row in rows.order_by("pk"):
         one, before = behind.standing_of(row), found.get(row.dataset)
         found[row.dataset] = one if before is None or _says_more(one, before) else before
     return found
 
 
-def _says_more(one: Standing, other: Standing) -> bool:
+def _says_more(one: DatasetFreshness, other: DatasetFreshness) -> bool:
     """Of two flows that write one dataset, the one that is behind, or that renewed it last."""
     if (one.behind is None) != (other.behind is None):
         return one.behind is not None

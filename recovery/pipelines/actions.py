@@ -41,7 +41,7 @@ TEST_PATIENCE: Final = timedelta(minutes=3)
 
 
 @dataclass(frozen=True)
-class Given:
+class WorkspaceDetails:
     """What somebody says of a workspace; None: as it is (a new one: production, no Spark).
 
     Of `token_ref` (where it is) and `token` (itself, kept encrypted) at most one; likewise for the questions service,
@@ -130,7 +130,7 @@ def register_workspace(
     return workspace
 
 
-def add_workspace(*, name: str, given: Given, by: Actor) -> Workspace:
+def add_workspace(*, name: str, given: WorkspaceDetails, by: Actor) -> Workspace:
     """Add a workspace; one that was removed comes back under its name, with its recoveries, at the same address.
 
     Raises Denied, WrongUse; Refused: `taken` (the name), `same_address`, `token_elsewhere`, `outbound`.
@@ -161,7 +161,7 @@ def add_workspace(*, name: str, given: Given, by: Actor) -> Workspace:
     return row
 
 
-def change_workspace(*, name: str, given: Given, by: Actor, on: bool | None = None) -> Workspace:
+def change_workspace(*, name: str, given: WorkspaceDetails, by: Actor, on: bool | None = None) -> Workspace:
     """Change address, environment or secrets, and switch it `on` or off in the same act; what is None stays.
 
     A token never goes to another machine by itself: with another address it has to be given again, and the name of
@@ -302,7 +302,7 @@ def _managing(action: str, name: str, by: Actor, reason: str = "") -> Iterator[t
         yield trying, row
 
 
-def _check_kind(given: Given) -> str:
+def _check_kind(given: WorkspaceDetails) -> str:
     """Raises WrongUse where what was given is not what a workspace of its kind has."""
     kind = given.kind or "pipelines"
     if kind not in KINDS:
@@ -320,7 +320,7 @@ def _is_same(row: Workspace, values: WorkspaceColumns) -> bool:
     return row.kind == values["kind"] and (row.has_streams or _place(row.url) == _place(values["url"]))
 
 
-def _columns(given: Given, row: Workspace | None) -> WorkspaceColumns:
+def _columns(given: WorkspaceDetails, row: Workspace | None) -> WorkspaceColumns:
     """The columns that `given` sets in `row`. Raises WrongUse, Refused."""
     values: WorkspaceColumns = {}
     if given.event_logs is not None:
@@ -440,7 +440,7 @@ def _source(ref: str) -> str:
     return f"file:{os.path.realpath(place)}" if kind == "file" else ref
 
 
-def _with_questions(given: Given, values: WorkspaceColumns, row: Workspace) -> WorkspaceColumns:
+def _with_questions(given: WorkspaceDetails, values: WorkspaceColumns, row: Workspace) -> WorkspaceColumns:
     """The columns with a questions service that is the workspace itself where it was that before it moved.
 
     Raises Refused (`token_again`) where its own token would go to another address.
@@ -463,7 +463,7 @@ def _with_questions(given: Given, values: WorkspaceColumns, row: Workspace) -> W
     return values
 
 
-def _refuse_borrowed(given: Given, values: WorkspaceColumns, row: Workspace | None) -> None:
+def _refuse_borrowed(given: WorkspaceDetails, values: WorkspaceColumns, row: Workspace | None) -> None:
     """A reference that sends a token to one address may not send it to another one, of whichever workspace."""
     others = Workspace.objects.kept().exclude(pk=row.pk if row else 0)
     held = [(w, w.token_ref, w.url) for w in others if w.token_ref]

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from recovery.models import Flow, Pipeline
-from recovery.pipelines.downstream import State
+from recovery.pipelines.downstream import BehindState
 from recovery.pipelines.failures import PipelineHealth, PipelineState, failure_from
 
 
@@ -16,7 +16,7 @@ def health_of(pipeline: Pipeline) -> PipelineHealth:
 def list_behind(pipelines: Iterable[Pipeline]) -> dict[int, list[tuple[str, str]]]:
     """Short name and state of the flows whose datasets are empty or stale, by their pipeline's key."""
     found: dict[int, list[tuple[str, str]]] = {}
-    rows = Flow.objects.filter(pipeline__in=[p.pk for p in pipelines], state__in=tuple(State))
+    rows = Flow.objects.filter(pipeline__in=[p.pk for p in pipelines], state__in=tuple(BehindState))
     for key, short, state in rows.order_by("state", "short").values_list("pipeline_id", "short", "state"):
         found.setdefault(key, []).append((short, state))
     return found

@@ -30,7 +30,7 @@ AT_ONCE: Final = 8
 
 
 @dataclass(frozen=True)
-class Asked:
+class PolledPipeline:
     """A pipeline to ask for: its entry in the list, the key of its row (None: it has none yet), and the updates that
     the row keeps. `counted`: those of which the batches of its flows into file tables were counted last. `unknown`:
     flows of which no update that was read tells how they are."""
@@ -47,31 +47,31 @@ class Asked:
 
 
 @dataclass(frozen=True)
-class Older:
+class OlderUpdates:
     """What was read back of updates that no poll has read. `updates`: newest first, from the newest one to the one that
     was counted last; `readings`: of those that were read now; `left`: is there more to read? `missed`: updates that
     were counted last, and of which the API tells no more."""
 
     updates: Sequence[Mapping[str, Any]] = ()
-    readings: Sequence[folding.Reading] = ()
+    readings: Sequence[folding.FoldedUpdate] = ()
     left: bool = False
     missed: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)
-class Reply:
+class PipelineReply:
     """What the API says of one pipeline: its own answer, its newest updates, newest first, and what was read of those
     that had not been read yet, oldest first. `older`: what else was read, for what it says of lost rows. `passing`: a
     copy that a validation made."""
 
     answer: Mapping[str, Any]
     updates: Sequence[Mapping[str, Any]] = ()
-    readings: Sequence[folding.Reading] = ()
-    older: Older = Older()
+    readings: Sequence[folding.FoldedUpdate] = ()
+    older: OlderUpdates = OlderUpdates()
     passing: bool = False
 
 
-class Clients:
+class ClientPool:
     """As many clients of one workspace as ask at the same time: one alone is not safe across threads. Raises as
     `workspaces.client_for`."""
 
@@ -91,7 +91,9 @@ class Clients:
         for client in self._all:
             client.close()
 
-    def answers(self, asked: Sequence[Asked]) -> Iterator[tuple[Asked, Reply | RepriseError]]:
+    def answers(
+        self, asked: Sequence[PolledPipeline]
+    ) -> Iterator[tuple[PolledPipeline, PipelineReply | RepriseError]]:
         """What the workspace says of each pipeline, in order, asked AT_ONCE at a time. After one that it could not be
         asked for, no further question is begun; those left have that error too."""
         while len(self._all) < min(AT_ONCE, len(asked)):
@@ -100,7 +102,7 @@ class Clients:
         for client in self._all:
             free.put(client)
 
-        def answer(one: Asked) -> Reply | RepriseError:
+        def answer(one: PolledPipeline) -> PipelineReply | RepriseError:
             client = free.get()
             try:
                 return _ask(client, one) if self._failure is None else self._failure
@@ -118,31 +120,31 @@ class Clients:
             yield from ((one, call.result()) for one, call in zip(asked, calls, strict=True))
 
 
-def _ask(client: PipelinesClient, asked: Asked) -> Reply:
+def _ask(client: PipelinesClient, asked: PolledPipeline) -> PipelineReply:
     """Ask for one pipeline and read what is new of it. Writes nothing."""
     answer = client.get_pipeline(asked.id)
     if ((answer.get("spec") or {}).get("tags") or {}).get("reprise") == "validation":
-        return Reply(answer, passing=True)
+        return PipelineReply(answer, passing=True)
     updates = _updates(client, asked.id, answer.get("latest_updates"), asked.updates)
     unread = folding.to_read(updates, first_look=not asked.updates)
     readings = [_read(client, asked.id, u) for u in reversed(unread)]
     readings = [*_read_of_unknown(client, asked, updates, readings), *readings]
-    return Reply(answer, updates, readings, _read_back(client, asked, updates, readings))
+    return PipelineReply(answer, updates, readings, _read_back(client, asked, updates, readings))
 
 
 def _read_of_unknown(
     client: PipelinesClient,
-    asked: Asked,
+    asked: PolledPipeline,
     updates: Sequence[Mapping[str, Any]],
-    readings: Sequence[folding.Reading],
-) -> list[folding.Reading]:
+    readings: Sequence[folding.FoldedUpdate],
+) -> list[folding.FoldedUpdate]:
     """Of older updates, BACK at most, until each flow is in one that ran it: a flow that failed is not unknown because
     others ran since. Oldest first."""
     now = {r.id: folding.remembered(r) for r in readings}
     seen = [now.get(str(u["update_id"]), u) for u in updates]
     defined = set() if asked.updates else {name for r in readings for name in r.definitions}
     left = {name for name in asked.unknown | defined if not folding.is_told(seen, name)}
-    found: list[folding.Reading] = []
+    found: list[folding.FoldedUpdate] = []
     for update in seen:
         if not left or len(found) == BACK:
             break
@@ -156,13 +158,13 @@ def _read_of_unknown(
 
 def _read_back(
     client: PipelinesClient,
-    asked: Asked,
+    asked: PolledPipeline,
     updates: Sequence[Mapping[str, Any]],
-    readings: Sequence[folding.Reading],
-) -> Older:
+    readings: Sequence[folding.FoldedUpdate],
+) -> OlderUpdates:
     """Read what ran since the update that was counted last, or all in sight where a table of files is seen first."""
     if not asked.counted and not any(r.file_batches for r in readings):
-        return Older(updates)
+        return OlderUpdates(updates)
     listed, ids = updates, {u.get("update_id") for u in updates}
     if not asked.counted <= ids:
         known = {u.get("update_id"): u for u in updates}
@@ -182,7 +184,7 @@ def _read_back(
         if not losses.is_whole(u) and str(u.get("update_id")) not in now and u.get("state") in ENDED
     ]
     read = [_read(client, asked.id, u) for u in left[:BACK]]
-    return Older(listed, read, len(left) > len(read), missed)
+    return OlderUpdates(listed, read, len(left) > len(read), missed)
 
 
 def _updates(
@@ -200,7 +202,7 @@ def _updates(
     return [known.get(u["update_id"], u) for u in newest]
 
 
-def _read(client: PipelinesClient, pipeline_id: str, update: Mapping[str, Any]) -> folding.Reading:
+def _read(client: PipelinesClient, pipeline_id: str, update: Mapping[str, Any]) -> folding.FoldedUpdate:
     """What the events of one update say. Definitions come first in an update, so a long one is read from
     both ends."""
     chosen = f"update_id = '{update['update_id']}'"

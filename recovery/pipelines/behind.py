@@ -5,7 +5,14 @@ from datetime import datetime
 from typing import Any, Final
 
 from recovery.models import Flow
-from recovery.pipelines.downstream import Behind, Node, Standing, State, Why, standings
+from recovery.pipelines.downstream import (
+    BehindReason,
+    BehindSince,
+    BehindState,
+    DatasetFreshness,
+    Node,
+    standings,
+)
 from recovery.pipelines.flow_values import FlowValues
 
 NOT_OK: Final = ("failed", "empty", "stale", "unknown")
@@ -13,7 +20,7 @@ NOT_OK: Final = ("failed", "empty", "stale", "unknown")
 
 NOT_BEHIND: Final[FlowValues] = {"behind_since": None, "behind_why": "", "behind_update": ""}
 
-OVERLAID: Final = {State.EMPTY: ("ok", "stopped", "unknown"), State.STALE: ("ok",)}
+OVERLAID: Final = {BehindState.EMPTY: ("ok", "stopped", "unknown"), BehindState.STALE: ("ok",)}
 """Which states of a flow give way: a failure, a run and a stop that a person made say more than being stale does."""
 
 
@@ -22,30 +29,30 @@ def node_of(flow: Flow) -> Node:
     return Node(flow.name, flow.dataset, _names(flow.inputs), flow.flow_type, flow.pipeline_id)
 
 
-def behind_of(flow: Flow) -> Behind | None:
+def behind_of(flow: Flow) -> BehindSince | None:
     """What the row keeps."""
     if not flow.behind_why:
         return None
-    return Behind(flow.behind_since, Why(flow.behind_why), flow.behind_update)
+    return BehindSince(flow.behind_since, BehindReason(flow.behind_why), flow.behind_update)
 
 
-def standing_of(flow: Flow) -> Standing:
+def standing_of(flow: Flow) -> DatasetFreshness:
     """What the row keeps of how its dataset stands."""
-    return Standing(behind_of(flow), flow.good_at, flow.renewed_at)
+    return DatasetFreshness(behind_of(flow), flow.good_at, flow.renewed_at)
 
 
 def since_of(flow: Flow) -> datetime | None:
     """Since when a flow is as it is, where it is not as it should be."""
     if flow.state == "failed":
         return flow.failing_since
-    return flow.behind_since if flow.state in tuple(State) else None
+    return flow.behind_since if flow.state in tuple(BehindState) else None
 
 
 def over(
     folded: Mapping[str, FlowValues],
     rows: Mapping[str, Flow],
     updates: Sequence[Mapping[str, Any]],
-    elsewhere: Mapping[str, Standing],
+    elsewhere: Mapping[str, DatasetFreshness],
 ) -> dict[str, FlowValues]:
     """`folded`: new values of each flow's row, by name; with those of being behind, and the state that follows.
 
@@ -64,7 +71,7 @@ def nodes_of(folded: Mapping[str, FlowValues], rows: Mapping[str, Flow]) -> list
 
 def without_overlay(state: str) -> str:
     """What a flow's state is without being stale, which shows over *ok* alone."""
-    return "ok" if state == State.STALE else state
+    return "ok" if state == BehindState.STALE else state
 
 
 def _node(name: str, values: Mapping[str, object], row: Flow | None) -> Node:
@@ -78,7 +85,7 @@ def _names(inputs: Iterable[Any]) -> tuple[str, ...]:
     return tuple(str(i.get("name", i)) if isinstance(i, dict) else str(i) for i in inputs or ())
 
 
-def _fields(state: str, standing: Standing) -> FlowValues:
+def _fields(state: str, standing: DatasetFreshness) -> FlowValues:
     moments: FlowValues = {"good_at": standing.good_at, "renewed_at": standing.renewed_at}
     behind = standing.behind
     if behind is None:

@@ -11,10 +11,10 @@ from enum import StrEnum
 from typing import Any, Final
 
 from recovery.errors import NotFound, OutcomeUnknown, Refused
-from recovery.outbound import Allowed
+from recovery.outbound import AllowedAddresses
 from recovery.pipelines.errors import ActiveUpdate, ApiDenied, ApiError
 from recovery.pipelines.events import ENDED
-from recovery.pipelines.transport import Reached, Transport
+from recovery.pipelines.transport import ResponseHead, Transport
 
 __all__ = ["ActiveUpdate", "ApiDenied", "ApiError", "PipelinesClient"]
 
@@ -42,7 +42,7 @@ class PipelinesClient:
     """
 
     def __init__(
-        self, *, url: str, token: str, timeout: float = 30.0, allowed: Allowed | None = None
+        self, *, url: str, token: str, timeout: float = 30.0, allowed: AllowedAddresses | None = None
     ) -> None:
         self._http = Transport(url=url, token=token, timeout=timeout, allowed=allowed)
 
@@ -52,7 +52,7 @@ class PipelinesClient:
     def close(self) -> None:
         self._http.close()
 
-    def reach(self) -> Reached:
+    def reach(self) -> ResponseHead:
         """One short question, asked once: what its answer says of the connection. Raises Unreachable."""
         return self._http.reach(f"{API}/pipelines", {"max_results": 1})
 

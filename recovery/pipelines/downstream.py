@@ -28,14 +28,14 @@ SKIPPED: Final = "SKIPPED"
 """The status of a flow that an update selected and did not come to."""
 
 
-class State(StrEnum):
+class BehindState(StrEnum):
     """Of a dataset that is behind. `EMPTY`: it holds no row; `STALE`: older than what it is computed from."""
 
     EMPTY = "empty"
     STALE = "stale"
 
 
-class Why(StrEnum):
+class BehindReason(StrEnum):
     """How a dataset came to be behind."""
 
     EMPTIED = "emptied"  # an update emptied it at set-up and did not come to its flow
@@ -48,30 +48,30 @@ class Why(StrEnum):
 
 
 @dataclass(frozen=True)
-class Behind:
+class BehindSince:
     """Since when a dataset is behind. `update`: the one that left it so, "" where a dataset before it is the cause."""
 
     since: datetime | None
-    why: Why
+    why: BehindReason
     update: str = ""
 
     @property
-    def state(self) -> State:
-        return State.EMPTY if self.why is Why.EMPTIED else State.STALE
+    def state(self) -> BehindState:
+        return BehindState.EMPTY if self.why is BehindReason.EMPTIED else BehindState.STALE
 
 
 @dataclass(frozen=True)
-class Standing:
+class DatasetFreshness:
     """How a dataset stands. `good_at`: when the last update began that completed its flow. `renewed_at`: when its rows
     were last emptied, written again in full or brought up to date after it was behind: who ran before that shows rows
     that it no longer has. None: not known to have been."""
 
-    behind: Behind | None = None
+    behind: BehindSince | None = None
     good_at: datetime | None = None
     renewed_at: datetime | None = None
 
 
-UNKNOWN: Final = Standing()
+UNKNOWN: Final = DatasetFreshness()
 
 
 @dataclass(frozen=True)
@@ -124,9 +124,9 @@ def _tables_of(node: Node, view_of: Callable[[Node, str], Node | None]) -> tuple
 def standings(
     updates: Sequence[Mapping[str, Any]],
     nodes: Iterable[Node],
-    known: Mapping[str, Standing],
-    elsewhere: Mapping[str, Standing] = MappingProxyType({}),
-) -> dict[str, Standing]:
+    known: Mapping[str, DatasetFreshness],
+    elsewhere: Mapping[str, DatasetFreshness] = MappingProxyType({}),
+) -> dict[str, DatasetFreshness]:
     """How the datasets of one pipeline stand, by the flow's name.
 
     `updates`: as `folding.remembered` keeps them, newest first. `known`: what was so before the oldest of them.
@@ -135,7 +135,7 @@ def standings(
     every = _through_views(nodes)
     found = {n.name: replace(k, behind=_own(k.behind)) for n in every for k in (known.get(n.name, UNKNOWN),)}
     tables = [n for n in every if not n.virtual]
-    found |= {n.name: Standing() for n in every if n.virtual}
+    found |= {n.name: DatasetFreshness() for n in every if n.virtual}
     for update in reversed(updates):
         if update.get("read") and not update.get("validate_only"):
             found |= {n.name: _after(update, n, every, found[n.name]) for n in tables}
@@ -145,12 +145,14 @@ def standings(
     return found | {n.name: _of_virtual(n, every, found, elsewhere) for n in every if n.virtual}
 
 
-def _own(behind: Behind | None) -> Behind | None:
+def _own(behind: BehindSince | None) -> BehindSince | None:
     """Without what only a dataset before it brought about: that is judged again each time."""
-    return None if behind is None or behind.why in (Why.OF_BEHIND, Why.RENEWED) else behind
+    return None if behind is None or behind.why in (BehindReason.OF_BEHIND, BehindReason.RENEWED) else behind
 
 
-def _after(update: Mapping[str, Any], node: Node, every: Sequence[Node], before: Standing) -> Standing:
+def _after(
+    update: Mapping[str, Any], node: Node, every: Sequence[Node], before: DatasetFreshness
+) -> DatasetFreshness:
     """How a dataset stands after one update that is over, as far as that update alone tells."""
     told = FlowInUpdate.read(update, node.name)
     behind = _behind_after(update, node, every, before.behind)
@@ -163,7 +165,7 @@ def _after(update: Mapping[str, Any], node: Node, every: Sequence[Node], before:
         renewed += [log.when(emptied_at), log.when(told.at)]
     if before.behind is not None and behind is None:
         renewed.append(log.when(told.at))
-    return Standing(behind, good_at, _last(*renewed))
+    return DatasetFreshness(behind, good_at, _last(*renewed))
 
 
 def refreshed_in_full(update: Mapping[str, Any], flow: str, dataset: str) -> bool:
@@ -186,7 +188,7 @@ def _last_good_end(updates: Sequence[Mapping[str, Any]], flow: str) -> datetime 
     return next((log.when(t.at) for t in ran if t.outcome is FlowOutcome.OK), None)
 
 
-def _mended(known: Standing, now: Standing, ended: datetime | None) -> Standing:
+def _mended(known: DatasetFreshness, now: DatasetFreshness, ended: datetime | None) -> DatasetFreshness:
     """With the update as its renewal that repaired what was behind by a dataset before it."""
     was = known.behind
     if was is None or now.behind is not None or ended is None or (was.since and ended <= was.since):
@@ -195,8 +197,11 @@ def _mended(known: Standing, now: Standing, ended: datetime | None) -> Standing:
 
 
 def _of_virtual(
-    view: Node, every: Sequence[Node], found: Mapping[str, Standing], elsewhere: Mapping[str, Standing]
-) -> Standing:
+    view: Node,
+    every: Sequence[Node],
+    found: Mapping[str, DatasetFreshness],
+    elsewhere: Mapping[str, DatasetFreshness],
+) -> DatasetFreshness:
     """A view without rows of its own is renewed with what it reads."""
     own = [found[p.name].renewed_at for p in _producers(view, every)]
     return replace(
@@ -204,31 +209,33 @@ def _of_virtual(
     )
 
 
-def _outside(node: Node, every: Iterable[Node], elsewhere: Mapping[str, Standing]) -> list[Standing]:
+def _outside(
+    node: Node, every: Iterable[Node], elsewhere: Mapping[str, DatasetFreshness]
+) -> list[DatasetFreshness]:
     """How those stand that a flow reads and no flow of its own pipeline writes."""
     own = {n.dataset for n in every}
     return [elsewhere[name] for name in node.inputs if name in elsewhere and name not in own]
 
 
 def _behind_after(
-    update: Mapping[str, Any], node: Node, every: Sequence[Node], before: Behind | None
-) -> Behind | None:
+    update: Mapping[str, Any], node: Node, every: Sequence[Node], before: BehindSince | None
+) -> BehindSince | None:
     told = FlowInUpdate.read(update, node.name)
     if told.outcome is FlowOutcome.OK:
         return None
     name = str(update.get("update_id") or "")
     if (emptied := (update.get("emptied") or {}).get(node.dataset)) is not None:
-        known = before.since if before and before.state is State.EMPTY else None
-        return Behind(known or log.when(emptied), Why.EMPTIED, name)
+        known = before.since if before and before.state is BehindState.EMPTY else None
+        return BehindSince(known or log.when(emptied), BehindReason.EMPTIED, name)
     if before is not None or told.outcome is not FlowOutcome.NONE:
         return before
     sources = [FlowInUpdate.read(update, p.name) for p in _producers(node, every)]
     moved = [s for s in sources if s.outcome is FlowOutcome.FAILED or s.wrote]
     if moved:
-        why = Why.NOT_REACHED if told.status == SKIPPED else Why.LEFT_OUT
-        return Behind(_first(log.when(s.at) for s in moved), why, name)
+        why = BehindReason.NOT_REACHED if told.status == SKIPPED else BehindReason.LEFT_OUT
+        return BehindSince(_first(log.when(s.at) for s in moved), why, name)
     if told.status == SKIPPED and (node.view or sources):
-        return Behind(log.when(told.at), Why.NOT_REACHED, name)
+        return BehindSince(log.when(told.at), BehindReason.NOT_REACHED, name)
     return None
 
 
@@ -242,8 +249,8 @@ def _producers(node: Node, every: Iterable[Node]) -> list[Node]:
 
 
 def _with_inputs(
-    every: Sequence[Node], found: Mapping[str, Standing], elsewhere: Mapping[str, Standing]
-) -> dict[str, Standing]:
+    every: Sequence[Node], found: Mapping[str, DatasetFreshness], elsewhere: Mapping[str, DatasetFreshness]
+) -> dict[str, DatasetFreshness]:
     """What is computed from a dataset that is behind is stale too, however lately it was refreshed."""
     result = dict(found)
     for node in every:
@@ -254,30 +261,30 @@ def _with_inputs(
         ]
         if stale and result[node.name].behind is None and not node.virtual:
             result[node.name] = replace(result[node.name], behind=min(stale, key=_since))
-        elif node.virtual and (late := [b for b in stale if b.why is Why.OF_BEHIND]):
+        elif node.virtual and (late := [b for b in stale if b.why is BehindReason.OF_BEHIND]):
             result[node.name] = replace(result[node.name], behind=min(late, key=_since))
     for _ in every:  # the longest way through the graph has no more steps
         before = dict(result)
         for node in every:
             causes = [b for p in _producers(node, every) if (b := result[p.name].behind) is not None]
             if result[node.name].behind is None and causes:
-                behind = Behind(_first(b.since for b in causes), Why.OF_BEHIND)
+                behind = BehindSince(_first(b.since for b in causes), BehindReason.OF_BEHIND)
                 result[node.name] = replace(result[node.name], behind=behind)
         if result == before:
             break
     return result
 
 
-def _by_outside(source: Standing, reader: Standing) -> Behind | None:
+def _by_outside(source: DatasetFreshness, reader: DatasetFreshness) -> BehindSince | None:
     """How a dataset of another pipeline makes its reader stale; None where it does not."""
     if source.behind is not None:
-        return Behind(source.behind.since, Why.OF_BEHIND)
+        return BehindSince(source.behind.since, BehindReason.OF_BEHIND)
     if source.renewed_at and (reader.good_at is None or reader.good_at < source.renewed_at):
-        return Behind(source.renewed_at, Why.RENEWED)
+        return BehindSince(source.renewed_at, BehindReason.RENEWED)
     return None
 
 
-def _since(behind: Behind) -> datetime:
+def _since(behind: BehindSince) -> datetime:
     return behind.since or datetime.max.replace(tzinfo=UTC)
 
 

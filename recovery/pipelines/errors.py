@@ -10,7 +10,7 @@ class ApiDenied(RepriseError):
     exit_code = 2
 
 
-class Busy(Unreachable):
+class ApiBusy(Unreachable):
     """The API is there and wants no further question for so many `seconds` (0: it does not say)."""
 
     def __init__(self, sentence: str, *, seconds: float) -> None:

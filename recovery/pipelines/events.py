@@ -56,7 +56,7 @@ class FlowStatus:
 
 
 @dataclass(frozen=True)
-class Progress:
+class FlowProgress:
     """The newest batch of a flow. `body` is Spark's StreamingQueryProgress. `truncated`: an offset was cut
     short by the log, so none of these may be offered as a place to start from.
     """
@@ -350,9 +350,9 @@ def _body(event: Mapping[str, Any]) -> dict[str, Any]:
     return said if not body and "sources" in said else body
 
 
-def progress(events: Iterable[Mapping[str, Any]]) -> dict[str, Progress]:
+def progress(events: Iterable[Mapping[str, Any]]) -> dict[str, FlowProgress]:
     """The newest progress of each flow, from `stream_progress` in any of its shapes."""
-    found: dict[str, Progress] = {}
+    found: dict[str, FlowProgress] = {}
     for event in in_order(events):
         name = flow_name(event)
         if event.get("event_type") != "stream_progress" or not name:
@@ -362,12 +362,12 @@ def progress(events: Iterable[Mapping[str, Any]]) -> dict[str, Progress]:
     return found
 
 
-def _progress(name: str, event: Mapping[str, Any], body: Mapping[str, Any]) -> Progress:
+def _progress(name: str, event: Mapping[str, Any], body: Mapping[str, Any]) -> FlowProgress:
     batch = body.get("batchId", as_object(event.get("origin")).get("batch_id"))
     digits = isinstance(batch, int) or (isinstance(batch, str) and batch.isdigit())
     sources = body.get("sources")
     flags = ("startOffsetTruncated", "endOffsetTruncated", "latestOffsetTruncated")
-    return Progress(
+    return FlowProgress(
         name=name,
         batch=int(batch) if digits and batch is not None else None,
         at=when(body.get("timestamp")) or when(event.get("timestamp")),

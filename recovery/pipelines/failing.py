@@ -20,7 +20,7 @@ SELECTIONS: Final = ("refresh_selection", "full_refresh_selection")
 
 
 @dataclass(frozen=True)
-class Failing:
+class FlowFailure:
     """A failure of a flow, the newest of a row of them. `since`: when the row began, None for not known."""
 
     since: datetime | None
@@ -37,11 +37,11 @@ class FailureMemory:
     which completes, until the flow commits a batch in a later one. `before`: of an update that failed before its flows;
     until any update completes, of whatever flows, as the graph was analysed then."""
 
-    own: Failing | None = None
-    before: Failing | None = None
+    own: FlowFailure | None = None
+    before: FlowFailure | None = None
 
     @property
-    def newest(self) -> Failing | None:
+    def newest(self) -> FlowFailure | None:
         return self.before or self.own
 
     @property
@@ -94,8 +94,8 @@ def memory_of(flow: Flow | None, updates: Sequence[Mapping[str, Any]] = ()) -> F
         failure_in(update) if FlowInUpdate.read(update, flow.name).outcome is not FlowOutcome.FAILED else None
     )
     if whole is None or not whole.is_whole:
-        return FailureMemory(own=Failing(flow.failing_since, shown))
-    failing = Failing(flow.failing_since, whole)
+        return FailureMemory(own=FlowFailure(flow.failing_since, shown))
+    failing = FlowFailure(flow.failing_since, whole)
     return FailureMemory(before=failing) if _is_before(whole) else FailureMemory(own=failing)
 
 
@@ -104,9 +104,9 @@ def read_memory(kept: Mapping[str, Any]) -> FailureMemory:
     return FailureMemory(_read(kept.get("own")), _read(kept.get("before")))
 
 
-def _read(kept: Any) -> Failing | None:
+def _read(kept: Any) -> FlowFailure | None:
     failure = failure_from(kept.get("failure")) if isinstance(kept, Mapping) else None
-    return Failing(log.when(kept.get("since")), failure) if failure else None
+    return FlowFailure(log.when(kept.get("since")), failure) if failure else None
 
 
 def remember(
@@ -155,11 +155,11 @@ def _went_on(update: Mapping[str, Any], flow: str, memory: FailureMemory) -> boo
 
 def with_own(memory: FailureMemory, failure: UpdateFailure, at: datetime | None) -> FailureMemory:
     """With a failure of the flow itself, which goes on with the row of failures that there is."""
-    return FailureMemory(own=Failing(_first(memory.since, at), failure))
+    return FailureMemory(own=FlowFailure(_first(memory.since, at), failure))
 
 
-def _next(before: Failing | None, failure: UpdateFailure, at: datetime | None) -> Failing:
-    return Failing(_first(before.since if before else None, at), failure)
+def _next(before: FlowFailure | None, failure: UpdateFailure, at: datetime | None) -> FlowFailure:
+    return FlowFailure(_first(before.since if before else None, at), failure)
 
 
 def _own_failure(update: Mapping[str, Any], flow: str, told: Mapping[str, UpdateFailure]) -> UpdateFailure:

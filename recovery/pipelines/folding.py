@@ -33,14 +33,14 @@ LATE: Final = timedelta(minutes=2)
 
 
 @dataclass
-class Reading:
+class FoldedUpdate:
     """What the events of one update say. `update` is the API's UpdateInfo. settled: nothing more will come; `failure`
     is read then, not before. `end`: its last event, as far as it is there."""
 
     update: Mapping[str, Any]
     definitions: Mapping[str, log.Definition] = field(default_factory=dict)
     statuses: Mapping[str, log.FlowStatus] = field(default_factory=dict)
-    progress: Mapping[str, log.Progress] = field(default_factory=dict)
+    progress: Mapping[str, log.FlowProgress] = field(default_factory=dict)
     causes: Sequence[Mapping[str, str]] = ()
     settled: bool = True
     emptied: Mapping[str, datetime | None] = field(default_factory=dict)  # datasets, at set-up
@@ -59,13 +59,13 @@ class Reading:
         return self.update.get("state") in log.ENDED
 
 
-def read(update: Mapping[str, Any], events: Sequence[Mapping[str, Any]], *, now: datetime) -> Reading:
+def read(update: Mapping[str, Any], events: Sequence[Mapping[str, Any]], *, now: datetime) -> FoldedUpdate:
     """Read the events of one update; `causes` only when it failed and no flow of it did."""
     statuses = log.statuses(events)
     flow_failed = any(s.status == "FAILED" for s in statuses.values())
     settled = _settled(update, events, now)
     progress = log.progress(events)
-    return Reading(
+    return FoldedUpdate(
         update=update,
         definitions=log.definitions(events),
         statuses=statuses,
@@ -111,7 +111,7 @@ def outcome(status: str, state: str) -> FlowOutcome:
     return FlowOutcome.STOPPED
 
 
-def remembered(reading: Reading, *, continuous: bool = False) -> dict[str, Any]:
+def remembered(reading: FoldedUpdate, *, continuous: bool = False) -> dict[str, Any]:
     """The update as the pipeline's row keeps it: the API's own, what it did for each flow, and its error.
 
     `continuous`: no update of the pipeline ever completes, so a flow is well once it committed a batch with rows."""
@@ -131,7 +131,7 @@ def remembered(reading: Reading, *, continuous: bool = False) -> dict[str, Any]:
     return kept
 
 
-def _flow(reading: Reading, said: log.FlowStatus, state: str) -> FlowInUpdate:
+def _flow(reading: FoldedUpdate, said: log.FlowStatus, state: str) -> FlowInUpdate:
     came = outcome(said.status, state)
     definition = reading.definitions.get(said.name)
     anew = came is FlowOutcome.OK and definition is not None and not definition.streaming
@@ -140,7 +140,7 @@ def _flow(reading: Reading, said: log.FlowStatus, state: str) -> FlowInUpdate:
     return FlowInUpdate(came, at, said.status, wrote)
 
 
-def _refreshed_in_full(reading: Reading, flow: str, came: FlowOutcome) -> bool:
+def _refreshed_in_full(reading: FoldedUpdate, flow: str, came: FlowOutcome) -> bool:
     """Did the update empty what the flow writes? Its rows are others then, though no batch may have read one. Only our
     server names what it emptied; elsewhere a flow that had its part in a full refresh is taken to have been."""
     definition = reading.definitions.get(flow)
@@ -155,7 +155,7 @@ def _refreshed_in_full(reading: Reading, flow: str, came: FlowOutcome) -> bool:
     )
 
 
-def _views(reading: Reading, state: str) -> dict[str, FlowInUpdate]:
+def _views(reading: FoldedUpdate, state: str) -> dict[str, FlowInUpdate]:
     """Views without rows of their own, by the flow's name. No flow of theirs runs:
     they are right once the whole graph was analysed, which is before any flow completes."""
     statuses = reading.statuses
@@ -193,7 +193,10 @@ def _outcomes(updates: Sequence[Mapping[str, Any]], flow: str) -> list[str]:
 
 
 def state(
-    updates: Sequence[Mapping[str, Any]], flow: str, active: Reading | None, memory: failing.FailureMemory
+    updates: Sequence[Mapping[str, Any]],
+    flow: str,
+    active: FoldedUpdate | None,
+    memory: failing.FailureMemory,
 ) -> str:
     """ok, failed, running, stopped or unknown; `active` is the update that still runs, if one does."""
     if active and active.update.get("state") == SILENT:
@@ -232,7 +235,7 @@ def flow_fields(
     name: str,
     *,
     updates: Sequence[Mapping[str, Any]],
-    readings: Sequence[Reading],
+    readings: Sequence[FoldedUpdate],
     known: failing.FailureMemory,
 ) -> FlowValues:
     """New values of a flow's row. `readings`: what was read now, oldest first; `known`: why it failed so far."""
@@ -266,7 +269,7 @@ def _read_definition(definition: log.Definition | None) -> FlowValues:
     }
 
 
-def _read_progress(progress: log.Progress | None) -> FlowValues:
+def _read_progress(progress: log.FlowProgress | None) -> FlowValues:
     if progress is None:
         return {}
     body = {**progress.body, "truncated": True} if progress.truncated else dict(progress.body)
@@ -283,7 +286,7 @@ def name_flow_condition(causes: Sequence[Mapping[str, str]]) -> str:
     return "" if found == PipelineFault.FAILED else found
 
 
-def _failure(reading: Reading, name: str) -> UpdateFailure | None:
+def _failure(reading: FoldedUpdate, name: str) -> UpdateFailure | None:
     """Of the flow itself, in this update."""
     status = reading.statuses.get(name)
     if status is None or status.status != "FAILED":

@@ -22,9 +22,9 @@ from recovery.models import Flow, Pipeline, Recovery, Workspace
 from recovery.names import shown
 from recovery.notify.actions import announce_event
 from recovery.pipelines import across, behind, folding, listing, losses, retagging, twins
-from recovery.pipelines.asking import Asked, Clients, Older, Reply
+from recovery.pipelines.asking import ClientPool, OlderUpdates, PipelineReply, PolledPipeline
 from recovery.pipelines.client import ApiDenied
-from recovery.pipelines.errors import Busy
+from recovery.pipelines.errors import ApiBusy
 from recovery.pipelines.failing import NOTHING, is_gone, memory_of, read_memory
 from recovery.pipelines.failures import (
     FailurePhase,
@@ -58,7 +58,7 @@ def refresh(*, workspace_id: int, only: str | None = None) -> None:
         return
     began, pause = timezone.now(), 0.0
     try:
-        clients = Clients(workspace)
+        clients = ClientPool(workspace)
     except RepriseError as error:
         _end(workspace, None, error.sentence, None)
         return
@@ -67,7 +67,7 @@ def refresh(*, workspace_id: int, only: str | None = None) -> None:
         polled_at = timezone.now() if only is None else None
     except RepriseError as error:
         polled_at, problem = None, error.sentence
-        pause = error.seconds if isinstance(error, Busy) else 0.0
+        pause = error.seconds if isinstance(error, ApiBusy) else 0.0
     finally:
         clients.close()
     _end(workspace, polled_at, problem, _next_poll(began, timezone.now(), pause))
@@ -100,7 +100,7 @@ def _end(workspace: Workspace, polled_at: datetime | None, problem: str, next_po
     Workspace.objects.active().filter(pk=workspace.pk).update(**changes)
 
 
-def _refresh(workspace: Workspace, clients: Clients, only: str | None) -> str:
+def _refresh(workspace: Workspace, clients: ClientPool, only: str | None) -> str:
     """Poll the pipelines that moved and some of the others, or those of one id or name.
 
     Answers the problem of the first one that could not be read, or "".
@@ -140,7 +140,7 @@ def _judge_again(key: int) -> None:
     def write(locked: frozenset[int]) -> None:
         with listing.together():
             pipeline = Pipeline.objects.get(pk=key)
-            known = Reply({}, older=Older(pipeline.updates))
+            known = PipelineReply({}, older=OlderUpdates(pipeline.updates))
             _write_flows(pipeline, pipeline.updates, known, pipeline.updates, locked, again=True)
             _write_health(pipeline, judge_pipeline(folding.real(pipeline.updates)), pipeline.updates)
             listing.derive_again([pipeline.pk])
@@ -183,7 +183,7 @@ def _heads(updates: Sequence[Mapping[str, Any]]) -> str:
 
 def _asked(
     keys: Sequence[str], listed: Mapping[str, Mapping[str, Any]], rows: Mapping[str, Pipeline]
-) -> list[Asked]:
+) -> list[PolledPipeline]:
     held = {key: rows[key].pk for key in keys if key in rows}
     updates = dict(Pipeline.objects.filter(pk__in=held.values()).values_list("pk", "updates"))
     counted: dict[int, set[str]] = defaultdict(set)
@@ -208,13 +208,13 @@ def _asked_for(
     updates: Mapping[int, Sequence[Mapping[str, Any]]],
     counted: Mapping[int, set[str]],
     unknown: Mapping[int, set[str]],
-) -> Asked:
+) -> PolledPipeline:
     key = row or 0
     names = frozenset(unknown.get(key, ()))
-    return Asked(entry, row, updates.get(key, []), frozenset(counted.get(key, ())) - {""}, names)
+    return PolledPipeline(entry, row, updates.get(key, []), frozenset(counted.get(key, ())) - {""}, names)
 
 
-def _keep(workspace: Workspace, asked: Asked, reply: Reply) -> None:
+def _keep(workspace: Workspace, asked: PolledPipeline, reply: PipelineReply) -> None:
     """Write what changed of one pipeline."""
     answer, spec = reply.answer, reply.answer.get("spec") or {}
     readings, continuous = (*reply.older.readings, *reply.readings), bool(spec.get("continuous"))
@@ -260,7 +260,7 @@ def _write_pipeline(
 def _write_flows(
     pipeline: Pipeline,
     updates: Sequence[Mapping[str, Any]],
-    reply: Reply,
+    reply: PipelineReply,
     back: Sequence[Mapping[str, Any]],
     held: Collection[int],
     *,
@@ -395,7 +395,10 @@ def _announce_whole_failure(pipeline: Pipeline, failure: UpdateFailure, since: d
 
 
 def _folded(
-    name: str, row: Flow | None, updates: Sequence[Mapping[str, Any]], readings: Sequence[folding.Reading]
+    name: str,
+    row: Flow | None,
+    updates: Sequence[Mapping[str, Any]],
+    readings: Sequence[folding.FoldedUpdate],
 ) -> FlowValues:
     return folding.flow_fields(name, updates=updates, readings=readings, known=memory_of(row, updates))
 
@@ -409,7 +412,7 @@ def _announce_failure(flow_id: int) -> None:
     announce_event(event="flow.failed", flow=flow, facts={"failing_since": moment}, dedupe=name)
 
 
-def _drop_removed(pipeline: Pipeline, readings: Sequence[folding.Reading]) -> None:
+def _drop_removed(pipeline: Pipeline, readings: Sequence[folding.FoldedUpdate]) -> None:
     """Forget flows that the code no longer has: a whole, completed update did not define them.
 
     A flow with recoveries is history and stays, as unknown.

@@ -21,7 +21,7 @@ LONGEST_UNSEEN: Final = timedelta(minutes=5)
 URGENCY: Final = ("production", "staging", "development")
 
 
-class Show(StrEnum):
+class QuickFilter(StrEnum):
     """The quick filters."""
 
     ATTENTION = "attention"
@@ -31,7 +31,7 @@ class Show(StrEnum):
     ALL = "all"
 
 
-class Sort(StrEnum):
+class ListOrder(StrEnum):
     """What needs attention stands first in each of them."""
 
     URGENT = "urgent"
@@ -56,11 +56,11 @@ class Phrase:
 class Filters:
     """`words`: all of them are looked for; "" and () mean every row."""
 
-    show: Show = Show.ATTENTION
+    show: QuickFilter = QuickFilter.ATTENTION
     environment: str = ""
     condition: str = ""
     words: tuple[str, ...] = ()
-    sort: Sort = Sort.URGENT
+    sort: ListOrder = ListOrder.URGENT
     phrases: tuple[Phrase, ...] = ()
 
 
@@ -72,7 +72,7 @@ class ListCounts:
     total: int
     attention: int
     in_production: int
-    by_show: Mapping[Show, int]
+    by_show: Mapping[QuickFilter, int]
     urgent: int
 
 
@@ -100,7 +100,7 @@ def count_attention(by: Actor, now: datetime) -> int:
 def count_rows(by: Actor, filters: Filters, now: datetime) -> ListCounts:
     """All counts of the list's page, in one query."""
     fits, attention = fitting(filters, now), needs_attention(now)
-    shows = {show: _shown(show, now) for show in Show}
+    shows = {show: _shown(show, now) for show in QuickFilter}
     found = listed_rows(by).aggregate(
         total=Count("pk"),
         attention=Count("pk", filter=attention),
@@ -108,7 +108,7 @@ def count_rows(by: Actor, filters: Filters, now: datetime) -> ListCounts:
         urgent=Count("pk", filter=fits & shows[filters.show] & attention),
         **{show.name: Count("pk", filter=fits & shown) for show, shown in shows.items()},
     )
-    by_show = {show: found[show.name] for show in Show}
+    by_show = {show: found[show.name] for show in QuickFilter}
     return ListCounts(found["total"], found["attention"], found["in_production"], by_show, found["urgent"])
 
 
@@ -184,29 +184,29 @@ def _texts_of_recoveries() -> dict[int, str]:
     }
 
 
-def _shown(show: Show, now: datetime) -> Q:
-    if show is Show.ATTENTION:
+def _shown(show: QuickFilter, now: datetime) -> Q:
+    if show is QuickFilter.ATTENTION:
         return needs_attention(now)
-    if show is Show.RECOVERING:
+    if show is QuickFilter.RECOVERING:
         return Q(flow__in=Recovery.objects.filter(active=True).values("flow"))
-    if show is Show.AT_RISK:
+    if show is QuickFilter.AT_RISK:
         return at_risk(now)
-    return Q(state="stopped", flow__isnull=False) if show is Show.NOT_RUNNING else Q()
+    return Q(state="stopped", flow__isnull=False) if show is QuickFilter.NOT_RUNNING else Q()
 
 
 def _number(condition: Q) -> Case:
     return Case(When(condition, then=Value(1)), default=Value(0), output_field=IntegerField())
 
 
-def _order(sort: Sort, now: datetime) -> tuple[Any, ...]:
+def _order(sort: ListOrder, now: datetime) -> tuple[Any, ...]:
     """Most urgent first: production before the rest, then what fails longest."""
-    if sort is Sort.NAME:
+    if sort is ListOrder.NAME:
         return ("short", "environment", "pk")
-    if sort is Sort.COMMIT:
+    if sort is ListOrder.COMMIT:
         return (F("committed_at").desc(nulls_last=True), "pk")
-    if sort is Sort.SINCE:
+    if sort is ListOrder.SINCE:
         return (F("since").asc(nulls_last=True), "name", "pk")
-    if sort is Sort.UNTIL:  # what is gone, what goes first, what nothing takes
+    if sort is ListOrder.UNTIL:  # what is gone, what goes first, what nothing takes
         gone = _number(at_risk(now) & Q(readable_until=None))
         return (gone.desc(), F("readable_until").asc(nulls_last=True), "name", "pk")
     rank = Case(

@@ -28,7 +28,7 @@ from recovery.models import Flow, FlowInput, Workspace
 from recovery.notify.actions import announce_event
 from recovery.pipelines import inputs, retention
 from recovery.pipelines.events import when
-from recovery.pipelines.retention import Standing
+from recovery.pipelines.retention import RetentionState
 from recovery.sources import labels
 from recovery.sources.base import Distance
 from recovery.sources.live import unread
@@ -65,7 +65,7 @@ def look(flow: Flow) -> None:
     """Look at every source of a flow now, keep what was seen, and announce what is about to go."""
     rows = list(FlowInput.objects.filter(flow=flow).order_by("index"))
     now = timezone.now()
-    known = {row.index for row in rows if retention.standing(row, flow.state, now) is Standing.GONE}
+    known = {row.index for row in rows if retention.standing(row, flow.state, now) is RetentionState.GONE}
     seen = [(row, _seen(flow, row, told, now)) for row, told in _progress(flow, rows)]
     with transaction.atomic():
         for row, values in seen:  # not where the code was studied anew meanwhile
@@ -202,7 +202,7 @@ def _tell(flow: Flow, known: Collection[int], now: datetime) -> None:
         return
     row, until = found.source, found.until
     assert row is not None, "what is at risk is a source"
-    if found.standing is Standing.GONE and row.index in known:
+    if found.standing is RetentionState.GONE and row.index in known:
         return
     deadline = f"{until:%Y-%m-%d %H:%M} UTC" if until else None
     which = until.isoformat() if until else "gone:" + sha256((row.position or "").encode()).hexdigest()[:16]

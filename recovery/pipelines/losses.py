@@ -276,7 +276,7 @@ def _file_sink(progress: Any) -> str:
 
 
 def file_batches(
-    events: Sequence[Mapping[str, Any]], progress: Mapping[str, log.Progress]
+    events: Sequence[Mapping[str, Any]], progress: Mapping[str, log.FlowProgress]
 ) -> dict[str, FileBatches]:
     """What one update's events say of each flow whose sink is a table of files, and that had input."""
     found = {}

@@ -16,7 +16,7 @@ SINK: Final = "DeltaSink"
 
 
 def read_batches(
-    events: Sequence[Mapping[str, Any]], progress: Mapping[str, log.Progress]
+    events: Sequence[Mapping[str, Any]], progress: Mapping[str, log.FlowProgress]
 ) -> dict[str, QueryBatches]:
     """What one update's events say of each flow whose sink is a Delta table, and that had input. A flow whose query
     began under another id within the update is left out: which numbers are whose is not told."""

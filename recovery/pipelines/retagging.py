@@ -24,7 +24,7 @@ MOVE = "pipeline.move"
 
 
 @dataclass(frozen=True)
-class Move:
+class EnvironmentMove:
     """What is to be written into the row, and, where something changed, the entry that tells of it."""
 
     environment: str
@@ -41,30 +41,32 @@ class Move:
         }
 
 
-def judge(row: Pipeline, told: str, now: datetime) -> Move:
+def judge(row: Pipeline, told: str, now: datetime) -> EnvironmentMove:
     """What becomes of a pipeline whose tag says `told`. `row` is locked by the caller."""
     was, name = row.environment, row.name
     if told == was:
         says = f"The tag of {name} says {was} again: it does not move to {row.wanted_environment}."
-        return Move(was, action=RETAG, says=says) if row.wanted_environment else Move(was)
+        return (
+            EnvironmentMove(was, action=RETAG, says=says) if row.wanted_environment else EnvironmentMove(was)
+        )
     if not asks_less(rule_for(told), rule_for(was)):
-        return Move(told, action=MOVE, says=f"{name} moved from {was} to {told}.")
+        return EnvironmentMove(told, action=MOVE, says=f"{name} moved from {was} to {told}.")
     if row.wanted_environment != told or row.wanted_since is None:
         says = (
             f"The tag of {name} is now {told}. Its rules ask for less, so {was} holds until "
             f"{at_text(now + _delay())} at least, and while a recovery is open."
         )
-        return Move(was, told, now, RETAG, says)
+        return EnvironmentMove(was, told, now, RETAG, says)
     if now < row.wanted_since + _delay() or _is_open(row):
-        return Move(was, told, row.wanted_since)
-    return Move(
+        return EnvironmentMove(was, told, row.wanted_since)
+    return EnvironmentMove(
         told,
         action=MOVE,
         says=f"{name} moved from {was} to {told}, tagged so since {at_text(row.wanted_since)}.",
     )
 
 
-def note(row: Pipeline, move: Move) -> None:
+def note(row: Pipeline, move: EnvironmentMove) -> None:
     """The entry, last in the transaction of the change, in the environment that held until now."""
     if move.action:
         before = {"environment": row.environment, "wanted": row.wanted_environment}

@@ -19,7 +19,7 @@ GOING_ON = ("ok", "running")
 FILES = "files"  # `sources.files.KIND`, without the readers of checkpoints that come with it
 
 
-class Standing(StrEnum):
+class RetentionState(StrEnum):
     """The worst comes first."""
 
     GONE = "gone"  # what follows the position can no longer be read
@@ -32,10 +32,10 @@ class Standing(StrEnum):
 
     @property
     def at_risk(self) -> bool:
-        return self in (Standing.GONE, Standing.DUE, Standing.SOON)
+        return self in (RetentionState.GONE, RetentionState.DUE, RetentionState.SOON)
 
 
-ORDER = list(Standing)
+ORDER = list(RetentionState)
 
 
 @dataclass(frozen=True)
@@ -45,18 +45,18 @@ class Retention:
     `source` is None where nobody knows which sources there are; `why` says then why not.
     """
 
-    standing: Standing
+    standing: RetentionState
     source: FlowInput | None
     why: str = ""
 
     @property
     def until(self) -> datetime | None:
         """When retention may take the first of it; None where it has already, or no one knows."""
-        return None if self.standing is Standing.GONE or self.source is None else self.source.until
+        return None if self.standing is RetentionState.GONE or self.source is None else self.source.until
 
     def seconds(self, now: datetime) -> float | None:
         """What is left; 0 where it is over, None where there is no deadline."""
-        if self.standing is Standing.GONE:
+        if self.standing is RetentionState.GONE:
             return 0.0
         return None if self.until is None else max(0.0, (self.until - now).total_seconds())
 
@@ -71,7 +71,7 @@ def of(flow: Flow, sources: Iterable[FlowInput], now: datetime) -> Retention | N
         return None
     found = [Retention(standing(row, flow.state, now), row) for row in sources]
     if flow.code_problem or not found:
-        found.append(Retention(Standing.UNKNOWN, None, not_learned(flow)))
+        found.append(Retention(RetentionState.UNKNOWN, None, not_learned(flow)))
     return min(found, key=lambda r: (ORDER.index(r.standing), r.seconds(now) or 0.0), default=None)
 
 
@@ -84,20 +84,20 @@ def not_learned(flow: Flow) -> str:
     return "Its code names its sources and is studied soon, while no update of the pipeline runs."
 
 
-def standing(row: FlowInput, state: str, now: datetime) -> Standing:
+def standing(row: FlowInput, state: str, now: datetime) -> RetentionState:
     """Of one source, by the last look that saw it. `state` is that of its flow."""
     if row.seen_at is None:
-        return Standing.UNKNOWN
+        return RetentionState.UNKNOWN
     if row.readable is False:
-        return Standing.PASSED if row.kind == FILES and state in GOING_ON else Standing.GONE
+        return RetentionState.PASSED if row.kind == FILES and state in GOING_ON else RetentionState.GONE
     if row.until is None:
-        return Standing.SAFE if row.readable else Standing.UNKNOWN
+        return RetentionState.SAFE if row.readable else RetentionState.UNKNOWN
     left = row.until - now
     if left <= timedelta():
-        return Standing.DUE
+        return RetentionState.DUE
     still = state not in GOING_ON or (row.stands_since is not None and now - row.stands_since >= left)
     near = left < timedelta(hours=settings.REPRISE_RETENTION_WARN_HOURS)
-    return Standing.SOON if near and still else Standing.KEPT
+    return RetentionState.SOON if near and still else RetentionState.KEPT
 
 
 def at_risk_from(row: FlowInput, state: str) -> datetime | None:

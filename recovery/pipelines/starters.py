@@ -65,7 +65,7 @@ class Starter:
 
 
 @dataclass(frozen=True)
-class Known:
+class KnownStarters:
     """Every job that starts the pipeline; or `why` no one can tell."""
 
     starters: tuple[Starter, ...] = ()
@@ -102,7 +102,7 @@ def _mapping(value: Any) -> Mapping[str, Any]:
     return value if isinstance(value, Mapping) else {}
 
 
-def known(client: PipelinesClient, pipeline_id: str) -> Known:
+def known(client: PipelinesClient, pipeline_id: str) -> KnownStarters:
     """Ask the workspace. A workspace that has no Jobs API has no jobs; one that refuses or cannot know leaves it
     unknown.
 
@@ -110,15 +110,15 @@ def known(client: PipelinesClient, pipeline_id: str) -> Known:
     """
     own = _own(client, pipeline_id)
     try:
-        return Known((*own, *of_jobs(client.list_jobs(), pipeline_id)))
+        return KnownStarters((*own, *of_jobs(client.list_jobs(), pipeline_id)))
     except NotFound:
-        return Known(own)
+        return KnownStarters(own)
     except Refused as refusal:  # there is no one to ask, which is not the same as that nothing starts it
-        return Known(own, refusal.sentence)
+        return KnownStarters(own, refusal.sentence)
     except ApiDenied as denied:
-        return Known(own, f"The token of this workspace may not read jobs: {denied.sentence}")
+        return KnownStarters(own, f"The token of this workspace may not read jobs: {denied.sentence}")
     except ApiError as failure:
-        return Known(own, f"The workspace does not say which jobs it has: {failure.sentence}")
+        return KnownStarters(own, f"The workspace does not say which jobs it has: {failure.sentence}")
 
 
 def _own(client: PipelinesClient, pipeline_id: str) -> tuple[Starter, ...]:

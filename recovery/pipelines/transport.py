@@ -21,8 +21,8 @@ from urllib3.exceptions import NewConnectionError
 from recovery import trace
 from recovery.bounded import read_json
 from recovery.errors import NotFound, OutcomeUnknown, RepriseError, Unreachable
-from recovery.outbound import ADVICE, Allowed, ForbiddenAddress, GuardedAdapter, cause_of
-from recovery.pipelines.errors import ActiveUpdate, ApiDenied, ApiError, Busy
+from recovery.outbound import ADVICE, AllowedAddresses, ForbiddenAddress, GuardedAdapter, cause_of
+from recovery.pipelines.errors import ActiveUpdate, ApiBusy, ApiDenied, ApiError
 
 GET_TRIES: Final = 3
 CONNECT_SECONDS: Final = 5.0
@@ -40,7 +40,7 @@ LOOPBACK: Final = ("127.0.0.1", "localhost", "::1")
 
 
 @dataclass(frozen=True)
-class Reached:
+class ResponseHead:
     """An answer, whatever it says: `status` of HTTP, `milliseconds` until its head was there, `is_json`: does its body
     claim to be JSON, `certificate_until`: when the server's certificate ends (None: not told, or no TLS)."""
 
@@ -50,7 +50,7 @@ class Reached:
     certificate_until: datetime | None
 
 
-class _Bearer(requests.auth.AuthBase):
+class _ApiBearer(requests.auth.AuthBase):
     """Sets the token last, so that no .netrc entry takes its place."""
 
     def __init__(self, token: str) -> None:
@@ -75,14 +75,14 @@ class Transport:
         token: str,
         timeout: float = 30.0,
         pause: Callable[[float], None] = time.sleep,
-        allowed: Allowed | None = None,
+        allowed: AllowedAddresses | None = None,
     ) -> None:
         self.url = url.rstrip("/")
         self._token = token
         self._timeout = (min(CONNECT_SECONDS, timeout), timeout)
         self._pause = pause
         self._session = requests.Session()
-        self._session.auth = _Bearer(token)
+        self._session.auth = _ApiBearer(token)
         if allowed is not None:
             self._session.mount("http://", GuardedAdapter(allowed))
             self._session.mount("https://", GuardedAdapter(allowed))
@@ -116,7 +116,7 @@ class Transport:
         self._check(response, acted=False)
         return self._object(response, acted=False)
 
-    def reach(self, path: str, params: Mapping[str, Any]) -> Reached:
+    def reach(self, path: str, params: Mapping[str, Any]) -> ResponseHead:
         """Ask once and look at the connection. Raises Unreachable where nothing answers or the address is refused."""
         began = time.monotonic()
         try:
@@ -128,7 +128,9 @@ class Transport:
         took = round((time.monotonic() - began) * 1000)
         with response:
             kind = response.headers.get("Content-Type", "")
-            return Reached(response.status_code, took, "json" in kind.lower(), _certificate_end(response))
+            return ResponseHead(
+                response.status_code, took, "json" in kind.lower(), _certificate_end(response)
+            )
 
     def act(
         self, method: str, path: str, body: Mapping[str, Any] | None = None, **params: Any
@@ -188,7 +190,7 @@ class Transport:
             return NotFound(message)
         if status in (429, 502, 503, 504):
             says = f"The Pipelines API at {self.url} is busy or away (HTTP {status}): {message}"
-            return Busy(says, seconds=_retry_after(response, 0))
+            return ApiBusy(says, seconds=_retry_after(response, 0))
         return ApiError(
             f"The Pipelines API refused the request (HTTP {status}): {message}",
             status=status,

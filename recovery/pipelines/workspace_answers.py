@@ -22,7 +22,7 @@ class Question(StrEnum):
     LOGS = "event_logs"  # of plain streams alone
 
 
-class Result(StrEnum):
+class AnswerResult(StrEnum):
     """`part`: for some pipelines; `unknown`: asked, and no one can tell; `not_asked`: an answer before forbids."""
 
     HOLDS = "holds"
@@ -32,7 +32,7 @@ class Result(StrEnum):
     NOT_ASKED = "not_asked"
 
 
-class Missing(StrEnum):
+class LackOf(StrEnum):
     """What is missing, each with a cost of its own (`workspace_words.COSTS`)."""
 
     ANSWER = "no_answer"
@@ -59,21 +59,21 @@ class Missing(StrEnum):
 
 
 _QUESTIONS: Final = frozenset(Question)
-_RESULTS: Final = frozenset(Result)
-_MISSING: Final = frozenset(Missing)
+_RESULTS: Final = frozenset(AnswerResult)
+_MISSING: Final = frozenset(LackOf)
 
 
 @dataclass(frozen=True)
-class Lack:
+class WorkspaceLack:
     """One missing right or part: for which pipelines (names; (): the whole workspace), and what the other side said."""
 
-    code: Missing
+    code: LackOf
     pipelines: tuple[str, ...] = ()
     detail: str = ""
 
 
 @dataclass(frozen=True)
-class Answer:
+class WorkspaceAnswer:
     """The answer to one question. Numbers are None, and texts "", where the question measures no such thing.
 
     `milliseconds` until it answered; `certificate_until` ISO time; `account` whose token it is; `pipelines` in the
@@ -81,8 +81,8 @@ class Answer:
     """
 
     question: Question
-    result: Result
-    lacks: tuple[Lack, ...] = ()
+    result: AnswerResult
+    lacks: tuple[WorkspaceLack, ...] = ()
     milliseconds: int | None = None
     certificate_until: str = ""
     account: str = ""
@@ -98,7 +98,7 @@ class Answer:
         and a result of it is not known."""
         known = {name: told[name] for name in cls.__dataclass_fields__ if name in told}
         lacks = tuple(
-            Lack(Missing(one["code"]), tuple(one["pipelines"]), one["detail"])
+            WorkspaceLack(LackOf(one["code"]), tuple(one["pipelines"]), one["detail"])
             for one in told["lacks"]
             if one["code"] in _MISSING
         )
@@ -106,7 +106,9 @@ class Answer:
             **{
                 **known,
                 "question": Question(told["question"]),
-                "result": Result(told["result"]) if told["result"] in _RESULTS else Result.UNKNOWN,
+                "result": AnswerResult(told["result"])
+                if told["result"] in _RESULTS
+                else AnswerResult.UNKNOWN,
                 "lacks": lacks,
             }
         )
@@ -118,12 +120,12 @@ class WorkspaceTest:
 
     at: str
     seconds: float
-    answers: tuple[Answer, ...] = field(default=())
+    answers: tuple[WorkspaceAnswer, ...] = field(default=())
 
     @property
     def held(self) -> int:
         """How many questions hold."""
-        return sum(answer.result is Result.HOLDS for answer in self.answers)
+        return sum(answer.result is AnswerResult.HOLDS for answer in self.answers)
 
     @property
     def began(self) -> datetime:
@@ -135,7 +137,7 @@ class WorkspaceTest:
         """Did the API answer at all? Plain streams have none."""
         if not any(a.question is Question.ANSWERS for a in self.answers):
             return True
-        return any(a.question is Question.ANSWERS and a.result is Result.HOLDS for a in self.answers)
+        return any(a.question is Question.ANSWERS and a.result is AnswerResult.HOLDS for a in self.answers)
 
     def as_dict(self) -> dict[str, Any]:
         """Plain JSON."""
@@ -147,4 +149,4 @@ class WorkspaceTest:
         if not told:
             return None
         known = [one for one in told["answers"] if one["question"] in _QUESTIONS]
-        return cls(told["at"], told["seconds"], tuple(map(Answer.from_dict, known)))
+        return cls(told["at"], told["seconds"], tuple(map(WorkspaceAnswer.from_dict, known)))

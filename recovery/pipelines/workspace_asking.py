@@ -23,7 +23,14 @@ from recovery.names import shown
 from recovery.pipelines.client import PipelinesClient
 from recovery.pipelines.errors import ApiDenied
 from recovery.pipelines.transport import LOOPBACK
-from recovery.pipelines.workspace_answers import Answer, Lack, Missing, Question, Result, WorkspaceTest
+from recovery.pipelines.workspace_answers import (
+    AnswerResult,
+    LackOf,
+    Question,
+    WorkspaceAnswer,
+    WorkspaceLack,
+    WorkspaceTest,
+)
 from recovery.pipelines.workspaces import connected, questions_service
 from recovery.spark.api import whereabouts
 
@@ -71,12 +78,14 @@ def answers_of(workspace: Workspace) -> WorkspaceTest:
     """Ask everything now. What fails is an answer; raises nothing but bugs."""
     at, began = timezone.now(), time.monotonic()
     asking = _Asking(workspace, began + PATIENCE)
-    answers: list[Answer] = []
+    answers: list[WorkspaceAnswer] = []
     try:
         with reach.reading(workspace):
             for question, ask in _OF_STREAMS if workspace.has_streams else _QUESTIONS:
                 answers.append(
-                    ask(asking) if _may_ask(question, answers) else Answer(question, Result.NOT_ASKED)
+                    ask(asking)
+                    if _may_ask(question, answers)
+                    else WorkspaceAnswer(question, AnswerResult.NOT_ASKED)
                 )
     finally:
         if asking.client is not None:
@@ -84,38 +93,42 @@ def answers_of(workspace: Workspace) -> WorkspaceTest:
     return WorkspaceTest(at.isoformat(), round(time.monotonic() - began, 1), tuple(answers))
 
 
-def _may_ask(question: Question, before: Sequence[Answer]) -> bool:
+def _may_ask(question: Question, before: Sequence[WorkspaceAnswer]) -> bool:
     """Spark is asked whatever the API says; of the API nothing after an answer that forbids it."""
     if question is Question.SPARK:
         return True
-    return all(a.result is Result.HOLDS for a in before if a.question in (Question.ANSWERS, Question.TOKEN))
+    return all(
+        a.result is AnswerResult.HOLDS for a in before if a.question in (Question.ANSWERS, Question.TOKEN)
+    )
 
 
-def _answers(asking: _Asking) -> Answer:
+def _answers(asking: _Asking) -> WorkspaceAnswer:
     ask = Question.ANSWERS
     try:
         asking.client = connected(asking.workspace, timeout=CALL_SECONDS)
     except RepriseError as error:
-        return Answer(ask, Result.UNKNOWN, (Lack(Missing.SECRET, detail=error.sentence),))
+        return WorkspaceAnswer(
+            ask, AnswerResult.UNKNOWN, (WorkspaceLack(LackOf.SECRET, detail=error.sentence),)
+        )
     try:
         told = asking.client.reach()
     except Unreachable as error:
-        code = Missing.ADDRESS if error.code in ("outbound", "no_such_host") else Missing.ANSWER
-        return Answer(ask, Result.FAILS, (Lack(code, detail=error.sentence),))
-    lacks: list[Lack] = []
+        code = LackOf.ADDRESS if error.code in ("outbound", "no_such_host") else LackOf.ANSWER
+        return WorkspaceAnswer(ask, AnswerResult.FAILS, (WorkspaceLack(code, detail=error.sentence),))
+    lacks: list[WorkspaceLack] = []
     if told.status >= 500:
-        lacks.append(Lack(Missing.ANSWER, detail=f"HTTP {told.status}"))
+        lacks.append(WorkspaceLack(LackOf.ANSWER, detail=f"HTTP {told.status}"))
     elif not (told.is_json and (told.status == 200 or told.status in (401, 403, 429))):
-        lacks.append(Lack(Missing.API, detail=f"HTTP {told.status}"))
+        lacks.append(WorkspaceLack(LackOf.API, detail=f"HTTP {told.status}"))
     fails = bool(lacks)
     if asking.workspace.url.startswith("http:") and urlsplit(asking.workspace.url).hostname not in LOOPBACK:
-        lacks.append(Lack(Missing.ENCRYPTION))
+        lacks.append(WorkspaceLack(LackOf.ENCRYPTION))
     until = told.certificate_until.isoformat() if told.certificate_until else ""
-    result = Result.FAILS if fails else Result.HOLDS
-    return Answer(ask, result, tuple(lacks), milliseconds=told.milliseconds, certificate_until=until)
+    result = AnswerResult.FAILS if fails else AnswerResult.HOLDS
+    return WorkspaceAnswer(ask, result, tuple(lacks), milliseconds=told.milliseconds, certificate_until=until)
 
 
-def _token(asking: _Asking) -> Answer:
+def _token(asking: _Asking) -> WorkspaceAnswer:
     client = _client(asking)
     denied = ""
     try:
@@ -130,19 +143,21 @@ def _token(asking: _Asking) -> Answer:
         pass  # it has no such question; the list has been answered or not
     account = str(asking.account.get("userName") or "")[:200]
     if denied and not account:
-        return Answer(
-            Question.TOKEN, Result.FAILS, (Lack(Missing.TOKEN, detail=cleansing.cleanse_text(denied)),)
+        return WorkspaceAnswer(
+            Question.TOKEN,
+            AnswerResult.FAILS,
+            (WorkspaceLack(LackOf.TOKEN, detail=cleansing.cleanse_text(denied)),),
         )
-    lacks = () if account else (Lack(Missing.ACCOUNT),)
-    return Answer(Question.TOKEN, Result.HOLDS, lacks, account=account)
+    lacks = () if account else (WorkspaceLack(LackOf.ACCOUNT),)
+    return WorkspaceAnswer(Question.TOKEN, AnswerResult.HOLDS, lacks, account=account)
 
 
-def _read(asking: _Asking) -> Answer:
+def _read(asking: _Asking) -> WorkspaceAnswer:
     client = _client(asking)
     if asking.listed is None:
-        return Answer(Question.READ, Result.FAILS, (Lack(Missing.LIST),))
-    failed: dict[Missing, list[str]] = {m: [] for m in (Missing.PIPELINE, Missing.EVENTS, Missing.CODE)}
-    details: dict[Missing, str] = {}
+        return WorkspaceAnswer(Question.READ, AnswerResult.FAILS, (WorkspaceLack(LackOf.LIST),))
+    failed: dict[LackOf, list[str]] = {m: [] for m in (LackOf.PIPELINE, LackOf.EVENTS, LackOf.CODE)}
+    details: dict[LackOf, str] = {}
     tried = held = 0
     for entry in asking.listed[:TRIED]:
         if not asking.in_time:
@@ -154,42 +169,48 @@ def _read(asking: _Asking) -> Answer:
             failed[code].append(name)
             details.setdefault(code, detail)
         held += not lacking
-    lacks = [Lack(code, tuple(names), details[code]) for code, names in failed.items() if names]
-    jobs = _lack_of(lambda: client.some_jobs(), Missing.JOBS)
+    lacks = [WorkspaceLack(code, tuple(names), details[code]) for code, names in failed.items() if names]
+    jobs = _lack_of(lambda: client.some_jobs(), LackOf.JOBS)
     lacks += [jobs] if jobs else []
-    result = Result.PART if lacks else Result.HOLDS if tried else Result.UNKNOWN
-    if tried and len(failed[Missing.PIPELINE]) == tried:
-        result = Result.FAILS
-    return Answer(Question.READ, result, tuple(lacks), pipelines=len(asking.listed), tried=tried, held=held)
+    result = AnswerResult.PART if lacks else AnswerResult.HOLDS if tried else AnswerResult.UNKNOWN
+    if tried and len(failed[LackOf.PIPELINE]) == tried:
+        result = AnswerResult.FAILS
+    return WorkspaceAnswer(
+        Question.READ, result, tuple(lacks), pipelines=len(asking.listed), tried=tried, held=held
+    )
 
 
-def _read_one(asking: _Asking, client: PipelinesClient, entry: Mapping[str, Any]) -> dict[Missing, str]:
+def _read_one(asking: _Asking, client: PipelinesClient, entry: Mapping[str, Any]) -> dict[LackOf, str]:
     """What cannot be read of one pipeline, with what the API said."""
     pipeline_id = str(entry.get("pipeline_id") or "")
     try:
         told = client.get_pipeline(pipeline_id)
     except RepriseError as error:
-        return {Missing.PIPELINE: cleansing.cleanse_text(error.sentence)}
+        return {LackOf.PIPELINE: cleansing.cleanse_text(error.sentence)}
     asking.read.append(told)
-    found: dict[Missing, str] = {}
-    lack = _lack_of(lambda: next(client.events(pipeline_id, limit=1), None), Missing.EVENTS)
+    found: dict[LackOf, str] = {}
+    lack = _lack_of(lambda: next(client.events(pipeline_id, limit=1), None), LackOf.EVENTS)
     if lack:
         found[lack.code] = lack.detail
     path = _code_path(told.get("spec") or {})
-    lack = _lack_of(lambda: client.get_status(path), Missing.CODE) if path else None
+    lack = _lack_of(lambda: client.get_status(path), LackOf.CODE) if path else None
     if lack:
         found[lack.code] = lack.detail
     return found
 
 
-def _lack_of(call: Callable[[], object], code: Missing) -> Lack | None:
+def _lack_of(call: Callable[[], object], code: LackOf) -> WorkspaceLack | None:
     """None where it answers. A jobs API that is not there is none that could be denied: nothing starts by it."""
     try:
         call()
     except NotFound as error:
-        return None if code is Missing.JOBS else Lack(code, detail=cleansing.cleanse_text(error.sentence))
+        return (
+            None
+            if code is LackOf.JOBS
+            else WorkspaceLack(code, detail=cleansing.cleanse_text(error.sentence))
+        )
     except RepriseError as error:
-        return Lack(code, detail=cleansing.cleanse_text(error.sentence))
+        return WorkspaceLack(code, detail=cleansing.cleanse_text(error.sentence))
     return None
 
 
@@ -204,14 +225,14 @@ def _code_path(spec: Mapping[str, Any]) -> str:
     return ""
 
 
-def _act(asking: _Asking) -> Answer:
+def _act(asking: _Asking) -> WorkspaceAnswer:
     """By the rights list of each pipeline; nothing is started, stopped or edited to find out."""
     client = _client(asking)
     account = str(asking.account.get("userName") or "")
     if not account:
-        return Answer(Question.ACT, Result.UNKNOWN, (Lack(Missing.ACCOUNT),))
+        return WorkspaceAnswer(Question.ACT, AnswerResult.UNKNOWN, (WorkspaceLack(LackOf.ACCOUNT),))
     groups = {str(g.get("display")) for g in asking.account.get("groups") or [] if isinstance(g, dict)}
-    names: dict[Missing, list[str]] = {m: [] for m in (Missing.RUN, Missing.EDIT, Missing.RIGHTS)}
+    names: dict[LackOf, list[str]] = {m: [] for m in (LackOf.RUN, LackOf.EDIT, LackOf.RIGHTS)}
     tried = held = 0
     for told in asking.read:
         if not asking.in_time:
@@ -221,18 +242,18 @@ def _act(asking: _Asking) -> Answer:
         try:
             levels = _levels(client.rights_list(str(told.get("pipeline_id"))), account, groups)
         except RepriseError:
-            names[Missing.RIGHTS].append(name)
+            names[LackOf.RIGHTS].append(name)
             continue
-        lacking = [m for m, may in ((Missing.RUN, MAY_RUN), (Missing.EDIT, MAY_EDIT)) if not levels & may]
+        lacking = [m for m, may in ((LackOf.RUN, MAY_RUN), (LackOf.EDIT, MAY_EDIT)) if not levels & may]
         for code in lacking:
             names[code].append(name)
         held += not lacking
-    lacks = tuple(Lack(code, tuple(found)) for code, found in names.items() if found)
-    unknown = len(names[Missing.RIGHTS]) == tried
-    result = Result.UNKNOWN if unknown else Result.HOLDS if held == tried else Result.PART
-    if tried and len(names[Missing.RUN]) == tried:
-        result = Result.FAILS
-    return Answer(Question.ACT, result, lacks, account=account, tried=tried, held=held)
+    lacks = tuple(WorkspaceLack(code, tuple(found)) for code, found in names.items() if found)
+    unknown = len(names[LackOf.RIGHTS]) == tried
+    result = AnswerResult.UNKNOWN if unknown else AnswerResult.HOLDS if held == tried else AnswerResult.PART
+    if tried and len(names[LackOf.RUN]) == tried:
+        result = AnswerResult.FAILS
+    return WorkspaceAnswer(Question.ACT, result, lacks, account=account, tried=tried, held=held)
 
 
 def _levels(entries: Sequence[Mapping[str, Any]], account: str, groups: set[str]) -> set[str]:
@@ -247,7 +268,7 @@ def _levels(entries: Sequence[Mapping[str, Any]], account: str, groups: set[str]
     return {str(p.get("permission_level")) for p in given}
 
 
-def _checkpoints(asking: _Asking) -> Answer:
+def _checkpoints(asking: _Asking) -> WorkspaceAnswer:
     unnamed: list[str] = []
     denied: list[str] = []
     detail = ""
@@ -270,12 +291,15 @@ def _checkpoints(asking: _Asking) -> Answer:
         else:
             held += 1
             new += at_root is not _Storage.CHECKPOINTS
-    found = (Lack(Missing.STORAGE, tuple(unnamed)), Lack(Missing.CHECKPOINTS, tuple(denied), detail))
+    found = (
+        WorkspaceLack(LackOf.STORAGE, tuple(unnamed)),
+        WorkspaceLack(LackOf.CHECKPOINTS, tuple(denied), detail),
+    )
     lacks = tuple(lack for lack in found if lack.pipelines)
-    result = Result.UNKNOWN if not tried else Result.HOLDS if held == tried else Result.PART
+    result = AnswerResult.UNKNOWN if not tried else AnswerResult.HOLDS if held == tried else AnswerResult.PART
     if tried and not held:
-        result = Result.FAILS
-    return Answer(Question.CHECKPOINTS, result, lacks, tried=tried, held=held, new=new)
+        result = AnswerResult.FAILS
+    return WorkspaceAnswer(Question.CHECKPOINTS, result, lacks, tried=tried, held=held, new=new)
 
 
 class _Storage(Enum):
@@ -318,19 +342,25 @@ def _may_have_run(client: PipelinesClient, told: Mapping[str, Any]) -> bool:
     return any(update.get("state") != FAILED for update in updates)
 
 
-def _logs(asking: _Asking) -> Answer:
+def _logs(asking: _Asking) -> WorkspaceAnswer:
     """Each folder of event logs, the workspace's own and those that its streams name, is listed."""
     streams = Stream.objects.filter(pipeline__workspace=asking.workspace, pipeline__gone=False)
     named = {s.event_log for s in streams if s.event_log} | set(asking.workspace.event_logs)
     failed = [(place, why) for place in sorted(named) if (why := _listed(place))]
     if not named:
-        return Answer(Question.LOGS, Result.UNKNOWN, (Lack(Missing.NO_LOGS),))
-    lacks = (Lack(Missing.LOGS, tuple(place for place, _ in failed), failed[0][1]),) if failed else ()
-    result = Result.HOLDS if not failed else Result.PART if len(failed) < len(named) else Result.FAILS
-    return Answer(Question.LOGS, result, lacks)
+        return WorkspaceAnswer(Question.LOGS, AnswerResult.UNKNOWN, (WorkspaceLack(LackOf.NO_LOGS),))
+    lacks = (WorkspaceLack(LackOf.LOGS, tuple(place for place, _ in failed), failed[0][1]),) if failed else ()
+    result = (
+        AnswerResult.HOLDS
+        if not failed
+        else AnswerResult.PART
+        if len(failed) < len(named)
+        else AnswerResult.FAILS
+    )
+    return WorkspaceAnswer(Question.LOGS, result, lacks)
 
 
-def _stream_checkpoints(asking: _Asking) -> Answer:
+def _stream_checkpoints(asking: _Asking) -> WorkspaceAnswer:
     rows = Stream.objects.filter(pipeline__workspace=asking.workspace, pipeline__gone=False)
     denied: list[tuple[str, str]] = []
     tried = 0
@@ -341,12 +371,18 @@ def _stream_checkpoints(asking: _Asking) -> Answer:
         if why := _listed(stream.checkpoint):
             denied.append((shown(stream.pipeline.name), why))
     names = tuple(name for name, _ in denied)
-    lacks = (Lack(Missing.CHECKPOINTS, names, denied[0][1]),) if denied else ()
+    lacks = (WorkspaceLack(LackOf.CHECKPOINTS, names, denied[0][1]),) if denied else ()
     held = tried - len(denied)
     result = (
-        Result.UNKNOWN if not tried else Result.HOLDS if not denied else Result.PART if held else Result.FAILS
+        AnswerResult.UNKNOWN
+        if not tried
+        else AnswerResult.HOLDS
+        if not denied
+        else AnswerResult.PART
+        if held
+        else AnswerResult.FAILS
     )
-    return Answer(Question.CHECKPOINTS, result, lacks, tried=tried, held=held)
+    return WorkspaceAnswer(Question.CHECKPOINTS, result, lacks, tried=tried, held=held)
 
 
 def _listed(place: str) -> str:
@@ -360,25 +396,25 @@ def _listed(place: str) -> str:
     return ""
 
 
-def _spark(asking: _Asking) -> Answer:
+def _spark(asking: _Asking) -> WorkspaceAnswer:
     try:
         answers = questions_service(asking.workspace, asking.workspace.environment)
     except RepriseError as error:
-        code = Missing.QUESTIONS if error.code == "no_questions" else Missing.SPARK
+        code = LackOf.QUESTIONS if error.code == "no_questions" else LackOf.SPARK
         detail = "" if error.code == "no_questions" else error.sentence
-        return Answer(Question.SPARK, Result.FAILS, (Lack(code, detail=detail),))
+        return WorkspaceAnswer(Question.SPARK, AnswerResult.FAILS, (WorkspaceLack(code, detail=detail),))
     began = time.monotonic()
     try:
         driver = whereabouts(answers, [], timeout=SPARK_SECONDS).driver
     except RepriseError as error:
-        return Answer(
+        return WorkspaceAnswer(
             Question.SPARK,
-            Result.FAILS,
-            (Lack(Missing.SPARK, detail=cleansing.cleanse_text(error.sentence)),),
+            AnswerResult.FAILS,
+            (WorkspaceLack(LackOf.SPARK, detail=cleansing.cleanse_text(error.sentence)),),
         )
     took = round((time.monotonic() - began) * 1000)
     version = driver.rsplit(" ", 1)[-1]
-    return Answer(Question.SPARK, Result.HOLDS, milliseconds=took, version=version)
+    return WorkspaceAnswer(Question.SPARK, AnswerResult.HOLDS, milliseconds=took, version=version)
 
 
 def _client(asking: _Asking) -> PipelinesClient:
@@ -386,7 +422,7 @@ def _client(asking: _Asking) -> PipelinesClient:
     return asking.client
 
 
-_QUESTIONS: Final[tuple[tuple[Question, Callable[[_Asking], Answer]], ...]] = (
+_QUESTIONS: Final[tuple[tuple[Question, Callable[[_Asking], WorkspaceAnswer]], ...]] = (
     (Question.ANSWERS, _answers),
     (Question.TOKEN, _token),
     (Question.READ, _read),
@@ -394,7 +430,7 @@ _QUESTIONS: Final[tuple[tuple[Question, Callable[[_Asking], Answer]], ...]] = (
     (Question.CHECKPOINTS, _checkpoints),
     (Question.SPARK, _spark),
 )
-_OF_STREAMS: Final[tuple[tuple[Question, Callable[[_Asking], Answer]], ...]] = (
+_OF_STREAMS: Final[tuple[tuple[Question, Callable[[_Asking], WorkspaceAnswer]], ...]] = (
     (Question.LOGS, _logs),
     (Question.CHECKPOINTS, _stream_checkpoints),
     (Question.SPARK, _spark),

@@ -3,7 +3,14 @@
 from dataclasses import asdict, dataclass
 from typing import Any, Final
 
-from recovery.pipelines.workspace_answers import Answer, Lack, Missing, Question, Result, WorkspaceTest
+from recovery.pipelines.workspace_answers import (
+    AnswerResult,
+    LackOf,
+    Question,
+    WorkspaceAnswer,
+    WorkspaceLack,
+    WorkspaceTest,
+)
 
 ASKED: Final[dict[Question, str]] = {
     Question.ANSWERS: "Does the API answer?",
@@ -14,59 +21,59 @@ ASKED: Final[dict[Question, str]] = {
     Question.CHECKPOINTS: "Can checkpoints be read?",
     Question.SPARK: "Does Spark answer?",
 }
-RESULTS: Final[dict[Result, str]] = {
-    Result.HOLDS: "Holds",
-    Result.PART: "In part",
-    Result.FAILS: "No",
-    Result.UNKNOWN: "Not known",
-    Result.NOT_ASKED: "Not asked",
+RESULTS: Final[dict[AnswerResult, str]] = {
+    AnswerResult.HOLDS: "Holds",
+    AnswerResult.PART: "In part",
+    AnswerResult.FAILS: "No",
+    AnswerResult.UNKNOWN: "Not known",
+    AnswerResult.NOT_ASKED: "Not asked",
 }
-LACKS: Final[dict[Missing, str]] = {
-    Missing.ANSWER: "no answer",
-    Missing.ADDRESS: "Reprise may not call its address",
-    Missing.API: "it answers, but not as a Pipelines API",
-    Missing.ENCRYPTION: "the connection is not encrypted",
-    Missing.SECRET: "the token cannot be read here",
-    Missing.TOKEN: "the token is refused",
-    Missing.LIST: "pipelines cannot be listed",
-    Missing.PIPELINE: "not read",
-    Missing.EVENTS: "events not read",
-    Missing.CODE: "code not read",
-    Missing.JOBS: "jobs not listed",
-    Missing.ACCOUNT: "it does not say whose token it is",
-    Missing.RIGHTS: "rights list not read",
-    Missing.RUN: "may not start or stop",
-    Missing.EDIT: "may not edit",
-    Missing.LOGS: "event logs not read",
-    Missing.NO_LOGS: "no folder of event logs named",
-    Missing.STORAGE: "no storage root named",
-    Missing.CHECKPOINTS: "checkpoints not read",
-    Missing.QUESTIONS: "no questions service",
-    Missing.SPARK: "no answer",
+LACKS: Final[dict[LackOf, str]] = {
+    LackOf.ANSWER: "no answer",
+    LackOf.ADDRESS: "Reprise may not call its address",
+    LackOf.API: "it answers, but not as a Pipelines API",
+    LackOf.ENCRYPTION: "the connection is not encrypted",
+    LackOf.SECRET: "the token cannot be read here",
+    LackOf.TOKEN: "the token is refused",
+    LackOf.LIST: "pipelines cannot be listed",
+    LackOf.PIPELINE: "not read",
+    LackOf.EVENTS: "events not read",
+    LackOf.CODE: "code not read",
+    LackOf.JOBS: "jobs not listed",
+    LackOf.ACCOUNT: "it does not say whose token it is",
+    LackOf.RIGHTS: "rights list not read",
+    LackOf.RUN: "may not start or stop",
+    LackOf.EDIT: "may not edit",
+    LackOf.LOGS: "event logs not read",
+    LackOf.NO_LOGS: "no folder of event logs named",
+    LackOf.STORAGE: "no storage root named",
+    LackOf.CHECKPOINTS: "checkpoints not read",
+    LackOf.QUESTIONS: "no questions service",
+    LackOf.SPARK: "no answer",
 }
-COSTS: Final[dict[Missing, str]] = {
-    Missing.ANSWER: "Nothing is read: its flows are shown as last seen. Check that it runs, and its address.",
-    Missing.ADDRESS: "Nothing is read. Have an operator allow the address in REPRISE_OUTBOUND_ALLOW.",
-    Missing.API: "Nothing is read. Check the address: it is that of the workspace, without a path.",
-    Missing.ENCRYPTION: "The token and all answers can be read on the way. Use https outside of this machine.",
-    Missing.SECRET: "Nothing is read. Put the token where the reference points, for web and worker, or give it again.",
-    Missing.TOKEN: "Nothing is read. Make a new token in the workspace and give it here.",
-    Missing.LIST: "No flow of it is listed. Give the token's account the right to see pipelines.",
-    Missing.PIPELINE: "Their flows are not listed, and their failures not seen. Give it CAN_VIEW on them.",
-    Missing.EVENTS: "That a flow fails is seen, not why; positions from the event log are not known. Give it CAN_VIEW.",
-    Missing.CODE: "Code is not studied or patched: what depends on it is blocked. Give it CAN_EDIT on their folder.",
-    Missing.JOBS: "What starts a pipeline by itself is not known: a stop may not last. Give it CAN_VIEW on jobs.",
-    Missing.ACCOUNT: "Whether it may act is not known before it is tried.",
-    Missing.RIGHTS: "Whether it may act there is not known before it is tried.",
-    Missing.RUN: "No recovery can stop or rerun them. Give it CAN_RUN on them.",
-    Missing.EDIT: "Retries, continuous mode and settings stay as they are: a stop may not last. Give it CAN_MANAGE.",
-    Missing.LOGS: "States, rates and failures of its streams stay as last seen. Give this machine read and list there.",
-    Missing.NO_LOGS: "Of a stream that names none itself, only the checkpoint is known: its state is not.",
-    Missing.STORAGE: "Their checkpoints cannot be reached from here: no recovery of them is planned.",
-    Missing.CHECKPOINTS: "No recovery of them is planned. Give this machine read and list on their storage.",
-    Missing.QUESTIONS: "Rows are not counted, code is not studied, nothing is proven. Name a Pipelines API server of "
+COSTS: Final[dict[LackOf, str]] = {
+    LackOf.ANSWER: "Nothing is read: its flows are shown as last seen. Check that it runs, and its address.",
+    LackOf.ADDRESS: "Nothing is read. Have an operator allow the address in REPRISE_OUTBOUND_ALLOW.",
+    LackOf.API: "Nothing is read. Check the address: it is that of the workspace, without a path.",
+    LackOf.ENCRYPTION: "The token and all answers can be read on the way. Use https outside of this machine.",
+    LackOf.SECRET: "Nothing is read. Put the token where the reference points, for web and worker, or give it again.",
+    LackOf.TOKEN: "Nothing is read. Make a new token in the workspace and give it here.",
+    LackOf.LIST: "No flow of it is listed. Give the token's account the right to see pipelines.",
+    LackOf.PIPELINE: "Their flows are not listed, and their failures not seen. Give it CAN_VIEW on them.",
+    LackOf.EVENTS: "That a flow fails is seen, not why; positions from the event log are not known. Give it CAN_VIEW.",
+    LackOf.CODE: "Code is not studied or patched: what depends on it is blocked. Give it CAN_EDIT on their folder.",
+    LackOf.JOBS: "What starts a pipeline by itself is not known: a stop may not last. Give it CAN_VIEW on jobs.",
+    LackOf.ACCOUNT: "Whether it may act is not known before it is tried.",
+    LackOf.RIGHTS: "Whether it may act there is not known before it is tried.",
+    LackOf.RUN: "No recovery can stop or rerun them. Give it CAN_RUN on them.",
+    LackOf.EDIT: "Retries, continuous mode and settings stay as they are: a stop may not last. Give it CAN_MANAGE.",
+    LackOf.LOGS: "States, rates and failures of its streams stay as last seen. Give this machine read and list there.",
+    LackOf.NO_LOGS: "Of a stream that names none itself, only the checkpoint is known: its state is not.",
+    LackOf.STORAGE: "Their checkpoints cannot be reached from here: no recovery of them is planned.",
+    LackOf.CHECKPOINTS: "No recovery of them is planned. Give this machine read and list on their storage.",
+    LackOf.QUESTIONS: "Rows are not counted, code is not studied, nothing is proven. Name a Pipelines API server of "
     "Reprise that does it.",
-    Missing.SPARK: "Rows are not counted, code is not studied, nothing is proven until it answers.",
+    LackOf.SPARK: "Rows are not counted, code is not studied, nothing is proven until it answers.",
 }
 SHOWN: Final = 5
 """So many pipelines are named; of more their number."""
@@ -79,7 +86,7 @@ class Line:
     number: int
     question: Question
     asks: str
-    result: Result
+    result: AnswerResult
     holds: str
     answer: str
     means: tuple[str, ...]
@@ -117,14 +124,14 @@ def as_json(test: WorkspaceTest | None) -> dict[str, Any] | None:
     return {"at": test.at, "seconds": test.seconds, "held": test.held, "of": len(told), "questions": told}
 
 
-def _answer(of: Answer) -> str:
+def _answer(of: WorkspaceAnswer) -> str:
     parts = [_measured(of), *(_lack(lack) for lack in of.lacks)]
     return "; ".join(part for part in parts if part) or RESULTS[of.result].lower()
 
 
-def _measured(of: Answer) -> str:
+def _measured(of: WorkspaceAnswer) -> str:
     """What was measured, in words; "" for nothing."""
-    if of.question is Question.ANSWERS and of.milliseconds is not None and of.result is Result.HOLDS:
+    if of.question is Question.ANSWERS and of.milliseconds is not None and of.result is AnswerResult.HOLDS:
         until = f", certificate valid until {of.certificate_until[:10]}" if of.certificate_until else ""
         return f"yes, {of.milliseconds} ms{until}"
     if of.question is Question.TOKEN and of.account:
@@ -135,13 +142,13 @@ def _measured(of: Answer) -> str:
         new = f", {of.new} without a checkpoint yet" if of.new else ""
         left = f" ({of.pipelines} in the workspace)" if of.pipelines and of.pipelines > of.tried else ""
         return f"{of.held} of {_pipelines(of.tried)}{left}{new}" if of.tried else "no pipeline to try it on"
-    if of.question is Question.SPARK and of.result is Result.HOLDS:
+    if of.question is Question.SPARK and of.result is AnswerResult.HOLDS:
         version = f", Spark {of.version}" if of.version else ", its version is not known"
         return f"yes, {(of.milliseconds or 0) / 1000:.1f} s{version}"
     return ""
 
 
-def _lack(lack: Lack) -> str:
+def _lack(lack: WorkspaceLack) -> str:
     names = ", ".join(lack.pipelines[:SHOWN])
     if len(lack.pipelines) > SHOWN:
         names += f" and {len(lack.pipelines) - SHOWN} more"

@@ -10,9 +10,9 @@ from recovery.approvals.rules import strategy_allowed
 from recovery.approvals.selectors import rule_for
 from recovery.contracts import codec
 from recovery.contracts.acceptance import Effect
-from recovery.contracts.choices import Choices, ChoicesChange, Wanted
-from recovery.contracts.names import Meant, Strategy, name_strategy
-from recovery.contracts.plan import Editor
+from recovery.contracts.choices import Choices, ChoicesChange, StartChoice
+from recovery.contracts.names import ChangeIntent, Strategy, name_strategy
+from recovery.contracts.plan import PatchAuthor
 from recovery.contracts.positions import SourceMapping
 from recovery.errors import Refused
 from recovery.models import Recovery
@@ -41,15 +41,15 @@ RESTS_ON_STRATEGY: Final = (
 )
 """Choices that were made for the strategy chosen, and are forgotten with it."""
 PAIR: Final = re.compile(r"[^->]+->[^->]*")
-MEANINGS: Final[Mapping[Meant, str]] = {
-    Meant.YES: "The change of the code was meant",
-    Meant.NO: "The change of the code was a mistake",
-    Meant.UNKNOWN: "Whether the change of the code was meant is not known",
+MEANINGS: Final[Mapping[ChangeIntent, str]] = {
+    ChangeIntent.YES: "The change of the code was meant",
+    ChangeIntent.NO: "The change of the code was a mistake",
+    ChangeIntent.UNKNOWN: "Whether the change of the code was meant is not known",
 }
 
 
 @dataclass(frozen=True)
-class Taken:
+class AppliedChange:
     """A part of a change as it was taken."""
 
     #: the choices with it
@@ -62,7 +62,7 @@ class Taken:
     after: Mapping[str, Any] | None = None
 
 
-Take = Callable[[Recovery, ChoicesChange, Actor], Taken | None]
+Take = Callable[[Recovery, ChoicesChange, Actor], AppliedChange | None]
 """(recovery, change, actor) -> what it makes of `recovery.choices`; None where it changes nothing. Raises Refused."""
 
 
@@ -92,12 +92,12 @@ def find_strategy(held: Choices, change: ChoicesChange) -> str | None:
     return held.strategy
 
 
-def answer_meant(recovery: Recovery, change: ChoicesChange, by: Actor) -> Taken | None:
+def answer_meant(recovery: Recovery, change: ChoicesChange, by: Actor) -> AppliedChange | None:
     """Whether the change of the code was meant. It sets what is recommended, and changes nothing that was chosen."""
     held, meant = recovery.chosen, change.meant
     if meant is None or meant is held.meant:
         return None
-    return Taken(
+    return AppliedChange(
         held.replace(meant=meant),
         f"{MEANINGS[meant]}.",
         before={"meant": held.meant},
@@ -105,7 +105,7 @@ def answer_meant(recovery: Recovery, change: ChoicesChange, by: Actor) -> Taken 
     )
 
 
-def choose_strategy(recovery: Recovery, change: ChoicesChange, by: Actor) -> Taken | None:
+def choose_strategy(recovery: Recovery, change: ChoicesChange, by: Actor) -> AppliedChange | None:
     """Strategy and key. Another strategy forgets what was chosen for the one before.
 
     Raises Refused for what is no strategy, and for one that the rules or the facts forbid. One that was chosen before
@@ -120,7 +120,7 @@ def choose_strategy(recovery: Recovery, change: ChoicesChange, by: Actor) -> Tak
     kept = without_acceptance(held)
     if strategy != held.strategy:
         kept = kept.forget(*RESTS_ON_STRATEGY).replace(strategy=Strategy(strategy or ""))
-    return Taken(
+    return AppliedChange(
         kept.replace(key=key),
         f"Strategy {name_strategy(strategy)} chosen."
         if strategy
@@ -130,7 +130,7 @@ def choose_strategy(recovery: Recovery, change: ChoicesChange, by: Actor) -> Tak
     )
 
 
-def choose_target(recovery: Recovery, change: ChoicesChange, by: Actor) -> Taken | None:
+def choose_target(recovery: Recovery, change: ChoicesChange, by: Actor) -> AppliedChange | None:
     """Where a replay goes back to. Raises Refused for a strategy that goes back to nothing."""
     held, target = recovery.chosen, change.target
     if target is None or target == held.target:
@@ -141,7 +141,7 @@ def choose_target(recovery: Recovery, change: ChoicesChange, by: Actor) -> Taken
             f"{held.strategy or 'no strategy'} is chosen.",
             code="no_target",
         )
-    return Taken(
+    return AppliedChange(
         without_acceptance(held).replace(target=target),
         f"Goes back to {targets.target_text(target)}.",
         before={"target": codec.to_read_json(held.target) if held.target else None},
@@ -162,7 +162,7 @@ def _require_choosable(recovery: Recovery, strategy: str) -> None:
         raise Refused(f"{name_strategy(strategy)} cannot be taken: {blocked}", code="blocked")
 
 
-def edit_code(recovery: Recovery, change: ChoicesChange, by: Actor) -> Taken | None:
+def edit_code(recovery: Recovery, change: ChoicesChange, by: Actor) -> AppliedChange | None:
     """Edited source. Nothing is written to the workspace yet. Raises Refused for Python that does not parse."""
     held, files = recovery.chosen, change.patch or {}
     for path, text in files.items():
@@ -175,12 +175,12 @@ def edit_code(recovery: Recovery, change: ChoicesChange, by: Actor) -> Taken | N
     if patch != (held.patch or {}):
         kept = without_acceptance(kept)
     says = f"Edited source saved: {', '.join(files)}." if files else "The code is kept as it is."
-    return Taken(kept.replace(patch=patch, editors=_list_editors(held, patch, by)), says)
+    return AppliedChange(kept.replace(patch=patch, editors=_list_editors(held, patch, by)), says)
 
 
-def _list_editors(held: Choices, patch: Mapping[str, str], by: Actor) -> dict[str, tuple[Editor, ...]]:
+def _list_editors(held: Choices, patch: Mapping[str, str], by: Actor) -> dict[str, tuple[PatchAuthor, ...]]:
     """Who edited each file of the patch: none of them votes on a plan that holds it."""
-    before, me = held.patch or {}, Editor(name=by.name, user_id=by.user_id)
+    before, me = held.patch or {}, PatchAuthor(name=by.name, user_id=by.user_id)
     editors = {}
     for path, text in patch.items():
         known = held.editors.get(path, ())
@@ -204,13 +204,13 @@ def require_python(path: str, text: str) -> None:
         ) from error
 
 
-def confirm_sources(recovery: Recovery, change: ChoicesChange, by: Actor) -> Taken | None:
+def confirm_sources(recovery: Recovery, change: ChoicesChange, by: Actor) -> AppliedChange | None:
     """Which proposals about the sources a person says yes to. Raises Refused for a key that is no such proposal."""
     held, keys = recovery.chosen, tuple(sorted(set(change.confirmed or ())))
     _refuse_unknown_pairs(keys, mapping_of(recovery))
     if keys == held.confirmed:
         return None
-    return Taken(
+    return AppliedChange(
         without_acceptance(held).replace(confirmed=keys),
         f"Confirmed which source continues which: {', '.join(keys) or 'nothing'}.",
         before={"confirmed": list(held.confirmed)},
@@ -229,13 +229,13 @@ def _refuse_unknown_pairs(keys: Sequence[str], mapping: SourceMapping | None) ->
         )
 
 
-def choose_below(recovery: Recovery, change: ChoicesChange, by: Actor) -> Taken | None:
+def choose_below(recovery: Recovery, change: ChoicesChange, by: Actor) -> AppliedChange | None:
     """Whether the plan refreshes what is downstream of the flow's table; it does unless a person leaves it out."""
     held, refresh = recovery.chosen, bool(change.refresh_below)
     if refresh == held.refresh_below:
         return None
     after = held.forget("below") if refresh else held.replace(below="left")
-    return Taken(
+    return AppliedChange(
         after,
         "The plan refreshes what is below." if refresh else "The plan leaves what is below as it is.",
         before={"below": held.below},
@@ -243,7 +243,7 @@ def choose_below(recovery: Recovery, change: ChoicesChange, by: Actor) -> Taken 
     )
 
 
-def choose_positions(recovery: Recovery, change: ChoicesChange, by: Actor) -> Taken | None:
+def choose_positions(recovery: Recovery, change: ChoicesChange, by: Actor) -> AppliedChange | None:
     """Where each source starts.
 
     Raises Refused for a source that is not there, for positions that were not looked up, for those that leave rows out
@@ -259,7 +259,7 @@ def choose_positions(recovery: Recovery, change: ChoicesChange, by: Actor) -> Ta
         return None
     ticked = [effect.value for effect in Effect if effect in change.accept]
     plain = position_requests.as_dicts(wanted)
-    return Taken(
+    return AppliedChange(
         without_acceptance(held).replace(positions=wanted),
         f"Start positions chosen: {position_requests.describe_wishes(wanted)}.",
         before={"positions": position_requests.as_dicts(held.positions)},
@@ -267,7 +267,9 @@ def choose_positions(recovery: Recovery, change: ChoicesChange, by: Actor) -> Ta
     )
 
 
-def _require_looked_up(recovery: Recovery, wanted: Mapping[str, Wanted], accept: Collection[Effect]) -> None:
+def _require_looked_up(
+    recovery: Recovery, wanted: Mapping[str, StartChoice], accept: Collection[Effect]
+) -> None:
     strategy = recovery.chosen.strategy
     if strategy not in POSITIONED:
         raise Refused(

@@ -14,7 +14,7 @@ from typing import Any
 LISTS = ("hidden", "readable", "writable", "links")
 
 
-class Sight(IntEnum):
+class PathAccess(IntEnum):
     """How much of a folder or file is there for a confined process."""
 
     HIDDEN = 0
@@ -24,7 +24,7 @@ class Sight(IntEnum):
 
 
 #: A right for a folder with all that is in it, or for a file.
-Grant = tuple[Path, Sight]
+Grant = tuple[Path, PathAccess]
 
 
 def dump_grants(grants: Iterable[Grant]) -> list[list[Any]]:
@@ -34,7 +34,7 @@ def dump_grants(grants: Iterable[Grant]) -> list[list[Any]]:
 
 def load_grants(dumped: list[list[Any]]) -> list[Grant]:
     """What `dump_grants` gave."""
-    return [(Path(path), Sight(sight)) for path, sight in dumped]
+    return [(Path(path), PathAccess(sight)) for path, sight in dumped]
 
 
 @dataclass(frozen=True)
@@ -55,23 +55,23 @@ class Confinement:
     #: symbolic links by which the rest is called; a closed place has no others
     links: tuple[Path, ...] = ()
 
-    def entries(self) -> dict[Path, Sight]:
+    def entries(self) -> dict[Path, PathAccess]:
         """Sight by resolved path, parents before children; what is shown wins over what is hidden at the same path."""
-        named = [(path, Sight.HIDDEN) for path in self.hidden]
-        named += [(path, Sight.READABLE) for path in self.readable]
-        named += [(path, Sight.WRITABLE) for path in self.writable]
+        named = [(path, PathAccess.HIDDEN) for path in self.hidden]
+        named += [(path, PathAccess.READABLE) for path in self.readable]
+        named += [(path, PathAccess.WRITABLE) for path in self.writable]
         sights = {path.resolve(): sight for path, sight in named if is_there(path)}
         return dict(sorted(sights.items(), key=lambda entry: len(entry[0].parts)))
 
-    def sight(self, path: Path) -> Sight:
+    def sight(self, path: Path) -> PathAccess:
         """What a confined process may do at this path."""
         return self.sights()(path)
 
-    def sights(self) -> Callable[[Path], Sight]:
+    def sights(self) -> Callable[[Path], PathAccess]:
         """`sight` for many paths: the machine is asked once which of the entries are there."""
-        entries, rest = self.entries(), Sight.HIDDEN if self.closed else Sight.WRITABLE
+        entries, rest = self.entries(), PathAccess.HIDDEN if self.closed else PathAccess.WRITABLE
 
-        def sight(path: Path) -> Sight:
+        def sight(path: Path) -> PathAccess:
             place = path.resolve()
             return next((entries[at] for at in (place, *place.parents) if at in entries), rest)
 
@@ -85,9 +85,9 @@ class Confinement:
         With `listing` such a folder can still be listed, and with it, by name, what is hidden in it: without it Python
         finds no module in such a folder.
         """
-        start = Sight.HIDDEN if self.closed else Sight.WRITABLE
+        start = PathAccess.HIDDEN if self.closed else PathAccess.WRITABLE
         grants = _grant_below(Path("/"), self.entries().get(Path("/"), start), self.entries())
-        return [(path, sight) for path, sight in grants if listing or sight is not Sight.LISTED]
+        return [(path, sight) for path, sight in grants if listing or sight is not PathAccess.LISTED]
 
     def dump(self) -> str:
         """As text for a command line."""
@@ -110,11 +110,11 @@ def is_there(path: Path) -> bool:
         return False
 
 
-def _grant_below(place: Path, sight: Sight, entries: dict[Path, Sight]) -> Iterator[Grant]:
+def _grant_below(place: Path, sight: PathAccess, entries: dict[Path, PathAccess]) -> Iterator[Grant]:
     """Rights at `place`, which has `sight`, and below; `entries` are sorted, parents before children."""
     below = {path: own for path, own in entries.items() if place in path.parents}
     if any(own < sight for own in below.values()):
-        yield place, Sight.LISTED
+        yield place, PathAccess.LISTED
         towards = {Path(*path.parts[: len(place.parts) + 1]) for path in below}
         with os.scandir(place) as children:
             paths = [Path(child.path) for child in children if not child.is_symlink()]
@@ -124,7 +124,7 @@ def _grant_below(place: Path, sight: Sight, entries: dict[Path, Sight]) -> Itera
             else:
                 yield child, sight
         return
-    if sight is not Sight.HIDDEN:
+    if sight is not PathAccess.HIDDEN:
         yield place, sight
     for path, own in below.items():
         if not any(parent in below for parent in path.parents):

@@ -41,18 +41,18 @@ class QueryEvent:
 
 
 @dataclass(frozen=True)
-class Query:
+class StartedQuery:
     """A query as it started."""
 
     session_id: str
     flow: str
 
 
-class Reader:
+class QueryLogReader:
     """Turns lines of the log into events. Terminated lines have no name: the started line of the run has."""
 
     def __init__(self) -> None:
-        self.queries: dict[str, Query] = {}
+        self.queries: dict[str, StartedQuery] = {}
 
     def read(self, line: bytes) -> QueryEvent | None:
         """The event of one complete line, or None for a line about something else."""
@@ -83,7 +83,9 @@ class Reader:
             return None
         if len(self.queries) >= MOST_QUERIES:
             self.queries.pop(next(iter(self.queries)))  # the oldest: Spark itself runs no such number
-        self.queries[str(raw["runId"])] = Query(sessions[0], str(raw.get("name") or "").replace("`", ""))
+        self.queries[str(raw["runId"])] = StartedQuery(
+            sessions[0], str(raw.get("name") or "").replace("`", "")
+        )
         return self.known(str(raw["runId"]), "started")
 
     def known(self, run_id: str, kind: str, **content: Any) -> QueryEvent | None:
@@ -106,7 +108,7 @@ KEPT_FILES = 1
 """Files that stay when they have been read, for people, besides the one that grows."""
 
 
-class Tail:
+class LogFollower:
     """A thread that follows the rolled log of one application; `path` is its folder."""
 
     def __init__(self, path: Path, on_event: Callable[[QueryEvent], None]) -> None:
@@ -114,7 +116,7 @@ class Tail:
         self.logs = ForeignFolder(path.parent)
         self.file_index = 1
         self.on_event = on_event
-        self.reader = Reader()
+        self.reader = QueryLogReader()
         self.rest = bytearray()
         self.skipping = self.complained = False
         self.position = 0

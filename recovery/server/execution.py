@@ -26,12 +26,12 @@ from recovery.server.eventlog import QueryEvent
 from recovery.server.flow_events import FlowLog
 from recovery.server.forks import NoRunner
 from recovery.server.graph import Graph, qualify_name, read_graph
-from recovery.server.instance import Instance
+from recovery.server.instance import ServerInstance
 from recovery.server.jail import measure_protection, pipeline_confinement
 from recovery.server.java_exceptions import parse_chain
-from recovery.server.messages import FlowSaid, RunSaid, parse_message
+from recovery.server.messages import FlowReport, RunReport, parse_message
 from recovery.server.models import ACTIVE_STATES, Pipeline, Update
-from recovery.server.resets import Refused, Selection, list_emptied, prepare_run
+from recovery.server.resets import Selection, SelectionRefused, list_emptied, prepare_run
 from recovery.server.runners import MOST_WAITING, Runner
 from recovery.server.sources import NoDefinitions, library_paths, take_snapshot
 from recovery.server.specs import database_of, root_of
@@ -89,7 +89,7 @@ def bad_report(code: str) -> Failure:
 class Execution(threading.Thread):
     """Carries out one update. `tell` may be called from any thread."""
 
-    def __init__(self, instance: Instance, update: Update) -> None:
+    def __init__(self, instance: ServerInstance, update: Update) -> None:
         super().__init__(name=f"update-{update.id}", daemon=True)
         self.request_id = trace.current()  # a thread begins without its maker's context
         self.instance = instance
@@ -159,7 +159,7 @@ class Execution(threading.Thread):
                 self.listen()
         except Failure as failure:
             return failure
-        except (NoDefinitions, Refused) as refusal:
+        except (NoDefinitions, SelectionRefused) as refusal:
             error = events.simple_error(str(refusal), getattr(refusal, "class_name", "PipelineException"))
             return Failure(str(refusal), error)
         except SparkSilent as error:
@@ -327,9 +327,9 @@ class Execution(threading.Thread):
     def on_event(self, at_ms: int, text: str) -> None:
         """One sentence of Spark's run."""
         said = parse_message(text)
-        if isinstance(said, RunSaid):
+        if isinstance(said, RunReport):
             self.completed = said.state == "COMPLETED"
-        elif isinstance(said, FlowSaid):
+        elif isinstance(said, FlowReport):
             if not self.flows.defined:
                 self.flows.define(self.read_graph(), self.flows.versions)
                 self.flows.record_definitions(at_ms)

@@ -13,7 +13,7 @@ from recovery.server.problems import ApiProblem, invalid_request
 from recovery.server.questions import QUESTIONS
 
 
-class Kind(StrEnum):
+class JsonKind(StrEnum):
     """What JSON a field holds."""
 
     TEXT = "text"
@@ -32,7 +32,7 @@ class Field:
     sentence says what to do."""
 
     name: str
-    kind: Kind = Kind.TEXT
+    kind: JsonKind = JsonKind.TEXT
     required: bool = False
     instead: str = ""
     choices: tuple[str, ...] = ()
@@ -48,71 +48,79 @@ _NO_SELECTION = "Spark refreshes tables, not flows: name tables in refresh_selec
 _ELSEWHERE = "Leave it out."
 
 
-def _fields_of_kind(kind: Kind, *names: str) -> Fields:
+def _fields_of_kind(kind: JsonKind, *names: str) -> Fields:
     return tuple(Field(name, kind) for name in names)
 
 
 SPEC: Fields = (
     Field("name", required=True),
-    *_fields_of_kind(Kind.TEXT, "id", "catalog", "schema", "target", "storage", "root_path", "parent_path"),
     *_fields_of_kind(
-        Kind.TEXT, "edition", "channel", "budget_policy_id", "usage_policy_id", "serverless_compute_id"
+        JsonKind.TEXT, "id", "catalog", "schema", "target", "storage", "root_path", "parent_path"
     ),
-    *_fields_of_kind(Kind.FLAG, "continuous", "development", "serverless", "photon"),
-    Field("libraries", Kind.OBJECTS),
-    Field("configuration", Kind.OBJECT),
-    Field("clusters", Kind.OBJECTS),
-    Field("tags", Kind.TEXTS),
-    *_fields_of_kind(Kind.OBJECT, "deployment", "restart_window"),
-    Field("filters", Kind.OBJECT, instead="Every library runs whole: name the files in libraries."),
+    *_fields_of_kind(
+        JsonKind.TEXT, "edition", "channel", "budget_policy_id", "usage_policy_id", "serverless_compute_id"
+    ),
+    *_fields_of_kind(JsonKind.FLAG, "continuous", "development", "serverless", "photon"),
+    Field("libraries", JsonKind.OBJECTS),
+    Field("configuration", JsonKind.OBJECT),
+    Field("clusters", JsonKind.OBJECTS),
+    Field("tags", JsonKind.TEXTS),
+    *_fields_of_kind(JsonKind.OBJECT, "deployment", "restart_window"),
+    Field("filters", JsonKind.OBJECT, instead="Every library runs whole: name the files in libraries."),
     Field(
         "environment",
-        Kind.OBJECT,
+        JsonKind.OBJECT,
         instead="Pipelines run in this server's own Python: install their packages there.",
     ),
-    Field("event_log", Kind.OBJECT, instead="No table of events is written: read the events route."),
-    Field("notifications", Kind.LIST, instead="This server sends no mail: set up notifications elsewhere."),
-    Field("trigger", Kind.OBJECT, instead="Nothing is started by the clock here: start updates."),
-    Field("ingestion_definition", Kind.OBJECT, instead="There are no managed connectors here."),
-    Field("gateway_definition", Kind.OBJECT, instead="There are no managed connectors here."),
+    Field("event_log", JsonKind.OBJECT, instead="No table of events is written: read the events route."),
+    Field(
+        "notifications", JsonKind.LIST, instead="This server sends no mail: set up notifications elsewhere."
+    ),
+    Field("trigger", JsonKind.OBJECT, instead="Nothing is started by the clock here: start updates."),
+    Field("ingestion_definition", JsonKind.OBJECT, instead="There are no managed connectors here."),
+    Field("gateway_definition", JsonKind.OBJECT, instead="There are no managed connectors here."),
 )
 """Settings of a pipeline. What is not done here never gets into a stored one."""
 
 _WITH_SPEC: Fields = (
     *SPEC,
-    Field("allow_duplicate_names", Kind.FLAG),
-    Field("run_as", Kind.OBJECT),  # the one whose rights count already may be named
+    Field("allow_duplicate_names", JsonKind.FLAG),
+    Field("run_as", JsonKind.OBJECT),  # the one whose rights count already may be named
     Field(
-        "parameters", Kind.OBJECT, instead="Put values into configuration, which code reads as spark.conf."
+        "parameters",
+        JsonKind.OBJECT,
+        instead="Put values into configuration, which code reads as spark.conf.",
     ),
 )
-CREATE: Fields = (*_WITH_SPEC, Field("dry_run", Kind.FLAG))
-EDIT: Fields = (*_WITH_SPEC, Field("pipeline_id"), Field("expected_last_modified", Kind.NUMBER))
+CREATE: Fields = (*_WITH_SPEC, Field("dry_run", JsonKind.FLAG))
+EDIT: Fields = (*_WITH_SPEC, Field("pipeline_id"), Field("expected_last_modified", JsonKind.NUMBER))
 START: Fields = (
-    *_fields_of_kind(Kind.NAMES, "refresh_selection", "full_refresh_selection", "reset_checkpoint_selection"),
-    *_fields_of_kind(Kind.FLAG, "full_refresh", "validate_only", "development"),
+    *_fields_of_kind(
+        JsonKind.NAMES, "refresh_selection", "full_refresh_selection", "reset_checkpoint_selection"
+    ),
+    *_fields_of_kind(JsonKind.FLAG, "full_refresh", "validate_only", "development"),
     Field("cause", choices=CAUSES),
-    Field("refresh_flow_selection", Kind.NAMES, instead=_NO_SELECTION),
-    Field("parameters", Kind.OBJECT, instead="Put values into the pipeline's configuration."),
-    Field("rewind_spec", Kind.OBJECT, instead=_ELSEWHERE),
-    Field("replace_where_overrides", Kind.LIST, instead=_ELSEWHERE),
-    Field("refresh_selection_by_path", Kind.NAMES, instead="Name tables in refresh_selection."),
-    Field("full_refresh_selection_by_path", Kind.NAMES, instead="Name tables in full_refresh_selection."),
+    Field("refresh_flow_selection", JsonKind.NAMES, instead=_NO_SELECTION),
+    Field("parameters", JsonKind.OBJECT, instead="Put values into the pipeline's configuration."),
+    Field("rewind_spec", JsonKind.OBJECT, instead=_ELSEWHERE),
+    Field("replace_where_overrides", JsonKind.LIST, instead=_ELSEWHERE),
+    Field("refresh_selection_by_path", JsonKind.NAMES, instead="Name tables in refresh_selection."),
+    Field("full_refresh_selection_by_path", JsonKind.NAMES, instead="Name tables in full_refresh_selection."),
 )
-PERMISSIONS: Fields = (Field("access_control_list", Kind.OBJECTS, required=True),)
+PERMISSIONS: Fields = (Field("access_control_list", JsonKind.OBJECTS, required=True),)
 IMPORT: Fields = (
     Field("path", required=True),
     Field("content"),
     Field("format", choices=("AUTO", "RAW", "SOURCE")),
     Field("language", choices=("PYTHON", "SQL")),
-    Field("overwrite", Kind.FLAG),
+    Field("overwrite", JsonKind.FLAG),
 )
 PATH: Fields = (Field("path", required=True),)
-DELETE: Fields = (*PATH, Field("recursive", Kind.FLAG))
+DELETE: Fields = (*PATH, Field("recursive", JsonKind.FLAG))
 QUESTION: Fields = (
     Field("question", required=True, choices=QUESTIONS),
-    Field("request", Kind.OBJECT, required=True),
-    Field("seconds", Kind.NUMBER, required=True),
+    Field("request", JsonKind.OBJECT, required=True),
+    Field("seconds", JsonKind.NUMBER, required=True),
     Field("spark"),
     Field("environment"),
 )
@@ -154,24 +162,24 @@ def says_something(value: Any) -> bool:
     return any(leaf not in (None, "", False) for leaf, _, is_key in _iterate_leaves(value) if not is_key)
 
 
-def _fits_kind(kind: Kind, value: Any) -> bool:
+def _fits_kind(kind: JsonKind, value: Any) -> bool:
     match kind:
-        case Kind.TEXT:
+        case JsonKind.TEXT:
             return isinstance(value, str)
-        case Kind.FLAG:
+        case JsonKind.FLAG:
             return isinstance(value, bool)
-        case Kind.NUMBER:
+        case JsonKind.NUMBER:
             whole = isinstance(value, int) and not isinstance(value, bool)
             return whole or (isinstance(value, str) and value.isascii() and value.isdigit())
-        case Kind.NAMES:
+        case JsonKind.NAMES:
             return isinstance(value, list) and all(isinstance(item, str) and item for item in value)
-        case Kind.LIST:
+        case JsonKind.LIST:
             return isinstance(value, list)
-        case Kind.OBJECTS:
+        case JsonKind.OBJECTS:
             return isinstance(value, list) and all(isinstance(item, dict) for item in value)
-        case Kind.TEXTS:
+        case JsonKind.TEXTS:
             return isinstance(value, dict) and all(isinstance(item, str) for item in value.values())
-        case Kind.OBJECT:
+        case JsonKind.OBJECT:
             return isinstance(value, dict)
 
 

@@ -23,7 +23,7 @@ TOKEN = re.compile(r"\s*(?:('(?:[^']|'')*')|([A-Za-z_][A-Za-z0-9_.]*)|(<=|>=|!=|
 
 
 @dataclass(frozen=True)
-class Condition:
+class FilterCondition:
     """`column operator values`; values are text, or one int of milliseconds for `timestamp`."""
 
     column: str
@@ -32,14 +32,14 @@ class Condition:
 
 
 @dataclass(frozen=True)
-class Token:
+class FilterToken:
     """One word of a filter: kind is literal, name, operator or mark."""
 
     kind: str
     text: str
 
 
-def split_tokens(text: str) -> list[Token]:
+def split_tokens(text: str) -> list[FilterToken]:
     """Split a filter into words. Raises ApiProblem 400 at the first character that is none."""
     words, at = [], 0
     end = len(text.rstrip())
@@ -49,11 +49,11 @@ def split_tokens(text: str) -> list[Token]:
             raise invalid_request(f"The filter cannot be read at {text[at:].strip()[:40]!r}.")
         literal, name, operator, mark = match.groups()
         if literal is not None:
-            words.append(Token("literal", literal[1:-1].replace("''", "'")))
+            words.append(FilterToken("literal", literal[1:-1].replace("''", "'")))
         elif name is not None:
-            words.append(Token("name", name))
+            words.append(FilterToken("name", name))
         else:
-            words.append(Token("operator", operator) if operator else Token("mark", mark))
+            words.append(FilterToken("operator", operator) if operator else FilterToken("mark", mark))
         at = match.end()
     return words
 
@@ -69,7 +69,7 @@ def parse_milliseconds(literal: str) -> int:
     return round(moment.timestamp() * 1000)
 
 
-class Words:
+class FilterWords:
     """The words of one filter, taken from the left."""
 
     def __init__(self, text: str) -> None:
@@ -100,7 +100,7 @@ class Words:
         return tuple(values)
 
 
-def parse_condition(words: Words) -> Condition:
+def parse_condition(words: FilterWords) -> FilterCondition:
     """One comparison. Raises ApiProblem 400 where the service does."""
     column = words.take_word("name", "a column")
     operator = words.take_operator()
@@ -113,14 +113,14 @@ def parse_condition(words: Words) -> Condition:
             f"{sorted(wrong)[0]!r} is not an event level; levels are {', '.join(sorted(LEVELS))}."
         )
     if column == "timestamp":
-        return Condition(column, operator, (parse_milliseconds(values[0]),))
-    return Condition(column, operator, values)
+        return FilterCondition(column, operator, (parse_milliseconds(values[0]),))
+    return FilterCondition(column, operator, values)
 
 
-def parse_events_filter(text: str) -> tuple[Condition, ...]:
+def parse_events_filter(text: str) -> tuple[FilterCondition, ...]:
     """Every condition of an events filter; an empty filter has none. Raises ApiProblem 400."""
-    words = Words(text)
-    conditions: list[Condition] = []
+    words = FilterWords(text)
+    conditions: list[FilterCondition] = []
     while words.rest:
         if conditions and words.take_word("name", "AND").upper() != "AND":
             raise invalid_request("The filter's conditions can be joined by AND only.")
@@ -128,9 +128,9 @@ def parse_events_filter(text: str) -> tuple[Condition, ...]:
     return tuple(conditions)
 
 
-def parse_pipelines_filter(text: str) -> Condition | None:
+def parse_pipelines_filter(text: str) -> FilterCondition | None:
     """The one condition of a pipelines filter, or None. Raises ApiProblem 400."""
-    words = Words(text)
+    words = FilterWords(text)
     if not words.rest:
         return None
     column, operator = words.take_word("name", "a column"), words.take_operator()
@@ -139,7 +139,7 @@ def parse_pipelines_filter(text: str) -> Condition | None:
     value = words.take_word("literal", "a quoted value")
     if words.rest:
         raise invalid_request("A pipelines filter holds one condition; composite filters are not supported.")
-    return Condition(column, operator, (value,))
+    return FilterCondition(column, operator, (value,))
 
 
 def matches_like(pattern: str, text: str) -> bool:

@@ -8,11 +8,11 @@ from typing import Any
 
 from recovery.server import events
 from recovery.server.eventlog import QueryEvent
-from recovery.server.graph import Flow, Graph
+from recovery.server.graph import Graph, GraphFlow
 from recovery.server.java_exceptions import parse_chain
-from recovery.server.messages import FlowSaid
+from recovery.server.messages import FlowReport
 from recovery.server.models import Pipeline
-from recovery.server.room import LeftOut, Room
+from recovery.server.room import EventLogRoom, LeftOut
 from recovery.server.tracking import FINAL, StatusChange, Track
 
 NAMESPACE = uuid.UUID("6f1b1a0e-6f0c-4d6e-9d6b-0f2d3f6f3a77")
@@ -44,7 +44,7 @@ class FlowLog:
         self.unresolved = False
         self.upstream: set[str] = set()
         self.defined = False
-        self.room = Room()
+        self.room = EventLogRoom()
 
     def define(self, graph: Graph, versions: dict[str, int]) -> None:
         """The graph of this update, and the checkpoint version that each streaming flow uses."""
@@ -118,7 +118,7 @@ class FlowLog:
         failures = ((name, track.read_failure()) for name, track in self.tracks.items())
         return {name: printed for name, printed in failures if printed is not None}
 
-    def on_said(self, said: FlowSaid, at_ms: int, text: str) -> None:
+    def on_said(self, said: FlowReport, at_ms: int, text: str) -> None:
         """One of Spark's sentences about a flow."""
         if (track := self.track(said.flow)) is None:
             return
@@ -233,7 +233,7 @@ class FlowLog:
             self.record(blamed, "FAILED", error=error)
 
 
-def describe_definition(flow: Flow) -> dict[str, Any]:
+def describe_definition(flow: GraphFlow) -> dict[str, Any]:
     """The details of `flow_definition`."""
     details: dict[str, Any] = {
         "output_dataset": flow.dataset,

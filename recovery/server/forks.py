@@ -25,7 +25,7 @@ from typing import Any
 from recovery.server.children import Children
 from recovery.server.confinement import Confinement
 from recovery.server.gateway import last_lines, open_log
-from recovery.server.jail import Ending, child_environment, start_jailed
+from recovery.server.jail import ProcessEnding, child_environment, start_jailed
 from recovery.server.reports import LONGEST_LINE, BadReport
 
 LOG = logging.getLogger(__name__)
@@ -413,5 +413,5 @@ class Runners:
         with self.turn:
             self.parents.remove(parent)
         if parent.ready.is_set() and time.monotonic() - parent.began > LIVED_SECONDS:
-            with contextlib.suppress(Ending):
+            with contextlib.suppress(ProcessEnding):
                 self.start()

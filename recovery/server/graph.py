@@ -22,7 +22,7 @@ class Dataset:
 
 
 @dataclass(frozen=True)
-class Flow:
+class GraphFlow:
     """A flow: `catalog.schema.flow` into `catalog.schema.table`; `inputs`, `schema_json`: None before analysis."""
 
     name: str
@@ -44,10 +44,10 @@ class Flow:
 class Graph:
     """All flows and datasets of a pipeline, in the order of their definition."""
 
-    flows: tuple[Flow, ...] = ()
+    flows: tuple[GraphFlow, ...] = ()
     datasets: tuple[Dataset, ...] = ()
 
-    def flow(self, name: str) -> Flow | None:
+    def flow(self, name: str) -> GraphFlow | None:
         """The flow of this full name."""
         return next((flow for flow in self.flows if flow.name == name), None)
 
@@ -91,7 +91,7 @@ def read_inputs(driver: Driver, raw: Any) -> set[str]:
     return {str(i.unquotedString()) for names in (inner, outer) for i in driver.elements(names)}
 
 
-def read_flow(driver: Driver, raw: Any, kinds: dict[str, str]) -> Flow:
+def read_flow(driver: Driver, raw: Any, kinds: dict[str, str]) -> GraphFlow:
     """The values of one Spark flow; inputs and schema only where it was analysed."""
     name = str(raw.getClass().getSimpleName())
     dataset = str(raw.destinationIdentifier().unquotedString())
@@ -100,7 +100,7 @@ def read_flow(driver: Driver, raw: Any, kinds: dict[str, str]) -> Flow:
     text = str(language.get().toString()) if language.isDefined() else "Python"
     analysed = name in ("StreamingFlow", "CompleteFlow", "AppendOnceFlow", "AutoCdcMergeFlow")
     inputs = sorted(read_inputs(driver, raw)) if analysed else None
-    return Flow(
+    return GraphFlow(
         name=identifier_of(raw),
         dataset=dataset,
         flow_type="CHANGE" if name.startswith("AutoCdc") else DATASET_TYPES[kind],

@@ -31,7 +31,7 @@ WITH_BODY = ("POST", "PUT", "PATCH")
 View = Callable[..., HttpResponseBase]
 
 
-class Request(HttpRequest):
+class ApiRequest(HttpRequest):
     """A request whose token was checked: `user_name` owns it."""
 
     user_name: str

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 
 from recovery.errors import Refused
 from recovery.server.children import Children
-from recovery.server.confinement import Confinement, Sight
+from recovery.server.confinement import Confinement, PathAccess
 from recovery.server.driver import Driver, SparkDead
-from recovery.server.eventlog import QueryEvent, Tail
+from recovery.server.eventlog import LogFollower, QueryEvent
 from recovery.server.forks import Runners
 from recovery.server.jail import (
     check_storage,
@@ -24,9 +24,9 @@ from recovery.server.jail import (
 )
 from recovery.server.models import Pipeline
 from recovery.server.problems import ApiProblem
-from recovery.server.proof import Proof
+from recovery.server.proof import ConfinementProof
 from recovery.server.questions import Questions
-from recovery.server.workspace import Workspace
+from recovery.server.workspace import WorkspaceFolder
 
 if TYPE_CHECKING:
     from recovery.server.execution import Execution
@@ -46,7 +46,7 @@ class ServerPlace:
     hidden: tuple[Path, ...] = ()
 
 
-class Instance:
+class ServerInstance:
     """What requests and updates share. `driver` is None before Spark has started."""
 
     def __init__(
@@ -65,7 +65,7 @@ class Instance:
         self.environments = environments
         self.place = place or ServerPlace()
         self.spark_home = home  # the same folder, spelled as Spark needs it
-        self.workspace = Workspace(home / "workspace")
+        self.workspace = WorkspaceFolder(home / "workspace")
         self.children = Children(home / "pipelines.pids")
         self.spark_token = secrets.token_hex(32)
         own = [home / "updates", home / "questions"]
@@ -74,11 +74,11 @@ class Instance:
             confinement=self.confinement(readable=[home / "workspace"], writable=own),
             environment=self.environment(),
         )  # fmt: skip
-        self.proof: Proof | None = None
+        self.proof: ConfinementProof | None = None
         self.questions = Questions(home / "questions", self.runners, confine=self.place_of_question)
         self.remotes = dict(remotes or {})
         self.driver: Driver | None = None
-        self.tail: Tail | None = None
+        self.tail: LogFollower | None = None
         self.ending = False
         self.executions: dict[str, Execution] = {}
         self.turn = threading.Lock()
@@ -95,7 +95,7 @@ class Instance:
         elsewhere = [path for path in local_path(uri) if not path.resolve().is_relative_to(own)]
         if elsewhere and (held.bubblewrap or held.landlock):
             sight = self.place_of_data().sights()
-            if any(sight(path) is not Sight.WRITABLE for path in elsewhere):
+            if any(sight(path) is not PathAccess.WRITABLE for path in elsewhere):
                 raise Refused(
                     f"The storage {uri} is where this server's pipelines may not write. Name a folder where they "
                     "may, or none at all.",
@@ -129,7 +129,7 @@ class Instance:
     def use(self, driver: Driver) -> None:
         """Begin to work with a driver."""
         self.driver = driver
-        self.tail = Tail(driver.event_log, self.on_query)
+        self.tail = LogFollower(driver.event_log, self.on_query)
         self.tail.start()
 
     def on_query(self, event: QueryEvent) -> None:
@@ -198,15 +198,15 @@ class Instance:
             return list(self.executions.values())
 
 
-_current: list[Instance] = []
+_current: list[ServerInstance] = []
 
 
-def set_current(instance: Instance | None) -> None:
+def set_current(instance: ServerInstance | None) -> None:
     """Make this the instance that requests meet; None: none."""
     _current[:] = [instance] if instance else []
 
 
-def current_instance() -> Instance:
+def current_instance() -> ServerInstance:
     """The instance of this process. Raises RuntimeError outside of the server."""
     if not _current:
         raise RuntimeError("The Pipelines API server does not run in this process.")

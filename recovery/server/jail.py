@@ -29,7 +29,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from recovery.errors import Refused
-from recovery.server.confinement import Confinement, Sight
+from recovery.server.confinement import Confinement, PathAccess
 from recovery.server.landlock import landlock_abi
 
 PROJECT: Final = Path(__file__).resolve().parents[2]
@@ -115,7 +115,7 @@ class Protection:
     why: str = ""
 
 
-class Ending(Exception):
+class ProcessEnding(Exception):
     """This process is ending, so no jail can be started."""
 
 
@@ -395,18 +395,18 @@ def mount_arguments(confinement: Confinement) -> list[str]:
     return [*arguments, *["--remount-ro", "/"] * confinement.closed]
 
 
-def mounts_of(entries: Mapping[Path, Sight]) -> list[str]:
+def mounts_of(entries: Mapping[Path, PathAccess]) -> list[str]:
     """The same for folders and files, parents first, above a root that is there."""
     arguments = []
     for place, sight in entries.items():
         path = str(place)
-        if sight is not Sight.HIDDEN:
-            arguments += ["--bind" if sight is Sight.WRITABLE else "--ro-bind", path, path]
+        if sight is not PathAccess.HIDDEN:
+            arguments += ["--bind" if sight is PathAccess.WRITABLE else "--ro-bind", path, path]
         elif place.is_dir():
             arguments += ["--size", "65536", "--tmpfs", path]
         else:
             arguments += ["--ro-bind", "/dev/null", path]
-    folders = [path for path, sight in entries.items() if sight is Sight.HIDDEN and path.is_dir()]
+    folders = [path for path, sight in entries.items() if sight is PathAccess.HIDDEN and path.is_dir()]
     return arguments + [word for folder in folders for word in ("--remount-ro", str(folder))]
 
 
@@ -451,11 +451,11 @@ def start_jailed(
     """`subprocess.Popen` of `argv` in a jail; `options` as for Popen, with an `env` (see `child_environment`).
 
     Started by a thread that lives as long as this process: the kernel ends a jail with the thread that started it.
-    Raises Ending where this process is ending and starts nothing any more.
+    Raises ProcessEnding where this process is ending and starts nothing any more.
     """
     command = jail_command(argv, confinement=confinement)
     try:
         starting = _starter.submit(lambda: subprocess.Popen(command, **options))
     except RuntimeError as error:  # what a pool raises once the interpreter ends
-        raise Ending from error
+        raise ProcessEnding from error
     return starting.result()

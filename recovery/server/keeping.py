@@ -27,7 +27,7 @@ DAY_MS: Final = 86_400_000
 
 
 @dataclass(frozen=True)
-class Keep:
+class KeepingRule:
     """`days`: updates that ended later are kept; `updates`: so many newest of each pipeline, whatever their age."""
 
     days: float
@@ -35,7 +35,7 @@ class Keep:
 
 
 @dataclass(frozen=True)
-class Forgotten:
+class ForgottenUpdates:
     """What one look removed."""
 
     updates: int = 0
@@ -43,7 +43,7 @@ class Forgotten:
     folders: int = 0
 
 
-def prune_updates(home: Path, keep: Keep) -> Forgotten:
+def prune_updates(home: Path, keep: KeepingRule) -> ForgottenUpdates:
     """Forget what is old. Rows go first: a crash leaves a folder without an update, which the next look removes."""
     before = now_ms() - round(keep.days * DAY_MS)
     updates = events = 0
@@ -54,7 +54,7 @@ def prune_updates(home: Path, keep: Keep) -> Forgotten:
         with transaction.atomic(using="pipelines"):
             events += Event.objects.filter(pipeline=pipeline_id, update_id__in=old).delete()[0]
             updates += Update.objects.filter(id__in=old).exclude(state__in=ACTIVE_STATES).delete()[0]
-    return Forgotten(updates, events, _remove_folders(home))
+    return ForgottenUpdates(updates, events, _remove_folders(home))
 
 
 def _list_old_updates(pipeline_id: str, before: int, newest: int) -> list[str]:
@@ -107,7 +107,7 @@ def _remove_folders(home: Path) -> int:
 class Pruner(threading.Thread):
     """Forgets what is old, each hour, until asked to end."""
 
-    def __init__(self, home: Path, keep: Keep) -> None:
+    def __init__(self, home: Path, keep: KeepingRule) -> None:
         super().__init__(name="pruner", daemon=True)
         self.home, self.keep = home, keep
         self.ending = threading.Event()
@@ -118,7 +118,7 @@ class Pruner(threading.Thread):
             wait = SECONDS
             try:
                 done = prune_updates(self.home, self.keep)
-                if done != Forgotten():
+                if done != ForgottenUpdates():
                     LOG.info(
                         "Forgot %s updates, %s events and %s folders", done.updates, done.events, done.folders
                     )

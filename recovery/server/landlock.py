@@ -24,7 +24,7 @@ from typing import Final, NoReturn
 
 from landlockpy import AccessFS, AccessNet, Ruleset, Scope, abi_version
 
-from recovery.server.confinement import Confinement, Grant, Sight
+from recovery.server.confinement import Confinement, Grant, PathAccess
 
 READ: Final = AccessFS.READ_FILE | AccessFS.READ_DIR | AccessFS.EXECUTE
 WRITE: Final = (
@@ -37,7 +37,11 @@ OF_FILES: Final = (
 )
 PR_CAPBSET_DROP: Final = 24  # <sys/prctl.h>
 LAST_CAPABILITY: Final = 63
-RIGHTS: Final = {Sight.LISTED: AccessFS.READ_DIR, Sight.READABLE: READ, Sight.WRITABLE: READ | WRITE}
+RIGHTS: Final = {
+    PathAccess.LISTED: AccessFS.READ_DIR,
+    PathAccess.READABLE: READ,
+    PathAccess.WRITABLE: READ | WRITE,
+}
 
 
 def landlock_abi() -> int:

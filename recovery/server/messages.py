@@ -16,7 +16,7 @@ RUN = re.compile(r"Run is (?P<state>COMPLETED|FAILED|CANCELED)\b")
 
 
 @dataclass(frozen=True)
-class FlowSaid:
+class FlowReport:
     """A flow changed its status. `unresolved`: it cannot be analysed; `upstream`: only because one before it cannot."""
 
     flow: str
@@ -26,22 +26,22 @@ class FlowSaid:
 
 
 @dataclass(frozen=True)
-class RunSaid:
+class RunReport:
     """The run ended: COMPLETED, FAILED or CANCELED."""
 
     state: str
 
 
-def parse_message(text: str) -> FlowSaid | RunSaid | None:
+def parse_message(text: str) -> FlowReport | RunReport | None:
     """The meaning of a sentence, or None when it says nothing about a flow or the run."""
     if match := RUN.match(text):
-        return RunSaid(match["state"])
+        return RunReport(match["state"])
     if match := RESOLUTION.match(text):
-        return FlowSaid(
+        return FlowReport(
             unquote_name(match["flow"]), "FAILED", unresolved=True, upstream=bool(match["upstream"])
         )
     if (match := FLOW.match(text)) and match["status"] != "PLANNING":  # the API has no such status
-        return FlowSaid(unquote_name(match["flow"]), match["status"])
+        return FlowReport(unquote_name(match["flow"]), match["status"])
     return None
 
 

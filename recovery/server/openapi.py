@@ -5,20 +5,20 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from recovery.server.fields import Field, Fields, Kind
+from recovery.server.fields import Field, Fields, JsonKind
 from recovery.server.http import PUBLIC, WITH_BODY, Route
 
 Schema = dict[str, Any]
 TEXT: Final[Schema] = {"type": "string"}
-KINDS: Final[Mapping[Kind, Schema]] = {
-    Kind.TEXT: TEXT,
-    Kind.FLAG: {"type": "boolean"},
-    Kind.NUMBER: {"type": "integer", "minimum": 0},
-    Kind.NAMES: {"type": "array", "items": {"type": "string", "minLength": 1}},
-    Kind.LIST: {"type": "array"},
-    Kind.OBJECTS: {"type": "array", "items": {"type": "object"}},
-    Kind.TEXTS: {"type": "object", "additionalProperties": TEXT},
-    Kind.OBJECT: {"type": "object"},
+KINDS: Final[Mapping[JsonKind, Schema]] = {
+    JsonKind.TEXT: TEXT,
+    JsonKind.FLAG: {"type": "boolean"},
+    JsonKind.NUMBER: {"type": "integer", "minimum": 0},
+    JsonKind.NAMES: {"type": "array", "items": {"type": "string", "minLength": 1}},
+    JsonKind.LIST: {"type": "array"},
+    JsonKind.OBJECTS: {"type": "array", "items": {"type": "object"}},
+    JsonKind.TEXTS: {"type": "object", "additionalProperties": TEXT},
+    JsonKind.OBJECT: {"type": "object"},
 }
 BYTES: Final[Schema] = {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}}
 

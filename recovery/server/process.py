@@ -29,8 +29,8 @@ from recovery.server.auth import private_write, provide_token
 from recovery.server.driver import Settings, folders_of_the_driver, start_driver
 from recovery.server.events import format_iso, now_ms
 from recovery.server.http import LARGEST_QUESTION, ApiHandler
-from recovery.server.instance import Instance, ServerPlace, set_current
-from recovery.server.proof import Demand, Level, check_proof, prove_confinement
+from recovery.server.instance import ServerInstance, ServerPlace, set_current
+from recovery.server.proof import ConfinementDemand, ConfinementLevel, check_proof, prove_confinement
 from recovery.server.questions import AT_ONCE
 from recovery.server.storage_symlink import spark_home
 from recovery.server.updates import fail_left_active
@@ -42,7 +42,7 @@ READY_FILES = ("pipelines.json", "spark.remote", "spark.token")
 
 
 @dataclass(frozen=True)
-class Options:
+class ServerOptions:
     """What the command was asked for. `port` and `spark_port` 0 mean any free one."""
 
     home: Path
@@ -57,17 +57,19 @@ class Options:
     spark_remotes: str = ""
     place: ServerPlace = field(default_factory=ServerPlace)
     environments: tuple[str, ...] = ()
-    demand: Demand = Demand.REQUIRED
+    demand: ConfinementDemand = ConfinementDemand.REQUIRED
 
 
 class Server:
     """One running server."""
 
-    def __init__(self, options: Options) -> None:
+    def __init__(self, options: ServerOptions) -> None:
         self.options = options
         remotes = parse_remotes(options.spark_remotes)
         environments = options.environments
-        self.instance = Instance(options.home, options.place, remotes=remotes, environments=environments)
+        self.instance = ServerInstance(
+            options.home, options.place, remotes=remotes, environments=environments
+        )
         self.lock: TextIO | None = None
         self.socket: socket.socket | None = None
         self.http: Any = None
@@ -129,7 +131,7 @@ class Server:
             self.start_spark()
             self.instance.proof = proof.result()
         check_proof(self.instance.proof, self.options.demand)
-        if self.instance.proof.level is not Level.FULL:
+        if self.instance.proof.level is not ConfinementLevel.FULL:
             LOG.warning(
                 "Pipelines' code is not kept from everything: it reached %s; namespaces: %s, Landlock: %s %s",
                 ", ".join(self.instance.proof.reached),
@@ -174,7 +176,7 @@ class Server:
             clear_untrusted_proxy_headers=True,
         )
         threading.Thread(target=self.http.run, name="http", daemon=True).start()
-        keep = keeping.Keep(settings.REPRISE_KEEP_UPDATE_DAYS, settings.REPRISE_KEEP_UPDATES)
+        keep = keeping.KeepingRule(settings.REPRISE_KEEP_UPDATE_DAYS, settings.REPRISE_KEEP_UPDATES)
         self.pruner = keeping.Pruner(self.options.home, keep)
         self.pruner.start()
 
@@ -295,4 +297,4 @@ def bind_socket(host: str, port: int) -> socket.socket:
     return listener
 
 
-__all__ = ["Demand", "Options", "Server", "ServerPlace"]
+__all__ = ["ConfinementDemand", "Server", "ServerOptions", "ServerPlace"]

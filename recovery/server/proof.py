@@ -24,7 +24,7 @@ from typing import Any, Final
 
 from recovery.errors import Refused, Unreachable
 from recovery.server.children import started_at
-from recovery.server.confinement import Confinement, Sight, dump_grants
+from recovery.server.confinement import Confinement, PathAccess, dump_grants
 from recovery.server.jail import (
     LAUNCH_PLACES,
     child_environment,
@@ -44,7 +44,7 @@ OF_NEIGHBOURS: Final = frozenset(
 )  # what is another pipeline's, and nothing of the console
 
 
-class Demand(StrEnum):
+class ConfinementDemand(StrEnum):
     """What must hold before the server starts (REPRISE_CONFINEMENT)."""
 
     REQUIRED = "required"  # a place of its own: nothing of the console is within reach
@@ -52,7 +52,7 @@ class Demand(StrEnum):
     OPTIONAL = "optional"  # as much as the machine allows; what is missing is said
 
 
-class Level(StrEnum):
+class ConfinementLevel(StrEnum):
     """What a probe has shown."""
 
     FULL = "full"  # nothing of the console within reach, and pipelines held apart
@@ -64,7 +64,7 @@ class Level(StrEnum):
 
 
 @dataclass(frozen=True)
-class Proof:
+class ConfinementProof:
     """What pipelines' code reached in the probe (of REACHES), and what this machine has to hold it."""
 
     reached: tuple[str, ...]
@@ -75,14 +75,14 @@ class Proof:
     why: str = ""
 
     @property
-    def level(self) -> Level:
+    def level(self) -> ConfinementLevel:
         """How far it holds."""
         if not self.reached:
-            return Level.FULL
+            return ConfinementLevel.FULL
         if set(self.reached) <= OF_NEIGHBOURS:
-            return Level.CONSOLE
+            return ConfinementLevel.CONSOLE
         most = {"file", "environment", "signal", "apart"}
-        return Level.NONE if most & set(self.reached) else Level.FILES
+        return ConfinementLevel.NONE if most & set(self.reached) else ConfinementLevel.FILES
 
     def as_public(self) -> dict[str, Any]:
         """As `pipelines.json` and the health answer have it."""
@@ -90,13 +90,13 @@ class Proof:
 
 
 ACCEPTED: Final = {
-    Demand.REQUIRED: {Level.FULL, Level.CONSOLE},
-    Demand.CONTAINER: {Level.FULL, Level.CONSOLE, Level.FILES},
-    Demand.OPTIONAL: set(Level),
+    ConfinementDemand.REQUIRED: {ConfinementLevel.FULL, ConfinementLevel.CONSOLE},
+    ConfinementDemand.CONTAINER: {ConfinementLevel.FULL, ConfinementLevel.CONSOLE, ConfinementLevel.FILES},
+    ConfinementDemand.OPTIONAL: set(ConfinementLevel),
 }
 
 
-def prove_confinement(home: Path, confinement: Confinement, apart: Sequence[Path] = ()) -> Proof:
+def prove_confinement(home: Path, confinement: Confinement, apart: Sequence[Path] = ()) -> ConfinementProof:
     """Start the probe as a runner is started, and hear what it reached. Raises Unreachable where it says nothing.
 
     `apart`: folders of servers of other environments; files in them are tried.
@@ -120,7 +120,7 @@ def prove_confinement(home: Path, confinement: Confinement, apart: Sequence[Path
             words = complaint.decode(errors="replace").strip()[-300:] or str(error)
             raise Unreachable(f"What pipelines' code can reach could not be tried: {words}") from error
     reached = tuple(name for name in REACHES if name in reached)
-    return Proof(reached, protection.bubblewrap is not None, protection.landlock, protection.why)
+    return ConfinementProof(reached, protection.bubblewrap is not None, protection.landlock, protection.why)
 
 
 def narrowed_confinement(home: Path, own: Path) -> Confinement:
@@ -136,7 +136,7 @@ def files_apart(folders: Sequence[Path], confinement: Confinement) -> list[Path]
         below = (Path(place, name) for place, _, names in os.walk(folder) for name in names)
         looked = islice(chain([folder], below), MOST_LOOKED_AT)
         files += islice(
-            (path for path in looked if _is_to_be_read(path) and sight(path) is Sight.HIDDEN), MOST_APART
+            (path for path in looked if _is_to_be_read(path) and sight(path) is PathAccess.HIDDEN), MOST_APART
         )
     return files
 
@@ -174,7 +174,7 @@ def place_canaries(home: Path) -> Iterator[tuple[str, Path, Path]]:
                 shutil.rmtree(folder)
 
 
-def check_proof(proof: Proof, demand: Demand) -> None:
+def check_proof(proof: ConfinementProof, demand: ConfinementDemand) -> None:
     """Raises Refused where less holds than is demanded."""
     if proof.level in ACCEPTED[demand]:
         return

@@ -52,7 +52,7 @@ LONGEST_SENTENCE: Final = 2000
 KNOWN_ERRORS: Final = ("unreachable", "refused", "wrong_use", "bug")
 
 
-class Busy(Exception):
+class TooManyQuestions(Exception):
     """As many questions as may be asked at once are under way."""
 
 
@@ -91,9 +91,9 @@ class Questions:
         self.folder.mkdir(mode=0o700, parents=True)
 
     def ask(self, asked: AskedQuestion, *, gone: Callable[[], bool] = lambda: False) -> "Answering":
-        """Begin to answer. `gone`: whether the asker has hung up. Raises Busy, NoRunner."""
+        """Begin to answer. `gone`: whether the asker has hung up. Raises TooManyQuestions, NoRunner."""
         if not self.turns.acquire(blocking=False):
-            raise Busy
+            raise TooManyQuestions
         try:
             return Answering(self, asked, gone)
         except BaseException:
@@ -243,8 +243,8 @@ __all__ = [
     "QUESTIONS",
     "Answering",
     "AskedQuestion",
-    "Busy",
     "NoRunner",
     "Questions",
+    "TooManyQuestions",
     "redact_tokens",
 ]

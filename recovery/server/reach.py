@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from recovery.checkpoints.access import OPENED
-from recovery.server.confinement import Confinement, Sight
+from recovery.server.confinement import Confinement, PathAccess
 from recovery.server.problems import ApiProblem
 
 STORES: Final = OPENED | {"dbfs"}  # what Spark of Databricks calls its own
@@ -27,7 +27,7 @@ def refuse_paths_beyond(request: Mapping[str, Any], confinement: Confinement) ->
 
     @cache
     def may_hold_data(folder: Path) -> bool:
-        return sight(folder) is Sight.WRITABLE
+        return sight(folder) is PathAccess.WRITABLE
 
     for path in paths_of(request):
         scheme = _SCHEME.match(path)

@@ -11,7 +11,7 @@ from recovery.server.graph import Graph, qualify_name
 from recovery.server.specs import database_of
 
 
-class Refused(Exception):
+class SelectionRefused(Exception):
     """The selection does not fit the graph; the update fails with this sentence."""
 
     class_name = "java.lang.IllegalArgumentException"
@@ -53,29 +53,29 @@ class Selection:
 
 
 def check_selection(graph: Graph, selection: Selection) -> None:
-    """Every name is in the graph. Raises Refused in the service's words."""
+    """Every name is in the graph. Raises SelectionRefused in the service's words."""
     for name in selection.refresh + selection.full_refresh:
         dataset = graph.dataset(name)
         if dataset is None and (sink := graph.sink(name)) is not None:
-            raise Refused(
+            raise SelectionRefused(
                 f"The selection contains {sink.name}, which is a sink: Spark's selections name tables only. Start "
                 "the update without a selection; reset_checkpoint_selection takes the sink's flows.",
                 code="sink_selected",
             )
         if dataset is None or dataset.kind == "VIEW":
-            raise Refused(
+            raise SelectionRefused(
                 f"The selection contains table {name}, which does not exist in the graph.",
                 code="no_such_table",
             )
     for name in selection.reset_checkpoints:
         flow = graph.flow(name)
         if flow is None:
-            raise Refused(
+            raise SelectionRefused(
                 f"Reset checkpoint selection should not contain flow {name}, which does not exist in the graph.",
                 code="no_such_flow",
             )
         if not flow.streaming:
-            raise Refused(
+            raise SelectionRefused(
                 f"Reset checkpoint selection should not contain flow {name}, which is not a streaming flow.",
                 code="flow_not_streaming",
             )
@@ -92,7 +92,7 @@ def spell_selection(graph: Graph, selection: Selection) -> Selection:
 def prepare_run(driver: Driver, storage: str, graph: Graph, selection: Selection) -> dict[str, int]:
     """Check the selection, make the empty versions, and say which version each streaming flow will use.
 
-    Everything is checked before the first version is made; validate_only makes none. Raises Refused.
+    Everything is checked before the first version is made; validate_only makes none. Raises SelectionRefused.
     """
     selection = spell_selection(graph, selection)
     check_selection(graph, selection)

@@ -28,7 +28,7 @@ class LeftOut(StrEnum):
 
 
 @dataclass
-class Room:
+class EventLogRoom:
     """What an update has written, and what was left out. For the update's own thread, but for `count_waiting`."""
 
     batches: int = 0

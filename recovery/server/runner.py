@@ -30,7 +30,7 @@ GONE = 86
 SQL_FILE = "reprise_sql_file"
 
 
-class Lines:
+class RunnerPipes:
     """The two pipes to the server."""
 
     def __init__(self, report_fd: int, control_fd: int) -> None:
@@ -186,7 +186,7 @@ def register_definitions(arguments: dict[str, Any], registry: Any, spark: Any, g
                 load_python(path, Path(copy), real, spark, graph_id)
 
 
-def run_update(arguments: dict[str, Any], lines: Lines, spark: Any, graph_id: str) -> None:
+def run_update(arguments: dict[str, Any], lines: RunnerPipes, spark: Any, graph_id: str) -> None:
     """Wait for `go`, start the run, report what Spark says until it ends. Raises Spark's error."""
     from pyspark.pipelines.spark_connect_pipeline import start_run
 
@@ -207,7 +207,7 @@ def run_update(arguments: dict[str, Any], lines: Lines, spark: Any, graph_id: st
             lines.report("event", time_ms=moment, message=event.message)
 
 
-def work_update(arguments: dict[str, Any], lines: Lines, token: str) -> None:
+def work_update(arguments: dict[str, Any], lines: RunnerPipes, token: str) -> None:
     """The whole update; every failure is reported with the phase it happened in."""
     from pyspark.pipelines.spark_connect_pipeline import create_dataflow_graph
 
@@ -280,7 +280,7 @@ def live(report_fd: int, control_fd: int) -> NoReturn:
     speak_into(order["log"])  # while it still may: the code cannot put another file in its place
     if order["grants"] is not None:  # before there is a second thread, which Landlock would not hold
         restrict_to(load_grants(order["grants"]))
-    lines = Lines(report_fd, control_fd)
+    lines = RunnerPipes(report_fd, control_fd)
     arguments = json.loads(Path(order["arguments"]).read_text())
     settle_in(arguments)
     work_update(arguments, lines, order["token"])

@@ -14,7 +14,7 @@ from typing import Any
 from recovery import foreign
 from recovery.server.problems import ApiProblem
 from recovery.server.specs import root_of
-from recovery.server.workspace import LARGEST, Workspace, read_without_links
+from recovery.server.workspace import LARGEST, WorkspaceFolder, read_without_links
 
 MOST_FILES = 1000
 MOST_KEPT = 10_000  # files and folders of a snapshot that is read
@@ -35,7 +35,7 @@ class SourceSnapshot:
     files: tuple[tuple[str, Path], ...]
 
 
-def library_paths(spec: dict[str, Any], workspace: Workspace) -> list[str]:
+def library_paths(spec: dict[str, Any], workspace: WorkspaceFolder) -> list[str]:
     """Workspace paths of the files that define the graph, each once. Raises NoDefinitions."""
     root, paths = root_of(spec), []
     for library in spec["libraries"]:
@@ -48,7 +48,7 @@ def library_paths(spec: dict[str, Any], workspace: Workspace) -> list[str]:
     return list(dict.fromkeys(paths))
 
 
-def one_file(path: str, workspace: Workspace) -> str:
+def one_file(path: str, workspace: WorkspaceFolder) -> str:
     """The file that a library entry names; a notebook may be named without `.py`. Raises NoDefinitions."""
     for candidate in (path, f"{path}.py", f"{path}.sql"):
         try:
@@ -59,7 +59,7 @@ def one_file(path: str, workspace: Workspace) -> str:
     raise NoDefinitions(f"The source file {path} of this pipeline is not in the workspace.")
 
 
-def expand_glob(include: str, workspace: Workspace) -> list[str]:
+def expand_glob(include: str, workspace: WorkspaceFolder) -> list[str]:
     """Files of a glob, sorted. `folder/**` is everything beneath it. Raises NoDefinitions."""
     if not any(mark in include for mark in "*?["):
         return [one_file(include, workspace)]
@@ -85,7 +85,7 @@ def files_under(folder: Path) -> list[Path]:
     return files
 
 
-def take_snapshot(spec: dict[str, Any], workspace: Workspace, folder: Path) -> SourceSnapshot:
+def take_snapshot(spec: dict[str, Any], workspace: WorkspaceFolder, folder: Path) -> SourceSnapshot:
     """Copy the libraries, and every .py and .sql file of root_path, into `folder`. Raises NoDefinitions."""
     libraries = library_paths(spec, workspace)
     root = root_of(spec)

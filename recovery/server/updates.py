@@ -9,7 +9,7 @@ from recovery import trace
 from recovery.server import events
 from recovery.server.environments import refuse_pipeline
 from recovery.server.execution import Execution, Failure, failure_of_lost_spark, record_state
-from recovery.server.instance import Instance
+from recovery.server.instance import ServerInstance
 from recovery.server.models import ACTIVE_STATES, Event, Pipeline, Update
 from recovery.server.problems import active_update, invalid_request
 
@@ -26,7 +26,7 @@ def read_options(body: dict[str, Any]) -> dict[str, Any]:
     return options
 
 
-def start_update(instance: Instance, pipeline: Pipeline, body: dict[str, Any], *, user: str) -> Update:
+def start_update(instance: ServerInstance, pipeline: Pipeline, body: dict[str, Any], *, user: str) -> Update:
     """Record and begin an update.
 
     The database decides who is first: of two requests at once one gets 409 with the other's update. Raises
@@ -80,7 +80,7 @@ def active_of(pipeline: Pipeline) -> Update | None:
     return Update.objects.filter(pipeline=pipeline, state__in=ACTIVE_STATES).first()
 
 
-def request_stop(instance: Instance, pipeline: Pipeline, *, user: str) -> None:
+def request_stop(instance: ServerInstance, pipeline: Pipeline, *, user: str) -> None:
     """Ask the active update to stop; nothing to do when there is none.
 
     The wish is in the database before the thread hears of it, so that an update which ends at this moment

@@ -12,7 +12,7 @@ from recovery.server import (
     views_updates,
     views_workspace,
 )
-from recovery.server.fields import Field, Kind
+from recovery.server.fields import Field, JsonKind
 from recovery.server.http import LARGEST_QUESTION, Route, answer_routes
 from recovery.server.openapi import build_document
 
@@ -22,12 +22,12 @@ RIGHTS = f"{API}/permissions/pipelines/{{pipeline_id}}"
 FOLDERS = f"{API}/permissions/directories/{{object_id}}"
 EXTRA = f"{API}/x-reprise"
 BYTES = f"{API}/workspace-files/import-file/{{path}}"
-PAGES = (Field("max_results", Kind.NUMBER), Field("page_token"))
+PAGES = (Field("max_results", JsonKind.NUMBER), Field("page_token"))
 FOUND = (*PAGES, Field("filter"), Field("order_by"))
 EXPORT = (
     *fields.PATH,
     Field("format", choices=("SOURCE", "RAW", "AUTO")),
-    Field("direct_download", Kind.FLAG),
+    Field("direct_download", JsonKind.FLAG),
 )
 
 
@@ -48,7 +48,7 @@ ROUTES = (
         "DELETE",
         ONE,
         views_pipelines.delete_pipeline,
-        query=(Field("cascade", Kind.FLAG), Field("force", Kind.FLAG)),
+        query=(Field("cascade", JsonKind.FLAG), Field("force", JsonKind.FLAG)),
     ),
     Route("POST", f"{ONE}/clone", views_pipelines.clone_pipeline, body=None),
     Route("POST", f"{ONE}/environment/apply", views_pipelines.apply_environment),
@@ -75,7 +75,7 @@ ROUTES = (
     Route("GET", f"{API}/workspace/list", views_workspace.list_folder, query=fields.PATH, answer="Files"),
     Route("GET", f"{API}/workspace/export", views_workspace.export_file, query=EXPORT, answer="Content"),
     Route("POST", f"{API}/workspace/import", views_workspace.import_file, body=fields.IMPORT),
-    Route("POST", BYTES, views_workspace.import_bytes, query=(Field("overwrite", Kind.FLAG),), body=None),
+    Route("POST", BYTES, views_workspace.import_bytes, query=(Field("overwrite", JsonKind.FLAG),), body=None),
     Route("POST", f"{API}/workspace/delete", views_workspace.delete_path, body=fields.DELETE),
     Route("POST", f"{API}/workspace/mkdirs", views_workspace.make_folder, body=fields.PATH),
     Route(

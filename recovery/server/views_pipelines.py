@@ -11,7 +11,7 @@ from recovery.server import events
 from recovery.server.environments import name_environment
 from recovery.server.execution import remove_folder
 from recovery.server.fields import not_done
-from recovery.server.filters import Condition, matches_like, parse_pipelines_filter
+from recovery.server.filters import FilterCondition, matches_like, parse_pipelines_filter
 from recovery.server.http import empty_answer, read_flag, sent_body
 from recovery.server.instance import current_instance
 from recovery.server.models import Pipeline, new_id
@@ -153,7 +153,7 @@ def list_pipelines(request: HttpRequest) -> HttpResponse:
     return JsonResponse(answer)
 
 
-def matches_condition(pipeline: Pipeline, condition: Condition) -> bool:
+def matches_condition(pipeline: Pipeline, condition: FilterCondition) -> bool:
     """Whether a pipeline passes the filter of a list request."""
     wanted = str(condition.values[0])
     if condition.column == "notebook":

@@ -6,7 +6,7 @@ from recovery.server.environments import refuse_question
 from recovery.server.http import sent_body
 from recovery.server.instance import current_instance
 from recovery.server.problems import ApiProblem, invalid_request
-from recovery.server.questions import MOST_SECONDS, AskedQuestion, Busy, NoRunner
+from recovery.server.questions import MOST_SECONDS, AskedQuestion, NoRunner, TooManyQuestions
 from recovery.server.reach import refuse_paths_beyond
 
 
@@ -27,7 +27,7 @@ def ask_question(request: HttpRequest) -> StreamingHttpResponse:
         answering = instance.questions.ask(
             asked, gone=request.META.get("waitress.client_disconnected") or bool
         )
-    except Busy:
+    except TooManyQuestions:
         text = "As many questions as this server answers at once are under way; ask again in a moment."
         raise ApiProblem(429, "REQUEST_LIMIT_EXCEEDED", text) from None
     except NoRunner as error:

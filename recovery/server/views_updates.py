@@ -8,7 +8,7 @@ from django.http import HttpRequest, HttpResponse, JsonResponse
 
 from recovery.server.events import event_answer
 from recovery.server.execution import update_folder
-from recovery.server.filters import Condition, parse_events_filter
+from recovery.server.filters import FilterCondition, parse_events_filter
 from recovery.server.http import empty_answer, sent_body
 from recovery.server.instance import current_instance
 from recovery.server.models import Event, Pipeline, Update
@@ -73,7 +73,7 @@ def list_updates(request: HttpRequest, pipeline_id: str) -> HttpResponse:
     return JsonResponse(body)
 
 
-def choose_events(rows: "QuerySet[Event]", conditions: tuple[Condition, ...]) -> "QuerySet[Event]":
+def choose_events(rows: "QuerySet[Event]", conditions: tuple[FilterCondition, ...]) -> "QuerySet[Event]":
     """Rows that meet every condition of an events filter."""
     for condition in conditions:
         column = "timestamp_ms" if condition.column == "timestamp" else condition.column

@@ -12,10 +12,10 @@ from recovery.server.fields import IMPORT, check_fields
 from recovery.server.http import empty_answer, is_form, length_of, raw_body, read_flag, sent_body
 from recovery.server.instance import current_instance
 from recovery.server.problems import ApiProblem, invalid_request
-from recovery.server.workspace import Workspace
+from recovery.server.workspace import WorkspaceFolder
 
 
-def current_workspace() -> Workspace:
+def current_workspace() -> WorkspaceFolder:
     """The workspace of this server."""
     return current_instance().workspace
 

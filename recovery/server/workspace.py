@@ -23,7 +23,7 @@ SUFFIXES = {".py": "PYTHON", ".sql": "SQL"}
 
 
 @dataclass(frozen=True)
-class Workspace:
+class WorkspaceFolder:
     """`/Users/x` is `root/Users/x`."""
 
     root: Path

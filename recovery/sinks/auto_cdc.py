@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from recovery.contracts.amounts import Amount
 from recovery.sinks.base import SinkReport
-from recovery.sinks.kinds import Memory, Risk, Start, in_words, is_nothing
+from recovery.sinks.kinds import PlannedStart, SinkBatchMemory, StartRisk, in_words, is_nothing
 from recovery.sources.base import Precision
 from recovery.sources.comparing import format_time
 
@@ -43,19 +43,19 @@ def facts_of(report: SinkReport) -> AutoCdcFacts:
     )
 
 
-def describe_memory(facts: AutoCdcFacts) -> Memory:
+def describe_memory(facts: AutoCdcFacts) -> SinkBatchMemory:
     """Sequences by key; tombstones, or batch ids, in the auxiliary table."""
     if facts.scd_type == 2:
         says = "SCD type 2: rows are guarded by their sequence; the auxiliary table holds numbers of batches."
     else:
         says = "SCD type 1: rows are guarded by their sequence; the auxiliary table holds tombstones of deleted keys."
-    return Memory(says, facts.auxiliary_kept, Precision.EXACT)
+    return SinkBatchMemory(says, facts.auxiliary_kept, Precision.EXACT)
 
 
-def judge_risk(start: Start, facts: AutoCdcFacts) -> Risk:
+def judge_risk(start: PlannedStart, facts: AutoCdcFacts) -> StartRisk:
     """Nothing twice where the auxiliary table stays, numbers go on, and no tombstone has gone."""
     if facts.auxiliary_kept is False:
-        return Risk(
+        return StartRisk(
             None,
             "Without the auxiliary table, keys that were deleted may come back with the rows that are read again.",
             do="Keep the auxiliary table, or take a full refresh, which recreates target and auxiliary table.",
@@ -65,9 +65,9 @@ def judge_risk(start: Start, facts: AutoCdcFacts) -> Risk:
         return risk
     rereads = not is_nothing(start.reread.rows) or start.planned is not None
     if not rereads:
-        return Risk(Amount(value=0), "Nothing is merged a second time.")
+        return StartRisk(Amount(value=0), "Nothing is merged a second time.")
     if facts.auxiliary_kept is None:
-        return Risk(
+        return StartRisk(
             None,
             "Whether the auxiliary table is kept is not known; rows that are read again need it.",
             do="Look whether it is there.",
@@ -75,23 +75,23 @@ def judge_risk(start: Start, facts: AutoCdcFacts) -> Risk:
     since, replays = facts.tombstones_since_ms, facts.replays_from_ms
     if since is not None and (replays is None or replays < since):
         when = "a time that is not known" if replays is None else format_time(replays)
-        return Risk(
+        return StartRisk(
             None,
             f"Changes from {when} on are read again, and tombstones are kept since {format_time(since)} only: keys "
             "deleted before may come back.",
             do="Start no earlier than the tombstones reach.",
         )
-    return Risk(
+    return StartRisk(
         Amount(value=0),
         f"{_capitalize_first(in_words(start.reread.rows))} read again, and absorbed: each is guarded by its sequence.",
     )
 
 
-def _judge_batch_numbers(start: Start, facts: AutoCdcFacts) -> Risk | None:
+def _judge_batch_numbers(start: PlannedStart, facts: AutoCdcFacts) -> StartRisk | None:
     if start.repeats(start.planned):
         return None  # the same batch under its own number: its deletions count as its own
     if start.planned is not None:
-        return Risk(
+        return StartRisk(
             None,
             f"Batch {start.planned} was planned and not committed. It may be in the auxiliary table and not in the "
             "target; under another number its deletions are reaped and history is lost.",
@@ -99,7 +99,7 @@ def _judge_batch_numbers(start: Start, facts: AutoCdcFacts) -> Risk | None:
             bars=True,
         )
     if facts.last_batch is not None and start.next_batch <= facts.last_batch:
-        return Risk(
+        return StartRisk(
             None,
             f"Batch {start.next_batch} is a number that was used up to {facts.last_batch}: rows that such a batch had "
             "marked as deleted would count as alive again.",

@@ -8,7 +8,14 @@ as long as its position is that of what the table holds.
 from recovery.checkpoints import deltasink
 from recovery.checkpoints.report import Finding
 from recovery.sinks.base import SinkReport
-from recovery.sinks.kinds import Memory, Risk, Start, by_query_id, count_repeated, in_words
+from recovery.sinks.kinds import (
+    PlannedStart,
+    SinkBatchMemory,
+    StartRisk,
+    by_query_id,
+    count_repeated,
+    in_words,
+)
 from recovery.sources.base import Precision
 
 KIND = "delta"
@@ -29,7 +36,7 @@ def facts_of(report: SinkReport) -> SinkReport:
     return report
 
 
-def describe_memory(facts: SinkReport) -> Memory:
+def describe_memory(facts: SinkReport) -> SinkBatchMemory:
     """The newest batch of each query id; `facts.head` is that of the query that was asked about."""
     said = "it has none of this query" if facts.head is None else f"this query's is {facts.head}"
     forgets = (
@@ -37,19 +44,19 @@ def describe_memory(facts: SinkReport) -> Memory:
         if facts.forgets
         else ""
     )
-    return Memory(
+    return SinkBatchMemory(
         f"The table's log holds the newest batch of each query: {said}.{forgets}",
         True if facts.head is not None or not facts.forgets else None,
         Precision.EXACT,
     )
 
 
-def judge_risk(start: Start, facts: SinkReport) -> Risk:
+def judge_risk(start: PlannedStart, facts: SinkReport) -> StartRisk:
     """Under the old id, batches up to the head vanish; under a new one, what is read again is doubled."""
     held = _has_planned_batch(start, facts)
     if held and facts.head is None and (start.query_id_kept or start.same_range):
         rows = count_repeated(start, held=True)
-        return Risk(
+        return StartRisk(
             rows,
             f"The table has batch {start.planned} and has forgotten so, by its setting {deltasink.RETENTION}: run "
             f"again, it is not skipped, and {in_words(rows)} would be there twice.",
@@ -59,7 +66,7 @@ def judge_risk(start: Start, facts: SinkReport) -> Risk:
     return by_query_id(facts.head, start, held=held)
 
 
-def _has_planned_batch(start: Start, facts: SinkReport) -> bool | None:
+def _has_planned_batch(start: PlannedStart, facts: SinkReport) -> bool | None:
     """Whether the table has the planned batch, also where it has forgotten so; None: not known."""
     if start.planned is None:
         return False

@@ -8,9 +8,9 @@ from recovery.checkpoints.report import Finding
 from recovery.contracts.amounts import Amount
 from recovery.sinks.base import SinkReport
 from recovery.sinks.kinds import (
-    Memory,
-    Risk,
-    Start,
+    PlannedStart,
+    SinkBatchMemory,
+    StartRisk,
     count_repeated,
     in_words,
     is_nothing,
@@ -38,26 +38,28 @@ def facts_of(report: SinkReport) -> SinkReport:
     return report
 
 
-def describe_memory(facts: SinkReport) -> Memory:
+def describe_memory(facts: SinkReport) -> SinkBatchMemory:
     """The numbers of batches in its log, whichever query wrote them."""
     has = "no batch yet" if facts.head is None else f"batch {facts.head}"
-    return Memory(
+    return SinkBatchMemory(
         f"The table's log has {has}; a batch that is not newer is passed over, whatever rows it carries.",
         False,
         Precision.EXACT,
     )
 
 
-def judge_risk(start: Start, facts: SinkReport) -> Risk:
+def judge_risk(start: PlannedStart, facts: SinkReport) -> StartRisk:
     """Batches up to the head vanish, under any query id; a number beyond the next one breaks the table."""
     head = facts.head
     if start.repeats(head):
-        return Risk(Amount(value=0), f"Batch {head} is run again and passed over by the table, which has it.")
+        return StartRisk(
+            Amount(value=0), f"Batch {head} is run again and passed over by the table, which has it."
+        )
     if head is not None and (gone := passed_over(head, start)):
         return judge_skips(head, gone, "The table")
     following = 0 if head is None else head + 1
     if start.next_batch > following:
-        return Risk(
+        return StartRisk(
             None,
             f"The table's log ends at {'nothing' if head is None else f'batch {head}'}; batch {start.next_batch} would "
             "leave a hole, and the table could no longer be read.",
@@ -67,5 +69,7 @@ def judge_risk(start: Start, facts: SinkReport) -> Risk:
         )
     rows = count_repeated(start, held=head == start.planned)
     if is_nothing(rows):
-        return Risk(rows, "The table takes the next batch, and nothing comes twice.")
-    return Risk(rows, f"The table takes what is read again as new: {in_words(rows)} would be there twice.")
+        return StartRisk(rows, "The table takes the next batch, and nothing comes twice.")
+    return StartRisk(
+        rows, f"The table takes what is read again as new: {in_words(rows)} would be there twice."
+    )

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from recovery.contracts.amounts import Amount
 from recovery.sinks.base import SinkReport
 from recovery.sinks.kinds import (
-    Memory,
-    Risk,
-    Start,
+    PlannedStart,
+    SinkBatchMemory,
+    StartRisk,
     count_repeated,
     in_words,
     is_nothing,
@@ -47,7 +47,7 @@ def facts_of(report: SinkReport) -> ForeachBatchFacts:
     return report.facts if isinstance(report.facts, ForeachBatchFacts) else ForeachBatchFacts()
 
 
-def describe_memory(facts: ForeachBatchFacts) -> Memory:
+def describe_memory(facts: ForeachBatchFacts) -> SinkBatchMemory:
     """By txnAppId, or nothing; None where the code was not read."""
     others = (
         f" It also does, again with each repeat: {', '.join(facts.side_effects)}."
@@ -55,7 +55,7 @@ def describe_memory(facts: ForeachBatchFacts) -> Memory:
         else ""
     )
     if facts.txn_app_id is None:
-        return Memory(
+        return SinkBatchMemory(
             f"The function gives no txnAppId: a batch that comes again is written again.{others}",
             False if facts.every_write_guarded is not None or facts.side_effects else None,
             Precision.AT_LEAST_ONCE,
@@ -65,14 +65,14 @@ def describe_memory(facts: ForeachBatchFacts) -> Memory:
     absorbs = (
         True if sure else None if facts.every_write_guarded is None and not facts.side_effects else False
     )
-    return Memory(
+    return SinkBatchMemory(
         f"The table has {has} for txnAppId {facts.txn_app_id}, and skips what is not newer.{others}",
         absorbs,
         Precision.EXACT if sure else Precision.AT_LEAST_ONCE,
     )
 
 
-def judge_risk(start: Start, facts: ForeachBatchFacts) -> Risk:
+def judge_risk(start: PlannedStart, facts: ForeachBatchFacts) -> StartRisk:
     """Batches that vanish under the code's own id; else everything that is read again."""
     if facts.txn_app_id is not None and facts.head is not None:
         gone = passed_over(facts.head, start)
@@ -82,9 +82,9 @@ def judge_risk(start: Start, facts: ForeachBatchFacts) -> Risk:
             return judge_skips(facts.head, gone, f"The table, for txnAppId {facts.txn_app_id},")
     rows = count_repeated(start)
     if is_nothing(rows):
-        return Risk(rows, "Nothing is handed to the function a second time.")
+        return StartRisk(rows, "Nothing is handed to the function a second time.")
     effects = f", and done again: {', '.join(facts.side_effects)}" if facts.side_effects else ""
-    return Risk(
+    return StartRisk(
         rows,
         f"{in_words(rows).capitalize()} would be handed to the function again{effects}.",
         do="Make the function idempotent: txnAppId and txnVersion on every Delta write, a MERGE by key elsewhere; what "
@@ -92,14 +92,14 @@ def judge_risk(start: Start, facts: ForeachBatchFacts) -> Risk:
     )
 
 
-def _judge_retried_batch(start: Start, facts: ForeachBatchFacts) -> Risk:
+def _judge_retried_batch(start: PlannedStart, facts: ForeachBatchFacts) -> StartRisk:
     """The batch that the table holds is tried again, and skipped there; what else the code does happens again.
 
     A skipped write computes nothing: on Spark 4.2 a batch with state then fails
     (STATE_STORE_COMMIT_VALIDATION_FAILED, StateStoreCoordinator; run in tests/matrix).
     """
     if start.stateful and not facts.computes_first:
-        return Risk(
+        return StartRisk(
             None,
             f"Batch {start.planned} would be run again, and its write skipped by the table, which has it: its state is "
             "not computed then, and Spark fails the batch (STATE_STORE_COMMIT_VALIDATION_FAILED).",
@@ -111,4 +111,6 @@ def _judge_retried_batch(start: Start, facts: ForeachBatchFacts) -> Risk:
     more = (
         "" if guarded else f" What else the function does happens again for {in_words(start.planned_rows)}."
     )
-    return Risk(doubled, f"Batch {start.planned} is run again and skipped by the table, which has it.{more}")
+    return StartRisk(
+        doubled, f"Batch {start.planned} is run again and skipped by the table, which has it.{more}"
+    )

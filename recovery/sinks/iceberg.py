@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from recovery.sinks.base import SinkReport
-from recovery.sinks.kinds import Memory, Risk, Start, by_query_id
+from recovery.sinks.kinds import PlannedStart, SinkBatchMemory, StartRisk, by_query_id
 from recovery.sources.base import Precision
 
 KIND = "iceberg"
@@ -39,18 +39,18 @@ def facts_of(report: SinkReport) -> IcebergSinkFacts:
     return IcebergSinkFacts(dict(report.heads), own_query, expired=True)
 
 
-def describe_memory(facts: IcebergSinkFacts) -> Memory:
+def describe_memory(facts: IcebergSinkFacts) -> SinkBatchMemory:
     """The newest batch of each query id, as long as its snapshot is kept."""
     said = "none of this query's is in its history" if facts.head is None else f"this query's is {facts.head}"
     forgets = " Snapshots were expired, and what they remembered is forgotten." if facts.expired else ""
-    return Memory(
+    return SinkBatchMemory(
         f"The table's history holds the newest batch of each query: {said}.{forgets}",
         facts.head is not None or not facts.expired,
         Precision.EXACT,
     )
 
 
-def judge_risk(start: Start, facts: IcebergSinkFacts) -> Risk:
+def judge_risk(start: PlannedStart, facts: IcebergSinkFacts) -> StartRisk:
     """Under the old id, batches up to the head vanish; under a new one, what is read again is doubled."""
     # Expired snapshots are older than the query's newest one; only where none of it is left may one be the planned.
     forgotten = facts.head is None and facts.expired

@@ -8,7 +8,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from recovery.sinks.base import SinkReport
-from recovery.sinks.kinds import Memory, Risk, Start, count_repeated, in_words, is_nothing
+from recovery.sinks.kinds import (
+    PlannedStart,
+    SinkBatchMemory,
+    StartRisk,
+    count_repeated,
+    in_words,
+    is_nothing,
+)
 from recovery.sources.base import Precision
 
 KIND = "kafka"
@@ -39,24 +46,24 @@ def facts_of(report: SinkReport) -> KafkaSinkFacts:
     return report.facts if isinstance(report.facts, KafkaSinkFacts) else KafkaSinkFacts()
 
 
-def describe_memory(facts: KafkaSinkFacts) -> Memory:
+def describe_memory(facts: KafkaSinkFacts) -> SinkBatchMemory:
     """Nothing."""
-    return Memory(
+    return SinkBatchMemory(
         "Kafka remembers nothing of Spark's batches: a row that is sent twice is there twice.",
         False,
         Precision.AT_LEAST_ONCE,
     )
 
 
-def judge_risk(start: Start, facts: KafkaSinkFacts) -> Risk:
+def judge_risk(start: PlannedStart, facts: KafkaSinkFacts) -> StartRisk:
     """Everything that is read again is sent again."""
     rows = count_repeated(start)
     where = f" in {', '.join(facts.topics)}" if facts.topics else ""
     if is_nothing(rows):
-        return Risk(
+        return StartRisk(
             rows, f"Nothing is sent again{where}. A task that Spark tries again may still repeat its rows."
         )
-    return Risk(
+    return StartRisk(
         rows,
         f"{in_words(rows).capitalize()} would be{where} twice.",
         do="Let those who read the topic drop repeats by a key of the row, or choose a position that reads nothing "

@@ -13,7 +13,7 @@ F = TypeVar("F")
 
 
 @dataclass(frozen=True)
-class Memory:
+class SinkBatchMemory:
     """What a sink keeps of the batches that it took."""
 
     #: one sentence for people
@@ -25,7 +25,7 @@ class Memory:
 
 
 @dataclass(frozen=True)
-class Start:
+class PlannedStart:
     """A start that a plan would make, as a sink meets it."""
 
     #: the first number that the sink will see
@@ -51,7 +51,7 @@ class Start:
 
 
 @dataclass(frozen=True)
-class Risk:
+class StartRisk:
     """What such a start does to the rows in the sink."""
 
     #: at most so many rows twice; Amount(0) is a promise, None not known
@@ -88,12 +88,12 @@ class SinkKind(Protocol[F]):
 
     def facts_of(self, report: SinkReport) -> F: ...
 
-    def describe_memory(self, facts: F) -> Memory: ...
+    def describe_memory(self, facts: F) -> SinkBatchMemory: ...
 
-    def judge_risk(self, start: Start, facts: F) -> Risk: ...
+    def judge_risk(self, start: PlannedStart, facts: F) -> StartRisk: ...
 
 
-def count_repeated(start: Start, *, held: bool | None = None) -> Amount | None:
+def count_repeated(start: PlannedStart, *, held: bool | None = None) -> Amount | None:
     """Rows that come a second time: those read again, and those of the planned batch, if the sink has it.
 
     `held`: whether it has; None: not known, so all of its rows count, at most.
@@ -123,7 +123,7 @@ def in_words(rows: Amount | None) -> str:
 
 
 def empty_reset(
-    risk: Risk,
+    risk: StartRisk,
     processed: Sequence[InputFile],
     waiting: Sequence[InputFile],
     max_files_per_trigger: int | None,
@@ -146,14 +146,14 @@ def empty_reset(
     }
 
 
-def passed_over(head: int | None, start: Start) -> range:
+def passed_over(head: int | None, start: PlannedStart) -> range:
     """Numbers that a sink skips which takes nothing up to its head."""
     return range(0) if head is None or start.next_batch > head else range(start.next_batch, head + 1)
 
 
-def judge_skips(head: int, gone: range, who: str) -> Risk:
+def judge_skips(head: int, gone: range, who: str) -> StartRisk:
     """The risk of batches that are passed over."""
-    return Risk(
+    return StartRisk(
         None,
         f"{who} has batch {head} already and passes over {_name_batches(gone)}, whatever rows they carry: those "
         "rows vanish.",
@@ -164,7 +164,7 @@ def judge_skips(head: int, gone: range, who: str) -> Risk:
     )
 
 
-def by_query_id(head: int | None, start: Start, *, held: bool | None) -> Risk:
+def by_query_id(head: int | None, start: PlannedStart, *, held: bool | None) -> StartRisk:
     """The risk at a table that holds the newest batch of each query id, this query's being `head`.
 
     Under the old id, batches up to the head vanish; under a new one, what is read again is doubled. `held`: does the
@@ -172,13 +172,15 @@ def by_query_id(head: int | None, start: Start, *, held: bool | None) -> Risk:
     """
     if start.query_id_kept and head is not None:
         if start.planned == head == start.next_batch:
-            return Risk(Amount(value=0), f"Batch {head} is run again and skipped by the table, which has it.")
+            return StartRisk(
+                Amount(value=0), f"Batch {head} is run again and skipped by the table, which has it."
+            )
         if gone := passed_over(head, start):
             return judge_skips(head, gone, "The table")
     rows = count_repeated(start, held=held)
     if is_nothing(rows):
-        return Risk(rows, "The table takes the next batch, and nothing comes twice.")
-    return Risk(
+        return StartRisk(rows, "The table takes the next batch, and nothing comes twice.")
+    return StartRisk(
         rows,
         f"The table takes what is read again as new: {in_words(rows)} would be there twice.",
         do=f"Seed after batch {head}, which the table holds: its end is in the checkpoint's offsets."

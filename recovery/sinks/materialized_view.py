@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from recovery.contracts.amounts import Amount
 from recovery.sinks.base import SinkReport
-from recovery.sinks.kinds import Memory, Risk, Start
+from recovery.sinks.kinds import PlannedStart, SinkBatchMemory, StartRisk
 from recovery.sources.base import Precision
 
 KIND = "materialized_view"
@@ -25,16 +25,16 @@ def facts_of(report: SinkReport) -> MaterializedViewFacts:
     return MaterializedViewFacts()
 
 
-def describe_memory(facts: MaterializedViewFacts) -> Memory:
+def describe_memory(facts: MaterializedViewFacts) -> SinkBatchMemory:
     """Nothing, and nothing is needed."""
-    return Memory(
+    return SinkBatchMemory(
         "A materialized view is recomputed by every update; it remembers no batch.", True, Precision.EXACT
     )
 
 
-def judge_risk(start: Start, facts: MaterializedViewFacts) -> Risk:
+def judge_risk(start: PlannedStart, facts: MaterializedViewFacts) -> StartRisk:
     """None of its own."""
-    return Risk(
+    return StartRisk(
         Amount(value=0),
         "The view adds no loss and no repeat of its own; it shows what the tables hold that it reads.",
         do="Refresh it after the tables above it are right.",

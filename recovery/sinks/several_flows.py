@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from recovery.sinks.base import SinkReport
-from recovery.sinks.kinds import Memory, Risk, Start, count_repeated, in_words
+from recovery.sinks.kinds import PlannedStart, SinkBatchMemory, StartRisk, count_repeated, in_words
 from recovery.sources.base import Precision
 
 KIND = "several_flows"
@@ -31,23 +31,27 @@ def facts_of(report: SinkReport) -> SharedTableFacts:
     return report.facts if isinstance(report.facts, SharedTableFacts) else SharedTableFacts("unknown", ())
 
 
-def describe_memory(facts: SharedTableFacts) -> Memory:
+def describe_memory(facts: SharedTableFacts) -> SinkBatchMemory:
     """By the table's kind."""
     if facts.table == "files":
-        return Memory(
+        return SinkBatchMemory(
             f"{_join_flows(facts.flows)} share one log of batches: a number that one used is skipped for the others.",
             False,
             Precision.AT_MOST_ONCE,
         )
     if facts.table in APART:
-        return Memory("The table remembers the batches of each flow's query apart.", True, Precision.EXACT)
-    return Memory("What this table remembers of several writers is not known here.", None, Precision.UNKNOWN)
+        return SinkBatchMemory(
+            "The table remembers the batches of each flow's query apart.", True, Precision.EXACT
+        )
+    return SinkBatchMemory(
+        "What this table remembers of several writers is not known here.", None, Precision.UNKNOWN
+    )
 
 
-def judge_risk(start: Start, facts: SharedTableFacts) -> Risk:
+def judge_risk(start: PlannedStart, facts: SharedTableFacts) -> StartRisk:
     """Rows vanish in a shared file table whatever is done; apart, only the flows that start from scratch count."""
     if facts.table == "files" and len(facts.flows) > 1:
-        return Risk(
+        return StartRisk(
             None,
             f"{_join_flows(facts.flows)} write one file table, and batches vanish in it whatever their start: which, "
             "depends on who comes first.",
@@ -63,9 +67,9 @@ def judge_risk(start: Start, facts: SharedTableFacts) -> Risk:
         else ""
     )
     if facts.table not in APART and facts.table != "files":
-        return Risk(None, f"What this table does with a repeated batch is not known.{rest}")
+        return StartRisk(None, f"What this table does with a repeated batch is not known.{rest}")
     rows = count_repeated(start)
-    return Risk(rows, f"Of the flows that start over, {in_words(rows)} would be there twice.{rest}")
+    return StartRisk(rows, f"Of the flows that start over, {in_words(rows)} would be there twice.{rest}")
 
 
 def _join_flows(flows: Sequence[str]) -> str:

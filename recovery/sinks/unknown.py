@@ -1,7 +1,14 @@
 """A sink whose memory is not known here. Pure."""
 
 from recovery.sinks.base import SinkReport
-from recovery.sinks.kinds import Memory, Risk, Start, count_repeated, in_words, is_nothing
+from recovery.sinks.kinds import (
+    PlannedStart,
+    SinkBatchMemory,
+    StartRisk,
+    count_repeated,
+    in_words,
+    is_nothing,
+)
 from recovery.sources.base import Precision
 
 KIND = "unknown"
@@ -18,17 +25,17 @@ def facts_of(report: SinkReport) -> object:
     return report.facts
 
 
-def describe_memory(facts: object) -> Memory:
+def describe_memory(facts: object) -> SinkBatchMemory:
     """Not known. `facts`: whatever was found, which is not looked at."""
-    return Memory("What this sink remembers of batches is not known here.", None, Precision.UNKNOWN)
+    return SinkBatchMemory("What this sink remembers of batches is not known here.", None, Precision.UNKNOWN)
 
 
-def judge_risk(start: Start, facts: object) -> Risk:
+def judge_risk(start: PlannedStart, facts: object) -> StartRisk:
     """Only what is never sent again is certain."""
     rows = count_repeated(start)
     if is_nothing(rows):
-        return Risk(rows, "Nothing is written a second time.")
-    return Risk(
+        return StartRisk(rows, "Nothing is written a second time.")
+    return StartRisk(
         rows,
         f"Unless this sink drops repeats, {in_words(rows)} would be there twice.",
         do="Find out whether it drops repeats, or choose a position that reads nothing again.",

@@ -19,15 +19,15 @@ from recovery.checkpoints.formats import Malformed, number_of, object_of
 from recovery.contracts.amounts import Amount, Bound
 from recovery.errors import Refused
 from recovery.sources.base import (
-    Candidate,
-    Change,
     Distance,
     InputFile,
-    Part,
+    PartChange,
+    PositionPart,
     Precision,
-    Reach,
+    SourceRetention,
+    StartCandidate,
+    StartChoice,
     StartOption,
-    Wanted,
 )
 from recovery.sources.comparing import (
     NOTHING_READ,
@@ -62,10 +62,12 @@ class AutoLoaderFacts:
     asked_ms: int = 0
 
 
-def list_parts(offset_json: str | None) -> tuple[Part, ...]:
+def list_parts(offset_json: str | None) -> tuple[PositionPart, ...]:
     """One part, the ledger with its number. Raises Malformed for another shape."""
     at_number = _parse_position(offset_json)
-    return (Part("ledger", None if at_number is None else str(at_number), label_position(offset_json)),)
+    return (
+        PositionPart("ledger", None if at_number is None else str(at_number), label_position(offset_json)),
+    )
 
 
 def label_position(offset_json: str | None) -> str:
@@ -73,7 +75,7 @@ def label_position(offset_json: str | None) -> str:
     return NOTHING_READ if at_number is None else f"number {at_number:,} of the files discovered"
 
 
-def compare_positions(before: str | None, after: str | None) -> tuple[Change, ...]:
+def compare_positions(before: str | None, after: str | None) -> tuple[PartChange, ...]:
     return compare_parts(list_parts(before), list_parts(after), by_number)
 
 
@@ -87,16 +89,16 @@ def measure_distance(start: str | None, end: str | None, facts: AutoLoaderFacts)
     )
 
 
-def judge_reach(offset_json: str | None, facts: AutoLoaderFacts) -> Reach:
+def judge_reach(offset_json: str | None, facts: AutoLoaderFacts) -> SourceRetention:
     """The number does not show whether uncommitted files are still there; unread ones are counted."""
     _parse_position(offset_json)
     if facts.read is None or facts.listing is None:
-        return Reach(
+        return SourceRetention(
             None,
             "The checkpoint holds which files were read: ask cloud_files_state, and list the directory.",
         )
     unread = [f for f in facts.listing if f.path not in facts.read]
-    return Reach(
+    return SourceRetention(
         None,
         f"{count_noun(len(unread), 'unread file')} can be read now. Files that were discovered and deleted before "
         "they were read are not known here.",
@@ -138,7 +140,7 @@ def started_at(at_ms: int, facts: AutoLoaderFacts) -> StartOption:
     return _start_after(at_ms, done, waiting)
 
 
-def find_position(wanted: Wanted, committed: str | None, facts: AutoLoaderFacts) -> Candidate:
+def find_position(wanted: StartChoice, committed: str | None, facts: AutoLoaderFacts) -> StartCandidate:
     """The committed number by hand, nothing else: no other number has a ledger. Raises Refused."""
     _parse_position(committed)
     require_one_wish(wanted, of=OF, can=CAN)

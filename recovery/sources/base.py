@@ -5,12 +5,12 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from recovery.contracts.amounts import Amount
-from recovery.contracts.choices import Wanted as Wanted
-from recovery.contracts.positions import Moved as Moved
+from recovery.contracts.choices import StartChoice as StartChoice
+from recovery.contracts.positions import PartMove as PartMove
 from recovery.contracts.positions import Precision as Precision
 
 if TYPE_CHECKING:
-    from recovery.sources.input_ranges import Slice
+    from recovery.sources.input_ranges import InputRange
 
 F_contra = TypeVar("F_contra", contravariant=True)
 
@@ -54,7 +54,7 @@ class Distance:
 
 
 @dataclass(frozen=True)
-class Part:
+class PositionPart:
     """The smallest thing with a position of its own: a partition of a topic, a table, a directory."""
 
     name: str
@@ -65,17 +65,17 @@ class Part:
 
 
 @dataclass(frozen=True)
-class Change:
+class PartChange:
     """One part before and after."""
 
     part: str
-    before: Part | None
-    after: Part | None
-    moved: Moved
+    before: PositionPart | None
+    after: PositionPart | None
+    moved: PartMove
 
 
 @dataclass(frozen=True)
-class Reach:
+class SourceRetention:
     """Whether everything after a position can still be read."""
 
     #: None: not known
@@ -127,7 +127,7 @@ class StartOption:
 
 
 @dataclass(frozen=True)
-class Candidate:
+class StartCandidate:
     """A position that could be chosen, and what it costs compared with the committed one."""
 
     offset_json: str
@@ -137,30 +137,30 @@ class Candidate:
     lost: Distance
     #: read a second time
     reread: Distance
-    changes: tuple[Change, ...] = ()
+    changes: tuple[PartChange, ...] = ()
     #: part -> the sentence that names what was taken instead of the wish; nothing is clamped without one
     fallbacks: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
-class Spans:
+class InputSpans:
     """What a source yields around the committed position and the start; they are equal unless a start was chosen.
 
     None: no batch reader can read it, so its rows cannot be counted.
     """
 
     #: up to the committed position, as far as it is still there
-    processed: "Slice | None" = None
+    processed: "InputRange | None" = None
     #: from the start on
-    waiting: "Slice | None" = None
+    waiting: "InputRange | None" = None
     #: committed, and after the start
-    reread: "Slice | None" = None
+    reread: "InputRange | None" = None
     #: not committed, and before the start
-    skipped: "Slice | None" = None
+    skipped: "InputRange | None" = None
     #: not committed
-    unread: "Slice | None" = None
+    unread: "InputRange | None" = None
     #: all that is there now
-    everything: "Slice | None" = None
+    everything: "InputRange | None" = None
 
 
 @dataclass(frozen=True)
@@ -181,14 +181,14 @@ class SourceFacts:
     #: unread files that Spark skips (maxFileAge, fileNameOnly)
     ignored: tuple[InputFile, ...] = ()
     #: the position that a person chose, with its cost; None: the committed one
-    start: "Candidate | None" = None
+    start: "StartCandidate | None" = None
     #: the position behind everything that is there now
     latest: str | None = None
     #: what is between start and latest
     unread: "Distance" = field(default_factory=lambda: Distance())
-    spans: Spans = field(default_factory=Spans)
+    spans: InputSpans = field(default_factory=InputSpans)
     #: of where the stream begins, as `option` is
-    reach: "Reach | None" = None
+    reach: "SourceRetention | None" = None
     option: "StartOption | None" = None
     #: what the real system reported, for `registry.source_kind_of(kind)`; None: not asked, or see `problem`
     facts: Any = None
@@ -216,20 +216,22 @@ class SourceKind(Protocol[F_contra]):
 
     @property
     def CAN(self) -> Sequence[str]:
-        """The fields of `Wanted` that `find_position` answers; it raises Refused for the others."""
+        """The fields of `StartChoice` that `find_position` answers; it raises Refused for the others."""
 
-    def list_parts(self, offset_json: str | None) -> tuple[Part, ...]: ...
+    def list_parts(self, offset_json: str | None) -> tuple[PositionPart, ...]: ...
 
     def label_position(self, offset_json: str | None) -> str: ...
 
-    def compare_positions(self, before: str | None, after: str | None) -> tuple[Change, ...]: ...
+    def compare_positions(self, before: str | None, after: str | None) -> tuple[PartChange, ...]: ...
 
     def measure_distance(self, start: str | None, end: str | None, facts: F_contra) -> Distance: ...
 
-    def judge_reach(self, offset_json: str | None, facts: F_contra) -> Reach: ...
+    def judge_reach(self, offset_json: str | None, facts: F_contra) -> SourceRetention: ...
 
     def find_start_option(self, offset_json: str | None, facts: F_contra) -> StartOption: ...
 
-    def find_position(self, wanted: Wanted, committed: str | None, facts: F_contra) -> Candidate: ...
+    def find_position(
+        self, wanted: StartChoice, committed: str | None, facts: F_contra
+    ) -> StartCandidate: ...
 
     def find_empty_start(self, options: Mapping[str, Any], facts: F_contra | None) -> EmptyStart: ...

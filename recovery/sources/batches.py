@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from itertools import groupby, islice
 from typing import TypeVar
 
-from recovery.sources.input_ranges import Slice
+from recovery.sources.input_ranges import InputRange
 
 T = TypeVar("T")
 MOST = 200  # batches; each takes about a second
@@ -19,33 +19,33 @@ DELTA_FILES = 1000  # DeltaOptions.MAX_FILES_PER_TRIGGER_OPTION_DEFAULT
 
 
 @dataclass(frozen=True)
-class Batches:
+class BatchCuts:
     """`cuts`: what each batch reads, in order; () where nothing waits. `why`: why the true cuts may be others ("": they
     are not)."""
 
-    cuts: tuple[Slice, ...]
+    cuts: tuple[InputRange, ...]
     why: str = ""
 
 
-def split_batches(waits: Slice, options: Mapping[str, str]) -> Batches:
+def split_batches(waits: InputRange, options: Mapping[str, str]) -> BatchCuts:
     """The batches in which an update reads `waits`, in the order in which it lists it. `options` are the reader's."""
     if waits.empty:
-        return Batches(())
+        return BatchCuts(())
     lower = {name.lower(): value for name, value in options.items()}
     if unknown := next((n for n in ("maxbytespertrigger", "minoffsetspertrigger") if n in lower), None):
-        return Batches((waits,), f"its batches depend on {_SPELLED[unknown]}")
+        return BatchCuts((waits,), f"its batches depend on {_SPELLED[unknown]}")
     if waits.changes is not None:
-        return Batches((waits,), "the changes of its table are read in one")
+        return BatchCuts((waits,), "the changes of its table are read in one")
     limit = _limit_of(waits.kind, lower)
     if limit is None:
-        return Batches((waits,))
+        return BatchCuts((waits,))
     cuts = []
     for cut in _CUT[waits.kind](waits, limit):
         cuts.append(cut)
         if len(cuts) > MOST:
-            return Batches((waits,), f"it would take more than {MOST} batches, and was read in one")
+            return BatchCuts((waits,), f"it would take more than {MOST} batches, and was read in one")
     newest_first = waits.kind == "files" and lower.get("latestfirst", "").strip().lower() == "true"
-    return Batches(tuple(cuts), "its newest files come first (latestFirst)" if newest_first else "")
+    return BatchCuts(tuple(cuts), "its newest files come first (latestFirst)" if newest_first else "")
 
 
 _SPELLED = {"maxbytespertrigger": "maxBytesPerTrigger", "minoffsetspertrigger": "minOffsetsPerTrigger"}
@@ -65,12 +65,12 @@ def _split_by(limit: int, items: Iterable[T]) -> Iterator[tuple[T, ...]]:
         yield some
 
 
-def _split_files(waits: Slice, limit: int) -> Iterator[Slice]:
+def _split_files(waits: InputRange, limit: int) -> Iterator[InputRange]:
     for some in _split_by(limit, waits.files):
-        yield Slice("files", files=some)
+        yield InputRange("files", files=some)
 
 
-def _split_versions(waits: Slice, limit: int) -> Iterator[Slice]:
+def _split_versions(waits: InputRange, limit: int) -> Iterator[InputRange]:
     one_by_one = [(version, path) for version, paths in waits.versions for path in paths]
     for some in _split_by(limit, one_by_one):
         together = groupby(some, key=lambda pair: pair[0])
@@ -78,7 +78,7 @@ def _split_versions(waits: Slice, limit: int) -> Iterator[Slice]:
         yield replace(waits, versions=versions)
 
 
-def _split_offsets(waits: Slice, limit: int) -> Iterator[Slice]:
+def _split_offsets(waits: InputRange, limit: int) -> Iterator[InputRange]:
     """Each partition gives its share of the limit by what is left in it; rounded down, but one at least."""
     at, end = _flatten_offsets(waits.start), _flatten_offsets(waits.end)
     while left := {key: end[key] - at[key] for key in at if end[key] > at[key]}:
@@ -92,7 +92,7 @@ def _split_offsets(waits: Slice, limit: int) -> Iterator[Slice]:
             else end[key]
             for key in at
         }
-        yield Slice("kafka", start=_by_topic(at), end=_by_topic(to))
+        yield InputRange("kafka", start=_by_topic(at), end=_by_topic(to))
         at = to
 
 
@@ -110,7 +110,7 @@ def _by_topic(at: Mapping[tuple[str, str], int]) -> dict[str, dict[str, int]]:
 _CUT = {"files": _split_files, "kafka": _split_offsets, "delta": _split_versions}
 
 
-def join_slices(parts: Sequence[Slice]) -> Slice | None:
+def join_slices(parts: Sequence[InputRange]) -> InputRange | None:
     """Several slices of one source as one, in their order. None: of other kinds, or they leave something out."""
     first, *rest = parts
     for part in rest:
@@ -125,13 +125,13 @@ def join_slices(parts: Sequence[Slice]) -> Slice | None:
             if any(behind.get(key, offset) != offset for key, offset in _flatten_offsets(part.start).items()):
                 return None
             start = {**_flatten_offsets(part.start), **_flatten_offsets(first.start)}
-            first = Slice(
+            first = InputRange(
                 "kafka", start=_by_topic(start), end=_by_topic({**behind, **_flatten_offsets(part.end)})
             )
         elif first.changes or part.changes:
             return None  # of no feed more than one slice is ever asked
         else:
-            first = Slice(
+            first = InputRange(
                 first.kind,
                 files=first.files + part.files,
                 versions=first.versions + part.versions,

@@ -6,62 +6,75 @@ from typing import Any
 
 from recovery.contracts.amounts import Amount
 from recovery.errors import Refused
-from recovery.sources.base import Candidate, Change, Distance, EmptyStart, Moved, Part, Precision, Wanted
+from recovery.sources.base import (
+    Distance,
+    EmptyStart,
+    PartChange,
+    PartMove,
+    PositionPart,
+    Precision,
+    StartCandidate,
+    StartChoice,
+)
 
 NOTHING_READ = "nothing read yet"
 ZERO = Distance(rows=Amount(value=0), files=Amount(value=0), bytes=Amount(value=0), seconds=Amount(value=0))
 
 
 def compare_parts(
-    before: Sequence[Part], after: Sequence[Part], order: Callable[[str | None, str | None], Moved]
-) -> tuple[Change, ...]:
+    before: Sequence[PositionPart],
+    after: Sequence[PositionPart],
+    order: Callable[[str | None, str | None], PartMove],
+) -> tuple[PartChange, ...]:
     """Every part of either side, those of `before` first. `order` judges two values of one part that differ."""
     old, new = ({p.name: p for p in parts} for parts in (before, after))
     return tuple(
-        Change(name, old.get(name), new.get(name), _compare_parts(old.get(name), new.get(name), order))
+        PartChange(name, old.get(name), new.get(name), _compare_parts(old.get(name), new.get(name), order))
         for name in dict.fromkeys((*old, *new))
     )
 
 
 def _compare_parts(
-    before: Part | None, after: Part | None, order: Callable[[str | None, str | None], Moved]
-) -> Moved:
+    before: PositionPart | None,
+    after: PositionPart | None,
+    order: Callable[[str | None, str | None], PartMove],
+) -> PartMove:
     if before is None:
-        return Moved.NEW
+        return PartMove.NEW
     if after is None:
-        return Moved.GONE
-    return Moved.SAME if before.value == after.value else order(before.value, after.value)
+        return PartMove.GONE
+    return PartMove.SAME if before.value == after.value else order(before.value, after.value)
 
 
-def by_number(before: str | None, after: str | None) -> Moved:
+def by_number(before: str | None, after: str | None) -> PartMove:
     """Values that are whole numbers; None comes before all of them."""
     old, new = (-(2**63) if v is None else int(v) for v in (before, after))
-    return Moved.SAME if old == new else Moved.FORWARD if old < new else Moved.BACK
+    return PartMove.SAME if old == new else PartMove.FORWARD if old < new else PartMove.BACK
 
 
-def by_equality(before: str | None, after: str | None) -> Moved:
+def by_equality(before: str | None, after: str | None) -> PartMove:
     """Values that only their source can put in order: equal, or not known here."""
-    return Moved.SAME if before == after else Moved.UNCLEAR
+    return PartMove.SAME if before == after else PartMove.UNCLEAR
 
 
 def build_candidate(
     offset_json: str,
     label: str,
-    changes: tuple[Change, ...],
+    changes: tuple[PartChange, ...],
     between: Distance,
     *,
     precision: Precision = Precision.EXACT,
     fallbacks: Mapping[str, str] | None = None,
-) -> Candidate:
+) -> StartCandidate:
     """A position of a source with one part, `between` away: lost on the way forward, read again on the way back."""
     moved = {c.moved for c in changes}
-    unclear = not moved <= {Moved.SAME, Moved.FORWARD, Moved.BACK}
-    return Candidate(
+    unclear = not moved <= {PartMove.SAME, PartMove.FORWARD, PartMove.BACK}
+    return StartCandidate(
         offset_json=offset_json,
         label=label,
         precision=precision,
-        lost=Distance() if unclear else between if Moved.FORWARD in moved else ZERO,
-        reread=Distance() if unclear else between if Moved.BACK in moved else ZERO,
+        lost=Distance() if unclear else between if PartMove.FORWARD in moved else ZERO,
+        reread=Distance() if unclear else between if PartMove.BACK in moved else ZERO,
         changes=changes,
         fallbacks=dict(fallbacks or {}),
     )
@@ -82,7 +95,7 @@ def instead_of(names: Sequence[str]) -> str:
     return f"instead of {' and '.join(names)}, to be taken out of the code; " if names else ""
 
 
-def require_one_wish(wanted: Wanted, *, of: str, can: Sequence[str]) -> str:
+def require_one_wish(wanted: StartChoice, *, of: str, can: Sequence[str]) -> str:
     """Which field of `wanted` is set; Refused unless it is exactly one, and one that this source can answer.
 
     `parts` may stand beside another field, or alone: then it is the answer.

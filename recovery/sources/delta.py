@@ -9,7 +9,16 @@ from collections.abc import Mapping
 
 from recovery.contracts.amounts import Amount, Bound
 from recovery.errors import Refused
-from recovery.sources.base import Candidate, Change, Distance, Moved, Part, Precision, StartOption, Wanted
+from recovery.sources.base import (
+    Distance,
+    PartChange,
+    PartMove,
+    PositionPart,
+    Precision,
+    StartCandidate,
+    StartChoice,
+    StartOption,
+)
 from recovery.sources.comparing import instead_of, require_one_wish
 from recovery.sources.delta_facts import (
     BASE,
@@ -43,12 +52,12 @@ UNIT = "row"
 PLACE = "on the reader: spark.readStream.format('delta'), before .load() or .table()"
 
 
-def list_parts(offset_json: str | None) -> tuple[Part, ...]:
+def list_parts(offset_json: str | None) -> tuple[PositionPart, ...]:
     """One part: the table, by its id; its value is `version:index`."""
     if offset_json is None:
         return ()
     offset = parse_offset(offset_json)
-    return (Part(offset.table_id, f"{offset.version}:{offset.index}", label_position(offset_json)),)
+    return (PositionPart(offset.table_id, f"{offset.version}:{offset.index}", label_position(offset_json)),)
 
 
 def label_position(offset_json: str | None, facts: DeltaFacts | None = None) -> str:
@@ -68,28 +77,30 @@ def label_position(offset_json: str | None, facts: DeltaFacts | None = None) -> 
     return f"{where}, file {offset.read}" + (f" of {len(files)}" if files is not None else "")
 
 
-def compare_positions(before: str | None, after: str | None) -> tuple[Change, ...]:
+def compare_positions(before: str | None, after: str | None) -> tuple[PartChange, ...]:
     """One change, or two where the table was made again: the old one is gone and another is there."""
     old, new = list_parts(before), list_parts(after)
     if before is None or after is None or old[0].name != new[0].name:
-        gone = [Change(p.name, p, None, Moved.GONE) for p in old]
-        return (*gone, *(Change(p.name, None, p, Moved.NEW) for p in new))
-    return (Change(old[0].name, old[0], new[0], _compare_offsets(parse_offset(before), parse_offset(after))),)
+        gone = [PartChange(p.name, p, None, PartMove.GONE) for p in old]
+        return (*gone, *(PartChange(p.name, None, p, PartMove.NEW) for p in new))
+    return (
+        PartChange(old[0].name, old[0], new[0], _compare_offsets(parse_offset(before), parse_offset(after))),
+    )
 
 
-def _compare_offsets(before: DeltaOffset, after: DeltaOffset) -> Moved:
+def _compare_offsets(before: DeltaOffset, after: DeltaOffset) -> PartMove:
     """A snapshot comes before the changes that follow it; back into it from changes is no plain step."""
     if before == after:
-        return Moved.SAME
+        return PartMove.SAME
     if before.initial == after.initial:
         ahead = (after.version, after.index) > (before.version, before.index)
         unclear = before.initial and before.version != after.version
-        return Moved.UNCLEAR if unclear else Moved.FORWARD if ahead else Moved.BACK
+        return PartMove.UNCLEAR if unclear else PartMove.FORWARD if ahead else PartMove.BACK
     if before.initial and after.version > before.version:
-        return Moved.FORWARD
+        return PartMove.FORWARD
     if after.initial and before.version > after.version:
-        return Moved.BACK
-    return Moved.UNCLEAR
+        return PartMove.BACK
+    return PartMove.UNCLEAR
 
 
 def list_unread(offset: DeltaOffset, facts: DeltaFacts) -> tuple[DataFile, ...] | None:
@@ -293,7 +304,7 @@ def _option_code(options: Mapping[str, str]) -> str:
     return "".join(f'.option("{name}", "{value}")' for name, value in options.items())
 
 
-def find_position(wanted: Wanted, committed: str | None, facts: DeltaFacts) -> Candidate:
+def find_position(wanted: StartChoice, committed: str | None, facts: DeltaFacts) -> StartCandidate:
     """A position that a person names. Raises Refused with the bounds, Malformed for a line that is none."""
     require_one_wish(wanted, of="a Delta table", can=CAN)
     fallbacks: dict[str, str] = {}
@@ -319,14 +330,14 @@ def find_position(wanted: Wanted, committed: str | None, facts: DeltaFacts) -> C
 
 def _build_candidate(
     offset: DeltaOffset, line: str, committed: str | None, facts: DeltaFacts, fallbacks: Mapping[str, str]
-) -> Candidate:
+) -> StartCandidate:
     before = _position_of(committed, facts)
     lost, reread = Distance(), Distance()
     if before is not None and before.table_id == facts.table_id:
         skipped, again = left_out(before, offset, facts), left_out(offset, before, facts)
         lost = Distance() if skipped is None else _measure_distance(skipped, facts, before, offset)
         reread = Distance() if again is None else _measure_distance(again, facts, before, offset)
-    return Candidate(
+    return StartCandidate(
         offset_json=line,
         label=label_position(line, facts),
         precision=Precision.EXACT,

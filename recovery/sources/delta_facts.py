@@ -72,7 +72,7 @@ def parse_offset(offset_json: str) -> DeltaOffset:
 
 
 @dataclass(frozen=True)
-class Reading:
+class DeltaReadOptions:
     """The options of a reader that decide what it reads of a commit."""
 
     change_feed: bool = False
@@ -94,7 +94,7 @@ class Reading:
         return tuple(name for name, is_set in given.items() if is_set)
 
     @classmethod
-    def from_options(cls, options: Mapping[str, Any]) -> "Reading":
+    def from_options(cls, options: Mapping[str, Any]) -> "DeltaReadOptions":
         """Options as the code gives them, in any case."""
         lower = {k.lower(): str(v) for k, v in options.items()}
 
@@ -128,7 +128,7 @@ class DataFile:
 
 
 @dataclass(frozen=True, slots=True)
-class Commit:
+class StreamedCommit:
     """One version as a stream sees it."""
 
     version: int
@@ -159,7 +159,7 @@ class DeltaFacts:
     earliest: int
     latest: int
     #: those that were read, from the earliest position in question to the latest
-    commits: Mapping[int, Commit] = field(default_factory=dict)
+    commits: Mapping[int, StreamedCommit] = field(default_factory=dict)
     #: version -> commit time in ms, as far as known
     times: Mapping[int, int] = field(default_factory=dict)
     #: from which version on commits hold their own time, and when that one was made; earlier times are those of
@@ -171,7 +171,7 @@ class DeltaFacts:
     schemas: Mapping[int, str] = field(default_factory=dict)
     schema: str = ""
     column_mapping: bool = False
-    reading: Reading = field(default_factory=Reading)
+    reading: DeltaReadOptions = field(default_factory=DeltaReadOptions)
     #: None: the log is not cleaned
     log_retention_ms: int | None = None
     file_retention_ms: int | None = None
@@ -232,7 +232,9 @@ def is_plain_table(metadata: Mapping[str, Any], protocol: Mapping[str, Any], sch
     return all(isinstance(types.get(name), str) and types[name] in SAME_IN_A_NAME for name in partition)
 
 
-def commit_of(version: int, time_ms: int, actions: Iterable[Action], reading: Reading) -> Commit:
+def commit_of(
+    version: int, time_ms: int, actions: Iterable[Action], reading: DeltaReadOptions
+) -> StreamedCommit:
     """What a stream with these options reads of a commit, by the actions of its file.
 
     Raises whatever reading such a value raises where they are none of Delta's (`deltalog.require_actions`).
@@ -243,7 +245,7 @@ def commit_of(version: int, time_ms: int, actions: Iterable[Action], reading: Re
     info: Mapping[str, Any] = next((a["commitInfo"] for a in held if a.get("commitInfo")), {})
     plain = [] if removes and reading.skip_change_commits else adds
     files = _list_changed_files(held, info) if reading.change_feed else [_data_file(f) for f in plain]
-    return Commit(
+    return StreamedCommit(
         version=version,
         time_ms=time_ms,
         files=tuple(files),

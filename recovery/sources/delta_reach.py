@@ -10,28 +10,37 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from recovery.sources.base import Distance, EmptyStart, Reach
-from recovery.sources.delta_facts import Commit, DataFile, DeltaFacts, DeltaOffset, parse_offset, sum_files
+from recovery.sources.base import Distance, EmptyStart, SourceRetention
+from recovery.sources.delta_facts import (
+    DataFile,
+    DeltaFacts,
+    DeltaOffset,
+    StreamedCommit,
+    parse_offset,
+    sum_files,
+)
 
 DAY_MS = 24 * 3600 * 1000
 
 
-def judge_reach(offset_json: str | None, facts: DeltaFacts) -> Reach:
+def judge_reach(offset_json: str | None, facts: DeltaFacts) -> SourceRetention:
     """Whether a stream that goes on from here would read all that is there, by what is known of the table."""
     offset = facts.fresh() if offset_json is None else parse_offset(offset_json)
     if offset is None:
-        return Reach(None, "Where the stream would begin does not follow from its options.")
+        return SourceRetention(None, "Where the stream would begin does not follow from its options.")
     blocked = _other_table(offset, facts) or _log_gone(offset, facts) or _files_gone(offset, facts)
     blocked = blocked or _find_stop(offset, facts)
     if blocked:
         return blocked
     if offset.version > facts.latest:
-        return Reach(True, "Everything has been read; nothing waits.")
+        return SourceRetention(True, "Everything has been read; nothing waits.")
     if any(v not in facts.commits for v in _unread_versions(offset, facts)):
-        return Reach(None, "Not all commits after the position were looked at.")
+        return SourceRetention(None, "Not all commits after the position were looked at.")
     until = _retention_end(offset, facts)
     seen = "all commits and their files are there" if facts.looked else "all commits are in the log"
-    return Reach(True if facts.looked else None, _describe_reach(seen, until, facts), until_ms=until)
+    return SourceRetention(
+        True if facts.looked else None, _describe_reach(seen, until, facts), until_ms=until
+    )
 
 
 def _describe_reach(seen: str, until: int | None, facts: DeltaFacts) -> str:
@@ -41,10 +50,10 @@ def _describe_reach(seen: str, until: int | None, facts: DeltaFacts) -> str:
     return f"After this position {seen}.{due}"
 
 
-def _other_table(offset: DeltaOffset, facts: DeltaFacts) -> Reach | None:
+def _other_table(offset: DeltaOffset, facts: DeltaFacts) -> SourceRetention | None:
     if offset.table_id == facts.table_id:
         return None
-    return Reach(
+    return SourceRetention(
         False,
         f"The table was recreated: the position is in table {offset.table_id}, the one there now is {facts.table_id}. "
         "Spark stops with DIFFERENT_DELTA_TABLE_READ_BY_STREAMING_SOURCE; choose a position in the new table.",
@@ -52,17 +61,17 @@ def _other_table(offset: DeltaOffset, facts: DeltaFacts) -> Reach | None:
     )
 
 
-def _log_gone(offset: DeltaOffset, facts: DeltaFacts) -> Reach | None:
+def _log_gone(offset: DeltaOffset, facts: DeltaFacts) -> SourceRetention | None:
     """Commits that the stream needs and the log no longer has."""
     if offset.version > facts.latest + 1:
         why = (
             f"The table ends at version {facts.latest}, before the position: its log was put back or cut. "
             f"A stream would wait for version {offset.version} and miss what comes before it."
         )
-        return Reach(False, why, parts=(facts.table_id,))
+        return SourceRetention(False, why, parts=(facts.table_id,))
     if offset.initial and offset.version not in facts.snapshots:
         why = f"The first snapshot (version {offset.version}) can no longer be made from the log."
-        return Reach(False, f"{why} Choose a later position.", parts=(facts.table_id,))
+        return SourceRetention(False, f"{why} Choose a later position.", parts=(facts.table_id,))
     needed = offset.version + 1 if offset.initial else offset.version
     if needed >= facts.earliest or needed > facts.latest:
         return None
@@ -71,7 +80,7 @@ def _log_gone(offset: DeltaOffset, facts: DeltaFacts) -> Reach | None:
         f"{count} versions from {needed} on are no longer in the log, which begins at version {facts.earliest}. Spark "
         "stops with DELTA_MISSING_FILES_UNEXPECTED_VERSION; backfill them and go on at the first that is there."
     )
-    return Reach(False, why, lost=Distance(), parts=(facts.table_id,))
+    return SourceRetention(False, why, lost=Distance(), parts=(facts.table_id,))
 
 
 def _unread_versions(offset: DeltaOffset, facts: DeltaFacts) -> range:
@@ -87,7 +96,7 @@ def _iterate_waiting_files(offset: DeltaOffset, facts: DeltaFacts) -> Iterator[D
         yield from files[offset.read if version == offset.version else 0 :]
 
 
-def _files_gone(offset: DeltaOffset, facts: DeltaFacts) -> Reach | None:
+def _files_gone(offset: DeltaOffset, facts: DeltaFacts) -> SourceRetention | None:
     lost = [f for f in _iterate_waiting_files(offset, facts) if f.path in facts.gone]
     if not lost:
         return None
@@ -95,10 +104,10 @@ def _files_gone(offset: DeltaOffset, facts: DeltaFacts) -> Reach | None:
         f"{len(lost)} data files that are still to be read were deleted, as VACUUM does after a table's rows were "
         "rewritten. Spark stops at the first of them; their rows are in the table as it is now, where they still live."
     )
-    return Reach(False, why, lost=sum_files(lost), parts=(facts.table_id,))
+    return SourceRetention(False, why, lost=sum_files(lost), parts=(facts.table_id,))
 
 
-def _find_stop(offset: DeltaOffset, facts: DeltaFacts) -> Reach | None:
+def _find_stop(offset: DeltaOffset, facts: DeltaFacts) -> SourceRetention | None:
     """The first commit at which Spark stops the stream."""
     schema = facts.schemas.get(offset.version)
     for version in _unread_versions(offset, facts):
@@ -109,12 +118,12 @@ def _find_stop(offset: DeltaOffset, facts: DeltaFacts) -> Reach | None:
         if not why and commit.schema and version > offset.version:
             why = _explain_schema_change(schema, version, facts)
         if why:
-            return Reach(False, why, parts=(facts.table_id,))
+            return SourceRetention(False, why, parts=(facts.table_id,))
         schema = commit.schema or schema
     return None
 
 
-def _explain_rewrite(commit: Commit, facts: DeltaFacts) -> str:
+def _explain_rewrite(commit: StreamedCommit, facts: DeltaFacts) -> str:
     """DELETE, UPDATE, MERGE and the like: only a change feed reads them as they are."""
     reading = facts.reading
     if reading.change_feed or not commit.removes or reading.skip_change_commits or reading.ignore_changes:

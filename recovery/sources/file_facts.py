@@ -132,7 +132,7 @@ def log_entry_of(offset_json: str | None) -> int | None:
 
 
 @dataclass(frozen=True)
-class Unread:
+class UnreadFiles:
     """Listed files that Spark does not hold as read, in the order in which it would take them."""
 
     #: Spark takes them, also those written again after being read
@@ -149,7 +149,9 @@ class Unread:
         return (*self.late, *self.namesakes)
 
 
-def list_unread(read: Mapping[str, SourceEntry], facts: FileSourceFacts, *, planned: bool = False) -> Unread:
+def list_unread(
+    read: Mapping[str, SourceEntry], facts: FileSourceFacts, *, planned: bool = False
+) -> UnreadFiles:
     """What follows, where the log names `read`. `planned`: what it names beyond that stays in it, as in a checkpoint
     that goes on; a seed leaves it out.
 
@@ -174,7 +176,7 @@ def list_unread(read: Mapping[str, SourceEntry], facts: FileSourceFacts, *, plan
     never = [f for f in left if f.path not in read]
     late = tuple(f for f in never if f.mtime_ms < first)
     namesakes = tuple(f for f in never if f.mtime_ms >= first)
-    return Unread(tuple(new), late, namesakes, _explain_doubt(read, new, left, bound, facts))
+    return UnreadFiles(tuple(new), late, namesakes, _explain_doubt(read, new, left, bound, facts))
 
 
 def _oldest_accepted_ms(seen: Mapping[str, int], facts: FileSourceFacts) -> int:

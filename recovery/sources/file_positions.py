@@ -6,7 +6,15 @@ from dataclasses import dataclass
 from recovery.checkpoints.report import SourceEntry
 from recovery.checkpoints.uris import canonical_uri, encode_uri
 from recovery.errors import Refused
-from recovery.sources.base import Candidate, Change, InputFile, Moved, Part, Precision, Wanted
+from recovery.sources.base import (
+    InputFile,
+    PartChange,
+    PartMove,
+    PositionPart,
+    Precision,
+    StartCandidate,
+    StartChoice,
+)
 from recovery.sources.comparing import NOTHING_READ, ZERO, count_noun, format_time, require_one_wish
 from recovery.sources.file_facts import DIRECTORY, FileSourceFacts, list_unread, log_entry_of, measure_files
 
@@ -15,13 +23,13 @@ CAN = ("at_ms", "file", "earliest", "latest", "by_hand")
 
 
 @dataclass(frozen=True)
-class FileCandidate(Candidate):
+class FileCandidate(StartCandidate):
     """`read`: what the log of a seed at this position must hold, no file more, in the order of their log ids."""
 
     read: tuple[SourceEntry, ...] = ()
 
 
-def find_file_position(wanted: Wanted, committed: str | None, facts: FileSourceFacts) -> FileCandidate:
+def find_file_position(wanted: StartChoice, committed: str | None, facts: FileSourceFacts) -> FileCandidate:
     """As `files.find_position`."""
     before = log_entry_of(committed)
     named = require_one_wish(wanted, of=OF, can=CAN)
@@ -37,7 +45,7 @@ def find_file_position(wanted: Wanted, committed: str | None, facts: FileSourceF
 
 
 def _resolve_request(
-    named: str, wanted: Wanted, done: Mapping[str, SourceEntry], facts: FileSourceFacts
+    named: str, wanted: StartChoice, done: Mapping[str, SourceEntry], facts: FileSourceFacts
 ) -> tuple[set[str], dict[str, str]]:
     """Decoded URIs that count as read at the wanted position, and what has to be said of it."""
     if named == "by_hand":
@@ -96,26 +104,26 @@ def _build_candidate(
     skipped = [f.path for f in list_unread(done, facts).new if f.path in read and f.path not in come]
     back = [f.path for f in taken if f.path in done]
     line = f'{{"logOffset":{max((e.batch_id for e in kept.values()), default=-1)}}}'
-    before = Part(
+    before = PositionPart(
         DIRECTORY, None if committed is None else str(log_entry_of(committed)), _files_read(len(done))
     )
-    after = Part(DIRECTORY, str(log_entry_of(line)), _files_read(len(read)))
+    after = PositionPart(DIRECTORY, str(log_entry_of(line)), _files_read(len(read)))
     return FileCandidate(
         offset_json=line,
         label=after.label,
         precision=Precision.EXACT,
         lost=measure_files(skipped, facts) if skipped else ZERO,
         reread=measure_files(back, facts) if back else ZERO,
-        changes=(Change(DIRECTORY, before, after, _direction_of(bool(skipped), bool(again))),),
+        changes=(PartChange(DIRECTORY, before, after, _direction_of(bool(skipped), bool(again))),),
         fallbacks=_list_fallbacks(said, [p for p in again if p not in facts.there], old, taken, done, facts),
         read=tuple(kept.values()),
     )
 
 
-def _direction_of(skips: bool, repeats: bool) -> Moved:
+def _direction_of(skips: bool, repeats: bool) -> PartMove:
     if skips and repeats:
-        return Moved.UNCLEAR  # some files are skipped and others come again
-    return Moved.FORWARD if skips else Moved.BACK if repeats else Moved.SAME
+        return PartMove.UNCLEAR  # some files are skipped and others come again
+    return PartMove.FORWARD if skips else PartMove.BACK if repeats else PartMove.SAME
 
 
 def _list_fallbacks(

@@ -19,17 +19,17 @@ from recovery.checkpoints.uris import decode_uri
 from recovery.contracts.amounts import Amount, Bound
 from recovery.sources import unknown
 from recovery.sources.base import (
-    Change,
     Distance,
     EmptyStart,
     InputFile,
-    Part,
+    PartChange,
     Position,
+    PositionPart,
     Precision,
-    Reach,
     SourceFacts,
+    SourceRetention,
+    StartChoice,
     StartOption,
-    Wanted,
 )
 from recovery.sources.comparing import NOTHING_READ, ZERO, by_number, compare_parts, count_noun
 from recovery.sources.file_facts import (
@@ -51,10 +51,12 @@ KIND = "files"
 UNIT = "file"
 
 
-def list_parts(offset_json: str | None) -> tuple[Part, ...]:
+def list_parts(offset_json: str | None) -> tuple[PositionPart, ...]:
     """One part, the directory, whose value is the log id. Raises Malformed for another shape."""
     at_entry = log_entry_of(offset_json)
-    return (Part(DIRECTORY, None if at_entry is None else str(at_entry), label_position(offset_json)),)
+    return (
+        PositionPart(DIRECTORY, None if at_entry is None else str(at_entry), label_position(offset_json)),
+    )
 
 
 def label_position(offset_json: str | None) -> str:
@@ -63,7 +65,7 @@ def label_position(offset_json: str | None) -> str:
     return NOTHING_READ if at_entry is None or at_entry < 0 else f"log entry {at_entry}"
 
 
-def compare_positions(before: str | None, after: str | None) -> tuple[Change, ...]:
+def compare_positions(before: str | None, after: str | None) -> tuple[PartChange, ...]:
     return compare_parts(list_parts(before), list_parts(after), by_number)
 
 
@@ -77,14 +79,14 @@ def measure_distance(start: str | None, end: str | None, facts: FileSourceFacts)
     return measure_files(facts.between(low, high), facts, _seconds_between(low, high, facts))
 
 
-def judge_reach(offset_json: str | None, facts: FileSourceFacts, *, planned: bool = False) -> Reach:
+def judge_reach(offset_json: str | None, facts: FileSourceFacts, *, planned: bool = False) -> SourceRetention:
     """Files after the position that are gone, or too old for Spark to take; what was written again is said.
 
     `planned`: as `file_facts.list_unread`.
     """
     at_entry = log_entry_of(offset_json)
     if facts.listing is None:
-        return Reach(None, "The directory could not be listed, so what waits there is not known.")
+        return SourceRetention(None, "The directory could not be listed, so what waits there is not known.")
     at = -1 if at_entry is None else at_entry
     read = facts.read_at(at)
     unread = list_unread(read, facts, planned=planned)
@@ -97,13 +99,15 @@ def judge_reach(offset_json: str | None, facts: FileSourceFacts, *, planned: boo
     ]
     if gone or unread.passed_over:
         lost = measure_files([*gone, *(f.path for f in unread.passed_over)], facts)
-        return Reach(False, " ".join(said), lost=lost, parts=(DIRECTORY,), stops=bool(gone))
+        return SourceRetention(False, " ".join(said), lost=lost, parts=(DIRECTORY,), stops=bool(gone))
     if unread.unsure:
-        return Reach(None, unread.unsure)
-    return Reach(True, " ".join(said) or "Every file after this position is there and new enough to be read.")
+        return SourceRetention(None, unread.unsure)
+    return SourceRetention(
+        True, " ".join(said) or "Every file after this position is there and new enough to be read."
+    )
 
 
-def reach_from(start: FileCandidate | None, committed: str | None, facts: FileSourceFacts) -> Reach:
+def reach_from(start: FileCandidate | None, committed: str | None, facts: FileSourceFacts) -> SourceRetention:
     """Whether everything after the place where the stream begins can be read.
 
     A start before the committed position reads again what is there, and what is gone of it is in its `fallbacks`: what
@@ -129,7 +133,7 @@ def find_start_option(offset_json: str | None, facts: FileSourceFacts) -> StartO
     )
 
 
-def find_position(wanted: Wanted, committed: str | None, facts: FileSourceFacts) -> FileCandidate:
+def find_position(wanted: StartChoice, committed: str | None, facts: FileSourceFacts) -> FileCandidate:
     """Just after a named file in reading order, at a modification time, the earliest, the latest, or a log id by hand.
 
     Raises Refused for a file that is not known, a time in the future, a log id that the log does not have.

@@ -16,15 +16,15 @@ from recovery.checkpoints.formats import Malformed, number_of, object_of
 from recovery.contracts.amounts import Amount, Bound
 from recovery.errors import Refused
 from recovery.sources.base import (
-    Candidate,
-    Change,
     Distance,
-    Moved,
-    Part,
+    PartChange,
+    PartMove,
+    PositionPart,
     Precision,
-    Reach,
+    SourceRetention,
+    StartCandidate,
+    StartChoice,
     StartOption,
-    Wanted,
 )
 from recovery.sources.comparing import (
     NOTHING_READ,
@@ -89,7 +89,7 @@ class ChainPlace(NamedTuple):
     position: int
 
 
-def list_parts(offset_json: str | None) -> tuple[Part, ...]:
+def list_parts(offset_json: str | None) -> tuple[PositionPart, ...]:
     """One part, the table. Raises Malformed for another shape."""
     standing = _parse_line(offset_json)
     value = (
@@ -97,7 +97,7 @@ def list_parts(offset_json: str | None) -> tuple[Part, ...]:
         if standing is None
         else f"{standing.snapshot_id}:{standing.position}{':all' if standing.scan_all else ''}"
     )
-    return (Part("table", value, label_position(offset_json)),)
+    return (PositionPart("table", value, label_position(offset_json)),)
 
 
 def label_position(offset_json: str | None) -> str:
@@ -110,7 +110,7 @@ def label_position(offset_json: str | None) -> str:
     return f"{count_noun(standing.position, 'file')} read of {scope} snapshot {standing.snapshot_id}"
 
 
-def compare_positions(before: str | None, after: str | None) -> tuple[Change, ...]:
+def compare_positions(before: str | None, after: str | None) -> tuple[PartChange, ...]:
     """Positions within one snapshot are in order; between two snapshots only the table's metadata tells."""
     return compare_parts(
         list_parts(before),
@@ -129,18 +129,18 @@ def measure_distance(start: str | None, end: str | None, facts: IcebergSourceFac
     return _distance_between(min(low, high), max(low, high), facts)
 
 
-def judge_reach(offset_json: str | None, facts: IcebergSourceFacts) -> Reach:
+def judge_reach(offset_json: str | None, facts: IcebergSourceFacts) -> SourceRetention:
     """Whether the snapshot is known, and whether all that follows can be streamed."""
     standing = _parse_line(offset_json)
     if not facts.chain:
-        return Reach(None, "The table's metadata was not read, or it has no snapshot.")
+        return SourceRetention(None, "The table's metadata was not read, or it has no snapshot.")
     index = _snapshot_index(standing, facts)
     if index is None:
         assert standing is not None
         return _missing_reach(standing, facts)
     refused = [s for s in facts.chain[index + 1 :] if s.operation in FAILS and s.operation not in facts.skips]
     if refused:
-        return Reach(
+        return SourceRetention(
             False,
             f"{count_noun(len(refused), 'snapshot')} that follow overwrite or delete rows, the first at "
             f"{format_time(refused[0].at_ms)}. Spark fails there unless streaming-skip-overwrite-snapshots or "
@@ -172,7 +172,7 @@ def find_start_option(offset_json: str | None, facts: IcebergSourceFacts) -> Sta
     return _start_before(first, 0 if whole else place.position, facts)
 
 
-def find_position(wanted: Wanted, committed: str | None, facts: IcebergSourceFacts) -> Candidate:
+def find_position(wanted: StartChoice, committed: str | None, facts: IcebergSourceFacts) -> StartCandidate:
     """A time, a version (snapshot id, to be read next), the earliest, the latest (all read), or by hand."""
     old = _parse_line(committed)
     named = require_one_wish(wanted, of=OF, can=CAN)
@@ -185,20 +185,20 @@ def find_position(wanted: Wanted, committed: str | None, facts: IcebergSourceFac
     line = wanted.by_hand or _encode_line(standing)
     known = place is not None and was is not None
     between = measure_distance(committed, line, facts) if known else Distance()
-    moved = Moved.UNCLEAR if place is None or was is None else _compare_places(was, place)
-    return Candidate(
+    moved = PartMove.UNCLEAR if place is None or was is None else _compare_places(was, place)
+    return StartCandidate(
         offset_json=line,
         label=label_position(line),
         precision=Precision.EXACT,
-        lost=between if moved is Moved.FORWARD else ZERO if known else Distance(),
-        reread=between if moved is Moved.BACK else ZERO if known else Distance(),
-        changes=(Change("table", list_parts(committed)[0], list_parts(line)[0], moved),),
+        lost=between if moved is PartMove.FORWARD else ZERO if known else Distance(),
+        reread=between if moved is PartMove.BACK else ZERO if known else Distance(),
+        changes=(PartChange("table", list_parts(committed)[0], list_parts(line)[0], moved),),
         fallbacks=said,
     )
 
 
 def _resolve_request(
-    named: str, wanted: Wanted, facts: IcebergSourceFacts
+    named: str, wanted: StartChoice, facts: IcebergSourceFacts
 ) -> tuple[IcebergPosition, dict[str, str]]:
     oldest, newest = facts.chain[0], facts.chain[-1]
     if named == "earliest":
@@ -296,7 +296,7 @@ def _oldest_after(at_ms: int, chain: Sequence[TableSnapshot]) -> int:
     return last
 
 
-def _missing_reach(standing: IcebergPosition, facts: IcebergSourceFacts) -> Reach:
+def _missing_reach(standing: IcebergPosition, facts: IcebergSourceFacts) -> SourceRetention:
     oldest = facts.chain[0]
     if standing.snapshot_id in facts.others:
         why = (
@@ -309,13 +309,13 @@ def _missing_reach(standing: IcebergPosition, facts: IcebergSourceFacts) -> Reac
             f"that is known is {oldest.snapshot_id}, of {format_time(oldest.at_ms)}; earlier ones are not in "
             "the history."
         )
-    return Reach(False, why, lost=Distance(), parts=("table",))
+    return SourceRetention(False, why, lost=Distance(), parts=("table",))
 
 
-def _present_reach(facts: IcebergSourceFacts, index: int) -> Reach:
+def _present_reach(facts: IcebergSourceFacts, index: int) -> SourceRetention:
     at, newest = facts.chain[index], facts.chain[-1]
     if at is newest:
-        return Reach(True, "The position's snapshot is the current one, which is never expired.")
+        return SourceRetention(True, "The position's snapshot is the current one, which is never expired.")
     passed = sum(s.operation in FAILS for s in facts.chain[index + 1 :])
     more = (
         f" {count_noun(passed, 'snapshot')} that follow overwrite or delete rows; the reader's options pass over "
@@ -324,7 +324,7 @@ def _present_reach(facts: IcebergSourceFacts, index: int) -> Reach:
         else ""
     )
     until = at.at_ms + facts.max_age_ms
-    return Reach(
+    return SourceRetention(
         True,
         f"The position's snapshot is known. Expiry, which someone has to run, may take it from {format_time(until)} on."
         f"{more}",
@@ -397,16 +397,16 @@ def _share_of_files(snapshots: Sequence[tuple[int | None, int | None, int | None
     )
 
 
-def _compare_positions(before: IcebergPosition | None, after: IcebergPosition | None) -> Moved:
+def _compare_positions(before: IcebergPosition | None, after: IcebergPosition | None) -> PartMove:
     if before is None or after is None:
-        return Moved.FORWARD if before is None else Moved.BACK
+        return PartMove.FORWARD if before is None else PartMove.BACK
     if before[::2] != after[::2]:
-        return Moved.UNCLEAR
-    return Moved.FORWARD if before.position < after.position else Moved.BACK
+        return PartMove.UNCLEAR
+    return PartMove.FORWARD if before.position < after.position else PartMove.BACK
 
 
-def _compare_places(before: ChainPlace, after: ChainPlace) -> Moved:
-    return Moved.SAME if before == after else Moved.FORWARD if before < after else Moved.BACK
+def _compare_places(before: ChainPlace, after: ChainPlace) -> PartMove:
+    return PartMove.SAME if before == after else PartMove.FORWARD if before < after else PartMove.BACK
 
 
 def _encode_line(standing: IcebergPosition) -> str:

@@ -14,7 +14,7 @@ from recovery.sources.kafka_facts import KafkaFacts
 
 
 @dataclass(frozen=True)
-class Slice:
+class InputRange:
     """What is between two positions of one source. Only the fields of its kind are set."""
 
     kind: str
@@ -56,7 +56,7 @@ class Slice:
         }
 
     @classmethod
-    def from_json(cls, body: Mapping[str, Any]) -> "Slice":
+    def from_json(cls, body: Mapping[str, Any]) -> "InputRange":
         """The slice of an `as_dict`."""
         changes = body.get("changes")
         return cls(
@@ -71,7 +71,7 @@ class Slice:
         )
 
 
-def of_kafka(start: str | None, end: str | None, facts: KafkaFacts) -> Slice | None:
+def of_kafka(start: str | None, end: str | None, facts: KafkaFacts) -> InputRange | None:
     """Records from `start` up to `end`. Without a start every partition begins at its lowest offset. One that a start
     does not name came after it and begins at 0, or is no longer read by the code and has none of them.
 
@@ -92,10 +92,10 @@ def of_kafka(start: str | None, end: str | None, facts: KafkaFacts) -> Slice | N
         topic, number = key
         held.setdefault(topic, {})[str(number)] = begins
         ends.setdefault(topic, {})[str(number)] = max(begins, stops)
-    return Slice("kafka", start=held, end=ends)
+    return InputRange("kafka", start=held, end=ends)
 
 
-def of_delta(start: str | None, end: str | None, facts: DeltaFacts) -> Slice | None:
+def of_delta(start: str | None, end: str | None, facts: DeltaFacts) -> InputRange | None:
     """Files that a stream reads after `start` and up to `end`, by the version in which it reads them.
 
     `start` None is where an empty checkpoint would begin. None where the facts do not hold them, where a change feed
@@ -113,10 +113,12 @@ def of_delta(start: str | None, end: str | None, facts: DeltaFacts) -> Slice | N
     if facts.reading.change_feed:
         return _read_change_feed(before, read, facts)
     versions = tuple((v, tuple(f.path for f in files)) for v, files in read)
-    return Slice("delta", versions=_merge_versions(versions, facts), direct=_can_read_directly(read, facts))
+    return InputRange(
+        "delta", versions=_merge_versions(versions, facts), direct=_can_read_directly(read, facts)
+    )
 
 
-def _read_change_feed(before: DeltaOffset, read: "Files", facts: DeltaFacts) -> Slice | None:
+def _read_change_feed(before: DeltaOffset, read: "Files", facts: DeltaFacts) -> InputRange | None:
     """The snapshot that a change feed begins with, and the changes of whole versions: Spark gives no part of one."""
     head = tuple(
         (v, tuple(f.path for f in files)) for v, files in read if before.initial and v == before.version
@@ -126,7 +128,7 @@ def _read_change_feed(before: DeltaOffset, read: "Files", facts: DeltaFacts) -> 
     if (head and at_ms is None) or any(len(files) < len(facts.commits[v].files) for v, files in changed):
         return None
     span = (changed[0][0], changed[-1][0]) if changed else None  # versions between them change no row
-    return Slice("delta", versions=head, changes=span, snapshot_ms=at_ms if head else None)
+    return InputRange("delta", versions=head, changes=span, snapshot_ms=at_ms if head else None)
 
 
 MOST_DIRECT = 5000  # files; each is looked for by Spark, which takes the whole of a version from the log

@@ -11,16 +11,16 @@ from typing import Any
 
 from recovery.contracts.amounts import Amount
 from recovery.sources.base import (
-    Candidate,
-    Change,
     Distance,
     EmptyStart,
-    Moved,
-    Part,
+    PartChange,
+    PartMove,
+    PositionPart,
     Precision,
-    Reach,
+    SourceRetention,
+    StartCandidate,
+    StartChoice,
     StartOption,
-    Wanted,
 )
 from recovery.sources.comparing import NOTHING_READ, format_time, instead_of, option_of, require_one_wish
 from recovery.sources.kafka_facts import (
@@ -78,7 +78,7 @@ LEFT = "The code no longer reads it: what follows its position is lost to the st
 UNTOLD = "A topic of this name is not the one that the checkpoint read, so rows cannot be counted."
 
 
-def list_parts(offset_json: str | None) -> tuple[Part, ...]:
+def list_parts(offset_json: str | None) -> tuple[PositionPart, ...]:
     """A part for each partition, by topic and number."""
     return tuple(_build_part(key, at) for key, at in parse_offsets(offset_json).items())
 
@@ -88,7 +88,7 @@ def label_position(offset_json: str | None) -> str:
     return join_shown([part.label for part in list_parts(offset_json)]) or NOTHING_READ
 
 
-def compare_positions(before: str | None, after: str | None) -> tuple[Change, ...]:
+def compare_positions(before: str | None, after: str | None) -> tuple[PartChange, ...]:
     """Every partition of either position. A named offset (-1, -2) can be compared with itself only."""
     old, new = parse_offsets(before), parse_offsets(after)
     return tuple(
@@ -96,24 +96,24 @@ def compare_positions(before: str | None, after: str | None) -> tuple[Change, ..
     )
 
 
-def _compare_partition(key: Key, old: int | None, new: int | None) -> Change:
+def _compare_partition(key: Key, old: int | None, new: int | None) -> PartChange:
     before = None if old is None else _build_part(key, old)
     after = None if new is None else _build_part(key, new)
-    return Change(name_of(key), before, after, _compare_offsets(old, new))
+    return PartChange(name_of(key), before, after, _compare_offsets(old, new))
 
 
-def _compare_offsets(old: int | None, new: int | None) -> Moved:
+def _compare_offsets(old: int | None, new: int | None) -> PartMove:
     if old is None or new is None:
-        return Moved.NEW if old is None else Moved.GONE
+        return PartMove.NEW if old is None else PartMove.GONE
     if old == new:
-        return Moved.SAME
+        return PartMove.SAME
     if min(old, new) < 0:
-        return Moved.UNCLEAR
-    return Moved.FORWARD if new > old else Moved.BACK
+        return PartMove.UNCLEAR
+    return PartMove.FORWARD if new > old else PartMove.BACK
 
 
-def _build_part(key: Key, at: int) -> Part:
-    return Part(name_of(key), str(at), f"{key[0]} partition {key[1]} at {NAMED.get(at, at)}")
+def _build_part(key: Key, at: int) -> PositionPart:
+    return PositionPart(name_of(key), str(at), f"{key[0]} partition {key[1]} at {NAMED.get(at, at)}")
 
 
 def measure_distance(start: str | None, end: str | None, facts: KafkaFacts) -> Distance:
@@ -138,18 +138,18 @@ def _list_spans(start: Offsets, end: Offsets, facts: KafkaFacts) -> list[Span]:
     return [(key, start.get(key, low), end.get(key, low)) for key, low in sorted(lows.items())]
 
 
-def judge_reach(offset_json: str | None, facts: KafkaFacts) -> Reach:
+def judge_reach(offset_json: str | None, facts: KafkaFacts) -> SourceRetention:
     """Whether all that follows the position is still there, what is gone, and when retention takes the next of it."""
     offsets = parse_offsets(offset_json)
     if not offsets:
-        return Reach(None, "Nothing was read yet; the source begins where its own options say.")
+        return SourceRetention(None, "Nothing was read yet; the source begins where its own options say.")
     if facts.asked_at_ms is None:
-        return Reach(None, UNASKED)
+        return SourceRetention(None, UNASKED)
     broken = {key: why for key, at in offsets.items() if (why := _explain_broken(key, at, facts))}
     broken = dict(sorted((broken | _came_cut(offsets, facts)).items()))
     if broken:
         also = f" {DATA_LOSS_TOO}" if any(k not in offsets or not facts.reads(k) for k in broken) else ""
-        return Reach(
+        return SourceRetention(
             False,
             f"{_join_sentences(broken.values())} {DATA_LOSS}{also}",
             lost=Distance(rows=_count_taken(broken, offsets, facts)),
@@ -161,7 +161,7 @@ def judge_reach(offset_json: str | None, facts: KafkaFacts) -> Reach:
         why += f" Retention may take the first of them from {format_time(until)} on."
     if sized := sorted({t for t, _ in offsets if facts.topics[t].retention_bytes is not None}):
         why += f" {', '.join(sized)} is also cut by size, at a time that is not known beforehand."
-    return Reach(True, why, until_ms=until, parts=first)
+    return SourceRetention(True, why, until_ms=until, parts=first)
 
 
 def _explain_broken(key: Key, at: int, facts: KafkaFacts) -> str | None:
@@ -256,7 +256,7 @@ def find_start_option(offset_json: str | None, facts: KafkaFacts) -> StartOption
     )
 
 
-def find_position(wanted: Wanted, committed: str | None, facts: KafkaFacts) -> Candidate:
+def find_position(wanted: StartChoice, committed: str | None, facts: KafkaFacts) -> StartCandidate:
     """The position that a person names, for every partition, and what it costs.
 
     Raises Refused for a position by version or file, which Kafka does not have, and as `choose_offsets`.
@@ -271,7 +271,7 @@ def find_position(wanted: Wanted, committed: str | None, facts: KafkaFacts) -> C
     spans = _list_spans(kept | came, starts | _end_offsets(kept.keys() - starts.keys(), facts), facts)
     left = dict.fromkeys(map(name_of, kept.keys() - starts.keys()), LEFT)
     after = write_offsets(starts)
-    return Candidate(
+    return StartCandidate(
         offset_json=after,
         label=label_position(after),
         precision=Precision.EXACT,
@@ -326,10 +326,10 @@ def _why_strange(key: Key, facts: KafkaFacts) -> str:
     return UNTOLD if facts.partition(key) else "It is no longer there, so it has no position."
 
 
-def _mark_unclear(change: Change, strange: Set[str]) -> Change:
+def _mark_unclear(change: PartChange, strange: Set[str]) -> PartChange:
     """Two offsets of different topics cannot be compared, though both are numbers."""
     is_on_both_sides = change.before is not None and change.after is not None
-    return replace(change, moved=Moved.UNCLEAR) if is_on_both_sides and change.part in strange else change
+    return replace(change, moved=PartMove.UNCLEAR) if is_on_both_sides and change.part in strange else change
 
 
 def _join_sentences(sentences: Iterable[str]) -> str:

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 
 from recovery.checkpoints.formats import Malformed
 from recovery.errors import Refused
-from recovery.sources.base import Wanted
+from recovery.sources.base import StartChoice
 from recovery.sources.comparing import format_time
 from recovery.sources.kafka_facts import (
     EARLIEST,
@@ -23,7 +23,7 @@ Chosen = tuple[dict[Key, int], dict[str, str]]
 """Next offset of each partition, and by its name the sentence where the wish was not met as it was said."""
 
 
-def choose_offsets(wanted: Wanted, committed: str | None, facts: KafkaFacts) -> Chosen:
+def choose_offsets(wanted: StartChoice, committed: str | None, facts: KafkaFacts) -> Chosen:
     """Where each partition starts. One that is left out begins at its first record, as Spark begins new ones.
 
     Raises Refused for offsets out of bounds, for partitions that are not there, and for those that a whole line leaves
@@ -38,7 +38,7 @@ def choose_offsets(wanted: Wanted, committed: str | None, facts: KafkaFacts) -> 
     return _with_parts(wanted.parts, (offsets, said), committed, facts) if wanted.parts else (offsets, said)
 
 
-def _choose_everywhere(wanted: Wanted, committed: str | None, facts: KafkaFacts) -> Chosen:
+def _choose_everywhere(wanted: StartChoice, committed: str | None, facts: KafkaFacts) -> Chosen:
     """The same wish for every partition."""
     offsets: dict[Key, int] = {}
     said: dict[str, str] = {}
@@ -56,7 +56,7 @@ def _as_committed(committed: str | None, facts: KafkaFacts) -> Chosen:
 
 
 def _with_parts(
-    parts: Mapping[str, Wanted | None], base: Chosen, committed: str | None, facts: KafkaFacts
+    parts: Mapping[str, StartChoice | None], base: Chosen, committed: str | None, facts: KafkaFacts
 ) -> Chosen:
     """`base` with single partitions set otherwise."""
     present, before = _present_partitions(committed, facts), _as_committed(committed, facts)[0]
@@ -86,7 +86,7 @@ def _with_parts(
     return dict(sorted(offsets.items())), said
 
 
-def _offset_for(wanted: Wanted, partition: PartitionFacts) -> tuple[int, str]:
+def _offset_for(wanted: StartChoice, partition: PartitionFacts) -> tuple[int, str]:
     if wanted.at_ms is not None:
         return _at_time(partition, wanted.at_ms)
     return partition.low if wanted.earliest else partition.high, ""

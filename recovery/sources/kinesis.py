@@ -16,15 +16,15 @@ from recovery.checkpoints.formats import Malformed, json_of
 from recovery.checkpoints.positions import kinesis_shards
 from recovery.sources import unparsed_offsets
 from recovery.sources.base import (
-    Candidate,
-    Change,
     Distance,
-    Moved,
-    Part,
+    PartChange,
+    PartMove,
+    PositionPart,
     Precision,
-    Reach,
+    SourceRetention,
+    StartCandidate,
+    StartChoice,
     StartOption,
-    Wanted,
 )
 from recovery.sources.comparing import NOTHING_READ, by_equality, by_number, compare_parts
 from recovery.sources.comparing import find_empty_start as find_empty_start
@@ -43,10 +43,12 @@ class KinesisFacts:
     last_read_ms: int | None = None
 
 
-def list_parts(offset_json: str | None) -> tuple[Part, ...]:
+def list_parts(offset_json: str | None) -> tuple[PositionPart, ...]:
     """A part for every shard, sorted by name; its value is the sequence number, or the word that represents one."""
     shards = {} if offset_json is None else _parse_shards(json_of(offset_json))
-    return tuple(Part(name, at, f"{name} after {at or 'no record'}") for name, at in sorted(shards.items()))
+    return tuple(
+        PositionPart(name, at, f"{name} after {at or 'no record'}") for name, at in sorted(shards.items())
+    )
 
 
 def label_position(offset_json: str | None) -> str:
@@ -58,21 +60,21 @@ def label_position(offset_json: str | None) -> str:
     return ", ".join(p.label for p in parts[:SHOWN_SHARDS]) + more
 
 
-def compare_positions(before: str | None, after: str | None) -> tuple[Change, ...]:
+def compare_positions(before: str | None, after: str | None) -> tuple[PartChange, ...]:
     """Sequence numbers are in order within a shard; TRIM_HORIZON and LATEST beside one are unclear."""
     return compare_parts(list_parts(before), list_parts(after), _compare_sequence_numbers)
 
 
 def measure_distance(start: str | None, end: str | None, facts: KinesisFacts) -> Distance:
     """Zero between equal positions: sequence numbers do not count records."""
-    same = all(c.moved is Moved.SAME for c in compare_positions(start, end))
+    same = all(c.moved is PartMove.SAME for c in compare_positions(start, end))
     return unparsed_offsets.measure_distance(None, None) if same else Distance()
 
 
-def judge_reach(offset_json: str | None, facts: KinesisFacts) -> Reach:
+def judge_reach(offset_json: str | None, facts: KinesisFacts) -> SourceRetention:
     """Not known."""
     list_parts(offset_json)
-    return Reach(
+    return SourceRetention(
         None,
         "Kinesis keeps records for the stream's retention (24 hours by default, up to 365 days); the stream was not "
         "asked.",
@@ -106,7 +108,7 @@ def find_start_option(offset_json: str | None, facts: KinesisFacts) -> StartOpti
     )
 
 
-def find_position(wanted: Wanted, committed: str | None, facts: KinesisFacts) -> Candidate:
+def find_position(wanted: StartChoice, committed: str | None, facts: KinesisFacts) -> StartCandidate:
     """By hand only. Raises Refused for any other wish."""
     list_parts(committed)
     if wanted.by_hand is not None:
@@ -114,7 +116,7 @@ def find_position(wanted: Wanted, committed: str | None, facts: KinesisFacts) ->
     return unparsed_offsets.by_hand(wanted, committed, "a Kinesis source")
 
 
-def _compare_sequence_numbers(before: str | None, after: str | None) -> Moved:
+def _compare_sequence_numbers(before: str | None, after: str | None) -> PartMove:
     numbers = all(v is not None and v.isascii() and v.isdigit() for v in (before, after))
     return by_number(before, after) if numbers else by_equality(before, after)
 

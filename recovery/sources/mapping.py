@@ -49,7 +49,7 @@ class NewSource:
 
 
 @dataclass(frozen=True)
-class Pair:
+class ProposedPair:
     """An old source that goes on as a new one. `why`: one sentence; `confirm`: what a person has to say yes to."""
 
     old: str
@@ -60,7 +60,7 @@ class Pair:
 
 
 @dataclass(frozen=True)
-class Added:
+class ProposedAddition:
     """A new source that nothing was read of. It has no start until someone chooses one."""
 
     new: str
@@ -68,7 +68,7 @@ class Added:
 
 
 @dataclass(frozen=True)
-class Dropped:
+class ProposedDrop:
     """An old source that no new one continues. `unread`: what is then never read (None: not known)."""
 
     old: str
@@ -77,12 +77,12 @@ class Dropped:
 
 
 @dataclass(frozen=True)
-class Proposal:
+class MappingProposal:
     """Every old source is in a pair or dropped, every new one in a pair or added."""
 
-    pairs: tuple[Pair, ...] = ()
-    added: tuple[Added, ...] = ()
-    dropped: tuple[Dropped, ...] = ()
+    pairs: tuple[ProposedPair, ...] = ()
+    added: tuple[ProposedAddition, ...] = ()
+    dropped: tuple[ProposedDrop, ...] = ()
     notes: tuple[str, ...] = field(default=())
 
     @property
@@ -135,9 +135,9 @@ def _parse_assigned_topics(assigned: str) -> list[str]:
         return []
 
 
-def propose_mapping(old: Sequence[OldSource], new: Sequence[NewSource]) -> Proposal:
+def propose_mapping(old: Sequence[OldSource], new: Sequence[NewSource]) -> MappingProposal:
     """Who continues whom: by name, then by equal places, then by places that meet, then the last of a kind."""
-    pairs: list[Pair] = []
+    pairs: list[ProposedPair] = []
     for rank in (_by_name, _by_equal_places, _by_meeting_places):
         for old_source in _left_old(old, pairs):
             for other in _left_new(new, pairs):
@@ -147,7 +147,7 @@ def propose_mapping(old: Sequence[OldSource], new: Sequence[NewSource]) -> Propo
     pairs += _last_of_kind(_left_old(old, pairs), _left_new(new, pairs))
     order = [old_source.key for old_source in old]
     pairs.sort(key=lambda p: order.index(p.old))
-    return Proposal(
+    return MappingProposal(
         pairs=tuple(pairs),
         added=tuple(_describe_added(old_source, old) for old_source in _left_new(new, pairs)),
         dropped=tuple(_describe_dropped(old_source) for old_source in _left_old(old, pairs)),
@@ -158,7 +158,7 @@ def propose_mapping(old: Sequence[OldSource], new: Sequence[NewSource]) -> Propo
 def offset_lines(
     old: Sequence[OldSource],
     new: Sequence[NewSource],
-    proposal: Proposal,
+    proposal: MappingProposal,
     *,
     confirmed: Collection[str],
     starts: Mapping[str, str | None],
@@ -219,15 +219,15 @@ def check_watermark(stored_ms: int, rewound: Sequence[str], oldest_event_ms: int
     )
 
 
-def _by_name(old: OldSource, new: NewSource) -> Pair | None:
+def _by_name(old: OldSource, new: NewSource) -> ProposedPair | None:
     if old.name is None or old.name != new.name:
         return None
     if not _may_be(old, new):
         return None
-    return Pair(old.key, new.key, Certainty.CERTAIN, f"Both are named {old.name}.")
+    return ProposedPair(old.key, new.key, Certainty.CERTAIN, f"Both are named {old.name}.")
 
 
-def _by_equal_places(old: OldSource, new: NewSource) -> Pair | None:
+def _by_equal_places(old: OldSource, new: NewSource) -> ProposedPair | None:
     if (
         _named_apart(old, new)
         or old.kind != new.kind
@@ -235,16 +235,16 @@ def _by_equal_places(old: OldSource, new: NewSource) -> Pair | None:
         or _plain_places(old) != _plain_places(new)
     ):
         return None
-    return Pair(old.key, new.key, Certainty.CERTAIN, f"Both read {_name_places(new.places)}.")
+    return ProposedPair(old.key, new.key, Certainty.CERTAIN, f"Both read {_name_places(new.places)}.")
 
 
-def _by_meeting_places(old: OldSource, new: NewSource) -> Pair | None:
+def _by_meeting_places(old: OldSource, new: NewSource) -> ProposedPair | None:
     if _named_apart(old, new) or old.kind != new.kind:
         return None
     shared = {p for p in _plain_places(old) if any(_places_meet(p, other) for other in _plain_places(new))}
     if not shared:
         return None
-    return Pair(
+    return ProposedPair(
         old.key,
         new.key,
         Certainty.LIKELY,
@@ -254,7 +254,7 @@ def _by_meeting_places(old: OldSource, new: NewSource) -> Pair | None:
     )
 
 
-def _last_of_kind(old: Sequence[OldSource], new: Sequence[NewSource]) -> list[Pair]:
+def _last_of_kind(old: Sequence[OldSource], new: Sequence[NewSource]) -> list[ProposedPair]:
     """One old and one new of a kind that are left alone with each other, where one of them names no place."""
     pairs = []
     for source in old:
@@ -268,7 +268,7 @@ def _last_of_kind(old: Sequence[OldSource], new: Sequence[NewSource]) -> list[Pa
         ):
             continue
         pairs.append(
-            Pair(
+            ProposedPair(
                 source.key,
                 same_new[0].key,
                 Certainty.LAST_OF_KIND,
@@ -313,17 +313,17 @@ def _places_meet(place: str, other: str) -> bool:
     return a == b or a.startswith(f"{b}/") or b.startswith(f"{a}/")
 
 
-def _left_old(old: Sequence[OldSource], pairs: Sequence[Pair]) -> list[OldSource]:
+def _left_old(old: Sequence[OldSource], pairs: Sequence[ProposedPair]) -> list[OldSource]:
     taken = {p.old for p in pairs}
     return [source for source in old if source.key not in taken]
 
 
-def _left_new(new: Sequence[NewSource], pairs: Sequence[Pair]) -> list[NewSource]:
+def _left_new(new: Sequence[NewSource], pairs: Sequence[ProposedPair]) -> list[NewSource]:
     taken = {p.new for p in pairs}
     return [source for source in new if source.key not in taken]
 
 
-def _describe_added(source: NewSource, old: Sequence[OldSource]) -> Added:
+def _describe_added(source: NewSource, old: Sequence[OldSource]) -> ProposedAddition:
     twin = next((o for o in old if source.name is not None and o.name == source.name), None)
     was = (
         f" Its name belonged to a source of kind {twin.kind} before, whose position does not apply here."
@@ -331,14 +331,14 @@ def _describe_added(source: NewSource, old: Sequence[OldSource]) -> Added:
         else ""
     )
     where = f" ({_name_places(source.places)})" if source.places else ""
-    return Added(
+    return ProposedAddition(
         source.key,
         f"Source {source.key}{where} is new: nothing was read of it.{was} Choose where it starts: the earliest reads "
         "all its rows, the latest none that are there now.",
     )
 
 
-def _describe_dropped(source: OldSource) -> Dropped:
+def _describe_dropped(source: OldSource) -> ProposedDrop:
     rows = source.unread.rows if source.unread else None
     files = source.unread.files if source.unread else None
     waits = (
@@ -349,13 +349,13 @@ def _describe_dropped(source: OldSource) -> Dropped:
         else "how much waits there unread is not known"
     )
     where = f" ({_name_places(source.places)})" if source.places else ""
-    return Dropped(
+    return ProposedDrop(
         source.key, source.unread, f"No source of the code continues source {source.key}{where}: {waits}."
     )
 
 
 def _list_order_notes(
-    old: Sequence[OldSource], new: Sequence[NewSource], pairs: Sequence[Pair]
+    old: Sequence[OldSource], new: Sequence[NewSource], pairs: Sequence[ProposedPair]
 ) -> tuple[str, ...]:
     """Sources that changed places: without names Spark goes by the order alone."""
     to = {p.old: p.new for p in pairs}

@@ -14,7 +14,7 @@ from recovery.contracts import codec
 from recovery.contracts.positions import ShownSource
 from recovery.errors import WrongUse
 from recovery.numbers import whole
-from recovery.sources.base import Wanted
+from recovery.sources.base import StartChoice
 
 NAMES = {
     "at_ms": "time",
@@ -24,7 +24,7 @@ NAMES = {
     "earliest": "earliest",
     "latest": "latest",
     "parts": "parts",
-}  # field of `Wanted` -> how people write it
+}  # field of `StartChoice` -> how people write it
 WORDS = {
     "time": "time",
     "version": "version",
@@ -36,19 +36,19 @@ OF_A_PART = "the next offset to read (1200), earliest, latest, time=2026-11-22T0
 COMMITTED = "committed"
 
 
-def parse_wish(text: str) -> Wanted:
+def parse_wish(text: str) -> StartChoice:
     """The wish that a text says. Raises WrongUse, whose sentence names the forms."""
     name, separator, value = text.strip().partition("=")
     if not separator and name in ("earliest", "latest"):
-        return Wanted(earliest=name == "earliest", latest=name == "latest")
+        return StartChoice(earliest=name == "earliest", latest=name == "latest")
     if value and name == "time":
-        return Wanted(at_ms=_parse_time(value))
+        return StartChoice(at_ms=_parse_time(value))
     if name == "version" and (number := whole(value)) is not None:
-        return Wanted(version=number)
+        return StartChoice(version=number)
     if value and name == "file":
-        return Wanted(file=value)
+        return StartChoice(file=value)
     if value and name == "json":
-        return Wanted(by_hand=value)
+        return StartChoice(by_hand=value)
     raise WrongUse(f"{text!r} names no position. Write one of: {FORMS}.", code="no_position")
 
 
@@ -72,19 +72,19 @@ def _parse_time(text: str) -> int:
     return at_ms
 
 
-def of_part(name: str, text: str) -> Wanted | None:
+def of_part(name: str, text: str) -> StartChoice | None:
     """The wish for one part; None: as committed. Raises WrongUse, whose sentence names the forms."""
     value = text.strip()
     if value == COMMITTED:
         return None
     if whole(value) is not None:
-        return Wanted(by_hand=value)
+        return StartChoice(by_hand=value)
     if value in ("earliest", "latest") or value.startswith("time="):
         return parse_wish(value)
     raise WrongUse(f"{value!r} is no position for {name}. Write {OF_A_PART}.", code="no_position")
 
 
-def with_parts(wanted: Wanted | None, edits: Mapping[str, str]) -> Wanted | None:
+def with_parts(wanted: StartChoice | None, edits: Mapping[str, str]) -> StartChoice | None:
     """A wish (None: as committed) with some parts set otherwise; None where nothing but the committed is left."""
     parts = {
         **(wanted.parts if wanted else {}),
@@ -92,7 +92,7 @@ def with_parts(wanted: Wanted | None, edits: Mapping[str, str]) -> Wanted | None
     }
     if wanted is None or not _list_source_texts(wanted):
         parts = {name: wish for name, wish in parts.items() if wish is not None}
-        return Wanted(parts=parts) if parts else None
+        return StartChoice(parts=parts) if parts else None
     return wanted.model_copy(update={"parts": parts})
 
 
@@ -107,12 +107,12 @@ def from_lines(text: str) -> dict[str, str]:
     return parts
 
 
-def wish_text(wanted: Wanted) -> str:
+def wish_text(wanted: StartChoice) -> str:
     """A wish for people: as `parse_wish` takes it, and its parts, `latest, orders-3=1200`."""
     return ", ".join([*_list_source_texts(wanted), *_list_part_texts(wanted)])
 
 
-def wish_arguments(key: str, wanted: Wanted) -> list[str]:
+def wish_arguments(key: str, wanted: StartChoice) -> list[str]:
     """A wish for source `key` as `by_source` takes it: `0=latest`, `0/orders-3=1200`."""
     return [
         *(f"{key}={wish}" for wish in _list_source_texts(wanted)),
@@ -120,18 +120,18 @@ def wish_arguments(key: str, wanted: Wanted) -> list[str]:
     ]
 
 
-def text_of_part(wish: Wanted | None) -> str:
+def text_of_part(wish: StartChoice | None) -> str:
     """What `of_part` takes."""
     if wish is None:
         return COMMITTED
     return wish.by_hand if wish.by_hand is not None else wish_text(wish)
 
 
-def _list_part_texts(wanted: Wanted) -> list[str]:
+def _list_part_texts(wanted: StartChoice) -> list[str]:
     return [f"{name}={text_of_part(wish)}" for name, wish in wanted.parts.items()]
 
 
-def _list_source_texts(wanted: Wanted) -> list[str]:
+def _list_source_texts(wanted: StartChoice) -> list[str]:
     """What it says of the source itself: one text, or none."""
     fields = {name: value for name, value in as_dict(wanted).items() if name != "parts"}
     return [_format_request(name, value) for name, value in fields.items()]
@@ -144,17 +144,17 @@ def _format_request(name: str, value: Any) -> str:
     return NAMES[name] if value is True else f"{NAMES[name]}={value}"
 
 
-def as_dict(wanted: Wanted) -> dict[str, Any]:
+def as_dict(wanted: StartChoice) -> dict[str, Any]:
     """Plain JSON: the one field that is set, and `parts` where there are any."""
     return codec.to_json(wanted)
 
 
-def as_dicts(positions: Mapping[str, Wanted | None]) -> dict[str, dict[str, object]]:
+def as_dicts(positions: Mapping[str, StartChoice | None]) -> dict[str, dict[str, object]]:
     """Wishes by source as they are saved: only sources that start elsewhere than where they were committed."""
     return {key: as_dict(wanted) for key, wanted in sorted(positions.items()) if wanted is not None}
 
 
-def describe_wishes(positions: Mapping[str, Wanted | None]) -> str:
+def describe_wishes(positions: Mapping[str, StartChoice | None]) -> str:
     """Wishes by source for people."""
     each = [
         f"source {key} at {wish_text(wanted)[:200]}"
@@ -164,17 +164,17 @@ def describe_wishes(positions: Mapping[str, Wanted | None]) -> str:
     return "; ".join(each) or "every source where it was committed"
 
 
-def wish_from_json(body: Mapping[str, Any]) -> Wanted:
+def wish_from_json(body: Mapping[str, Any]) -> StartChoice:
     """Back from `as_dict`. Raises WrongUse for what it never wrote."""
     try:
-        wanted = codec.read(Wanted, body)
+        wanted = codec.read(StartChoice, body)
         _refuse_unclear(wanted)
     except (TypeError, ValueError, OverflowError) as error:
         raise WrongUse(f"This names no position. Write one of: {FORMS}.", code="no_position") from error
     return wanted
 
 
-def _refuse_unclear(wanted: Wanted) -> None:
+def _refuse_unclear(wanted: StartChoice) -> None:
     """Raise WrongUse unless a wish and each of its parts name one position that can be written."""
     whole_ones = _list_source_texts(wanted)
     if len(whole_ones) > 1 or not (whole_ones or wanted.parts):
@@ -185,13 +185,13 @@ def _refuse_unclear(wanted: Wanted) -> None:
         of_part(name, text_of_part(wish))
 
 
-def by_source(given: Sequence[str]) -> dict[str, Wanted | None]:
+def by_source(given: Sequence[str]) -> dict[str, StartChoice | None]:
     """`0=time=…`, `1=latest`, `all=earliest`, `0=committed`, `0/orders-3=1200` by source; None: as committed.
 
     Parts that are not named start as their source does, and as committed where only parts of it are named. Raises
     WrongUse.
     """
-    wishes: dict[str, Wanted | None] = {}
+    wishes: dict[str, StartChoice | None] = {}
     parts: dict[str, dict[str, str]] = {}
     for text in given:
         named, separator, wish = (part.strip() for part in text.partition("="))
@@ -219,7 +219,7 @@ def by_source(given: Sequence[str]) -> dict[str, Wanted | None]:
     return {**wishes, **{source: with_parts(wishes.get(source), edits) for source, edits in parts.items()}}
 
 
-def for_all(wanted: Wanted, shown: Sequence[ShownSource]) -> dict[str, Wanted]:
+def for_all(wanted: StartChoice, shown: Sequence[ShownSource]) -> dict[str, StartChoice]:
     """One wish for every source. Raises WrongUse where one of them cannot take it:
     a source that stays behind without a word would be found out too late."""
     form = wish_text(wanted).partition("=")[0]

@@ -17,11 +17,19 @@ from recovery.contracts.positions import (
     OptionStart,
     ShownPart,
     ShownPlace,
-    ShownReach,
+    ShownRetention,
     ShownSource,
 )
 from recovery.sources import labels, position_requests, registry, unparsed_offsets
-from recovery.sources.base import Change, Distance, Moved, Part, Reach, SourceFacts, StartOption
+from recovery.sources.base import (
+    Distance,
+    PartChange,
+    PartMove,
+    PositionPart,
+    SourceFacts,
+    SourceRetention,
+    StartOption,
+)
 from recovery.sources.comparing import ZERO, count_noun
 
 USER = re.compile(r"//[^/@\s]*@")
@@ -77,14 +85,14 @@ def _read_or_plain(
         return plain(*lines)
 
 
-def _list_changes(facts: SourceFacts) -> Sequence[Change]:
+def _list_changes(facts: SourceFacts) -> Sequence[PartChange]:
     if facts.start is not None:
         return facts.start.changes
     line, module = facts.position.offset_json, registry.source_kind_of(facts.position.kind)
     return _read_or_plain(module.compare_positions, unparsed_offsets.compare_positions, line, line)
 
 
-def _show_change(change: Change) -> MovedPart:
+def _show_change(change: PartChange) -> MovedPart:
     return MovedPart(
         part=change.part,
         before=_part_value(change.before),
@@ -93,7 +101,7 @@ def _show_change(change: Change) -> MovedPart:
     )
 
 
-def _part_value(part: Part | None) -> str | None:
+def _part_value(part: PositionPart | None) -> str | None:
     return None if part is None else part.value
 
 
@@ -104,10 +112,10 @@ def show_distance(distance: Distance) -> InputBetween:
     )
 
 
-def _show_reach(retained: Reach | None, known: bool | None) -> ShownReach:
+def _show_reach(retained: SourceRetention | None, known: bool | None) -> ShownRetention:
     if retained is None:
-        return ShownReach(readable=known)
-    return ShownReach(
+        return ShownRetention(readable=known)
+    return ShownRetention(
         readable=retained.readable,
         why=retained.why,
         until_ms=retained.until_ms,
@@ -183,7 +191,7 @@ def _list_unclear_parts(source: ShownSource) -> list[str]:
     """Parts whose two positions cannot be compared, so that no distance holds what lies between."""
     if len(source.changes) == 1 and all(_has_any(of) for of in (source.lost, source.reread)):
         return []  # it skips some and repeats others, and both were counted
-    return [c.part for c in source.changes if c.moved in (Moved.UNCLEAR, Moved.GONE)]
+    return [c.part for c in source.changes if c.moved in (PartMove.UNCLEAR, PartMove.GONE)]
 
 
 def _has_any(distance: InputBetween) -> bool:

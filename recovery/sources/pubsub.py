@@ -11,14 +11,14 @@ from dataclasses import dataclass
 from recovery.checkpoints.formats import Malformed, number_of, object_of
 from recovery.sources import unparsed_offsets
 from recovery.sources.base import (
-    Candidate,
-    Change,
     Distance,
-    Part,
+    PartChange,
+    PositionPart,
     Precision,
-    Reach,
+    SourceRetention,
+    StartCandidate,
+    StartChoice,
     StartOption,
-    Wanted,
 )
 from recovery.sources.comparing import NOTHING_READ, by_number, compare_parts
 from recovery.sources.comparing import find_empty_start as find_empty_start
@@ -36,10 +36,14 @@ class PubSubFacts:
     asked_ms: int = 0
 
 
-def list_parts(offset_json: str | None) -> tuple[Part, ...]:
+def list_parts(offset_json: str | None) -> tuple[PositionPart, ...]:
     """The subscription, with the sequence number. Raises Malformed for another shape."""
     at_number = _parse_position(offset_json)
-    return (Part("subscription", None if at_number is None else str(at_number), label_position(offset_json)),)
+    return (
+        PositionPart(
+            "subscription", None if at_number is None else str(at_number), label_position(offset_json)
+        ),
+    )
 
 
 def label_position(offset_json: str | None) -> str:
@@ -47,7 +51,7 @@ def label_position(offset_json: str | None) -> str:
     return NOTHING_READ if at_number is None else f"sequence number {at_number:,} of this stream"
 
 
-def compare_positions(before: str | None, after: str | None) -> tuple[Change, ...]:
+def compare_positions(before: str | None, after: str | None) -> tuple[PartChange, ...]:
     return compare_parts(list_parts(before), list_parts(after), by_number)
 
 
@@ -58,10 +62,10 @@ def measure_distance(start: str | None, end: str | None, facts: PubSubFacts) -> 
     return unparsed_offsets.measure_distance(start, end)
 
 
-def judge_reach(offset_json: str | None, facts: PubSubFacts) -> Reach:
+def judge_reach(offset_json: str | None, facts: PubSubFacts) -> SourceRetention:
     """Not known."""
     _parse_position(offset_json)
-    return Reach(
+    return SourceRetention(
         None,
         "Pub/Sub drops a message once it is acknowledged and keeps the others for the subscription's retention "
         "(7 days by default); the subscription was not asked.",
@@ -81,7 +85,7 @@ def find_start_option(offset_json: str | None, facts: PubSubFacts) -> StartOptio
     )
 
 
-def find_position(wanted: Wanted, committed: str | None, facts: PubSubFacts) -> Candidate:
+def find_position(wanted: StartChoice, committed: str | None, facts: PubSubFacts) -> StartCandidate:
     """By hand only, and only as the position that was committed. Raises Refused for anything else."""
     _parse_position(committed)
     if wanted.by_hand is not None:

@@ -9,7 +9,16 @@ from dataclasses import dataclass
 
 from recovery.checkpoints.formats import json_of
 from recovery.sources import unparsed_offsets
-from recovery.sources.base import Candidate, Change, Distance, Part, Precision, Reach, StartOption, Wanted
+from recovery.sources.base import (
+    Distance,
+    PartChange,
+    PositionPart,
+    Precision,
+    SourceRetention,
+    StartCandidate,
+    StartChoice,
+    StartOption,
+)
 from recovery.sources.comparing import find_empty_start as find_empty_start
 
 KIND = "python"
@@ -25,7 +34,7 @@ class PythonSourceFacts:
     asked_ms: int = 0
 
 
-def list_parts(offset_json: str | None) -> tuple[Part, ...]:
+def list_parts(offset_json: str | None) -> tuple[PositionPart, ...]:
     """One part, the author's JSON verbatim. Raises Malformed for what is no JSON."""
     return unparsed_offsets.list_parts(_require_json(offset_json))
 
@@ -35,7 +44,7 @@ def label_position(offset_json: str | None) -> str:
     return unparsed_offsets.label_position(_require_json(offset_json))
 
 
-def compare_positions(before: str | None, after: str | None) -> tuple[Change, ...]:
+def compare_positions(before: str | None, after: str | None) -> tuple[PartChange, ...]:
     """Equal or unclear: the order of such offsets is the author's."""
     return unparsed_offsets.compare_positions(_require_json(before), _require_json(after))
 
@@ -45,10 +54,10 @@ def measure_distance(start: str | None, end: str | None, facts: PythonSourceFact
     return unparsed_offsets.measure_distance(_require_json(start), _require_json(end))
 
 
-def judge_reach(offset_json: str | None, facts: PythonSourceFacts) -> Reach:
+def judge_reach(offset_json: str | None, facts: PythonSourceFacts) -> SourceRetention:
     """Not known."""
     _require_json(offset_json)
-    return Reach(None, "Only the reader in the pipeline's code knows what this source still holds.")
+    return SourceRetention(None, "Only the reader in the pipeline's code knows what this source still holds.")
 
 
 def find_start_option(offset_json: str | None, facts: PythonSourceFacts) -> StartOption:
@@ -64,7 +73,7 @@ def find_start_option(offset_json: str | None, facts: PythonSourceFacts) -> Star
     )
 
 
-def find_position(wanted: Wanted, committed: str | None, facts: PythonSourceFacts) -> Candidate:
+def find_position(wanted: StartChoice, committed: str | None, facts: PythonSourceFacts) -> StartCandidate:
     """By hand only. Raises Refused for any other wish, Malformed for what is no JSON."""
     _require_json(committed)
     if wanted.by_hand is not None:

@@ -9,7 +9,16 @@ from dataclasses import dataclass
 from recovery.checkpoints.formats import Malformed, json_of
 from recovery.contracts.amounts import Amount
 from recovery.errors import Refused
-from recovery.sources.base import Candidate, Change, Distance, Part, Precision, Reach, StartOption, Wanted
+from recovery.sources.base import (
+    Distance,
+    PartChange,
+    PositionPart,
+    Precision,
+    SourceRetention,
+    StartCandidate,
+    StartChoice,
+    StartOption,
+)
 from recovery.sources.comparing import (
     NOTHING_READ,
     ZERO,
@@ -39,10 +48,10 @@ class RateFacts:
     asked_ms: int = 0
 
 
-def list_parts(offset_json: str | None) -> tuple[Part, ...]:
+def list_parts(offset_json: str | None) -> tuple[PositionPart, ...]:
     """One part, in seconds. Raises Malformed for anything but a whole number."""
     seconds = _parse_seconds(offset_json)
-    return (Part("seconds", None if seconds is None else str(seconds), label_position(offset_json)),)
+    return (PositionPart("seconds", None if seconds is None else str(seconds), label_position(offset_json)),)
 
 
 def label_position(offset_json: str | None) -> str:
@@ -50,7 +59,7 @@ def label_position(offset_json: str | None) -> str:
     return NOTHING_READ if seconds is None else f"{count_noun(seconds, 'second')} after its start"
 
 
-def compare_positions(before: str | None, after: str | None) -> tuple[Change, ...]:
+def compare_positions(before: str | None, after: str | None) -> tuple[PartChange, ...]:
     return compare_parts(list_parts(before), list_parts(after), by_number)
 
 
@@ -68,10 +77,10 @@ def measure_distance(start: str | None, end: str | None, facts: RateFacts) -> Di
     return Distance(rows=rows, seconds=Amount(value=high - low))
 
 
-def judge_reach(offset_json: str | None, facts: RateFacts) -> Reach:
+def judge_reach(offset_json: str | None, facts: RateFacts) -> SourceRetention:
     """Always: the rows are computed again."""
     _parse_seconds(offset_json)
-    return Reach(True, "A rate source makes its rows by counting; any second can be made again.")
+    return SourceRetention(True, "A rate source makes its rows by counting; any second can be made again.")
 
 
 def find_start_option(offset_json: str | None, facts: RateFacts) -> StartOption:
@@ -85,7 +94,7 @@ def find_start_option(offset_json: str | None, facts: RateFacts) -> StartOption:
     )
 
 
-def find_position(wanted: Wanted, committed: str | None, facts: RateFacts) -> Candidate:
+def find_position(wanted: StartChoice, committed: str | None, facts: RateFacts) -> StartCandidate:
     """A time, the earliest (second 0), the latest (now), or a number of seconds by hand."""
     _parse_seconds(committed)
     named = require_one_wish(wanted, of=OF, can=CAN)

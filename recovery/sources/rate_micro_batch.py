@@ -11,7 +11,16 @@ from typing import NamedTuple
 from recovery.checkpoints.formats import Malformed, number_of, object_of
 from recovery.contracts.amounts import Amount
 from recovery.errors import Refused
-from recovery.sources.base import Candidate, Change, Distance, Part, Precision, Reach, StartOption, Wanted
+from recovery.sources.base import (
+    Distance,
+    PartChange,
+    PositionPart,
+    Precision,
+    SourceRetention,
+    StartCandidate,
+    StartChoice,
+    StartOption,
+)
 from recovery.sources.comparing import (
     NOTHING_READ,
     ZERO,
@@ -48,10 +57,10 @@ class RatePosition(NamedTuple):
     at_ms: int
 
 
-def list_parts(offset_json: str | None) -> tuple[Part, ...]:
+def list_parts(offset_json: str | None) -> tuple[PositionPart, ...]:
     """One part, in rows. Raises Malformed for another shape."""
     at = _parse_position(offset_json)
-    return (Part("rows", None if at is None else str(at.rows), label_position(offset_json)),)
+    return (PositionPart("rows", None if at is None else str(at.rows), label_position(offset_json)),)
 
 
 def label_position(offset_json: str | None) -> str:
@@ -61,7 +70,7 @@ def label_position(offset_json: str | None) -> str:
     )
 
 
-def compare_positions(before: str | None, after: str | None) -> tuple[Change, ...]:
+def compare_positions(before: str | None, after: str | None) -> tuple[PartChange, ...]:
     return compare_parts(list_parts(before), list_parts(after), by_number)
 
 
@@ -73,10 +82,10 @@ def measure_distance(start: str | None, end: str | None, facts: RateMicroBatchFa
     return Distance(rows=Amount(value=abs(new.rows - old.rows)))
 
 
-def judge_reach(offset_json: str | None, facts: RateMicroBatchFacts) -> Reach:
+def judge_reach(offset_json: str | None, facts: RateMicroBatchFacts) -> SourceRetention:
     """Always: the rows are computed again."""
     _parse_position(offset_json)
-    return Reach(True, "This source makes its rows by counting; any of them can be made again.")
+    return SourceRetention(True, "This source makes its rows by counting; any of them can be made again.")
 
 
 def find_start_option(offset_json: str | None, facts: RateMicroBatchFacts) -> StartOption:
@@ -90,7 +99,7 @@ def find_start_option(offset_json: str | None, facts: RateMicroBatchFacts) -> St
     )
 
 
-def find_position(wanted: Wanted, committed: str | None, facts: RateMicroBatchFacts) -> Candidate:
+def find_position(wanted: StartChoice, committed: str | None, facts: RateMicroBatchFacts) -> StartCandidate:
     """The earliest, an offset by hand, or the batch whose rows carry a time."""
     _parse_position(committed)
     named = require_one_wish(wanted, of=OF, can=CAN)

@@ -14,7 +14,7 @@ from recovery.sources.base import SourceFacts
 from recovery.sources.comparing import count_noun
 from recovery.sources.delta_facts import DeltaFacts, DeltaOffset
 from recovery.sources.file_facts import FileSourceFacts
-from recovery.sources.input_ranges import Slice
+from recovery.sources.input_ranges import InputRange
 
 
 class GapCode(StrEnum):
@@ -26,7 +26,7 @@ class GapCode(StrEnum):
 
 
 @dataclass(frozen=True)
-class Gap:
+class ReplayGap:
     """One source that cannot be replayed, and why."""
 
     #: its index in the code
@@ -37,16 +37,16 @@ class Gap:
 
 
 @dataclass(frozen=True)
-class Processed:
+class ProcessedInput:
     """What was processed, of all sources together; with a gap it is not all of it."""
 
     #: decoded URIs of all file sources together, in the order in which they were read
     files: tuple[str, ...] = ()
     #: of every other source, by its index in the code, as text
-    slices: Mapping[str, Slice] = field(default_factory=dict)
+    slices: Mapping[str, InputRange] = field(default_factory=dict)
     #: bytes to be read for it; None: not known
     size: int | None = None
-    gaps: tuple[Gap, ...] = ()
+    gaps: tuple[ReplayGap, ...] = ()
 
     @property
     def pieces(self) -> int:
@@ -55,48 +55,52 @@ class Processed:
         return len(self.files) + sum(len(paths) for _, paths in versions)
 
 
-def processed_files(index: int, source: SourceFacts) -> Slice | Gap:
+def processed_files(index: int, source: SourceFacts) -> InputRange | ReplayGap:
     """Of a source that reads files: those that its log names, as long as they are there as they were."""
     held = source.facts
     if not isinstance(held, FileSourceFacts):
-        return Gap(index, GapCode.UNKNOWN, f"Source {index}: its files could not be listed.")
+        return ReplayGap(index, GapCode.UNKNOWN, f"Source {index}: its files could not be listed.")
     if source.gone:
         says = f"Source {index}: {count_noun(len(source.gone), 'file')} that it has read is no longer there, such as"
-        return Gap(index, GapCode.GONE, f"{says} {_last_part(source.gone[0])}.")
+        return ReplayGap(index, GapCode.GONE, f"{says} {_last_part(source.gone[0])}.")
     paths = {f.path for f in source.processed}
     if other := [f.path for f in file_facts.list_rewritten(held) if f.path in paths]:
         says = f"Source {index}: {count_noun(len(other), 'file')} that it has read was written again since, such as"
-        return Gap(index, GapCode.CHANGED, f"{says} {_last_part(other[0])}.")
-    return Slice("files", files=tuple(f.path for f in source.processed))
+        return ReplayGap(index, GapCode.CHANGED, f"{says} {_last_part(other[0])}.")
+    return InputRange("files", files=tuple(f.path for f in source.processed))
 
 
-def processed_versions(index: int, committed: str | None, facts: DeltaFacts) -> Slice | Gap:
+def processed_versions(index: int, committed: str | None, facts: DeltaFacts) -> InputRange | ReplayGap:
     """Of a source that reads a Delta table: the files that its commits brought, from the first version on.
 
     `facts` with all commits, and the files looked for.
     """
     if committed is None:
-        return Slice("delta")
+        return InputRange("delta")
     if facts.earliest > 0:
         says = f"Source {index}: the log of its table begins with version {facts.earliest}; earlier ones were cleaned."
-        return Gap(index, GapCode.GONE, says)
+        return ReplayGap(index, GapCode.GONE, says)
     try:
         whole, at = kept.by_delta(None, committed, facts), delta_facts.parse_offset(committed)
     except Malformed as problem:
-        return Gap(index, GapCode.UNKNOWN, f"Source {index}: its position cannot be read: {problem.why}.")
+        return ReplayGap(
+            index, GapCode.UNKNOWN, f"Source {index}: its position cannot be read: {problem.why}."
+        )
     if not whole or at.initial or facts.reading.change_feed:
         says = (
             f"Source {index}: it is not known which rows of its table were read: rows were taken out of it, a change "
             "feed is read, or reading did not begin with its first version."
         )
-        return Gap(index, GapCode.UNKNOWN, says)
+        return ReplayGap(index, GapCode.UNKNOWN, says)
     read = input_ranges.of_delta(DeltaOffset(facts.table_id, 0).as_json(), committed, facts)
     if read is None:
-        return Gap(index, GapCode.UNKNOWN, f"Source {index}: its log does not show which files were read.")
+        return ReplayGap(
+            index, GapCode.UNKNOWN, f"Source {index}: its log does not show which files were read."
+        )
     gone = [path for _, paths in read.versions for path in paths if path in facts.gone]
     if gone:
         says = f"Source {index}: {count_noun(len(gone), 'data file')} that it has read is no longer there, such as"
-        return Gap(index, GapCode.GONE, f"{says} {_last_part(gone[0])}.")
+        return ReplayGap(index, GapCode.GONE, f"{says} {_last_part(gone[0])}.")
     return read
 
 

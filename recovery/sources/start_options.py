@@ -22,7 +22,7 @@ _ADDED: Final = re.compile(rf"(?<![\w-])({'|'.join(map(re.escape, NAMES))})(?![\
 
 
 @dataclass(frozen=True)
-class StartOption:
+class CodeStartOption:
     """A line that sets a start option."""
 
     #: as this module spells it
@@ -32,7 +32,7 @@ class StartOption:
     line: str
 
 
-def list_left_in_code(changes: Iterable[tuple[str, str]]) -> tuple[StartOption, ...]:
+def list_left_in_code(changes: Iterable[tuple[str, str]]) -> tuple[CodeStartOption, ...]:
     """What changes of code, (path, unified diff) in the order in which they were made, put into it and did not take out
     again. A line that was only moved was there before; a comment sets nothing."""
     left: dict[tuple[str, str], None] = {}
@@ -44,7 +44,7 @@ def list_left_in_code(changes: Iterable[tuple[str, str]]) -> tuple[StartOption, 
                 left.pop((path, line), None)
         left.update(dict.fromkeys((path, line) for line in added if line not in removed))
     options = ((_name_of(line), path, line) for path, line in left)
-    return tuple(StartOption(name, path, line) for name, path, line in options if name)
+    return tuple(CodeStartOption(name, path, line) for name, path, line in options if name)
 
 
 def _list_lines(diff: str) -> Iterator[tuple[str, str]]:

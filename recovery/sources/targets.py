@@ -1,6 +1,6 @@
 """Where a replay goes back to, as people and programs write it: `time=…`, `version=…`, `batch=…`. Pure."""
 
-from recovery.contracts.choices import Wanted
+from recovery.contracts.choices import StartChoice
 from recovery.contracts.target import ReplayTarget
 from recovery.errors import WrongUse
 from recovery.numbers import whole
@@ -28,4 +28,4 @@ def target_text(target: ReplayTarget) -> str:
         return f"batch={target.batch}"
     if target.version is not None:
         return f"version={target.version}"
-    return position_requests.wish_text(Wanted(at_ms=target.at_ms))
+    return position_requests.wish_text(StartChoice(at_ms=target.at_ms))

@@ -8,16 +8,16 @@ from dataclasses import dataclass
 from recovery.checkpoints.report import SourceProgress
 from recovery.sources import unparsed_offsets
 from recovery.sources.base import (
-    Candidate,
-    Change,
     Distance,
-    Part,
+    PartChange,
     Position,
+    PositionPart,
     Precision,
-    Reach,
     SourceFacts,
+    SourceRetention,
+    StartCandidate,
+    StartChoice,
     StartOption,
-    Wanted,
 )
 from recovery.sources.comparing import find_empty_start as find_empty_start
 
@@ -34,7 +34,7 @@ class UnknownSourceFacts:
     asked_ms: int = 0
 
 
-def list_parts(offset_json: str | None) -> tuple[Part, ...]:
+def list_parts(offset_json: str | None) -> tuple[PositionPart, ...]:
     """One part: the line itself, whatever it holds. Never raises Malformed."""
     return unparsed_offsets.list_parts(offset_json)
 
@@ -44,7 +44,7 @@ def label_position(offset_json: str | None) -> str:
     return unparsed_offsets.label_position(offset_json)
 
 
-def compare_positions(before: str | None, after: str | None) -> tuple[Change, ...]:
+def compare_positions(before: str | None, after: str | None) -> tuple[PartChange, ...]:
     """Equal or unclear."""
     return unparsed_offsets.compare_positions(before, after)
 
@@ -54,9 +54,9 @@ def measure_distance(start: str | None, end: str | None, facts: UnknownSourceFac
     return unparsed_offsets.measure_distance(start, end)
 
 
-def judge_reach(offset_json: str | None, facts: UnknownSourceFacts) -> Reach:
+def judge_reach(offset_json: str | None, facts: UnknownSourceFacts) -> SourceRetention:
     """Not known: the source was not asked."""
-    return Reach(None, "This source is not known here, so what it still holds was not read.")
+    return SourceRetention(None, "This source is not known here, so what it still holds was not read.")
 
 
 def find_start_option(offset_json: str | None, facts: UnknownSourceFacts) -> StartOption:
@@ -69,7 +69,7 @@ def find_start_option(offset_json: str | None, facts: UnknownSourceFacts) -> Sta
     )
 
 
-def find_position(wanted: Wanted, committed: str | None, facts: UnknownSourceFacts) -> Candidate:
+def find_position(wanted: StartChoice, committed: str | None, facts: UnknownSourceFacts) -> StartCandidate:
     """By hand only; what that costs is not known. Raises Refused for any other wish."""
     return unparsed_offsets.by_hand(wanted, committed, OF)
 

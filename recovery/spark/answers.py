@@ -21,17 +21,17 @@ from recovery.spark.api import (
     TYPES_DIFFER,
     UNSEEN_STREAM,
     WHOLE_ROW,
-    Bounded,
     BoundedBy,
-    Counted,
+    BudgetBound,
     Limit,
     Measure,
-    Origin,
+    RowOrigin,
     Sample,
     Study,
-    Whole,
+    TableRowCount,
+    WholeComparison,
 )
-from recovery.spark.backups import CommittedBeside, Lacking, ToppedRows
+from recovery.spark.backups import CommittedComparison, TableGap, ToppedRows
 from recovery.spark.catalog import describe, path_of, sql_name, table
 from recovery.spark.code_flow import CodeFlow
 from recovery.spark.definitions import BadCode
@@ -137,7 +137,7 @@ def _compare_with_table(
     frames: Mapping[str, Any],
     key: Sequence[str],
     held: Any,
-    bounded: list[Bounded],
+    bounded: list[BudgetBound],
 ) -> Study:
     """With the whole table beside the labels that the request names for it; budgets that are met go to `bounded`."""
     if request.get("lacking") in frames:
@@ -156,7 +156,7 @@ def _compare_with_table(
 
 def _compare_with_input(
     spark: Any, flow: CodeFlow, request: Request, yields: Any, key: Sequence[str], held: Any
-) -> Lacking | None:
+) -> TableGap | None:
     """None where the key cannot be compared. Raises `OverBudget`."""
     limit = budgets_of(request).grouping
     try:
@@ -167,12 +167,12 @@ def _compare_with_input(
 
 def _compare_committed(
     spark: Any, flow: CodeFlow, request: Request, key: Sequence[str], held: Any
-) -> CommittedBeside | None:
+) -> CommittedComparison | None:
     """None where the key cannot be compared. Raises `OverBudget`."""
     given = topping.Input.of_study(request, request["committed"])
     limit = budgets_of(request).grouping
     try:
-        return CommittedBeside(**topping.compare_committed(spark, flow, given, held, key, limit))
+        return CommittedComparison(**topping.compare_committed(spark, flow, given, held, key, limit))
     except (counting.NoSuchColumn, counting.NotComparable, CannotReplay):
         return None
 
@@ -185,7 +185,7 @@ def _count_fresh_keys(
     held: Any,
     counted: counting.SetCounts,
     limit: Limit,
-) -> tuple[Mapping[str, int], Sequence[Bounded]]:
+) -> tuple[Mapping[str, int], Sequence[BudgetBound]]:
     """Different keys that the table does not hold: of dropDuplicates by its own columns, whatever `key` compares rows.
 
     {} where these are not among what the code yields, or the table has them not: then it is not known.
@@ -232,7 +232,7 @@ def _count_by_file(flow: CodeFlow, known: Sequence[str], notes: list[str]) -> di
 
 
 @dataclass(frozen=True)
-class Held:
+class TableRows:
     """The rows of a table before and after a rerun. `whole`: `found` is the whole table, else what was written."""
 
     old: Any | None
@@ -294,15 +294,15 @@ def _add_columns(spark: Any, request: Request, place: Mapping[str, str], now: An
     return spark.read.format(place["provider"]).schema(schema).load(place["location"])
 
 
-def count_table(spark: Any, name: str, files: Sequence[str] | None) -> Counted:
+def count_table(spark: Any, name: str, files: Sequence[str] | None) -> TableRowCount:
     """Rows of the table, or of those of its data files that `files` names."""
     now = table(spark, name)
     if now is None:
-        return Counted(None)
+        return TableRowCount(None)
     if files is None:
-        return Counted(now.count())
+        return TableRowCount(now.count())
     held = _read_files(spark, describe(spark, name), now, files)
-    return Counted(0 if held is None else held.count())
+    return TableRowCount(0 if held is None else held.count())
 
 
 TOO_LARGE = (
@@ -334,7 +334,7 @@ def _compare_rows(
             topped = ToppedRows(**topping.compare_topped(expected, now, key))
             expected = filling.lacking(expected, before, key)
         columns = flow.columns if request.get("whole_rows") else key
-        apart = counting.Apart(columns, key, by_collation=flow.lets_through_by(key))
+        apart = counting.ComparedColumns(columns, key, by_collation=flow.lets_through_by(key))
         measure = _compare_sides(spark, request, held, expected, apart)
         # rows that a rehearsal wrote do not name their input
         files = [] if request.get("expected") else _named_files(request["study"])
@@ -363,7 +363,9 @@ def _compare_deduplicated(
         return Measure(problem=str(error))
 
 
-def _compare_sides(spark: Any, request: Request, held: Held, expected: Any, apart: counting.Apart) -> Measure:
+def _compare_sides(
+    spark: Any, request: Request, held: TableRows, expected: Any, apart: counting.ComparedColumns
+) -> Measure:
     if held.whole and held.old is not None:
         return counting.compare_versions(held.old, expected, held.found, apart, counting.SAMPLES)
     budgets = budgets_of(request)
@@ -381,10 +383,10 @@ def _find_origins(
     spark: Any,
     flow: CodeFlow,
     files: Sequence[str],
-    held: Held,
-    apart: counting.Apart,
+    held: TableRows,
+    apart: counting.ComparedColumns,
     missing: Sample,
-) -> list[Origin]:
+) -> list[RowOrigin]:
     """Where the missing rows come from that are shown. That they cannot be had takes nothing from what
     else was measured: then it is not known where a row comes from."""
     from pyspark.errors import PySparkException
@@ -403,7 +405,7 @@ def _find_origins(
 
 def _compare_whole(
     flow: CodeFlow, asked: Mapping[str, Any], table: Any, given: Sequence[str] | None
-) -> Whole:
+) -> WholeComparison:
     """What the code yields over all input that there is, beside the whole table.
 
     That it cannot be had takes nothing from what else was measured.
@@ -424,13 +426,13 @@ def _compare_whole(
             every, table, key, as_sets=key_from != WHOLE_ROW, by_collation=flow.lets_through_by(key)
         )
     except counting.NotComparable as error:
-        return Whole(problem=str(error), problem_code=TYPES_DIFFER)
+        return WholeComparison(problem=str(error), problem_code=TYPES_DIFFER)
     except (BadCode, CannotReplay, counting.NoSuchColumn) as error:
-        return Whole(problem=str(error))
+        return WholeComparison(problem=str(error))
     except PySparkException as error:
         if lost_contact(error):
             raise
-        return Whole(problem=f"The whole table could not be compared: {flow.says(error)}")
+        return WholeComparison(problem=f"The whole table could not be compared: {flow.says(error)}")
 
 
 def _measure_topic(spark: Any, request: Request, folder: Path) -> Measure:
@@ -449,7 +451,7 @@ def _measure_topic(spark: Any, request: Request, folder: Path) -> Measure:
         measure = replace(measure, key=tuple(key), key_from=key_from)
         if request.get("state_kept") and flow.operators and not request.get("expected"):
             raise CannotReplay(topics.STATE_KEPT)
-        expected = topics.make_records(_expected(spark, flow, request, Held(None, sent, whole=False)))
+        expected = topics.make_records(_expected(spark, flow, request, TableRows(None, sent, whole=False)))
         failed, margin = (
             topics.read_records(spark, flow.sink, asked[part]) if asked.get(part) else None
             for part in ("failed", "margin")
@@ -466,21 +468,21 @@ def _measure_topic(spark: Any, request: Request, folder: Path) -> Measure:
         return replace(measure, problem=f"The records could not be compared: {flow.says(error)}")
 
 
-def _read_sides(spark: Any, request: Request, place: Mapping[str, str], now: Any) -> Held:
+def _read_sides(spark: Any, request: Request, place: Mapping[str, str], now: Any) -> TableRows:
     version = request.get("old_version")
     if version is None:
         old = _read_files(spark, place, now, request["old_files"])
         written = _read_files(spark, place, now, request["new_files"])
-        return Held(old, now.where("false") if written is None else written, whole=False)
+        return TableRows(old, now.where("false") if written is None else written, whole=False)
     if version < 0:
-        return Held(None, now, whole=True)
+        return TableRows(None, now, whole=True)
     since, limit, name = request.get("since"), budgets_of(request).versions, request["table"]
     old = slicing.align_columns(_at(spark, name, version), now.schema)
     moved = () if since is None else since["rewritten"]
     if since is not None and all(_same_rows(spark, name, place, now, one, limit) for one in moved):
-        return Held(old, _of_log(spark, name, place, now, since["written"]), whole=False)
+        return TableRows(old, _of_log(spark, name, place, now, since["written"]), whole=False)
     check_size(old, limit, BoundedBy.VERSIONS)
-    return Held(old, now, whole=True)
+    return TableRows(old, now, whole=True)
 
 
 def _at(spark: Any, name: str, version: int) -> Any:
@@ -507,17 +509,17 @@ def _same_rows(
 ) -> bool:
     """Whether the files that a commit put in the place of others hold their rows. Raises `OverBudget`."""
     if limit.bytes is not None and rewritten["size"] > limit.bytes:
-        raise OverBudget(Bounded(BoundedBy.REWRITTEN, rewritten["size"], limit.bytes))
+        raise OverBudget(BudgetBound(BoundedBy.REWRITTEN, rewritten["size"], limit.bytes))
     sides = [_of_log(spark, name, place, now, rewritten[side]) for side in ("gone", "came")]
     counts = counting.tallied(sides, [now.columns, now.columns])
     with limited(spark, limit, BoundedBy.REWRITTEN):
         return not counts.where("n0 != n1").limit(1).collect()
 
 
-def _count_sides(held: Held) -> Measure:
+def _count_sides(held: TableRows) -> Measure:
     """What can be said of the table alone, where the input cannot be replayed."""
     if held.whole and held.old is not None:
-        apart = counting.Apart.by(held.found.columns)
+        apart = counting.ComparedColumns.by(held.found.columns)
         rows = counting.compare_versions(held.old, held.found.where("false"), held.found, apart, 0)
         return Measure(
             old_rows=rows.old_rows,
@@ -529,7 +531,7 @@ def _count_sides(held: Held) -> Measure:
     return Measure(old_rows=old_rows, new_rows=new_rows, listed_rows=old_rows + new_rows)
 
 
-def _expected(spark: Any, flow: CodeFlow, request: Request, held: Held) -> Any:
+def _expected(spark: Any, flow: CodeFlow, request: Request, held: TableRows) -> Any:
     """The rows that the rerun had to write: as a rehearsal wrote them, else what the code yields over the input."""
     if request.get("expected"):
         return spark.read.schema(flow.schema).parquet(literal(request["expected"]))

@@ -10,36 +10,52 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Final
 
-from recovery.contracts.measured import WHOLE_ROW, Bounded, BoundedBy, Origin, Rows, Sample, Text, Whole
+from recovery.contracts.measured import (
+    WHOLE_ROW,
+    BoundedBy,
+    BudgetBound,
+    RowOrigin,
+    Rows,
+    Sample,
+    Text,
+    WholeComparison,
+)
 from recovery.errors import NotFound
 from recovery.spark import scratch
 from recovery.spark.asking import Answers, checked, sent
-from recovery.spark.backups import CommittedBeside, DeletedRows, FilledBack, FilledRows, Lacking, ToppedRows
+from recovery.spark.backups import (
+    CommittedComparison,
+    DeletedRows,
+    FilledRows,
+    FillToMeasure,
+    TableGap,
+    ToppedRows,
+)
 
 __all__ = [
     "WHOLE_ROW",
     "Answers",
-    "Bounded",
     "BoundedBy",
+    "BudgetBound",
     "Budgets",
-    "Counted",
-    "Defined",
+    "CatalogState",
+    "ChangesSince",
+    "CommitRewrite",
     "DefinedRequest",
+    "DefinitionMeasure",
     "Limit",
     "Measure",
     "MeasureRequest",
-    "Origin",
     "Rehearsal",
     "RehearsalRequest",
     "Replay",
-    "Rewritten",
+    "RowOrigin",
     "Sample",
-    "Since",
     "Study",
     "StudyRequest",
     "TablePlace",
-    "Whereabouts",
-    "Whole",
+    "TableRowCount",
+    "WholeComparison",
     "WholeInput",
     "count",
     "defined",
@@ -94,7 +110,7 @@ class StudyRequest:
     `key` None: the code's own, else the whole row. `table`: the flow's table, to count it and to
     find repeats. `by_file` also counts rows by input file. `write` maps labels to folders into
     which the rows of that set are written as parquet; the folder must not exist. `slices`: label -> index of the
-    source in plan order, as text -> `input_ranges.Slice.as_dict()`, for sources that are no files; a label has
+    source in plan order, as text -> `input_ranges.InputRange.as_dict()`, for sources that are no files; a label has
     what `sets` and `slices` name under it together, and a source that it does not name yields no row. `variables`: the
     environment of the code (`recovery.variables`). `budgets`: what looking into the table may cost. `lacking`: a label
     whose rows are compared by key with the whole table; None: none. `committed`: the label of all committed input, of
@@ -145,7 +161,7 @@ class Study:
     where no query of a plain program is known to have the checkpoint; "" for every other.
     `bounded`: budgets that were met; what they bound is absent. Without a key no one looks for repeats in the table.
     `rests_on`: what the answer rests on beside the request, the input that it names and the flow's table; None: not
-    known, as the code cannot be analysed. `driver`: the run of Spark that answered (`Whereabouts.driver`).
+    known, as the code cannot be analysed. `driver`: the run of Spark that answered (`CatalogState.driver`).
     `output_mode`: as the code writes; a pipeline's flow appends.
     `varies`: by what the state that the code builds of one input may differ from run to run: other relations,
     functions of people's own, such as yield another value each time or go by the order of rows; (): by nothing that the
@@ -173,16 +189,16 @@ class Study:
     groups: Text = ""
     rests_on: tuple[Text, ...] | None = None
     driver: Text = ""
-    bounded: tuple[Bounded, ...] = ()
+    bounded: tuple[BudgetBound, ...] = ()
     output_mode: Text = "append"
     varies: tuple[Text, ...] | None = None
     watermarked: bool | None = None
-    lacking: Lacking | None = None
-    committed: CommittedBeside | None = None
+    lacking: TableGap | None = None
+    committed: CommittedComparison | None = None
 
 
 @dataclass(frozen=True)
-class Counted:
+class TableRowCount:
     """Rows of a table; None: there is no such table."""
 
     rows: Rows | None
@@ -197,7 +213,7 @@ class TablePlace:
 
 
 @dataclass(frozen=True)
-class Whereabouts:
+class CatalogState:
     """What Spark's catalog says now. `driver` names the run of Spark that answers: another one after a restart."""
 
     driver: Text
@@ -207,7 +223,7 @@ class Whereabouts:
 @dataclass(frozen=True)
 class WholeInput:
     """All input that was ever committed and can still be read: decoded URIs of files of all file sources together, and
-    of other sources `input_ranges.Slice.as_dict()` by their index in plan order, as text."""
+    of other sources `input_ranges.InputRange.as_dict()` by their index in plan order, as text."""
 
     files: tuple[str, ...] = ()
     slices: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
@@ -224,7 +240,7 @@ class MeasureRequest:
     are expected, as a rehearsal wrote them, in place of what the code yields over the new input. `key` None: as in a
     study. `state_kept`: the rerun went on with the old dropDuplicates state, so rows whose key an old row of the table
     has are not expected again; it does not count beside `expected`. `topic`: where the flow sends records to Kafka,
-    the offsets between which they lie, as `input_ranges.Slice.as_dict()`: `since`, all that came since the rerun
+    the offsets between which they lie, as `input_ranges.InputRange.as_dict()`: `since`, all that came since the rerun
     began, and `failed` (None: no batch was open), what a failed attempt of the batch that was planned and not committed
     may have sent before that; `margin`, what it may have sent before `failed`, if clocks disagree. `table`, files and
     version do not count then. `whole_rows`: expected and written rows are compared by all columns, and `key` only tells
@@ -249,17 +265,17 @@ class MeasureRequest:
     topic: Mapping[str, Any] | None = None
     whole_rows: bool = False
     whole: WholeInput | None = None
-    since: "Since | None" = None
+    since: "ChangesSince | None" = None
     budgets: Budgets = UNBOUNDED
-    filled: FilledBack | None = None
+    filled: FillToMeasure | None = None
     topped: bool = False
     deduplicated: bool = False
 
 
 @dataclass(frozen=True)
-class Rewritten:
+class CommitRewrite:
     """What one commit of a Delta table put in the place of what, and says that it changed no row: the data files of
-    either side as `input_ranges.Slice.as_dict()`, `size` in bytes of all of them."""
+    either side as `input_ranges.InputRange.as_dict()`, `size` in bytes of all of them."""
 
     gone: Mapping[str, Any]
     came: Mapping[str, Any]
@@ -267,12 +283,12 @@ class Rewritten:
 
 
 @dataclass(frozen=True)
-class Since:
+class ChangesSince:
     """What the log of a Delta table says of the commits after a version, none of which took a row away: the data files
-    that came with rows, as `input_ranges.Slice.as_dict()`, and those that were rewritten."""
+    that came with rows, as `input_ranges.InputRange.as_dict()`, and those that were rewritten."""
 
     written: Mapping[str, Any]
-    rewritten: tuple[Rewritten, ...] = ()
+    rewritten: tuple[CommitRewrite, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -327,13 +343,13 @@ class Measure:
     problem: Text | None = None
     notes: tuple[Text, ...] = ()
     sources: tuple[Mapping[str, Any], ...] = ()
-    whole: Whole | None = None
-    bounded: tuple[Bounded, ...] = ()
+    whole: WholeComparison | None = None
+    bounded: tuple[BudgetBound, ...] = ()
     problem_code: Text = ""
     filled: FilledRows | None = None
     topped: ToppedRows | None = None
     deleted: DeletedRows | None = None
-    origins: tuple[Origin, ...] = ()
+    origins: tuple[RowOrigin, ...] = ()
 
     def as_dict(self) -> dict[str, Any]:
         return asdict(self)
@@ -355,7 +371,7 @@ class DefinedRequest:
 
 
 @dataclass(frozen=True)
-class Defined:
+class DefinitionMeasure:
     """`rows` the dataset holds, `expected_rows` its definition yields, `missing` and `extra` of their exact multiset
     difference. `problem` not None: they could not be compared; `problem_code`: as in `Measure`. `unsure`: functions,
     steps and columns by which two runs of the definition may differ over the same tables, where they may explain this
@@ -444,9 +460,9 @@ def measure(request: MeasureRequest, *, timeout: float = MEASURE_SECONDS) -> Mea
     return checked(Measure, request.answers.ask("measure", sent(request), seconds=timeout))
 
 
-def defined(request: DefinedRequest, *, timeout: float = MEASURE_SECONDS) -> Defined:
+def defined(request: DefinedRequest, *, timeout: float = MEASURE_SECONDS) -> DefinitionMeasure:
     """Compute a view by a read and compare it with what it holds. `timeout` in seconds."""
-    return checked(Defined, request.answers.ask("defined", sent(request), seconds=timeout))
+    return checked(DefinitionMeasure, request.answers.ask("defined", sent(request), seconds=timeout))
 
 
 def rehearse(request: RehearsalRequest, *, timeout: float = REHEARSAL_SECONDS) -> Rehearsal:
@@ -470,12 +486,12 @@ def count(
     request: dict[str, object] = {"table": table, "configuration": dict(configuration)}
     if files is not None:
         request["files"] = list(files)
-    return checked(Counted, answers.ask("count", request, seconds=timeout)).rows
+    return checked(TableRowCount, answers.ask("count", request, seconds=timeout)).rows
 
 
-def whereabouts(answers: Answers, tables: Sequence[str], *, timeout: float = STUDY_SECONDS) -> Whereabouts:
+def whereabouts(answers: Answers, tables: Sequence[str], *, timeout: float = STUDY_SECONDS) -> CatalogState:
     """Which run of Spark answers, and where these of its tables lie; one that it does not know is left out."""
-    return checked(Whereabouts, answers.ask("places", {"tables": list(tables)}, seconds=timeout))
+    return checked(CatalogState, answers.ask("places", {"tables": list(tables)}, seconds=timeout))
 
 
 def table_location(answers: Answers, table: str, *, timeout: float = STUDY_SECONDS) -> str | None:

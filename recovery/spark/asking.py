@@ -49,7 +49,7 @@ class Service:
     url: str
     token: str = field(repr=False)
     spark: str = ""
-    allowed: outbound.Allowed | None = None
+    allowed: outbound.AllowedAddresses | None = None
     environment: str = ""
 
     def ask(self, question: str, request: Mapping[str, Any], *, seconds: float) -> Mapping[str, Any]:
@@ -229,15 +229,15 @@ def _plain(value: Any) -> Any:
     return [_plain(inner) for inner in value] if isinstance(value, (tuple, list)) else value
 
 
-def _session(token: str, allowed: outbound.Allowed | None) -> requests.Session:
+def _session(token: str, allowed: outbound.AllowedAddresses | None) -> requests.Session:
     """As `recovery.pipelines.transport`: no proxy, no .netrc, and no address that no one allowed."""
     session = requests.Session() if allowed is None else outbound.session(allowed)
     session.trust_env = False
-    session.auth = _Bearer(token)
+    session.auth = _QuestionsBearer(token)
     return session
 
 
-class _Bearer(requests.auth.AuthBase):
+class _QuestionsBearer(requests.auth.AuthBase):
     def __init__(self, token: str) -> None:
         self.token = token
 

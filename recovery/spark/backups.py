@@ -18,7 +18,7 @@ Rows = Annotated[int, Ge(0)]
 Text = Annotated[str, MaxLen(100_000)]
 
 
-class Unkept(StrEnum):
+class BackupRefusal(StrEnum):
     """Why a table was not kept, or not filled."""
 
     KEY_REPEATS = "key_repeats"  # two of its rows have the same key
@@ -46,7 +46,7 @@ class KeepRequest:
 
 
 @dataclass(frozen=True)
-class Kept:
+class TableCopy:
     """What was read of the table, and of the copy. `digest`: over all rows in every column, whatever their order.
     `refused` not None: nothing was copied, or the copy is not used; `about`: the columns that it is about."""
 
@@ -55,7 +55,7 @@ class Kept:
     columns: tuple[Text, ...] = ()
     copied_rows: Rows | None = None
     copied_digest: Text = ""
-    refused: Unkept | None = None
+    refused: BackupRefusal | None = None
     about: tuple[Text, ...] = ()
 
 
@@ -92,12 +92,12 @@ class CorrectionRequest:
 
 
 @dataclass(frozen=True)
-class Filled:
-    """`rows` that the table lacked, or had too often, and that Delta was given to write or to delete; as `Kept` if it
-    was refused. `problem`: why the code could not be run; "" where it was."""
+class FillAnswer:
+    """`rows` that the table lacked, or had too often, and that Delta was given to write or to delete; as `TableCopy` if
+    it was refused. `problem`: why the code could not be run; "" where it was."""
 
     rows: Rows = 0
-    refused: Unkept | None = None
+    refused: BackupRefusal | None = None
     about: tuple[Text, ...] = ()
     problem: Text = ""
 
@@ -117,17 +117,17 @@ class RestoreRequest:
 
 
 @dataclass(frozen=True)
-class Restored:
+class RestoreAnswer:
     """`rows` of the table then, None where they were not compared. `problem` not None: Delta could not, as its files
     are gone."""
 
     rows: Rows | None = None
-    refused: Unkept | None = None
+    refused: BackupRefusal | None = None
     problem: Text | None = None
 
 
 @dataclass(frozen=True)
-class Lacking:
+class TableGap:
     """A table beside what the code yields over all input that is left, by key.
 
     `table_rows` and different keys in it; `beyond`: rows whose key the code does not yield. `unfit`: columns that only
@@ -141,7 +141,7 @@ class Lacking:
 
 
 @dataclass(frozen=True)
-class CommittedBeside:
+class CommittedComparison:
     """What the code yields over all committed input beside the table, by key; as `strategies.base.CommittedRows`."""
 
     rows: Rows = 0
@@ -181,7 +181,7 @@ class DeletedRows:
 
 
 @dataclass(frozen=True)
-class FilledBack:
+class FillToMeasure:
     """What a fill did, for a measure: the folder of the backup's rows, and the table's versions before and after it."""
 
     backup: str
@@ -205,29 +205,29 @@ class FilledRows:
     backup_digest: Text
 
 
-def keep(request: KeepRequest, *, timeout: float = KEEP_SECONDS) -> Kept:
+def keep(request: KeepRequest, *, timeout: float = KEEP_SECONDS) -> TableCopy:
     """Copy a table and read the copy back. `timeout` in seconds. Raises Unreachable, Refused."""
-    return checked(Kept, request.answers.ask("keep", sent(request), seconds=timeout))
+    return checked(TableCopy, request.answers.ask("keep", sent(request), seconds=timeout))
 
 
-def fill(request: FillRequest, *, timeout: float = KEEP_SECONDS) -> Filled:
+def fill(request: FillRequest, *, timeout: float = KEEP_SECONDS) -> FillAnswer:
     """Write the rows that a table lacks. `timeout` in seconds. Raises Unreachable, Refused."""
-    return checked(Filled, request.answers.ask("fill", sent(request), seconds=timeout))
+    return checked(FillAnswer, request.answers.ask("fill", sent(request), seconds=timeout))
 
 
-def top_up(request: CorrectionRequest, *, timeout: float = KEEP_SECONDS) -> Filled:
+def top_up(request: CorrectionRequest, *, timeout: float = KEEP_SECONDS) -> FillAnswer:
     """Write the rows of the input that a table lacks. The pipeline's code is run. `timeout` in seconds. Raises
     Unreachable, Refused."""
-    return checked(Filled, request.answers.ask("top-up", sent(request), seconds=timeout))
+    return checked(FillAnswer, request.answers.ask("top-up", sent(request), seconds=timeout))
 
 
-def delete_repeats(request: CorrectionRequest, *, timeout: float = KEEP_SECONDS) -> Filled:
+def delete_repeats(request: CorrectionRequest, *, timeout: float = KEEP_SECONDS) -> FillAnswer:
     """Delete the rows that a table has too often. The pipeline's code is run. `timeout` in seconds. Raises
     Unreachable, Refused."""
-    return checked(Filled, request.answers.ask("deduplicate", sent(request), seconds=timeout))
+    return checked(FillAnswer, request.answers.ask("deduplicate", sent(request), seconds=timeout))
 
 
-def restore(request: RestoreRequest, *, timeout: float = KEEP_SECONDS) -> Restored:
+def restore(request: RestoreRequest, *, timeout: float = KEEP_SECONDS) -> RestoreAnswer:
     """Put a table back. Each call is another commit: without a `digest` to compare, ask only where the table's log has
     no such commit (`sinks.live.earlier.put_back_to`). `timeout` in seconds. Raises Unreachable, Refused."""
-    return checked(Restored, request.answers.ask("restore", sent(request), seconds=timeout))
+    return checked(RestoreAnswer, request.answers.ask("restore", sent(request), seconds=timeout))

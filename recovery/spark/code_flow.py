@@ -31,7 +31,7 @@ from recovery.spark.definitions import (
     write_files,
 )
 from recovery.spark.numbering import number_sources
-from recovery.spark.replay import FORMATS, CannotReplay, Reader, Replace, UnseenStream, sql_texts
+from recovery.spark.replay import FORMATS, CannotReplay, ReaderProxy, Replace, UnseenStream, sql_texts
 from recovery.spark.session import first_line, lost_contact, use
 from recovery.spark.touching import imports_beside, watching
 from recovery.spark.unsure import by_chance
@@ -60,7 +60,7 @@ class CodeFlow:
         self.query: sql_definitions.SqlQuery | None = getattr(self._flow, "query", None)
         sink = _sink(definitions, self.query.target if self.query else self._flow.target)
         self.writes_alone = all_known and _writes_alone(definitions, self._flow, request)
-        self.reader = Reader(spark, definitions, mutable=plain)
+        self.reader = ReaderProxy(spark, definitions, mutable=plain)
         self.output_mode = str(getattr(self._flow, "mode", "append"))
         self.reader.withheld |= secrets.values((sink or {}).get("options") or {})
         spark.conf._set_all(configs={k: str(v) for k, v in self._flow.spark_conf.items()}, silent=True)
@@ -102,7 +102,10 @@ class CodeFlow:
             return self.batch(files, files, slices)
 
     def replaced(self, replace: Replace) -> Any:
-        """The flow's DataFrame over other reads than its own (`Reader.replaced`). Raises `BadCode`, `CannotReplay`."""
+        """The flow's DataFrame over other reads than its own (`ReaderProxy.replaced`).
+
+        Raises `BadCode`, `CannotReplay`.
+        """
         self._check_shown()
         return self._called(lambda: self.reader.replaced(self._flow.func, replace))
 

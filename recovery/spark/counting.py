@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import unquote
 
-from recovery.spark.api import Bounded, BoundedBy, Budgets, Limit, Measure, Sample, Whole
+from recovery.spark.api import BoundedBy, BudgetBound, Budgets, Limit, Measure, Sample, WholeComparison
 from recovery.spark.comparable import NoSuchColumn, NotComparable, alike, collated, resolved
 from recovery.spark.explained import reads_by_file
 from recovery.spark.lookups import OverBudget, check_size, limited, occurring
@@ -61,7 +61,7 @@ class SetCounts:
     """Rows whose key the table holds already; {}: the table was not asked."""
     fresh: Mapping[str, int]
     """Different keys that the table does not hold; {}: it was not asked."""
-    bounded: tuple[Bounded, ...] = ()
+    bounded: tuple[BudgetBound, ...] = ()
     """Budgets that were met."""
 
 
@@ -175,7 +175,7 @@ def rows_by_file(frame: Any, files: Sequence[str]) -> dict[str, int] | None:
 
 
 @dataclass(frozen=True)
-class Apart:
+class ComparedColumns:
     """What distinguishes rows. `values`: columns by which expected and written rows are compared; `key`: columns of
     which no row of the table should have the same twice, all of them among `values`.
 
@@ -188,7 +188,7 @@ class Apart:
     by_collation: bool = False
 
     @classmethod
-    def by(cls, key: Sequence[str], *, by_collation: bool = False) -> "Apart":
+    def by(cls, key: Sequence[str], *, by_collation: bool = False) -> "ComparedColumns":
         """Both by the same columns."""
         return cls(key, key, by_collation)
 
@@ -211,7 +211,7 @@ class _Sides:
     rows: list[Any]
     collations: dict[int, Any]
 
-    def key(self, apart: Apart) -> list[Any]:
+    def key(self, apart: ComparedColumns) -> list[Any]:
         """The columns of the key, under their own names."""
         from pyspark.sql import functions as F
 
@@ -222,7 +222,7 @@ class _Sides:
         ]
 
 
-def _brought(parts: Sequence[Any], apart: Apart) -> _Sides:
+def _brought(parts: Sequence[Any], apart: ComparedColumns) -> _Sides:
     columns = [resolved(apart.values, f.columns, what) for f, what in zip(parts, _NAMES, strict=False)]
     alone = apart.by_key_alone
     rows = alike(parts, columns, by_collation=apart.by_collation and alone)
@@ -231,7 +231,13 @@ def _brought(parts: Sequence[Any], apart: Apart) -> _Sides:
 
 
 def compare(
-    spark: Any, old: Any | None, expected: Any, found: Any, apart: Apart, samples: int, budgets: Budgets
+    spark: Any,
+    old: Any | None,
+    expected: Any,
+    found: Any,
+    apart: ComparedColumns,
+    samples: int,
+    budgets: Budgets,
 ) -> Measure:
     """Multiset comparison of what is `expected` and what was written (`found`), repeats of keys in the table that this
     and `old` make, and what was bounded.
@@ -251,7 +257,7 @@ def compare(
             duplicates_in_table=new.measure.repeats_added,
             duplicates_before=0,
         )
-    bounded: list[Bounded] = []
+    bounded: list[BudgetBound] = []
     held, names = sides.rows[2], key_names(apart.values)
     hashed = [f"k{n}" for n in apart.at if n not in sides.collations]
     try:
@@ -270,7 +276,7 @@ def compare(
     return replace(measure, bounded=tuple(bounded))
 
 
-def compare_versions(old: Any, expected: Any, found: Any, apart: Apart, samples: int) -> Measure:
+def compare_versions(old: Any, expected: Any, found: Any, apart: ComparedColumns, samples: int) -> Measure:
     """As `compare`, where `found` is the whole table as it is now: written is what it has beyond `old`, and what it had
     in `old` and has no more is `vanished`. Both are grouped whole."""
     from pyspark.sql import functions as F
@@ -332,7 +338,7 @@ def _add_keys_of(spark: Any, keys: Any, limit: Limit, new: _Differences) -> Meas
 
 
 def _count_differences(
-    counts: Any, apart: Apart, sides: _Sides, samples: int, *, before: bool
+    counts: Any, apart: ComparedColumns, sides: _Sides, samples: int, *, before: bool
 ) -> _Differences:
     """What differs, with samples. `before`: rows of before are among the counts, so that repeats of them are known.
 
@@ -384,7 +390,7 @@ def _differences(counts: Any, *, with_old: bool, whole: bool) -> Any:
 _AMOUNTS = ("e", "written", "o", "held", "missing", "extra", "vanished")
 
 
-def _by_key(counts: Any, apart: Apart, sides: _Sides) -> Any:
+def _by_key(counts: Any, apart: ComparedColumns, sides: _Sides) -> Any:
     """The same, one row a key: rows that differ in other columns are put together."""
     from pyspark.sql import functions as F
 
@@ -424,7 +430,7 @@ def _repeats() -> list[Any]:
 
 def whole_flow(
     every: Any, table: Any, key: Sequence[str], *, as_sets: bool, by_collation: bool = False
-) -> Whole:
+) -> WholeComparison:
     """What the code yields over all input beside the whole table: one job.
 
     `as_sets`: only whether a key is there counts, not how often (the input may repeat one). Else rows are compared as
@@ -451,7 +457,7 @@ def whole_flow(
     )
     row = whole_numbers(sums.collect()[0])
     samples = samples_of(counts.where(absent > 0), key, absent, SAMPLES) if row["absent"] else ()
-    return Whole(
+    return WholeComparison(
         input_rows=row["input_rows"],
         input_keys=row["input_keys"],
         table_rows=row["table_rows"],

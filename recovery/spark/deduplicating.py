@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from recovery.spark import counting, filling
 from recovery.spark.api import BoundedBy, Limit, Measure
-from recovery.spark.backups import DeletedRows, ToppedRows, Unkept
+from recovery.spark.backups import BackupRefusal, DeletedRows, ToppedRows
 from recovery.spark.catalog import is_delta_at, sql_name
 from recovery.spark.code_flow import CodeFlow
 from recovery.spark.comparable import NotComparable, resolved
@@ -32,26 +32,26 @@ NOT_COMPARED: Final = ("map<", "variant")
 """Types that one row does not compare with another (`<=>`); the rows of a key were compared in them before."""
 CONDITION: Final = re.compile(r"\[(DELTA_[A-Z0-9_.]+)\]")
 REFUSALS: Final = {
-    "DELTA_CANNOT_MODIFY_APPEND_ONLY": Unkept.APPEND_ONLY,
-    "DELTA_CONCURRENT": Unkept.MOVED,
+    "DELTA_CANNOT_MODIFY_APPEND_ONLY": BackupRefusal.APPEND_ONLY,
+    "DELTA_CONCURRENT": BackupRefusal.MOVED,
 }
 """How the conditions begin by which Delta makes no commit, and what they mean."""
 
 
 def delete_repeats(spark: Any, request: Request, folder: Path) -> Answer:
-    """The fields of `backups.Filled`."""
+    """The fields of `backups.FillAnswer`."""
     if not is_delta_at(spark, request["table"], request["location"]):
-        return {"refused": Unkept.ELSEWHERE}
+        return {"refused": BackupRefusal.ELSEWHERE}
     try:
         flow = CodeFlow(spark, request["study"], folder)
         given = Input.of_study(request["study"])
         yields = flow.batch(given.files, given.files, given.slices)
         table = filling.at_version(spark, request["table"], request["before"])
         if wrong := filling.unfit(table.schema, yields.schema):
-            return {"refused": Unkept.COLUMNS, "about": wrong}
+            return {"refused": BackupRefusal.COLUMNS, "about": wrong}
         return _delete_equal_rows(spark, request, yields, table)
     except (BadCode, CannotReplay, counting.NoSuchColumn, NotComparable) as error:
-        return {"refused": Unkept.UNREADABLE, "problem": str(error)}
+        return {"refused": BackupRefusal.UNREADABLE, "problem": str(error)}
 
 
 def _delete_equal_rows(spark: Any, request: Request, yields: Any, table: Any) -> Answer:
@@ -68,9 +68,9 @@ def _delete_equal_rows(spark: Any, request: Request, yields: Any, table: Any) ->
     try:
         count = int(repeated.agg(F.sum(F.col("n1") - F.col("n0"))).collect()[0][0] or 0)
         if count != int(request["rows"]):
-            return {"rows": count, "refused": Unkept.OTHER_ROWS}
+            return {"rows": count, "refused": BackupRefusal.OTHER_ROWS}
         if count_differing(repeated, yields, table, key) != 0:
-            return {"refused": Unkept.DIFFERS}
+            return {"refused": BackupRefusal.DIFFERS}
         if not count:
             return {"rows": 0}
         return {"rows": count} | _replace_once(
@@ -100,7 +100,7 @@ def _replace_once(spark: Any, request: Request, table: Any, rows: Any) -> Answer
 
     name = sql_name(request["table"])
     if filling.latest_version(spark, request["table"]) != request["before"]:
-        return {"refused": Unkept.MOVED}  # a row that is gone since would be written again
+        return {"refused": BackupRefusal.MOVED}  # a row that is gone since would be written again
     spark.conf.set("spark.databricks.delta.write.txnAppId", request["app_id"])
     spark.conf.set("spark.databricks.delta.write.txnVersion", "1")
     spark.conf.set("spark.databricks.delta.commitInfo.userMetadata", request["app_id"])

@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import Any, Final
 
 from recovery.spark import counting, explained, secrets, sql_definitions
-from recovery.spark.api import TYPES_DIFFER, Defined
+from recovery.spark.api import TYPES_DIFFER, DefinitionMeasure
 from recovery.spark.catalog import table
 from recovery.spark.code_flow import CodeFlow
 from recovery.spark.definitions import BadCode
 from recovery.spark.replay import CannotReplay, SourceRead, messages_in
 from recovery.spark.session import first_line, lost_contact, quoted, use
-from recovery.spark.unsure import Rows, unsure
+from recovery.spark.unsure import UnsureRows, unsure
 
 WHOLE: Final = ("starting", "ending", "readchange", "skipchange", "ignorechange", "ignoredelete")
 """Beginnings of a reader's options by which a stream does not read each row of its table once."""
@@ -36,14 +36,14 @@ class Computed:
     varying: Set[str] = frozenset()
 
 
-def compare_dataset(spark: Any, request: Mapping[str, Any], folder: Path) -> Defined:
+def compare_dataset(spark: Any, request: Mapping[str, Any], folder: Path) -> DefinitionMeasure:
     """The dataset beside its definition. What stands in the way is its `problem`, the rest as far as known."""
     from pyspark.errors import PySparkException
 
     held = table(spark, request["table"])
     if held is None:
-        return Defined(problem=f"There is no table {request['table']}.")
-    defined = Defined(rows=held.count())
+        return DefinitionMeasure(problem=f"There is no table {request['table']}.")
+    defined = DefinitionMeasure(rows=held.count())
     computed: Computed | None = None
     try:
         computed = _computed(spark, request["study"], request["table"], folder)
@@ -59,7 +59,7 @@ def compare_dataset(spark: Any, request: Mapping[str, Any], folder: Path) -> Def
         return replace(defined, problem=f"Spark could not compare it: {says}")
 
 
-def _compare_rows(defined: Defined, computed: Computed, held: Any) -> Defined:
+def _compare_rows(defined: DefinitionMeasure, computed: Computed, held: Any) -> DefinitionMeasure:
     """With the difference over every column. Where that may come of values that differ by themselves, over those
     columns alone that cannot: `left_out` names the others, and `unsure` what may explain the difference that is left.
     """
@@ -71,8 +71,8 @@ def _compare_rows(defined: Defined, computed: Computed, held: Any) -> Defined:
     if not _differs(whole):
         return whole
     doubt, inexact = unsure(computed.text, columns, foreign=computed.varying), _inexact(computed.schema)
-    doubtful = replace(whole, unsure=(*doubt.names, *inexact), rows_unsure=doubt.rows is Rows.ANY)
-    if doubt.rows is not Rows.NONE:
+    doubtful = replace(whole, unsure=(*doubt.names, *inexact), rows_unsure=doubt.rows is UnsureRows.ANY)
+    if doubt.rows is not UnsureRows.NONE:
         return doubtful
     soft = {*doubt.anew, *doubt.ambiguous, *inexact}
     for out, proves in ((set(doubt.anew), True), (soft, False)):
@@ -85,7 +85,7 @@ def _compare_rows(defined: Defined, computed: Computed, held: Any) -> Defined:
     return doubtful
 
 
-def _differs(defined: Defined) -> bool:
+def _differs(defined: DefinitionMeasure) -> bool:
     return bool(defined.missing or defined.extra)
 
 
@@ -145,7 +145,9 @@ def _whole_table(spark: Any, read: SourceRead) -> Any:
     return spark.read.table(name)
 
 
-def _add_difference(defined: Defined, expected: Any, held: Any, columns: Sequence[str]) -> Defined:
+def _add_difference(
+    defined: DefinitionMeasure, expected: Any, held: Any, columns: Sequence[str]
+) -> DefinitionMeasure:
     """With the exact multiset difference by these columns, which the definition yields: one job."""
     from pyspark.sql import functions as F
 

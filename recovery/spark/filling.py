@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from recovery.spark import counting
 from recovery.spark.api import BoundedBy, Limit
-from recovery.spark.backups import FilledRows, Kept, Lacking, Restored, Unkept
+from recovery.spark.backups import BackupRefusal, FilledRows, RestoreAnswer, TableCopy, TableGap
 from recovery.spark.catalog import is_delta_at, sql_name
 from recovery.spark.comparable import (
     NotComparable,
@@ -45,35 +45,35 @@ NO_FILE: Final = (
 )
 
 
-def keep(spark: Any, request: Request, folder: Path) -> Kept:
+def keep(spark: Any, request: Request, folder: Path) -> TableCopy:
     """Copy a table into its backup, and read the copy back."""
     table = at_version(spark, request["table"], request["version"])
     key = resolved(request["key"], table.columns, "The table")
     if by_collation := [key[n] for n in collated(table, key)]:
-        return Kept(refused=Unkept.COLLATION, about=tuple(by_collation))
+        return TableCopy(refused=BackupRefusal.COLLATION, about=tuple(by_collation))
     rows, digest = digested(table)
-    kept = Kept(rows=rows, digest=digest, columns=tuple(table.columns))
+    kept = TableCopy(rows=rows, digest=digest, columns=tuple(table.columns))
     if table.select(*map(read_column, key)).distinct().count() != rows:
-        return replace(kept, refused=Unkept.KEY_REPEATS, about=tuple(key))
+        return replace(kept, refused=BackupRefusal.KEY_REPEATS, about=tuple(key))
     table.write.mode("error").parquet(plain(request["backup"]))
     copied_rows, copied_digest = digested(_copy(spark, request["backup"]))
-    differs = None if copied_digest == digest else Unkept.DIFFERS
+    differs = None if copied_digest == digest else BackupRefusal.DIFFERS
     return replace(kept, copied_rows=copied_rows, copied_digest=copied_digest, refused=differs)
 
 
 def fill(spark: Any, request: Request, folder: Path) -> Answer:
-    """The fields of `backups.Filled`."""
+    """The fields of `backups.FillAnswer`."""
     if not is_delta_at(spark, request["table"], request["location"]):
-        return {"refused": Unkept.ELSEWHERE}
+        return {"refused": BackupRefusal.ELSEWHERE}
     table, backup = at_version(spark, request["table"], request["before"]), _copy(spark, request["backup"])
     if wrong := unfit(table.schema, backup.schema):
-        return {"refused": Unkept.COLUMNS, "about": wrong}
+        return {"refused": BackupRefusal.COLUMNS, "about": wrong}
     return append_rows(lacking(backup, table, request["key"]), table, request)
 
 
 def append_rows(rows: Any, table: Any, request: Request, *, most: int | None = None) -> Answer:
     """Append `rows` to a table whose columns they fit, in one commit. `most`: how many there must be, exactly; where
-    there are others, none is written. The fields of `backups.Filled`."""
+    there are others, none is written. The fields of `backups.FillAnswer`."""
     from pyspark.storagelevel import StorageLevel
 
     spelled = resolved(table.columns, rows.columns, "What is written")
@@ -89,7 +89,7 @@ def append_rows(rows: Any, table: Any, request: Request, *, most: int | None = N
 def _append(wanted: Any, request: Request, most: int | None) -> Answer:
     count = wanted.count()
     if most is not None and count != most:
-        return {"rows": count, "refused": Unkept.OTHER_ROWS}
+        return {"rows": count, "refused": BackupRefusal.OTHER_ROWS}
     if count:
         writer = wanted.write.format("delta").mode("append").option("userMetadata", request["app_id"])
         writer = writer.option("txnAppId", request["app_id"]).option("txnVersion", "1")
@@ -97,25 +97,25 @@ def _append(wanted: Any, request: Request, most: int | None) -> Answer:
     return {"rows": count}
 
 
-def restore(spark: Any, request: Request, folder: Path) -> Restored:
+def restore(spark: Any, request: Request, folder: Path) -> RestoreAnswer:
     """Put a table back to a version, and compare its rows with those of then where the request names their digest."""
     from pyspark.errors import PySparkException
 
     if not is_delta_at(spark, request["table"], request["location"]):
-        return Restored(refused=Unkept.ELSEWHERE)
+        return RestoreAnswer(refused=BackupRefusal.ELSEWHERE)
     name, version = sql_name(request["table"]), int(request["version"])
     if request["note"]:
         spark.conf.set("spark.databricks.delta.commitInfo.userMetadata", request["note"])
     try:
         spark.sql(f"RESTORE TABLE {name} TO VERSION AS OF {version}").collect()
         if not request["digest"]:
-            return Restored()
+            return RestoreAnswer()
         rows, digest = digested(spark.read.table(name))
     except PySparkException as error:
         if lost_contact(error) or not any(mark in str(error) for mark in NO_FILE):
             raise
-        return Restored(problem=first_line(error))
-    return Restored(rows=rows, refused=None if digest == request["digest"] else Unkept.DIFFERS)
+        return RestoreAnswer(problem=first_line(error))
+    return RestoreAnswer(rows=rows, refused=None if digest == request["digest"] else BackupRefusal.DIFFERS)
 
 
 def digested(frame: Any) -> tuple[int, str]:
@@ -194,7 +194,7 @@ def compare_filled(spark: Any, request: Request, expected: Any, now: Any, key: S
 
 def compare_with_input(
     spark: Any, yields: Any, schema: Any, table: Any, key: Sequence[str], limit: Limit
-) -> Lacking:
+) -> TableGap:
     """The table beside what the code yields over all input that is left. `schema`: of what the code yields. Raises
     `OverBudget`, `NoSuchColumn`, `NotComparable`."""
     from pyspark.sql import functions as F
@@ -212,7 +212,7 @@ def compare_with_input(
             F.sum(F.when(i == 0, t).otherwise(F.lit(0))).alias("beyond"),
         )
         row = counting.whole_numbers(sums.collect()[0])
-    return Lacking(
+    return TableGap(
         table_rows=row["table_rows"],
         table_keys=row["table_keys"],
         beyond=row["beyond"],

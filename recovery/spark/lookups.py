@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Final
 
-from recovery.spark.api import Bounded, BoundedBy, Budgets, Limit
+from recovery.spark.api import BoundedBy, BudgetBound, Budgets, Limit
 from recovery.spark.explained import scanned_bytes
 
 BROADCAST_KEYS: Final = 2_000_000
@@ -33,7 +33,7 @@ def budgets_of(request: Mapping[str, Any]) -> Budgets:
 class OverBudget(Exception):
     """What was to be asked is larger, or took longer, than its budget."""
 
-    def __init__(self, bounded: Bounded) -> None:
+    def __init__(self, bounded: BudgetBound) -> None:
         super().__init__(bounded.by.value)
         self.bounded = bounded
 
@@ -44,7 +44,7 @@ def check_size(frame: Any, budget: Limit, by: BoundedBy) -> None:
         return
     size = scanned_bytes(frame._explain_string(mode="cost"))
     if size is not None and size > budget.bytes:
-        raise OverBudget(Bounded(by, size, budget.bytes))
+        raise OverBudget(BudgetBound(by, size, budget.bytes))
 
 
 @contextmanager
@@ -73,7 +73,7 @@ def limited(spark: Any, budget: Limit, by: BoundedBy) -> Iterator[None]:
     except PySparkException as error:
         if not late.is_set():
             raise
-        raise OverBudget(Bounded(by, None, None, int(budget.seconds))) from error
+        raise OverBudget(BudgetBound(by, None, None, int(budget.seconds))) from error
     finally:
         done.set()
         spark.removeTag(tag)

@@ -13,7 +13,7 @@ from urllib.parse import unquote
 
 from recovery.contracts.value import DataRow
 from recovery.spark import comparable
-from recovery.spark.api import Origin, Sample
+from recovery.spark.api import RowOrigin, Sample
 from recovery.spark.code_flow import CodeFlow
 from recovery.spark.explained import node_of, section
 from recovery.spark.paths import literal, plain
@@ -31,7 +31,7 @@ _LEAVES: Final = ("Relation", "LogicalRelation")
 
 
 @dataclass(frozen=True)
-class _Read:
+class _FileSourceRead:
     """The one file source of a flow, as its batch was read."""
 
     read: SourceRead
@@ -70,7 +70,7 @@ def find_origins(
     samples: Sample,
     *,
     by_collation: bool,
-) -> list[Origin]:
+) -> list[RowOrigin]:
     """Each file that yields one of these missing rows; [] where none can be told.
 
     `files`: the new input. `found`: what was written, with which the rows were compared by `columns`.
@@ -78,18 +78,18 @@ def find_origins(
     """
     if not samples or not files or not flow.reads_only_files:
         return []
-    reads: list[_Read] = []
+    reads: list[_FileSourceRead] = []
 
     def over(read: SourceRead) -> Any:
         frame = flow.reader.over(read, files, files, {})
-        reads.append(_Read(read, frame.schema))
+        reads.append(_FileSourceRead(read, frame.schema))
         return frame
 
     yielded = flow.replaced(over)
     passed = _passed(yielded, reads[0]) if len(reads) == 1 else {}
     sought = _files_of(spark, yielded, found, columns, samples, passed, files, by_collation=by_collation)
     lines = _lines_of(spark, reads[0], list(passed.values()), sought) if passed and sought else {}
-    return [Origin(one.sample, one.file, *lines.get(one, ((), None))) for one in sought]
+    return [RowOrigin(one.sample, one.file, *lines.get(one, ((), None))) for one in sought]
 
 
 def _files_of(
@@ -131,7 +131,7 @@ def _files_of(
     return told
 
 
-def _passed(yielded: Any, read: _Read) -> dict[str, str]:
+def _passed(yielded: Any, read: _FileSourceRead) -> dict[str, str]:
     """Columns that come out of the code with the very values of a column of the source: its name there, by theirs."""
     if not read.by_line:
         return {}
@@ -167,7 +167,7 @@ def _followed(steps: Sequence[str]) -> dict[str, tuple[str, str]]:
 
 
 def _lines_of(
-    spark: Any, read: _Read, source: Sequence[str], sought: Sequence[_Sought]
+    spark: Any, read: _FileSourceRead, source: Sequence[str], sought: Sequence[_Sought]
 ) -> dict[_Sought, tuple[tuple[int, ...], int]]:
     """Numbers of the lines, from 1, that hold the values sought, and how many lines the file has."""
     from pyspark.sql import functions as F
@@ -203,7 +203,7 @@ def _lines_of(
     return told
 
 
-def _parsed(lines: Any, read: _Read, columns: Sequence[str], parted: Sequence[str]) -> Any:
+def _parsed(lines: Any, read: _FileSourceRead, columns: Sequence[str], parted: Sequence[str]) -> Any:
     """The lines with the values of these columns as text, v0, v1, …, as the source's reader parses each."""
     from pyspark.sql import functions as F
     from pyspark.sql.types import StructType

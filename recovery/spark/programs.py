@@ -43,7 +43,7 @@ class _Waits(BaseException):
 
 
 @dataclass
-class Query:
+class ProgramQuery:
     """One query that a program would start, as its writer was told."""
 
     frame: Any
@@ -60,10 +60,10 @@ class Query:
 
 
 @dataclass(frozen=True)
-class Learned:
+class LearnedProgram:
     """What a program would start; `stopped`: the error by which it ended after its first start, else ""."""
 
-    queries: Sequence[Query]
+    queries: Sequence[ProgramQuery]
     stopped: str = ""
 
 
@@ -92,7 +92,7 @@ def load(spark: Any, placed: Mapping[str, Path], request: Mapping[str, Any], fol
 
     relative: list[str] = []
 
-    def run(base: str) -> Query:
+    def run(base: str) -> ProgramQuery:
         return _chosen(_queries(spark, path, arguments, placed, base=base, relative=relative), wanted, flow)
 
     chosen, base = _in_its_folder(run, wanted, relative)
@@ -106,8 +106,8 @@ def load(spark: Any, placed: Mapping[str, Path], request: Mapping[str, Any], fol
 
 
 def _in_its_folder(
-    run: Callable[[str], Query], checkpoint: str, relative: Sequence[str]
-) -> tuple[Query, str]:
+    run: Callable[[str], ProgramQuery], checkpoint: str, relative: Sequence[str]
+) -> tuple[ProgramQuery, str]:
     """The query, and the folder in which its program is started; "" where that is not known. Raises `BadCode`.
 
     A program that reads from `relative` places before its start fails anywhere else: the folders above its checkpoint
@@ -132,7 +132,7 @@ def _folders_above(checkpoint: str) -> Sequence[str]:
     return found[:MOST_FOLDERS]
 
 
-def _chosen(learned: "Learned", checkpoint: str, flow: str) -> Query:
+def _chosen(learned: "LearnedProgram", checkpoint: str, flow: str) -> ProgramQuery:
     """The query that has this checkpoint. One that names no checkpoint may have been given it elsewhere."""
     queries = learned.queries
     if not queries:
@@ -187,12 +187,12 @@ def _queries(
     *,
     base: str = "",
     relative: list[str] | None = None,
-) -> "Learned":
+) -> "LearnedProgram":
     """What the program would start. An error after the first start is not the query's own, and is left out.
 
     `base`: the folder in which it is started, to which its relative places belong; `relative`: takes those that it
     opened while that was not known."""
-    found: list[Query] = []
+    found: list[ProgramQuery] = []
     stopped = ""
     before = sys.argv, set(sys.modules)
     sys.argv = [str(path), *map(str, arguments)]
@@ -213,7 +213,7 @@ def _queries(
     finally:
         sys.argv = before[0]
         _forget_modules(placed, before[1])
-    return Learned(tuple(found), stopped)
+    return LearnedProgram(tuple(found), stopped)
 
 
 def _forget_modules(placed: Mapping[str, Path], known: set[str]) -> None:
@@ -225,7 +225,7 @@ def _forget_modules(placed: Mapping[str, Path], known: set[str]) -> None:
 
 
 @contextmanager
-def _standing_in(spark: Any, found: list[Query], known: "_Known") -> Iterator[None]:
+def _standing_in(spark: Any, found: list[ProgramQuery], known: "_Known") -> Iterator[None]:
     """The question's session stands in for the program's own, and notes for its queries."""
     patches = _stand_ins(spark, found, known)
     kept = [(owner, name, owner.__dict__.get(name)) for owner, name, _ in patches]
@@ -242,7 +242,7 @@ def _standing_in(spark: Any, found: list[Query], known: "_Known") -> Iterator[No
             delattr(owner, name) if own is None else setattr(owner, name, own)
 
 
-def _stand_ins(spark: Any, found: list[Query], known: "_Known") -> list[tuple[Any, str, Any]]:
+def _stand_ins(spark: Any, found: list[ProgramQuery], known: "_Known") -> list[tuple[Any, str, Any]]:
     """Each name of pyspark that is replaced while the program runs: its owner, the name, and what stands in for it."""
     import pyspark
     from pyspark.core import context
@@ -458,8 +458,8 @@ class _Started(_Anything):
 class _Writer:
     """Takes what `DataStreamWriter` takes, and notes the query in place of starting it."""
 
-    def __init__(self, frame: Any, found: list[Query], known: _Known) -> None:
-        self._query, self._found, self._known = Query(frame), found, known
+    def __init__(self, frame: Any, found: list[ProgramQuery], known: _Known) -> None:
+        self._query, self._found, self._known = ProgramQuery(frame), found, known
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from recovery.sources import batches
-from recovery.sources.input_ranges import Slice
+from recovery.sources.input_ranges import InputRange
 from recovery.spark import explained
 from recovery.spark.code_flow import CodeFlow
 from recovery.spark.definitions import BadCode
@@ -214,23 +214,23 @@ class Copies:
         read: SourceRead,
         sets: Mapping[str, Sequence[str]],
         slices: Mapping[str, Request],
-    ) -> Slice:
+    ) -> InputRange:
         """What is asked of one source, all labels together, in their order."""
         told = [label[str(number)] for label in slices.values() if str(number) in label]
-        parts = [Slice.from_json(part) for part in told]
+        parts = [InputRange.from_json(part) for part in told]
         if read.described["format"].lower() in FORMATS | {""}:
             listed = dict.fromkeys(f for files in sets.values() for f in files)
             place = str(read.described["location"] or "")  # of a table, which has a name for a path
             mine = (f for f in listed if lies_under(f, place, recursive=_recursive(read)))
-            parts.insert(0, Slice("files", tuple(mine)))
+            parts.insert(0, InputRange("files", tuple(mine)))
         if not parts:
-            return Slice("files")
+            return InputRange("files")
         found = batches.join_slices(parts)
         if found is None:
             raise CannotReplay(f"What is asked of source {number} leaves something out in between.")
         return found
 
-    def _copy(self, number: int, read: SourceRead, cuts: Sequence[Slice]) -> None:
+    def _copy(self, number: int, read: SourceRead, cuts: Sequence[InputRange]) -> None:
         schema = self._schemas[number]
         if not cuts:
             self._spark.createDataFrame([], schema).write.parquet(f"{self._input}/{number}/000000")
@@ -240,7 +240,7 @@ class Copies:
                 frame = frame.coalesce(1)  # its one file is what a batch takes
             frame.write.parquet(f"{self._input}/{number}/{at:06d}")
 
-    def _copied_over(self, number: int, read: SourceRead, cut: Slice) -> Any:
+    def _copied_over(self, number: int, read: SourceRead, cut: InputRange) -> Any:
         frame = self._flow.reader.over(read, cut.files, (), {number: [cut.as_dict()]})
         return frame.select(*map(quoted, self._schemas[number].names))
 

@@ -60,7 +60,7 @@ class SourceRead:
 Replace = Callable[[SourceRead], Any]  # the DataFrame that stands where the code reads a stream
 
 
-class Reader:
+class ReaderProxy:
     """Stands between the flow's function and Spark's readers.
 
     `sources` are the flow's, once they are known: reads are matched with them; `by_text` as `Numbered` has it.

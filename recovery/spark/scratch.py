@@ -32,7 +32,7 @@ NAMED_SOURCES = "spark.sql.streaming.queryEvolution.enableSourceEvolution"
 
 
 @dataclass(frozen=True)
-class Staged:
+class StagedRehearsal:
     """What `stage` answers (`recovery.spark.rehearsing.stage`)."""
 
     cuts: Mapping[Annotated[str, MaxLen(6)], Count] = field(default_factory=dict)
@@ -43,7 +43,7 @@ class Staged:
 
 
 @dataclass(frozen=True)
-class Ran:
+class RehearsalRun:
     """What `rehearse` answers (`recovery.spark.rehearsing.run`)."""
 
     rows: Count | None = None
@@ -61,7 +61,7 @@ def rehearse_flow(request: "RehearsalRequest", *, timeout: float, ask: Ask) -> d
     if Store.open(request.scratch).exists():
         raise Refused(f"{request.scratch} is there already; a rehearsal needs a new folder.")
     told = sent(request)
-    staged = checked(Staged, ask("stage", told, seconds=timeout))
+    staged = checked(StagedRehearsal, ask("stage", told, seconds=timeout))
     if staged.problem is not None:
         return {"problem": staged.problem}
     place = f"{request.scratch.rstrip('/')}/checkpoint"
@@ -72,11 +72,13 @@ def rehearse_flow(request: "RehearsalRequest", *, timeout: float, ask: Ask) -> d
     empty_checkpoint.lay_skeleton(place, ["v1", first, *lines], logs=logs, guard=lambda: None)
     told |= {"cuts": dict(staged.cuts), "before": list(staged.before)}
 
-    def run(question: str) -> Ran:
+    def run(question: str) -> RehearsalRun:
         seconds = max(1.0, until - time.monotonic())
-        return checked(Ran, ask(question, {**told, "seconds": seconds}, seconds=seconds + GRACE_SECONDS))
+        return checked(
+            RehearsalRun, ask(question, {**told, "seconds": seconds}, seconds=seconds + GRACE_SECONDS)
+        )
 
-    ran = Ran()
+    ran = RehearsalRun()
     if request.replay is not None:
         ran = run("replay")
         replayed.set_watermark(place, request.replay.next_ms)

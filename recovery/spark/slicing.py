@@ -1,6 +1,6 @@
 """Batch frames over slices of sources that are no files: Kafka offsets, files of a Delta table (child process only).
 
-A slice is `sources.input_ranges.Slice.as_dict()`. What a slice names is read, whole, and nothing else.
+A slice is `sources.input_ranges.InputRange.as_dict()`. What a slice names is read, whole, and nothing else.
 """
 
 import json
@@ -118,7 +118,7 @@ def delta(read: Any, parquet: Any, location: str, stream: Any, slices: Sequence[
     """Rows of the files that the slices name, each in the state of its version; none where they name none.
 
     `read(options)` reads the table, `parquet(schema, paths)` files below it. Where the slice does not say that its
-    files stand for themselves (`sources.input_ranges.Slice.direct`) the table is read and not its files, so that
+    files stand for themselves (`sources.input_ranges.InputRange.direct`) the table is read and not its files, so that
     deletion vectors, column mapping and partition columns come out as they do in the stream; `_metadata.file_path`
     picks the files, and Spark reads all of the version for it. A change feed is read as one, by its versions.
     """

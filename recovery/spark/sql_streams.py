@@ -32,7 +32,7 @@ class Unclear(Exception):
 
 
 @dataclass(frozen=True)
-class _Read:
+class _StreamReference:
     """`STREAM t` or `STREAM(t)`: the table's name as written, and the index of the first token behind it."""
 
     name: str
@@ -57,7 +57,7 @@ def over_others(
     return "".join(out)
 
 
-def _read_at(flat: Sequence[Any], at: int) -> _Read | None:
+def _read_at(flat: Sequence[Any], at: int) -> _StreamReference | None:
     before = next((t.value.upper() for t in reversed(flat[:at]) if _says(t)), "")
     if flat[at].value.upper() != "STREAM" or before.split()[-1:] not in (["FROM"], ["JOIN"], [","]):
         return None
@@ -69,7 +69,7 @@ def _read_at(flat: Sequence[Any], at: int) -> _Read | None:
         if close >= len(flat) or flat[close].value != ")":
             return None  # a function, or a query
         end = close + 1
-    return _Read(name, end) if name else None
+    return _StreamReference(name, end) if name else None
 
 
 def _name(flat: Sequence[Any], at: int) -> tuple[str, int]:
@@ -87,7 +87,7 @@ def _name(flat: Sequence[Any], at: int) -> tuple[str, int]:
     return "".join(parts), at
 
 
-def _has_alias(flat: Sequence[Any], read: _Read) -> bool:
+def _has_alias(flat: Sequence[Any], read: _StreamReference) -> bool:
     """Raises `Unclear` where the next word may be an alias or may be none."""
     at = _next(flat, read.end)
     if at >= len(flat) or flat[at].value in _ENDS:

@@ -12,7 +12,7 @@ from typing import Any
 
 from recovery.spark import counting, filling, repeated, slicing
 from recovery.spark.api import BoundedBy, Limit
-from recovery.spark.backups import Unkept
+from recovery.spark.backups import BackupRefusal
 from recovery.spark.catalog import is_delta_at
 from recovery.spark.code_flow import CodeFlow
 from recovery.spark.comparable import NotComparable, collated, resolved
@@ -46,7 +46,7 @@ class Input:
 def compare_committed(
     spark: Any, flow: CodeFlow, given: Input, table: Any, key: Sequence[str], limit: Limit
 ) -> Answer:
-    """The fields of `backups.CommittedBeside`. Raises `OverBudget`, `NoSuchColumn`, `NotComparable`, `BadCode`,
+    """The fields of `backups.CommittedComparison`. Raises `OverBudget`, `NoSuchColumn`, `NotComparable`, `BadCode`,
     `CannotReplay`."""
     from pyspark.sql import functions as F
 
@@ -96,20 +96,20 @@ def _unsettled(flow: CodeFlow, given: Input, yields: Any, table: Any, key: Seque
 
 
 def top_up(spark: Any, request: Request, folder: Path) -> Answer:
-    """The fields of `backups.Filled`."""
+    """The fields of `backups.FillAnswer`."""
     if not is_delta_at(spark, request["table"], request["location"]):
-        return {"refused": Unkept.ELSEWHERE}
+        return {"refused": BackupRefusal.ELSEWHERE}
     try:
         flow = CodeFlow(spark, request["study"], folder)
         given = Input.of_study(request["study"])
         yields = flow.batch(given.files, given.files, given.slices)
         table = filling.at_version(spark, request["table"], request["before"])
         if wrong := filling.unfit(table.schema, yields.schema):
-            return {"refused": Unkept.COLUMNS, "about": wrong}
+            return {"refused": BackupRefusal.COLUMNS, "about": wrong}
         rows = filling.lacking(yields, table, request["key"])
         return filling.append_rows(rows, table, request, most=int(request["rows"]))
     except (BadCode, CannotReplay, counting.NoSuchColumn, NotComparable) as error:
-        return {"refused": Unkept.UNREADABLE, "problem": str(error)}
+        return {"refused": BackupRefusal.UNREADABLE, "problem": str(error)}
 
 
 def compare_topped(expected: Any, now: Any, key: Sequence[str]) -> Answer:

@@ -36,7 +36,7 @@ _PLAIN: Final = _SAME_ROWS | {
 }  # fmt: skip
 
 
-class Rows(IntEnum):
+class UnsureRows(IntEnum):
     """Which rows of two runs may differ, beside the columns that are named."""
 
     NONE = 0
@@ -52,7 +52,7 @@ class Unsure:
     names: tuple[str, ...] = ()
     anew: tuple[str, ...] = ()
     ambiguous: tuple[str, ...] = ()
-    rows: Rows = Rows.NONE
+    rows: UnsureRows = UnsureRows.NONE
 
 
 def unsure(text: str, columns: Sequence[str], *, foreign: Collection[str] = ()) -> Unsure:
@@ -92,7 +92,7 @@ class _Reading:
         self.anew: set[str] = set()
         self.ambiguous: set[str] = set()
         self.ranked: set[str] = set()
-        self.rows = Rows.NONE
+        self.rows = UnsureRows.NONE
         self.chooses = False  # by a value that is another one at each run
 
     def read(self) -> None:
@@ -102,7 +102,7 @@ class _Reading:
             return
         strange = set(self.nodes) - _PLAIN
         if strange or any(_INNER.search(line) for line in self.lines):
-            self.rows = Rows.ANY
+            self.rows = UnsureRows.ANY
 
     def _step(self, at: int, node: str, line: str) -> None:
         self.names |= set(_ANEW.findall(line)) | self._foreign(line)
@@ -118,11 +118,11 @@ class _Reading:
             self._columns([made], by_order=True)
         elif node in ("GlobalLimit", "Sample") or (node == "Deduplicate" and self._of_some(at)):
             self.names.add({"GlobalLimit": "limit", "Sample": "sample"}.get(node, "dropDuplicates"))
-            self._any_row(at, Rows.ANY if node == "Sample" else Rows.SAME_NUMBER)
+            self._any_row(at, UnsureRows.ANY if node == "Sample" else UnsureRows.SAME_NUMBER)
             self.chooses |= node == "Sample"
             self._used(line)  # the columns of a dropDuplicates
         elif node == "Filter" and self._only_ranks(line):
-            self._any_row(at, Rows.SAME_NUMBER)
+            self._any_row(at, UnsureRows.SAME_NUMBER)
         elif node != "Sort":
             self._used(line)
 
@@ -141,7 +141,7 @@ class _Reading:
             if ranks:
                 self.ranked.add(own)
             if not own and (ids & (self.anew | self.ambiguous)):
-                self.rows = Rows.ANY
+                self.rows = UnsureRows.ANY
 
     def _used(self, text: str) -> None:
         """Something that differs decides which rows there are."""
@@ -149,16 +149,16 @@ class _Reading:
         varies = bool(ids & self.anew or _ANEW.search(text) or self._foreign(text))
         self.chooses |= varies
         if varies or ids & self.ambiguous:
-            self.rows = Rows.ANY
+            self.rows = UnsureRows.ANY
 
     def _only_ranks(self, line: str) -> bool:
         """Does a filter look at nothing but places of rows among those of their group? As many are left each time."""
         ids = set(_ID.findall(line))
         return bool(ids) and ids <= self.ranked and not _ANEW.search(line) and not self._foreign(line)
 
-    def _any_row(self, at: int, rows: Rows) -> None:
+    def _any_row(self, at: int, rows: UnsureRows) -> None:
         above = set(self.nodes[:at])
-        self.rows = max(self.rows, rows if above <= _SAME_ROWS else Rows.ANY)
+        self.rows = max(self.rows, rows if above <= _SAME_ROWS else UnsureRows.ANY)
 
     def _of_some(self, at: int) -> bool:
         """Does dropDuplicates look at some columns only? Then any row of those with one key may stay."""
@@ -178,7 +178,7 @@ class _Reading:
         tops = [_own(item) for item in self._listed()]
         rows = self.rows
         if len(tops) != len(columns):
-            return Unsure(tuple(sorted(self.names)), rows=Rows.ANY if self.names else rows)
+            return Unsure(tuple(sorted(self.names)), rows=UnsureRows.ANY if self.names else rows)
         anew = tuple(c for c, number in zip(columns, tops, strict=True) if number in self.anew)
         ambiguous = tuple(c for c, number in zip(columns, tops, strict=True) if number in self.ambiguous)
         return Unsure(tuple(sorted(self.names)), anew, tuple(c for c in ambiguous if c not in anew), rows)

@@ -12,8 +12,8 @@ from recovery.contracts.option import Blocker
 from recovery.sinks.base import SinkReport
 from recovery.sinks.earlier import EarlierTable
 from recovery.sources.base import Distance, SourceFacts
-from recovery.sources.replaying import Processed
-from recovery.strategies.readers import Reader
+from recovery.sources.replaying import ProcessedInput
+from recovery.strategies.readers import DownstreamReader
 
 
 class OutputMode(StrEnum):
@@ -53,7 +53,7 @@ def table_watched(dataset: str) -> str:
 
 
 @dataclass(frozen=True)
-class Beside:
+class CoUpdatedFlow:
     """Another flow that the updates of a recovery run too, and what it writes: full names; `short` is for people."""
 
     flow: str
@@ -155,7 +155,7 @@ class Counts:
 
 
 @dataclass(frozen=True)
-class GoingBack:
+class ReplayFacts:
     """What a replay goes back to. `Facts.checkpoint` and `Facts.sources` are then those of after the batch.
 
     `committed`: the last batch that the checkpoint has committed now. `operators`: its stateful operators now, with the
@@ -211,13 +211,15 @@ class Facts:
     rows_per_second: float | None = None  # that this flow reads, by its newest batch; None: not known
     repair: RepairPlan | None = None  # None: nothing in the checkpoint is damaged
     beside: tuple[
-        Beside, ...
+        CoUpdatedFlow, ...
     ] = ()  # flows that an update of a declared sink runs too: no selection can name a sink
     between: tuple[Finding, ...] = ()  # what other flows share with this one and must not
     source_map: tuple[
         int | None, ...
     ] = ()  # of each of `sources`: its index in the checkpoint; () = one to one
-    confirmed: tuple[str, ...] = ()  # keys of `mapping.Proposal.unconfirmed` that a person has confirmed
+    confirmed: tuple[
+        str, ...
+    ] = ()  # keys of `mapping.MappingProposal.unconfirmed` that a person has confirmed
     unread_of: Mapping[int, Distance] = field(
         default_factory=dict
     )  # what waits in a checkpoint's source that the new code leaves behind, by index
@@ -226,15 +228,15 @@ class Facts:
     output_mode: OutputMode | None = None
     state_mode: OutputMode | None = None
     readers: tuple[
-        Reader, ...
+        DownstreamReader, ...
     ] = ()  # datasets downstream of the flow's table, in an order in which they can run
     refresh_below: bool = True  # False: a person leaves them as they are
     bounded: tuple[Finding, ...] = ()  # what a budget kept from being counted
     is_plain: bool = False  # a program of its own, which no Pipelines API runs
     state_refused: bool = False  # the flow fails because its code stores other columns than its state has
-    processed: Processed | None = None  # what a replay would read; None: nobody looked
+    processed: ProcessedInput | None = None  # what a replay would read; None: nobody looked
     scratch: bool = True  # whether there is a place where the code can be run over a copy of its input
-    back: GoingBack | None = None  # what a replay goes back to; None: no one has said
+    back: ReplayFacts | None = None  # what a replay goes back to; None: no one has said
     unfilled: str = ""  # the recovery that emptied the table and filled nothing back yet; "": none
     skipped_before: bool = False  # whether an earlier recovery made a source begin elsewhere
     writers: tuple[str, ...] = ()  # other flows that write the flow's table, by their short names

@@ -10,7 +10,7 @@ from recovery.contracts.names import StepKind, Strategy
 from recovery.contracts.option import Blocker, BlockerCode, Option
 from recovery.contracts.steps import PlannedStep
 from recovery.errors import Refused
-from recovery.sinks.kinds import Start
+from recovery.sinks.kinds import PlannedStart
 from recovery.strategies import common, first_batch, mapped, sinks, sources, starts, state_rows
 from recovery.strategies.base import Facts
 from recovery.strategies.positions import positions
@@ -74,13 +74,13 @@ def judge(facts: Facts) -> Option:
     )
 
 
-def _start(facts: Facts) -> Start:
+def _start(facts: Facts) -> PlannedStart:
     """A seed goes on with the next number under a new query id."""
     again = starts.forecast_reread(facts, "")
     return sinks.start(facts, reconcile_report(facts.checkpoint), again, query_id_kept=False)
 
 
-def _doubled(facts: Facts, start: Start) -> RowAmount:
+def _doubled(facts: Facts, start: PlannedStart) -> RowAmount:
     """Rows that come a second time: for they are read again, or because the input repeats a key that is known."""
     found = sinks.forecast_doubled(facts, start, f"No committed {sources.unit(facts)} is read again.")
     if facts.is_key_lost:

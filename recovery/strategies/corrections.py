@@ -18,7 +18,7 @@ from recovery.strategies.backfill import BY_ROW
 from recovery.strategies.base import Facts
 
 
-class Unmet(StrEnum):
+class UnmetRequirement(StrEnum):
     """A requirement that does not hold. What each sentence may name is in braces."""
 
     OF_PROGRAM = "of-program"
@@ -35,7 +35,7 @@ class Unmet(StrEnum):
     COLLATION = "collation"  # {collated}
 
 
-Words = Mapping[Unmet, tuple[BlockerCode, str]]
+Words = Mapping[UnmetRequirement, tuple[BlockerCode, str]]
 
 
 @dataclass(frozen=True)
@@ -60,18 +60,18 @@ def block(facts: Facts, strategy: Strategy, words: Words, codes: CorrectionCodes
     )
 
 
-def _say(words: Words, unmet: Unmet, **values: object) -> Blocker:
+def _say(words: Words, unmet: UnmetRequirement, **values: object) -> Blocker:
     code, says = words[unmet]
     return Blocker(code=code, says=says.format(**values))
 
 
 def _judge_table(facts: Facts, words: Words) -> Iterator[Blocker]:
     if facts.is_plain:
-        yield _say(words, Unmet.OF_PROGRAM)
+        yield _say(words, UnmetRequirement.OF_PROGRAM)
     if facts.sink.kind != delta.KIND or facts.sink.declared or facts.sink.by_function:
-        yield _say(words, Unmet.NO_OWN_DELTA_TABLE, dataset=facts.dataset)
+        yield _say(words, UnmetRequirement.NO_OWN_DELTA_TABLE, dataset=facts.dataset)
     if facts.writers:
-        yield _say(words, Unmet.SHARED_TABLE, writers=", ".join(facts.writers))
+        yield _say(words, UnmetRequirement.SHARED_TABLE, writers=", ".join(facts.writers))
     if facts.unfilled:
         says = f"{facts.unfilled} has emptied this table and filled nothing back. Resume it or roll it back first."
         yield Blocker(code=BlockerCode.BACKFILL_UNFILLED, says=says)
@@ -82,31 +82,31 @@ def _judge_checkpoint(facts: Facts, words: Words) -> Iterator[Blocker]:
     if common.has_blocker(report.findings):
         yield common.damaged(report)
     if reconcile_report(report).last_committed != report.last_committed:
-        yield _say(words, Unmet.BATCH_UNSETTLED, batch=report.last_planned)
+        yield _say(words, UnmetRequirement.BATCH_UNSETTLED, batch=report.last_planned)
 
 
 def _judge_code(facts: Facts, strategy: Strategy, words: Words) -> Iterator[Blocker]:
     old, new = facts.old_code, facts.new_code
     is_patched = dict(new.files) != dict(facts.code.files)
     if is_patched or (old is not None and dict(old.files) != dict(new.files)):
-        yield _say(words, Unmet.OTHER_CODE)
+        yield _say(words, UnmetRequirement.OTHER_CODE)
     if not mapped.one_to_one(facts):
         says = f"The sources of the code are not those of the checkpoint. Choose continue first, then {strategy.value}."
         yield Blocker(code=BlockerCode.SOURCES_DIFFER, says=says)
     steps = new.operators or ()
     if set(steps) - set(BY_ROW) or len(steps) > 1 or full_refresh.has_rows_of_another_kind(facts):
-        yield _say(words, Unmet.OF_GROUPS, steps=common.names(steps))
+        yield _say(words, UnmetRequirement.OF_GROUPS, steps=common.names(steps))
     if not new.key:
-        yield _say(words, Unmet.NO_KEY)
+        yield _say(words, UnmetRequirement.NO_KEY)
 
 
 def _judge_input(facts: Facts, words: Words, codes: CorrectionCodes) -> Iterator[Blocker]:
     if facts.skipped_before:
-        yield _say(words, Unmet.INPUT_SKIPPED)
+        yield _say(words, UnmetRequirement.INPUT_SKIPPED)
     for source, begins in zip(facts.sources, sources.anew(facts), strict=True):
         name = sources.name_of(source)
         if source.position.kind != files.KIND and not begins.again:
-            yield _say(words, Unmet.START_UNKNOWN, source=name, why=begins.why)
+            yield _say(words, UnmetRequirement.START_UNKNOWN, source=name, why=begins.why)
         if source.problem or source.spans.processed is None:
             says = (
                 f"{name}: what was read of it cannot be read once more. {source.problem or ''} Make it reachable, then "
@@ -114,16 +114,16 @@ def _judge_input(facts: Facts, words: Words, codes: CorrectionCodes) -> Iterator
             )
             yield Blocker(code=codes.input_unknown, says=says)
     if again := sources.twice(facts):
-        yield _say(words, Unmet.READ_AGAIN, twice=files.said_twice([f.path for f in again]))
+        yield _say(words, UnmetRequirement.READ_AGAIN, twice=files.said_twice([f.path for f in again]))
 
 
 def _judge_counts(facts: Facts, words: Words, codes: CorrectionCodes) -> Iterator[Blocker]:
     held = facts.counts.committed
     if held is None or facts.counts.table is None:
-        yield _say(words, Unmet.UNCOUNTED, key=", ".join(facts.new_code.key))
+        yield _say(words, UnmetRequirement.UNCOUNTED, key=", ".join(facts.new_code.key))
         return
     if held.collated:
-        yield _say(words, Unmet.COLLATION, collated=", ".join(held.collated))
+        yield _say(words, UnmetRequirement.COLLATION, collated=", ".join(held.collated))
     if held.unfit:
         says = (
             f"What the code yields does not fit the columns of the table: {', '.join(held.unfit)} is missing on one "

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
-from recovery.contracts.names import Meant, Strategy
+from recovery.contracts.names import ChangeIntent, Strategy
 from recovery.contracts.option import Option
 from recovery.plans.accepted import costs_of
 from recovery.strategies.deduplicate import REPEATED_BY_PROOF
@@ -21,87 +21,87 @@ NOT_ASKED: Final = None
 
 
 @dataclass(frozen=True)
-class Rule:
+class DecisionRule:
     """One row. `answers`: those under which it counts; `because`: why this one, for people; `found`: the code of a
     finding without which it does not count, "": it counts without any."""
 
     strategy: Strategy
-    answers: tuple[Meant | None, ...]
+    answers: tuple[ChangeIntent | None, ...]
     because: str
     found: str = ""
 
 
 RULES: Final = (
-    Rule(
+    DecisionRule(
         Strategy.TOP_UP,
-        (NOT_ASKED, Meant.YES, Meant.NO),
+        (NOT_ASKED, ChangeIntent.YES, ChangeIntent.NO),
         "A proof found rows missing, and all of them can be read: they are added once, nothing else is touched.",
         found=MISSING_BY_PROOF,
     ),
-    Rule(
+    DecisionRule(
         Strategy.DEDUPLICATE,
-        (NOT_ASKED, Meant.YES, Meant.NO),
+        (NOT_ASKED, ChangeIntent.YES, ChangeIntent.NO),
         "A proof found rows there too often, each equal to one that stays: they are deleted, nothing else is touched.",
         found=REPEATED_BY_PROOF,
     ),
-    Rule(
+    DecisionRule(
         Strategy.REPAIR,
         (NOT_ASKED,),
         "Damaged files are repaired; position and state stay, nothing is reset.",
     ),
-    Rule(
+    DecisionRule(
         Strategy.CONTINUE,
-        (NOT_ASKED, Meant.YES),
+        (NOT_ASKED, ChangeIntent.YES),
         "The code needs no earlier state: position and rows stay, the old state goes.",
     ),
-    Rule(Strategy.REVERT, (NOT_ASKED, Meant.NO), "The checkpoint fits the old code as it is."),
-    Rule(
+    DecisionRule(Strategy.REVERT, (NOT_ASKED, ChangeIntent.NO), "The checkpoint fits the old code as it is."),
+    DecisionRule(
         Strategy.REBUILD,
-        (NOT_ASKED, Meant.YES),
+        (NOT_ASKED, ChangeIntent.YES),
         "All that was processed is there: its replay gives the new code the state that it needs.",
     ),
-    Rule(
+    DecisionRule(
         Strategy.PRIME,
-        (NOT_ASKED, Meant.YES),
+        (NOT_ASKED, ChangeIntent.YES),
         "By count, no row that waits needs the old state: the new state can start empty.",
     ),
-    Rule(
+    DecisionRule(
         Strategy.REWIND,
-        (NOT_ASKED, Meant.YES),
+        (NOT_ASKED, ChangeIntent.YES),
         "The watermark keeps written windows; the others are counted again from a start that you choose.",
     ),
-    Rule(
+    DecisionRule(
         Strategy.FULL_REFRESH,
-        (NOT_ASKED, Meant.YES),
+        (NOT_ASKED, ChangeIntent.YES),
         "All input is there: the table is emptied and computed again.",
     ),
-    Rule(
+    DecisionRule(
         Strategy.BACKFILL,
-        (NOT_ASKED, Meant.YES),
+        (NOT_ASKED, ChangeIntent.YES),
         "Not all input is there: what is left is computed again, the rest of the table is filled back.",
     ),
 )
 
 
-class Ground(StrEnum):
+class NeededInput(StrEnum):
     """What has to be there, or a strategy loses rows."""
 
     UNREAD = "unread"  # input that waits
     READ = "read"  # input that was read before
 
 
-GROUNDS: Final[Mapping[str, tuple[Ground, ...]]] = {
-    "repair": (Ground.UNREAD,),
-    "continue": (Ground.UNREAD,),
-    "revert": (Ground.UNREAD,),
-    "prime": (Ground.UNREAD,),
-    "backfill": (Ground.UNREAD,),
-    "top-up": (Ground.READ,),
-    "deduplicate": (Ground.READ,),
-    "rebuild": (Ground.UNREAD, Ground.READ),
-    "rewind": (Ground.UNREAD, Ground.READ),
-    "replay": (Ground.UNREAD, Ground.READ),
-    "full-refresh": (Ground.UNREAD, Ground.READ),
+GROUNDS: Final[Mapping[str, tuple[NeededInput, ...]]] = {
+    "repair": (NeededInput.UNREAD,),
+    "continue": (NeededInput.UNREAD,),
+    "revert": (NeededInput.UNREAD,),
+    "prime": (NeededInput.UNREAD,),
+    "backfill": (NeededInput.UNREAD,),
+    "top-up": (NeededInput.READ,),
+    "deduplicate": (NeededInput.READ,),
+    "rebuild": (NeededInput.UNREAD, NeededInput.READ),
+    "rewind": (NeededInput.UNREAD, NeededInput.READ),
+    "replay": (NeededInput.UNREAD, NeededInput.READ),
+    "full-refresh": (NeededInput.UNREAD, NeededInput.READ),
 }
 """On what each strategy rests. One that is not here is taken to rest on all."""
 
@@ -121,7 +121,7 @@ class Decision:
     of: int = len(RULES)
 
 
-def decide(options: Sequence[Option], answer: Meant | None) -> Decision:
+def decide(options: Sequence[Option], answer: ChangeIntent | None) -> Decision:
     """What is recommended of these options. `answer`: None where the change is not asked for."""
     harmless = {o.strategy: o for o in options if is_harmless(o)}
     rows = [
@@ -143,6 +143,6 @@ def is_harmless(option: Option) -> bool:
     return option.blocker is None and not costs_of(option.forecast)
 
 
-def is_found(rule: Rule, option: Option) -> bool:
+def is_found(rule: DecisionRule, option: Option) -> bool:
     """Whether the option has the finding that its row asks for."""
     return not rule.found or any(finding.code == rule.found for finding in option.findings)

@@ -26,7 +26,7 @@ from recovery.contracts.option import Blocker, BlockerCode, Option
 from recovery.contracts.steps import DeduplicateArgs, PlannedStep
 from recovery.strategies import common, corrections, sources
 from recovery.strategies.base import CommittedRows, Facts
-from recovery.strategies.corrections import Unmet
+from recovery.strategies.corrections import UnmetRequirement
 from recovery.strategies.positions import positions
 from recovery.strategies.top_up import CHECKPOINT_UNTOUCHED, HAS_EVERY_ROW
 from recovery.strategies.top_up import SAYS as OF_TOP_UP
@@ -52,60 +52,60 @@ CODES: Final = corrections.CorrectionCodes(
     BlockerCode.DEDUPLICATE_INPUT_UNKNOWN, BlockerCode.DEDUPLICATE_COLUMNS
 )
 UNMET: Final[corrections.Words] = {
-    Unmet.OF_PROGRAM: (
+    UnmetRequirement.OF_PROGRAM: (
         BlockerCode.DEDUPLICATE_OF_PROGRAM,
         "Repeats in the table of a plain program are not deleted here yet. Delete them by hand.",
     ),
-    Unmet.NO_OWN_DELTA_TABLE: (
+    UnmetRequirement.NO_OWN_DELTA_TABLE: (
         BlockerCode.DEDUPLICATE_OF_TABLE,
         "{dataset} is no Delta table that the flow writes by itself, so single rows cannot be deleted from it. Choose "
         "full-refresh.",
     ),
-    Unmet.SHARED_TABLE: (
+    UnmetRequirement.SHARED_TABLE: (
         BlockerCode.DEDUPLICATE_SHARED_TABLE,
         "{writers} writes the same table, so a row that seems to repeat may be another flow's. Delete the repeats by "
         "hand, or choose full-refresh.",
     ),
-    Unmet.BATCH_UNSETTLED: (
+    UnmetRequirement.BATCH_UNSETTLED: (
         BlockerCode.BATCH_UNSETTLED,
         "Batch {batch} is in the table, and the checkpoint has not committed it: its rows would count as repeats. "
         "Choose revert, which settles it, then deduplicate.",
     ),
-    Unmet.OTHER_CODE: (
+    UnmetRequirement.OTHER_CODE: (
         BlockerCode.DEDUPLICATE_OTHER_CODE,
         "The code is not the one that wrote the table, so it may yield a row less often than was due. Keep the code "
         "as it is (--keep-code); where it was changed since the last good update, choose continue first, then "
         "deduplicate.",
     ),
-    Unmet.OF_GROUPS: (
+    UnmetRequirement.OF_GROUPS: (
         BlockerCode.DEDUPLICATE_OF_GROUPS,
         "Rows are made of several rows of the input ({steps}), so how often each is due cannot be computed by itself. "
         "Choose full-refresh, or reread.",
     ),
-    Unmet.NO_KEY: (
+    UnmetRequirement.NO_KEY: (
         BlockerCode.DEDUPLICATE_NO_KEY,
         "No key is known by which a row repeats another. Name the key (--key).",
     ),
-    Unmet.INPUT_SKIPPED: (
+    UnmetRequirement.INPUT_SKIPPED: (
         BlockerCode.DEDUPLICATE_INPUT_UNKNOWN,
         "An earlier recovery let a source begin elsewhere, so how often each row is due is not known. Delete the "
         "repeats by hand, or choose full-refresh.",
     ),
-    Unmet.START_UNKNOWN: (
+    UnmetRequirement.START_UNKNOWN: (
         BlockerCode.DEDUPLICATE_INPUT_UNKNOWN,
         "{source}: where the flow began to read is not known, nor how often each row is due. {why} Delete the repeats "
         "by hand.",
     ),
-    Unmet.READ_AGAIN: (
+    UnmetRequirement.READ_AGAIN: (
         BlockerCode.DEDUPLICATE_READ_AGAIN,
         "{twice} Their rows would repeat once more. Run the flow first (continue), then deduplicate.",
     ),
-    Unmet.UNCOUNTED: (
+    UnmetRequirement.UNCOUNTED: (
         BlockerCode.DEDUPLICATE_UNCOUNTED,
         "What the code yields over the committed input could not be compared by key ({key}) with the table, so which "
         "rows repeat is not known. Raise the limits for this flow, or choose full-refresh.",
     ),
-    Unmet.COLLATION: (
+    UnmetRequirement.COLLATION: (
         BlockerCode.DEDUPLICATE_COLLATION,
         "{collated} compares texts by a collation, by which repeats cannot be found. Name another key (--key), or "
         "choose full-refresh.",

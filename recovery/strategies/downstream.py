@@ -17,7 +17,7 @@ from recovery.contracts.names import EMPTYING, StepKind
 from recovery.contracts.option import Option
 from recovery.contracts.steps import PlannedStep, UpdateArgs
 from recovery.strategies.base import Facts
-from recovery.strategies.readers import Reader
+from recovery.strategies.readers import DownstreamReader
 
 AGREES: Final = "DOWNSTREAM_AGREES"
 UNKNOWN_BY: Final = (
@@ -65,7 +65,7 @@ def _is_refreshed(one: Downstream) -> bool:
     return one.effect is DownstreamEffect.REFRESHED or one.reason is DownstreamReason.READS_STALE
 
 
-def _effect(option: Option, reader: Reader, reason: DownstreamReason | None) -> Downstream:
+def _effect(option: Option, reader: DownstreamReader, reason: DownstreamReason | None) -> Downstream:
     new = option.forecast.new_rows
 
     def becomes(effect: DownstreamEffect, rows: int | None = None) -> Downstream:
@@ -89,7 +89,7 @@ def _effect(option: Option, reader: Reader, reason: DownstreamReason | None) -> 
     return becomes(DownstreamEffect.EMPTIED) if reader.emptied else becomes(DownstreamEffect.STALE, new)
 
 
-def _hindrance(facts: Facts, option: Option, reader: Reader) -> DownstreamReason | None:
+def _hindrance(facts: Facts, option: Option, reader: DownstreamReader) -> DownstreamReason | None:
     """Why this dataset is not refreshed. What repeats bring about is said before who could refresh it."""
     if not reader.view and (repeats := _repeats(option)) is not None:
         return repeats
@@ -118,7 +118,7 @@ def _repeats(option: Option) -> DownstreamReason | None:
     return DownstreamReason.ROWS_UNKNOWN if doubled.possible else None
 
 
-def _with_step(steps: Sequence[PlannedStep], chosen: Sequence[Reader]) -> tuple[PlannedStep, ...]:
+def _with_step(steps: Sequence[PlannedStep], chosen: Sequence[DownstreamReader]) -> tuple[PlannedStep, ...]:
     """Before the proof: it is measured too."""
     names = [r.dataset for r in chosen]
     short = ", ".join(name.rsplit(".", 1)[-1] for name in names)
@@ -130,6 +130,6 @@ def _with_step(steps: Sequence[PlannedStep], chosen: Sequence[Reader]) -> tuple[
     return (*steps[:at], step, *steps[at:])
 
 
-def _criterion(chosen: Sequence[Reader]) -> Criterion:
+def _criterion(chosen: Sequence[DownstreamReader]) -> Criterion:
     names = tuple(r.dataset for r in chosen)
     return Criterion(code=AGREES, says=SAYS, expected=ExpectedDatasets(datasets=names, compared=names))

@@ -33,14 +33,14 @@ NOTHING: Final = Amount(value=0)
 
 
 @dataclass(frozen=True)
-class Reading:
+class InputAmount:
     """What is read of the input. None: not known."""
 
     rows: Amount | None = NOTHING
     bytes: Amount | None = NOTHING
 
-    def __add__(self, other: "Reading") -> "Reading":
-        return Reading(add_amounts((self.rows, other.rows)), add_amounts((self.bytes, other.bytes)))
+    def __add__(self, other: "InputAmount") -> "InputAmount":
+        return InputAmount(add_amounts((self.rows, other.rows)), add_amounts((self.bytes, other.bytes)))
 
 
 def add_amounts(amounts: Iterable[Amount | None]) -> Amount | None:
@@ -91,10 +91,10 @@ def with_time(facts: Facts, option: Option) -> Option:
     return option.with_seconds(by_rate) if by_rate > by_updates else option
 
 
-def read_input(facts: Facts, option: Option) -> Reading:
+def read_input(facts: Facts, option: Option) -> InputAmount:
     """Rows and bytes of the input that the option's steps read; a proof's own reading is not among them."""
     if option.blocker is not None and option.blocker.code is BlockerCode.START_NEEDED:
-        return Reading(None, None)  # it is not said yet how far back
+        return InputAmount(None, None)  # it is not said yet how far back
     if option.strategy is Strategy.REVERT:
         facts = put_back(facts)
     if begins_anew(option):
@@ -128,13 +128,13 @@ def _is_replayed(option: Option) -> bool:
     return any(args.state == rebuild.STATE for args in _seeds(option))
 
 
-def _read_committed(facts: Facts) -> Reading:
+def _read_committed(facts: Facts) -> InputAmount:
     """What is read to find the rows that a table lacks or repeats: all committed input, and nothing that waits."""
     size = Amount(value=_bytes_of(common.files_of(facts, "processed"))) if common.only_files(facts) else None
-    return Reading(_as_written(facts, facts.counts.processed), size)
+    return InputAmount(_as_written(facts, facts.counts.processed), size)
 
 
-def _read_waiting(facts: Facts) -> Reading:
+def _read_waiting(facts: Facts) -> InputAmount:
     """What lies behind the positions where the sources start: of a start further back, what is read again too."""
     counted = [source.unread.rows for source in facts.sources]
     if facts.sources and None not in counted:
@@ -143,7 +143,7 @@ def _read_waiting(facts: Facts) -> Reading:
         rows = NOTHING
     else:
         rows = _as_written(facts, facts.counts.waiting)
-    return Reading(rows, add_amounts(_unread_bytes(source) for source in facts.sources))
+    return InputAmount(rows, add_amounts(_unread_bytes(source) for source in facts.sources))
 
 
 def _unread_bytes(source: SourceFacts) -> Amount | None:
@@ -152,24 +152,24 @@ def _unread_bytes(source: SourceFacts) -> Amount | None:
     return source.unread.bytes
 
 
-def _read_again(facts: Facts, option: Option) -> Reading:
+def _read_again(facts: Facts, option: Option) -> InputAmount:
     """What a strategy reads again of itself; what a chosen start reads again waits already."""
     again = option.forecast.reread
     if again.rows == 0 or any(starts.is_moved(s) for s in facts.sources) or sources.twice(facts):
-        return Reading()
-    return Reading(None if again.rows is None else Amount(value=again.rows, bound=again.bound), None)
+        return InputAmount()
+    return InputAmount(None if again.rows is None else Amount(value=again.rows, bound=again.bound), None)
 
 
-def _read_everything(facts: Facts) -> Reading:
+def _read_everything(facts: Facts) -> InputAmount:
     """All that an empty checkpoint reads, by the reader's own options."""
     begins = sources.anew(facts)
     if begins and all(one.again is False for one in begins):
-        return Reading()
+        return InputAmount()
     if not all(one.again for one in begins):
-        return Reading(None, None)
+        return InputAmount(None, None)
     held = {f.path: f for name in ("processed", "waiting", "ignored") for f in common.files_of(facts, name)}
     size = Amount(value=_bytes_of(tuple(held.values()))) if common.only_files(facts) else None
-    return Reading(_as_written(facts, _all_rows(facts)), size)
+    return InputAmount(_as_written(facts, _all_rows(facts)), size)
 
 
 def _all_rows(facts: Facts) -> int | None:
@@ -181,11 +181,11 @@ def _all_rows(facts: Facts) -> int | None:
     return counts.everything
 
 
-def _read_processed(facts: Facts) -> Reading:
+def _read_processed(facts: Facts) -> InputAmount:
     """What a replay reads."""
     held = facts.processed
     size = None if held is None or held.gaps or held.size is None else Amount(value=held.size)
-    return Reading(_as_written(facts, facts.counts.processed), size)
+    return InputAmount(_as_written(facts, facts.counts.processed), size)
 
 
 def _as_written(facts: Facts, rows: int | None) -> Amount | None:

@@ -11,7 +11,7 @@ from recovery.contracts.amounts import Bound, RowAmount
 from recovery.contracts.forecast import Forecast
 from recovery.contracts.names import Strategy
 from recovery.contracts.option import Blocker, BlockerCode, Option
-from recovery.sinks.kinds import EmptyReset, Risk, empty_reset
+from recovery.sinks.kinds import EmptyReset, StartRisk, empty_reset
 from recovery.sources import file_facts
 from recovery.sources.base import InputFile, SourceFacts
 from recovery.strategies import common, sinks, sources, starts, state_rows
@@ -62,7 +62,7 @@ def judge(facts: Facts) -> Option:
     )
 
 
-def _hindrance(facts: Facts, risk: Risk) -> Blocker | None:
+def _hindrance(facts: Facts, risk: StartRisk) -> Blocker | None:
     """What bars a reset whatever it does to rows; None where nothing does."""
     if reason := common.any_block(facts, anew=True) or common.unread_code(facts):
         return reason
@@ -80,7 +80,7 @@ def _hindrance(facts: Facts, risk: Risk) -> Blocker | None:
     return _stateless(facts, risk)
 
 
-def _findings(facts: Facts, risk: Risk) -> tuple[Finding, ...]:
+def _findings(facts: Facts, risk: StartRisk) -> tuple[Finding, ...]:
     """What the sink makes of such a start, and which choices it leaves aside."""
     doubles = () if risk.vanished else sinks.findings(facts, sinks.anew(facts))
     return (*facts.sink.findings, *doubles, *starts.not_taken(facts), *sources.findings(facts, anew=True))
@@ -106,7 +106,7 @@ def _reread(facts: Facts) -> RowAmount:
     )
 
 
-def _new_rows(facts: Facts, risk: Risk, lost: RowAmount, again: RowAmount) -> int | None:
+def _new_rows(facts: Facts, risk: StartRisk, lost: RowAmount, again: RowAmount) -> int | None:
     """By how much the table grows: what waits, less what is lost, and what is written `again`; None: not known."""
     counts = facts.counts
     if counts.waiting is None or lost.rows is None or again.rows is None or not lost.exact:
@@ -117,7 +117,7 @@ def _new_rows(facts: Facts, risk: Risk, lost: RowAmount, again: RowAmount) -> in
     return None if risk.vanished or lost.rows else counts.everything
 
 
-def _stateless(facts: Facts, risk: Risk) -> Blocker | None:
+def _stateless(facts: Facts, risk: StartRisk) -> Blocker | None:
     """A batch that the sink passes over is not run at all, so that the state of the next one is missing.
 
     Seen on 4.2: CANNOT_LOAD_STATE_STORE.CANNOT_READ_DELTA_FILE_NOT_EXISTS in the first batch that is not passed over.
@@ -131,7 +131,7 @@ def _stateless(facts: Facts, risk: Risk) -> Blocker | None:
     )
 
 
-def _fate(facts: Facts, risk: Risk) -> tuple[RowAmount, RowAmount]:
+def _fate(facts: Facts, risk: StartRisk) -> tuple[RowAmount, RowAmount]:
     """What is lost and what comes twice. Where damage hides what was read, no one can tell."""
     report = facts.checkpoint
     mended = facts.repair is not None and facts.repair.complete
@@ -143,7 +143,7 @@ def _fate(facts: Facts, risk: Risk) -> tuple[RowAmount, RowAmount]:
     return _by_file(facts, risk) if common.only_files(facts) else _by_count(facts, risk)
 
 
-def _by_count(facts: Facts, risk: Risk) -> tuple[RowAmount, RowAmount]:
+def _by_count(facts: Facts, risk: StartRisk) -> tuple[RowAmount, RowAmount]:
     """Sources that are no lists of files: which rows fall into which batch is not known."""
     begins = sources.anew(facts)
     if any(f.again is None for f in begins):
@@ -176,7 +176,7 @@ def _by_count(facts: Facts, risk: Risk) -> tuple[RowAmount, RowAmount]:
     )
 
 
-def _by_file(facts: Facts, risk: Risk) -> tuple[RowAmount, RowAmount]:
+def _by_file(facts: Facts, risk: StartRisk) -> tuple[RowAmount, RowAmount]:
     if not risk.vanished:
         return _never_read(facts), _with_repeats(facts, _written_again(facts))
     if any(_by_size(s) for s in facts.sources):
@@ -230,7 +230,7 @@ def _by_size(source: SourceFacts) -> bool:
     return any(name.lower() == "maxbytespertrigger" for name in source.options)
 
 
-def _fate_of(source: SourceFacts, risk: Risk) -> EmptyReset:
+def _fate_of(source: SourceFacts, risk: StartRisk) -> EmptyReset:
     """An empty checkpoint takes the files too that Spark ignores now."""
     unread = (*source.waiting, *source.ignored)
     limit, newest_first = source.max_files_per_trigger, file_facts.latest_first(source.options)
@@ -263,7 +263,7 @@ def _with_repeats(facts: Facts, found: RowAmount) -> RowAmount:
     return found.numbered(repeats, why).bounded(Bound.AT_MOST.unless(exact), why)
 
 
-def _passed_over(facts: Facts, risk: Risk) -> str:
+def _passed_over(facts: Facts, risk: StartRisk) -> str:
     head = risk.vanished.stop - 1
     return f"The table's log already has batches 0 to {head}; it silently skips new batches of those numbers."
 
@@ -273,7 +273,7 @@ def _rows(facts: Facts, files: Sequence[InputFile]) -> int | None:
     return None if None in rows else sum(r for r in rows if r is not None)
 
 
-def _reason(facts: Facts, risk: Risk, lost: RowAmount, doubled: RowAmount) -> Blocker | None:
+def _reason(facts: Facts, risk: StartRisk, lost: RowAmount, doubled: RowAmount) -> Blocker | None:
     """Why it would lose rows, or may; None where none is lost, and so many are doubled as a person may accept."""
     if lost.files or lost.rows:
         return Blocker(code=BlockerCode.RESET_LOSES, says=f"It would silently lose {_many(lost)}: {lost.why}")

@@ -14,7 +14,7 @@ from recovery.contracts.forecast import Forecast
 from recovery.contracts.names import StepKind, Strategy
 from recovery.contracts.option import Blocker, BlockerCode, Option
 from recovery.contracts.steps import PlannedStep, SeedArgs
-from recovery.sinks.kinds import Start
+from recovery.sinks.kinds import PlannedStart
 from recovery.sources.base import EmptyStart, SourceFacts
 from recovery.strategies import common, mapped, sinks, sources, starts
 from recovery.strategies.base import Counts, Facts
@@ -85,7 +85,7 @@ def _seed(facts: Facts) -> SeedArgs:
     return SeedArgs(action="begin", from_version=facts.checkpoint.version, sources=mapped.old_of(facts))
 
 
-def _start(facts: Facts) -> Start:
+def _start(facts: Facts) -> PlannedStart:
     """Batch 0 of a new query; the sink may hold some of what the crashed one wrote."""
     return sinks.start(
         facts, reconcile_report(facts.checkpoint), sources.nothing(NOTHING_AGAIN), query_id_kept=False

@@ -7,7 +7,7 @@ from recovery.contracts.amounts import Amount, Bound, RowAmount
 from recovery.contracts.forecast import Forecast
 from recovery.contracts.names import Strategy
 from recovery.contracts.option import Blocker, BlockerCode, Option
-from recovery.sinks.kinds import Start
+from recovery.sinks.kinds import PlannedStart
 from recovery.sources.base import Distance
 from recovery.sources.comparing import ZERO
 from recovery.strategies import common, sinks, sources, starts, state_rows
@@ -92,7 +92,7 @@ def _nothing_again(facts: Facts) -> bool:
     return bool(begins) and all(f.again is False for f in begins)
 
 
-def _start(facts: Facts) -> Start:
+def _start(facts: Facts) -> PlannedStart:
     """Batch 0 as the sink meets it: what was read comes again, as far as the sources begin there and still have it."""
     found, begins = sinks.anew(facts), sources.anew(facts)
     if _nothing_again(facts):

@@ -10,7 +10,7 @@ from recovery.contracts.amounts import Bound, RowAmount
 from recovery.contracts.option import Blocker, BlockerCode
 from recovery.contracts.positions import AddedSource, DroppedSource, SourceMapping, SourcePair
 from recovery.sources import mapping, position_view
-from recovery.sources.mapping import Proposal
+from recovery.sources.mapping import MappingProposal
 from recovery.strategies.base import Facts
 from recovery.strategies.sources import all_again, nothing_in
 
@@ -31,7 +31,7 @@ def one_to_one(facts: Facts) -> bool:
     return there == held and old_of(facts) == tuple(range(len(facts.sources)))
 
 
-def propose_mapping(facts: Facts) -> Proposal | None:
+def propose_mapping(facts: Facts) -> MappingProposal | None:
     """Who continues whom; None where they are one to one, or nothing can be proposed."""
     if one_to_one(facts) or not all(_told(s) for s in facts.new_code.sources):
         return None
@@ -141,18 +141,18 @@ def findings(facts: Facts) -> tuple[Finding, ...]:
     return tuple(told)
 
 
-def _as_looked_at(facts: Facts, found: Proposal) -> bool:
+def _as_looked_at(facts: Facts, found: MappingProposal) -> bool:
     """Whether the facts of each source are of the one that it is said to continue."""
     index = {s.name or str(s.index): s.index for s in facts.checkpoint.sources}
     to = {p.new: index[p.old] for p in found.pairs}
     return old_of(facts) == tuple(to.get(str(n)) for n in range(len(facts.sources)))
 
 
-def _open(facts: Facts, found: Proposal) -> tuple[str, ...]:
+def _open(facts: Facts, found: MappingProposal) -> tuple[str, ...]:
     return tuple(key for key in found.unconfirmed if key not in facts.confirmed)
 
 
-def _questions(found: Proposal, left: Sequence[str]) -> list[str]:
+def _questions(found: MappingProposal, left: Sequence[str]) -> list[str]:
     asked = [p.confirm for p in found.pairs if f"{p.old}->{p.new}" in left]
     return [*asked, *(d.says for d in found.dropped if f"{d.old}->" in left)]
 

@@ -5,15 +5,15 @@ from collections.abc import Sequence
 from recovery.checkpoints.formats import Malformed
 from recovery.contracts.amounts import Bound
 from recovery.contracts.positions import (
-    InputReach,
+    InputRetention,
+    LabelledPosition,
     MovedPart,
     NextInput,
-    Place,
     PositionChange,
     ReadableInput,
 )
 from recovery.sources import files, labels, position_view, registry, unknown
-from recovery.sources.base import Change, InputFile, Moved, Reach, SourceFacts
+from recovery.sources.base import InputFile, PartChange, PartMove, SourceFacts, SourceRetention
 from recovery.sources.comparing import ZERO, count_noun
 from recovery.strategies.base import Facts
 from recovery.strategies.common import name_of
@@ -37,7 +37,7 @@ def _position(facts: Facts, source: SourceFacts, *, anew: bool) -> PositionChang
         location=source.location,
         kind=kind,
         before=_before(source),
-        after=Place(label="the beginning", offset_json=None) if anew else _after(source),
+        after=LabelledPosition(label="the beginning", offset_json=None) if anew else _after(source),
         next=_next_file(facts, source, anew) if kind == files.KIND else _next(facts, source, anew),
         readable=_files_readable(source) if kind == files.KIND else _readable(source, reach),
         parts=parts,
@@ -48,27 +48,29 @@ def _position(facts: Facts, source: SourceFacts, *, anew: bool) -> PositionChang
         option=None if source.option is None else position_view.show_option(source.option),
         reach=None
         if reach is None
-        else InputReach(readable=reach.readable, why=reach.why, until_ms=reach.until_ms),
+        else InputRetention(readable=reach.readable, why=reach.why, until_ms=reach.until_ms),
     )
 
 
-def _before(source: SourceFacts) -> Place:
+def _before(source: SourceFacts) -> LabelledPosition:
     last = source.processed[-1].path if source.processed else None
     position = source.position
-    return Place(label=position.label, offset_json=position.offset_json, name=name_of(last) if last else None)
+    return LabelledPosition(
+        label=position.label, offset_json=position.offset_json, name=name_of(last) if last else None
+    )
 
 
-def _after(source: SourceFacts) -> Place:
+def _after(source: SourceFacts) -> LabelledPosition:
     if source.start is None or not is_moved(source):
         return _before(source)
-    return Place(label=source.start.label, offset_json=source.start.offset_json)
+    return LabelledPosition(label=source.start.label, offset_json=source.start.offset_json)
 
 
 def _parts(source: SourceFacts) -> tuple[tuple[MovedPart, ...], int]:
     """Parts before and after, those that move first, and how many of the others are left out."""
     changes = source.start.changes if source.start else _changes(source)
-    moving = [c for c in changes if c.moved is not Moved.SAME]
-    staying = [c for c in changes if c.moved is Moved.SAME]
+    moving = [c for c in changes if c.moved is not PartMove.SAME]
+    staying = [c for c in changes if c.moved is PartMove.SAME]
     shown = [*moving, *staying[:SHOWN_PARTS]]
     told = tuple(
         MovedPart(
@@ -82,7 +84,7 @@ def _parts(source: SourceFacts) -> tuple[tuple[MovedPart, ...], int]:
     return told, len(changes) - len(shown)
 
 
-def _changes(source: SourceFacts) -> Sequence[Change]:
+def _changes(source: SourceFacts) -> Sequence[PartChange]:
     line = source.position.offset_json
     try:
         return registry.source_kind_of(source.position.kind).compare_positions(line, line)
@@ -132,7 +134,7 @@ def _files_readable(source: SourceFacts) -> ReadableInput:
     return ReadableInput(ok=not source.gone, says=says)
 
 
-def _readable(source: SourceFacts, reach: Reach | None) -> ReadableInput:
+def _readable(source: SourceFacts, reach: SourceRetention | None) -> ReadableInput:
     """`says` is a part of a sentence: ... can be read now; only ... can still be read."""
     if reach is None or reach.readable is None:
         return ReadableInput(ok=None, says="a part that is not known")

@@ -17,7 +17,7 @@ from recovery.contracts.names import StepKind, Strategy
 from recovery.contracts.option import Blocker, BlockerCode, Option
 from recovery.contracts.steps import PlannedStep, SeedArgs
 from recovery.errors import Refused
-from recovery.sinks.kinds import Start
+from recovery.sinks.kinds import PlannedStart
 from recovery.sources.comparing import format_time
 from recovery.strategies import common, late, mapped, sinks, sources, starts, state_rows
 from recovery.strategies.base import CodeFacts, Facts, KeyKind, OutputMode
@@ -136,7 +136,7 @@ def _arguments(facts: Facts) -> SeedArgs:
     return starts.seed(facts, report.last_committed).model_copy(update=primed)
 
 
-def _start(facts: Facts) -> Start:
+def _start(facts: Facts) -> PlannedStart:
     """A seed goes on with the next number under a new query id; nothing is read again."""
     return sinks.start(facts, facts.checkpoint, sources.nothing(""), query_id_kept=False)
 
@@ -159,7 +159,7 @@ def _new_rows(facts: Facts) -> int | None:
     return facts.counts.waiting if facts.counts.rehearsed or _is_counted(facts) else None
 
 
-def _doubled(facts: Facts, start: Start) -> RowAmount:
+def _doubled(facts: Facts, start: PlannedStart) -> RowAmount:
     """Rows of new input that repeat one of the table, for the state does not know it."""
     found = sinks.forecast_doubled(facts, start, f"No committed {sources.unit(facts)} is read again.")
     kinds = _kinds(facts.new_code)
@@ -221,7 +221,7 @@ def _what_lacks(facts: Facts) -> str:
     return "The steps know nothing of the rows that were processed."
 
 
-def _findings(facts: Facts, start: Start) -> tuple[Finding, ...]:
+def _findings(facts: Facts, start: PlannedStart) -> tuple[Finding, ...]:
     found = [*facts.sink.findings, *sinks.findings(facts, start)]
     found += [*mapped.findings(facts), *sources.findings(facts), *state_rows.findings(facts)]
     if kinds := _kinds(facts.new_code):

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
-class Reader:
+class DownstreamReader:
     """A dataset downstream of the flow's table, as the inventory knows it, nearest first.
 
     `dataset` and `flow` by full name. `view`: computed again by each update; else a table that reads a stream.

@@ -18,7 +18,7 @@ from recovery.contracts.names import StepKind, Strategy
 from recovery.contracts.option import Blocker, BlockerCode, Option
 from recovery.contracts.steps import PlannedStep
 from recovery.errors import Refused
-from recovery.sinks.kinds import Start
+from recovery.sinks.kinds import PlannedStart
 from recovery.sources.comparing import count_noun, format_time
 from recovery.sources.replaying import GapCode
 from recovery.strategies import common, late, mapped, sinks, sources, starts
@@ -215,7 +215,7 @@ def _unreadable(facts: Facts) -> Blocker | None:
     return None
 
 
-def _start(facts: Facts) -> Start:
+def _start(facts: Facts) -> PlannedStart:
     """A seed goes on with the next number under a new query id; nothing is read again into the table."""
     return sinks.start(facts, facts.checkpoint, sources.nothing(""), query_id_kept=False)
 
@@ -250,7 +250,7 @@ def _cost(facts: Facts) -> str:
     )
 
 
-def _findings(facts: Facts, start: Start) -> tuple[Finding, ...]:
+def _findings(facts: Facts, start: PlannedStart) -> tuple[Finding, ...]:
     found = [*facts.sink.findings, *sinks.findings(facts, start)]
     found += [*mapped.findings(facts), *sources.findings(facts)]
     found.append(

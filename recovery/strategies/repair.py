@@ -8,7 +8,7 @@ from recovery.contracts.forecast import Forecast
 from recovery.contracts.names import StepKind, Strategy
 from recovery.contracts.option import Blocker, BlockerCode, Option
 from recovery.contracts.steps import PlannedStep, SeedArgs
-from recovery.sinks.kinds import Start
+from recovery.sinks.kinds import PlannedStart
 from recovery.strategies import common, mapped, sinks, sources, starts, state_rows
 from recovery.strategies.base import Facts
 from recovery.strategies.positions import positions
@@ -83,7 +83,7 @@ def _forecast(facts: Facts, doubled: RowAmount) -> Forecast:
     )
 
 
-def _start(facts: Facts) -> Start:
+def _start(facts: Facts) -> PlannedStart:
     """The repaired query goes on; under a new id where the old one was lost."""
     after = _after(facts)
     kept = after.query_id == facts.checkpoint.query_id

@@ -13,10 +13,10 @@ from recovery.contracts.option import Blocker, BlockerCode, Option
 from recovery.contracts.steps import PlannedStep, RestoreArgs, SeedArgs
 from recovery.sinks.earlier import EarlierTable
 from recovery.strategies import common, mapped, sinks, sources
-from recovery.strategies.base import Facts, GoingBack
+from recovery.strategies.base import Facts, ReplayFacts
 from recovery.strategies.positions import positions
 
-NOWHERE = GoingBack(
+NOWHERE = ReplayFacts(
     problem=Blocker(
         code=BlockerCode.TARGET_NEEDED,
         says="Say what it goes back to: a time, a version of the table or a batch.",
@@ -114,7 +114,7 @@ def _reordered(facts: Facts) -> Blocker | None:
     return Blocker(code=BlockerCode.SOURCES_DIFFER, says=says)
 
 
-def _gone(back: GoingBack) -> Blocker | None:
+def _gone(back: ReplayFacts) -> Blocker | None:
     """Input that is read again has to be there: else the rows of the removed batches would not come back."""
     if not back.gone:
         return None
@@ -138,7 +138,7 @@ def _stateful(facts: Facts) -> Blocker | None:
     )
 
 
-def _steps(facts: Facts, back: GoingBack) -> tuple[PlannedStep, ...]:
+def _steps(facts: Facts, back: ReplayFacts) -> tuple[PlannedStep, ...]:
     table = back.table or EarlierTable("files", back.batch or 0, 0, 0)
     restore = RestoreArgs(
         kind="delta" if table.kind == "delta" else "files",
@@ -179,7 +179,7 @@ def _removed(table: EarlierTable) -> str:
     return f"{'rows' if rows is None else common.plural(rows, 'row')} of {batches}"
 
 
-def _lost(facts: Facts, back: GoingBack) -> RowAmount:
+def _lost(facts: Facts, back: ReplayFacts) -> RowAmount:
     """Rows that leave the table and do not come back, and input that no one reads."""
     removed = back.table.removed_rows if back.table else None
     if uncertain := sources.uncertain(facts):
@@ -213,17 +213,17 @@ def _doubled(facts: Facts) -> RowAmount:
     return RowAmount(rows=0, bound=Bound.EXACT, why=why)
 
 
-def _reread_why(back: GoingBack) -> str:
+def _reread_why(back: ReplayFacts) -> str:
     if back.batch is None or back.committed is None:
         return "What is read again is not known before a batch is chosen."
     return f"What batches {back.batch + 1} to {back.committed} read, as the code yields it now."
 
 
-def _state(back: GoingBack) -> str:
+def _state(back: ReplayFacts) -> str:
     return f"Dropped: {common.names([o.name for o in back.operators])}" if back.operators else "None to drop"
 
 
-def _findings(facts: Facts, back: GoingBack) -> tuple[Finding, ...]:
+def _findings(facts: Facts, back: ReplayFacts) -> tuple[Finding, ...]:
     table, found = back.table, [*sources.findings(facts)]
     if table is None:
         return tuple(found)

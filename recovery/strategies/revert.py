@@ -6,7 +6,7 @@ from recovery.checkpoints.formats import Malformed
 from recovery.contracts.forecast import Forecast
 from recovery.contracts.names import Strategy
 from recovery.contracts.option import Blocker, BlockerCode, Option
-from recovery.sinks.kinds import Start
+from recovery.sinks.kinds import PlannedStart
 from recovery.sources import kafka_facts
 from recovery.strategies import common, mapped, sinks, sources, starts
 from recovery.strategies.base import Counts, Facts
@@ -72,7 +72,7 @@ def judge(facts: Facts) -> Option:
     )
 
 
-def _start(facts: Facts) -> Start:
+def _start(facts: Facts) -> PlannedStart:
     """The old query goes on, with the batch that it had planned."""
     return sinks.start(facts, facts.checkpoint, sources.again(facts, ""), query_id_kept=True)
 

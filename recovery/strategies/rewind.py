@@ -18,9 +18,9 @@ from recovery.contracts.names import StepKind, Strategy, name_strategy
 from recovery.contracts.option import Blocker, BlockerCode, Option
 from recovery.contracts.steps import PlannedStep, SeedArgs
 from recovery.errors import Refused
-from recovery.sinks.kinds import Start
+from recovery.sinks.kinds import PlannedStart
 from recovery.sources import registry
-from recovery.sources.base import SourceFacts, Wanted
+from recovery.sources.base import SourceFacts, StartChoice
 from recovery.sources.comparing import format_time
 from recovery.strategies import common, late, mapped, prime, sinks, sources, starts, state_rows
 from recovery.strategies.base import Facts
@@ -175,7 +175,7 @@ def _reread(facts: Facts) -> RowAmount:
     return starts.forecast_reread(facts, "Nothing is read again.")
 
 
-def _start(facts: Facts, reread: RowAmount) -> Start:
+def _start(facts: Facts, reread: RowAmount) -> PlannedStart:
     again = sources.nothing("") if _guarded(facts) else reread
     return sinks.start(facts, facts.checkpoint, again, query_id_kept=False)
 
@@ -231,7 +231,7 @@ def _from_the_first(source: SourceFacts) -> bool:
     if source.facts is None:
         return False
     try:
-        first = kind.find_position(Wanted(earliest=True), source.position.offset_json, source.facts)
+        first = kind.find_position(StartChoice(earliest=True), source.position.offset_json, source.facts)
     except (Refused, Malformed):
         return False
     # `whole` is asked for a reader that begins with the first row; kinds without such an option do not look at it

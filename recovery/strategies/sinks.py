@@ -9,7 +9,7 @@ from recovery.contracts.amounts import Amount, Bound, RowAmount, joint_bound
 from recovery.contracts.option import Blocker, BlockerCode
 from recovery.sinks import foreach_batch, registry
 from recovery.sinks.base import SinkReport
-from recovery.sinks.kinds import Risk, SinkKind, Start, in_words, is_nothing
+from recovery.sinks.kinds import PlannedStart, SinkKind, StartRisk, in_words, is_nothing
 from recovery.sources.base import Distance, Precision
 from recovery.sources.comparing import ZERO, count_noun
 from recovery.strategies.base import Facts
@@ -78,11 +78,11 @@ def start(
     *,
     query_id_kept: bool,
     same_range: bool = False,
-) -> Start:
+) -> PlannedStart:
     """The start that a plan makes after the progress of `standing`, as the sink meets it."""
     last, planned = standing.last_committed, standing.last_planned
     open_batch = planned if planned is not None and (last is None or planned > last) else None
-    return Start(
+    return PlannedStart(
         next_batch=0 if last is None else last + 1,
         query_id_kept=query_id_kept,
         reread=distance_of(reread),
@@ -93,7 +93,7 @@ def start(
     )
 
 
-def anew(facts: Facts) -> Start:
+def anew(facts: Facts) -> PlannedStart:
     """A start with batch 0 and an empty checkpoint: everything that was read is read again, a planned batch too."""
     rows = facts.counts.processed
     open_batch = start(facts, reconcile_report(facts.checkpoint), nothing(""), query_id_kept=False)
@@ -102,13 +102,13 @@ def anew(facts: Facts) -> Start:
     )
 
 
-def judge_risk(facts: Facts, of: Start) -> Risk:
+def judge_risk(facts: Facts, of: PlannedStart) -> StartRisk:
     """What such a start does to the rows in this flow's sink."""
     kind = _writer(facts.sink)
     return kind.judge_risk(of, kind.facts_of(facts.sink))
 
 
-def block(facts: Facts, of: Start) -> Blocker | None:
+def block(facts: Facts, of: PlannedStart) -> Blocker | None:
     """Why such a start must not be made at this sink, with the rows that would vanish; None when it may."""
     found = judge_risk(facts, of)
     if not found.bars:
@@ -123,7 +123,7 @@ def block(facts: Facts, of: Start) -> Blocker | None:
     return Blocker(code=BlockerCode.SINK_BARS, says=" ".join(said))
 
 
-def find_open_batch(facts: Facts, of: Start) -> int | None:
+def find_open_batch(facts: Facts, of: PlannedStart) -> int | None:
     """The batch that was planned and not committed; None where it is certain that no row of it comes twice."""
     alone = judge_risk(facts, replace(of, reread=ZERO)).doubled
     if of.planned is None or (alone is not None and alone.exact and not alone.value):
@@ -131,7 +131,7 @@ def find_open_batch(facts: Facts, of: Start) -> int | None:
     return of.planned
 
 
-def forecast_doubled(facts: Facts, of: Start, otherwise: str) -> RowAmount:
+def forecast_doubled(facts: Facts, of: PlannedStart, otherwise: str) -> RowAmount:
     """Rows that such a start writes a second time; `otherwise` is said where it is certain that there are none."""
     found = judge_risk(facts, of)
     loose = at_least_once(facts)
@@ -155,7 +155,7 @@ def passes_over(facts: Facts) -> bool:
     return any(head >= following for app, head in facts.sink.heads.items() if app != own)
 
 
-def findings(facts: Facts, of: Start) -> tuple[Finding, ...]:
+def findings(facts: Facts, of: PlannedStart) -> tuple[Finding, ...]:
     """That the sink is at-least-once, with the rows at risk."""
     found = judge_risk(facts, of)
     if found.bars:
@@ -187,7 +187,7 @@ def _run_too(facts: Facts) -> tuple[Finding, ...]:
     )
 
 
-def _repeats(facts: Facts, found: Risk) -> tuple[Finding, ...]:
+def _repeats(facts: Facts, found: StartRisk) -> tuple[Finding, ...]:
     if at_least_once(facts):
         kind = _writer(facts.sink)
         return (

@@ -33,7 +33,7 @@ WHY_UNCOUNTED = {
 }
 
 
-class Fate(StrEnum):
+class StateRowsFate(StrEnum):
     """What is true of the rows that one operator's state holds."""
 
     EMPTY = "empty"
@@ -47,28 +47,28 @@ class Fate(StrEnum):
 
 
 @dataclass(frozen=True)
-class Held:
+class StateRows:
     """One operator's state, as far as rows go. `entries`: groups or rows in it, None where they were not counted."""
 
     operator: StateOperator
-    fate: Fate
+    fate: StateRowsFate
     entries: int | None = None
     problem: Uncounted | None = None
 
     @property
     def matters(self) -> bool:
         """Whether rows of the table may be in it and nowhere else."""
-        return self.fate not in (Fate.EMPTY, Fate.WRITTEN)
+        return self.fate not in (StateRowsFate.EMPTY, StateRowsFate.WRITTEN)
 
 
-def judge_state(facts: Facts) -> tuple[Held, ...]:
+def judge_state(facts: Facts) -> tuple[StateRows, ...]:
     """Every operator of the checkpoint, the one nearest to the sink first; behind them those whose state is gone."""
     counted = {h.operator_id: h for h in facts.held}
     there = tuple(_judged(facts, o, counted.get(o.operator_id)) for o in facts.checkpoint.state_operators)
     return (*there, *_gone(facts))
 
 
-def _gone(facts: Facts) -> tuple[Held, ...]:
+def _gone(facts: Facts) -> tuple[StateRows, ...]:
     """Steps that the last good code had and of which the checkpoint has no state, though a batch was committed.
 
     Where that code is not known, a missing folder tells it, or a watermark beside no state at all, which seldom is.
@@ -82,7 +82,7 @@ def _gone(facts: Facts) -> tuple[Held, ...]:
     else:
         missing = any(f.code == "STATE_MISSING" for f in report.findings)
         names = [""] if missing or (report.watermark_ms and not report.state_operators) else []
-    found = (Held(StateOperator(NO_ID, name, 0), Fate.GONE) for name in names)
+    found = (StateRows(StateOperator(NO_ID, name, 0), StateRowsFate.GONE) for name in names)
     return tuple(h for h in found if not _is_written(facts, h.operator.name))
 
 
@@ -99,22 +99,22 @@ def is_written_once(facts: Facts) -> bool:
     return facts.output_mode is OutputMode.APPEND and (not held or facts.state_mode is OutputMode.APPEND)
 
 
-def _judged(facts: Facts, operator: StateOperator, counted: HeldState | None) -> Held:
+def _judged(facts: Facts, operator: StateOperator, counted: HeldState | None) -> StateRows:
     if operator.name in WRITTEN_AT_ONCE:
-        return Held(operator, Fate.WRITTEN)
+        return StateRows(operator, StateRowsFate.WRITTEN)
     entries = counted.entries if counted else None
     if entries == 0:
-        return Held(operator, Fate.EMPTY, 0)
+        return StateRows(operator, StateRowsFate.EMPTY, 0)
     if _is_written(facts, operator.name):
-        return Held(operator, Fate.WRITTEN, entries)
+        return StateRows(operator, StateRowsFate.WRITTEN, entries)
     if entries is None:
-        return Held(operator, Fate.UNCOUNTED, None, counted.problem if counted else None)
+        return StateRows(operator, StateRowsFate.UNCOUNTED, None, counted.problem if counted else None)
     if operator.name in JOINS:
-        return Held(operator, Fate.BUFFERED, entries)
+        return StateRows(operator, StateRowsFate.BUFFERED, entries)
     if operator.name not in AGGREGATIONS:
-        return Held(operator, Fate.OWN, entries)
+        return StateRows(operator, StateRowsFate.OWN, entries)
     known = facts.state_mode is OutputMode.APPEND
-    return Held(operator, Fate.UNWRITTEN if known else Fate.MODE_UNKNOWN, entries)
+    return StateRows(operator, StateRowsFate.UNWRITTEN if known else StateRowsFate.MODE_UNKNOWN, entries)
 
 
 def with_state(facts: Facts, lost: RowAmount, *, read_again: bool = False) -> RowAmount:
@@ -128,7 +128,7 @@ def with_gone_state(facts: Facts, lost: RowAmount) -> RowAmount:
     return _with(facts, lost, list(_gone(facts)))
 
 
-def _with(facts: Facts, lost: RowAmount, found: list[Held], *, read_again: bool = False) -> RowAmount:
+def _with(facts: Facts, lost: RowAmount, found: list[StateRows], *, read_again: bool = False) -> RowAmount:
     if not found:
         return lost
     mine = _amount(facts, found).in_windows(_windows(facts, found))
@@ -146,9 +146,9 @@ def _with(facts: Facts, lost: RowAmount, found: list[Held], *, read_again: bool 
     )
 
 
-def _windows(facts: Facts, found: list[Held]) -> tuple[OpenWindow, ...]:
+def _windows(facts: Facts, found: list[StateRows]) -> tuple[OpenWindow, ...]:
     """The first windows whose groups are in no table."""
-    wanted = {h.operator.operator_id for h in found if h.fate is Fate.UNWRITTEN}
+    wanted = {h.operator.operator_id for h in found if h.fate is StateRowsFate.UNWRITTEN}
     return tuple(w for h in facts.held if h.operator_id in wanted for w in h.windows)
 
 
@@ -164,7 +164,7 @@ def among(facts: Facts, again: RowAmount) -> RowAmount:
     )
 
 
-def _amount(facts: Facts, found: list[Held]) -> RowAmount:
+def _amount(facts: Facts, found: list[StateRows]) -> RowAmount:
     said = " ".join(says(facts, h) for h in found)
     groups = _groups(facts, found)
     if groups is GroupRows.UNKNOWN:
@@ -172,55 +172,55 @@ def _amount(facts: Facts, found: list[Held]) -> RowAmount:
     return RowAmount(rows=found[0].entries, bound=Bound.AT_MOST.unless(groups is GroupRows.ONE), why=said)
 
 
-def _groups(facts: Facts, found: list[Held]) -> GroupRows:
+def _groups(facts: Facts, found: list[StateRows]) -> GroupRows:
     """Rows of the table that one entry of the state stands for: told where one aggregation alone holds some, nothing
     with state lies between it and the sink, and the code whose state it is says what becomes of a group."""
     alone, old = found[0], facts.old_code
     if facts.sink.by_function:  # what that makes of a row, it alone knows
         return GroupRows.UNKNOWN
-    if len(found) > 1 or alone.fate is not Fate.UNWRITTEN or old is None:
+    if len(found) > 1 or alone.fate is not StateRowsFate.UNWRITTEN or old is None:
         return GroupRows.UNKNOWN
     held = tuple(o.name for o in facts.checkpoint.state_operators)
     nearest = alone.operator == facts.checkpoint.state_operators[0]
     return old.groups if nearest and old.operators == held else GroupRows.UNKNOWN
 
 
-def _untold(found: list[Held]) -> str:
-    if any(h.fate is not Fate.UNWRITTEN for h in found):
+def _untold(found: list[StateRows]) -> str:
+    if any(h.fate is not StateRowsFate.UNWRITTEN for h in found):
         return "How many rows of the table that comes to is not known."
     return "How many rows the code writes for each is not known."
 
 
-def says(facts: Facts, held: Held) -> str:
+def says(facts: Facts, held: StateRows) -> str:
     """What one operator's state holds; one sentence."""
     number, closed = held.operator.operator_id, reconcile_report(facts.checkpoint).closed_ms
-    if held.fate is Fate.GONE:
+    if held.fate is StateRowsFate.GONE:
         return _says_gone(held)
-    if held.fate is Fate.UNWRITTEN:
+    if held.fate is StateRowsFate.UNWRITTEN:
         kind = "session" if held.operator.name == AGGREGATIONS[1] else "group"
         verb = "is" if held.entries == 1 else "are"
         until = f" of windows that end after {format_time(closed)}, the watermark," if closed else ""
         return f"{count_noun(held.entries or 0, kind)}{until} {verb} in the state of operator {number} and in no table."
-    if held.fate is Fate.BUFFERED:
+    if held.fate is StateRowsFate.BUFFERED:
         return f"The join (operator {number}) keeps rows that wait for a match; later rows decide what becomes of them."
-    if held.fate is Fate.OWN:
+    if held.fate is StateRowsFate.OWN:
         keys = count_noun(held.entries or 0, "key")
         return f"The state of operator {number} ({held.operator.name}) holds {keys}; its code alone knows of what rows."
-    if held.fate is Fate.MODE_UNKNOWN:
+    if held.fate is StateRowsFate.MODE_UNKNOWN:
         return f"Whether the state of operator {number} was written depends on its output mode, which is not known."
     return (
         f"What the state of operator {number} ({held.operator.name}) holds could not be counted{_why(held)}."
     )
 
 
-def _says_gone(held: Held) -> str:
+def _says_gone(held: StateRows) -> str:
     if not held.operator.name:
         return "State is missing in the checkpoint; no file shows which rows it held."
     step = f"the {common.word(held.operator.name)} step of the last good code"
     return f"The checkpoint has no state of {step}; no file shows which rows it held."
 
 
-def _why(held: Held) -> str:
+def _why(held: StateRows) -> str:
     return "" if held.problem is None else f": {WHY_UNCOUNTED[held.problem]}"
 
 
@@ -233,7 +233,7 @@ def findings(facts: Facts) -> tuple[Finding, ...]:
             says(facts, held),
             _what_to_do(held),
             spark=f"operator {held.operator.operator_id} {held.operator.name}"
-            if held.fate is not Fate.GONE
+            if held.fate is not StateRowsFate.GONE
             else "",
         )
         for held in judge_state(facts)
@@ -241,9 +241,9 @@ def findings(facts: Facts) -> tuple[Finding, ...]:
     )
 
 
-def _what_to_do(held: Held) -> str:
-    if held.fate is Fate.GONE:
+def _what_to_do(held: StateRows) -> str:
+    if held.fate is StateRowsFate.GONE:
         return "Put the checkpoint's state folder back from a backup, or accept the loss."
-    if held.fate in (Fate.UNWRITTEN, Fate.MODE_UNKNOWN):
+    if held.fate in (StateRowsFate.UNWRITTEN, StateRowsFate.MODE_UNKNOWN):
         return "Put the old code back (revert) until its windows are written, or accept the loss."
     return "Put the old code back (revert), or accept the loss."

@@ -29,7 +29,7 @@ from recovery.contracts.option import Blocker, BlockerCode, Option
 from recovery.contracts.steps import FillArgs, PlannedStep
 from recovery.strategies import common, corrections, full_refresh, sources
 from recovery.strategies.base import CommittedRows, Facts
-from recovery.strategies.corrections import Unmet
+from recovery.strategies.corrections import UnmetRequirement
 from recovery.strategies.positions import positions
 
 HAS_EVERY_ROW: Final = "TABLE_HAS_EVERY_ROW"
@@ -54,60 +54,60 @@ NONE: Final = CommittedRows()
 
 CODES: Final = corrections.CorrectionCodes(BlockerCode.TOP_UP_INPUT_UNKNOWN, BlockerCode.TOP_UP_COLUMNS)
 UNMET: Final[corrections.Words] = {
-    Unmet.OF_PROGRAM: (
+    UnmetRequirement.OF_PROGRAM: (
         BlockerCode.TOP_UP_OF_PROGRAM,
         "The table of a plain program is not topped up here yet. Go back by --position (continue), and accept the "
         "repeats.",
     ),
-    Unmet.NO_OWN_DELTA_TABLE: (
+    UnmetRequirement.NO_OWN_DELTA_TABLE: (
         BlockerCode.TOP_UP_OF_TABLE,
         "{dataset} is no Delta table that the flow writes by itself, so rows cannot be added once and no more. Choose "
         "full-refresh, or continue with a start position.",
     ),
-    Unmet.SHARED_TABLE: (
+    UnmetRequirement.SHARED_TABLE: (
         BlockerCode.TOP_UP_SHARED_TABLE,
         "{writers} writes the same table, so a key that is there may be that of another flow's row. Add the rows by "
         "hand, or choose full-refresh.",
     ),
-    Unmet.BATCH_UNSETTLED: (
+    UnmetRequirement.BATCH_UNSETTLED: (
         BlockerCode.BATCH_UNSETTLED,
         "Batch {batch} is in the table, and the checkpoint has not committed it. Choose revert, which settles it, then "
         "top-up.",
     ),
-    Unmet.OTHER_CODE: (
+    UnmetRequirement.OTHER_CODE: (
         BlockerCode.TOP_UP_OTHER_CODE,
         "The code is not the one that wrote the table, so it may yield rows that were never due. Keep the code as it "
         "is (--keep-code); where it was changed since the last good update, choose continue first, then top-up.",
     ),
-    Unmet.OF_GROUPS: (
+    UnmetRequirement.OF_GROUPS: (
         BlockerCode.TOP_UP_OF_GROUPS,
         "Rows are made of several rows of the input ({steps}), so a row that is missing cannot be computed by itself. "
         "Choose full-refresh, or reread.",
     ),
-    Unmet.NO_KEY: (
+    UnmetRequirement.NO_KEY: (
         BlockerCode.TOP_UP_NO_KEY,
         "No key is known by which a row is missing or there. Name the key (--key).",
     ),
-    Unmet.INPUT_SKIPPED: (
+    UnmetRequirement.INPUT_SKIPPED: (
         BlockerCode.TOP_UP_INPUT_UNKNOWN,
         "An earlier recovery let a source begin elsewhere: rows that were left out on purpose would come in. Add the "
         "missing ones by hand, or choose full-refresh.",
     ),
-    Unmet.START_UNKNOWN: (
+    UnmetRequirement.START_UNKNOWN: (
         BlockerCode.TOP_UP_INPUT_UNKNOWN,
         "{source}: where the flow began to read is not known, and rows from before that were never due. {why} Add the "
         "missing rows by hand.",
     ),
-    Unmet.READ_AGAIN: (
+    UnmetRequirement.READ_AGAIN: (
         BlockerCode.TOP_UP_READ_AGAIN,
         "{twice} Their rows would come a second time after a top-up. Run the flow first (continue), then top-up.",
     ),
-    Unmet.UNCOUNTED: (
+    UnmetRequirement.UNCOUNTED: (
         BlockerCode.TOP_UP_UNCOUNTED,
         "What the code yields over the committed input could not be compared by key ({key}) with the table, so which "
         "rows are missing is not known. Raise the limits for this flow, or choose full-refresh.",
     ),
-    Unmet.COLLATION: (
+    UnmetRequirement.COLLATION: (
         BlockerCode.TOP_UP_COLLATION,
         "{collated} compares texts by a collation, by which missing rows cannot be found. Name another key (--key), or "
         "choose full-refresh.",

@@ -5,35 +5,38 @@ from dataclasses import dataclass
 from typing import Final
 
 from recovery.contracts.diagnosis import Diagnosis
-from recovery.contracts.names import Meant, name_strategy
+from recovery.contracts.names import ChangeIntent, name_strategy
 from recovery.contracts.option import Option
-from recovery.contracts.ways import Condition, Wait, WouldChange
+from recovery.contracts.ways import AdviceCondition, WaitKind, WouldChange
 from recovery.diagnosis.advice import asks_meant
 from recovery.plans.accepted import costs_of
-from recovery.strategies.deciding import GROUNDS, NOT_ASKED, OLD_ROWS, RULES, Ground, decide, is_found
+from recovery.strategies.deciding import GROUNDS, NOT_ASKED, OLD_ROWS, RULES, NeededInput, decide, is_found
 from recovery.strategies.recommending import decision
 
-SAYS: Final[Mapping[Condition, str]] = {
-    Condition.MEANT: "The change was meant",
-    Condition.MISTAKE: "The change was a mistake",
-    Condition.NOT_SURE: "You are not sure",
-    Condition.READ_INPUT_GONE: "Input that was read before is gone",
-    Condition.UNREAD_INPUT_GONE: "Input that waits is gone",
-    Condition.OLD_ROWS_FOLLOW: "Rows already in the table must follow the new code",
+SAYS: Final[Mapping[AdviceCondition, str]] = {
+    AdviceCondition.MEANT: "The change was meant",
+    AdviceCondition.MISTAKE: "The change was a mistake",
+    AdviceCondition.NOT_SURE: "You are not sure",
+    AdviceCondition.READ_INPUT_GONE: "Input that was read before is gone",
+    AdviceCondition.UNREAD_INPUT_GONE: "Input that waits is gone",
+    AdviceCondition.OLD_ROWS_FOLLOW: "Rows already in the table must follow the new code",
 }
 ANSWERS: Final = {
-    Condition.MEANT: Meant.YES,
-    Condition.MISTAKE: Meant.NO,
-    Condition.NOT_SURE: Meant.UNKNOWN,
+    AdviceCondition.MEANT: ChangeIntent.YES,
+    AdviceCondition.MISTAKE: ChangeIntent.NO,
+    AdviceCondition.NOT_SURE: ChangeIntent.UNKNOWN,
 }
-GONE: Final = {Condition.READ_INPUT_GONE: Ground.READ, Condition.UNREAD_INPUT_GONE: Ground.UNREAD}
+GONE: Final = {
+    AdviceCondition.READ_INPUT_GONE: NeededInput.READ,
+    AdviceCondition.UNREAD_INPUT_GONE: NeededInput.UNREAD,
+}
 ASK_FIRST: Final = "Nothing is recommended before it is known. Ask, as long as what waits can be read."
 NO_WAY: Final = "No way out brings back input that was never read."
 NONE_FITS: Final = "No strategy that can run here does that."
 
 
 @dataclass(frozen=True)
-class Turn:
+class TurnedRecommendation:
     """What is right then, and why. `then` None: no way out is."""
 
     then: str | None
@@ -41,11 +44,11 @@ class Turn:
 
 
 def list_changes(
-    options: Sequence[Option], diagnosis: Diagnosis, meant: Meant | None
+    options: Sequence[Option], diagnosis: Diagnosis, meant: ChangeIntent | None
 ) -> tuple[WouldChange, ...]:
-    """Each condition that leads elsewhere than the recommendation of now, in the order of `Condition`."""
+    """Each condition that leads elsewhere than the recommendation of now, in the order of `AdviceCondition`."""
     now = decision(options, diagnosis, meant).strategy
-    found = [(condition, _turn(condition, options, diagnosis, meant, now)) for condition in Condition]
+    found = [(condition, _turn(condition, options, diagnosis, meant, now)) for condition in AdviceCondition]
     return tuple(
         WouldChange(condition=condition, says=SAYS[condition], then=turn.then, because=turn.because)
         for condition, turn in found
@@ -54,8 +57,12 @@ def list_changes(
 
 
 def _turn(
-    condition: Condition, options: Sequence[Option], diagnosis: Diagnosis, meant: Meant | None, now: str
-) -> Turn | None:
+    condition: AdviceCondition,
+    options: Sequence[Option],
+    diagnosis: Diagnosis,
+    meant: ChangeIntent | None,
+    now: str,
+) -> TurnedRecommendation | None:
     """None: it is so already, or it changes nothing here."""
     asked = asks_meant(diagnosis.advice)
     if condition in ANSWERS:
@@ -66,37 +73,41 @@ def _turn(
     answer_now = meant if asked else NOT_ASKED
     if condition in GONE:
         return _without_input(options, answer_now, now, GONE[condition])
-    is_other_code = asked and meant is not Meant.NO
+    is_other_code = asked and meant is not ChangeIntent.NO
     return _among(options, answer_now, lambda name: name in OLD_ROWS) if is_other_code else None
 
 
-def _answered(options: Sequence[Option], answer: Meant) -> Turn:
-    if answer is Meant.UNKNOWN:
-        return Turn(Wait.CALL_OWNER, ASK_FIRST)
+def _answered(options: Sequence[Option], answer: ChangeIntent) -> TurnedRecommendation:
+    if answer is ChangeIntent.UNKNOWN:
+        return TurnedRecommendation(WaitKind.CALL_OWNER, ASK_FIRST)
     return _among(options, answer, lambda name: True)
 
 
-def _without_input(options: Sequence[Option], answer: Meant | None, now: str, ground: Ground) -> Turn | None:
+def _without_input(
+    options: Sequence[Option], answer: ChangeIntent | None, now: str, ground: NeededInput
+) -> TurnedRecommendation | None:
     """None: what is recommended does not rest on it."""
     if ground not in grounds_of(now):
         return None
-    if ground is Ground.UNREAD:
-        return Turn(None, NO_WAY)
+    if ground is NeededInput.UNREAD:
+        return TurnedRecommendation(None, NO_WAY)
     return _among(options, answer, lambda name: ground not in grounds_of(name))
 
 
-def grounds_of(strategy: str) -> tuple[Ground, ...]:
+def grounds_of(strategy: str) -> tuple[NeededInput, ...]:
     """What this strategy rests on."""
-    return GROUNDS.get(strategy, tuple(Ground))
+    return GROUNDS.get(strategy, tuple(NeededInput))
 
 
-def _among(options: Sequence[Option], answer: Meant | None, fits: Callable[[str], bool]) -> Turn:
+def _among(
+    options: Sequence[Option], answer: ChangeIntent | None, fits: Callable[[str], bool]
+) -> TurnedRecommendation:
     """The first row that counts of those that fit; else the first that could run with a cost to accept; else none, and
     why the first of them cannot run."""
     fitting = {option.strategy: option for option in options if fits(option.strategy)}
     decided = decide(list(fitting.values()), answer)
     if decided.strategy:
-        return Turn(decided.strategy, decided.because)
+        return TurnedRecommendation(decided.strategy, decided.because)
     rules = [
         rule
         for rule in RULES
@@ -107,10 +118,10 @@ def _among(options: Sequence[Option], answer: Meant | None, fits: Callable[[str]
         if option.blocker is None:
             costs = "; ".join(cost.says for cost in costs_of(option.forecast))
             # the rule's own reason holds only where it costs nothing
-            return Turn(
+            return TurnedRecommendation(
                 option.strategy, f"{name_strategy(option.strategy)} can run at a cost to accept: {costs}."
             )
     if not rules:
-        return Turn(None, NONE_FITS)
+        return TurnedRecommendation(None, NONE_FITS)
     first = fitting[rules[0].strategy]
-    return Turn(None, f"{name_strategy(first.strategy)} cannot run: {first.blocked}")
+    return TurnedRecommendation(None, f"{name_strategy(first.strategy)} cannot run: {first.blocked}")

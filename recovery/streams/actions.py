@@ -45,7 +45,7 @@ MOST_ARGUMENTS: Final = 200
 
 
 @dataclass(frozen=True)
-class Said:
+class StreamDetails:
     """What somebody says of a stream; None: nothing, and what was said before stays.
 
     `start`, `stop`, `running`: commands, as a shell would take them. `workspace`: which one of plain streams. `owner`:
@@ -71,7 +71,7 @@ class Said:
         return any(one is not None for one in (self.start, self.stop, self.running))
 
 
-def adopt_stream(*, checkpoint: str, said: Said, by: Actor, is_one_of_many: bool = False) -> Stream:
+def adopt_stream(*, checkpoint: str, said: StreamDetails, by: Actor, is_one_of_many: bool = False) -> Stream:
     """Put a plain stream on the list, by its checkpoint; one that is there takes what is said of it now.
 
     `is_one_of_many`: whoever asks has read the event logs, and polls the workspace once for all of them. The checkpoint
@@ -199,14 +199,16 @@ def streams_workspaces() -> QuerySet[Workspace]:
     return Workspace.objects.active().filter(kind="streams").order_by("pk")
 
 
-def workspace_for(said: Said, known: Stream | None, by: Actor, *, is_look: bool = False) -> Workspace:
+def workspace_for(
+    said: StreamDetails, known: Stream | None, by: Actor, *, is_look: bool = False
+) -> Workspace:
     """That of a stream that is on the list, where no other is named; else as `workspace_of`."""
     if known is not None and not said.workspace and known.pipeline.workspace.active:
         return known.pipeline.workspace
     return workspace_of(said, by, is_look=is_look)
 
 
-def workspace_of(said: Said, by: Actor, *, is_look: bool = False) -> Workspace:
+def workspace_of(said: StreamDetails, by: Actor, *, is_look: bool = False) -> Workspace:
     """The one that was named, the only one of plain streams, or the one that is made with the first of them; a look
     makes none. Raises NotFound, WrongUse (`workspace_missing`), Refused."""
     rows = streams_workspaces()
@@ -257,7 +259,7 @@ def _questions_token(of: Workspace) -> tuple[str, str]:
     return of.token_ref, ""
 
 
-def _environment(said: Said, workspace: Workspace, known: Stream | None, by: Actor) -> str:
+def _environment(said: StreamDetails, workspace: Workspace, known: Stream | None, by: Actor) -> str:
     """Where no one said otherwise, the workspace's. Raises WrongUse, Denied."""
     now = known.pipeline.environment if known else workspace.environment
     wanted = said.environment or now
@@ -268,7 +270,7 @@ def _environment(said: Said, workspace: Workspace, known: Stream | None, by: Act
     return wanted
 
 
-def _values(said: Said, known: Stream | None, by: Actor) -> dict[str, Any]:
+def _values(said: StreamDetails, known: Stream | None, by: Actor) -> dict[str, Any]:
     """The columns of the stream as they shall be. Raises WrongUse, Refused, Denied."""
     values: dict[str, Any] = {
         name: getattr(known, name) if known else default
@@ -293,7 +295,7 @@ def _values(said: Said, known: Stream | None, by: Actor) -> dict[str, Any]:
     return {**values, **_runner_values(said, values, by)}
 
 
-def _runner_values(said: Said, known: dict[str, Any], by: Actor) -> dict[str, Any]:
+def _runner_values(said: StreamDetails, known: dict[str, Any], by: Actor) -> dict[str, Any]:
     """Who starts and stops it, and by which words: those of an admin. Raises WrongUse, Refused, Denied."""
     values = {name: known[name] for name in ("runner", "start", "stop", "running")}
     if said.has_commands or said.runner == "command":
@@ -359,7 +361,7 @@ def _sink(values: dict[str, Any], report: CheckpointReport, *, is_read: bool) ->
     return sink_by_log([batch for one in seen for batch in one.run.batches[-1:]])
 
 
-def _name(said: Said, known: Stream | None, place: str) -> str:
+def _name(said: StreamDetails, known: Stream | None, place: str) -> str:
     """As somebody said, else the folder's. Raises WrongUse."""
     if said.name is None and known:
         return known.pipeline.name

@@ -12,13 +12,13 @@ from django.utils import timezone
 
 from recovery import reach
 from recovery.errors import RepriseError
-from recovery.eventlogs.seen import Seen
+from recovery.eventlogs.seen import SeenRun
 from recovery.eventlogs.values import RunState
 from recovery.models import Stream, Workspace
 from recovery.people.roles import Actor
 from recovery.streams import tailing
 from recovery.streams.actions import (
-    Said,
+    StreamDetails,
     adopt_stream,
     called_after,
     check_places,
@@ -34,7 +34,7 @@ LOG_SECONDS: Final = 1800.0
 """So long event logs are read before what is known by then is matched."""
 
 
-class Skip(StrEnum):
+class SkipReason(StrEnum):
     """Why a query that was found is not adopted. SHARED: another folder holds the same query id, and no event log
     tells which of them the query writes to. NO_CHECKPOINT: event logs name it, and none of the folders holds it.
     OVER_LIMIT: the next call adopts it."""
@@ -48,7 +48,7 @@ class Skip(StrEnum):
 
 
 @dataclass(frozen=True)
-class Candidate:
+class StreamCandidate:
     """A checkpoint that was found. `state`: as its event log says, `unknown` where none does; `pipeline`: the id of the
     stream that has it already, or that was made of it. `skip`: why it is not adopted; `problem`: why it was refused."""
 
@@ -61,7 +61,7 @@ class Candidate:
     application: str = ""
     event_log: str = ""
     pipeline: str = ""
-    skip: Skip = Skip.NONE
+    skip: SkipReason = SkipReason.NONE
     problem: ScanProblem | None = None
 
     def as_json(self) -> dict[str, object]:
@@ -83,7 +83,7 @@ class Unmatched:
     state: str
     application: str
     event_log: str
-    skip: Skip
+    skip: SkipReason
 
     def as_json(self) -> dict[str, object]:
         return {
@@ -93,7 +93,7 @@ class Unmatched:
 
 
 @dataclass(frozen=True)
-class Listed:
+class ListedStreams:
     """Streams that are on the list: pipeline ids by real place, real places by query id."""
 
     pipelines: Mapping[str, str]
@@ -105,7 +105,7 @@ class Listing:
     """What was found. `queries_without`: how many queries of the event logs have no checkpoint below the roots;
     `unmatched`: the first of them; `logs_are_whole`: all of the event logs was read."""
 
-    candidates: tuple[Candidate, ...]
+    candidates: tuple[StreamCandidate, ...]
     scan: Scan
     queries_without: int
     unmatched: tuple[Unmatched, ...]
@@ -114,7 +114,7 @@ class Listing:
     seconds: float
 
 
-def list_candidates(*, roots: Sequence[str], said: Said, by: Actor) -> Listing:
+def list_candidates(*, roots: Sequence[str], said: StreamDetails, by: Actor) -> Listing:
     """Look, and change nothing but what was read of event logs. Raises Denied, WrongUse, Refused, NotFound,
     Unreachable."""
     check_recover(by, said.environment, ", ".join(roots))
@@ -146,7 +146,7 @@ def _read_whole(folder: str) -> bool:
     return False
 
 
-def _find_listed() -> Listed:
+def _find_listed() -> ListedStreams:
     rows = Stream.objects.filter(pipeline__gone=False, pipeline__workspace__removed_at=None)
     pipelines: dict[str, str] = {}
     places: dict[str, set[str]] = defaultdict(set)
@@ -157,7 +157,7 @@ def _find_listed() -> Listed:
         pipelines[real] = pipeline_id
         for query_id in query_ids:
             places[query_id].add(real)
-    return Listed(pipelines, places)
+    return ListedStreams(pipelines, places)
 
 
 def _distinct(found: Sequence[FoundCheckpoint]) -> dict[str, FoundCheckpoint]:
@@ -168,7 +168,7 @@ def _distinct(found: Sequence[FoundCheckpoint]) -> dict[str, FoundCheckpoint]:
     return distinct
 
 
-def _shared_ids(found: Mapping[str, FoundCheckpoint], listed: Listed) -> set[str]:
+def _shared_ids(found: Mapping[str, FoundCheckpoint], listed: ListedStreams) -> set[str]:
     """Query ids that more than one folder holds, those of streams on the list among them."""
     places: dict[str, set[str]] = defaultdict(set)
     for real, checkpoint in found.items():
@@ -182,46 +182,48 @@ def _candidate(
     found: FoundCheckpoint,
     index: tailing.LogIndex,
     folders: Sequence[str],
-    listed: Listed,
+    listed: ListedStreams,
     shared: Collection[str],
-) -> Candidate:
+) -> StreamCandidate:
     standing = found.standing
     query_id, pipeline = standing.query_id, listed.pipelines.get(real, "")
     seen, folder = _newest(index, folders, query_id)
     names_it = seen is not None and tailing.plain_place(seen.run.checkpoint) == tailing.plain_place(
         found.place
     )
-    skip = Skip.NONE
+    skip = SkipReason.NONE
     if pipeline:
-        skip = Skip.ADOPTED
+        skip = SkipReason.ADOPTED
     elif not query_id:
-        skip = Skip.NO_QUERY
+        skip = SkipReason.NO_QUERY
     elif query_id in shared and not names_it:
-        skip = Skip.SHARED
-    return Candidate(
+        skip = SkipReason.SHARED
+    return StreamCandidate(
         found.place, query_id, (seen.run.name if seen else "") or called_after(found.place), standing.planned,
         standing.committed, _state(seen), seen.app.app_id if seen else "", folder, pipeline, skip,
     )  # fmt: skip
 
 
-def _unmatched(query_id: str, index: tailing.LogIndex, folders: Sequence[str], listed: Listed) -> Unmatched:
+def _unmatched(
+    query_id: str, index: tailing.LogIndex, folders: Sequence[str], listed: ListedStreams
+) -> Unmatched:
     seen, folder = _newest(index, folders, query_id)
-    skip = Skip.ADOPTED if query_id in listed.places else Skip.NO_CHECKPOINT
+    skip = SkipReason.ADOPTED if query_id in listed.places else SkipReason.NO_CHECKPOINT
     name, application = (seen.run.name, seen.app.app_id) if seen else ("", "")
     return Unmatched(query_id, name, _state(seen), application, folder, skip)
 
 
-def _limit_adoptions(found: Iterable[Candidate], most: int) -> Iterator[Candidate]:
+def _limit_adoptions(found: Iterable[StreamCandidate], most: int) -> Iterator[StreamCandidate]:
     """Those beyond the first that can be adopted wait for the next call."""
     left = most
     for candidate in found:
-        if candidate.skip is Skip.NONE:
+        if candidate.skip is SkipReason.NONE:
             left -= 1
-        is_over = candidate.skip is Skip.NONE and left < 0
-        yield replace(candidate, skip=Skip.OVER_LIMIT) if is_over else candidate
+        is_over = candidate.skip is SkipReason.NONE and left < 0
+        yield replace(candidate, skip=SkipReason.OVER_LIMIT) if is_over else candidate
 
 
-def _newest(index: tailing.LogIndex, folders: Sequence[str], query_id: str) -> tuple[Seen | None, str]:
+def _newest(index: tailing.LogIndex, folders: Sequence[str], query_id: str) -> tuple[SeenRun | None, str]:
     """The newest run of a query, and the folder of its log."""
     runs = [
         (seen[-1], folder) for folder in folders if query_id and (seen := index.runs_of(folder, [query_id]))
@@ -229,7 +231,7 @@ def _newest(index: tailing.LogIndex, folders: Sequence[str], query_id: str) -> t
     return max(runs, key=lambda one: one[0].run.started_ms) if runs else (None, "")
 
 
-def _state(seen: Seen | None) -> str:
+def _state(seen: SeenRun | None) -> str:
     if seen is None:
         return "unknown"
     if seen.run.state is not RunState.RUNNING:
@@ -237,31 +239,33 @@ def _state(seen: Seen | None) -> str:
     return "running" if alive_by_log([seen], timezone.now()) else "silent"
 
 
-def _named(found: Sequence[Candidate]) -> list[Candidate]:
+def _named(found: Sequence[StreamCandidate]) -> list[StreamCandidate]:
     """Two of one name are distinguished by the folder above."""
     times = Counter(c.name for c in found)
     return [c if times[c.name] == 1 else replace(c, name=_longer(c)) for c in found]
 
 
-def _longer(candidate: Candidate) -> str:
+def _longer(candidate: StreamCandidate) -> str:
     parts = [p for p in candidate.place.split("/") if p]
     return " ".join([candidate.name, *parts[-2:]])[:200]
 
 
-def adopt_candidates(*, listing: Listing, said: Said, by: Actor) -> tuple[list[Candidate], list[ScanProblem]]:
+def adopt_candidates(
+    *, listing: Listing, said: StreamDetails, by: Actor
+) -> tuple[list[StreamCandidate], list[ScanProblem]]:
     """Adopt those that nothing speaks against, each by the door of one stream and with its own audit entry.
 
     (all of them, with the pipelines that were made; what was refused.) A refused one leaves its place to one beyond the
     limit: else the same ones would be refused at each call, and the rest never be reached.
     """
     left_places = 0
-    done: list[Candidate] = []
+    done: list[StreamCandidate] = []
     refused: list[ScanProblem] = []
     for candidate in listing.candidates:
-        if candidate.skip is Skip.OVER_LIMIT and left_places:
+        if candidate.skip is SkipReason.OVER_LIMIT and left_places:
             left_places -= 1
-            candidate = replace(candidate, skip=Skip.NONE)
-        if candidate.skip is not Skip.NONE:
+            candidate = replace(candidate, skip=SkipReason.NONE)
+        if candidate.skip is not SkipReason.NONE:
             done.append(candidate)
             continue
         mine = replace(said, name=candidate.name, event_log=candidate.event_log or said.event_log)
@@ -277,7 +281,7 @@ def adopt_candidates(*, listing: Listing, said: Said, by: Actor) -> tuple[list[C
     return done, refused
 
 
-def workspaces_of(found: Collection[Candidate]) -> list[int]:
+def workspaces_of(found: Collection[StreamCandidate]) -> list[int]:
     """Workspaces of the streams that were adopted, to be polled once."""
     rows = Workspace.objects.filter(pipelines__pipeline_id__in=[c.pipeline for c in found if c.pipeline])
     return list(rows.order_by("pk").values_list("pk", flat=True).distinct())

@@ -19,18 +19,18 @@ from django.utils import timezone
 from recovery import reach, trace
 from recovery.checkpoints.outcome import half_swapped
 from recovery.errors import NotFound, Refused, RepriseError
-from recovery.eventlogs.seen import Seen
+from recovery.eventlogs.seen import SeenRun
 from recovery.eventlogs.values import RunState
 from recovery.models import Pipeline, Plan, Stream, StreamStart, Workspace
 from recovery.pipelines.client import PROGRAMS, PipelinesClient, StandstillProof
 from recovery.pipelines.errors import ActiveUpdate
 from recovery.pipelines.folding import SILENT
 from recovery.streams import commands, files, noting, running, tailing
-from recovery.streams.settling import Begun, Ending, ending
-from recovery.streams.standing import Standing, standing_of
+from recovery.streams.settling import RequestedStart, StartOutcome, ending
+from recovery.streams.standing import StreamProgress, standing_of
 from recovery.streams.updates import (
-    Stands,
-    Told,
+    StreamStatus,
+    StreamUpdate,
     alive_by_log,
     doubt_of,
     events_of,
@@ -59,14 +59,14 @@ _OF_UPDATE: Final = re.compile(r"update_id = '([^']{1,200})'")
 
 
 @dataclass(frozen=True)
-class Held:
+class StreamSnapshot:
     """A stream as it was read: its row, where its checkpoint stands, its updates, and the runs that its logs have.
     `is_read`: all that its logs hold by now."""
 
     stream: Stream
-    standing: Standing
-    stands: Stands
-    seen: tuple[Seen, ...] = ()
+    standing: StreamProgress
+    stands: StreamStatus
+    seen: tuple[SeenRun, ...] = ()
     is_read: bool = True
 
     @property
@@ -79,7 +79,7 @@ class StreamsClient(PipelinesClient):
 
     def __init__(self, workspace: Workspace) -> None:
         self._workspace = workspace
-        self._polled: dict[str, Held] | None = None
+        self._polled: dict[str, StreamSnapshot] | None = None
         self._files: dict[int, tuple[str, ...]] = {}
 
     def __repr__(self) -> str:
@@ -287,7 +287,7 @@ class StreamsClient(PipelinesClient):
         rows = Stream.objects.filter(pipeline__workspace=self._workspace)
         return rows.select_related("pipeline").order_by("pk")
 
-    def _one(self, pipeline_id: str, *, seconds: float = LOOK_SECONDS) -> Held:
+    def _one(self, pipeline_id: str, *, seconds: float = LOOK_SECONDS) -> StreamSnapshot:
         if self._polled is not None:
             if pipeline_id not in self._polled:
                 raise NotFound(f"There is no stream {pipeline_id[:80]!r}.")
@@ -306,31 +306,35 @@ class StreamsClient(PipelinesClient):
         except RepriseError:
             return False
 
-    def _told(self, pipeline_id: str, update_id: str) -> Told:
+    def _told(self, pipeline_id: str, update_id: str) -> StreamUpdate:
         found = next((t for t in self._one(pipeline_id).stands.updates if t.update_id == update_id), None)
         if found is None:
             raise NotFound(f"There is no update {update_id[:80]!r}.")
         return found
 
-    def _held(self, stream: Stream, *, is_exact: bool, index: tailing.LogIndex | None = None) -> Held:
+    def _held(
+        self, stream: Stream, *, is_exact: bool, index: tailing.LogIndex | None = None
+    ) -> StreamSnapshot:
         try:
             standing = standing_of(stream.checkpoint)
         except RepriseError:
             if is_exact:
                 raise
-            standing = Standing()
+            standing = StreamProgress()
         self._note_query(stream, standing.query_id)
         runs_of = tailing.runs_of if index is None else index.runs_of
         seen = runs_of(stream.event_log, stream.query_ids) if stream.event_log else []
         stands = self._stands(stream, standing, seen, is_exact=is_exact)
-        return Held(stream, standing, stands, tuple(seen))
+        return StreamSnapshot(stream, standing, stands, tuple(seen))
 
     def _note_query(self, stream: Stream, query_id: str) -> None:
         if query_id and query_id not in stream.query_ids:
             stream.query_ids = [*stream.query_ids, query_id][-MOST_IDS:]
             Stream.objects.filter(pk=stream.pk).update(query_ids=stream.query_ids)
 
-    def _stands(self, stream: Stream, standing: Standing, seen: list[Seen], *, is_exact: bool) -> Stands:
+    def _stands(
+        self, stream: Stream, standing: StreamProgress, seen: list[SeenRun], *, is_exact: bool
+    ) -> StreamStatus:
         now = timezone.now()
         alive = alive_by_log(seen, now)
         asked = is_exact and stream.runner == COMMAND and bool(stream.running) and running.may_run()
@@ -347,15 +351,20 @@ class StreamsClient(PipelinesClient):
         told += [told_of(s, now, alive=sure) for s in seen if s.run.run_id not in mine]
         if alive and not any(t.state in ACTIVE for t in told):
             since = starts[0].ended_at if starts and starts[0].ended_at else stream.running_since or now
-            told.append(Told(RUNNING_NOW, "RUNNING", int(since.timestamp() * 1000)))
+            told.append(StreamUpdate(RUNNING_NOW, "RUNNING", int(since.timestamp() * 1000)))
         if alive is False and noted is not None and not told:
             since = stream.running_since or now
-            told.append(Told(STOPPED_NOW, "CANCELED", int(since.timestamp() * 1000)))
-        return Stands(newest_first(told), alive)
+            told.append(StreamUpdate(STOPPED_NOW, "CANCELED", int(since.timestamp() * 1000)))
+        return StreamStatus(newest_first(told), alive)
 
     def _of_start(
-        self, start: StreamStart, seen: Seen | None, standing: Standing, alive: bool | None, now: datetime
-    ) -> Told:
+        self,
+        start: StreamStart,
+        seen: SeenRun | None,
+        standing: StreamProgress,
+        alive: bool | None,
+        now: datetime,
+    ) -> StreamUpdate:
         run, asked_ms = seen.run if seen else None, int(start.asked_at.timestamp() * 1000)
         if not start.ended:
             found = ending(_begun(start), run, standing, alive, now)
@@ -365,9 +374,11 @@ class StreamsClient(PipelinesClient):
         else:
             state, failure = start.ended, start.failure
         ended = int(start.ended_at.timestamp() * 1000) if start.ended_at else None
-        return Told(start.update_id, state, asked_ms, ended, run, failure, start.request_id, "API_CALL")
+        return StreamUpdate(
+            start.update_id, state, asked_ms, ended, run, failure, start.request_id, "API_CALL"
+        )
 
-    def _note_end(self, start: StreamStart, found: Ending, run_id: str, now: datetime) -> None:
+    def _note_end(self, start: StreamStart, found: StartOutcome, run_id: str, now: datetime) -> None:
         start.ended, start.failure, start.ended_at, start.run_id = found.state, found.failure, now, run_id
         rows = StreamStart.objects.filter(pk=start.pk, ended="")
         rows.update(ended=found.state, failure=found.failure, ended_at=now, run_id=run_id)
@@ -382,7 +393,7 @@ class StreamsClient(PipelinesClient):
         except (RepriseError, UnicodeDecodeError):
             return {}
 
-    def _answer(self, held: Held) -> dict[str, Any]:
+    def _answer(self, held: StreamSnapshot) -> dict[str, Any]:
         updates = [told.as_update() for told in held.stands.updates[:5]]
         return {
             "pipeline_id": held.pipeline.pipeline_id,
@@ -393,7 +404,7 @@ class StreamsClient(PipelinesClient):
         }
 
 
-def _goes_on_from_us(held: Held, now: datetime) -> bool:
+def _goes_on_from_us(held: StreamSnapshot, now: datetime) -> bool:
     """Is what runs now what a start of the plan that is carried out left running? Only recoveries start here, one at a
     time, so a start since the seal is this plan's. An older one proves nothing of what runs since."""
     last = held.stream.starts.filter(is_look=False).order_by("-asked_at").first()
@@ -422,14 +433,16 @@ def _gone(checkpoint: str) -> str:
     )
 
 
-def _begun(start: StreamStart) -> Begun:
+def _begun(start: StreamStart) -> RequestedStart:
     if not start.folder:
         is_lost = not (start.by_hand or start.is_look) and timezone.now() - start.asked_at > LOST
         says = "The worker ended before it could run the start command." if is_lost else ""
         ended = 126 if is_lost else None
-        return Begun(start.asked_at, start.batch_before, start.is_look, start.by_hand, ended, None, says)
+        return RequestedStart(
+            start.asked_at, start.batch_before, start.is_look, start.by_hand, ended, None, says
+        )
     told = commands.launched(start.folder)
-    return Begun(
+    return RequestedStart(
         start.asked_at,
         start.batch_before,
         start.is_look,
@@ -440,7 +453,7 @@ def _begun(start: StreamStart) -> Begun:
     )
 
 
-def _claimed(starts: list[StreamStart], seen: list[Seen]) -> dict[int, Seen]:
+def _claimed(starts: list[StreamStart], seen: list[SeenRun]) -> dict[int, SeenRun]:
     """The run that came of each start: the one that was noted, else the first that began since and is no other's."""
     by_run = {s.run.run_id: s for s in seen}
     found = {start.pk: by_run[start.run_id] for start in starts if start.run_id in by_run}
@@ -456,7 +469,7 @@ def _claimed(starts: list[StreamStart], seen: list[Seen]) -> dict[int, Seen]:
     return found
 
 
-def _is_after(seen: Seen, start: StreamStart) -> bool:
+def _is_after(seen: SeenRun, start: StreamStart) -> bool:
     """Not a run that had ended before it was asked for."""
     ended = seen.run.ended_ms
     return ended is None or ended >= start.asked_at.timestamp() * 1000

@@ -56,7 +56,7 @@ class CommandFailed(RepriseError):
 
 
 @dataclass(frozen=True)
-class Launched:
+class StartCommandRun:
     """A start command, as its folder tells: `exit_code` None while it runs; `took`: how long it ran then; `output`: the
     end of what it printed."""
 
@@ -137,7 +137,7 @@ def begin(words: Sequence[str]) -> str:
     return str(folder)
 
 
-def launched(folder: str) -> Launched:
+def launched(folder: str) -> StartCommandRun:
     """What became of a start command."""
     place = Path(folder)
     code, took = _number(place / "exit"), None
@@ -152,7 +152,7 @@ def launched(folder: str) -> Launched:
         output = (place / "output").read_bytes()[-launch.KEPT :].decode(errors="replace")
     except OSError:
         output = ""
-    return Launched(code, took, cleansing.cleanse_text(output))
+    return StartCommandRun(code, took, cleansing.cleanse_text(output))
 
 
 def confine(words: Sequence[str], *, entered: int | None = None) -> list[str]:

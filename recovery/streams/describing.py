@@ -5,7 +5,7 @@ from pathlib import Path
 
 from recovery.errors import RepriseError
 from recovery.models import Stream
-from recovery.streams.preview import Need, Preview, list_answers
+from recovery.streams.preview import Preview, StreamNeed, list_answers
 from recovery.streams.running import answer_of
 from recovery.streams.signs import Sign, say_sign, sign_from, sign_of_python
 
@@ -56,7 +56,7 @@ def list_signs(stream: Stream) -> list[Sign]:
 def preview_json(found: Preview) -> dict[str, object]:
     """What a checkpoint shows. `pipeline`: of the stream that has it already, null before it is adopted; `checkpoint`:
     as `inspect` prints it."""
-    problems = {Need.SINK: found.sink.problem, Need.EVENT_LOG: found.logs.problem}
+    problems = {StreamNeed.SINK: found.sink.problem, StreamNeed.EVENT_LOG: found.logs.problem}
     newest = found.logs.newest
     return {
         "place": found.place,

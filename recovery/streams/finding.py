@@ -10,9 +10,9 @@ from contextvars import copy_context
 from dataclasses import dataclass
 from typing import Final, TypeVar
 
-from recovery.checkpoints.storage import Entry, Store, reaching
+from recovery.checkpoints.storage import DirectoryEntry, Store, reaching
 from recovery.errors import RepriseError
-from recovery.streams.standing import Standing, standing_of
+from recovery.streams.standing import StreamProgress, standing_of
 
 Result = TypeVar("Result")
 
@@ -29,7 +29,7 @@ class FoundCheckpoint:
     """A folder that is a checkpoint, and how far it came."""
 
     place: str
-    standing: Standing
+    standing: StreamProgress
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ class Scan:
 @dataclass(frozen=True)
 class _Folder:
     place: str
-    entries: tuple[Entry, ...] = ()
+    entries: tuple[DirectoryEntry, ...] = ()
     problem: ScanProblem | None = None
 
     @property

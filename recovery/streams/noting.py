@@ -5,14 +5,14 @@ from datetime import datetime
 
 from django.utils import timezone
 
-from recovery.eventlogs.seen import Seen
+from recovery.eventlogs.seen import SeenRun
 from recovery.eventlogs.values import RunState
 from recovery.models import LogFolder, Stream
 from recovery.streams.running import RunningAnswer, answer_of
 from recovery.streams.signs import FolderProblem, signs_of
 
 
-def noted_answer(stream: Stream, seen: Sequence[Seen], now: datetime) -> RunningAnswer | None:
+def noted_answer(stream: Stream, seen: Sequence[SeenRun], now: datetime) -> RunningAnswer | None:
     """What the running command answered last, where that is newer than the event log; None where it is not."""
     answer = answer_of(stream)
     if answer.alive is None or answer.at is None or not answer.is_fresh(now):
@@ -26,7 +26,7 @@ def noted_answer(stream: Stream, seen: Sequence[Seen], now: datetime) -> Running
     return answer
 
 
-def note_signs(streams: Iterable[Stream], seen: Mapping[int, Sequence[Seen]]) -> None:
+def note_signs(streams: Iterable[Stream], seen: Mapping[int, Sequence[SeenRun]]) -> None:
     """`seen`: the runs of each stream, by its key. Writes what changed."""
     now, held = timezone.now(), list(streams)
     problems = problems_of({s.event_log for s in held if s.event_log})

@@ -11,13 +11,13 @@ from django.utils import timezone
 from recovery import reach
 from recovery.checkpoints.report import CheckpointReport
 from recovery.errors import Denied, RepriseError
-from recovery.eventlogs.seen import Seen
+from recovery.eventlogs.seen import SeenRun
 from recovery.models import Stream, Workspace
 from recovery.people.roles import Actor, Right
 from recovery.streams import tailing
 from recovery.streams.actions import (
     RUNNERS,
-    Said,
+    StreamDetails,
     called_after,
     check_places,
     check_recover,
@@ -28,12 +28,12 @@ from recovery.streams.actions import (
     workspace_for,
 )
 from recovery.streams.sinks import Sink, sink_by_log, sink_of
-from recovery.streams.standing import Standing, standing_of
+from recovery.streams.standing import StreamProgress, standing_of
 
 LOOK_SECONDS = 3.0
 
 
-class Need(StrEnum):
+class StreamNeed(StrEnum):
     """What helps with a stream beside its checkpoint, in the order of use."""
 
     SINK = "sink"
@@ -43,7 +43,7 @@ class Need(StrEnum):
     OWNER = "owner"
 
 
-class Answered(StrEnum):
+class NeedAnswer(StrEnum):
     """How far a need is answered. FOUND: read, without anybody's word; UNREADABLE: named, and it cannot be read."""
 
     FOUND = "found"
@@ -59,7 +59,7 @@ class LogFacts:
 
     folder: str = ""
     applications: int = 0
-    newest: Seen | None = None
+    newest: SeenRun | None = None
     problem: RepriseError | None = None
 
 
@@ -80,7 +80,7 @@ class Preview:
 
     place: str
     report: CheckpointReport
-    standing: Standing
+    standing: StreamProgress
     read_at: datetime
     seconds: float
     known: Stream | None
@@ -94,7 +94,7 @@ class Preview:
     owner: str = ""
 
 
-def preview_stream(*, checkpoint: str, said: Said, by: Actor) -> Preview:
+def preview_stream(*, checkpoint: str, said: StreamDetails, by: Actor) -> Preview:
     """Raises Denied, NotFound (`no_checkpoint`), Refused (`not_plain`, `adopted_elsewhere`, and as the storage's
     guard), WrongUse, Unreachable. What is said and cannot be read is named in its place, and ends nothing."""
     by.check(Right.RECOVER)
@@ -137,7 +137,9 @@ def _newest_word(said: str | None, kept: str) -> str:
     return kept if said is None else said
 
 
-def _logs_of(query_id: str, said: Said, known: Stream | None, workspace: Workspace, by: Actor) -> LogFacts:
+def _logs_of(
+    query_id: str, said: StreamDetails, known: Stream | None, workspace: Workspace, by: Actor
+) -> LogFacts:
     """In the first folder that tells of the query; one that a person named is read now, as far as that goes."""
     if named := _newest_word(said.event_log, known.event_log if known else ""):
         try:
@@ -156,7 +158,7 @@ def _logs_of(query_id: str, said: Said, known: Stream | None, workspace: Workspa
     return LogFacts(named)
 
 
-def _sink_of(said: Said, known: Stream | None, logs: LogFacts, by: Actor) -> SinkFacts:
+def _sink_of(said: StreamDetails, known: Stream | None, logs: LogFacts, by: Actor) -> SinkFacts:
     named = _newest_word(said.sink, known.sink if known else "")
     if not named:
         return SinkFacts(_sink_by(logs), is_read=True)
@@ -178,32 +180,32 @@ def _sink_by(logs: LogFacts) -> Sink:
         return Sink("", "")
 
 
-def list_answers(found: Preview) -> Mapping[Need, Answered]:
+def list_answers(found: Preview) -> Mapping[StreamNeed, NeedAnswer]:
     """How far each need is answered, in the order of use."""
 
-    def said(word: object) -> Answered:
-        return Answered.SAID if word else Answered.MISSING
+    def said(word: object) -> NeedAnswer:
+        return NeedAnswer.SAID if word else NeedAnswer.MISSING
 
     return {
-        Need.SINK: _sink_answer(found.sink),
-        Need.EVENT_LOG: _log_answer(found.logs),
-        Need.PROGRAM: said(found.program),
-        Need.RUNNER: said(found.runner == "command"),
-        Need.OWNER: said(found.owner),
+        StreamNeed.SINK: _sink_answer(found.sink),
+        StreamNeed.EVENT_LOG: _log_answer(found.logs),
+        StreamNeed.PROGRAM: said(found.program),
+        StreamNeed.RUNNER: said(found.runner == "command"),
+        StreamNeed.OWNER: said(found.owner),
     }
 
 
-def _sink_answer(facts: SinkFacts) -> Answered:
+def _sink_answer(facts: SinkFacts) -> NeedAnswer:
     if facts.problem is not None:
-        return Answered.UNREADABLE
+        return NeedAnswer.UNREADABLE
     if not (facts.sink.place or facts.sink.dataset):
-        return Answered.MISSING
-    return Answered.FOUND if facts.is_read else Answered.SAID
+        return NeedAnswer.MISSING
+    return NeedAnswer.FOUND if facts.is_read else NeedAnswer.SAID
 
 
-def _log_answer(logs: LogFacts) -> Answered:
+def _log_answer(logs: LogFacts) -> NeedAnswer:
     if logs.problem is not None:
-        return Answered.UNREADABLE
+        return NeedAnswer.UNREADABLE
     if logs.newest is not None:
-        return Answered.FOUND
-    return Answered.SAID if logs.folder else Answered.MISSING
+        return NeedAnswer.FOUND
+    return NeedAnswer.SAID if logs.folder else NeedAnswer.MISSING

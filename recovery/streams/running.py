@@ -30,7 +30,7 @@ GOOD_FOR: Final = timedelta(minutes=3)
 _may_run: ContextVar[bool] = ContextVar("may_run_commands", default=True)
 
 
-class Answer(StrEnum):
+class RunningStatus(StrEnum):
     """NOT_ASKED: there is no command, or no worker has come to it yet."""
 
     RUNNING = "running"
@@ -43,13 +43,13 @@ class Answer(StrEnum):
 class RunningAnswer:
     """What the command answered last, when, and (`says`) why it is not known."""
 
-    answer: Answer
+    answer: RunningStatus
     at: datetime | None = None
     says: str = ""
 
     @property
     def alive(self) -> bool | None:
-        return {Answer.RUNNING: True, Answer.NOT_RUNNING: False}.get(self.answer)
+        return {RunningStatus.RUNNING: True, RunningStatus.NOT_RUNNING: False}.get(self.answer)
 
     def is_fresh(self, now: datetime) -> bool:
         return self.at is not None and now - self.at <= GOOD_FOR
@@ -58,8 +58,8 @@ class RunningAnswer:
 def answer_of(stream: Stream) -> RunningAnswer:
     """As it was kept last; NOT_ASKED for a stream without the command."""
     if not stream.running:
-        return RunningAnswer(Answer.NOT_ASKED)
-    return RunningAnswer(Answer(stream.running_answer), stream.running_asked_at, stream.running_says)
+        return RunningAnswer(RunningStatus.NOT_ASKED)
+    return RunningAnswer(RunningStatus(stream.running_answer), stream.running_asked_at, stream.running_says)
 
 
 def ask_due(now: datetime) -> int:
@@ -79,7 +79,7 @@ def ask_due(now: datetime) -> int:
     return len(streams)
 
 
-def keep_answer(stream: Stream, answer: Answer, says: str = "") -> None:
+def keep_answer(stream: Stream, answer: RunningStatus, says: str = "") -> None:
     """Only over the words that were run: another command has not answered yet."""
     now = timezone.now()
     rows = Stream.objects.filter(pk=stream.pk, running=stream.running)
@@ -87,13 +87,13 @@ def keep_answer(stream: Stream, answer: Answer, says: str = "") -> None:
     rows.update(running_answer=answer, running_asked_at=now, running_says=says[:1000])
 
 
-def _ask(stream: Stream) -> tuple[Answer, str]:
+def _ask(stream: Stream) -> tuple[RunningStatus, str]:
     """Touches no database: it runs in a thread."""
     try:
         is_running = commands.is_running(stream.running)
     except RepriseError as error:
-        return Answer.UNKNOWN, error.sentence
-    return (Answer.RUNNING if is_running else Answer.NOT_RUNNING), ""
+        return RunningStatus.UNKNOWN, error.sentence
+    return (RunningStatus.RUNNING if is_running else RunningStatus.NOT_RUNNING), ""
 
 
 @contextmanager

@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from recovery.eventlogs.values import Run, RunState
-from recovery.streams.standing import Standing
+from recovery.streams.standing import StreamProgress
 
 QUIET: Final = timedelta(seconds=10)
 """A stream that runs, has committed what it planned and has planned nothing for so long has caught up."""
@@ -32,7 +32,7 @@ NO_END: Final = "It began, and nothing runs any more: its event log has no end, 
 
 
 @dataclass(frozen=True)
-class Begun:
+class RequestedStart:
     """A start, as it was asked for. `command_ended`: the exit code, None while it runs or where there is none;
     `command_seconds`: how long it ran, `output`: the end of what it printed."""
 
@@ -46,28 +46,34 @@ class Begun:
 
 
 @dataclass(frozen=True)
-class Ending:
+class StartOutcome:
     """`state`: COMPLETED, FAILED, or RUNNING and WAITING_FOR_RESOURCES for no end yet."""
 
     state: str
     failure: str = ""
 
 
-RUNNING, WAITING, DONE = Ending("RUNNING"), Ending("WAITING_FOR_RESOURCES"), Ending("COMPLETED")
+RUNNING, WAITING, DONE = (
+    StartOutcome("RUNNING"),
+    StartOutcome("WAITING_FOR_RESOURCES"),
+    StartOutcome("COMPLETED"),
+)
 
 
-def ending(begun: Begun, run: Run | None, standing: Standing, alive: bool | None, now: datetime) -> Ending:
+def ending(
+    begun: RequestedStart, run: Run | None, standing: StreamProgress, alive: bool | None, now: datetime
+) -> StartOutcome:
     """`run`: that came of the start, as far as an event log tells; `alive`: does the stream run now? None: unknown."""
     since = now - begun.at
     if run is not None and run.state is RunState.FAILED:
-        return Ending("FAILED", run.failure)
+        return StartOutcome("FAILED", run.failure)
     if begun.is_look:
         return RUNNING if since < QUIET else DONE
     if begun.command_ended:
         says = f"The start command ended with {begun.command_ended}. {begun.output[-4000:]}"
-        return Ending("FAILED", says)
+        return StartOutcome("FAILED", says)
     if run is not None and run.state is not RunState.RUNNING and alive is not True:
-        return DONE if not standing.is_open else Ending("FAILED", _left_open(standing))
+        return DONE if not standing.is_open else StartOutcome("FAILED", _left_open(standing))
     if alive is False:
         return _gone(begun, run, standing, since, now)
     came = _came(begun, standing)
@@ -76,13 +82,13 @@ def ending(begun: Begun, run: Run | None, standing: Standing, alive: bool | None
     return _goes_on(begun, run, standing, now)
 
 
-def _came(begun: Begun, standing: Standing) -> int:
+def _came(begun: RequestedStart, standing: StreamProgress) -> int:
     """Batches that were committed since."""
     before = -1 if begun.batch_before is None else begun.batch_before
     return 0 if standing.committed is None else max(0, standing.committed - before)
 
 
-def _goes_on(begun: Begun, run: Run | None, standing: Standing, now: datetime) -> Ending:
+def _goes_on(begun: RequestedStart, run: Run | None, standing: StreamProgress, now: datetime) -> StartOutcome:
     came = _came(begun, standing)
     if came >= MANY and now - begun.at > BUSY:
         return DONE
@@ -93,7 +99,7 @@ def _goes_on(begun: Begun, run: Run | None, standing: Standing, now: datetime) -
     return DONE if _has_nothing_to_read(begun, run, now) else RUNNING
 
 
-def _has_nothing_to_read(begun: Begun, run: Run | None, now: datetime) -> bool:
+def _has_nothing_to_read(begun: RequestedStart, run: Run | None, now: datetime) -> bool:
     """A person starts it whenever that suits: how long ago it was asked for tells nothing of the run."""
     if run is not None:
         return (
@@ -102,7 +108,9 @@ def _has_nothing_to_read(begun: Begun, run: Run | None, now: datetime) -> bool:
     return not begun.by_hand and now - begun.at > SLOW
 
 
-def _gone(begun: Begun, run: Run | None, standing: Standing, since: timedelta, now: datetime) -> Ending:
+def _gone(
+    begun: RequestedStart, run: Run | None, standing: StreamProgress, since: timedelta, now: datetime
+) -> StartOutcome:
     """Nothing runs: it has ended, or it has not begun yet. That a command ended with 0 shows neither: what it has sent
     elsewhere may have crashed at once."""
     if begun.by_hand and not _came(begun, standing):
@@ -112,21 +120,21 @@ def _gone(begun: Begun, run: Run | None, standing: Standing, since: timedelta, n
     took = begun.command_took or timedelta()
     came, is_late = _came(begun, standing), since - took > NO_SIGN
     if standing.is_open and (took >= FOREGROUND or is_late):
-        return Ending("FAILED", f"{_left_open(standing)} {begun.output[-4000:]}".rstrip())
+        return StartOutcome("FAILED", f"{_left_open(standing)} {begun.output[-4000:]}".rstrip())
     if standing.is_open:
         return WAITING
     if came:
         return DONE if _quiet(standing, now) >= QUIET / 2 else WAITING
     if not is_late:
         return WAITING  # its log may come late
-    return Ending("FAILED", NOTHING_BEGAN if run is None else NO_END)
+    return StartOutcome("FAILED", NOTHING_BEGAN if run is None else NO_END)
 
 
-def _quiet(standing: Standing, now: datetime) -> timedelta:
+def _quiet(standing: StreamProgress, now: datetime) -> timedelta:
     if standing.moved_ms is None:
         return timedelta.max
     return timedelta(milliseconds=max(0.0, now.timestamp() * 1000 - standing.moved_ms))
 
 
-def _left_open(standing: Standing) -> str:
+def _left_open(standing: StreamProgress) -> str:
     return f"The program ended with batch {standing.planned} planned and not committed."

@@ -7,9 +7,9 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any, Final
 
-from recovery.eventlogs.seen import Seen
+from recovery.eventlogs.seen import SeenRun
 from recovery.eventlogs.values import RunState
-from recovery.streams.running import Answer, RunningAnswer
+from recovery.streams.running import RunningAnswer, RunningStatus
 from recovery.streams.updates import SILENT_AFTER
 
 HALF_AFTER: Final = timedelta(minutes=2)
@@ -67,7 +67,7 @@ class FolderProblem:
 
 
 def signs_of(
-    seen: Sequence[Seen], problem: FolderProblem | None, answer: RunningAnswer, now: datetime
+    seen: Sequence[SeenRun], problem: FolderProblem | None, answer: RunningAnswer, now: datetime
 ) -> tuple[Sign, ...]:
     """The most important first. `seen`: the runs of the stream, the oldest first."""
     newest = seen[-1] if seen else None
@@ -92,7 +92,7 @@ def _of_folder(problem: FolderProblem | None) -> Sign | None:
     return Sign(code, _iso(problem.since), {"folder": problem.folder, "why": problem.code})
 
 
-def _of_attempts(seen: Sequence[Seen]) -> Sign | None:
+def _of_attempts(seen: Sequence[SeenRun]) -> Sign | None:
     """Attempts of one application with no end: the newest counts, and an older one may still write."""
     if len(seen) < 2 or not _is_open(seen[-1]):
         return None
@@ -107,7 +107,7 @@ def _of_attempts(seen: Sequence[Seen]) -> Sign | None:
 
 
 def _of_silence(
-    newest: Seen, answer: RunningAnswer, problem: FolderProblem | None, now: datetime
+    newest: SeenRun, answer: RunningAnswer, problem: FolderProblem | None, now: datetime
 ) -> Sign | None:
     is_known = answer.alive is not None and answer.is_fresh(now)
     if not _is_open(newest) or newest.is_gone or is_known or problem is not None:
@@ -117,7 +117,7 @@ def _of_silence(
     return Sign(SignCode.SILENT, _iso(newest.moved_at), {"application": newest.app.app_id})
 
 
-def _of_log(newest: Seen, now: datetime) -> list[Sign]:
+def _of_log(newest: SeenRun, now: datetime) -> list[Sign]:
     facts = {"log": newest.log, "application": newest.app.app_id}
     found = []
     if newest.is_gone and _is_open(newest):
@@ -131,7 +131,7 @@ def _of_log(newest: Seen, now: datetime) -> list[Sign]:
     return found
 
 
-def _of_clock(newest: Seen) -> Sign | None:
+def _of_clock(newest: SeenRun) -> Sign | None:
     if abs(newest.skew) <= SKEWED:
         return None
     minutes = round(newest.skew.total_seconds() / 60)
@@ -143,8 +143,8 @@ def _of_clock(newest: Seen) -> Sign | None:
     return Sign(SignCode.CLOCKS_APART, "", facts)
 
 
-def _of_answer(answer: RunningAnswer, newest: Seen | None, now: datetime) -> list[Sign]:
-    if answer.answer is Answer.UNKNOWN:
+def _of_answer(answer: RunningAnswer, newest: SeenRun | None, now: datetime) -> list[Sign]:
+    if answer.answer is RunningStatus.UNKNOWN:
         return [Sign(SignCode.RUNNING_UNKNOWN, _iso(answer.at), {"why": answer.says})]
     if newest is None or not _is_open(newest) or answer.alive is not False or not answer.is_fresh(now):
         return []
@@ -153,7 +153,7 @@ def _of_answer(answer: RunningAnswer, newest: Seen | None, now: datetime) -> lis
     return [Sign(SignCode.RUNNING_DIFFERS, _iso(answer.at), {"application": newest.app.app_id})]
 
 
-def _is_open(seen: Seen) -> bool:
+def _is_open(seen: SeenRun) -> bool:
     return seen.run.state is RunState.RUNNING
 
 

@@ -11,7 +11,7 @@ MOST_METADATA: Final = 65_536
 
 
 @dataclass(frozen=True)
-class Standing:
+class StreamProgress:
     """`query_id` "" where there is no checkpoint. `planned`, `committed`: the newest batch of each log, None for none;
     `moved_ms`: when one of them was written last."""
 
@@ -26,18 +26,18 @@ class Standing:
         return self.planned is not None and (self.committed is None or self.planned > self.committed)
 
 
-def standing_of(checkpoint: str) -> Standing:
+def standing_of(checkpoint: str) -> StreamProgress:
     """Raises Unreachable, Refused, WrongUse."""
     with reaching(checkpoint):
         store = Store.open(checkpoint)
         try:
             query_id = parse_metadata(store.read("metadata", MOST_METADATA)) or ""
         except (FileNotFoundError, NotADirectoryError, Malformed):
-            return Standing()
+            return StreamProgress()
         planned, at = _newest(store, "offsets")
         committed, ended = _newest(store, "commits")
     moments = [ms for ms in (at, ended) if ms is not None]
-    return Standing(query_id, planned, committed, max(moments, default=None))
+    return StreamProgress(query_id, planned, committed, max(moments, default=None))
 
 
 def _newest(store: Store, folder: str) -> tuple[int | None, int | None]:

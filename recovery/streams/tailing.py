@@ -13,8 +13,8 @@ from django.db.models import Q
 from django.utils import timezone
 
 from recovery.errors import RepriseError
-from recovery.eventlogs.folders import Log, Tail, list_logs, read_on, tail_from
-from recovery.eventlogs.seen import Seen
+from recovery.eventlogs.folders import ListedEventLog, LogProgress, list_logs, read_on, tail_from
+from recovery.eventlogs.seen import SeenRun
 from recovery.eventlogs.values import Run
 from recovery.models import EventLog, LogFolder
 from recovery.streams.signs import SKEWED
@@ -73,7 +73,7 @@ def catch_up(folder: str, *, seconds: float = SECONDS) -> bool:
 
 def _read_all(
     folder: str,
-    logs: Sequence[Log],
+    logs: Sequence[ListedEventLog],
     known: Mapping[str, Mapping[str, Any]],
     until: float,
     since: datetime | None,
@@ -96,13 +96,13 @@ def _read_all(
     return True
 
 
-def _give_up(folder: str, log: Log, now: datetime) -> bool:
+def _give_up(folder: str, log: ListedEventLog, now: datetime) -> bool:
     """Keep what was read of a log before, and that it cannot be read on. Answers True: there is no more to read."""
     row = EventLog.objects.filter(folder=folder, name=log.name[:MOST_NAME]).first() or EventLog(
-        folder=folder, name=log.name[:MOST_NAME], tail=Tail().as_json()
+        folder=folder, name=log.name[:MOST_NAME], tail=LogProgress().as_json()
     )
     row.tail = {
-        **Tail().as_json(),
+        **LogProgress().as_json(),
         **row.tail,
         "problem": f"{log.name} cannot be read on: Reprise has a bug there.",
     }
@@ -117,7 +117,7 @@ def _note_problem(row: LogFolder, error: RepriseError, now: datetime) -> None:
     row.save()
 
 
-def _note_gone(folder: str, logs: Sequence[Log], known: Mapping[str, Mapping[str, Any]]) -> None:
+def _note_gone(folder: str, logs: Sequence[ListedEventLog], known: Mapping[str, Mapping[str, Any]]) -> None:
     """Logs that were cleaned up before their end was read, and those that are there again."""
     there = {log.name for log in logs}
     gone = [n for n, row in known.items() if n not in there and not row["is_done"] and not row["is_gone"]]
@@ -127,7 +127,7 @@ def _note_gone(folder: str, logs: Sequence[Log], known: Mapping[str, Mapping[str
             EventLog.objects.filter(folder=folder, name__in=names).update(is_gone=is_gone)
 
 
-def _is_same(log: Log, row: Mapping[str, Any], now: datetime) -> bool:
+def _is_same(log: ListedEventLog, row: Mapping[str, Any], now: datetime) -> bool:
     """Was all read of a log that has not changed since? A rolling one tells no size."""
     if row["is_done"]:
         return True
@@ -137,9 +137,9 @@ def _is_same(log: Log, row: Mapping[str, Any], now: datetime) -> bool:
     return log.is_open and (log.mtime_ms, log.size) == (row["mtime_ms"], row["size"])
 
 
-def _read(folder: str, log: Log, until: float, since: datetime | None) -> bool:
+def _read(folder: str, log: ListedEventLog, until: float, since: datetime | None) -> bool:
     row = EventLog.objects.filter(folder=folder, name=log.name).first()
-    before = tail_from(row.tail) if row and row.tail else Tail()
+    before = tail_from(row.tail) if row and row.tail else LogProgress()
     tail, more = before, True
     while more and time.monotonic() < until:
         tail, more = read_on(folder, log, tail, most_lines=AT_ONCE, until=until)
@@ -165,7 +165,7 @@ def _read(folder: str, log: Log, until: float, since: datetime | None) -> bool:
 
 
 def _moved_at(
-    row: EventLog | None, log: Log, tail: Tail, *, has_grown: bool, now: datetime
+    row: EventLog | None, log: ListedEventLog, tail: LogProgress, *, has_grown: bool, now: datetime
 ) -> datetime | None:
     """When the log was seen to grow. What was there before the first look grew when its store wrote it."""
     if row is not None and row.moved_at is not None:
@@ -174,7 +174,9 @@ def _moved_at(
     return None if written_ms is None else min(now, moment_of(written_ms))
 
 
-def _skew_ms(row: EventLog | None, before: Tail, tail: Tail, since: datetime | None, now: datetime) -> int:
+def _skew_ms(
+    row: EventLog | None, before: LogProgress, tail: LogProgress, since: datetime | None, now: datetime
+) -> int:
     """An event that came between two looks bears a time between them, unless its clock is another one."""
     known, last = row.skew_ms if row else 0, tail.app.last_ms
     was_whole = row is None or row.mtime_ms is not None
@@ -210,13 +212,13 @@ class LogIndex:
                 self._logs[folder, query_id].append(pk)
                 self.queries.add(query_id)
 
-    def runs_of(self, folder: str, query_ids: Collection[str]) -> list[Seen]:
+    def runs_of(self, folder: str, query_ids: Collection[str]) -> list[SeenRun]:
         """Every run of these queries in the logs of a folder, the oldest first."""
         keys = {pk for query_id in query_ids for pk in self._logs.get((folder, query_id), ())}
         return _in_order(EventLog.objects.filter(pk__in=keys) if keys else (), query_ids)
 
 
-def runs_of(folder: str, query_ids: Collection[str]) -> list[Seen]:
+def runs_of(folder: str, query_ids: Collection[str]) -> list[SeenRun]:
     """As `LogIndex.runs_of`, of one stream."""
     wanted = Q()
     for query_id in query_ids:
@@ -224,17 +226,17 @@ def runs_of(folder: str, query_ids: Collection[str]) -> list[Seen]:
     return _in_order(EventLog.objects.filter(wanted, folder=folder) if query_ids else (), query_ids)
 
 
-def _in_order(rows: Iterable[EventLog], query_ids: Collection[str]) -> list[Seen]:
+def _in_order(rows: Iterable[EventLog], query_ids: Collection[str]) -> list[SeenRun]:
     found = {seen.run.run_id: seen for row in rows for seen in _seen_in(row, query_ids)}
     return sorted(found.values(), key=lambda seen: seen.run.started_ms)
 
 
-def _seen_in(row: EventLog, query_ids: Collection[str]) -> Iterable[Seen]:
+def _seen_in(row: EventLog, query_ids: Collection[str]) -> Iterable[SeenRun]:
     tail = tail_from(row.tail)
     skew = timedelta(milliseconds=row.skew_ms)
     for run in tail.app.runs:
         if run.query_id in query_ids:
-            yield Seen(
+            yield SeenRun(
                 _by_our_clock(run, row.skew_ms), tail.app, row.name, row.moved_at, skew, tail.problem, tail.missed,
                 row.is_gone, row.is_done, tail.is_half,
             )  # fmt: skip

@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
 from recovery.diagnosis.failure_text import read_failure
-from recovery.eventlogs.seen import Seen
+from recovery.eventlogs.seen import SeenRun
 from recovery.eventlogs.values import Run, RunState
 from recovery.pipelines import events as api_events
 from recovery.pipelines.folding import SILENT
@@ -28,7 +28,7 @@ NEWEST: Final = 50
 
 
 @dataclass(frozen=True)
-class Told:
+class StreamUpdate:
     """One update: of a run, or (`run` None) of a start of which no run was seen. `failure`: why it failed, where the
     run does not tell. `cause`: who asked for it; `request_id`: for which request."""
 
@@ -52,22 +52,22 @@ class Told:
 
 
 @dataclass(frozen=True)
-class Stands:
+class StreamStatus:
     """What is known of an adopted stream now. `updates`: newest first; `alive`: does it run? None: not known."""
 
-    updates: tuple[Told, ...] = field(default=())
+    updates: tuple[StreamUpdate, ...] = field(default=())
     alive: bool | None = None
 
 
-def told_of(seen: Seen, now: datetime, *, alive: bool | None) -> Told:
+def told_of(seen: SeenRun, now: datetime, *, alive: bool | None) -> StreamUpdate:
     """The update of a run. `alive`: whether the stream runs, where somebody can tell better than its log."""
     run, app = seen.run, seen.app
     state = STATES.get(run.state) or _running(seen, now, alive)
     ended = run.ended_ms if run.ended_ms is not None else app.last_ms if state == "CANCELED" else None
-    return Told(run.run_id, state, run.started_ms, ended, run, run.failure)
+    return StreamUpdate(run.run_id, state, run.started_ms, ended, run, run.failure)
 
 
-def _running(seen: Seen, now: datetime, alive: bool | None) -> str:
+def _running(seen: SeenRun, now: datetime, alive: bool | None) -> str:
     """By when its log was seen to grow: the times in it are those of another clock, and come once a batch."""
     if alive is not None:
         return "RUNNING" if alive else "CANCELED"
@@ -75,7 +75,7 @@ def _running(seen: Seen, now: datetime, alive: bool | None) -> str:
     return "SILENT" if seen.is_gone or now - last > SILENT_AFTER else "RUNNING"
 
 
-def events_of(told: Told, *, pipeline_id: str, flow: str, dataset: str) -> list[dict[str, Any]]:
+def events_of(told: StreamUpdate, *, pipeline_id: str, flow: str, dataset: str) -> list[dict[str, Any]]:
     """The events of an update, oldest first."""
     origin = {"pipeline_id": pipeline_id, "update_id": told.update_id}
     of_flow = {**origin, "flow_name": flow}
@@ -103,12 +103,17 @@ def events_of(told: Told, *, pipeline_id: str, flow: str, dataset: str) -> list[
     return found
 
 
-def _created(told: Told) -> dict[str, Any]:
+def _created(told: StreamUpdate) -> dict[str, Any]:
     return {"cause": told.cause, "x-reprise-request-id": told.request_id}
 
 
 def _event(
-    told: Told, number: int, kind: str, at_ms: int, origin: Mapping[str, Any], details: Mapping[str, Any]
+    told: StreamUpdate,
+    number: int,
+    kind: str,
+    at_ms: int,
+    origin: Mapping[str, Any],
+    details: Mapping[str, Any],
 ) -> dict[str, Any]:
     return {
         "id": f"{told.update_id}-{number}",
@@ -131,13 +136,13 @@ def _causes(failure: str) -> list[dict[str, str]]:
     return list(read_failure(failure).causes) or [{"class_name": "", "message": failure[:12_000]}]
 
 
-def newest_first(told: Iterable[Told]) -> tuple[Told, ...]:
+def newest_first(told: Iterable[StreamUpdate]) -> tuple[StreamUpdate, ...]:
     """The newest updates, each id once."""
     by_id = {one.update_id: one for one in told}
     return tuple(sorted(by_id.values(), key=lambda one: one.created_ms, reverse=True)[:NEWEST])
 
 
-def alive_by_log(seen: Sequence[Seen], now: datetime) -> bool | None:
+def alive_by_log(seen: Sequence[SeenRun], now: datetime) -> bool | None:
     """Does a run go on, by the logs alone? None: no log tells of one, or the newest is silent. An older one of another
     application that still writes counts too: two programs use one checkpoint then."""
     if not seen:
@@ -147,7 +152,7 @@ def alive_by_log(seen: Sequence[Seen], now: datetime) -> bool | None:
     return None if seen[-1].run.state is RunState.RUNNING else False
 
 
-def doubt_of(seen: Sequence[Seen], committed: int | None, *, is_read: bool) -> str:
+def doubt_of(seen: Sequence[SeenRun], committed: int | None, *, is_read: bool) -> str:
     """Why the logs' word of an end, or their silence, proves no standstill; "" where it does. `committed`: the newest
     batch of the checkpoint; `is_read`: were the logs read to where they are now?"""
     if not is_read:
@@ -162,7 +167,7 @@ def doubt_of(seen: Sequence[Seen], committed: int | None, *, is_read: bool) -> s
     return ""
 
 
-def is_writing(seen: Seen, now: datetime) -> bool:
+def is_writing(seen: SeenRun, now: datetime) -> bool:
     """Does a run without an end still write its log?"""
     return seen.run.state is RunState.RUNNING and _running(seen, now, None) == "RUNNING"
 

@@ -8,7 +8,7 @@ from recovery.contracts import codec
 from recovery.contracts.criterion_values import ExpectedDatasets, MeasuredDataset, MeasuredDatasets
 from recovery.contracts.measured import MeasuredBelow
 from recovery.contracts.refreshed import NotCompared, RefreshedDataset
-from recovery.verification.finding import Finding, not_yielded
+from recovery.verification.finding import CriterionFinding, not_yielded
 
 DONE: Final = "COMPLETED"
 
@@ -41,22 +41,24 @@ def uncompared(measured: MeasuredBelow | None) -> tuple[Uncompared, ...]:
     )
 
 
-def downstream_agrees(expected: ExpectedDatasets, refreshed: Sequence[RefreshedDataset] | None) -> Finding:
+def downstream_agrees(
+    expected: ExpectedDatasets, refreshed: Sequence[RefreshedDataset] | None
+) -> CriterionFinding:
     """Every dataset of the plan was refreshed by an update that began after the rerun, and ended well for it; each that
     the plan names as compared holds exactly what its definition yields. Not known where one could not be compared."""
     if refreshed is None:
-        return Finding(None, None, "Nothing below was refreshed.")
+        return CriterionFinding(None, None, "Nothing below was refreshed.")
     by_name = {r.dataset: r for r in refreshed}
     named, compared = expected.datasets, expected.compared
     measured = MeasuredDatasets(tuple(codec.read(MeasuredDataset, codec.to_json(r)) for r in refreshed))
     if away := [d for d in named if d not in by_name or by_name[d].status != DONE]:
-        return Finding(measured, False, f"The refresh did not complete {_short(away)}.")
+        return CriterionFinding(measured, False, f"The refresh did not complete {_short(away)}.")
     if wrong := [by_name[d] for d in compared if by_name[d].agrees is False]:
-        return Finding(measured, False, " ".join(map(_differs, wrong)))
+        return CriterionFinding(measured, False, " ".join(map(_differs, wrong)))
     if open_ := [by_name[d] for d in compared if by_name[d].agrees is None]:
-        return Finding(measured, None, " ".join(map(_not_known, open_)))
+        return CriterionFinding(measured, None, " ".join(map(_not_known, open_)))
     others = [by_name[d] for d in named if d not in compared]
-    return Finding(measured, True, _all_well([by_name[d] for d in compared], others))
+    return CriterionFinding(measured, True, _all_well([by_name[d] for d in compared], others))
 
 
 def _all_well(compared: Sequence[RefreshedDataset], others: Sequence[RefreshedDataset]) -> str:

@@ -33,19 +33,19 @@ from recovery.verification import topics
 from recovery.verification.evidence import (
     UNSEEN,
     Evidence,
-    Reached,
+    ReachedPosition,
     arrivals,
     batches,
     measured_from,
     new_data_files,
     new_inputs,
 )
-from recovery.verification.finding import Finding, not_yielded
+from recovery.verification.finding import CriterionFinding, not_yielded
 
 SHOWN = 5  # names in a sentence
 
 
-def first_batch_at_position(expected: ExpectedPosition, evidence: Evidence) -> Finding:
+def first_batch_at_position(expected: ExpectedPosition, evidence: Evidence) -> CriterionFinding:
     """The batch number and the start offset of every source, by progress event and by checkpoint."""
     if evidence.new is None:
         return unknown("The checkpoint could not be read after the rerun.")
@@ -53,27 +53,31 @@ def first_batch_at_position(expected: ExpectedPosition, evidence: Evidence) -> F
     offsets = [_value(o) for o in expected.offsets]
     on_disk = _offsets_before(evidence.new, batch)
     if on_disk is not None and on_disk != offsets:
-        return Finding(_position(batch, on_disk), False, "The checkpoint starts this batch somewhere else.")
+        return CriterionFinding(
+            _position(batch, on_disk), False, "The checkpoint starts this batch somewhere else."
+        )
     first = evidence.first_batch
     if first is not None:
         started = [_value(o) for o in first.start_offsets]
         measured = _position(first.batch, started)
         if (first.batch, started) != (batch, offsets):
-            return Finding(
+            return CriterionFinding(
                 measured, False, f"The first new batch is {first.batch}, and not where it was planned."
             )
-        return Finding(measured, True, f"Batch {batch} began exactly there, by its progress event.")
+        return CriterionFinding(measured, True, f"Batch {batch} began exactly there, by its progress event.")
     committed = _committed(evidence.new)
     if on_disk is None or batch not in committed:
         return _nothing_due(batch, offsets, evidence)
-    return Finding(_position(batch, on_disk), True, f"Batch {batch} began exactly there, by the checkpoint.")
+    return CriterionFinding(
+        _position(batch, on_disk), True, f"Batch {batch} began exactly there, by the checkpoint."
+    )
 
 
 def _position(batch: int | None, offsets: Iterable[JsonValue]) -> MeasuredPosition:
     return MeasuredPosition(batch=batch, offsets=tuple(offsets))
 
 
-def _nothing_due(batch: int, offsets: list[JsonValue], evidence: Evidence) -> Finding:
+def _nothing_due(batch: int, offsets: list[JsonValue], evidence: Evidence) -> CriterionFinding:
     """No new batch: right where no file waited and the checkpoint still stands at the position."""
     new = evidence.new
     if new is None or evidence.old is None or evidence.listed is None:
@@ -83,7 +87,7 @@ def _nothing_due(batch: int, offsets: list[JsonValue], evidence: Evidence) -> Fi
     waited |= {str(n) for n, r in evidence.reached.items() if not r.left_empty}
     if batch and new.last_committed == batch - 1 and stands == offsets and not waited:
         nothing = "Nothing" if evidence.reached else "No file"
-        return Finding(
+        return CriterionFinding(
             _position(None, stands),
             True,
             f"{nothing} waited, so no batch was due; the position is as planned.",
@@ -91,7 +95,7 @@ def _nothing_due(batch: int, offsets: list[JsonValue], evidence: Evidence) -> Fi
     return unknown(f"No committed batch {batch} was seen in the checkpoint or among the progress events.")
 
 
-def each_file_once(expected: ExpectedFiles, evidence: Evidence) -> Finding:
+def each_file_once(expected: ExpectedFiles, evidence: Evidence) -> CriterionFinding:
     """Every listed file in exactly one committed batch, source by source; of other sources, everything up to what
     was there before the rerun. Their batches have no gap and no overlap: each begins where the last one ended."""
     if evidence.old is None or evidence.new is None or evidence.listed is None:
@@ -112,10 +116,10 @@ def each_file_once(expected: ExpectedFiles, evidence: Evidence) -> Finding:
         if short := _short_of(evidence, measured):
             return short
     if missing or twice:
-        return Finding(measured, False, _bad_files(missing, twice))
+        return CriterionFinding(measured, False, _bad_files(missing, twice))
     known = len(_listed(evidence) | _files(held.before) | _files(held.after))
     if known < (expected.files or 0):
-        return Finding(
+        return CriterionFinding(
             measured, False, f"The plan knew {expected.files} files, and only {known} are known now."
         )
     late = arrivals(evidence)
@@ -124,27 +128,29 @@ def each_file_once(expected: ExpectedFiles, evidence: Evidence) -> Finding:
     )
     read = f"{plural(total, 'file')}, each in one batch." if total or not evidence.reached else ""
     beside = f" {_all_read(evidence.reached)}" if evidence.reached else ""
-    return Finding(measured, True, f"{read}{beside}{more}".strip())
+    return CriterionFinding(measured, True, f"{read}{beside}{more}".strip())
 
 
-def _short_of(evidence: Evidence, measured: MeasuredFiles) -> Finding | None:
+def _short_of(evidence: Evidence, measured: MeasuredFiles) -> CriterionFinding | None:
     """A source whose batches did not come to where it ended before the rerun; None: all did."""
     short = [str(n) for n, r in evidence.reached.items() if r.left_empty is False]
     unknown = [str(n) for n, r in evidence.reached.items() if r.left_empty is None]
     if short:
         says = f"Source {', '.join(short)} was not read to where it ended before the rerun."
-        return Finding(measured, False, says)
+        return CriterionFinding(measured, False, says)
     if unknown:
-        return Finding(measured, None, f"Source {', '.join(unknown)} could not be asked how far it goes.")
+        return CriterionFinding(
+            measured, None, f"Source {', '.join(unknown)} could not be asked how far it goes."
+        )
     return None
 
 
-def _all_read(reached: Mapping[int, Reached]) -> str:
+def _all_read(reached: Mapping[int, ReachedPosition]) -> str:
     which = ", ".join(f"{n} ({r.kind})" for n, r in sorted(reached.items()))
     return f"Source {which}: every batch began where the one before it ended, and all that waited was read."
 
 
-def table_grew_by_new_batches(expected: ExpectedGrowth, evidence: Evidence) -> Finding:
+def table_grew_by_new_batches(expected: ExpectedGrowth, evidence: Evidence) -> CriterionFinding:
     """Rows of the whole table, before and after, beside the rows in the data files of the new batches."""
     measure, problem = usable(evidence)
     before = expected.before
@@ -153,7 +159,7 @@ def table_grew_by_new_batches(expected: ExpectedGrowth, evidence: Evidence) -> F
     grew = measure.table_rows - before
     measured = MeasuredGrowth(before=before, after=measure.table_rows, new_batches=measure.new_rows)
     if measure.listed_rows != measure.table_rows:
-        return Finding(
+        return CriterionFinding(
             measured,
             False,
             f"The table shows {plural(measure.table_rows, 'row')}, but the files in its log hold "
@@ -161,19 +167,19 @@ def table_grew_by_new_batches(expected: ExpectedGrowth, evidence: Evidence) -> F
         )
     if measure.vanished:
         says = f"{plural(measure.vanished, 'row')} that the table had before the rerun are no longer in it."
-        return Finding(codec.change(measured, vanished=measure.vanished), False, says)
+        return CriterionFinding(codec.change(measured, vanished=measure.vanished), False, says)
     if grew != measure.new_rows:
-        return Finding(
+        return CriterionFinding(
             measured,
             False,
             f"The table grew by {plural(grew, 'row')}, the new batches wrote {measure.new_rows}.",
         )
-    return Finding(
+    return CriterionFinding(
         measured, True, f"{before:,} + {measure.new_rows:,} = {plural(measure.table_rows, 'row')}."
     )
 
 
-def every_row_once(expected: ExpectedRows, evidence: Evidence) -> Finding:
+def every_row_once(expected: ExpectedRows, evidence: Evidence) -> CriterionFinding:
     """What the code yields over the new input files, and what the new data files hold: the same rows.
 
     `expected.inferred`: log entries whose files were guessed. Which rows had to be there is open then.
@@ -188,7 +194,7 @@ def every_row_once(expected: ExpectedRows, evidence: Evidence) -> Finding:
     return replace(found, ok=None, why=f"{found.why} {says}")
 
 
-def _rows_compared(expected: ExpectedRows, evidence: Evidence) -> Finding:
+def _rows_compared(expected: ExpectedRows, evidence: Evidence) -> CriterionFinding:
     measure, problem = usable(evidence)
     if evidence.sink_after is not None and not is_compared(evidence.sink_after):
         return unknown(f"Rows cannot be compared at a sink of kind {evidence.sink_after.kind}.")
@@ -219,17 +225,17 @@ def _rows_compared(expected: ExpectedRows, evidence: Evidence) -> Finding:
     if measure.missing or measure.extra or measure.expected_rows != measure.new_rows:
         by = _compared_by(expected, measure).capitalize()
         says = f"{by}: {plural(measure.missing, 'row')} missing, {measure.extra} too many."
-        return Finding(measured, False, says)
+        return CriterionFinding(measured, False, says)
     chosen = expected.again  # rows that were read before are read again, and the plan said so
     # equal rows repeat equally often whatever the table had before: that needs no look at it
     known = added is not None or measure.looked_up
     if known and not chosen and (added is None or added != measure.duplicates_explained):
-        return Finding(measured, False, "The table has repeats that the input does not explain.")
+        return CriterionFinding(measured, False, "The table has repeats that the input does not explain.")
     if unsettled := _open_batch(expected, measure, added):
-        return Finding(measured, None, unsettled)
+        return CriterionFinding(measured, None, unsettled)
     says = f"{plural(measure.new_rows or 0, 'new row')}, {_compared_by(expected, measure)}."
     says += _repeats(measure, added or 0, chosen=chosen) + not_yielded(measure.table_only)
-    return Finding(measured, True, says)
+    return CriterionFinding(measured, True, says)
 
 
 def _compared_by(expected: ExpectedRows, measure: Measure) -> str:
@@ -275,7 +281,7 @@ def _repeats(measure: Measure, added: int, *, chosen: bool) -> str:
     return says
 
 
-def counts_equal_forecast(expected: ExpectedCounts, evidence: Evidence) -> Finding:
+def counts_equal_forecast(expected: ExpectedCounts, evidence: Evidence) -> CriterionFinding:
     """Measured counts beside those of the sealed forecast, to the row."""
     measure, problem = usable(evidence)
     if measure is None:
@@ -302,20 +308,20 @@ def counts_equal_forecast(expected: ExpectedCounts, evidence: Evidence) -> Findi
             wanted[name] += more
     measured = MeasuredCounts.model_validate({name: got[name] for name in wanted})
     if any(got[name] is None for name in wanted):
-        return Finding(measured, None, "Not every count could be measured.")
+        return CriterionFinding(measured, None, "Not every count could be measured.")
     wrong = [name for name in wanted if got[name] != wanted[name]]
     if wrong:
         says = "; ".join(f"{n.replace('_', ' ')}: {got[n]} instead of {wanted[n]}" for n in wrong)
-        return Finding(measured, False, f"Not as forecast: {says}.")
+        return CriterionFinding(measured, False, f"Not as forecast: {says}.")
     says = (
         "Exactly as forecast."
         if not more
         else f"As forecast, and {plural(more, 'row')} of {'input' if beyond else 'files'} that came later."
     )
-    return Finding(measured, True, says)
+    return CriterionFinding(measured, True, says)
 
 
-def nothing_else_changed(expected: ExpectedOthers, evidence: Evidence) -> Finding:
+def nothing_else_changed(expected: ExpectedOthers, evidence: Evidence) -> CriterionFinding:
     """Fingerprints of other flows' checkpoints and other tables, before and after. `expected.ran`: those that the
     recovery's own updates write too; they are named, and nothing is claimed of them."""
     ran = set(expected.ran)
@@ -333,8 +339,10 @@ def nothing_else_changed(expected: ExpectedOthers, evidence: Evidence) -> Findin
         if names
     ]
     if parts:
-        return Finding(measured, False, f"Besides this flow, {'; '.join(parts)}.")
-    return Finding(measured, True, " ".join(filter(None, (_watched(list(before), ran), _ran_too(ran)))))
+        return CriterionFinding(measured, False, f"Besides this flow, {'; '.join(parts)}.")
+    return CriterionFinding(
+        measured, True, " ".join(filter(None, (_watched(list(before), ran), _ran_too(ran))))
+    )
 
 
 def _without(prints: Mapping[str, str | None] | None, ran: Set[str]) -> dict[str, str | None] | None:
@@ -359,7 +367,7 @@ def _watched(names: Sequence[str], ran: Set[str]) -> str:
     return f"Watched: {told}. Their files kept their names, sizes and times."
 
 
-def further_update_adds_nothing(expected: ExpectedNothing, evidence: Evidence) -> Finding:
+def further_update_adds_nothing(expected: ExpectedNothing, evidence: Evidence) -> CriterionFinding:
     """One more update: as many rows and the same data files as before it."""
     further = evidence.further
     if further is None:
@@ -367,7 +375,7 @@ def further_update_adds_nothing(expected: ExpectedNothing, evidence: Evidence) -
     if further.state == UNSEEN:
         return unknown("Nothing shows that it began.")
     if further.state != "COMPLETED":
-        return Finding(MeasuredEnd(state=further.state), False, f"It ended as {further.state}.")
+        return CriterionFinding(MeasuredEnd(state=further.state), False, f"It ended as {further.state}.")
     sides = (further.rows_before, further.rows_after, further.files_before, further.files_after)
     if None in sides:
         return unknown("The table could not be read before or after it.")
@@ -376,15 +384,17 @@ def further_update_adds_nothing(expected: ExpectedNothing, evidence: Evidence) -
         rows_before=further.rows_before, rows_after=further.rows_after, data_files=len(files)
     )
     if further.rows_before == further.rows_after and not files and not further.arrived:
-        return Finding(measured, True, f"Still {plural(further.rows_after or 0, 'row')}.")
+        return CriterionFinding(measured, True, f"Still {plural(further.rows_after or 0, 'row')}.")
     if came := further.arrived or further.waited:
         word = "arrived meanwhile" if further.arrived else "waited unread and was read by it"
         says = f"{plural(len(came), 'input')} {word} ({names_of(came)}), so what it added proves nothing; verify again."
-        return Finding(measured, None, says)
+        return CriterionFinding(measured, None, says)
     grew = (further.rows_after or 0) - (further.rows_before or 0)
     if evidence.measure is not None and evidence.measure.strange is not None:
         return topics.more_came(measured, grew)
-    return Finding(measured, False, f"It changed the table by {plural(grew, 'row')} without new input.")
+    return CriterionFinding(
+        measured, False, f"It changed the table by {plural(grew, 'row')} without new input."
+    )
 
 
 def usable(evidence: Evidence) -> tuple[Measure | None, str]:
@@ -479,6 +489,6 @@ def names_of(paths: Sequence[str]) -> str:
     return shown if len(paths) <= SHOWN else f"{shown} and {len(paths) - SHOWN} more"
 
 
-def unknown(why: str) -> Finding:
+def unknown(why: str) -> CriterionFinding:
     """What could not be measured, and why."""
-    return Finding(None, None, why)
+    return CriterionFinding(None, None, why)

@@ -4,12 +4,12 @@ from recovery.contracts.criterion_values import ExpectedDeleted, MeasuredDeleted
 from recovery.strategies.common import plural
 from recovery.verification.checks import unknown, usable
 from recovery.verification.evidence import Evidence
-from recovery.verification.finding import Finding
+from recovery.verification.finding import CriterionFinding
 
 NOT_MEASURED = "The versions of the table before and after could not be compared."
 
 
-def only_repeats_deleted(expected: ExpectedDeleted, evidence: Evidence) -> Finding:
+def only_repeats_deleted(expected: ExpectedDeleted, evidence: Evidence) -> CriterionFinding:
     """As many rows went as were planned, of each there is one left that is equal in every column, and none came."""
     measure, problem = usable(evidence)
     rows = measure.deleted if measure else None
@@ -20,14 +20,16 @@ def only_repeats_deleted(expected: ExpectedDeleted, evidence: Evidence) -> Findi
     )
     if rows.vanished:
         says = f"Of {plural(rows.vanished, 'different row')} that the table had, none is left."
-        return Finding(measured, False, says)
+        return CriterionFinding(measured, False, says)
     if rows.added:
-        return Finding(measured, False, f"{plural(rows.added, 'row')} came that were not there before.")
+        return CriterionFinding(
+            measured, False, f"{plural(rows.added, 'row')} came that were not there before."
+        )
     if (rows.deleted, rows.before) != (expected.rows, expected.before):
         says = (
             f"{plural(rows.deleted, 'row')} of {rows.before:,} were deleted; the plan fixed {expected.rows} of "
             f"{expected.before}."
         )
-        return Finding(measured, False, says)
+        return CriterionFinding(measured, False, says)
     says = f"{plural(rows.deleted, 'row')} deleted, each equal in every column to one that stays."
-    return Finding(measured, True, says)
+    return CriterionFinding(measured, True, says)

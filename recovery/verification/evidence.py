@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from recovery.checkpoints.report import CheckpointReport, SourceEntry, SourceProgress
 from recovery.checkpoints.uris import decode_uri
-from recovery.contracts.measured import ChangedFiles, NotWhole
+from recovery.contracts.measured import ChangedFiles, NotWholeReason
 from recovery.contracts.refreshed import RefreshedDataset
 from recovery.sinks.base import SinkReport
 from recovery.spark.api import Measure
@@ -28,7 +28,7 @@ class FirstBatch:
 
 
 @dataclass(frozen=True)
-class Reached:
+class ReachedPosition:
     """How far the rerun came in a source that is no file source. Offset lines as Spark writes them.
 
     `start` as planned; `end` as committed; `left_empty`: nothing lies between `end` and what was there right before the
@@ -90,7 +90,7 @@ class WholeFlow:
     others: int = 0
     cut: int = 0
     size: int | None = None
-    why: NotWhole | None = None
+    why: NotWholeReason | None = None
 
     @property
     def partial(self) -> bool:
@@ -138,7 +138,7 @@ class Evidence:
     further: FurtherUpdate | None = None
     planned: Mapping[int, tuple[str, ...]] | None = None  # as sealed, where `listed` has later files too
     arrived_rows: int | None = None
-    reached: Mapping[int, Reached] = field(default_factory=dict)  # sources that are no file sources
+    reached: Mapping[int, ReachedPosition] = field(default_factory=dict)  # sources that are no file sources
     below: (
         tuple[RefreshedDataset, ...] | None
     ) = ()  # datasets downstream after the refresh; None: it was not done
@@ -153,14 +153,14 @@ class Evidence:
 
 
 @dataclass(frozen=True)
-class Batches:
+class BatchedFiles:
     """Input files by source index, one entry for each time a committed batch holds them."""
 
     before: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
     after: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
 
 
-def batches(scope: str, old: CheckpointReport, new: CheckpointReport) -> Batches:
+def batches(scope: str, old: CheckpointReport, new: CheckpointReport) -> BatchedFiles:
     """Files of committed batches before and after the rerun began.
 
     Entries are told apart by the source's own log id: a seeded version repeats the old entries up to
@@ -169,10 +169,10 @@ def batches(scope: str, old: CheckpointReport, new: CheckpointReport) -> Batches
     was read by the rerun, whatever its ids.
     """
     if scope in FROM_NOTHING:
-        return Batches({}, {s.index: _paths(s.committed) for s in new.sources})
+        return BatchedFiles({}, {s.index: _paths(s.committed) for s in new.sources})
     stood = {s.index: s for s in old.sources}
     after = {s.index: _paths(_added(stood.get(s.index), s)) for s in new.sources}
-    return Batches({s.index: _paths(s.committed) for s in old.sources}, after)
+    return BatchedFiles({s.index: _paths(s.committed) for s in old.sources}, after)
 
 
 def _added(old: SourceProgress | None, new: SourceProgress) -> tuple[SourceEntry, ...]:

@@ -3,19 +3,19 @@
 from recovery.contracts.criterion_values import (
     ExpectedFill,
     ExpectedGrowth,
-    FilledBack,
+    MeasuredFill,
     MeasuredFilledGrowth,
 )
 from recovery.strategies.common import plural
 from recovery.verification import checks
 from recovery.verification.checks import key_of, unknown, usable
 from recovery.verification.evidence import Evidence
-from recovery.verification.finding import Finding
+from recovery.verification.finding import CriterionFinding
 
 NOT_MEASURED = "The rows that were filled back could not be measured."
 
 
-def table_grew(expected: ExpectedGrowth, evidence: Evidence) -> Finding:
+def table_grew(expected: ExpectedGrowth, evidence: Evidence) -> CriterionFinding:
     """As `checks.table_grew_by_new_batches`; with `expected.filled`, of the batches' rows and those filled back."""
     if not expected.filled:
         return checks.table_grew_by_new_batches(expected, evidence)
@@ -30,12 +30,12 @@ def table_grew(expected: ExpectedGrowth, evidence: Evidence) -> Finding:
             f"The new batches wrote {plural(rows.batch_rows, 'row')} and the fill {rows.filled:,}, and the table has "
             f"{measure.table_rows:,}."
         )
-        return Finding(measured, False, says)
+        return CriterionFinding(measured, False, says)
     says = f"{rows.batch_rows:,} of the new batches + {rows.filled:,} filled back = {plural(whole, 'row')}."
-    return Finding(measured, True, says)
+    return CriterionFinding(measured, True, says)
 
 
-def filled_rows_as_before(expected: ExpectedFill, evidence: Evidence) -> Finding:
+def filled_rows_as_before(expected: ExpectedFill, evidence: Evidence) -> CriterionFinding:
     """The backup is as it was made; its rows whose key the code does not yield are in the table once each, in every
     column as they were, and so many were filled back."""
     measure, problem = usable(evidence)
@@ -47,7 +47,7 @@ def filled_rows_as_before(expected: ExpectedFill, evidence: Evidence) -> Finding
         return unknown(
             f"The plan fills back by {', '.join(key) or 'no key'}; measured was {key_of(measure)}."
         )
-    measured = FilledBack(
+    measured = MeasuredFill(
         due=rows.due,
         filled=rows.filled,
         missing=rows.missing,
@@ -57,12 +57,12 @@ def filled_rows_as_before(expected: ExpectedFill, evidence: Evidence) -> Finding
     )
     if (rows.backup_rows, rows.backup_digest) != (kept.rows, kept.digest):
         says = f"The backup was changed: it was made with {plural(kept.rows, 'row')}, and now has {rows.backup_rows:,}."
-        return Finding(measured, False, says)
+        return CriterionFinding(measured, False, says)
     if rows.missing or rows.extra:
         says = f"Of {plural(rows.due, 'row')} to fill back, {rows.missing} missing, {rows.extra} too many."
-        return Finding(measured, False, says)
+        return CriterionFinding(measured, False, says)
     if rows.filled != rows.due:
         says = f"{plural(rows.filled, 'row')} were filled back, and {rows.due:,} had to be."
-        return Finding(measured, False, says)
+        return CriterionFinding(measured, False, says)
     says = f"{plural(rows.due, 'row')} of the backup's {rows.backup_rows:,}, equal in every column."
-    return Finding(measured, True, says)
+    return CriterionFinding(measured, True, says)

@@ -7,7 +7,7 @@ from recovery.contracts import criterion_values
 
 
 @dataclass(frozen=True)
-class Finding:
+class CriterionFinding:
     """`ok` None: could not be measured. `why` is one or more whole sentences."""
 
     measured: criterion_values.Measured

@@ -17,10 +17,10 @@ from recovery.strategies.sinks import not_required
 from recovery.strategies.top_up import CHECKPOINT_UNTOUCHED, HAS_EVERY_ROW
 from recovery.verification import below, checks, criteria, deduplicated, filled, topped, whole
 from recovery.verification.evidence import Evidence
-from recovery.verification.finding import Finding
+from recovery.verification.finding import CriterionFinding
 
 # each takes the value of its code (`criterion_values.EXPECTED`)
-_CHECKS: dict[str, Callable[[Any, Evidence], Finding]] = {
+_CHECKS: dict[str, Callable[[Any, Evidence], CriterionFinding]] = {
     criteria.FIRST_BATCH_AT_POSITION: checks.first_batch_at_position,
     criteria.EACH_FILE_ONCE: checks.each_file_once,
     criteria.TABLE_GREW_BY_NEW_BATCHES: filled.table_grew,

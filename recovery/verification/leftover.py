@@ -52,7 +52,7 @@ def settles_doubled(proof: Measured) -> bool:
 
 
 @dataclass(frozen=True)
-class _Sum:
+class _LeftoverRows:
     rows: MeasuredRows = NONE
     differs: bool = False
 
@@ -62,20 +62,20 @@ def _sum_up(
     accepted: Callable[[Measured], MeasuredRows],
     earlier: Callable[[Measured], MeasuredRows],
     is_settled: Callable[[Measured], bool],
-) -> _Sum:
+) -> _LeftoverRows:
     """What a proof counts since before its recovery may be what an earlier one accepted: the larger of both counts."""
-    total = _Sum()
+    total = _LeftoverRows()
     for proof in reversed(proofs):
-        before = _Sum(earlier(proof), bool(earlier(proof).rows))
+        before = _LeftoverRows(earlier(proof), bool(earlier(proof).rows))
         if not is_settled(proof):
             before = _larger(before, total)
-        total = _Sum(_add(accepted(proof), before.rows), before.differs)
+        total = _LeftoverRows(_add(accepted(proof), before.rows), before.differs)
     return total
 
 
-def _larger(counted: _Sum, remembered: _Sum) -> _Sum:
+def _larger(counted: _LeftoverRows, remembered: _LeftoverRows) -> _LeftoverRows:
     if remembered.rows.rows is None and counted.rows.rows:
-        return _Sum(MeasuredRows(counted.rows.rows, Bound.AT_LEAST), differs=True)
+        return _LeftoverRows(MeasuredRows(counted.rows.rows, Bound.AT_LEAST), differs=True)
     if remembered.rows.rows is None:
         return remembered
     return counted if (counted.rows.rows or 0) > remembered.rows.rows else remembered

@@ -12,8 +12,8 @@ from recovery.contracts.measured import (
     AcceptedRows,
     ComparedWhole,
     MeasuredOutcome,
-    NotWhole,
-    Whole,
+    NotWholeReason,
+    WholeComparison,
 )
 from recovery.spark.api import Measure
 from recovery.verification.evidence import Evidence, WholeFlow
@@ -113,7 +113,7 @@ def _doubled(
     return (max(new, whole.doubled), Bound.AT_LEAST) if _may_repeat(whole) else (whole.doubled, Bound.EXACT)
 
 
-def _may_repeat(whole: Whole) -> bool:
+def _may_repeat(whole: WholeComparison) -> bool:
     """Whether rows that come from no input may be there more than once: so many of the table's keys are not theirs."""
     if not whole.beyond:
         return False
@@ -130,16 +130,16 @@ def _doubled_before(measure: Measure, doubled: int | None, bound: Bound, *, agai
     return max(0, doubled - measure.extra - (measure.held_before or 0) * again)
 
 
-def compared_whole(flow: WholeFlow | None, whole: Whole | None) -> ComparedWhole | None:
+def compared_whole(flow: WholeFlow | None, whole: WholeComparison | None) -> ComparedWhole | None:
     """How the whole flow compares; None where it was not tried."""
     if flow is None:
         return None
     compared = (
         whole is not None and not whole.problem and None not in (whole.absent, whole.doubled, whole.beyond)
     )
-    why = flow.why or (None if compared else NotWhole.NOT_COMPARED)
+    why = flow.why or (None if compared else NotWholeReason.NOT_COMPARED)
     return ComparedWhole(
-        **_fields(whole or Whole()),
+        **_fields(whole or WholeComparison()),
         files=flow.files,
         gone=flow.gone,
         others=flow.others,
@@ -149,5 +149,5 @@ def compared_whole(flow: WholeFlow | None, whole: Whole | None) -> ComparedWhole
     )
 
 
-def _fields(whole: Whole) -> dict[str, Any]:
-    return {of.name: getattr(whole, of.name) for of in fields(Whole)}
+def _fields(whole: WholeComparison) -> dict[str, Any]:
+    return {of.name: getattr(whole, of.name) for of in fields(WholeComparison)}

@@ -12,10 +12,10 @@ from recovery.contracts.criterion_values import (
 )
 from recovery.spark.api import Measure
 from recovery.strategies.common import plural
-from recovery.verification.finding import Finding
+from recovery.verification.finding import CriterionFinding
 
 
-def every_row_once(expected: ExpectedRows, measure: Measure) -> Finding:
+def every_row_once(expected: ExpectedRows, measure: Measure) -> CriterionFinding:
     """Each expected row among the records since the rerun began as often as expected, and not before it.
 
     `expected.again`: rows that were sent before are sent again, and the plan said so.
@@ -31,41 +31,47 @@ def every_row_once(expected: ExpectedRows, measure: Measure) -> Finding:
         key=measure.key,
     )
     if measure.repeated is None:
-        return Finding(measured, None, "Whether records are there more often than expected was not measured.")
+        return CriterionFinding(
+            measured, None, "Whether records are there more often than expected was not measured."
+        )
     key = " and ".join(measure.key) or "key and value"
     if measure.missing or measure.repeated:
         says = f"{plural(measure.missing or 0, 'row')} missing, {measure.repeated} too many."
-        return Finding(measured, False, f"Identified by {key}: {says}")
+        return CriterionFinding(measured, False, f"Identified by {key}: {says}")
     if measure.failed_rows and not expected.again:
         says = (
             f"{plural(measure.failed_rows, 'row')} of the batch that failed had been sent before: they are there "
             "twice."
         )
-        return Finding(measured, False, f"Identified by {key}: {says}")
+        return CriterionFinding(measured, False, f"Identified by {key}: {says}")
     if measure.margin_rows and not expected.again:
         says = (
             f"At most {plural(measure.margin_rows, 'row')} of the batch that failed had been sent before, which is so "
             "only where the clocks of the cluster disagree: equal records are minutes older than the batch."
         )
-        return Finding(measured, None, f"Identified by {key}: {says}")
+        return CriterionFinding(measured, None, f"Identified by {key}: {says}")
     if measure.strange:
-        return Finding(measured, None, written_by_others(measure).why)
-    return Finding(measured, True, f"{plural(measure.new_rows or 0, 'record')}, identified by {key}.")
+        return CriterionFinding(measured, None, written_by_others(measure).why)
+    return CriterionFinding(
+        measured, True, f"{plural(measure.new_rows or 0, 'record')}, identified by {key}."
+    )
 
 
-def written_by_others(measure: Measure) -> Finding:
+def written_by_others(measure: Measure) -> CriterionFinding:
     """Records that are none of the expected rows."""
     says = (
         f"{plural(measure.strange or 0, 'record')} that came meanwhile equal no expected row: another writer's, or "
         "wrong ones. A topic does not show who wrote a record, so this could not be measured."
     )
-    return Finding(MeasuredOtherRecords(records=measure.new_rows, of_others=measure.strange), None, says)
+    return CriterionFinding(
+        MeasuredOtherRecords(records=measure.new_rows, of_others=measure.strange), None, says
+    )
 
 
-def more_came(measured: MeasuredFurther, records: int) -> Finding:
+def more_came(measured: MeasuredFurther, records: int) -> CriterionFinding:
     """Records that came while the further update ran, and no input for it."""
     says = (
         f"{plural(records, 'more record')} came to the topic while it ran: sent by it, or by another "
         "writer. Stop the others, then verify again."
     )
-    return Finding(measured, None, says)
+    return CriterionFinding(measured, None, says)

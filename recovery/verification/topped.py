@@ -9,12 +9,12 @@ from recovery.contracts.criterion_values import (
 from recovery.strategies.common import plural
 from recovery.verification.checks import key_of, unknown, usable
 from recovery.verification.evidence import Evidence
-from recovery.verification.finding import Finding
+from recovery.verification.finding import CriterionFinding
 
 NOT_MEASURED = "The whole table could not be compared with the committed input."
 
 
-def table_has_every_row(expected: ExpectedInput, evidence: Evidence) -> Finding:
+def table_has_every_row(expected: ExpectedInput, evidence: Evidence) -> CriterionFinding:
     """The table has each key that the code yields over the committed input as often as that, and the input still yields
     as many rows as when the plan was sealed."""
     measure, problem = usable(evidence)
@@ -31,21 +31,21 @@ def table_has_every_row(expected: ExpectedInput, evidence: Evidence) -> Finding:
     )
     if rows.missing or rows.extra:
         says = f"Of {plural(rows.rows, 'row')} of the input, {rows.missing} missing, {rows.extra} too many."
-        return Finding(measured, False, says)
+        return CriterionFinding(measured, False, says)
     if rows.rows != expected.rows:
         says = (
             f"The committed input yields {plural(rows.rows, 'row')} now, and yielded {expected.rows} when the "
             "plan was sealed: it was changed since."
         )
-        return Finding(measured, False, says)
+        return CriterionFinding(measured, False, says)
     if evidence.whole_flow is None or (evidence.whole_flow.partial and expected.whole):
-        return Finding(
+        return CriterionFinding(
             measured, None, "Not all committed input could be read, and the plan counted on all of it."
         )
     more = _not_read(evidence) + (
         f" {plural(rows.beyond, 'row')} of the table come from no input that is left." if rows.beyond else ""
     )
-    return Finding(measured, True, f"All {plural(rows.rows, 'row')} of the input are there.{more}")
+    return CriterionFinding(measured, True, f"All {plural(rows.rows, 'row')} of the input are there.{more}")
 
 
 def _not_read(evidence: Evidence) -> str:
@@ -55,7 +55,7 @@ def _not_read(evidence: Evidence) -> str:
     return " Of input that is gone nothing was compared, as accepted in the plan."
 
 
-def checkpoint_untouched(expected: ExpectedCheckpoint, evidence: Evidence) -> Finding:
+def checkpoint_untouched(expected: ExpectedCheckpoint, evidence: Evidence) -> CriterionFinding:
     """The files of the flow's checkpoint are those that the plan was made on."""
     now = evidence.new
     if now is None or not expected.fingerprint:
@@ -65,6 +65,6 @@ def checkpoint_untouched(expected: ExpectedCheckpoint, evidence: Evidence) -> Fi
         says = (
             f"It had committed batch {expected.last_committed}, and has committed {now.last_committed} now."
         )
-        return Finding(measured, False, says)
+        return CriterionFinding(measured, False, says)
     batch = "no batch" if now.last_committed is None else f"batch {now.last_committed}"
-    return Finding(measured, True, f"Its last committed batch is {batch}, as before.")
+    return CriterionFinding(measured, True, f"Its last committed batch is {batch}, as before.")

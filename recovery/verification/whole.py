@@ -14,10 +14,10 @@ from recovery.spark.api import Measure
 from recovery.strategies.common import plural
 from recovery.verification.checks import key_of, names_of, unknown, usable
 from recovery.verification.evidence import Evidence, OldFiles
-from recovery.verification.finding import Finding
+from recovery.verification.finding import CriterionFinding
 
 
-def rows_of_before_untouched(expected: ExpectedRowsBefore, evidence: Evidence) -> Finding:
+def rows_of_before_untouched(expected: ExpectedRowsBefore, evidence: Evidence) -> CriterionFinding:
     """The data files with the rows of before: by the table's log and their marks, or by the commits of a Delta table.
 
     Of a Delta table also by its rows: what it had and has no more.
@@ -31,16 +31,18 @@ def rows_of_before_untouched(expected: ExpectedRowsBefore, evidence: Evidence) -
     )
     if old.touched:
         which = f"{plural(len(old.touched), 'earlier data file')}: {names_of(old.touched)}"
-        return Finding(measured, False, f"Removed, changed or no longer named by the table's log: {which}.")
+        return CriterionFinding(
+            measured, False, f"Removed, changed or no longer named by the table's log: {which}."
+        )
     if measure is not None and measure.vanished:
         says = f"{plural(measure.vanished, 'row')} that the table had before the rerun are no longer in it."
-        return Finding(codec.change(measured, vanished=measure.vanished), False, says)
+        return CriterionFinding(codec.change(measured, vanished=measure.vanished), False, says)
     if rows is None:
-        return Finding(measured, None, f"{_stand(old)} Their rows could not be counted.")
+        return CriterionFinding(measured, None, f"{_stand(old)} Their rows could not be counted.")
     if expected.rows is not None and rows != expected.rows:
         says = f"The plan counted {plural(expected.rows, 'earlier row')}, and there are {rows:,}."
-        return Finding(measured, False, says)
-    return Finding(measured, True, f"{plural(rows, 'row')}. {_stand(old)}")
+        return CriterionFinding(measured, False, says)
+    return CriterionFinding(measured, True, f"{plural(rows, 'row')}. {_stand(old)}")
 
 
 def _stand(old: OldFiles) -> str:
@@ -58,7 +60,7 @@ def _stand(old: OldFiles) -> str:
     return f"No commit after version {before}, up to {after}, removed a row of theirs{moved}."
 
 
-def no_key_twice(expected: ExpectedKeys, evidence: Evidence) -> Finding:
+def no_key_twice(expected: ExpectedKeys, evidence: Evidence) -> CriterionFinding:
     """New rows whose key the table has more than once, rows of before included, beside those that the plan accepts."""
     measure, problem = usable(evidence)
     if measure is None or measure.new_repeats is None or measure.keys_twice is None:
@@ -77,14 +79,18 @@ def no_key_twice(expected: ExpectedKeys, evidence: Evidence) -> Finding:
     within = _within(measure.new_repeats, accepted)
     if within is False:
         says = f"{_repeated(measure)} The plan accepts {_accepted(accepted)}."
-        return Finding(measured, False, says)
+        return CriterionFinding(measured, False, says)
     if not measure.new_repeats:
         rows = plural(measure.new_rows or 0, "new row")
         keys = measure.table_keys
         in_all = "" if keys is None else f" {plural(keys, 'different key')} in all,"
-        return Finding(measured, True, f"By {key_of(measure)}: {rows},{in_all} none of a new row twice.")
+        return CriterionFinding(
+            measured, True, f"By {key_of(measure)}: {rows},{in_all} none of a new row twice."
+        )
     says = f"{_repeated(measure)} As accepted in the plan: {_accepted(accepted)}."
-    return Finding(measured, within, says if within else f"{says} Whether they are too many is not known.")
+    return CriterionFinding(
+        measured, within, says if within else f"{says} Whether they are too many is not known."
+    )
 
 
 def _within(rows: int, accepted: AcceptedRepeats) -> bool | None:

@@ -7,13 +7,13 @@ from recovery.contracts.amounts import Bound, may_happen
 from recovery.contracts.criterion_values import MeasuredRowsOnce
 from recovery.contracts.measured import (
     EVERY_ROW_ONCE,
-    Bounded,
     BoundedBy,
+    BudgetBound,
     ComparedWhole,
     Measured,
     MeasuredOutcome,
     MeasuredRows,
-    NotWhole,
+    NotWholeReason,
 )
 from recovery.strategies.common import plural
 from recovery.strategies.deduplicate import ONLY_REPEATS_DELETED
@@ -231,12 +231,12 @@ def bound_findings(measured: Measured | None) -> list[BoundFinding]:
     return [bound_finding(one) for one in measured.bounded] if measured else []
 
 
-def bound_finding(bounded: Bounded) -> BoundFinding:
+def bound_finding(bounded: BudgetBound) -> BoundFinding:
     """What this budget kept from being asked."""
     return BoundFinding(bounded.by, f"{BOUNDED[bounded.by]} {_budget(bounded)}")
 
 
-def _budget(bounded: Bounded) -> str:
+def _budget(bounded: BudgetBound) -> str:
     if bounded.seconds is not None:
         return f"It took longer than {bounded.seconds} s (REPRISE_LOOKUP_SECONDS)."
     size, limit = f"{bounded.size or 0:,}", f"{bounded.limit or 0:,}"
@@ -261,11 +261,11 @@ class WholeFinding:
 
 
 WHY = {
-    NotWhole.OVER_BUDGET: "Input and table together are larger than the limit up to which they are compared "
+    NotWholeReason.OVER_BUDGET: "Input and table together are larger than the limit up to which they are compared "
     "(REPRISE_COMPARE_BYTES).",
-    NotWhole.OTHER_SOURCES: "The code reads other sources than the one before, so its earlier input cannot be run "
-    "through it.",
-    NotWhole.NOT_READABLE: "A source cannot be read again in batch, or could not be listed.",
+    NotWholeReason.OTHER_SOURCES: "The code reads other sources than the one before, so its earlier input cannot be "
+    "run through it.",
+    NotWholeReason.NOT_READABLE: "A source cannot be read again in batch, or could not be listed.",
 }
 
 

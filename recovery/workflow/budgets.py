@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from django.conf import settings
 
 from recovery.checkpoints.report import Finding, Severity
-from recovery.spark.api import Bounded, Budgets, Limit
+from recovery.spark.api import BudgetBound, Budgets, Limit
 from recovery.verification.words import bound_finding
 
 
@@ -25,7 +25,7 @@ def budgets(flow: str) -> Budgets:
     )
 
 
-def not_counted(bounded: Iterable[Bounded]) -> tuple[Finding, ...]:
+def not_counted(bounded: Iterable[BudgetBound]) -> tuple[Finding, ...]:
     """What a plan says of the budgets that its questions met."""
     do = "Raise the limit for this flow where that matters: the proof asks again."
     return tuple(Finding("NOT_COUNTED", Severity.INFO, bound_finding(one).says, do) for one in bounded)

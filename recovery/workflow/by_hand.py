@@ -15,7 +15,7 @@ from recovery.models import Flow, Plan, Recovery, Step
 from recovery.people.roles import Actor
 from recovery.pipelines import starters
 from recovery.pipelines.workspaces import client_for
-from recovery.sources.base import Wanted
+from recovery.sources.base import StartChoice
 from recovery.workflow import actions, positioning
 from recovery.workflow.deployed import read_code
 from recovery.workflow.journal import trying_flow
@@ -90,7 +90,7 @@ def look(
     diff: str | None,
     keep_code: bool = False,
     by: Actor,
-) -> tuple[dict[str, Wanted | None], tuple[ShownSource, ...]]:
+) -> tuple[dict[str, StartChoice | None], tuple[ShownSource, ...]]:
     """What other positions would cost: as `positioning.looked_at`, with the code that was named, else that which the
     recovery holds, or with `keep_code` the code as it is. Changes nothing; it is in the log, since Spark runs the code.
 

@@ -21,67 +21,80 @@ from recovery.pipelines.workspaces import questions_service
 from recovery.sinks.base import SinkReport
 from recovery.sinks.live import delta, earlier
 from recovery.spark.api import Measure, MeasureRequest, StudyRequest, WholeInput, measure
-from recovery.spark.backups import CorrectionRequest, Filled, RestoreRequest, delete_repeats, restore, top_up
+from recovery.spark.backups import (
+    CorrectionRequest,
+    FillAnswer,
+    RestoreRequest,
+    delete_repeats,
+    restore,
+    top_up,
+)
 from recovery.verification.evidence import Evidence
 from recovery.workflow import backups, whole
 from recovery.workflow.budgets import budgets
 from recovery.workflow.evidence import came_since
-from recovery.workflow.flow_snapshot import Scene, request_for
-from recovery.workflow.inputs import Counted
+from recovery.workflow.flow_snapshot import FlowSnapshot, request_for
+from recovery.workflow.inputs import CountRequest
 from recovery.workflow.readers import Readers
 from recovery.workflow.steps.base import Context
 
 SCOPE = "same"  # no batch is new, and the checkpoint is the one of before
 
 
-def add_missing(scene: Scene, contents: PlanBody, *, before: int, app_id: str, timeout: float) -> Filled:
+def add_missing(
+    snapshot: FlowSnapshot, contents: PlanBody, *, before: int, app_id: str, timeout: float
+) -> FillAnswer:
     """Have Spark write the rows that version `before` of the table lacks. Raises Refused where the input cannot be read
     once more, Unreachable."""
     fill = contents.fill_args
     assert fill is not None, "only a plan that fills adds rows"
     assert fill.rows is not None, "a plan is sealed with the number of rows that it adds"
-    read, committed = whole.committed_input(scene, contents, Readers(lambda: scene))
+    read, committed = whole.committed_input(snapshot, contents, Readers(lambda: snapshot))
     if committed is None:
         raise Refused(f"The committed input cannot be read once more ({read.why}).", code="unreadable")
-    asked = _ask_correction(scene, contents, committed, before=before, app_id=app_id, rows=fill.rows)
+    asked = _ask_correction(snapshot, contents, committed, before=before, app_id=app_id, rows=fill.rows)
     return top_up(asked, timeout=timeout)
 
 
-def delete_repeated(scene: Scene, contents: PlanBody, *, before: int, app_id: str, timeout: float) -> Filled:
+def delete_repeated(
+    snapshot: FlowSnapshot, contents: PlanBody, *, before: int, app_id: str, timeout: float
+) -> FillAnswer:
     """Have Spark delete the rows that version `before` of the table has too often. Raises Refused where not all input
     can be read once more, Unreachable."""
     args = contents.deduplicate_args
     assert args is not None, "only a plan that deduplicates deletes rows"
-    read, committed = whole.committed_input(scene, contents, Readers(lambda: scene))
+    read, committed = whole.committed_input(snapshot, contents, Readers(lambda: snapshot))
     if committed is None or read.partial:
         raise Refused(
             f"Not all committed input can be read once more ({read.why or 'some of it is gone'}), so which rows repeat "
             "is not known.",
             code="unreadable",
         )
-    asked = _ask_correction(scene, contents, committed, before=before, app_id=app_id, rows=args.rows)
+    asked = _ask_correction(snapshot, contents, committed, before=before, app_id=app_id, rows=args.rows)
     return delete_repeats(asked, timeout=timeout)
 
 
 def _ask_correction(
-    scene: Scene, contents: PlanBody, committed: WholeInput, *, before: int, app_id: str, rows: int
+    snapshot: FlowSnapshot, contents: PlanBody, committed: WholeInput, *, before: int, app_id: str, rows: int
 ) -> CorrectionRequest:
     return CorrectionRequest(
-        answers=questions_service(scene.flow.pipeline.workspace, scene.flow.pipeline.environment),
+        answers=questions_service(snapshot.flow.pipeline.workspace, snapshot.flow.pipeline.environment),
         table=contents.dataset,
-        location=scene.table_place,
+        location=snapshot.table_place,
         before=before,
-        study=study_of(scene, contents, committed),
+        study=study_of(snapshot, contents, committed),
         key=contents.key,
         app_id=app_id,
         rows=rows,
     )
 
 
-def study_of(scene: Scene, contents: PlanBody, committed: WholeInput) -> StudyRequest:
+def study_of(snapshot: FlowSnapshot, contents: PlanBody, committed: WholeInput) -> StudyRequest:
     """The code of now over all committed input."""
     slices = {"committed": committed.slices} if committed.slices else {}
-    return request_for(scene, scene.code, Counted({"committed": committed.files}, slices), contents.key)
+    return request_for(
+        snapshot, snapshot.code, CountRequest({"committed": committed.files}, slices), contents.key
+    )
 
 
 def commit_of(plan: Plan, since: int) -> int | None:
@@ -99,7 +112,7 @@ def written_by_others(plan: Plan, since: int) -> tuple[int, ...]:
 
 
 def collect(
-    scene: Scene,
+    snapshot: FlowSnapshot,
     contents: PlanBody,
     *,
     version: int,
@@ -107,45 +120,47 @@ def collect(
     others_after: Mapping[str, str | None],
 ) -> Evidence:
     """Evidence of a correction. `version`: of the table before it."""
-    read, committed = whole.committed_input(scene, contents, Readers(lambda: scene))
-    before = SinkReport(scene.sink.kind, scene.sink.location, None, version=version)
+    read, committed = whole.committed_input(snapshot, contents, Readers(lambda: snapshot))
+    before = SinkReport(snapshot.sink.kind, snapshot.sink.location, None, version=version)
     if committed is None:
         measured = Measure(problem=f"The committed input cannot be read once more ({read.why}).")
     else:
-        measured = _measure_table(scene, contents, committed, version)
+        measured = _measure_table(snapshot, contents, committed, version)
     return Evidence(
         scope=SCOPE,
-        old=scene.checkpoint,
-        new=scene.checkpoint,
+        old=snapshot.checkpoint,
+        new=snapshot.checkpoint,
         listed=None,
         first_batch=None,
         sink_before=before,
-        sink_after=scene.sink,
+        sink_after=snapshot.sink,
         measure=measured,
         measured_since=version,
         # where rows are deleted, both versions are compared whole
-        old_files=whole.old_files(scene, before, None) if contents.is_topped_up else None,
+        old_files=whole.old_files(snapshot, before, None) if contents.is_topped_up else None,
         whole_flow=read,
         others_before=others_before,
         others_after=others_after,
     )
 
 
-def _measure_table(scene: Scene, contents: PlanBody, committed: WholeInput, version: int) -> Measure:
+def _measure_table(
+    snapshot: FlowSnapshot, contents: PlanBody, committed: WholeInput, version: int
+) -> Measure:
     adds = contents.is_topped_up
     expected = [c.expected for c in contents.criteria if isinstance(c.expected, ExpectedRows)]
     asked = MeasureRequest(
-        answers=questions_service(scene.flow.pipeline.workspace, scene.flow.pipeline.environment),
+        answers=questions_service(snapshot.flow.pipeline.workspace, snapshot.flow.pipeline.environment),
         table=contents.dataset,
         old_files=(),
         new_files=(),
         old_version=version,
-        study=study_of(scene, contents, committed),
+        study=study_of(snapshot, contents, committed),
         key=contents.key,
         whole_rows=any(rows.whole_rows for rows in expected),
         whole=committed,
-        since=came_since(scene.table_place, version) if adds else None,
-        budgets=budgets(scene.flow.name),
+        since=came_since(snapshot.table_place, version) if adds else None,
+        budgets=budgets(snapshot.flow.name),
         topped=adds,
         deduplicated=not adds,
     )

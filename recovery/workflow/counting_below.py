@@ -23,11 +23,11 @@ from recovery.models import Flow, Recovery, Workspace
 from recovery.people.roles import Actor
 from recovery.pipelines import across
 from recovery.pipelines.behind import behind_of
-from recovery.pipelines.downstream import Node, State, Why
+from recovery.pipelines.downstream import BehindReason, BehindState, Node
 from recovery.pipelines.events import when
 from recovery.pipelines.workspaces import client_for, questions_service, refuse_inactive
-from recovery.spark.api import Defined, DefinedRequest, StudyRequest, defined
-from recovery.strategies.readers import Reader
+from recovery.spark.api import DefinedRequest, DefinitionMeasure, StudyRequest, defined
+from recovery.strategies.readers import DownstreamReader
 from recovery.workflow import below, broker
 from recovery.workflow.deployed import read_code
 from recovery.workflow.flow_snapshot import ACTIVE
@@ -42,14 +42,14 @@ OVER: Final = (
 )
 
 
-class Phase(StrEnum):
+class CountPhase(StrEnum):
     ASKED = "asked"
     COUNTING = "counting"
     COUNTED = "counted"
     FAILED = "failed"
 
 
-class Unknown(StrEnum):
+class UncountedReason(StrEnum):
     """Why a number of rows is not known."""
 
     NOT_COUNTED = "not_counted"
@@ -61,7 +61,7 @@ class Unknown(StrEnum):
 
 
 @dataclass(frozen=True)
-class Count:
+class StoredCount:
     """What was counted of one dataset, at `at` (ISO). `should`: rows that its definition yields; `missing` and `extra`:
     of the exact difference. `why` and `problem`: why `should` is not known, the problem in a sentence."""
 
@@ -71,7 +71,7 @@ class Count:
     should: int | None = None
     missing: int | None = None
     extra: int | None = None
-    why: Unknown | None = None
+    why: UncountedReason | None = None
     problem: str = ""
 
 
@@ -82,8 +82,8 @@ class BelowCount:
     ticket: str
     by: str
     at: str
-    phase: Phase = Phase.ASKED
-    counts: tuple[Count, ...] = ()
+    phase: CountPhase = CountPhase.ASKED
+    counts: tuple[StoredCount, ...] = ()
     problem: str = ""
 
     def as_json(self) -> dict[str, Any]:
@@ -94,38 +94,41 @@ class BelowCount:
         """None for {}: no one has asked."""
         if not kept:
             return None
-        counts = tuple(Count(**{**c, "why": Unknown(c["why"]) if c["why"] else None}) for c in kept["counts"])
-        return cls(**{**kept, "phase": Phase(kept["phase"]), "counts": counts})
+        counts = tuple(
+            StoredCount(**{**c, "why": UncountedReason(c["why"]) if c["why"] else None})
+            for c in kept["counts"]
+        )
+        return cls(**{**kept, "phase": CountPhase(kept["phase"]), "counts": counts})
 
     @property
     def waits(self) -> bool:
         """Is a worker still to count, or counting?"""
         at = when(self.at)
         longest = {
-            Phase.ASKED: TAKEN,
-            Phase.COUNTING: TAKEN + timedelta(seconds=settings.REPRISE_MEASURE_SECONDS),
+            CountPhase.ASKED: TAKEN,
+            CountPhase.COUNTING: TAKEN + timedelta(seconds=settings.REPRISE_MEASURE_SECONDS),
         }
         return self.phase in longest and at is not None and timezone.now() - at < longest[self.phase]
 
 
 @dataclass(frozen=True)
-class Rows:
+class RowCount:
     """A number of rows at a moment; `why` not None: it is not known. `by`: the recovery that measured it, "" none."""
 
     rows: int | None
     at: datetime | None = None
-    why: Unknown | None = None
+    why: UncountedReason | None = None
     problem: str = ""
     by: str = ""
 
 
 @dataclass(frozen=True)
-class Held:
+class DatasetCount:
     """What a dataset below holds and what it should hold. `missing` and `extra`: 0 and 0 where it agrees with its
     definition, None where that is not known."""
 
-    now: Rows
-    should: Rows
+    now: RowCount
+    should: RowCount
     missing: int | None = None
     extra: int | None = None
 
@@ -162,21 +165,21 @@ def carry_out(flow_id: int, ticket: str) -> None:
     with transaction.atomic():
         flow = Flow.objects.select_for_update().select_related("pipeline__workspace").get(pk=flow_id)
         asked = BelowCount.from_json(flow.below_count)
-        if asked is None or asked.ticket != ticket or asked.phase is not Phase.ASKED or not asked.waits:
+        if asked is None or asked.ticket != ticket or asked.phase is not CountPhase.ASKED or not asked.waits:
             return
-        asked = replace(asked, phase=Phase.COUNTING)
+        asked = replace(asked, phase=CountPhase.COUNTING)
         Flow.objects.filter(pk=flow_id).update(below_count=asked.as_json())
     try:
-        ended = replace(asked, phase=Phase.COUNTED, counts=_count(flow))
+        ended = replace(asked, phase=CountPhase.COUNTED, counts=_count(flow))
     except RepriseError as problem:
-        ended = replace(asked, phase=Phase.FAILED, problem=cleansing.cleanse_text(problem.sentence))
+        ended = replace(asked, phase=CountPhase.FAILED, problem=cleansing.cleanse_text(problem.sentence))
     with transaction.atomic():
         kept = BelowCount.from_json(Flow.objects.select_for_update().get(pk=flow_id).below_count)
         if kept is not None and kept.ticket == ticket:
             Flow.objects.filter(pk=flow_id).update(below_count=ended.as_json())
 
 
-def _count(flow: Flow) -> tuple[Count, ...]:
+def _count(flow: Flow) -> tuple[StoredCount, ...]:
     """Raises RepriseError where the pipeline's code cannot be read, Refused while an update runs."""
     client = client_for(flow.pipeline.workspace)
     answer = client.get_pipeline(flow.pipeline.pipeline_id)
@@ -189,43 +192,45 @@ def _count(flow: Flow) -> tuple[Count, ...]:
     )
     until = time.monotonic() + settings.REPRISE_MEASURE_SECONDS
     readers = below.readers_of(flow)
-    late = {r.dataset for r in readers if r.state in tuple(State)}
+    late = {r.dataset for r in readers if r.state in tuple(BehindState)}
     return tuple(
         _counted(r, study, until, behind=bool(r.late_inputs or late & set(r.inputs))) for r in readers
     )
 
 
-def _counted(one: Reader, study: StudyRequest, until: float, *, behind: bool) -> Count:
-    count = Count(one.dataset, timezone.now().isoformat())
+def _counted(one: DownstreamReader, study: StudyRequest, until: float, *, behind: bool) -> StoredCount:
+    count = StoredCount(one.dataset, timezone.now().isoformat())
     if one.pipeline:
-        return replace(count, why=Unknown.ELSEWHERE)
+        return replace(count, why=UncountedReason.ELSEWHERE)
     left = until - time.monotonic()
     if left <= 0:
         return replace(
-            count, why=Unknown.PROBLEM, problem="The time for one count was over (REPRISE_MEASURE_SECONDS)."
+            count,
+            why=UncountedReason.PROBLEM,
+            problem="The time for one count was over (REPRISE_MEASURE_SECONDS).",
         )
     request = DefinedRequest(study.answers, one.dataset, replace(study, flow=one.flow))
     try:
         found = defined(request, timeout=left)
     except RepriseError as problem:
-        return replace(count, why=Unknown.PROBLEM, problem=cleansing.cleanse_text(problem.sentence))
+        return replace(count, why=UncountedReason.PROBLEM, problem=cleansing.cleanse_text(problem.sentence))
     return _as_count(count, found, behind=behind)
 
 
-def _as_count(count: Count, found: Defined, *, behind: bool) -> Count:
+def _as_count(count: StoredCount, found: DefinitionMeasure, *, behind: bool) -> StoredCount:
     if behind:  # the definition yields what its late input holds, and not what it should
-        return replace(count, rows=found.rows, why=Unknown.INPUT_BEHIND)
+        return replace(count, rows=found.rows, why=UncountedReason.INPUT_BEHIND)
     if found.problem:
         return replace(
-            count, rows=found.rows, why=Unknown.PROBLEM, problem=cleansing.cleanse_text(found.problem)
+            count, rows=found.rows, why=UncountedReason.PROBLEM, problem=cleansing.cleanse_text(found.problem)
         )
     if found.rows_unsure:
-        return replace(count, rows=found.rows, why=Unknown.UNSURE)
+        return replace(count, rows=found.rows, why=UncountedReason.UNSURE)
     same = replace(count, rows=found.rows, should=found.expected_rows)
     return same if found.unsure else replace(same, missing=found.missing, extra=found.extra)
 
 
-def held_below(flow: Flow, found: Sequence[tuple[Node, Flow]]) -> dict[int, Held]:
+def held_below(flow: Flow, found: Sequence[tuple[Node, Flow]]) -> dict[int, DatasetCount]:
     """What each dataset below holds and should hold, as far as that was counted, by its flow's key. `found`: as
     `across.flows_below` has them. Asks the database alone."""
     asked = BelowCount.from_json(flow.below_count)
@@ -243,7 +248,7 @@ def held_below(flow: Flow, found: Sequence[tuple[Node, Flow]]) -> dict[int, Held
     return held
 
 
-def _proven(flow: Flow) -> dict[str, tuple[Count, str]]:
+def _proven(flow: Flow) -> dict[str, tuple[StoredCount, str]]:
     """What the newest recovery that measured anything compared below, with its label."""
     last = Recovery.objects.filter(flow=flow).exclude(measured={}).order_by("-pk").first()
     if last is None or last.proof is None:
@@ -253,8 +258,8 @@ def _proven(flow: Flow) -> dict[str, tuple[Count, str]]:
     return {one.dataset: (_of_proof(one, proof.at or ""), label) for one in counted}
 
 
-def _of_proof(one: RefreshedDataset, at: str) -> Count:
-    found = Defined(
+def _of_proof(one: RefreshedDataset, at: str) -> StoredCount:
+    found = DefinitionMeasure(
         rows=one.rows,
         expected_rows=one.expected_rows,
         missing=one.missing,
@@ -263,37 +268,37 @@ def _of_proof(one: RefreshedDataset, at: str) -> Count:
         unsure=one.unsure,
         rows_unsure=one.rows_unsure,
     )
-    return _as_count(Count(one.dataset, at), found, behind=False)
+    return _as_count(StoredCount(one.dataset, at), found, behind=False)
 
 
-def _held(row: Flow, writers: Sequence[Flow], count: Count | None, by: str) -> Held:
+def _held(row: Flow, writers: Sequence[Flow], count: StoredCount | None, by: str) -> DatasetCount:
     """`writers`: the flows that write what it reads."""
     late = behind_of(row)
-    emptied = late if late is not None and late.why is Why.EMPTIED else None
+    emptied = late if late is not None and late.why is BehindReason.EMPTIED else None
     at = when(count.at) if count else None
     if count is None or at is None:
-        now = Rows(0, emptied.since) if emptied else Rows(None, why=Unknown.NOT_COUNTED)
-        return Held(now, Rows(None, why=Unknown.NOT_COUNTED))
+        now = RowCount(0, emptied.since) if emptied else RowCount(None, why=UncountedReason.NOT_COUNTED)
+        return DatasetCount(now, RowCount(None, why=UncountedReason.NOT_COUNTED))
     moved = _moved([row], at) or (emptied is not None and (emptied.since is None or emptied.since > at))
     now = _now(count, at, by, moved=moved)
     if now.rows is None and emptied is not None:
-        now = Rows(0, emptied.since)
+        now = RowCount(0, emptied.since)
     if count.why is None and _moved(writers, at):
-        return Held(now, Rows(None, at, Unknown.CHANGED))
+        return DatasetCount(now, RowCount(None, at, UncountedReason.CHANGED))
     known = count.why is None and not moved
-    return Held(
+    return DatasetCount(
         now,
-        Rows(count.should, at, count.why, count.problem, by),
+        RowCount(count.should, at, count.why, count.problem, by),
         count.missing if known else None,
         count.extra if known else None,
     )
 
 
-def _now(count: Count, at: datetime, by: str, *, moved: bool) -> Rows:
+def _now(count: StoredCount, at: datetime, by: str, *, moved: bool) -> RowCount:
     if moved:
-        return Rows(None, at, Unknown.CHANGED)
-    why = None if count.rows is not None else count.why or Unknown.PROBLEM
-    return Rows(count.rows, at, why, "" if why is None else count.problem, by)
+        return RowCount(None, at, UncountedReason.CHANGED)
+    why = None if count.rows is not None else count.why or UncountedReason.PROBLEM
+    return RowCount(count.rows, at, why, "" if why is None else count.problem, by)
 
 
 def _moved(flows: Sequence[Flow], at: datetime) -> bool:

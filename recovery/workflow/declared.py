@@ -12,13 +12,13 @@ from recovery.pipelines.failing import is_gone
 from recovery.sinks.base import SinkReport
 from recovery.sinks.live import reading as sinks
 from recovery.spark.api import Study
-from recovery.strategies.base import Beside
+from recovery.strategies.base import CoUpdatedFlow
 
 Code = Mapping[str, str]
 
 
 @dataclass(frozen=True)
-class Declared:
+class DeclaredSink:
     """`told`: the sink as the code declares it, secrets included. `place`: of a table by its path, else "".
 
     `checkpoint`: as judged beside that table.
@@ -36,7 +36,7 @@ def find_declared_sink(
     checkpoint_place: str,
     ask: Callable[[Code], Study],
     codes: tuple[Callable[[], Code | None], ...],
-) -> Declared:
+) -> DeclaredSink:
     """The sink of a flow that has no table, by the first of `codes` (today's, the last good one) that tells of it.
 
     Raises Refused where none does, Unreachable where the sink does not answer.
@@ -59,7 +59,7 @@ def find_declared_sink(
     if place:
         report = inspect_checkpoint(checkpoint_place, sink=place)
     found = sinks.read_declared_sink(told, query_id=report.query_id, failed_ms=open_since(report))
-    return Declared(told, place, found, report)
+    return DeclaredSink(told, place, found, report)
 
 
 def open_since(report: CheckpointReport) -> int | None:
@@ -69,12 +69,12 @@ def open_since(report: CheckpointReport) -> int | None:
     return min((ms or 0 for ms in begun), default=None)
 
 
-def find_flows_beside(flow: Flow) -> tuple[Beside, ...]:
+def find_flows_beside(flow: Flow) -> tuple[CoUpdatedFlow, ...]:
     """Other flows of the pipeline: an update that is not limited to tables runs them too, whatever is known of them."""
     updates = flow.pipeline.updates
     others = flow.pipeline.flows.exclude(pk=flow.pk).order_by("short", "name")
     return tuple(
-        Beside(one.name, one.dataset, one.short)
+        CoUpdatedFlow(one.name, one.dataset, one.short)
         for one in others
         if one.state != "unknown" or not any(is_gone(update, one.name) for update in updates)
     )

@@ -10,7 +10,7 @@ from recovery.contracts import codec
 from recovery.contracts.measured import Measured
 from recovery.models import Flow, Recovery
 from recovery.pipelines import retention
-from recovery.pipelines.retention import Standing
+from recovery.pipelines.retention import RetentionState
 from recovery.verification.leftover import settles, sum_leftover
 
 
@@ -110,7 +110,9 @@ def _list_rows(renewed: Mapping[int, datetime | None]) -> dict[int, list[_Row]]:
     return rows
 
 
-def find_doubt(flow: Flow, recoveries: Sequence[ProvingRecovery], unread: Standing | None) -> Doubt | None:
+def find_doubt(
+    flow: Flow, recoveries: Sequence[ProvingRecovery], unread: RetentionState | None
+) -> Doubt | None:
     """The gravest one; None if the flow is not *ok*, which says enough, or nothing contradicts it.
 
     `recoveries`: of the flow, the newest first, since its table was written from scratch. `unread`: how long its unread
@@ -119,7 +121,7 @@ def find_doubt(flow: Flow, recoveries: Sequence[ProvingRecovery], unread: Standi
     if flow.state != "ok":
         return None
     run = flow.pipeline.workspace.run_noun
-    if unread is Standing.GONE:
+    if unread is RetentionState.GONE:
         return Doubt(
             "input-gone",
             "input gone",
@@ -178,8 +180,8 @@ def _leftover(recoveries: Sequence[ProvingRecovery], run: str) -> Doubt | None:
     )
 
 
-def _passed_over(unread: Standing | None, run: str) -> Doubt | None:
-    if unread is not Standing.PASSED:
+def _passed_over(unread: RetentionState | None, run: str) -> Doubt | None:
+    if unread is not RetentionState.PASSED:
         return None
     return Doubt(
         "passed-over",

@@ -41,8 +41,8 @@ from recovery.workflow.steps import (
     table_backup,
     verify,
 )
-from recovery.workflow.steps.base import Context, PlanVoid, Probed, Waits, saw
-from recovery.workflow.watches import Watched
+from recovery.workflow.steps.base import Context, PlanVoid, ProbeOutcome, StepWait, saw
+from recovery.workflow.watches import UpdateWatch
 
 log = logging.getLogger(__name__)
 
@@ -93,16 +93,16 @@ def go_on_with_step(step_id: int, fence: int) -> None:
     deadline = timezone.now() + timedelta(seconds=kind.SECONDS)
     step = watches.take(step_id, fence, worker=worker, deadline=deadline)
     if step is not None:
-        ended = Watched.of(step).ended
+        ended = UpdateWatch.of(step).ended
         _attempt(step, lambda context: kind.go_on(context, ended))
 
 
-def _attempt(step: Step, act: Callable[[Context], Mapping[str, Any] | Waits]) -> None:
+def _attempt(step: Step, act: Callable[[Context], Mapping[str, Any] | StepWait]) -> None:
     watch = Watch(step)
     try:
         with watch, reach.reading(step.recovery.flow.pipeline.workspace):
             result = act(Context(step, watch))
-            if isinstance(result, Waits):
+            if isinstance(result, StepWait):
                 watches.begin(step)
     except FenceLost as lost:
         log.warning("step %s: %s", step.pk, lost.sentence)
@@ -115,7 +115,7 @@ def _attempt(step: Step, act: Callable[[Context], Mapping[str, Any] | Waits]) ->
     except Exception as bug:
         _fault(step, bug)
     else:
-        if not isinstance(result, Waits):
+        if not isinstance(result, StepWait):
             finish(step, result)
 
 
@@ -132,7 +132,7 @@ def look_at_step(step_id: int, fence: int) -> None:
         return
     try:
         context = Context(step, Watch(step), timeout=LOOK_SECONDS)
-        ended = Watched.of(step).ended or KINDS[step.kind].find_end(context)
+        ended = UpdateWatch.of(step).ended or KINDS[step.kind].find_end(context)
     except FenceLost as lost:
         log.warning("step %s: %s", step.pk, lost.sentence)
     except (Unreachable, OutcomeUnknown) as silence:
@@ -145,7 +145,7 @@ def look_at_step(step_id: int, fence: int) -> None:
     except Exception as bug:
         _fault(step, bug)
     else:
-        watched = replace(Watched.of(step), silent_since="")
+        watched = replace(UpdateWatch.of(step), silent_since="")
         if ended:
             watches.end(step, watched, ended)
         else:
@@ -154,7 +154,7 @@ def look_at_step(step_id: int, fence: int) -> None:
 
 def _unanswered(step: Step, silence: RepriseError) -> None:
     """Not answered is no answer: look again, for so long; then no one knows, and a probe asks on."""
-    now, watched = timezone.now(), Watched.of(step)
+    now, watched = timezone.now(), UpdateWatch.of(step)
     if not watched.silent_since:
         Watch(step).log(f"{silence.sentence} It is asked again.")
         watched = replace(watched, silent_since=now.isoformat())
@@ -300,14 +300,14 @@ def _failed(step: Step, failure: RepriseError, *, acted: bool = True) -> None:
         _call_person(step, failure.sentence)
 
 
-def _passing(failure: RepriseError) -> repeating.Why | None:
+def _passing(failure: RepriseError) -> repeating.RepeatReason | None:
     """Why a failure may be over by itself; None where it is not."""
     if isinstance(failure, Interrupted):
-        return repeating.Why.CUT
+        return repeating.RepeatReason.CUT
     if isinstance(failure, InputMissing):
         return None
     silent = isinstance(failure, Unreachable) or is_passing(failure)
-    return repeating.Why.NO_ANSWER if silent else None
+    return repeating.RepeatReason.NO_ANSWER if silent else None
 
 
 def probe_step(step_id: int, fence: int) -> None:
@@ -318,9 +318,9 @@ def probe_step(step_id: int, fence: int) -> None:
     began = timezone.now()
     try:
         with reach.reading(step.recovery.flow.pipeline.workspace):
-            seen: Probed = KINDS[step.kind].probe(step)
+            seen: ProbeOutcome = KINDS[step.kind].probe(step)
     except RepriseError as failure:
-        seen = Probed("unclear", [saw(None, f"Could not be found out: {failure.sentence}")])
+        seen = ProbeOutcome("unclear", [saw(None, f"Could not be found out: {failure.sentence}")])
     moves = seen.outcome in ("done", "again", "repeat")  # by itself: nobody has to judge it by more
     probe = {} if moves else {"probe": codec.to_json(probing.probe_of(step, began, seen.evidence))}
     with transaction.atomic():
@@ -350,10 +350,10 @@ def probe_step(step_id: int, fence: int) -> None:
             _call_person(step, f"Step {step.kind} is unknown: {step.problem}")
 
 
-def _why_again(step: Step, seen: Probed) -> repeating.Why:
+def _why_again(step: Step, seen: ProbeOutcome) -> repeating.RepeatReason:
     if step.kind not in repeating.STARTING:
-        return repeating.Why.SILENT
-    return repeating.Why.CUT if seen.cut else repeating.Why.NOT_STARTED
+        return repeating.RepeatReason.SILENT
+    return repeating.RepeatReason.CUT if seen.cut else repeating.RepeatReason.NOT_STARTED
 
 
 def retry_step(step: Step) -> None:

@@ -21,20 +21,20 @@ from recovery.pipelines.workspaces import questions_service
 from recovery.sinks.base import SinkReport
 from recovery.sinks.live import delta
 from recovery.sinks.live import reading as sinks
-from recovery.sources.input_ranges import Slice
+from recovery.sources.input_ranges import InputRange
 from recovery.sources.live import probe
 from recovery.spark.api import (
     NAMED,
+    ChangesSince,
+    CommitRewrite,
     Measure,
     MeasureRequest,
-    Rewritten,
-    Since,
     WholeInput,
     count,
     measure,
     study,
 )
-from recovery.spark.backups import FilledBack
+from recovery.spark.backups import FillToMeasure
 from recovery.strategies import rebuild
 from recovery.strategies.common import plural
 from recovery.verification.evidence import (
@@ -42,7 +42,7 @@ from recovery.verification.evidence import (
     Evidence,
     FirstBatch,
     KeptRows,
-    Reached,
+    ReachedPosition,
     arrivals,
     is_folder_read_unevenly,
     measured_from,
@@ -51,8 +51,8 @@ from recovery.verification.evidence import (
 )
 from recovery.workflow import rehearsing, source_files, topics, whole
 from recovery.workflow.budgets import budgets
-from recovery.workflow.flow_snapshot import Scene, request_for
-from recovery.workflow.inputs import Counted, list_files
+from recovery.workflow.flow_snapshot import FlowSnapshot, request_for
+from recovery.workflow.inputs import CountRequest, list_files
 from recovery.workflow.planned_inputs import held_of
 from recovery.workflow.readers import Readers
 from recovery.workflow.replaying import processed_until, replaying_processed
@@ -143,11 +143,11 @@ class _Compared:
     """What is compared beside the new rows: all input, and rows that were filled back. None: that is not."""
 
     whole: WholeInput | None
-    filled: FilledBack | None
+    filled: FillToMeasure | None
 
 
 def collect(
-    scene: Scene,
+    snapshot: FlowSnapshot,
     contents: PlanBody,
     readers: Readers,
     *,
@@ -162,37 +162,37 @@ def collect(
     """Evidence of one rerun, but for the other places and the further update, which come after.
 
     `update_ids`: every update that the rerun has started: one that failed may have committed batches before.
-    `readers`: those of the scene's code. `seen`: what was there right before the rerun. `sink_before`: the data files
-    of the table's log then; `version_before`: its version, of a table that counts its commits.
+    `readers`: those of the snapshot's code. `seen`: what was there right before the rerun. `sink_before`: the data
+    files of the table's log then; `version_before`: its version, of a table that counts its commits.
     `topic_before`, `marks_before`: of a topic and of the table's data files then. `filled`: the backup and the fill.
     """
     scope = scope_of(contents)
-    new = scene.checkpoint
-    old = _old(scene, contents, scope)
-    before = _sink_before(scene, contents, sink_before, version_before)
+    new = snapshot.checkpoint
+    old = _old(snapshot, contents, scope)
+    before = _sink_before(snapshot, contents, sink_before, version_before)
     evidence = Evidence(
         scope=scope,
         old=old,
         new=new,
         listed=_listed(old, new, contents, seen, scope),
-        first_batch=first_batch(scene, update_ids, planned=_planned_batch(contents)),
+        first_batch=first_batch(snapshot, update_ids, planned=_planned_batch(contents)),
         sink_before=before,
-        sink_after=scene.sink,
+        sink_after=snapshot.sink,
         measure=None,
         planned=_planned(old, new, contents, scope),
-        old_files=None if scope == "new" else whole.old_files(scene, before, marks_before),
+        old_files=None if scope == "new" else whole.old_files(snapshot, before, marks_before),
     )
-    stretches = _stretches(scene, contents, readers)
-    inputs, files = new_inputs(scope, old, new), new_data_files(scope, before, scene.sink)
+    stretches = _stretches(snapshot, contents, readers)
+    inputs, files = new_inputs(scope, old, new), new_data_files(scope, before, snapshot.sink)
     since = measured_from(scope, before)
-    wanted = Counted({"new": inputs}, {"new": {n: s.as_dict() for n, s in stretches.items() if s}})
-    flow, every = whole.input_of(scene, contents, readers, old)
+    wanted = CountRequest({"new": inputs}, {"new": {n: s.as_dict() for n, s in stretches.items() if s}})
+    flow, every = whole.input_of(snapshot, contents, readers, old)
     compared = _Compared(every, _filled_back(filled))
     if is_folder_read_unevenly(scope, old, new):
         measured = Measure(problem=FOLDER_READ_UNEVENLY)
     else:
         measured = _measure(
-            scene, contents, readers, old, scope, wanted, files, sink_before, since, topic_before, compared
+            snapshot, contents, readers, old, scope, wanted, files, sink_before, since, topic_before, compared
         )
     if measured.key_from == NAMED:  # by the plan, which has it from the code, a state or a person
         measured = replace(measured, key_from=contents.key_from or NAMED)
@@ -204,12 +204,12 @@ def collect(
         measured_inputs=inputs,
         measured_files=files,
         measured_since=since,
-        reached=_reached(scene, contents, readers, seen, stretches),
+        reached=_reached(snapshot, contents, readers, seen, stretches),
     )
     evidence = _with_origins(evidence, new, contents, readers)
     late = arrivals(evidence)
     if late or any(r.arrived for r in evidence.reached.values()):
-        evidence = replace(evidence, arrived_rows=_arrived_rows(scene, contents, readers, late))
+        evidence = replace(evidence, arrived_rows=_arrived_rows(snapshot, contents, readers, late))
     return evidence
 
 
@@ -234,9 +234,9 @@ def _index(new: CheckpointReport, n: int, source: PlannedInput) -> int:
     return len(new.sources) + n if source.is_named else n
 
 
-def _end(scene: Scene, n: int, source: PlannedInput) -> str | None:
+def _end(snapshot: FlowSnapshot, n: int, source: PlannedInput) -> str | None:
     """How far a source is committed now."""
-    held = held_of(scene.checkpoint, n, source)
+    held = held_of(snapshot.checkpoint, n, source)
     return None if held is None else held.offset_json
 
 
@@ -247,7 +247,7 @@ def _start(contents: PlanBody, source: PlannedInput) -> str | None:
 
 def _between(
     readers: Readers, n: int, source: PlannedInput, start: str | None, end: str | None
-) -> Slice | None:
+) -> InputRange | None:
     """Of the plan's `n`th input. None also where a Kafka topic is not the one any more that the plan was sealed on."""
     return probe.range_between(readers.of(str(n)), source.kind, start, end, noted=source.topic_ids)
 
@@ -262,31 +262,31 @@ def remade(contents: PlanBody, readers: Readers) -> tuple[str, ...]:
     return tuple(dict.fromkeys(topic for topics in remade for topic in topics))
 
 
-def _stretches(scene: Scene, contents: PlanBody, readers: Readers) -> dict[str, Slice | None]:
+def _stretches(snapshot: FlowSnapshot, contents: PlanBody, readers: Readers) -> dict[str, InputRange | None]:
     """What the rerun has read of each source that is no file source, so that it can be read again."""
     found = {}
     for n, source in contents.other_inputs:
-        start, end = _start(contents, source), _end(scene, n, source)
+        start, end = _start(contents, source), _end(snapshot, n, source)
         found[str(n)] = _between(readers, n, source, start, end)
     return found
 
 
 def _reached(
-    scene: Scene,
+    snapshot: FlowSnapshot,
     contents: PlanBody,
     readers: Readers,
     seen: Mapping[str, InputMark],
-    stretches: Mapping[str, Slice | None],
-) -> dict[int, Reached]:
+    stretches: Mapping[str, InputRange | None],
+) -> dict[int, ReachedPosition]:
     found = {}
     for n, source in contents.other_inputs:
         number, kind = str(n), source.kind
-        start, end = _start(contents, source), _end(scene, n, source)
+        start, end = _start(contents, source), _end(snapshot, n, source)
         mark = seen.get(number)
         was = mark.latest if isinstance(mark, SourceEnd) else None
         left = _between(readers, n, source, end, was) if was else None
         beyond = _between(readers, n, source, source.latest, end) if source.latest else None
-        found[_index(scene.checkpoint, n, source)] = Reached(
+        found[_index(snapshot.checkpoint, n, source)] = ReachedPosition(
             kind=kind,
             start=start,
             end=end,
@@ -297,13 +297,13 @@ def _reached(
     return found
 
 
-def _old(scene: Scene, contents: PlanBody, scope: str) -> CheckpointReport:
+def _old(snapshot: FlowSnapshot, contents: PlanBody, scope: str) -> CheckpointReport:
     """The checkpoint as it was when the plan was sealed. A version that went on is cut back to then."""
     planned = contents.preconditions.checkpoint
     if scope != "same":
-        found = inspect_checkpoint(_place_before(scene, contents, planned.version))
+        found = inspect_checkpoint(_place_before(snapshot, contents, planned.version))
         return count_batch_committed(found, contents.numbering.next_batch - 1) if scope == "both" else found
-    new, told = scene.checkpoint, zip(contents.inputs, contents.positions, strict=True)
+    new, told = snapshot.checkpoint, zip(contents.inputs, contents.positions, strict=True)
     at = {_index(new, n, source): p.after.offset_json for n, (source, p) in enumerate(told)}
     if set(at) != {s.index for s in new.sources}:
         raise Refused(
@@ -316,11 +316,11 @@ def _old(scene: Scene, contents: PlanBody, scope: str) -> CheckpointReport:
     return replace(new, sources=cut, last_committed=last)
 
 
-def _place_before(scene: Scene, contents: PlanBody, version: int | None) -> str:
+def _place_before(snapshot: FlowSnapshot, contents: PlanBody, version: int | None) -> str:
     """Where the checkpoint lies that the plan was made on: an older version, or set aside where there is one place."""
     if version is None:
-        return publishing.set_aside(scene.checkpoint_place, recovery=contents.recovery)
-    return f"{scene.checkpoint_place}/{version}"
+        return publishing.set_aside(snapshot.checkpoint_place, recovery=contents.recovery)
+    return f"{snapshot.checkpoint_place}/{version}"
 
 
 def _cut(source: SourceProgress, offset: str | None) -> SourceProgress:
@@ -332,10 +332,12 @@ def _cut(source: SourceProgress, offset: str | None) -> SourceProgress:
     return replace(source, committed=kept, offset_json=offset, log_offset=edge, planned=Entries())
 
 
-def _sink_before(scene: Scene, contents: PlanBody, files: Sequence[str], version: int | None) -> SinkReport:
+def _sink_before(
+    snapshot: FlowSnapshot, contents: PlanBody, files: Sequence[str], version: int | None
+) -> SinkReport:
     restored = contents.restore_args
     head = contents.preconditions.sink.head if restored is None else restored.batch
-    return SinkReport(scene.sink.kind, scene.sink.location, head, older=tuple(files), version=version)
+    return SinkReport(snapshot.sink.kind, snapshot.sink.location, head, older=tuple(files), version=version)
 
 
 def _planned(
@@ -381,18 +383,20 @@ def _planned_batch(contents: PlanBody) -> int | None:
     return next((value.batch or 0 for value in values if isinstance(value, ExpectedPosition)), None)
 
 
-def first_batch(scene: Scene, update_ids: Iterable[str], *, planned: int | None = None) -> FirstBatch | None:
+def first_batch(
+    snapshot: FlowSnapshot, update_ids: Iterable[str], *, planned: int | None = None
+) -> FirstBatch | None:
     """The first batch of this flow that the events of these updates tell of; None when they tell of none. Of a plain
     stream's run only the newest are kept, so where they begin after the planned one its checkpoint tells."""
-    told = [batch for update_id in update_ids for batch in _batches(scene, update_id)]
+    told = [batch for update_id in update_ids for batch in _batches(snapshot, update_id)]
     first = min(told, key=lambda first: first.batch, default=None)
     is_cut = first is not None and planned is not None and first.batch > planned
-    return None if is_cut and scene.flow.pipeline.workspace.has_streams else first
+    return None if is_cut and snapshot.flow.pipeline.workspace.has_streams else first
 
 
-def _batches(scene: Scene, update_id: str) -> Iterator[FirstBatch]:
-    flow = scene.flow
-    told = scene.client.events(
+def _batches(snapshot: FlowSnapshot, update_id: str) -> Iterator[FirstBatch]:
+    flow = snapshot.flow
+    told = snapshot.client.events(
         flow.pipeline.pipeline_id,
         filter=f"update_id = '{update_id}'",
         order_by="timestamp asc",  # an update of many batches tells more than is asked for; the first is wanted
@@ -409,12 +413,12 @@ def _batches(scene: Scene, update_id: str) -> Iterator[FirstBatch]:
 
 
 def _measure(
-    scene: Scene,
+    snapshot: FlowSnapshot,
     contents: PlanBody,
     readers: Readers,
     old: CheckpointReport,
     scope: str,
-    wanted: Counted,
+    wanted: CountRequest,
     files: tuple[str, ...],
     sink_before: Sequence[str],
     since: int | None,
@@ -423,40 +427,40 @@ def _measure(
 ) -> Measure:
     key = contents.key
     asked = MeasureRequest(
-        answers=questions_service(scene.flow.pipeline.workspace, scene.flow.pipeline.environment),
+        answers=questions_service(snapshot.flow.pipeline.workspace, snapshot.flow.pipeline.environment),
         table=contents.dataset,
         old_files=() if scope == "new" or since is not None else tuple(sink_before),
         new_files=files,
         old_version=since,
-        study=request_for(scene, scene.code, wanted, key),
+        study=request_for(snapshot, snapshot.code, wanted, key),
         key=key or None,
         state_kept=contents.state == "keep",
         whole_rows=contents.whole_rows,
         whole=compared.whole,
-        since=came_since(scene.table_place, since),
-        budgets=budgets(scene.flow.name),
+        since=came_since(snapshot.table_place, since),
+        budgets=budgets(snapshot.flow.name),
         filled=compared.filled,
     )
     if contents.sink.is_declared:
-        ask: Ask = partial(topics.measure_topic, scene, before=_failed_counts(topic, scope))
+        ask: Ask = partial(topics.measure_topic, snapshot, before=_failed_counts(topic, scope))
     else:
         ask = partial(measure, timeout=settings.REPRISE_MEASURE_SECONDS)
     if contents.state == rebuild.STATE:
-        return _measured_by_replay(scene, readers, old, contents.recovery, asked, ask)
+        return _measured_by_replay(snapshot, readers, old, contents.recovery, asked, ask)
     found = ask(asked)
-    if found.problem is None or contents.state == "keep" or not scene.checkpoint.state_operators:
+    if found.problem is None or contents.state == "keep" or not snapshot.checkpoint.state_operators:
         return found
-    return _measured_by_rehearsal(scene, contents, asked, ask) or found
+    return _measured_by_rehearsal(snapshot, contents, asked, ask) or found
 
 
-def _filled_back(filled: tuple[TableBackupResult, FillResult] | None) -> FilledBack | None:
+def _filled_back(filled: tuple[TableBackupResult, FillResult] | None) -> FillToMeasure | None:
     if filled is None:
         return None
     backup, fill = filled
-    return FilledBack(backup.rows_folder, fill.before, fill.version)
+    return FillToMeasure(backup.rows_folder, fill.before, fill.version)
 
 
-def came_since(place: str, version: int | None) -> Since | None:
+def came_since(place: str, version: int | None) -> ChangesSince | None:
     """What the log of a Delta table says of the commits after a version; None where its versions have to be compared:
     rows were taken away, the table was emptied, or the log cannot be read."""
     if version is None or version < 0:
@@ -467,8 +471,8 @@ def came_since(place: str, version: int | None) -> Since | None:
         return None
     if came is None:
         return None
-    moved = (Rewritten(r.gone.as_dict(), r.came.as_dict(), r.size) for r in came.rewritten)
-    return Since(came.written.as_dict(), tuple(moved))
+    moved = (CommitRewrite(r.gone.as_dict(), r.came.as_dict(), r.size) for r in came.rewritten)
+    return ChangesSince(came.written.as_dict(), tuple(moved))
 
 
 def _failed_counts(topic: TopicMark | None, scope: str) -> TopicMark | None:
@@ -477,16 +481,21 @@ def _failed_counts(topic: TopicMark | None, scope: str) -> TopicMark | None:
 
 
 def _measured_by_replay(
-    scene: Scene, readers: Readers, old: CheckpointReport, label: str, asked: MeasureRequest, ask: Ask
+    snapshot: FlowSnapshot,
+    readers: Readers,
+    old: CheckpointReport,
+    label: str,
+    asked: MeasureRequest,
+    ask: Ask,
 ) -> Measure:
     """Against what the code writes of the new input after a replay of what was processed before, made once more: the
     state that the seed took is not asked to prove itself."""
     try:
-        held = processed_until(old, readers.all, scene.noted)
+        held = processed_until(old, readers.all, snapshot.noted)
     except RepriseError as problem:
         return Measure(problem=problem.sentence)
     with replaying_processed(
-        asked.study, held, old, storage=scene.storage, purpose=f"proof-{label}"
+        asked.study, held, old, storage=snapshot.storage, purpose=f"proof-{label}"
     ) as found:
         if found.problem is not None or found.why:
             return Measure(problem=found.problem or f"The replay may differ from the update: {found.why}")
@@ -494,7 +503,7 @@ def _measured_by_replay(
 
 
 def _measured_by_rehearsal(
-    scene: Scene, contents: PlanBody, asked: MeasureRequest, ask: Ask
+    snapshot: FlowSnapshot, contents: PlanBody, asked: MeasureRequest, ask: Ask
 ) -> Measure | None:
     """Where a batch cannot stand for the state that the rerun began without: against what a rehearsal writes.
 
@@ -502,10 +511,10 @@ def _measured_by_rehearsal(
     """
     with rehearsing.rehearse_flow(
         asked.study,
-        storage=scene.storage,
+        storage=snapshot.storage,
         purpose=f"proof-{contents.recovery}",
         watermark_ms=_watermark(contents),
-        conf=scene.checkpoint.conf,
+        conf=snapshot.checkpoint.conf,
     ) as found:
         if found.problem is not None or found.why:
             return None
@@ -520,36 +529,38 @@ def _watermark(contents: PlanBody) -> int | None:
     return seeded.watermark_ms if "watermark_ms" in seeded.model_fields_set else contents.watermark_ms
 
 
-def _arrived_rows(scene: Scene, contents: PlanBody, readers: Readers, late: tuple[str, ...]) -> int | None:
+def _arrived_rows(
+    snapshot: FlowSnapshot, contents: PlanBody, readers: Readers, late: tuple[str, ...]
+) -> int | None:
     """Rows of the input that the plan did not know; with kept state no one can tell them apart."""
-    if contents.state == "keep" and scene.checkpoint.state_operators:
+    if contents.state == "keep" and snapshot.checkpoint.state_operators:
         return None
     slices = {}
     for n, source in contents.other_inputs:
-        end = _end(scene, n, source)
+        end = _end(snapshot, n, source)
         beyond = _between(readers, n, source, source.latest, end)
         if beyond is None:
             return None
         slices[str(n)] = beyond.as_dict()
-    wanted = Counted({"arrived": late}, {"arrived": slices} if slices else {})
-    return study(request_for(scene, scene.code, wanted, contents.key)).rows.get("arrived")
+    wanted = CountRequest({"arrived": late}, {"arrived": slices} if slices else {})
+    return study(request_for(snapshot, snapshot.code, wanted, contents.key)).rows.get("arrived")
 
 
-def table_rows(scene: Scene, dataset: str) -> int | None:
+def table_rows(snapshot: FlowSnapshot, dataset: str) -> int | None:
     """Rows of the table, counted in a session of its own."""
     return count(
-        questions_service(scene.flow.pipeline.workspace, scene.flow.pipeline.environment),
+        questions_service(snapshot.flow.pipeline.workspace, snapshot.flow.pipeline.environment),
         dataset,
-        scene.spec.get("configuration") or {},
+        snapshot.spec.get("configuration") or {},
     )
 
 
 def changed_since(
-    scene: Scene, contents: PlanBody, *, version: int | None, files: Iterable[str]
+    snapshot: FlowSnapshot, contents: PlanBody, *, version: int | None, files: Iterable[str]
 ) -> tuple[str, ...]:
     """Data files that the table has gained or lost since it had this version and these files; none of a declared
     sink."""
     if contents.sink.is_declared:
         return ()
-    now = sinks.read_table(contents.table_place, query_id=scene.checkpoint.query_id)
+    now = sinks.read_table(contents.table_place, query_id=snapshot.checkpoint.query_id)
     return sinks.written_since(now, version, tuple(files))

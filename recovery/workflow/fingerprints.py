@@ -8,7 +8,7 @@ from typing import Any
 from recovery import variables
 from recovery.checkpoints.access import carry_access
 from recovery.checkpoints.state.names import is_state_data
-from recovery.checkpoints.storage import MAX_FILES, READERS, Entry, Store, reaching
+from recovery.checkpoints.storage import MAX_FILES, READERS, DirectoryEntry, Store, reaching
 from recovery.contracts.codec import seal
 from recovery.errors import Unreachable
 from recovery.pipelines.itself import ATTEMPTS
@@ -82,7 +82,7 @@ def files_below(location: str) -> Files | None:
         return _below(store, top)
 
 
-def _below(store: Store, top: Iterable[Entry]) -> Files:
+def _below(store: Store, top: Iterable[DirectoryEntry]) -> Files:
     """Every file, one level of directories after the other; a link back to a directory is not followed."""
     files: Files = {}
     seen = {store.identity("")}
@@ -111,7 +111,7 @@ def _fresh(store: Store, folder: str, seen: set[tuple[int, int] | None]) -> bool
     return True
 
 
-def _entries(store: Store, folder: str) -> list[Entry]:
+def _entries(store: Store, folder: str) -> list[DirectoryEntry]:
     """What a directory holds; nothing where it is gone since it was listed."""
     try:
         return store.entries(folder)
@@ -119,7 +119,7 @@ def _entries(store: Store, folder: str) -> list[Entry]:
         return []
 
 
-def _take(start: str, entries: Iterable[Entry], files: Files) -> list[str]:
+def _take(start: str, entries: Iterable[DirectoryEntry], files: Files) -> list[str]:
     """Puts the files of one directory among `files`; gives its directories' names."""
     folders = []
     for entry in entries:

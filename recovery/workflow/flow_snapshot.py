@@ -17,10 +17,10 @@ from recovery.sinks import unknown
 from recovery.sinks.base import SinkReport
 from recovery.sinks.live import reading as sinks
 from recovery.spark.api import (
+    CatalogState,
     Study,
     StudyRequest,
     TablePlace,
-    Whereabouts,
     study,
     whereabouts,
 )
@@ -47,11 +47,11 @@ ACTIVE = {
     "STOPPING",
 }
 
-NO_COUNTS = inputs.Counted({}, {})
+NO_COUNTS = inputs.CountRequest({}, {})
 
 
 @dataclass(frozen=True)
-class Scene:
+class FlowSnapshot:
     """What the API and the disk say about a flow, before any code is run. `now` fills plan preconditions."""
 
     flow: Flow
@@ -101,7 +101,7 @@ class Scene:
 
 
 @reach.of_flow
-def read_scene(flow: Flow, *, known: Mapping[str, str] | None = None) -> Scene:
+def read_flow_snapshot(flow: Flow, *, known: Mapping[str, str] | None = None) -> FlowSnapshot:
     """Read API, source, checkpoint and sink of a flow.
 
     `known`: where tables lie, from a plan; without it Spark's catalog is asked. Raises
@@ -113,13 +113,13 @@ def read_scene(flow: Flow, *, known: Mapping[str, str] | None = None) -> Scene:
     storage = storage_of(flow, spec)
     libraries, code = read_code(client, spec)
     place = checkpoint_of(flow, storage)
-    told = Whereabouts("", {}) if known else whereabouts_of(flow)
+    told = CatalogState("", {}) if known else whereabouts_of(flow)
     known = known or {name: table.location for name, table in told.tables.items()}
     own = known.get(flow.dataset) or ""
     report = inspect_checkpoint(place, sink=own or None)
     updates = answer.get("latest_updates") or []
     active = next((u["update_id"] for u in updates if u.get("state") in ACTIVE), None)
-    scene = Scene(
+    snapshot = FlowSnapshot(
         flow=flow,
         client=client,
         pipeline=answer,
@@ -139,21 +139,21 @@ def read_scene(flow: Flow, *, known: Mapping[str, str] | None = None) -> Scene:
         usual_seconds=usual_update_seconds(flow),
         rows_per_second=usual_rows_per_second(flow),
     )
-    return scene if own else _into_sink(scene)
+    return snapshot if own else _into_sink(snapshot)
 
 
-def _into_sink(scene: Scene) -> Scene:
-    """The scene of a flow without a table: its code says which sink it declares. Raises Refused, Unreachable."""
+def _into_sink(snapshot: FlowSnapshot) -> FlowSnapshot:
+    """The snapshot of a flow without a table: its code says which sink it declares. Raises Refused, Unreachable."""
 
     def ask(files: Mapping[str, str]) -> Study:
-        return study(request_for(scene, files, NO_COUNTS, ()))
+        return study(request_for(snapshot, files, NO_COUNTS, ()))
 
-    codes = (lambda: scene.code), (lambda: last_good_code(scene))
+    codes = (lambda: snapshot.code), (lambda: last_good_code(snapshot))
     found = declared.find_declared_sink(
-        scene.flow.dataset, scene.checkpoint, scene.checkpoint_place, ask, codes
+        snapshot.flow.dataset, snapshot.checkpoint, snapshot.checkpoint_place, ask, codes
     )
     return replace(
-        scene, checkpoint=found.checkpoint, table_place=found.place, sink=found.sink, writes=found.told
+        snapshot, checkpoint=found.checkpoint, table_place=found.place, sink=found.sink, writes=found.told
     )
 
 
@@ -163,12 +163,12 @@ def _sink_of_stream(flow: Flow) -> str:
     return sink if "/" in sink else ""
 
 
-def whereabouts_of(flow: Flow) -> Whereabouts:
+def whereabouts_of(flow: Flow) -> CatalogState:
     """Which run of Spark answers, and where its catalog says that the tables of this flow's pipeline lie, by
     `catalog.schema.table`."""
     if flow.pipeline.workspace.has_streams and (place := _sink_of_stream(flow)):
         told = whereabouts(questions_service(flow.pipeline.workspace, flow.pipeline.environment), [])
-        return Whereabouts(told.driver, {flow.dataset: TablePlace(place, "")} if flow.dataset else {})
+        return CatalogState(told.driver, {flow.dataset: TablePlace(place, "")} if flow.dataset else {})
     mine = set(flow.pipeline.flows.exclude(dataset="").values_list("dataset", flat=True))
     named = sorted(name for name in mine if name.count(".") == 2)
     return whereabouts(questions_service(flow.pipeline.workspace, flow.pipeline.environment), named)
@@ -179,16 +179,16 @@ def known_tables(flow: Flow) -> dict[str, str]:
     return {name: table.location for name, table in whereabouts_of(flow).tables.items()}
 
 
-def last_good_code(scene: Scene) -> dict[str, str] | None:
+def last_good_code(snapshot: FlowSnapshot) -> dict[str, str] | None:
     """Source of the newest update that completed, where the API can tell; merged over today's files."""
-    found = last_good_source(scene.client, scene.flow.pipeline.pipeline_id)
-    return None if found is None else {**scene.code, **found}
+    found = last_good_source(snapshot.client, snapshot.flow.pipeline.pipeline_id)
+    return None if found is None else {**snapshot.code, **found}
 
 
 def request_for(
-    scene: Scene,
+    snapshot: FlowSnapshot,
     files: Mapping[str, str],
-    wanted: inputs.Counted,
+    wanted: inputs.CountRequest,
     key: tuple[str, ...],
     *,
     by_file: bool = False,
@@ -196,28 +196,30 @@ def request_for(
     """What the Spark room needs to study this flow with that code over those inputs."""
     return replace(
         code_request(
-            questions_service(scene.flow.pipeline.workspace, scene.flow.pipeline.environment),
-            scene.flow.name,
-            scene.spec,
-            scene.libraries,
+            questions_service(snapshot.flow.pipeline.workspace, snapshot.flow.pipeline.environment),
+            snapshot.flow.name,
+            snapshot.spec,
+            snapshot.libraries,
             files,
         ),
         sets=dict(wanted.sets),
         slices=dict(wanted.slices),
         key=key or None,
-        table=scene.flow.dataset if (wanted.sets or by_file) and not scene.sink.declared else None,
+        table=snapshot.flow.dataset if (wanted.sets or by_file) and not snapshot.sink.declared else None,
         by_file=by_file,
-        budgets=budgets(scene.flow.name),
+        budgets=budgets(snapshot.flow.name),
     )
 
 
-def other_fingerprints(scene: Scene) -> dict[str, str]:
+def other_fingerprints(snapshot: FlowSnapshot) -> dict[str, str]:
     """Fingerprint of every other flow's checkpoint and every other table of this schema."""
-    found = {table_watched(name): fingerprints.of_tree(where) for name, where in sorted(scene.others.items())}
-    for flow in scene.flow.pipeline.flows.exclude(pk=scene.flow.pk).filter(streaming=True):
+    found = {
+        table_watched(name): fingerprints.of_tree(where) for name, where in sorted(snapshot.others.items())
+    }
+    for flow in snapshot.flow.pipeline.flows.exclude(pk=snapshot.flow.pk).filter(streaming=True):
         try:
             found[checkpoint_watched(flow.name)] = fingerprints.of_checkpoint(
-                checkpoint_of(flow, scene.storage)
+                checkpoint_of(flow, snapshot.storage)
             )
         except Refused:
             continue  # a flow that has never run writes nothing that could change

@@ -20,7 +20,7 @@ from recovery.models import Flow
 from recovery.pipelines.inputs import note_sources
 from recovery.sinks import foreach_batch
 from recovery.sinks.base import SinkReport
-from recovery.sources.base import SourceFacts, Wanted
+from recovery.sources.base import SourceFacts, StartChoice
 from recovery.sources.live import file_source_facts
 from recovery.sources.live.replaying import measure_processed
 from recovery.spark.api import (
@@ -46,8 +46,14 @@ from recovery.workflow import (
     topping,
 )
 from recovery.workflow.budgets import not_counted
-from recovery.workflow.flow_snapshot import NO_COUNTS, Scene, last_good_code, read_scene, request_for
-from recovery.workflow.kept_studies import Ground, KeptStudies, Mark
+from recovery.workflow.flow_snapshot import (
+    NO_COUNTS,
+    FlowSnapshot,
+    last_good_code,
+    read_flow_snapshot,
+    request_for,
+)
+from recovery.workflow.kept_studies import KeptStudies, Mark, StudyBasis
 from recovery.workflow.lineends import laid_over
 from recovery.workflow.neighbours import find_shared_storage
 from recovery.workflow.studied import code_facts, counts
@@ -67,35 +73,35 @@ def gather(
     patch: Mapping[str, str] | None = None,
     strategy: str = "",
     key: tuple[str, ...] = (),
-    wishes: Mapping[str, Wanted] | None = None,
+    wishes: Mapping[str, StartChoice] | None = None,
     confirmed: Sequence[str] = (),
     refresh_below: bool = True,
     target: ReplayTarget | None = None,
-) -> tuple[Scene, Facts]:
+) -> tuple[FlowSnapshot, Facts]:
     """Look, look at the inputs, and let Spark count what each code would yield.
 
     `patch` changes the code of `continue` and `full-refresh`; for `revert` it is the code to put back. `wishes`: where
     sources shall start, by their index as text; a wish that cannot be met is refused. `confirmed`: which source goes on
-    as which, where that was asked (`mapping.Proposal.unconfirmed`). `refresh_below`: whether a plan refreshes what is
-    downstream. `target`: where `replay` goes back to; the facts are then those of after that batch.
+    as which, where that was asked (`mapping.MappingProposal.unconfirmed`). `refresh_below`: whether a plan refreshes
+    what is downstream. `target`: where `replay` goes back to; the facts are then those of after that batch.
     """
-    scene = read_scene(flow)
+    snapshot = read_flow_snapshot(flow)
     reverting = strategy == "revert"
-    patched = laid_over(scene.code, patch or {})
-    new_files = patched if not reverting else dict(scene.code)
-    old_files = patched if reverting and patch else last_good_code(scene)
-    shared = find_shared_storage(flow, scene.checkpoint_place, file_table=scene.sink.kind == "files")
-    ask = reuse_studies(scene)
+    patched = laid_over(snapshot.code, patch or {})
+    new_files = patched if not reverting else dict(snapshot.code)
+    old_files = patched if reverting and patch else last_good_code(snapshot)
+    shared = find_shared_storage(flow, snapshot.checkpoint_place, file_table=snapshot.sink.kind == "files")
+    ask = reuse_studies(snapshot)
 
-    def facts_at(at: Scene, ask: Ask) -> Facts:
+    def facts_at(at: FlowSnapshot, ask: Ask) -> Facts:
         return facts_of(at, new_files, old_files, key=key, wishes=wishes, shared=shared, ask=ask)
 
     if strategy == "replay" and target is not None:
-        asked = partial(request_for, scene, new_files, key=key)
-        found = going_back.facts_of_then(scene, target, facts_at, asked, ask)
+        asked = partial(request_for, snapshot, new_files, key=key)
+        found = going_back.facts_of_then(snapshot, target, facts_at, asked, ask)
     else:
-        found = facts_at(scene, ask)
-    beside = declared.find_flows_beside(flow) if scene.sink.declared else ()
+        found = facts_at(snapshot, ask)
+    beside = declared.find_flows_beside(flow) if snapshot.sink.declared else ()
     found = replace(
         found,
         confirmed=tuple(confirmed),
@@ -109,30 +115,30 @@ def gather(
     old = found.old_code
     written_by = old if old and old.sources else found.new_code
     digest = fingerprints.digest_of_code(written_by.files)
-    note_sources(flow, written_by.sources, table=scene.table_place, code=digest)
-    return scene, found
+    note_sources(flow, written_by.sources, table=snapshot.table_place, code=digest)
+    return snapshot, found
 
 
-def reuse_studies(scene: Scene) -> Ask:
-    """How Spark is asked of a scene's code: what it said before is taken where nothing has moved since."""
-    kept = KeptStudies(scene.flow, study)
+def reuse_studies(snapshot: FlowSnapshot) -> Ask:
+    """How Spark is asked of a snapshot's code: what it said before is taken where nothing has moved since."""
+    kept = KeptStudies(snapshot.flow, study)
 
     @cache
     def table() -> str:
-        return mark_of_table(scene)
+        return mark_of_table(snapshot)
 
     def ask(request: StudyRequest, files: Mapping[str, Mark]) -> Study:
-        return kept(request, Ground(scene.driver, table() if request.table else "", files))
+        return kept(request, StudyBasis(snapshot.driver, table() if request.table else "", files))
 
     return ask
 
 
-def mark_of_table(scene: Scene) -> str:
+def mark_of_table(snapshot: FlowSnapshot) -> str:
     """Tells the flow's table from what it was before: where it lies, when it was made, and every file of it."""
-    if not scene.table_place or scene.sink.kind not in ("delta", "files"):
+    if not snapshot.table_place or snapshot.sink.kind not in ("delta", "files"):
         return ""  # files of other tables may lie elsewhere (partitions with a location, Iceberg's data path)
     try:
-        return f"{scene.table_place} {scene.made} {fingerprints.of_tree(scene.table_place)}"
+        return f"{snapshot.table_place} {snapshot.made} {fingerprints.of_tree(snapshot.table_place)}"
     except RepriseError:
         return ""  # more files than are looked at, or a storage that does not answer: Spark is asked
 
@@ -145,7 +151,7 @@ class _Studied:
     old: Study | None
     key: tuple[str, ...]  # by which rows were told apart: as given, else as the codes tell it
     found: inputs.Inputs
-    wanted: inputs.Counted  # of the new code's inputs
+    wanted: inputs.CountRequest  # of the new code's inputs
     before: tuple[SourceFacts, ...] | None  # as `_inputs_before` has it, as is `problem`
     problem: str
     left: tuple[int, ...]  # sources of the checkpoint that no source of the code goes on as
@@ -153,32 +159,32 @@ class _Studied:
 
 
 def _study_both_codes(
-    scene: Scene,
+    snapshot: FlowSnapshot,
     new_files: Mapping[str, str],
     old_files: Mapping[str, str] | None,
     key: tuple[str, ...],
-    wishes: Mapping[str, Wanted] | None,
+    wishes: Mapping[str, StartChoice] | None,
     ask: Ask,
 ) -> _Studied:
     """Look at the inputs that the codes name, then have Spark count what each yields over them. Raises Refused for a
     start position that is none."""
-    known, old_known = _study_new_and_old_code(scene, new_files, old_files, NO_COUNTS, key, ask)
-    proposed = key or find_old_key(scene, known, old_known)
-    repair = _preview_repair(scene, known, old_known)
-    found = _read_inputs(scene, known.sources or (old_known.sources if old_known else ()), repair, wishes)
+    known, old_known = _study_new_and_old_code(snapshot, new_files, old_files, NO_COUNTS, key, ask)
+    proposed = key or find_old_key(snapshot, known, old_known)
+    repair = _preview_repair(snapshot, known, old_known)
+    found = _read_inputs(snapshot, known.sources or (old_known.sources if old_known else ()), repair, wishes)
     for n, source in enumerate(found.sources):  # as wishes name them, whatever the checkpoint calls them
         if source.problem and str(n) in (wishes or {}):
             raise Refused(f"Source {source.position.source}: {source.problem}", code="no_such_position")
     wanted = inputs.plan_counts(found.sources, settings.REPRISE_COUNT_BYTES)
-    before, problem = _read_old_inputs(scene, known, old_known, repair)
-    left = leaving.find_dropped_sources(scene.checkpoint.sources, found.old)
+    before, problem = _read_old_inputs(snapshot, known, old_known, repair)
+    left = leaving.find_dropped_sources(snapshot.checkpoint.sources, found.old)
     old_wanted = wanted  # the same readers
     if before is not None:
         old_wanted = inputs.plan_counts(before, settings.REPRISE_COUNT_BYTES) if before else NO_COUNTS
         old_wanted = leaving.add_dropped_source_counts(old_wanted, before, left, settings.REPRISE_COUNT_BYTES)
     files = {**inputs.marks(before or ()), **inputs.marks(found.sources)}
     new_study, old_study = _study_new_and_old_code(
-        scene, new_files, old_files, wanted, proposed, ask, old_wanted=old_wanted, files=files
+        snapshot, new_files, old_files, wanted, proposed, ask, old_wanted=old_wanted, files=files
     )
     if proposed and not key:
         new_study = replace(new_study, key_from=FROM_STATE if old_known is None else FROM_OLD_CODE)
@@ -190,22 +196,22 @@ def _study_both_codes(
 
 
 def facts_of(
-    scene: Scene,
+    snapshot: FlowSnapshot,
     new_files: Mapping[str, str],
     old_files: Mapping[str, str] | None,
     *,
     key: tuple[str, ...] = (),
-    wishes: Mapping[str, Wanted] | None = None,
+    wishes: Mapping[str, StartChoice] | None = None,
     shared: tuple[Finding, ...] = (),
     ask: Ask | None = None,
 ) -> Facts:
-    """The facts behind a scene: its inputs are looked at, and Spark counts what each code yields. Asks no database.
+    """The facts behind a snapshot: its inputs are looked at, and Spark counts what each code yields. Asks no database.
 
     `old_files`: the code of the last good update, where it is known. `shared`: what other flows share with this one.
     `ask`: how Spark is asked of the code; None: each time.
     """
-    flow = scene.flow
-    studied = _study_both_codes(scene, new_files, old_files, key, wishes, ask or _each_time)
+    flow = snapshot.flow
+    studied = _study_both_codes(snapshot, new_files, old_files, key, wishes, ask or _each_time)
     found, new_study, old_study = studied.found, studied.new, studied.old
     new_code = code_facts(new_files, new_study)
     old_code = code_facts(old_files, old_study) if old_files and old_study else None
@@ -220,15 +226,15 @@ def facts_of(
         pipeline=flow.pipeline.name,
         flow=flow.name,
         dataset=flow.dataset,
-        active_update=scene.active_update,
-        last_update=scene.last_update,
-        checkpoint=scene.checkpoint,
-        sink=mark_written_by_function(scene.sink, new_study.sink, old_study.sink if old_study else None),
+        active_update=snapshot.active_update,
+        last_update=snapshot.last_update,
+        checkpoint=snapshot.checkpoint,
+        sink=mark_written_by_function(snapshot.sink, new_study.sink, old_study.sink if old_study else None),
         sources=found.sources,
         old_code=old_code,
-        code=code_facts(scene.code, new_study),
+        code=code_facts(snapshot.code, new_study),
         new_code=new_code,
-        counts=_rehearse_or_count(scene, new_study, studied.wanted, apart, new_files, studied.key),
+        counts=_rehearse_or_count(snapshot, new_study, studied.wanted, apart, new_files, studied.key),
         old_counts=counts(old_study) if old_study else None,
         old_sources=studied.before,
         old_problem=studied.problem,
@@ -237,25 +243,27 @@ def facts_of(
         source_map=found.old,
         unread_of=leaving.list_unread_of_dropped(studied.before, studied.left),
         yields_of=leaving.count_rows_of_dropped(old_study, studied.left),
-        held=_read_held_state(scene),
-        usual_update_seconds=scene.usual_seconds,
-        rows_per_second=scene.rows_per_second,
+        held=_read_held_state(snapshot),
+        usual_update_seconds=snapshot.usual_seconds,
+        rows_per_second=snapshot.rows_per_second,
         output_mode=read_mode(new_study),
         state_mode=mode_of_state(new_study, old_study, is_plain=flow.pipeline.workspace.has_streams),
         bounded=not_counted(new_study.bounded),
         is_plain=flow.pipeline.workspace.has_streams,
         processed=measure_processed(found.sources) if new_code.operators else None,
-        scratch=bool(scene.storage),
-        is_key_lost=_is_key_lost(scene, new_code),
+        scratch=bool(snapshot.storage),
+        is_key_lost=_is_key_lost(snapshot, new_code),
     )
-    return _with_rebuilt_state(scene, facts, studied, new_files)
+    return _with_rebuilt_state(snapshot, facts, studied, new_files)
 
 
-def _with_rebuilt_state(scene: Scene, facts: Facts, studied: _Studied, new_files: Mapping[str, str]) -> Facts:
+def _with_rebuilt_state(
+    snapshot: FlowSnapshot, facts: Facts, studied: _Studied, new_files: Mapping[str, str]
+) -> Facts:
     """With what a rehearsal that builds the state of processed input counted."""
     rebuilt = replaying.count_rebuilt(
-        facts, studied.new, studied.wanted, lambda of: request_for(scene, new_files, of, studied.key),
-        storage=scene.storage, limit=settings.REPRISE_COUNT_BYTES,
+        facts, studied.new, studied.wanted, lambda of: request_for(snapshot, new_files, of, studied.key),
+        storage=snapshot.storage, limit=settings.REPRISE_COUNT_BYTES,
     )  # fmt: skip
     return replace(facts, counts=replace(facts.counts, rebuilt=rebuilt))
 
@@ -281,18 +289,18 @@ def mode_of_state(new: Study, old: Study | None, *, is_plain: bool) -> OutputMod
     return None if is_plain else read_mode(new)
 
 
-def _read_held_state(scene: Scene) -> tuple[HeldState, ...]:
+def _read_held_state(snapshot: FlowSnapshot) -> tuple[HeldState, ...]:
     """What the state holds where the next batch goes on, of operators that may hold rows of the table."""
-    asked = [o for o in scene.checkpoint.state_operators if o.name not in state_rows.WRITTEN_AT_ONCE]
-    last = reconcile_report(scene.checkpoint).last_committed
-    return held_states(scene.checkpoint_place, asked, batch=last, limit=settings.REPRISE_COUNT_BYTES)
+    asked = [o for o in snapshot.checkpoint.state_operators if o.name not in state_rows.WRITTEN_AT_ONCE]
+    last = reconcile_report(snapshot.checkpoint).last_committed
+    return held_states(snapshot.checkpoint_place, asked, batch=last, limit=settings.REPRISE_COUNT_BYTES)
 
 
-def _is_key_lost(scene: Scene, code: CodeFacts) -> bool:
+def _is_key_lost(snapshot: FlowSnapshot, code: CodeFacts) -> bool:
     """Whether the state of a dropDuplicates is dropped, and no column tells its repeats in the table."""
-    if code.operators is None or code.key or scene.sink.declared:
+    if code.operators is None or code.key or snapshot.sink.declared:
         return False
-    kept = {o.name for o in scene.checkpoint.state_operators} & {*state_rows.DEDUPES}
+    kept = {o.name for o in snapshot.checkpoint.state_operators} & {*state_rows.DEDUPES}
     return bool(kept - {*code.operators})
 
 
@@ -302,21 +310,21 @@ def find_state_key(checkpoint: CheckpointReport) -> tuple[str, ...]:
     return next((o.key_columns for o in kept), ())
 
 
-def find_old_key(scene: Scene, known: Study, old_known: Study | None) -> tuple[str, ...]:
+def find_old_key(snapshot: FlowSnapshot, known: Study, old_known: Study | None) -> tuple[str, ...]:
     """The columns of a dropDuplicates that the last good code had, where the new code yields them and has no key of its
     own; () elsewhere. Where that code is not known, those of the state that its dropDuplicates left. A topic's records
     have no such columns."""
-    if known.operators is None or known.key or scene.sink.declared:
+    if known.operators is None or known.key or snapshot.sink.declared:
         return ()
-    own = find_state_key(scene.checkpoint) if old_known is None else tuple(old_known.dedupe or ())
+    own = find_state_key(snapshot.checkpoint) if old_known is None else tuple(old_known.dedupe or ())
     return own if {c.lower() for c in own} <= {c.lower() for c in known.columns} else ()
 
 
 def _rehearse_or_count(
-    scene: Scene,
+    snapshot: FlowSnapshot,
     answer: Study,
-    wanted: inputs.Counted,
-    apart: inputs.Counted,
+    wanted: inputs.CountRequest,
+    apart: inputs.CountRequest,
     files: Mapping[str, str],
     key: tuple[str, ...],
 ) -> Counts:
@@ -326,57 +334,57 @@ def _rehearse_or_count(
         answer,
         wanted,
         apart,
-        lambda of: request_for(scene, files, of, key),
-        storage=scene.storage,
-        watermark_ms=reconcile_report(scene.checkpoint).closed_ms,
-        conf=scene.checkpoint.conf,
+        lambda of: request_for(snapshot, files, of, key),
+        storage=snapshot.storage,
+        watermark_ms=reconcile_report(snapshot.checkpoint).closed_ms,
+        conf=snapshot.checkpoint.conf,
     )
-    return first_batch.count_processed(scene.checkpoint, counted)
+    return first_batch.count_processed(snapshot.checkpoint, counted)
 
 
 @reach.of_flow
 def read_positions(
-    flow: Flow, wishes: Mapping[str, Wanted], patch: Mapping[str, str] | None = None
+    flow: Flow, wishes: Mapping[str, StartChoice], patch: Mapping[str, str] | None = None
 ) -> list[SourceFacts]:
     """Every source of the code as `patch` changes it, and what starting where `wishes` say would cost. Reads only."""
-    scene = read_scene(flow)
-    code = laid_over(scene.code, patch or {})
-    ask = reuse_studies(scene)
-    known = _identify_sources(scene, ask(request_for(scene, code, NO_COUNTS, ()), {}))
-    found = _read_inputs(scene, known.sources, None, wishes).sources
+    snapshot = read_flow_snapshot(flow)
+    code = laid_over(snapshot.code, patch or {})
+    ask = reuse_studies(snapshot)
+    known = _identify_sources(snapshot, ask(request_for(snapshot, code, NO_COUNTS, ()), {}))
+    found = _read_inputs(snapshot, known.sources, None, wishes).sources
     wanted = inputs.plan_moved_counts(found, settings.REPRISE_COUNT_BYTES)
     if not wanted.sets:
         return list(found)
-    request = replace(request_for(scene, code, wanted, (), by_file=True), table=None)
+    request = replace(request_for(snapshot, code, wanted, (), by_file=True), table=None)
     rows = ask(request, inputs.marks(found)).by_file
     return inputs.with_rows(found, wishes, rows)
 
 
-def _identify_sources(scene: Scene, answer: Study) -> Study:
+def _identify_sources(snapshot: FlowSnapshot, answer: Study) -> Study:
     """With what tells sources apart that the checkpoint knows by an id."""
-    return replace(answer, sources=inputs.identify_tables(answer.sources, scene.checkpoint.sources))
+    return replace(answer, sources=inputs.identify_tables(answer.sources, snapshot.checkpoint.sources))
 
 
 def _study_new_and_old_code(
-    scene: Scene,
+    snapshot: FlowSnapshot,
     new: Mapping[str, str],
     old: Mapping[str, str] | None,
-    wanted: inputs.Counted,
+    wanted: inputs.CountRequest,
     key: tuple[str, ...],
     ask: Ask,
     *,
-    old_wanted: inputs.Counted | None = None,
+    old_wanted: inputs.CountRequest | None = None,
     files: Mapping[str, Mark] | None = None,
 ) -> tuple[Study, Study | None]:
     """The code that shall run and the last good one; once where they are the same. One after the other: the
     same warm child answers both, and a second one would take longer to start than most studies take."""
 
-    def answer(code: Mapping[str, str], wanted: inputs.Counted) -> Study:
+    def answer(code: Mapping[str, str], wanted: inputs.CountRequest) -> Study:
         by_file = bool(wanted.sets) and wanted.only_files and code is new
-        request = request_for(scene, code, wanted, key, by_file=by_file)
-        lacking, committed = inputs.compared_labels(scene.sink, wanted, is_new=code is new)
+        request = request_for(snapshot, code, wanted, key, by_file=by_file)
+        lacking, committed = inputs.compared_labels(snapshot.sink, wanted, is_new=code is new)
         request = replace(request, lacking=lacking, committed=committed)
-        return _identify_sources(scene, ask(request, files or {}))
+        return _identify_sources(snapshot, ask(request, files or {}))
 
     found = answer(new, wanted)
     if old is None:
@@ -390,16 +398,16 @@ def _each_time(request: StudyRequest, files: Mapping[str, Mark]) -> Study:
     return study(request)
 
 
-def _preview_repair(scene: Scene, known: Study, old_known: Study | None) -> RepairPlan | None:
+def _preview_repair(snapshot: FlowSnapshot, known: Study, old_known: Study | None) -> RepairPlan | None:
     """How the checkpoint could be repaired; None where nothing is damaged."""
-    found = damage_to_repair(scene.checkpoint)
+    found = damage_to_repair(snapshot.checkpoint)
     if not found or any(f.code == "TOO_MANY_FILES" for f in found):
         return None
     described = known.sources or (old_known.sources if old_known else ())
     return repairing.preview_repair(
-        scene.checkpoint_place,
-        table=scene.table_place,
-        sink=scene.sink,
+        snapshot.checkpoint_place,
+        table=snapshot.table_place,
+        sink=snapshot.sink,
         query_id=str(uuid.uuid4()),
         operators=(old_known.operators if old_known else None) or known.operators or (),
         inputs=[(file_source_facts.place_of(d), d.get("options") or {}) for d in described],
@@ -407,23 +415,23 @@ def _preview_repair(scene: Scene, known: Study, old_known: Study | None) -> Repa
 
 
 def _read_inputs(
-    scene: Scene,
+    snapshot: FlowSnapshot,
     described: Sequence[Mapping[str, Any]],
     repair: RepairPlan | None,
-    wishes: Mapping[str, Wanted] | None,
+    wishes: Mapping[str, StartChoice] | None,
 ) -> inputs.Inputs:
     """Each source beside the place a code reads it from, which is told in `described`.
 
     Where damage can be repaired, the repaired logs tell what was read.
     """
-    report = repair.after if repair is not None and repair.complete else scene.checkpoint
+    report = repair.after if repair is not None and repair.complete else snapshot.checkpoint
     # reconciled: what the table holds is not read anew
     standing = stand_at_beginning(reconcile_report(report))
-    return inputs.inputs_of(standing, described, wishes=wishes, noted=scene.noted)
+    return inputs.inputs_of(standing, described, wishes=wishes, noted=snapshot.noted)
 
 
 def _read_old_inputs(
-    scene: Scene, known: Study, old_known: Study | None, repair: RepairPlan | None
+    snapshot: FlowSnapshot, known: Study, old_known: Study | None, repair: RepairPlan | None
 ) -> tuple[tuple[SourceFacts, ...] | None, str]:
     """What the old code reads, where it reads otherwise than the new one, and why it could not be looked at.
 
@@ -432,7 +440,7 @@ def _read_old_inputs(
     if old_known is None or not old_known.sources or old_known.sources == known.sources:
         return None, ""
     try:
-        found = _read_inputs(scene, old_known.sources, repair, None)
+        found = _read_inputs(snapshot, old_known.sources, repair, None)
     except RepriseError as problem:
         return (), problem.sentence
     if found.old != tuple(range(len(found.old))):

@@ -19,13 +19,13 @@ from recovery.sources.base import SourceFacts
 from recovery.sources.comparing import format_time
 from recovery.sources.live import probe
 from recovery.spark.api import Study, StudyRequest, count
-from recovery.strategies.base import Facts, GoingBack
+from recovery.strategies.base import Facts, ReplayFacts
 from recovery.workflow import inputs
-from recovery.workflow.inputs import Counted
+from recovery.workflow.inputs import CountRequest
 from recovery.workflow.kept_studies import Mark
 
 if TYPE_CHECKING:
-    from recovery.workflow.flow_snapshot import Scene
+    from recovery.workflow.flow_snapshot import FlowSnapshot
     from recovery.workflow.gather import Ask
 
 CODES: Final = {
@@ -41,49 +41,51 @@ CODES: Final = {
 
 
 @dataclass(frozen=True)
-class Earlier:
+class EarlierCheckpoint:
     """What was found, and the checkpoint as it was after the batch; None: it could not be gone back to."""
 
-    back: GoingBack
+    back: ReplayFacts
     checkpoint: CheckpointReport | None = None
 
 
-def find_earlier(scene: "Scene", target: ReplayTarget) -> Earlier:
+def find_earlier(snapshot: "FlowSnapshot", target: ReplayTarget) -> EarlierCheckpoint:
     """What `target` names, and what checkpoint and table were then. What cannot be gone back to is a problem of the
     answer. Raises Unreachable."""
-    report: CheckpointReport = scene.checkpoint
-    back = GoingBack(committed=report.last_committed, operators=report.state_operators)
+    report: CheckpointReport = snapshot.checkpoint
+    back = ReplayFacts(committed=report.last_committed, operators=report.state_operators)
     try:
-        batch = _batch(scene, target)
+        batch = _batch(snapshot, target)
         back = replace(back, batch=batch)
         _require_later(report, batch)
-        after = plan_rollback(scene.checkpoint_place, batch, state=False).after
+        after = plan_rollback(snapshot.checkpoint_place, batch, state=False).after
         # as it will lie there: the version in use is the one that it is made from
         after = replace(after, version=report.version)
-        return Earlier(replace(back, table=_table(scene, batch)), after)
+        return EarlierCheckpoint(replace(back, table=_table(snapshot, batch)), after)
     except Refused as refusal:
         code = CODES.get(refusal.code, BlockerCode.BATCH_NOT_KEPT)
-        return Earlier(replace(back, problem=Blocker(code=code, says=refusal.sentence)))
+        return EarlierCheckpoint(replace(back, problem=Blocker(code=code, says=refusal.sentence)))
     except _NothingAfter as nothing:
-        return Earlier(replace(back, problem=Blocker(code=BlockerCode.NOTHING_AFTER, says=str(nothing))))
+        return EarlierCheckpoint(
+            replace(back, problem=Blocker(code=BlockerCode.NOTHING_AFTER, says=str(nothing)))
+        )
 
 
 class _NothingAfter(Exception):
     """No batch came after the one that was named."""
 
 
-def _batch(scene: "Scene", target: ReplayTarget) -> int:
+def _batch(snapshot: "FlowSnapshot", target: ReplayTarget) -> int:
     """The last batch that stays. Raises Refused (`target_not_found`)."""
-    report: CheckpointReport = scene.checkpoint
+    report: CheckpointReport = snapshot.checkpoint
     if target.batch is not None:
         return target.batch
     if target.version is not None:
-        if scene.sink.kind != "delta" or report.query_id is None:
+        if snapshot.sink.kind != "delta" or report.query_id is None:
             raise Refused(
                 "Only a Delta table has versions. Name a time or a batch.",
                 code=BlockerCode.TARGET_NOT_FOUND.value,
             )
-        return earlier.batch_at(scene.table_place, report.query_id, target.version)
+        return earlier.batch_at(snapshot.table_place, report.query_id, target.version)
     at_ms = target.at_ms or 0
     known = [b for b in report.batches if b["committed"] and b["timestamp_ms"] is not None]
     then = [b["batch"] for b in known if b["timestamp_ms"] <= at_ms]
@@ -107,44 +109,44 @@ def _require_later(report: CheckpointReport, batch: int) -> None:
         )
 
 
-def _table(scene: "Scene", batch: int) -> EarlierTable | None:
+def _table(snapshot: "FlowSnapshot", batch: int) -> EarlierTable | None:
     """The table as it was after the batch, counted; None of a sink that cannot be put back (`replay.sink_block`)."""
-    if scene.sink.declared or not scene.table_place:
+    if snapshot.sink.declared or not snapshot.table_place:
         return None
-    if scene.sink.kind == "delta" and scene.checkpoint.query_id:
-        return earlier.of_delta(scene.table_place, scene.checkpoint.query_id, batch)
-    if scene.sink.kind != "files":
+    if snapshot.sink.kind == "delta" and snapshot.checkpoint.query_id:
+        return earlier.of_delta(snapshot.table_place, snapshot.checkpoint.query_id, batch)
+    if snapshot.sink.kind != "files":
         return None
-    table = earlier.of_files(scene.table_place, batch)
-    return replace(table, kept_rows=_rows(scene, table.kept_files), rows=_rows(scene, None))
+    table = earlier.of_files(snapshot.table_place, batch)
+    return replace(table, kept_rows=_rows(snapshot, table.kept_files), rows=_rows(snapshot, None))
 
 
-def _rows(scene: "Scene", files: tuple[str, ...] | None) -> int | None:
+def _rows(snapshot: "FlowSnapshot", files: tuple[str, ...] | None) -> int | None:
     """Rows of the table, or of some of its data files; None where Spark cannot count them."""
-    flow = scene.flow
+    flow = snapshot.flow
     service = questions_service(flow.pipeline.workspace, flow.pipeline.environment)
     try:
-        return count(service, flow.dataset, scene.spec.get("configuration") or {}, files=files)
+        return count(service, flow.dataset, snapshot.spec.get("configuration") or {}, files=files)
     except RepriseError:
         return None
 
 
 @dataclass(frozen=True)
-class Later:
+class LaterInput:
     """What the later batches read. `counted`: what to count (None: a source cannot tell); `files` that are there,
     `gone` that are not; `changed`: one of them was written again since it was read."""
 
-    counted: Counted | None
+    counted: CountRequest | None
     files: tuple[str, ...]
     gone: tuple[str, ...]
     changed: bool
 
 
 def read_later(
-    scene: "Scene", sources: tuple[SourceFacts, ...], described: Sequence[Mapping[str, object]]
-) -> Later:
-    """What the later batches read. `sources`: as they stood after the batch; `scene` has them as they are now."""
-    now: CheckpointReport = scene.checkpoint
+    snapshot: "FlowSnapshot", sources: tuple[SourceFacts, ...], described: Sequence[Mapping[str, object]]
+) -> LaterInput:
+    """What the later batches read. `sources`: as they stood after the batch; `snapshot` has them as they are now."""
+    now: CheckpointReport = snapshot.checkpoint
     files: list[str] = []
     gone: list[str] = []
     changed = False
@@ -158,13 +160,13 @@ def read_later(
             changed = changed or any(path in there and there[path] != ms for path, ms in later.items())
             continue
         reader = described[n] if n < len(described) else {}
-        start, noted = source.position.offset_json, scene.noted.get(str(held.index))
+        start, noted = source.position.offset_json, snapshot.noted.get(str(held.index))
         part = probe.range_between(reader, held.kind, start, held.offset_json, noted=noted)
         if part is None:
-            return Later(None, tuple(files), tuple(gone), changed)
+            return LaterInput(None, tuple(files), tuple(gone), changed)
         slices[str(n)] = part.as_dict()
     label = {"reread": slices} if slices else {}
-    return Later(Counted({"reread": tuple(files)}, label), tuple(files), tuple(gone), changed)
+    return LaterInput(CountRequest({"reread": tuple(files)}, label), tuple(files), tuple(gone), changed)
 
 
 def _later_files(held: SourceProgress, then: SourceFacts) -> dict[str, int]:
@@ -175,26 +177,26 @@ def _later_files(held: SourceProgress, then: SourceFacts) -> dict[str, int]:
 
 
 def facts_of_then(
-    scene: "Scene",
+    snapshot: "FlowSnapshot",
     target: ReplayTarget,
-    facts_at: Callable[["Scene", "Ask"], Facts],
-    request_for: Callable[[Counted], StudyRequest],
+    facts_at: Callable[["FlowSnapshot", "Ask"], Facts],
+    request_for: Callable[[CountRequest], StudyRequest],
     ask: "Ask",
 ) -> Facts:
     """The facts of after the batch that a replay goes back to: what came later waits, and the table has not got it.
 
-    `facts_at`: the facts of a scene; `request_for`: what the new code is asked over some input. The table is not looked
-    into for repeats: it holds rows that leave it.
+    `facts_at`: the facts of a snapshot; `request_for`: what the new code is asked over some input. The table is not
+    looked into for repeats: it holds rows that leave it.
     """
-    earlier = find_earlier(scene, target)
+    earlier = find_earlier(snapshot, target)
 
     def without_table(request: StudyRequest, files: Mapping[str, Mark]) -> Study:
         return ask(replace(request, table=None), files)
 
-    found = facts_at(replace(scene, checkpoint=earlier.checkpoint or scene.checkpoint), without_table)
+    found = facts_at(replace(snapshot, checkpoint=earlier.checkpoint or snapshot.checkpoint), without_table)
     back = earlier.back
     if earlier.checkpoint is not None:
-        later = read_later(scene, found.sources, found.new_code.sources)
+        later = read_later(snapshot, found.sources, found.new_code.sources)
         rows = None
         if later.counted is not None:
             answer = without_table(request_for(later.counted), inputs.marks(found.sources))

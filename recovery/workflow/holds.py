@@ -17,7 +17,7 @@ from recovery.errors import Refused, RepriseError
 from recovery.models import Hold, Recovery
 from recovery.pipelines import starters
 from recovery.pipelines.client import PipelinesClient
-from recovery.pipelines.starters import AWAKE, ITSELF, PAUSED, Known, Starter
+from recovery.pipelines.starters import AWAKE, ITSELF, PAUSED, KnownStarters, Starter
 from recovery.pipelines.workspaces import client_for
 from recovery.workflow.journal import note
 
@@ -25,7 +25,9 @@ OPEN: Final = ("noted", "paused")
 Say = Callable[[str], None]
 
 
-def pause(recovery: Recovery, client: PipelinesClient, *, guard: Callable[[], None], log: Say) -> Known:
+def pause(
+    recovery: Recovery, client: PipelinesClient, *, guard: Callable[[], None], log: Say
+) -> KnownStarters:
     """Pause everything that starts the pipeline by itself, each read back. What could not be asked is said.
 
     Raises Refused when something does not read back as paused, Unreachable, ApiDenied, ApiError, OutcomeUnknown.

@@ -9,9 +9,9 @@ from recovery.checkpoints.report import CheckpointReport, SourceProgress
 from recovery.errors import Refused
 from recovery.sinks.base import SinkReport
 from recovery.sources import delta, file_facts, files, mapping, registry
-from recovery.sources.base import InputFile, SourceFacts, Wanted
+from recovery.sources.base import InputFile, SourceFacts, StartChoice
 from recovery.sources.delta_facts import DeltaFacts
-from recovery.sources.input_ranges import Slice
+from recovery.sources.input_ranges import InputRange
 from recovery.sources.live import delta as live_delta
 from recovery.sources.live import file_source_facts, probe
 from recovery.sources.live import files as live_files
@@ -33,16 +33,16 @@ class Inputs:
 
 
 @dataclass(frozen=True)
-class Counted:
+class CountRequest:
     """What Spark shall count, by label: files of all sources together, and slices by the index of their source."""
 
     sets: Mapping[str, tuple[str, ...]]
     slices: Mapping[str, Mapping[str, Mapping[str, Any]]]
 
-    def only(self, label: str) -> "Counted":
+    def only(self, label: str) -> "CountRequest":
         """What stands under one label."""
         held = {label: self.slices[label]} if label in self.slices else {}
-        return Counted({label: self.sets[label]}, held)
+        return CountRequest({label: self.sets[label]}, held)
 
     @property
     def only_files(self) -> bool:
@@ -53,7 +53,7 @@ def inputs_of(
     report: CheckpointReport,
     described: Sequence[Mapping[str, Any]],
     *,
-    wishes: Mapping[str, Wanted] | None = None,
+    wishes: Mapping[str, StartChoice] | None = None,
     noted: Mapping[str, Mapping[str, str]] | None = None,
 ) -> Inputs:
     """Every source, looked at. `wishes` by the index of the source, `noted` (ids of Kafka topics) by that of the
@@ -139,13 +139,13 @@ def _progress(new: mapping.NewSource, old: SourceProgress | None) -> tuple[int |
     return old.index, replace(old, index=int(new.key), log=old.folder.removeprefix("sources/"))
 
 
-def plan_counts(sources: Sequence[SourceFacts], limit: int, labels: Sequence[str] = LABELS) -> Counted:
+def plan_counts(sources: Sequence[SourceFacts], limit: int, labels: Sequence[str] = LABELS) -> CountRequest:
     """What Spark shall count, up to `limit` bytes. Above it the committed input is left out: counting it would read all
     of it, and the page then says that it was not counted instead of making somebody wait."""
     sets: dict[str, tuple[str, ...]] = {}
     slices: dict[str, dict[str, Mapping[str, Any]]] = {}
     for label in labels:
-        spans: list[Slice | None] = [getattr(s.spans, label) for s in sources]
+        spans: list[InputRange | None] = [getattr(s.spans, label) for s in sources]
         held = [s for s in spans if s is not None]
         if len(held) < len(spans) or _too_large(label, sources, limit) or _are_at_odds(sources, held):
             continue
@@ -153,18 +153,18 @@ def plan_counts(sources: Sequence[SourceFacts], limit: int, labels: Sequence[str
             continue
         sets[label] = tuple(dict.fromkeys(path for s in held for path in s.files))
         slices[label] = {str(n): s.as_dict() for n, s in enumerate(held) if s.kind != "files"}
-    return Counted(sets, slices if any(slices.values()) else {})
+    return CountRequest(sets, slices if any(slices.values()) else {})
 
 
-def plan_moved_counts(sources: Sequence[SourceFacts], limit: int) -> Counted:
+def plan_moved_counts(sources: Sequence[SourceFacts], limit: int) -> CountRequest:
     """What a start elsewhere leaves out or reads again, where files alone are read: only Spark knows their rows."""
     told = plan_counts(sources, limit)
     labels = ("reread", "skipped") if told.only_files and sources else ()
-    return Counted({label: told.sets[label] for label in labels if told.sets.get(label)}, {})
+    return CountRequest({label: told.sets[label] for label in labels if told.sets.get(label)}, {})
 
 
 def with_rows(
-    sources: Sequence[SourceFacts], wishes: Mapping[str, Wanted], rows: Mapping[str, int]
+    sources: Sequence[SourceFacts], wishes: Mapping[str, StartChoice], rows: Mapping[str, int]
 ) -> list[SourceFacts]:
     """The same, and what the starts of file sources cost in rows, by the rows of each file."""
     found = []
@@ -190,7 +190,7 @@ def marks(sources: Sequence[SourceFacts]) -> dict[str, tuple[int, int]]:
     return found
 
 
-def _are_at_odds(sources: Sequence[SourceFacts], spans: Sequence[Slice]) -> bool:
+def _are_at_odds(sources: Sequence[SourceFacts], spans: Sequence[InputRange]) -> bool:
     """Whether a file is read by two sources and is in the span of one of them alone: files are named for all sources
     together, so both would count it."""
     every = {path for span in spans for path in span.files}
@@ -207,7 +207,7 @@ def _too_large(label: str, sources: Sequence[SourceFacts], limit: int) -> bool:
     return sum(bytes_of(s, getattr(s.spans, of)) for s in sources) > limit
 
 
-def bytes_of(source: SourceFacts, span: Slice | None) -> float:
+def bytes_of(source: SourceFacts, span: InputRange | None) -> float:
     """What is really read for a span; infinity where no one can say."""
     if span is None:
         return 0
@@ -220,7 +220,7 @@ def bytes_of(source: SourceFacts, span: Slice | None) -> float:
     return sum(sizes.get(path, 0) for path in span.files)
 
 
-def _bytes_of_delta(facts: DeltaFacts, span: Slice) -> float:
+def _bytes_of_delta(facts: DeltaFacts, span: InputRange) -> float:
     """The files of a slice that can be read by themselves; else every version that they have to be picked out of."""
     if span.changes is not None:
         versions = range(span.changes[0], span.changes[1] + 1)
@@ -233,7 +233,7 @@ def _bytes_of_delta(facts: DeltaFacts, span: Slice) -> float:
     return sum(sizes.get(path, 0) for _, paths in span.versions for path in paths)
 
 
-def compared_labels(sink: SinkReport, wanted: Counted, *, is_new: bool) -> tuple[str | None, str | None]:
+def compared_labels(sink: SinkReport, wanted: CountRequest, *, is_new: bool) -> tuple[str | None, str | None]:
     """The input that the table is compared with by key, as `lacking` and `committed` of a study. The first for rows
     that a fill would bring back: of the new code all that is left, of the old one what was read of it. The second for
     rows that the table lacks, of the new code. None of a sink that is not filled."""

@@ -36,7 +36,7 @@ Ask = Callable[[StudyRequest], Study]
 
 
 @dataclass(frozen=True)
-class Ground:
+class StudyBasis:
     """What an answer rests on beside its request.
 
     `driver`: the run of Spark that answers, "" where it is not known. `table`: tells the flow's table from what it was
@@ -48,7 +48,7 @@ class Ground:
     files: Mapping[str, Mark] = field(default_factory=dict)
 
 
-def key_of(request: StudyRequest, ground: Ground) -> str | None:
+def key_of(request: StudyRequest, ground: StudyBasis) -> str | None:
     """The digest by which an answer is found again; None: it cannot be named, so Spark is asked."""
     if not ground.driver or request.write or any(request.slices.values()):
         return None
@@ -69,7 +69,7 @@ def key_of(request: StudyRequest, ground: Ground) -> str | None:
     return hashlib.sha256(json.dumps(rests_on, sort_keys=True).encode()).hexdigest()
 
 
-def may_be_kept(answer: Study, ground: Ground) -> bool:
+def may_be_kept(answer: Study, ground: StudyBasis) -> bool:
     """Whether the same question would be answered the same: nothing went wrong, nothing beside the request counts."""
     settled = answer.problem is None and not answer.bounded  # Spark may be quicker next time
     return settled and answer.rests_on == () and answer.driver == ground.driver
@@ -82,7 +82,7 @@ class KeptStudies:
         self._flow = flow
         self._ask = ask
 
-    def __call__(self, request: StudyRequest, ground: Ground) -> Study:
+    def __call__(self, request: StudyRequest, ground: StudyBasis) -> Study:
         """The kept answer, else Spark's. Raises as `ask`."""
         key = key_of(request, ground)
         if key is None:

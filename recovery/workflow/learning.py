@@ -23,7 +23,7 @@ from recovery.pipelines.workspaces import client_for, questions_service
 from recovery.spark.api import Study, study
 from recovery.workflow.deployed import last_good_source, read_code
 from recovery.workflow.fingerprints import digest_of_code
-from recovery.workflow.flow_snapshot import ACTIVE, Scene, known_tables
+from recovery.workflow.flow_snapshot import ACTIVE, FlowSnapshot, known_tables
 from recovery.workflow.readers import Readers
 from recovery.workflow.studied import code_request
 
@@ -37,7 +37,7 @@ NO_SOURCE: Final = "The code names no source of a stream."
 
 
 @dataclass(frozen=True)
-class Deployed:
+class DeployedCode:
     """The code of a pipeline: `versions` to be studied, the one that wrote the checkpoints first; `digest` is of that.
 
     `problem`: why the code could not be read. `busy`: an update runs.
@@ -68,7 +68,7 @@ def learn_round() -> None:
     """Look at the code of flows that are due, until one was studied. Nothing where `REPRISE_STUDY_SECONDS` is 0."""
     if not settings.REPRISE_STUDY_SECONDS:
         return
-    codes: dict[int, Deployed] = {}
+    codes: dict[int, DeployedCode] = {}
     for flow in due(timezone.now())[:AT_ONCE]:
         if flow.pipeline_id not in codes:
             codes[flow.pipeline_id] = _deployed(flow.pipeline)
@@ -76,24 +76,24 @@ def learn_round() -> None:
             return
 
 
-def _deployed(pipeline: Pipeline) -> Deployed:
+def _deployed(pipeline: Pipeline) -> DeployedCode:
     try:
         client = client_for(pipeline.workspace)
         answer = client.get_pipeline(pipeline.pipeline_id)
         spec = answer.get("spec") or {}
         if any(u.get("state") in ACTIVE for u in answer.get("latest_updates") or []):
-            return Deployed(spec, busy=True)
+            return DeployedCode(spec, busy=True)
         libraries, today = read_code(client, spec)
         good = {**today, **(last_good_source(client, pipeline.pipeline_id) or {})}
     except RepriseError as problem:
-        return Deployed({}, problem=cleansing.cleanse_text(problem.sentence))
+        return DeployedCode({}, problem=cleansing.cleanse_text(problem.sentence))
     except Exception as bug:
-        return Deployed({}, problem=fault(bug, "studied"))
+        return DeployedCode({}, problem=fault(bug, "studied"))
     versions = (good,) if good == today else (good, today)
-    return Deployed(spec, libraries, versions, digest_of_code(good))
+    return DeployedCode(spec, libraries, versions, digest_of_code(good))
 
 
-def _learn(flow: Flow, code: Deployed) -> bool:
+def _learn(flow: Flow, code: DeployedCode) -> bool:
     """Whether Spark was asked."""
     if code.busy or code.problem:
         # a code that cannot be read now has not changed by that: what was studied still counts
@@ -107,7 +107,7 @@ def _learn(flow: Flow, code: Deployed) -> bool:
     return True
 
 
-def _studied(flow: Flow, code: Deployed) -> str:
+def _studied(flow: Flow, code: DeployedCode) -> str:
     """Why the code could not be studied; "" where its sources are noted."""
     problem = NO_SOURCE
     try:
@@ -124,7 +124,7 @@ def _studied(flow: Flow, code: Deployed) -> str:
     return cleansing.cleanse_text(problem)
 
 
-def _ask(flow: Flow, code: Deployed, files: Mapping[str, str]) -> Study:
+def _ask(flow: Flow, code: DeployedCode, files: Mapping[str, str]) -> Study:
     asked = questions_service(flow.pipeline.workspace, flow.pipeline.environment)
     return study(code_request(asked, flow.name, code.spec, code.libraries, files), timeout=SECONDS)
 
@@ -143,15 +143,16 @@ def _seen(flow: Flow, problem: str, *, sooner: bool = False) -> None:
     Flow.objects.filter(pk=flow.pk).update(code_seen_at=now, code_problem=problem, code_due_at=now + after)
 
 
-def note_proven(scene: Scene, readers: Readers) -> None:
+def note_proven(snapshot: FlowSnapshot, readers: Readers) -> None:
     """After a verification that succeeded: the checkpoint is the code's of now, so its sources are noted at once.
 
-    `readers`: of the scene's code. A proof never fails for it: what cannot be asked now is learned in the background.
+    `readers`: of the snapshot's code. A proof never fails for it: what cannot be asked now is learned in the
+    background.
     """
     try:
-        digest = digest_of_code(scene.code)
-        note_sources(scene.flow, readers.all, table=scene.table_place, code=digest)
+        digest = digest_of_code(snapshot.code)
+        note_sources(snapshot.flow, readers.all, table=snapshot.table_place, code=digest)
     except RepriseError as problem:
-        log.warning("The sources of %s are learned later: %s", scene.flow.name, problem.sentence)
+        log.warning("The sources of %s are learned later: %s", snapshot.flow.name, problem.sentence)
     except Exception as bug:
         fault(bug, "studied")

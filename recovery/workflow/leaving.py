@@ -6,7 +6,7 @@ from recovery.checkpoints.report import SourceProgress
 from recovery.sources.base import Distance, SourceFacts
 from recovery.spark.api import Study
 from recovery.workflow import inputs
-from recovery.workflow.inputs import Counted
+from recovery.workflow.inputs import CountRequest
 
 # Old code of which the rows of one source alone tell what it would have written of them, or at most that.
 ROW_BY_ROW: tuple[tuple[str, ...], ...] = ((), ("dedupe",))
@@ -24,8 +24,8 @@ def list_unread_of_dropped(before: Sequence[SourceFacts] | None, left: Iterable[
 
 
 def add_dropped_source_counts(
-    of: Counted, before: Sequence[SourceFacts], left: Iterable[int], limit: int
-) -> Counted:
+    of: CountRequest, before: Sequence[SourceFacts], left: Iterable[int], limit: int
+) -> CountRequest:
     """And what the old code yields of each of them alone, up to `limit` bytes together; nothing of one that shares its
     folder."""
     sets, slices, room = dict(of.sets), dict(of.slices), float(limit)
@@ -37,7 +37,7 @@ def add_dropped_source_counts(
         room -= size
         sets[_label(n)] = span.files
         slices[_label(n)] = {} if span.kind == "files" else {str(n): span.as_dict()}
-    return Counted(sets, slices if any(slices.values()) else {})
+    return CountRequest(sets, slices if any(slices.values()) else {})
 
 
 def _is_read_by_others(sources: Sequence[SourceFacts], n: int, files: Iterable[str]) -> bool:

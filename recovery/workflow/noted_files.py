@@ -23,7 +23,7 @@ Marks = Mapping[str, Sequence[int | None]]  # name of a data file below its tabl
 
 
 @dataclass(frozen=True)
-class Stood:
+class EarlierDataFiles:
     """Decoded URIs of the data files that the table's log named before, and their marks; None: they were not marked."""
 
     files: tuple[str, ...]
@@ -62,7 +62,7 @@ def _kept(step: Step) -> Any:
     return KeptFile.objects.filter(step=step, path__startswith=NAME)
 
 
-def read_noted_files(step: Step, *, place: str) -> Stood:
+def read_noted_files(step: Step, *, place: str) -> EarlierDataFiles:
     """What a step noted; of one that ran before there were pages, what its row holds.
 
     Raises Refused where the pages are not those that were written.
@@ -72,7 +72,7 @@ def read_noted_files(step: Step, *, place: str) -> Stood:
     if noted is None:
         marks_of_row = result.sink_marks
         marked = None if marks_of_row is None else {name: list(mark) for name, mark in marks_of_row.items()}
-        return Stood(result.sink_files, marked)
+        return EarlierDataFiles(result.sink_files, marked)
     digest, files, marks = hashlib.sha256(), [], {}
     for content in _kept(step).order_by("path").values_list("content", flat=True).iterator(chunk_size=1):
         lines = zlib.decompress(bytes(content))
@@ -87,4 +87,4 @@ def read_noted_files(step: Step, *, place: str) -> Stood:
             "nothing is known of the earlier rows. Look at the database of the console.",
             code="noted_files_damaged",
         )
-    return Stood(tuple(files), marks if noted.marked else None)
+    return EarlierDataFiles(tuple(files), marks if noted.marked else None)

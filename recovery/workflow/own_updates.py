@@ -25,14 +25,14 @@ BY_API: Final = ("", "API_CALL")
 SELECTIONS: Final = ("refresh_selection", "full_refresh_selection")
 
 
-class Whose(StrEnum):
+class UpdateOwner(StrEnum):
     OWN = "own"
     OTHERS = "others"
     UNKNOWN = "unknown"
 
 
 @dataclass(frozen=True)
-class Found:
+class StartedUpdates:
     """What became of a start of which no update was noted. `own`: the update that is proven to be the step's, ""
     where there is none; `unclear`: those of which it is neither proven nor ruled out; `others`: somebody else's.
     `seen_all`: False where there are more updates than were looked through."""
@@ -53,18 +53,19 @@ def note_request(selection: Mapping[str, Any], at: datetime) -> StartRequest:
     return StartRequest(selection=dict(selection), request_id=trace.current(), at=at.isoformat())
 
 
-def find_own(client: PipelinesClient, pipeline_id: str, result: UpdateResult) -> Found:
+def find_own(client: PipelinesClient, pipeline_id: str, result: UpdateResult) -> StartedUpdates:
     """What a step has started since it noted the newest update. Raises Unreachable."""
     newer, seen_all = _newer(client, pipeline_id, result.newest_before)
     known = {result.ended, *result.updates}
     candidates = [u for u in newer if u.get("update_id") not in known]
     whose = {str(u["update_id"]): _judge(client, pipeline_id, u, result.asked) for u in candidates}
     own, unclear, others = (
-        [u for u, of in whose.items() if of is one] for one in (Whose.OWN, Whose.UNKNOWN, Whose.OTHERS)
+        [u for u, of in whose.items() if of is one]
+        for one in (UpdateOwner.OWN, UpdateOwner.UNKNOWN, UpdateOwner.OTHERS)
     )
     if len(own) == 1:
-        return Found(own[0], tuple(unclear), tuple(others), seen_all)
-    return Found("", (*own, *unclear), tuple(others), seen_all)
+        return StartedUpdates(own[0], tuple(unclear), tuple(others), seen_all)
+    return StartedUpdates("", (*own, *unclear), tuple(others), seen_all)
 
 
 def _newer(
@@ -80,20 +81,20 @@ def _newer(
 
 def _judge(
     client: PipelinesClient, pipeline_id: str, update: Mapping[str, Any], asked: StartRequest | None
-) -> Whose:
+) -> UpdateOwner:
     if asked is None:
-        return Whose.UNKNOWN
+        return UpdateOwner.UNKNOWN
     name = update["update_id"]
     first = client.events(pipeline_id, filter=f"update_id = '{name}'", order_by="timestamp asc", limit=25)
     said = next((details(e) for e in first if e.get("event_type") == "create_update"), {})
     request_id = str(as_object(said).get("x-reprise-request-id") or "")
     if request_id and asked.request_id:
-        return Whose.OWN if request_id == asked.request_id else Whose.OTHERS
+        return UpdateOwner.OWN if request_id == asked.request_id else UpdateOwner.OTHERS
     if update.get("cause", "") not in BY_API or not _same_selection(update, asked.selection):
-        return Whose.OTHERS
+        return UpdateOwner.OTHERS
     created, noted = when(update.get("creation_time")), when(asked.at)
     in_time = created is not None and noted is not None and noted - EARLIER <= created <= noted + LATER
-    return Whose.OWN if in_time else Whose.UNKNOWN
+    return UpdateOwner.OWN if in_time else UpdateOwner.UNKNOWN
 
 
 def _same_selection(update: Mapping[str, Any], asked: Mapping[str, Any]) -> bool:

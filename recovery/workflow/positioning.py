@@ -12,7 +12,7 @@ from recovery.errors import Refused
 from recovery.models import Flow, Recovery
 from recovery.people.roles import Actor
 from recovery.sources import position_requests, position_view
-from recovery.sources.base import Wanted
+from recovery.sources.base import StartChoice
 from recovery.strategies.catalogue import POSITIONED
 from recovery.workflow import broker, studies
 from recovery.workflow.journal import trying
@@ -20,7 +20,7 @@ from recovery.workflow.moves import get, lock, only_in
 from recovery.workflow.studies import LOOK
 
 
-def request_positions(*, recovery_id: int, positions: Mapping[str, Wanted | None], by: Actor) -> None:
+def request_positions(*, recovery_id: int, positions: Mapping[str, StartChoice | None], by: Actor) -> None:
     """Have a worker look up what these positions would cost; the answer appears in `studies.looked_sources`."""
     from recovery.workflow import tasks
 
@@ -38,7 +38,7 @@ def request_positions(*, recovery_id: int, positions: Mapping[str, Wanted | None
         )
 
 
-def look_at_once(*, recovery_id: int, given: Sequence[str]) -> dict[str, Wanted | None]:
+def look_at_once(*, recovery_id: int, given: Sequence[str]) -> dict[str, StartChoice | None]:
     """Look up before returning, for commands, and keep the answer with the recovery as a worker does. `given`: as
     `position_requests.by_source` takes it. Returns the positions that were looked up."""
     recovery = get(recovery_id)
@@ -55,7 +55,7 @@ def look_at_once(*, recovery_id: int, given: Sequence[str]) -> dict[str, Wanted 
 
 def looked_at(
     flow: Flow, given: Sequence[str], patch: Mapping[str, str] | None = None
-) -> tuple[dict[str, Wanted | None], tuple[ShownSource, ...]]:
+) -> tuple[dict[str, StartChoice | None], tuple[ShownSource, ...]]:
     """What was given, as wishes by source, and every source with what they cost. Changes nothing.
 
     `all` is for those sources that are not named themselves; which there are has to be looked up first.

@@ -18,7 +18,7 @@ from recovery.checkpoints import inspect_checkpoint, publishing, read_fingerprin
 from recovery.checkpoints.report import CheckpointReport
 from recovery.contracts import codec
 from recovery.contracts.plan import PlanBody
-from recovery.contracts.probes import Asked, EvidenceLine, ProbeAnswer
+from recovery.contracts.probes import EvidenceLine, ProbeAnswer, ProbeQuestion
 from recovery.contracts.results import UpdateResult
 from recovery.errors import RepriseError, Unreachable
 from recovery.models import Recovery, Step
@@ -37,7 +37,7 @@ FARTHEST: Final = 25
 """So many updates are looked through for those that someone else started."""
 
 
-class Service(StrEnum):
+class ProbedService(StrEnum):
     """Who answers."""
 
     CONSOLE = "console"
@@ -46,7 +46,11 @@ class Service(StrEnum):
     SPARK = "spark"
 
 
-SECONDS: Final[Mapping[Service, float]] = {Service.API: 10.0, Service.STORAGE: 10.0, Service.SPARK: 15.0}
+SECONDS: Final[Mapping[ProbedService, float]] = {
+    ProbedService.API: 10.0,
+    ProbedService.STORAGE: 10.0,
+    ProbedService.SPARK: 15.0,
+}
 """How long one question may take; the console's own database has its own limits."""
 
 
@@ -61,7 +65,7 @@ class ProbedStep:
 
     @cached_property
     def client(self) -> PipelinesClient:
-        return client_for(self.pipeline.workspace, timeout=SECONDS[Service.API])
+        return client_for(self.pipeline.workspace, timeout=SECONDS[ProbedService.API])
 
     @cached_property
     def contents(self) -> PlanBody | None:
@@ -254,7 +258,7 @@ def _ask_rows(probed: ProbedStep) -> EvidenceLine | None:
         return None
     answers = questions_service(probed.pipeline.workspace, probed.pipeline.environment)
     settings = probed.pipeline.spec.get("configuration") or {}
-    rows = count(answers, contents.dataset, settings, timeout=SECONDS[Service.SPARK])
+    rows = count(answers, contents.dataset, settings, timeout=SECONDS[ProbedService.SPARK])
     if rows is None:
         return saw(None, f"Spark knows no table {contents.dataset}.")
     before = "" if contents.table_rows is None else f"; {contents.table_rows:,} when the plan was sealed"
@@ -263,37 +267,37 @@ def _ask_rows(probed: ProbedStep) -> EvidenceLine | None:
 
 def _ask_spark(probed: ProbedStep) -> EvidenceLine:
     answers = questions_service(probed.pipeline.workspace, probed.pipeline.environment)
-    whereabouts(answers, [], timeout=SECONDS[Service.SPARK])
+    whereabouts(answers, [], timeout=SECONDS[ProbedService.SPARK])
     return saw(True, "It answers.")
 
 
 @dataclass(frozen=True)
-class Question:
+class ProbeRead:
     """One question. `ask` answers None where there is nothing to ask of this step."""
 
-    asked: Asked
-    service: Service
+    asked: ProbeQuestion
+    service: ProbedService
     ask: Callable[[ProbedStep], EvidenceLine | None]
 
 
 QUESTIONS: Final = (
-    Question(Asked.WORKER, Service.CONSOLE, _ask_worker),
-    Question(Asked.LOCK, Service.CONSOLE, _ask_lock),
-    Question(Asked.ACTIVE, Service.API, _ask_active),
-    Question(Asked.QUERY, Service.API, _ask_query),
-    Question(Asked.LAST_EVENT, Service.API, _ask_last_event),
-    Question(Asked.OTHERS, Service.API, _ask_others),
-    Question(Asked.CHECKPOINT, Service.STORAGE, _ask_checkpoint),
-    Question(Asked.OLD_VERSION, Service.STORAGE, _ask_old_version),
-    Question(Asked.TABLE, Service.STORAGE, _ask_table),
-    Question(Asked.SPARK, Service.SPARK, _ask_spark),
-    Question(Asked.ROWS, Service.SPARK, _ask_rows),
+    ProbeRead(ProbeQuestion.WORKER, ProbedService.CONSOLE, _ask_worker),
+    ProbeRead(ProbeQuestion.LOCK, ProbedService.CONSOLE, _ask_lock),
+    ProbeRead(ProbeQuestion.ACTIVE, ProbedService.API, _ask_active),
+    ProbeRead(ProbeQuestion.QUERY, ProbedService.API, _ask_query),
+    ProbeRead(ProbeQuestion.LAST_EVENT, ProbedService.API, _ask_last_event),
+    ProbeRead(ProbeQuestion.OTHERS, ProbedService.API, _ask_others),
+    ProbeRead(ProbeQuestion.CHECKPOINT, ProbedService.STORAGE, _ask_checkpoint),
+    ProbeRead(ProbeQuestion.OLD_VERSION, ProbedService.STORAGE, _ask_old_version),
+    ProbeRead(ProbeQuestion.TABLE, ProbedService.STORAGE, _ask_table),
+    ProbeRead(ProbeQuestion.SPARK, ProbedService.SPARK, _ask_spark),
+    ProbeRead(ProbeQuestion.ROWS, ProbedService.SPARK, _ask_rows),
 )
 
 
 def ask_all(step: Step, now: Callable[[], datetime]) -> tuple[ProbeAnswer, ...]:
     """What every question that fits this step answers, in their order."""
-    probed, silent = ProbedStep(step), dict[Service, str]()
+    probed, silent = ProbedStep(step), dict[ProbedService, str]()
     answers = []
     for question in QUESTIONS:
         line = _ask_guarded(question, probed, silent)
@@ -304,7 +308,9 @@ def ask_all(step: Step, now: Callable[[], datetime]) -> tuple[ProbeAnswer, ...]:
     return tuple(answers)
 
 
-def _ask_guarded(question: Question, probed: ProbedStep, silent: dict[Service, str]) -> EvidenceLine | None:
+def _ask_guarded(
+    question: ProbeRead, probed: ProbedStep, silent: dict[ProbedService, str]
+) -> EvidenceLine | None:
     """One answer within its time. `silent`: what services said, or failed to, that are not asked again."""
     if question.service in silent:
         return saw(None, f"Not asked: {silent[question.service]}")
@@ -322,8 +328,12 @@ def _reading(probed: ProbedStep, seconds: float | None) -> AbstractContextManage
     return reach.reading(workspace) if seconds is None else reach.reading_within(workspace, seconds)
 
 
-def _is_silence(service: Service, problem: RepriseError) -> bool:
+def _is_silence(service: ProbedService, problem: RepriseError) -> bool:
     """Storage that answered with a no is asked on; an API or a Spark that could not be reached is not."""
     if not isinstance(problem, Unreachable):
         return False
-    return service is not Service.STORAGE or problem.code in ("store_silent", "store_slow", "store_busy")
+    return service is not ProbedService.STORAGE or problem.code in (
+        "store_silent",
+        "store_slow",
+        "store_busy",
+    )

@@ -7,14 +7,14 @@ from typing import Final
 from django.utils import timezone
 
 from recovery.contracts import codec
-from recovery.contracts.probes import Asked, EvidenceLine, Probe, ProbeAnswer, read_evidence
+from recovery.contracts.probes import EvidenceLine, Probe, ProbeAnswer, ProbeQuestion, read_evidence
 from recovery.models import Step
 from recovery.pipelines.events import when
 from recovery.workflow import probe_questions
 
 AGAIN: Final = timedelta(seconds=30)
 """After so long a probe that left a question open reads again."""
-NEEDED: Final = (Asked.EFFECT, Asked.QUERY)
+NEEDED: Final = (ProbeQuestion.EFFECT, ProbeQuestion.QUERY)
 """Questions without whose answers it is not known what a step did: while one is open, a person is asked."""
 
 
@@ -47,7 +47,8 @@ def probe_of(step: Step, began: datetime, evidence: Sequence[EvidenceLine]) -> P
     """What was read now: the evidence of the step's own probe, then every other question."""
     at = timezone.now().isoformat()
     effect = tuple(
-        ProbeAnswer(asked=Asked.EFFECT, proven=line.proven, says=line.says, at=at) for line in evidence
+        ProbeAnswer(asked=ProbeQuestion.EFFECT, proven=line.proven, says=line.says, at=at)
+        for line in evidence
     )
     readings = (*effect, *probe_questions.ask_all(step, timezone.now))
     before, ended = newest_probe(step), timezone.now()

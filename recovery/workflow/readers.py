@@ -5,17 +5,18 @@ from functools import cached_property
 from typing import Any
 
 from recovery.spark.api import study
-from recovery.workflow.flow_snapshot import NO_COUNTS, Scene, request_for
+from recovery.workflow.flow_snapshot import NO_COUNTS, FlowSnapshot, request_for
 
 
 class Readers:
-    """The readers of a scene's code. Spark needs seconds to tell them: it is asked when one is wanted, and once.
+    """The readers of a snapshot's code. Spark needs seconds to tell them: it is asked when one is wanted, and once.
 
-    `scene` is looked at no earlier either. Every question raises what `flow_snapshot.read_scene` and `study` raise.
+    `snapshot` is looked at no earlier either. Every question raises what `flow_snapshot.read_flow_snapshot` and `study`
+    raise.
     """
 
-    def __init__(self, scene: Callable[[], Scene]) -> None:
-        self._scene = scene
+    def __init__(self, snapshot: Callable[[], FlowSnapshot]) -> None:
+        self._snapshot = snapshot
         self._told: tuple[Mapping[str, Any], ...] = ()
 
     def note(self, told: tuple[Mapping[str, Any], ...]) -> None:
@@ -25,8 +26,8 @@ class Readers:
     @cached_property
     def all(self) -> tuple[Mapping[str, Any], ...]:
         """Every reader in plan order; none where the code could not be analysed."""
-        scene = self._scene()
-        return self._told or study(request_for(scene, scene.code, NO_COUNTS, ())).sources
+        snapshot = self._snapshot()
+        return self._told or study(request_for(snapshot, snapshot.code, NO_COUNTS, ())).sources
 
     def of(self, number: str) -> Mapping[str, Any]:
         """The reader of a source, by its index as text: {format, path, options, location}; {} where there is none."""

@@ -13,10 +13,10 @@ from recovery.errors import RepriseError
 from recovery.models import Plan
 from recovery.pipelines.events import statuses
 from recovery.pipelines.workspaces import questions_service
-from recovery.spark.api import Defined, DefinedRequest, defined
+from recovery.spark.api import DefinedRequest, DefinitionMeasure, defined
 from recovery.strategies.base import checkpoint_watched, table_watched
 from recovery.verification.below import DONE
-from recovery.workflow.flow_snapshot import NO_COUNTS, Scene, request_for
+from recovery.workflow.flow_snapshot import NO_COUNTS, FlowSnapshot, request_for
 
 
 def list_refreshed(plan: Plan) -> dict[str, str]:
@@ -34,14 +34,16 @@ def without_refreshed(plan: Plan, others: Mapping[str, str | None]) -> dict[str,
     return {name: print_ for name, print_ in others.items() if name not in ours}
 
 
-def measure_refreshed(scene: Scene, plan: Plan, result: UpdateResult) -> tuple[RefreshedDataset, ...] | None:
+def measure_refreshed(
+    snapshot: FlowSnapshot, plan: Plan, result: UpdateResult
+) -> tuple[RefreshedDataset, ...] | None:
     """Each dataset that the plan refreshes, after it. `result`: of its step, empty where that
     was not done."""
     if not list_refreshed(plan):
         return ()
     if not (update_id := result.update_id):
         return None
-    told = scene.client.events(scene.flow.pipeline.pipeline_id, filter=f"update_id = '{update_id}'")
+    told = snapshot.client.events(snapshot.flow.pipeline.pipeline_id, filter=f"update_id = '{update_id}'")
     said = statuses(told, update_id)
     compared = {
         name
@@ -61,7 +63,7 @@ def measure_refreshed(scene: Scene, plan: Plan, result: UpdateResult) -> tuple[R
             not_compared=why,
             view=dataset not in tables,
         )
-        found.append(_compared(scene, one, flow) if one.compared and one.status == DONE else one)
+        found.append(_compared(snapshot, one, flow) if one.compared and one.status == DONE else one)
     return tuple(found)
 
 
@@ -71,13 +73,13 @@ def _not_compared(compared: bool, *, table: bool) -> NotCompared:
     return NotCompared.READS_STREAM if table else NotCompared.DEFINED_IN_SQL
 
 
-def _compared(scene: Scene, one: RefreshedDataset, flow: str) -> RefreshedDataset:
-    study = replace(request_for(scene, scene.code, NO_COUNTS, ()), flow=flow, table=None)
-    answers = questions_service(scene.flow.pipeline.workspace, scene.flow.pipeline.environment)
+def _compared(snapshot: FlowSnapshot, one: RefreshedDataset, flow: str) -> RefreshedDataset:
+    study = replace(request_for(snapshot, snapshot.code, NO_COUNTS, ()), flow=flow, table=None)
+    answers = questions_service(snapshot.flow.pipeline.workspace, snapshot.flow.pipeline.environment)
     try:
         found = defined(DefinedRequest(answers, one.dataset, study))
     except RepriseError as problem:
-        found = Defined(problem=problem.sentence)
+        found = DefinitionMeasure(problem=problem.sentence)
     return RefreshedDataset(
         dataset=one.dataset,
         status=one.status,

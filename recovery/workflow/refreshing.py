@@ -22,7 +22,7 @@ from recovery.models import Flow, Pipeline, Recovery, Workspace
 from recovery.people import visible
 from recovery.people.roles import SYSTEM, Actor
 from recovery.pipelines import across
-from recovery.pipelines.downstream import VIEWS, Node, State
+from recovery.pipelines.downstream import VIEWS, BehindState, Node
 from recovery.pipelines.events import when
 from recovery.pipelines.find import find_flow
 from recovery.pipelines.workspaces import client_for, refuse_inactive
@@ -36,7 +36,7 @@ PATIENCE: Final = timedelta(minutes=2)
 """After so long a request that no worker took counts as lost, and another may be made."""
 
 
-class Phase(StrEnum):
+class RefreshPhase(StrEnum):
     ASKED = "asked"
     SENT = "sent"  # the worker has begun to send it; without an answer nobody knows whether it arrived
     STARTED = "started"
@@ -52,7 +52,7 @@ class BelowRefresh:
     by: str
     at: str
     datasets: tuple[str, ...]
-    phase: Phase = Phase.ASKED
+    phase: RefreshPhase = RefreshPhase.ASKED
     update_id: str = ""
     problem: str = ""
 
@@ -64,17 +64,17 @@ class BelowRefresh:
         """None for {}: no one has asked."""
         if not kept:
             return None
-        return cls(**{**kept, "datasets": tuple(kept["datasets"]), "phase": Phase(kept["phase"])})
+        return cls(**{**kept, "datasets": tuple(kept["datasets"]), "phase": RefreshPhase(kept["phase"])})
 
     @property
     def waits(self) -> bool:
         """Is a worker still to send it?"""
         at = when(self.at)
-        return self.phase is Phase.ASKED and at is not None and timezone.now() - at < PATIENCE
+        return self.phase is RefreshPhase.ASKED and at is not None and timezone.now() - at < PATIENCE
 
 
 @dataclass(frozen=True)
-class Late:
+class RefreshSelection:
     """What a refresh below a flow selects (`flows`, in an order in which they can run), and what it leaves out:
     `rewritten`: tables whose stream would read rows a second time; `elsewhere`: of other pipelines."""
 
@@ -83,9 +83,9 @@ class Late:
     elsewhere: tuple[Flow, ...] = ()
 
 
-def late_below(flow: Flow) -> Late:
+def late_below(flow: Flow) -> RefreshSelection:
     """What stands below a flow and is stale or empty."""
-    late = [(n, f) for n, f in across.flows_below(flow) if f.state in tuple(State)]
+    late = [(n, f) for n, f in across.flows_below(flow) if f.state in tuple(BehindState)]
     elsewhere = tuple(f for _, f in late if f.pipeline_id != flow.pipeline_id)
     own = [(n, f) for n, f in late if f.pipeline_id == flow.pipeline_id]
     workspace = (
@@ -93,7 +93,7 @@ def late_below(flow: Flow) -> Late:
     )  # a table that is read here may be written by another pipeline of it
     writers = list(Flow.objects.filter(pipeline__workspace=workspace).exclude(renewed_at=None))
     rewritten = [f for n, f in own if _would_repeat(n, f, writers)]
-    return Late(tuple(f for _, f in own if f not in rewritten), tuple(rewritten), elsewhere)
+    return RefreshSelection(tuple(f for _, f in own if f not in rewritten), tuple(rewritten), elsewhere)
 
 
 def _would_repeat(node: Node, reader: Flow, writers: list[Flow]) -> bool:
@@ -147,9 +147,11 @@ def wait_taken(flow_id: int, asked: BelowRefresh, *, seconds: float) -> BelowRef
         kept = BelowRefresh.from_json(Flow.objects.get(pk=flow_id).below_refresh)
         if kept is None or kept.ticket != asked.ticket:
             return replace(
-                asked, phase=Phase.SENT, problem="A later request has taken the place of this one."
+                asked, phase=RefreshPhase.SENT, problem="A later request has taken the place of this one."
             )
-        ended = kept.phase in (Phase.STARTED, Phase.REFUSED) or (kept.phase is Phase.SENT and kept.problem)
+        ended = kept.phase in (RefreshPhase.STARTED, RefreshPhase.REFUSED) or (
+            kept.phase is RefreshPhase.SENT and kept.problem
+        )
         if ended:
             return kept
         if time.monotonic() >= until:
@@ -214,13 +216,13 @@ def carry_out(flow_id: int, ticket: str) -> None:
     with transaction.atomic():
         flow = Flow.objects.select_for_update().select_related("pipeline__workspace").get(pk=flow_id)
         asked = BelowRefresh.from_json(flow.below_refresh)
-        if asked is None or asked.ticket != ticket or asked.phase is not Phase.ASKED:
+        if asked is None or asked.ticket != ticket or asked.phase is not RefreshPhase.ASKED:
             return
         problem = _moved_since(flow, asked)
         if not problem:
-            _keep(flow, asked, phase=Phase.SENT)
+            _keep(flow, asked, phase=RefreshPhase.SENT)
     if problem:
-        _end(flow, asked, "failed", problem, phase=Phase.REFUSED, problem=problem)
+        _end(flow, asked, "failed", problem, phase=RefreshPhase.REFUSED, problem=problem)
         return
     try:
         client = client_for(flow.pipeline.workspace)
@@ -228,10 +230,10 @@ def carry_out(flow_id: int, ticket: str) -> None:
     except OutcomeUnknown as unknown:
         _end(flow, asked, "unknown", unknown.sentence, problem=unknown.sentence)
     except RepriseError as error:
-        _end(flow, asked, "failed", error.sentence, phase=Phase.REFUSED, problem=error.sentence)
+        _end(flow, asked, "failed", error.sentence, phase=RefreshPhase.REFUSED, problem=error.sentence)
     else:
         says = f"Update {update_id} was started: it refreshes what is below {flow.name}."
-        _end(flow, asked, "done", says, phase=Phase.STARTED, update_id=update_id)
+        _end(flow, asked, "done", says, phase=RefreshPhase.STARTED, update_id=update_id)
 
 
 def _moved_since(flow: Flow, asked: BelowRefresh) -> str:
@@ -252,7 +254,7 @@ def _moved_since(flow: Flow, asked: BelowRefresh) -> str:
 
 def _end(flow: Flow, asked: BelowRefresh, outcome: str, says: str, **changes: Any) -> None:
     with transaction.atomic():
-        _keep(flow, asked, **{"phase": Phase.SENT, **changes})
+        _keep(flow, asked, **{"phase": RefreshPhase.SENT, **changes})
         append_entry(
             action=START, outcome=outcome, by=SYSTEM, behalf=asked.by, target_kind="flow", target=flow.name,
             environment=flow.pipeline.environment, says=says, after={"datasets": list(asked.datasets)},

@@ -12,7 +12,7 @@ from recovery.errors import Refused
 from recovery.spark import scratch
 from recovery.spark.api import Rehearsal, RehearsalRequest, Replay, Study, StudyRequest, rehearse
 from recovery.strategies.base import Counts
-from recovery.workflow.inputs import Counted
+from recovery.workflow.inputs import CountRequest
 from recovery.workflow.studied import counts
 
 FOLDER = "_rehearsals"
@@ -25,9 +25,9 @@ def needs_rehearsal(study: Study, label: str) -> bool:
 
 def count_or_rehearse(
     told: Study,
-    wanted: Counted,
-    apart: Counted,
-    request: Callable[[Counted], StudyRequest],
+    wanted: CountRequest,
+    apart: CountRequest,
+    request: Callable[[CountRequest], StudyRequest],
     *,
     storage: str,
     watermark_ms: int | None,
@@ -38,7 +38,7 @@ def count_or_rehearse(
     `apart`: what was never read, alone; rehearsed where rows came late, to tell whether those are among them.
     """
 
-    def rehearsal(label: str, at_ms: int | None, of: Counted = wanted) -> Rehearsal | None:
+    def rehearsal(label: str, at_ms: int | None, of: CountRequest = wanted) -> Rehearsal | None:
         if label not in of.sets or not needs_rehearsal(told, label):
             return None
         with rehearse_flow(

@@ -30,7 +30,7 @@ STARTING: Final = frozenset({"rerun", "refresh"})
 """Kinds that start an update, at most one: each attempt first looks for the one that an earlier attempt started."""
 
 
-class Why(StrEnum):
+class RepeatReason(StrEnum):
     """Why it begins again."""
 
     SILENT = "silent"
@@ -39,11 +39,11 @@ class Why(StrEnum):
     NO_ANSWER = "no_answer"
 
 
-SAYS: Final[Mapping[Why, str]] = {
-    Why.SILENT: "its worker fell silent, and doing it again changes nothing",
-    Why.NOT_STARTED: "it is proven that no update of it was started",
-    Why.CUT: "its update was cut off when what it ran on ended",
-    Why.NO_ANSWER: "something did not answer, and nothing had been changed",
+SAYS: Final[Mapping[RepeatReason, str]] = {
+    RepeatReason.SILENT: "its worker fell silent, and doing it again changes nothing",
+    RepeatReason.NOT_STARTED: "it is proven that no update of it was started",
+    RepeatReason.CUT: "its update was cut off when what it ran on ended",
+    RepeatReason.NO_ANSWER: "something did not answer, and nothing had been changed",
 }
 
 
@@ -52,7 +52,7 @@ class Repeat:
     """`number` 1 is the first; `at` when it was decided, `due` when it begins: ISO times, UTC."""
 
     number: int
-    why: Why
+    why: RepeatReason
     at: str
     due: str
 
@@ -63,7 +63,7 @@ class Repeat:
     @classmethod
     def of(cls, stored: Mapping[str, Any]) -> "Repeat":
         """As `as_dict` stored it."""
-        return cls(stored["number"], Why(stored["why"]), stored["at"], stored["due"])
+        return cls(stored["number"], RepeatReason(stored["why"]), stored["at"], stored["due"])
 
 
 def is_harmless(step: Step, *, acted: bool) -> bool:
@@ -92,12 +92,12 @@ def next_repeat(step: Step) -> Repeat | None:
     return Repeat.of(step.repeats[-1]) if step.state == "pending" and step.look_at and step.repeats else None
 
 
-def repeat(step: Step, why: Why) -> bool:
+def repeat(step: Step, why: RepeatReason) -> bool:
     """failed or unknown -> pending, to begin again after a pause. False: it has begun again often enough, or somebody
     else moved it."""
     from recovery.workflow import tasks
 
-    if not may_repeat(step) or (why is Why.CUT and _writes_again(step)):
+    if not may_repeat(step) or (why is RepeatReason.CUT and _writes_again(step)):
         return False
     now, pause = timezone.now(), PAUSES[len(step.repeats)]
     made = Repeat(len(step.repeats) + 1, why, now.isoformat(), (now + pause).isoformat())

@@ -6,18 +6,18 @@ from contextlib import contextmanager
 from recovery.checkpoints.report import CheckpointReport
 from recovery.errors import Refused
 from recovery.sources.live.replaying import measure_processed
-from recovery.sources.replaying import Processed
+from recovery.sources.replaying import ProcessedInput
 from recovery.spark.api import Rehearsal, Replay, Study, StudyRequest, WholeInput
 from recovery.strategies import common, rebuild
 from recovery.strategies.base import Facts
 from recovery.workflow import inputs, rehearsing
-from recovery.workflow.inputs import Counted
+from recovery.workflow.inputs import CountRequest
 
-Request = Callable[[Counted], StudyRequest]
+Request = Callable[[CountRequest], StudyRequest]
 
 
 def count_rebuilt(
-    facts: Facts, told: Study, wanted: Counted, request: Request, *, storage: str, limit: int
+    facts: Facts, told: Study, wanted: CountRequest, request: Request, *, storage: str, limit: int
 ) -> int | None:
     """Rows that the code writes of what waits, with the state of a replay; None: not counted.
 
@@ -62,7 +62,7 @@ def processed_until(
     report: CheckpointReport,
     described: Sequence[Mapping[str, object]],
     noted: Mapping[str, Mapping[str, str]],
-) -> Processed:
+) -> ProcessedInput:
     """What was processed up to the last committed batch of `report`, by readers as `described`. Raises Refused where
     it cannot be replayed, Unreachable for input files that cannot be listed."""
     told = inputs.identify_tables(described, report.sources)
@@ -77,7 +77,7 @@ def processed_until(
 
 @contextmanager
 def replaying_processed(
-    request: StudyRequest, held: Processed, report: CheckpointReport, *, storage: str, purpose: str
+    request: StudyRequest, held: ProcessedInput, report: CheckpointReport, *, storage: str, purpose: str
 ) -> Iterator[Rehearsal]:
     """A rehearsal that first replays what was processed, up to the last committed batch of `report`."""
     with rehearsing.rehearse_flow(

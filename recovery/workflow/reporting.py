@@ -13,7 +13,7 @@ from recovery.contracts import codec
 from recovery.contracts.acceptance import Accepted, Effect
 from recovery.contracts.criteria import Criterion
 from recovery.contracts.measured import JudgedCriterion, Measured
-from recovery.contracts.names import Meant
+from recovery.contracts.names import ChangeIntent
 from recovery.contracts.positions import PositionChange
 from recovery.models import AuditEntry, Plan, Recovery, Step
 from recovery.people.roles import Actor, Right
@@ -42,7 +42,7 @@ class Times:
 
 
 @dataclass(frozen=True)
-class Vote:
+class ReportedVote:
     """One vote on the plan; a void one was given, and counts no more."""
 
     voter: str
@@ -53,7 +53,7 @@ class Vote:
 
 
 @dataclass(frozen=True)
-class Entry:
+class ReportedAuditEntry:
     """One entry of the audit log about this recovery."""
 
     seq: int
@@ -65,7 +65,7 @@ class Entry:
 
 
 @dataclass(frozen=True)
-class StepTold:
+class ReportedStep:
     """One step: how it ended, and how long it took in seconds (None: it has not ended, or did not begin)."""
 
     kind: str
@@ -100,7 +100,7 @@ class Report:
     dataset: str
     owner: str
     cause: str
-    meant: Meant | None
+    meant: ChangeIntent | None
     strategy: str
     plan_hash: str | None
     sealed_by: str | None
@@ -111,12 +111,12 @@ class Report:
     criteria: tuple[JudgedCriterion | Criterion, ...]
     positions: tuple[PositionChange, ...]
     patch: tuple[Mapping[str, Any], ...]
-    steps: tuple[StepTold, ...]
+    steps: tuple[ReportedStep, ...]
     time: TimeTaken
     statements: tuple[unknowns.Statement, ...]
-    votes: tuple[Vote, ...]
+    votes: tuple[ReportedVote, ...]
     broken_glass: str | None
-    entries: tuple[Entry, ...] | None
+    entries: tuple[ReportedAuditEntry, ...] | None
     more_entries: bool
 
     def as_dict(self) -> dict[str, Any]:
@@ -216,26 +216,29 @@ def failed_at(recovery: Recovery) -> datetime | None:
     return noted or (since if since is not None and since <= recovery.created_at else None)
 
 
-def _votes(plan: Plan | None) -> tuple[Vote, ...]:
+def _votes(plan: Plan | None) -> tuple[ReportedVote, ...]:
     given = plan.votes.order_by("pk") if plan else ()
-    return tuple(Vote(v.voter, v.choice, v.reason, v.at.isoformat(), v.voided_at is not None) for v in given)
+    return tuple(
+        ReportedVote(v.voter, v.choice, v.reason, v.at.isoformat(), v.voided_at is not None) for v in given
+    )
 
 
-def _entries(recovery: Recovery, by: Actor) -> tuple[tuple[Entry, ...] | None, bool]:
+def _entries(recovery: Recovery, by: Actor) -> tuple[tuple[ReportedAuditEntry, ...] | None, bool]:
     if not by.may(Right.READ_AUDIT):
         return None, False
     found = AuditEntry.objects.filter(filter_entries(by), recovery=recovery.label).order_by("seq")
     rows = list(found.defer("before", "after")[: MOST_ENTRIES + 1])
     told = tuple(
-        Entry(e.seq, e.at.isoformat(), e.actor, e.action, e.outcome, e.says) for e in rows[:MOST_ENTRIES]
+        ReportedAuditEntry(e.seq, e.at.isoformat(), e.actor, e.action, e.outcome, e.says)
+        for e in rows[:MOST_ENTRIES]
     )
     return told, len(rows) > MOST_ENTRIES
 
 
-def _step(step: Any) -> StepTold:
+def _step(step: Any) -> ReportedStep:
     ended = step.started_at and step.ended_at
     seconds = round((step.ended_at - step.started_at).total_seconds(), 3) if ended else None
-    return StepTold(step.kind, step.state, _iso(step.started_at), seconds, step.problem or step.says)
+    return ReportedStep(step.kind, step.state, _iso(step.started_at), seconds, step.problem or step.says)
 
 
 def _iso(at: datetime | None) -> str | None:

@@ -21,7 +21,7 @@ from recovery.workflow.steps.base import Context
 
 
 @dataclass(frozen=True)
-class Emptied:
+class EmptiedTable:
     """A table that the rerun of this plan has emptied, or may have. `filled` None: the fill is not done."""
 
     plan: Plan
@@ -39,7 +39,7 @@ class Emptied:
         return f"{backups.app_id(self.plan.contents, self.plan)}-restored"
 
 
-def emptied_by(recovery: Recovery) -> Emptied | None:
+def emptied_by(recovery: Recovery) -> EmptiedTable | None:
     """By its newest plan with a backup; None where there is none, or its update has not begun."""
     made = recovery.steps.filter(kind=StepKind.TABLE_BACKUP, state="done").order_by("-ordinal").first()
     kept, plan = backups.kept_by(made), made.plan if made else None
@@ -52,10 +52,10 @@ def emptied_by(recovery: Recovery) -> Emptied | None:
         return None
     fill = steps.get(StepKind.FILL)
     done = fill is not None and fill.state == "done"
-    return Emptied(plan, kept, codec.read(FillResult, fill.result) if fill and done else None)
+    return EmptiedTable(plan, kept, codec.read(FillResult, fill.result) if fill and done else None)
 
 
-def refusal(emptied: Emptied) -> str | None:
+def refusal(emptied: EmptiedTable) -> str | None:
     """Why the table cannot be put back, in one sentence; None when it can. Reads only."""
     commits = delta.commits_since(emptied.place, emptied.kept.version)
     if _is_restored(emptied, commits):
@@ -72,13 +72,13 @@ def refusal(emptied: Emptied) -> str | None:
     return None
 
 
-def _is_restored(emptied: Emptied, commits: tuple[delta.Commit, ...]) -> bool:
+def _is_restored(emptied: EmptiedTable, commits: tuple[delta.TableCommit, ...]) -> bool:
     """Whether the last change of rows is that of an attempt before."""
     moved = [c for c in commits if c.moves]
     return bool(moved) and moved[-1].note == emptied.note
 
 
-def put_back(context: Context, emptied: Emptied) -> None:
+def put_back(context: Context, emptied: EmptiedTable) -> None:
     """First the table, then the checkpoint. Raises Refused where Delta no longer has the version's files."""
     contents, kept = emptied.plan.contents, emptied.kept
     # after an attempt that died, too: to put it back a second time changes nothing, and only then is it compared
@@ -110,7 +110,7 @@ def put_back(context: Context, emptied: Emptied) -> None:
     _checkpoint_back(context, emptied)
 
 
-def _checkpoint_back(context: Context, emptied: Emptied) -> None:
+def _checkpoint_back(context: Context, emptied: EmptiedTable) -> None:
     planned = emptied.plan.contents.preconditions.checkpoint
     if planned.version is None:
         return

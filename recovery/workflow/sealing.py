@@ -19,8 +19,8 @@ from recovery.contracts.names import BEGINNING_AGAIN, KEEPING, name_strategy
 from recovery.contracts.option import Option, SettledBy
 from recovery.contracts.plan import (
     SCHEMA,
-    Editor,
     Numbering,
+    PatchAuthor,
     PatchChange,
     PipelineName,
     PlanBody,
@@ -42,7 +42,7 @@ from recovery.strategies.common import files_of, state_keys, whole_rows
 from recovery.strategies.revert import put_back
 from recovery.verification.criteria import EDITION
 from recovery.workflow.accepting import accepted_of, says_accepted
-from recovery.workflow.flow_snapshot import Scene
+from recovery.workflow.flow_snapshot import FlowSnapshot
 from recovery.workflow.gather import gather
 from recovery.workflow.journal import note
 from recovery.workflow.moves import lock, move
@@ -79,7 +79,7 @@ def _seal(recovery: Recovery, by: Actor, accept: Collection[Effect] | None) -> P
         raise Refused(f"Choose how the flow goes on first: one of {', '.join(EXECUTABLE)}.")
     if no := strategy_allowed(rule_for(recovery.flow.pipeline.environment), strategy):  # since it was chosen
         raise Refused(no.says, code=no.code)
-    scene, facts = gather(
+    snapshot, facts = gather(
         recovery.flow,
         patch=chosen.patch or {},
         strategy=strategy,
@@ -96,15 +96,15 @@ def _seal(recovery: Recovery, by: Actor, accept: Collection[Effect] | None) -> P
         raise Refused(f"{name_strategy(strategy)} cannot run: {option.blocked}", code="blocked", flags=flags)
     _key_exists(facts, key)
     held = accepted_of(recovery, option.forecast, effects=accept, by=by)
-    target = wanted_code(scene, facts, strategy)
-    changed = {p: text for p, text in target.items() if scene.code.get(p) != text}
+    target = wanted_code(snapshot, facts, strategy)
+    changed = {p: text for p, text in target.items() if snapshot.code.get(p) != text}
     if changed:
         _must_validate(recovery, changed)
-    contents = build(recovery, scene, facts, option, changed, held)
+    contents = build(recovery, snapshot, facts, option, changed, held)
     return _write(recovery, contents, by)
 
 
-def wanted_code(scene: Scene, facts: Facts, strategy: str) -> Mapping[str, str]:
+def wanted_code(snapshot: FlowSnapshot, facts: Facts, strategy: str) -> Mapping[str, str]:
     """The whole source as it shall be when the plan runs."""
     if strategy == "revert":
         assert facts.old_code is not None, "revert is blocked without old code"
@@ -123,7 +123,7 @@ def _must_validate(recovery: Recovery, changed: Mapping[str, str]) -> None:
         raise Refused(f"The changed code does not validate: {answer['says']}", code="invalid_code")
 
 
-def _editors(recovery: Recovery, changed: Mapping[str, str]) -> tuple[Editor, ...]:
+def _editors(recovery: Recovery, changed: Mapping[str, str]) -> tuple[PatchAuthor, ...]:
     """Who edited the code that the plan changes, each once: authors of the plan, as is who seals it."""
     editors = recovery.chosen.editors
     named = {who for path in changed for who in editors.get(path, ())}
@@ -132,7 +132,7 @@ def _editors(recovery: Recovery, changed: Mapping[str, str]) -> tuple[Editor, ..
 
 def build(
     recovery: Recovery,
-    scene: Scene,
+    snapshot: FlowSnapshot,
     facts: Facts,
     option: Option,
     changed: Mapping[str, str],
@@ -152,10 +152,12 @@ def build(
         pipeline=PipelineName(id=facts.pipeline_id, name=facts.pipeline),
         flow=facts.flow,
         dataset=facts.dataset,
-        checkpoint_place=scene.checkpoint_place,
-        table_place=scene.table_place,
-        sink=SinkPlace(kind=scene.sink.kind, declared=scene.sink.declared, place=scene.sink.location),
-        other_tables=dict(scene.others),
+        checkpoint_place=snapshot.checkpoint_place,
+        table_place=snapshot.table_place,
+        sink=SinkPlace(
+            kind=snapshot.sink.kind, declared=snapshot.sink.declared, place=snapshot.sink.location
+        ),
+        other_tables=dict(snapshot.others),
         diagnosis=_diagnosis(recovery),
         strategy=option.strategy,
         key=code.key,
@@ -171,12 +173,14 @@ def build(
         code_operators=None if code.operators is None else tuple(code.operators),
         state_held=state_keys(facts),
         watermark_ms=reconcile_report(facts.checkpoint).closed_ms,
-        patch=tuple(_change(path, scene.code.get(path, ""), text) for path, text in sorted(changed.items())),
+        patch=tuple(
+            _change(path, snapshot.code.get(path, ""), text) for path, text in sorted(changed.items())
+        ),
         editors=_editors(recovery, changed),
         forecast=option.forecast,
         accepted=accepted,
         table_rows=facts.counts.table,
-        preconditions=scene.preconditions(),
+        preconditions=snapshot.preconditions(),
         waiting_files=tuple(
             WaitingFile(path=f.path, size=f.size, mtime_ms=f.mtime_ms) for f in files_of(facts, "waiting")
         ),

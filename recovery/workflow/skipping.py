@@ -15,7 +15,7 @@ from recovery.workflow.transitions import SKIPS
 
 
 @dataclass(frozen=True)
-class Skipped:
+class SkippedStep:
     """The step, and what the audit log says of it."""
 
     step: Step
@@ -24,7 +24,7 @@ class Skipped:
     after: dict[str, Any]
 
 
-def skip(recovery: Recovery, *, reason: str, by: Actor) -> Skipped:
+def skip(recovery: Recovery, *, reason: str, by: Actor) -> SkippedStep:
     """In this actor's name, under the recovery's lock. The step is skipped under its fence, then the next one begins;
     without a next one the recovery ends without proof."""
     step = _skippable(recovery)
@@ -43,7 +43,7 @@ def skip(recovery: Recovery, *, reason: str, by: Actor) -> Skipped:
     else:
         engine.end(recovery, "unproven", f"{_without_proof(recovery)} {engine.skipped(step)}")
     after = {"step": step.kind, "state": "skipped", "recovery": recovery.state}
-    return Skipped(step, f"Step {step.kind} skipped: {reason}", before, after)
+    return SkippedStep(step, f"Step {step.kind} skipped: {reason}", before, after)
 
 
 def refusal(recovery: Recovery) -> str | None:

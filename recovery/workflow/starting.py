@@ -15,7 +15,7 @@ from recovery.workflow.transitions import WAITS
 
 
 @dataclass(frozen=True)
-class Started:
+class StartedRun:
     """What the audit log says of it."""
 
     says: str
@@ -23,13 +23,13 @@ class Started:
     after: dict[str, Any] = field(default_factory=dict)
 
 
-def start(recovery: Recovery, *, by: Actor) -> Started:
+def start(recovery: Recovery, *, by: Actor) -> StartedRun:
     """In this actor's name. Raises Refused when there is no plan in force, when the environment's rules do not let it
     run now, or when the fate of the step where it stands is still being found out."""
     return _resume(recovery, by) if recovery.state == "needs_attention" else _begin(recovery, by)
 
 
-def _begin(recovery: Recovery, by: Actor) -> Started:
+def _begin(recovery: Recovery, by: Actor) -> StartedRun:
     only_in(recovery, *sorted(WAITS, reverse=True))
     plan = plan_of(recovery)
     if plan is None:
@@ -41,12 +41,12 @@ def _begin(recovery: Recovery, by: Actor) -> Started:
     studies.put(recovery, "halt", {})
     engine.wake(first)
     announce_event(event="recovery.started", recovery=recovery, by=by)
-    return Started(
+    return StartedRun(
         f"Plan {plan.hash[:8]} started.", {"state": before}, {"state": "running", "plan": plan.hash}
     )
 
 
-def _resume(recovery: Recovery, by: Actor) -> Started:
+def _resume(recovery: Recovery, by: Actor) -> StartedRun:
     step = stuck(recovery)
     may_go_on(recovery, step, then="resume")
     was = {"step": step.kind, "state": step.state, "evidence": step.evidence}
@@ -61,7 +61,7 @@ def _resume(recovery: Recovery, by: Actor) -> Started:
     if step.kind != "rollback":
         recovery.refresh_from_db()
         announce_event(event="recovery.started", recovery=recovery, facts={"resumed_at": step.kind}, by=by)
-    return Started(f"Resumed at step {step.kind}, which was {was['state']}.", was)
+    return StartedRun(f"Resumed at step {step.kind}, which was {was['state']}.", was)
 
 
 def may_go_on(recovery: Recovery, step: Step, *, then: str) -> None:

@@ -25,7 +25,7 @@ from recovery.errors import Refused, RepriseError
 from recovery.models import Flow, PositionsLook, Recovery
 from recovery.people.roles import Actor, Role
 from recovery.sources import position_view
-from recovery.sources.base import Wanted
+from recovery.sources.base import StartChoice
 from recovery.strategies.base import Facts
 from recovery.strategies.catalogue import judge_all
 from recovery.strategies.common import files_of, whole_rows
@@ -171,7 +171,7 @@ def look_positions(recovery_id: int, ticket: str) -> None:
 
 
 def positions_shown(
-    flow: Flow, wanted: Mapping[str, Wanted], patch: Mapping[str, str] | None = None
+    flow: Flow, wanted: Mapping[str, StartChoice], patch: Mapping[str, str] | None = None
 ) -> tuple[ShownSource, ...]:
     """Every source of the code as `patch` changes it, with what the wishes would cost.
 

@@ -27,7 +27,7 @@ class UsualOf(StrEnum):
 
 
 @dataclass(frozen=True)
-class Usual:
+class UsualDuration:
     """Seconds: the median of `times` runs, the shortest and the longest of them. `of`: whose runs they were."""
 
     seconds: float
@@ -37,15 +37,15 @@ class Usual:
     of: UsualOf
 
 
-def usual_of(lengths: Sequence[float], of: UsualOf) -> Usual | None:
+def usual_of(lengths: Sequence[float], of: UsualOf) -> UsualDuration | None:
     """Of the lengths of earlier runs in seconds; None for none."""
     good = [seconds for seconds in lengths if seconds >= 0]
-    return Usual(median(good), min(good), max(good), len(good), of) if good else None
+    return UsualDuration(median(good), min(good), max(good), len(good), of) if good else None
 
 
-def usual_steps(flow: Flow) -> dict[str, Usual]:
+def usual_steps(flow: Flow) -> dict[str, UsualDuration]:
     """By kind of step: how long done ones took, of this flow where it has such, else of its workspace."""
-    found: dict[str, Usual] = {}
+    found: dict[str, UsualDuration] = {}
     for of, within in _places(flow, "recovery__flow"):
         done = Step.objects.filter(within, state="done", started_at__isnull=False, ended_at__isnull=False)
         lengths: dict[str, list[float]] = {}
@@ -59,7 +59,7 @@ def usual_steps(flow: Flow) -> dict[str, Usual]:
     return found
 
 
-def usual_look(flow: Flow, field: str) -> Usual | None:
+def usual_look(flow: Flow, field: str) -> UsualDuration | None:
     """How long a look took: `facts` (counting) or `sealing`. The newest of each earlier recovery is known."""
     for of, within in _places(flow, "flow"):
         rows = Recovery.objects.filter(within).order_by("-pk").values_list("facts", "choices")[:NEWEST]

@@ -12,7 +12,7 @@ from recovery.contracts.diagnosis import Storage
 from recovery.contracts.facts import GatheredFacts
 from recovery.diagnosis import operators as ops
 from recovery.diagnosis.judgement import title_by_error
-from recovery.diagnosis.platforms import Where, WrittenKind
+from recovery.diagnosis.platforms import PlatformSupport, WrittenKind
 from recovery.diagnosis.verdict import FlowVerdict, judge_flow
 from recovery.errors import Refused
 from recovery.models import Flow, Recovery
@@ -105,13 +105,13 @@ def known_flow(report: CheckpointReport) -> tuple[Flow, str] | None:
     return None
 
 
-def where_of(flow: Flow) -> Where:
+def where_of(flow: Flow) -> PlatformSupport:
     """What the flow's workspace and sink let one do."""
     sink = flow.last_progress.get("sink") if isinstance(flow.last_progress, dict) else None
     described = str(sink.get("description") or "") if isinstance(sink, dict) else ""
     kind = next((kind for name, kind in SINKS.items() if described.startswith(name)), WrittenKind.UNKNOWN)
     reached = flow.pipeline.workspace.has_streams or flow.pipeline.spec.get("storage")
-    return Where(
+    return PlatformSupport(
         storage=Storage.REACHABLE if reached else Storage.MANAGED,
         sink=kind,
         pipeline_id=flow.pipeline.pipeline_id,

@@ -24,7 +24,7 @@ DESCRIBED: Final = "FileStreamSource["
 
 
 @dataclass(frozen=True)
-class Waiting:
+class WaitingFiles:
     """Files in the sources' places that no committed batch holds. `files` None: not known, and `why` not.
 
     Reader options (a glob filter, recursion) stand in the code alone and were not applied: a recovery runs the
@@ -40,7 +40,7 @@ class Waiting:
 
 
 @reach.of_flow
-def read_waiting_files(flow: Flow, *, seconds: float = 2.0) -> Waiting:
+def read_waiting_files(flow: Flow, *, seconds: float = 2.0) -> WaitingFiles:
     """Look at disk for at most so long: a page must not hang on a storage that is slow or holds millions."""
     at = timezone.now()
     pool = ThreadPoolExecutor(1, thread_name_prefix="waiting")
@@ -48,13 +48,13 @@ def read_waiting_files(flow: Flow, *, seconds: float = 2.0) -> Waiting:
         place = checkpoint_of(flow)
         found = pool.submit(carry_access(_look), place, _described(flow)).result(timeout=seconds)
     except RepriseError as problem:
-        return Waiting(at, why=problem.sentence)
+        return WaitingFiles(at, why=problem.sentence)
     except TooLong:
-        return Waiting(at, why=f"Listing took longer than {seconds:.0f} s; a recovery counts it.")
+        return WaitingFiles(at, why=f"Listing took longer than {seconds:.0f} s; a recovery counts it.")
     finally:
         pool.shutdown(wait=False)
     files = [f for s in found for f in s.waiting]
-    return Waiting(
+    return WaitingFiles(
         at,
         files=len(files),
         size=sum(f.size for f in files),

@@ -29,7 +29,7 @@ GIVEN_UP: Final = timedelta(minutes=10)
 
 
 @dataclass(frozen=True)
-class Watched:
+class UpdateWatch:
     """What looks have seen. Times are ISO, UTC. `state`: of the update, as said last. `stop_asked`: was it asked to
     stop? `silent_since`: when the API stopped answering; "" while it answers. `ended`: how it ended; "" before."""
 
@@ -40,7 +40,7 @@ class Watched:
     ended: str = ""
 
     @classmethod
-    def of(cls, step: Step) -> "Watched":
+    def of(cls, step: Step) -> "UpdateWatch":
         """As kept on the row. Raises KeyError for a step that never waited."""
         return cls(**step.result["watched"])
 
@@ -62,7 +62,7 @@ def is_waiting(step: Step) -> bool:
 def begin(step: Step) -> None:
     """The step waits from now on: its worker is free, and a first look follows at once."""
     now = timezone.now()
-    _arm(step, {"watched": Watched(now.isoformat()).as_dict()}, FIRST, now)
+    _arm(step, {"watched": UpdateWatch(now.isoformat()).as_dict()}, FIRST, now)
 
 
 def lease(step_id: int, fence: int) -> Step | None:
@@ -74,7 +74,7 @@ def lease(step_id: int, fence: int) -> Step | None:
     return Step.objects.select_related("recovery__flow__pipeline__workspace", "plan").get(pk=step_id)
 
 
-def rearm(step: Step, watched: Watched) -> None:
+def rearm(step: Step, watched: UpdateWatch) -> None:
     """Look again: soon at first, at most every `LONGEST` later."""
     now = timezone.now()
     began = when(watched.began) or now
@@ -83,7 +83,7 @@ def rearm(step: Step, watched: Watched) -> None:
     _arm(step, {"watched": watched.as_dict()}, pause, now)
 
 
-def end(step: Step, watched: Watched, ended: str) -> None:
+def end(step: Step, watched: UpdateWatch, ended: str) -> None:
     """What it waited for has ended: wake a worker to go on. Were that lost, the next look wakes one again."""
     from recovery.workflow import tasks
 

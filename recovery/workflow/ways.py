@@ -11,15 +11,15 @@ from recovery.approvals.rules import count_people, strategy_allowed
 from recovery.approvals.selectors import rule_for
 from recovery.contracts.choices import Choices, ChoicesChange
 from recovery.contracts.diagnosis import Diagnosis
-from recovery.contracts.names import Meant, Strategy
+from recovery.contracts.names import ChangeIntent, Strategy
 from recovery.contracts.option import Blocker, BlockerCode, Option
 from recovery.contracts.positions import PositionChange
-from recovery.contracts.ways import Bar, Readable, Wait, Waiting, WayBack, WayOut, Ways
+from recovery.contracts.ways import Readability, WaitAdvice, WaitKind, WayBack, WayBlocker, WayOut, Ways
 from recovery.diagnosis.advice import asks_meant
 from recovery.models import Flow, Recovery, Stream
 from recovery.people.roles import Actor
 from recovery.pipelines import retention
-from recovery.pipelines.retention import Standing
+from recovery.pipelines.retention import RetentionState
 from recovery.strategies.base import Facts
 from recovery.strategies.catalogue import judge_all
 from recovery.strategies.effort import measure_all
@@ -32,17 +32,17 @@ from recovery.workflow.journal import trying_flow
 SAY_FIRST: Final = "It depends on whether the change was meant, and no one has answered. Answer first."
 NONE_FREE: Final = "No strategy that can run here is free of a cost to accept."
 STANDINGS: Final = {
-    Standing.GONE: Readable.GONE,
-    Standing.DUE: Readable.KEPT,
-    Standing.SOON: Readable.KEPT,
-    Standing.KEPT: Readable.KEPT,
-    Standing.SAFE: Readable.SAFE,
+    RetentionState.GONE: Readability.GONE,
+    RetentionState.DUE: Readability.KEPT,
+    RetentionState.SOON: Readability.KEPT,
+    RetentionState.KEPT: Readability.KEPT,
+    RetentionState.SAFE: Readability.SAFE,
 }
 WAIT_WORDS: Final = {
-    Readable.GONE: "Some of what waits can no longer be read. Waiting does not bring it back, and may lose more.",
-    Readable.UNKNOWN: "Whether what waits can still be read is not known. Look at the sources before you wait.",
-    Readable.KEPT: "All that waits can be read now, the first of it until {until}. Waiting makes the table older.",
-    Readable.SAFE: "All that waits can be read now, and nothing is known to take it. Waiting makes the table older.",
+    Readability.GONE: "Some of what waits can no longer be read. Waiting does not bring it back, and may lose more.",
+    Readability.UNKNOWN: "Whether what waits can still be read is not known. Look at the sources before you wait.",
+    Readability.KEPT: "All that waits can be read now, the first of it until {until}. Waiting makes the table older.",
+    Readability.SAFE: "All that waits can be read now, and nothing is known to take it. Waiting makes the table older.",
 }
 
 
@@ -50,7 +50,7 @@ WAIT_WORDS: Final = {
 class Deadline:
     """How long what waits can be read. `until`: when the first of it may go; None: no such time is known."""
 
-    readable: Readable
+    readable: Readability
     until: datetime | None = None
 
 
@@ -130,7 +130,7 @@ def build_ways(
     flow: Flow,
     options: Sequence[Option],
     diagnosis: Diagnosis,
-    meant: Meant | None,
+    meant: ChangeIntent | None,
     *,
     at: str | None,
     recovery: Recovery | None,
@@ -151,7 +151,7 @@ def build_ways(
         because=decided.because or _why_none(asks, meant),
         would_change=list_changes(options, diagnosis, meant),
         options=tuple(_way(option) for option in options),
-        answers=_answers(flow, options, asks=asks, advised=asks and meant in (None, Meant.UNKNOWN)),
+        answers=_answers(flow, options, asks=asks, advised=asks and meant in (None, ChangeIntent.UNKNOWN)),
     )
 
 
@@ -159,10 +159,10 @@ def _named(strategy: str) -> Strategy | None:
     return Strategy(strategy) if strategy else None
 
 
-def _why_none(asks: bool, meant: Meant | None) -> str:
+def _why_none(asks: bool, meant: ChangeIntent | None) -> str:
     if asks and meant is None:
         return SAY_FIRST
-    return ASK_FIRST if asks and meant is Meant.UNKNOWN else NONE_FREE
+    return ASK_FIRST if asks and meant is ChangeIntent.UNKNOWN else NONE_FREE
 
 
 def _way(option: Option) -> WayOut:
@@ -171,7 +171,7 @@ def _way(option: Option) -> WayOut:
         strategy=option.strategy,
         title=option.title,
         summary=option.summary,
-        blocked=None if blocker is None else Bar(code=blocker.code, says=blocker.says),
+        blocked=None if blocker is None else WayBlocker(code=blocker.code, says=blocker.says),
         forecast=option.forecast,
         effort=option.effort,
         undo=WayBack(
@@ -180,7 +180,7 @@ def _way(option: Option) -> WayOut:
     )
 
 
-def _answers(flow: Flow, options: Sequence[Option], *, asks: bool, advised: bool) -> tuple[Waiting, ...]:
+def _answers(flow: Flow, options: Sequence[Option], *, asks: bool, advised: bool) -> tuple[WaitAdvice, ...]:
     found = find_deadline(flow, options)
     until = found.until.isoformat() if found.until else None
     at = f"{found.until:%Y-%m-%d %H:%M} UTC" if found.until else "a time that is not known"
@@ -189,10 +189,10 @@ def _answers(flow: Flow, options: Sequence[Option], *, asks: bool, advised: bool
     what = "whether the change was meant" if asks else "before you choose"
     waits = WAIT_WORDS[found.readable].format(until=at)
     return tuple(
-        Waiting(answer=answer, advised=is_advised, readable=found.readable, says=says, until=until)
+        WaitAdvice(answer=answer, advised=is_advised, readable=found.readable, says=says, until=until)
         for answer, is_advised, says in (
-            (Wait.NOTHING_YET, False, waits),
-            (Wait.CALL_OWNER, advised, f"{who} {what}. {waits}"),
+            (WaitKind.NOTHING_YET, False, waits),
+            (WaitKind.CALL_OWNER, advised, f"{who} {what}. {waits}"),
         )
     )
 
@@ -213,11 +213,11 @@ def find_deadline(flow: Flow, options: Sequence[Option]) -> Deadline:
         until = datetime.fromtimestamp(min(ends) / 1000, UTC) if ends else None
         told = [_is_readable(place) for place in places]
         if False in told:
-            return Deadline(Readable.GONE)
+            return Deadline(Readability.GONE)
         return Deadline(
-            Readable.UNKNOWN if None in told else Readable.KEPT if until else Readable.SAFE, until
+            Readability.UNKNOWN if None in told else Readability.KEPT if until else Readability.SAFE, until
         )
     seen = retention.of(flow, flow.sources.all(), timezone.now())
     if seen is None:
-        return Deadline(Readable.UNKNOWN)
-    return Deadline(STANDINGS.get(seen.standing, Readable.UNKNOWN), seen.until)
+        return Deadline(Readability.UNKNOWN)
+    return Deadline(STANDINGS.get(seen.standing, Readability.UNKNOWN), seen.until)

@@ -202,22 +202,32 @@ def addresses() -> dict[str, str]:
 def _doors(proven: int, unknown: int) -> dict[str, str]:
     """Workspaces with the answers of their tests, search, a report, and what somebody knows of an unknown step."""
     from recovery.models import Workspace
-    from recovery.pipelines.workspace_answers import Answer, Lack, Missing, Question, Result, WorkspaceTest
+    from recovery.pipelines.workspace_answers import (
+        AnswerResult,
+        LackOf,
+        Question,
+        WorkspaceAnswer,
+        WorkspaceLack,
+        WorkspaceTest,
+    )
     from tests import factories as f
 
     lacks = (
-        Lack(Missing.CHECKPOINTS, ("loyalty",), "Access Denied"),
-        Lack(Missing.STORAGE, ("orders", "customers")),
+        WorkspaceLack(LackOf.CHECKPOINTS, ("loyalty",), "Access Denied"),
+        WorkspaceLack(LackOf.STORAGE, ("orders", "customers")),
     )
     answers = (
-        Answer(
-            Question.ANSWERS, Result.HOLDS, milliseconds=84, certificate_until="2027-03-02T00:00:00+00:00"
+        WorkspaceAnswer(
+            Question.ANSWERS,
+            AnswerResult.HOLDS,
+            milliseconds=84,
+            certificate_until="2027-03-02T00:00:00+00:00",
         ),
-        Answer(Question.TOKEN, Result.HOLDS, account="svc-reprise-stage"),
-        Answer(Question.READ, Result.HOLDS, pipelines=31, tried=20, held=20),
-        Answer(Question.ACT, Result.UNKNOWN, (Lack(Missing.ACCOUNT),)),
-        Answer(Question.CHECKPOINTS, Result.PART, lacks, tried=20, held=17, new=1),
-        Answer(Question.SPARK, Result.FAILS, (Lack(Missing.QUESTIONS),)),
+        WorkspaceAnswer(Question.TOKEN, AnswerResult.HOLDS, account="svc-reprise-stage"),
+        WorkspaceAnswer(Question.READ, AnswerResult.HOLDS, pipelines=31, tried=20, held=20),
+        WorkspaceAnswer(Question.ACT, AnswerResult.UNKNOWN, (WorkspaceLack(LackOf.ACCOUNT),)),
+        WorkspaceAnswer(Question.CHECKPOINTS, AnswerResult.PART, lacks, tried=20, held=17, new=1),
+        WorkspaceAnswer(Question.SPARK, AnswerResult.FAILS, (WorkspaceLack(LackOf.QUESTIONS),)),
     )
     test = WorkspaceTest(f.ago(minutes=12).isoformat(), 3.4, answers)
     Workspace.objects.filter(name="main-eu").update(tested=test.as_dict())
@@ -391,7 +401,7 @@ def _streams() -> dict[str, str]:
 
     from recovery.models import Workspace
     from recovery.people.identity import actor_for_user
-    from recovery.streams.actions import Said, adopt_stream
+    from recovery.streams.actions import StreamDetails, adopt_stream
     from tests.checkpoint_builder import Built
     from tests.unit.eventlogs import logs
 
@@ -408,7 +418,7 @@ def _streams() -> dict[str, str]:
     Built(root / "returns" / "_checkpoint", query_id="3c8f6a10-52de-4b7e-9d41-a7c0e2b95f01").write()
     Workspace.objects.create(name="streams", kind="streams", environment="production")
     admin = actor_for_user(User.objects.get(username="admin"), via="page")
-    said = Said(
+    said = StreamDetails(
         name="orders", event_log=str(events), owner="Team shop-core, +49 30 5550 0142",
         start="systemctl start orders", stop="systemctl stop orders", running="systemctl is-active --quiet orders",
     )  # fmt: skip

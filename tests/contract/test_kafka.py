@@ -9,7 +9,7 @@ from confluent_kafka import Producer
 from recovery.contracts.amounts import Amount, Bound
 from recovery.errors import Refused, Unreachable
 from recovery.sources import kafka as adapter
-from recovery.sources.base import Moved, Wanted
+from recovery.sources.base import PartMove, StartChoice
 from recovery.sources.kafka_facts import KafkaFacts
 from recovery.sources.live import kafka as live
 from tests.kafka import KafkaBroker, until
@@ -74,7 +74,9 @@ def test_records_that_an_operator_deleted_are_gone(kafka: KafkaBroker, topic: st
     assert (reach.lost.rows.value, reach.lost.rows.exact) == (3, False)
     assert "begins at 7" in reach.why
     with pytest.raises(Refused, match=r"6 of .* is not between 7 and 10"):
-        adapter.find_position(Wanted(by_hand=offsets(topic, 6, 0)), position, asked(kafka, topic, position))
+        adapter.find_position(
+            StartChoice(by_hand=offsets(topic, 6, 0)), position, asked(kafka, topic, position)
+        )
 
 
 def test_retention_takes_whole_segments_not_before_the_time_that_was_told(
@@ -124,8 +126,8 @@ def test_a_topic_that_was_made_again_is_known_by_its_id(kafka: KafkaBroker, topi
     assert "was deleted and made again" in reach.why
     assert reach.lost
     assert reach.lost.rows is None
-    moved = adapter.find_position(Wanted(earliest=True), position, facts)
-    assert [c.moved for c in moved.changes] == [Moved.UNCLEAR]
+    moved = adapter.find_position(StartChoice(earliest=True), position, facts)
+    assert [c.moved for c in moved.changes] == [PartMove.UNCLEAR]
     unnoted = adapter.judge_reach(position, asked(kafka, topic, position))
     assert unnoted.readable is (records > 5)  # without the id only a shorter topic gives itself away
 
@@ -148,7 +150,7 @@ def test_partitions_that_were_added_begin_at_their_first_record(kafka: KafkaBrok
 
     facts = asked(kafka, topic, position)
 
-    latest = adapter.find_position(Wanted(latest=True), position, facts)
+    latest = adapter.find_position(StartChoice(latest=True), position, facts)
     assert (latest.offset_json, latest.lost.rows) == (offsets(topic, 5, 0, 4), Amount(value=6))
     assert adapter.find_start_option(position, facts).options == {
         "startingOffsets": offsets(topic, 3, -2, -2)
@@ -191,7 +193,7 @@ def test_an_open_transaction_ends_what_a_reader_of_committed_records_can_reach(
     start = offsets(topic, 0)
     for isolation, end in (("read_committed", 2), ("read_uncommitted", 5)):
         facts = asked(kafka, topic, start, **{"kafka.isolation.level": isolation})
-        found = adapter.find_position(Wanted(latest=True), start, facts)
+        found = adapter.find_position(StartChoice(latest=True), start, facts)
         assert (found.offset_json, found.lost.rows) == (offsets(topic, end), Amount(value=end))
     producer.abort_transaction(30)
 
@@ -228,7 +230,7 @@ def test_a_position_at_a_time(kafka: KafkaBroker, topic: str) -> None:
     position, at_ms = offsets(topic, 2, 1, 0), began + 4500
 
     facts = asked(kafka, topic, position, at_ms, began)
-    found = adapter.find_position(Wanted(at_ms=at_ms), position, facts)
+    found = adapter.find_position(StartChoice(at_ms=at_ms), position, facts)
 
     assert found.offset_json == offsets(topic, 5, 4, 0)
     assert (
@@ -247,7 +249,9 @@ def test_the_first_record_of_a_time_is_taken_though_later_ones_are_older(
     for n in (0, 9, 3, 9, 4):
         kafka.put(topic, [n], at_ms=began + n * 1000)
     facts = asked(kafka, topic, None, began + 4000)
-    assert adapter.find_position(Wanted(at_ms=began + 4000), None, facts).offset_json == offsets(topic, 1)
+    assert adapter.find_position(StartChoice(at_ms=began + 4000), None, facts).offset_json == offsets(
+        topic, 1
+    )
 
 
 def test_topics_by_pattern_and_assigned_partitions(kafka: KafkaBroker, topic: str) -> None:

@@ -10,7 +10,7 @@ from django.test import override_settings
 from console.api.base import acts_of
 from console.api.urls import ROUTES as ROUTES_OF_CONSOLE
 from recovery.server.http import ApiHandler
-from recovery.server.instance import Instance, set_current
+from recovery.server.instance import ServerInstance, set_current
 from recovery.server.models import Pipeline
 from recovery.server.urls import ROUTES
 from recovery.workflow import broker, tasks
@@ -31,7 +31,7 @@ QUESTIONS = ("POST", "/api/2.0/x-reprise/questions")  # a good one needs Spark: 
 @pytest.fixture
 def asker(tmp_path: Path, db: None) -> Asker:
     (tmp_path / "workspace").mkdir()
-    set_current(Instance(tmp_path))
+    set_current(ServerInstance(tmp_path))
     return Asker(tmp_path)
 
 

@@ -147,7 +147,7 @@ def test_a_version_that_appeared_meanwhile_is_never_written_into(s3: S3Server, t
     assert list_versions(flow) == [0, 1]
 
 
-def prepare(flow: str) -> seed.Prepared:
+def prepare(flow: str) -> seed.PreparedCheckpoint:
     return seed.prepare_seed(
         flow, seed.plan_seed(inspect_checkpoint(flow)), recovery="R-1", fence=1, guard=free
     )

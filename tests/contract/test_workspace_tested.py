@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from recovery.models import Workspace
-from recovery.pipelines.workspace_answers import Missing, Question, Result
+from recovery.pipelines.workspace_answers import AnswerResult, LackOf, Question
 from recovery.pipelines.workspace_asking import answers_of
 from tests.contract.lab import Api, PipelinesServer, Stream
 
@@ -25,10 +25,10 @@ def test_of_the_own_server_all_six_hold_and_a_wrong_token_fails(
     test = answers_of(row)
 
     by = {a.question: a for a in test.answers}
-    lacks = {q: a.lacks for q, a in by.items() if a.result is not Result.HOLDS}
+    lacks = {q: a.lacks for q, a in by.items() if a.result is not AnswerResult.HOLDS}
     assert set(lacks) <= {Question.CHECKPOINTS, Question.ACT}
     # a pipeline that another test deletes between the list and the question has no rights list
-    assert {lack.code for lack in lacks.get(Question.ACT, ())} <= {Missing.RIGHTS}
+    assert {lack.code for lack in lacks.get(Question.ACT, ())} <= {LackOf.RIGHTS}
     assert not [lack for found in lacks.values() for lack in found if "tested" in lack.pipelines]
     assert by[Question.SPARK].version.startswith("4.")
     assert by[Question.TOKEN].account
@@ -36,5 +36,5 @@ def test_of_the_own_server_all_six_hold_and_a_wrong_token_fails(
 
     row.token_ref = f"file:{tmp_path}/wrong"
     denied = {a.question: a for a in answers_of(row).answers}
-    assert denied[Question.TOKEN].lacks[0].code is Missing.TOKEN
-    assert denied[Question.READ].result is Result.NOT_ASKED
+    assert denied[Question.TOKEN].lacks[0].code is LackOf.TOKEN
+    assert denied[Question.READ].result is AnswerResult.NOT_ASKED

@@ -6,7 +6,7 @@ from recovery.contracts import codec
 from recovery.contracts.refreshed import NotCompared, RefreshedDataset
 from recovery.models import Flow, Plan, Recovery
 from recovery.verification.below import DONE
-from recovery.workflow.counting_below import BelowCount, Count, Phase, Unknown
+from recovery.workflow.counting_below import BelowCount, CountPhase, StoredCount, UncountedReason
 from tests.factories.flows import ago, failed_flow, flow, pipeline, view
 from tests.factories.runs import verified
 from tests.factories.wizard import at_review
@@ -64,11 +64,11 @@ def count_below(of: Flow) -> Flow:
     """What somebody had counted below it: a view without its rows, a table that lacks some, one not asked for."""
     at = ago(minutes=3).isoformat()
     counts = (
-        Count("spark_catalog.crm.customers", at, rows=0, should=9, missing=9, extra=0),
-        Count("spark_catalog.crm.customers_copy", at, rows=12, should=20, missing=8, extra=0),
-        Count("spark_catalog.crm.signups_today", at, why=Unknown.ELSEWHERE),
+        StoredCount("spark_catalog.crm.customers", at, rows=0, should=9, missing=9, extra=0),
+        StoredCount("spark_catalog.crm.customers_copy", at, rows=12, should=20, missing=8, extra=0),
+        StoredCount("spark_catalog.crm.signups_today", at, why=UncountedReason.ELSEWHERE),
     )
-    kept = BelowCount("t", "responder", at, Phase.COUNTED, counts)
+    kept = BelowCount("t", "responder", at, CountPhase.COUNTED, counts)
     Flow.objects.filter(pk=of.pk).update(below_count=kept.as_json())
     of.refresh_from_db()
     return of

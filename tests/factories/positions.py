@@ -8,7 +8,7 @@ from recovery.checkpoints.report import SourceEntry
 from recovery.contracts import codec
 from recovery.models import Flow, PositionsLook, Recovery
 from recovery.sources import file_facts, files, kafka, position_requests, position_view
-from recovery.sources.base import InputFile, Position, Precision, SourceFacts, Wanted
+from recovery.sources.base import InputFile, Position, Precision, SourceFacts, StartChoice
 from recovery.sources.kafka_facts import KafkaFacts, PartitionFacts, TopicFacts
 from tests.factories.flows import ago
 from tests.factories.wizard import at_patch
@@ -34,12 +34,12 @@ def topic(partitions: int = 3, at: int = 500, gone: int = 0) -> tuple[str, Kafka
     return line, KafkaFacts(NOON, {TOPIC: held}, {TOPIC: None})
 
 
-def kafka_source(wanted: Wanted | None = None, partitions: int = 3, gone: int = 0) -> dict[str, Any]:
+def kafka_source(wanted: StartChoice | None = None, partitions: int = 3, gone: int = 0) -> dict[str, Any]:
     line, told = topic(partitions, gone=gone)
     start = kafka.find_position(wanted, line, told) if wanted else None
     begins, end = (
         start.offset_json if start else line,
-        kafka.find_position(Wanted(latest=True), line, told).offset_json,
+        kafka.find_position(StartChoice(latest=True), line, told).offset_json,
     )
     found = SourceFacts(
         Position(0, "kafka", line, kafka.label_position(line), Precision.EXACT, True),
@@ -53,7 +53,7 @@ def kafka_source(wanted: Wanted | None = None, partitions: int = 3, gone: int = 
     return codec.to_json(position_view.show_source(found))
 
 
-def file_source(wanted: Wanted | None = None) -> dict[str, Any]:
+def file_source(wanted: StartChoice | None = None) -> dict[str, Any]:
     names = [f"file:///nowhere/in/changes-000{n}.json" for n in range(1, 8)]
     told = files.FileSourceFacts(
         log=tuple(SourceEntry(path, NOON + n * 60_000, n // 2) for n, path in enumerate(names[:4])),
@@ -80,7 +80,7 @@ def unknown_source() -> dict[str, Any]:
 
 
 def looked(
-    wanted: Mapping[str, Wanted], sources: list[dict[str, Any]], status: str = "ready", **values: Any
+    wanted: Mapping[str, StartChoice], sources: list[dict[str, Any]], status: str = "ready", **values: Any
 ) -> dict[str, Any]:
     """A look that came to its end."""
     asked = {key: position_requests.as_dict(one) for key, one in wanted.items()}
@@ -110,25 +110,25 @@ def at_committed(of: Flow | None = None, strategy: str = "continue") -> Recovery
 
 def at_a_time(of: Flow | None = None) -> Recovery:
     """A topic put to a time that one partition does not have, and files left where they were."""
-    wanted = {"0": Wanted(at_ms=NOON)}
+    wanted = {"0": StartChoice(at_ms=NOON)}
     return at_positions(of, looked(wanted, [kafka_source(wanted["0"]), file_source()]))
 
 
 def at_earliest_chosen(of: Flow | None = None) -> Recovery:
-    wanted = {"0": Wanted(earliest=True)}
+    wanted = {"0": StartChoice(earliest=True)}
     look = looked(wanted, [kafka_source(wanted["0"], gone=1), file_source(), unknown_source()])
     return at_positions(of, look, positions=look["wishes"])
 
 
 def with_many(of: Flow | None = None, partitions: int = 1000) -> Recovery:
     """One partition of many set by hand."""
-    wanted = {"0": Wanted(parts={f"{TOPIC}-7": Wanted(by_hand="600")})}
+    wanted = {"0": StartChoice(parts={f"{TOPIC}-7": StartChoice(by_hand="600")})}
     return at_positions(of, looked(wanted, [kafka_source(wanted["0"], partitions)]))
 
 
 def with_a_part(of: Flow | None = None) -> Recovery:
     """One partition put to a time, the others where they were committed."""
-    wanted = {"0": Wanted(parts={f"{TOPIC}-1": Wanted(at_ms=NOON)})}
+    wanted = {"0": StartChoice(parts={f"{TOPIC}-1": StartChoice(at_ms=NOON)})}
     return at_positions(of, looked(wanted, [kafka_source(wanted["0"]), file_source()]))
 
 

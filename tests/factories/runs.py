@@ -15,8 +15,8 @@ from recovery.contracts.measured import (
     FileMark,
     Measured,
     MeasuredOutcome,
-    Origin,
-    Whole,
+    RowOrigin,
+    WholeComparison,
 )
 from recovery.models import Flow, Plan, Recovery, Step
 from recovery.spark.api import FROM_OLD_CODE
@@ -245,7 +245,7 @@ def _outcome(*, verified: bool, repeats: int) -> MeasuredOutcome:
         {"key": {"customer_id": c, "sequence_num": n}, "times": 1} for c, n in (("1004", "3"), ("1007", "2"))
     ]
     keys, lost = (20 if verified else 18) - repeats, 0 if verified else 2
-    whole = Whole(21, keys + lost, 20 - lost, keys, lost, repeats, 0)
+    whole = WholeComparison(21, keys + lost, 20 - lost, keys, lost, repeats, 0)
     flow = WholeFlow(files=7, gone=1 if repeats else 0, size=4_812)
     return MeasuredOutcome(
         new_rows=8 - lost, expected_rows=8, before_rows=12, table_rows=20 - lost, table_keys=keys,
@@ -262,7 +262,7 @@ def _written_again() -> dict[str, Any]:
     read = int(ago(minutes=63).timestamp() * 1000)
     changed = ChangedFile(path, FileMark(702, read), FileMark(None, read), FileMark(702, read + 3_777_000))
     return {
-        "origins": (Origin(0, path, (2,), 3), Origin(1, path, (1, 3), 3)),
+        "origins": (RowOrigin(0, path, (2,), 3), RowOrigin(1, path, (1, 3), 3)),
         "changed_files": ChangedFiles(1, 3, (changed,)),
         "owners": {path: "svc-crm-export"},
     }

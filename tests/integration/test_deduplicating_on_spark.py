@@ -9,7 +9,13 @@ import pytest
 
 from recovery.sinks.live import delta
 from recovery.spark.api import Measure, MeasureRequest, measure
-from recovery.spark.backups import CommittedBeside, CorrectionRequest, Filled, Unkept, delete_repeats
+from recovery.spark.backups import (
+    BackupRefusal,
+    CommittedComparison,
+    CorrectionRequest,
+    FillAnswer,
+    delete_repeats,
+)
 from tests.integration.spark_room import SCHEMA, SIMPLE, Room, row
 from tests.integration.test_topping_on_spark import DEDUPED, NULL, OTHER, Held
 
@@ -23,7 +29,7 @@ class Repeated(Held):
     def folder(self) -> Path:
         return Path(self.place.removeprefix("file:"))
 
-    def delete(self, code: str, *uris: str, rows: int, before: int, app: str = "app") -> Filled:
+    def delete(self, code: str, *uris: str, rows: int, before: int, app: str = "app") -> FillAnswer:
         study = self.bare.request(code, sets={"processed": uris})
         return delete_repeats(
             CorrectionRequest(self.bare.answers, self.name, self.place, before, study, ("id",), app, rows)
@@ -48,42 +54,42 @@ def held(bare: Room, bare_session: Any) -> Repeated:
     return Repeated(bare, bare_session, name)
 
 
-COUNTS: dict[str, tuple[str, tuple[dict[str, Any], ...], tuple[dict[str, Any], ...], CommittedBeside]] = {
+COUNTS: dict[str, tuple[str, tuple[dict[str, Any], ...], tuple[dict[str, Any], ...], CommittedComparison]] = {
     "each row is there as often as the input yields it": (
         SIMPLE,
         (row(1), row(2), row(2)),
         (row(1), row(2), row(2)),
-        CommittedBeside(rows=3),
+        CommittedComparison(rows=3),
     ),
     "equal rows too often, and a key that is NULL": (
         SIMPLE,
         (row(1), row(2), row(2), NULL),
         (row(1), row(1), row(2), row(2), row(2), NULL, NULL, NULL),
-        CommittedBeside(rows=4, extra=4, extra_keys=3, differing=0),
+        CommittedComparison(rows=4, extra=4, extra_keys=3, differing=0),
     ),
     "rows of such a key differ": (
         SIMPLE,
         (row(1), row(2)),
         (row(1), OTHER, row(2), row(2)),
-        CommittedBeside(rows=2, extra=2, extra_keys=2, differing=1),
+        CommittedComparison(rows=2, extra=2, extra_keys=2, differing=1),
     ),
     "rows of a key differ that is not there too often": (
         SIMPLE,
         (row(1), OTHER, row(2)),
         (row(1), OTHER, row(2), row(2)),
-        CommittedBeside(rows=3, extra=1, extra_keys=1, differing=0),
+        CommittedComparison(rows=3, extra=1, extra_keys=1, differing=0),
     ),
     "dropDuplicates lets one of them through": (
         DEDUPED,
         (row(1), row(1), OTHER),
         (row(1), row(1)),
-        CommittedBeside(rows=1, extra=1, extra_keys=1, differing=0),
+        CommittedComparison(rows=1, extra=1, extra_keys=1, differing=0),
     ),
     "rows of no input are not looked at": (
         SIMPLE,
         (row(1),),
         (row(1), row(7), row(7)),
-        CommittedBeside(rows=1, beyond=2),
+        CommittedComparison(rows=1, beyond=2),
     ),
 }
 
@@ -104,7 +110,7 @@ def test_repeats_are_deleted_in_one_commit(held: Repeated) -> None:
     before = held.write(row(1), row(2), NULL)
     stood = Counter(held.rows())
 
-    assert held.delete(SIMPLE, uri, rows=4, before=before) == Filled(rows=4)
+    assert held.delete(SIMPLE, uri, rows=4, before=before) == FillAnswer(rows=4)
 
     gone = stood - Counter(held.rows())
     assert not Counter(held.rows()) - stood, "no row came"
@@ -120,7 +126,7 @@ def test_a_second_time_deletes_nothing(held: Repeated) -> None:
     uri = held.bare.put("a/1.json", row(1))
     before = held.write(row(1), row(1), row(1))
     held.delete(SIMPLE, uri, rows=2, before=before)
-    assert held.delete(SIMPLE, uri, rows=2, before=before).refused is Unkept.MOVED
+    assert held.delete(SIMPLE, uri, rows=2, before=before).refused is BackupRefusal.MOVED
     assert (held.version(), len(held.rows())) == (before + 1, 1)
     held.write(row(1))
     held.delete(SIMPLE, uri, rows=1, before=held.version())
@@ -136,21 +142,21 @@ def test_a_table_that_another_writer_changed_meanwhile_is_left_as_it_is(
     uri = held.bare.put("a/1.json", row(1))
     before = held.write(row(1), row(1))
     moved, stood = held.sql(meanwhile), held.rows()
-    assert held.delete(SIMPLE, uri, rows=1, before=before).refused is Unkept.MOVED
+    assert held.delete(SIMPLE, uri, rows=1, before=before).refused is BackupRefusal.MOVED
     assert (held.version(), held.rows()) == (moved, stood)
 
 
 def test_nothing_is_deleted_where_it_is_not_as_planned_or_not_allowed(held: Repeated) -> None:
     uri = held.bare.put("a/1.json", row(1), row(2))
     before = held.write(row(1), row(1), row(2))
-    assert held.delete(SIMPLE, uri, rows=2, before=before).refused is Unkept.OTHER_ROWS
-    assert held.delete("def broken(:", uri, rows=1, before=before).refused is Unkept.UNREADABLE
+    assert held.delete(SIMPLE, uri, rows=2, before=before).refused is BackupRefusal.OTHER_ROWS
+    assert held.delete("def broken(:", uri, rows=1, before=before).refused is BackupRefusal.UNREADABLE
     differs = held.write({**row(2), "kind": "other"})
-    assert held.delete(SIMPLE, uri, rows=2, before=differs).refused is Unkept.DIFFERS
+    assert held.delete(SIMPLE, uri, rows=2, before=differs).refused is BackupRefusal.DIFFERS
     assert held.version() == differs
     held.sql("DELETE FROM {t} WHERE kind = 'other'")
     closed = held.sql("ALTER TABLE {t} SET TBLPROPERTIES ('delta.appendOnly' = 'true')")
-    assert held.delete(SIMPLE, uri, rows=1, before=closed).refused is Unkept.APPEND_ONLY
+    assert held.delete(SIMPLE, uri, rows=1, before=closed).refused is BackupRefusal.APPEND_ONLY
     assert (held.version(), len(held.rows())) == (closed, 3)
 
 
@@ -217,9 +223,9 @@ def test_columns_that_no_row_compares_and_names_that_are_quoted_come_through_unc
     for key in (1, 1, 2, 1):
         before = held.sql(f"INSERT INTO {{t}} SELECT {key}, {values}, 'É'")
     stood = {str(r) for r in held.rows()}
-    assert held.counted(code, uri) == CommittedBeside(rows=2, extra=2, extra_keys=1, differing=0)
+    assert held.counted(code, uri) == CommittedComparison(rows=2, extra=2, extra_keys=1, differing=0)
 
-    assert held.delete(code, uri, rows=2, before=before) == Filled(rows=2)
+    assert held.delete(code, uri, rows=2, before=before) == FillAnswer(rows=2)
 
     assert {str(r) for r in held.rows()} == stood
     assert Counter(r[0] for r in held.rows()) == Counter((1, 2))

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from recovery.contracts.refreshed import RefreshedDataset
-from recovery.spark.api import Defined, DefinedRequest, StudyRequest, defined
+from recovery.spark.api import DefinedRequest, DefinitionMeasure, StudyRequest, defined
 from recovery.verification.below import DONE
 from tests.integration.spark_room import Room
 
@@ -275,7 +275,7 @@ class Compared:
     database: str
     view: View
 
-    def verdict(self, found: Defined) -> bool | None:
+    def verdict(self, found: DefinitionMeasure) -> bool | None:
         one = RefreshedDataset(
             dataset="v", status=DONE, compared=True, rows=found.rows, expected_rows=found.expected_rows,
             missing=found.missing, extra=found.extra, problem=found.problem or "", unsure=found.unsure,
@@ -283,7 +283,7 @@ class Compared:
         )  # fmt: skip
         return one.agrees
 
-    def ask(self) -> Defined:
+    def ask(self) -> DefinitionMeasure:
         files = {PYTHON: self.code()} | ({SQL: self.view.sql} if self.view.sql else {})
         study = StudyRequest(
             answers=self.room.answers, files=files, root="/p", libraries=tuple(files), configuration={},

@@ -12,7 +12,7 @@ import pytest
 from recovery.errors import Refused
 from recovery.pipelines import folding, losses
 from recovery.sources import delta
-from recovery.sources.base import Moved, Wanted
+from recovery.sources.base import PartMove, StartChoice
 from tests.delta_room import DeltaRoom
 from tests.integration.delta_tables import ONE, caught_up, committed, look, rows, standing_at
 
@@ -49,8 +49,8 @@ def test_after_the_log_was_cleaned_the_position_is_unreachable_and_the_bounds_ar
     assert "DELTA_MISSING_FILES_UNEXPECTED_VERSION" in failed, failed
     assert not delta.find_start_option(line, facts).supported
     with pytest.raises(Refused, match="Version 2 is out of bounds: the log holds 5 to 10"):
-        delta.find_position(Wanted(version=2), line, facts)
-    first = delta.find_position(Wanted(earliest=True), line, facts)
+        delta.find_position(StartChoice(version=2), line, facts)
+    first = delta.find_position(StartChoice(earliest=True), line, facts)
     assert "Versions before 5" in first.fallbacks[facts.table_id]
     went_on = standing_at(tmp_path / "by hand", checkpoint, first.offset_json)
     assert lake.stream(source, table, went_on) == ""
@@ -87,11 +87,11 @@ def test_a_table_that_was_made_anew_is_told_by_its_id(lake: DeltaRoom, source: P
     assert delta.judge_reach(line, facts).readable is False
     failed = lake.stream(source, table, checkpoint)
     assert "DIFFERENT_DELTA_TABLE_READ_BY_STREAMING_SOURCE" in failed
-    chosen = delta.find_position(Wanted(earliest=True), line, facts)
-    assert [c.moved for c in chosen.changes] == [Moved.GONE, Moved.NEW]
+    chosen = delta.find_position(StartChoice(earliest=True), line, facts)
+    assert [c.moved for c in chosen.changes] == [PartMove.GONE, PartMove.NEW]
     assert chosen.lost.rows is None
     with pytest.raises(Refused, match="The line names table"):
-        delta.find_position(Wanted(by_hand=line), line, facts)
+        delta.find_position(StartChoice(by_hand=line), line, facts)
     assert lake.stream(source, table, standing_at(tmp_path / "new", checkpoint, chosen.offset_json)) == ""
     assert lake.ids(table) == [0, 1, *range(100, 108), *range(200, 204), 500, 501, 502, 503]
 
@@ -134,7 +134,7 @@ def test_deletes_and_updates_stop_a_stream_and_options_read_just_what_is_counted
     facts = look(source, line, **{option: "true"})
     assert delta.judge_reach(line, facts).readable is True
     waits = delta.measure_distance(
-        line, delta.find_position(Wanted(latest=True), line, facts).offset_json, facts
+        line, delta.find_position(StartChoice(latest=True), line, facts).offset_json, facts
     )
     assert rows(waits.rows) == len(waiting)
     assert lake.stream(source, table, checkpoint, options={option: "true"}) == ""

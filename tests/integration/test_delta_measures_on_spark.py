@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from recovery.sources.input_ranges import Slice
+from recovery.sources.input_ranges import InputRange
 from recovery.spark import counting, lookups
 from recovery.spark.api import (
     TYPES_DIFFER,
@@ -191,7 +191,7 @@ def t():
     return frame.selectExpr("cast(cast(value as string) as int) id", "'x' as kind", "cast(1 as double) amount")
 """
     spans = [(2, 5), (4, 7), (9, 10)]
-    parts = [Slice("kafka", start={topic: {"0": a}}, end={topic: {"0": b}}).as_dict() for a, b in spans]
+    parts = [InputRange("kafka", start={topic: {"0": a}}, end={topic: {"0": b}}).as_dict() for a, b in spans]
     table.write(*[row(n) for n in (2, 3, 4, 5, 6)])
     slices = {str(i): {"0": part} for i, part in enumerate(parts)}
     found = table.measured((), -1, code, study={"slices": slices})
@@ -400,7 +400,7 @@ NOT_COMPARED = {
 
 
 def asked(session: Any, expected: str, found: str, old: str | None = None, **more: Any) -> Measure:
-    apart = more.get("apart") or counting.Apart.by(["v"])
+    apart = more.get("apart") or counting.ComparedColumns.by(["v"])
     before = None if old is None else session.sql(old)
     sides = session.sql(expected), session.sql(found)
     out = counting.compare(session, before, *sides, apart, 5, Budgets())
@@ -436,14 +436,14 @@ def test_a_key_goes_by_its_collation_where_drop_duplicates_does(
     """'ALICE' of before is the key 'Alice' for dropDuplicates alone; other columns go by their bytes all the same."""
     row = "SELECT '{}' COLLATE UTF8_LCASE AS v, '{}' COLLATE UTF8_LCASE AS w"
     for apart in (
-        counting.Apart(["v", "w"], ["v"], by_collation),
-        counting.Apart.by(["v"], by_collation=by_collation),
+        counting.ComparedColumns(["v", "w"], ["v"], by_collation),
+        counting.ComparedColumns.by(["v"], by_collation=by_collation),
     ):
         new, old = row.format("Alice", "x"), row.format("ALICE", "x")
         out = asked(bare_session, new, new, old, apart=apart)
         assert (out.missing, out.extra, out.repeats_added) == (0, 0, repeats)
         assert out.duplicates_in_table == repeats
-    whole = counting.Apart(["v", "w"], ["v"], by_collation)
+    whole = counting.ComparedColumns(["v", "w"], ["v"], by_collation)
     out = asked(bare_session, row.format("a", "x"), row.format("a", "X"), row.format("b", "x"), apart=whole)
     assert (out.missing, out.extra) == (1, 1)
 
@@ -451,7 +451,7 @@ def test_a_key_goes_by_its_collation_where_drop_duplicates_does(
 def test_columns_that_differ_in_case_alone_are_compared_each(bare_session: Any) -> None:
     bare_session.conf.set("spark.sql.caseSensitive", "true")
     try:
-        apart = counting.Apart(["id", "ID"], ["id"])
+        apart = counting.ComparedColumns(["id", "ID"], ["id"])
         out = asked(bare_session, "SELECT 1 id, 5 ID", "SELECT 2 id, 5 ID", "SELECT 1 id, 7 ID", apart=apart)
     finally:
         bare_session.conf.unset("spark.sql.caseSensitive")

@@ -13,10 +13,10 @@ from recovery.checkpoints.storage import Store
 from recovery.contracts.amounts import Amount
 from recovery.sinks import delta as sink
 from recovery.sinks import foreach_batch
-from recovery.sinks.kinds import Start
+from recovery.sinks.kinds import PlannedStart
 from recovery.sinks.live import delta as live_sink
 from recovery.sources import delta
-from recovery.sources.base import Distance, Precision, Wanted
+from recovery.sources.base import Distance, Precision, StartChoice
 from recovery.sources.delta_facts import DeltaOffset, parse_offset
 from tests.delta_room import DeltaRoom
 from tests.integration.delta_tables import ONE, committed, look, rows, standing_at, uncommitted
@@ -54,7 +54,7 @@ def test_inside_a_version_the_seed_is_exact_and_the_option_doubles_as_foretold(
     done, everything = lake.ids(table), [*range(100, 108), *range(200, 204)]
     assert done == [100, 101, 102, 103]
     waits = delta.measure_distance(
-        line, delta.find_position(Wanted(latest=True), line, facts).offset_json, facts
+        line, delta.find_position(StartChoice(latest=True), line, facts).offset_json, facts
     )
     assert (rows(waits.rows), rows(waits.files)) == (8, 4)
     told = delta.find_start_option(line, facts)
@@ -96,7 +96,7 @@ def test_inside_the_first_snapshot_only_the_seed_goes_on(
     assert lake.stream(source, other, tmp_path / "empty") == ""
     assert len(lake.ids(other)) - 16 == rows(told.doubled) == len(done)
     waits = delta.measure_distance(
-        line, delta.find_position(Wanted(latest=True), line, facts).offset_json, facts
+        line, delta.find_position(StartChoice(latest=True), line, facts).offset_json, facts
     )
     assert rows(waits.rows) == 16 - len(done)
     seed_next(flow, table)
@@ -138,7 +138,7 @@ def test_a_kept_query_id_with_lower_batch_numbers_skips_just_the_batches_that_ar
     lake.add(source, 300, 8)
     new.mkdir()
     shutil.copy(old / "metadata", new / "metadata")
-    skipped = sink.judge_risk(Start(0, query_id_kept=True), told).vanished
+    skipped = sink.judge_risk(PlannedStart(0, query_id_kept=True), told).vanished
     found = sink.next_batch_finding(told, 0, query_id)
     assert found
     assert (len(skipped), found.code) == (6, "SINK_SWALLOWS")
@@ -157,7 +157,7 @@ def test_for_each_batch_absorbs_repeats_only_with_its_own_application_id(
             assert lake.stream(source, table, where, options={"startingVersion": 1}, keyed=keyed) == ""
         told = live_sink.read_table_report(str(table), query_id=None)
         guarded = foreach_batch.ForeachBatchFacts(keyed or None, told.heads.get(keyed), bool(keyed))
-        risk = foreach_batch.judge_risk(Start(0, reread=Distance(rows=Amount(value=12))), guarded)
+        risk = foreach_batch.judge_risk(PlannedStart(0, reread=Distance(rows=Amount(value=12))), guarded)
         assert foreach_batch.describe_memory(guarded).absorbs_repeats is bool(keyed)
         assert (len(risk.vanished), risk.doubled) == ((1, None) if keyed else (0, Amount(value=12)))
         assert len(lake.ids(table)) == expected
@@ -196,7 +196,7 @@ def test_a_change_feed_is_counted_change_by_change(lake: DeltaRoom, tmp_path: Pa
     done, told = len(lake.ids(table)), delta.find_start_option(line, facts)
     assert delta.label_position(line, facts) == "version 2, file 1 of 3"
     waits = delta.measure_distance(
-        line, delta.find_position(Wanted(latest=True), line, facts).offset_json, facts
+        line, delta.find_position(StartChoice(latest=True), line, facts).offset_json, facts
     )
     assert told.options == {"readChangeFeed": "true", "startingVersion": "2"}
     other = shutil.copytree(table, tmp_path / "by option")
@@ -217,11 +217,11 @@ def test_a_chosen_position_loses_and_reads_again_as_foretold(
     line = DeltaOffset(facts.table_id, 2).as_json()
     facts = look(source, line, DeltaOffset(facts.table_id, 0).as_json())
     wanted = {
-        "time": Wanted(at_ms=facts.times[3]),
-        "version": Wanted(version=3),
-        "file": Wanted(file=facts.commits[2].files[0].path),
-        "by hand": Wanted(by_hand=DeltaOffset(facts.table_id, 2, 0).as_json()),
-        "back": Wanted(version=1),
+        "time": StartChoice(at_ms=facts.times[3]),
+        "version": StartChoice(version=3),
+        "file": StartChoice(file=facts.commits[2].files[0].path),
+        "by hand": StartChoice(by_hand=DeltaOffset(facts.table_id, 2, 0).as_json()),
+        "back": StartChoice(version=1),
     }[which]
     chosen = delta.find_position(wanted, line, facts)
     model = tmp_path / "model"

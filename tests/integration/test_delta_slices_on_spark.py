@@ -11,7 +11,7 @@ import pytest
 from recovery.checkpoints import deltalog
 from recovery.checkpoints.storage import Store
 from recovery.sources.delta_facts import DeltaFacts, DeltaOffset
-from recovery.sources.input_ranges import Slice, of_delta
+from recovery.sources.input_ranges import InputRange, of_delta
 from recovery.sources.live import delta as live
 from tests.integration.spark_room import Room
 
@@ -30,11 +30,11 @@ def added(table: Path, version: int) -> list[str]:
 
 def rows_of(bare: Room, session: Any, text: str, versions: dict[int, list[str]]) -> list[dict[str, Any]]:
     """What the flow yields over these files, picked out of their versions."""
-    part = Slice("delta", versions=tuple((v, tuple(paths)) for v, paths in versions.items()))
+    part = InputRange("delta", versions=tuple((v, tuple(paths)) for v, paths in versions.items()))
     return rows_of_slice(bare, session, text, part)
 
 
-def rows_of_slice(bare: Room, session: Any, text: str, part: Slice) -> list[dict[str, Any]]:
+def rows_of_slice(bare: Room, session: Any, text: str, part: InputRange) -> list[dict[str, Any]]:
     out = bare.folder / "out" / str(len(list((bare.folder / "out").glob("*"))))
     found = bare.look(text, slices={"x": {"0": part.as_dict()}}, write={"x": str(out)})
     assert found.problem is None
@@ -68,7 +68,7 @@ def test_files_are_found_whatever_place_and_partitions_are_called(
         table, reader = bare.folder / "o d%", f"table('{name}').where('{name}.id >= 0')"
     paths = added(table, 0)
     assert len(paths) == len(ODD)
-    parts = {path: Slice("delta", versions=((0, (path,)),)) for path in paths}
+    parts = {path: InputRange("delta", versions=((0, (path,)),)) for path in paths}
     found = bare.look(code(reader), slices={path: {"0": part.as_dict()} for path, part in parts.items()})
     assert (found.problem, found.rows) == (None, dict.fromkeys(paths, 1))
     assert [r["p"] for r in rows_of(bare, bare_session, code(reader), {0: paths})] == ODD
@@ -124,7 +124,9 @@ def test_no_slice_is_no_row_of_the_same_columns(bare: Room, bare_session: Any) -
     table = bare.folder / "t"
     bare_session.range(4).write.format("delta").save(str(table))
     text = code(f'format("delta").load("{table}")', '.selectExpr("id", "id + 1 as next")')
-    found = bare.look(text, slices={"none": {}, "empty": {"0": Slice("delta").as_dict()}}, key=("id", "next"))
+    found = bare.look(
+        text, slices={"none": {}, "empty": {"0": InputRange("delta").as_dict()}}, key=("id", "next")
+    )
     assert (found.problem, found.rows) == (None, {"none": 0, "empty": 0})
     assert found.columns == ("id", "next")
 
@@ -144,12 +146,12 @@ def test_a_file_that_vacuum_took_stops_the_count(bare: Room, bare_session: Any) 
     bare_session.range(0, 4, 1, 2).write.format("delta").save(str(table))
     for file in table.glob("*.parquet"):
         file.unlink()
-    part = Slice("delta", versions=((0, tuple(added(table, 0))),)).as_dict()
+    part = InputRange("delta", versions=((0, tuple(added(table, 0))),)).as_dict()
     found = bare.look(code(f'format("delta").load("{table}")'), slices={"x": {"0": part}})
     assert (found.problem or "").startswith("The rows could not be counted: ")
 
 
-def between(table: Path, start: int, end: int) -> tuple[Slice, DeltaFacts]:
+def between(table: Path, start: int, end: int) -> tuple[InputRange, DeltaFacts]:
     """All that was committed from version `start` on and before `end`."""
     table_id = live.table_id(str(table))
     assert table_id
@@ -282,7 +284,7 @@ def test_a_change_feed_yields_in_slices_what_its_stream_reads(
     assert alike(rows_of_slice(bare, bare_session, text, whole)) == alike(rows)
     both = [*rows_of_slice(bare, bare_session, text, middle), *rows_of_slice(bare, bare_session, text, rest)]
     assert alike(both) == alike(rows)
-    nothing = bare.look(text, slices={"none": {"0": Slice("delta").as_dict()}}, key=("id",))
+    nothing = bare.look(text, slices={"none": {"0": InputRange("delta").as_dict()}}, key=("id",))
     assert (nothing.problem, nothing.rows) == (None, {"none": 0})
 
 

@@ -11,7 +11,7 @@ import pytest
 from recovery.checkpoints import inspect_checkpoint, seed
 from recovery.checkpoints.uris import decode_uri
 from recovery.sources import files
-from recovery.sources.base import Wanted
+from recovery.sources.base import StartChoice
 from recovery.sources.file_facts import facts_of, list_unread
 from recovery.sources.live.files import list_files
 from tests.state_checkpoints import session
@@ -92,18 +92,18 @@ def placed(place: Path, to: files.FileCandidate) -> None:
 
 
 CASES = {
-    "after a file in the midst of a batch": Wanted(file="part 04.json"),
-    "after a file that waits": Wanted(file="part 08.json"),
-    "at a second that two files share": Wanted(at_ms=(EPOCH_S + 2) * 1000),
-    "the earliest": Wanted(earliest=True),
-    "the latest": Wanted(latest=True),
-    "where it stood": Wanted(by_hand='{"logOffset":1}'),
-    "a log entry earlier": Wanted(by_hand='{"logOffset":0}'),
+    "after a file in the midst of a batch": StartChoice(file="part 04.json"),
+    "after a file that waits": StartChoice(file="part 08.json"),
+    "at a second that two files share": StartChoice(at_ms=(EPOCH_S + 2) * 1000),
+    "the earliest": StartChoice(earliest=True),
+    "the latest": StartChoice(latest=True),
+    "where it stood": StartChoice(by_hand='{"logOffset":1}'),
+    "a log entry earlier": StartChoice(by_hand='{"logOffset":0}'),
 }
 
 
 @pytest.mark.parametrize("wanted", CASES.values(), ids=CASES.keys())
-def test_spark_reads_what_was_forecast(spark: Any, tmp_path: Path, wanted: Wanted) -> None:
+def test_spark_reads_what_was_forecast(spark: Any, tmp_path: Path, wanted: StartChoice) -> None:
     flow = Flow(spark, tmp_path)
     flow.put(*range(6))
     old = tmp_path / "old"
@@ -113,7 +113,7 @@ def test_spark_reads_what_was_forecast(spark: Any, tmp_path: Path, wanted: Wante
     there = list_files(str(flow.source), options={})
     facts = facts_of(progress, there, asked_ms=(EPOCH_S + 99) * 1000, rows={f.path: ROWS for f in there})
     if wanted.file:
-        wanted = Wanted(file=str(flow.source / wanted.file))
+        wanted = StartChoice(file=str(flow.source / wanted.file))
     to = files.find_position(wanted, progress.offset_json, facts)
     placed(old, to)
     read = flow.run(old)

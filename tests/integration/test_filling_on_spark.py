@@ -7,12 +7,12 @@ import pytest
 
 from recovery.spark.api import Measure, MeasureRequest, measure
 from recovery.spark.backups import (
-    FilledBack,
+    BackupRefusal,
     FillRequest,
+    FillToMeasure,
     KeepRequest,
-    Kept,
     RestoreRequest,
-    Unkept,
+    TableCopy,
     fill,
     keep,
     restore,
@@ -53,7 +53,7 @@ class Held:
     def copy(self, name: str) -> str:
         return f"file:{self.bare.folder}/{name}"
 
-    def keep(self, version: int, name: str = "rows", key: tuple[str, ...] = ("id",)) -> Kept:
+    def keep(self, version: int, name: str = "rows", key: tuple[str, ...] = ("id",)) -> TableCopy:
         return keep(KeepRequest(self.bare.answers, self.name, version, self.copy(name), key))
 
     def fill(self, before: int, app_id: str = "app") -> Any:
@@ -90,7 +90,7 @@ def test_a_key_that_the_table_lacks_is_filled_back_once_whatever_is_repeated(hel
 
 def test_two_rows_of_one_key_are_not_kept(held: Held) -> None:
     told = held.keep(held.write(row(1), {**row(1), "kind": "other"}))
-    assert (told.refused, told.about) == (Unkept.KEY_REPEATS, ("id",))
+    assert (told.refused, told.about) == (BackupRefusal.KEY_REPEATS, ("id",))
 
 
 def test_rows_that_do_not_fit_the_columns_are_not_filled_back(held: Held) -> None:
@@ -98,7 +98,7 @@ def test_rows_that_do_not_fit_the_columns_are_not_filled_back(held: Held) -> Non
     held.sql("TRUNCATE TABLE {t}")
     before = held.sql("ALTER TABLE {t} ADD COLUMN more int")
     told = held.fill(before)
-    assert (told.refused, told.about, held.rows()) == (Unkept.COLUMNS, ("more",), [])
+    assert (told.refused, told.about, held.rows()) == (BackupRefusal.COLUMNS, ("more",), [])
 
 
 def test_a_microsecond_or_an_empty_field_is_another_digest(held: Held) -> None:
@@ -127,14 +127,14 @@ def test_a_table_is_put_back_by_its_place_and_not_by_its_name_alone(held: Held) 
     version, elsewhere = held.write(row(1)), f"{held.place}-moved"
     held.write(row(2))
     refused = restore(RestoreRequest(held.bare.answers, held.name, elsewhere, version))
-    assert (refused.refused, len(held.rows())) == (Unkept.ELSEWHERE, 2)
+    assert (refused.refused, len(held.rows())) == (BackupRefusal.ELSEWHERE, 2)
     back = restore(RestoreRequest(held.bare.answers, held.name, held.place, version))
     assert (back.refused, back.problem, back.rows, len(held.rows())) == (None, None, None, 1)
 
 
 def measured(held: Held, uri: str, before: int) -> Measure:
     study = held.bare.request(SIMPLE, sets={"new": (uri,)})
-    told = FilledBack(held.copy("rows"), before, held.version())
+    told = FillToMeasure(held.copy("rows"), before, held.version())
     return measure(
         MeasureRequest(held.bare.answers, held.name, (), (), study, old_version=-1, key=("id",), filled=told)
     )

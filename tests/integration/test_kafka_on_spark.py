@@ -11,7 +11,7 @@ import pytest
 from recovery.checkpoints import inspect_checkpoint, seed
 from recovery.contracts.amounts import Amount
 from recovery.sources import kafka as adapter
-from recovery.sources.base import Distance, Reach
+from recovery.sources.base import Distance, SourceRetention
 from recovery.sources.live import kafka as live
 from tests.connected_spark import ConnectedSpark
 from tests.kafka import KafkaBroker, until
@@ -86,7 +86,7 @@ class Stream:
         hidden.write_text("".join(json.dumps({"value": v}) + "\n" for v in values))
         hidden.rename(folder / f"{values[0]}.json")
 
-    def seed(self) -> seed.Prepared:
+    def seed(self) -> seed.PreparedCheckpoint:
         plan = seed.plan_seed(inspect_checkpoint(self.flow, sink=self.table))
         made = seed.prepare_seed(self.flow, plan, recovery="R-1", fence=1, guard=free)
         self.version = seed.publish_checkpoint(self.flow, made, guard=free)
@@ -146,7 +146,7 @@ def test_a_seed_goes_on_with_exactly_the_unread_records(
     assert before.last_planned == before.last_committed + 1
     source = next(s for s in before.sources if s.kind == "kafka")
     facts = live.read_topic_facts(stream.options, positions=[source.offset_json])
-    latest = adapter.find_position(adapter.Wanted(latest=True), source.offset_json, facts)
+    latest = adapter.find_position(adapter.StartChoice(latest=True), source.offset_json, facts)
     assert latest.lost.rows == Amount(value=4)
     assert adapter.judge_reach(source.offset_json, facts).readable
 
@@ -256,7 +256,7 @@ def test_what_spark_does_where_records_after_the_position_are_gone(
         assert said["answer"] == sorted(set(kept) - {"p0-900"})
 
 
-def told(stream: Stream) -> Reach:
+def told(stream: Stream) -> SourceRetention:
     """Of the committed position, as the code of now reads."""
     position = inspect_checkpoint(stream.flow).sources[0].offset_json
     return adapter.judge_reach(position, live.read_topic_facts(stream.options, positions=[position]))

@@ -8,7 +8,7 @@ import pytest
 from recovery.errors import Refused
 from recovery.spark.api import (
     MeasureRequest,
-    Whole,
+    WholeComparison,
     WholeInput,
     location,
     measure,
@@ -159,7 +159,7 @@ def test_a_key_is_looked_for_in_the_whole_table_while_rows_are_compared_in_every
     assert (found.problem, found.missing, found.extra, found.expected_rows) == (None, 0, 0, 2)
     assert (found.table_keys, found.keys_twice, found.new_repeats) == (3, 1, 1)
     assert (found.duplicates_in_table, found.duplicates_before, found.held_before) == (2, 1, 1)
-    assert found.whole == Whole(5, 3, 5, 3, absent=0, doubled=2, beyond=0)
+    assert found.whole == WholeComparison(5, 3, 5, 3, absent=0, doubled=2, beyond=0)
     code = SIMPLE.replace('json("IN/a")', 'json("IN/a").where("kind != \'z\'")')
     other = compared(room, written, (uri,), old, new, code, key=("id",), whole_rows=True)
     assert (other.missing, other.extra, other.new_repeats) == (0, 1, 1)
@@ -174,7 +174,7 @@ def test_the_whole_flow_finds_what_was_lost_and_doubled_long_ago(room: Room, wri
     code = SIMPLE.replace("/a", "/*")
     every = WholeInput((first, lost))
     by_key = compared(room, written, (), old, (), code, key=("id",), whole=every).whole
-    assert by_key == Whole(5, 3, 4, 3, 1, 1, 1, samples=({"key": {"id": "7"}, "times": 1},))
+    assert by_key == WholeComparison(5, 3, 4, 3, 1, 1, 1, samples=({"key": {"id": "7"}, "times": 1},))
     by_row = compared(room, written, (), old, (), code, whole=every).whole
     assert (by_row.absent, by_row.doubled, by_row.beyond) == (2, 0, 1)
     assert gone not in every.files

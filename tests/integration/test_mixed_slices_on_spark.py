@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from recovery.sources.input_ranges import Slice, of_delta
+from recovery.sources.input_ranges import InputRange, of_delta
 from recovery.sources.live import delta as live_delta
 from tests.integration.spark_room import Room
 from tests.kafka import KafkaBroker
@@ -149,7 +149,7 @@ def test_a_delta_table_by_name_tells_where_it_lies(flow: Flow) -> None:
     assert source["location"] == source["path"] == f"{flow.bare.folder}/table"
 
 
-def slice_between(before: str, after: str, location: str) -> Slice:
+def slice_between(before: str, after: str, location: str) -> InputRange:
     """What a batch read of one source, from its offset lines ("-" before the first)."""
     start = None if before == "-" else before
     if "reservoirId" in after:
@@ -159,7 +159,7 @@ def slice_between(before: str, after: str, location: str) -> Slice:
         return found
     end = json.loads(after)
     zero = {topic: dict.fromkeys(held, 0) for topic, held in end.items()}
-    return Slice("kafka", start=json.loads(start) if start else zero, end=end)
+    return InputRange("kafka", start=json.loads(start) if start else zero, end=end)
 
 
 def test_every_batch_of_a_stream_is_yielded_again_by_the_slices_between_its_offsets(flow: Flow) -> None:

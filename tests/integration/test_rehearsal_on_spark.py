@@ -11,7 +11,7 @@ import pytest
 
 from recovery.checkpoints.starts import SourceStart
 from recovery.errors import Refused
-from recovery.sources.input_ranges import Slice
+from recovery.sources.input_ranges import InputRange
 from recovery.spark import rehearsing, scratch, session
 from recovery.spark.api import rehearse
 from tests.integration.rehearsed_flow import START, WINDOWED, Flow, told, windows
@@ -95,7 +95,7 @@ def test_records_of_a_topic_are_rehearsed_in_the_batches_that_the_reader_makes(
         kafka.put(topic, [f"{k} {START + s}" for k, s in held], partition)
     flow.code = flow.code.replace('"k").agg', 'F.col("z").alias("k")).agg')
     back = {topic: {"0": 2, "1": 1}}  # before the first row of a window that was still open
-    sliced = Slice("kafka", start=back, end={topic: {"0": 8, "1": 7}}).as_dict()
+    sliced = InputRange("kafka", start=back, end={topic: {"0": 8, "1": 7}}).as_dict()
 
     primed = flow.rehearse("primed", [], watermark_ms=watermark, conf=conf)
     expected = flow.rehearse("expected", slices={"new": {"0": sliced}}, watermark_ms=watermark, conf=conf)

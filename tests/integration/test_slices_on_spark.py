@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from recovery.sources.input_ranges import Slice
+from recovery.sources.input_ranges import InputRange
 from recovery.spark.api import Study
 from tests.integration.spark_room import Room
 from tests.kafka import KafkaBroker
@@ -36,14 +36,14 @@ def t():
 """
 
 
-def between(topic: str, **spans: tuple[int, int]) -> Slice:
+def between(topic: str, **spans: tuple[int, int]) -> InputRange:
     """A slice: `p0=(3, 7)` are the offsets 3 to 6 of partition 0."""
     start = {name[1:]: span[0] for name, span in spans.items()}
     end = {name[1:]: span[1] for name, span in spans.items()}
-    return Slice("kafka", start={topic: start}, end={topic: end})
+    return InputRange("kafka", start={topic: start}, end={topic: end})
 
 
-def sliced(**labels: dict[int, Slice]) -> dict[str, dict[str, Any]]:
+def sliced(**labels: dict[int, InputRange]) -> dict[str, dict[str, Any]]:
     return {label: {str(i): s.as_dict() for i, s in parts.items()} for label, parts in labels.items()}
 
 
@@ -133,7 +133,7 @@ def test_two_topics_and_files_are_counted_together_by_label(
     slices = sliced(
         all={0: between(other, p0=(0, 2)), 2: between(topic, p0=(9, 10))},
         one={2: between(topic, p1=(1, 2))},
-        listed={1: Slice("files", files=(uri,))},
+        listed={1: InputRange("files", files=(uri,))},
     )
     found = bare.look(code, sets={"all": (uri,)}, slices=slices, by_file=True)
     assert found.problem is None

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from recovery.spark.api import Measure, MeasureRequest, measure
-from recovery.spark.backups import CommittedBeside, CorrectionRequest, Filled, Unkept, top_up
+from recovery.spark.backups import BackupRefusal, CommittedComparison, CorrectionRequest, FillAnswer, top_up
 from tests.integration.spark_room import SCHEMA, SIMPLE, Room, row
 
 pytestmark = pytest.mark.spark
@@ -49,14 +49,16 @@ class Held:
     def place(self) -> str:
         return str(self.session.sql(f"DESCRIBE DETAIL {self.name}").collect()[0].location)
 
-    def counted(self, code: str, *uris: str, key: tuple[str, ...] | None = ("id",)) -> CommittedBeside | None:
+    def counted(
+        self, code: str, *uris: str, key: tuple[str, ...] | None = ("id",)
+    ) -> CommittedComparison | None:
         asked = self.bare.look(
             code, sets={"processed": uris}, table=self.name, key=key, committed="processed"
         )
         assert asked.problem is None, asked.problem
         return asked.committed
 
-    def add(self, code: str, *uris: str, rows: int, before: int, app: str = "app") -> Filled:
+    def add(self, code: str, *uris: str, rows: int, before: int, app: str = "app") -> FillAnswer:
         study = self.bare.request(code, sets={"processed": uris})
         return top_up(
             CorrectionRequest(self.bare.answers, self.name, self.place, before, study, ("id",), app, rows)
@@ -81,79 +83,79 @@ def held(bare: Room, bare_session: Any) -> Held:
 
 NULL = {**row(1), "id": None, "kind": "null"}
 OTHER = {**row(1), "kind": "other"}
-COUNTS: dict[str, tuple[str, tuple[dict[str, Any], ...], tuple[dict[str, Any], ...], CommittedBeside]] = {
-    "nothing is missing": (SIMPLE, (row(1), row(2)), (row(1), row(2)), CommittedBeside(rows=2)),
+COUNTS: dict[str, tuple[str, tuple[dict[str, Any], ...], tuple[dict[str, Any], ...], CommittedComparison]] = {
+    "nothing is missing": (SIMPLE, (row(1), row(2)), (row(1), row(2)), CommittedComparison(rows=2)),
     "a row is missing, and a key that is NULL": (
         SIMPLE,
         (row(1), row(2), NULL),
         (row(1),),
-        CommittedBeside(rows=3, absent=2, absent_keys=2),
+        CommittedComparison(rows=3, absent=2, absent_keys=2),
     ),
     "a missing key is there twice in the input": (
         SIMPLE,
         (row(1), row(2), row(2)),
         (row(1),),
-        CommittedBeside(rows=3, absent=2, absent_keys=1),
+        CommittedComparison(rows=3, absent=2, absent_keys=1),
     ),
     "one of two rows of a key is missing": (
         SIMPLE,
         (row(1), OTHER),
         (row(1),),
-        CommittedBeside(rows=2, short=1),
+        CommittedComparison(rows=2, short=1),
     ),
     "the input repeats a key, and the table too": (
         SIMPLE,
         (row(1), OTHER, row(2)),
         (row(1), OTHER),
-        CommittedBeside(rows=3, absent=1, absent_keys=1),
+        CommittedComparison(rows=3, absent=1, absent_keys=1),
     ),
     "the table has a key too often": (
         SIMPLE,
         (row(1), row(2)),
         (row(1), row(1)),
-        CommittedBeside(rows=2, absent=1, absent_keys=1, extra=1),
+        CommittedComparison(rows=2, absent=1, absent_keys=1, extra=1),
     ),
     "a row of the table comes from no input": (
         SIMPLE,
         (row(1),),
         (row(3),),
-        CommittedBeside(rows=1, absent=1, absent_keys=1, beyond=1),
+        CommittedComparison(rows=1, absent=1, absent_keys=1, beyond=1),
     ),
     "a repeat that dropDuplicates takes away is no missing row": (
         DEDUPED,
         (row(1), OTHER),
         (row(1),),
-        CommittedBeside(rows=1),
+        CommittedComparison(rows=1),
     ),
     "equal repeats of a missing key are one row": (
         DEDUPED,
         (row(1), row(2), row(2)),
         (row(1),),
-        CommittedBeside(rows=2, absent=1, absent_keys=1),
+        CommittedComparison(rows=2, absent=1, absent_keys=1),
     ),
     "repeats of a missing key that differ are not settled": (
         DEDUPED,
         (row(1), OTHER),
         (row(3),),
-        CommittedBeside(rows=1, absent=1, absent_keys=1, beyond=1, unsettled=1),
+        CommittedComparison(rows=1, absent=1, absent_keys=1, beyond=1, unsettled=1),
     ),
     "columns that are only renamed after dropDuplicates change nothing": (
         CHANGED_AFTER,
         (row(1), row(2)),
         (row(1),),
-        CommittedBeside(rows=2, absent=1, absent_keys=1),
+        CommittedComparison(rows=2, absent=1, absent_keys=1),
     ),
     "what a filter takes away after dropDuplicates cannot be told": (
         FILTERED_AFTER,
         (row(1), row(2)),
         (row(1),),
-        CommittedBeside(rows=2, absent=1, absent_keys=1, unsettled=None),
+        CommittedComparison(rows=2, absent=1, absent_keys=1, unsettled=None),
     ),
     "the key has other letters in the code": (
         UPPER,
         (row(1), row(2)),
         (row(1),),
-        CommittedBeside(rows=2, absent=1, absent_keys=1),
+        CommittedComparison(rows=2, absent=1, absent_keys=1),
     ),
 }
 
@@ -169,9 +171,9 @@ def test_missing_rows_are_counted_by_key_as_often_as_the_code_yields_them(held: 
 def test_columns_that_do_not_fit_and_texts_with_a_collation_are_named_and_not_counted(held: Held) -> None:
     uri = held.bare.put("a/1.json", row(1))
     held.sql("ALTER TABLE {t} ADD COLUMN more int")
-    assert held.counted(SIMPLE, uri) == CommittedBeside(unfit=("more",))
+    assert held.counted(SIMPLE, uri) == CommittedComparison(unfit=("more",))
     by_letters = SIMPLE.replace("kind string", "kind string COLLATE UTF8_LCASE")
-    assert held.counted(by_letters, uri, key=("kind",)) == CommittedBeside(collated=("kind",))
+    assert held.counted(by_letters, uri, key=("kind",)) == CommittedComparison(collated=("kind",))
 
 
 def test_each_missing_row_is_added_once_and_a_second_time_not_at_all(held: Held) -> None:
@@ -194,11 +196,11 @@ def test_nothing_is_added_where_other_rows_lack_than_were_planned_or_the_code_do
 ) -> None:
     uri = held.bare.put("a/1.json", row(1), row(2))
     before = held.write(row(1))
-    assert held.add(SIMPLE, uri, rows=2, before=before).refused is Unkept.OTHER_ROWS
-    assert held.add("def broken(:", uri, rows=1, before=before).refused is Unkept.UNREADABLE
+    assert held.add(SIMPLE, uri, rows=2, before=before).refused is BackupRefusal.OTHER_ROWS
+    assert held.add("def broken(:", uri, rows=1, before=before).refused is BackupRefusal.UNREADABLE
     held.sql("ALTER TABLE {t} ADD COLUMN more int")
     told = held.add(SIMPLE, uri, rows=1, before=held.version())
-    assert (told.refused, told.about, len(held.rows())) == (Unkept.COLUMNS, ("more",), 1)
+    assert (told.refused, told.about, len(held.rows())) == (BackupRefusal.COLUMNS, ("more",), 1)
 
 
 CHANGES = {

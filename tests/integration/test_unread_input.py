@@ -11,7 +11,7 @@ from django.utils import timezone
 
 from recovery.models import Flow, FlowInput, Message
 from recovery.pipelines import inputs, looks, retention
-from recovery.pipelines.retention import Standing
+from recovery.pipelines.retention import RetentionState
 from tests.kafka import KafkaBroker, until
 from tests.stack import Stack, instance, wait_for
 from tests.unread import flow_at, stand
@@ -37,7 +37,7 @@ def looked(flow: Flow) -> FlowInput:
     return FlowInput.objects.get(flow=flow)
 
 
-def judged(row: FlowInput) -> Standing:
+def judged(row: FlowInput) -> RetentionState:
     return retention.standing(row, "stopped", timezone.now())
 
 
@@ -61,7 +61,7 @@ def test_records_are_readable_until_the_first_unread_one_is_too_old_and_what_is_
     assert row.unread["rows"] == {"value": 6, "exact": True, "why": "", "bound": "exact"}
     assert row.until is not None
     assert round(row.until.timestamp() * 1000) == written + 6 * HOUR_MS
-    assert judged(row) is Standing.SOON
+    assert judged(row) is RetentionState.SOON
     assert [t[:25] for t in told()] == ["can be read until " + f"{row.until:%Y-%m}"]
 
     kafka.alter("kept", retention__ms=1000)
@@ -71,7 +71,7 @@ def test_records_are_readable_until_the_first_unread_one_is_too_old_and_what_is_
 
     assert row.readable is False
     assert row.lost["rows"]["value"] == 6
-    assert judged(row) is Standing.GONE
+    assert judged(row) is RetentionState.GONE
     assert told()[1:] == ["can no longer be read"]
 
 
@@ -127,7 +127,7 @@ def test_a_topic_that_is_gone_is_said_and_brokers_that_do_not_answer_take_nothin
     row = looked(flow)
 
     assert row.problem.startswith("Kafka at 127.0.0.1:1 cannot be asked: it does not answer")
-    assert judged(row) is Standing.UNKNOWN
+    assert judged(row) is RetentionState.UNKNOWN
     assert password not in repr(FlowInput.objects.values())
 
 

@@ -13,7 +13,7 @@ from recovery.errors import RepriseError
 from recovery.strategies.base import Facts, KeyKind
 from recovery.strategies.sinks import is_compared, is_table
 from recovery.workflow import sealing
-from recovery.workflow.flow_snapshot import Scene
+from recovery.workflow.flow_snapshot import FlowSnapshot
 from recovery.workflow.steps import seed
 from tests.matrix import judging
 from tests.matrix.room import first
@@ -49,10 +49,12 @@ class Failed(Exception):
     """A plan that was said to run did not. One sentence."""
 
 
-def perform(world: World, scene: Scene, found: Facts, option: Option, contents: PlanBody) -> Outcome:
+def perform(
+    world: World, snapshot: FlowSnapshot, found: Facts, option: Option, contents: PlanBody
+) -> Outcome:
     """Run one option on the world. Raises Failed. The world is left as the plan leaves it."""
     before = world.rows()
-    code = sealing.wanted_code(scene, found, option.strategy)
+    code = sealing.wanted_code(snapshot, found, option.strategy)
     said: dict[str, Any] = {}
     for step in option.steps:
         if step.kind not in ELSEWHERE:
@@ -99,7 +101,7 @@ def _seed(world: World, step: Any, contents: PlanBody, code: Mapping[str, str]) 
         step=told, watch=watch, recovery=recovery, flow=flow, contents=contents, log=lambda _: None, plan=None
     )
     # the one thing that a seed asks an API for, where the query has to make its own empty state
-    with mock.patch.object(seed, "read_scene", return_value=judging.scene_of(world)):
+    with mock.patch.object(seed, "read_flow_snapshot", return_value=judging.snapshot_of(world)):
         seed.run(context)
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from recovery.contracts.amounts import RowAmount
 from recovery.contracts.option import Option
 from recovery.errors import RepriseError
-from recovery.sources.base import Wanted
+from recovery.sources.base import StartChoice
 from recovery.strategies.catalogue import judge_all
 from tests.matrix import acting, incidents, judging, sinks, sources
 from tests.matrix.acting import Failed, Outcome
@@ -156,29 +156,29 @@ class Bench:
         return world
 
 
-def _columns(world: World, cell: Cell) -> Iterator[tuple[str, str, dict[str, Wanted]]]:
+def _columns(world: World, cell: Cell) -> Iterator[tuple[str, str, dict[str, StartChoice]]]:
     """Column, the strategy in it ("": each under its own name), and where sources shall start."""
     yield "", "", {}
     every = [str(n) for n in range(len(world.sources))]
     if cell.incident.new_source:
-        yield FRESH, "continue", {every[-1]: Wanted(earliest=True)}
+        yield FRESH, "continue", {every[-1]: StartChoice(earliest=True)}
     if cell.incident.positioned:
         yield EARLIER, "continue", {"0": world.sources[0].earlier()}
-        yield LATER, "continue", {n: Wanted(latest=True) for n in every}
+        yield LATER, "continue", {n: StartChoice(latest=True) for n in every}
     if cell.incident.rewound:
-        yield ANEW, "rewind", {n: Wanted(earliest=True) for n in every}
+        yield ANEW, "rewind", {n: StartChoice(earliest=True) for n in every}
 
 
 def tried(
-    world: World, column: str, strategy: str, wishes: Mapping[str, Wanted], performed: Collection[str]
+    world: World, column: str, strategy: str, wishes: Mapping[str, StartChoice], performed: Collection[str]
 ) -> dict[str, Result]:
     """Every strategy as it is judged with these wishes, or the one that is asked for.
 
     What is neither blocked nor among the columns to perform has no result.
     """
     try:
-        scene = judging.scene_of(world)
-        found = judging.facts(world, scene, wishes)
+        snapshot = judging.snapshot_of(world)
+        found = judging.facts(world, snapshot, wishes)
     except RepriseError as problem:
         return {column or "facts": Result("blocked", problem.sentence)}
     refused = [s.problem for s in found.sources if wishes and s.problem]
@@ -186,18 +186,20 @@ def tried(
         return {column: Result("blocked", str(refused[0]))}
     asked = [o for o in judge_all(found) if strategy in ("", o.strategy)]
     return {
-        column or o.strategy: _one(world, scene, found, o, wishes)
+        column or o.strategy: _one(world, snapshot, found, o, wishes)
         for o in asked
         if (o.blocked and o.strategy not in RUN_THOUGH_BLOCKED) or (column or o.strategy) in performed
     }
 
 
-def _one(world: World, scene: Any, found: Any, option: Option, wishes: Mapping[str, Wanted]) -> Result:
+def _one(
+    world: World, snapshot: Any, found: Any, option: Option, wishes: Mapping[str, StartChoice]
+) -> Result:
     if option.blocked and option.strategy not in RUN_THOUGH_BLOCKED:
         return Result("blocked", option.blocked)
     try:
-        contents = judging.plan(scene, found, option, wishes)
-        came = acting.perform(world, scene, found, option, contents)
+        contents = judging.plan(snapshot, found, option, wishes)
+        came = acting.perform(world, snapshot, found, option, contents)
     except Failed as problem:
         foreseen = option.blocked and option.forecast.new_rows is None
         return Result("untold" if foreseen else "failed", f"the update fails: {problem}")

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from recovery.sources.base import Wanted
+from recovery.sources.base import StartChoice
 from tests.kafka import KafkaBroker
 from tests.matrix.room import Room
 
@@ -59,8 +59,8 @@ class Files:
         (self.folder / "part-000.json").unlink()
         return []
 
-    def earlier(self) -> Wanted:
-        return Wanted(file=f"file://{self.folder}/part-001.json")
+    def earlier(self) -> StartChoice:
+        return StartChoice(file=f"file://{self.folder}/part-001.json")
 
 
 class Kafka:
@@ -101,9 +101,9 @@ class Kafka:
         self.broker.delete_before(self.topic, keep)
         return mine[:1]
 
-    def earlier(self) -> Wanted:
+    def earlier(self) -> StartChoice:
         low = [self.broker.bounds(self.topic, p)[0] for p in (0, 1)]
-        return Wanted(by_hand=json.dumps({self.topic: {str(p): low[p] + 1 for p in (0, 1)}}))
+        return StartChoice(by_hand=json.dumps({self.topic: {str(p): low[p] + 1 for p in (0, 1)}}))
 
 
 class Delta:
@@ -137,8 +137,8 @@ class Delta:
         first = min(int(f.stem) for f in log.glob("0*.json"))
         return [n for held in self.held[:first] for n in held if n in waiting]
 
-    def earlier(self) -> Wanted:
-        return Wanted(version=1)
+    def earlier(self) -> StartChoice:
+        return StartChoice(version=1)
 
 
 class Feed(Delta):

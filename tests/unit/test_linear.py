@@ -161,7 +161,7 @@ def test_the_session_of_a_query_is_read_from_its_tag(tag: str, session: str) -> 
 def test_a_line_without_end_is_left_out_and_the_next_one_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(eventlog, "LONGEST", 100)
     seen: list[bytes] = []
-    tail = eventlog.Tail(eventlog.Path("/nowhere"), lambda event: None)
+    tail = eventlog.LogFollower(eventlog.Path("/nowhere"), lambda event: None)
     monkeypatch.setattr(tail, "hand_on", seen.append)
     for data in (b"on", b"e\ntwo\n", b"x" * 90, b"x" * 90, b"x" * 90, b"x\nthr", b"ee\n"):
         tail.take(data)

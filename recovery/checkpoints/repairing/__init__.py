@@ -3,12 +3,27 @@
 from collections.abc import Callable, Mapping
 
 from recovery.checkpoints.repairing import batches, sources, state
-from recovery.checkpoints.repairing.work import CannotMend, KnownFacts, Left, ListedInput, Mending, Work
+from recovery.checkpoints.repairing.work import (
+    CannotRepair,
+    DamageRepair,
+    KnownFacts,
+    ListedInput,
+    RepairWork,
+    UnrepairedDamage,
+)
 from recovery.checkpoints.report import Finding
 
-__all__ = ["MENDERS", "CannotMend", "KnownFacts", "Left", "ListedInput", "Mending", "Work"]
+__all__ = [
+    "MENDERS",
+    "CannotRepair",
+    "DamageRepair",
+    "KnownFacts",
+    "ListedInput",
+    "RepairWork",
+    "UnrepairedDamage",
+]
 
-MENDERS: Mapping[str, Callable[[Work, Finding], Mending]] = {
+MENDERS: Mapping[str, Callable[[RepairWork, Finding], DamageRepair]] = {
     "METADATA_MISSING": batches.mend_metadata,
     "METADATA_UNREADABLE": batches.mend_metadata,
     "OFFSET_STRAY": batches.mend_stray,

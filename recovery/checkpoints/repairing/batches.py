@@ -11,21 +11,21 @@ from collections.abc import Sequence
 
 from recovery.checkpoints import filelog, formats
 from recovery.checkpoints.formats import Malformed, OffsetFile
-from recovery.checkpoints.repairing.work import CannotMend, Mending, Work
+from recovery.checkpoints.repairing.work import CannotRepair, DamageRepair, RepairWork
 from recovery.checkpoints.report import Finding
 from recovery.checkpoints.seed_files import metadata_of
 
 UUID = re.compile(rb'"id"\s*:\s*"([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})"')
 
 
-def mend_metadata(work: Work, finding: Finding) -> Mending:
+def mend_metadata(work: RepairWork, finding: Finding) -> DamageRepair:
     """The query id: given, still legible, or a new one where the sink does not know a batch by it."""
     query_id, whence = _query_id(work)
     work.layout.write("metadata", metadata_of(query_id))
-    return Mending(finding.code, "metadata", finding.says, f"Written with {whence}.")
+    return DamageRepair(finding.code, "metadata", finding.says, f"Written with {whence}.")
 
 
-def _query_id(work: Work) -> tuple[str, str]:
+def _query_id(work: RepairWork) -> tuple[str, str]:
     if work.known.query_id:
         return work.known.query_id, f"the query id {work.known.query_id}"
     try:
@@ -37,22 +37,22 @@ def _query_id(work: Work) -> tuple[str, str]:
     committed, planned = work.report.last_committed, work.report.last_planned
     unfinished = planned is not None and (committed is None or planned > committed)
     if unfinished and work.known.sink_kind != "files":
-        raise CannotMend(
+        raise CannotRepair(
             f"Batch {planned} may be in the sink under the old query id; give that id (Delta: txn.appId of the "
             "table's history; Iceberg: spark.sql.streaming.queryId of a snapshot's summary)."
         )
     if not work.known.new_query_id:
-        raise CannotMend("The query id is not known; give it, or allow a new one.")
+        raise CannotRepair("The query id is not known; give it, or allow a new one.")
     why = "a file table knows batches by number alone" if unfinished else "no batch is unfinished"
     return work.known.new_query_id, f"a new query id: {why}"
 
 
-def planned_offsets(work: Work, finding: Finding) -> Mending:
+def planned_offsets(work: RepairWork, finding: Finding) -> DamageRepair:
     """A half-written file of a batch that was not committed: left out, or rebuilt where the sink may hold it."""
     name, batch = _file_of_finding(finding), _batch_of_finding(finding)
     if work.in_sink(batch) is False:
         work.layout.leave_out(name)
-        return Mending(
+        return DamageRepair(
             finding.code,
             name,
             finding.says,
@@ -60,10 +60,12 @@ def planned_offsets(work: Work, finding: Finding) -> Mending:
         )
     before = work.offsets(batch - 1)
     if before is None:
-        raise CannotMend(f"The table may hold batch {batch}, and the batch before it is not readable either.")
+        raise CannotRepair(
+            f"The table may hold batch {batch}, and the batch before it is not readable either."
+        )
     ends = [_newest_entry(work, line.key, line.offset_json, batch) for line in before.sources]
     _write_offsets(work, batch, work.read(f"offsets/{batch - 1}"), ends)
-    return Mending(
+    return DamageRepair(
         finding.code,
         name,
         finding.says,
@@ -71,49 +73,49 @@ def planned_offsets(work: Work, finding: Finding) -> Mending:
     )
 
 
-def planned_as_map(work: Work, finding: Finding) -> Mending:
+def planned_as_map(work: RepairWork, finding: Finding) -> DamageRepair:
     """A whole plan in offset format 2, which Spark 4.2 cannot take up again: left out, so that it is planned again."""
     batch = _batch_of_finding(finding)
     if work.in_sink(batch) is not False:
-        raise CannotMend(f"The sink may hold batch {batch}; a seeded reset goes on after it.")
+        raise CannotRepair(f"The sink may hold batch {batch}; a seeded reset goes on after it.")
     work.layout.leave_out(_file_of_finding(finding))
     how = f"Left out: the table does not hold batch {batch}; it is planned again."
-    return Mending(finding.code, _file_of_finding(finding), finding.says, how)
+    return DamageRepair(finding.code, _file_of_finding(finding), finding.says, how)
 
 
-def _newest_entry(work: Work, key: str, reached: str | None, batch: int) -> str | None:
+def _newest_entry(work: RepairWork, key: str, reached: str | None, batch: int) -> str | None:
     """End offset of an unfinished batch of a file source: its newest log entry, which was written for it."""
     newest = max(filelog.index_of(work.layout.names(f"sources/{key}")), default=None)
     if newest is None and reached is None:
         return None
     stood = formats.log_offset(reached)
     if newest is None or (reached is not None and stood is None) or newest - (stood or 0) > 1:
-        raise CannotMend(
+        raise CannotRepair(
             f"The sink may hold batch {batch}, and what it spans is not known. Give the batch's offsets from its "
             "progress events, or name the table."
         )
     return json.dumps({"logOffset": newest}, separators=(",", ":"))
 
 
-def mend_stray(work: Work, finding: Finding) -> Mending:
+def mend_stray(work: RepairWork, finding: Finding) -> DamageRepair:
     """A numeric name that follows on nothing."""
     work.layout.leave_out(_file_of_finding(finding))
-    return Mending(finding.code, _file_of_finding(finding), finding.says, "Left out.")
+    return DamageRepair(finding.code, _file_of_finding(finding), finding.says, "Left out.")
 
 
-def planned_entry(work: Work, finding: Finding) -> Mending:
+def planned_entry(work: RepairWork, finding: Finding) -> DamageRepair:
     """The planned batch names a log entry that is not there or broken: the whole plan of that batch goes."""
     batch = work.report.last_planned
     assert batch is not None, "the finding speaks of a planned batch"
     if work.in_sink(batch) is not False:
-        raise CannotMend(f"The sink may hold batch {batch}, and which files it spans is not known.")
+        raise CannotRepair(f"The sink may hold batch {batch}, and which files it spans is not known.")
     work.layout.leave_out(f"offsets/{batch}")
     work.layout.leave_out(_file_of_finding(finding))
     how = f"Left out with offsets/{batch}: the table does not hold batch {batch}; it is planned again."
-    return Mending(finding.code, _file_of_finding(finding), finding.says, how)
+    return DamageRepair(finding.code, _file_of_finding(finding), finding.says, how)
 
 
-def lost_offsets(work: Work, finding: Finding) -> Mending:
+def lost_offsets(work: RepairWork, finding: Finding) -> DamageRepair:
     """A lost or broken offset file among those that a restart reads."""
     batch = _batch_of_finding(finding)
     committed, newest = work.report.last_committed, max(work.batches("offsets"), default=batch)
@@ -123,21 +125,23 @@ def lost_offsets(work: Work, finding: Finding) -> Mending:
         formats.parse_offsets(data)
         work.layout.write(name, data)
         how = f"A copy of offsets/{newest}: batch {newest} is committed, so only that there is one matters."
-        return Mending(finding.code, name, finding.says, how)
+        return DamageRepair(finding.code, name, finding.says, how)
     ends, whence = _infer_batch_ends(work, batch)
     _write_offsets(work, batch, _header_from(work, batch), ends)
-    return Mending(finding.code, name, finding.says, f"Rebuilt {whence}.")
+    return DamageRepair(finding.code, name, finding.says, f"Rebuilt {whence}.")
 
 
-def _header_from(work: Work, batch: int) -> bytes:
+def _header_from(work: RepairWork, batch: int) -> bytes:
     for other in (batch + 1, batch - 1):
         if work.offsets(other) is not None:
             return work.read(f"offsets/{other}")
-    raise CannotMend("No offset file next to it is readable, so its header (settings of the state) is lost.")
+    raise CannotRepair(
+        "No offset file next to it is readable, so its header (settings of the state) is lost."
+    )
 
 
-def _infer_batch_ends(work: Work, batch: int) -> tuple[list[str | None], str]:
-    """Where a batch ended, per source, and how that is known. Raises CannotMend where two answers are possible."""
+def _infer_batch_ends(work: RepairWork, batch: int) -> tuple[list[str | None], str]:
+    """Where a batch ended, per source, and how that is known. Raises CannotRepair where two answers are possible."""
     if batch in work.known.offsets:
         return list(work.known.offsets[batch]), "from the progress events"
     below, above = work.offsets(batch - 1), work.offsets(batch + 1)
@@ -147,7 +151,7 @@ def _infer_batch_ends(work: Work, batch: int) -> tuple[list[str | None], str]:
             _infer_end_between(a.offset_json, b.offset_json, batch) for a, b in pairs
         ], "from the batches next to it"
     if below is None:
-        raise CannotMend(
+        raise CannotRepair(
             f"The batch before {batch} is not readable, so its end cannot be distinguished from others."
         )
     return _infer_ends_after(work, below, batch), "from the source's log, whose newest entry is this batch's"
@@ -158,28 +162,28 @@ def _infer_end_between(low: str | None, high: str | None, batch: int) -> str | N
         return low
     a, b = formats.log_offset(low), formats.log_offset(high)
     if b is None or b - (-1 if a is None else a) != 2:
-        raise CannotMend(
+        raise CannotRepair(
             f"Where batch {batch} ended does not follow from the batches next to it. Give its offsets from the "
             "progress events."
         )
     return json.dumps({"logOffset": b - 1}, separators=(",", ":"))
 
 
-def _infer_ends_after(work: Work, below: OffsetFile, batch: int) -> list[str | None]:
+def _infer_ends_after(work: RepairWork, below: OffsetFile, batch: int) -> list[str | None]:
     """The newest offset file is lost: one file source, no watermark, so each batch has one entry of its own."""
     reached = formats.log_offset(below.sources[0].offset_json)
     timed = below.watermark_ms or (commit.watermark_ms if (commit := work.commit(batch)) else 0)
     newest = max(filelog.index_of(work.layout.names("sources/0")), default=-1)
     own = (-1 if reached is None else reached) + 1
     if len(below.sources) != 1 or below.sources[0].key != "0" or newest < own or timed:
-        raise CannotMend(
+        raise CannotRepair(
             f"Where batch {batch} ended does not follow from the source logs alone. Give its offsets from the "
             "progress events."
         )
     return [json.dumps({"logOffset": own}, separators=(",", ":"))]
 
 
-def _write_offsets(work: Work, batch: int, template: bytes, ends: Sequence[str | None]) -> None:
+def _write_offsets(work: RepairWork, batch: int, template: bytes, ends: Sequence[str | None]) -> None:
     """An offset file with another one's header, at the watermark that the commit before it named."""
     shape = formats.parse_offsets(template)
     lines = formats.text_of(template).split("\n")
@@ -193,21 +197,21 @@ def _write_offsets(work: Work, batch: int, template: bytes, ends: Sequence[str |
     work.layout.write(f"offsets/{batch}", "\n".join(text).encode())
 
 
-def mend_commit(work: Work, finding: Finding) -> Mending:
+def mend_commit(work: RepairWork, finding: Finding) -> DamageRepair:
     """The newest commit cannot be read: rebuilt where its content is known, else left out where that is harmless."""
     batch, name = _batch_of_finding(finding), _file_of_finding(finding)
     body = None if work.in_sink(batch) is False else _commit_body(work, batch)
     if body is not None:
         work.layout.write(name, body)
-        return Mending(
+        return DamageRepair(
             finding.code, name, finding.says, "Rebuilt: what it held is known from the files next to it."
         )
     if work.in_sink(batch) is None or work.offsets(batch + 1) is not None:
-        raise CannotMend(
+        raise CannotRepair(
             f"What the commit of batch {batch} held (watermark, ids of state files) is not known."
         )
     work.layout.leave_out(name)
-    return Mending(
+    return DamageRepair(
         finding.code,
         name,
         finding.says,
@@ -216,7 +220,7 @@ def mend_commit(work: Work, finding: Finding) -> Mending:
     )
 
 
-def _commit_body(work: Work, batch: int) -> bytes | None:
+def _commit_body(work: RepairWork, batch: int) -> bytes | None:
     """The bytes of commit `batch` in format v1; None: the watermark or ids of state files are not known."""
     following, own = work.offsets(batch + 1), work.offsets(batch)
     others = [c for b in work.batches("commits") if b != batch and (c := work.commit(b)) is not None]

@@ -11,19 +11,19 @@ from recovery.checkpoints import filelog, formats
 from recovery.checkpoints.file_layout import lay_out
 from recovery.checkpoints.file_listing import MAX_LOG_BYTES
 from recovery.checkpoints.formats import Malformed
-from recovery.checkpoints.repairing.work import CannotMend, Mending, Work
+from recovery.checkpoints.repairing.work import CannotRepair, DamageRepair, RepairWork
 from recovery.checkpoints.report import Finding, SourceEntry
 
 SHOWN = 5  # files in a sentence
 
 
-def mend_entry(work: Work, finding: Finding) -> Mending:
+def mend_entry(work: RepairWork, finding: Finding) -> DamageRepair:
     """A lost, broken or empty entry of a committed batch."""
     assert finding.file is not None, "the finding names the entry"
     folder, _, last = finding.file.rpartition("/")
     parsed = filelog.parse_name(last)
     if parsed is None:
-        raise CannotMend("It is not an entry of a file source's log.")
+        raise CannotRepair("It is not an entry of a file source's log.")
     number, key = parsed[0], folder.partition("/")[2]
     known = _read_whole_entries(work, folder)
     known.pop(number, None)
@@ -39,7 +39,7 @@ def mend_entry(work: Work, finding: Finding) -> Mending:
         f"batch {batch}, which took them: {_describe_file_names(own)}. Nothing proves it: "
         "a file that came later with an older time looks the same. Look whether the table has their rows."
     )
-    return Mending(finding.code, name, finding.says, how, exact=False)
+    return DamageRepair(finding.code, name, finding.says, how, exact=False)
 
 
 def _describe_file_names(own: list[SourceEntry]) -> str:
@@ -48,13 +48,13 @@ def _describe_file_names(own: list[SourceEntry]) -> str:
     return ", ".join(names) + more
 
 
-def _is_compacted(work: Work, folder: str, number: int) -> bool:
+def _is_compacted(work: RepairWork, folder: str, number: int) -> bool:
     index = filelog.index_of(work.layout.names(folder))
     others = {i: n for i, n in index.items() if i != number}
     return bool((number + 1) % filelog.compact_interval(others) == 0)
 
 
-def _read_whole_entries(work: Work, folder: str) -> dict[int, list[SourceEntry]]:
+def _read_whole_entries(work: RepairWork, folder: str) -> dict[int, list[SourceEntry]]:
     """Entries by log id, from every file of this log that can be read and is not empty."""
     store = lay_out(work.layout, work.old)
     entries: dict[int, dict[str, SourceEntry]] = {}
@@ -72,17 +72,17 @@ def _read_whole_entries(work: Work, folder: str) -> dict[int, list[SourceEntry]]
 def _list_earlier_entries(known: dict[int, list[SourceEntry]], number: int) -> list[SourceEntry]:
     lost = next((n for n in range(number) if n not in known), None)
     if lost is not None:
-        raise CannotMend(f"It is a compacted entry, and entry {lost} before it is gone too.")
+        raise CannotRepair(f"It is a compacted entry, and entry {lost} before it is gone too.")
     return [item for n in range(number) for item in known[n]]
 
 
 def _infer_entries(
-    work: Work, key: str, number: int, known: dict[int, list[SourceEntry]]
+    work: RepairWork, key: str, number: int, known: dict[int, list[SourceEntry]]
 ) -> tuple[list[SourceEntry], int]:
-    """Files that only this entry can have taken. Raises CannotMend where that is not clear."""
+    """Files that only this entry can have taken. Raises CannotRepair where that is not clear."""
     listed = work.known.listings.get(key)
     if listed is None:
-        raise CannotMend("Which files it named is not written anywhere else, and no listing was given.")
+        raise CannotRepair("Which files it named is not written anywhere else, and no listing was given.")
     taken, at = _taken_by(work, key, number)
     seen = {unquote(item.path) for items in known.values() for item in items}
     own = [
@@ -92,13 +92,13 @@ def _infer_entries(
     ]
     gaps = _others_lost(known, max([number, *known]), number)
     if gaps:
-        raise CannotMend(
+        raise CannotRepair(
             f"Entries {number} and {gaps[0]} are both lost: which files each of them took is open."
         )
     if not own:
-        raise CannotMend("No listed file can have been in it: its files are gone.")
+        raise CannotRepair("No listed file can have been in it: its files are gone.")
     if listed.max_files is not None and len(own) > listed.max_files:
-        raise CannotMend(
+        raise CannotRepair(
             f"{len(own)} unread files are old enough, and a batch takes at most {listed.max_files}: which ones is open."
         )
     return own, taken
@@ -109,7 +109,7 @@ def _others_lost(known: Iterable[int], newest: int, number: int) -> list[int]:
     return [n for n in range(newest + 1) if n not in have and n != number]
 
 
-def _taken_by(work: Work, key: str, number: int) -> tuple[int, int]:
+def _taken_by(work: RepairWork, key: str, number: int) -> tuple[int, int]:
     """(batch, its plan time in ms): the batch whose range first reaches this entry."""
     for batch in work.batches("offsets"):
         file = work.offsets(batch)
@@ -125,4 +125,4 @@ def _taken_by(work: Work, key: str, number: int) -> tuple[int, int]:
         )
         if reached >= number and (batch == 0 or (before is not None and (stood is None or stood < number))):
             return batch, file.timestamp_ms
-    raise CannotMend("The batch that took it is no longer in the checkpoint, so its time is not known.")
+    raise CannotRepair("The batch that took it is no longer in the checkpoint, so its time is not known.")

@@ -12,7 +12,7 @@ from recovery.checkpoints import formats
 from recovery.checkpoints.file_layout import Layout
 from recovery.checkpoints.file_listing import MAX_SMALL_BYTES
 from recovery.checkpoints.formats import Malformed
-from recovery.checkpoints.repairing.work import CannotMend, Mending, Work
+from recovery.checkpoints.repairing.work import CannotRepair, DamageRepair, RepairWork
 from recovery.checkpoints.report import Finding
 from recovery.checkpoints.storage import Store
 
@@ -26,13 +26,13 @@ BY_VALUE = {"__dummy__": "dedupe", "expiresAtMicros": "dedupeWithinWatermark"}
 SCHEMA_PATH = re.compile(r"(.*)/(state/[0-9]+/_stateSchema/.+)", re.DOTALL)
 
 
-def operator_metadata(work: Work, finding: Finding) -> Mending:
+def operator_metadata(work: RepairWork, finding: Finding) -> DamageRepair:
     """Operator metadata v1, written from the stores of partition 0."""
     assert finding.file is not None, "the finding names the file"
     number = int(finding.file.split("/")[1])
     partitions = _list_numbered_folders(work.layout, f"state/{number}")
     if not partitions:
-        raise CannotMend("The operator has no partition left.")
+        raise CannotRepair("The operator has no partition left.")
     stores = _list_store_names(work.layout, number)
     name, whence = _operator_name(work, number, stores)
     body = {
@@ -42,7 +42,7 @@ def operator_metadata(work: Work, finding: Finding) -> Mending:
         ],
     }
     work.layout.write(finding.file, f"v1\n{json.dumps(body, separators=(',', ':'))}".encode())
-    return Mending(finding.code, finding.file, finding.says, f"Written for {name}, {whence}.")
+    return DamageRepair(finding.code, finding.file, finding.says, f"Written for {name}, {whence}.")
 
 
 def _list_store_names(layout: Layout, number: int) -> list[str]:
@@ -51,11 +51,11 @@ def _list_store_names(layout: Layout, number: int) -> list[str]:
     return joined or ["default"]
 
 
-def _operator_name(work: Work, number: int, stores: list[str]) -> tuple[str, str]:
+def _operator_name(work: RepairWork, number: int, stores: list[str]) -> tuple[str, str]:
     if tuple(stores) == JOIN_STORES:
         return "symmetricHashJoin", "from its stores"
     if stores != ["default"]:
-        raise CannotMend("Its stores are not all there, so its metadata is not known.")
+        raise CannotRepair("Its stores are not all there, so its metadata is not known.")
     try:
         columns = _value_columns(work.read(f"state/{number}/0/_metadata/schema"))
     except Malformed:
@@ -65,7 +65,7 @@ def _operator_name(work: Work, number: int, stores: list[str]) -> tuple[str, str
             return name, "from the schema of its state"
     if number < len(work.known.operators):
         return work.known.operators[number], "from the code that last worked"
-    raise CannotMend(
+    raise CannotRepair(
         "Which operator it was is written nowhere; run the last good code once more, or name it."
     )
 
@@ -86,7 +86,7 @@ def _list_numbered_folders(layout: Layout, folder: str) -> set[int]:
     return {int(p) for p in parts if p.isascii() and p.isdigit() and len(p) < 9}
 
 
-def at_home(layout: Layout, old: Store, target: str) -> list[Mending]:
+def at_home(layout: Layout, old: Store, target: str) -> list[DamageRepair]:
     """Rewrite absolute schema paths of transformWithState so that they name `target`.
 
     Needed for every new place, a new version of the same flow too; said only where the old paths named another
@@ -103,7 +103,9 @@ def at_home(layout: Layout, old: Store, target: str) -> list[Mending]:
         if foreign:
             says = f"Schema paths of operator metadata {name} name {foreign}, where this checkpoint is not."
             places.append(
-                Mending("STATE_SCHEMA_ELSEWHERE", name, says, "Rewritten to the new version's own place.")
+                DamageRepair(
+                    "STATE_SCHEMA_ELSEWHERE", name, says, "Rewritten to the new version's own place."
+                )
             )
     return places
 

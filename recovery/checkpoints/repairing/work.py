@@ -44,7 +44,7 @@ class KnownFacts:
 
 
 @dataclass(frozen=True)
-class Mending:
+class DamageRepair:
     """One damage and its mending. `says`: what is so; `how`: what the new version has instead.
 
     `exact` False: inferred; nothing proves it, so a person has to check what it names.
@@ -61,7 +61,7 @@ class Mending:
 
 
 @dataclass(frozen=True)
-class Left:
+class UnrepairedDamage:
     """Damage that stays, and why it cannot be repaired. `blocker`: Spark fails at it, or rows are lost or doubled."""
 
     code: str
@@ -74,12 +74,12 @@ class Left:
         return asdict(self)
 
 
-class CannotMend(Exception):
+class CannotRepair(Exception):
     """Why this damage cannot be repaired, in one sentence."""
 
 
 @dataclass
-class Work:
+class RepairWork:
     """`old`: the damaged checkpoint. `report`: of the layout as it is now. `target`: where the new one will lie."""
 
     old: Store

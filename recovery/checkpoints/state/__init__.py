@@ -5,6 +5,6 @@ OperatorStateMetadata, StateSchemaCompatibilityChecker of Spark 4.2, and files t
 (tests/fixtures/checkpoints).
 """
 
-from recovery.checkpoints.state.needed import Needed, files_needed
+from recovery.checkpoints.state.needed import NeededFiles, files_needed
 
-__all__ = ["Needed", "files_needed"]
+__all__ = ["NeededFiles", "files_needed"]

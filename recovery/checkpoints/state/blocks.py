@@ -20,7 +20,7 @@ SEED = 0x9747B28C
 RAW, LZ4 = 0x10, 0x20
 
 
-class Readable(Protocol):
+class ByteReader(Protocol):
     def read(self, size: int = -1, /) -> bytes: ...
 
 
@@ -28,7 +28,7 @@ class UnknownCodec(Exception):
     """The stream is compressed in a way that is not read here."""
 
 
-def plain_blocks(stream: Readable) -> Iterator[bytes]:
+def plain_blocks(stream: ByteReader) -> Iterator[bytes]:
     """The plain bytes, block by block. Malformed: cut short or corrupt. UnknownCodec: another codec."""
     start = stream.read(HEAD.size)
     if not start:
@@ -41,7 +41,7 @@ def plain_blocks(stream: Readable) -> Iterator[bytes]:
         raise UnknownCodec
 
 
-def _decompress_lz4(start: bytes, stream: Readable) -> Iterator[bytes]:
+def _decompress_lz4(start: bytes, stream: ByteReader) -> Iterator[bytes]:
     import pyarrow as pa  # late: most inspections open no state file, and it takes longer than they do
 
     codec = pa.Codec("lz4_raw")
@@ -79,7 +79,7 @@ def _decode_block(codec: Any, method: int, data: bytes, length: int, checksum: i
 class _Joined(io.RawIOBase):
     """A stream whose first bytes were read already."""
 
-    def __init__(self, start: bytes, stream: Readable) -> None:
+    def __init__(self, start: bytes, stream: ByteReader) -> None:
         self.start, self.stream = start, stream
 
     def readable(self) -> bool:
@@ -90,7 +90,7 @@ class _Joined(io.RawIOBase):
         return start or self.stream.read(size)
 
 
-def _decompress_zstd(start: bytes, stream: Readable) -> Iterator[bytes]:
+def _decompress_zstd(start: bytes, stream: ByteReader) -> Iterator[bytes]:
     import pyarrow as pa  # late, as above
 
     try:

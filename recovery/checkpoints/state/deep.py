@@ -33,7 +33,7 @@ MAX_UNPACKED = 1 << 32  # RocksDB's small files in a zip: megabytes at most
 
 
 @dataclass
-class Verified:
+class VerifiedFiles:
     """`problems`: by file. `useless`: files that cannot be loaded, with the zips whose SST files cannot.
 
     `filters`: SST files of which the filter alone is damaged. `unchecked`: by file, why it was not checked.
@@ -57,12 +57,12 @@ class _Answer:
 
 def verify_state_files(
     tree: Tree, stores: Iterable[StoreFiles], progress: Progress | None = None
-) -> Verified:
+) -> VerifiedFiles:
     """Check every versioned file of these stores and what the zips name. Raises OSError when the store fails."""
     stores = list(stores)
     work = [(store, file) for store in stores for file in store.versioned]
     tables = {name: size for store in stores for name, size in store.shared.items() if name.endswith(".sst")}
-    verified, bases = Verified(), defaultdict[str, list[str]](list)  # SST file -> zips that name it
+    verified, bases = VerifiedFiles(), defaultdict[str, list[str]](list)  # SST file -> zips that name it
 
     # one after the other: which SST files count is known once every zip has been read
     first = _in_parallel(partial(_check_file, tree, store, file) for store, file in work)

@@ -21,7 +21,7 @@ MAX_REPLAY = 500  # the default of autoSnapshotRepair.maxChangeFileReplay
 
 
 @dataclass(frozen=True)
-class Bad:
+class BadFile:
     """A file that cannot be read; `missing_of`: the zip that names it, where it is not there at all."""
 
     file: str
@@ -30,14 +30,14 @@ class Bad:
 
 
 @dataclass
-class Examined:
+class ExaminedChain:
     """`links`: what Spark loads in the end; None where not known. `bases`, `steps`: what is damaged."""
 
     store: StoreFiles
     links: Chain | None = None
     snapshot: RocksDbSnapshot | None = None
-    bases: list[Bad] = field(default_factory=list)
-    steps: list[Bad] = field(default_factory=list)
+    bases: list[BadFile] = field(default_factory=list)
+    steps: list[BadFile] = field(default_factory=list)
 
     @property
     def whole(self) -> bool:
@@ -59,13 +59,13 @@ def examine_store(
     unique_id: str | None,
     kind: str | None,
     problems: Mapping[str, Malformed],
-) -> Examined:
+) -> ExaminedChain:
     """`unique_id`: with format 2; `kind`: as for `chain`; `problems`: of a deep look, by file."""
-    examined = Examined(store)
+    examined = ExaminedChain(store)
     try:
         ids = store_ids(tree, store, version, unique_id)
     except UnreadableState as bad:
-        examined.steps.append(Bad(bad.file, bad))
+        examined.steps.append(BadFile(bad.file, bad))
         return examined
     useless: set[str] = set()
     while True:
@@ -103,16 +103,16 @@ def _ids_behind_damage(
         return ids
 
 
-def _check_own_file(file: StateFile, problems: Mapping[str, Malformed]) -> Iterator[Bad]:
+def _check_own_file(file: StateFile, problems: Mapping[str, Malformed]) -> Iterator[BadFile]:
     if not file.size:
-        yield Bad(file.name, Malformed("it is empty"))
+        yield BadFile(file.name, Malformed("it is empty"))
     elif file.name in problems:
-        yield Bad(file.name, problems[file.name])
+        yield BadFile(file.name, problems[file.name])
 
 
 def _check_base(
-    tree: Tree, examined: Examined, base: StateFile, problems: Mapping[str, Malformed]
-) -> Iterator[Bad]:
+    tree: Tree, examined: ExaminedChain, base: StateFile, problems: Mapping[str, Malformed]
+) -> Iterator[BadFile]:
     """What is wrong with a snapshot, or with a zip and the SST files that it names."""
     own = list(_check_own_file(base, problems))
     if own or base.kind != "zip":
@@ -121,14 +121,14 @@ def _check_base(
     try:
         examined.snapshot = read_snapshot(tree, base)
     except UnreadableState as bad:
-        yield Bad(bad.file, bad)
+        yield BadFile(bad.file, bad)
         return
     for name, size in examined.snapshot.files.items():
         file = f"{examined.store.folder}/{name}"
         here = tree.files.get(file)
         if here is None:
-            yield Bad(file, Malformed(f"it is missing, and {base.name} names it"), base.name)
+            yield BadFile(file, Malformed(f"it is missing, and {base.name} names it"), base.name)
         elif size and here != size:
-            yield Bad(file, Malformed(f"it has {here} bytes, and {base.name} says {size}"))
+            yield BadFile(file, Malformed(f"it has {here} bytes, and {base.name} says {size}"))
         elif file in problems:
-            yield Bad(file, problems[file])
+            yield BadFile(file, problems[file])

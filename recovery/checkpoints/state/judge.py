@@ -9,8 +9,8 @@ from recovery.checkpoints.file_listing import Tree
 from recovery.checkpoints.findings import finding
 from recovery.checkpoints.report import Finding
 from recovery.checkpoints.state.chain import chain_of_version, kind_of, loadable_versions
-from recovery.checkpoints.state.deep import Verified
-from recovery.checkpoints.state.examine import Bad, Examined, examine_store
+from recovery.checkpoints.state.deep import VerifiedFiles
+from recovery.checkpoints.state.examine import BadFile, ExaminedChain, examine_store
 from recovery.checkpoints.state.history import History
 from recovery.checkpoints.state.ids import ids_of_store
 from recovery.checkpoints.state.names import BASES, DEFAULT, StoreFiles
@@ -32,7 +32,7 @@ class StateScope:
     partitions: Sequence[int]
     stores: Mapping[tuple[int, str], StoreFiles]
     history: History
-    verified: Verified | None = None
+    verified: VerifiedFiles | None = None
 
     @property
     def expected(self) -> list[StoreFiles]:
@@ -69,11 +69,11 @@ def judge_files(scope: StateScope, findings: list[Finding]) -> StateJudgement:
 
     problems = scope.verified.problems if scope.verified else {}
 
-    def look(store: StoreFiles) -> Examined:
+    def look(store: StoreFiles) -> ExaminedChain:
         version_ids = ids_of_store(store, scope.names, ids, store.partition, version)
         return examine_store(scope.tree, store, version, version_ids, kind, problems)
 
-    examined: list[Examined] = []
+    examined: list[ExaminedChain] = []
     if unique and ids is None:
         file_findings.append(
             finding("STATE_IDS_MISSING", f"commits/{version - 1}", batch=version - 1, **words)
@@ -106,7 +106,7 @@ def _report_deep_look(scope: StateScope, said: Collection[str | None]) -> Iterat
         yield finding("STATE_UNCHECKED", unchecked[0], why=scope.verified.unchecked[unchecked[0]], **words)
 
 
-def _judge_store(examined: Examined, words: Mapping[str, object]) -> Iterator[Finding]:
+def _judge_store(examined: ExaminedChain, words: Mapping[str, object]) -> Iterator[Finding]:
     """Findings of one store. A base that Spark can do without is a warning; everything else stops a restart."""
     for bad in examined.bases:
         yield _report_damaged_snapshot(bad, words) if examined.whole else _report_damage(bad, words)
@@ -121,7 +121,7 @@ def _judge_store(examined: Examined, words: Mapping[str, object]) -> Iterator[Fi
         yield finding("STATE_FILE_MISSING", examined.links.missing, **words)
 
 
-def _report_damage(bad: Bad, words: Mapping[str, object]) -> Finding:
+def _report_damage(bad: BadFile, words: Mapping[str, object]) -> Finding:
     if bad.problem.newer:
         return finding("STATE_NEWER_FORMAT", bad.file, operator=words["operator"], version=bad.problem.newer)
     if bad.missing_of:
@@ -131,7 +131,7 @@ def _report_damage(bad: Bad, words: Mapping[str, object]) -> Finding:
     return finding("STATE_FILE_DAMAGED", bad.file, why=bad.problem.why, **words)
 
 
-def _report_damaged_snapshot(bad: Bad, words: Mapping[str, object]) -> Finding:
+def _report_damaged_snapshot(bad: BadFile, words: Mapping[str, object]) -> Finding:
     return finding("STATE_SNAPSHOT_DAMAGED", bad.file, operator=words["operator"], why=bad.problem.why)
 
 
@@ -180,7 +180,7 @@ def _find_gaps(
     return []
 
 
-def _count_rows(examined: Sequence[Examined]) -> int | None:
+def _count_rows(examined: Sequence[ExaminedChain]) -> int | None:
     """Keys as RocksDB counted them, where every store has a snapshot of the very version."""
     if any(JOIN_ROWS in store.store.store for store in examined):
         examined = [store for store in examined if JOIN_ROWS in store.store.store]

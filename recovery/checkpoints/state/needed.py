@@ -13,7 +13,7 @@ from recovery.checkpoints.state.rocksdb import RocksDbSnapshot, parse_snapshot
 
 
 @dataclass(frozen=True)
-class Needed:
+class NeededFiles:
     """`files`: names relative to the checkpoint that are there, ascending. `missing`: names that are not.
 
     `unreadable`: files that had to be opened (zips, changelogs of format 2) and are damaged, with the reason.
@@ -26,7 +26,7 @@ class Needed:
 
 def files_needed(
     tree: Tree, operator: int, version: int, ids: Sequence[Sequence[str]] | None = None
-) -> Needed:
+) -> NeededFiles:
     """What a restart that loads state `version` of one operator reads: state files, metadata and schemas.
 
     `version`: a restart after committed batch N loads N + 1; 0 is the empty state, of which no file is kept.
@@ -57,7 +57,7 @@ def files_needed(
         files.update(f"{n}.crc" for n in needed if f"{n}.crc" in store.sidecars)
         missing += [links.missing] if links.missing else []
         missing += [n for n in beside if n not in tree.files]
-    return Needed(tuple(sorted(files)), tuple(missing), tuple(unreadable))
+    return NeededFiles(tuple(sorted(files)), tuple(missing), tuple(unreadable))
 
 
 class UnreadableState(Malformed):

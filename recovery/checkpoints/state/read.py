@@ -9,7 +9,7 @@ from recovery.checkpoints.findings import finding
 from recovery.checkpoints.formats import CommitFile, Malformed
 from recovery.checkpoints.report import Finding, StateOperator, StateSchema, StateVersion
 from recovery.checkpoints.state import described
-from recovery.checkpoints.state.deep import Progress, Verified, verify_state_files
+from recovery.checkpoints.state.deep import Progress, VerifiedFiles, verify_state_files
 from recovery.checkpoints.state.history import History
 from recovery.checkpoints.state.judge import StateJudgement, StateScope, judge_files
 from recovery.checkpoints.state.metadata import UNKNOWN, OperatorMetadata, metadata_file, parse_metadata
@@ -84,7 +84,7 @@ def _is_id(name: str) -> bool:
 
 
 @dataclass
-class Files:
+class OperatorFiles:
     """What the files of one operator say, whatever its metadata says."""
 
     stores: dict[tuple[int, str], StoreFiles]
@@ -116,12 +116,12 @@ def _read_operator(
     standing: QueryStanding,
     stores: dict[tuple[int, str], StoreFiles],
     history: History,
-    verified: Verified | None,
+    verified: VerifiedFiles | None,
     findings: list[Finding],
 ) -> StateOperator:
     metadata = _read_metadata(tree, number, standing, findings)
     partitions = (standing.partitions or metadata.partitions) if metadata.partitions else 0
-    files = Files(stores)
+    files = OperatorFiles(stores)
     schemas = described.read_schemas(tree, number, metadata, stores, findings)
     expected = _expect_partitions(tree, metadata, partitions, number, schemas, standing.version, findings)
     names = (

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from recovery.checkpoints.formats import Malformed, json_of, object_of, text_of
-from recovery.checkpoints.state.blocks import Readable, plain_blocks
+from recovery.checkpoints.state.blocks import ByteReader, plain_blocks
 
 MAX_METADATA = 1 << 26
 NO_ZIP = "it is not a zip, or is cut short"
@@ -82,7 +82,7 @@ def _parse_snapshot(body: dict[str, Any]) -> RocksDbSnapshot:
     )
 
 
-def parse_lineage(stream: Readable) -> tuple[tuple[int, str], ...]:
+def parse_lineage(stream: ByteReader) -> tuple[tuple[int, str], ...]:
     """(version, unique id) of the versions before a changelog of format 2, ascending. Malformed: it has none."""
     blocks = plain_blocks(stream)
     data = b""

@@ -10,10 +10,10 @@ from recovery.approvals import rules, selectors
 from recovery.contracts.choices import ChoicesChange
 from recovery.contracts.forecast import Downstream, Forecast
 from recovery.contracts.measured import JudgedCriterion
-from recovery.contracts.names import Meant, name_strategy
+from recovery.contracts.names import ChangeIntent, name_strategy
 from recovery.diagnosis.advice import meant_of
 from recovery.errors import Refused, WrongUse
-from recovery.management.commands._base import Answer
+from recovery.management.commands._base import CommandAnswer
 from recovery.models import Flow, Plan, Recovery
 from recovery.people.roles import Actor
 from recovery.pipelines.find import find_flow, find_fresh
@@ -65,7 +65,7 @@ def plan_options(parser: ArgumentParser) -> None:
     )
     parser.add_argument(
         "--meant",
-        choices=[meant.value for meant in Meant],
+        choices=[meant.value for meant in ChangeIntent],
         help="Whether the change that made code and checkpoint differ was intended. Approvers see the answer.",
     )
     change = parser.add_mutually_exclusive_group()
@@ -194,7 +194,7 @@ def recovery_of(options: Mapping[str, Any], by: Actor) -> Recovery | None:
     return recovery_or_404(options["pipeline"], by) if RECOVERY.fullmatch(options["pipeline"]) else None
 
 
-def ended(recovery: Recovery) -> Answer:
+def ended(recovery: Recovery) -> CommandAnswer:
     """How a recovery that was waited for has ended: exit 0 only when it is proven."""
     data = by_hand.summary(recovery)
     lines = [f"{recovery.label} is {state_label(recovery.state)}. {recovery.reason}"]
@@ -208,7 +208,7 @@ def ended(recovery: Recovery) -> Answer:
         lines.append(_next_after_failure(recovery))
     if recovery.state == "diagnosing":
         lines.append("Next: seal a new plan with bin/manage plan.")
-    return Answer(data, "\n".join(lines), exit_code=0 if recovery.state == "succeeded" else 1)
+    return CommandAnswer(data, "\n".join(lines), exit_code=0 if recovery.state == "succeeded" else 1)
 
 
 def _next_after_failure(recovery: Recovery) -> str:

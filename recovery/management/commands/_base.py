@@ -22,7 +22,7 @@ from django.utils import timezone
 from recovery import trace
 from recovery.audit.actions import audited_attempt
 from recovery.audit.aims import find_aim
-from recovery.cli.answer import Answer as Answer
+from recovery.cli.answer import CommandAnswer as CommandAnswer
 from recovery.cli.answer import plain as plain
 from recovery.cli.answer import refusal_json, say_refusal, wrong_use_json
 from recovery.errors import RepriseError, Unreachable, WrongUse
@@ -33,7 +33,7 @@ from recovery.people.roles import Actor, Right
 LARGEST_TOKEN = 4096
 
 
-class Parser(CommandParser):
+class ManageParser(CommandParser):
     """Wrong use is one JSON object too, when JSON was asked for."""
 
     def error(self, message: str) -> NoReturn:
@@ -77,7 +77,7 @@ class RepriseCommand(BaseCommand):
         shown = {"formatter_class": Formatter, "epilog": self.examples} if self.examples else {}
         parser = super().create_parser(prog_name, subcommand, **shown, **kwargs)
         for one in (parser, *_subparsers(parser)):
-            one.__class__ = Parser
+            one.__class__ = ManageParser
         return parser
 
     def add_arguments(self, parser: ArgumentParser) -> None:
@@ -91,7 +91,7 @@ class RepriseCommand(BaseCommand):
     def add_options(self, parser: ArgumentParser) -> None:
         """Add the command's own options."""
 
-    def answer(self, options: dict[str, Any]) -> Answer:
+    def answer(self, options: dict[str, Any]) -> CommandAnswer:
         """Do what the command is for. Raises RepriseError for every expected failure."""
         raise NotImplementedError
 
@@ -124,7 +124,7 @@ class RepriseCommand(BaseCommand):
         if code := found.exit_code or self.follow():
             sys.exit(code)
 
-    def _checked_answer(self, options: dict[str, Any]) -> Answer:
+    def _checked_answer(self, options: dict[str, Any]) -> CommandAnswer:
         right = self.right
         if right is not None and not self.actor.may(right):
             name = self.__class__.__module__.rsplit(".", 1)[-1]

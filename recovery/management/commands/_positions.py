@@ -5,25 +5,27 @@ from dataclasses import asdict
 
 from recovery.cli.inspection_text import moment
 from recovery.contracts import codec
-from recovery.contracts.positions import InputBetween, InputReach, Moved, ShownSource
-from recovery.management.commands._base import Answer, table
+from recovery.contracts.positions import InputBetween, InputRetention, PartMove, ShownSource
+from recovery.management.commands._base import CommandAnswer, table
 from recovery.models import Flow
 from recovery.names import shown
 from recovery.sources import position_view
-from recovery.sources.base import Wanted
+from recovery.sources.base import StartChoice
 from recovery.workflow import positioning
 
 MOVED = {
-    Moved.FORWARD: "ahead, what is between is never read",
-    Moved.BACK: "back, what is between is read again",
-    Moved.NEW: "new",
-    Moved.GONE: "gone",
-    Moved.UNCLEAR: "cannot be compared",
-    Moved.SAME: "unchanged",
+    PartMove.FORWARD: "ahead, what is between is never read",
+    PartMove.BACK: "back, what is between is read again",
+    PartMove.NEW: "new",
+    PartMove.GONE: "gone",
+    PartMove.UNCLEAR: "cannot be compared",
+    PartMove.SAME: "unchanged",
 }
 
 
-def answer(flow: Flow, wanted: Mapping[str, Wanted | None], sources: Sequence[ShownSource]) -> Answer:
+def answer(
+    flow: Flow, wanted: Mapping[str, StartChoice | None], sources: Sequence[ShownSource]
+) -> CommandAnswer:
     """`{flow, sources: [ShownSource], lost, repeated, unmet, api}`; exit 1 where a wish cannot be met."""
     costs, unmet = position_view.sum_costs(sources), positioning.list_unmet(sources, wanted)
     call = position_view.api_call(pipeline_id=flow.pipeline.pipeline_id, flow=flow.name, dataset=flow.dataset)
@@ -35,7 +37,7 @@ def answer(flow: Flow, wanted: Mapping[str, Wanted | None], sources: Sequence[Sh
         "unmet": unmet,
         "api": asdict(call),
     }
-    return Answer(data, "\n".join(_lines(sources, costs, unmet)), exit_code=1 if unmet else 0)
+    return CommandAnswer(data, "\n".join(_lines(sources, costs, unmet)), exit_code=1 if unmet else 0)
 
 
 def _lines(sources: Sequence[ShownSource], costs: position_view.Costs, unmet: Sequence[str]) -> Iterator[str]:
@@ -65,7 +67,7 @@ def _source(one: ShownSource) -> Iterator[str]:
     for word, between in (("never read", one.lost), ("read again", one.reread), ("waits", one.unread)):
         yield f"  {word:<10}  {distance(between)}"
     yield f"  readable    {_reach(one.reach)}"
-    moving = [c for c in one.changes if c.moved is not Moved.SAME or c.part in one.fallbacks]
+    moving = [c for c in one.changes if c.moved is not PartMove.SAME or c.part in one.fallbacks]
     if moving:
         rows = [(c.part, c.before or "-", c.after or "-", MOVED[c.moved]) for c in moving]
         yield from (
@@ -88,7 +90,7 @@ def distance(of: InputBetween) -> str:
     )
 
 
-def _reach(of: InputReach) -> str:
+def _reach(of: InputRetention) -> str:
     word = {True: "yes", False: "NO", None: "not known"}[of.readable]
     until = f" Until {moment(of.until_ms)}." if of.until_ms else ""
     return f"{word}. {shown(of.why)}{until}"

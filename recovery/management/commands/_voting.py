@@ -5,7 +5,7 @@ from typing import Any, ClassVar
 
 from recovery.approvals import actions
 from recovery.management.commands import _acting
-from recovery.management.commands._base import Answer, RepriseCommand
+from recovery.management.commands._base import CommandAnswer, RepriseCommand
 from recovery.people.roles import Right
 from recovery.workflow.selectors import recovery_or_404
 
@@ -26,7 +26,7 @@ class VoteCommand(RepriseCommand):
             help="Hash of the plan that you read; refused if another plan is in force.",
         )
 
-    def answer(self, options: dict[str, Any]) -> Answer:
+    def answer(self, options: dict[str, Any]) -> CommandAnswer:
         recovery = recovery_or_404(options["recovery"], self.actor)
         request = actions.cast_vote(
             recovery_id=recovery.pk,
@@ -44,6 +44,6 @@ class VoteCommand(RepriseCommand):
             "approvals": _acting.approvals(recovery, request.plan),
         }
         word = "Approved" if self.choice == "approve" else "Rejected"
-        return Answer(
+        return CommandAnswer(
             data, f"{word} plan {request.plan.hash[:8]}. {_acting.awaited(recovery, request.plan)}".rstrip()
         )

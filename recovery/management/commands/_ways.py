@@ -7,9 +7,9 @@ from recovery.contracts import codec
 from recovery.contracts.amounts import Amount, RowAmount
 from recovery.contracts.effort import Effort, StateFate, TableReset
 from recovery.contracts.names import name_strategy
-from recovery.contracts.ways import Wait, WayOut, Ways
+from recovery.contracts.ways import WaitKind, WayOut, Ways
 from recovery.errors import WrongUse
-from recovery.management.commands._base import Answer, lasting, plain, table
+from recovery.management.commands._base import CommandAnswer, lasting, plain, table
 from recovery.names import shown
 from recovery.strategies.common import plural
 
@@ -34,9 +34,9 @@ def refuse_choices(options: Mapping[str, object]) -> None:
         raise WrongUse(f"--strategy all chooses nothing, so it does not take {', '.join(given)}.")
 
 
-def answer(found: Ways) -> Answer:
+def answer(found: Ways) -> CommandAnswer:
     """The whole table: the JSON of `contracts.ways.Ways`; exit 0, for it is an answer whatever can run."""
-    return Answer(codec.to_json(found), "\n".join(_lines(found)))
+    return CommandAnswer(codec.to_json(found), "\n".join(_lines(found)))
 
 
 def _lines(found: Ways) -> Iterator[str]:
@@ -65,7 +65,7 @@ def _changes(found: Ways) -> Iterator[str]:
         yield "What would change that"
     for one in found.would_change:
         then = one.then or "no way out"
-        then = then.replace("-", " ") if then in tuple(Wait) else name_strategy(then)
+        then = then.replace("-", " ") if then in tuple(WaitKind) else name_strategy(then)
         yield f"  {one.says}: {then}. {plain(one.because)}"
 
 

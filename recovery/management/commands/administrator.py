@@ -7,7 +7,7 @@ from typing import Any
 from django.conf import settings
 
 from recovery.errors import WrongUse
-from recovery.management.commands._base import Answer, RepriseCommand
+from recovery.management.commands._base import CommandAnswer, RepriseCommand
 from recovery.people.first import make_first_administrator
 
 
@@ -24,13 +24,13 @@ class Command(RepriseCommand):
             "--password-file", help="Default: REPRISE_ADMIN_PASSWORD or REPRISE_ADMIN_PASSWORD_FILE."
         )
 
-    def answer(self, options: dict[str, Any]) -> Answer:
+    def answer(self, options: dict[str, Any]) -> CommandAnswer:
         name, file = options["name"], options["password_file"]
         made = make_first_administrator(
             name=name, password=read(file) if file else settings.ENV.admin_password
         )
         says = f"{name} may sign in now." if made else f"{name} is there already; nothing was changed."
-        return Answer({"name": name, "made": made}, says)
+        return CommandAnswer({"name": name, "made": made}, says)
 
 
 def read(file: str) -> str:

@@ -10,14 +10,14 @@ from typing import Any
 from django.conf import settings
 
 from recovery.errors import WrongUse
-from recovery.management.commands._base import Answer, RepriseCommand, table
+from recovery.management.commands._base import CommandAnswer, RepriseCommand, table
 from recovery.names import shown
 from recovery.people.roles import ENVIRONMENTS, Right
-from recovery.streams.actions import RUNNERS, Said, adopt_stream
+from recovery.streams.actions import RUNNERS, StreamDetails, adopt_stream
 from recovery.streams.candidates import (
-    Candidate,
     Listing,
-    Skip,
+    SkipReason,
+    StreamCandidate,
     adopt_candidates,
     list_candidates,
     workspaces_of,
@@ -27,11 +27,11 @@ from recovery.streams.finding import ScanProblem
 
 OF_ONE = ("sink", "program", "argument", "spark_python", "runner", "start", "stop", "running", "name")
 SKIPS = {
-    Skip.NONE: "",
-    Skip.ADOPTED: "on the list",
-    Skip.SHARED: "its query id is in another folder too",
-    Skip.NO_QUERY: "no query id can be read",
-    Skip.OVER_LIMIT: "beyond the limit of one call",
+    SkipReason.NONE: "",
+    SkipReason.ADOPTED: "on the list",
+    SkipReason.SHARED: "its query id is in another folder too",
+    SkipReason.NO_QUERY: "no query id can be read",
+    SkipReason.OVER_LIMIT: "beyond the limit of one call",
 }
 
 
@@ -110,7 +110,7 @@ class Command(RepriseCommand):
             "--workspace", metavar="NAME", help="The workspace of plain streams, if there are several."
         )
 
-    def answer(self, options: dict[str, Any]) -> Answer:
+    def answer(self, options: dict[str, Any]) -> CommandAnswer:
         if bool(options["checkpoint"]) == bool(options["roots"]):
             raise WrongUse("Name one checkpoint, or --roots with the folders above several.")
         if options["roots"]:
@@ -119,13 +119,13 @@ class Command(RepriseCommand):
             raise WrongUse("--list shows what is below --roots: name those.")
         stream = adopt_stream(checkpoint=options["checkpoint"], said=_said(options), by=self.actor)
         data = stream_json(stream)
-        return Answer(
+        return CommandAnswer(
             data,
             f"Stream {shown(str(data['flow']))} is on the list: {data['state']}. Next: bin/manage diagnose "
             f"{stream.pipeline.pipeline_id}",
         )
 
-    def _many(self, options: dict[str, Any]) -> Answer:
+    def _many(self, options: dict[str, Any]) -> CommandAnswer:
         if given := [name for name in OF_ONE if options[name] is not None]:
             names = ", ".join(f"--{name.replace('_', '-')}" for name in given)
             raise WrongUse(f"{names} belongs to one stream: leave it out with --roots, and say it later.")
@@ -135,7 +135,7 @@ class Command(RepriseCommand):
         if not options["list"]:
             found, refused = adopt_candidates(listing=listing, said=said, by=self.actor)
             _poll(found)
-        before = {c.place for c in listing.candidates if c.skip is Skip.ADOPTED}
+        before = {c.place for c in listing.candidates if c.skip is SkipReason.ADOPTED}
         adopted = [c for c in found if c.pipeline and c.place not in before]
         data = {
             "found": len(found),
@@ -152,12 +152,12 @@ class Command(RepriseCommand):
             "seconds": listing.seconds,
         }
         says = _text(found, listing, len(adopted), is_list=options["list"])
-        return Answer(data, says, exit_code=int(bool(refused)))
+        return CommandAnswer(data, says, exit_code=int(bool(refused)))
 
 
-def _said(options: Mapping[str, Any]) -> Said:
+def _said(options: Mapping[str, Any]) -> StreamDetails:
     arguments = options["argument"]
-    return Said(
+    return StreamDetails(
         name=options["name"],
         sink=options["sink"],
         event_log=options["event_log"],
@@ -174,7 +174,7 @@ def _said(options: Mapping[str, Any]) -> Said:
     )
 
 
-def _poll(found: list[Candidate]) -> None:
+def _poll(found: list[StreamCandidate]) -> None:
     from recovery.pipelines.inventory import refresh  # late: a list that adopts nothing starts without it
 
     for workspace_id in workspaces_of(found):
@@ -185,7 +185,7 @@ def _problem(problem: ScanProblem) -> dict[str, str]:
     return {"place": problem.place, "code": problem.code, "says": problem.says}
 
 
-def _text(found: list[Candidate], listing: Listing, adopted: int, *, is_list: bool) -> str:
+def _text(found: list[StreamCandidate], listing: Listing, adopted: int, *, is_list: bool) -> str:
     """The list, then what is wrong with it, then what to type next."""
     head = ("NAME", "STATE", "LAST BATCH", "CHECKPOINT", "NOT ADOPTED")
     rows = [
@@ -198,10 +198,10 @@ def _text(found: list[Candidate], listing: Listing, adopted: int, *, is_list: bo
         )
         for c in found
     ]
-    new = sum(c.skip is Skip.NONE for c in listing.candidates)
+    new = sum(c.skip is SkipReason.NONE for c in listing.candidates)
     parts = [table(head, rows)] if rows else ["No checkpoint of a plain stream is below these folders."]
     parts += [f"{shown(p.place)}: {shown(p.says)}" for p in listing.scan.problems]
-    if over := sum(c.skip is Skip.OVER_LIMIT for c in found):
+    if over := sum(c.skip is SkipReason.OVER_LIMIT for c in found):
         parts.append(
             f"{over} more can be adopted. Ask again: one call adopts at most {settings.REPRISE_ADOPT_MOST} "
             "(REPRISE_ADOPT_MOST)."

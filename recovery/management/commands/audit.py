@@ -12,7 +12,7 @@ from recovery.audit.listing import EntryFilter
 from recovery.audit.tags import ACTIONS, OUTCOMES
 from recovery.contracts import codec
 from recovery.errors import Refused, WrongUse
-from recovery.management.commands._base import Answer, RepriseCommand, add_common_options, table
+from recovery.management.commands._base import CommandAnswer, RepriseCommand, add_common_options, table
 from recovery.names import shown
 from recovery.people.roles import Right
 
@@ -75,15 +75,15 @@ class Command(RepriseCommand):
         sub.add_argument("--to", default="", metavar="WHEN", help="Last day (included) or time, in UTC.")
         sub.add_argument("--text", default="", help="Only entries that contain this text.")
 
-    def answer(self, options: dict[str, Any]) -> Answer:
+    def answer(self, options: dict[str, Any]) -> CommandAnswer:
         act: dict[str, Any] = {
             "verify": self.verified, "export": self.exported, "review": self.reviewed, "pack": self.packed,
             "archive": self.archived, "keys": self.keyring,
         }  # fmt: skip
-        found: Answer = act[options["act"]](options)
+        found: CommandAnswer = act[options["act"]](options)
         return found
 
-    def verified(self, options: dict[str, Any]) -> Answer:
+    def verified(self, options: dict[str, Any]) -> CommandAnswer:
         """The chain, checked from the first entry to the last; or an archive of it."""
         if options["archive"]:
             return self._verified_archive(Path(options["archive"]).expanduser())
@@ -91,22 +91,22 @@ class Command(RepriseCommand):
         if found["ok"]:
             signed = f" Signed up to entry {found['anchored']}." if found["anchored"] else " Not signed yet."
             text = f"The audit log is whole: {found['entries']} entries, head {found['head'][:12]}.{signed}"
-            return Answer(found, text)
+            return CommandAnswer(found, text)
         lines = [
             f"The audit log is NOT whole: {len(found['problems'])} problems in {found['entries']} entries."
         ]
         lines += [f"  {shown(p['says'])}" for p in found["problems"]]
         lines.append("Keep this database as it is, and call the person responsible for the audit.")
-        return Answer(found, "\n".join(lines), exit_code=1)
+        return CommandAnswer(found, "\n".join(lines), exit_code=1)
 
-    def _verified_archive(self, file: Path) -> Answer:
+    def _verified_archive(self, file: Path) -> CommandAnswer:
         problems = archiving.check_archive(file)
         says = "\n".join(problems) or f"{file.name} is what was archived: its signature and its chain fit."
-        return Answer(
+        return CommandAnswer(
             {"ok": not problems, "file": str(file), "problems": problems}, says, int(bool(problems))
         )
 
-    def exported(self, options: dict[str, Any]) -> Answer:
+    def exported(self, options: dict[str, Any]) -> CommandAnswer:
         """The log. With --json and no --output, the one object on stdout holds the entries."""
         names = {"act": "action", "env": "environment", "q": "text"}
         given = {
@@ -119,36 +119,36 @@ class Command(RepriseCommand):
             pieces = log_operations.export_log(fmt=fmt, by=self.actor, wanted=EntryFilter.from_query(given))
             if self.as_json:
                 entries = json.loads("".join(pieces))
-                return Answer({"format": "json", "count": len(entries), "entries": entries}, "")
+                return CommandAnswer({"format": "json", "count": len(entries), "entries": entries}, "")
             raw = cast(TextIO, self.stdout._out)  # the wrapper's own write() would add line ends
             for piece in pieces:
                 raw.write(piece)
-            return Answer({}, "")
+            return CommandAnswer({}, "")
         file = _new(output)
         count = _fill(
             file,
             lambda: log_operations.export_log(fmt=fmt, by=self.actor, wanted=EntryFilter.from_query(given)),
             fmt,
         )
-        return Answer(
+        return CommandAnswer(
             {"format": fmt, "file": str(file), "count": count}, f"Exported {count} entries to {file}."
         )
 
-    def reviewed(self, options: dict[str, Any]) -> Answer:
+    def reviewed(self, options: dict[str, Any]) -> CommandAnswer:
         """The queue, or one sign-off."""
         if options["sign"] is not None:
             made = reviews.sign_off(seq=options["sign"], note=options["note"], by=self.actor)
             data = {"entry": options["sign"], "by": made.by, "note": made.note, "at": made.at.isoformat()}
-            return Answer(data, f"Entry {options['sign']} is signed off by {made.by}.")
+            return CommandAnswer(data, f"Entry {options['sign']} is signed off by {made.by}.")
         if options["note"]:
             raise WrongUse("A note belongs to a sign-off: name the entry with --sign.")
         items = [_item(q) for q in reviews.review_queue(self.actor, signed=options["signed"])]
         rows = [(i["entry"], i["why"], i["at"][:16].replace("T", " "), i["who"], i["says"]) for i in items]
         word = "signed off" if options["signed"] else "waiting"
         text = table(("ENTRY", "WHY", "TIME (UTC)", "WHO", "WHAT"), rows) if rows else f"Nothing is {word}."
-        return Answer({"waiting": reviews.acts_to_review(self.actor), "items": items}, text)
+        return CommandAnswer({"waiting": reviews.acts_to_review(self.actor), "items": items}, text)
 
-    def packed(self, options: dict[str, Any]) -> Answer:
+    def packed(self, options: dict[str, Any]) -> CommandAnswer:
         file = _new(options["output"])
         try:
             with file.open("wb") as stream:
@@ -156,35 +156,37 @@ class Command(RepriseCommand):
         except BaseException:
             file.unlink(missing_ok=True)
             raise
-        return Answer(
+        return CommandAnswer(
             {"file": str(file), **codec.to_json(made)}, f"The evidence of {made.recovery} is in {file}."
         )
 
-    def archived(self, options: dict[str, Any]) -> Answer:
+    def archived(self, options: dict[str, Any]) -> CommandAnswer:
         folder = Path(options["to"]).expanduser()
         made = archiving.archive_entries(days=options["older_than"], folder=folder, by=self.actor)
         if made is None:
-            return Answer(
+            return CommandAnswer(
                 {"entries": 0}, f"No entry is older than {options['older_than']} days. Nothing was removed."
             )
-        return Answer(
+        return CommandAnswer(
             vars(made), f"Entries {made.first} to {made.last} are in {made.file}, and no longer in the log."
         )
 
-    def keyring(self, options: dict[str, Any]) -> Answer:
+    def keyring(self, options: dict[str, Any]) -> CommandAnswer:
         if options["renew"]:
             ids = log_operations.renew_key(by=self.actor)
-            return Answer(
+            return CommandAnswer(
                 ids,
                 f"Signed with key {ids['new']} from now on. The old one, {ids['old']}, stays on the list.",
             )
         problem = log_operations.problem_with_key()
         known = {name: key.hex() for name, key in keys.public_keys().items()}
         data = {"file": str(keys.list_file()), "keys": known, "problem": problem}
-        return Answer(data, problem or "\n".join(f"{n}  {k}" for n, k in known.items()), int(bool(problem)))
+        return CommandAnswer(
+            data, problem or "\n".join(f"{n}  {k}" for n, k in known.items()), int(bool(problem))
+        )
 
 
-def _item(of: reviews.Queued) -> dict[str, Any]:
+def _item(of: reviews.QueuedReview) -> dict[str, Any]:
     sign = getattr(of.item, "sign_off", None)
     return {
         "entry": of.item.seq, "why": of.item.why, "at": of.item.at.isoformat(),

@@ -5,7 +5,7 @@ from typing import Any
 
 from recovery.contracts import codec
 from recovery.contracts.results import ListedBackup
-from recovery.management.commands._base import Answer, RepriseCommand, add_common_options, table
+from recovery.management.commands._base import CommandAnswer, RepriseCommand, add_common_options, table
 from recovery.people.roles import Right
 from recovery.workflow import backup_actions
 from recovery.workflow.selectors import recovery_or_404
@@ -27,15 +27,17 @@ class Command(RepriseCommand):
         gone.add_argument("--reason", default="", help="Why, for the audit log.")
         add_common_options(gone)
 
-    def answer(self, options: dict[str, Any]) -> Answer:
+    def answer(self, options: dict[str, Any]) -> CommandAnswer:
         if options["act"] == "list":
             found = backup_actions.list_backups(self.actor)
-            return Answer({"backups": [codec.to_json(one) for one in found]}, _lines(found))
+            return CommandAnswer({"backups": [codec.to_json(one) for one in found]}, _lines(found))
         recovery = recovery_or_404(options["recovery"], self.actor)
         removed = backup_actions.remove_backups(
             recovery_id=recovery.pk, by=self.actor, reason=options["reason"]
         )
-        return Answer({"recovery": recovery.label, "removed": removed}, f"Removed {', '.join(removed)}.")
+        return CommandAnswer(
+            {"recovery": recovery.label, "removed": removed}, f"Removed {', '.join(removed)}."
+        )
 
 
 def _lines(found: list[ListedBackup]) -> str:

@@ -3,7 +3,7 @@
 from argparse import ArgumentParser
 from typing import Any
 
-from recovery.management.commands._base import Answer, RepriseCommand
+from recovery.management.commands._base import CommandAnswer, RepriseCommand
 from recovery.people.roles import Right
 from recovery.workflow import actions
 from recovery.workflow.selectors import recovery_or_404
@@ -19,10 +19,10 @@ class Command(RepriseCommand):
         parser.add_argument("recovery", help="R-12 or 12.")
         parser.add_argument("--reason", default="", help="Why, for the audit log.")
 
-    def answer(self, options: dict[str, Any]) -> Answer:
+    def answer(self, options: dict[str, Any]) -> CommandAnswer:
         recovery = recovery_or_404(options["recovery"], self.actor)
         actions.cancel(recovery_id=recovery.pk, by=self.actor, reason=options["reason"])
         recovery.refresh_from_db()
-        return Answer(
+        return CommandAnswer(
             {"recovery": recovery.label, "state": recovery.state}, f"{recovery.label} is cancelled."
         )

@@ -9,11 +9,11 @@ from recovery.cli import error_text
 from recovery.cli.diagnosis_text import write_body, write_error, write_points
 from recovery.contracts import codec
 from recovery.contracts.diagnosis import Diagnosis, Storage
-from recovery.contracts.names import Meant, name_strategy
+from recovery.contracts.names import ChangeIntent, name_strategy
 from recovery.diagnosis.advice import asks_meant, recommend_advice
 from recovery.diagnosis.row import SEVERITIES
 from recovery.errors import WrongUse
-from recovery.management.commands._base import Answer, RepriseCommand, ago, plain
+from recovery.management.commands._base import CommandAnswer, RepriseCommand, ago, plain
 from recovery.models import Flow, Pipeline
 from recovery.names import shown
 from recovery.people.roles import Right
@@ -57,12 +57,12 @@ examples:
             "--flow", help="Name, last part of the name, or target table. Default: the failing flow."
         )
 
-    def _checked_answer(self, options: dict[str, Any]) -> Answer:
+    def _checked_answer(self, options: dict[str, Any]) -> CommandAnswer:
         if options["error"] is None:
             return super()._checked_answer(options)
         return self.answer(options)  # a text that is at hand is no flow of anybody's: no right is asked for
 
-    def answer(self, options: dict[str, Any]) -> Answer:
+    def answer(self, options: dict[str, Any]) -> CommandAnswer:
         if options["error"] is not None:
             return _answer_of_text(options)
         if options["pipeline"] is None or options["checkpoint"] is not None:
@@ -87,26 +87,26 @@ examples:
         }
         if flow.state != "failed" and not flow.error and not is_in_doubt(flow):
             says = f"{flow.name} is not failing: its state is {flow.state}, its last runs {runs(flow)}."
-            return Answer({**about, "diagnosis": None, "says": says}, says)
+            return CommandAnswer({**about, "diagnosis": None, "says": says}, says)
         from recovery.workflow.diagnosing import diagnose_flow
 
         found = diagnose_flow(flow)
         says = text(flow, found, twins)
-        return Answer({**about, "diagnosis": codec.to_json(found)}, says, exit_code=1)
+        return CommandAnswer({**about, "diagnosis": codec.to_json(found)}, says, exit_code=1)
 
 
 def _named(flow: Flow) -> dict[str, str]:
     return {"pipeline": flow.pipeline.name, "flow": flow.name}
 
 
-def _answer_of_text(options: dict[str, Any]) -> Answer:
+def _answer_of_text(options: dict[str, Any]) -> CommandAnswer:
     """Of a text alone, or with its checkpoint. Raises WrongUse."""
     if options["pipeline"] is not None or options["flow"] is not None:
         raise WrongUse("--error is for a stream that is no flow here: leave out the pipeline and --flow.")
     return error_text.answer(options["error"], options["checkpoint"])
 
 
-def answer_of_pipeline(pipeline: Pipeline, failure: UpdateFailure) -> Answer:
+def answer_of_pipeline(pipeline: Pipeline, failure: UpdateFailure) -> CommandAnswer:
     """Of an update that failed before or beside its flows: it is the pipeline that fails."""
     from recovery.workflow.diagnosing import diagnose_pipeline
 
@@ -134,7 +134,7 @@ def answer_of_pipeline(pipeline: Pipeline, failure: UpdateFailure) -> Answer:
     ]  # fmt: skip
     if found.causes:
         lines += ["", "The error", write_error(found.causes[-1].message)]
-    return Answer(about, "\n".join(lines), exit_code=1)
+    return CommandAnswer(about, "\n".join(lines), exit_code=1)
 
 
 def runs(flow: Flow) -> str:
@@ -176,7 +176,7 @@ def next_lines(flow: Flow, found: Diagnosis) -> list[str]:
     if not asks_meant(advice):
         named = next((a.strategy for a in advice if a.strategy), None)
         return [f"Next: {plan} {name_strategy(named)}"] if named else [NO_STRATEGY]
-    answers = ((Meant.YES, "If the change was meant"), (Meant.NO, "If it was a mistake"))
+    answers = ((ChangeIntent.YES, "If the change was meant"), (ChangeIntent.NO, "If it was a mistake"))
     ways = [(says, recommend_advice(advice, meant)) for meant, says in answers]
     lines = [
         f"{says}: {plan} {name_strategy(one.strategy)} --meant {one.right_if}"

@@ -4,7 +4,7 @@ from argparse import ArgumentParser
 from typing import Any
 
 from recovery.management.commands import _acting
-from recovery.management.commands._base import Answer, RepriseCommand
+from recovery.management.commands._base import CommandAnswer, RepriseCommand
 from recovery.people.roles import Right
 from recovery.workflow import actions, by_hand
 from recovery.workflow.moves import state_label
@@ -26,7 +26,7 @@ class Command(RepriseCommand):
             "--timeout", type=float, default=_acting.WAIT_SECONDS, help="Longest wait, in seconds."
         )
 
-    def answer(self, options: dict[str, Any]) -> Answer:
+    def answer(self, options: dict[str, Any]) -> CommandAnswer:
         recovery = recovery_or_404(options["recovery"], self.actor)
         if not (options["wait"] and recovery.state in by_hand.MOVING):
             actions.execute(recovery_id=recovery.pk, by=self.actor)
@@ -34,6 +34,6 @@ class Command(RepriseCommand):
             return _acting.ended(by_hand.wait(recovery, say=_acting.say, timeout=options["timeout"]))
         recovery.refresh_from_db()
         data = by_hand.summary(recovery)
-        return Answer(
+        return CommandAnswer(
             data, f"{recovery.label} is {state_label(recovery.state)}; workers go on without this command."
         )

@@ -8,7 +8,7 @@ from typing import Any
 from django.db.models import Q
 from django.utils import timezone
 
-from recovery.management.commands._base import Answer, RepriseCommand, ago, lasting, table
+from recovery.management.commands._base import CommandAnswer, RepriseCommand, ago, lasting, table
 from recovery.models import Flow, Pipeline, Stream, Workspace
 from recovery.names import shown
 from recovery.people.roles import Right
@@ -52,7 +52,7 @@ class Command(RepriseCommand):
         )
         parser.add_argument("--fresh", action="store_true", help="Poll every workspace first.")
 
-    def answer(self, options: dict[str, Any]) -> Answer:
+    def answer(self, options: dict[str, Any]) -> CommandAnswer:
         asked = Workspace.objects.active()
         asked = asked if options["fresh"] else asked.filter(polled_at=None)
         if workspace_ids := list(asked.values_list("pk", flat=True)):
@@ -84,7 +84,7 @@ class Command(RepriseCommand):
         }
         lines = [say_doubt(f, doubts[f.pk]) for f in doubted if doubts[f.pk].code != "not-asked"]
         says = text(rows, listed_pipelines, workspaces, lines, doubts, failing=options["failing"])
-        return Answer(data, says, exit_code=2 if away else 0)
+        return CommandAnswer(data, says, exit_code=2 if away else 0)
 
 
 def poll(workspace_ids: Iterable[int]) -> None:
@@ -244,7 +244,7 @@ def readable(flow: Flow) -> str:
     """How long its unread input can be read, as far as it is known and ends at all."""
     found, now = retention.of(flow, flow.sources.all(), timezone.now()), timezone.now()
     if found is None or found.until is None:
-        words = {retention.Standing.GONE: "gone", retention.Standing.UNKNOWN: "not known"}
+        words = {retention.RetentionState.GONE: "gone", retention.RetentionState.UNKNOWN: "not known"}
         return words.get(found.standing, "") if found else ""
     left = "at any time" if found.until <= now else f"in {lasting((found.until - now).total_seconds())}"
     return f"{found.until:%Y-%m-%d %H:%M} UTC, {left}"

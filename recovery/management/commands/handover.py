@@ -3,7 +3,7 @@
 from argparse import ArgumentParser
 from typing import Any
 
-from recovery.management.commands._base import Answer, RepriseCommand
+from recovery.management.commands._base import CommandAnswer, RepriseCommand
 from recovery.people.roles import Right
 from recovery.workflow import actions
 from recovery.workflow.selectors import recovery_or_404
@@ -23,9 +23,9 @@ class Command(RepriseCommand):
         parser.add_argument("--to", default="", help="The new owner. Default: you.")
         parser.add_argument("--reason", default="", help="Why, for the audit log. Required to take over.")
 
-    def answer(self, options: dict[str, Any]) -> Answer:
+    def answer(self, options: dict[str, Any]) -> CommandAnswer:
         recovery = recovery_or_404(options["recovery"], self.actor)
         to = options["to"] or self.actor.name
         actions.hand_over(recovery_id=recovery.pk, to=to, reason=options["reason"], by=self.actor)
         data = {"recovery": recovery.label, "owner": to, "was": recovery.owner}
-        return Answer(data, f"{recovery.label} is {to}'s now; it was {recovery.owner}'s.")
+        return CommandAnswer(data, f"{recovery.label} is {to}'s now; it was {recovery.owner}'s.")

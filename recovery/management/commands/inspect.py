@@ -8,7 +8,7 @@ from recovery.checkpoints.absent import UNTOLD
 from recovery.checkpoints.report import CheckpointReport
 from recovery.cli import inspection
 from recovery.cli.inspection import KnownFlow
-from recovery.management.commands._base import Answer, RepriseCommand
+from recovery.management.commands._base import CommandAnswer, RepriseCommand
 from recovery.models import Flow
 
 
@@ -23,7 +23,7 @@ class Command(RepriseCommand):
     def add_options(self, parser: ArgumentParser) -> None:
         inspection.add_options(parser)
 
-    def answer(self, options: dict[str, Any]) -> Answer:
+    def answer(self, options: dict[str, Any]) -> CommandAnswer:
         return inspection.answer(inspection.request_of(options), find_flow)
 
 

@@ -3,7 +3,7 @@
 from argparse import ArgumentParser
 from typing import Any
 
-from recovery.management.commands._base import Answer, RepriseCommand
+from recovery.management.commands._base import CommandAnswer, RepriseCommand
 from recovery.people.roles import Right
 from recovery.workflow import actions
 from recovery.workflow.selectors import recovery_or_404
@@ -21,10 +21,10 @@ class Command(RepriseCommand):
     def add_options(self, parser: ArgumentParser) -> None:
         parser.add_argument("recovery", help="R-12 or 12.")
 
-    def answer(self, options: dict[str, Any]) -> Answer:
+    def answer(self, options: dict[str, Any]) -> CommandAnswer:
         recovery = recovery_or_404(options["recovery"], self.actor)
         actions.pause_run(recovery_id=recovery.pk, by=self.actor)
         says = (
             f"{recovery.label} begins no further step. Resume it with: bin/manage execute {recovery.label}."
         )
-        return Answer({"recovery": recovery.label, "state": recovery.state, "paused": True}, says)
+        return CommandAnswer({"recovery": recovery.label, "state": recovery.state, "paused": True}, says)

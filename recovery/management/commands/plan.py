@@ -12,7 +12,7 @@ from recovery.approvals import selectors
 from recovery.approvals.actions import request_approval
 from recovery.contracts.choices import ChoicesChange
 from recovery.management.commands import _acting, _positions, _ways
-from recovery.management.commands._base import Answer, RepriseCommand
+from recovery.management.commands._base import CommandAnswer, RepriseCommand
 from recovery.models import Flow, Recovery
 from recovery.people.roles import Right
 from recovery.workflow import by_hand
@@ -51,7 +51,7 @@ class Command(RepriseCommand):
         )
         parser.add_argument("--reason", default="", help="What approvers should know.")
 
-    def answer(self, options: dict[str, Any]) -> Answer:
+    def answer(self, options: dict[str, Any]) -> CommandAnswer:
         if options["strategy"] == _ways.ALL:
             _ways.refuse_choices(options)
         flow = _acting.flow_of(options, self.actor)
@@ -67,15 +67,15 @@ class Command(RepriseCommand):
             request_approval(recovery_id=recovery.pk, reason=options["reason"], by=self.actor)
             recovery.refresh_from_db()
         data = {**by_hand.planned(recovery, plan), "approvals": _acting.approvals(recovery, plan)}
-        return Answer(data, _acting.plan_text(data, plan, _acting.awaited(recovery, plan)))
+        return CommandAnswer(data, _acting.plan_text(data, plan, _acting.awaited(recovery, plan)))
 
     def _compare(
         self, flow: Flow, recovery: Recovery | None, change: ChoicesChange, positions: Sequence[str]
-    ) -> Answer:
+    ) -> CommandAnswer:
         found = look_at_ways(flow=flow, recovery=recovery, change=change, positions=positions, by=self.actor)
         return _ways.answer(found)
 
-    def _look(self, flow: Flow, options: dict[str, Any]) -> Answer:
+    def _look(self, flow: Flow, options: dict[str, Any]) -> CommandAnswer:
         wanted, sources = by_hand.look(
             flow=flow, recovery=_acting.recovery_of(options, self.actor) or open_recovery_of(flow.pk),
             given=options["position"], code=options["code"], diff=options["patch"],

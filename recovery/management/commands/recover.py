@@ -8,7 +8,7 @@ from recovery.approvals.selectors import rule_for as rules_of
 from recovery.contracts.names import name_strategy
 from recovery.errors import Refused
 from recovery.management.commands import _acting
-from recovery.management.commands._base import Answer, RepriseCommand
+from recovery.management.commands._base import CommandAnswer, RepriseCommand
 from recovery.models import Flow
 from recovery.people.roles import Right
 from recovery.planning import plan_now
@@ -27,7 +27,7 @@ class Command(RepriseCommand):
             "--timeout", type=float, default=_acting.WAIT_SECONDS, help="Longest wait, in seconds."
         )
 
-    def answer(self, options: dict[str, Any]) -> Answer:
+    def answer(self, options: dict[str, Any]) -> CommandAnswer:
         flow = _acting.flow_of(options, self.actor)
         self._needs_nobody(flow)
         patch = by_hand.read_patch(flow, code=options["code"], diff=options["patch"])

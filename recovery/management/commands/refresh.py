@@ -3,12 +3,12 @@
 from argparse import ArgumentParser
 from typing import Any
 
-from recovery.management.commands._base import Answer, RepriseCommand
+from recovery.management.commands._base import CommandAnswer, RepriseCommand
 from recovery.names import shown
 from recovery.people.roles import Right
 from recovery.pipelines.find import find_fresh
 from recovery.workflow import refreshing
-from recovery.workflow.refreshing import PATIENCE, Phase
+from recovery.workflow.refreshing import PATIENCE, RefreshPhase
 
 
 class Command(RepriseCommand):
@@ -34,12 +34,14 @@ class Command(RepriseCommand):
             help="Seconds to wait for the update to start. Default: %(default)s.",
         )
 
-    def answer(self, options: dict[str, Any]) -> Answer:
+    def answer(self, options: dict[str, Any]) -> CommandAnswer:
         flow = refreshing.find_flow_above(find_fresh(options["pipeline"], self.actor), options["flow"])
         asked = refreshing.request_refresh(flow_id=flow.pk, by=self.actor)
         found = refreshing.wait_taken(flow.pk, asked, seconds=options["wait_seconds"])
         data = refreshing.described(flow, found)
         names = ", ".join(shown(name.rsplit(".", 1)[-1]) for name in found.datasets)
-        if found.phase is Phase.STARTED:
-            return Answer(data, f"Update {shown(found.update_id)} was started: it refreshes {names}.")
-        return Answer(data, found.problem or "Whether the update was started is not known.", exit_code=1)
+        if found.phase is RefreshPhase.STARTED:
+            return CommandAnswer(data, f"Update {shown(found.update_id)} was started: it refreshes {names}.")
+        return CommandAnswer(
+            data, found.problem or "Whether the update was started is not known.", exit_code=1
+        )

@@ -5,7 +5,7 @@ from typing import Any
 
 from recovery.approvals import actions
 from recovery.management.commands import _acting
-from recovery.management.commands._base import Answer, RepriseCommand
+from recovery.management.commands._base import CommandAnswer, RepriseCommand
 from recovery.people.roles import Right
 from recovery.workflow.selectors import recovery_or_404
 
@@ -20,7 +20,7 @@ class Command(RepriseCommand):
         parser.add_argument("recovery", help="R-12 or 12.")
         parser.add_argument("--reason", default="", help="What approvers should know: why, ticket, deadline.")
 
-    def answer(self, options: dict[str, Any]) -> Answer:
+    def answer(self, options: dict[str, Any]) -> CommandAnswer:
         recovery = recovery_or_404(options["recovery"], self.actor)
         request = actions.request_approval(recovery_id=recovery.pk, reason=options["reason"], by=self.actor)
         recovery.refresh_from_db()
@@ -30,4 +30,4 @@ class Command(RepriseCommand):
             "plan_hash": request.plan.hash,
             "approvals": _acting.approvals(recovery, request.plan),
         }
-        return Answer(data, _acting.awaited(recovery, request.plan))
+        return CommandAnswer(data, _acting.awaited(recovery, request.plan))

@@ -4,7 +4,7 @@ from argparse import ArgumentParser
 from typing import Any
 
 from recovery.management.commands import _acting
-from recovery.management.commands._base import Answer, RepriseCommand
+from recovery.management.commands._base import CommandAnswer, RepriseCommand
 from recovery.people.roles import Right
 from recovery.workflow import actions, by_hand
 from recovery.workflow.selectors import recovery_or_404
@@ -21,10 +21,10 @@ class Command(RepriseCommand):
         parser.add_argument("--reason", default="", help="Why, for the audit log.")
         parser.add_argument("--timeout", type=float, default=300.0, help="Longest wait, in seconds.")
 
-    def answer(self, options: dict[str, Any]) -> Answer:
+    def answer(self, options: dict[str, Any]) -> CommandAnswer:
         recovery = recovery_or_404(options["recovery"], self.actor)
         actions.roll_back(recovery_id=recovery.pk, by=self.actor, reason=options["reason"])
         recovery = by_hand.wait(recovery, say=_acting.say, timeout=options["timeout"])
         data = by_hand.summary(recovery)
         good = recovery.state == "rolled_back"
-        return Answer(data, f"{recovery.label}: {recovery.reason}", exit_code=0 if good else 1)
+        return CommandAnswer(data, f"{recovery.label}: {recovery.reason}", exit_code=0 if good else 1)

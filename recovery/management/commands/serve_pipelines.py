@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from django.conf import settings
 
 from recovery.errors import WrongUse
-from recovery.management.commands._base import Answer, RepriseCommand
+from recovery.management.commands._base import CommandAnswer, RepriseCommand
 
 if TYPE_CHECKING:
     from recovery.server.process import Server
@@ -39,11 +39,11 @@ class Command(RepriseCommand):
             help="Token file; created with mode 0600 if missing.",
         )
 
-    def answer(self, options: dict[str, Any]) -> Answer:
-        from recovery.server.process import Demand, Options, Server, ServerPlace
+    def answer(self, options: dict[str, Any]) -> CommandAnswer:
+        from recovery.server.process import ConfinementDemand, Server, ServerOptions, ServerPlace
 
         self.server = Server(
-            Options(
+            ServerOptions(
                 home=Path(settings.REPRISE_HOME),
                 host=address(options["host"]),
                 port=options["port"],
@@ -60,13 +60,13 @@ class Command(RepriseCommand):
                     settings.REPRISE_HIDDEN_FOLDERS,
                 ),
                 environments=settings.REPRISE_ENVIRONMENTS,
-                demand=Demand(settings.REPRISE_CONFINEMENT),
+                demand=ConfinementDemand(settings.REPRISE_CONFINEMENT),
             )
         )
         ready = self.server.start()
         shown = {key: value for key, value in ready.items() if key != "spark_remote"}
         text = f"The Pipelines API answers at {ready['url']} (Spark runs as process {ready['spark_pid']})."
-        return Answer(shown, text)
+        return CommandAnswer(shown, text)
 
     def follow(self) -> int:
         try:

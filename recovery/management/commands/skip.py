@@ -3,7 +3,7 @@
 from argparse import ArgumentParser
 from typing import Any
 
-from recovery.management.commands._base import Answer, RepriseCommand
+from recovery.management.commands._base import CommandAnswer, RepriseCommand
 from recovery.people.roles import Right
 from recovery.workflow import actions
 from recovery.workflow.moves import state_label
@@ -23,11 +23,11 @@ class Command(RepriseCommand):
         parser.add_argument("recovery", help="R-12 or 12.")
         parser.add_argument("--reason", required=True, help="Why, for the audit log and its reviewer.")
 
-    def answer(self, options: dict[str, Any]) -> Answer:
+    def answer(self, options: dict[str, Any]) -> CommandAnswer:
         recovery = recovery_or_404(options["recovery"], self.actor)
         step = actions.skip_step(recovery_id=recovery.pk, reason=options["reason"], by=self.actor)
         recovery.refresh_from_db()
         data = {"recovery": recovery.label, "state": recovery.state, "skipped": step.kind}
-        return Answer(
+        return CommandAnswer(
             data, f"Step {step.kind} is skipped. {recovery.label} is {state_label(recovery.state)}."
         )

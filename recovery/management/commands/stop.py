@@ -4,7 +4,7 @@ from argparse import ArgumentParser
 from typing import Any
 
 from recovery.management.commands import _acting
-from recovery.management.commands._base import Answer, RepriseCommand
+from recovery.management.commands._base import CommandAnswer, RepriseCommand
 from recovery.models import Recovery
 from recovery.people.roles import Right
 from recovery.workflow import actions, by_hand
@@ -26,7 +26,7 @@ class Command(RepriseCommand):
     def add_options(self, parser: ArgumentParser) -> None:
         _acting.flow_options(parser)
 
-    def answer(self, options: dict[str, Any]) -> Answer:
+    def answer(self, options: dict[str, Any]) -> CommandAnswer:
         flow = _acting.flow_of(options, self.actor)
         opened = open_recovery_of(flow.pk)
         if opened is not None and opened.state in by_hand.MOVING:
@@ -35,16 +35,16 @@ class Command(RepriseCommand):
         recovery = opened or actions.open_recovery(flow_id=flow.pk, by=self.actor)
         by_hand.stop_first(flow=flow, recovery_id=recovery.pk, by=self.actor, say=_acting.say)
         says = "It is stopped now." if running else "Nothing was running."
-        return Answer(
+        return CommandAnswer(
             _data(recovery, was_running=running), f"{says} {recovery.label} is open for {flow.name}."
         )
 
-    def _run(self, opened: Recovery) -> Answer:
+    def _run(self, opened: Recovery) -> CommandAnswer:
         """Its own steps obey the stop, so that no update of the run is left behind."""
         actions.stop_run(recovery_id=opened.pk, by=self.actor)
         recovery = by_hand.wait(opened, say=_acting.say, timeout=STOP_SECONDS)
         says = f"{recovery.label} is {state_label(recovery.state)}. {recovery.reason}"
-        return Answer(_data(recovery, was_running=True), says)
+        return CommandAnswer(_data(recovery, was_running=True), says)
 
 
 def _data(recovery: Recovery, *, was_running: bool) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from django.conf import settings
 from django.contrib.auth.models import User
 
 from recovery.errors import NotFound
-from recovery.management.commands._base import Answer, RepriseCommand
+from recovery.management.commands._base import CommandAnswer, RepriseCommand
 from recovery.people.actions import create_token
 from recovery.people.roles import Right
 
@@ -24,14 +24,14 @@ class Command(RepriseCommand):
         most = settings.REPRISE_TOKEN_DAYS
         parser.add_argument("--days", type=int, help=f"How long it is good; default, and most: {most} days.")
 
-    def answer(self, options: dict[str, Any]) -> Answer:
+    def answer(self, options: dict[str, Any]) -> CommandAnswer:
         account = options["account"]
         owner = User.objects.filter(username=account).first() if account else self.owner()
         if owner is None:
             raise NotFound(f"There is no account {account!r}. An admin adds service accounts in the console.")
         text = create_token(owner=owner, name=options["name"], by=self.actor, days=options["days"])
         said = f"{text}\nKeep it now: it is not shown again. It acts as {owner.username}."
-        return Answer({"token": text, "owner": owner.username, "name": options["name"]}, said)
+        return CommandAnswer({"token": text, "owner": owner.username, "name": options["name"]}, said)
 
     def owner(self) -> User:
         """Whoever acts."""

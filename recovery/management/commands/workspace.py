@@ -7,13 +7,13 @@ from typing import Any
 from recovery import references
 from recovery.contracts import codec
 from recovery.errors import WrongUse
-from recovery.management.commands._base import Answer, RepriseCommand, add_common_options, ago, table
+from recovery.management.commands._base import CommandAnswer, RepriseCommand, add_common_options, ago, table
 from recovery.models import Workspace
 from recovery.names import shown
 from recovery.people.roles import ENVIRONMENTS, Right
 from recovery.pipelines import actions, workspace_words
-from recovery.pipelines.actions import Given
-from recovery.pipelines.workspace_answers import Result, WorkspaceTest
+from recovery.pipelines.actions import WorkspaceDetails
+from recovery.pipelines.workspace_answers import AnswerResult, WorkspaceTest
 from recovery.pipelines.workspace_asking import keep_test
 
 STDIN = "-"
@@ -101,7 +101,7 @@ class Command(RepriseCommand):
         )
         add_common_options(parser)
 
-    def answer(self, options: dict[str, Any]) -> Answer:
+    def answer(self, options: dict[str, Any]) -> CommandAnswer:
         act, name = options["act"], options.get("name", "")
         if act == "list":
             return self._list()
@@ -109,7 +109,7 @@ class Command(RepriseCommand):
             return self._test(name)
         return self._changed(act, name, options)
 
-    def _changed(self, act: str, name: str, options: dict[str, Any]) -> Answer:
+    def _changed(self, act: str, name: str, options: dict[str, Any]) -> CommandAnswer:
         if act == "add":
             row = actions.add_workspace(name=name, given=_given(options), by=self.actor)
         elif act == "change":
@@ -127,23 +127,23 @@ class Command(RepriseCommand):
         }
         data = codec.to_json(actions.describe_workspace(row))
         tail = f" Next: bin/manage workspace test {shown(row.name)}" if act in ("add", "change", "on") else ""
-        return Answer(
+        return CommandAnswer(
             {"workspace": data}, f"Workspace {shown(row.name)} ({row.environment}) {words[act]}.{tail}"
         )
 
-    def _test(self, name: str) -> Answer:
+    def _test(self, name: str) -> CommandAnswer:
         row = actions.note_test(name=name, by=self.actor)
         found = keep_test(row.pk)
         assert found is not None, "it was there a moment ago"
         good = found.held == len(found.answers)
         data = {"name": row.name, "test": workspace_words.as_json(found)}
-        return Answer(data, _lines(found), exit_code=0 if good else 1 if found.reached else 2)
+        return CommandAnswer(data, _lines(found), exit_code=0 if good else 1 if found.reached else 2)
 
-    def _list(self) -> Answer:
+    def _list(self) -> CommandAnswer:
         rows = list(Workspace.objects.kept().order_by("name"))
         data = [{**codec.to_json(actions.describe_workspace(w)), **_state(w)} for w in rows]
         if not rows:
-            return Answer({"workspaces": []}, "No workspace yet. Add one: bin/manage workspace add.")
+            return CommandAnswer({"workspaces": []}, "No workspace yet. Add one: bin/manage workspace add.")
         head = ("NAME", "ENVIRONMENT", "ADDRESS", "STATE", "POLLED", "LAST TEST")
         lines = [
             (
@@ -156,14 +156,14 @@ class Command(RepriseCommand):
             )
             for w in rows
         ]
-        return Answer({"workspaces": data}, table(head, lines))
+        return CommandAnswer({"workspaces": data}, table(head, lines))
 
 
-def _given(options: dict[str, Any]) -> Given:
+def _given(options: dict[str, Any]) -> WorkspaceDetails:
     token, questions = options["secret"], options["questions_secret"]
     if token == questions == STDIN:
         raise WrongUse("One secret can be read from stdin. Give the other one as a reference.")
-    return Given(
+    return WorkspaceDetails(
         url=options["url"],
         environment=options["environment"],
         token=_stdin() if token == STDIN else None,
@@ -208,7 +208,7 @@ def _lines(test: WorkspaceTest) -> str:
     """A question a line, what it means below it."""
     told: list[str] = []
     for line in workspace_words.lines(test):
-        mark = "ok" if line.result is Result.HOLDS else line.holds
+        mark = "ok" if line.result is AnswerResult.HOLDS else line.holds
         told.append(f"{line.number}  {mark:<9}  {line.asks}  {shown(line.answer)}")
         told += [f"              {cost}" for cost in line.means]
     return "\n".join(

@@ -12,7 +12,7 @@ from recovery.checkpoints.storage import Store, reaching
 from recovery.errors import Unreachable
 from recovery.sinks.base import SinkReport
 from recovery.sources.delta_facts import is_plain_table
-from recovery.sources.input_ranges import MOST_DIRECT, Slice
+from recovery.sources.input_ranges import MOST_DIRECT, InputRange
 
 
 def read_table_report(location: str, *, query_id: str | None, now_ms: int | None = None) -> SinkReport:
@@ -60,7 +60,7 @@ def data_files_since(location: str, version: int) -> tuple[str, ...]:
 
 
 @dataclass(frozen=True)
-class Taken:
+class RemovedFiles:
     """Data files of a table at one version that later commits took away: `touched` with their rows, `rewritten` where
     the commit says that it changed none. `latest`: the last of these commits."""
 
@@ -69,7 +69,7 @@ class Taken:
     latest: int
 
 
-def taken_since(location: str, version: int) -> Taken:
+def taken_since(location: str, version: int) -> RemovedFiles:
     """What the commits after `version` took away of the files that the table had then.
 
     Raises Unreachable where the log no longer has these commits, or cannot be read.
@@ -86,27 +86,27 @@ def taken_since(location: str, version: int) -> Taken:
                     moved = not remove.get("dataChange", True)
                     rewritten += moved
                     touched += [] if moved else [str(remove["path"])]
-    return Taken(tuple(touched), rewritten, latest)
+    return RemovedFiles(tuple(touched), rewritten, latest)
 
 
 @dataclass(frozen=True)
-class Rewritten:
+class RewrittenFiles:
     """Data files that a commit put in the place of others, and says that it changed no row. `size`: bytes of all."""
 
-    gone: Slice
-    came: Slice
+    gone: InputRange
+    came: InputRange
     size: int
 
 
 @dataclass(frozen=True)
-class Came:
+class ArrivedFiles:
     """What came after a version of which no row was taken away: data files with new rows, and what was rewritten."""
 
-    written: Slice
-    rewritten: tuple[Rewritten, ...]
+    written: InputRange
+    rewritten: tuple[RewrittenFiles, ...]
 
 
-def came_since(location: str, version: int) -> Came | None:
+def came_since(location: str, version: int) -> ArrivedFiles | None:
     """By the commits after `version`. None where one took rows away, or gave a column that was there another name: the
     rows that came are then not those of the files that came.
 
@@ -124,10 +124,10 @@ def came_since(location: str, version: int) -> Came | None:
     written = tuple((m.version, m.came) for m in moves if m.came)
     if live and written:  # one read of the table has them all
         written = ((latest, tuple(a for _, came in written for a in came)),)
-    return Came(
+    return ArrivedFiles(
         _range_of_files(written, as_parquet),
         tuple(
-            Rewritten(
+            RewrittenFiles(
                 _range_of_files(((m.version - 1, m.gone),), as_parquet),
                 _range_of_files(((m.version, m.moved),), as_parquet),
                 sum(a.size for a in (*m.gone, *m.moved)),
@@ -167,11 +167,11 @@ def _move_of_version(version: int, actions: list[deltalog.Action]) -> _Move:
 Files = tuple[tuple[int, tuple[deltalog.AddedFile, ...]], ...]
 
 
-def _range_of_files(files: Files, as_parquet: bool) -> Slice:
+def _range_of_files(files: Files, as_parquet: bool) -> InputRange:
     every = [f for _, added in files for f in added]
     direct = as_parquet and len(every) <= MOST_DIRECT and all(f.plain for f in every)
     versions = tuple((version, tuple(f.path for f in added)) for version, added in files if added)
-    return Slice("delta", versions=versions, direct=direct)
+    return InputRange("delta", versions=versions, direct=direct)
 
 
 def _as_parquet(location: str) -> bool:
@@ -212,7 +212,7 @@ def _read_table_state(location: str, version: int | None) -> deltalog.TableState
         )
     try:
         return deltalog.table_state(log, log.latest if version is None else version)
-    except (Malformed, deltalog.Gone) as problem:
+    except (Malformed, deltalog.DeltaLogGone) as problem:
         raise Unreachable(f"The log of {location} cannot be read at version {version}.") from problem
 
 
@@ -222,7 +222,7 @@ def bytes_of(location: str) -> int | None:
         log = deltalog.list_log(Store.open(location))
         try:
             files = deltalog.table_state(log, log.latest, files=True).files if log else None
-        except (Malformed, deltalog.Gone):
+        except (Malformed, deltalog.DeltaLogGone):
             return None
     return None if files is None else sum(f.size for f in files.values())
 
@@ -233,7 +233,7 @@ def file_sizes(location: str) -> dict[str, int]:
         log = deltalog.list_log(Store.open(location))
         try:
             files = deltalog.table_state(log, log.latest, files=True).files if log else {}
-        except (Malformed, deltalog.Gone) as problem:
+        except (Malformed, deltalog.DeltaLogGone) as problem:
             raise Unreachable(f"The log of {location} cannot be read.") from problem
     return {f.path: f.size for f in files.values()}
 
@@ -248,7 +248,7 @@ def _commits_after(location: str, version: int) -> Iterator[tuple[int, list[delt
         raise Unreachable(f"The log of {location} begins at version {log.earliest}, after {version}.")
     try:
         yield from deltalog.read_commits(log, range(version + 1, log.latest + 1))
-    except (Malformed, deltalog.Gone) as problem:
+    except (Malformed, deltalog.DeltaLogGone) as problem:
         raise Unreachable(f"The log of {location} cannot be read after version {version}.") from problem
 
 
@@ -259,7 +259,7 @@ def _moved_file_action(action: deltalog.Action) -> deltalog.Action | None:
 
 
 @dataclass(frozen=True)
-class Commit:
+class TableCommit:
     """One commit of a table. `apps`: ids under which it was written; `adds` and `removes`: whether it brought data
     files, or took some away, with their rows; `note`: what its writer noted (`userMetadata`); `operation`: by Delta's
     name."""
@@ -282,16 +282,16 @@ class Commit:
         return self.adds or self.removes
 
 
-def commits_since(location: str, version: int) -> tuple[Commit, ...]:
+def commits_since(location: str, version: int) -> tuple[TableCommit, ...]:
     """The commits after `version`, in their order. Raises Unreachable where the log no longer has them."""
     with reaching(location):
         return tuple(_parse_commit(number, actions) for number, actions in _commits_after(location, version))
 
 
-def _parse_commit(number: int, actions: list[deltalog.Action]) -> Commit:
+def _parse_commit(number: int, actions: list[deltalog.Action]) -> TableCommit:
     with deltalog.require_actions(deltalog.name_of(number)):
         info: deltalog.Action = next((a["commitInfo"] for a in actions if a.get("commitInfo")), {})
-        return Commit(
+        return TableCommit(
             number,
             tuple(str(a["txn"]["appId"]) for a in actions if a.get("txn")),
             any(a["add"].get("dataChange", True) for a in actions if a.get("add")),
@@ -301,14 +301,14 @@ def _parse_commit(number: int, actions: list[deltalog.Action]) -> Commit:
         )
 
 
-def written_by_others(commits: Sequence[Commit], apps: Collection[str]) -> tuple[int, ...]:
+def written_by_others(commits: Sequence[TableCommit], apps: Collection[str]) -> tuple[int, ...]:
     """Versions in which something other than `apps` changed rows, but for emptying the table.
 
     What a stream wrote between two times that it was emptied is an earlier attempt's: each has a query of its own.
     """
     emptied = [c.version for c in commits if c.empties]
 
-    def is_attempt(c: Commit) -> bool:
+    def is_attempt(c: TableCommit) -> bool:
         return bool(c.apps and emptied) and not c.removes and emptied[0] < c.version < emptied[-1]
 
     strange = (c for c in commits if c.moves and not c.empties and not {*c.apps} & {*apps})

@@ -47,7 +47,7 @@ def of_delta(location: str, query_id: str, batch: int) -> EarlierTable:
                 )
             then = deltalog.table_state(log, first - 1, files=True).files
             now = deltalog.table_state(log, log.latest, files=True).files
-        except (Malformed, deltalog.Gone) as problem:
+        except (Malformed, deltalog.DeltaLogGone) as problem:
             raise Refused(
                 f"The table's log no longer shows what it held after batch {batch}.", code=NOT_KEPT
             ) from problem
@@ -79,7 +79,7 @@ def batch_at(location: str, query_id: str, version: int) -> int:
                 batch = _txn_version(deltalog.read_actions(log, number), query_id)
                 if batch is not None:
                     return batch
-        except (Malformed, deltalog.Gone) as problem:
+        except (Malformed, deltalog.DeltaLogGone) as problem:
             raise Refused(
                 f"The table's log cannot be read at version {version}.", code=NOT_FOUND
             ) from problem
@@ -97,7 +97,7 @@ def put_back_to(location: str, *, version: int, after: int) -> int | None:
             return None
         try:
             actions = deltalog.read_actions(log, after + 1)
-        except (Malformed, deltalog.Gone) as problem:
+        except (Malformed, deltalog.DeltaLogGone) as problem:
             raise Unreachable(f"The log of {location} cannot be read after version {after}.") from problem
     info: deltalog.Action = next((a["commitInfo"] for a in actions if a.get("commitInfo")), {})
     asked = info.get("operationParameters") or {}
@@ -110,7 +110,7 @@ def put_back_to(location: str, *, version: int, after: int) -> int | None:
     )
 
 
-def _commits_after(log: deltalog.Log, query_id: str, batch: int) -> tuple[int, int, int | None]:
+def _commits_after(log: deltalog.DeltaLog, query_id: str, batch: int) -> tuple[int, int, int | None]:
     """The version of the batch after `batch`, how many batches came from there on, and the first version from there
     on that changed rows and is of no batch of this query. Raises Refused where the log does not hold that commit."""
     of_query: dict[int, int] = {}
@@ -161,7 +161,7 @@ def _sum_rows(files: Iterable[deltalog.AddedFile]) -> int | None:
     return sum(known) if len(known) == len(rows) else None
 
 
-def _open_log(location: str) -> deltalog.Log:
+def _open_log(location: str) -> deltalog.DeltaLog:
     log = deltalog.list_log(Store.open(location))
     if log is None:
         raise Unreachable(f"{location} holds no Delta table. Check the path and the storage.")

@@ -12,7 +12,7 @@ from recovery.errors import Refused
 from recovery.sinks.base import SinkReport
 from recovery.sinks.kafka import KIND, KafkaSinkFacts
 from recovery.sources import input_ranges
-from recovery.sources.input_ranges import Slice
+from recovery.sources.input_ranges import InputRange
 from recovery.sources.kafka_facts import KafkaFacts, PartitionFacts, write_offsets
 from recovery.sources.live import kafka as live
 
@@ -63,7 +63,7 @@ def _first_since(ms: int, partition: PartitionFacts) -> int:
 
 def records_between(
     options: Mapping[str, str], start: str | None, end: str | None, ids: Mapping[str, str]
-) -> Slice | None:
+) -> InputRange | None:
     """Records from `start` up to `end` (None: as far as there are any now); None: not known.
 
     `ids`: those that the topics had at `start`. A partition that is new since then begins at its first record. Raises

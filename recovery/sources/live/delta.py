@@ -17,11 +17,11 @@ from recovery.checkpoints.formats import Malformed
 from recovery.checkpoints.storage import READERS, Store, reaching
 from recovery.errors import InputMissing, Refused, RepriseError, Unreachable
 from recovery.sources.delta_facts import (
-    Commit,
     DataFile,
     DeltaFacts,
     DeltaOffset,
-    Reading,
+    DeltaReadOptions,
+    StreamedCommit,
     commit_of,
     in_reading_order,
     is_plain_table,
@@ -69,7 +69,7 @@ def table_id(location: str) -> str | None:
         with reaching(location):
             log = _open_log(Store.open(location), location)
             return deltalog.table_state(log, log.latest).table_id
-    except (RepriseError, Malformed, deltalog.Gone):
+    except (RepriseError, Malformed, deltalog.DeltaLogGone):
         return None
 
 
@@ -82,12 +82,12 @@ def measure_table(facts: DeltaFacts) -> DeltaFacts:
         with reaching(facts.location):
             log = _open_log(Store.open(facts.location), facts.location)
             held = deltalog.table_state(log, facts.latest, files=True)
-    except (Unreachable, Malformed, deltalog.Gone):
+    except (Unreachable, Malformed, deltalog.DeltaLogGone):
         return facts
     return replace(facts, size=sum(f.size for f in held.files.values()))
 
 
-def _open_log(table: Store, location: str) -> deltalog.Log:
+def _open_log(table: Store, location: str) -> deltalog.DeltaLog:
     log = deltalog.list_log(table)
     if log is None:
         raise InputMissing(
@@ -104,7 +104,7 @@ def _open_log(table: Store, location: str) -> deltalog.Log:
 
 def _read_facts(
     table: Store,
-    log: deltalog.Log,
+    log: deltalog.DeltaLog,
     offsets: Sequence[str | None],
     options: Mapping[str, Any],
     now_ms: int | None,
@@ -112,10 +112,10 @@ def _read_facts(
     look: bool,
     since: int | None,
 ) -> DeltaFacts:
-    reading = Reading.from_options(options)
+    reading = DeltaReadOptions.from_options(options)
     try:
         newest = deltalog.table_state(log, log.latest)
-    except deltalog.Gone as gap:
+    except deltalog.DeltaLogGone as gap:
         raise Unreachable(
             f"{table.location} cannot be read: {gap}. Put its log back; Spark would refuse it too.",
             code="log_gap",
@@ -171,7 +171,7 @@ def _log_retention(properties: Mapping[str, str]) -> int | None:
 
 def _with_commits(
     facts: DeltaFacts,
-    log: deltalog.Log,
+    log: deltalog.DeltaLog,
     wanted: Sequence[DeltaOffset],
     known: DeltaFacts | None,
     since: int | None,
@@ -179,7 +179,7 @@ def _with_commits(
     """Commits from the earliest position on (of those that the log still has)."""
     asked = [o.version for o in wanted] + ([] if since is None else [since])
     first = max(facts.earliest, min(asked, default=facts.latest + 1))
-    held: dict[int, Commit] = {}
+    held: dict[int, StreamedCommit] = {}
     if known is not None and known.table_id == facts.table_id and known.reading == facts.reading:
         held = {v: c for v, c in known.commits.items() if first <= v <= facts.latest}
     missing = [v for v in range(first, facts.latest + 1) if v not in held]
@@ -196,7 +196,7 @@ def _with_commits(
                     "a later position.",
                     code="too_large",
                 )
-    except deltalog.Gone as gap:
+    except deltalog.DeltaLogGone as gap:
         raise Unreachable(f"{facts.location}: {gap}; it was cleaned just now. Ask again.") from gap
     commits = dict(sorted(held.items()))
     return replace(facts, commits=commits, schemas=_schemas_at_positions(facts, log, wanted, commits))
@@ -208,7 +208,10 @@ def _commit_time(actions: Iterable[deltalog.Action], file_time_ms: int) -> int:
 
 
 def _schemas_at_positions(
-    facts: DeltaFacts, log: deltalog.Log, wanted: Sequence[DeltaOffset], commits: Mapping[int, Commit]
+    facts: DeltaFacts,
+    log: deltalog.DeltaLog,
+    wanted: Sequence[DeltaOffset],
+    commits: Mapping[int, StreamedCommit],
 ) -> dict[int, str]:
     """The schema at each position, where it changes later at all and the log can still tell it."""
     schemas = {}
@@ -218,19 +221,19 @@ def _schemas_at_positions(
             continue
         try:
             schemas[version] = deltalog.table_state(log, version).schema
-        except deltalog.Gone:
+        except deltalog.DeltaLogGone:
             continue
     return schemas
 
 
-def _with_snapshots(facts: DeltaFacts, log: deltalog.Log, wanted: Sequence[DeltaOffset]) -> DeltaFacts:
+def _with_snapshots(facts: DeltaFacts, log: deltalog.DeltaLog, wanted: Sequence[DeltaOffset]) -> DeltaFacts:
     """Snapshots that a position is in, and the newest beside them: an empty checkpoint would begin there."""
     versions = {o.version for o in wanted if o.initial and o.version <= facts.latest}
     snapshots = {}
     for version in sorted(versions | {facts.latest} if versions else versions):
         try:
             state = deltalog.table_state(log, version, files=True)
-        except deltalog.Gone:
+        except deltalog.DeltaLogGone:
             continue
         snapshots[version] = in_reading_order(state.files.values())
     return replace(facts, snapshots=snapshots)

@@ -10,7 +10,7 @@ from typing import Any, Final
 from recovery.checkpoints.report import SourceProgress
 from recovery.errors import Unreachable
 from recovery.sources import file_facts
-from recovery.sources.base import InputFile, SourceKind, Wanted
+from recovery.sources.base import InputFile, SourceKind, StartChoice
 from recovery.sources.live import files as live_files
 
 NO_PLACE: Final = "The code does not show where this source reads from, so it was not looked up."
@@ -57,7 +57,7 @@ def facts_of_files(
 
 def end_of(kind: SourceKind[Any], position: str | None, facts: Any) -> str | None:
     """The position behind everything that the facts show. Raises Refused where there is none."""
-    return kind.find_position(Wanted(latest=True), position, facts).offset_json
+    return kind.find_position(StartChoice(latest=True), position, facts).offset_json
 
 
 def now_ms() -> int:

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from recovery.checkpoints import sinklog
-from recovery.checkpoints.storage import Entry, Store, reaching
+from recovery.checkpoints.storage import DirectoryEntry, Store, reaching
 from recovery.checkpoints.uris import canonical_uri, decode_uri
 from recovery.errors import InputMissing, Unreachable
 from recovery.linear import Linear
@@ -146,7 +146,7 @@ def _list_files_below(root: Store, recursive: bool, *, by_log: bool) -> list[Inp
         if is_hidden_name(name):
             return []  # a wildcard may match a hidden file; Spark drops it all the same
         entry = next(e for e in Store(root.fs, above or "/", above).entries() if e.name == name)
-        return [_input_file(root, "", Entry(name, int(info["size"]), False, entry.mtime_ms))]
+        return [_input_file(root, "", DirectoryEntry(name, int(info["size"]), False, entry.mtime_ms))]
     if by_log and (log := sinklog.read_sink_log(root)).present:
         return [InputFile(decode_uri(f.path), f.size, f.mtime_ms) for f in log.files if f.action == "add"]
     leaves = list(_iterate_leaf_files(root, "", 0))
@@ -158,7 +158,7 @@ def _list_files_below(root: Store, recursive: bool, *, by_log: bool) -> list[Inp
     ]
 
 
-def _iterate_leaf_files(root: Store, above: str, depth: int) -> Iterator[tuple[str, Entry]]:
+def _iterate_leaf_files(root: Store, above: str, depth: int) -> Iterator[tuple[str, DirectoryEntry]]:
     """(directory, file) pairs: a directory's own files first, then what is deeper (HadoopFSUtils.listLeafFiles)."""
     try:
         entries = [e for e in root.entries(above) if not is_hidden_name(e.name)]
@@ -170,7 +170,7 @@ def _iterate_leaf_files(root: Store, above: str, depth: int) -> Iterator[tuple[s
             yield from _iterate_leaf_files(root, f"{above}/{entry.name}" if above else entry.name, depth + 1)
 
 
-def _input_file(root: Store, name: str, entry: Entry) -> InputFile:
+def _input_file(root: Store, name: str, entry: DirectoryEntry) -> InputFile:
     where = root.path(name)
     uri = canonical_uri(where) if root.local else canonical_uri(root.fs.unstrip_protocol(where))
     return InputFile(uri, entry.size, entry.mtime_ms or 0)

@@ -29,7 +29,7 @@ from recovery.sources.kafka_facts import (
     TopicFacts,
     parse_offsets,
 )
-from recovery.sources.live.kafka_options import Reader, reader_of
+from recovery.sources.live.kafka_options import KafkaReader, reader_of
 
 COUNT_UP_TO = 200_000  # records, of all partitions together
 SECONDS = 15.0
@@ -154,7 +154,7 @@ def _count_between_points(
 
 
 @contextmanager
-def _converse_with_brokers(reader: Reader, seconds: float) -> Iterator["Asking"]:
+def _converse_with_brokers(reader: KafkaReader, seconds: float) -> Iterator["Asking"]:
     """A conversation with the brokers. Raises Unreachable, in one sentence, for whatever breaks it off."""
     last: list[KafkaError] = []
     try:
@@ -182,7 +182,7 @@ def _converse_with_brokers(reader: Reader, seconds: float) -> Iterator["Asking"]
 class Asking:
     """Requests of one conversation, all of them done by `deadline` (monotonic)."""
 
-    reader: Reader
+    reader: KafkaReader
     admin: AdminClient
     last: list[KafkaError]
     deadline: float

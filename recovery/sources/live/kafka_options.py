@@ -26,7 +26,7 @@ LOGIN = re.compile(r"(?<![\w.])[\w.]*\.(PlainLoginModule|ScramLoginModule)\b")
 
 
 @dataclass(frozen=True)
-class Reader:
+class KafkaReader:
     """Which topics are read, from which brokers, and how. `assigned`: topic -> partitions (option `assign`)."""
 
     servers: str
@@ -57,7 +57,7 @@ class Reader:
         return {t: self.only(t) for t in sorted({*self.topics, *self.assigned} - known.keys())}
 
 
-def reader_of(options: Mapping[str, Any]) -> Reader:
+def reader_of(options: Mapping[str, Any]) -> KafkaReader:
     """The reader that these options make. Raises Refused where one is missing, or cannot be followed here."""
     lower = {str(key).lower(): str(value) for key, value in options.items()}
     given = {key.removeprefix("kafka."): value for key, value in lower.items() if key.startswith("kafka.")}
@@ -66,7 +66,7 @@ def reader_of(options: Mapping[str, Any]) -> Reader:
             "The reader has no option kafka.bootstrap.servers, so it is not known which Kafka to ask."
         )
     topics = frozenset(t.strip() for t in lower.get("subscribe", "").split(",") if t.strip())
-    return Reader(
+    return KafkaReader(
         given[SERVERS],
         _translate_settings(given),
         topics,

@@ -14,15 +14,15 @@ from recovery.checkpoints.uris import decode_uri
 from recovery.errors import Refused, RepriseError
 from recovery.sources import delta, file_facts, files, input_ranges, kafka, kept, registry
 from recovery.sources.base import (
-    Candidate,
+    InputSpans,
     Position,
     Precision,
     SourceFacts,
-    Spans,
-    Wanted,
+    StartCandidate,
+    StartChoice,
 )
 from recovery.sources.file_positions import FileCandidate
-from recovery.sources.input_ranges import Slice
+from recovery.sources.input_ranges import InputRange
 from recovery.sources.live import delta as live_delta
 from recovery.sources.live import file_source_facts
 from recovery.sources.live import kafka as live_kafka
@@ -35,7 +35,7 @@ class ProbeRequest:
 
     progress: SourceProgress
     described: Mapping[str, Any]
-    wanted: Wanted | None
+    wanted: StartChoice | None
     noted: Mapping[str, str] | None
 
 
@@ -43,7 +43,7 @@ def probe_source(
     progress: SourceProgress,
     described: Mapping[str, Any],
     *,
-    wanted: Wanted | None = None,
+    wanted: StartChoice | None = None,
     noted: Mapping[str, str] | None = None,
 ) -> SourceFacts:
     """The source `progress` of a checkpoint, read as `described` ({format, path, options, location}) by the code.
@@ -66,7 +66,7 @@ def range_between(
     end: str | None,
     *,
     noted: Mapping[str, str] | None = None,
-) -> Slice | None:
+) -> InputRange | None:
     """What is between two positions of a source that is no file source; None: not known.
 
     `noted`: ids of the Kafka topics that the positions are of.
@@ -119,7 +119,7 @@ def list_remade_topics(described: Mapping[str, Any], noted: Mapping[str, str]) -
     return tuple(t for t in noted if facts and (t not in facts.topics or facts.remade(t)))
 
 
-SLICED: Mapping[str, Callable[..., Slice | None]] = {
+SLICED: Mapping[str, Callable[..., InputRange | None]] = {
     kafka.KIND: input_ranges.of_kafka,
     delta.KIND: input_ranges.of_delta,
 }
@@ -161,7 +161,7 @@ def _probe_files(asked: ProbeRequest) -> SourceFacts:
 
 
 def _with_file_start(
-    facts: SourceFacts, held: file_facts.FileSourceFacts, wanted: Wanted | None, committed: str | None
+    facts: SourceFacts, held: file_facts.FileSourceFacts, wanted: StartChoice | None, committed: str | None
 ) -> SourceFacts:
     begun, problem = _try_request(lambda w: files.find_position(w, committed, held), wanted)
     start = begun if isinstance(begun, FileCandidate) else None
@@ -184,13 +184,13 @@ def _with_file_start(
         waiting=tuple(held.there[p] for p in waits),
         ignored=tuple(f for f in facts.ignored if f.path not in coming),
         unread=file_facts.measure_files(waits, held),
-        spans=Spans(
-            processed=Slice("files", files=tuple(done)),
-            waiting=Slice("files", files=tuple(waits)),
-            reread=Slice("files", files=tuple(again)),
-            skipped=Slice("files", files=tuple(skipped)),
-            unread=Slice("files", files=tuple(unread)),
-            everything=Slice("files", files=everything),
+        spans=InputSpans(
+            processed=InputRange("files", files=tuple(done)),
+            waiting=InputRange("files", files=tuple(waits)),
+            reread=InputRange("files", files=tuple(again)),
+            skipped=InputRange("files", files=tuple(skipped)),
+            unread=InputRange("files", files=tuple(unread)),
+            everything=InputRange("files", files=everything),
         ),
     )
 
@@ -210,7 +210,7 @@ def _probe_kafka(asked: ProbeRequest) -> SourceFacts:
     end = end_of(kafka, committed, topics)
     begins = start.offset_json if start else committed
 
-    def lies(first: str | None, last: str | None) -> Slice | None:
+    def lies(first: str | None, last: str | None) -> InputRange | None:
         return input_ranges.of_kafka(first, last, topics)
 
     return replace(
@@ -221,11 +221,13 @@ def _probe_kafka(asked: ProbeRequest) -> SourceFacts:
         problem=problem,
         latest=end,
         unread=kafka.measure_distance(begins, end, topics),
-        spans=Spans(
-            processed=lies(None, committed) if committed else Slice("kafka"),
+        spans=InputSpans(
+            processed=lies(None, committed) if committed else InputRange("kafka"),
             waiting=lies(begins, end),
-            reread=lies(begins, committed) if start else Slice("kafka"),
-            skipped=lies(committed, kafka.skipped_to(committed, begins, topics)) if start else Slice("kafka"),
+            reread=lies(begins, committed) if start else InputRange("kafka"),
+            skipped=lies(committed, kafka.skipped_to(committed, begins, topics))
+            if start
+            else InputRange("kafka"),
             unread=lies(committed, end),
             everything=lies(None, end),
         ),
@@ -245,15 +247,15 @@ def _probe_delta(asked: ProbeRequest) -> SourceFacts:
     end = end_of(delta, committed, table)
     begins = start.offset_json if start else committed
 
-    def lies(first: str | None, last: str | None) -> Slice | None:
+    def lies(first: str | None, last: str | None) -> InputRange | None:
         return input_ranges.of_delta(first, last, table)
 
     everything, unread = lies(None, end), lies(committed, end)
-    spans = Spans(
+    spans = InputSpans(
         processed=_subtract_unread(everything, unread),
         waiting=lies(begins, end),
-        reread=lies(begins, committed) if start else Slice("delta"),
-        skipped=lies(committed, begins) if start else Slice("delta"),
+        reread=lies(begins, committed) if start else InputRange("delta"),
+        skipped=lies(committed, begins) if start else InputRange("delta"),
         unread=unread,
         everything=everything,
     )
@@ -270,7 +272,7 @@ def _probe_delta(asked: ProbeRequest) -> SourceFacts:
     )
 
 
-def _subtract_unread(everything: Slice | None, unread: Slice | None) -> Slice | None:
+def _subtract_unread(everything: InputRange | None, unread: InputRange | None) -> InputRange | None:
     """What was read of a table, as far as it is in its newest state: all of that but the unread files."""
     if everything is None or unread is None:
         return None
@@ -281,7 +283,7 @@ def _subtract_unread(everything: Slice | None, unread: Slice | None) -> Slice | 
     return replace(everything, versions=tuple((v, paths) for v, paths in held if paths))
 
 
-def _feed_without(everything: Slice, unread: Slice) -> Slice | None:
+def _feed_without(everything: InputRange, unread: InputRange) -> InputRange | None:
     """Of a change feed: its changes up to the first unread one. None: it would begin with a snapshot of now, which is
     no change that was ever read."""
     if everything.versions or unread.versions or everything.changes is None:
@@ -358,8 +360,8 @@ ASK: Mapping[str, Callable[[ProbeRequest], SourceFacts]] = {
 
 
 def _try_request(
-    at: Callable[[Wanted], Candidate], wanted: Wanted | None
-) -> tuple[Candidate | None, str | None]:
+    at: Callable[[StartChoice], StartCandidate], wanted: StartChoice | None
+) -> tuple[StartCandidate | None, str | None]:
     """The position that was wished, or the sentence that refuses it."""
     if wanted is None:
         return None, None

@@ -6,22 +6,22 @@ from recovery.errors import RepriseError
 from recovery.sources import delta, files
 from recovery.sources.base import SourceFacts
 from recovery.sources.delta_facts import DeltaFacts, DeltaOffset
-from recovery.sources.input_ranges import Slice
+from recovery.sources.input_ranges import InputRange
 from recovery.sources.live import delta as live_delta
 from recovery.sources.live.file_source_facts import known_place, options_of
 from recovery.sources.live.probe import MOST_COMMITS
-from recovery.sources.replaying import Gap, GapCode, Processed, processed_files, processed_versions
+from recovery.sources.replaying import GapCode, ProcessedInput, ReplayGap, processed_files, processed_versions
 
 
-def measure_processed(sources: Sequence[SourceFacts]) -> Processed:
+def measure_processed(sources: Sequence[SourceFacts]) -> ProcessedInput:
     """Of all sources of the code, in plan order. Asks the logs of Delta tables; raises nothing for a source."""
     held = [_range_of_source(index, source) for index, source in enumerate(sources)]
-    gaps = tuple(held_range for held_range, _ in held if isinstance(held_range, Gap))
+    gaps = tuple(held_range for held_range, _ in held if isinstance(held_range, ReplayGap))
     ranges = {
-        index: held_range for index, (held_range, _) in enumerate(held) if isinstance(held_range, Slice)
+        index: held_range for index, (held_range, _) in enumerate(held) if isinstance(held_range, InputRange)
     }
     sizes = [size for _, size in held]
-    return Processed(
+    return ProcessedInput(
         files=tuple(path for part in ranges.values() for path in part.files),
         slices={str(n): part for n, part in ranges.items() if part.kind != files.KIND},
         size=None if None in sizes or gaps else sum(size for size in sizes if size is not None),
@@ -29,30 +29,32 @@ def measure_processed(sources: Sequence[SourceFacts]) -> Processed:
     )
 
 
-def _range_of_source(index: int, source: SourceFacts) -> tuple[Slice | Gap, int | None]:
+def _range_of_source(index: int, source: SourceFacts) -> tuple[InputRange | ReplayGap, int | None]:
     """One source, and the bytes of it; None: not known."""
     if source.problem:
-        return Gap(index, GapCode.UNKNOWN, f"Source {index}: {source.problem}"), None
+        return ReplayGap(index, GapCode.UNKNOWN, f"Source {index}: {source.problem}"), None
     if source.position.kind == files.KIND:
         return processed_files(index, source), sum(f.size for f in source.processed)
     if source.position.kind == delta.KIND and isinstance(source.facts, DeltaFacts):
         return _of_delta(index, source, source.facts)
     says = f"Source {index}: where a source of kind {source.position.kind} first began is not known here."
-    return Gap(index, GapCode.UNKNOWN, says), None
+    return ReplayGap(index, GapCode.UNKNOWN, says), None
 
 
-def _of_delta(index: int, source: SourceFacts, known: DeltaFacts) -> tuple[Slice | Gap, int | None]:
+def _of_delta(
+    index: int, source: SourceFacts, known: DeltaFacts
+) -> tuple[InputRange | ReplayGap, int | None]:
     if known.latest >= MOST_COMMITS:
         says = f"Source {index}: its table has more than {MOST_COMMITS:,} commits, which are not opened for this."
-        return Gap(index, GapCode.UNKNOWN, says), None
+        return ReplayGap(index, GapCode.UNKNOWN, says), None
     place, options = known_place(source.described), options_of(source.described)
     first = DeltaOffset(known.table_id, 0).as_json()  # from there on its files are looked for
     try:
         every = live_delta.read_table(place, offsets=[first], options=options, known=known, since=0)
     except RepriseError as problem:
-        return Gap(index, GapCode.UNKNOWN, f"Source {index}: {problem.sentence}"), None
+        return ReplayGap(index, GapCode.UNKNOWN, f"Source {index}: {problem.sentence}"), None
     processed = processed_versions(index, source.position.offset_json, every)
-    if isinstance(processed, Gap) or not processed.direct:
-        return processed, None if isinstance(processed, Gap) or processed.versions else 0
+    if isinstance(processed, ReplayGap) or not processed.direct:
+        return processed, None if isinstance(processed, ReplayGap) or processed.versions else 0
     sizes = {f.path: f.size for commit in every.commits.values() for f in commit.files}
     return processed, sum(sizes.get(path, 0) for _, paths in processed.versions for path in paths)

@@ -12,7 +12,7 @@ from typing import Any, Final
 from recovery.checkpoints.report import SourceProgress
 from recovery.errors import Refused
 from recovery.sources import delta, file_facts, files, iceberg, kafka, registry
-from recovery.sources.base import Distance, Reach, SourceKind
+from recovery.sources.base import Distance, SourceKind, SourceRetention
 from recovery.sources.delta_facts import DeltaFacts
 from recovery.sources.live import delta as live_delta
 from recovery.sources.live import file_source_facts
@@ -28,17 +28,17 @@ Ids = Mapping[str, str]  # topic -> its id
 
 
 @dataclass(frozen=True)
-class Unread:
+class UnreadInput:
     """What follows a position. `waits`: up to the end as it is now, as far as it is known. `topic_ids`: of now."""
 
-    reach: Reach
+    reach: SourceRetention
     waits: Distance = field(default_factory=Distance)
     topic_ids: Ids = field(default_factory=dict)
 
 
 def count_unread(
     progress: SourceProgress, described: Mapping[str, Any], *, noted: Callable[[Ids], Ids] = dict
-) -> Unread:
+) -> UnreadInput:
     """What follows the committed position of a source that the code reads as `described` ({format, path, options,
     location}).
 
@@ -49,12 +49,12 @@ def count_unread(
     if ask is not None:
         return ask(progress, described, noted)
     kind = registry.source_kind_of(progress.kind)
-    return Unread(kind.judge_reach(progress.offset_json, registry.UNASKED[kind.KIND]()))
+    return UnreadInput(kind.judge_reach(progress.offset_json, registry.UNASKED[kind.KIND]()))
 
 
 def _count_unread_files(
     progress: SourceProgress, described: Mapping[str, Any], noted: Callable[[Ids], Ids]
-) -> Unread:
+) -> UnreadInput:
     known_place(described)
     facts = file_source_facts.facts_of_files(
         progress, described, file_source_facts.list_source_files(described)
@@ -62,7 +62,7 @@ def _count_unread_files(
     at_entry = file_facts.log_entry_of(progress.offset_json)
     read = facts.read_at(-1 if at_entry is None else at_entry)
     waits = file_facts.list_unread(read, facts, planned=True).new
-    return Unread(
+    return UnreadInput(
         files.judge_reach(progress.offset_json, facts, planned=True),
         file_facts.measure_files([f.path for f in waits], facts),
     )
@@ -70,22 +70,22 @@ def _count_unread_files(
 
 def _count_unread_records(
     progress: SourceProgress, described: Mapping[str, Any], noted: Callable[[Ids], Ids]
-) -> Unread:
+) -> UnreadInput:
     position = progress.offset_json
     asked = live_kafka.read_topic_facts(options_of(described), positions=[position], count_up_to=COUNT_UP_TO)
     ids = {name: topic.topic_id for name, topic in asked.topics.items() if topic.topic_id}
     facts = replace(asked, noted=dict(noted(ids)))
-    return Unread(kafka.judge_reach(position, facts), _to_the_end(kafka, position, facts), ids)
+    return UnreadInput(kafka.judge_reach(position, facts), _to_the_end(kafka, position, facts), ids)
 
 
 def _count_unread_versions(
     progress: SourceProgress, described: Mapping[str, Any], noted: Callable[[Ids], Ids]
-) -> Unread:
+) -> UnreadInput:
     position, place = progress.offset_json, known_place(described)
     known = _TABLES.get(place)
     facts = live_delta.read_table(place, offsets=[position], options=options_of(described), known=known)
     _cache_commits(place, facts)
-    return Unread(delta.judge_reach(position, facts), _to_the_end(delta, position, facts))
+    return UnreadInput(delta.judge_reach(position, facts), _to_the_end(delta, position, facts))
 
 
 _TABLES: "OrderedDict[str, DeltaFacts]" = OrderedDict()
@@ -102,10 +102,10 @@ def _cache_commits(place: str, facts: DeltaFacts) -> None:
 
 def _count_unread_snapshots(
     progress: SourceProgress, described: Mapping[str, Any], noted: Callable[[Ids], Ids]
-) -> Unread:
+) -> UnreadInput:
     table = live_iceberg.read_table_facts(known_place(described), asked_ms=now_ms())
     facts = replace(table, skips=iceberg.list_skipped_kinds(options_of(described)))
-    return Unread(
+    return UnreadInput(
         iceberg.judge_reach(progress.offset_json, facts), _to_the_end(iceberg, progress.offset_json, facts)
     )
 
@@ -118,7 +118,7 @@ def _to_the_end(kind: SourceKind[Any], position: str | None, facts: Any) -> Dist
         return Distance()
 
 
-Ask = Callable[[SourceProgress, Mapping[str, Any], Callable[[Ids], Ids]], Unread]
+Ask = Callable[[SourceProgress, Mapping[str, Any], Callable[[Ids], Ids]], UnreadInput]
 ASK: Final[dict[str, Ask]] = {
     files.KIND: _count_unread_files,
     kafka.KIND: _count_unread_records,

@@ -14,7 +14,7 @@ from recovery.contracts.results import BackupResult, KeptCheckpoint
 from recovery.errors import Refused
 from recovery.models import KeptFile, Step
 from recovery.workflow.places import checkpoint_of
-from recovery.workflow.steps.base import Context, Probed, saw
+from recovery.workflow.steps.base import Context, ProbeOutcome, saw
 
 SECONDS = 600
 LARGEST: Final = 32 * 1024 * 1024
@@ -93,8 +93,8 @@ def kept(step: Step) -> dict[str, bytes]:
     return {row.path: bytes(row.content) for row in KeptFile.objects.filter(step=step)}
 
 
-def probe(step: Step) -> Probed:
+def probe(step: Step) -> ProbeOutcome:
     """Nothing to find out: keeping it again changes nothing outside."""
-    return Probed(
+    return ProbeOutcome(
         "again", [saw(True, "This step only reads the workspace and storage; it is safe to repeat.")]
     )

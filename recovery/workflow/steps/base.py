@@ -76,7 +76,7 @@ class Context:
 
 
 @dataclass(frozen=True)
-class Waits:
+class StepWait:
     """In place of a result: what the step waits for has begun, and no worker is needed until it has ended.
 
     A kind that waits has `find_end(context) -> str | None` (short, safe to repeat: how it ended; None while it goes on)
@@ -85,7 +85,7 @@ class Waits:
 
 
 @dataclass(frozen=True)
-class Probed:
+class ProbeOutcome:
     """What a probe proved.
 
     outcome: "done"; "again" (not done, and doing it again only reads or watches: goes on by itself);
@@ -100,12 +100,12 @@ class Probed:
     cut: bool = False
 
 
-class StepKind(Protocol):
+class StepModule(Protocol):
     """A module of this folder: `run` acts, `probe` only reads."""
 
     SECONDS: int
-    run: Callable[[Context], Mapping[str, Any] | Waits]
-    probe: Callable[[Step], Probed]
+    run: Callable[[Context], Mapping[str, Any] | StepWait]
+    probe: Callable[[Step], ProbeOutcome]
 
 
 def saw(proven: bool | None, says: str) -> EvidenceLine:

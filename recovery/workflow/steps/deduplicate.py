@@ -12,10 +12,10 @@ from recovery.errors import OutcomeUnknown, Refused
 from recovery.models import Step
 from recovery.plans.values import Drift
 from recovery.sinks.live import delta
-from recovery.spark.backups import Filled, Unkept
+from recovery.spark.backups import BackupRefusal, FillAnswer
 from recovery.workflow import backups, corrections, reviewed
-from recovery.workflow.flow_snapshot import Scene, read_scene
-from recovery.workflow.steps.base import Context, PlanVoid, Probed, saw
+from recovery.workflow.flow_snapshot import FlowSnapshot, read_flow_snapshot
+from recovery.workflow.steps.base import Context, PlanVoid, ProbeOutcome, saw
 from recovery.workflow.steps.fill import find_drift, version_noted
 
 SECONDS = 3600
@@ -25,24 +25,28 @@ def run(context: Context) -> Mapping[str, object]:
     """Delete once, and read back. Raises Refused, or PlanVoid before anything was changed, where the plan no longer
     holds."""
     contents = context.contents
-    scene = read_scene(context.flow, known=contents.table_places)
+    snapshot = read_flow_snapshot(context.flow, known=contents.table_places)
     since = version_noted(context.step)
     if (done := corrections.commit_of(context.plan, since)) is not None:
         context.log(f"Version {done} of the table is the deletion of an attempt before.")
         return codec.to_json(_read_back(context, since))
-    if drift := find_drift(context, scene, since):
+    if drift := find_drift(context, snapshot, since):
         raise PlanVoid(drift)
-    reviewed.require_unchanged(contents, scene.spec, scene.code, scene.client, so="Nothing was deleted.")
-    before = scene.sink.version
+    reviewed.require_unchanged(
+        contents, snapshot.spec, snapshot.code, snapshot.client, so="Nothing was deleted."
+    )
+    before = snapshot.sink.version
     assert before is not None, "a table that counts its commits has a version"
     context.watch.guard()
     app_id = backups.app_id(contents, context.plan)
-    answer = corrections.delete_repeated(scene, contents, before=before, app_id=app_id, timeout=SECONDS - 60)
-    if answer.refused is Unkept.MOVED and corrections.commit_of(context.plan, since) is not None:
+    answer = corrections.delete_repeated(
+        snapshot, contents, before=before, app_id=app_id, timeout=SECONDS - 60
+    )
+    if answer.refused is BackupRefusal.MOVED and corrections.commit_of(context.plan, since) is not None:
         context.log("An attempt before, which was still under way, has made the deletion.")
         return codec.to_json(_read_back(context, since))
     if answer.refused is not None:
-        _refuse(context, scene, answer)
+        _refuse(context, snapshot, answer)
     result = _read_back(context, since)
     if (result.before, result.rows) != (before, answer.rows):
         raise OutcomeUnknown(
@@ -54,32 +58,32 @@ def run(context: Context) -> Mapping[str, object]:
     return codec.to_json(result)
 
 
-def _refuse(context: Context, scene: Scene, answer: Filled) -> None:
+def _refuse(context: Context, snapshot: FlowSnapshot, answer: FillAnswer) -> None:
     """Raise what follows where Spark deleted none."""
-    if answer.refused is Unkept.UNREADABLE:
+    if answer.refused is BackupRefusal.UNREADABLE:
         raise Refused(f"The input could not be read once more: {answer.problem}", code=answer.refused)
-    if answer.refused is Unkept.APPEND_ONLY:
+    if answer.refused is BackupRefusal.APPEND_ONLY:
         raise Refused(
             "The table lets no row be deleted (delta.appendOnly). Nothing was deleted. Have its owner lift that, then "
             "resume.",
             code=answer.refused,
         )
     says = "The table's name is that of another table now."
-    if answer.refused is Unkept.OTHER_ROWS:
+    if answer.refused is BackupRefusal.OTHER_ROWS:
         args = context.contents.deduplicate_args
         planned = args.rows if args else None
         says = (
             f"The table has {answer.rows:,} rows too often now, and had {planned} when the plan was sealed."
         )
-    elif answer.refused is Unkept.DIFFERS:
+    elif answer.refused is BackupRefusal.DIFFERS:
         says = (
             "Rows of a key that the table has too often differ now, so which of them are right is not known."
         )
-    elif answer.refused is Unkept.MOVED:
+    elif answer.refused is BackupRefusal.MOVED:
         says = "Something else wrote the table at the same time. Nothing was deleted."
-    elif answer.refused is Unkept.COLUMNS:
+    elif answer.refused is BackupRefusal.COLUMNS:
         says = f"What the code yields no longer fits the table: {', '.join(answer.about)}."
-    raise PlanVoid([Drift("sink", "", str(scene.sink.version), says)])
+    raise PlanVoid([Drift("sink", "", str(snapshot.sink.version), says)])
 
 
 def _read_back(context: Context, since: int) -> DeduplicateResult:
@@ -95,7 +99,7 @@ def _read_back(context: Context, since: int) -> DeduplicateResult:
     return DeduplicateResult(rows=rows, before=version - 1, version=version, app_id=app_id)
 
 
-def probe(step: Step) -> Probed:
+def probe(step: Step) -> ProbeOutcome:
     """Whether the table's log holds the deletion. Either way doing it again deletes nothing twice, and reads back."""
     plan = step.plan
     assert plan is not None, "only a plan has this step"
@@ -103,6 +107,6 @@ def probe(step: Step) -> Probed:
     says = (
         "no deletion of this plan" if version is None else f"the deletion of this plan as version {version}"
     )
-    return Probed(
+    return ProbeOutcome(
         "again", [saw(True, f"The table's log holds {says}. Done again, nothing is deleted twice.")]
     )

@@ -14,45 +14,45 @@ from recovery.models import Step
 from recovery.pipelines.workspaces import questions_service
 from recovery.plans.values import Drift
 from recovery.sinks.live import delta
-from recovery.spark.backups import Filled, FillRequest, Unkept, fill
+from recovery.spark.backups import BackupRefusal, FillAnswer, FillRequest, fill
 from recovery.workflow import backups, corrections, reviewed
-from recovery.workflow.flow_snapshot import Scene, read_scene
-from recovery.workflow.steps.base import Context, PlanVoid, Probed, saw
+from recovery.workflow.flow_snapshot import FlowSnapshot, read_flow_snapshot
+from recovery.workflow.steps.base import Context, PlanVoid, ProbeOutcome, saw
 
 SECONDS = 3600
 
 
 @dataclass(frozen=True)
-class Rows:
+class FillSource:
     """Where the rows come from. `since`: the version of the table after which this plan alone may have written it;
     `ask`: the one question that writes them, into a version, under an id; `refuse`: raises what follows where Spark
     wrote none."""
 
     since: int
-    ask: Callable[[Scene, int, str], Filled]
-    refuse: Callable[[Filled], None]
+    ask: Callable[[FlowSnapshot, int, str], FillAnswer]
+    refuse: Callable[[FillAnswer], None]
 
 
 def run(context: Context) -> Mapping[str, object]:
     """Fill once, and read back. Raises Refused, or PlanVoid before anything was changed, where something else wrote the
     table since."""
     contents = context.contents
-    scene = read_scene(context.flow, known=contents.table_places)
+    snapshot = read_flow_snapshot(context.flow, known=contents.table_places)
     app_id = backups.app_id(contents, context.plan)
-    rows = _of_input(context, scene) if contents.is_topped_up else _of_backup(context, scene)
-    if (done := _commit_of(scene.table_place, rows.since, app_id)) is not None:
+    rows = _of_input(context, snapshot) if contents.is_topped_up else _of_backup(context, snapshot)
+    if (done := _commit_of(snapshot.table_place, rows.since, app_id)) is not None:
         context.log(f"Version {done} of the table is the fill of an attempt before.")
-        return codec.to_json(_read_back(scene, rows.since, app_id))
-    before = scene.sink.version
+        return codec.to_json(_read_back(snapshot, rows.since, app_id))
+    before = snapshot.sink.version
     assert before is not None, "a table that counts its commits has a version"
     context.watch.guard()
-    answer = rows.ask(scene, before, app_id)
+    answer = rows.ask(snapshot, before, app_id)
     if answer.refused is not None:
         rows.refuse(answer)
     if not answer.rows:
         context.log("The table lacks no key: nothing was written.")
         return codec.to_json(FillResult(rows=0, before=before, version=before, app_id=app_id))
-    result = _read_back(scene, rows.since, app_id)
+    result = _read_back(snapshot, rows.since, app_id)
     if (result.before, result.rows) != (before, answer.rows):
         raise OutcomeUnknown(
             f"{answer.rows:,} rows were to be filled into version {before}; version {result.version} holds "
@@ -63,25 +63,27 @@ def run(context: Context) -> Mapping[str, object]:
     return codec.to_json(result)
 
 
-def _of_input(context: Context, scene: Scene) -> Rows:
+def _of_input(context: Context, snapshot: FlowSnapshot) -> FillSource:
     """Rows that the code yields over the committed input. Before they are written, everything is as it was planned, or
     the plan is void: nothing was changed yet."""
     contents = context.contents
     since = version_noted(context.step)
     if corrections.commit_of(context.plan, since) is None:
-        if drift := find_drift(context, scene, since):
+        if drift := find_drift(context, snapshot, since):
             raise PlanVoid(drift)
-        reviewed.require_unchanged(contents, scene.spec, scene.code, scene.client, so="Nothing was written.")
+        reviewed.require_unchanged(
+            contents, snapshot.spec, snapshot.code, snapshot.client, so="Nothing was written."
+        )
 
-    def ask(scene: Scene, before: int, app_id: str) -> Filled:
-        return corrections.add_missing(scene, contents, before=before, app_id=app_id, timeout=SECONDS - 60)
+    def ask(snapshot: FlowSnapshot, before: int, app_id: str) -> FillAnswer:
+        return corrections.add_missing(snapshot, contents, before=before, app_id=app_id, timeout=SECONDS - 60)
 
-    def refuse(answer: Filled) -> None:
-        if answer.refused is Unkept.UNREADABLE:
+    def refuse(answer: FillAnswer) -> None:
+        if answer.refused is BackupRefusal.UNREADABLE:
             raise Refused(f"The input could not be read once more: {answer.problem}", code=answer.refused)
         raise PlanVoid([Drift("sink", "", str(answer.rows), _why_not_added(context, answer))])
 
-    return Rows(since, ask, refuse)
+    return FillSource(since, ask, refuse)
 
 
 def version_noted(step: Step) -> int:
@@ -93,14 +95,14 @@ def version_noted(step: Step) -> int:
     return version
 
 
-def find_drift(context: Context, scene: Scene, since: int) -> list[Drift]:
+def find_drift(context: Context, snapshot: FlowSnapshot, since: int) -> list[Drift]:
     """What has moved since the plan's stop."""
     planned, found = context.contents.preconditions.checkpoint, []
-    if scene.active_update:
-        says = f"Update {scene.active_update} of the pipeline is running."
-        found.append(Drift("update", "", scene.active_update, says))
-    if scene.checkpoint.fingerprint != planned.fingerprint:
-        now, says = scene.checkpoint.last_committed, "The flow has read on since the plan."
+    if snapshot.active_update:
+        says = f"Update {snapshot.active_update} of the pipeline is running."
+        found.append(Drift("update", "", snapshot.active_update, says))
+    if snapshot.checkpoint.fingerprint != planned.fingerprint:
+        now, says = snapshot.checkpoint.last_committed, "The flow has read on since the plan."
         found.append(Drift("checkpoint", str(planned.last_committed), str(now), says))
     if strange := corrections.written_by_others(context.plan, since):
         says = f"Version {strange[0]} of the table was written by something else since the plan."
@@ -108,17 +110,17 @@ def find_drift(context: Context, scene: Scene, since: int) -> list[Drift]:
     return found
 
 
-def _why_not_added(context: Context, answer: Filled) -> str:
-    if answer.refused is Unkept.OTHER_ROWS:
+def _why_not_added(context: Context, answer: FillAnswer) -> str:
+    if answer.refused is BackupRefusal.OTHER_ROWS:
         fill_args = context.contents.fill_args
         planned = fill_args.rows if fill_args else None
         return f"The table lacks {answer.rows:,} rows of the input now, and lacked {planned} when the plan was sealed."
-    if answer.refused is Unkept.COLUMNS:
+    if answer.refused is BackupRefusal.COLUMNS:
         return f"What the code yields no longer fits the table: {', '.join(answer.about)}."
     return "The table's name is that of another table now."
 
 
-def _of_backup(context: Context, scene: Scene) -> Rows:
+def _of_backup(context: Context, snapshot: FlowSnapshot) -> FillSource:
     """Rows of the plan's backup. Raises Refused where another writer changed rows since it was made."""
     contents, backup = context.contents, _backup(context)
     reran = context.recovery.steps.filter(plan=context.plan, kind="rerun", state="done").first()
@@ -133,28 +135,30 @@ def _of_backup(context: Context, scene: Scene) -> Rows:
             code="written_by_others",
         )
 
-    def ask(scene: Scene, before: int, app_id: str) -> Filled:
+    def ask(snapshot: FlowSnapshot, before: int, app_id: str) -> FillAnswer:
         return fill(
             FillRequest(
-                answers=questions_service(scene.flow.pipeline.workspace, scene.flow.pipeline.environment),
+                answers=questions_service(
+                    snapshot.flow.pipeline.workspace, snapshot.flow.pipeline.environment
+                ),
                 table=contents.dataset,
-                location=scene.table_place,
+                location=snapshot.table_place,
                 before=before,
                 backup=backup.rows_folder,
                 key=contents.key,
                 app_id=app_id,
-                configuration=dict(scene.spec.get("configuration") or {}),
+                configuration=dict(snapshot.spec.get("configuration") or {}),
             ),
             timeout=SECONDS - 60,
         )
 
-    def refuse(answer: Filled) -> None:
+    def refuse(answer: FillAnswer) -> None:
         raise Refused(
             f"{_why_not_filled(answer)} Nothing was filled back; the backup is at {backup.place}.",
             code=answer.refused,
         )
 
-    return Rows(backup.version, ask, refuse)
+    return FillSource(backup.version, ask, refuse)
 
 
 def _backup(context: Context) -> TableBackupResult:
@@ -169,8 +173,8 @@ def _backup(context: Context) -> TableBackupResult:
     return kept
 
 
-def _why_not_filled(answer: Filled) -> str:
-    if answer.refused is Unkept.COLUMNS:
+def _why_not_filled(answer: FillAnswer) -> str:
+    if answer.refused is BackupRefusal.COLUMNS:
         return f"The rows of the backup do not fit the refreshed table: {', '.join(answer.about)}."
     return "The table's name is that of another table now."
 
@@ -179,9 +183,9 @@ def _commit_of(place: str, since: int, app_id: str) -> int | None:
     return next((c.version for c in delta.commits_since(place, since) if app_id in c.apps), None)
 
 
-def _read_back(scene: Scene, since: int, app_id: str) -> FillResult:
+def _read_back(snapshot: FlowSnapshot, since: int, app_id: str) -> FillResult:
     """What the table's log holds of the fill. Raises OutcomeUnknown where it does not hold it."""
-    place = scene.table_place
+    place = snapshot.table_place
     version = _commit_of(place, since, app_id)
     rows = None if version is None else delta.rows_added(place, version)
     if version is None or rows is None:
@@ -191,7 +195,7 @@ def _read_back(scene: Scene, since: int, app_id: str) -> FillResult:
     return FillResult(rows=rows, before=version - 1, version=version, app_id=app_id)
 
 
-def probe(step: Step) -> Probed:
+def probe(step: Step) -> ProbeOutcome:
     """Whether the table's log holds the fill. Either way doing it again writes nothing twice, and reads back."""
     plan = step.plan
     assert plan is not None, "only a plan has this step"
@@ -202,6 +206,6 @@ def probe(step: Step) -> Probed:
     app_id = backups.app_id(contents, plan)
     version = None if since is None else _commit_of(contents.table_place, since, app_id)
     says = "no fill of this plan" if version is None else f"the fill of this plan as version {version}"
-    return Probed(
+    return ProbeOutcome(
         "again", [saw(True, f"The table's log holds {says}. Done again, nothing is written twice.")]
     )

@@ -10,7 +10,7 @@ from recovery.errors import OutcomeUnknown, Refused
 from recovery.models import Step
 from recovery.pipelines.client import PipelinesClient
 from recovery.pipelines.workspaces import client_for
-from recovery.workflow.steps.base import Context, Probed, saw
+from recovery.workflow.steps.base import Context, ProbeOutcome, saw
 
 SECONDS = 120
 
@@ -46,7 +46,7 @@ def _sha(client: PipelinesClient, path: str) -> str:
     return hashlib.sha256(client.export(path)).hexdigest()
 
 
-def probe(step: Step) -> Probed:
+def probe(step: Step) -> ProbeOutcome:
     """Every file is as planned: done. Every file is as before, or a mixture of both: can be run again."""
     assert step.plan is not None
     client = client_for(step.recovery.flow.pipeline.workspace)
@@ -63,5 +63,5 @@ def probe(step: Step) -> Probed:
         evidence.append(saw(state != "other", f"{change.path} {says[state]}."))
     if states == {"new"}:
         written = (WrittenFile(path=c.path, sha256=c.after_sha256) for c in step.plan.contents.patch)
-        return Probed("done", evidence, codec.to_json(PatchResult(files=tuple(written))))
-    return Probed("unclear" if "other" in states else "not_done", evidence)
+        return ProbeOutcome("done", evidence, codec.to_json(PatchResult(files=tuple(written))))
+    return ProbeOutcome("unclear" if "other" in states else "not_done", evidence)

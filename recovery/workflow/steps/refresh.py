@@ -7,7 +7,7 @@ from recovery.contracts import codec
 from recovery.contracts.steps import UpdateArgs
 from recovery.workflow import reviewed
 from recovery.workflow.steps import rerun
-from recovery.workflow.steps.base import Context, Waits
+from recovery.workflow.steps.base import Context, StepWait
 
 SECONDS = rerun.SECONDS
 find_end = rerun.find_end
@@ -15,7 +15,7 @@ go_on = rerun.go_on
 probe = rerun.probe
 
 
-def run(context: Context) -> Waits:
+def run(context: Context) -> StepWait:
     """Raises Refused where another update is active."""
     return rerun.begin(context, _start)
 

@@ -18,26 +18,26 @@ from recovery.pipelines.events import ENDED, failure_of, was_cut
 from recovery.pipelines.workspaces import client_for
 from recovery.workflow import backups, reviewed, strangers
 from recovery.workflow.evidence import read_inputs, remade
-from recovery.workflow.flow_snapshot import read_scene
-from recovery.workflow.own_updates import Found, find_own, note_request
+from recovery.workflow.flow_snapshot import read_flow_snapshot
+from recovery.workflow.own_updates import StartedUpdates, find_own, note_request
 from recovery.workflow.places import checkpoint_of
 from recovery.workflow.readers import Readers
-from recovery.workflow.steps.base import Context, Probed, Waits, saw
-from recovery.workflow.watches import Watched
+from recovery.workflow.steps.base import Context, ProbeOutcome, StepWait, saw
+from recovery.workflow.watches import UpdateWatch
 
 SECONDS = 6 * 3600
 
 
-def run(context: Context) -> Waits:
+def run(context: Context) -> StepWait:
     """Start at most one update, whatever happened before: what proves whose an update is, is kept before the start."""
     return begin(context, _start)
 
 
-def begin(context: Context, start: Callable[[Context], str]) -> Waits:
+def begin(context: Context, start: Callable[[Context], str]) -> StepWait:
     """Wait for the update of this step; `start` starts one where none was started."""
     if not (codec.read(UpdateResult, context.step.result).update_id or _started_before(context)):
         start(context)
-    return Waits()
+    return StepWait()
 
 
 def find_end(context: Context) -> str | None:
@@ -63,7 +63,7 @@ def _start(context: Context) -> str:
         before = codec.read(UpdateResult, context.step.result)
         backups.refuse_moved_table(context.plan, may_have_run=before.may_have_run)
     # what lies there now must be read by this update; what comes later may be or not
-    readers = Readers(lambda: read_scene(context.flow, known=contents.table_places))
+    readers = Readers(lambda: read_flow_snapshot(context.flow, known=contents.table_places))
     if changed := remade(contents, readers):
         raise Refused(
             f"Since the plan was sealed, {', '.join(changed)} was deleted, or deleted and made again: its records are "
@@ -155,12 +155,12 @@ def _started_before(context: Context) -> str | None:
     return None
 
 
-def _settled_by_a_person(result: UpdateResult, found: Found) -> bool:
+def _settled_by_a_person(result: UpdateResult, found: StartedUpdates) -> bool:
     """Whether all that is unclear was shown as such before somebody let the step begin again: it is not waited for."""
     return bool(result.unclear) and set(found.unclear) <= set(result.unclear)
 
 
-def _unclear(found: Found, run_noun: str) -> str:
+def _unclear(found: StartedUpdates, run_noun: str) -> str:
     """Why it is not known whether the step has started an update."""
     if not found.unclear:
         return f"There are more {run_noun}s since then than can be looked through."
@@ -179,7 +179,7 @@ def find_end_of(context: Context, update_id: str) -> str | None:
 
     When somebody stops the run meanwhile, the update is stopped here, and looked at until it has ended.
     """
-    seen = Watched.of(context.step)
+    seen = UpdateWatch.of(context.step)
     state = str(context.client.get_update(context.pipeline_id, update_id).get("state", ""))
     if state != seen.state:
         context.log(f"{context.run_noun.capitalize()} {update_id[:8]} is {state}.")
@@ -214,7 +214,7 @@ def _why(context: Context, update_id: str, state: str) -> str:
     return f"{run} FAILED: {first}"
 
 
-def probe(step: Step) -> Probed:
+def probe(step: Step) -> ProbeOutcome:
     """An update of ours that runs or has ended is watched on; none started is proven by the list of updates."""
     flow = step.recovery.flow
     client = client_for(flow.pipeline.workspace)
@@ -224,31 +224,33 @@ def probe(step: Step) -> Probed:
         found = find_own(client, flow.pipeline.pipeline_id, noted)
         if not found.proven:
             kept = {**step.result, "unclear": list(found.unclear) or ["more"]}
-            return Probed("unclear", [saw(None, _unclear(found, flow.pipeline.workspace.run_noun))], kept)
+            return ProbeOutcome(
+                "unclear", [saw(None, _unclear(found, flow.pipeline.workspace.run_noun))], kept
+            )
         update_id = found.own or None
     # what a reset or a full refresh may have thrown away is a person's to judge
     harmless = "not_done" if codec.read(UpdateArgs, step.args).is_reset else "repeat"
     if update_id is None:
-        return Probed(
+        return ProbeOutcome(
             harmless, [saw(True, f"No {flow.pipeline.workspace.run_noun} was started by this step.")]
         )
     state = client.get_update(flow.pipeline.pipeline_id, update_id).get("state")
     run = f"{flow.pipeline.workspace.run_noun.capitalize()} {update_id}"
     if state == "COMPLETED":
-        return Probed(
+        return ProbeOutcome(
             "done",
             [saw(True, f"{run} is COMPLETED.")],
             {**step.result, **noted.with_update(update_id), "state": state},
         )
     if state in ENDED:
         cut = state == "FAILED" and is_cut(client, flow.pipeline.pipeline_id, update_id)
-        return Probed(
+        return ProbeOutcome(
             harmless if cut else "not_done",
             [saw(True, f"{run} is {state}. Resuming starts a new one.")],
             {**step.result, **noted.with_update(update_id), "update_id": None, "ended": update_id},
             cut=cut,
         )
-    return Probed(
+    return ProbeOutcome(
         "again",
         [saw(True, f"{run} is {state}. It is watched on, not started again.")],
         {**step.result, **noted.with_update(update_id)},

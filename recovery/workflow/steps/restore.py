@@ -25,8 +25,8 @@ from recovery.spark.backups import restore as restore_delta
 from recovery.strategies.common import plural
 from recovery.verification.evidence import data_files
 from recovery.workflow import noted_files, whole
-from recovery.workflow.flow_snapshot import Scene, read_scene
-from recovery.workflow.steps.base import Context, Probed, saw
+from recovery.workflow.flow_snapshot import FlowSnapshot, read_flow_snapshot
+from recovery.workflow.steps.base import Context, ProbeOutcome, saw
 
 SECONDS = 1800
 
@@ -38,8 +38,8 @@ def run(context: Context) -> Mapping[str, object]:
         _restore_delta(context, args)
     else:
         _restore_files(context, args)
-    scene = read_scene(context.flow, known=contents.table_places)
-    result = _read_back(context.step, scene, args)
+    snapshot = read_flow_snapshot(context.flow, known=contents.table_places)
+    result = _read_back(context.step, snapshot, args)
     version = "" if result.sink_version is None else f", as version {result.sink_version}"
     context.log(
         f"Read back: the table holds batch {args.batch} as its newest one{version}. "
@@ -85,7 +85,7 @@ def _require_as_sealed(context: Context) -> None:
 
 
 def _query_id(flow: Any, contents: PlanBody) -> str | None:
-    return read_scene(flow, known=contents.table_places).checkpoint.query_id
+    return read_flow_snapshot(flow, known=contents.table_places).checkpoint.query_id
 
 
 def _restore_delta(context: Context, args: RestoreArgs) -> None:
@@ -129,7 +129,7 @@ def _ask_for_restore(context: Context, version: int) -> None:
         )
 
 
-def _read_back(step: Step, scene: Scene, args: RestoreArgs) -> RestoreResult:
+def _read_back(step: Step, snapshot: FlowSnapshot, args: RestoreArgs) -> RestoreResult:
     """Raises OutcomeUnknown where the table is not as it was to be put back."""
     contents = step.plan.contents if step.plan else None
     assert contents is not None, "only a plan restores"
@@ -140,17 +140,17 @@ def _read_back(step: Step, scene: Scene, args: RestoreArgs) -> RestoreResult:
             raise OutcomeUnknown("The table's log has no commit of the RESTORE.", code="not_restored")
         files: tuple[str, ...] = ()
     else:
-        made, files = None, data_files(scene.sink)
-        if scene.sink.head != args.batch or scene.sink.findings:
+        made, files = None, data_files(snapshot.sink)
+        if snapshot.sink.head != args.batch or snapshot.sink.findings:
             raise OutcomeUnknown(
-                f"The table's log reads back with batch {scene.sink.head}, planned was {args.batch}.",
+                f"The table's log reads back with batch {snapshot.sink.head}, planned was {args.batch}.",
                 code="not_restored",
             )
     return RestoreResult(
         batch=args.batch,
         removed_files=args.removed_files,
         sink_version=made,
-        noted_files=noted_files.keep(step, files, whole.mark_files(scene), place=scene.table_place),
+        noted_files=noted_files.keep(step, files, whole.mark_files(snapshot), place=snapshot.table_place),
     )
 
 
@@ -218,7 +218,7 @@ def _contents(step: Step) -> PlanBody:
     return step.plan.contents
 
 
-def probe(step: Step) -> Probed:
+def probe(step: Step) -> ProbeOutcome:
     """Decided from the table's log alone."""
     args, contents = codec.read(RestoreArgs, step.args), _contents(step)
     label = step.recovery.label
@@ -230,13 +230,13 @@ def probe(step: Step) -> Probed:
         try:
             made = earlier.put_back_to(contents.table_place, version=args.version, after=args.sealed_version)
         except Refused as refusal:
-            return Probed("unclear", [saw(False, refusal.sentence)])
+            return ProbeOutcome("unclear", [saw(False, refusal.sentence)])
         done = made is not None
         says = (
             f"Version {made} is the RESTORE." if done else f"Version {args.sealed_version} is the newest one."
         )
     evidence = [saw(True, says)]
     if not done:
-        return Probed("not_done", evidence)
-    scene = read_scene(step.recovery.flow, known=contents.table_places)
-    return Probed("done", evidence, codec.to_json(_read_back(step, scene, args)))
+        return ProbeOutcome("not_done", evidence)
+    snapshot = read_flow_snapshot(step.recovery.flow, known=contents.table_places)
+    return ProbeOutcome("done", evidence, codec.to_json(_read_back(step, snapshot, args)))

@@ -19,7 +19,7 @@ from recovery.sinks.live import reading as sinks
 from recovery.workflow import corrections, further, restoring
 from recovery.workflow.places import checkpoint_of
 from recovery.workflow.steps import backup, restore, seed
-from recovery.workflow.steps.base import Context, Probed, saw
+from recovery.workflow.steps.base import Context, ProbeOutcome, saw
 from recovery.workflow.steps.stop import active_update
 
 SECONDS = 300
@@ -206,7 +206,7 @@ def _sha(client: PipelinesClient, path: str) -> str | None:
         return None
 
 
-def probe(step: Step) -> Probed:
+def probe(step: Step) -> ProbeOutcome:
     """Rolled back when the seed's version is gone; running it again only finishes what is left."""
     reason = refusal(step.recovery)
-    return Probed("not_done", [saw(None, reason or "What is left to undo can still be undone.")])
+    return ProbeOutcome("not_done", [saw(None, reason or "What is left to undo can still be undone.")])

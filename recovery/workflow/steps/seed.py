@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from recovery.checkpoints import beginning, inspect_checkpoint, publishing, repair, transplant
 from recovery.checkpoints import seed as seeding
-from recovery.checkpoints.publishing import Prepared
+from recovery.checkpoints.publishing import PreparedCheckpoint
 from recovery.checkpoints.report import CheckpointReport
 from recovery.checkpoints.seed import SourceStart
 from recovery.checkpoints.table_progress import reconcile_report
@@ -29,10 +29,10 @@ from recovery.spark.api import Rehearsal, study
 from recovery.strategies import prime, rebuild
 from recovery.strategies.common import plural
 from recovery.workflow import rehearsing, repairing, reviewed
-from recovery.workflow.flow_snapshot import NO_COUNTS, Scene, read_scene, request_for
+from recovery.workflow.flow_snapshot import NO_COUNTS, FlowSnapshot, read_flow_snapshot, request_for
 from recovery.workflow.places import checkpoint_of
 from recovery.workflow.replaying import processed_until, replaying_processed
-from recovery.workflow.steps.base import Context, Probed, saw
+from recovery.workflow.steps.base import Context, ProbeOutcome, saw
 
 SECONDS = 3600
 PRIME = prime.STATE  # args.state: empty state, as the code's own query leaves it
@@ -86,7 +86,7 @@ def _starts(context: Context) -> list[SourceStart] | None:
     return [SourceStart.from_json(one) for one in _args(context).starts or ()] or None
 
 
-def _seeded(context: Context, place: str, report: CheckpointReport) -> Prepared:
+def _seeded(context: Context, place: str, report: CheckpointReport) -> PreparedCheckpoint:
     args = _args(context)
     state, watermark_ms = args.state, args.watermark_ms
     if state == REBUILD:
@@ -102,41 +102,41 @@ def _seeded(context: Context, place: str, report: CheckpointReport) -> Prepared:
         return _laid(context, place, report, found.checkpoint, watermark_ms)
 
 
-def _rebuilt(context: Context, place: str, report: CheckpointReport) -> Prepared:
+def _rebuilt(context: Context, place: str, report: CheckpointReport) -> PreparedCheckpoint:
     """With the state of a replay. Nothing but the scratch folder is written before that has ended."""
-    scene = _reviewed(context)
-    answer = study(request_for(scene, scene.code, NO_COUNTS, ()))
-    held = processed_until(report, answer.sources, scene.noted)
+    snapshot = _reviewed(context)
+    answer = study(request_for(snapshot, snapshot.code, NO_COUNTS, ()))
+    held = processed_until(report, answer.sources, snapshot.noted)
     context.log(
         f"What was processed up to batch {report.last_committed} is replayed: {plural(held.pieces, 'file')}, at the "
         f"watermark {report.closed_ms or 0} ms since the epoch, into no table."
     )
-    request = request_for(scene, scene.code, NO_COUNTS, ())
+    request = request_for(snapshot, snapshot.code, NO_COUNTS, ())
     # each attempt has a folder of its own: after a kill Spark may still write into that of the one before
     *before, purpose = (f"seed-{context.recovery.label}-{n}" for n in range(1, context.step.fence + 1))
     for old in before:
-        scratch.clear_scratch(rehearsing.place_of(scene.storage, context.flow.name, old))
-    with replaying_processed(request, held, report, storage=scene.storage, purpose=purpose) as found:
+        scratch.clear_scratch(rehearsing.place_of(snapshot.storage, context.flow.name, old))
+    with replaying_processed(request, held, report, storage=snapshot.storage, purpose=purpose) as found:
         if found.problem is not None:
             raise Refused(f"What was processed could not be replayed: {found.problem}", code="replay_failed")
         return _laid(context, place, report, found.checkpoint, None)
 
 
-def _reviewed(context: Context) -> Scene:
-    scene = read_scene(context.flow, known=context.contents.table_places)
+def _reviewed(context: Context) -> FlowSnapshot:
+    snapshot = read_flow_snapshot(context.flow, known=context.contents.table_places)
     reviewed.require_unchanged(
-        context.contents, scene.spec, scene.code, scene.client, so="The checkpoint was left alone."
+        context.contents, snapshot.spec, snapshot.code, snapshot.client, so="The checkpoint was left alone."
     )
-    return scene
+    return snapshot
 
 
 def _primed(
     context: Context, report: CheckpointReport, watermark_ms: int | None
 ) -> AbstractContextManager[Rehearsal]:
-    scene = _reviewed(context)
+    snapshot = _reviewed(context)
     return rehearsing.rehearse_flow(
-        request_for(scene, scene.code, NO_COUNTS, ()),
-        storage=scene.storage,
+        request_for(snapshot, snapshot.code, NO_COUNTS, ()),
+        storage=snapshot.storage,
         purpose=f"seed-{context.recovery.label}",
         watermark_ms=watermark_ms,
         conf=report.conf,
@@ -145,7 +145,7 @@ def _primed(
 
 def _laid(
     context: Context, place: str, report: CheckpointReport, state: str | None, watermark_ms: int | None
-) -> Prepared:
+) -> PreparedCheckpoint:
     plan = seeding.plan_seed(report, starts=_starts(context), watermark_ms=watermark_ms, state=state)
     for start in plan.starts or ():
         context.log(_said(start))
@@ -178,7 +178,7 @@ def _sink(context: Context, report: CheckpointReport) -> SinkReport:
     return SinkReport(contents.sink.kind, contents.sink.place, None)
 
 
-def _repaired(context: Context, place: str, report: CheckpointReport) -> Prepared:
+def _repaired(context: Context, place: str, report: CheckpointReport) -> PreparedCheckpoint:
     """Lay the repair out again from what is there now; it must be the one that was sealed."""
     args, contents = _args(context), context.contents
     plan = repairing.preview_repair(
@@ -205,7 +205,7 @@ def _repaired(context: Context, place: str, report: CheckpointReport) -> Prepare
     )
 
 
-def _gone_back(context: Context, place: str, report: CheckpointReport) -> Prepared:
+def _gone_back(context: Context, place: str, report: CheckpointReport) -> PreparedCheckpoint:
     """As it was after the batch of the plan; the table was put back to the same one before."""
     args = _args(context)
     assert args.last_committed is not None, "a replay goes back to a batch"
@@ -224,7 +224,7 @@ def _gone_back(context: Context, place: str, report: CheckpointReport) -> Prepar
     )
 
 
-def _begun(context: Context, place: str, report: CheckpointReport) -> Prepared:
+def _begun(context: Context, place: str, report: CheckpointReport) -> PreparedCheckpoint:
     """From where the old one began; nothing was ever committed in it."""
     plan = beginning.plan_beginning(report, _args(context).sources)
     context.log("Nothing was committed: batch 0 is planned again, from where each source began.")
@@ -239,7 +239,7 @@ def _begun(context: Context, place: str, report: CheckpointReport) -> Prepared:
     )
 
 
-MAKERS: Final[Mapping[str, Callable[[Context, str, CheckpointReport], Prepared]]] = {
+MAKERS: Final[Mapping[str, Callable[[Context, str, CheckpointReport], PreparedCheckpoint]]] = {
     "repair": _repaired,
     "go-back": _gone_back,
     "begin": _begun,
@@ -276,7 +276,7 @@ def _read_back(context: Context, place: str, version: int | None, *, from_versio
     )
 
 
-def probe(step: Step) -> Probed:
+def probe(step: Step) -> ProbeOutcome:
     """Decided from disk alone: only the rename makes anything visible to Spark."""
     place = checkpoint_of(step.recovery.flow)
     seen = publishing.probe_outcome(place, recovery=step.recovery.label)
@@ -294,5 +294,5 @@ def probe(step: Step) -> Probed:
             last_planned=report.last_planned,
             offsets=tuple(s.offset_json for s in report.sources),
         )
-        return Probed("done", evidence, codec.to_json(result))
-    return Probed("unclear" if seen.unclear else "not_done", evidence)
+        return ProbeOutcome("done", evidence, codec.to_json(result))
+    return ProbeOutcome("unclear" if seen.unclear else "not_done", evidence)

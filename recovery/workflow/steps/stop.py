@@ -21,8 +21,8 @@ from recovery.plans.drift import compare
 from recovery.plans.values import Drift
 from recovery.verification.evidence import data_files
 from recovery.workflow import holds, noted_files, topics, whole
-from recovery.workflow.flow_snapshot import ACTIVE, Scene, other_fingerprints, read_scene
-from recovery.workflow.steps.base import Context, PlanVoid, Probed, Waits, saw
+from recovery.workflow.flow_snapshot import ACTIVE, FlowSnapshot, other_fingerprints, read_flow_snapshot
+from recovery.workflow.steps.base import Context, PlanVoid, ProbeOutcome, StepWait, saw
 
 SECONDS = 120
 STANDSTILL: Final = {
@@ -33,15 +33,15 @@ STANDSTILL: Final = {
 }
 
 
-def run(context: Context) -> Mapping[str, Any] | Waits:
+def run(context: Context) -> Mapping[str, Any] | StepWait:
     """The early stop asks the API to stop; a plan's stop only proves that it still is stopped."""
     if context.step.plan is None:
         return _stop(context)
     contents = context.contents
     if not contents.is_runnable:
         raise PlanVoid([Drift("plan", "", "", "It was sealed by a release that did not note what it reads.")])
-    scene = read_scene(context.flow, known=contents.table_places)
-    if drift := compare(contents.preconditions, scene.preconditions()):
+    snapshot = read_flow_snapshot(context.flow, known=contents.table_places)
+    if drift := compare(contents.preconditions, snapshot.preconditions()):
         raise PlanVoid(drift)
     holds.prove(context.recovery, context.client)
     proof = context.client.prove_standstill(context.pipeline_id)
@@ -50,29 +50,29 @@ def run(context: Context) -> Mapping[str, Any] | Waits:
     )
     result = StandstillResult(
         proved=("checkpoint", "code", "sink", "active_update"),
-        others=other_fingerprints(scene),
-        newest_update=scene.last_update,
-        noted_files=_noted(context.step, scene),
-        sink_version=scene.sink.version,
-        topic=topics.note_ends(scene),
+        others=other_fingerprints(snapshot),
+        newest_update=snapshot.last_update,
+        noted_files=_noted(context.step, snapshot),
+        sink_version=snapshot.sink.version,
+        topic=topics.note_ends(snapshot),
     )
     return codec.to_json(result)
 
 
-def _noted(step: Step, scene: Scene) -> NotedFiles:
+def _noted(step: Step, snapshot: FlowSnapshot) -> NotedFiles:
     """The table's data files as they are now; a table that counts its commits tells them by its log."""
-    files = data_files(scene.sink) if scene.sink.version is None else ()
-    return noted_files.keep(step, files, whole.mark_files(scene), place=scene.table_place)
+    files = data_files(snapshot.sink) if snapshot.sink.version is None else ()
+    return noted_files.keep(step, files, whole.mark_files(snapshot), place=snapshot.table_place)
 
 
-def _stop(context: Context) -> Waits:
+def _stop(context: Context) -> StepWait:
     """What starts it first: a job that fires, or a retry, after the update was stopped would be the next update."""
     begun = timezone.now()
     known = holds.pause(context.recovery, context.client, guard=context.watch.guard, log=context.log)
     context.watch.keep(
         begun=begun.isoformat(), jobs=[s.says for s in known.starters], jobs_unknown=known.why, stopped=None
     )
-    return Waits()
+    return StepWait()
 
 
 def find_end(context: Context) -> str | None:
@@ -133,11 +133,11 @@ def active_update(answer: Mapping[str, Any]) -> str | None:
     )
 
 
-def probe(step: Step) -> Probed:
+def probe(step: Step) -> ProbeOutcome:
     """Stopping twice does no harm; proven done when nothing is active and nothing that starts it is awake."""
     flow = step.recovery.flow
     if step.plan is not None:
-        return Probed("again", [saw(True, "This step only reads: running it again changes nothing.")])
+        return ProbeOutcome("again", [saw(True, "This step only reads: running it again changes nothing.")])
     client = client_for(flow.pipeline.workspace)
     active = active_update(client.get_pipeline(flow.pipeline.pipeline_id))
     awake = starters.known(client, flow.pipeline.pipeline_id).awake
@@ -147,4 +147,4 @@ def probe(step: Step) -> Probed:
         else saw(True, f"{flow.pipeline.workspace.run_noun.capitalize()} {active} is still active."),
         *(saw(True, f"It can be started at any time by {starter.says}.") for starter in awake),
     ]
-    return Probed("repeat" if active or awake else "done", seen, {"was": "unknown"})
+    return ProbeOutcome("repeat" if active or awake else "done", seen, {"was": "unknown"})

@@ -13,11 +13,11 @@ from recovery.contracts.results import StandstillResult, TableBackupResult
 from recovery.errors import Refused
 from recovery.models import Step
 from recovery.pipelines.workspaces import questions_service
-from recovery.spark.backups import KeepRequest, Kept, Unkept, keep
+from recovery.spark.backups import BackupRefusal, KeepRequest, TableCopy, keep
 from recovery.workflow import backups
-from recovery.workflow.flow_snapshot import Scene, read_scene
+from recovery.workflow.flow_snapshot import FlowSnapshot, read_flow_snapshot
 from recovery.workflow.places import storage_of
-from recovery.workflow.steps.base import Context, Probed, saw
+from recovery.workflow.steps.base import Context, ProbeOutcome, saw
 
 SECONDS = 3600
 
@@ -25,9 +25,9 @@ SECONDS = 3600
 def run(context: Context) -> Mapping[str, object]:
     """Copy, read back, note. Raises Refused where the table has moved, or its rows cannot be told apart by the key."""
     contents = context.contents
-    scene = read_scene(context.flow, known=contents.table_places)
-    version = _version(context, scene)
-    place = backups.place_of(scene.storage, context.plan)
+    snapshot = read_flow_snapshot(context.flow, known=contents.table_places)
+    version = _version(context, snapshot)
+    place = backups.place_of(snapshot.storage, context.plan)
     made = backups.read_manifest(place)
     if made is not None and made.version == version:
         context.log(f"{made.rows:,} rows were kept at {place} by an attempt before.")
@@ -35,7 +35,7 @@ def run(context: Context) -> Mapping[str, object]:
     context.watch.guard()
     backups.clear(place)
     folder = f"{place}/rows-{context.step.fence}"
-    told = _copied(context, scene, version, folder)
+    told = _copied(context, snapshot, version, folder)
     if told.refused is not None:
         raise Refused(f"{_why(told)} Nothing was emptied.", code=told.refused)
     context.watch.guard()
@@ -58,52 +58,52 @@ def run(context: Context) -> Mapping[str, object]:
     return codec.to_json(kept)
 
 
-def _copied(context: Context, scene: Scene, version: int, folder: str) -> Kept:
+def _copied(context: Context, snapshot: FlowSnapshot, version: int, folder: str) -> TableCopy:
     """What Spark answers to the question that copies."""
     return keep(
         KeepRequest(
-            answers=questions_service(scene.flow.pipeline.workspace, scene.flow.pipeline.environment),
+            answers=questions_service(snapshot.flow.pipeline.workspace, snapshot.flow.pipeline.environment),
             table=context.contents.dataset,
             version=version,
             backup=folder,
             key=context.contents.key,
-            configuration=dict(scene.spec.get("configuration") or {}),
+            configuration=dict(snapshot.spec.get("configuration") or {}),
         ),
         timeout=SECONDS - 60,
     )
 
 
-def _version(context: Context, scene: Scene) -> int:
+def _version(context: Context, snapshot: FlowSnapshot) -> int:
     """The version to copy: the one that the plan's stop has seen."""
     stop = context.recovery.steps.filter(plan=context.plan, kind="stop", state="done").first()
     stood = codec.read(StandstillResult, stop.result).sink_version if stop else None
-    if scene.sink.version is None or scene.sink.version != stood:
+    if snapshot.sink.version is None or snapshot.sink.version != stood:
         raise Refused(
-            f"The table has version {scene.sink.version}, and had {stood} when the run began: something else wrote it. "
-            "Nothing was emptied. Find the writer, then seal a new plan.",
+            f"The table has version {snapshot.sink.version}, and had {stood} when the run began: something else wrote "
+            "it. Nothing was emptied. Find the writer, then seal a new plan.",
             code="written_by_others",
         )
-    return scene.sink.version
+    return snapshot.sink.version
 
 
-def _why(told: Kept) -> str:
+def _why(told: TableCopy) -> str:
     about = ", ".join(told.about)
-    if told.refused is Unkept.KEY_REPEATS:
+    if told.refused is BackupRefusal.KEY_REPEATS:
         return f"Rows of the table repeat a key ({about}), so which one to fill back is not known."
-    if told.refused is Unkept.COLLATION:
+    if told.refused is BackupRefusal.COLLATION:
         return f"{about} compares texts by a collation, by which rows cannot be filled back."
     return "The copy does not read back like the table. Run this step again."
 
 
-def probe(step: Step) -> Probed:
+def probe(step: Step) -> ProbeOutcome:
     """Done where the manifest is there; else it is done again, which only writes another copy."""
     plan = step.plan
     assert plan is not None, "only a plan has this step"
     flow = step.recovery.flow
     made = backups.read_manifest(backups.place_of(storage_of(flow, flow.pipeline.spec), plan))
     if made is None:
-        return Probed(
+        return ProbeOutcome(
             "again", [saw(True, "No finished backup is there. Making one again changes nothing else.")]
         )
     says = f"The backup is there: {made.rows:,} rows of version {made.version}."
-    return Probed("done", [saw(True, says)], codec.to_json(made))
+    return ProbeOutcome("done", [saw(True, says)], codec.to_json(made))

@@ -34,17 +34,17 @@ from recovery.verification.judge import complete_verdict, judge
 from recovery.verification.outcome import outcome_of
 from recovery.workflow import backups, corrections, noted_files, refreshed, reviewed, topics
 from recovery.workflow import evidence as reading
-from recovery.workflow.flow_snapshot import Scene, other_fingerprints, read_scene
+from recovery.workflow.flow_snapshot import FlowSnapshot, other_fingerprints, read_flow_snapshot
 from recovery.workflow.learning import note_proven
 from recovery.workflow.readers import Readers
 from recovery.workflow.steps import rerun
-from recovery.workflow.steps.base import Context, Probed, Waits, saw
+from recovery.workflow.steps.base import Context, ProbeOutcome, StepWait, saw
 from recovery.workflow.steps.fill import version_noted
 
 SECONDS = 3600
 
 
-def run(context: Context) -> Waits | Mapping[str, object]:
+def run(context: Context) -> StepWait | Mapping[str, object]:
     """Measure, then start the further update; a criterion not measured never passes. Rows that were added or
     deleted without an update need no further one.
 
@@ -54,23 +54,23 @@ def run(context: Context) -> Waits | Mapping[str, object]:
         return _measure_correction(context)
     kept = codec.read(VerifyResult, context.step.result)
     if kept.further and kept.before_further:
-        return Waits()
+        return StepWait()
     steps = _steps(context)
     if "rerun" not in steps or "stop" not in steps:
         raise Refused("The rerun has not ended, so there is nothing to verify yet.")
-    scene = read_scene(context.flow, known=context.contents.table_places)
+    snapshot = read_flow_snapshot(context.flow, known=context.contents.table_places)
     reran = codec.read(UpdateResult, steps["rerun"].result)
     refresh = codec.read(UpdateResult, steps["refresh"].result) if "refresh" in steps else UpdateResult()
     standstill = codec.read(StandstillResult, steps["stop"].result)
     reviewed.require_unchanged(
-        context.contents, scene.spec, scene.code, scene.client, so="Nothing was measured."
+        context.contents, snapshot.spec, snapshot.code, snapshot.client, so="Nothing was measured."
     )
     reviewed.require_reviewed_code_ran(context.contents, context.client, context.pipeline_id, reran.started)
-    readers = Readers(lambda: scene)
+    readers = Readers(lambda: snapshot)
     before = steps.get("restore", steps["stop"])  # a table that was put back is measured from there
-    stood = noted_files.read_noted_files(before, place=scene.table_place)
+    stood = noted_files.read_noted_files(before, place=snapshot.table_place)
     evidence = reading.collect(
-        scene,
+        snapshot,
         context.contents,
         readers,
         seen=reran.listed,
@@ -85,12 +85,12 @@ def run(context: Context) -> Waits | Mapping[str, object]:
     reviewed.require_reviewed_code_ran(context.contents, context.client, context.pipeline_id, refresh.started)
     evidence = replace(
         evidence,
-        below=refreshed.measure_refreshed(scene, context.plan, refresh),
+        below=refreshed.measure_refreshed(snapshot, context.plan, refresh),
     )
-    measured = _before(context, scene, evidence, reading.read_inputs(context.contents, readers))
-    context.watch.keep(noted_files=codec.to_json(_noted(context, scene)))
+    measured = _before(context, snapshot, evidence, reading.read_inputs(context.contents, readers))
+    context.watch.keep(noted_files=codec.to_json(_noted(context, snapshot)))
     _start_further(context, measured)
-    return Waits()
+    return StepWait()
 
 
 def _measure_correction(context: Context) -> Mapping[str, object]:
@@ -106,19 +106,21 @@ def _measure_correction(context: Context) -> Mapping[str, object]:
             "whose its rows are. Find the writer, then roll back or end without proof.",
             code="written_by_others",
         )
-    scene = read_scene(context.flow, known=contents.table_places)
+    snapshot = read_flow_snapshot(context.flow, known=contents.table_places)
     refresh = codec.read(UpdateResult, steps["refresh"].result) if "refresh" in steps else UpdateResult()
-    reviewed.require_unchanged(contents, scene.spec, scene.code, scene.client, so="Nothing was measured.")
+    reviewed.require_unchanged(
+        contents, snapshot.spec, snapshot.code, snapshot.client, so="Nothing was measured."
+    )
     reviewed.require_reviewed_code_ran(contents, context.client, context.pipeline_id, refresh.started)
     evidence = corrections.collect(
-        scene,
+        snapshot,
         contents,
         version=version,
         others_before=refreshed.without_refreshed(context.plan, standstill.others),
-        others_after=refreshed.without_refreshed(context.plan, other_fingerprints(scene)),
+        others_after=refreshed.without_refreshed(context.plan, other_fingerprints(snapshot)),
     )
     context.log("Measured on Spark in a fresh session: " + _counts(evidence))
-    evidence = replace(evidence, below=refreshed.measure_refreshed(scene, context.plan, refresh))
+    evidence = replace(evidence, below=refreshed.measure_refreshed(snapshot, context.plan, refresh))
     verdict = judge(contents.strategy, contents.criteria, evidence, edition=contents.proof)
     _log_verdict(context, verdict)
     outcome = outcome_of(contents.forecast, contents.criteria, evidence)
@@ -170,7 +172,7 @@ def _filled(context: Context, steps: dict[str, Step]) -> tuple[TableBackupResult
 
 
 def _before(
-    context: Context, scene: Scene, evidence: Evidence, listed: Mapping[str, InputMark]
+    context: Context, snapshot: FlowSnapshot, evidence: Evidence, listed: Mapping[str, InputMark]
 ) -> BeforeFurther:
     contents, measure = context.contents, evidence.measure
     declared = contents.sink.is_declared
@@ -181,19 +183,19 @@ def _before(
         below=_below(context, evidence),
         rows=None if measure is None else measure.new_rows if declared else measure.table_rows,
         listed=listed,
-        version=None if declared else scene.sink.version,
+        version=None if declared else snapshot.sink.version,
         files=(),
-        ends=topics.read_ends(scene) if declared else None,
+        ends=topics.read_ends(snapshot) if declared else None,
         strange=None if measure is None else measure.strange,
-        positions=tuple(source.offset_json for source in scene.checkpoint.sources),
+        positions=tuple(source.offset_json for source in snapshot.checkpoint.sources),
     )
 
 
-def _noted(context: Context, scene: Scene) -> NotedFiles:
+def _noted(context: Context, snapshot: FlowSnapshot) -> NotedFiles:
     """The table's data files before the further update; a table that counts its commits tells them by its log."""
-    by_log = context.contents.sink.is_declared or scene.sink.version is not None
-    files = () if by_log else data_files(scene.sink)
-    return noted_files.keep(context.step, files, None, place=scene.table_place)
+    by_log = context.contents.sink.is_declared or snapshot.sink.version is not None
+    files = () if by_log else data_files(snapshot.sink)
+    return noted_files.keep(context.step, files, None, place=snapshot.table_place)
 
 
 def _start_further(context: Context, before: BeforeFurther) -> None:
@@ -233,8 +235,8 @@ def go_on(context: Context, ended: str) -> Mapping[str, Any]:
     ):
         ended = UNSEEN
     reviewed.require_reviewed_code_ran(contents, context.client, context.pipeline_id, [update_id])
-    scene = read_scene(context.flow, known=contents.table_places)
-    readers = Readers(lambda: scene)
+    snapshot = read_flow_snapshot(context.flow, known=contents.table_places)
+    readers = Readers(lambda: snapshot)
     others_before = codec.read(StandstillResult, _steps(context)["stop"].result).others
     evidence = Evidence(
         scope=reading.scope_of(contents),
@@ -245,42 +247,47 @@ def go_on(context: Context, ended: str) -> Mapping[str, Any]:
         sink_before=None,
         sink_after=None,
         measure=Measure(strange=before.strange),
-        further=_further(context.step, scene, contents, before, readers, ended),
+        further=_further(context.step, snapshot, contents, before, readers, ended),
         others_before=refreshed.without_refreshed(context.plan, others_before),
-        others_after=refreshed.without_refreshed(context.plan, other_fingerprints(scene)),
+        others_after=refreshed.without_refreshed(context.plan, other_fingerprints(snapshot)),
     )
     verdict = complete_verdict(before.verdict, contents.criteria, evidence)
     _log_verdict(context, verdict)
     if verdict.verified:
-        note_proven(scene, readers)
+        note_proven(snapshot, readers)
     return _result_of(verdict, before.outcome, before.below)
 
 
 def _further(
-    step: Step, scene: Scene, contents: PlanBody, before: BeforeFurther, readers: Readers, ended: str
+    step: Step,
+    snapshot: FlowSnapshot,
+    contents: PlanBody,
+    before: BeforeFurther,
+    readers: Readers,
+    ended: str,
 ) -> FurtherUpdate:
     noted = codec.read(VerifyResult, step.result).noted_files is not None
-    files = noted_files.read_noted_files(step, place=scene.table_place).files if noted else before.files
+    files = noted_files.read_noted_files(step, place=snapshot.table_place).files if noted else before.files
     return FurtherUpdate(
         state=ended,
         rows_before=before.rows,
-        rows_after=_rows_after(scene, contents, before) if ended == "COMPLETED" else None,
+        rows_after=_rows_after(snapshot, contents, before) if ended == "COMPLETED" else None,
         files_before=(),
-        files_after=reading.changed_since(scene, contents, version=before.version, files=files),
+        files_after=reading.changed_since(snapshot, contents, version=before.version, files=files),
         arrived=reading.perhaps_read(
-            scene.checkpoint, reading.arrived(before.listed, reading.read_inputs(contents, readers))
+            snapshot.checkpoint, reading.arrived(before.listed, reading.read_inputs(contents, readers))
         ),
-        waited=reading.read_since(scene.checkpoint, before.positions),
+        waited=reading.read_since(snapshot.checkpoint, before.positions),
     )
 
 
-def _rows_after(scene: Scene, contents: PlanBody, before: BeforeFurther) -> int | None:
+def _rows_after(snapshot: FlowSnapshot, contents: PlanBody, before: BeforeFurther) -> int | None:
     """Rows of the table; of a topic, its records since the rerun began."""
     if not contents.sink.is_declared:
-        return reading.table_rows(scene, contents.dataset)
+        return reading.table_rows(snapshot, contents.dataset)
     if before.rows is None:
         return None
-    came = topics.count_between(scene, before.ends, topics.read_ends(scene))
+    came = topics.count_between(snapshot, before.ends, topics.read_ends(snapshot))
     return None if came is None else before.rows + came
 
 
@@ -298,6 +305,6 @@ def _below(context: Context, evidence: Evidence) -> MeasuredBelow:
     return MeasuredBelow(downstream=tuple(evidence.below or ()), left_behind=left_behind)
 
 
-def probe(step: Step) -> Probed:
+def probe(step: Step) -> ProbeOutcome:
     """Nothing to find out: measuring again is safe."""
-    return Probed("again", [saw(True, "This step measures; doing it again changes nothing.")])
+    return ProbeOutcome("again", [saw(True, "This step measures; doing it again changes nothing.")])

@@ -7,7 +7,7 @@ import pytest
 from django.test import Client
 
 from recovery.models import AuditEntry, Recovery
-from recovery.sources.base import Wanted
+from recovery.sources.base import StartChoice
 from recovery.workflow import broker, studies, tasks
 from tests import factories
 from tests.unit.people.run import token_of
@@ -150,7 +150,7 @@ def test_a_failed_look_says_why(caller: Caller, open_one: Recovery, monkeypatch:
 
     why = "Kafka does not answer."
 
-    def away(flow: Any, wanted: dict[str, Wanted], patch: Any = None) -> Any:
+    def away(flow: Any, wanted: dict[str, StartChoice], patch: Any = None) -> Any:
         raise Unreachable(why)
 
     monkeypatch.setattr(studies, "read_positions", away)

@@ -8,18 +8,18 @@ import pytest
 
 from recovery.approvals import rules
 from recovery.approvals.freezes import parse_freeze
-from recovery.approvals.rules import ApprovalStanding, Cast, RequestFacts, Rule, VoterGroup, Who
+from recovery.approvals.rules import ApprovalRule, ApprovalStanding, CastVote, RequestFacts, Voter, VoterGroup
 
 NOW = datetime(2026, 11, 18, 12, 0, tzinfo=UTC)  # a Wednesday
-RULE = Rule("production", 2, expiry_hours=8)
-ANN, BOB, CAT = Who("ann", 1), Who("bob", 2), Who("cat", 3)
-RES = Who("res", 9)
-YES = (Cast(ANN, "approve"), Cast(BOB, "approve"))
+RULE = ApprovalRule("production", 2, expiry_hours=8)
+ANN, BOB, CAT = Voter("ann", 1), Voter("bob", 2), Voter("cat", 3)
+RES = Voter("res", 9)
+YES = (CastVote(ANN, "approve"), CastVote(BOB, "approve"))
 
 
 def asked(**values: Any) -> RequestFacts:
     given: dict[str, Any] = {
-        "state": "open", "hash": "h1", "rule": RULE, "requester": RES, "author": Who("eve"),
+        "state": "open", "hash": "h1", "rule": RULE, "requester": RES, "author": Voter("eve"),
         "expires_at": NOW + timedelta(hours=8), **values,
     }  # fmt: skip
     return RequestFacts(**given)
@@ -85,8 +85,8 @@ def test_a_rule_that_cannot_hold_is_refused(change: dict[str, Any], says: str | 
 
 @pytest.mark.parametrize("environment", ["production", "prod-eu", "Production"])
 def test_no_environment_but_development_and_staging_lets_people_approve_their_own(environment: str) -> None:
-    assert rules.problem_of_rule(Rule(environment, 2, requester_may_vote=True)) is not None
-    assert rules.problem_of_rule(Rule("staging", 1, requester_may_vote=True)) is None
+    assert rules.problem_of_rule(ApprovalRule(environment, 2, requester_may_vote=True)) is not None
+    assert rules.problem_of_rule(ApprovalRule("staging", 1, requester_may_vote=True)) is None
 
 
 def test_a_rule_is_the_same_after_it_was_kept() -> None:
@@ -118,15 +118,15 @@ def test_a_kept_freeze_window_that_nobody_can_read_holds_the_place_frozen_and_sa
         (asked(), ANN, (), "reject", "h1", None),
         (asked(), ANN, (), "approve", "h2", "stale_plan"),
         (asked(), RES, (), "approve", "h1", "own_request"),
-        (asked(), Who("renamed", 9), (), "approve", "h1", "own_request"),
-        (asked(), Who("eve", 4), (), "reject", "h1", "own_plan"),
+        (asked(), Voter("renamed", 9), (), "approve", "h1", "own_request"),
+        (asked(), Voter("eve", 4), (), "reject", "h1", "own_plan"),
         (asked(editors=(CAT, ANN)), ANN, (), "approve", "h1", "own_code"),
-        (asked(editors=(CAT, ANN)), Who("renamed", 1), (), "reject", "h1", "own_code"),
+        (asked(editors=(CAT, ANN)), Voter("renamed", 1), (), "reject", "h1", "own_code"),
         (asked(editors=(CAT,)), ANN, (), "approve", "h1", None),
-        (asked(), ANN, (Cast(ANN, "approve"),), "approve", "h1", "voted"),
-        (asked(), ANN, (Cast(ANN, "approve"),), "reject", "h1", "voted"),
-        (asked(), Who("renamed", 1), (Cast(ANN, "approve"),), "approve", "h1", "voted"),
-        (asked(), BOB, (Cast(ANN, "approve"),), "approve", "h1", None),
+        (asked(), ANN, (CastVote(ANN, "approve"),), "approve", "h1", "voted"),
+        (asked(), ANN, (CastVote(ANN, "approve"),), "reject", "h1", "voted"),
+        (asked(), Voter("renamed", 1), (CastVote(ANN, "approve"),), "approve", "h1", "voted"),
+        (asked(), BOB, (CastVote(ANN, "approve"),), "approve", "h1", None),
         (asked(expires_at=NOW), ANN, (), "approve", "h1", "expired"),
         (asked(expires_at=NOW + timedelta(seconds=1)), ANN, (), "approve", "h1", None),
         (approved(), CAT, YES, "approve", "h1", "not_open"),
@@ -136,12 +136,12 @@ def test_a_kept_freeze_window_that_nobody_can_read_holds_the_place_frozen_and_sa
         (asked(state="voided"), CAT, (), "approve", "h1", "not_open"),
         (asked(state="used"), CAT, (), "reject", "h1", "not_open"),
         (asked(rule=replace(RULE, groups=GROUPS)), CAT, (), "approve", "h1", None),
-        (asked(rule=replace(RULE, groups=GROUPS)), Who("dan", 5), (), "approve", "h1", "no_group"),
-        (asked(rule=Rule("staging", 1, requester_may_vote=True)), RES, (), "approve", "h1", None),
+        (asked(rule=replace(RULE, groups=GROUPS)), Voter("dan", 5), (), "approve", "h1", "no_group"),
+        (asked(rule=ApprovalRule("staging", 1, requester_may_vote=True)), RES, (), "approve", "h1", None),
     ],
 )  # fmt: skip
 def test_who_may_vote(
-    what: RequestFacts, who: Who, voted: tuple[Cast, ...], choice: str, hash_: str, code: str | None
+    what: RequestFacts, who: Voter, voted: tuple[CastVote, ...], choice: str, hash_: str, code: str | None
 ) -> None:
     found = rules.may_vote(what, who, voted, choice, hash_, NOW)
     assert (found.code if found else None) == code
@@ -157,19 +157,19 @@ def test_who_may_vote(
         (replace(RULE, groups=GROUPS), ["ann", "bob"], False, 1),
         (replace(RULE, groups=GROUPS), ["ann", "cat"], True, 0),
         (replace(RULE, votes=3, groups=GROUPS), ["ann", "cat"], False, 1),
-        (Rule("development", 0), [], True, 0),
+        (ApprovalRule("development", 0), [], True, 0),
     ],
 )
-def test_when_it_is_enough(rule: Rule, voters: list[str], enough: bool, missing: int) -> None:
-    count = rules.tally_votes(rule, [Cast(Who(v), "approve") for v in voters])
+def test_when_it_is_enough(rule: ApprovalRule, voters: list[str], enough: bool, missing: int) -> None:
+    count = rules.tally_votes(rule, [CastVote(Voter(v), "approve") for v in voters])
     assert (count.enough, count.missing) == (enough, missing)
 
 
 def test_a_vote_against_it_is_no_vote_for_it() -> None:
-    assert rules.tally_votes(RULE, [Cast(ANN, "approve"), Cast(BOB, "reject")]).given == 1
+    assert rules.tally_votes(RULE, [CastVote(ANN, "approve"), CastVote(BOB, "reject")]).given == 1
 
 
-DEVELOPMENT = Rule("development", 0)
+DEVELOPMENT = ApprovalRule("development", 0)
 FROZEN = (parse_freeze("Wed 08:00 - Wed 18:00 UTC release day"),)
 
 

@@ -74,7 +74,7 @@ def test_of_two_admins_who_change_a_rule_the_second_is_told() -> None:
         (replace(rules.shipped_rule("staging"), strategies=("magic",)), "no strategy magic"),
     ],
 )
-def test_a_rule_that_cannot_hold_is_refused_and_audited(rule: rules.Rule, says: str) -> None:
+def test_a_rule_that_cannot_hold_is_refused_and_audited(rule: rules.ApprovalRule, says: str) -> None:
     with pytest.raises(Refused, match=says):
         changing.change_rule(rule=rule, version=0, by=actor("root", Role.ADMIN))
     assert EnvironmentRule.objects.count() == 0

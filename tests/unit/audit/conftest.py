@@ -10,7 +10,7 @@ from django.db import connection
 
 from recovery.audit import anchor, guard, log_operations
 from recovery.audit.actions import append_entry
-from recovery.audit.anchoring import Signed
+from recovery.audit.anchoring import SignedStatement
 from recovery.audit.verifying import check_chain
 from recovery.people.roles import SYSTEM, Actor, Role
 
@@ -75,10 +75,10 @@ def write(
 @pytest.fixture
 def sign(
     kept_outside: Path, django_capture_on_commit_callbacks: Callable[..., AbstractContextManager[list[Any]]]
-) -> Callable[[], Signed | None]:
+) -> Callable[[], SignedStatement | None]:
     """Sign where the log stands, with the line in the file beside it."""
 
-    def run() -> Signed | None:
+    def run() -> SignedStatement | None:
         with django_capture_on_commit_callbacks(execute=True):
             return log_operations.sign_chain()
 
@@ -86,7 +86,7 @@ def sign(
 
 
 @pytest.fixture
-def signed_log(write: Callable[[int], None], sign: Callable[[], Signed | None]) -> None:
+def signed_log(write: Callable[[int], None], sign: Callable[[], SignedStatement | None]) -> None:
     """Eight entries; the first three and the first six are signed, the last two were only seen."""
     write(3)
     sign()

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from recovery.audit import actions, folding, log_operations
-from recovery.audit.origin import Origin, acting_from
+from recovery.audit.origin import ActOrigin, acting_from
 from recovery.models import AuditEntry, DeniedTry
 from recovery.people.roles import Actor, AnonymousActor, Role
 
@@ -20,7 +20,7 @@ def deny(
     action: str = "page.denied",
     **more: Any,
 ) -> AuditEntry:
-    with acting_from(Origin(address=address)):
+    with acting_from(ActOrigin(address=address)):
         by = Actor(name=name, role=Role.VIEWER, via="page")
         return actions.append_entry(
             action=action,
@@ -135,7 +135,7 @@ def test_a_count_of_a_former_release_is_written_too() -> None:
 
 
 def test_a_stranger_is_known_by_the_address_whatever_the_name() -> None:
-    with acting_from(Origin(address="10.9.9.9")):
+    with acting_from(ActOrigin(address="10.9.9.9")):
         for number in range(folding.MOST * 2):
             actions.append_entry(
                 action="session.refused", outcome="denied", by=AnonymousActor(name=f"n{number}", via="page"),

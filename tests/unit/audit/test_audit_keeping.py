@@ -168,7 +168,9 @@ class TestArchiving:
         write(1)
         sign()
 
-    def archive(self, folder: Path, capture: Callable[..., Any], **values: Any) -> archiving.Archived | None:
+    def archive(
+        self, folder: Path, capture: Callable[..., Any], **values: Any
+    ) -> archiving.ArchivedEntries | None:
         with capture(execute=True):
             return archiving.archive_entries(**{"days": 90, "folder": folder, "by": ADMIN, **values})
 

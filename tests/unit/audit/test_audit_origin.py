@@ -10,7 +10,7 @@ from console.celery import HEADER, bind_request_id, send_request_id, unbind_requ
 from recovery import trace
 from recovery.audit import origin, tasks
 from recovery.audit.actions import append_entry
-from recovery.audit.origin import Origin, acting_from, client_address
+from recovery.audit.origin import ActOrigin, acting_from, client_address
 from recovery.models import AuditEntry, Token, TokenSighting
 from recovery.people.actions import actor_for_token
 from recovery.people.roles import SYSTEM, Actor, AnonymousActor, Role
@@ -46,7 +46,7 @@ def test_only_what_our_own_proxies_wrote_is_believed(
 class TestEntries:
     def test_an_entry_says_where_it_came_from(self) -> None:
         keys = iter(["", "k" * 32])
-        source = Origin("task-7", "192.0.2.1", lambda: next(keys))
+        source = ActOrigin("task-7", "192.0.2.1", lambda: next(keys))
         with trace.bound("req-7"), acting_from(source):
             before = append_entry(action="session.sign_in", outcome="done", by=ADA, says="x")
             after = append_entry(action="session.sign_in", outcome="done", by=ADA, says="x")
@@ -54,7 +54,7 @@ class TestEntries:
         assert before.session == ""
         assert len(after.session) == 16
         assert "k" not in after.session
-        assert origin.current_origin() == Origin()
+        assert origin.current_origin() == ActOrigin()
 
     def test_a_task_acts_on_behalf_of_who_asked_last(self) -> None:
         label = f.opened(f.failed_flow(f.pipeline(environment="staging"))).label
@@ -104,7 +104,7 @@ def test_the_id_of_a_request_goes_along_to_its_tasks_and_theirs() -> None:
         unbind_request_id(task_id="t-1")
     finally:
         task.pop_request()
-    assert (trace.current(), origin.current_origin()) == ("", Origin())
+    assert (trace.current(), origin.current_origin()) == ("", ActOrigin())
 
 
 @pytest.mark.django_db
@@ -116,7 +116,7 @@ class TestTokens:
     def test_the_first_use_in_an_hour_from_an_address_is_an_entry_and_no_other(self) -> None:
         token = token_of("ada", Role.VIEWER)
         for address in ("192.0.2.1", "192.0.2.1", "192.0.2.2", "192.0.2.1"):
-            with acting_from(Origin(address=address)):
+            with acting_from(ActOrigin(address=address)):
                 actor_for_token(token, via="api")
         assert self.uses() == [("ada", "192.0.2.1"), ("ada", "192.0.2.2")]
 

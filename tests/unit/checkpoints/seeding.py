@@ -23,7 +23,7 @@ def flow(tmp_path: Path) -> Path:
 
 def prepared(
     flow: Path, *, recovery: str = "R-1", fence: int = 1, guard: Callable[[], None] = free
-) -> seed.Prepared:
+) -> seed.PreparedCheckpoint:
     plan = seed.plan_seed(inspect_checkpoint(str(flow)))
     return seed.prepare_seed(str(flow), plan, recovery=recovery, fence=fence, guard=guard)
 

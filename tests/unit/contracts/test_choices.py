@@ -9,7 +9,7 @@ from pydantic import ValidationError
 from recovery.contracts import codec
 from recovery.contracts.acceptance import Acceptance, Accepted, Effect
 from recovery.contracts.amounts import Bound
-from recovery.contracts.choices import Choices, ChoicesChange, Wanted
+from recovery.contracts.choices import Choices, ChoicesChange, StartChoice
 from recovery.contracts.names import Strategy, name_strategy, read_strategy
 
 COST = {"effect": "loss", "rows": 9, "bound": "exact", "why": "so it is"}
@@ -75,9 +75,9 @@ def test_a_change_names_only_what_there_is() -> None:
 
 
 def test_a_wish_is_the_same_json_however_it_was_written() -> None:
-    assert codec.to_json(Wanted(earliest=True, latest=False, version=None)) == {"earliest": True}
-    assert codec.to_json(Wanted(version=0)) == {"version": 0}
-    assert Wanted(latest=True, at_ms=None) == codec.read(Wanted, {"latest": True})
+    assert codec.to_json(StartChoice(earliest=True, latest=False, version=None)) == {"earliest": True}
+    assert codec.to_json(StartChoice(version=0)) == {"version": 0}
+    assert StartChoice(latest=True, at_ms=None) == codec.read(StartChoice, {"latest": True})
 
 
 def test_what_is_forgotten_is_stored_as_if_it_had_never_been_chosen() -> None:

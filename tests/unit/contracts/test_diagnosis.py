@@ -8,7 +8,7 @@ import pytest
 
 from recovery.contracts import codec
 from recovery.contracts.diagnosis import Advice, Diagnosis, StoredDiagnosis
-from recovery.contracts.names import Meant
+from recovery.contracts.names import ChangeIntent
 from tests.unit.contracts import kept
 
 RECORDED = sorted((Path(__file__).parent / "diagnoses").glob("*.json"))
@@ -26,7 +26,7 @@ def test_a_diagnosis_of_the_first_release_is_read_and_its_advice_recommends_noth
     [stored] = kept.diagnoses()
     diagnosis = codec.read(StoredDiagnosis, stored)
     assert codec.to_read_json(diagnosis) == stored
-    assert diagnosis.advice == tuple(Advice(says, right_if=Meant.UNKNOWN) for says in stored["do"])
+    assert diagnosis.advice == tuple(Advice(says, right_if=ChangeIntent.UNKNOWN) for says in stored["do"])
     assert (diagnosis.severity, diagnosis.is_anything_damaged, diagnosis.failed_at) == (3, False, None)
 
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from recovery.contracts import codec
-from recovery.contracts.probes import Asked, EvidenceLine, Probe, ProbeAnswer, read_evidence
+from recovery.contracts.probes import EvidenceLine, Probe, ProbeAnswer, ProbeQuestion, read_evidence
 
 PROBE = {
     "number": 2,
@@ -24,7 +24,7 @@ def test_a_probe_keeps_its_bytes() -> None:
     probe = codec.read(Probe, PROBE)
     assert json.dumps(codec.to_json(probe)) == json.dumps(PROBE)
     assert probe.readings[1] == ProbeAnswer(
-        asked=Asked.WORKER, proven=True, says="gone", at="2026-11-23T00:00:02+00:00"
+        asked=ProbeQuestion.WORKER, proven=True, says="gone", at="2026-11-23T00:00:02+00:00"
     )
 
 

@@ -4,25 +4,25 @@ import pytest
 
 from recovery.contracts import codec
 from recovery.contracts.diagnosis import Diagnosis, Storage
-from recovery.contracts.names import Meant, Strategy
+from recovery.contracts.names import ChangeIntent, Strategy
 from recovery.diagnosis import diagnose_failure
 from recovery.diagnosis.advice import asks_meant, recommend_advice
 from recovery.diagnosis.healthy import diagnose_healthy
-from recovery.diagnosis.platforms import MANAGED_EMPTY, Where, WrittenKind
+from recovery.diagnosis.platforms import MANAGED_EMPTY, PlatformSupport, WrittenKind
 from recovery.diagnosis.row import DELETE, EMPTY
 from recovery.diagnosis.table import ROWS
 from tests.unit.diagnosis.messages import INCIDENT
 from tests.unit.diagnosis.test_judgement import HEALTHY
 
-MANAGED = Where(Storage.MANAGED, pipeline_id="77a1", flow="customers_incremental_flow")
+MANAGED = PlatformSupport(Storage.MANAGED, pipeline_id="77a1", flow="customers_incremental_flow")
 
 
 @pytest.mark.parametrize(
     ("meant", "strategy"),
-    [(Meant.YES, "continue"), (Meant.NO, "revert"), (Meant.UNKNOWN, None), (None, None)],
+    [(ChangeIntent.YES, "continue"), (ChangeIntent.NO, "revert"), (ChangeIntent.UNKNOWN, None), (None, None)],
 )
 def test_a_step_that_was_taken_out_is_dropped_or_put_back_as_it_was_meant(
-    meant: Meant | None, strategy: str | None
+    meant: ChangeIntent | None, strategy: str | None
 ) -> None:
     advice = diagnose_failure(causes=INCIDENT, report=HEALTHY).advice
     assert asks_meant(advice)
@@ -35,7 +35,7 @@ def test_a_step_that_was_added_or_replaced_is_not_continued_without_its_state() 
         "batch: []", "batch: [(OperatorId: 0 -> OperatorName: dedupe)]"
     )
     advice = diagnose_failure(causes=added, report=None).advice
-    one = recommend_advice(advice, Meant.YES)
+    one = recommend_advice(advice, ChangeIntent.YES)
     assert one is not None
     assert one.strategy == "rebuild"
     assert "continue" not in {a.strategy for a in advice}
@@ -44,7 +44,7 @@ def test_a_step_that_was_added_or_replaced_is_not_continued_without_its_state() 
 def test_what_cannot_be_undone_is_told_and_never_the_first_answer() -> None:
     advice = diagnose_failure(causes=INCIDENT, report=HEALTHY).advice
     assert [a.strategy for a in advice if a.undoable is False] == ["full-refresh"]
-    assert all(one is None or one.undoable for one in (recommend_advice(advice, m) for m in Meant))
+    assert all(one is None or one.undoable for one in (recommend_advice(advice, m) for m in ChangeIntent))
 
 
 def test_where_nothing_hangs_on_the_change_the_first_is_recommended_without_a_question() -> None:
@@ -58,18 +58,18 @@ def test_a_diagnosis_of_before_is_shown_and_recommends_nothing() -> None:
     advice = codec.read(Diagnosis, stored).advice
     assert len(advice) == 2
     assert not asks_meant(advice)
-    assert recommend_advice(advice, Meant.YES) is None
+    assert recommend_advice(advice, ChangeIntent.YES) is None
 
 
 def test_a_workspace_that_manages_checkpoints_is_advised_by_its_own_way() -> None:
     found = diagnose_failure(causes=INCIDENT, report=None, where=MANAGED)
     advice = found.advice
     assert not any(a.strategy for a in advice), "no plan can be made from here"
-    reset = recommend_advice(advice, Meant.YES)
+    reset = recommend_advice(advice, ChangeIntent.YES)
     assert reset is not None
     assert '{"reset_checkpoint_selection": ["customers_incremental_flow"]}' in reset.says
     assert "/api/2.0/pipelines/77a1/updates" in reset.says
-    back = recommend_advice(advice, Meant.NO)
+    back = recommend_advice(advice, ChangeIntent.NO)
     assert (back and back.undoable, reset.undoable) == (True, False)
     assert not {EMPTY, DELETE} & set(found.dont)
     assert MANAGED_EMPTY in found.dont
@@ -95,7 +95,7 @@ def test_no_row_tells_a_managed_workspace_to_touch_a_checkpoint(row: object) -> 
 
 @pytest.mark.parametrize("sink", [WrittenKind.FILES, WrittenKind.DELTA, WrittenKind.OTHER])
 def test_what_an_empty_checkpoint_does_is_told_of_this_sink(sink: WrittenKind) -> None:
-    found = diagnose_failure(causes=INCIDENT, report=HEALTHY, where=Where(sink=sink))
+    found = diagnose_failure(causes=INCIDENT, report=HEALTHY, where=PlatformSupport(sink=sink))
     assert EMPTY not in found.dont
     assert len(found.dont) == len(diagnose_failure(causes=INCIDENT, report=HEALTHY).dont)
 

@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 from recovery.checkpoints.findings import TABLE
 from recovery.checkpoints.report import CheckpointReport, Finding, Outcome, Severity
 from recovery.contracts import codec
-from recovery.contracts.names import Meant
+from recovery.contracts.names import ChangeIntent
 from recovery.diagnosis.advice import recommend_advice
 from recovery.diagnosis.failure_text import MOST_CHARACTERS, read_failure
 from recovery.diagnosis.judgement import NO_FAILURE, diagnose_failure
 from recovery.diagnosis.of_text import diagnose_text
-from recovery.diagnosis.platforms import Where
+from recovery.diagnosis.platforms import PlatformSupport
 from recovery.diagnosis.row import ErrorRow
 from recovery.diagnosis.table import ROWS
 from recovery.diagnosis.table_pipelines import FAMILY as PIPELINES
@@ -211,7 +211,7 @@ def test_a_program_s_owner_is_never_told_what_only_a_pipeline_has(row: ErrorRow)
         assert not any(OURS.search(text) for text in said)
         return
     for report in (None, HEALTHY):
-        found = diagnose_failure(causes=message_of(name), report=report, where=Where(program=True))
+        found = diagnose_failure(causes=message_of(name), report=report, where=PlatformSupport(program=True))
         for text in (found.title, found.damaged, found.says, *found.do, *found.dont):
             assert not OURS.search(text), text
 
@@ -226,7 +226,10 @@ def test_no_plan_empties_the_table_of_an_adopted_program() -> None:
         r for r in ROWS if r.family != PIPELINES and any(a.strategy == "full-refresh" for a in r.advice)
     )
     causes = message_of(next(c for c in row.conditions if "*" not in c))
-    for where, is_planned in ((Where(flow="orders"), True), (Where(flow="orders", program=True), False)):
+    for where, is_planned in (
+        (PlatformSupport(flow="orders"), True),
+        (PlatformSupport(flow="orders", program=True), False),
+    ):
         found = diagnose_failure(causes=causes, report=HEALTHY, where=where)
         assert ("full-refresh" in [a.strategy for a in found.advice]) is is_planned
 
@@ -236,9 +239,11 @@ def test_no_plan_empties_the_table_of_an_adopted_program() -> None:
 )
 def test_no_replay_is_advised_to_the_owner_of_an_adopted_program(row: ErrorRow) -> None:
     causes = message_of(next(c for c in row.conditions if "*" not in c))
-    found = diagnose_failure(causes=causes, report=HEALTHY, where=Where(flow="orders", program=True))
+    found = diagnose_failure(
+        causes=causes, report=HEALTHY, where=PlatformSupport(flow="orders", program=True)
+    )
     assert "rebuild" not in [a.strategy for a in found.advice]
-    recommended = recommend_advice(found.advice, Meant.YES)
+    recommended = recommend_advice(found.advice, ChangeIntent.YES)
     assert recommended is not None
     assert recommended.strategy in ("continue", "rewind")
 

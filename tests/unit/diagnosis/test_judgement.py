@@ -8,7 +8,7 @@ import pytest
 from recovery.checkpoints.report import CheckpointReport, Finding, Severity, SourceProgress, StateOperator
 from recovery.contracts import codec
 from recovery.contracts.diagnosis import StatefulOperators
-from recovery.contracts.names import Meant
+from recovery.contracts.names import ChangeIntent
 from recovery.diagnosis import diagnose_failure
 from tests.unit.diagnosis.messages import INCIDENT, wrapped
 
@@ -77,12 +77,12 @@ KEY_CHANGED = (
 @pytest.mark.parametrize(
     ("error", "strategies", "meant"),
     [
-        (INCIDENT, ["continue", "revert", "full-refresh"], Meant.YES),
-        (KEY_CHANGED, ["continue", "revert", "full-refresh"], Meant.YES),
+        (INCIDENT, ["continue", "revert", "full-refresh"], ChangeIntent.YES),
+        (KEY_CHANGED, ["continue", "revert", "full-refresh"], ChangeIntent.YES),
     ],
 )
 def test_a_crash_in_the_first_batch_needs_no_old_code(
-    error: str, strategies: list[str], meant: Meant | None
+    error: str, strategies: list[str], meant: ChangeIntent | None
 ) -> None:
     """Nothing was committed: neither a replay nor another start is a way on, for there is no state to make."""
     found = diagnose_failure(causes=wrapped(error), report=FIRST_BATCH)

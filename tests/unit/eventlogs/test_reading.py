@@ -9,7 +9,7 @@ import pytest
 
 from recovery.checkpoints.formats import Malformed
 from recovery.eventlogs.blocks import iterate_blocks
-from recovery.eventlogs.folders import Log, Tail, list_logs, read_on, tail_from
+from recovery.eventlogs.folders import ListedEventLog, LogProgress, list_logs, read_on, tail_from
 from recovery.eventlogs.folding import fold_line
 from recovery.eventlogs.lines import LONGEST_LINE, Mark, iterate_lines
 from recovery.eventlogs.plans import read_plan
@@ -25,8 +25,8 @@ PACKED = {
 }  # fmt: skip
 
 
-def read_whole(folder: Path, most_lines: int = 1000) -> Tail:
-    log, tail = list_logs(str(folder))[0], Tail()
+def read_whole(folder: Path, most_lines: int = 1000) -> LogProgress:
+    log, tail = list_logs(str(folder))[0], LogProgress()
     more = True
     while more:
         tail, more = read_on(str(folder), log, tail, most_lines=most_lines)
@@ -67,7 +67,9 @@ def test_a_log_cut_at_any_byte_goes_on_where_it_ended_once_the_rest_is_there(
     whole = read_of(data, Mark())
     for cut in range(0, len(data), 37):
         place.write_bytes(data[:cut])
-        tail, _ = read_on(str(tmp_path), Log(f"local-1{codec}", True), Tail(), most_lines=1000)
+        tail, _ = read_on(
+            str(tmp_path), ListedEventLog(f"local-1{codec}", True), LogProgress(), most_lines=1000
+        )
         assert not tail.is_done
         read = [
             line for line in whole if (line.mark.offset, line.mark.skip) > (tail.mark.offset, tail.mark.skip)
@@ -92,7 +94,7 @@ def test_a_rolling_log_is_read_file_by_file_and_ends_with_its_status(tmp_path: P
     (folder / "events_1_local-1").write_bytes(b"".join(WHOLE[:5]))
     (folder / "events_2_local-1").write_bytes(b"".join(WHOLE[6:7]))
     log = list_logs(str(tmp_path))[0]
-    tail, _ = read_on(str(tmp_path), log, Tail(), most_lines=1000)
+    tail, _ = read_on(str(tmp_path), log, LogProgress(), most_lines=1000)
     assert (tail.file, tail.is_done, tail.app.runs[0].last_batch) == (2, False, 1)
     (folder / "events_1_local-1").unlink()  # cleaned up: it is not needed any more
     (folder / "events_10_local-1").write_bytes(b"".join(WHOLE[7:]))
@@ -135,7 +137,9 @@ def test_two_attempts_of_one_application_are_two_logs(tmp_path: Path) -> None:
     for attempt in ("1", "2"):
         told = logs.started("application_1_1", attempt=attempt)
         (tmp_path / f"application_1_1_{attempt}").write_bytes(b"".join(told))
-    found = [read_on(str(tmp_path), log, Tail(), most_lines=10)[0].app for log in list_logs(str(tmp_path))]
+    found = [
+        read_on(str(tmp_path), log, LogProgress(), most_lines=10)[0].app for log in list_logs(str(tmp_path))
+    ]
     assert {(app.app_id, app.attempt) for app in found} == {
         ("application_1_1", "1"),
         ("application_1_1", "2"),
@@ -209,7 +213,7 @@ def test_whatever_a_line_says_can_be_kept(value: bytes) -> None:
 def test_a_look_ends_in_time_and_the_next_one_goes_on(tmp_path: Path) -> None:
     (tmp_path / "local-1").write_bytes(b"".join(WHOLE))
     log = list_logs(str(tmp_path))[0]
-    tail, more = read_on(str(tmp_path), log, Tail(), most_lines=1000, until=0.0)
+    tail, more = read_on(str(tmp_path), log, LogProgress(), most_lines=1000, until=0.0)
     assert (more, tail.is_done, tail.is_half) == (True, False, False)
     tail, more = read_on(str(tmp_path), log, tail, most_lines=1000)
     assert (more, tail.is_done) == (False, True)

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import pytest
 
-from recovery.eventlogs.folders import Tail, list_logs, read_on
+from recovery.eventlogs.folders import LogProgress, list_logs, read_on
 from recovery.eventlogs.values import Operator, Run, RunState
 from tests.recorded_logs import FIXTURES, unpack
 
@@ -49,11 +49,11 @@ OTHERWISE: Final = {
 EVERY = sorted((p.parent.name, p.name.removesuffix(".tar.xz")) for p in FIXTURES.glob("*/*.tar.xz"))
 
 
-def read(folder: Path, most_lines: int) -> dict[str, Tail]:
+def read(folder: Path, most_lines: int) -> dict[str, LogProgress]:
     """Every log by its application, read so many lines at a time."""
     found = {}
     for log in list_logs(str(folder)):
-        tail, more = Tail(), True
+        tail, more = LogProgress(), True
         while more:
             tail, more = read_on(str(folder), log, tail, most_lines=most_lines)
         found[tail.app.app_id] = tail

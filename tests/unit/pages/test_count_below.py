@@ -11,9 +11,9 @@ from recovery.errors import Denied, Refused, Unreachable
 from recovery.models import AuditEntry, Flow
 from recovery.people.roles import Actor, Role
 from recovery.pipelines import across
-from recovery.spark.api import Defined
+from recovery.spark.api import DefinitionMeasure
 from recovery.workflow import broker, counting_below
-from recovery.workflow.counting_below import BelowCount, Count, Phase, Unknown
+from recovery.workflow.counting_below import BelowCount, CountPhase, StoredCount, UncountedReason
 from tests import factories as f
 from tests.pages import asked
 from tests.unit.pages.reading import signed_in
@@ -34,7 +34,7 @@ def no_broker(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, ...]]:
     return sent
 
 
-def counted(flow: Flow, *counts: Count, phase: Phase = Phase.COUNTED) -> Flow:
+def counted(flow: Flow, *counts: StoredCount, phase: CountPhase = CountPhase.COUNTED) -> Flow:
     kept = BelowCount("t", "responder", timezone.now().isoformat(), phase, counts)
     Flow.objects.filter(pk=flow.pk).update(below_count=kept.as_json())
     flow.refresh_from_db()
@@ -59,13 +59,13 @@ def test_nothing_is_claimed_that_nobody_counted_but_that_an_emptied_view_is_empt
 
 
 def test_counted_rows_stand_beside_those_that_should_be_there(responder: Client) -> None:
-    flow = counted(f.right_above(), Count(COPY, at(), rows=12, should=20, missing=8, extra=0))
+    flow = counted(f.right_above(), StoredCount(COPY, at(), rows=12, should=20, missing=8, extra=0))
     assert cells(responder, flow, COPY) == [("now-known", "12"), ("should-known", "20")]
     assert asked(responder, f"/flows/{flow.pk}").one("differs")
 
 
 def test_other_rows_of_the_same_number_are_no_agreement(responder: Client) -> None:
-    flow = counted(f.right_above(), Count(COPY, at(), rows=20, should=20, missing=3, extra=3))
+    flow = counted(f.right_above(), StoredCount(COPY, at(), rows=20, should=20, missing=3, extra=3))
     assert asked(responder, f"/flows/{flow.pk}").one("differs")
 
 
@@ -81,7 +81,7 @@ def test_other_rows_of_the_same_number_are_no_agreement(responder: Client) -> No
 def test_a_number_that_an_update_may_have_changed_is_no_longer_shown(
     responder: Client, changed: str, now: str, should: str
 ) -> None:
-    flow = counted(f.right_above(), Count(COPY, at(5), rows=12, should=20, missing=8, extra=0))
+    flow = counted(f.right_above(), StoredCount(COPY, at(5), rows=12, should=20, missing=8, extra=0))
     Flow.objects.update(last_progress={})
     later = {"good_at": f.ago(minutes=1)}
     if changed == "reader":
@@ -108,18 +108,18 @@ def test_of_a_count_and_a_proof_the_newer_one_is_shown(responder: Client, minute
     told = {"dataset": COPY, "status": "COMPLETED", "rows": 20, "expected_rows": 20, "missing": 0, "extra": 0}
     proven.measured = {**proven.measured, "at": at(), "downstream": [told]}
     proven.save()
-    counted(flow, Count(COPY, at(minutes), rows=12, should=12, missing=0, extra=0))
+    counted(flow, StoredCount(COPY, at(minutes), rows=12, should=12, missing=0, extra=0))
     assert cells(responder, flow, COPY)[0] == ("now-known", rows)
 
 
 class Spark:
     """Answers what each dataset holds, or fails; keeps of which it was asked. The workspace knows one idle pipeline."""
 
-    def __init__(self, answers: dict[str, Defined]) -> None:
+    def __init__(self, answers: dict[str, DefinitionMeasure]) -> None:
         self.answers, self.asked = answers, list[str]()
         self.updates: list[dict[str, str]] = []
 
-    def __call__(self, request: Any, *, timeout: float) -> Defined:
+    def __call__(self, request: Any, *, timeout: float) -> DefinitionMeasure:
         self.asked.append(request.table)
         if request.table not in self.answers:
             raise Unreachable("Spark does not answer.")
@@ -131,7 +131,7 @@ class Spark:
 
 @pytest.fixture
 def spark(monkeypatch: pytest.MonkeyPatch) -> Spark:
-    spark = Spark({VIEW: Defined(0, 9, 9, 0), COPY: Defined(12, 20, 8, 0)})
+    spark = Spark({VIEW: DefinitionMeasure(0, 9, 9, 0), COPY: DefinitionMeasure(12, 20, 8, 0)})
     monkeypatch.setattr(counting_below, "defined", spark)
     monkeypatch.setattr(counting_below, "client_for", lambda workspace: spark)
     monkeypatch.setattr(counting_below, "read_code", lambda client, spec: ((), {}))
@@ -153,9 +153,10 @@ def ask(flow: Flow, sent: list[tuple[Any, ...]]) -> BelowCount:
 def test_a_worker_counts_once_what_was_asked_for(no_broker: list[tuple[Any, ...]], spark: Spark) -> None:
     kept = ask(f.right_above(), no_broker)
     told = {c.dataset: (c.rows, c.should, c.missing, c.extra, c.why) for c in kept.counts}
-    assert (kept.phase, kept.by, sorted(spark.asked)) == (Phase.COUNTED, RESPONDER.name, [VIEW, COPY])
+    assert (kept.phase, kept.by, sorted(spark.asked)) == (CountPhase.COUNTED, RESPONDER.name, [VIEW, COPY])
     assert told == {
-        VIEW: (0, 9, 9, 0, None), COPY: (12, 20, 8, 0, None), OUTSIDE: (None, None, None, None, Unknown.ELSEWHERE),
+        VIEW: (0, 9, 9, 0, None), COPY: (12, 20, 8, 0, None),
+        OUTSIDE: (None, None, None, None, UncountedReason.ELSEWHERE),
     }  # fmt: skip
 
 
@@ -165,7 +166,7 @@ def test_what_a_late_input_yields_is_not_what_should_be_there(
     flow = f.right_above()
     Flow.objects.filter(dataset=COPY).update(inputs=[flow.dataset, VIEW])  # it reads the empty view too
     copy = next(c for c in ask(flow, no_broker).counts if c.dataset == COPY)
-    assert (copy.rows, copy.should, copy.why) == (12, None, Unknown.INPUT_BEHIND)
+    assert (copy.rows, copy.should, copy.why) == (12, None, UncountedReason.INPUT_BEHIND)
 
 
 def test_one_dataset_that_cannot_be_counted_leaves_the_others(
@@ -173,7 +174,7 @@ def test_one_dataset_that_cannot_be_counted_leaves_the_others(
 ) -> None:
     del spark.answers[COPY]
     found = {c.dataset: (c.rows, c.why, c.problem) for c in ask(f.right_above(), no_broker).counts}
-    assert found[COPY][:2] == (None, Unknown.PROBLEM)
+    assert found[COPY][:2] == (None, UncountedReason.PROBLEM)
     assert "Spark" in found[COPY][2]
     assert found[VIEW][0] == 0
 
@@ -183,7 +184,7 @@ def test_nothing_is_counted_while_an_update_runs(
 ) -> None:
     spark.updates = [{"update_id": "u-9", "state": "RUNNING"}]
     flow = f.right_above()
-    assert ask(flow, no_broker).phase is Phase.FAILED
+    assert ask(flow, no_broker).phase is CountPhase.FAILED
     assert spark.asked == []
     assert asked(responder, f"/flows/{flow.pk}").one("count-failed")
 
@@ -214,17 +215,25 @@ def test_the_page_asks_and_shows_that_it_is_counted(responder: Client) -> None:
 
 
 def test_a_number_that_differs_at_each_run_is_not_what_should_be_there() -> None:
-    unsure = counting_below._as_count(Count(VIEW, at()), Defined(3, 4, 1, 2, unsure=("rand",)), behind=False)
+    unsure = counting_below._as_count(
+        StoredCount(VIEW, at()), DefinitionMeasure(3, 4, 1, 2, unsure=("rand",)), behind=False
+    )
     assert (unsure.should, unsure.missing) == (4, None)
-    other = counting_below._as_count(Count(VIEW, at()), Defined(3, 4, 1, 2, rows_unsure=True), behind=False)
-    assert (other.should, other.why) == (None, Unknown.UNSURE)
+    other = counting_below._as_count(
+        StoredCount(VIEW, at()), DefinitionMeasure(3, 4, 1, 2, rows_unsure=True), behind=False
+    )
+    assert (other.should, other.why) == (None, UncountedReason.UNSURE)
 
 
 def test_what_is_kept_is_read_back_as_it_was() -> None:
     flow = f.right_above()
     kept = BelowCount(
-        "t", "ada", at(), Phase.COUNTED, (Count(VIEW, at(), 1, why=Unknown.PROBLEM, problem="x"),)
+        "t",
+        "ada",
+        at(),
+        CountPhase.COUNTED,
+        (StoredCount(VIEW, at(), 1, why=UncountedReason.PROBLEM, problem="x"),),
     )
     assert BelowCount.from_json(kept.as_json()) == kept
-    assert not replace(kept, phase=Phase.COUNTING, at=at(60)).waits
+    assert not replace(kept, phase=CountPhase.COUNTING, at=at(60)).waits
     assert counting_below.held_below(flow, across.flows_below(flow))

@@ -7,7 +7,7 @@ from django.test import Client
 
 from console.presenters import missing, verifying
 from recovery.contracts import codec
-from recovery.contracts.measured import ChangedFile, ChangedFiles, FileMark, Measured, Origin
+from recovery.contracts.measured import ChangedFile, ChangedFiles, FileMark, Measured, RowOrigin
 from recovery.models import Recovery
 from tests import factories as f
 from tests.pages import parse
@@ -19,7 +19,7 @@ SAMPLE = {"key": {"id": "7", "kind": None}, "times": 2}
 
 
 def measured(
-    *, origins: tuple[Origin, ...] = (), samples: tuple[Any, ...] = (SAMPLE,), **more: Any
+    *, origins: tuple[RowOrigin, ...] = (), samples: tuple[Any, ...] = (SAMPLE,), **more: Any
 ) -> Measured:
     return Measured(samples={"missing": samples}, origins=origins, **more)
 
@@ -28,14 +28,14 @@ def measured(
     ("origins", "places"),
     [
         ((), []),
-        ((Origin(0, FILE),), [(FILE, "not known", "not-known")]),
-        ((Origin(0, FILE, (2,), 3),), [(FILE, "2 of 3", "exact")]),
-        ((Origin(0, FILE, (1, 2, 9), 1200),), [(FILE, "1, 2 or 9 of 1,200", "several")]),
-        ((Origin(1, FILE, (2,), 3),), []),  # of another row
+        ((RowOrigin(0, FILE),), [(FILE, "not known", "not-known")]),
+        ((RowOrigin(0, FILE, (2,), 3),), [(FILE, "2 of 3", "exact")]),
+        ((RowOrigin(0, FILE, (1, 2, 9), 1200),), [(FILE, "1, 2 or 9 of 1,200", "several")]),
+        ((RowOrigin(1, FILE, (2,), 3),), []),  # of another row
     ],
 )
 def test_a_missing_row_has_the_places_that_are_known_and_no_other(
-    origins: tuple[Origin, ...], places: list[tuple[str, str, str]]
+    origins: tuple[RowOrigin, ...], places: list[tuple[str, str, str]]
 ) -> None:
     found = missing.missing_rows(measured(origins=origins))
     assert found is not None
@@ -99,7 +99,7 @@ def test_no_cause_is_named_where_none_was_found_or_it_is_not_known(told: Changed
 def test_what_is_stored_of_origins_and_changes_reads_back_as_it_was() -> None:
     kept = Measured(
         samples={"missing": (SAMPLE,)},
-        origins=(Origin(0, FILE, (2,), 3), Origin(0, FILE)),
+        origins=(RowOrigin(0, FILE, (2,), 3), RowOrigin(0, FILE)),
         changed_files=ChangedFiles(1, 2, (ChangedFile(FILE, None, FileMark(None, 5), None),)),
         owners={FILE: "ann"},
     )

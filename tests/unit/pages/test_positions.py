@@ -8,7 +8,7 @@ import pytest
 from django.test import Client
 
 from recovery.models import AuditEntry, Recovery
-from recovery.sources.base import Wanted
+from recovery.sources.base import StartChoice
 from recovery.workflow import broker
 from tests import factories as f
 from tests.factories import positions as p
@@ -261,7 +261,7 @@ def test_a_thousand_partitions_are_folded_found_by_name_and_never_a_thousand_fie
 
 
 def test_a_source_that_cannot_be_asked_says_so_and_a_wish_for_it_cannot_be_chosen(responder: Client) -> None:
-    wanted = {"2": Wanted(by_hand='{"page":8}')}
+    wanted = {"2": StartChoice(by_hand='{"page":8}')}
     of = p.at_positions(look=p.looked(wanted, [p.unknown_source()]))
     page = asked(responder, address(of))
     assert page.one("position-problem")

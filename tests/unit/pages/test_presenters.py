@@ -23,7 +23,7 @@ from recovery.checkpoints.report import Finding, Severity
 from recovery.contracts import codec, criterion_values
 from recovery.contracts.diagnosis import Diagnosis
 from recovery.contracts.facts import GatheredFacts
-from recovery.contracts.names import Meant
+from recovery.contracts.names import ChangeIntent
 from recovery.contracts.positions import PositionChange
 from recovery.diagnosis import guide
 from recovery.diagnosis.advice import meant_of
@@ -69,8 +69,10 @@ def test_only_what_is_recommended_and_can_be_undone_is_preselected(
 def test_what_was_counted_to_lose_rows_is_recommended_on_no_page() -> None:
     options = [f.judged_option("continue", forecast={"lost": f.amount(9)}), f.judged_option("revert")]
 
-    assert not any("Recommended" in r.tags for r in wizard.advice_ladder(f.DIAGNOSIS, Meant.YES, options))
-    assert recommended_strategy(options, f.DIAGNOSIS, Meant.YES) == ""
+    assert not any(
+        "Recommended" in r.tags for r in wizard.advice_ladder(f.DIAGNOSIS, ChangeIntent.YES, options)
+    )
+    assert recommended_strategy(options, f.DIAGNOSIS, ChangeIntent.YES) == ""
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from recovery.errors import Denied, Refused
 from recovery.models import AuditEntry, Flow
 from recovery.people.roles import Actor, Role
 from recovery.workflow import broker, refreshing
-from recovery.workflow.refreshing import BelowRefresh, Phase
+from recovery.workflow.refreshing import BelowRefresh, RefreshPhase
 from tests import factories as f
 from tests.unit.pages.reading import signed_in, text
 from tests.unit.pipelines.stub import Answer, Asked, Stub, serving
@@ -101,7 +101,7 @@ def test_it_is_started_once_and_audited_for_who_asked(
     source.refresh_from_db()
     kept = BelowRefresh.from_json(source.below_refresh)
     assert kept is not None
-    assert (kept.phase, kept.update_id, kept.by) == (Phase.STARTED, "u-9", RESPONDER.name)
+    assert (kept.phase, kept.update_id, kept.by) == (RefreshPhase.STARTED, "u-9", RESPONDER.name)
     told = AuditEntry.objects.filter(action__startswith="flow.").order_by("pk")
     assert [(e.action, e.outcome, e.behalf) for e in told] == [
         ("flow.ask_refresh", "done", ""), ("flow.refresh", "done", RESPONDER.name),
@@ -111,10 +111,15 @@ def test_it_is_started_once_and_audited_for_who_asked(
 
 
 @pytest.mark.parametrize(
-    ("status", "phase", "outcome"), [(409, Phase.REFUSED, "failed"), (502, Phase.SENT, "unknown")]
+    ("status", "phase", "outcome"),
+    [(409, RefreshPhase.REFUSED, "failed"), (502, RefreshPhase.SENT, "unknown")],
 )
 def test_a_start_that_fails_or_is_lost_is_kept_as_what_it_was(
-    server: tuple[Server, Stub], no_broker: list[tuple[Any, ...]], status: int, phase: Phase, outcome: str
+    server: tuple[Server, Stub],
+    no_broker: list[tuple[Any, ...]],
+    status: int,
+    phase: RefreshPhase,
+    outcome: str,
 ) -> None:
     api, stub = server
     api.answer = Answer(status, {"error_code": "X", "message": "no"}, {"Content-Type": "application/json"})
@@ -210,4 +215,4 @@ def test_a_request_that_no_longer_holds_starts_nothing(
 
     assert api.bodies == []
     source.refresh_from_db()
-    assert BelowRefresh.from_json(source.below_refresh).phase is Phase.REFUSED  # type: ignore[union-attr]
+    assert BelowRefresh.from_json(source.below_refresh).phase is RefreshPhase.REFUSED  # type: ignore[union-attr]

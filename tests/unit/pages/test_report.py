@@ -11,7 +11,7 @@ from django.utils import timezone
 
 from console.presenters import reporting as words
 from console.presenters import verifying
-from recovery.contracts.names import Meant
+from recovery.contracts.names import ChangeIntent
 from recovery.models import Recovery
 from recovery.people.roles import Actor, Role
 from recovery.workflow.reporting import Times, TimeTaken, failed_at, report
@@ -98,8 +98,8 @@ def test_what_is_not_known_is_no_zero() -> None:
     assert [part in text for part in ("not known lost", "7 doubled", "8 new")] == [True] * 3
 
 
-@pytest.mark.parametrize("meant", [None, *Meant])
-def test_whether_the_change_was_meant_is_in_the_report_and_the_channel(meant: Meant | None) -> None:
+@pytest.mark.parametrize("meant", [None, *ChangeIntent])
+def test_whether_the_change_was_meant_is_in_the_report_and_the_channel(meant: ChangeIntent | None) -> None:
     one = proven()
     Recovery.objects.filter(pk=one.pk).update(choices={**one.choices, "meant": meant and meant.value})
     one.refresh_from_db()

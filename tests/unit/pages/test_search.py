@@ -10,7 +10,7 @@ from recovery.models import Pipeline, Recovery, RoleIn
 from recovery.people.actions import actor_for_user
 from recovery.people.roles import Actor, Role
 from recovery.pipelines.failures import FailurePhase, UpdateFailure
-from recovery.search import By, search
+from recovery.search import FoundBy, search
 from tests import factories
 from tests.pages import asked
 
@@ -96,7 +96,7 @@ def test_quotes_in_an_error_are_found() -> None:
 @pytest.mark.parametrize("text", ["R-{}", "r-{}", "R{}", "{}"])
 def test_a_recovery_by_its_label_ended_or_not(ended: Recovery, text: str) -> None:
     found = search(text.format(ended.pk), VIEWER)
-    assert (found.recoveries[0].recovery.pk, found.recoveries[0].by) == (ended.pk, By.LABEL)
+    assert (found.recoveries[0].recovery.pk, found.recoveries[0].by) == (ended.pk, FoundBy.LABEL)
 
 
 def test_a_label_leads_straight_to_its_recovery(responder: Client, ended: Recovery) -> None:
@@ -108,14 +108,14 @@ def test_a_label_leads_straight_to_its_recovery(responder: Client, ended: Recove
 def test_a_plan_by_its_hash(ended: Recovery, length: int) -> None:
     plan = ended.plans.get()
     found = search(plan.hash[:length].upper(), VIEWER)
-    hits = [(f.recovery.pk, f.plan_hash) for f in found.recoveries if f.by is By.PLAN]
+    hits = [(f.recovery.pk, f.plan_hash) for f in found.recoveries if f.by is FoundBy.PLAN]
     assert hits == [(ended.pk, plan.hash)] or re.fullmatch(r"\d+", plan.hash[:length])
 
 
 def test_a_person_by_their_name_with_what_they_own(ended: Recovery) -> None:
     found = search("grace", VIEWER)
     assert [(p.name, p.account) for p in found.people] == [("grace.hopper", None)]
-    assert [(f.recovery.pk, f.by) for f in found.recoveries] == [(ended.pk, By.PERSON)]
+    assert [(f.recovery.pk, f.by) for f in found.recoveries] == [(ended.pk, FoundBy.PERSON)]
 
 
 def test_an_account_without_a_recovery_is_found_by_who_manages_people_alone() -> None:
@@ -127,7 +127,9 @@ def test_an_account_without_a_recovery_is_found_by_who_manages_people_alone() ->
 
 def test_a_past_error_leads_to_its_recovery(ended: Recovery) -> None:
     Recovery.objects.filter(pk=ended.pk).update(diagnosis={"title": "A broker was away"})
-    assert [(f.recovery.pk, f.by) for f in search("broker was", VIEWER).recoveries] == [(ended.pk, By.ERROR)]
+    assert [(f.recovery.pk, f.by) for f in search("broker was", VIEWER).recoveries] == [
+        (ended.pk, FoundBy.ERROR)
+    ]
 
 
 def test_nobody_finds_what_they_may_not_see(ended: Recovery) -> None:

@@ -169,7 +169,7 @@ def test_signs_and_the_answer_of_the_command_stand_on_the_flows_page(
     from recovery.pipelines.inventory import refresh
     from recovery.streams import running
 
-    running.keep_answer(Stream.objects.get(), running.Answer.RUNNING)
+    running.keep_answer(Stream.objects.get(), running.RunningStatus.RUNNING)
     refresh(workspace_id=Stream.objects.get().pipeline.workspace_id)
     page = admin.get(reverse("flow", args=[Flow.objects.get().pk])).content.decode()
     assert 'data-code="event_logs_gone"' in page

@@ -8,7 +8,14 @@ from django.test import Client
 from console.pages import workspaces as pages
 from recovery.models import AuditEntry, Workspace
 from recovery.pipelines import tasks
-from recovery.pipelines.workspace_answers import Answer, Lack, Missing, Question, Result, WorkspaceTest
+from recovery.pipelines.workspace_answers import (
+    AnswerResult,
+    LackOf,
+    Question,
+    WorkspaceAnswer,
+    WorkspaceLack,
+    WorkspaceTest,
+)
 from recovery.pipelines.workspaces import token_of
 from recovery.workflow import broker
 from tests import factories
@@ -20,8 +27,15 @@ TESTED = WorkspaceTest(
     "2026-11-23T03:00:00+00:00",
     3.4,
     (
-        Answer(Question.ANSWERS, Result.HOLDS, milliseconds=84),
-        Answer(Question.READ, Result.PART, (Lack(Missing.EVENTS, ("shop",)),), pipelines=3, tried=3, held=2),
+        WorkspaceAnswer(Question.ANSWERS, AnswerResult.HOLDS, milliseconds=84),
+        WorkspaceAnswer(
+            Question.READ,
+            AnswerResult.PART,
+            (WorkspaceLack(LackOf.EVENTS, ("shop",)),),
+            pipelines=3,
+            tried=3,
+            held=2,
+        ),
     ),
 )
 

@@ -16,7 +16,7 @@ from recovery.pipelines.actions import register_workspace
 from recovery.pipelines.workspaces import client_for
 from tests.refusals import refused
 
-NOTHING = outbound.Allowed()
+NOTHING = outbound.AllowedAddresses()
 
 PRIVATE = [
     ("127.0.0.1", "this machine"),

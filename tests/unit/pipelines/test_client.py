@@ -10,7 +10,7 @@ import pytest
 
 from recovery import bounded
 from recovery.errors import NotFound, OutcomeUnknown, Refused, RepriseError, Unreachable
-from recovery.outbound import Allowed
+from recovery.outbound import AllowedAddresses
 from recovery.pipelines import transport
 from recovery.pipelines.client import ActiveUpdate, ApiDenied, ApiError, PipelinesClient
 from recovery.pipelines.transport import Transport, kept_text
@@ -295,7 +295,11 @@ def test_no_proxy_of_the_environment_is_asked_for_an_address_that_may_not_be_cal
         for name in ("NO_PROXY", "no_proxy"):
             monkeypatch.delenv(name, raising=False)
         transport = Transport(
-            url="http://169.254.169.254", token="t", timeout=0.2, pause=lambda _: None, allowed=Allowed()
+            url="http://169.254.169.254",
+            token="t",
+            timeout=0.2,
+            pause=lambda _: None,
+            allowed=AllowedAddresses(),
         )
         with pytest.raises(Unreachable):
             transport.get("/latest/meta-data")

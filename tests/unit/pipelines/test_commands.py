@@ -8,7 +8,7 @@ import pytest
 from django.utils import timezone
 
 from recovery.contracts.diagnosis import Advice, Diagnosis
-from recovery.contracts.names import Meant
+from recovery.contracts.names import ChangeIntent
 from recovery.management.commands import diagnose
 from recovery.management.commands._base import plain
 from recovery.models import Flow, Pipeline, Workspace
@@ -247,7 +247,7 @@ def test_diagnose_names_the_command_of_each_answer_to_whether_the_change_was_mea
 
 
 NONE = diagnose.NO_STRATEGY
-YES, NO, UNKNOWN = Meant.YES, Meant.NO, Meant.UNKNOWN
+YES, NO, UNKNOWN = ChangeIntent.YES, ChangeIntent.NO, ChangeIntent.UNKNOWN
 
 
 @pytest.mark.parametrize(

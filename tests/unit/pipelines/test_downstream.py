@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from recovery.pipelines import events as log
-from recovery.pipelines.downstream import Behind, Node, Standing, Why, below, standings
+from recovery.pipelines.downstream import BehindReason, BehindSince, DatasetFreshness, Node, below, standings
 
 CHANGES = Node("c.s.changes_flow", "c.s.changes", ("files",), "APPEND")
 COPY = Node("c.s.copy", "c.s.copy", ("c.s.changes",), "APPEND")
@@ -24,10 +24,10 @@ def at(number: int) -> str:
 
 
 def behinds(
-    updates: list[dict[str, Any]], nodes: tuple[Node, ...], known: dict[str, Behind | None] | None = None
-) -> dict[str, Behind | None]:
+    updates: list[dict[str, Any]], nodes: tuple[Node, ...], known: dict[str, BehindSince | None] | None = None
+) -> dict[str, BehindSince | None]:
     """How the datasets of one pipeline are behind that reads no other."""
-    before = {name: Standing(behind) for name, behind in (known or {}).items()}
+    before = {name: DatasetFreshness(behind) for name, behind in (known or {}).items()}
     return {name: one.behind for name, one in standings(updates, nodes, before).items()}
 
 
@@ -52,7 +52,12 @@ FAILED = update(2, "c=fail k=skip v=skip t=skip a=ok+", "v t")
 RERUN = update(3, "c=ok+ k=out v=out t=out a=out")
 IDLE = update(4, "c=ok k=out v=out t=out a=out")
 REFRESH = update(5, "c=out k=ok+ v=ok+ t=ok+ a=out", "v t")
-EMPTIED, NOT_REACHED, LEFT_OUT, OF_BEHIND = Why.EMPTIED, Why.NOT_REACHED, Why.LEFT_OUT, Why.OF_BEHIND
+EMPTIED, NOT_REACHED, LEFT_OUT, OF_BEHIND = (
+    BehindReason.EMPTIED,
+    BehindReason.NOT_REACHED,
+    BehindReason.LEFT_OUT,
+    BehindReason.OF_BEHIND,
+)
 
 
 @pytest.mark.parametrize(
@@ -102,7 +107,7 @@ EMPTIED, NOT_REACHED, LEFT_OUT, OF_BEHIND = Why.EMPTIED, Why.NOT_REACHED, Why.LE
     ],
 )
 def test_what_an_update_leaves_behind(
-    updates: list[dict[str, Any]], behind: dict[str, tuple[Why, int]]
+    updates: list[dict[str, Any]], behind: dict[str, tuple[BehindReason, int]]
 ) -> None:
     found = behinds(updates[::-1], EVERY)
     told = {s: (b.why, b.since) for s, n in SHORT.items() if (b := found[n.name]) is not None}
@@ -118,7 +123,7 @@ def test_it_is_remembered_when_the_update_that_did_it_is_no_longer_listed() -> N
 def test_what_an_older_version_noted_of_an_update_is_read_as_far_as_it_goes() -> None:
     old = {"update_id": "u0", "read": True, "flows": {VIEW.name: {"outcome": "none", "at": at(0)}}}
     assert not any(behinds([old], EVERY).values())
-    known = {VIEW.name: Behind(None, Why.EMPTIED, "u2")}
+    known = {VIEW.name: BehindSince(None, BehindReason.EMPTIED, "u2")}
     assert behinds([old], EVERY, known)[VIEW.name] == known[VIEW.name]
 
 
@@ -158,10 +163,10 @@ def test_a_view_with_a_full_name_is_known_to_every_pipeline() -> None:
 
 
 @pytest.mark.parametrize(("total", "why"), [("ok", None), ("none", LEFT_OUT)])
-def test_a_view_without_rows_is_behind_only_as_what_it_reads(total: str, why: Why | None) -> None:
+def test_a_view_without_rows_is_behind_only_as_what_it_reads(total: str, why: BehindReason | None) -> None:
     run = update(1, "c=ok+")
     run["flows"][TOTAL.name] = {"outcome": total, "status": "", "wrote": total == "ok", "at": at(1)}
-    known = {TV.name: Behind(None, LEFT_OUT, "u0")}
+    known = {TV.name: BehindSince(None, LEFT_OUT, "u0")}
     found = behinds([run], (CHANGES, replace(TV, pipeline=0), replace(TOTAL, pipeline=0)), known)
     behind = found[TOTAL.name]
     assert (found[TV.name], behind.why if behind else None) == (None, why)
@@ -194,23 +199,38 @@ def ran(number: int, outcome: str = "ok") -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("source", "updates", "why"),
     [
-        pytest.param(Standing(), [ran(1)], None, id="new rows are no fault"),
-        pytest.param(Standing(renewed_at=log.when(at(5))), [ran(1)], Why.RENEWED, id="written anew after it"),
-        pytest.param(Standing(renewed_at=log.when(at(5))), [ran(6), ran(1)], None, id="it ran after that"),
+        pytest.param(DatasetFreshness(), [ran(1)], None, id="new rows are no fault"),
         pytest.param(
-            Standing(renewed_at=log.when(at(5))),
+            DatasetFreshness(renewed_at=log.when(at(5))),
+            [ran(1)],
+            BehindReason.RENEWED,
+            id="written anew after it",
+        ),
+        pytest.param(
+            DatasetFreshness(renewed_at=log.when(at(5))), [ran(6), ran(1)], None, id="it ran after that"
+        ),
+        pytest.param(
+            DatasetFreshness(renewed_at=log.when(at(5))),
             [ran(6, "failed"), ran(1)],
-            Why.RENEWED,
+            BehindReason.RENEWED,
             id="it failed after that",
         ),
         pytest.param(
-            Standing(Behind(log.when(at(5)), EMPTIED)), [ran(1)], OF_BEHIND, id="empty, and not read since"
+            DatasetFreshness(BehindSince(log.when(at(5)), EMPTIED)),
+            [ran(1)],
+            OF_BEHIND,
+            id="empty, and not read since",
         ),
-        pytest.param(Standing(Behind(log.when(at(5)), EMPTIED)), [ran(6)], OF_BEHIND, id="read while empty"),
+        pytest.param(
+            DatasetFreshness(BehindSince(log.when(at(5)), EMPTIED)),
+            [ran(6)],
+            OF_BEHIND,
+            id="read while empty",
+        ),
     ],
 )
 def test_a_reader_in_another_pipeline_is_stale_only_by_more_than_its_schedule(
-    source: Standing, updates: list[dict[str, Any]], why: Why | None
+    source: DatasetFreshness, updates: list[dict[str, Any]], why: BehindReason | None
 ) -> None:
     found = standings(updates, (READER, BESIDE), {}, {"c.s.changes": source})
     behind = found[READER.name].behind
@@ -220,10 +240,12 @@ def test_a_reader_in_another_pipeline_is_stale_only_by_more_than_its_schedule(
 
 
 def test_a_reader_that_has_read_since_is_renewed_for_those_who_read_it() -> None:
-    source = {"c.s.changes": Standing(renewed_at=log.when(at(5)))}
+    source = {"c.s.changes": DatasetFreshness(renewed_at=log.when(at(5)))}
     before = standings([ran(1)], (READER, BESIDE), {}, source)
     after = standings([ran(6), ran(1)], (READER, BESIDE), before, source)
-    assert after[READER.name] == Standing(None, log.when(at(6)), log.when("2026-11-22T19:06:30+00:00"))
+    assert after[READER.name] == DatasetFreshness(
+        None, log.when(at(6)), log.when("2026-11-22T19:06:30+00:00")
+    )
 
 
 @pytest.mark.parametrize(
@@ -250,7 +272,11 @@ def test_what_counts_as_written_anew(updates: list[dict[str, Any]], renewed: dic
 def test_a_view_without_rows_is_renewed_as_what_it_reads() -> None:
     over_changes = Node("c.s.pv", "c.s.pv", ("c.s.changes",), "VIEW")
     found = standings([update(2, "c=ok+", "c")], (CHANGES, over_changes), {})
-    assert found["c.s.pv"] == Standing(renewed_at=log.when(at(2)))
-    outside = {"c.s.changes": Standing(Behind(log.when(at(5)), LEFT_OUT), renewed_at=log.when(at(3)))}
+    assert found["c.s.pv"] == DatasetFreshness(renewed_at=log.when(at(2)))
+    outside = {
+        "c.s.changes": DatasetFreshness(BehindSince(log.when(at(5)), LEFT_OUT), renewed_at=log.when(at(3)))
+    }
     found = standings([], (replace(over_changes, pipeline=2),), {}, outside)
-    assert found["c.s.pv"] == Standing(Behind(log.when(at(5)), OF_BEHIND), renewed_at=log.when(at(3)))
+    assert found["c.s.pv"] == DatasetFreshness(
+        BehindSince(log.when(at(5)), OF_BEHIND), renewed_at=log.when(at(3))
+    )

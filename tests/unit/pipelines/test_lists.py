@@ -14,7 +14,7 @@ from recovery.models import Flow, FlowInput, Listed, ListVersion, Pipeline, Reco
 from recovery.people.roles import Actor, Grant, Role
 from recovery.pipelines import listing, lists, retention
 from recovery.pipelines.behind import NOT_OK
-from recovery.pipelines.lists import Filters, Phrase, Show, Sort
+from recovery.pipelines.lists import Filters, ListOrder, Phrase, QuickFilter
 from recovery.sources import files
 from tests import factories as f
 
@@ -22,7 +22,7 @@ VIEWER = Actor("vera", Role.VIEWER)
 db = pytest.mark.django_db
 
 
-def names(show: Show = Show.ALL, now: datetime | None = None, **filters: Any) -> list[str]:
+def names(show: QuickFilter = QuickFilter.ALL, now: datetime | None = None, **filters: Any) -> list[str]:
     wanted = Filters(show=show, **filters)
     return [row.short for row in lists.page_of_rows(VIEWER, wanted, now or timezone.now(), start=0)]
 
@@ -83,10 +83,10 @@ def test_what_needs_attention_is_counted_as_it_is_listed() -> None:
     counts = lists.count_rows(VIEWER, Filters(), now)
 
     wrong = {*(f"flow_{s}" for s in NOT_OK), "stuck", "risky", "dead"}
-    assert set(names(Show.ATTENTION)) == wrong
+    assert set(names(QuickFilter.ATTENTION)) == wrong
     assert counts.attention == counts.urgent == lists.count_attention(VIEWER, now) == len(wrong)
-    assert counts.by_show == {show: len(names(show)) for show in Show}
-    assert (names(Show.RECOVERING), names(Show.AT_RISK)) == (["stuck"], ["risky"])
+    assert counts.by_show == {show: len(names(show)) for show in QuickFilter}
+    assert (names(QuickFilter.RECOVERING), names(QuickFilter.AT_RISK)) == (["stuck"], ["risky"])
     assert counts.total == len(wrong) + 4
 
 
@@ -94,17 +94,17 @@ def test_what_needs_attention_is_counted_as_it_is_listed() -> None:
 def test_the_list_follows_whoever_changes_a_row() -> None:
     flow = f.flow(short="orders")
     Flow.objects.filter(pk=flow.pk).update(state="failed", failing_since=f.ago(hours=1))
-    assert names(Show.ATTENTION) == ["orders"]
+    assert names(QuickFilter.ATTENTION) == ["orders"]
     Pipeline.objects.filter(pk=flow.pipeline_id).update(environment="staging", name="renamed")
     assert Listed.objects.values_list("environment", "pipeline_name").get() == ("staging", "renamed")
     flow.refresh_from_db()
     flow.state = "stopped"
     flow.save()
-    assert names(Show.ATTENTION) == []
+    assert names(QuickFilter.ATTENTION) == []
     f.source(flow)
-    assert names(Show.AT_RISK) == ["orders"]
+    assert names(QuickFilter.AT_RISK) == ["orders"]
     FlowInput.objects.update(until=f.ago(days=-90))
-    assert names(Show.AT_RISK) == []
+    assert names(QuickFilter.AT_RISK) == []
     Pipeline.objects.update(gone=True)
     assert names() == []
 
@@ -178,7 +178,7 @@ def test_what_one_may_not_see_is_neither_listed_nor_counted() -> None:
     somewhere = Actor("d", Role.NONE, elsewhere={"development": Grant(Role.VIEWER)})
 
     assert lists.count_rows(somewhere, Filters(), timezone.now()).total == 0
-    assert lists.page_of_rows(somewhere, Filters(show=Show.ALL), timezone.now(), start=0) == []
+    assert lists.page_of_rows(somewhere, Filters(show=QuickFilter.ALL), timezone.now(), start=0) == []
     assert lists.list_environments(somewhere) == []
 
 
@@ -191,10 +191,10 @@ def test_each_order_begins_with_what_needs_attention() -> None:
     Flow.objects.filter(short="b").update(last_progress={"timestamp": "2026-11-21T02:40:00.000Z"})
     f.flow(short="0")
 
-    assert names(sort=Sort.URGENT) == ["b", "a", "c", "0"]
-    assert names(sort=Sort.NAME) == ["a", "b", "c", "0"]
-    assert names(sort=Sort.SINCE) == ["c", "a", "b", "0"]
-    assert names(sort=Sort.COMMIT)[2] == "b"
+    assert names(sort=ListOrder.URGENT) == ["b", "a", "c", "0"]
+    assert names(sort=ListOrder.NAME) == ["a", "b", "c", "0"]
+    assert names(sort=ListOrder.SINCE) == ["c", "a", "b", "0"]
+    assert names(sort=ListOrder.COMMIT)[2] == "b"
 
 
 Through = Callable[[Callable[[], object]], None]

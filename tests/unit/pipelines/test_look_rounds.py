@@ -12,10 +12,10 @@ from recovery.errors import Unreachable
 from recovery.models import Flow, FlowInput
 from recovery.pipelines import inputs, looks, retention, tasks
 from recovery.pipelines.locks import only_look
-from recovery.pipelines.retention import Standing
-from recovery.sources.base import Reach
+from recovery.pipelines.retention import RetentionState
+from recovery.sources.base import SourceRetention
 from recovery.sources.live import unread
-from recovery.sources.live.unread import Unread
+from recovery.sources.live.unread import UnreadInput
 from tests import factories as f
 from tests.unit.pipelines.elsewhere import held_elsewhere
 from tests.unread import flow_at, judged, looked, stand, told
@@ -26,8 +26,8 @@ KAFKA = {"format": "kafka", "options": {"kafka.bootstrap.servers": "broker:9092"
 PASSWORD = "open-sesame-1234"
 
 
-def answering(monkeypatch: pytest.MonkeyPatch, found: Unread | Exception) -> None:
-    def look(*_: Any, **__: Any) -> Unread:
+def answering(monkeypatch: pytest.MonkeyPatch, found: UnreadInput | Exception) -> None:
+    def look(*_: Any, **__: Any) -> UnreadInput:
         if isinstance(found, Exception):
             raise found
         return found
@@ -64,7 +64,9 @@ def test_what_cannot_be_asked_is_a_sentence_beside_what_was_seen_last(
     says: str,
 ) -> None:
     until = timezone.now() + timedelta(hours=5)
-    answering(monkeypatch, Unread(Reach(True, "All is there.", round(until.timestamp() * 1000))))
+    answering(
+        monkeypatch, UnreadInput(SourceRetention(True, "All is there.", round(until.timestamp() * 1000)))
+    )
     looks.look(streaming)
 
     answering(monkeypatch, failure)
@@ -76,23 +78,23 @@ def test_what_cannot_be_asked_is_a_sentence_beside_what_was_seen_last(
     assert row.seen_at is not None
     assert row.asked_at is not None
     assert row.asked_at > row.seen_at
-    assert judged(streaming) is Standing.SOON
+    assert judged(streaming) is RetentionState.SOON
     assert PASSWORD not in caplog.text
 
 
 def test_what_is_gone_is_announced_when_it_becomes_so_wherever_the_position_goes(
     streaming: Flow, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    answering(monkeypatch, Unread(Reach(False, "Offsets 5 to 8 are gone.")))
+    answering(monkeypatch, UnreadInput(SourceRetention(False, "Offsets 5 to 8 are gone.")))
     for offset in (5, 6, 7):
         stand(tmp_path, streaming, f'{{"orders":{{"0":{offset}}}}}')
         looks.look(streaming)
     assert len(told()) == 1
 
-    answering(monkeypatch, Unread(Reach(True, "All is there.")))
+    answering(monkeypatch, UnreadInput(SourceRetention(True, "All is there.")))
     looks.look(streaming)
     stand(tmp_path, streaming, '{"orders":{"0":8}}')
-    answering(monkeypatch, Unread(Reach(False, "Offset 8 is gone.")))
+    answering(monkeypatch, UnreadInput(SourceRetention(False, "Offset 8 is gone.")))
     looks.look(streaming)
 
     assert [re.findall(r"\d+", t["reason"]) for t in told()] == [["5", "8"], ["8"]]
@@ -101,7 +103,7 @@ def test_what_is_gone_is_announced_when_it_becomes_so_wherever_the_position_goes
 def test_what_was_seen_of_another_position_is_not_kept(
     streaming: Flow, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    answering(monkeypatch, Unread(Reach(False, "Gone.")))
+    answering(monkeypatch, UnreadInput(SourceRetention(False, "Gone.")))
     looks.look(streaming)
     stand(tmp_path, streaming, '{"orders":{"0":9}}')
 
@@ -109,7 +111,7 @@ def test_what_was_seen_of_another_position_is_not_kept(
     row = looked(streaming)
 
     assert (row.readable, row.why, row.seen_at) == (None, "", None)
-    assert judged(streaming) is Standing.UNKNOWN
+    assert judged(streaming) is RetentionState.UNKNOWN
 
 
 @pytest.mark.parametrize(
@@ -140,10 +142,10 @@ def test_a_checkpoint_that_is_not_there_is_said() -> None:
 def test_a_retention_beyond_the_calendar_is_no_deadline(
     streaming: Flow, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    answering(monkeypatch, Unread(Reach(True, "All is there.", until_ms=2**62)))
+    answering(monkeypatch, UnreadInput(SourceRetention(True, "All is there.", until_ms=2**62)))
 
     assert looked(streaming).until is None
-    assert judged(streaming) is Standing.SAFE
+    assert judged(streaming) is RetentionState.SAFE
 
 
 AT = ('{"orders":{"0":5}}', '{"orders":{"0":6}}', '{"orders":{"0":6},"other":{"0":9}}')
@@ -169,9 +171,9 @@ def test_a_topic_keeps_the_id_it_had_until_the_new_one_is_read(
     given: list[Any] = []
     ids: dict[str, str] = {}
 
-    def look(_progress: Any, _told: Any, *, noted: Any) -> Unread:
+    def look(_progress: Any, _told: Any, *, noted: Any) -> UnreadInput:
         given.append(dict(noted(ids)))
-        return Unread(Reach(True, ""))
+        return UnreadInput(SourceRetention(True, ""))
 
     monkeypatch.setattr(unread, "count_unread", look)
     for now, position in seen:
@@ -231,21 +233,21 @@ H = timedelta(hours=1)
 @pytest.mark.parametrize(
     ("state", "readable", "left", "stood", "expected"),
     [
-        ("failed", True, 5 * H, H, Standing.SOON),
-        ("stopped", True, 5 * H, H, Standing.SOON),
-        ("failed", True, 30 * H, H, Standing.KEPT),
-        ("ok", True, 23 * H, H, Standing.KEPT),  # a topic kept for a day, read every hour
-        ("ok", True, 12 * H, 12 * H, Standing.SOON),  # nobody has run it for half of that
-        ("running", True, 2 * H, H, Standing.KEPT),
-        ("running", True, -H, H, Standing.DUE),
-        ("ok", False, None, H, Standing.GONE),
-        ("failed", False, 5 * H, H, Standing.GONE),
-        ("failed", True, None, H, Standing.SAFE),
-        ("failed", None, None, H, Standing.UNKNOWN),
+        ("failed", True, 5 * H, H, RetentionState.SOON),
+        ("stopped", True, 5 * H, H, RetentionState.SOON),
+        ("failed", True, 30 * H, H, RetentionState.KEPT),
+        ("ok", True, 23 * H, H, RetentionState.KEPT),  # a topic kept for a day, read every hour
+        ("ok", True, 12 * H, 12 * H, RetentionState.SOON),  # nobody has run it for half of that
+        ("running", True, 2 * H, H, RetentionState.KEPT),
+        ("running", True, -H, H, RetentionState.DUE),
+        ("ok", False, None, H, RetentionState.GONE),
+        ("failed", False, 5 * H, H, RetentionState.GONE),
+        ("failed", True, None, H, RetentionState.SAFE),
+        ("failed", None, None, H, RetentionState.UNKNOWN),
     ],
 )
 def test_how_input_stands(
-    state: str, readable: bool | None, left: timedelta | None, stood: timedelta, expected: Standing
+    state: str, readable: bool | None, left: timedelta | None, stood: timedelta, expected: RetentionState
 ) -> None:
     now = timezone.now()
     row = FlowInput(
@@ -253,7 +255,7 @@ def test_how_input_stands(
     )
 
     assert retention.standing(row, state, now) is expected
-    assert retention.standing(FlowInput(), state, now) is Standing.UNKNOWN
+    assert retention.standing(FlowInput(), state, now) is RetentionState.UNKNOWN
 
 
 def test_a_flow_stands_as_its_worst_source_does_and_of_equals_as_the_one_that_goes_first() -> None:
@@ -265,5 +267,5 @@ def test_a_flow_stands_as_its_worst_source_does_and_of_equals_as_the_one_that_go
     found = retention.of(flow, [safe, far, near], now)
 
     assert found is not None
-    assert (found.source, found.standing, found.seconds(now)) == (near, Standing.SOON, 7200)
+    assert (found.source, found.standing, found.seconds(now)) == (near, RetentionState.SOON, 7200)
     assert retention.of(Flow(streaming=False), [], now) is None

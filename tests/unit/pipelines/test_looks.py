@@ -12,7 +12,7 @@ from django.utils import timezone
 
 from recovery.models import Flow
 from recovery.pipelines import inputs, looks
-from recovery.pipelines.retention import Standing
+from recovery.pipelines.retention import RetentionState
 from recovery.sources.live import file_source_facts
 from tests.checkpoint_builder import Built, input_uri
 from tests.unread import checkpoint_of, delta_line, flow_at, judged, looked, stand, told
@@ -45,7 +45,7 @@ def test_files_that_wait_are_counted_and_nothing_takes_them(arriving: Flow) -> N
     assert row.unread["files"] == {"value": 2, "exact": True, "why": "", "bound": "exact"}
     assert row.unread["bytes"]["value"] == 3 * 3 + 4 * 3
     assert (row.label.startswith("2 read"), "000001.json (log entry 1)" in row.label) == (True, True)
-    assert judged(arriving) is Standing.SAFE
+    assert judged(arriving) is RetentionState.SAFE
     assert told() == []
 
 
@@ -63,7 +63,7 @@ def test_a_file_too_old_for_spark_is_lost_by_the_readers_own_rule(
 
     row = looked(arriving)
 
-    assert (judged(arriving) is Standing.GONE) == is_gone
+    assert (judged(arriving) is RetentionState.GONE) == is_gone
     assert (row.lost.get("files", {}).get("value") == 1) == is_gone
 
 
@@ -76,7 +76,7 @@ def test_a_stream_that_goes_on_passes_over_files_that_are_too_old_and_raises_no_
     row = looked(arriving)
 
     assert (row.readable, row.lost["files"]["value"]) == (False, 1)
-    assert judged(arriving) is Standing.PASSED
+    assert judged(arriving) is RetentionState.PASSED
     assert told() == []
 
 
@@ -114,7 +114,7 @@ def test_a_delta_table_says_rows_exactly_and_the_first_midnight_at_which_its_log
     assert row.until is not None
     assert timedelta(days=30) <= row.until - timezone.now() <= timedelta(days=31)
     assert row.until.time().isoformat() == "00:00:00"
-    assert judged(reading) is Standing.KEPT
+    assert judged(reading) is RetentionState.KEPT
     assert (row.place, row.label.partition(",")[0]) == (str(table), "version 2")
 
 
@@ -127,12 +127,12 @@ def test_a_deadline_that_is_near_is_announced_once_and_again_when_it_is_another(
 
     assert looked(reading).until == tomorrow
     looks.look(reading)
-    assert judged(reading) is Standing.SOON
+    assert judged(reading) is RetentionState.SOON
     cleaned_from(table, yesterday)
     looks.look(reading)
     looks.look(reading)
 
-    assert judged(reading) is Standing.DUE
+    assert judged(reading) is RetentionState.DUE
     assert [t["unread"].rpartition("until ")[2] for t in told()] == [
         f"{at:%Y-%m-%d} 00:00 UTC" for at in (tomorrow, yesterday)
     ]
@@ -151,7 +151,7 @@ def test_rows_that_vacuum_took_are_counted_and_said_once(reading: Flow, table: P
 
     assert row.readable is False
     assert row.lost["rows"] == {"value": 4, "exact": True, "why": "", "bound": "exact"}
-    assert judged(reading) is Standing.GONE
+    assert judged(reading) is RetentionState.GONE
     assert ["no longer" in t["unread"] for t in told()] == [True]
     assert "VACUUM" in told()[0]["reason"]
 
@@ -226,12 +226,12 @@ def test_an_iceberg_table_says_when_its_snapshot_may_be_expired(history: Path, t
 @pytest.mark.parametrize(
     ("line", "described", "says", "expected"),
     [
-        ("7", {"format": "rate"}, "any second can be made again", Standing.SAFE),
-        ('{"mine":7}', {"format": "mine"}, "was not read", Standing.UNKNOWN),
+        ("7", {"format": "rate"}, "any second can be made again", RetentionState.SAFE),
+        ('{"mine":7}', {"format": "mine"}, "was not read", RetentionState.UNKNOWN),
     ],
 )
 def test_other_kinds_say_what_they_can(
-    tmp_path: Path, line: str, described: dict[str, str], says: str, expected: Standing
+    tmp_path: Path, line: str, described: dict[str, str], says: str, expected: RetentionState
 ) -> None:
     flow = flow_at(tmp_path, line)
     inputs.note_sources(flow, [described])

@@ -12,7 +12,7 @@ from recovery.errors import Refused, Unreachable
 from recovery.models import AuditEntry, Person, Plan, Recovery, RoleIn, Workspace
 from recovery.people.roles import Actor, Role
 from recovery.sources import kafka
-from recovery.sources.base import Position, Precision, SourceFacts, Wanted
+from recovery.sources.base import Position, Precision, SourceFacts, StartChoice
 from recovery.workflow import by_hand, sealing, studies
 from tests import factories
 from tests.factories import positions as at
@@ -25,7 +25,7 @@ ORDERS = "main.shop.orders_flow"
 TIME = "2026-11-22T03:00:00Z"
 
 
-def found(flow: Any, wanted: Mapping[str, Wanted], patch: Any = None) -> list[SourceFacts]:
+def found(flow: Any, wanted: Mapping[str, StartChoice], patch: Any = None) -> list[SourceFacts]:
     """Two topics' worth of sources, as `gather.read_positions` answers."""
     line, told = at.topic()
     sources = []
@@ -114,7 +114,7 @@ def test_a_source_of_which_records_are_gone_is_not_said_to_be_read_once(
 ) -> None:
     line, told = at.topic(gone=1)
 
-    def gone(flow: Any, wanted: Mapping[str, Wanted], patch: Any = None) -> list[SourceFacts]:
+    def gone(flow: Any, wanted: Mapping[str, StartChoice], patch: Any = None) -> list[SourceFacts]:
         position = Position(0, "kafka", line, kafka.label_position(line), Precision.EXACT, True)
         return [SourceFacts(position, at.TOPIC, facts=told, reach=kafka.judge_reach(line, told))]
 
@@ -284,7 +284,7 @@ def test_a_source_that_does_not_answer_is_exit_2_and_its_sentence(
 ) -> None:
     why = "Spark does not answer. Start it, then try again."
 
-    def away(flow: Any, wanted: Mapping[str, Wanted], patch: Any = None) -> list[SourceFacts]:
+    def away(flow: Any, wanted: Mapping[str, StartChoice], patch: Any = None) -> list[SourceFacts]:
         raise Unreachable(why)
 
     monkeypatch.setattr(studies, "read_positions", away)
@@ -295,7 +295,7 @@ def test_a_source_that_does_not_answer_is_exit_2_and_its_sentence(
 def test_a_wish_that_its_source_cannot_meet_is_bad_news(monkeypatch: pytest.MonkeyPatch, token: str) -> None:
     why = "Nobody could ask it."
 
-    def refused(flow: Any, wanted: Mapping[str, Wanted], patch: Any = None) -> list[SourceFacts]:
+    def refused(flow: Any, wanted: Mapping[str, StartChoice], patch: Any = None) -> list[SourceFacts]:
         position = Position(0, "unknown", "7", "7", Precision.UNKNOWN, None)
         return [SourceFacts(position, "somewhere", problem=why if wanted else None)]
 

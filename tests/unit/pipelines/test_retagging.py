@@ -8,7 +8,7 @@ import pytest
 from django.utils import timezone
 
 from recovery.approvals import rules, selectors
-from recovery.approvals.rules import Rule
+from recovery.approvals.rules import ApprovalRule
 from recovery.audit import reviews
 from recovery.models import AuditEntry, EnvironmentRule, Pipeline, Recovery, ReviewItem, Workspace
 from recovery.people.roles import Actor, Grant, Right, Role
@@ -33,22 +33,24 @@ DEVELOPMENT = rules.shipped_rule("development")
         (STAGING, DEVELOPMENT, False),
         (rules.shipped_rule("prod-eu"), PRODUCTION, False),
         (PRODUCTION, rules.shipped_rule("prod-eu"), False),
-        (Rule("prod-eu", 1, expiry_hours=8), PRODUCTION, True),
-        (Rule("prod-eu", 2, expiry_hours=8, break_glass=True), PRODUCTION, True),
+        (ApprovalRule("prod-eu", 1, expiry_hours=8), PRODUCTION, True),
+        (ApprovalRule("prod-eu", 2, expiry_hours=8, break_glass=True), PRODUCTION, True),
         (
-            Rule("prod-eu", 3, expiry_hours=8),
+            ApprovalRule("prod-eu", 3, expiry_hours=8),
             PRODUCTION,
             True,
         ),  # another rule of the same rank: not plainly stricter
-        (PRODUCTION, Rule("staging", 3), True),  # fewer votes than staging asks for there
+        (PRODUCTION, ApprovalRule("staging", 3), True),  # fewer votes than staging asks for there
         (
-            Rule("development", 2, expiry_hours=8),
+            ApprovalRule("development", 2, expiry_hours=8),
             PRODUCTION,
             True,
         ),  # the same votes, but other roles hold there
     ],
 )
-def test_rules_ask_for_less_unless_they_are_plainly_as_strict(new: Rule, old: Rule, less: bool) -> None:
+def test_rules_ask_for_less_unless_they_are_plainly_as_strict(
+    new: ApprovalRule, old: ApprovalRule, less: bool
+) -> None:
     assert rules.asks_less(new, old) is less
 
 

@@ -9,7 +9,7 @@ import pytest
 from recovery.errors import Refused
 from recovery.pipelines import starters
 from recovery.pipelines.client import PipelinesClient
-from recovery.pipelines.starters import Known
+from recovery.pipelines.starters import KnownStarters
 from tests.refusals import refused
 from tests.unit.pipelines.jobs import NIGHTLY, PIPELINE, Jobs, job
 from tests.unit.pipelines.stub import serving
@@ -63,7 +63,7 @@ def test_every_page_of_the_jobs_is_read(jobs: Jobs, client: PipelinesClient) -> 
 
 def test_a_workspace_without_a_jobs_api_has_no_jobs(jobs: Jobs, client: PipelinesClient) -> None:
     jobs.has_jobs = False
-    assert starters.known(client, PIPELINE) == Known()
+    assert starters.known(client, PIPELINE) == KnownStarters()
 
 
 def test_a_token_that_may_not_read_jobs_leaves_it_unknown(jobs: Jobs, client: PipelinesClient) -> None:

@@ -9,8 +9,14 @@ import pytest
 from recovery.errors import Unreachable
 from recovery.models import Workspace
 from recovery.pipelines import workspace_asking, workspace_words
-from recovery.pipelines.workspace_answers import Lack, Missing, Question, Result, WorkspaceTest
-from recovery.spark.api import Whereabouts
+from recovery.pipelines.workspace_answers import (
+    AnswerResult,
+    LackOf,
+    Question,
+    WorkspaceLack,
+    WorkspaceTest,
+)
+from recovery.spark.api import CatalogState
 from tests.unit.pipelines.stub import Answer, Asked, serving
 
 JSON = {"Content-Type": "application/json"}
@@ -52,7 +58,7 @@ def asked_of(
     (tmp_path / "_checkpoints").mkdir(exist_ok=True)
     monkeypatch.setenv("T", "rp_1")
     monkeypatch.setattr(
-        workspace_asking, "whereabouts", lambda *a, **k: Whereabouts("local-1 1763860000000 4.2.0", {})
+        workspace_asking, "whereabouts", lambda *a, **k: CatalogState("local-1 1763860000000 4.2.0", {})
     )
     with serving(answering(tmp_path, **changed)) as stub:
         row = Workspace(
@@ -100,32 +106,32 @@ def test_a_test_of_a_later_version_is_read_without_what_is_not_known_here() -> N
 
     assert found is not None
     assert [(a.question, a.result, a.lacks) for a in found.answers] == [
-        (Question.SPARK, Result.FAILS, (Lack(Missing.SPARK),)),
-        (Question.SPARK, Result.UNKNOWN, ()),
+        (Question.SPARK, AnswerResult.FAILS, (WorkspaceLack(LackOf.SPARK),)),
+        (Question.SPARK, AnswerResult.UNKNOWN, ()),
     ]
 
 
 @pytest.mark.parametrize(
     ("changed", "question", "result", "code"),
     [
-        ({"pipelines": 500}, Question.ANSWERS, Result.FAILS, Missing.ANSWER),
-        ({"pipelines": 404}, Question.ANSWERS, Result.FAILS, Missing.API),
-        ({"pipelines": 401, "Me": 401}, Question.TOKEN, Result.FAILS, Missing.TOKEN),
-        ({"pipelines": 403}, Question.READ, Result.FAILS, Missing.LIST),
-        ({"p-1": 403}, Question.READ, Result.FAILS, Missing.PIPELINE),
-        ({"events": 403}, Question.READ, Result.PART, Missing.EVENTS),
-        ({"get-status": 403}, Question.READ, Result.PART, Missing.CODE),
-        ({"list": 403}, Question.READ, Result.PART, Missing.JOBS),
-        ({"Me": 404}, Question.ACT, Result.UNKNOWN, Missing.ACCOUNT),
-        ({"permissions": 403}, Question.ACT, Result.UNKNOWN, Missing.RIGHTS),
-        ({"permissions": grants("CAN_RUN")}, Question.ACT, Result.PART, Missing.EDIT),
-        ({"permissions": grants("CAN_VIEW")}, Question.ACT, Result.FAILS, Missing.RUN),
-        ({"permissions": grants("IS_OWNER", "somebody")}, Question.ACT, Result.FAILS, Missing.RUN),
+        ({"pipelines": 500}, Question.ANSWERS, AnswerResult.FAILS, LackOf.ANSWER),
+        ({"pipelines": 404}, Question.ANSWERS, AnswerResult.FAILS, LackOf.API),
+        ({"pipelines": 401, "Me": 401}, Question.TOKEN, AnswerResult.FAILS, LackOf.TOKEN),
+        ({"pipelines": 403}, Question.READ, AnswerResult.FAILS, LackOf.LIST),
+        ({"p-1": 403}, Question.READ, AnswerResult.FAILS, LackOf.PIPELINE),
+        ({"events": 403}, Question.READ, AnswerResult.PART, LackOf.EVENTS),
+        ({"get-status": 403}, Question.READ, AnswerResult.PART, LackOf.CODE),
+        ({"list": 403}, Question.READ, AnswerResult.PART, LackOf.JOBS),
+        ({"Me": 404}, Question.ACT, AnswerResult.UNKNOWN, LackOf.ACCOUNT),
+        ({"permissions": 403}, Question.ACT, AnswerResult.UNKNOWN, LackOf.RIGHTS),
+        ({"permissions": grants("CAN_RUN")}, Question.ACT, AnswerResult.PART, LackOf.EDIT),
+        ({"permissions": grants("CAN_VIEW")}, Question.ACT, AnswerResult.FAILS, LackOf.RUN),
+        ({"permissions": grants("IS_OWNER", "somebody")}, Question.ACT, AnswerResult.FAILS, LackOf.RUN),
         (
             {"p-1": {"pipeline_id": "p-1", "name": "shop", "spec": SPEC}},
             Question.CHECKPOINTS,
-            Result.FAILS,
-            Missing.STORAGE,
+            AnswerResult.FAILS,
+            LackOf.STORAGE,
         ),
     ],
 )
@@ -134,8 +140,8 @@ def test_what_is_missing_has_a_code_and_a_cost(
     tmp_path: Path,
     changed: dict[str, Any],
     question: Question,
-    result: Result,
-    code: Missing,
+    result: AnswerResult,
+    code: LackOf,
 ) -> None:
     test, _ = asked_of(monkeypatch, tmp_path, **changed)
 
@@ -167,7 +173,7 @@ def test_a_group_grants_its_members(monkeypatch: pytest.MonkeyPatch, tmp_path: P
     assert asked_of(monkeypatch, tmp_path, permissions=by_group)[0].held == 6
 
 
-NO_FOLDER = Lack(Missing.CHECKPOINTS, ("shop",), "no such folder")
+NO_FOLDER = WorkspaceLack(LackOf.CHECKPOINTS, ("shop",), "no such folder")
 
 
 @pytest.mark.parametrize("root", ["", "none"])
@@ -189,7 +195,7 @@ def test_no_checkpoints_are_new_where_the_root_is_seen_or_no_update_got_on(
     root: str,
     newest: list[Any],
     listed: list[Any] | int,
-    lacks_without_a_root: tuple[Lack, ...],
+    lacks_without_a_root: tuple[WorkspaceLack, ...],
 ) -> None:
     (tmp_path / "seen").mkdir()
     pipeline = {
@@ -225,7 +231,7 @@ def test_an_address_that_turned_inward_is_not_asked(monkeypatch: pytest.MonkeyPa
 def test_a_token_that_cannot_be_read_here_is_not_called_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
     test = workspace_asking.answers_of(Workspace(name="x", url="http://127.0.0.1:9", token_ref="env:NOT_SET"))
     assert (test.answers[0].result, set(lacks(test))) == (
-        Result.UNKNOWN,
+        AnswerResult.UNKNOWN,
         {"answers:secret_not_readable", "spark:questions_not_named"},
     )
 
@@ -240,10 +246,10 @@ def test_spark_that_does_not_answer_costs_the_proof(monkeypatch: pytest.MonkeyPa
         name="main", url="http://127.0.0.1:9", token_ref="env:T", questions_url="http://127.0.0.1:9"
     )
     spark = workspace_asking.answers_of(row).answers[5]
-    assert (spark.result, spark.lacks[0].code) == (Result.FAILS, Missing.SPARK)
+    assert (spark.result, spark.lacks[0].code) == (AnswerResult.FAILS, LackOf.SPARK)
 
 
 def test_every_code_has_its_words_and_its_cost() -> None:
-    assert set(workspace_words.LACKS) == set(workspace_words.COSTS) == set(Missing)
+    assert set(workspace_words.LACKS) == set(workspace_words.COSTS) == set(LackOf)
     assert set(workspace_words.ASKED) == set(Question)
-    assert set(workspace_words.RESULTS) == set(Result)
+    assert set(workspace_words.RESULTS) == set(AnswerResult)

@@ -11,7 +11,7 @@ from django.core.management import load_command_class
 from recovery.management.commands import workspace as command
 from recovery.models import Workspace
 from recovery.people.roles import Role
-from recovery.pipelines.workspace_answers import Answer, Question, Result, WorkspaceTest
+from recovery.pipelines.workspace_answers import AnswerResult, Question, WorkspaceAnswer, WorkspaceTest
 from recovery.pipelines.workspaces import token_of as secret_of
 from tests.unit.people.run import run, run_json, token_of
 
@@ -47,16 +47,16 @@ def test_add_list_change_off_remove(monkeypatch: pytest.MonkeyPatch, admin: str)
 @pytest.mark.parametrize(
     ("answers", "code"),
     [
-        (((Question.ANSWERS, Result.HOLDS), (Question.SPARK, Result.HOLDS)), 0),
-        (((Question.ANSWERS, Result.HOLDS), (Question.SPARK, Result.FAILS)), 1),
-        (((Question.ANSWERS, Result.FAILS),), 2),
+        (((Question.ANSWERS, AnswerResult.HOLDS), (Question.SPARK, AnswerResult.HOLDS)), 0),
+        (((Question.ANSWERS, AnswerResult.HOLDS), (Question.SPARK, AnswerResult.FAILS)), 1),
+        (((Question.ANSWERS, AnswerResult.FAILS),), 2),
     ],
 )
 def test_test_ends_as_its_answers(
-    monkeypatch: pytest.MonkeyPatch, admin: str, answers: tuple[tuple[Question, Result], ...], code: int
+    monkeypatch: pytest.MonkeyPatch, admin: str, answers: tuple[tuple[Question, AnswerResult], ...], code: int
 ) -> None:
     add(monkeypatch, admin)
-    found = WorkspaceTest("2026-11-23T03:00:00+00:00", 1.0, tuple(Answer(*a) for a in answers))
+    found = WorkspaceTest("2026-11-23T03:00:00+00:00", 1.0, tuple(WorkspaceAnswer(*a) for a in answers))
     monkeypatch.setattr(command, "keep_test", lambda pk: found)
     ended, told = run_json(monkeypatch, admin, "workspace", "test", "main-eu")
     assert ended == code

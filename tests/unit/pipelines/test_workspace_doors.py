@@ -12,7 +12,7 @@ from recovery.errors import Denied
 from recovery.models import AuditEntry, Flow, Recovery, Workspace
 from recovery.people.roles import Actor, Role
 from recovery.pipelines import actions, asking, inventory
-from recovery.pipelines.actions import Given
+from recovery.pipelines.actions import WorkspaceDetails
 from recovery.pipelines.workspace_asking import keep_test
 from recovery.pipelines.workspaces import TOKEN, client_for, questions_service, token_of
 from recovery.workflow.actions import open_recovery
@@ -28,7 +28,7 @@ SECRET = "dapi0123456789abcdef0123456789abcdef"
 
 def add(name: str = "main-eu", **given: str) -> Workspace:
     values = {"url": URL, "token": SECRET, **given}
-    return actions.add_workspace(name=name, given=Given(**values), by=ADMIN)
+    return actions.add_workspace(name=name, given=WorkspaceDetails(**values), by=ADMIN)
 
 
 def test_one_of_which_nobody_says_the_environment_is_production() -> None:
@@ -50,12 +50,12 @@ def test_a_token_that_is_entered_is_kept_encrypted_and_shown_nowhere() -> None:
 def test_a_reference_is_held_to_names_that_are_meant_for_workspaces(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("REPRISE_WORKSPACE_MAIN", SECRET)
     row = actions.add_workspace(
-        name="main-eu", given=Given(url=URL, token_ref="env:REPRISE_WORKSPACE_MAIN"), by=ADMIN
+        name="main-eu", given=WorkspaceDetails(url=URL, token_ref="env:REPRISE_WORKSPACE_MAIN"), by=ADMIN
     )
     assert (token_of(row), row.token_kept) == (SECRET, "")
     for ref in ("env:REPRISE_SECRET_KEY", "file:/run/instance.env", "file:/run/../workspace-x", SECRET):
         with refused("reference_name"):
-            actions.change_workspace(name="main-eu", given=Given(token_ref=ref), by=ADMIN)
+            actions.change_workspace(name="main-eu", given=WorkspaceDetails(token_ref=ref), by=ADMIN)
 
 
 @pytest.mark.parametrize(
@@ -82,7 +82,7 @@ def test_a_reference_is_held_to_names_that_are_meant_for_workspaces(monkeypatch:
 )
 def test_what_cannot_be_a_workspace_is_refused(given: dict[str, str], code: str) -> None:
     with refused(code):
-        actions.add_workspace(name="main-eu", given=Given(**given), by=ADMIN)
+        actions.add_workspace(name="main-eu", given=WorkspaceDetails(**given), by=ADMIN)
     assert not Workspace.objects.exists()
     entry = AuditEntry.objects.get()
     assert (entry.action, entry.outcome) == ("workspace.add", "failed")
@@ -140,29 +140,31 @@ def test_one_address_in_another_spelling_is_no_second_workspace(url: str, code: 
 
 def test_naming_a_token_that_is_in_use_sends_it_to_no_other_machine() -> None:
     ref = "file:/run/secrets/workspace-main"
-    actions.add_workspace(name="main-eu", given=Given(url=URL, token_ref=ref), by=ADMIN)
+    actions.add_workspace(name="main-eu", given=WorkspaceDetails(url=URL, token_ref=ref), by=ADMIN)
     add("other", url="http://127.0.0.1:11")
     for same in (ref, "file:/run/./secrets//workspace-main"):
         with refused("token_again"):
             actions.change_workspace(
-                name="main-eu", given=Given(url="http://127.0.0.1:10", token_ref=same), by=ADMIN
+                name="main-eu", given=WorkspaceDetails(url="http://127.0.0.1:10", token_ref=same), by=ADMIN
             )
         with refused("token_elsewhere"):
-            actions.change_workspace(name="other", given=Given(token_ref=same), by=ADMIN)
+            actions.change_workspace(name="other", given=WorkspaceDetails(token_ref=same), by=ADMIN)
         with refused("token_elsewhere"):
             actions.add_workspace(
-                name="third", given=Given(url="http://127.0.0.1:12", token_ref=same), by=ADMIN
+                name="third", given=WorkspaceDetails(url="http://127.0.0.1:12", token_ref=same), by=ADMIN
             )
-    actions.change_workspace(name="main-eu", given=Given(environment="staging", token_ref=ref), by=ADMIN)
+    actions.change_workspace(
+        name="main-eu", given=WorkspaceDetails(environment="staging", token_ref=ref), by=ADMIN
+    )
 
 
 def test_a_token_does_not_follow_to_another_machine() -> None:
     add(questions_url=URL)
     with refused("token_again"):
-        actions.change_workspace(name="main-eu", given=Given(url="http://127.0.0.1:10"), by=ADMIN)
+        actions.change_workspace(name="main-eu", given=WorkspaceDetails(url="http://127.0.0.1:10"), by=ADMIN)
     changed = actions.change_workspace(
         name="main-eu",
-        given=Given(url="http://127.0.0.1:10", token="new", environment="staging"),
+        given=WorkspaceDetails(url="http://127.0.0.1:10", token="new", environment="staging"),
         by=ADMIN,
     )
     assert (changed.url, token_of(changed), changed.environment) == ("http://127.0.0.1:10", "new", "staging")
@@ -176,13 +178,15 @@ def test_the_token_of_a_questions_service_does_not_follow_to_another_machine() -
     service = questions_service(added, "staging")
     assert (service.url, service.token, service.spark) == (there, "for-it", "eu")
     with refused("token_again"):
-        actions.change_workspace(name="main-eu", given=Given(questions_url="http://127.0.0.1:21"), by=ADMIN)
-    itself = actions.change_workspace(name="main-eu", given=Given(questions_url=URL), by=ADMIN)
+        actions.change_workspace(
+            name="main-eu", given=WorkspaceDetails(questions_url="http://127.0.0.1:21"), by=ADMIN
+        )
+    itself = actions.change_workspace(name="main-eu", given=WorkspaceDetails(questions_url=URL), by=ADMIN)
     assert questions_service(itself, "staging").token == SECRET
-    gone = actions.change_workspace(name="main-eu", given=Given(questions_url=""), by=ADMIN)
+    gone = actions.change_workspace(name="main-eu", given=WorkspaceDetails(questions_url=""), by=ADMIN)
     with refused("no_questions"):
         questions_service(gone, "staging")
-    without = actions.change_workspace(name="main-eu", given=Given(questions_url=there), by=ADMIN)
+    without = actions.change_workspace(name="main-eu", given=WorkspaceDetails(questions_url=there), by=ADMIN)
     with refused("no_questions_token"):
         questions_service(without, "staging")
 
@@ -194,7 +198,9 @@ def test_a_reference_to_a_token_serves_one_address(monkeypatch: pytest.MonkeyPat
     with refused("token_elsewhere"):
         add("other", url="http://127.0.0.1:11", questions_url="http://127.0.0.1:21", questions_token_ref=ref)
     with refused("token_elsewhere"):
-        actions.add_workspace(name="other", given=Given(url="http://127.0.0.1:11", token_ref=ref), by=ADMIN)
+        actions.add_workspace(
+            name="other", given=WorkspaceDetails(url="http://127.0.0.1:11", token_ref=ref), by=ADMIN
+        )
     shared = add("other", url="http://127.0.0.1:11", questions_url=there, questions_token_ref=ref)
     assert questions_service(shared, "staging").token == "for-it"
 
@@ -247,7 +253,7 @@ def test_none_leaves_while_a_recovery_is_open_there() -> None:
         lambda: actions.remove_workspace(name="main-eu", by=ADMIN),
         lambda: actions.switch_workspace(name="main-eu", on=False, by=ADMIN),
         lambda: actions.change_workspace(
-            name="main-eu", given=Given(url="http://127.0.0.1:10", token="t"), by=ADMIN
+            name="main-eu", given=WorkspaceDetails(url="http://127.0.0.1:10", token="t"), by=ADMIN
         ),
     ):
         with refused("recovery_open"):
@@ -272,8 +278,10 @@ def test_only_an_admin_does(role: Role) -> None:
     add()
     by = Actor("p", role)
     for act in (
-        lambda: actions.add_workspace(name="x", given=Given(url=URL, token="t"), by=by),
-        lambda: actions.change_workspace(name="main-eu", given=Given(environment="development"), by=by),
+        lambda: actions.add_workspace(name="x", given=WorkspaceDetails(url=URL, token="t"), by=by),
+        lambda: actions.change_workspace(
+            name="main-eu", given=WorkspaceDetails(environment="development"), by=by
+        ),
         lambda: actions.switch_workspace(name="main-eu", on=False, by=by),
         lambda: actions.remove_workspace(name="main-eu", by=by),
         lambda: actions.request_test(name="main-eu", by=by),
@@ -285,7 +293,7 @@ def test_only_an_admin_does(role: Role) -> None:
 
 def rooted(*roots: Any) -> dict[str, str]:
     """Where the roots of the workspace are held to lead, after they were saved."""
-    given = Given(roots=tuple(map(str, roots)))
+    given = WorkspaceDetails(roots=tuple(map(str, roots)))
     return actions.change_workspace(name="main-eu", given=given, by=ADMIN).real_roots
 
 
@@ -308,7 +316,9 @@ def test_a_root_is_held_to_where_it_led_when_it_was_named_and_other_changes_bles
         str(root): str(mine),
         str(tmp_path / "new"): str(tmp_path / "new"),
     }
-    changed = actions.change_workspace(name="main-eu", given=Given(environment="staging"), by=ADMIN)
+    changed = actions.change_workspace(
+        name="main-eu", given=WorkspaceDetails(environment="staging"), by=ADMIN
+    )
     assert changed.real_roots[str(root)] == str(mine)
     with reach.reading(changed), refused("storage_root_moved"):
         Store.open(str(root))

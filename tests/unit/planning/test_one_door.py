@@ -18,7 +18,7 @@ from recovery.management.commands import _acting
 from recovery.models import AuditEntry, Person, Pipeline, Plan, Recovery
 from recovery.people.roles import Role
 from recovery.sinks.earlier import EarlierTable
-from recovery.strategies.base import GoingBack
+from recovery.strategies.base import ReplayFacts
 from recovery.workflow import broker, by_hand, sealing, selectors, studies, tasks
 from tests.factories.plans import plan_contents
 from tests.pages import refusal
@@ -217,7 +217,7 @@ def world(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
         monkeypatch.setattr(task, "delay", lambda *given: None)
 
 
-BACK = GoingBack(
+BACK = ReplayFacts(
     batch=1,
     committed=2,
     table=EarlierTable("files", 1, 1, 2, kept_rows=5, rows=12),
@@ -235,7 +235,7 @@ def gathered(flow: Any, *, patch: Mapping[str, str], key: tuple[str, ...], **giv
     new = replace(known.new_code, files={**CODE, **patch}, key=key)
     if given.get("target") is not None:
         known = replace(known, back=BACK)
-    scene = SimpleNamespace(
+    snapshot = SimpleNamespace(
         code=dict(CODE),
         checkpoint_place="/ck",
         table_place="/w",
@@ -243,7 +243,7 @@ def gathered(flow: Any, *, patch: Mapping[str, str], key: tuple[str, ...], **giv
         others={},
         preconditions=lambda: plan_contents().preconditions,
     )
-    return scene, replace(known, new_code=new)
+    return snapshot, replace(known, new_code=new)
 
 
 @dataclass

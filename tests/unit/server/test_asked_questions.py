@@ -11,14 +11,14 @@ from django.test import RequestFactory
 
 from recovery.errors import WrongUse
 from recovery.server import instance as instances
-from recovery.server.confinement import Confinement, Sight
-from recovery.server.instance import Instance
+from recovery.server.confinement import Confinement, PathAccess
+from recovery.server.instance import ServerInstance
 from recovery.server.jail import machine_confinement
 from recovery.server.problems import ApiProblem
 from recovery.server.process import parse_remotes
-from recovery.server.questions import AskedQuestion, Busy
+from recovery.server.questions import AskedQuestion, TooManyQuestions
 from recovery.server.reach import refuse_paths_beyond
-from recovery.sources.input_ranges import Slice
+from recovery.sources.input_ranges import InputRange
 from recovery.spark.api import MeasureRequest, RehearsalRequest, StudyRequest, WholeInput
 from recovery.spark.asking import Service, sent
 from tests.unit.server.api import TOKEN, Asker
@@ -39,7 +39,7 @@ class Forks:
 
     def ask(self, asked: AskedQuestion, *, gone: Any) -> Iterator[bytes]:
         if self.busy:
-            raise Busy
+            raise TooManyQuestions
         self.asked.append(asked)
         return iter([b"\n", b'{"answer": {"driver": "d", "tables": {}}}\n'])
 
@@ -49,7 +49,7 @@ def forks(asker: Asker) -> Forks:
     made = Forks()
     here: Any = instances.current_instance()
     here.questions, here.remotes = made, {"eu": "sc://eu:443/;token=t"}
-    here.connect_to = lambda name: Instance.connect_to(here, name) if name else "sc://own"
+    here.connect_to = lambda name: ServerInstance.connect_to(here, name) if name else "sc://own"
     return made
 
 
@@ -123,7 +123,7 @@ def test_other_sparks_are_given_a_line_each() -> None:
 def every_path(path: str) -> list[dict[str, Any]]:
     """A question for each field that names a file, as the console sends it."""
     study = StudyRequest(NOBODY, {}, "", (), {}, "c", "s", "c.s.t")
-    slices = {"new": {"0": Slice("files", (path,)).as_dict()}}
+    slices = {"new": {"0": InputRange("files", (path,)).as_dict()}}
     with_sets = StudyRequest(NOBODY, {}, "", (), {}, "c", "s", "c.s.t", sets={"new": (path,)})
     written = StudyRequest(NOBODY, {}, "", (), {}, "c", "s", "c.s.t", write={"new": path})
     sliced = StudyRequest(NOBODY, {}, "", (), {}, "c", "s", "c.s.t", slices=slices)
@@ -196,7 +196,7 @@ def test_the_machine_is_asked_once_for_the_paths_of_a_question(
     asked: list[Confinement] = []
     entries = Confinement.entries
 
-    def counted(self: Confinement) -> dict[Path, Sight]:
+    def counted(self: Confinement) -> dict[Path, PathAccess]:
         asked.append(self)
         return entries(self)
 

@@ -11,7 +11,7 @@ from recovery.server.driver import SparkDead
 from recovery.server.execution import Execution, Failure, failure_of_lost_spark
 from recovery.server.flow_events import FlowLog
 from recovery.server.models import Pipeline, Update
-from recovery.server.room import Room
+from recovery.server.room import EventLogRoom
 from recovery.server.tracking import Track
 from recovery.server.updates import fail_left_active
 
@@ -32,7 +32,7 @@ def test_a_runner_that_was_killed_is_cut_off_and_one_that_crashed_has_failed(
 
 def ended(end: Any, *args: Any, flow: str = "RUNNING", reported: Failure | None = None) -> bool:
     """Is an update that ends this way called cut off? `flow`: the status of its flow."""
-    log: Any = SimpleNamespace(tracks={"f": Track("f", streaming=True, status=flow)}, room=Room())
+    log: Any = SimpleNamespace(tracks={"f": Track("f", streaming=True, status=flow)}, room=EventLogRoom())
     flows = SimpleNamespace(any_failed=lambda: FlowLog.any_failed(log))
     execution = SimpleNamespace(runner=None, flows=flows, reported=reported)
     failure: Failure = end(execution, *args)

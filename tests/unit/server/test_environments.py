@@ -7,8 +7,8 @@ import pytest
 
 from recovery.errors import WrongUse
 from recovery.server import instance as instances
-from recovery.server.confinement import Sight
-from recovery.server.instance import Instance, ServerPlace, set_current
+from recovery.server.confinement import PathAccess
+from recovery.server.instance import ServerInstance, ServerPlace, set_current
 from recovery.server.models import Pipeline
 from recovery.server.problems import ApiProblem
 from recovery.server.process import check_hidden
@@ -22,7 +22,7 @@ QUESTION = {"question": "places", "request": {"tables": []}, "seconds": 5}
 
 def serve(asker: Asker, *environments: str, hidden: tuple[Path, ...] = ()) -> None:
     """The server runs the pipelines of these environments."""
-    set_current(Instance(asker.home, ServerPlace(hidden=hidden), environments=environments))
+    set_current(ServerInstance(asker.home, ServerPlace(hidden=hidden), environments=environments))
 
 
 @pytest.mark.parametrize(
@@ -114,7 +114,7 @@ def test_what_belongs_to_another_environment_is_hidden_and_never_storage(
     (ours / "way").symlink_to(theirs)
     serve(asker, "development", hidden=(theirs,))
     sight = instances.current_instance().place_of_data().sights()
-    assert (sight(theirs / "new"), sight(ours / "new")) == (Sight.HIDDEN, Sight.WRITABLE)
+    assert (sight(theirs / "new"), sight(ours / "new")) == (PathAccess.HIDDEN, PathAccess.WRITABLE)
 
     for storage in (theirs, theirs / "deep", ours / "way", ours / "way/deep"):
         assert asker.send("POST", "/pipelines", {"name": "p", "storage": str(storage)}).status == 400
@@ -129,15 +129,15 @@ def test_a_home_below_a_hidden_folder_keeps_its_own_data(tmp_path: Path) -> None
     (home := tmp_path / "environments/development").mkdir(parents=True)
     for place in (home / "storage", tmp_path / "storage", tmp_path / "environments/production/storage"):
         place.mkdir(parents=True)
-    sight = Instance(home, ServerPlace(hidden=(tmp_path,))).place_of_data().sights()
-    assert sight(home / "storage/p") is Sight.WRITABLE
+    sight = ServerInstance(home, ServerPlace(hidden=(tmp_path,))).place_of_data().sights()
+    assert sight(home / "storage/p") is PathAccess.WRITABLE
     for hidden in (
         "audit.key",
         "storage/p",
         "environments/production/storage/p",
         "environments/development/x",
     ):
-        assert sight(tmp_path / hidden) is Sight.HIDDEN
+        assert sight(tmp_path / hidden) is PathAccess.HIDDEN
 
 
 @pytest.mark.parametrize("case", ["absent", "relative", "shared", "shared by a link"])

@@ -2,7 +2,7 @@
 
 import pytest
 
-from recovery.server.filters import Condition, matches_like, parse_events_filter, parse_pipelines_filter
+from recovery.server.filters import FilterCondition, matches_like, parse_events_filter, parse_pipelines_filter
 from recovery.server.problems import ApiProblem
 
 
@@ -11,22 +11,22 @@ from recovery.server.problems import ApiProblem
     [
         ("", ()),
         ("  ", ()),
-        ("level='ERROR'", (Condition("level", "=", ("ERROR",)),)),
-        ("level in ('ERROR','WARN')", (Condition("level", "IN", ("ERROR", "WARN")),)),
-        ("id = 'it''s'", (Condition("id", "=", ("it's",)),)),
-        ("timestamp >= '2026-03-02T10:15:07.120Z'", (Condition("timestamp", ">=", (1772446507120,)),)),
-        ("timestamp > '1970-01-01T00:00:01'", (Condition("timestamp", ">", (1000,)),)),
+        ("level='ERROR'", (FilterCondition("level", "=", ("ERROR",)),)),
+        ("level in ('ERROR','WARN')", (FilterCondition("level", "IN", ("ERROR", "WARN")),)),
+        ("id = 'it''s'", (FilterCondition("id", "=", ("it's",)),)),
+        ("timestamp >= '2026-03-02T10:15:07.120Z'", (FilterCondition("timestamp", ">=", (1772446507120,)),)),
+        ("timestamp > '1970-01-01T00:00:01'", (FilterCondition("timestamp", ">", (1000,)),)),
         (
             "update_id = 'u' AND level in ('INFO') and timestamp<'1970-01-01T00:00:00.001Z'",
             (
-                Condition("update_id", "=", ("u",)),
-                Condition("level", "IN", ("INFO",)),
-                Condition("timestamp", "<", (1,)),
+                FilterCondition("update_id", "=", ("u",)),
+                FilterCondition("level", "IN", ("INFO",)),
+                FilterCondition("timestamp", "<", (1,)),
             ),
         ),
     ],
 )
-def test_an_events_filter_is_read(text: str, conditions: tuple[Condition, ...]) -> None:
+def test_an_events_filter_is_read(text: str, conditions: tuple[FilterCondition, ...]) -> None:
     assert parse_events_filter(text) == conditions
 
 
@@ -59,11 +59,11 @@ def test_a_wrong_events_filter_is_refused_with_its_reason(text: str, words: str)
     ("text", "condition"),
     [
         ("", None),
-        ("name LIKE '%x%'", Condition("name", "LIKE", ("%x%",))),
-        ("notebook='/a/b'", Condition("notebook", "=", ("/a/b",))),
+        ("name LIKE '%x%'", FilterCondition("name", "LIKE", ("%x%",))),
+        ("notebook='/a/b'", FilterCondition("notebook", "=", ("/a/b",))),
     ],
 )
-def test_a_pipelines_filter_is_read(text: str, condition: Condition | None) -> None:
+def test_a_pipelines_filter_is_read(text: str, condition: FilterCondition | None) -> None:
     assert parse_pipelines_filter(text) == condition
 
 

@@ -17,7 +17,7 @@ import pytest
 from console.supervisor import broker
 from recovery.errors import Refused
 from recovery.server import jail
-from recovery.server.confinement import Confinement, Sight, dump_grants
+from recovery.server.confinement import Confinement, PathAccess, dump_grants
 from recovery.server.jail import (
     Protection,
     child_environment,
@@ -211,9 +211,9 @@ def test_keys_of_programs_and_homes_of_people_are_out_of_sight(
         tmp_path / "runtime" / "bus",
         tmp_path / "etc-cloud" / "key",
     ):
-        assert confinement.sight(hidden) is Sight.HIDDEN
-    assert confinement.sight(Path("/usr/sbin/any")) is Sight.READABLE
-    assert confinement.sight(tmp_path / "export" / "data") is Sight.WRITABLE
+        assert confinement.sight(hidden) is PathAccess.HIDDEN
+    assert confinement.sight(Path("/usr/sbin/any")) is PathAccess.READABLE
+    assert confinement.sight(tmp_path / "export" / "data") is PathAccess.WRITABLE
 
 
 def test_the_network_stays(home: Path, protection: str) -> None:
@@ -273,14 +273,14 @@ def test_ending_the_command_ends_all_that_runs_inside(home: Path) -> None:
 @pytest.mark.parametrize(
     ("path", "sight"),
     [
-        ("/srv/data/x", Sight.WRITABLE),
-        ("/srv/home", Sight.HIDDEN),
-        ("/srv/home/logs/new", Sight.HIDDEN),
-        ("/srv/home/storage/a", Sight.WRITABLE),
-        ("/srv/home/storage/a/keys", Sight.READABLE),
+        ("/srv/data/x", PathAccess.WRITABLE),
+        ("/srv/home", PathAccess.HIDDEN),
+        ("/srv/home/logs/new", PathAccess.HIDDEN),
+        ("/srv/home/storage/a", PathAccess.WRITABLE),
+        ("/srv/home/storage/a/keys", PathAccess.READABLE),
     ],
 )
-def test_the_longest_path_decides(tmp_path: Path, path: str, sight: Sight) -> None:
+def test_the_longest_path_decides(tmp_path: Path, path: str, sight: PathAccess) -> None:
     (tmp_path / "srv/home/storage/a/keys").mkdir(parents=True)
     confinement = Confinement(
         hidden=(tmp_path / "srv/home",),
@@ -303,9 +303,9 @@ def test_grants_add_up_to_what_is_shown_and_to_nothing_else(tmp_path: Path) -> N
     )
 
     assert sorted(confinement.grants()) == [
-        (tmp_path / "a" / "open", Sight.WRITABLE),
-        (tmp_path / "a" / "shut" / "inner", Sight.READABLE),
-        (tmp_path / "b", Sight.READABLE),
+        (tmp_path / "a" / "open", PathAccess.WRITABLE),
+        (tmp_path / "a" / "shut" / "inner", PathAccess.READABLE),
+        (tmp_path / "b", PathAccess.READABLE),
     ]
 
 
@@ -371,9 +371,9 @@ def test_a_link_put_where_a_right_was_listed_gives_none(tmp_path: Path) -> None:
         (tmp_path / name).mkdir()
         (tmp_path / name / "file").write_text("content")
     grants = [
-        (Path(name), Sight.READABLE) for name in ("/usr", "/lib", "/lib64", sys.prefix, sys.base_prefix)
+        (Path(name), PathAccess.READABLE) for name in ("/usr", "/lib", "/lib64", sys.prefix, sys.base_prefix)
     ]
-    grants += [(tmp_path / name, Sight.READABLE) for name in ("mine", "swapped")]
+    grants += [(tmp_path / name, PathAccess.READABLE) for name in ("mine", "swapped")]
     (tmp_path / "swapped").symlink_to(tmp_path / "other")
     code = """
         import json, pathlib, sys
@@ -424,13 +424,13 @@ def test_folders_of_programs_that_the_server_runs_are_read_only(
         for name in ("programs", "modules", "data", "person/bin")
     }
     assert sights == {
-        "programs": Sight.READABLE,
-        "modules": Sight.READABLE,
-        "data": Sight.WRITABLE,
-        "person/bin": Sight.HIDDEN,
+        "programs": PathAccess.READABLE,
+        "modules": PathAccess.READABLE,
+        "data": PathAccess.WRITABLE,
+        "person/bin": PathAccess.HIDDEN,
     }
-    assert confinement.sight(home / "storage/new") is Sight.WRITABLE
-    assert confinement.sight(Path("/tmp/new")) is Sight.WRITABLE
+    assert confinement.sight(home / "storage/new") is PathAccess.WRITABLE
+    assert confinement.sight(Path("/tmp/new")) is PathAccess.WRITABLE
 
 
 def test_a_file_that_a_setting_of_the_server_names_is_hidden(

@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 
 from recovery.server import events, keeping
-from recovery.server.keeping import DAY_MS, Forgotten, Keep, prune_updates
+from recovery.server.keeping import DAY_MS, ForgottenUpdates, KeepingRule, prune_updates
 from recovery.server.models import Event, Pipeline, Update
 
 pytestmark = pytest.mark.django_db(databases=["default", "pipelines"])
-KEEP = Keep(days=90, updates=2)
+KEEP = KeepingRule(days=90, updates=2)
 
 
 @pytest.fixture
@@ -43,12 +43,12 @@ def test_old_updates_go_with_their_events_and_folders(pipeline: Pipeline, tmp_pa
     old = [ran(pipeline, tmp_path, days=d) for d in (300, 200, 91)]
     new = [ran(pipeline, tmp_path, days=d) for d in (89, 100, 95)]
     alone = events.store_event(pipeline, "user_action", "m", {})
-    assert prune_updates(tmp_path, KEEP) == Forgotten(3, 3, 3)
+    assert prune_updates(tmp_path, KEEP) == ForgottenUpdates(3, 3, 3)
     assert kept() == set(new), "two by their number, one by its age"
     assert {entry.name for entry in (tmp_path / "updates").iterdir()} == set(new)
     assert Event.objects.filter(update_id__in=old).count() == 0
     assert Event.objects.filter(pk=alone.pk).exists(), "what belongs to no update stays"
-    assert prune_updates(tmp_path, KEEP) == Forgotten()
+    assert prune_updates(tmp_path, KEEP) == ForgottenUpdates()
 
 
 def test_the_newest_that_completed_is_kept_and_a_dry_run_is_none(pipeline: Pipeline, tmp_path: Path) -> None:
@@ -74,14 +74,14 @@ def test_the_last_that_defined_a_table_is_kept_so_that_a_deletion_drops_it(
 def test_an_active_update_and_other_pipelines_are_left(pipeline: Pipeline, tmp_path: Path) -> None:
     other = Pipeline.objects.create(name="q", spec={}, creator="ada", last_modified_ms=1)
     all_of_them = {ran(pipeline, tmp_path, days=0, state="RUNNING"), ran(other, tmp_path, days=300)}
-    assert prune_updates(tmp_path, Keep(days=1, updates=1)) == Forgotten()
+    assert prune_updates(tmp_path, KeepingRule(days=1, updates=1)) == ForgottenUpdates()
     assert kept() == all_of_them
 
 
 def test_a_folder_without_an_update_is_removed(tmp_path: Path) -> None:
     (tmp_path / "updates/left-over").mkdir(parents=True)
     assert prune_updates(tmp_path, KEEP).folders == 1
-    assert prune_updates(tmp_path / "nothing", KEEP) == Forgotten()
+    assert prune_updates(tmp_path / "nothing", KEEP) == ForgottenUpdates()
 
 
 def test_no_more_than_a_number_goes_at_once(

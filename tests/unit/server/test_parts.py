@@ -10,13 +10,13 @@ import pytest
 from recovery.errors import Unreachable
 from recovery.server.children import Children
 from recovery.server.driver import lies_under
-from recovery.server.eventlog import QueryEvent, Tail
+from recovery.server.eventlog import LogFollower, QueryEvent
 from recovery.server.graph import qualify_name
 from recovery.server.java import find_java, write_wrapper
 from recovery.server.problems import ApiProblem
 from recovery.server.sources import NoDefinitions, library_paths, read_snapshot, take_snapshot
 from recovery.server.storage_symlink import is_plain, link_of, spark_home
-from recovery.server.workspace import Workspace
+from recovery.server.workspace import WorkspaceFolder
 from tests.refusals import refused
 from tests.unit.server.test_reading_spark import TAG, line
 
@@ -84,7 +84,7 @@ def first_file(logs: Path) -> Path:
 def test_the_tail_follows_a_log_that_rolls_and_removes_what_it_has_read(tmp_path: Path) -> None:
     seen: list[QueryEvent] = []
     first = first_file(tmp_path)
-    tail = Tail(first.parent, seen.append)
+    tail = LogFollower(first.parent, seen.append)
 
     def write(index: int, run: str) -> None:
         with (first.parent / f"events_{index}_app").open("ab") as stream:
@@ -114,7 +114,7 @@ def test_the_tail_hands_on_whole_lines_only_and_survives_a_bad_one(tmp_path: Pat
             arrived.set()
 
     log = first_file(tmp_path)
-    tail = Tail(log.parent, take)
+    tail = LogFollower(log.parent, take)
     tail.start()
     started = line("QueryStartedEvent", id="q", runId="r", name="n", jobTags=[TAG]) + b"\n"
     with log.open("ab", buffering=0) as stream:
@@ -129,12 +129,12 @@ def test_the_tail_hands_on_whole_lines_only_and_survives_a_bad_one(tmp_path: Pat
     assert [event.kind for event in seen] == ["started", "terminated"]
 
 
-def workspace(tmp_path: Path, *paths: str) -> Workspace:
+def workspace(tmp_path: Path, *paths: str) -> WorkspaceFolder:
     for path in paths:
         file = tmp_path / "workspace" / path.lstrip("/")
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(f"# {path}\n")
-    return Workspace(tmp_path / "workspace")
+    return WorkspaceFolder(tmp_path / "workspace")
 
 
 def spec(*libraries: dict[str, dict[str, str]], root: str = "/p") -> dict[str, object]:

@@ -11,14 +11,14 @@ import pytest
 from recovery.errors import Unreachable
 from recovery.server import driver, gateway
 from recovery.server.auth import private_write
-from recovery.server.confinement import Sight
+from recovery.server.confinement import PathAccess
 from recovery.server.driver import Driver, SparkDead, folders_of_the_driver, prepare_folders, remove_old_logs
-from recovery.server.eventlog import QueryEvent, Tail
+from recovery.server.eventlog import LogFollower, QueryEvent
 from recovery.server.execution import remove_folder
 from recovery.server.gateway import last_lines, wait_for_connection
 from recovery.server.jail import machine_confinement
 from recovery.server.sources import read_snapshot, take_snapshot
-from recovery.server.workspace import Workspace
+from recovery.server.workspace import WorkspaceFolder
 
 STARTED = (
     b'{"Event":"org.apache.spark.sql.streaming.StreamingQueryListener$QueryStartedEvent","runId":"r","name":"f",'
@@ -99,7 +99,7 @@ def test_a_snapshot_is_never_written_through_a_link(home: Path, planted: str) ->
     spec = {"libraries": [{"file": {"path": "/p/a.py"}}], "root_path": "/p"}
 
     try:
-        take_snapshot(spec, Workspace(home / "workspace"), home / "updates/u/source")
+        take_snapshot(spec, WorkspaceFolder(home / "workspace"), home / "updates/u/source")
     except OSError:
         assert not planted.endswith("a.py")
     else:
@@ -183,7 +183,7 @@ def test_an_event_log_that_is_no_file_is_not_followed_and_keeps_nobody_waiting(
     else:
         PLANTED[planted](log)
 
-    Tail(log.parent, seen.append).catch_up()
+    LogFollower(log.parent, seen.append).catch_up()
     assert seen == []
 
 
@@ -192,7 +192,7 @@ def test_a_line_of_the_event_log_that_no_parser_can_hold_does_not_end_the_tail(h
     deep = STARTED.replace(b'"name":"f"', b'"name":' + b"[" * 200_000)
     log.write_bytes(deep + STARTED.replace(b'["Spark', b'["", "Spark'))
 
-    Tail(log.parent, seen.append).catch_up()
+    LogFollower(log.parent, seen.append).catch_up()
     assert [event.kind for event in seen] == ["started"]
 
 
@@ -200,8 +200,8 @@ def test_what_spark_runs_for_pipelines_cannot_write_what_the_next_start_reads(ho
     prepare_folders(home)
     confinement = machine_confinement(home=home, writable=folders_of_the_driver(home))
 
-    assert confinement.sight(home / driver.CONF / "spark-env.sh") is not Sight.WRITABLE
-    assert confinement.sight(home / "spark/tmp") is Sight.WRITABLE
+    assert confinement.sight(home / driver.CONF / "spark-env.sh") is not PathAccess.WRITABLE
+    assert confinement.sight(home / "spark/tmp") is PathAccess.WRITABLE
 
 
 @pytest.mark.parametrize(

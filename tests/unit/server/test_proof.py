@@ -10,7 +10,14 @@ import pytest
 from recovery.errors import Refused
 from recovery.server import jail, proof
 from recovery.server.jail import Protection, machine_confinement, measure_protection
-from recovery.server.proof import Demand, Level, Proof, check_proof, files_apart, prove_confinement
+from recovery.server.proof import (
+    ConfinementDemand,
+    ConfinementLevel,
+    ConfinementProof,
+    check_proof,
+    files_apart,
+    prove_confinement,
+)
 
 
 @pytest.fixture
@@ -24,14 +31,14 @@ def home() -> Iterator[Path]:
 @pytest.mark.parametrize(
     ("has", "level"),
     [
-        ("everything", Level.FULL),
-        ("namespaces", Level.CONSOLE),
-        ("landlock", Level.FILES),
-        ("nothing", Level.NONE),
+        ("everything", ConfinementLevel.FULL),
+        ("namespaces", ConfinementLevel.CONSOLE),
+        ("landlock", ConfinementLevel.FILES),
+        ("nothing", ConfinementLevel.NONE),
     ],
 )
 def test_what_the_probe_reaches_is_what_the_machine_lets_it(
-    home: Path, monkeypatch: pytest.MonkeyPatch, has: str, level: Level
+    home: Path, monkeypatch: pytest.MonkeyPatch, has: str, level: ConfinementLevel
 ) -> None:
     measured = measure_protection()
     had = {
@@ -104,23 +111,23 @@ def test_the_probe_tries_files_of_another_environments_server(
 @pytest.mark.parametrize(
     ("reached", "level", "starts_with"),
     [
-        ((), Level.FULL, {"required", "container", "optional"}),
-        (("neighbour",), Level.CONSOLE, {"required", "container", "optional"}),
-        (("process",), Level.CONSOLE, {"required", "container", "optional"}),
-        (("neighbour", "process"), Level.CONSOLE, {"required", "container", "optional"}),
-        (("socket",), Level.FILES, {"container", "optional"}),
-        (("socket", "neighbour"), Level.FILES, {"container", "optional"}),
-        (("environment",), Level.NONE, {"optional"}),
-        (("file", "socket", "environment", "signal", "neighbour"), Level.NONE, {"optional"}),
-        (("apart",), Level.NONE, {"optional"}),
+        ((), ConfinementLevel.FULL, {"required", "container", "optional"}),
+        (("neighbour",), ConfinementLevel.CONSOLE, {"required", "container", "optional"}),
+        (("process",), ConfinementLevel.CONSOLE, {"required", "container", "optional"}),
+        (("neighbour", "process"), ConfinementLevel.CONSOLE, {"required", "container", "optional"}),
+        (("socket",), ConfinementLevel.FILES, {"container", "optional"}),
+        (("socket", "neighbour"), ConfinementLevel.FILES, {"container", "optional"}),
+        (("environment",), ConfinementLevel.NONE, {"optional"}),
+        (("file", "socket", "environment", "signal", "neighbour"), ConfinementLevel.NONE, {"optional"}),
+        (("apart",), ConfinementLevel.NONE, {"optional"}),
     ],
 )
 def test_the_server_starts_only_where_what_is_demanded_holds(
-    reached: tuple[str, ...], level: Level, starts_with: set[str]
+    reached: tuple[str, ...], level: ConfinementLevel, starts_with: set[str]
 ) -> None:
-    proven = Proof(reached, namespaces=False, landlock=7, why="")
+    proven = ConfinementProof(reached, namespaces=False, landlock=7, why="")
     assert proven.level is level
-    for demand in Demand:
+    for demand in ConfinementDemand:
         if demand.value in starts_with:
             check_proof(proven, demand)
         else:

@@ -16,7 +16,7 @@ from recovery.server.children import Children
 from recovery.server.confinement import Confinement
 from recovery.server.forks import Runners
 from recovery.server.jail import children_of, question_confinement
-from recovery.server.questions import Answering, AskedQuestion, Busy, Questions
+from recovery.server.questions import Answering, AskedQuestion, Questions, TooManyQuestions
 from tests.contract.lab import alive, until
 
 # The parent without its imports; in place of what answers questions, the code of a test.
@@ -145,7 +145,7 @@ def test_the_code_gets_nothing_of_the_server_but_a_folder(asking: Questions, tmp
 def test_no_more_are_answered_at_once_than_there_are_turns(asking: Questions) -> None:
     asking.turns = questions.threading.BoundedSemaphore(1)
     first = begun(asking, IDLE)
-    with pytest.raises(Busy):
+    with pytest.raises(TooManyQuestions):
         begun(asking, IDLE)
     first.close()
     assert json.loads(said(asking, f"answer({GOOD!r})")) == {"answer": {"rows": 3}}

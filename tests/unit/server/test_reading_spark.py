@@ -4,10 +4,10 @@ import json
 
 import pytest
 
-from recovery.server.eventlog import Reader
+from recovery.server.eventlog import QueryLogReader
 from recovery.server.flow_events import has_read_input, with_offsets
 from recovery.server.java_exceptions import parse_chain
-from recovery.server.messages import FlowSaid, RunSaid, parse_message
+from recovery.server.messages import FlowReport, RunReport, parse_message
 
 PRINTED = """org.apache.spark.sql.streaming.StreamingQueryException: [STREAM_FAILED] Query [id = 1] terminated
 === Streaming Query ===
@@ -57,25 +57,25 @@ def test_words_that_are_no_java_exception_are_kept() -> None:
 @pytest.mark.parametrize(
     ("text", "meaning"),
     [
-        ("Flow spark_catalog.db.f is QUEUED.", FlowSaid("spark_catalog.db.f", "QUEUED")),
-        ("Flow 'spark_catalog.db.f' has FAILED.", FlowSaid("spark_catalog.db.f", "FAILED")),
+        ("Flow spark_catalog.db.f is QUEUED.", FlowReport("spark_catalog.db.f", "QUEUED")),
+        ("Flow 'spark_catalog.db.f' has FAILED.", FlowReport("spark_catalog.db.f", "FAILED")),
         (
             "Flow '`c`.`d`.`f`' has FAILED more than 2 times and will not be restarted.",
-            FlowSaid("c.d.f", "FAILED"),
+            FlowReport("c.d.f", "FAILED"),
         ),
-        ("Flow c.d.f has COMPLETED.", FlowSaid("c.d.f", "COMPLETED")),
-        ("Failed to resolve flow: 'c.d.f'.", FlowSaid("c.d.f", "FAILED", unresolved=True)),
+        ("Flow c.d.f has COMPLETED.", FlowReport("c.d.f", "COMPLETED")),
+        ("Failed to resolve flow: 'c.d.f'.", FlowReport("c.d.f", "FAILED", unresolved=True)),
         (
             "Failed to resolve flow due to upstream failure: 'c.d.f'.",
-            FlowSaid("c.d.f", "FAILED", unresolved=True, upstream=True),
+            FlowReport("c.d.f", "FAILED", unresolved=True, upstream=True),
         ),
-        ("Run is COMPLETED.", RunSaid("COMPLETED")),
-        ("Run is FAILED since a flow failed.", RunSaid("FAILED")),
+        ("Run is COMPLETED.", RunReport("COMPLETED")),
+        ("Run is FAILED since a flow failed.", RunReport("FAILED")),
         ("Flow c.d.f is PLANNING.", None),
         ("Something else entirely", None),
     ],
 )
-def test_a_sentence_of_spark_is_understood(text: str, meaning: FlowSaid | RunSaid | None) -> None:
+def test_a_sentence_of_spark_is_understood(text: str, meaning: FlowReport | RunReport | None) -> None:
     assert parse_message(text) == meaning
 
 
@@ -88,7 +88,7 @@ def line(kind: str, **content: object) -> bytes:
 
 
 def test_a_query_is_followed_from_its_start_to_its_end() -> None:
-    reader = Reader()
+    reader = QueryLogReader()
     started = reader.read(
         line("QueryStartedEvent", id="q", runId="r", name="`c`.`d`.`f`", jobTags=["x", TAG])
     )
@@ -106,7 +106,7 @@ def test_a_query_is_followed_from_its_start_to_its_end() -> None:
 
 
 def test_queries_of_nobody_and_other_lines_are_left_alone() -> None:
-    reader = Reader()
+    reader = QueryLogReader()
     assert reader.read(line("QueryStartedEvent", id="q", runId="r", name="n", jobTags=[])) is None
     assert reader.read(line("QueryTerminatedEvent", id="q", runId="r")) is None
     assert reader.read(b'{"Event":"SparkListenerTaskEnd","Stage ID":1}') is None

@@ -4,16 +4,16 @@ from typing import Any
 
 import pytest
 
-from recovery.server.graph import Dataset, Flow, Graph
-from recovery.server.resets import Refused, Selection, list_emptied, prepare_run
+from recovery.server.graph import Dataset, Graph, GraphFlow
+from recovery.server.resets import Selection, SelectionRefused, list_emptied, prepare_run
 from tests.refusals import refused
 
 SPEC = {"catalog": "spark_catalog", "schema": "db"}
 TABLE, SINK = "spark_catalog.db.orders", "clicks_out"
 GRAPH = Graph(
     (
-        Flow(TABLE, TABLE, "APPEND", "PYTHON", streaming=True),
-        Flow("to_topic", SINK, "APPEND", "PYTHON", streaming=True),
+        GraphFlow(TABLE, TABLE, "APPEND", "PYTHON", streaming=True),
+        GraphFlow("to_topic", SINK, "APPEND", "PYTHON", streaming=True),
     ),
     (Dataset(TABLE, "STREAMING_TABLE"), Dataset(SINK, "SINK")),
 )
@@ -48,14 +48,14 @@ def test_the_checkpoint_of_a_flow_into_a_sink_is_reset_by_its_bare_name(name: st
 @pytest.mark.parametrize("selection", ["refresh_selection", "full_refresh_selection"])
 @pytest.mark.parametrize("name", [SINK, f"spark_catalog.db.{SINK}"])
 def test_a_sink_in_a_selection_is_refused_with_what_to_do(selection: str, name: str) -> None:
-    with refused("sink_selected", Refused, names=("clicks_out",)):
+    with refused("sink_selected", SelectionRefused, names=("clicks_out",)):
         run(**{selection: [name]})
 
 
 def test_a_name_that_nothing_has_is_refused_in_the_services_words() -> None:
-    with refused("no_such_table", Refused, names=("spark_catalog.db.none",)):
+    with refused("no_such_table", SelectionRefused, names=("spark_catalog.db.none",)):
         run(refresh_selection=["none"])
-    with refused("no_such_flow", Refused, names=("spark_catalog.db.none",)):
+    with refused("no_such_flow", SelectionRefused, names=("spark_catalog.db.none",)):
         run(reset_checkpoint_selection=["none"])
 
 

@@ -9,7 +9,7 @@ from recovery.server import execution, room
 from recovery.server.eventlog import QueryEvent
 from recovery.server.execution import Execution
 from recovery.server.flow_events import LEFT_OUT, FlowLog
-from recovery.server.messages import FlowSaid
+from recovery.server.messages import FlowReport
 from recovery.server.models import Event, Pipeline, Update
 
 pytestmark = pytest.mark.django_db(databases=["default", "pipelines"])
@@ -82,7 +82,7 @@ def test_an_older_batch_is_never_written_as_the_last(monkeypatch: pytest.MonkeyP
 def test_names_of_flows_have_a_number_and_a_length(monkeypatch: pytest.MonkeyPatch, log: FlowLog) -> None:
     monkeypatch.setattr(room, "MOST_FLOWS", 2)
     for name in ("a", "b", "c", "x" * 2_000):
-        log.on_said(FlowSaid(name, "RUNNING"), 1, "")
+        log.on_said(FlowReport(name, "RUNNING"), 1, "")
     log.on_query(batch(0, flow="d"))
     log.close("COMPLETED", {}, None, None)
     named = {event.body["origin"].get("flow_name") for event in Event.objects.all()}

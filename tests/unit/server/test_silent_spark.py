@@ -13,7 +13,7 @@ from recovery.server import events, execution
 from recovery.server.driver import Driver, RunKey, SparkDead, SparkSilent, watch_answers
 from recovery.server.execution import Execution, Failure, failure_of_lost_spark
 from recovery.server.gateway import Gateway
-from recovery.server.instance import Instance
+from recovery.server.instance import ServerInstance
 from recovery.server.jvm import JvmSilent, answer_within
 from recovery.server.models import Event, Pipeline, Update
 from recovery.server.stopping import quiesce_run
@@ -71,7 +71,7 @@ def test_an_update_whose_spark_is_silent_ends_with_the_driver(
     instance: Any = SimpleNamespace(
         home=tmp_path, driver=driver, need_driver=lambda: driver, tail=None, confinement=lambda: None
     )
-    instance.kill_driver = lambda: Instance.kill_driver(instance)
+    instance.kill_driver = lambda: ServerInstance.kill_driver(instance)
     pipeline = Pipeline.objects.create(name="p", spec={}, creator="c", last_modified_ms=1)
     spec = {"storage": "/s", "catalog": "c", "schema": "d"}
     update = Update.objects.create(

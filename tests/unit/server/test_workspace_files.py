@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from recovery.server.confinement import Sight
+from recovery.server.confinement import PathAccess
 from recovery.server.http import LARGEST_BODY
 from recovery.server.jail import machine_confinement
 from recovery.server.models import Update
 from recovery.server.sources import take_snapshot
-from recovery.server.workspace import Workspace
+from recovery.server.workspace import WorkspaceFolder
 from tests.unit.server.api import Asker
 
 pytestmark = pytest.mark.django_db(databases=["default", "pipelines"])
@@ -86,7 +86,7 @@ def test_no_folder_hides_the_other_spelling(asker: Asker, path: str) -> None:
 def test_two_imports_of_one_file_at_once_share_no_draft(
     asker: Asker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    files, sync = Workspace(asker.home / "workspace"), os.fsync
+    files, sync = WorkspaceFolder(asker.home / "workspace"), os.fsync
 
     def meanwhile(number: int) -> None:
         monkeypatch.setattr(os, "fsync", sync)
@@ -109,7 +109,7 @@ def test_a_pipeline_runs_the_files_of_either_spelling(asker: Asker, root: str) -
         "root_path": f"{root}/Users/ada",
         "libraries": [{"glob": {"include": f"{root}/Users/ada/a*"}}],
     }
-    found = take_snapshot(spec, Workspace(asker.home / "workspace"), asker.home / "copy")
+    found = take_snapshot(spec, WorkspaceFolder(asker.home / "workspace"), asker.home / "copy")
     assert [path for path, _ in found.files] == [f"{root}/Users/ada/a.py"]
     assert (found.root / "a.py").is_file()
     assert (found.root / "lib" / "helper.py").is_file()
@@ -190,4 +190,4 @@ def test_a_form_that_is_too_large_is_refused_before_it_is_read(asker: Asker) -> 
 def test_an_upload_never_lies_where_pipelines_code_may_write(settings: Any) -> None:
     confinement = machine_confinement(home=Path(settings.REPRISE_HOME))
 
-    assert confinement.sight(Path(settings.FILE_UPLOAD_TEMP_DIR) / "a.upload.py") is Sight.HIDDEN
+    assert confinement.sight(Path(settings.FILE_UPLOAD_TEMP_DIR) / "a.upload.py") is PathAccess.HIDDEN

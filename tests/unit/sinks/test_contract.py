@@ -18,35 +18,41 @@ from recovery.sinks import (
     unknown,
 )
 from recovery.sinks.base import SinkReport
-from recovery.sinks.kinds import Start
+from recovery.sinks.kinds import PlannedStart
 from recovery.sources.base import Distance, Precision
 
 DOCS = Path(__file__).resolve().parents[3] / "docs/sinks.md"
 ROWS = Distance(rows=Amount(value=5))
-NEXT = Start(4)  # a seed after batch 3, nothing read again
-AGAIN = Start(4, reread=ROWS)
-EMPTY = Start(0, reread=ROWS)
-CRASHED = Start(3, query_id_kept=True, planned=3, planned_rows=Amount(value=2))
-UNFINISHED = Start(4, planned=3, planned_rows=Amount(value=2))
+NEXT = PlannedStart(4)  # a seed after batch 3, nothing read again
+AGAIN = PlannedStart(4, reread=ROWS)
+EMPTY = PlannedStart(0, reread=ROWS)
+CRASHED = PlannedStart(3, query_id_kept=True, planned=3, planned_rows=Amount(value=2))
+UNFINISHED = PlannedStart(4, planned=3, planned_rows=Amount(value=2))
 FILES = SinkReport(kind="files", location="/t", head=3)
 DELTA = SinkReport("delta", "/t", 3, heads={"q": 3})
 APP = foreach_batch.ForeachBatchFacts("orders", 3, True)
 
 # kind, facts, start, (rows doubled at most, exact), batches that vanish
-CASES: dict[str, tuple[str, Any, Start, tuple[int, bool] | None, range]] = {
+CASES: dict[str, tuple[str, Any, PlannedStart, tuple[int, bool] | None, range]] = {
     "files, the next batch": ("files", FILES, NEXT, (0, True), range(0)),
     "files, empty": ("files", FILES, EMPTY, None, range(4)),
     "files, read again": ("files", FILES, AGAIN, (5, True), range(0)),
-    "files, a hole": ("files", FILES, Start(6), None, range(0)),
-    "files, a new table": ("files", SinkReport("files", "/t", None), Start(0), (0, True), range(0)),
+    "files, a hole": ("files", FILES, PlannedStart(6), None, range(0)),
+    "files, a new table": ("files", SinkReport("files", "/t", None), PlannedStart(0), (0, True), range(0)),
     "files, the table has the planned batch": ("files", FILES, UNFINISHED, (2, True), range(0)),
     "files, the planned batch again": ("files", FILES, CRASHED, (0, True), range(0)),
     "kafka, the next batch": ("kafka", kafka.KafkaSinkFacts(("t",)), NEXT, (0, True), range(0)),
     "kafka, read again": ("kafka", kafka.KafkaSinkFacts(), AGAIN, (5, True), range(0)),
     "kafka, the planned batch again": ("kafka", kafka.KafkaSinkFacts(), CRASHED, (2, False), range(0)),
-    "kafka, not counted": ("kafka", kafka.KafkaSinkFacts(), Start(4, reread=Distance()), None, range(0)),
-    "delta, old id": ("delta", DELTA, Start(2, True), None, range(2, 4)),
-    "delta, old id with a gap": ("delta", DELTA, Start(9, True), (0, True), range(0)),
+    "kafka, not counted": (
+        "kafka",
+        kafka.KafkaSinkFacts(),
+        PlannedStart(4, reread=Distance()),
+        None,
+        range(0),
+    ),
+    "delta, old id": ("delta", DELTA, PlannedStart(2, True), None, range(2, 4)),
+    "delta, old id with a gap": ("delta", DELTA, PlannedStart(9, True), (0, True), range(0)),
     "delta, new id": ("delta", DELTA, EMPTY, (5, True), range(0)),
     "delta, holds the planned batch": ("delta", DELTA, UNFINISHED, (2, True), range(0)),
     "delta, the planned batch again": ("delta", DELTA, CRASHED, (0, True), range(0)),
@@ -60,7 +66,7 @@ CASES: dict[str, tuple[str, Any, Start, tuple[int, bool] | None, range]] = {
     "iceberg, old id": (
         "iceberg",
         iceberg.IcebergSinkFacts({"q": 3}, "q"),
-        Start(2, True),
+        PlannedStart(2, True),
         None,
         range(2, 4),
     ),
@@ -159,7 +165,7 @@ CASES: dict[str, tuple[str, Any, Start, tuple[int, bool] | None, range]] = {
 
 @pytest.mark.parametrize(("name", "facts", "start", "doubled", "vanished"), CASES.values(), ids=CASES.keys())
 def test_what_a_start_does_to_the_rows(
-    name: str, facts: Any, start: Start, doubled: tuple[int, bool] | None, vanished: range
+    name: str, facts: Any, start: PlannedStart, doubled: tuple[int, bool] | None, vanished: range
 ) -> None:
     found = registry.sink_kind_of(name).judge_risk(start, facts)
     assert (found.doubled and (found.doubled.value, found.doubled.exact)) == doubled
@@ -220,7 +226,7 @@ def test_no_start_is_promised_harmless_that_is_not() -> None:
     """Whatever the kind: a promise of no repeat is never made where rows come again to a sink that keeps nothing."""
     facts = {case[0]: case[1] for case in CASES.values()}
     for kind, start in product(
-        ("kafka", "unknown"), (AGAIN, CRASHED, UNFINISHED, Start(4, reread=Distance()))
+        ("kafka", "unknown"), (AGAIN, CRASHED, UNFINISHED, PlannedStart(4, reread=Distance()))
     ):
         found = registry.sink_kind_of(kind).judge_risk(start, facts[kind])
         assert found.doubled is None or found.doubled.value > 0

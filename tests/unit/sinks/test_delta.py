@@ -9,7 +9,7 @@ from recovery.checkpoints.table_progress import reconcile_report
 from recovery.contracts.amounts import Amount
 from recovery.errors import Refused, Unreachable
 from recovery.sinks import delta
-from recovery.sinks.kinds import Start, empty_reset
+from recovery.sinks.kinds import PlannedStart, empty_reset
 from recovery.sinks.live import delta as live
 from recovery.sources.base import Distance, InputFile
 from tests.checkpoint_builder import Built, sink_log
@@ -46,7 +46,7 @@ def test_batches_are_skipped_only_under_an_id_that_has_them(
     where: Path, query_id: str | None, next_batch: int, skipped: int
 ) -> None:
     told = live.read_table_report(str(where), query_id=query_id)
-    start = Start(next_batch, query_id_kept=query_id is not None)
+    start = PlannedStart(next_batch, query_id_kept=query_id is not None)
     assert len(delta.judge_risk(start, told).vanished) == skipped
     found = delta.next_batch_finding(told, next_batch, query_id)
     assert (found.code if found else None) == ("SINK_SWALLOWS" if skipped else None)
@@ -54,7 +54,9 @@ def test_batches_are_skipped_only_under_an_id_that_has_them(
 
 def test_an_empty_reset_swallows_nothing_and_doubles_all_that_was_read(where: Path) -> None:
     files = [InputFile(f"file:///in/{n}", 1, n) for n in range(3)]
-    risk = delta.judge_risk(Start(0, reread=Distance()), live.read_table_report(str(where), query_id=OURS))
+    risk = delta.judge_risk(
+        PlannedStart(0, reread=Distance()), live.read_table_report(str(where), query_id=OURS)
+    )
     told = empty_reset(risk, files[:2], files[2:], 1)
     assert told == {"swallowed_waiting": (), "doubled": tuple(files[:2])}
 
@@ -131,12 +133,14 @@ def test_a_batch_that_the_table_has_forgotten_is_in_it_all_the_same(
         assert seed.plan_seed(report).batch == goes_on_after
     told = live.read_table_report(str(where), query_id=query_id)
     assert (told.head, told.forgotten, told.forgets) == (None, head, True)
-    kept = delta.judge_risk(Start(2, query_id_kept=True, planned=2, planned_rows=Amount(value=4)), told)
+    kept = delta.judge_risk(
+        PlannedStart(2, query_id_kept=True, planned=2, planned_rows=Amount(value=4)), told
+    )
     assert (kept.bars, kept.doubled) == (head > 1, Amount(value=4 if head > 1 else 0))
 
 
 def test_what_a_table_that_forgets_has_of_an_open_batch_cannot_be_told_without_its_id(tmp_path: Path) -> None:
-    seeded = Start(2, planned=2, planned_rows=Amount(value=4))
+    seeded = PlannedStart(2, planned=2, planned_rows=Amount(value=4))
     forgets = live.read_table_report(str(table(tmp_path / "f", [[add("f0")]], **FORGETS)), query_id=OURS)
     found = delta.judge_risk(seeded, forgets).doubled
     assert found is not None

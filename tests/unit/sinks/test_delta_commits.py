@@ -6,17 +6,17 @@ from typing import Any
 
 import pytest
 
-from recovery.sinks.live.delta import Commit, commits_since, rows_added, written_by_others
+from recovery.sinks.live.delta import TableCommit, commits_since, rows_added, written_by_others
 
 MINE = {"q", "fill"}
 
 
 EMPTIED = {"removes": True, "operation": "TRUNCATE"}
 ATTEMPTS = (
-    Commit(1, **EMPTIED),
-    Commit(2, ("q1",), adds=True),
-    Commit(3, **EMPTIED),
-    Commit(4, ("q",), adds=True),
+    TableCommit(1, **EMPTIED),
+    TableCommit(2, ("q1",), adds=True),
+    TableCommit(3, **EMPTIED),
+    TableCommit(4, ("q",), adds=True),
 )
 
 
@@ -24,18 +24,32 @@ ATTEMPTS = (
     ("commits", "strange"),
     [
         ((), ()),
-        ((Commit(1, **EMPTIED), Commit(2), Commit(3, ("q",), adds=True)), ()),
-        ((Commit(1, **EMPTIED), Commit(2, ("q",), adds=True), Commit(3, adds=True)), (3,)),
-        ((Commit(1, ("other",), adds=True),), (1,)),
-        ((Commit(1, adds=True), Commit(2, **EMPTIED), Commit(3, ("fill",), adds=True)), (1,)),
-        ((Commit(1, **EMPTIED), Commit(2, ("q",), adds=True), Commit(3, adds=True, removes=True)), (3,)),
-        ((Commit(1, **EMPTIED), Commit(2, adds=True), Commit(3, removes=True, operation="DELETE")), (2, 3)),
+        ((TableCommit(1, **EMPTIED), TableCommit(2), TableCommit(3, ("q",), adds=True)), ()),
+        ((TableCommit(1, **EMPTIED), TableCommit(2, ("q",), adds=True), TableCommit(3, adds=True)), (3,)),
+        ((TableCommit(1, ("other",), adds=True),), (1,)),
+        ((TableCommit(1, adds=True), TableCommit(2, **EMPTIED), TableCommit(3, ("fill",), adds=True)), (1,)),
+        (
+            (
+                TableCommit(1, **EMPTIED),
+                TableCommit(2, ("q",), adds=True),
+                TableCommit(3, adds=True, removes=True),
+            ),
+            (3,),
+        ),
+        (
+            (
+                TableCommit(1, **EMPTIED),
+                TableCommit(2, adds=True),
+                TableCommit(3, removes=True, operation="DELETE"),
+            ),
+            (2, 3),
+        ),
         (ATTEMPTS, ()),
-        ((*ATTEMPTS[:2], Commit(3, adds=True), Commit(4, **EMPTIED)), (3,)),
+        ((*ATTEMPTS[:2], TableCommit(3, adds=True), TableCommit(4, **EMPTIED)), (3,)),
     ],
 )
 def test_whatever_changes_rows_but_the_plan_and_the_emptying_is_strange(
-    commits: tuple[Commit, ...], strange: tuple[int, ...]
+    commits: tuple[TableCommit, ...], strange: tuple[int, ...]
 ) -> None:
     assert written_by_others(commits, MINE) == strange
 
@@ -54,5 +68,5 @@ def test_a_commit_tells_its_ids_its_note_and_the_rows_that_came(tmp_path: Path) 
         {"txn": {"appId": "fill", "version": 1}},
         {"add": {**file, "stats": '{"numRecords":4}'}}, {"remove": {"path": "b", "dataChange": False}},
     )  # fmt: skip
-    assert commits_since(str(tmp_path), 0) == (Commit(1, ("fill",), True, False, "note", "WRITE"),)
+    assert commits_since(str(tmp_path), 0) == (TableCommit(1, ("fill",), True, False, "note", "WRITE"),)
     assert rows_added(str(tmp_path), 1) == 4

@@ -10,12 +10,12 @@ from recovery.errors import Unreachable
 from recovery.sinks import unknown
 from recovery.sinks.base import SinkReport
 from recovery.sinks.files import judge_risk, next_batch_finding, several_writers
-from recovery.sinks.kinds import Start, empty_reset
+from recovery.sinks.kinds import PlannedStart, empty_reset
 from recovery.sinks.live.files import read_table_report
 from recovery.sources.base import Distance, InputFile
 from tests.checkpoint_builder import put, sink_log
 
-AGAIN = Start(0, reread=Distance())  # everything, from batch 0 on
+AGAIN = PlannedStart(0, reread=Distance())  # everything, from batch 0 on
 
 
 def files(*names: str, start: int = 0) -> list[InputFile]:

@@ -7,17 +7,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recovery.sources import batches
-from recovery.sources.input_ranges import Slice
+from recovery.sources.input_ranges import InputRange
 
-FILES = Slice("files", files=("a", "b", "c", "d", "e"))
-DELTA = Slice("delta", versions=((3, ("a", "b")), (4, ("c",)), (6, ("d", "e"))))
-KAFKA = Slice("kafka", start={"t": {"0": 10, "1": 0}}, end={"t": {"0": 40, "1": 10}})
+FILES = InputRange("files", files=("a", "b", "c", "d", "e"))
+DELTA = InputRange("delta", versions=((3, ("a", "b")), (4, ("c",)), (6, ("d", "e"))))
+KAFKA = InputRange("kafka", start={"t": {"0": 10, "1": 0}}, end={"t": {"0": 40, "1": 10}})
 
 
-def kafka(*offsets: tuple[int, int]) -> Slice:
+def kafka(*offsets: tuple[int, int]) -> InputRange:
     """(partition 0, partition 1) from and to."""
     start, end = ({"t": {"0": p0, "1": p1}} for p0, p1 in offsets)
-    return Slice("kafka", start=start, end=end)
+    return InputRange("kafka", start=start, end=end)
 
 
 CASES = {
@@ -25,7 +25,11 @@ CASES = {
     "files": (
         FILES,
         {"MaxFilesPerTrigger": "2"},
-        (Slice("files", files=("a", "b")), Slice("files", files=("c", "d")), Slice("files", files=("e",))),
+        (
+            InputRange("files", files=("a", "b")),
+            InputRange("files", files=("c", "d")),
+            InputRange("files", files=("e",)),
+        ),
     ),
     "more than there are": (FILES, {"maxFilesPerTrigger": "9"}, (FILES,)),
     "another kind's limit": (FILES, {"maxOffsetsPerTrigger": "1"}, (FILES,)),
@@ -33,9 +37,9 @@ CASES = {
         DELTA,
         {"maxFilesPerTrigger": "2"},
         (
-            Slice("delta", versions=((3, ("a", "b")),)),
-            Slice("delta", versions=((4, ("c",)), (6, ("d",)))),
-            Slice("delta", versions=((6, ("e",)),)),
+            InputRange("delta", versions=((3, ("a", "b")),)),
+            InputRange("delta", versions=((4, ("c",)), (6, ("d",)))),
+            InputRange("delta", versions=((6, ("e",)),)),
         ),
     ),
     # 20 of 40: three quarters are left in partition 0; then 20 of the 20 that are left
@@ -49,21 +53,21 @@ CASES = {
         {"maxOffsetsPerTrigger": "5"},
         (kafka((0, 0), (4, 1)), kafka((4, 1), (9, 1))),
     ),
-    "nothing waits": (Slice("files"), {"maxFilesPerTrigger": "1"}, ()),
+    "nothing waits": (InputRange("files"), {"maxFilesPerTrigger": "1"}, ()),
     "nothing waits in a topic": (kafka((7, 7), (7, 7)), {}, ()),
 }
 
 
 @pytest.mark.parametrize(("waits", "options", "cuts"), CASES.values(), ids=CASES.keys())
 def test_the_reader_s_limit_cuts_what_waits(
-    waits: Slice, options: dict[str, str], cuts: tuple[Slice, ...]
+    waits: InputRange, options: dict[str, str], cuts: tuple[InputRange, ...]
 ) -> None:
-    assert batches.split_batches(waits, options) == batches.Batches(cuts)
+    assert batches.split_batches(waits, options) == batches.BatchCuts(cuts)
 
 
 def test_a_delta_table_gives_a_thousand_files_at_a_time_unless_told_otherwise() -> None:
     paths = tuple(map(str, range(1500)))
-    found = batches.split_batches(Slice("delta", versions=((1, paths),)), {})
+    found = batches.split_batches(InputRange("delta", versions=((1, paths),)), {})
     assert [len(cut.versions[0][1]) for cut in found.cuts] == [1000, 500]
 
 
@@ -78,8 +82,8 @@ def test_a_delta_table_gives_a_thousand_files_at_a_time_unless_told_otherwise() 
 def test_where_the_cuts_cannot_be_made_all_is_one_batch_and_it_is_said(
     options: dict[str, str], why: str
 ) -> None:
-    many = Slice("files", files=tuple(map(str, range(201))))
-    assert batches.split_batches(many, options) == batches.Batches((many,), why)
+    many = InputRange("files", files=tuple(map(str, range(201))))
+    assert batches.split_batches(many, options) == batches.BatchCuts((many,), why)
 
 
 @given(
@@ -92,7 +96,7 @@ def test_batches_of_a_topic_follow_on_each_other_and_leave_nothing_out(
     start = {str(p): at for p, (at, _) in enumerate(held)}
     end = {str(p): at + size for p, (at, size) in enumerate(held)}
     cuts = batches.split_batches(
-        Slice("kafka", start={"t": start}, end={"t": end}), {"maxOffsetsPerTrigger": str(limit)}
+        InputRange("kafka", start={"t": start}, end={"t": end}), {"maxOffsetsPerTrigger": str(limit)}
     ).cuts
     assert all(not cut.empty for cut in cuts)
     assert all(one.end == other.start for one, other in pairwise(cuts))
@@ -104,11 +108,11 @@ def test_batches_of_a_topic_follow_on_each_other_and_leave_nothing_out(
 
 def test_slices_of_one_source_are_joined_in_their_order() -> None:
     assert batches.join_slices(
-        [Slice("files", files=("b",)), Slice("files"), Slice("files", files=("a",))]
-    ) == Slice("files", files=("b", "a"))
+        [InputRange("files", files=("b",)), InputRange("files"), InputRange("files", files=("a",))]
+    ) == InputRange("files", files=("b", "a"))
     assert batches.join_slices([kafka((0, 0), (5, 5)), kafka((5, 5), (9, 6))]) == kafka((0, 0), (9, 6))
-    new = Slice("kafka", start={"t": {"0": 5, "1": 5, "2": 0}}, end={"t": {"0": 6, "1": 6, "2": 2}})
-    assert batches.join_slices([kafka((0, 0), (5, 5)), new]) == Slice(
+    new = InputRange("kafka", start={"t": {"0": 5, "1": 5, "2": 0}}, end={"t": {"0": 6, "1": 6, "2": 2}})
+    assert batches.join_slices([kafka((0, 0), (5, 5)), new]) == InputRange(
         "kafka", start={"t": {"0": 0, "1": 0, "2": 0}}, end={"t": {"0": 6, "1": 6, "2": 2}}
     )
 
@@ -116,7 +120,7 @@ def test_slices_of_one_source_are_joined_in_their_order() -> None:
 @pytest.mark.parametrize(
     "parts", [[kafka((0, 0), (5, 5)), kafka((6, 5), (9, 6))], [FILES, DELTA]], ids=["a gap", "two kinds"]
 )
-def test_slices_that_leave_something_out_are_not_joined(parts: list[Slice]) -> None:
+def test_slices_that_leave_something_out_are_not_joined(parts: list[InputRange]) -> None:
     assert batches.join_slices(parts) is None
 
 

@@ -26,7 +26,15 @@ from recovery.sources import (
     registry,
     unknown,
 )
-from recovery.sources.base import Candidate, Distance, InputFile, Moved, Reach, StartOption, Wanted
+from recovery.sources.base import (
+    Distance,
+    InputFile,
+    PartMove,
+    SourceRetention,
+    StartCandidate,
+    StartChoice,
+    StartOption,
+)
 from recovery.sources.kafka_facts import KafkaFacts, PartitionFacts, TopicFacts
 
 NOW = 1_790_000_000_000
@@ -120,14 +128,14 @@ CASES = {
     ),
 }
 WANTED = [
-    Wanted(earliest=True),
-    Wanted(latest=True),
-    Wanted(at_ms=NOW + 5),
-    Wanted(at_ms=-(2**70)),
-    Wanted(version=8),
-    Wanted(file="/in/2"),
-    Wanted(),
-    Wanted(earliest=True, latest=True),
+    StartChoice(earliest=True),
+    StartChoice(latest=True),
+    StartChoice(at_ms=NOW + 5),
+    StartChoice(at_ms=-(2**70)),
+    StartChoice(version=8),
+    StartChoice(file="/in/2"),
+    StartChoice(),
+    StartChoice(earliest=True, latest=True),
 ]
 kinds = pytest.mark.parametrize("name", CASES)
 
@@ -161,7 +169,7 @@ def test_every_function_answers_for_nothing_read_and_for_a_good_offset(name: str
     for facts in (case.facts, case.nothing_known):
         for line in (None, *case.offsets):
             answers(name, line, facts)
-            assert isinstance(kind.judge_reach(line, facts), Reach)
+            assert isinstance(kind.judge_reach(line, facts), SourceRetention)
             assert isinstance(kind.find_start_option(line, facts), StartOption)
             assert kind.label_position(line).strip()
             assert kind.judge_reach(line, facts).why
@@ -172,7 +180,7 @@ def test_every_function_answers_for_nothing_read_and_for_a_good_offset(name: str
 def test_a_position_is_the_same_as_itself_and_zero_away_from_it(name: str) -> None:
     kind, case = registry.source_kind_of(name), CASES[name]
     for line in (None, *case.offsets):
-        assert {c.moved for c in kind.compare_positions(line, line)} <= {Moved.SAME}
+        assert {c.moved for c in kind.compare_positions(line, line)} <= {PartMove.SAME}
         for facts in (case.facts, case.nothing_known):
             away = kind.measure_distance(line, line, facts)
             assert {a.value for a in (away.rows, away.files, away.bytes, away.seconds) if a} <= {0}
@@ -185,25 +193,29 @@ def test_what_lies_between_is_as_far_from_either_side(name: str) -> None:
         new, old, CASES[name].facts
     )
     there, back = ([c.moved for c in kind.compare_positions(*pair)] for pair in ((old, new), (new, old)))
-    opposite = {Moved.FORWARD: Moved.BACK, Moved.UNCLEAR: Moved.UNCLEAR, Moved.SAME: Moved.SAME}
+    opposite = {
+        PartMove.FORWARD: PartMove.BACK,
+        PartMove.UNCLEAR: PartMove.UNCLEAR,
+        PartMove.SAME: PartMove.SAME,
+    }
     assert back == [opposite[m] for m in there]
 
 
 @kinds
 @pytest.mark.parametrize("wanted", WANTED, ids=str)
-def test_a_wish_gives_a_candidate_or_a_refusal_that_says_why(name: str, wanted: Wanted) -> None:
+def test_a_wish_gives_a_candidate_or_a_refusal_that_says_why(name: str, wanted: StartChoice) -> None:
     kind, case = registry.source_kind_of(name), CASES[name]
     for facts in (case.facts, case.nothing_known):
         for committed in (None, *case.offsets):
             found = tried(lambda f=facts, c=committed: kind.find_position(wanted, c, f))
-            if isinstance(found, Candidate):
+            if isinstance(found, StartCandidate):
                 kind.list_parts(found.offset_json)
                 honest(found)
             else:
                 assert found.sentence.endswith(".")
 
 
-def tried(ask: Callable[[], Candidate]) -> Candidate | Refused:
+def tried(ask: Callable[[], StartCandidate]) -> StartCandidate | Refused:
     try:
         return ask()
     except Refused as refused:
@@ -214,19 +226,19 @@ def tried(ask: Callable[[], Candidate]) -> Candidate | Refused:
 def test_where_it_stood_can_be_had_by_hand_and_costs_nothing(name: str) -> None:
     kind, case = registry.source_kind_of(name), CASES[name]
     line = case.offsets[0]
-    found = kind.find_position(Wanted(by_hand=line), line, case.facts)
+    found = kind.find_position(StartChoice(by_hand=line), line, case.facts)
     assert found.offset_json == line
     for away in (found.lost, found.reread):
         assert {a.value for a in (away.rows, away.files, away.bytes, away.seconds) if a} <= {0}
-    assert {c.moved for c in found.changes} == {Moved.SAME}
+    assert {c.moved for c in found.changes} == {PartMove.SAME}
 
 
-def honest(found: Candidate) -> None:
+def honest(found: StartCandidate) -> None:
     """Forward loses nothing to be read again, back reads nothing away; unclear promises no number."""
     moved = {c.moved for c in found.changes}
-    if moved == {Moved.FORWARD}:
+    if moved == {PartMove.FORWARD}:
         assert nothing(found.reread)
-    if moved == {Moved.BACK}:
+    if moved == {PartMove.BACK}:
         assert nothing(found.lost)
 
 
@@ -297,8 +309,8 @@ def asked(name: str, line: str) -> list[Callable[[], Any]]:
         lambda: kind.measure_distance(good, line, facts),
         lambda: kind.judge_reach(line, facts),
         lambda: kind.find_start_option(line, facts),
-        lambda: kind.find_position(Wanted(by_hand=line), good, facts),
-        lambda: kind.find_position(Wanted(earliest=True), line, facts),
+        lambda: kind.find_position(StartChoice(by_hand=line), good, facts),
+        lambda: kind.find_position(StartChoice(earliest=True), line, facts),
     ]
 
 
@@ -335,7 +347,7 @@ def test_any_line_gives_answers_or_is_malformed(name: str, data: st.DataObject) 
     facts = data.draw(st.sampled_from([CASES[name].facts, CASES[name].nothing_known]))
     try:
         answers(name, line, facts)
-        registry.source_kind_of(name).find_position(Wanted(by_hand=line), CASES[name].offsets[0], facts)
+        registry.source_kind_of(name).find_position(StartChoice(by_hand=line), CASES[name].offsets[0], facts)
     except (Malformed, Refused):
         pass
 

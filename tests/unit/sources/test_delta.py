@@ -12,8 +12,15 @@ from recovery.checkpoints.formats import Malformed
 from recovery.contracts.amounts import Amount
 from recovery.errors import Refused
 from recovery.sources import delta
-from recovery.sources.base import Distance, Moved, Precision, SourceKind, Wanted
-from recovery.sources.delta_facts import BASE, DeltaFacts, DeltaOffset, Reading, commit_of, parse_offset
+from recovery.sources.base import Distance, PartMove, Precision, SourceKind, StartChoice
+from recovery.sources.delta_facts import (
+    BASE,
+    DeltaFacts,
+    DeltaOffset,
+    DeltaReadOptions,
+    commit_of,
+    parse_offset,
+)
 from recovery.sources.live import delta as live
 from tests.delta_tables import EPOCH_MS, SCHEMA, TABLE, add, info, metadata, remove, table
 
@@ -114,19 +121,19 @@ def test_a_position_is_said_in_words(offset_json: str | None, words: str) -> Non
 @pytest.mark.parametrize(
     ("before", "after", "moved"),
     [
-        (line(1), line(1), [Moved.SAME]),
-        (line(1), line(1, 0), [Moved.FORWARD]),
-        (line(2), line(1, 4), [Moved.BACK]),
-        (line(2, 1, initial=True), line(3), [Moved.FORWARD]),
-        (line(3), line(2, 1, initial=True), [Moved.BACK]),
-        (line(2, 1, initial=True), line(2), [Moved.UNCLEAR]),
-        (line(2, 1, initial=True), line(4, 1, initial=True), [Moved.UNCLEAR]),
-        (line(2), line(2, table_id="another"), [Moved.GONE, Moved.NEW]),
-        (None, line(2), [Moved.NEW]),
-        (line(2), None, [Moved.GONE]),
+        (line(1), line(1), [PartMove.SAME]),
+        (line(1), line(1, 0), [PartMove.FORWARD]),
+        (line(2), line(1, 4), [PartMove.BACK]),
+        (line(2, 1, initial=True), line(3), [PartMove.FORWARD]),
+        (line(3), line(2, 1, initial=True), [PartMove.BACK]),
+        (line(2, 1, initial=True), line(2), [PartMove.UNCLEAR]),
+        (line(2, 1, initial=True), line(4, 1, initial=True), [PartMove.UNCLEAR]),
+        (line(2), line(2, table_id="another"), [PartMove.GONE, PartMove.NEW]),
+        (None, line(2), [PartMove.NEW]),
+        (line(2), None, [PartMove.GONE]),
     ],
 )
-def test_two_positions_are_compared(before: str | None, after: str | None, moved: list[Moved]) -> None:
+def test_two_positions_are_compared(before: str | None, after: str | None, moved: list[PartMove]) -> None:
     assert [c.moved for c in KIND.compare_positions(before, after)] == moved
 
 
@@ -174,7 +181,7 @@ def test_where_a_start_by_time_would_begin_is_not_guessed(plain: Path) -> None:
 
 
 def test_earlier_commits_are_read_for_a_position_that_may_be_chosen(plain: Path) -> None:
-    wanted = Wanted(version=0)
+    wanted = StartChoice(version=0)
     facts = read(plain, line(3))
     assert KIND.find_position(wanted, line(3), facts).reread == Distance()
     facts = live.read_table(
@@ -235,7 +242,7 @@ def test_rows_that_are_marked_as_deleted_do_not_count(tmp_path: Path) -> None:
 def test_a_stream_reads_of_a_commit_what_its_options_say(
     actions: list[dict[str, Any]], options: dict[str, Any], paths: list[str]
 ) -> None:
-    assert [f.path for f in commit_of(3, 0, actions, Reading.from_options(options)).files] == paths
+    assert [f.path for f in commit_of(3, 0, actions, DeltaReadOptions.from_options(options)).files] == paths
 
 
 MARKS, MORE = ({"pathOrInlineDv": name, "cardinality": n} for name, n in (("x", 3), ("y", 5)))
@@ -259,7 +266,7 @@ def test_of_marks_in_a_file_a_change_feed_yields_the_marked_rows_alone(
     found = KIND.measure_distance(line(1), line(2), read(where, line(1), readChangeFeed="true"))
     assert found.rows == rows
     assert all(
-        f.vector for f in commit_of(1, 0, deleted, Reading(change_feed=True)).files
+        f.vector for f in commit_of(1, 0, deleted, DeltaReadOptions(change_feed=True)).files
     )  # no footer is asked
 
 
@@ -320,22 +327,22 @@ def test_where_an_option_cannot_say_it_the_reason_is_given(
 @pytest.mark.parametrize(
     ("wanted", "expected", "lost", "reread"),
     [
-        (Wanted(version=3), line(3), 12, 0),
-        (Wanted(version=0), line(0), 0, 4 + 3),
-        (Wanted(latest=True), line(4), 12 + 7, 0),
-        (Wanted(earliest=True), line(0), 0, 4 + 3),
-        (Wanted(file="c4"), line(1, 3), 7, 0),
-        (Wanted(file="c5"), line(2), 12, 0),
-        (Wanted(by_hand=line(1, 0)), line(1, 0), 0, 2),
-        (Wanted(by_hand=line(3, BASE, initial=True)), line(3, BASE, initial=True), 0, 4 + 3),
-        (Wanted(at_ms=EPOCH_MS + 60_000), line(1), 0, 3),
-        (Wanted(at_ms=EPOCH_MS + 60_001), line(2), 12, 0),
-        (Wanted(at_ms=EPOCH_MS - DAY), line(0), 0, 4 + 3),
-        (Wanted(at_ms=EPOCH_MS + HOUR), line(4), 12 + 7, 0),
+        (StartChoice(version=3), line(3), 12, 0),
+        (StartChoice(version=0), line(0), 0, 4 + 3),
+        (StartChoice(latest=True), line(4), 12 + 7, 0),
+        (StartChoice(earliest=True), line(0), 0, 4 + 3),
+        (StartChoice(file="c4"), line(1, 3), 7, 0),
+        (StartChoice(file="c5"), line(2), 12, 0),
+        (StartChoice(by_hand=line(1, 0)), line(1, 0), 0, 2),
+        (StartChoice(by_hand=line(3, BASE, initial=True)), line(3, BASE, initial=True), 0, 4 + 3),
+        (StartChoice(at_ms=EPOCH_MS + 60_000), line(1), 0, 3),
+        (StartChoice(at_ms=EPOCH_MS + 60_001), line(2), 12, 0),
+        (StartChoice(at_ms=EPOCH_MS - DAY), line(0), 0, 4 + 3),
+        (StartChoice(at_ms=EPOCH_MS + HOUR), line(4), 12 + 7, 0),
     ],
 )
 def test_a_chosen_position_tells_what_is_lost_and_read_again(
-    plain: Path, wanted: Wanted, expected: str, lost: int, reread: int
+    plain: Path, wanted: StartChoice, expected: str, lost: int, reread: int
 ) -> None:
     """Against one that has read two files of version 1, with 3 rows."""
     where = line(1, 1)
@@ -350,18 +357,18 @@ def test_a_chosen_position_tells_what_is_lost_and_read_again(
 @pytest.mark.parametrize(
     ("wanted", "says"),
     [
-        (Wanted(version=5), "the log holds 0 to 3, and 4 would be read next"),
-        (Wanted(version=-1), "out of bounds"),
-        (Wanted(at_ms=EPOCH_MS + HOUR + 1), "still to come"),
-        (Wanted(file="zzz"), "has the file zzz"),
-        (Wanted(by_hand=line(1, 5)), "has 5 files to read, so index 5 is out of bounds"),
-        (Wanted(by_hand=line(9)), "out of bounds"),
-        (Wanted(by_hand=line(1, table_id="old")), "names table old"),
-        (Wanted(by_hand=line(9, initial=True)), "does not follow from the log"),
-        (Wanted(), "Name exactly one position of a Delta table"),
+        (StartChoice(version=5), "the log holds 0 to 3, and 4 would be read next"),
+        (StartChoice(version=-1), "out of bounds"),
+        (StartChoice(at_ms=EPOCH_MS + HOUR + 1), "still to come"),
+        (StartChoice(file="zzz"), "has the file zzz"),
+        (StartChoice(by_hand=line(1, 5)), "has 5 files to read, so index 5 is out of bounds"),
+        (StartChoice(by_hand=line(9)), "out of bounds"),
+        (StartChoice(by_hand=line(1, table_id="old")), "names table old"),
+        (StartChoice(by_hand=line(9, initial=True)), "does not follow from the log"),
+        (StartChoice(), "Name exactly one position of a Delta table"),
     ],
 )
-def test_a_wish_out_of_bounds_is_refused_with_the_bounds(plain: Path, wanted: Wanted, says: str) -> None:
+def test_a_wish_out_of_bounds_is_refused_with_the_bounds(plain: Path, wanted: StartChoice, says: str) -> None:
     with pytest.raises(Refused, match=says):
         KIND.find_position(wanted, line(1), read(plain, line(0)))
 
@@ -370,12 +377,12 @@ def test_a_log_that_begins_late_bounds_every_wish(plain: Path) -> None:
     facts = read(plain, line(0))
     late = replace(facts, earliest=2, times={v: t for v, t in facts.times.items() if v >= 2})
     with pytest.raises(Refused, match="from version 2 on"):
-        KIND.find_position(Wanted(at_ms=EPOCH_MS + 60_000), line(2), late)
+        KIND.find_position(StartChoice(at_ms=EPOCH_MS + 60_000), line(2), late)
     with pytest.raises(Refused, match="holds 2 to 3"):
-        KIND.find_position(Wanted(version=1), line(2), late)
+        KIND.find_position(StartChoice(version=1), line(2), late)
     assert (
         "before 2 are no longer in the log"
-        in KIND.find_position(Wanted(earliest=True), line(2), late).fallbacks[TABLE]
+        in KIND.find_position(StartChoice(earliest=True), line(2), late).fallbacks[TABLE]
     )
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from recovery.sources import delta
-from recovery.sources.base import Wanted
+from recovery.sources.base import StartChoice
 from recovery.sources.delta_facts import DeltaFacts, DeltaOffset
 from recovery.sources.live import delta as live
 
@@ -24,7 +24,7 @@ def test_inside_a_version_every_number_is_counted() -> None:
     assert delta.label_position(line, facts) == "version 1, file 2 of 4"
     option, latest = (
         delta.find_start_option(line, facts),
-        delta.find_position(Wanted(latest=True), line, facts),
+        delta.find_position(StartChoice(latest=True), line, facts),
     )
     assert option.doubled
     assert latest.lost.rows

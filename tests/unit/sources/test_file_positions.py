@@ -11,7 +11,7 @@ from recovery.checkpoints.uris import decode_uri
 from recovery.contracts.amounts import Amount, Bound
 from recovery.errors import Refused
 from recovery.sources import files
-from recovery.sources.base import Distance, InputFile, Moved, Wanted
+from recovery.sources.base import Distance, InputFile, PartMove, StartChoice
 from recovery.sources.file_facts import facts_of
 
 DAY = 86_400_000
@@ -96,28 +96,28 @@ def test_what_can_still_be_read(
 @pytest.mark.parametrize(
     ("wanted", "line", "read", "lost", "reread", "moved"),
     [
-        (Wanted(file="/in/c"), AT_1, "abc", 0, 0, Moved.SAME),
-        (Wanted(file="file:///in/a"), '{"logOffset":0}', "a", 0, 2, Moved.BACK),
-        (Wanted(file="/in/e"), '{"logOffset":3}', "abcde", 2, 0, Moved.FORWARD),
+        (StartChoice(file="/in/c"), AT_1, "abc", 0, 0, PartMove.SAME),
+        (StartChoice(file="file:///in/a"), '{"logOffset":0}', "a", 0, 2, PartMove.BACK),
+        (StartChoice(file="/in/e"), '{"logOffset":3}', "abcde", 2, 0, PartMove.FORWARD),
         (
-            Wanted(at_ms=T + 1),
+            StartChoice(at_ms=T + 1),
             '{"logOffset":0}',
             "a",
             0,
             2,
-            Moved.BACK,
+            PartMove.BACK,
         ),  # b and c share that time: both come again
-        (Wanted(at_ms=T + 2), AT_1, "abc", 0, 0, Moved.SAME),
-        (Wanted(at_ms=T + 3), '{"logOffset":3}', "abcde", 2, 0, Moved.FORWARD),
-        (Wanted(earliest=True), '{"logOffset":-1}', "", 0, 3, Moved.BACK),
-        (Wanted(latest=True), '{"logOffset":3}', "abcdef", 3, 0, Moved.FORWARD),
-        (Wanted(by_hand='{"logOffset":2}'), '{"logOffset":2}', "abcd", 1, 0, Moved.FORWARD),
-        (Wanted(by_hand='{"logOffset":-1}'), '{"logOffset":-1}', "", 0, 3, Moved.BACK),
+        (StartChoice(at_ms=T + 2), AT_1, "abc", 0, 0, PartMove.SAME),
+        (StartChoice(at_ms=T + 3), '{"logOffset":3}', "abcde", 2, 0, PartMove.FORWARD),
+        (StartChoice(earliest=True), '{"logOffset":-1}', "", 0, 3, PartMove.BACK),
+        (StartChoice(latest=True), '{"logOffset":3}', "abcdef", 3, 0, PartMove.FORWARD),
+        (StartChoice(by_hand='{"logOffset":2}'), '{"logOffset":2}', "abcd", 1, 0, PartMove.FORWARD),
+        (StartChoice(by_hand='{"logOffset":-1}'), '{"logOffset":-1}', "", 0, 3, PartMove.BACK),
     ],
     ids=str,
 )
 def test_a_wish_says_what_it_costs(
-    wanted: Wanted, line: str, read: str, lost: int, reread: int, moved: Moved
+    wanted: StartChoice, line: str, read: str, lost: int, reread: int, moved: PartMove
 ) -> None:
     found = files.find_position(wanted, AT_1, facts(LOG, LISTED))
     assert (found.offset_json, names(found.read)) == (line, read)
@@ -130,33 +130,37 @@ def test_a_wish_says_what_it_costs(
 @pytest.mark.parametrize(
     ("wanted", "says"),
     [
-        (Wanted(file="/in/zzz"), "/in/zzz is neither in the source's log"),
-        (Wanted(at_ms=T + 2 * DAY), "is in the future"),
-        (Wanted(by_hand='{"logOffset":7}'), "up to 2"),
-        (Wanted(version=3), "cannot be positioned by a version"),
+        (StartChoice(file="/in/zzz"), "/in/zzz is neither in the source's log"),
+        (StartChoice(at_ms=T + 2 * DAY), "is in the future"),
+        (StartChoice(by_hand='{"logOffset":7}'), "up to 2"),
+        (StartChoice(version=3), "cannot be positioned by a version"),
     ],
 )
-def test_a_wish_out_of_bounds_is_refused_with_the_bounds(wanted: Wanted, says: str) -> None:
+def test_a_wish_out_of_bounds_is_refused_with_the_bounds(wanted: StartChoice, says: str) -> None:
     with pytest.raises(Refused, match=says):
         files.find_position(wanted, AT_1, facts(LOG, LISTED))
 
 
 def test_what_cannot_be_had_as_wished_is_said() -> None:
-    gone = files.find_position(Wanted(earliest=True), AT_1, facts(LOG, LISTED[1:]))
+    gone = files.find_position(StartChoice(earliest=True), AT_1, facts(LOG, LISTED[1:]))
     assert gone.fallbacks == {"directory": "1 file that would be read again is gone."}
     assert gone.reread.files == Amount(value=2)
-    early = files.find_position(Wanted(at_ms=5), AT_1, facts(LOG, LISTED))
+    early = files.find_position(StartChoice(at_ms=5), AT_1, facts(LOG, LISTED))
     assert "begins with the oldest" in early.fallbacks["directory"]
     late = facts([entry("a", 0, T), entry("b", 1, T - 9 * DAY)], [there("a"), there("b", T - 9 * DAY)])
-    found = files.find_position(Wanted(file="/in/a"), AT_1, late)
+    found = files.find_position(StartChoice(file="/in/a"), AT_1, late)
     assert found.reread.files == Amount(value=0)
     assert found.fallbacks == {"directory": "1 file would be too old to be read again (maxFileAge)."}
-    anew = files.find_position(Wanted(earliest=True), AT_1, facts(LOG, [*LISTED, there("g", T - 8 * DAY)]))
+    anew = files.find_position(
+        StartChoice(earliest=True), AT_1, facts(LOG, [*LISTED, there("g", T - 8 * DAY)])
+    )
     assert "ignores now as too old would be read" in anew.fallbacks["directory"]
 
 
 def test_a_file_that_spark_ignores_is_not_lost_by_skipping_it() -> None:
-    found = files.find_position(Wanted(latest=True), AT_1, facts(LOG, [*LISTED[:3], there("g", T - 8 * DAY)]))
+    found = files.find_position(
+        StartChoice(latest=True), AT_1, facts(LOG, [*LISTED[:3], there("g", T - 8 * DAY)])
+    )
     assert found.lost.files == Amount(value=0)
 
 
@@ -172,17 +176,17 @@ listings = st.lists(
     st.tuples(st.sampled_from("abcdefgh"), st.integers(0, 9)), max_size=8, unique_by=lambda f: f[0]
 )
 wishes = st.one_of(
-    st.builds(Wanted, at_ms=st.integers(0, 9)),
-    st.builds(Wanted, file=st.sampled_from(["/in/a", "/in/d"])),
-    st.just(Wanted(earliest=True)),
-    st.just(Wanted(latest=True)),
-    st.integers(-1, 3).map(lambda n: Wanted(by_hand=f'{{"logOffset":{n}}}')),
+    st.builds(StartChoice, at_ms=st.integers(0, 9)),
+    st.builds(StartChoice, file=st.sampled_from(["/in/a", "/in/d"])),
+    st.just(StartChoice(earliest=True)),
+    st.just(StartChoice(latest=True)),
+    st.integers(-1, 3).map(lambda n: StartChoice(by_hand=f'{{"logOffset":{n}}}')),
 )
 
 
 @given(logs, listings, wishes, st.integers(-1, 3))
 def test_every_file_is_read_lost_or_to_come(
-    log: list[tuple[str, int, int]], listing: list[tuple[str, int]], wanted: Wanted, at: int
+    log: list[tuple[str, int, int]], listing: list[tuple[str, int]], wanted: StartChoice, at: int
 ) -> None:
     """Of files that are there: a candidate's log has exactly those that will not come; the forecast is the rest."""
     known = facts([entry(n, i, m) for n, i, m in log], [there(n, m) for n, m in listing])
@@ -211,7 +215,7 @@ def test_a_file_that_spark_has_forgotten_is_said_to_be_read_a_second_time() -> N
 
 def test_a_wish_counts_a_file_that_spark_has_forgotten_as_read_again_and_not_as_skipped() -> None:
     known = facts([entry("a", 0, T - 29 * DAY), entry("b", 1, T)], [there("a", T + 1), there("b", T)])
-    found = files.find_position(Wanted(latest=True), AT_1, known)
+    found = files.find_position(StartChoice(latest=True), AT_1, known)
     assert (found.lost.files, found.reread.files) == (Amount(value=0), Amount(value=1))
 
 
@@ -234,6 +238,6 @@ def test_which_of_two_unread_files_of_one_name_spark_reads_is_not_known_where_ba
 
 
 def test_just_after_a_file_goes_by_the_order_in_which_spark_takes_them() -> None:
-    wanted = Wanted(file="file:///in/f")
+    wanted = StartChoice(file="file:///in/f")
     assert names(files.find_position(wanted, AT_1, facts(LOG[:3], LISTED, latest_first=True)).read) == "abcf"
     assert set(names(files.find_position(wanted, AT_1, facts(LOG[:3], LISTED)).read)) == set("abcdef")

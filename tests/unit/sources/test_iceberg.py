@@ -11,7 +11,7 @@ import pytest
 from recovery.contracts.amounts import Amount, Bound
 from recovery.errors import Refused, Unreachable
 from recovery.sources import iceberg
-from recovery.sources.base import Distance, Moved, Precision, Wanted
+from recovery.sources.base import Distance, PartMove, Precision, StartChoice
 from recovery.sources.iceberg import IcebergSourceFacts, TableSnapshot
 from recovery.sources.live.iceberg import read_table_facts as ask
 from tests.unit.sources.test_contract import snapshot_line as line
@@ -133,15 +133,17 @@ def test_no_option_for_a_snapshot_that_is_gone_or_a_first_reading(at: str) -> No
 @pytest.mark.parametrize(
     ("wanted", "to", "moved", "lost", "reread"),
     [
-        (Wanted(at_ms=3000), line(3, 0), Moved.FORWARD, 10, 0),
-        (Wanted(at_ms=2001), line(3, 0), Moved.FORWARD, 10, 0),
-        (Wanted(version=1), line(1, 0), Moved.BACK, 0, 10),
-        (Wanted(earliest=True), line(1, 0), Moved.BACK, 0, 10),
-        (Wanted(latest=True), line(4, 2), Moved.FORWARD, 30, 0),
-        (Wanted(by_hand=line(2, 0)), line(2, 0), Moved.SAME, 0, 0),
+        (StartChoice(at_ms=3000), line(3, 0), PartMove.FORWARD, 10, 0),
+        (StartChoice(at_ms=2001), line(3, 0), PartMove.FORWARD, 10, 0),
+        (StartChoice(version=1), line(1, 0), PartMove.BACK, 0, 10),
+        (StartChoice(earliest=True), line(1, 0), PartMove.BACK, 0, 10),
+        (StartChoice(latest=True), line(4, 2), PartMove.FORWARD, 30, 0),
+        (StartChoice(by_hand=line(2, 0)), line(2, 0), PartMove.SAME, 0, 0),
     ],
 )
-def test_a_wish_says_what_it_costs(wanted: Wanted, to: str, moved: Moved, lost: int, reread: int) -> None:
+def test_a_wish_says_what_it_costs(
+    wanted: StartChoice, to: str, moved: PartMove, lost: int, reread: int
+) -> None:
     found = iceberg.find_position(wanted, line(2, 0), KNOWN)
     assert (found.offset_json, found.changes[0].moved) == (to, moved)
     assert (found.lost.rows, found.reread.rows) == (Amount(value=lost), Amount(value=reread))
@@ -150,14 +152,14 @@ def test_a_wish_says_what_it_costs(wanted: Wanted, to: str, moved: Moved, lost: 
 @pytest.mark.parametrize(
     ("wanted", "says"),
     [
-        (Wanted(at_ms=4001), "the newest is of"),
-        (Wanted(version=7), "none of the 4"),
-        (Wanted(by_hand=line(9, 0)), "not in the table's history"),
-        (Wanted(by_hand=line(2, 3)), "has 2 files; the offset names 3"),
-        (Wanted(file="x"), "cannot be positioned by a file"),
+        (StartChoice(at_ms=4001), "the newest is of"),
+        (StartChoice(version=7), "none of the 4"),
+        (StartChoice(by_hand=line(9, 0)), "not in the table's history"),
+        (StartChoice(by_hand=line(2, 3)), "has 2 files; the offset names 3"),
+        (StartChoice(file="x"), "cannot be positioned by a file"),
     ],
 )
-def test_a_wish_out_of_bounds_is_refused_with_the_bounds(wanted: Wanted, says: str) -> None:
+def test_a_wish_out_of_bounds_is_refused_with_the_bounds(wanted: StartChoice, says: str) -> None:
     with pytest.raises(Refused, match=says):
         iceberg.find_position(wanted, line(2, 0), KNOWN)
 
@@ -165,7 +167,7 @@ def test_a_wish_out_of_bounds_is_refused_with_the_bounds(wanted: Wanted, says: s
 def test_a_time_before_the_history_says_what_is_taken() -> None:
     assert (
         "is before the oldest snapshot"
-        in iceberg.find_position(Wanted(at_ms=5), line(2, 0), KNOWN).fallbacks["table"]
+        in iceberg.find_position(StartChoice(at_ms=5), line(2, 0), KNOWN).fallbacks["table"]
     )
 
 

@@ -12,7 +12,7 @@ from recovery.checkpoints.formats import Malformed
 from recovery.contracts.amounts import Amount, Bound
 from recovery.errors import Refused
 from recovery.sources import input_ranges, kafka
-from recovery.sources.base import Distance, Moved, Precision, Wanted
+from recovery.sources.base import Distance, PartMove, Precision, StartChoice
 from recovery.sources.kafka_facts import KafkaFacts, PartitionFacts, TopicFacts, parse_offsets, write_offsets
 from tests.refusals import refused
 
@@ -91,12 +91,12 @@ def test_how_each_partition_moved() -> None:
         '{"a":{"0":5,"1":5,"2":5,"3":-1,"4":1}}', '{"a":{"0":5,"1":6,"2":4,"3":9},"b":{"0":0}}'
     )
     assert [(c.part, c.moved) for c in found] == [
-        ("a-0", Moved.SAME),
-        ("a-1", Moved.FORWARD),
-        ("a-2", Moved.BACK),
-        ("a-3", Moved.UNCLEAR),
-        ("a-4", Moved.GONE),
-        ("b-0", Moved.NEW),
+        ("a-0", PartMove.SAME),
+        ("a-1", PartMove.FORWARD),
+        ("a-2", PartMove.BACK),
+        ("a-3", PartMove.UNCLEAR),
+        ("a-4", PartMove.GONE),
+        ("b-0", PartMove.NEW),
     ]
 
 
@@ -241,14 +241,14 @@ def timed(*at: int | None, low: int = 0) -> KafkaFacts:
 
 
 def test_a_time_is_the_first_record_of_it_in_every_partition() -> None:
-    found = kafka.find_position(Wanted(at_ms=NOON), line(a=[5, 5]), timed(7, 2))
+    found = kafka.find_position(StartChoice(at_ms=NOON), line(a=[5, 5]), timed(7, 2))
     assert (found.offset_json, found.fallbacks) == ('{"a":{"0":7,"1":2}}', {})
     assert (found.lost.rows, found.reread.rows) == (Amount(value=2), Amount(value=3))
-    assert [c.moved for c in found.changes] == [Moved.FORWARD, Moved.BACK]
+    assert [c.moved for c in found.changes] == [PartMove.FORWARD, PartMove.BACK]
 
 
 def test_a_time_past_the_end_takes_the_end_and_says_so() -> None:
-    found = kafka.find_position(Wanted(at_ms=NOON), line(a=[5, 5]), timed(None, 5))
+    found = kafka.find_position(StartChoice(at_ms=NOON), line(a=[5, 5]), timed(None, 5))
     assert found.offset_json == '{"a":{"0":20,"1":5}}'
     assert found.lost.rows == Amount(value=15)
     assert found.fallbacks == {
@@ -259,7 +259,7 @@ def test_a_time_past_the_end_takes_the_end_and_says_so() -> None:
 
 @pytest.mark.parametrize(("low", "said"), [(4, True), (0, False)])
 def test_a_time_before_the_first_kept_record_says_that_records_may_be_gone(low: int, said: bool) -> None:
-    found = kafka.find_position(Wanted(at_ms=NOON), line(a=[5]), timed(low, low=low))
+    found = kafka.find_position(StartChoice(at_ms=NOON), line(a=[5]), timed(low, low=low))
     assert found.offset_json == line(a=[low]).replace(" ", "")
     assert found.reread.rows == Amount(value=5 - low)
     assert bool(found.fallbacks) is said
@@ -269,21 +269,23 @@ def test_a_time_before_the_first_kept_record_says_that_records_may_be_gone(low: 
 @pytest.mark.parametrize(
     ("wanted", "offset", "lost", "reread"),
     [
-        (Wanted(earliest=True), [0, 5], 0, 8),
-        (Wanted(latest=True), [20, 20], 27, 0),
-        (Wanted(by_hand='{"a":{"1":-1,"0":-2}}'), [0, 20], 11, 4),
-        (Wanted(by_hand='{"a":{"0":4,"1":9}}'), [4, 9], 0, 0),
-        (Wanted(by_hand='{"a":{"0":20,"1":5}}'), [20, 5], 16, 4),
+        (StartChoice(earliest=True), [0, 5], 0, 8),
+        (StartChoice(latest=True), [20, 20], 27, 0),
+        (StartChoice(by_hand='{"a":{"1":-1,"0":-2}}'), [0, 20], 11, 4),
+        (StartChoice(by_hand='{"a":{"0":4,"1":9}}'), [4, 9], 0, 0),
+        (StartChoice(by_hand='{"a":{"0":20,"1":5}}'), [20, 5], 16, 4),
     ],
 )
-def test_a_wish_costs_what_lies_between(wanted: Wanted, offset: list[int], lost: int, reread: int) -> None:
+def test_a_wish_costs_what_lies_between(
+    wanted: StartChoice, offset: list[int], lost: int, reread: int
+) -> None:
     found = kafka.find_position(wanted, line(a=[4, 9]), facts(a=PLAIN))
     assert found.offset_json == line(a=offset).replace(" ", "")
     assert (found.lost.rows, found.reread.rows) == (Amount(value=lost), Amount(value=reread))
 
 
 def test_named_offsets_by_hand_are_said_as_the_numbers_that_they_are_now() -> None:
-    found = kafka.find_position(Wanted(by_hand='{"a":{"0":-2,"1":-1}}'), line(a=[4, 9]), facts(a=PLAIN))
+    found = kafka.find_position(StartChoice(by_hand='{"a":{"0":-2,"1":-1}}'), line(a=[4, 9]), facts(a=PLAIN))
     assert found.fallbacks == {"a-0": "The earliest offset is 0 now.", "a-1": "The latest offset is 20 now."}
 
 
@@ -302,20 +304,21 @@ def test_named_offsets_by_hand_are_said_as_the_numbers_that_they_are_now() -> No
 )
 def test_offsets_by_hand_are_checked_against_the_bounds(by_hand: str, says: str) -> None:
     with pytest.raises(Refused) as told:
-        kafka.find_position(Wanted(by_hand=by_hand), line(a=[4, 9]), facts(a=PLAIN))
+        kafka.find_position(StartChoice(by_hand=by_hand), line(a=[4, 9]), facts(a=PLAIN))
     assert says in told.value.sentence
 
 
-@pytest.mark.parametrize("wanted", [Wanted(version=3), Wanted(file="x")])
-def test_kafka_has_neither_versions_nor_files(wanted: Wanted) -> None:
+@pytest.mark.parametrize("wanted", [StartChoice(version=3), StartChoice(file="x")])
+def test_kafka_has_neither_versions_nor_files(wanted: StartChoice) -> None:
     with refused("not_by_this", Refused):
         kafka.find_position(wanted, line(a=[4]), facts(a=PLAIN))
 
 
 @pytest.mark.parametrize(
-    "wanted", [Wanted(), Wanted(earliest=True, latest=True), Wanted(at_ms=NOON, by_hand=line(a=[4]))]
+    "wanted",
+    [StartChoice(), StartChoice(earliest=True, latest=True), StartChoice(at_ms=NOON, by_hand=line(a=[4]))],
 )
-def test_exactly_one_position_is_named(wanted: Wanted) -> None:
+def test_exactly_one_position_is_named(wanted: StartChoice) -> None:
     with refused("not_one_wish", Refused):
         kafka.find_position(wanted, line(a=[4]), facts(a=PLAIN))
 
@@ -323,7 +326,7 @@ def test_exactly_one_position_is_named(wanted: Wanted) -> None:
 def test_a_time_that_the_brokers_were_not_asked_for_is_refused() -> None:
     for at_ms in (NOON + 1, -(2**70)):
         with refused("time_not_asked", Refused):
-            kafka.find_position(Wanted(at_ms=at_ms), line(a=[4]), timed(3))
+            kafka.find_position(StartChoice(at_ms=at_ms), line(a=[4]), timed(3))
 
 
 def test_where_nobody_asked_nothing_is_said_to_be_gone() -> None:
@@ -331,33 +334,33 @@ def test_where_nobody_asked_nothing_is_said_to_be_gone() -> None:
     assert kafka.judge_reach(line(a=[4]), unasked).readable is None
     assert kafka.measure_distance(line(a=[4]), line(a=[5]), unasked).rows is None
     assert kafka.find_start_option(line(a=[4]), unasked).options == {"startingOffsets": '{"a":{"0":4}}'}
-    for wanted in (Wanted(latest=True), Wanted(by_hand=line(a=[4]))):
+    for wanted in (StartChoice(latest=True), StartChoice(by_hand=line(a=[4]))):
         with refused("not_asked", Refused):
             kafka.find_position(wanted, line(a=[4]), unasked)
 
 
 def test_without_any_topic_there_is_nothing_to_choose() -> None:
     with refused("no_topic", Refused):
-        kafka.find_position(Wanted(latest=True), line(a=[4]), facts())
+        kafka.find_position(StartChoice(latest=True), line(a=[4]), facts())
 
 
 def test_a_topic_made_again_is_not_counted_against_the_old_one() -> None:
     found = kafka.find_position(
-        Wanted(earliest=True), line(a=[4, 9]), facts("id-0", a=topic((0, 20), (0, 20), plain=True))
+        StartChoice(earliest=True), line(a=[4, 9]), facts("id-0", a=topic((0, 20), (0, 20), plain=True))
     )
     assert (found.lost.rows, found.reread.rows) == (Amount(value=0), Amount(value=0))
-    assert {c.moved for c in found.changes} == {Moved.UNCLEAR}
+    assert {c.moved for c in found.changes} == {PartMove.UNCLEAR}
     assert set(found.fallbacks) == {"a-0", "a-1"}
 
 
 def test_partitions_that_are_gone_are_named_and_those_that_came_begin_at_their_lowest() -> None:
-    found = kafka.find_position(Wanted(latest=True), '{"a":{"0":4},"b":{"0":7}}', facts(a=PLAIN))
+    found = kafka.find_position(StartChoice(latest=True), '{"a":{"0":4},"b":{"0":7}}', facts(a=PLAIN))
     assert found.offset_json == '{"a":{"0":20,"1":20}}'
     assert found.lost.rows == Amount(
         value=16 + 20, bound=Bound.AT_MOST, why=GONE
     )  # a-1 came later, and its first 5 are gone
     assert found.fallbacks == {"b-0": "It is no longer there, so it has no position."}
-    assert [(c.part, c.moved) for c in found.changes][2] == ("b-0", Moved.GONE)
+    assert [(c.part, c.moved) for c in found.changes][2] == ("b-0", PartMove.GONE)
 
 
 READ_A = KafkaFacts(
@@ -373,7 +376,7 @@ def test_what_the_code_no_longer_reads_is_lost_from_its_position_on_and_stops_sp
     assert found.lost is not None
     assert found.lost.rows == Amount(value=95)
     assert "no longer reads partition 0 of b" in found.why
-    end = kafka.find_position(Wanted(latest=True), committed, READ_A).offset_json
+    end = kafka.find_position(StartChoice(latest=True), committed, READ_A).offset_json
     assert kafka.measure_distance(committed, end, READ_A).rows == Amount(value=3)
     assert (
         kafka.judge_reach('{"a":{"0":7,"1":4},"b":{"0":100}}', READ_A).readable is False
@@ -389,7 +392,7 @@ def test_a_partition_that_is_no_longer_assigned_is_lost_too() -> None:
 
 def test_a_start_without_what_is_no_longer_read_can_be_read_and_says_its_loss() -> None:
     committed = '{"a":{"0":7,"1":4},"b":{"0":5}}'
-    found = kafka.find_position(Wanted(by_hand=line(a=[7, 4])), committed, READ_A)
+    found = kafka.find_position(StartChoice(by_hand=line(a=[7, 4])), committed, READ_A)
     assert kafka.judge_reach(found.offset_json, READ_A).readable is True
     assert (found.lost.rows, found.reread.rows) == (Amount(value=95), Amount(value=0))
     assert "no longer reads it" in found.fallbacks["b-0"]
@@ -409,7 +412,7 @@ def test_a_partition_that_came_later_and_lost_its_first_records_is_no_safe_conti
     assert (found.readable, found.parts) == (False, ("a-1",))
     assert found.lost is not None
     assert found.lost.rows == Amount(value=50, bound=Bound.AT_MOST, why=GONE)
-    start = kafka.find_position(Wanted(by_hand=line(a=[7, 50])), line(a=[7]), now)
+    start = kafka.find_position(StartChoice(by_hand=line(a=[7, 50])), line(a=[7]), now)
     assert kafka.judge_reach(start.offset_json, now).readable is True
     assert start.lost.rows == Amount(value=50, bound=Bound.AT_MOST, why=GONE)
 

@@ -9,7 +9,7 @@ from recovery.checkpoints.report import SourceProgress
 from recovery.contracts.amounts import Amount
 from recovery.errors import Refused
 from recovery.sources import delta, files, kafka, position_requests
-from recovery.sources.base import Moved, Wanted
+from recovery.sources.base import PartMove, StartChoice
 from recovery.sources.kafka_facts import KafkaFacts, PartitionFacts, TopicFacts
 from recovery.sources.live import kafka as live_kafka
 from recovery.sources.live import probe
@@ -27,7 +27,7 @@ def facts(topic_id: str = "id-1", noted: str = "id-1", partitions: int = 3) -> K
     return KafkaFacts(NOON, {"a": TopicFacts(topic_id, there, plain=True)}, {"a": None}, {"a": noted})
 
 
-def wish(*given: str) -> Wanted:
+def wish(*given: str) -> StartChoice:
     found = position_requests.by_source(given)["0"]
     assert found is not None
     return found
@@ -93,7 +93,7 @@ def test_a_partition_that_was_added_stays_out_as_committed_and_begins_at_its_fir
 def test_a_partition_that_is_gone_is_left_out_and_marked() -> None:
     found = kafka.find_position(wish("0/a-0=6"), LINE, facts(partitions=2))
     assert [(c.part, c.moved) for c in found.changes] == [
-        ("a-0", Moved.FORWARD), ("a-1", Moved.SAME), ("a-2", Moved.GONE)
+        ("a-0", PartMove.FORWARD), ("a-1", PartMove.SAME), ("a-2", PartMove.GONE)
     ]  # fmt: skip
 
 
@@ -106,7 +106,7 @@ def test_where_nothing_was_read_every_part_needs_a_position() -> None:
 
 def test_parts_of_a_topic_that_was_made_again_cannot_be_counted_against_the_old_one() -> None:
     found = kafka.find_position(wish("0/a-0=6"), LINE, facts(noted="id-0"))
-    assert found.changes[0].moved is Moved.UNCLEAR
+    assert found.changes[0].moved is PartMove.UNCLEAR
     assert "not the one that the checkpoint read" in found.fallbacks["a-0"]
 
 
@@ -116,7 +116,7 @@ def test_parts_of_a_topic_that_was_made_again_cannot_be_counted_against_the_old_
 )
 def test_a_source_without_parts_refuses_them(kind: Any, told: Any) -> None:
     with refused("no_parts", Refused):
-        kind.find_position(Wanted(latest=True, parts={"a-0": None}), None, told)
+        kind.find_position(StartChoice(latest=True, parts={"a-0": None}), None, told)
 
 
 def test_the_brokers_are_asked_for_every_time_of_the_wish(monkeypatch: pytest.MonkeyPatch) -> None:

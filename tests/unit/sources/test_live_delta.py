@@ -15,7 +15,7 @@ from recovery.checkpoints import deltalog
 from recovery.checkpoints.storage import Store
 from recovery.errors import Refused, Unreachable
 from recovery.sources import delta
-from recovery.sources.base import Wanted
+from recovery.sources.base import StartChoice
 from recovery.sources.delta_facts import DeltaOffset
 from recovery.sources.live import delta as live
 from tests.delta_tables import EPOCH_MS, TABLE, add, commit, metadata, remove, table, txn
@@ -164,7 +164,7 @@ def test_only_commits_from_the_earliest_position_on_are_opened_and_never_twice(
     opened: list[int] = []
     plain = deltalog.read_actions
 
-    def watched(log: deltalog.Log, version: int) -> list[deltalog.Action]:
+    def watched(log: deltalog.DeltaLog, version: int) -> list[deltalog.Action]:
         opened.append(version)
         return plain(log, version)
 
@@ -304,7 +304,7 @@ def test_a_time_is_looked_for_among_commits_that_tell_their_own_once_the_table_h
     for n in range(5):
         os.utime(where / "_delta_log" / f"{n:020}.json", (EPOCH_MS / 1000 + 9000 + n,) * 2)
     facts = live.read_table(str(where), offsets=[line(0)], options={}, look=False)
-    found = delta.find_position(Wanted(at_ms=EPOCH_MS + after_ms), line(0), facts)
+    found = delta.find_position(StartChoice(at_ms=EPOCH_MS + after_ms), line(0), facts)
     assert found.offset_json == line(version)
     assert (found.lost.seconds is None) is (version >= 2)  # no difference of two clocks
 
@@ -314,7 +314,7 @@ def test_a_time_of_commits_that_were_not_opened_is_refused(tmp_path: Path) -> No
     where = table(tmp_path / "t", [[*told, add(f"f{n}")] for n, told in enumerate(own)], **IN_COMMIT)
     facts = live.read_table(str(where), offsets=[line(4)], options={}, look=False)
     with refused("time_not_in_log", Refused, names=("version 4",)):
-        delta.find_position(Wanted(at_ms=EPOCH_MS + 2500), line(4), facts)
+        delta.find_position(StartChoice(at_ms=EPOCH_MS + 2500), line(4), facts)
 
 
 @pytest.mark.parametrize(

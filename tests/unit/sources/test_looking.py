@@ -9,7 +9,7 @@ import pytest
 
 from recovery.checkpoints.report import Entries, SourceEntry, SourceProgress
 from recovery.contracts.amounts import Amount
-from recovery.sources.base import Wanted
+from recovery.sources.base import StartChoice
 from recovery.sources.delta_facts import DeltaOffset
 from recovery.sources.live import probe
 from tests.delta_tables import TABLE, add, table
@@ -46,16 +46,16 @@ def read(folder: Path, *numbers: int) -> SourceProgress:
     ("wanted", "waiting", "reread", "skipped"),
     [
         (None, (4, 5), (), ()),
-        (Wanted(earliest=True), (1, 2, 3, 4, 5), (1, 2, 3), ()),
-        (Wanted(latest=True), (), (), (4, 5)),
-        (Wanted(by_hand='{"logOffset":1}'), (3, 4, 5), (3,), ()),
-        (Wanted(at_ms=1_005_000), (5,), (), (4,)),
+        (StartChoice(earliest=True), (1, 2, 3, 4, 5), (1, 2, 3), ()),
+        (StartChoice(latest=True), (), (), (4, 5)),
+        (StartChoice(by_hand='{"logOffset":1}'), (3, 4, 5), (3,), ()),
+        (StartChoice(at_ms=1_005_000), (5,), (), (4,)),
     ],
     ids=["committed", "earliest", "latest", "an entry back", "at a time"],
 )
 def test_a_start_of_files_says_which_are_read_again_and_which_never(
     folder: Path,
-    wanted: Wanted | None,
+    wanted: StartChoice | None,
     waiting: tuple[int, ...],
     reread: tuple[int, ...],
     skipped: tuple[int, ...],
@@ -76,10 +76,12 @@ def test_a_start_of_files_says_which_are_read_again_and_which_never(
 
 @pytest.mark.parametrize(
     ("wanted", "readable"),
-    [(None, False), (Wanted(earliest=True), False), (Wanted(latest=True), True)],
+    [(None, False), (StartChoice(earliest=True), False), (StartChoice(latest=True), True)],
     ids=["committed", "earliest", "latest"],
 )
-def test_the_reach_of_files_is_that_of_the_start(folder: Path, wanted: Wanted | None, readable: bool) -> None:
+def test_the_reach_of_files_is_that_of_the_start(
+    folder: Path, wanted: StartChoice | None, readable: bool
+) -> None:
     """File 4 was planned and is gone: only a start behind it leaves it behind."""
     planned = Entries.from_entries([SourceEntry(uri(folder, 4)[0], 1_004_000, 3)])
     (folder / "4.json").unlink()
@@ -104,14 +106,14 @@ def delta(place: Path) -> Path:
     ("wanted", "waiting", "reread", "skipped"),
     [
         (None, {"f2", "f3"}, set(), set()),
-        (Wanted(version=1), {"f1", "f2", "f3"}, {"f1"}, set()),
-        (Wanted(latest=True), set(), set(), {"f2", "f3"}),
-        (Wanted(version=3), {"f3"}, set(), {"f2"}),
+        (StartChoice(version=1), {"f1", "f2", "f3"}, {"f1"}, set()),
+        (StartChoice(latest=True), set(), set(), {"f2", "f3"}),
+        (StartChoice(version=3), {"f3"}, set(), {"f2"}),
     ],
     ids=["committed", "a version back", "latest", "a version on"],
 )
 def test_a_start_of_delta_says_which_files_are_read_again_and_which_never(
-    tmp_path: Path, wanted: Wanted | None, waiting: set[str], reread: set[str], skipped: set[str]
+    tmp_path: Path, wanted: StartChoice | None, waiting: set[str], reread: set[str], skipped: set[str]
 ) -> None:
     place = delta(tmp_path / "t")
     progress = SourceProgress(0, "delta", DeltaOffset(TABLE, 2).as_json())
@@ -176,7 +178,7 @@ def test_a_system_that_cannot_be_asked_is_said_without_a_secret(
 
 
 def test_a_kind_that_cannot_be_positioned_says_so_to_a_wish() -> None:
-    found = probe.probe_source(SourceProgress(0, "pubsub", "7"), {}, wanted=Wanted(earliest=True))
+    found = probe.probe_source(SourceProgress(0, "pubsub", "7"), {}, wanted=StartChoice(earliest=True))
     assert found.start is None
     assert found.problem is not None
     assert "pubsub" in found.problem
@@ -185,7 +187,7 @@ def test_a_kind_that_cannot_be_positioned_says_so_to_a_wish() -> None:
 def test_a_wish_that_cannot_be_met_is_a_sentence_and_the_committed_position_stays(tmp_path: Path) -> None:
     place = delta(tmp_path / "t")
     progress = SourceProgress(0, "delta", DeltaOffset(TABLE, 2).as_json())
-    found = probe.probe_source(progress, {"path": str(place)}, wanted=Wanted(version=99))
+    found = probe.probe_source(progress, {"path": str(place)}, wanted=StartChoice(version=99))
     assert found.start is None
     assert found.problem is not None
     assert found.begins == progress.offset_json

@@ -8,7 +8,7 @@ import pytest
 from recovery.contracts.amounts import Amount
 from recovery.errors import Refused
 from recovery.sources import auto_loader, kinesis, pubsub, python, rate, rate_micro_batch
-from recovery.sources.base import InputFile, Moved, Precision, Wanted
+from recovery.sources.base import InputFile, PartMove, Precision, StartChoice
 from tests.refusals import refused
 
 NOW = 1_790_000_000_000
@@ -35,37 +35,39 @@ def test_rows_of_a_rate_source_are_counted_as_spark_makes_them(
 
 def test_a_time_is_a_second_of_a_rate_source() -> None:
     facts = rate.RateFacts(10, 0, NOW, NOW + 60_000)
-    found = rate.find_position(Wanted(at_ms=NOW + 7_900), "5", facts)
+    found = rate.find_position(StartChoice(at_ms=NOW + 7_900), "5", facts)
     assert (found.offset_json, found.lost.rows, found.reread.rows) == ("7", Amount(value=20), Amount(value=0))
-    assert rate.find_position(Wanted(latest=True), "5", facts).offset_json == "60"
-    assert rate.find_position(Wanted(earliest=True), "5", facts).reread.rows == Amount(value=50)
+    assert rate.find_position(StartChoice(latest=True), "5", facts).offset_json == "60"
+    assert rate.find_position(StartChoice(earliest=True), "5", facts).reread.rows == Amount(value=50)
     for outside in (NOW - 1, NOW + 60_001):
         with refused("time_outside", Refused):
-            rate.find_position(Wanted(at_ms=outside), "5", facts)
+            rate.find_position(StartChoice(at_ms=outside), "5", facts)
     with pytest.raises(Refused, match="not known"):
-        rate.find_position(Wanted(latest=True), "5", rate.RateFacts())
+        rate.find_position(StartChoice(latest=True), "5", rate.RateFacts())
 
 
 def test_a_time_is_a_batch_of_a_rate_micro_batch_source() -> None:
     facts = rate_micro_batch.RateMicroBatchFacts(3, 1000, 500)
     old = '{"offset":3,"timestamp":1500}'
-    found = rate_micro_batch.find_position(Wanted(at_ms=2001), old, facts)
+    found = rate_micro_batch.find_position(StartChoice(at_ms=2001), old, facts)
     assert (found.offset_json, found.lost.rows) == ('{"offset":9,"timestamp":2500}', Amount(value=6))
     assert (
-        rate_micro_batch.find_position(Wanted(earliest=True), old, facts).offset_json
+        rate_micro_batch.find_position(StartChoice(earliest=True), old, facts).offset_json
         == '{"offset":0,"timestamp":1000}'
     )
     with refused("time_outside", Refused):
-        rate_micro_batch.find_position(Wanted(at_ms=999), old, facts)
+        rate_micro_batch.find_position(StartChoice(at_ms=999), old, facts)
 
 
 def test_an_author_s_offset_is_kept_to_the_byte_and_put_in_no_order() -> None:
     line = '{"offset": 5,  "x": "y"}'
-    found = python.find_position(Wanted(by_hand=line), '{"offset": 6, "x": "y"}', python.PythonSourceFacts())
+    found = python.find_position(
+        StartChoice(by_hand=line), '{"offset": 6, "x": "y"}', python.PythonSourceFacts()
+    )
     assert (found.offset_json, found.precision) == (line, Precision.UNKNOWN)
-    assert (found.lost.rows, found.reread.rows, found.changes[0].moved) == (None, None, Moved.UNCLEAR)
+    assert (found.lost.rows, found.reread.rows, found.changes[0].moved) == (None, None, PartMove.UNCLEAR)
     assert (
-        python.compare_positions('{"a": 1}', '{"a":1}')[0].moved is Moved.UNCLEAR
+        python.compare_positions('{"a": 1}', '{"a":1}')[0].moved is PartMove.UNCLEAR
     )  # Spark compares the text
     told = python.find_start_option(line, python.PythonSourceFacts())
     assert not told.supported
@@ -123,7 +125,7 @@ def test_nothing_is_computed_without_the_ledger_and_everything_read_where_nothin
     }
     with pytest.raises(Refused, match="ledger"):
         auto_loader.find_position(
-            Wanted(by_hand='{"seqNum":8,"sourceVersion":1}'), OFFSET, auto_loader.AutoLoaderFacts()
+            StartChoice(by_hand='{"seqNum":8,"sourceVersion":1}'), OFFSET, auto_loader.AutoLoaderFacts()
         )
 
 
@@ -135,14 +137,14 @@ def shards(**at: str) -> str:
 def test_shards_are_compared_one_by_one() -> None:
     found = kinesis.compare_positions(shards(a="9", b="20", gone="1"), shards(a="10", b="19", new="1"))
     assert [(c.part, c.moved) for c in found] == [
-        ("a", Moved.FORWARD),
-        ("b", Moved.BACK),
-        ("gone", Moved.GONE),
-        ("new", Moved.NEW),
+        ("a", PartMove.FORWARD),
+        ("b", PartMove.BACK),
+        ("gone", PartMove.GONE),
+        ("new", PartMove.NEW),
     ]
-    assert kinesis.compare_positions(shards(a="9"), shards(a="LATEST"))[0].moved is Moved.UNCLEAR
+    assert kinesis.compare_positions(shards(a="9"), shards(a="LATEST"))[0].moved is PartMove.UNCLEAR
     seen = '[{"shard":{"stream":"s","shardId":"a"},"firstSeqNum":null,"lastSeqNum":"9","closed":false}]'
-    assert kinesis.compare_positions(shards(a="9"), seen)[0].moved is Moved.SAME
+    assert kinesis.compare_positions(shards(a="9"), seen)[0].moved is PartMove.SAME
 
 
 def test_a_kinesis_start_is_at_least_once_and_says_its_second() -> None:

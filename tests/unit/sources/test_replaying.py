@@ -11,10 +11,10 @@ from recovery.checkpoints.report import SourceEntry
 from recovery.sources.base import InputFile
 from recovery.sources.delta_facts import DeltaOffset
 from recovery.sources.file_facts import FileSourceFacts
-from recovery.sources.input_ranges import Slice
+from recovery.sources.input_ranges import InputRange
 from recovery.sources.live import delta as live
 from recovery.sources.live.replaying import measure_processed
-from recovery.sources.replaying import Gap, GapCode, Processed, processed_files, processed_versions
+from recovery.sources.replaying import GapCode, ProcessedInput, ReplayGap, processed_files, processed_versions
 from tests.delta_tables import TABLE, add, remove, table
 from tests.unit.strategies.facts import source
 from tests.unit.strategies.streams import source as other
@@ -42,7 +42,7 @@ def test_of_a_table_the_files_of_its_commits_are_replayed_up_to_the_position(tmp
 
 
 def test_nothing_was_read_of_a_source_that_has_no_position(tmp_path: Path) -> None:
-    assert versions(tmp_path, COMMITS, None) == Slice("delta")
+    assert versions(tmp_path, COMMITS, None) == InputRange("delta")
 
 
 def test_a_file_that_was_rewritten_since_is_read_as_it_was_committed(tmp_path: Path) -> None:
@@ -67,7 +67,7 @@ def test_what_a_table_cannot_tell_of_is_a_gap(
     tmp_path: Path, commits: list[Any], committed: str, options: dict[str, Any], code: GapCode
 ) -> None:
     found = versions(tmp_path, commits, committed, **options)
-    assert isinstance(found, Gap)
+    assert isinstance(found, ReplayGap)
     assert found.code is code
 
 
@@ -75,7 +75,7 @@ def test_a_log_that_was_cleaned_does_not_tell_what_came_first(tmp_path: Path) ->
     place = str(table(tmp_path / "table", COMMITS))
     facts = live.read_table(place, offsets=[line(0)], options={}, since=0, look=False)
     found = processed_versions(0, line(2), replace(facts, earliest=1))
-    assert isinstance(found, Gap)
+    assert isinstance(found, ReplayGap)
     assert found.code is GapCode.GONE
 
 
@@ -97,8 +97,10 @@ def held_by(there: Sequence[InputFile], read: int, log: Sequence[InputFile] | No
 def test_files_are_replayed_as_they_were_read_unless_one_is_gone_or_other() -> None:
     read = [InputFile(f"file:///in/{n}.json", 100, 1000 + n) for n in range(3)]
     whole = source(processed=tuple(read[:2]), facts=held_by(read, read=2))
-    assert processed_files(0, whole) == Slice("files", files=("file:///in/0.json", "file:///in/1.json"))
-    assert measure_processed([whole]) == Processed(files=("file:///in/0.json", "file:///in/1.json"), size=200)
+    assert processed_files(0, whole) == InputRange("files", files=("file:///in/0.json", "file:///in/1.json"))
+    assert measure_processed([whole]) == ProcessedInput(
+        files=("file:///in/0.json", "file:///in/1.json"), size=200
+    )
     gone = processed_files(0, replace(whole, gone=("file:///in/9.json",)))
     newer = [replace(read[0], mtime_ms=5), *read[1:]]
     other_now = processed_files(
@@ -107,8 +109,8 @@ def test_files_are_replayed_as_they_were_read_unless_one_is_gone_or_other() -> N
     unread = processed_files(
         0, replace(whole, facts=held_by([*read[:2], replace(read[2], mtime_ms=5)], read=2))
     )
-    assert isinstance(gone, Gap)
-    assert isinstance(other_now, Gap)
+    assert isinstance(gone, ReplayGap)
+    assert isinstance(other_now, ReplayGap)
     assert (gone.code, other_now.code) == (GapCode.GONE, GapCode.CHANGED)
-    assert isinstance(unread, Slice), "what waits may change"
-    assert isinstance(processed_files(0, source()), Gap)
+    assert isinstance(unread, InputRange), "what waits may change"
+    assert isinstance(processed_files(0, source()), ReplayGap)

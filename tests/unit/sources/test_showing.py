@@ -12,16 +12,16 @@ from recovery.contracts.amounts import Amount, Bound
 from recovery.contracts.positions import MovedPart, ShownPart, ShownSource
 from recovery.sources import files, kafka, position_requests, position_view, registry
 from recovery.sources.base import (
-    Candidate,
-    Change,
     Distance,
     InputFile,
-    Moved,
-    Part,
+    PartChange,
+    PartMove,
     Position,
+    PositionPart,
     Precision,
     SourceFacts,
-    Wanted,
+    StartCandidate,
+    StartChoice,
 )
 from recovery.sources.kafka_facts import KafkaFacts, PartitionFacts, TopicFacts
 
@@ -38,7 +38,7 @@ FACTS = KafkaFacts(
 )
 
 
-def kafka_source(start: Candidate | None = None, line: str = LINE, **values: Any) -> SourceFacts:
+def kafka_source(start: StartCandidate | None = None, line: str = LINE, **values: Any) -> SourceFacts:
     return SourceFacts(
         position=Position(0, "kafka", line, kafka.label_position(line), Precision.EXACT, True),
         location="orders",
@@ -50,7 +50,7 @@ def kafka_source(start: Candidate | None = None, line: str = LINE, **values: Any
     )
 
 
-def wished(wanted: Wanted, line: str = LINE) -> ShownSource:
+def wished(wanted: StartChoice, line: str = LINE) -> ShownSource:
     return position_view.show_source(kafka_source(kafka.find_position(wanted, line, FACTS), line))
 
 
@@ -59,8 +59,8 @@ def test_a_source_that_stays_says_so_for_every_part() -> None:
     assert shown.after == shown.committed
     assert shown.committed.parts[0] == ShownPart(name="orders-0", value="5", label="orders partition 0 at 5")
     assert shown.changes == (
-        MovedPart(part="orders-0", before="5", after="5", moved=Moved.SAME),
-        MovedPart(part="orders-1", before="4", after="4", moved=Moved.SAME),
+        MovedPart(part="orders-0", before="5", after="5", moved=PartMove.SAME),
+        MovedPart(part="orders-1", before="4", after="4", moved=PartMove.SAME),
     )
     assert shown.lost.rows == shown.reread.rows == Amount(value=0)
     assert shown.unread.rows is not None
@@ -77,7 +77,7 @@ NO_AMOUNT = {"rows": {**AMOUNT, "value": 0}, "files": None, "bytes": None, "seco
 
 def test_what_is_shown_goes_out_under_the_names_that_programs_know() -> None:
     """The answer of `plan --position … --json` and of the API."""
-    sent = json.loads(json.dumps(codec.to_json(wished(Wanted(latest=True)))))
+    sent = json.loads(json.dumps(codec.to_json(wished(StartChoice(latest=True)))))
     assert list(sent) == [
         "source", "kind", "location", "committed", "after", "changes", "lost", "reread", "unread", "fallbacks",
         "precision", "reach", "option", "can", "problem",
@@ -109,7 +109,7 @@ def test_a_line_that_its_kind_cannot_read_is_shown_as_it_is() -> None:
     told = SourceFacts(Position(0, "kafka", "[1]", "", Precision.UNKNOWN, None), "orders")
     shown = position_view.show_source(told)
     assert [part.value for part in shown.committed.parts] == ["[1]"]
-    assert [change.moved for change in shown.changes] == [Moved.SAME]
+    assert [change.moved for change in shown.changes] == [PartMove.SAME]
 
 
 def test_every_kind_says_which_wishes_it_takes() -> None:
@@ -118,22 +118,25 @@ def test_every_kind_says_which_wishes_it_takes() -> None:
 
 
 def cost(
-    lost: Distance = position_view.ZERO, again: Distance = position_view.ZERO, *moved: Moved
+    lost: Distance = position_view.ZERO, again: Distance = position_view.ZERO, *moved: PartMove
 ) -> position_view.Costs:
-    changes = tuple(Change(f"p-{n}", Part("p", "1", ""), Part("p", "2", ""), m) for n, m in enumerate(moved))
-    start = Candidate(LINE, "there", Precision.EXACT, lost, again, changes)
+    changes = tuple(
+        PartChange(f"p-{n}", PositionPart("p", "1", ""), PositionPart("p", "2", ""), m)
+        for n, m in enumerate(moved)
+    )
+    start = StartCandidate(LINE, "there", Precision.EXACT, lost, again, changes)
     return position_view.sum_costs([position_view.show_source(kafka_source(start))])
 
 
 COSTS: dict[str, tuple[position_view.Costs, tuple[str, ...], tuple[str, ...]]] = {
-    "nothing": (cost(position_view.ZERO, position_view.ZERO, Moved.SAME), (), ()),
+    "nothing": (cost(position_view.ZERO, position_view.ZERO, PartMove.SAME), (), ()),
     "rows": (
-        cost(Distance(rows=Amount(value=8)), position_view.ZERO, Moved.FORWARD),
+        cost(Distance(rows=Amount(value=8)), position_view.ZERO, PartMove.FORWARD),
         ("8 rows never read",),
         (),
     ),
     "again": (
-        cost(position_view.ZERO, Distance(rows=Amount(value=1)), Moved.BACK),
+        cost(position_view.ZERO, Distance(rows=Amount(value=1)), PartMove.BACK),
         (),
         ("1 row read a second time",),
     ),
@@ -141,33 +144,33 @@ COSTS: dict[str, tuple[position_view.Costs, tuple[str, ...], tuple[str, ...]]] =
         cost(
             Distance(rows=Amount(value=8, bound=Bound.AT_MOST, why="markers")),
             position_view.ZERO,
-            Moved.FORWARD,
+            PartMove.FORWARD,
         ),
         ("at most 8 rows never read",),
         (),
     ),
     "files whose rows nobody counted": (
-        cost(Distance(files=Amount(value=3), bytes=Amount(value=9)), position_view.ZERO, Moved.FORWARD),
+        cost(Distance(files=Amount(value=3), bytes=Amount(value=9)), position_view.ZERO, PartMove.FORWARD),
         ("3 files never read",),
         (),
     ),
     "not told": (
-        cost(Distance(), Distance(), Moved.UNCLEAR),
+        cost(Distance(), Distance(), PartMove.UNCLEAR),
         ("how many rows are never read is not known",),
         ("how many rows are read a second time is not known",),
     ),
     "a part of another topic": (
-        cost(position_view.ZERO, position_view.ZERO, Moved.UNCLEAR),
+        cost(position_view.ZERO, position_view.ZERO, PartMove.UNCLEAR),
         ("how many rows are never read is not known",),
         ("how many rows are read a second time is not known",),
     ),
     "some told, some not": (
-        cost(Distance(rows=Amount(value=8)), position_view.ZERO, Moved.FORWARD, Moved.GONE),
+        cost(Distance(rows=Amount(value=8)), position_view.ZERO, PartMove.FORWARD, PartMove.GONE),
         ("8 rows never read; of p-1 it is not known",),
         ("how many rows are read a second time is not known",),
     ),
     "skips and repeats, both counted": (
-        cost(Distance(files=Amount(value=1)), Distance(files=Amount(value=2)), Moved.UNCLEAR),
+        cost(Distance(files=Amount(value=1)), Distance(files=Amount(value=2)), PartMove.UNCLEAR),
         ("1 file never read",),
         ("2 files read a second time",),
     ),
@@ -182,12 +185,14 @@ def test_a_cost_is_a_sentence_and_an_unknown_one_too(name: str) -> None:
 
 
 def test_the_latest_leaves_out_what_waits_and_the_earliest_reads_again() -> None:
-    assert position_view.sum_costs([wished(Wanted(latest=True))]).lost == ("Source 0: 4 rows never read",)
-    earliest = wished(Wanted(earliest=True))
+    assert position_view.sum_costs([wished(StartChoice(latest=True))]).lost == (
+        "Source 0: 4 rows never read",
+    )
+    earliest = wished(StartChoice(earliest=True))
     assert position_view.sum_costs([earliest]) == position_view.Costs(
         (), ("Source 0: 8 rows read a second time",)
     )
-    assert earliest.changes[0] == MovedPart(part="orders-0", before="5", after="1", moved=Moved.BACK)
+    assert earliest.changes[0] == MovedPart(part="orders-0", before="5", after="1", moved=PartMove.BACK)
 
 
 def test_files_that_are_skipped_are_a_cost_though_the_offset_line_is_the_same() -> None:
@@ -196,7 +201,7 @@ def test_files_that_are_skipped_are_a_cost_though_the_offset_line_is_the_same() 
         listing=tuple(InputFile(f"file:///in/{n}", 10, NOW + n) for n in range(3)),
         asked_ms=NOW + 10,
     )
-    start = files.find_position(Wanted(latest=True), '{"logOffset":0}', facts)
+    start = files.find_position(StartChoice(latest=True), '{"logOffset":0}', facts)
     told = SourceFacts(
         Position(0, "files", '{"logOffset":0}', "file 1 of 3", Precision.EXACT, True), "/in", start=start
     )

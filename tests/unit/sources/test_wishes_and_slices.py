@@ -8,9 +8,9 @@ import pytest
 
 from recovery.errors import WrongUse
 from recovery.sources import batches, input_ranges, position_requests
-from recovery.sources.base import Wanted
-from recovery.sources.delta_facts import Commit, DataFile, DeltaFacts, DeltaOffset, Reading
-from recovery.sources.input_ranges import Slice
+from recovery.sources.base import StartChoice
+from recovery.sources.delta_facts import DataFile, DeltaFacts, DeltaOffset, DeltaReadOptions, StreamedCommit
+from recovery.sources.input_ranges import InputRange
 from recovery.sources.kafka_facts import KafkaFacts, PartitionFacts, TopicFacts
 from recovery.sources.live import probe
 from recovery.spark.slicing import merge_slices
@@ -19,16 +19,16 @@ from recovery.spark.slicing import merge_slices
 @pytest.mark.parametrize(
     ("text", "wanted"),
     [
-        ("earliest", Wanted(earliest=True)),
-        ("latest", Wanted(latest=True)),
-        ("time=2026-11-22T03:00:00Z", Wanted(at_ms=1795316400000)),
-        ("time=2026-11-22T05:00:00+02:00", Wanted(at_ms=1795316400000)),
-        ("version=12", Wanted(version=12)),
-        ("file=file:///in/a=b.json", Wanted(file="file:///in/a=b.json")),
-        ('json={"t":{"0":5}}', Wanted(by_hand='{"t":{"0":5}}')),
+        ("earliest", StartChoice(earliest=True)),
+        ("latest", StartChoice(latest=True)),
+        ("time=2026-11-22T03:00:00Z", StartChoice(at_ms=1795316400000)),
+        ("time=2026-11-22T05:00:00+02:00", StartChoice(at_ms=1795316400000)),
+        ("version=12", StartChoice(version=12)),
+        ("file=file:///in/a=b.json", StartChoice(file="file:///in/a=b.json")),
+        ('json={"t":{"0":5}}', StartChoice(by_hand='{"t":{"0":5}}')),
     ],
 )
-def test_a_wish_is_read_and_comes_back_from_json(text: str, wanted: Wanted) -> None:
+def test_a_wish_is_read_and_comes_back_from_json(text: str, wanted: StartChoice) -> None:
     assert position_requests.parse_wish(text) == wanted
     assert position_requests.wish_from_json(position_requests.as_dict(wanted)) == wanted
 
@@ -105,9 +105,11 @@ def test_a_partition_that_came_after_the_start_and_lost_its_first_records_is_no_
 
 
 def delta(removed: bool = False) -> DeltaFacts:
-    def commit(version: int, *paths: str) -> Commit:
+    def commit(version: int, *paths: str) -> StreamedCommit:
         gone = (("a", 1),) if removed and version == 3 else ()
-        return Commit(version, version, tuple(DataFile(p, 1, 1) for p in paths), adds=True, removed=gone)
+        return StreamedCommit(
+            version, version, tuple(DataFile(p, 1, 1) for p in paths), adds=True, removed=gone
+        )
 
     commits = {1: commit(1, "a", "b"), 2: commit(2, "c"), 3: commit(3, "d")}
     return DeltaFacts(9, "loc", "id", 0, 3, commits, snapshots={3: tuple(DataFile(p, 1, 1) for p in "abcd")})
@@ -193,8 +195,8 @@ def test_very_many_files_are_read_by_the_log_of_their_table(monkeypatch: pytest.
 )
 def test_slices_put_together_are_read_as_each_of_them_can_be(one: bool, other: bool, both: bool) -> None:
     parts = [
-        Slice("delta", versions=((1, ("a", "b")),), direct=one),
-        Slice("delta", versions=((2, ("c",)),), direct=other),
+        InputRange("delta", versions=((1, ("a", "b")),), direct=one),
+        InputRange("delta", versions=((2, ("c",)),), direct=other),
     ]
     found = batches.join_slices(parts)
     assert found is not None
@@ -209,8 +211,8 @@ def test_slices_put_together_are_read_as_each_of_them_can_be(one: bool, other: b
 def feed() -> DeltaFacts:
     """Versions 1 to 3 of which a change feed is read; version 4 changed no row."""
     told = delta()
-    commits = {**told.commits, 4: Commit(4, 4)}
-    return replace(told, commits=commits, latest=4, times={3: 77}, reading=Reading(change_feed=True))
+    commits = {**told.commits, 4: StreamedCommit(4, 4)}
+    return replace(told, commits=commits, latest=4, times={3: 77}, reading=DeltaReadOptions(change_feed=True))
 
 
 @pytest.mark.parametrize(
@@ -232,7 +234,7 @@ def test_a_slice_of_a_change_feed_is_a_snapshot_and_the_changes_of_whole_version
     assert found is not None
     assert (found.versions, found.changes, found.snapshot_ms) == (versions, changes, 77 if versions else None)
     assert (found.empty, found.direct) == (not versions and changes is None, False)
-    assert Slice.from_json(json.loads(json.dumps(found.as_dict()))).as_dict() == found.as_dict()
+    assert InputRange.from_json(json.loads(json.dumps(found.as_dict()))).as_dict() == found.as_dict()
 
 
 @pytest.mark.parametrize(("start", "end"), [(line(1, 0), line(4)), (line(0), line(4)), (line(1), line(1, 0))])
@@ -241,13 +243,13 @@ def test_of_a_change_feed_no_part_of_a_version_is_a_slice(start: str, end: str) 
 
 
 def test_a_change_feed_is_read_in_one_and_never_twice() -> None:
-    waits = Slice("delta", changes=(4, 6))
+    waits = InputRange("delta", changes=(4, 6))
     assert (
         batches.split_batches(waits, {"maxFilesPerTrigger": "1"}).why
         == "the changes of its table are read in one"
     )
-    assert batches.join_slices([waits, Slice("delta", changes=(7, 7))]) is None
-    parts = [Slice("delta", changes=c).as_dict() for c in ((6, 9), (1, 3), (4, 7), (12, 12))]
+    assert batches.join_slices([waits, InputRange("delta", changes=(7, 7))]) is None
+    parts = [InputRange("delta", changes=c).as_dict() for c in ((6, 9), (1, 3), (4, 7), (12, 12))]
     assert [part["changes"] for part in merge_slices(parts)] == [[1, 9], [12, 12]]
 
 
@@ -257,8 +259,8 @@ def test_a_change_feed_is_read_in_one_and_never_twice() -> None:
 def test_what_was_read_of_a_change_feed_are_its_changes_before_the_first_unread_one(
     unread: Any, read: Any
 ) -> None:
-    everything = Slice("delta", changes=(1, 9))
-    found = probe._subtract_unread(everything, Slice("delta", changes=unread))
+    everything = InputRange("delta", changes=(1, 9))
+    found = probe._subtract_unread(everything, InputRange("delta", changes=unread))
     assert found is not None
     assert found.changes == read
 
@@ -267,8 +269,8 @@ def test_what_was_read_of_a_change_feed_are_its_changes_before_the_first_unread_
 def test_a_change_feed_that_would_begin_with_a_snapshot_of_now_does_not_tell_what_was_read(
     unread: Any,
 ) -> None:
-    now = Slice("delta", versions=((9, ("a",)),), snapshot_ms=77)
-    assert probe._subtract_unread(now, Slice("delta", changes=unread)) is None
+    now = InputRange("delta", versions=((9, ("a",)),), snapshot_ms=77)
+    assert probe._subtract_unread(now, InputRange("delta", changes=unread)) is None
 
 
 @pytest.mark.parametrize("end", [None, DeltaOffset("other", 4).as_json(), line(2, 5, True)])

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from recovery.errors import WrongUse
 from recovery.sources import position_requests
-from recovery.sources.base import Wanted
+from recovery.sources.base import StartChoice
 from tests.refusals import refused
 
 AT = 1795316400000
@@ -18,15 +18,15 @@ TIME = "time=2026-11-22T03:00:00Z"
 @pytest.mark.parametrize(
     ("text", "wish"),
     [
-        ("1200", Wanted(by_hand="1200")),
-        ("0", Wanted(by_hand="0")),
-        ("earliest", Wanted(earliest=True)),
-        ("latest", Wanted(latest=True)),
-        (TIME, Wanted(at_ms=AT)),
+        ("1200", StartChoice(by_hand="1200")),
+        ("0", StartChoice(by_hand="0")),
+        ("earliest", StartChoice(earliest=True)),
+        ("latest", StartChoice(latest=True)),
+        (TIME, StartChoice(at_ms=AT)),
         ("committed", None),
     ],
 )
-def test_a_part_is_wished_for_in_the_words_that_come_back(text: str, wish: Wanted | None) -> None:
+def test_a_part_is_wished_for_in_the_words_that_come_back(text: str, wish: StartChoice | None) -> None:
     assert position_requests.of_part("orders-3", f" {text} ") == wish
     assert position_requests.text_of_part(wish) == text
 
@@ -41,26 +41,26 @@ def test_what_is_no_position_of_a_part_is_refused_with_the_forms(text: str) -> N
         position_requests.of_part("orders-3", "time=2026-11-22T03:00:00")
 
 
-GIVEN: dict[str, tuple[list[str], dict[str, Wanted | None]]] = {
-    "one part": (["0/orders-3=1200"], {"0": Wanted(parts={"orders-3": Wanted(by_hand="1200")})}),
+GIVEN: dict[str, tuple[list[str], dict[str, StartChoice | None]]] = {
+    "one part": (["0/orders-3=1200"], {"0": StartChoice(parts={"orders-3": StartChoice(by_hand="1200")})}),
     "a part at a time, the rest at the end": (
         ["0=latest", f"0/orders-3={TIME}"],
-        {"0": Wanted(latest=True, parts={"orders-3": Wanted(at_ms=AT)})},
+        {"0": StartChoice(latest=True, parts={"orders-3": StartChoice(at_ms=AT)})},
     ),
     "the part before its source": (
         ["0/orders-3=committed", "0=earliest"],
-        {"0": Wanted(earliest=True, parts={"orders-3": None})},
+        {"0": StartChoice(earliest=True, parts={"orders-3": None})},
     ),
     "two sources": (
         ["0/a-1=5", "1=version=0", "0/a-2=latest"],
         {
-            "0": Wanted(parts={"a-1": Wanted(by_hand="5"), "a-2": Wanted(latest=True)}),
-            "1": Wanted(version=0),
+            "0": StartChoice(parts={"a-1": StartChoice(by_hand="5"), "a-2": StartChoice(latest=True)}),
+            "1": StartChoice(version=0),
         },
     ),
     "all, and one of its own": (
         ["all=latest", "0=committed", "0/a-1=5"],
-        {"all": Wanted(latest=True), "0": Wanted(parts={"a-1": Wanted(by_hand="5")})},
+        {"all": StartChoice(latest=True), "0": StartChoice(parts={"a-1": StartChoice(by_hand="5")})},
     ),
     "as committed in every part": (["0/a-1=committed"], {"0": None}),
 }
@@ -93,21 +93,25 @@ def test_what_leaves_open_where_something_starts_is_refused(given: list[str], sa
 
 PART = st.one_of(
     st.none(),
-    st.builds(Wanted, by_hand=st.integers(0, 10**18 - 1).map(str)),
-    st.builds(Wanted, at_ms=st.integers(0, 4 * 10**12)),
-    st.sampled_from([Wanted(earliest=True), Wanted(latest=True)]),
+    st.builds(StartChoice, by_hand=st.integers(0, 10**18 - 1).map(str)),
+    st.builds(StartChoice, at_ms=st.integers(0, 4 * 10**12)),
+    st.sampled_from([StartChoice(earliest=True), StartChoice(latest=True)]),
 )
 WHOLE = st.one_of(
-    st.builds(Wanted, at_ms=st.integers(0, 4 * 10**12)),
-    st.builds(Wanted, version=st.integers(0, 10**18 - 1)),
-    st.sampled_from([Wanted(earliest=True), Wanted(latest=True), Wanted(by_hand='{"a":{"0":1}}')]),
+    st.builds(StartChoice, at_ms=st.integers(0, 4 * 10**12)),
+    st.builds(StartChoice, version=st.integers(0, 10**18 - 1)),
+    st.sampled_from(
+        [StartChoice(earliest=True), StartChoice(latest=True), StartChoice(by_hand='{"a":{"0":1}}')]
+    ),
 )
 NAMES = st.from_regex(r"[a-zA-Z0-9._-]{1,20}-[0-9]{1,4}", fullmatch=True)
 
 
 @given(WHOLE, st.dictionaries(NAMES, PART, max_size=4))
-def test_a_wish_comes_back_from_json_and_from_the_command_line(whole: Wanted, parts: dict[str, Any]) -> None:
-    wish = Wanted(**{**position_requests.as_dict(whole), "parts": parts})
+def test_a_wish_comes_back_from_json_and_from_the_command_line(
+    whole: StartChoice, parts: dict[str, Any]
+) -> None:
+    wish = StartChoice(**{**position_requests.as_dict(whole), "parts": parts})
     assert position_requests.wish_from_json(position_requests.as_dict(wish)) == wish
     assert position_requests.by_source(position_requests.wish_arguments("0", wish)) == {"0": wish}
 
@@ -132,13 +136,13 @@ def test_stored_parts_are_wishes_of_parts(body: dict[str, Any]) -> None:
 def test_parts_are_changed_one_by_one_and_taken_back() -> None:
     one = position_requests.with_parts(None, {"a-0": "5"})
     two = position_requests.with_parts(one, {"a-1": "latest"})
-    assert two == Wanted(parts={"a-0": Wanted(by_hand="5"), "a-1": Wanted(latest=True)})
-    assert position_requests.with_parts(two, {"a-0": "committed"}) == Wanted(
-        parts={"a-1": Wanted(latest=True)}
+    assert two == StartChoice(parts={"a-0": StartChoice(by_hand="5"), "a-1": StartChoice(latest=True)})
+    assert position_requests.with_parts(two, {"a-0": "committed"}) == StartChoice(
+        parts={"a-1": StartChoice(latest=True)}
     )
     assert position_requests.with_parts(one, {"a-0": "committed"}) is None
-    kept = position_requests.with_parts(Wanted(earliest=True), {"a-0": "committed"})
-    assert kept == Wanted(earliest=True, parts={"a-0": None})
+    kept = position_requests.with_parts(StartChoice(earliest=True), {"a-0": "committed"})
+    assert kept == StartChoice(earliest=True, parts={"a-0": None})
     assert kept is not None
     assert position_requests.wish_text(kept) == "earliest, a-0=committed"
 
@@ -154,7 +158,13 @@ def test_parts_are_written_in_lines_too() -> None:
 
 
 def test_every_time_of_a_wish_is_told_once() -> None:
-    wish = Wanted(
-        at_ms=5, parts={"a": Wanted(at_ms=7), "b": None, "c": Wanted(at_ms=5), "d": Wanted(latest=True)}
+    wish = StartChoice(
+        at_ms=5,
+        parts={
+            "a": StartChoice(at_ms=7),
+            "b": None,
+            "c": StartChoice(at_ms=5),
+            "d": StartChoice(latest=True),
+        },
     )
     assert wish.times == (5, 7)

@@ -14,12 +14,12 @@ from recovery.errors import Refused, RepriseError, Unreachable, WrongUse
 from recovery.outbound import parse_allowed
 from recovery.spark import asking
 from recovery.spark.api import (
-    Defined,
+    CatalogState,
+    DefinitionMeasure,
     Measure,
     Rehearsal,
     Study,
     StudyRequest,
-    Whereabouts,
     as_study,
     count,
     study,
@@ -199,9 +199,9 @@ def test_a_line_on_which_nothing_comes_is_not_waited_for_as_long_as_the_question
             {"operators": ["dedupe"], "columns": ["a"], "sources": [{"options": {"a": "b"}}], "rests_on": []},
         ),
         (Measure, {"samples": {"missing": [{"a": 1}]}, "whole": {"samples": [{"a": None}], "absent": 0}}),
-        (Defined, {"unsure": ["rand"], "rows": 3}),
+        (DefinitionMeasure, {"unsure": ["rand"], "rows": 3}),
         (Rehearsal, {"rows": 1, "watermark_ms": -5, "why": ""}),
-        (Whereabouts, {"driver": "d", "tables": {"t": {"location": "file:/t", "made": ""}}}),
+        (CatalogState, {"driver": "d", "tables": {"t": {"location": "file:/t", "made": ""}}}),
     ],
 )
 def test_an_answer_is_a_value_of_its_class_whose_lists_are_tuples(kind: Any, answer: dict[str, Any]) -> None:

@@ -4,7 +4,7 @@ import pytest
 from pyspark.sql import types as T
 
 from recovery.spark.comparable import NoSuchColumn, NotComparable, common_type, resolved
-from recovery.spark.counting import Apart
+from recovery.spark.counting import ComparedColumns
 
 
 def parsed(text: str) -> T.DataType:
@@ -91,8 +91,8 @@ def test_columns_that_differ_in_case_alone_are_each_compared() -> None:
 
 
 def test_a_key_is_the_column_that_it_names() -> None:
-    assert Apart(["id", "ID", "amount"], ["id"]).at == [0]
-    assert Apart(["id", "ID", "amount"], ["ID"]).at == [1]
+    assert ComparedColumns(["id", "ID", "amount"], ["id"]).at == [0]
+    assert ComparedColumns(["id", "ID", "amount"], ["ID"]).at == [1]
 
 
 @pytest.mark.parametrize(

@@ -39,20 +39,20 @@ def spark(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     session.client._channel.close()
 
 
-def started(spark: Any, tmp_path: Path, code: str, *arguments: str) -> list[programs.Query]:
+def started(spark: Any, tmp_path: Path, code: str, *arguments: str) -> list[programs.ProgramQuery]:
     file = tmp_path / "program.py"
     file.write_text(HEAD + code)
     return list(learned(spark, file, *arguments).queries)
 
 
-def learned(spark: Any, file: Path, *arguments: str) -> programs.Learned:
+def learned(spark: Any, file: Path, *arguments: str) -> programs.LearnedProgram:
     return programs._queries(spark, file, arguments, {"/program.py": file})
 
 
 def chosen(
-    queries: Sequence[programs.Query], checkpoint: str, flow: str, stopped: str = ""
-) -> programs.Query:
-    return programs._chosen(programs.Learned(queries, stopped), checkpoint, flow)
+    queries: Sequence[programs.ProgramQuery], checkpoint: str, flow: str, stopped: str = ""
+) -> programs.ProgramQuery:
+    return programs._chosen(programs.LearnedProgram(queries, stopped), checkpoint, flow)
 
 
 def test_a_program_with_a_master_of_its_own_is_read_and_waits_for_nothing(spark: Any, tmp_path: Path) -> None:
@@ -131,8 +131,8 @@ def test_a_query_of_another_checkpoint_is_not_taken_for_the_one(
 
 
 def test_a_query_without_a_checkpoint_of_its_own_is_taken_by_its_name_or_where_it_is_alone() -> None:
-    named, nameless = programs.Query(None, name="a"), programs.Query(None)
-    elsewhere = programs.Query(None, name="a", options={"checkpointLocation": "/elsewhere"})
+    named, nameless = programs.ProgramQuery(None, name="a"), programs.ProgramQuery(None)
+    elsewhere = programs.ProgramQuery(None, name="a", options={"checkpointLocation": "/elsewhere"})
     assert chosen([named, nameless, elsewhere], "/ck/orders", "a", "an error") is named
     assert chosen([nameless, elsewhere], "/ck/orders", "a") is nameless
 
@@ -275,7 +275,7 @@ def test_relative_places_are_those_of_the_folder_in_which_it_is_started(spark: A
         'df.writeStream.option("checkpointLocation", "./ck/a").start("out")\n'
     )
     (query,) = started(spark, tmp_path, code)
-    assert chosen([query, programs.Query(None)], "file:///srv/app/ck/a", "x") is query
+    assert chosen([query, programs.ProgramQuery(None)], "file:///srv/app/ck/a", "x") is query
     assert programs._folder_of("./ck/a", "/srv/app/ck/a") == "/srv/app"
     assert [
         programs._folder_of(*p) for p in (("/ck/a", "/ck/a"), ("b", "/ck/a"), ("s3://b/a", "/x/s3:/b/a"))
@@ -311,11 +311,11 @@ def test_a_relative_place_is_read_however_it_is_named(spark: Any, tmp_path: Path
 def test_a_program_that_reads_a_relative_place_first_is_read_in_the_folder_above_its_checkpoint() -> None:
     tried: list[str] = []
 
-    def run(base: str) -> programs.Query:
+    def run(base: str) -> programs.ProgramQuery:
         tried.append(base)
         if base != "/srv/app":
             raise BadCode("There is no data/in.")
-        return programs.Query(None, options={"checkpointLocation": "ck/a"})
+        return programs.ProgramQuery(None, options={"checkpointLocation": "ck/a"})
 
     query, base = programs._in_its_folder(run, "file:///srv/app/ck/a", ["data/in"])
     assert (query.checkpoint, base, tried) == ("ck/a", "/srv/app", ["", "/srv/app/ck", "/srv/app"])

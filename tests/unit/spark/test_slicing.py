@@ -6,14 +6,14 @@ from typing import Any
 import pytest
 from pyspark.sql.types import LongType, StructField, StructType
 
-from recovery.sources.input_ranges import Slice
+from recovery.sources.input_ranges import InputRange
 from recovery.spark.slicing import absolute, below, delta, kafka_options, merge_slices
 
 
 def kafka(**spans: tuple[int, int]) -> dict[str, Any]:
     start = {name[1:]: span[0] for name, span in spans.items()}
     end = {name[1:]: span[1] for name, span in spans.items()}
-    return Slice("kafka", start={"t": start}, end={"t": end}).as_dict()
+    return InputRange("kafka", start={"t": start}, end={"t": end}).as_dict()
 
 
 def ranges(slices: list[Any]) -> list[dict[str, tuple[int, int]]]:
@@ -41,11 +41,11 @@ def test_ranges_of_a_partition_are_read_once(case: str) -> None:
 
 
 def test_a_delta_file_is_read_once_at_the_version_that_named_it_first() -> None:
-    one = Slice("delta", versions=((3, ("a", "b")), (1, ("c",)))).as_dict()
-    two = Slice("delta", versions=((5, ("b", "d")), (3, ("e",)))).as_dict()
+    one = InputRange("delta", versions=((3, ("a", "b")), (1, ("c",)))).as_dict()
+    two = InputRange("delta", versions=((5, ("b", "d")), (3, ("e",)))).as_dict()
     (found,) = merge_slices([one, two])
     assert found["versions"] == [[1, ["c"]], [3, ["a", "b", "e"]], [5, ["d"]]]
-    assert merge_slices([Slice("delta").as_dict()]) == []
+    assert merge_slices([InputRange("delta").as_dict()]) == []
 
 
 def test_a_batch_reader_gets_exactly_the_partitions_and_no_option_of_streams() -> None:
@@ -120,13 +120,16 @@ class Frame:
 @pytest.mark.parametrize(
     ("part", "read"),
     [
-        (Slice("delta", versions=((3, ("a", "b")), (4, ("c",))), direct=True), (("/t/a", "/t/b"), ("/t/c",))),
-        (Slice("delta"), ("picked from {}",)),
+        (
+            InputRange("delta", versions=((3, ("a", "b")), (4, ("c",))), direct=True),
+            (("/t/a", "/t/b"), ("/t/c",)),
+        ),
+        (InputRange("delta"), ("picked from {}",)),
     ],
     ids=["files by themselves", "nothing"],
 )
 def test_files_that_stand_for_themselves_are_read_without_their_table(
-    part: Slice, read: tuple[Any, ...]
+    part: InputRange, read: tuple[Any, ...]
 ) -> None:
     def parquet(_schema: Any, paths: list[str]) -> Frame:
         return Frame(tuple(paths))

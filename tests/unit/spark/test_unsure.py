@@ -2,12 +2,12 @@
 
 import pytest
 
-from recovery.spark.unsure import Rows, Unsure, by_chance, unsure
+from recovery.spark.unsure import Unsure, UnsureRows, by_chance, unsure
 
 READ = (
     "SubqueryAlias spark_catalog.d.orders\n+- Relation spark_catalog.d.orders[id#1L,city#2,price#3L] parquet"
 )
-NONE, SAME, ANY = Rows.NONE, Rows.SAME_NUMBER, Rows.ANY
+NONE, SAME, ANY = UnsureRows.NONE, UnsureRows.SAME_NUMBER, UnsureRows.ANY
 PLANS = [
     ("a filter", "Filter (price#3L > 10)", "id city price", Unsure()),
     ("a count", "Aggregate [city#2], [city#2, count(1) AS n#5L]", "city n", Unsure()),

@@ -7,7 +7,7 @@ from recovery.checkpoints.report import SourceProgress, StateOperator
 from recovery.contracts.amounts import Amount, Bound
 from recovery.contracts.option import Option
 from recovery.sinks.base import SinkReport
-from recovery.sources.base import Candidate, Distance, Position, Precision, Reach, SourceFacts
+from recovery.sources.base import Distance, Position, Precision, SourceFacts, SourceRetention, StartCandidate
 from recovery.sources.kafka_facts import KafkaFacts, PartitionFacts, TopicFacts
 from recovery.strategies.base import CodeFacts, Counts, Facts
 from recovery.strategies.catalogue import judge_all
@@ -22,7 +22,7 @@ LINES = {
     "python": '{"at": 10}',
     "iceberg": '{"version":1,"snapshot_id":7,"position":1,"scan_all_files":false}',
 }
-READABLE = Reach(True, "Every record after the position is still there.")
+READABLE = SourceRetention(True, "Every record after the position is still there.")
 KAFKA = KafkaFacts(
     1000, {"orders": TopicFacts("id-1", {0: PartitionFacts(0, 15)}, plain=True)}, {"orders": None}
 )
@@ -35,8 +35,8 @@ def of(rows: int, exact: bool = True) -> Distance:
     )
 
 
-def start(at: str, *, lost: Distance = NO_ROW, reread: Distance = NO_ROW, **more: Any) -> Candidate:
-    return Candidate(f'{{"orders":{{"0":{at}}}}}', f"offset {at}", Precision.EXACT, lost, reread, **more)
+def start(at: str, *, lost: Distance = NO_ROW, reread: Distance = NO_ROW, **more: Any) -> StartCandidate:
+    return StartCandidate(f'{{"orders":{{"0":{at}}}}}', f"offset {at}", Precision.EXACT, lost, reread, **more)
 
 
 def source(kind: str, **changes: Any) -> SourceFacts:

@@ -6,7 +6,7 @@ import pytest
 
 from recovery.checkpoints.report import Finding, Severity
 from recovery.contracts.amounts import Bound, RowAmount
-from recovery.contracts.names import Meant, Strategy, name_strategy
+from recovery.contracts.names import ChangeIntent, Strategy, name_strategy
 from recovery.contracts.option import Blocker, BlockerCode, Option
 from recovery.strategies.catalogue import EXECUTABLE, judge_all
 from recovery.strategies.deciding import NOT_ASKED, RULES, decide
@@ -49,12 +49,12 @@ def test_each_row_counts_where_no_row_before_it_does(number: int) -> None:
         following = [r.strategy for r in RULES[number:] if answer in r.answers]
         assert (found.rule, found.strategy, found.because) == (number, rule.strategy, rule.because)
         assert found.runner_up == (following[0] if following else "")
-    for answer in {NOT_ASKED, *Meant} - set(rule.answers):
+    for answer in {NOT_ASKED, *ChangeIntent} - set(rule.answers):
         assert decide(able(rule.strategy), answer).strategy == ""
 
 
 def test_where_nobody_knows_whether_it_was_meant_nothing_is_recommended() -> None:
-    assert decide(able(*Strategy), Meant.UNKNOWN).strategy == ""
+    assert decide(able(*Strategy), ChangeIntent.UNKNOWN).strategy == ""
 
 
 def test_a_strategy_that_has_a_cost_is_neither_recommended_nor_next() -> None:
@@ -69,14 +69,17 @@ def test_repeats_that_are_known_exactly_come_before_those_that_have_a_bound() ->
         o.model_copy(update={"forecast": most}) if o.strategy in ("continue", "top-up", "deduplicate") else o
         for o in able(*Strategy)
     ]
-    found = decide(options, Meant.YES)
+    found = decide(options, ChangeIntent.YES)
     assert (found.strategy, found.runner_up) == ("rebuild", "prime")
 
 
 def test_the_documentation_has_each_row_and_each_strategy_that_can_run_has_one() -> None:
     text = PAGE.read_text()
     for number, rule in enumerate(RULES, 1):
-        marks = ["yes" if answer in rule.answers else "" for answer in (NOT_ASKED, Meant.YES, Meant.NO)]
+        marks = [
+            "yes" if answer in rule.answers else ""
+            for answer in (NOT_ASKED, ChangeIntent.YES, ChangeIntent.NO)
+        ]
         cells = " | ".join([str(number), name_strategy(rule.strategy), *marks, rule.because])
         assert f"| {cells} |".replace("|  |", "| |").replace("|  |", "| |") in text
     never = {

@@ -14,7 +14,7 @@ from recovery.strategies.base import CommittedRows, Counts, Facts
 from recovery.strategies.catalogue import judge_all
 from recovery.strategies.deciding import NOT_ASKED, decide
 from recovery.strategies.deduplicate import REPEATED_BY_PROOF
-from recovery.strategies.readers import Reader
+from recovery.strategies.readers import DownstreamReader
 from recovery.verification.criteria import EDITION, required
 from tests.unit.strategies import test_top_up as top_up
 
@@ -62,9 +62,9 @@ def test_the_proof_asks_for_the_rows_that_went_and_for_the_whole_table() -> None
 def test_a_stream_below_is_not_refreshed_and_what_becomes_of_it_is_named() -> None:
     """Delta fails a stream at a commit that deletes rows."""
     readers = (
-        Reader("c.s.view", "c.s.view_flow", True, inputs=("c.s.t",)),
-        Reader("c.s.stream", "c.s.stream_flow", False, inputs=("c.s.t",)),
-        Reader("c.s.last", "c.s.last_flow", True, inputs=("c.s.stream",)),
+        DownstreamReader("c.s.view", "c.s.view_flow", True, inputs=("c.s.t",)),
+        DownstreamReader("c.s.stream", "c.s.stream_flow", False, inputs=("c.s.t",)),
+        DownstreamReader("c.s.last", "c.s.last_flow", True, inputs=("c.s.stream",)),
     )
     option = judged(given(readers=readers))
     below = {d.dataset: (d.effect, d.reason) for d in option.forecast.downstream}

@@ -12,15 +12,15 @@ from recovery.contracts.option import Option
 from recovery.strategies.catalogue import judge_all
 from recovery.strategies.continue_ import judge
 from recovery.strategies.downstream import AGREES, with_downstream
-from recovery.strategies.readers import Reader
+from recovery.strategies.readers import DownstreamReader
 from tests.unit.strategies.facts import facts
 
-VIEW = Reader("c.s.view", "c.s.view", view=True)
-COPY = Reader("c.s.copy", "c.s.copy_flow", view=False)
+VIEW = DownstreamReader("c.s.view", "c.s.view", view=True)
+COPY = DownstreamReader("c.s.copy", "c.s.copy_flow", view=False)
 
 
 def option(
-    reader: Reader, *, strategy: str = "continue", doubled: RowAmount | None = None, **changes: Any
+    reader: DownstreamReader, *, strategy: str = "continue", doubled: RowAmount | None = None, **changes: Any
 ) -> Option:
     known = facts(readers=(reader,), **changes)
     judged = judge(known).model_copy(update={"strategy": strategy})
@@ -73,7 +73,7 @@ TWICE, AT_MOST, NONE, ABOUT_NONE, UNKNOWN = (
     ],
 )  # fmt: skip
 def test_what_becomes_of_a_dataset_downstream(
-    reader: Reader, changes: dict[str, Any], effect: str, rows: int | None, reason: str | None
+    reader: DownstreamReader, changes: dict[str, Any], effect: str, rows: int | None, reason: str | None
 ) -> None:
     found = option(reader, **changes)
 
@@ -91,7 +91,7 @@ def test_what_becomes_of_a_dataset_downstream(
 
 
 BEHIND_COPY = replace(VIEW, inputs=(COPY.dataset,))
-BEHIND_THAT = Reader("c.s.last", "c.s.last", view=True, inputs=(VIEW.dataset,))
+BEHIND_THAT = DownstreamReader("c.s.last", "c.s.last", view=True, inputs=(VIEW.dataset,))
 
 
 @pytest.mark.parametrize(
@@ -116,7 +116,7 @@ BEHIND_THAT = Reader("c.s.last", "c.s.last", view=True, inputs=(VIEW.dataset,))
     ],
 )  # fmt: skip
 def test_what_reads_a_dataset_that_is_not_refreshed_is_not_refreshed(
-    copy: Reader, view: Reader, doubled: RowAmount, effects: list[str]
+    copy: DownstreamReader, view: DownstreamReader, doubled: RowAmount, effects: list[str]
 ) -> None:
     known = facts(readers=(copy, view, BEHIND_THAT))
     judged = judge(known)

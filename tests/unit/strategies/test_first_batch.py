@@ -12,7 +12,7 @@ from recovery.contracts.amounts import Amount, Bound
 from recovery.contracts.option import BlockerCode, Option
 from recovery.sinks.base import SinkReport
 from recovery.sources import file_facts
-from recovery.sources.base import Candidate, Distance, Position, Precision, Reach
+from recovery.sources.base import Distance, Position, Precision, SourceRetention, StartCandidate
 from recovery.sources.comparing import ZERO
 from recovery.strategies import first_batch
 from recovery.strategies.base import CodeFacts, Counts, Facts
@@ -174,7 +174,7 @@ def kafka(options: dict[str, str], first: str | None, **changes: Any) -> Facts:
         processed=(),
         waiting=(),
         options=options,
-        reach=Reach(True, "All of it is kept."),
+        reach=SourceRetention(True, "All of it is kept."),
     )
     held = SourceProgress(0, "kafka", None, first_json=first)
     return flow(checkpoint=crashed(sources=(held,)), sources=(begun,), **changes)
@@ -206,7 +206,7 @@ def test_what_lies_before_the_start_of_a_source_is_not_processed() -> None:
 
 def test_no_other_start_can_be_chosen() -> None:
     given = kafka({}, KAFKA_START)
-    start = Candidate(
+    start = StartCandidate(
         '{"clicks":{"0":9}}', "9", Precision.EXACT, lost=Distance(rows=Amount(value=2)), reread=ZERO
     )
     chosen = replace(given, sources=(replace(given.sources[0], start=start),))

@@ -8,9 +8,9 @@ import pytest
 from recovery.checkpoints.report import Finding, Severity
 from recovery.contracts import codec
 from recovery.contracts.amounts import Bound
-from recovery.contracts.names import Meant
+from recovery.contracts.names import ChangeIntent
 from recovery.contracts.option import BlockerCode
-from recovery.contracts.positions import Moved, MovedPart, Place, ReadableInput
+from recovery.contracts.positions import LabelledPosition, MovedPart, PartMove, ReadableInput
 from recovery.sinks import foreach_batch, kafka
 from recovery.sinks.base import SinkReport
 from recovery.strategies.base import CodeFacts, Counts, Facts, KeyKind
@@ -78,7 +78,7 @@ def test_an_empty_reset_is_never_recommended_though_nothing_was_read_yet() -> No
     """It is no way out where continue is none: it keeps no position."""
     nothing = reset(counts=Counts(table=0, processed=0, waiting=5, everything=5))
     assert options(nothing)["empty"].blocked is None
-    for answer in (None, *Meant):
+    for answer in (None, *ChangeIntent):
         assert decide([options(nothing)["empty"]], answer).strategy == ""
 
 
@@ -230,11 +230,11 @@ def test_an_empty_reset_of_stateful_code_into_a_file_table_is_said_to_fail() -> 
 def test_every_position_has_what_pages_need() -> None:
     for option in judge_all(stream()):
         (row,) = option.positions
-        assert row.before == Place(label="kafka at 10", offset_json='{"orders":{"0":10}}')
+        assert row.before == LabelledPosition(label="kafka at 10", offset_json='{"orders":{"0":10}}')
         assert None not in (row.lost, row.reread)
     (row,) = options(stream())["continue"].positions
     told = "orders partition 0 at 10"
-    assert row.parts == (MovedPart(part="orders-0", before=told, after=told, moved=Moved.SAME),)
+    assert row.parts == (MovedPart(part="orders-0", before=told, after=told, moved=PartMove.SAME),)
     assert row.next.rows == 5
     assert row.readable == ReadableInput(ok=True, says="all 5 records that wait")
 

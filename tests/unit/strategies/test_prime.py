@@ -9,10 +9,10 @@ from recovery.checkpoints.held import HeldState
 from recovery.checkpoints.report import StateOperator
 from recovery.contracts import codec
 from recovery.contracts.amounts import Bound
-from recovery.contracts.names import Meant
+from recovery.contracts.names import ChangeIntent
 from recovery.contracts.option import BlockerCode, Option, SettledBy
 from recovery.sinks.base import SinkReport
-from recovery.sources.replaying import Processed
+from recovery.sources.replaying import ProcessedInput
 from recovery.strategies.base import CodeFacts, Counts, Facts, GroupRows, KeyKind, OutputMode
 from recovery.strategies.catalogue import judge_all
 from recovery.strategies.deciding import decide
@@ -73,7 +73,7 @@ def amounts(given: Facts) -> tuple[tuple[int | None, Bound], tuple[int | None, B
 
 def recommended(given: Facts) -> str:
     """Where the change was meant."""
-    return decide(judge_all(given), Meant.YES).strategy
+    return decide(judge_all(given), ChangeIntent.YES).strategy
 
 
 NOTHING = (0, Bound.EXACT)
@@ -106,7 +106,7 @@ def test_the_seed_keeps_the_position_and_is_told_that_state_is_to_be_made() -> N
 def test_without_a_row_that_repeats_it_is_recommended_only_where_no_replay_can_be_made() -> None:
     fresh = added(counts=replace(COUNTED, repeats_waiting=0), code={**KEYED, "varies": ()})
     assert recommended(fresh) == "prime"
-    assert recommended(replace(fresh, processed=Processed(("a",), size=1))) == "rebuild"
+    assert recommended(replace(fresh, processed=ProcessedInput(("a",), size=1))) == "rebuild"
     assert recommended(added()) != "prime"
 
 

@@ -8,11 +8,11 @@ import pytest
 from recovery.checkpoints.report import StateOperator
 from recovery.contracts.amounts import Bound
 from recovery.contracts.diagnosis import Advice, Diagnosis
-from recovery.contracts.names import Meant
+from recovery.contracts.names import ChangeIntent
 from recovery.contracts.option import Option
 from recovery.plans.accepted import costs_of
 from recovery.sinks.base import SinkReport
-from recovery.sources.replaying import Gap, GapCode, Processed
+from recovery.sources.replaying import GapCode, ProcessedInput, ReplayGap
 from recovery.strategies.base import CodeFacts, Counts, Facts, OutputMode
 from recovery.strategies.catalogue import judge_all
 from recovery.strategies.recommending import recommended_strategy
@@ -23,7 +23,7 @@ from tests.unit.strategies.streams import start
 T = 1_795_000_000_000
 SUM, JOIN = "stateStoreSave", "symmetricHashJoin"
 KEPT = Counts(table=12, processed=13, waiting=8, everything=20, rebuilt=7)
-WHOLE = Processed(files=("a", "b", "c", "d"), size=400)
+WHOLE = ProcessedInput(files=("a", "b", "c", "d"), size=400)
 
 
 def code(*operators: str, **changes: Any) -> CodeFacts:
@@ -84,15 +84,15 @@ NOT_REPEATABLE: dict[str, tuple[Facts, str]] = {
     "windows without a watermark": (changed(SUM, held=(SUM,)), "no_watermark"),
     "windows that are new": (changed(SUM, closed_ms=T), "no_watermark"),
     "files that are gone": (
-        changed(processed=Processed(gaps=(Gap(0, GapCode.GONE, "…"),))),
+        changed(processed=ProcessedInput(gaps=(ReplayGap(0, GapCode.GONE, "…"),))),
         "replay_input_gone",
     ),
     "files written again": (
-        changed(processed=Processed(gaps=(Gap(0, GapCode.CHANGED, "…"),))),
+        changed(processed=ProcessedInput(gaps=(ReplayGap(0, GapCode.CHANGED, "…"),))),
         "replay_input_changed",
     ),
     "another kind of source": (
-        changed(processed=Processed(gaps=(Gap(0, GapCode.UNKNOWN, "…"),))),
+        changed(processed=ProcessedInput(gaps=(ReplayGap(0, GapCode.UNKNOWN, "…"),))),
         "replay_input_unknown",
     ),
     "nobody looked": (changed(processed=None), "replay_input_unknown"),
@@ -167,9 +167,9 @@ def test_a_sink_that_is_at_least_once_promises_nothing() -> None:
 
 ADVICE = Diagnosis(
     advice=(
-        Advice("…", "revert", Meant.NO, undoable=True),
-        Advice("…", "rebuild", Meant.YES, undoable=True),
-        Advice("…", "rewind", Meant.YES, undoable=True),
+        Advice("…", "revert", ChangeIntent.NO, undoable=True),
+        Advice("…", "rebuild", ChangeIntent.YES, undoable=True),
+        Advice("…", "rewind", ChangeIntent.YES, undoable=True),
     )
 )
 
@@ -177,14 +177,14 @@ ADVICE = Diagnosis(
 @pytest.mark.parametrize(
     ("given", "meant", "strategy"),
     [
-        (changed(), Meant.YES, "rebuild"),
-        (changed(), Meant.NO, "revert"),
+        (changed(), ChangeIntent.YES, "rebuild"),
+        (changed(), ChangeIntent.NO, "revert"),
         (changed(), None, ""),
-        (changed(processed=None), Meant.YES, ""),
-        (changed(scratch=False), Meant.YES, ""),
+        (changed(processed=None), ChangeIntent.YES, ""),
+        (changed(scratch=False), ChangeIntent.YES, ""),
     ],
 )
 def test_it_is_what_a_change_that_was_meant_is_recommended_where_it_can_run(
-    given: Facts, meant: Meant | None, strategy: str
+    given: Facts, meant: ChangeIntent | None, strategy: str
 ) -> None:
     assert recommended_strategy(judge_all(given), ADVICE, meant) == strategy

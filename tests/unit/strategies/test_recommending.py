@@ -8,7 +8,7 @@ import pytest
 from recovery.contracts import codec
 from recovery.contracts.amounts import Bound, RowAmount
 from recovery.contracts.diagnosis import Advice, Diagnosis
-from recovery.contracts.names import Meant
+from recovery.contracts.names import ChangeIntent
 from recovery.contracts.option import Blocker, BlockerCode, Option
 from recovery.plans.accepted import costs_of
 from recovery.strategies.base import Facts
@@ -31,18 +31,18 @@ def blocked(name: str) -> list[Option]:
     ("options", "diagnosis", "meant", "strategy"),
     [
         (OPTIONS, ASKS, None, ""),
-        (OPTIONS, ASKS, Meant.UNKNOWN, ""),
-        (OPTIONS, ASKS, Meant.YES, "continue"),
-        (OPTIONS, ASKS, Meant.NO, "revert"),
-        (blocked("revert"), ASKS, Meant.NO, ""),
-        (blocked("continue"), ASKS, Meant.YES, ""),
+        (OPTIONS, ASKS, ChangeIntent.UNKNOWN, ""),
+        (OPTIONS, ASKS, ChangeIntent.YES, "continue"),
+        (OPTIONS, ASKS, ChangeIntent.NO, "revert"),
+        (blocked("revert"), ASKS, ChangeIntent.NO, ""),
+        (blocked("continue"), ASKS, ChangeIntent.YES, ""),
         (OPTIONS, DAMAGED, None, "continue"),
         (OPTIONS, codec.read(Diagnosis, {"do": ["of a diagnosis of before"]}), None, "continue"),
-        ([], ASKS, Meant.YES, ""),
+        ([], ASKS, ChangeIntent.YES, ""),
     ],
 )
 def test_the_answer_sets_what_is_recommended(
-    options: Sequence[Option], diagnosis: Diagnosis, meant: Meant | None, strategy: str
+    options: Sequence[Option], diagnosis: Diagnosis, meant: ChangeIntent | None, strategy: str
 ) -> None:
     assert recommended_strategy(options, diagnosis, meant) == strategy
 
@@ -75,7 +75,7 @@ def test_what_has_to_be_accepted_is_never_recommended(
     options = judge_all(facts())
     assert bool(costs_of(options[0].forecast)) is (strategy == "")
     assert recommended_strategy(options, DAMAGED, None) == strategy
-    assert recommended_strategy(options, ASKS, Meant.YES) == strategy
+    assert recommended_strategy(options, ASKS, ChangeIntent.YES) == strategy
 
 
 def test_what_cannot_be_undone_is_never_preselected() -> None:

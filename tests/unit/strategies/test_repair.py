@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from recovery.checkpoints.file_layout import Layout
-from recovery.checkpoints.repair import Left, Mending, RepairPlan
+from recovery.checkpoints.repair import DamageRepair, RepairPlan, UnrepairedDamage
 from recovery.checkpoints.report import Finding, Severity
 from recovery.contracts.option import Option
 from recovery.strategies.base import CodeFacts, Counts, Facts
@@ -16,7 +16,7 @@ from tests.unit.strategies.facts import WITH, checkpoint, facts
 LOST = Finding(
     "METADATA_MISSING", Severity.BLOCKER, "The file metadata is missing.", "Repair it.", "metadata"
 )
-MENDED = Mending(
+MENDED = DamageRepair(
     "METADATA_MISSING", "metadata", "The file metadata is missing.", "Written with a new query id."
 )
 CODE = CodeFacts({"/p/q.py": WITH}, ("dedupe",), sources=({"path": "/in"},), key=("customer_id",))
@@ -71,7 +71,7 @@ def test_nothing_damaged_means_nothing_to_repair_and_continue_is_recommended() -
 
 
 INFERRED = replace(MENDED, code="SOURCE_LOG_HEADER_ONLY", exact=False)
-STAYS = Left("STATE_MISSING", "state/0", "The state of operator 0 is missing.", "Put it back.")
+STAYS = UnrepairedDamage("STATE_MISSING", "state/0", "The state of operator 0 is missing.", "Put it back.")
 SILENT = checkpoint(findings=(replace(LOST, code="OPERATOR_METADATA_MISSING", severity=Severity.WARNING),))
 PLAIN = CodeFacts({"/p/q.py": ""}, (), sources=({"path": "/in"},))
 

@@ -13,18 +13,18 @@ from recovery.errors import WrongUse
 from recovery.sinks.earlier import EarlierTable
 from recovery.sources import targets
 from recovery.strategies import replay
-from recovery.strategies.base import Counts, Facts, GoingBack
+from recovery.strategies.base import Counts, Facts, ReplayFacts
 from recovery.strategies.catalogue import needs_target, settled_later
 from recovery.verification.criteria import REQUIRED
 from tests.unit.strategies.facts import WITH, facts
 
 TABLE = EarlierTable("files", 0, 2, 3, kept_files=("file:///t/a",), kept_rows=5, rows=12)
-BACK = GoingBack(
+BACK = ReplayFacts(
     batch=0, committed=2, table=TABLE, reread_files=("file:///in/b", "file:///in/c"), reread_rows=7
 )
 
 
-def going(back: GoingBack | None = BACK, **changes: Any) -> Facts:
+def going(back: ReplayFacts | None = BACK, **changes: Any) -> Facts:
     """Facts of a replay to batch 0 of stateless code; 15 rows come after it."""
     given = facts(**{"counts": Counts(table=12, waiting=15), **changes})
     return replace(given, back=back, new_code=replace(given.new_code, key=()))
@@ -76,7 +76,7 @@ def test_repeats_of_a_key_in_the_input_were_not_counted() -> None:
             (replace(BACK, gone=("file:///in/b",)),), {}, BlockerCode.INPUT_GONE, id="its input is gone"
         ),
         pytest.param(
-            (GoingBack(problem=Blocker(code=BlockerCode.OTHER_WRITERS, says="…")),),
+            (ReplayFacts(problem=Blocker(code=BlockerCode.OTHER_WRITERS, says="…")),),
             {},
             BlockerCode.OTHER_WRITERS,
             id="somebody else wrote the table",

@@ -7,7 +7,7 @@ import pytest
 
 from recovery.checkpoints.report import SourceProgress
 from recovery.contracts.option import Option
-from recovery.sources.base import Distance, Reach
+from recovery.sources.base import Distance, SourceRetention
 from recovery.strategies.base import CodeFacts, Counts, Facts
 from recovery.strategies.revert import put_back
 from tests.unit.strategies.facts import WITH, WITHOUT, checkpoint
@@ -18,7 +18,7 @@ KAFKA = {"format": "kafka", "path": None, "options": {}}
 DELTA = {"format": "delta", "path": "/t/new", "options": {}}
 OLD = CodeFacts({"/p/q.py": WITH}, (), sources=(KAFKA,))
 ROWS = Counts(processed=10, waiting=5, everything=15)
-LOST = Reach(False, "The table was recreated.", lost=Distance())
+LOST = SourceRetention(False, "The table was recreated.", lost=Distance())
 
 
 def edited(*described: Any, **changes: Any) -> Facts:
@@ -60,7 +60,7 @@ def test_where_a_source_was_removed_the_rows_of_both_old_ones_are_told() -> None
         SourceProgress(0, "kafka", LINES["kafka"]), SourceProgress(1, "delta", LINES["delta"])
     ))  # fmt: skip
     old = replace(OLD, sources=(KAFKA, DELTA))
-    before = (source("kafka"), source("delta", reach=Reach(True, "All is there.")))
+    before = (source("kafka"), source("delta", reach=SourceRetention(True, "All is there.")))
     option = judged(edited(KAFKA, checkpoint=both, old_code=old, old_sources=before))
     assert (option.blocked, option.forecast.new_rows) == (None, 5)
     assert [position.kind for position in option.positions] == ["kafka", "delta"]

@@ -12,8 +12,8 @@ from recovery.sinks import auto_cdc, foreach_batch
 from recovery.sinks import registry as sinks
 from recovery.sinks.base import SinkReport
 from recovery.sources import registry as sources
-from recovery.sources.base import Reach
-from recovery.strategies.base import Beside, Counts
+from recovery.sources.base import SourceRetention
+from recovery.strategies.base import Counts, CoUpdatedFlow
 from recovery.strategies.common import WORDS
 from recovery.strategies.sinks import not_measured, not_required
 from tests.unit.strategies.facts import checkpoint
@@ -77,7 +77,7 @@ def test_the_old_code_is_not_started_on_a_batch_that_was_planned_over_another_to
 
 @pytest.mark.parametrize(("gone", "rows"), [(of(1, exact=False), 1), (None, None)], ids=["told", "not told"])
 def test_what_retention_took_is_lost_by_an_empty_start_too(gone: Any, rows: int | None) -> None:
-    reach = Reach(False, "Offset 10 is gone.", lost=gone)
+    reach = SourceRetention(False, "Offset 10 is gone.", lost=gone)
     lost = options(stream(sources=(source("kafka", reach=reach),)))["empty"].forecast.lost
     assert (lost.rows, lost.exact, lost.why) == (rows, False, "Offset 10 is gone.")
 
@@ -112,7 +112,7 @@ def test_a_source_of_which_the_checkpoint_holds_its_line_alone_goes_on_with_a_wa
     assert not option.recommended
 
 
-GONE = Reach(False, "Partition 0 of orders begins at 12.", lost=of(2))
+GONE = SourceRetention(False, "Partition 0 of orders begins at 12.", lost=of(2))
 ASKED_NOT = source("kafka", facts=None, reach=None, problem="The brokers do not answer.")
 
 
@@ -122,7 +122,7 @@ def test_what_is_gone_after_the_position_blocks_with_its_rows(strategy: str) -> 
     assert "begins at 12. That is 2 rows. Choose a start behind that" in reason
 
 
-@pytest.mark.parametrize("asked", [ASKED_NOT, source("kafka", reach=Reach(None, "Not looked."))])
+@pytest.mark.parametrize("asked", [ASKED_NOT, source("kafka", reach=SourceRetention(None, "Not looked."))])
 def test_a_source_that_could_not_be_asked_is_a_warning_and_never_a_promise(asked: Any) -> None:
     option = options(stream(sources=(asked,)))["continue"]
     assert option.blocked is None
@@ -132,7 +132,7 @@ def test_a_source_that_could_not_be_asked_is_a_warning_and_never_a_promise(asked
 
 
 def test_input_that_spark_ignores_in_any_case_is_said_and_blocks_nothing() -> None:
-    old = replace(customers().sources[0], reach=Reach(False, "1 file is too old.", stops=False))
+    old = replace(customers().sources[0], reach=SourceRetention(False, "1 file is too old.", stops=False))
     option = options(customers(sources=(old,)))["continue"]
     assert option.blocked is None
     assert option.recommended
@@ -196,7 +196,10 @@ def test_criteria_that_nobody_can_measure_are_left_out_but_for_the_one_that_prov
 
 def test_a_declared_sink_is_updated_with_its_whole_pipeline_and_the_plan_says_which_flows_run_too() -> None:
     alone = stream(sink=replace(LOOSE["kafka"], declared="kafka"))
-    beside = (Beside("a.b.orders_flow", "a.b.orders", "orders"), Beside("a.b.users", "a.b.users", "users"))
+    beside = (
+        CoUpdatedFlow("a.b.orders_flow", "a.b.orders", "orders"),
+        CoUpdatedFlow("a.b.users", "a.b.users", "users"),
+    )
     among = options(replace(alone, beside=beside))["continue"]
 
     assert options(alone)["continue"].steps[-2].args == {"refresh": []}

@@ -15,7 +15,7 @@ from recovery.contracts.option import Option
 from recovery.sinks import auto_cdc
 from recovery.sinks.base import SinkReport
 from recovery.sources import files, kafka
-from recovery.sources.base import Distance, Reach, SourceFacts, Wanted
+from recovery.sources.base import Distance, SourceFacts, SourceRetention, StartChoice
 from recovery.strategies.base import Counts, Facts
 from recovery.strategies.catalogue import judge_all
 from tests.unit.strategies.facts import FILES, checkpoint, entries
@@ -192,7 +192,7 @@ def test_a_start_behind_what_is_gone_may_go_on() -> None:
     assert not option.recommended
 
 
-def gone_file(wanted: Wanted | None) -> SourceFacts:
+def gone_file(wanted: StartChoice | None) -> SourceFacts:
     """File 5 was planned and is gone, file 1 was read and is gone."""
     planned = SourceEntry(FILES[4], 1004, 3)
     there = [f for f in LISTED if f.path not in (FILES[0], FILES[4])]
@@ -211,10 +211,10 @@ def gone_file(wanted: Wanted | None) -> SourceFacts:
 
 @pytest.mark.parametrize(
     ("wanted", "blocked"),
-    [(None, True), (Wanted(earliest=True), True), (Wanted(by_hand='{"logOffset":3}'), False)],
+    [(None, True), (StartChoice(earliest=True), True), (StartChoice(by_hand='{"logOffset":3}'), False)],
 )
 def test_a_planned_file_that_is_gone_has_to_be_left_behind_by_choice(
-    wanted: Wanted | None, blocked: bool
+    wanted: StartChoice | None, blocked: bool
 ) -> None:
     reason = options(customers(sources=(gone_file(wanted),)))["continue"].blocked
     assert ("1 file after this position is gone" in (reason or "")) == blocked
@@ -235,7 +235,7 @@ LISTED = (*customers_source().processed, *customers_source().waiting)
 LOG = files.FileSourceFacts(log=tuple(entries()), listing=LISTED, asked_ms=5000)
 
 
-def wished(wanted: Wanted) -> SourceFacts:
+def wished(wanted: StartChoice) -> SourceFacts:
     """The customers' source at a wished start, as the look at it would tell."""
     found = files.find_position(wanted, '{"logOffset":2}', LOG)
     read = {files.decode_uri(e.path) for e in found.read}
@@ -245,16 +245,16 @@ def wished(wanted: Wanted) -> SourceFacts:
 
 # wish -> line, files read again, files skipped, files in all
 WISHES = [
-    (Wanted(earliest=True), '{"logOffset":-1}', FILES[:4], [], 7),
-    (Wanted(file=FILES[1]), '{"logOffset":1}', FILES[2:4], [], 7),
-    (Wanted(latest=True), '{"logOffset":3}', [], FILES[4:], 7),
-    (Wanted(file=FILES[4]), '{"logOffset":3}', [], FILES[4:5], 7),
+    (StartChoice(earliest=True), '{"logOffset":-1}', FILES[:4], [], 7),
+    (StartChoice(file=FILES[1]), '{"logOffset":1}', FILES[2:4], [], 7),
+    (StartChoice(latest=True), '{"logOffset":3}', [], FILES[4:], 7),
+    (StartChoice(file=FILES[4]), '{"logOffset":3}', [], FILES[4:5], 7),
 ]
 
 
 @pytest.mark.parametrize(("wanted", "line", "again", "skip", "total"), WISHES)
 def test_files_are_named_one_by_one(
-    wanted: Wanted, line: str, again: list[str], skip: list[str], total: int
+    wanted: StartChoice, line: str, again: list[str], skip: list[str], total: int
 ) -> None:
     given = customers(sources=(wished(wanted),), counts=Counts(table=12, waiting=5))
     option = options(given)["continue"]
@@ -275,7 +275,7 @@ def test_files_are_named_one_by_one(
 def test_a_start_that_spark_could_not_go_on_from_is_blocked_with_the_sentence_of_the_seed() -> None:
     """After batch 0 a restart asks for every log id."""
     first = checkpoint(last_committed=0, last_planned=0)
-    told = wished(Wanted(by_hand='{"logOffset":1}'))
+    told = wished(StartChoice(by_hand='{"logOffset":1}'))
     assert isinstance(told.start, files.FileCandidate)
     gap = replace(told.start, read=tuple(e for e in told.start.read if e.batch_id))
     given = customers(
@@ -317,7 +317,7 @@ def test_nothing_that_may_lose_or_double_rows_is_recommended_and_nothing_uncount
         "reread": data.draw(distances | some.just(NO_ROW)),
     }
     chosen = data.draw(some.sampled_from([None, start("6", **cost)]))
-    reach = data.draw(some.sampled_from([files.Reach(v, "Why.") for v in (True, None, False)]))
+    reach = data.draw(some.sampled_from([files.SourceRetention(v, "Why.") for v in (True, None, False)]))
     asked = data.draw(some.sampled_from([KAFKA, None]))
     counts = Counts(*(data.draw(rows) for _ in range(4)), reread=data.draw(rows), skipped=data.draw(rows))
     told = data.draw(some.sampled_from([{}, {"startingOffsets": "earliest"}, {"startingOffsets": "{}"}]))
@@ -347,7 +347,7 @@ def test_nothing_that_may_lose_or_double_rows_is_recommended_and_nothing_uncount
 def test_what_a_start_skips_is_all_that_is_lost_only_where_every_other_source_was_asked(asked: bool) -> None:
     other = source("delta", position=replace(source("delta").position, source=1))
     if not asked:
-        other = replace(other, reach=Reach(None, "Its log could not be read."))
+        other = replace(other, reach=SourceRetention(None, "Its log could not be read."))
     kinds = ("kafka", "delta")
     described = tuple({"format": kind, "path": None, "options": {}} for kind in kinds)
     progress = tuple(SourceProgress(n, kind, LINES[kind]) for n, kind in enumerate(kinds))

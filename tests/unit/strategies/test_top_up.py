@@ -10,12 +10,12 @@ from recovery.contracts import codec
 from recovery.contracts.amounts import Bound
 from recovery.contracts.option import Option
 from recovery.sinks.base import SinkReport
-from recovery.sources.base import Position, Precision, Spans
-from recovery.sources.input_ranges import Slice
+from recovery.sources.base import InputSpans, Position, Precision
+from recovery.sources.input_ranges import InputRange
 from recovery.strategies.base import CodeFacts, CommittedRows, Counts, Facts, KeyKind
 from recovery.strategies.catalogue import judge_all
 from recovery.strategies.deciding import NOT_ASKED, decide
-from recovery.strategies.readers import Reader
+from recovery.strategies.readers import DownstreamReader
 from recovery.strategies.top_up import MISSING_BY_PROOF
 from recovery.verification.criteria import EDITION, required
 from tests.unit.strategies.facts import FILES, WITH, WITHOUT, checkpoint, facts, source
@@ -29,7 +29,7 @@ CODE = CodeFacts(
     key_kind=KeyKind.NAMED,
     varies=(),
 )
-READ = source(spans=Spans(processed=Slice("files", files=tuple(FILES[:4]))))
+READ = source(spans=InputSpans(processed=InputRange("files", files=tuple(FILES[:4]))))
 GONE = replace(READ, processed=READ.processed[1:], gone=(FILES[0],))
 LACKS = CommittedRows(rows=20, absent=2, absent_keys=2)
 COUNTS = Counts(table=18, processed=20, waiting=8, everything=28, committed=LACKS)
@@ -71,7 +71,7 @@ def test_it_starts_no_update_of_the_flow_and_writes_the_number_that_was_counted(
     steps = judged(given()).steps
     assert [step.kind for step in steps] == ["stop", "fill", "verify"]
     assert steps[1].args == {"rows_of": "input", "rows": 2}
-    below = judged(given(readers=(Reader("c.s.view", "c.s.view_flow", True),)))
+    below = judged(given(readers=(DownstreamReader("c.s.view", "c.s.view_flow", True),)))
     assert [step.kind for step in below.steps] == ["stop", "fill", "refresh", "verify"]
 
 
@@ -104,7 +104,7 @@ UNSETTLED = checkpoint(
 DAMAGED = checkpoint(findings=(Finding("X", Severity.BLOCKER, "Broken.", ""),))
 TOPIC = source(
     position=Position(0, "kafka", '{"t":{"0":5}}', "5", Precision.EXACT, True),
-    spans=Spans(processed=Slice("kafka")), options={"startingOffsets": "latest"},
+    spans=InputSpans(processed=InputRange("kafka")), options={"startingOffsets": "latest"},
 )  # fmt: skip
 AGAIN = replace(READ, waiting=(READ.processed[0], *READ.waiting))
 

@@ -14,9 +14,9 @@ from recovery.people.roles import Actor, Role
 from recovery.pipelines.inventory import refresh
 from recovery.pipelines.workspaces import client_for
 from recovery.streams import commands, noting, running
-from recovery.streams.actions import Said, adopt_stream
+from recovery.streams.actions import StreamDetails, adopt_stream
 from recovery.streams.describing import running_json
-from recovery.streams.running import Answer
+from recovery.streams.running import RunningStatus
 from tests.checkpoint_builder import Built
 from tests.unit.eventlogs import logs
 
@@ -33,7 +33,7 @@ def home(settings: Any, tmp_path: Path) -> None:
 def adopted(tmp_path: Path, code: str, **said: Any) -> Stream:
     checkpoint = Built(tmp_path / "data" / "orders", query_id=logs.QUERY).write()
     command = shlex.join([sys.executable, "-c", code])
-    words = Said(environment="development", start="true", running=command, **said)
+    words = StreamDetails(environment="development", start="true", running=command, **said)
     return adopt_stream(checkpoint=str(checkpoint.root), said=words, by=ADMIN)
 
 
@@ -48,26 +48,26 @@ def asked(stream: Stream) -> Flow:
 @pytest.mark.parametrize(
     ("code", "answer", "state"),
     [
-        (YES, Answer.RUNNING, "running"),
-        (NO, Answer.NOT_RUNNING, "stopped"),
-        (LATE, Answer.UNKNOWN, "unknown"),
+        (YES, RunningStatus.RUNNING, "running"),
+        (NO, RunningStatus.NOT_RUNNING, "stopped"),
+        (LATE, RunningStatus.UNKNOWN, "unknown"),
     ],
 )
 def test_a_stream_without_an_event_log_has_the_state_that_its_command_tells(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: str, answer: Answer, state: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: str, answer: RunningStatus, state: str
 ) -> None:
     monkeypatch.setattr(commands, "LOOK_SECONDS", 2.0)
     stream = adopted(tmp_path, code)
     assert (stream.pipeline.flows.get().state, running.answer_of(stream).answer) == (
         "unknown",
-        Answer.NOT_ASKED,
+        RunningStatus.NOT_ASKED,
     )
     flow = asked(stream)
     assert (flow.state, running.answer_of(stream).answer) == (state, answer)
     told = running_json(stream)
     assert told is not None
-    assert (told["answer"], told["says"] is None) == (str(answer), answer is not Answer.UNKNOWN)
-    assert [sign["code"] for sign in stream.signs] == ["running_unknown"] * (answer is Answer.UNKNOWN)
+    assert (told["answer"], told["says"] is None) == (str(answer), answer is not RunningStatus.UNKNOWN)
+    assert [sign["code"] for sign in stream.signs] == ["running_unknown"] * (answer is RunningStatus.UNKNOWN)
 
 
 def test_it_goes_from_running_to_not_running_and_back(tmp_path: Path) -> None:
@@ -116,5 +116,5 @@ def test_a_page_runs_no_command_and_shows_what_was_answered(tmp_path: Path) -> N
 def test_an_answer_for_words_that_were_changed_meanwhile_is_not_kept(tmp_path: Path) -> None:
     stream = adopted(tmp_path, YES)
     Stream.objects.update(running=["false"])
-    running.keep_answer(stream, Answer.RUNNING)
+    running.keep_answer(stream, RunningStatus.RUNNING)
     assert Stream.objects.get(pk=stream.pk).running_answer == ""

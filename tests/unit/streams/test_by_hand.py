@@ -11,7 +11,7 @@ from recovery.models import Stream
 from recovery.people.roles import Actor, Role
 from recovery.pipelines import starters
 from recovery.pipelines.workspaces import client_for
-from recovery.streams.actions import Said, adopt_stream
+from recovery.streams.actions import StreamDetails, adopt_stream
 from recovery.streams.client import START_NOW
 from tests.checkpoint_builder import Built
 from tests.unit.eventlogs import logs
@@ -28,7 +28,7 @@ def home(settings: Any, tmp_path: Path) -> None:
 
 def adopted(tmp_path: Path, **commands: str) -> Stream:
     checkpoint = Built(tmp_path / "data" / "orders", query_id=logs.QUERY).write()
-    said = Said(environment="development", **commands)
+    said = StreamDetails(environment="development", **commands)
     return adopt_stream(checkpoint=str(checkpoint.root), said=said, by=ADMIN)
 
 

@@ -22,7 +22,7 @@ from recovery.pipelines.workspaces import client_for
 from recovery.server import jail
 from recovery.server.jail import Protection
 from recovery.streams import commands
-from recovery.streams.actions import Said, adopt_stream
+from recovery.streams.actions import StreamDetails, adopt_stream
 from recovery.streams.client import StreamsClient
 from tests.checkpoint_builder import Built
 from tests.stack import wait_for
@@ -48,7 +48,7 @@ def python(code: str) -> str:
 
 def adopted(checkpoint: Built, **said: Any) -> tuple[Stream, StreamsClient]:
     stream = adopt_stream(
-        checkpoint=str(checkpoint.root), said=Said(environment="development", **said), by=ADMIN
+        checkpoint=str(checkpoint.root), said=StreamDetails(environment="development", **said), by=ADMIN
     )
     client = client_for(stream.pipeline.workspace)
     assert isinstance(client, StreamsClient)

@@ -5,19 +5,19 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from recovery.eventlogs.values import Run, RunState
-from recovery.streams.settling import NO_END, NOTHING_BEGAN, Begun, ending
-from recovery.streams.standing import Standing
+from recovery.streams.settling import NO_END, NOTHING_BEGAN, RequestedStart, ending
+from recovery.streams.standing import StreamProgress
 
 NOW = datetime(2026, 11, 23, 12, tzinfo=UTC)
 
 
-def standing(planned: int | None, committed: int | None, quiet_s: float = 30) -> Standing:
+def standing(planned: int | None, committed: int | None, quiet_s: float = 30) -> StreamProgress:
     moved = int((NOW.timestamp() - quiet_s) * 1000)
-    return Standing("q", planned, committed, moved)
+    return StreamProgress("q", planned, committed, moved)
 
 
-def begun(ago_s: float = 30, **told: object) -> Begun:
-    return Begun(NOW - timedelta(seconds=ago_s), 4, **told)  # type: ignore[arg-type]
+def begun(ago_s: float = 30, **told: object) -> RequestedStart:
+    return RequestedStart(NOW - timedelta(seconds=ago_s), 4, **told)  # type: ignore[arg-type]
 
 
 def run(state: RunState, failure: str = "", ago_s: float = 20, idle_s: float | None = None) -> Run:
@@ -81,7 +81,7 @@ SENT_OFF = {"command_ended": 0, "command_took": timedelta(seconds=1)}
     ],
 )  # fmt: skip
 def test_a_start_ends_by_what_is_seen(
-    of: Begun, came: Run | None, stands: Standing, alive: bool | None, state: str
+    of: RequestedStart, came: Run | None, stands: StreamProgress, alive: bool | None, state: str
 ) -> None:
     assert ending(of, came, stands, alive, NOW).state == state
 

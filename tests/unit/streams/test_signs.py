@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 
 from recovery.errors import NotFound
-from recovery.eventlogs.folders import Log, Tail
-from recovery.eventlogs.seen import Seen
+from recovery.eventlogs.folders import ListedEventLog, LogProgress
+from recovery.eventlogs.seen import SeenRun
 from recovery.eventlogs.values import Application, Run, RunState
 from recovery.models import EventLog, LogFolder
 from recovery.streams import noting, running, tailing
-from recovery.streams.running import Answer, RunningAnswer
+from recovery.streams.running import RunningAnswer, RunningStatus
 from recovery.streams.signs import (
     FolderProblem,
     Sign,
@@ -27,10 +27,10 @@ from recovery.streams.signs import (
 from tests.unit.eventlogs import logs
 
 NOW = datetime(2026, 11, 22, 21, tzinfo=UTC)
-NO_ANSWER = RunningAnswer(Answer.NOT_ASKED)
+NO_ANSWER = RunningAnswer(RunningStatus.NOT_ASKED)
 APP = Application("app-1", "2")
 OPEN = Run("q", "r", started_ms=1)
-WELL = Seen(OPEN, APP, "app-1", NOW - timedelta(seconds=5))
+WELL = SeenRun(OPEN, APP, "app-1", NOW - timedelta(seconds=5))
 FIRST = replace(WELL, app=Application("app-1", "1"), run=replace(OPEN, run_id="r0"), log="app-1_1")
 
 
@@ -38,20 +38,20 @@ def ago(minutes: float) -> datetime:
     return NOW - timedelta(minutes=minutes)
 
 
-def said(answer: Answer, minutes: float) -> RunningAnswer:
+def said(answer: RunningStatus, minutes: float) -> RunningAnswer:
     return RunningAnswer(answer, ago(minutes))
 
 
 GONE = FolderProblem("/events", "no_event_logs", NOW)
 AWAY = FolderProblem("/events", "unreachable", NOW)
 ENDED = replace(OPEN, state=RunState.ENDED)
-CASES: dict[str, tuple[tuple[Seen, ...], FolderProblem | None, RunningAnswer, tuple[SignCode, ...]]] = {
+CASES: dict[str, tuple[tuple[SeenRun, ...], FolderProblem | None, RunningAnswer, tuple[SignCode, ...]]] = {
     "all is well": ((WELL,), None, NO_ANSWER, ()),
     "no log and no command": ((), None, NO_ANSWER, ()),
     "silent": ((replace(WELL, moved_at=ago(11)),), None, NO_ANSWER, (SignCode.SILENT,)),
-    "silent, and its command knows": ((replace(WELL, moved_at=ago(11)),), None, said(Answer.RUNNING, 1), ()),
+    "silent, and its command knows": ((replace(WELL, moved_at=ago(11)),), None, said(RunningStatus.RUNNING, 1), ()),
     "silent, and its command is asked no more": (
-        (replace(WELL, moved_at=ago(30)),), None, said(Answer.RUNNING, 20), (SignCode.SILENT,),
+        (replace(WELL, moved_at=ago(30)),), None, said(RunningStatus.RUNNING, 20), (SignCode.SILENT,),
     ),
     "quiet after its end": ((replace(WELL, run=ENDED, moved_at=ago(60)),), None, NO_ANSWER, ()),
     "folder gone": ((replace(WELL, moved_at=ago(11)),), GONE, NO_ANSWER, (SignCode.LOGS_GONE,)),
@@ -67,9 +67,9 @@ CASES: dict[str, tuple[tuple[Seen, ...], FolderProblem | None, RunningAnswer, tu
     "a minute apart": ((replace(WELL, skew=timedelta(minutes=1)),), None, NO_ANSWER, ()),
     "two attempts": ((FIRST, WELL), None, NO_ANSWER, (SignCode.TWO_ATTEMPTS,)),
     "an attempt after one that ended": ((replace(FIRST, run=ENDED), WELL), None, NO_ANSWER, ()),
-    "command does not answer": ((WELL,), None, said(Answer.UNKNOWN, 1), (SignCode.RUNNING_UNKNOWN,)),
-    "command says no, log grows": ((WELL,), None, said(Answer.NOT_RUNNING, 1), (SignCode.RUNNING_DIFFERS,)),
-    "command says no, log is older": ((replace(WELL, moved_at=ago(2)),), None, said(Answer.NOT_RUNNING, 1), ()),
+    "command does not answer": ((WELL,), None, said(RunningStatus.UNKNOWN, 1), (SignCode.RUNNING_UNKNOWN,)),
+    "command says no, log grows": ((WELL,), None, said(RunningStatus.NOT_RUNNING, 1), (SignCode.RUNNING_DIFFERS,)),
+    "command says no, log is older": ((replace(WELL, moved_at=ago(2)),), None, said(RunningStatus.NOT_RUNNING, 1), ()),
 }  # fmt: skip
 
 
@@ -100,7 +100,7 @@ class TestFollowed:
         (place / name).write_bytes(b"".join([*logs.started(), logs.query_started(), *lines]))
         return place
 
-    def seen(self, place: Path) -> Seen:
+    def seen(self, place: Path) -> SeenRun:
         tailing.catch_up(str(place))
         return tailing.runs_of(str(place), [logs.QUERY])[-1]
 
@@ -188,7 +188,7 @@ def test_a_log_that_breaks_its_reader_hides_no_other(tmp_path: Path, monkeypatch
         (tmp_path / name).write_bytes(b"".join([*logs.started(), logs.query_started()]))
     whole = tailing.read_on
 
-    def broken(folder: str, log: Log, tail: Tail, **more: Any) -> tuple[Tail, bool]:
+    def broken(folder: str, log: ListedEventLog, tail: LogProgress, **more: Any) -> tuple[LogProgress, bool]:
         if log.name == "local-1":
             raise RecursionError
         return whole(folder, log, tail, **more)
@@ -212,13 +212,13 @@ def test_what_a_page_does_runs_no_command() -> None:
 
 
 def test_files_of_a_rolling_log_that_were_cleaned_up_unread_are_counted(tmp_path: Path) -> None:
-    from recovery.eventlogs.folders import Tail, list_logs, read_on
+    from recovery.eventlogs.folders import LogProgress, list_logs, read_on
 
     folder = tmp_path / "eventlog_v2_local-1"
     folder.mkdir()
     (folder / "events_1_local-1").write_bytes(b"".join([*logs.started(), logs.query_started()]))
     log = list_logs(str(tmp_path))[0]
-    tail, _ = read_on(str(tmp_path), log, Tail(), most_lines=100)
+    tail, _ = read_on(str(tmp_path), log, LogProgress(), most_lines=100)
     (folder / "events_1_local-1").unlink()
     (folder / "events_4_local-1").write_bytes(logs.progress(9))
     tail, _ = read_on(str(tmp_path), log, tail, most_lines=100)

@@ -7,7 +7,7 @@ from typing import Any, cast
 import pytest
 
 from recovery.errors import Refused
-from recovery.streams.actions import Said, adopt_stream
+from recovery.streams.actions import StreamDetails, adopt_stream
 from recovery.streams.standing import standing_of
 from recovery.workflow import strangers
 from recovery.workflow.steps.base import Context
@@ -23,7 +23,7 @@ def test_a_batch_that_is_planned_and_not_committed_is_of_somebody_else_too(
     theirs: str | None, is_refused: bool, tmp_path: Path
 ) -> None:
     built = Built(tmp_path / "data" / "orders", query_id=logs.QUERY).write()
-    stream = adopt_stream(checkpoint=str(built.root), said=Said(environment="development"), by=ADMIN)
+    stream = adopt_stream(checkpoint=str(built.root), said=StreamDetails(environment="development"), by=ADMIN)
     recovery = planned(stream)
     left = standing_of(str(built.root))
     recovery.steps.create(

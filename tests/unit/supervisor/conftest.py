@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from console.supervisor import instance
-from console.supervisor.options import Options
+from console.supervisor.options import DemoOptions
 
 
 @pytest.fixture
@@ -17,6 +17,6 @@ def listener() -> Iterator[socket.socket]:
         yield made
 
 
-def asked(home: Path) -> Options:
+def asked(home: Path) -> DemoOptions:
     """`bin/demo --port 0`, for this home."""
-    return Options(home, port=0, reset=False, incident=True)
+    return DemoOptions(home, port=0, reset=False, incident=True)

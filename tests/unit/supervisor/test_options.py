@@ -11,7 +11,7 @@ from console.supervisor.bootstrap import CannotStart
 def test_the_home_is_the_one_that_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("REPRISE_HOME", str(tmp_path / "here"))
 
-    assert options.parse_options(["--port", "0", "--no-incident"]) == options.Options(
+    assert options.parse_options(["--port", "0", "--no-incident"]) == options.DemoOptions(
         tmp_path / "here", 0, False, False
     )
 

@@ -13,7 +13,7 @@ from console.supervisor import home as homes
 from console.supervisor import processes
 from console.supervisor.children import Child
 from console.supervisor.instance import Instance, listen_on
-from console.supervisor.supervisor import Ending, Supervisor
+from console.supervisor.supervisor import StopRequested, Supervisor
 
 
 @pytest.fixture
@@ -63,7 +63,7 @@ def ticks(supervisor: Supervisor, monkeypatch: pytest.MonkeyPatch, times: int) -
 
     def pause(seconds: float = 0) -> None:
         if next(left, None) is None:
-            raise Ending
+            raise StopRequested
 
     monkeypatch.setattr(supervisor, "pause", pause)
     supervisor.watch()

@@ -11,7 +11,7 @@ from recovery.spark.api import Measure
 from recovery.spark.backups import FilledRows
 from recovery.verification import filled
 from recovery.verification.evidence import Evidence, KeptRows
-from recovery.verification.finding import Finding
+from recovery.verification.finding import CriterionFinding
 
 ROWS = FilledRows(due=4, missing=0, extra=0, batch_rows=5, filled=4, backup_rows=7, backup_digest="d")
 MEASURE = Measure(table_rows=9, new_rows=9, expected_rows=9, missing=0, extra=0, key=("n",), filled=ROWS)
@@ -25,7 +25,7 @@ def evidence(measure: Measure | None = MEASURE, kept: KeptRows | None = KEPT) ->
     )  # fmt: skip
 
 
-def as_before(given: Evidence) -> Finding:
+def as_before(given: Evidence) -> CriterionFinding:
     return filled.filled_rows_as_before(ExpectedFill(key=("n",)), given)
 
 

@@ -7,8 +7,8 @@ import pytest
 
 from recovery.contracts.amounts import Bound
 from recovery.contracts.criterion_values import ExpectedDatasets
-from recovery.contracts.measured import Measured, NotWhole
-from recovery.spark.api import Bounded, BoundedBy, Measure, Whole
+from recovery.contracts.measured import Measured, NotWholeReason
+from recovery.spark.api import BoundedBy, BudgetBound, Measure, WholeComparison
 from recovery.verification.below import downstream_agrees
 from recovery.verification.evidence import FurtherUpdate, WholeFlow
 from recovery.verification.judge import judge
@@ -63,12 +63,12 @@ def test_a_dataset_below_agrees_only_by_numbers_that_are_there_and_equal(numbers
 
 @pytest.mark.parametrize("absent", ["absent", "doubled", "beyond"])
 def test_a_whole_flow_of_which_a_number_is_missing_was_not_compared(absent: str) -> None:
-    whole = Whole(5, 5, 5, 5, absent=0, doubled=0, beyond=0)
+    whole = WholeComparison(5, 5, 5, 5, absent=0, doubled=0, beyond=0)
     flow = WholeFlow(files=2, size=5)
     assert compared_whole(flow, whole).why is None  # type: ignore[union-attr]
     found = compared_whole(flow, replace(whole, **{absent: None}))
     assert found is not None
-    assert found.why is NotWhole.NOT_COMPARED
+    assert found.why is NotWholeReason.NOT_COMPARED
     measure = Measure(table_rows=5, missing=0, extra=0, whole=replace(whole, **{absent: None}))
     told = outcome_of(forecast_of(), [], replace(World().evidence(), measure=measure, whole_flow=flow))
     assert [f.code for f in whole_findings(Measured(**dict(told)))] == [FlowCode.NOT_COMPARED]
@@ -83,7 +83,7 @@ def test_the_headline_says_once_in_the_table_only_where_the_rows_of_before_were_
 ) -> None:
     """Without a key no criterion looks for repeats: rows that the input has twice, or had before, are right there."""
     world = World()
-    bounded = () if held is not None else (Bounded(BoundedBy.LOOKUP, 9, 1),)
+    bounded = () if held is not None else (BudgetBound(BoundedBy.LOOKUP, 9, 1),)
     measure = replace(
         world.evidence().measure,  # type: ignore[type-var]
         repeats_added=held, duplicates_explained=held, held_before=held, bounded=bounded,

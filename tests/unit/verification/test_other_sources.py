@@ -5,14 +5,14 @@ from typing import Any
 
 import pytest
 
-from recovery.verification.evidence import Evidence, Reached
+from recovery.verification.evidence import Evidence, ReachedPosition
 from recovery.verification.judge import judge
 from tests.unit.verification.world import World
 
-GOOD = Reached("kafka", '{"t":{"0":3}}', '{"t":{"0":9}}', True, ('{"t":{"0":3}}', '{"t":{"0":9}}'))
+GOOD = ReachedPosition("kafka", '{"t":{"0":3}}', '{"t":{"0":9}}', True, ('{"t":{"0":3}}', '{"t":{"0":9}}'))
 
 
-def verdict(source: Reached, **changes: Any) -> dict[str, bool | None]:
+def verdict(source: ReachedPosition, **changes: Any) -> dict[str, bool | None]:
     world = World()
     evidence: Evidence = replace(world.evidence(), reached={1: source}, **changes)
     return {j.code: j.ok for j in judge("continue", world.criteria(), evidence).criteria}

@@ -9,8 +9,14 @@ import pytest
 from recovery.contracts import codec
 from recovery.contracts.amounts import Bound
 from recovery.contracts.criteria import Criterion
-from recovery.contracts.measured import JudgedCriterion, Measured, MeasuredOutcome, MeasuredRows, NotWhole
-from recovery.spark.api import Bounded, BoundedBy, Measure, Whole
+from recovery.contracts.measured import (
+    JudgedCriterion,
+    Measured,
+    MeasuredOutcome,
+    MeasuredRows,
+    NotWholeReason,
+)
+from recovery.spark.api import BoundedBy, BudgetBound, Measure, WholeComparison
 from recovery.verification.evidence import OldFiles, WholeFlow
 from recovery.verification.judge import judge
 from recovery.verification.outcome import outcome_of
@@ -89,7 +95,7 @@ def test_keys_that_were_not_counted_prove_nothing(values: dict[str, Any]) -> Non
 
 # ---- what a budget keeps from being asked
 
-LOOKUP, GROUPING = Bounded(BoundedBy.LOOKUP, 9, 8), Bounded(BoundedBy.GROUPING, 9, 8)
+LOOKUP, GROUPING = BudgetBound(BoundedBy.LOOKUP, 9, 8), BudgetBound(BoundedBy.GROUPING, 9, 8)
 NOT_GROUPED: dict[str, Any] = {"duplicates_in_table": None, "duplicates_before": None, "table_keys": None}
 NOT_LOOKED_UP: dict[str, Any] = {
     **NOT_GROUPED,
@@ -118,7 +124,7 @@ AGAIN_ONCE = World(
     ],
 )
 def test_what_was_not_asked_is_not_known_and_the_rest_holds(
-    world: World, bounded: Bounded, once: bool | None, key_twice: bool | None
+    world: World, bounded: BudgetBound, once: bool | None, key_twice: bool | None
 ) -> None:
     measure = world.evidence().measure
     assert measure is not None
@@ -200,9 +206,9 @@ def outcome(world: World, forecast: dict[str, Any] | None = None, **changes: Any
 
 
 IS, MOST, LEAST, OPEN = Bound.EXACT, Bound.AT_MOST, Bound.AT_LEAST, Bound.UNKNOWN
-AGAIN = Whole(20, 20, 23, 20, 0, 3, 0)
-LOST = Whole(20, 20, 18, 18, 2, 0, 0)
-ALL = Whole(20, 20, 20, 20, 0, 0, 0)
+AGAIN = WholeComparison(20, 20, 23, 20, 0, 3, 0)
+LOST = WholeComparison(20, 20, 18, 18, 2, 0, 0)
+ALL = WholeComparison(20, 20, 20, 20, 0, 0, 0)
 
 
 @pytest.mark.parametrize(
@@ -235,7 +241,7 @@ def test_lost_and_doubled_are_those_of_the_whole_table(
 
 
 def test_what_an_unmade_comparison_leaves_open_is_not_counted_as_none() -> None:
-    assert outcome(World(), whole=Whole(problem="Too large.")).doubled_before is None
+    assert outcome(World(), whole=WholeComparison(problem="Too large.")).doubled_before is None
 
 
 FLOW, GONE, CUT = WholeFlow(7, size=9), WholeFlow(7, gone=1, size=9), WholeFlow(7, others=1, cut=1, size=9)
@@ -245,14 +251,14 @@ FLOW, GONE, CUT = WholeFlow(7, size=9), WholeFlow(7, gone=1, size=9), WholeFlow(
     ("whole", "flow", "doubled", "before"),
     [
         (AGAIN, FLOW, (3, IS), 3),
-        (Whole(20, 20, 30, 25, 0, 0, 10), FLOW, (0, LEAST), None),
-        (Whole(20, 20, 33, 25, 0, 3, 10), FLOW, (3, LEAST), None),
-        (Whole(20, 20, 30, 30, 0, 0, 10), FLOW, (0, IS), 0),
-        (Whole(20, 20, 28, 28, 2, 0, 10), FLOW, (0, LEAST), None),
-        (Whole(20, 20, 21, 20, 0, 1, 0), GONE, (0, LEAST), None),
-        (Whole(20, 20, 21, 20, 0, 1, 0), CUT, (0, LEAST), None),
-        (Whole(20, 20, 30, 30, 0, 0, 10), GONE, (0, IS), 0),
-        (Whole(20, 20, 30, 25, 0, 0, 10), GONE, (0, LEAST), None),
+        (WholeComparison(20, 20, 30, 25, 0, 0, 10), FLOW, (0, LEAST), None),
+        (WholeComparison(20, 20, 33, 25, 0, 3, 10), FLOW, (3, LEAST), None),
+        (WholeComparison(20, 20, 30, 30, 0, 0, 10), FLOW, (0, IS), 0),
+        (WholeComparison(20, 20, 28, 28, 2, 0, 10), FLOW, (0, LEAST), None),
+        (WholeComparison(20, 20, 21, 20, 0, 1, 0), GONE, (0, LEAST), None),
+        (WholeComparison(20, 20, 21, 20, 0, 1, 0), CUT, (0, LEAST), None),
+        (WholeComparison(20, 20, 30, 30, 0, 0, 10), GONE, (0, IS), 0),
+        (WholeComparison(20, 20, 30, 25, 0, 0, 10), GONE, (0, LEAST), None),
     ],
     ids=[
         "all from the input", "rows of earlier code twice", "and some of the input", "rows of earlier code once",
@@ -261,7 +267,7 @@ FLOW, GONE, CUT = WholeFlow(7, size=9), WholeFlow(7, gone=1, size=9), WholeFlow(
     ],
 )  # fmt: skip
 def test_without_a_key_doubled_rows_are_exact_where_every_row_of_the_table_was_compared(
-    whole: Whole, flow: WholeFlow, doubled: tuple[int, Bound], before: int | None
+    whole: WholeComparison, flow: WholeFlow, doubled: tuple[int, Bound], before: int | None
 ) -> None:
     """What today's code yields over no input may be there twice, rightly or not; and what is there more often than in
     the input that is left may come from input that is gone."""
@@ -295,7 +301,7 @@ def test_rows_that_were_given_up_hide_no_key_that_was_lost_before(
     found = outcome(
         world,
         {"lost": lost, "doubled": NONE},
-        whole=Whole(40, 40, 40 - absent, 40 - absent, absent, 0, 0),
+        whole=WholeComparison(40, 40, 40 - absent, 40 - absent, absent, 0, 0),
         whole_flow=FLOW,
     )
     assert (found.lost_before, found.lost_before_bound) == before
@@ -332,13 +338,17 @@ def test_what_a_topic_held_before_is_a_bound(
     ("flow", "whole", "why"),
     [
         (WholeFlow(7, size=9), AGAIN, None),
-        (WholeFlow(7, size=9), Whole(problem="It depends on its state."), NotWhole.NOT_COMPARED),
-        (WholeFlow(7, size=9), None, NotWhole.NOT_COMPARED),
-        (WholeFlow(7, why=NotWhole.OVER_BUDGET), None, NotWhole.OVER_BUDGET),
+        (
+            WholeFlow(7, size=9),
+            WholeComparison(problem="It depends on its state."),
+            NotWholeReason.NOT_COMPARED,
+        ),
+        (WholeFlow(7, size=9), None, NotWholeReason.NOT_COMPARED),
+        (WholeFlow(7, why=NotWholeReason.OVER_BUDGET), None, NotWholeReason.OVER_BUDGET),
     ],
 )
 def test_why_the_whole_flow_was_not_compared_is_kept(
-    flow: WholeFlow, whole: Whole | None, why: NotWhole | None
+    flow: WholeFlow, whole: WholeComparison | None, why: NotWholeReason | None
 ) -> None:
     found = outcome(World(), whole=whole, whole_flow=flow).whole
     assert found is not None

@@ -17,7 +17,7 @@ from recovery.contracts.positions import NextInput
 from recovery.notify.subject import describe_forecast
 from recovery.sinks import foreach_batch, kafka, registry
 from recovery.sinks.base import SinkReport
-from recovery.sinks.kinds import Start, in_words, is_nothing
+from recovery.sinks.kinds import PlannedStart, in_words, is_nothing
 from recovery.sources import mapping
 from recovery.sources.base import Distance
 from recovery.strategies import empty
@@ -119,7 +119,7 @@ def test_only_a_number_that_cannot_be_more_is_no_row(amount: Amount | None, cert
 def test_a_sink_promises_that_nothing_comes_twice_only_where_that_is_certain(kind: str, facts: Any) -> None:
     sink = registry.sink_kind_of(kind)
     none, about_none = (
-        sink.judge_risk(Start(4, reread=Distance(rows=Amount(value=0, bound=bound))), facts)
+        sink.judge_risk(PlannedStart(4, reread=Distance(rows=Amount(value=0, bound=bound))), facts)
         for bound in (Bound.EXACT, Bound.ESTIMATE)
     )
     assert "about 0 rows" in about_none.says.lower()

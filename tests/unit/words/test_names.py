@@ -1,7 +1,8 @@
-"""Names of one word, and words that say little, may only become fewer (docs/style.md)."""
+"""Names of one word, and words that say little, may only become fewer; a class name stands once (docs/style.md)."""
 
 import ast
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Final
@@ -17,6 +18,9 @@ AVOIDED = re.compile(r"\b(?:told|anew|nobody|stands|lies|whence|shall|mend|mends
 #: variables and parameters of the product that name nothing
 EMPTY_NAMES: Final = 800
 EMPTY = {"found", "told", "one", "of", "there", "theirs", "mine", "his", "thing"}
+#: names that several classes of the product may have: Django wants the first of each command; the second is a table of
+#: the console and one of the Pipelines server, and to rename a table takes a migration
+SHARED_CLASS_NAMES: Final = {"Command", "Pipeline"}
 SPEAKS = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 
 
@@ -64,3 +68,8 @@ def test_words_to_avoid_become_fewer_in_docstrings() -> None:
         ast.get_docstring(node) for tree in product() for node in ast.walk(tree) if isinstance(node, SPEAKS)
     )
     assert sum(len(AVOIDED.findall(text)) for text in texts if text) <= AVOIDED_WORDS
+
+
+def test_a_class_name_stands_once() -> None:
+    names = Counter(node.name for tree in product() for node in tree.body if isinstance(node, ast.ClassDef))
+    assert {name for name, times in names.items() if times > 1} == SHARED_CLASS_NAMES

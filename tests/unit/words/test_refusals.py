@@ -17,13 +17,13 @@ from recovery.contracts.positions import (
     Precision,
     ShownPart,
     ShownPlace,
-    ShownReach,
+    ShownRetention,
     ShownSource,
 )
 from recovery.errors import RepriseError
 from recovery.people.roles import Actor, Role
 from recovery.sources import comparing, kafka, position_requests
-from recovery.sources.base import Wanted
+from recovery.sources.base import StartChoice
 from recovery.sources.kafka_facts import KafkaFacts
 from recovery.workflow import actions, broker
 from tests import factories
@@ -46,7 +46,7 @@ def source(index: str, kind: str, *can: str, parts: tuple[ShownPart, ...] = ()) 
     place, nothing = ShownPlace(label="", offset_json=None, parts=parts), InputBetween()
     return ShownSource(
         source=index, kind=kind, location="", committed=place, after=place, lost=nothing, reread=nothing,
-        unread=nothing, precision=Precision.EXACT, reach=ShownReach(), option=None, can=can, problem=None,
+        unread=nothing, precision=Precision.EXACT, reach=ShownRetention(), option=None, can=can, problem=None,
     )  # fmt: skip
 
 
@@ -123,34 +123,36 @@ TYPED = (
     Refusal(
         "not_one_wish",
         "Name exactly one position of a Kafka source: a version, a time.",
-        lambda: comparing.require_one_wish(Wanted(), of="a Kafka source", can=("version", "at_ms")),
+        lambda: comparing.require_one_wish(StartChoice(), of="a Kafka source", can=("version", "at_ms")),
     ),
     Refusal(
         "not_by_this",
         "A Kafka source cannot be positioned by a file. It takes a time.",
-        lambda: comparing.require_one_wish(Wanted(file="x"), of="a Kafka source", can=("at_ms",)),
+        lambda: comparing.require_one_wish(StartChoice(file="x"), of="a Kafka source", can=("at_ms",)),
     ),
     Refusal(
         "not_asked",
         "Kafka was not asked, so it is not known what is still there. Ask it, then choose a position.",
-        lambda: kafka.find_position(Wanted(latest=True), LINE, KafkaFacts()),
+        lambda: kafka.find_position(StartChoice(latest=True), LINE, KafkaFacts()),
     ),
     Refusal(
         "no_topic",
         "No topic of this source is there; make the topic again, or change the subscription.",
-        lambda: kafka.find_position(Wanted(latest=True), LINE, KafkaFacts(0, {}, {"orders": None})),
+        lambda: kafka.find_position(StartChoice(latest=True), LINE, KafkaFacts(0, {}, {"orders": None})),
     ),
     Refusal(
         "time_not_asked",
         "Kafka was not asked for 1970-01-01 00:00:00.005 UTC; ask it with that time, then choose it.",
-        lambda: kafka.find_position(Wanted(at_ms=5), *positions.topic()),
+        lambda: kafka.find_position(StartChoice(at_ms=5), *positions.topic()),
     ),
     Refusal(
         "parts_left",
         "Nothing was read yet, so these have no position: crm.customers.changes-1, crm.customers.changes-2. Name one "
         "for the whole source.",
         lambda: kafka.find_position(
-            Wanted(parts={"crm.customers.changes-0": Wanted(by_hand="500")}), None, positions.topic()[1]
+            StartChoice(parts={"crm.customers.changes-0": StartChoice(by_hand="500")}),
+            None,
+            positions.topic()[1],
         ),
     ),
     Refusal("no_value", "Source 0: write the time next to the choice.", typed(form_0="time")),
@@ -186,7 +188,7 @@ def sealing() -> None:
 
 
 def choosing(**choices: Any) -> Callable[[], None]:
-    return lambda: choose(recovery("diagnosing", choices=choices), positions={"0": Wanted(latest=True)})
+    return lambda: choose(recovery("diagnosing", choices=choices), positions={"0": StartChoice(latest=True)})
 
 
 ACTS = (

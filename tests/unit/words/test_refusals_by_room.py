@@ -31,10 +31,10 @@ from recovery.pipelines import itself, starters
 from recovery.pipelines.errors import ActiveUpdate
 from recovery.server import storage_symlink
 from recovery.server.driver import Settings
-from recovery.server.resets import Refused as SelectionRefused
+from recovery.server.resets import SelectionRefused
 from recovery.sinks.live import delta as sinks
 from recovery.sources import rate, rate_micro_batch
-from recovery.sources.base import Wanted
+from recovery.sources.base import StartChoice
 from recovery.sources.live import delta as live_delta
 from recovery.sources.live import files as live_files
 from recovery.spark import definitions, scratch
@@ -184,13 +184,15 @@ PURE = (
     Refusal(
         "no_such_host",
         "nobody.example is not known to the name service of this machine.",
-        lambda tmp: outbound.check("https://nobody.example", allowed=outbound.Allowed(), resolve=resolving()),
+        lambda tmp: outbound.check(
+            "https://nobody.example", allowed=outbound.AllowedAddresses(), resolve=resolving()
+        ),
     ),
     Refusal(
         "outbound",
         "http://169.254.169.254 cannot be used: 169.254.169.254 is 169.254.169.254, a cloud's metadata "
         "service…",
-        lambda tmp: outbound.check("http://169.254.169.254", allowed=outbound.Allowed()),
+        lambda tmp: outbound.check("http://169.254.169.254", allowed=outbound.AllowedAddresses()),
     ),
     Refusal(
         "no_tables",
@@ -285,13 +287,15 @@ PURE = (
         "time_outside",
         "2023-11-14 22:13:19.999 UTC is outside of what this source has made: "
         "2023-11-14 22:13:20.000 UTC to 2023-11-14 22:14:20.000 UTC.",
-        lambda tmp: rate.find_position(Wanted(at_ms=NOW - 1), "5", rate.RateFacts(10, 0, NOW, NOW + 60_000)),
+        lambda tmp: rate.find_position(
+            StartChoice(at_ms=NOW - 1), "5", rate.RateFacts(10, 0, NOW, NOW + 60_000)
+        ),
     ),
     Refusal(
         "time_outside",
         "1970-01-01 00:00:00.999 UTC is before this source begins, at 1970-01-01 00:00:01.000 UTC.",
         lambda tmp: rate_micro_batch.find_position(
-            Wanted(at_ms=999), None, rate_micro_batch.RateMicroBatchFacts(3, 1000, 500)
+            StartChoice(at_ms=999), None, rate_micro_batch.RateMicroBatchFacts(3, 1000, 500)
         ),
     ),
     Refusal(

@@ -13,7 +13,7 @@ from recovery.errors import Refused
 from recovery.models import AuditEntry, Plan, Recovery
 from recovery.planning import choosing
 from recovery.plans.accepted import costs_of
-from recovery.sources.base import Wanted
+from recovery.sources.base import StartChoice
 from recovery.strategies.base import Facts
 from recovery.workflow import accepting, sealing, studies
 from recovery.workflow.plan_basis import digest_basis
@@ -75,7 +75,7 @@ def gathered(monkeypatch: pytest.MonkeyPatch) -> Any:
     """What gathering finds from now on; sealing is the product's own."""
 
     def finds(found: Facts) -> None:
-        scene = SimpleNamespace(
+        snapshot = SimpleNamespace(
             code=dict(found.new_code.files),
             checkpoint_place="/ck",
             table_place="/w",
@@ -83,7 +83,7 @@ def gathered(monkeypatch: pytest.MonkeyPatch) -> Any:
             others={},
             preconditions=lambda: plan_contents().preconditions,
         )
-        monkeypatch.setattr(sealing, "gather", lambda flow, **given: (scene, found))
+        monkeypatch.setattr(sealing, "gather", lambda flow, **given: (snapshot, found))
 
     return finds
 
@@ -209,7 +209,7 @@ def test_to_read_again_is_not_to_write_twice(monkeypatch: pytest.MonkeyPatch) ->
     """A start before the committed position may repeat rows in the table, or not: only a forecast knows."""
     of = of_options()
     monkeypatch.setattr(choosing, "_require_looked_up", lambda *given: None)  # it was looked up
-    choose(of.pk, positions={"0": Wanted(earliest=True)}, accept={Effect.REPEATS}, by=RESPONDER)
+    choose(of.pk, positions={"0": StartChoice(earliest=True)}, accept={Effect.REPEATS}, by=RESPONDER)
     of.refresh_from_db()
     assert of.choices["positions"] == {"0": {"earliest": True}}
     with refused("repeats_rows", accepting.NotAccepted):

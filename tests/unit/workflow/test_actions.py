@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 from django.db import IntegrityError, transaction
 
-from recovery.contracts.names import Meant
-from recovery.contracts.plan import Editor
+from recovery.contracts.names import ChangeIntent
+from recovery.contracts.plan import PatchAuthor
 from recovery.errors import Denied, Refused, RepriseError
 from recovery.models import AuditEntry, Recovery
 from recovery.people.roles import Actor, Role
@@ -55,7 +55,7 @@ ACTS: dict[str, Callable[[int], Any]] = {
     "recovery.stop": lambda pk: actions.request_stop(recovery_id=pk, by=VIEWER),
     "recovery.facts": lambda pk: actions.request_facts(recovery_id=pk, by=VIEWER),
     "recovery.strategy": lambda pk: choose(pk, strategy="continue", by=VIEWER),
-    "recovery.meant": lambda pk: choose(pk, meant=Meant.YES, by=VIEWER),
+    "recovery.meant": lambda pk: choose(pk, meant=ChangeIntent.YES, by=VIEWER),
     "recovery.keep": lambda pk: choose(pk, patch={}, by=VIEWER),
     "recovery.patch": lambda pk: choose(pk, patch={"/a.py": "x = 1"}, by=VIEWER),
     "recovery.validate": lambda pk: actions.request_validation(recovery_id=pk, by=VIEWER),
@@ -107,8 +107,8 @@ def test_everybody_who_edited_a_file_of_the_patch_is_known_and_who_only_saved_it
     names = {path: [e["name"] for e in who] for path, who in row.choices["editors"].items()}
     assert names == {"/p/a.py": ["ann"], "/p/b.py": ["bob", "cat"]}
     assert sealing._editors(row, {"/p/b.py": "y = 2"}) == (
-        Editor(name="bob", user_id=2),
-        Editor(name="cat", user_id=3),
+        PatchAuthor(name="bob", user_id=2),
+        PatchAuthor(name="cat", user_id=3),
     )
     assert sealing._editors(row, {}) == ()
 
@@ -130,7 +130,7 @@ def test_browsers_line_ends_do_not_reach_the_source() -> None:
 
 def test_whether_the_change_was_meant_is_kept_audited_and_chooses_nothing() -> None:
     row = recovery("diagnosing", choices={"strategy": "continue", "key": ["id"]})
-    choose(row.pk, meant=Meant.NO, by=RESPONDER)
+    choose(row.pk, meant=ChangeIntent.NO, by=RESPONDER)
     row.refresh_from_db()
     assert row.choices == {"strategy": "continue", "key": ["id"], "meant": "no"}
     assert (last().action, last().outcome) == ("recovery.meant", "done")
@@ -140,7 +140,7 @@ def test_whether_the_change_was_meant_is_kept_audited_and_chooses_nothing() -> N
 def test_whether_the_change_was_meant_is_no_longer_changed_once_a_plan_is_sealed() -> None:
     row = recovery("planned")
     with pytest.raises(Refused):
-        choose(row.pk, meant=Meant.NO, by=RESPONDER)
+        choose(row.pk, meant=ChangeIntent.NO, by=RESPONDER)
 
 
 def test_a_blocked_strategy_cannot_be_chosen() -> None:

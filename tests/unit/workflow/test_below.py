@@ -15,7 +15,7 @@ from recovery.contracts.steps import PlannedStep
 from recovery.errors import Refused
 from recovery.models import Plan
 from recovery.strategies.downstream import AGREES
-from recovery.strategies.readers import Reader
+from recovery.strategies.readers import DownstreamReader
 from recovery.workflow import refreshed
 from recovery.workflow.below import readers_of
 from recovery.workflow.plan_basis import digest_basis
@@ -41,7 +41,7 @@ def test_readers_are_found_through_views_and_in_other_pipelines_of_the_workspace
     found = readers_of(failed)
 
     assert set(found[:2]) == {
-        Reader(
+        DownstreamReader(
             view.dataset,
             view.name,
             view=True,
@@ -49,10 +49,10 @@ def test_readers_are_found_through_views_and_in_other_pipelines_of_the_workspace
             emptied=True,
             inputs=(failed.dataset,),
         ),
-        Reader(copy.dataset, copy.name, view=False, inputs=(failed.dataset,)),
+        DownstreamReader(copy.dataset, copy.name, view=False, inputs=(failed.dataset,)),
     }
     assert found[2:] == (
-        Reader(report.dataset, report.name, view=True, pipeline="sales", inputs=(view.dataset,)),
+        DownstreamReader(report.dataset, report.name, view=True, pipeline="sales", inputs=(view.dataset,)),
     )
 
 
@@ -66,7 +66,9 @@ def test_two_pipelines_may_have_a_temporary_view_of_one_name() -> None:
     f.flow(other, "tv", name="tv", dataset="tv", inputs=["spark_catalog.other.t"], flow_type="VIEW")
     f.view(other, "foreign", inputs=["tv"])
 
-    assert readers_of(failed) == (Reader(total.dataset, total.name, view=True, inputs=(failed.dataset,)),)
+    assert readers_of(failed) == (
+        DownstreamReader(total.dataset, total.name, view=True, inputs=(failed.dataset,)),
+    )
 
 
 @pytest.mark.django_db
@@ -132,19 +134,19 @@ def test_why_a_dataset_is_not_compared_is_measured_with_it() -> None:
         for name, kind in kinds.items()
     ]
     plan = refreshing({name: name for name in kinds}, planned)
-    scene: Any = SimpleNamespace(
+    snapshot: Any = SimpleNamespace(
         client=SimpleNamespace(events=lambda *_, **__: []),
         flow=SimpleNamespace(pipeline=SimpleNamespace(pipeline_id="p")),
     )
-    found = refreshed.measure_refreshed(scene, plan, UpdateResult(update_id="u-1"))
+    found = refreshed.measure_refreshed(snapshot, plan, UpdateResult(update_id="u-1"))
     assert found is not None
     assert [dataset.not_compared for dataset in found] == ["reads_stream", "defined_in_sql"]
 
 
 def test_a_refresh_that_was_not_done_is_not_measured() -> None:
-    scene: Any = SimpleNamespace()
-    assert refreshed.measure_refreshed(scene, refreshing({"v": "v"}), UpdateResult()) is None
-    assert refreshed.measure_refreshed(scene, refreshing({}), UpdateResult()) == ()
+    snapshot: Any = SimpleNamespace()
+    assert refreshed.measure_refreshed(snapshot, refreshing({"v": "v"}), UpdateResult()) is None
+    assert refreshed.measure_refreshed(snapshot, refreshing({}), UpdateResult()) == ()
 
 
 @pytest.mark.django_db

@@ -11,7 +11,7 @@ import pytest
 
 from recovery.contracts.acceptance import Effect
 from recovery.contracts.choices import ChoicesChange
-from recovery.contracts.names import Meant
+from recovery.contracts.names import ChangeIntent
 from recovery.errors import Refused, RepriseError
 from recovery.management.commands import _acting
 from recovery.models import AuditEntry, Flow, Pipeline, Recovery
@@ -101,13 +101,18 @@ def test_the_source_of_the_workspace_is_named_as_what_runs() -> None:
         assert _acting.read_change(vars(parser.parse_args(given.split())), None).patch == patch
 
 
-MEANT = [(Meant.NO, "revert"), (Meant.YES, "continue"), (Meant.UNKNOWN, "continue"), (None, "continue")]
+MEANT = [
+    (ChangeIntent.NO, "revert"),
+    (ChangeIntent.YES, "continue"),
+    (ChangeIntent.UNKNOWN, "continue"),
+    (None, "continue"),
+]
 
 
 @pytest.mark.parametrize("named", ["orders", "R-1"])
 @pytest.mark.parametrize(("meant", "strategy"), MEANT)
 def test_whether_the_change_was_meant_names_the_strategy_where_no_one_does(
-    monkeypatch: pytest.MonkeyPatch, named: str, meant: Meant | None, strategy: str
+    monkeypatch: pytest.MonkeyPatch, named: str, meant: ChangeIntent | None, strategy: str
 ) -> None:
     parser, asked, of = ArgumentParser(), list[str](), recovery("diagnosing").flow
     _acting.plan_options(parser)

@@ -42,7 +42,7 @@ def test_the_first_code_that_can_be_analysed_says_where_the_flow_writes(
         assert answer is not None
         return answer
 
-    def look() -> declared.Declared:
+    def look() -> declared.DeclaredSink:
         return declared.find_declared_sink("clicks_out", REPORT, "/c", ask, codes)
 
     if refused:

@@ -17,7 +17,7 @@ from recovery.plans.values import Drift
 from recovery.workflow import engine, tasks
 from recovery.workflow.beat import FenceLost, Watch
 from recovery.workflow.moves import claim, move
-from recovery.workflow.steps.base import Context, PlanVoid, Probed, saw
+from recovery.workflow.steps.base import Context, PlanVoid, ProbeOutcome, saw
 from tests.unit.workflow.rows import plan, recovery
 
 pytestmark = pytest.mark.django_db
@@ -44,7 +44,7 @@ def running(kinds: tuple[str, ...] = ("patch", "verify"), state: str = "running"
     return row, step
 
 
-def use(monkeypatch: pytest.MonkeyPatch, kind: str, run: Runner, probed: Probed | None = None) -> None:
+def use(monkeypatch: pytest.MonkeyPatch, kind: str, run: Runner, probed: ProbeOutcome | None = None) -> None:
     fake = SimpleNamespace(SECONDS=60, run=run, probe=lambda step: probed)
     monkeypatch.setattr(engine, "KINDS", {**engine.KINDS, kind: fake})
 
@@ -118,7 +118,7 @@ def test_an_unseen_end_and_a_bug_are_unknown_and_a_probe_is_woken(
     assert woken == [("probe", step.pk)]
 
 
-def unknown(monkeypatch: Any, probed: Probed) -> tuple[Recovery, Step]:
+def unknown(monkeypatch: Any, probed: ProbeOutcome) -> tuple[Recovery, Step]:
     row, step = running()
     use(monkeypatch, "patch", fails(OutcomeUnknown("No answer came.")), probed)
     engine.run_step(step.pk, 0)
@@ -129,7 +129,7 @@ def unknown(monkeypatch: Any, probed: Probed) -> tuple[Recovery, Step]:
 def test_a_probe_that_proves_the_effect_goes_on_without_repeating_it(
     monkeypatch: Any, woken: list[Any], committing: Any
 ) -> None:
-    row, step = unknown(monkeypatch, Probed("done", [saw(True, "It is there.")], {"found": 1}))
+    row, step = unknown(monkeypatch, ProbeOutcome("done", [saw(True, "It is there.")], {"found": 1}))
     with committing(execute=True):
         engine.probe_step(step.pk, step.fence)
     step.refresh_from_db()
@@ -142,7 +142,7 @@ def test_a_probe_that_proves_the_effect_goes_on_without_repeating_it(
 def test_a_probe_that_proves_no_effect_leaves_the_choice_to_a_person(
     monkeypatch: Any, woken: list[Any]
 ) -> None:
-    row, step = unknown(monkeypatch, Probed("not_done", [saw(True, "Nothing happened.")]))
+    row, step = unknown(monkeypatch, ProbeOutcome("not_done", [saw(True, "Nothing happened.")]))
     engine.probe_step(step.pk, step.fence)
     step.refresh_from_db()
     row.refresh_from_db()
@@ -153,7 +153,7 @@ def test_a_probe_that_proves_no_effect_leaves_the_choice_to_a_person(
 def test_only_a_step_that_is_safe_to_repeat_is_repeated_by_itself(
     monkeypatch: Any, woken: list[Any], committing: Any
 ) -> None:
-    row, step = unknown(monkeypatch, Probed("again", [saw(True, "It only reads.")]))
+    row, step = unknown(monkeypatch, ProbeOutcome("again", [saw(True, "It only reads.")]))
     with committing(execute=True):
         engine.probe_step(step.pk, step.fence)
     step.refresh_from_db()

@@ -22,14 +22,14 @@ from recovery.spark.api import Measure, MeasureRequest, Study, StudyRequest
 from recovery.strategies.catalogue import EXECUTABLE
 from recovery.verification.criteria import REQUIRED
 from recovery.verification.evidence import (
-    Reached,
+    ReachedPosition,
     is_folder_read_unevenly,
     measured_from,
     new_data_files,
     new_inputs,
 )
 from recovery.workflow import evidence, readers, sealing
-from recovery.workflow.flow_snapshot import Scene
+from recovery.workflow.flow_snapshot import FlowSnapshot
 from recovery.workflow.readers import Readers
 from tests.delta_tables import TABLE, add, commit, table
 from tests.factories.plans import plan_contents, planned_input, planned_position
@@ -86,7 +86,7 @@ def line(version: int) -> str:
     return DeltaOffset(TABLE, version).as_json()
 
 
-def scene(*ends: str | None, kind: str = "delta") -> Scene:
+def snapshot(*ends: str | None, kind: str = "delta") -> FlowSnapshot:
     """A flow whose checkpoint has committed up to `ends`, a source each."""
     workspace = SimpleNamespace(
         name="w",
@@ -99,7 +99,7 @@ def scene(*ends: str | None, kind: str = "delta") -> Scene:
     flow: Any = SimpleNamespace(name="main.shop.t", dataset="main.shop.t", pipeline=pipeline)
     client: Any = SimpleNamespace(events=lambda *_, **__: [])
     sources = tuple(SourceProgress(n, kind, end) for n, end in enumerate(ends))
-    return Scene(
+    return FlowSnapshot(
         flow=flow,
         client=client,
         pipeline={"spec": {}},
@@ -130,7 +130,7 @@ def of_delta(number: int, start: int, latest: int) -> dict[str, Any]:
     return planned_input(number, kind="delta", start=line(start), latest=line(latest))
 
 
-def collected(there: Scene, plan: PlanBody, told: Readers, seen: Mapping[str, InputMark]) -> Any:
+def collected(there: FlowSnapshot, plan: PlanBody, told: Readers, seen: Mapping[str, InputMark]) -> Any:
     return evidence.collect(
         there, plan, told, seen=seen, sink_before=(), version_before=8, update_ids=["u-1"]
     )
@@ -140,7 +140,7 @@ def test_spark_is_asked_once_where_the_code_reads_however_much_is_to_be_known_of
     spark: Spark, places: tuple[Path, Path]
 ) -> None:
     plan = contents(of_delta(0, 2, 3), of_delta(1, 2, 4))
-    there = scene(line(4), line(4))
+    there = snapshot(line(4), line(4))
     told = Readers(lambda: there)
 
     before = evidence.read_inputs(plan, told)
@@ -150,8 +150,12 @@ def test_spark_is_asked_once_where_the_code_reads_however_much_is_to_be_known_of
 
     assert before == {"0": SourceEnd(latest=line(4)), "1": SourceEnd(latest=line(4))}
     assert found.reached == {
-        0: Reached("delta", line(2), line(4), left_empty=True, measured=(line(2), line(4)), arrived=True),
-        1: Reached("delta", line(2), line(4), left_empty=True, measured=(line(2), line(4)), arrived=False),
+        0: ReachedPosition(
+            "delta", line(2), line(4), left_empty=True, measured=(line(2), line(4)), arrived=True
+        ),
+        1: ReachedPosition(
+            "delta", line(2), line(4), left_empty=True, measured=(line(2), line(4)), arrived=False
+        ),
     }
     assert found.arrived_rows == 7
     assert evidence.arrived(before, after) == ("source 1",)
@@ -161,7 +165,7 @@ def test_spark_is_asked_once_where_the_code_reads_however_much_is_to_be_known_of
 
 
 def test_nobody_asks_where_files_are_read_from(spark: Spark, tmp_path: Path) -> None:
-    def looked_at() -> Scene:
+    def looked_at() -> FlowSnapshot:
         raise AssertionError("nothing is to be looked at for files: the plan names them")
 
     file = tmp_path / "1.json"
@@ -171,7 +175,7 @@ def test_nobody_asks_where_files_are_read_from(spark: Spark, tmp_path: Path) -> 
     told = Readers(looked_at)
     seen = evidence.read_inputs(plan, told)
     assert seen == {"0": (f"file://{file}",)}
-    assert collected(scene(None, kind="files"), plan, told, seen).reached == {}
+    assert collected(snapshot(None, kind="files"), plan, told, seen).reached == {}
     assert spark.studies == []
 
 
@@ -181,14 +185,14 @@ def test_a_file_that_spark_ignores_is_asked_for_where_all_is_read_from_nothing(
 ) -> None:
     source = {"source": 0, "location": "/in", "options": {}, "start": None, "waiting": ["new"], "gone": []}
     plan = contents({**source, "ignored": ["old"]}, strategy=strategy)
-    there = scene(None, kind="files")
+    there = snapshot(None, kind="files")
     monkeypatch.setattr(evidence, "inspect_checkpoint", lambda _: there.checkpoint)
     found = collected(there, plan, Readers(lambda: there), {"0": ["new", "old"]})
     assert sorted(found.listed[0]) == sorted(found.planned[0]) == asked_for
 
 
 def test_a_source_that_the_code_has_no_more_is_told_as_nothing(spark: Spark) -> None:
-    told = Readers(lambda: scene())
+    told = Readers(lambda: snapshot())
     assert [told.of(number) for number in ("2", "orders")] == [{}, {}]
     assert told.of("0")["format"] == "delta"
     assert spark.asked_where == 1
@@ -208,7 +212,7 @@ def test_a_topic_that_was_made_again_since_the_seal_is_told_by_the_id_that_was_s
     was = KafkaFacts(1, {"orders": replace(held, topic_id="id-1")}, {"orders": None})
     sealed = sealing._input(SourceFacts(position, "orders", facts=was))
     assert sealed.topic_ids == {"orders": "id-1"}
-    told = Readers(lambda: scene())
+    told = Readers(lambda: snapshot())
     assert evidence.remade(contents(codec.to_json(sealed)), told) == ("orders",)
     assert evidence._between(told, 0, sealed, '{"orders":{"0":10}}', '{"orders":{"0":15}}') is None
     anew = sealed.model_copy(update={"topic_ids": {"orders": "id-2"}})
@@ -251,7 +255,7 @@ def test_the_rerun_s_first_batch_is_that_of_all_its_updates(
 ) -> None:
     """An attempt that failed after its first batch leaves that batch committed: the next one begins behind it."""
     told = {"u-0": [], "u-1": FAILED, "u-2": RESUMED}
-    there = scene(line(4))
+    there = snapshot(line(4))
     client: Any = there.client
     client.events = lambda pipeline, filter, **_: told[filter.split("'")[1]]
     found = evidence.first_batch(there, updates)
@@ -264,7 +268,7 @@ def test_the_rerun_s_first_batch_is_that_of_all_its_updates(
 def test_where_the_newest_batches_alone_are_kept_the_checkpoint_tells_of_the_first(
     has_streams: bool, planned: int | None, batch: int | None
 ) -> None:
-    there = scene(line(4))
+    there = snapshot(line(4))
     flow: Any = there.flow
     client: Any = there.client
     flow.pipeline.workspace.has_streams = has_streams
@@ -276,14 +280,14 @@ def test_where_the_newest_batches_alone_are_kept_the_checkpoint_tells_of_the_fir
 # ---- sources that the checkpoint knows by names: readers and looks are told by their place in the code
 
 
-def named(there: Scene, *names: str) -> Scene:
+def named(there: FlowSnapshot, *names: str) -> FlowSnapshot:
     sources = tuple(replace(s, name=n) for s, n in zip(there.checkpoint.sources, names, strict=True))
     return replace(there, checkpoint=replace(there.checkpoint, sources=sources))
 
 
 def test_named_sources_are_measured_as_those_without_a_name(spark: Spark, places: tuple[Path, Path]) -> None:
     plan = contents({**of_delta(0, 2, 3), "source": "orders"}, {**of_delta(1, 2, 4), "source": "returns"})
-    there = named(scene(line(4), line(4)), "orders", "returns")
+    there = named(snapshot(line(4), line(4)), "orders", "returns")
     told = Readers(lambda: there)
 
     before = evidence.read_inputs(plan, told)
@@ -292,8 +296,12 @@ def test_named_sources_are_measured_as_those_without_a_name(spark: Spark, places
 
     assert before == {"0": SourceEnd(latest=line(4)), "1": SourceEnd(latest=line(4))}
     assert found.reached == {
-        0: Reached("delta", line(2), line(4), left_empty=True, measured=(line(2), line(4)), arrived=True),
-        1: Reached("delta", line(2), line(4), left_empty=True, measured=(line(2), line(4)), arrived=False),
+        0: ReachedPosition(
+            "delta", line(2), line(4), left_empty=True, measured=(line(2), line(4)), arrived=True
+        ),
+        1: ReachedPosition(
+            "delta", line(2), line(4), left_empty=True, measured=(line(2), line(4)), arrived=False
+        ),
     }
     assert found.arrived_rows == 7
     assert evidence.arrived(before, evidence.read_inputs(plan, told)) == ("source 1",)
@@ -304,7 +312,7 @@ def test_named_sources_that_stand_in_another_order_in_the_checkpoint_are_told_by
 ) -> None:
     """`returns` is the second in the code and the first in the checkpoint, and came less far."""
     plan = contents({**of_delta(0, 2, 4), "source": "orders"}, {**of_delta(1, 1, 3), "source": "returns"})
-    there = named(scene(line(3), line(4)), "returns", "orders")
+    there = named(snapshot(line(3), line(4)), "returns", "orders")
     told = Readers(lambda: there)
     found = collected(there, plan, told, evidence.read_inputs(plan, told))
     assert {n: (r.start, r.end, r.left_empty) for n, r in found.reached.items()} == {
@@ -324,7 +332,7 @@ def test_files_of_named_sources_are_each_asked_for_where_they_were_read(tmp_path
         inputs.append({"source": name, "location": str(place), "options": {}, "start": None, "waiting": [],
                        "gone": []})  # fmt: skip
     plan = contents(*inputs)
-    there = named(scene(None, None, kind="files"), "returns", "orders")
+    there = named(snapshot(None, None, kind="files"), "returns", "orders")
     seen = evidence.read_inputs(plan, Readers(lambda: there))
     assert seen == {"0": listed["orders"], "1": listed["returns"]}
     found = evidence._listed(there.checkpoint, there.checkpoint, plan, seen, "same")
@@ -333,7 +341,7 @@ def test_files_of_named_sources_are_each_asked_for_where_they_were_read(tmp_path
 
 def test_a_named_source_that_the_checkpoint_does_not_hold_is_not_taken_for_another(spark: Spark) -> None:
     plan = contents({**of_delta(0, 2, 4), "source": "orders"}, {**of_delta(1, 2, 4), "source": "returns"})
-    there = named(scene(line(4), line(4)), "orders", "refunds")
+    there = named(snapshot(line(4), line(4)), "orders", "refunds")
     told = Readers(lambda: there)
     with refused("other_sources", Refused):
         collected(there, plan, told, {})
@@ -341,14 +349,14 @@ def test_a_named_source_that_the_checkpoint_does_not_hold_is_not_taken_for_anoth
 
 def test_readers_that_a_comparison_has_told_are_not_asked_again(spark: Spark) -> None:
     told = ({"format": "delta", "path": "/in", "location": "/in"},)
-    known = readers.Readers(lambda: scene(line(2)))
+    known = readers.Readers(lambda: snapshot(line(2)))
     known.note(told)
     assert known.all == told
     assert spark.asked_where == 0
 
 
 def test_a_comparison_that_tells_of_no_reader_leaves_the_question(spark: Spark) -> None:
-    known = readers.Readers(lambda: scene(line(2)))
+    known = readers.Readers(lambda: snapshot(line(2)))
     known.note(())
     assert len(known.all) == 2
     assert spark.asked_where == 1

@@ -13,8 +13,8 @@ from recovery.contracts.choices import Choices
 from recovery.contracts.diagnosis import StoredDiagnosis
 from recovery.errors import Refused, Unreachable
 from recovery.sinks.base import SinkReport
-from recovery.sources.base import Distance, Position, Precision, SourceFacts, Spans, Wanted
-from recovery.sources.input_ranges import Slice
+from recovery.sources.base import Distance, InputSpans, Position, Precision, SourceFacts, StartChoice
+from recovery.sources.input_ranges import InputRange
 from recovery.spark.api import FROM_CODE, FROM_OLD_CODE, NAMED, WHOLE_ROW, Study, StudyRequest
 from recovery.spark.asking import Service
 from recovery.strategies.base import Facts, KeyKind
@@ -64,13 +64,13 @@ def look(progress: SourceProgress, described: Any, **_: Any) -> SourceFacts:
     if topic == "gone":
         raise Unreachable("There is no topic gone.")
     begins = 10 if progress.offset_json else 0
-    waiting = Slice("kafka", start={topic: {"0": begins}}, end={topic: {"0": 15}})
+    waiting = InputRange("kafka", start={topic: {"0": begins}}, end={topic: {"0": 15}})
     at = Position(progress.index, "kafka", progress.offset_json, topic, Precision.EXACT, True)
     return SourceFacts(
         at,
         topic,
         unread=Distance(rows=Amount(value=15 - begins)),
-        spans=Spans(waiting=waiting, unread=waiting),
+        spans=InputSpans(waiting=waiting, unread=waiting),
     )
 
 
@@ -81,7 +81,7 @@ def _around(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(flow_snapshot, "questions_service", lambda *_: SERVICE)
 
 
-def scene_of(code: str, *topics: str) -> flow_snapshot.Scene:
+def snapshot_of(code: str, *topics: str) -> flow_snapshot.FlowSnapshot:
     """A flow with that code, whose checkpoint has read these topics."""
     progress = tuple(
         SourceProgress(n, "kafka", LINE % topic, position={topic: {"0": 10}})
@@ -96,7 +96,7 @@ def scene_of(code: str, *topics: str) -> flow_snapshot.Scene:
     )
     flow: Any = SimpleNamespace(name="c.s.f", dataset="c.s.t", pipeline=pipeline)
     client: Any = None
-    return flow_snapshot.Scene(
+    return flow_snapshot.FlowSnapshot(
         flow,
         client,
         {},
@@ -113,7 +113,7 @@ def scene_of(code: str, *topics: str) -> flow_snapshot.Scene:
 
 
 def facts(new: str, old: str | None, *topics: str) -> Facts:
-    return gather.facts_of(scene_of(new, *topics), {PATH: new}, None if old is None else {PATH: old})
+    return gather.facts_of(snapshot_of(new, *topics), {PATH: new}, None if old is None else {PATH: old})
 
 
 def test_the_same_readers_are_looked_at_once() -> None:
@@ -183,17 +183,17 @@ def test_a_patch_reaches_the_plan_in_the_line_ends_of_its_file(
 ) -> None:
     seen: list[dict[str, str]] = []
 
-    def facts_of(scene: Any, new: dict[str, str], old: dict[str, str], **_: Any) -> Any:
+    def facts_of(snapshot: Any, new: dict[str, str], old: dict[str, str], **_: Any) -> Any:
         seen.append(old if strategy == "revert" else new)
         raise Unreachable("That was all.")
 
-    scene = scene_of("a\r\nb\r\n", "orders")
-    monkeypatch.setattr(gather, "read_scene", lambda flow: scene)
+    snapshot = snapshot_of("a\r\nb\r\n", "orders")
+    monkeypatch.setattr(gather, "read_flow_snapshot", lambda flow: snapshot)
     monkeypatch.setattr(gather, "facts_of", facts_of)
     monkeypatch.setattr(gather, "find_shared_storage", lambda *a, **b: None)
-    monkeypatch.setattr(gather, "last_good_code", lambda scene: dict(scene.code))
+    monkeypatch.setattr(gather, "last_good_code", lambda snapshot: dict(snapshot.code))
     with pytest.raises(Unreachable, match="That was all"):
-        gather.gather(scene.flow, strategy=strategy, patch=patch)
+        gather.gather(snapshot.flow, strategy=strategy, patch=patch)
     assert seen == [{PATH: then}]
 
 
@@ -211,7 +211,7 @@ def test_a_plan_names_the_inputs_of_the_code_that_it_runs(strategy: str, topics:
     recovery: Any = SimpleNamespace(
         label="R-1", diagnosis_value=StoredDiagnosis(), choices={}, chosen=Choices()
     )
-    contents = sealing.build(recovery, scene_of("both", "orders"), found, option, {}, Accepted())
+    contents = sealing.build(recovery, snapshot_of("both", "orders"), found, option, {}, Accepted())
     assert [source.location for source in contents.inputs] == topics
     assert [position.location for position in contents.positions] == topics
 
@@ -228,11 +228,11 @@ def test_a_wish_that_cannot_be_met_is_refused_whether_the_checkpoint_names_its_s
         return replace(found, position=at, problem="Kafka cannot be asked." if wanted else None)
 
     monkeypatch.setattr(inputs.probe, "probe_source", unmet)
-    there = scene_of("same", "orders")
+    there = snapshot_of("same", "orders")
     (only,) = there.checkpoint.sources
     there = replace(there, checkpoint=replace(there.checkpoint, sources=(replace(only, name=name),)))
     with refused("no_such_position", Refused):
-        gather.facts_of(there, {PATH: "same"}, None, wishes={"0": Wanted(latest=True)})
+        gather.facts_of(there, {PATH: "same"}, None, wishes={"0": StartChoice(latest=True)})
     assert gather.facts_of(there, {PATH: "same"}, None).sources[0].problem is None
 
 
@@ -270,7 +270,7 @@ def test_the_key_of_a_dropduplicates_that_was_taken_out_is_taken(
         return replace(study(asked), operators=(), columns=COLUMNS, dedupe=own, key=told, key_from=whence)
 
     monkeypatch.setattr(gather, "study", keyed)
-    found = gather.facts_of(scene_of("same", "orders"), {PATH: "same"}, {PATH: "old"}, key=named)
+    found = gather.facts_of(snapshot_of("same", "orders"), {PATH: "same"}, {PATH: "old"}, key=named)
     assert (found.new_code.key, found.new_code.key_kind) == (key, kind)
     assert (found.new_code.key_from == FROM_OLD_CODE) is (kind is KeyKind.OLD_CODE)
 
@@ -292,7 +292,7 @@ def test_the_key_of_a_state_is_taken_where_the_last_good_code_is_not_known(
         return replace(study(asked), operators=(), columns=COLUMNS, key=asked.key or (), key_from=whence)
 
     monkeypatch.setattr(gather, "study", keyed)
-    there = scene_of("same", "orders")
+    there = snapshot_of("same", "orders")
     kept = (StateOperator(0, "dedupe", 2, key_columns=state),)
     there = replace(there, checkpoint=replace(there.checkpoint, state_operators=kept))
     found = gather.facts_of(there, {PATH: "same"}, None)

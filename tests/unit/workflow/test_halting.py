@@ -12,7 +12,7 @@ from recovery.errors import Refused
 from recovery.workflow.fingerprints import of_code
 from recovery.workflow.steps import rerun, verify
 from recovery.workflow.steps.base import Context
-from recovery.workflow.watches import Watched
+from recovery.workflow.watches import UpdateWatch
 from tests.factories.plans import plan_contents
 
 CONTENTS = plan_contents(dataset="t", preconditions={"code": of_code({"/p/q.py": ""})})
@@ -35,7 +35,7 @@ class World:
             get_update=lambda pipeline, update: {"state": next(self._states)},
             stop=lambda pipeline: setattr(self, "stops", self.stops + 1),
         )
-        step = SimpleNamespace(result={"watched": Watched("2026-11-23T00:00:00+00:00").as_dict()})
+        step = SimpleNamespace(result={"watched": UpdateWatch("2026-11-23T00:00:00+00:00").as_dict()})
         return SimpleNamespace(
             client=client, pipeline_id="p", held_by=self.who, step=step, run_noun="update",
             watch=SimpleNamespace(guard=lambda: None, keep=lambda **values: step.result.update(values)),

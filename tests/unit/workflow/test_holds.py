@@ -16,7 +16,7 @@ from recovery.pipelines.client import PipelinesClient
 from recovery.pipelines.itself import ATTEMPTS
 from recovery.workflow import holds, tasks
 from recovery.workflow.steps import stop
-from recovery.workflow.steps.base import Waits
+from recovery.workflow.steps.base import StepWait
 from tests.refusals import refused
 from tests.unit.pipelines.jobs import NIGHTLY, Jobs, job
 from tests.unit.pipelines.stub import serving
@@ -54,7 +54,7 @@ def run_stop(of: Recovery, between: Callable[[], None] = lambda: None) -> tuple[
             watch=SimpleNamespace(guard=lambda: None, keep=lambda **values: step.result.update(values)),
             log=said.append,
         )  # fmt: skip
-        assert stop.run(context) == Waits()
+        assert stop.run(context) == StepWait()
         while (ended := stop.find_end(context)) is None:
             between()
         return {**step.result, **stop.go_on(context, ended)}, said

@@ -17,9 +17,9 @@ from recovery.checkpoints.report import (
 from recovery.contracts.amounts import Amount
 from recovery.errors import Refused
 from recovery.sources import file_facts, files
-from recovery.sources.base import InputFile, Position, Precision, SourceFacts, Spans, Wanted
-from recovery.sources.delta_facts import Commit, DataFile, DeltaFacts
-from recovery.sources.input_ranges import Slice
+from recovery.sources.base import InputFile, InputSpans, Position, Precision, SourceFacts, StartChoice
+from recovery.sources.delta_facts import DataFile, DeltaFacts, StreamedCommit
+from recovery.sources.input_ranges import InputRange
 from recovery.workflow.inputs import (
     identify_tables,
     inputs_of,
@@ -92,21 +92,21 @@ def test_a_source_that_changed_its_place_keeps_the_folder_of_its_log() -> None:
 
 def test_a_wish_about_a_source_that_there_is_not_is_refused() -> None:
     with pytest.raises(Refused, match="no source 3"):
-        inputs_of(report(CLICKS), (KAFKA,), wishes={"3": Wanted(earliest=True)})
+        inputs_of(report(CLICKS), (KAFKA,), wishes={"3": StartChoice(earliest=True)})
 
 
-def source(**spans: Slice | None) -> SourceFacts:
+def source(**spans: InputRange | None) -> SourceFacts:
     files = (InputFile("a", 600, 1), InputFile("b", 600, 2))
     at = Position(0, "files", None, "", Precision.EXACT, True)
-    return SourceFacts(at, "in", processed=files[:1], waiting=files[1:], spans=Spans(**spans))
+    return SourceFacts(at, "in", processed=files[:1], waiting=files[1:], spans=InputSpans(**spans))
 
 
-def both(count: int) -> Slice:
-    return Slice("kafka", start={"t": {"0": 0}}, end={"t": {"0": count}})
+def both(count: int) -> InputRange:
+    return InputRange("kafka", start={"t": {"0": 0}}, end={"t": {"0": count}})
 
 
 def test_what_one_source_cannot_tell_is_not_counted_for_the_others_alone() -> None:
-    known = source(processed=Slice("files", ("a",)), waiting=Slice("files", ("b",)))
+    known = source(processed=InputRange("files", ("a",)), waiting=InputRange("files", ("b",)))
     unknown = source(processed=None, waiting=both(3))
     found = plan_counts((known, unknown), 10_000)
     assert set(found.sets) == {"waiting"}
@@ -115,41 +115,46 @@ def test_what_one_source_cannot_tell_is_not_counted_for_the_others_alone() -> No
 
 
 def test_a_file_that_two_sources_read_alike_is_named_once() -> None:
-    one = source(waiting=Slice("files", ("b",)))
+    one = source(waiting=InputRange("files", ("b",)))
     assert plan_counts((one, one), 10_000).sets == {"waiting": ("b",)}
 
 
 def test_a_file_that_one_of_two_sources_alone_has_before_it_is_not_counted_for_both() -> None:
     """The other one has read it: what is counted of a folder is counted for every reader of it."""
-    behind, ahead = (source(waiting=Slice("files", paths)) for paths in (("a", "b"), ("b",)))
+    behind, ahead = (source(waiting=InputRange("files", paths)) for paths in (("a", "b"), ("b",)))
     assert plan_counts((behind, ahead), 10_000).sets == {}
     elsewhere = replace(
-        ahead, processed=(), waiting=(InputFile("c", 600, 3),), spans=Spans(waiting=Slice("files", ("c",)))
+        ahead,
+        processed=(),
+        waiting=(InputFile("c", 600, 3),),
+        spans=InputSpans(waiting=InputRange("files", ("c",))),
     )
     assert plan_counts((behind, elsewhere), 10_000).sets == {"waiting": ("a", "b", "c")}
 
 
 def test_what_is_committed_is_left_out_where_all_of_it_is_too_much_to_read() -> None:
     files = {"processed": ("a",), "waiting": ("b",), "everything": ("a", "b")}
-    one = source(**{name: Slice("files", paths) for name, paths in files.items()})
+    one = source(**{name: InputRange("files", paths) for name, paths in files.items()})
     assert set(plan_counts((one,), 1000).sets) == {"waiting"}
     assert set(plan_counts((one,), 1200).sets) == {"processed", "waiting", "everything"}
     assert set(plan_counts((one,), 599).sets) == set()
 
 
-DELTA = DeltaFacts(9, "t", "id", 0, 3, {v: Commit(v, v, grew=1000) for v in (1, 2, 3)}, size=9000)
+DELTA = DeltaFacts(9, "t", "id", 0, 3, {v: StreamedCommit(v, v, grew=1000) for v in (1, 2, 3)}, size=9000)
 
 
 @pytest.mark.parametrize(
     ("part", "size"),
     [
-        (Slice("delta", versions=((3, ("a",)),)), 9000),
-        (Slice("delta", versions=((2, ("a",)), (3, ("b",)))), 17_000),
-        (Slice("delta", versions=((3, ("a", "c")),), direct=True), 5),
+        (InputRange("delta", versions=((3, ("a",)),)), 9000),
+        (InputRange("delta", versions=((2, ("a",)), (3, ("b",)))), 17_000),
+        (InputRange("delta", versions=((3, ("a", "c")),), direct=True), 5),
     ],
     ids=["one version", "two versions", "files by themselves"],
 )
-def test_files_that_are_picked_out_of_a_version_weigh_as_much_as_all_of_it(part: Slice, size: int) -> None:
+def test_files_that_are_picked_out_of_a_version_weigh_as_much_as_all_of_it(
+    part: InputRange, size: int
+) -> None:
     held = {3: (DataFile("a", 2, 1), DataFile("c", 3, 1))}
     one = replace(source(waiting=part), facts=replace(DELTA, snapshots=held))
     assert set(plan_counts((one,), size - 1).sets) == set()
@@ -157,7 +162,7 @@ def test_files_that_are_picked_out_of_a_version_weigh_as_much_as_all_of_it(part:
 
 
 def test_files_of_a_version_whose_size_nobody_knows_are_not_counted() -> None:
-    part = Slice("delta", versions=((3, ("a",)),))
+    part = InputRange("delta", versions=((3, ("a",)),))
     one = replace(source(waiting=part), facts=replace(DELTA, size=None))
     assert set(plan_counts((one,), 10**18).sets) == set()
 
@@ -169,11 +174,11 @@ def test_records_of_kafka_weigh_too() -> None:
 
 
 def test_nothing_read_again_is_nothing_to_count() -> None:
-    one = source(waiting=both(1), reread=Slice("kafka"), skipped=both(2))
+    one = source(waiting=both(1), reread=InputRange("kafka"), skipped=both(2))
     assert set(plan_counts((one,), 10_000).sets) == {"waiting", "skipped"}
 
 
-def started(wanted: Wanted) -> SourceFacts:
+def started(wanted: StartChoice) -> SourceFacts:
     """A directory with two files, the first of which was read, started as wished."""
     told = file_facts.FileSourceFacts(
         log=(SourceEntry("file:///in/a.json", 1, 0),),
@@ -181,15 +186,15 @@ def started(wanted: Wanted) -> SourceFacts:
         asked_ms=9,
     )
     start = files.find_position(wanted, '{"logOffset":0}', told)
-    skipped = Slice("files", files=("file:///in/b.json",) if start.lost.files != Amount(value=0) else ())
-    again = Slice("files", files=("file:///in/a.json",) if start.reread.files != Amount(value=0) else ())
-    spans = Spans(Slice("files"), Slice("files"), again, skipped, Slice("files"))
+    skipped = InputRange("files", files=("file:///in/b.json",) if start.lost.files != Amount(value=0) else ())
+    again = InputRange("files", files=("file:///in/a.json",) if start.reread.files != Amount(value=0) else ())
+    spans = InputSpans(InputRange("files"), InputRange("files"), again, skipped, InputRange("files"))
     position = Position(0, "files", '{"logOffset":0}', "", Precision.EXACT, True)
     return SourceFacts(position, "/in", start=start, facts=told, spans=spans, processed=told.listing or ())
 
 
 def test_what_a_start_elsewhere_costs_is_counted_in_rows_where_files_alone_are_read() -> None:
-    wishes = {"0": Wanted(latest=True)}
+    wishes = {"0": StartChoice(latest=True)}
     source = started(wishes["0"])
     assert source.start is not None
     assert source.start.lost.rows is None
@@ -201,14 +206,14 @@ def test_what_a_start_elsewhere_costs_is_counted_in_rows_where_files_alone_are_r
 
 
 def test_nothing_is_counted_where_nothing_moves_or_the_limit_is_passed() -> None:
-    source = started(Wanted(latest=True))
-    assert plan_moved_counts([started(Wanted(by_hand='{"logOffset":0}'))], 1000).sets == {}
+    source = started(StartChoice(latest=True))
+    assert plan_moved_counts([started(StartChoice(by_hand='{"logOffset":0}'))], 1000).sets == {}
     assert plan_moved_counts([source], 1).sets == {}
     assert plan_moved_counts([], 1000).sets == {}
 
 
 def test_rows_that_nobody_counted_stay_unknown() -> None:
-    wishes = {"0": Wanted(earliest=True)}
+    wishes = {"0": StartChoice(earliest=True)}
     found = with_rows([started(wishes["0"])], wishes, {})[0]
     assert found.start is not None
     assert (found.start.reread.rows, found.start.reread.files) == (None, Amount(value=1))

@@ -13,7 +13,7 @@ from recovery.sinks.base import SinkReport
 from recovery.spark.api import Budgets, Limit, Study, StudyRequest
 from recovery.spark.asking import Service
 from recovery.workflow import gather, kept_studies
-from recovery.workflow.kept_studies import Ground, KeptStudies, key_of
+from recovery.workflow.kept_studies import KeptStudies, StudyBasis, key_of
 from tests.unit.workflow import rows
 
 pytestmark = pytest.mark.django_db
@@ -31,7 +31,7 @@ ASKED = StudyRequest(
     key=("id",),
     table="c.s.t",
 )
-GROUND = Ground("driver-1", "table-1", {"file:///in/1.json": (10, 1000)})
+GROUND = StudyBasis("driver-1", "table-1", {"file:///in/1.json": (10, 1000)})
 ANSWER = Study(
     operators=("dedupe",),
     sources=({"format": "json", "path": "/in", "options": {"x": "hidden-option"}, "location": "/in"},),
@@ -210,8 +210,8 @@ def test_a_table_is_told_by_its_place_its_making_and_its_files(tmp_path: Any) ->
 
     def mark(place: str = str(tmp_path / "t"), made: str = "monday") -> str:
         sink = SinkReport("files", place, 2)
-        scene: Any = SimpleNamespace(table_place=place, made=made, sink=sink)
-        return gather.mark_of_table(scene)
+        snapshot: Any = SimpleNamespace(table_place=place, made=made, sink=sink)
+        return gather.mark_of_table(snapshot)
 
     before = mark()
     assert mark() == before != ""

@@ -13,7 +13,7 @@ from recovery.errors import Refused, Unreachable
 from recovery.models import Flow, FlowInput
 from recovery.pipelines import inputs, retention
 from recovery.pipelines.locks import only_study
-from recovery.pipelines.retention import Standing
+from recovery.pipelines.retention import RetentionState
 from recovery.spark.api import Study, StudyRequest
 from recovery.spark.asking import Service
 from recovery.workflow import flow_snapshot, learning, readers, tasks
@@ -77,7 +77,7 @@ def later(of: Flow, **delta: float) -> None:
     Flow.objects.filter(pk=of.pk).update(code_due_at=of.code_due_at - timedelta(**delta))
 
 
-def standing(of: Flow) -> Standing:
+def standing(of: Flow) -> RetentionState:
     of.refresh_from_db()
     found = retention.of(of, FlowInput.objects.filter(flow=of), timezone.now())
     assert found is not None
@@ -86,7 +86,7 @@ def standing(of: Flow) -> Standing:
 
 def test_a_flow_that_no_recovery_studied_is_studied_once(world: World) -> None:
     flow = a_flow()
-    assert standing(flow) is Standing.UNKNOWN
+    assert standing(flow) is RetentionState.UNKNOWN
 
     tasks.learn_sources()
     tasks.learn_sources()
@@ -164,7 +164,7 @@ def test_what_could_not_be_studied_is_said_and_tried_again_sooner(world: World, 
     flow = a_flow()
     world.answers["old"] = answer
     learning.learn_round()
-    assert standing(flow) is Standing.UNKNOWN
+    assert standing(flow) is RetentionState.UNKNOWN
     assert says in flow.code_problem
     assert says in retention.not_learned(flow)
     assert "hunter2" not in flow.code_problem
@@ -182,15 +182,15 @@ def test_changed_code_that_cannot_be_studied_takes_the_promise_of_the_old_one_ba
     flow = a_flow()
     learning.learn_round()
     FlowInput.objects.filter(flow=flow).update(seen_at=timezone.now(), readable=True)
-    assert standing(flow) is Standing.SAFE
+    assert standing(flow) is RetentionState.SAFE
 
     world.good = world.today = NEW
     world.answers["new"] = Study(problem="It is broken.")
     later(flow, hours=1)
     learning.learn_round()
-    assert standing(flow) is Standing.UNKNOWN
+    assert standing(flow) is RetentionState.UNKNOWN
     FlowInput.objects.filter(flow=flow).update(until=timezone.now(), readable=True)
-    assert standing(flow) is Standing.DUE, "what is at risk stays so"
+    assert standing(flow) is RetentionState.DUE, "what is at risk stays so"
 
     world.good = world.today = OLD
     later(flow, hours=1)
@@ -274,7 +274,7 @@ def test_only_one_worker_studies_at_a_time(world: World) -> None:
     assert len(world.asked) == 1
 
 
-def scene(of: Flow) -> Any:
+def snapshot(of: Flow) -> Any:
     return SimpleNamespace(flow=of, spec={}, libraries=("/p/a.py",), code=NEW, table_place="/tables/changes")
 
 
@@ -283,7 +283,7 @@ def test_after_a_proof_the_code_of_now_is_what_the_flow_reads_by(
 ) -> None:
     flow = a_flow()
     monkeypatch.setattr(readers, "study", lambda request: Study((), (KAFKA, KAFKA)))
-    learning.note_proven(scene(flow), readers.Readers(lambda: scene(flow)))
+    learning.note_proven(snapshot(flow), readers.Readers(lambda: snapshot(flow)))
     flow.refresh_from_db()
     assert (flow.code_digest, flow.sources.count()) == (digest_of_code(NEW), 2)
 
@@ -299,7 +299,7 @@ def test_a_proof_does_not_fail_where_its_sources_cannot_be_asked(
     inputs.note_sources(flow, [KAFKA])
     monkeypatch.setattr(readers, "study", away)
     with caplog.at_level(logging.WARNING):
-        learning.note_proven(scene(flow), readers.Readers(lambda: scene(flow)))
+        learning.note_proven(snapshot(flow), readers.Readers(lambda: snapshot(flow)))
     assert flow.sources.count() == 1
     assert "hunter2" not in caplog.text
     assert caplog.text

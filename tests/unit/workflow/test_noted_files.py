@@ -7,7 +7,7 @@ import pytest
 from recovery.contracts import codec
 from recovery.models import KeptFile, Step
 from recovery.workflow import noted_files
-from recovery.workflow.noted_files import Stood
+from recovery.workflow.noted_files import EarlierDataFiles
 from tests.refusals import refused
 from tests.unit.workflow.rows import plan, recovery
 
@@ -31,7 +31,7 @@ def noted(step: Step, files: tuple[str, ...] = FILES, marks: noted_files.Marks |
 @pytest.mark.parametrize("marks", [MARKS, {}, None], ids=["marked", "none there", "not marked"])
 def test_pages_give_back_files_and_marks(step: Step, marks: noted_files.Marks | None) -> None:
     noted(step, marks=marks)
-    assert noted_files.read_noted_files(step, place=PLACE) == Stood(FILES, marks)
+    assert noted_files.read_noted_files(step, place=PLACE) == EarlierDataFiles(FILES, marks)
     assert KeptFile.objects.filter(step=step).count() == 3
 
 
@@ -48,15 +48,15 @@ def test_another_try_leaves_no_page_of_the_one_before(step: Step) -> None:
     noted(step, FILES[:1])
     assert noted_files.read_noted_files(step, place=PLACE).files == FILES[:1]
     noted(step, ())
-    assert noted_files.read_noted_files(step, place=PLACE) == Stood((), MARKS and {})
+    assert noted_files.read_noted_files(step, place=PLACE) == EarlierDataFiles((), MARKS and {})
     assert KeptFile.objects.count() == 0
 
 
 def test_a_step_of_before_there_were_pages_is_read_as_it_stands(step: Step) -> None:
     step.result = {"sink_files": list(FILES), "sink_marks": MARKS}
-    assert noted_files.read_noted_files(step, place=PLACE) == Stood(FILES, MARKS)
+    assert noted_files.read_noted_files(step, place=PLACE) == EarlierDataFiles(FILES, MARKS)
     step.result = {"sink_files": []}  # older still
-    assert noted_files.read_noted_files(step, place=PLACE) == Stood((), None)
+    assert noted_files.read_noted_files(step, place=PLACE) == EarlierDataFiles((), None)
 
 
 def test_a_page_that_is_gone_or_another_says_so(step: Step) -> None:

@@ -14,7 +14,7 @@ from recovery.contracts.choices import PositionsAnswer
 from recovery.errors import Denied, Refused
 from recovery.models import AuditEntry, Recovery
 from recovery.sources import kafka
-from recovery.sources.base import Position, Precision, SourceFacts, Wanted
+from recovery.sources.base import Position, Precision, SourceFacts, StartChoice
 from recovery.sources.kafka_facts import KafkaFacts, PartitionFacts, TopicFacts
 from recovery.workflow import broker, positioning, studies, tasks
 from tests import factories as f
@@ -25,10 +25,10 @@ pytestmark = pytest.mark.django_db
 
 LINE = '{"orders":{"0":5}}'
 FACTS = KafkaFacts(7, {"orders": TopicFacts("id", {0: PartitionFacts(1, 9)}, plain=True)}, {"orders": None})
-LATEST, EARLIEST = {"0": Wanted(latest=True)}, {"0": Wanted(earliest=True)}
+LATEST, EARLIEST = {"0": StartChoice(latest=True)}, {"0": StartChoice(earliest=True)}
 
 
-def found(flow: Any, wanted: Mapping[str, Wanted], patch: Any = None) -> list[SourceFacts]:
+def found(flow: Any, wanted: Mapping[str, StartChoice], patch: Any = None) -> list[SourceFacts]:
     """What `gather.read_positions` answers for a flow that reads one topic."""
     wish = wanted.get("0")
     start = kafka.find_position(wish, LINE, FACTS) if wish else None
@@ -50,7 +50,7 @@ def row(**choices: Any) -> Recovery:
     return recovery("diagnosing", choices={"strategy": "continue", **choices})
 
 
-def looked_at(of: Recovery, wanted: Mapping[str, Wanted]) -> PositionsAnswer:
+def looked_at(of: Recovery, wanted: Mapping[str, StartChoice]) -> PositionsAnswer:
     positioning.request_positions(recovery_id=of.pk, positions=wanted, by=RESPONDER)
     of.refresh_from_db()
     studies.look_positions(of.pk, of.choices["positions_look"]["ticket"])
@@ -87,7 +87,7 @@ def test_an_old_look_never_overwrites_a_newer_one() -> None:
 def test_a_look_that_fails_says_why_and_keeps_the_one_before() -> None:
     of = row()
     looked_at(of, LATEST)
-    look = looked_at(of, {"0": Wanted(version=3)})
+    look = looked_at(of, {"0": StartChoice(version=3)})
     assert look.status == "failed"
     assert "by a version" in (look.problem or "")
     assert look.wishes == LATEST
@@ -98,11 +98,11 @@ def test_a_look_that_fails_says_why_and_keeps_the_one_before() -> None:
 def test_a_line_by_hand_that_nobody_can_read_is_an_answer_and_no_bug(monkeypatch: pytest.MonkeyPatch) -> None:
     why = "it is no JSON"
 
-    def broken(flow: Any, wanted: Mapping[str, Wanted], patch: Any = None) -> list[SourceFacts]:
+    def broken(flow: Any, wanted: Mapping[str, StartChoice], patch: Any = None) -> list[SourceFacts]:
         raise Malformed(why)
 
     monkeypatch.setattr(studies, "read_positions", broken)
-    look = looked_at(row(), {"0": Wanted(by_hand="x")})
+    look = looked_at(row(), {"0": StartChoice(by_hand="x")})
     assert look.status == "failed"
     assert (look.problem or "").endswith(f"{why}.")
 
@@ -110,11 +110,11 @@ def test_a_line_by_hand_that_nobody_can_read_is_an_answer_and_no_bug(monkeypatch
 def test_a_wish_that_its_source_cannot_meet_is_not_chosen_as_if_it_were_the_committed_position(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    def out_of_bounds(flow: Any, wanted: Mapping[str, Wanted], patch: Any = None) -> list[SourceFacts]:
+    def out_of_bounds(flow: Any, wanted: Mapping[str, StartChoice], patch: Any = None) -> list[SourceFacts]:
         return [replace(found(flow, {})[0], problem="Version 7 is out of bounds.")]
 
     monkeypatch.setattr(studies, "read_positions", out_of_bounds)
-    of, wanted = row(), {"0": Wanted(version=7)}
+    of, wanted = row(), {"0": StartChoice(version=7)}
     assert looked_at(of, wanted).status == "ready"
     with refused("no_such_position", Refused):
         choose(of.pk, positions=wanted, by=RESPONDER)
@@ -122,7 +122,7 @@ def test_a_wish_that_its_source_cannot_meet_is_not_chosen_as_if_it_were_the_comm
 
 def test_a_source_that_is_not_there_is_refused_with_those_that_are() -> None:
     of = row()
-    look = looked_at(of, {"7": Wanted(latest=True)})
+    look = looked_at(of, {"7": StartChoice(latest=True)})
     assert (look.status, re.findall(r"\d+", look.problem or "")) == ("failed", ["7", "0"])
     looked_at(of, {})
     with refused("no_source", Refused):

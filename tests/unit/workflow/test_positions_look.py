@@ -11,7 +11,7 @@ from django.apps import apps
 from recovery.contracts.acceptance import Effect
 from recovery.models import PositionsLook, Recovery
 from recovery.sources import kafka
-from recovery.sources.base import Position, Precision, SourceFacts, Wanted
+from recovery.sources.base import Position, Precision, SourceFacts, StartChoice
 from recovery.workflow import broker, positioning, studies, tasks
 from tests.factories import positions as at
 from tests.unit.workflow.rows import RESPONDER, choose, recovery
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.django_db
 MANY = 1000
 
 
-def found(flow: Any, wanted: Mapping[str, Wanted], patch: Any = None) -> list[SourceFacts]:
+def found(flow: Any, wanted: Mapping[str, StartChoice], patch: Any = None) -> list[SourceFacts]:
     line, told = at.topic(MANY)
     wish = wanted.get("0")
     position = Position(0, "kafka", line, kafka.label_position(line), Precision.EXACT, True)
@@ -34,7 +34,7 @@ def sources(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(broker, "check", lambda: None)
 
 
-def look(of: Recovery, wanted: Mapping[str, Wanted]) -> Recovery:
+def look(of: Recovery, wanted: Mapping[str, StartChoice]) -> Recovery:
     positioning.request_positions(recovery_id=of.pk, positions=wanted, by=RESPONDER)
     of.refresh_from_db()
     studies.look_positions(of.pk, of.choices["positions_look"]["ticket"])
@@ -52,20 +52,22 @@ def test_a_thousand_partitions_leave_nothing_but_the_wish_in_the_choices(given: 
 
 
 def test_what_was_found_is_of_the_newest_look_that_came_to_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    of = look(recovery("diagnosing", choices={"strategy": "continue"}), {"0": Wanted(latest=True)})
+    of = look(recovery("diagnosing", choices={"strategy": "continue"}), {"0": StartChoice(latest=True)})
     assert studies.looked_sources(of)[0].changes[0].after == "750"
-    positioning.request_positions(recovery_id=of.pk, positions={"0": Wanted(earliest=True)}, by=RESPONDER)
+    positioning.request_positions(
+        recovery_id=of.pk, positions={"0": StartChoice(earliest=True)}, by=RESPONDER
+    )
     of.refresh_from_db()
     told = of.chosen.positions_look
-    assert (told.status, told.wishes) == ("working", {"0": Wanted(latest=True)})
+    assert (told.status, told.wishes) == ("working", {"0": StartChoice(latest=True)})
     assert studies.looked_sources(of)[0].changes[0].after == "750"
-    of = look(of, {"0": Wanted(earliest=True)})
+    of = look(of, {"0": StartChoice(earliest=True)})
     assert studies.looked_sources(of)[0].changes[0].after == "100"
     assert PositionsLook.objects.count() == 1
 
 
 def test_another_strategy_forgets_what_was_found() -> None:
-    of = look(recovery("diagnosing", choices={"strategy": "continue"}), {"0": Wanted(latest=True)})
+    of = look(recovery("diagnosing", choices={"strategy": "continue"}), {"0": StartChoice(latest=True)})
     Recovery.objects.filter(pk=of.pk).update(choices={"strategy": "revert"})
     of.refresh_from_db()
     assert studies.looked_sources(of) == ()

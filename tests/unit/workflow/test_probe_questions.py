@@ -10,12 +10,12 @@ from django.utils import timezone
 
 from recovery import reach
 from recovery.checkpoints.report import CheckpointReport
-from recovery.contracts.probes import Asked
+from recovery.contracts.probes import ProbeQuestion
 from recovery.errors import NotFound, Refused, Unreachable
 from recovery.models import Step
 from recovery.sinks.base import SinkReport
 from recovery.workflow import probe_questions, probing
-from recovery.workflow.probe_questions import SECONDS, Service
+from recovery.workflow.probe_questions import SECONDS, ProbedService
 from tests import factories
 
 pytestmark = pytest.mark.django_db
@@ -87,16 +87,18 @@ def services(monkeypatch: pytest.MonkeyPatch, step: Step) -> SimpleNamespace:
     return told
 
 
-def proven(step: Step) -> dict[Asked, bool | None]:
+def proven(step: Step) -> dict[ProbeQuestion, bool | None]:
     return {a.asked: a.proven for a in probe_questions.ask_all(step, timezone.now)}
 
 
-def says(step: Step, asked: Asked) -> str:
+def says(step: Step, asked: ProbeQuestion) -> str:
     return next(a.says for a in probe_questions.ask_all(step, timezone.now) if a.asked is asked)
 
 
 def test_where_all_answer_only_a_query_that_may_run_is_open(step: Step) -> None:
-    assert proven(step) == dict.fromkeys(set(Asked) - {Asked.EFFECT}, True) | {Asked.QUERY: None}
+    assert proven(step) == dict.fromkeys(set(ProbeQuestion) - {ProbeQuestion.EFFECT}, True) | {
+        ProbeQuestion.QUERY: None
+    }
 
 
 @pytest.mark.parametrize(
@@ -114,7 +116,7 @@ def test_a_query_is_known_to_have_ended_by_the_end_of_its_update_alone(
     step: Step, services: SimpleNamespace, state: str, answer: bool | None
 ) -> None:
     services.api.updates[OWN] = state
-    assert proven(step)[Asked.QUERY] is answer
+    assert proven(step)[ProbeQuestion.QUERY] is answer
 
 
 @pytest.mark.parametrize(
@@ -130,8 +132,8 @@ def test_without_an_update_of_its_own_its_query_is_open_where_a_start_may_have_b
     step: Step, result: dict[str, Any], answer: bool | None
 ) -> None:
     step.result = result
-    assert proven(step)[Asked.QUERY] is answer
-    assert Asked.LAST_EVENT not in proven(step)
+    assert proven(step)[ProbeQuestion.QUERY] is answer
+    assert ProbeQuestion.LAST_EVENT not in proven(step)
 
 
 @pytest.mark.parametrize(
@@ -157,7 +159,7 @@ def test_who_else_started_it_is_read_from_the_updates_since(
 ) -> None:
     services.api.updates = updates
     step.result = {**step.result, **result}
-    assert proven(step)[Asked.OTHERS] is answer
+    assert proven(step)[ProbeQuestion.OTHERS] is answer
 
 
 def test_the_last_event_is_named_with_its_time(step: Step, services: SimpleNamespace) -> None:
@@ -166,7 +168,7 @@ def test_the_last_event_is_named_with_its_time(step: Step, services: SimpleNames
         "timestamp": "2026-11-23T03:24:02Z",
         "message": "Batch 3. More",
     }
-    told = says(step, Asked.LAST_EVENT)
+    told = says(step, ProbeQuestion.LAST_EVENT)
     assert [part in told for part in ("flow_progress", "03:24:02", "Batch 3", "More")] == [
         True,
         True,
@@ -180,7 +182,7 @@ def test_the_replaced_version_is_compared_with_the_sealed_one(
     step: Step, services: SimpleNamespace, fingerprint: str, answer: bool
 ) -> None:
     services.fingerprint = services.fingerprint if fingerprint == "as sealed" else fingerprint
-    assert proven(step)[Asked.OLD_VERSION] is answer
+    assert proven(step)[ProbeQuestion.OLD_VERSION] is answer
     assert services.asked == ["/c/0"]
 
 
@@ -188,7 +190,7 @@ def test_a_version_that_is_still_in_use_is_not_asked_to_be_untouched(
     step: Step, services: SimpleNamespace
 ) -> None:
     services.report = checkpoint(0)
-    assert Asked.OLD_VERSION not in proven(step)
+    assert ProbeQuestion.OLD_VERSION not in proven(step)
 
 
 @pytest.mark.parametrize(
@@ -198,19 +200,19 @@ def test_the_lock_is_proven_by_the_fence_of_the_step(
     step: Step, changed: dict[str, int], answer: bool
 ) -> None:
     Step.objects.filter(pk=step.pk).update(**changed)
-    assert proven(step)[Asked.LOCK] is answer
+    assert proven(step)[ProbeQuestion.LOCK] is answer
 
 
 def test_a_recovery_that_has_ended_holds_no_flow(step: Step) -> None:
     type(step.recovery).objects.filter(pk=step.recovery_id).update(active=False, state="cancelled")
-    assert proven(step)[Asked.LOCK] is False
+    assert proven(step)[ProbeQuestion.LOCK] is False
 
 
 def test_a_table_that_spark_does_not_know_has_no_number_of_rows(
     step: Step, services: SimpleNamespace
 ) -> None:
     services.rows = None
-    assert proven(step)[Asked.ROWS] is None
+    assert proven(step)[ProbeQuestion.ROWS] is None
 
 
 def test_a_service_that_gave_no_answer_is_not_asked_again_in_this_probe(
@@ -224,11 +226,11 @@ def test_a_service_that_gave_no_answer_is_not_asked_again_in_this_probe(
 
     monkeypatch.setattr(probe_questions, "client_for", away)
 
-    of_api = (Asked.ACTIVE, Asked.QUERY, Asked.LAST_EVENT, Asked.OTHERS)
+    of_api = (ProbeQuestion.ACTIVE, ProbeQuestion.QUERY, ProbeQuestion.LAST_EVENT, ProbeQuestion.OTHERS)
     answers = proven(step)
 
     assert {a: answers[a] for a in of_api} == dict.fromkeys(of_api)
-    assert answers[Asked.CHECKPOINT] is True
+    assert answers[ProbeQuestion.CHECKPOINT] is True
     assert asked == ["api"]
 
 
@@ -249,8 +251,8 @@ def test_storage_that_answered_with_a_no_is_asked_on(
         raise problem
 
     monkeypatch.setattr(probe_questions, "read_fingerprint", fails)
-    assert proven(step)[Asked.OLD_VERSION] is None
-    assert (proven(step)[Asked.TABLE] is True) is asked_on
+    assert proven(step)[ProbeQuestion.OLD_VERSION] is None
+    assert (proven(step)[ProbeQuestion.TABLE] is True) is asked_on
 
 
 def test_a_no_of_the_api_ends_no_further_question(step: Step, services: SimpleNamespace) -> None:
@@ -258,7 +260,7 @@ def test_a_no_of_the_api_ends_no_further_question(step: Step, services: SimpleNa
         raise NotFound("No such update.")
 
     services.api.get_update = gone
-    assert (proven(step)[Asked.QUERY], proven(step)[Asked.OTHERS]) == (None, True)
+    assert (proven(step)[ProbeQuestion.QUERY], proven(step)[ProbeQuestion.OTHERS]) == (None, True)
 
 
 def test_every_question_has_a_time_and_storage_is_held_to_it(
@@ -274,9 +276,9 @@ def test_every_question_has_a_time_and_storage_is_held_to_it(
     monkeypatch.setattr(reach, "reading_within", within)
     proven(step)
 
-    timed = [q for q in probe_questions.QUESTIONS if q.service is not Service.CONSOLE]
+    timed = [q for q in probe_questions.QUESTIONS if q.service is not ProbedService.CONSOLE]
     assert given == [SECONDS[q.service] for q in timed]
-    assert {q.asked for q in probe_questions.QUESTIONS} == set(Asked) - {Asked.EFFECT}
+    assert {q.asked for q in probe_questions.QUESTIONS} == set(ProbeQuestion) - {ProbeQuestion.EFFECT}
 
 
 @pytest.mark.parametrize(("query", "open_"), [(None, True), (True, False)])

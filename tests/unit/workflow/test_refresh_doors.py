@@ -10,7 +10,7 @@ from recovery.models import AuditEntry, Flow
 from recovery.people.roles import Role
 from recovery.pipelines import find
 from recovery.workflow import broker, refreshing
-from recovery.workflow.refreshing import BelowRefresh, Phase
+from recovery.workflow.refreshing import BelowRefresh, RefreshPhase
 from tests import factories as f
 from tests.unit.pages.conftest import static_files  # noqa: F401  (a fixture)
 from tests.unit.people.run import run_json, token_of
@@ -68,7 +68,7 @@ def api(method: str, path: str, body: Any = None, role: Role = Role.RESPONDER) -
 def test_the_command_names_the_update_that_was_started(
     monkeypatch: pytest.MonkeyPatch, source: Flow, named: tuple[str, ...]
 ) -> None:
-    taken(monkeypatch, phase=Phase.STARTED.value, update_id="u-9")
+    taken(monkeypatch, phase=RefreshPhase.STARTED.value, update_id="u-9")
     code, found = run_json(monkeypatch, token_of("ada", Role.RESPONDER), "refresh", "crm", *named)
     assert (code, found["flow"], found["phase"], found["update_id"]) == (0, source.name, "started", "u-9")
     assert found["datasets"] == ["spark_catalog.crm.customers"]
@@ -120,7 +120,7 @@ def test_the_api_asks_and_answers_by_its_ticket(
     ((flow_id, ticket),) = sent
     assert (status, flow_id, made["ticket"], made["phase"]) == (202, source.pk, ticket, "asked")
     assert api("POST", "refreshes", {"pipeline": "crm"})[1]["error"]["code"] == "already_asked"
-    taken(monkeypatch, phase=Phase.STARTED.value, update_id="u-9")
+    taken(monkeypatch, phase=RefreshPhase.STARTED.value, update_id="u-9")
     broker.send_on_commit(None, flow_id, ticket)  # type: ignore[arg-type]
     status, found = api("GET", f"refreshes/{ticket}", role=Role.VIEWER)
     assert (status, found["update_id"], found["flow"]) == (200, "u-9", source.name)

@@ -8,14 +8,14 @@ import pytest
 from recovery.spark.api import Rehearsal, RehearsalRequest, Study, StudyRequest
 from recovery.spark.asking import Service
 from recovery.workflow import rehearsing
-from recovery.workflow.inputs import Counted
+from recovery.workflow.inputs import CountRequest
 
 STUDY = StudyRequest(
     Service("http://pipelines:8100", ""), {}, "", (), {}, "spark_catalog", "default", "c.s.flow"
 )
 SUMS = Study(operators=("stateStoreSave",), table_rows=30)
-WANTED = Counted({"waiting": ("a", "b"), "everything": ("a", "b")}, {})
-APART = Counted({"unread": ("b",)}, {})
+WANTED = CountRequest({"waiting": ("a", "b"), "everything": ("a", "b")}, {})
+APART = CountRequest({"unread": ("b",)}, {})
 LATE = Rehearsal(rows=5, late=2, later=0)
 
 
@@ -34,7 +34,7 @@ def counted(
     patch.setattr(rehearsing, "rehearse", rehearse)
     patch.setattr(rehearsing.scratch, "clear_scratch", lambda place: None)
 
-    def request(of: Counted) -> StudyRequest:
+    def request(of: CountRequest) -> StudyRequest:
         return StudyRequest(**{**vars(STUDY), "sets": of.sets, "slices": of.slices})
 
     given: dict[str, Any] = {"told": SUMS, "wanted": WANTED, "apart": APART, **changes}
@@ -66,7 +66,7 @@ def test_what_was_never_read_is_rehearsed_apart_where_that_can_tell_what_is_lost
 
 
 NOT_TOLD: dict[str, tuple[dict[str, Any], Rehearsal]] = {
-    "not wanted": ({"apart": Counted({}, {})}, Rehearsal(rows=1, late=0)),
+    "not wanted": ({"apart": CountRequest({}, {})}, Rehearsal(rows=1, late=0)),
     "it failed": ({}, Rehearsal(problem="Spark is gone.")),
 }
 

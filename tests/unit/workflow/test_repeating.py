@@ -12,8 +12,8 @@ from recovery.errors import InputMissing, Interrupted, OutcomeUnknown, Refused, 
 from recovery.models import AuditEntry, Plan, Recovery, Step
 from recovery.pipelines.errors import ApiError
 from recovery.workflow import actions, engine, repeating, studies, tasks
-from recovery.workflow.repeating import PAUSES, Repeat, Why
-from recovery.workflow.steps.base import Context, Probed, saw
+from recovery.workflow.repeating import PAUSES, Repeat, RepeatReason
+from recovery.workflow.steps.base import Context, ProbeOutcome, saw
 from tests.unit.workflow.rows import RESPONDER, plan, recovery
 
 pytestmark = pytest.mark.django_db
@@ -43,7 +43,7 @@ def attempt(
     monkeypatch: pytest.MonkeyPatch,
     step: Step,
     error: Exception,
-    probed: Probed | None = None,
+    probed: ProbeOutcome | None = None,
     acts: bool = True,
 ) -> tuple[str, str]:
     """Run it with this end, probe it where its end was not seen; states of step and recovery."""
@@ -62,28 +62,28 @@ def attempt(
     return step.state, Recovery.objects.get().state
 
 
-NOT_DONE = Probed("not_done", [saw(True, "Nothing happened.")])
-REPEAT = Probed("repeat", [saw(True, "No update was started.")])
-AGAIN = Probed("again", [saw(True, "It only reads.")])
+NOT_DONE = ProbeOutcome("not_done", [saw(True, "Nothing happened.")])
+REPEAT = ProbeOutcome("repeat", [saw(True, "No update was started.")])
+AGAIN = ProbeOutcome("again", [saw(True, "It only reads.")])
 SILENT = OutcomeUnknown("Its worker fell silent.")
 
 
 @pytest.mark.parametrize(
     ("kind", "error", "probed", "acts", "ends"),
     [
-        ("verify", SILENT, AGAIN, True, Why.SILENT),
-        ("backup", SILENT, AGAIN, True, Why.SILENT),
-        ("stop", SILENT, AGAIN, True, Why.SILENT),
-        ("rerun", SILENT, REPEAT, True, Why.NOT_STARTED),
-        ("refresh", SILENT, REPEAT, True, Why.NOT_STARTED),
-        ("rerun", SILENT, Probed("repeat", [], cut=True), True, Why.CUT),
-        ("rerun", Interrupted("Spark ended."), None, True, Why.CUT),
-        ("verify", Interrupted("Spark ended."), None, True, Why.CUT),
-        ("verify", Unreachable("Spark starts."), None, True, Why.NO_ANSWER),
-        ("verify", ApiError("Busy.", status=503), None, True, Why.NO_ANSWER),
+        ("verify", SILENT, AGAIN, True, RepeatReason.SILENT),
+        ("backup", SILENT, AGAIN, True, RepeatReason.SILENT),
+        ("stop", SILENT, AGAIN, True, RepeatReason.SILENT),
+        ("rerun", SILENT, REPEAT, True, RepeatReason.NOT_STARTED),
+        ("refresh", SILENT, REPEAT, True, RepeatReason.NOT_STARTED),
+        ("rerun", SILENT, ProbeOutcome("repeat", [], cut=True), True, RepeatReason.CUT),
+        ("rerun", Interrupted("Spark ended."), None, True, RepeatReason.CUT),
+        ("verify", Interrupted("Spark ended."), None, True, RepeatReason.CUT),
+        ("verify", Unreachable("Spark starts."), None, True, RepeatReason.NO_ANSWER),
+        ("verify", ApiError("Busy.", status=503), None, True, RepeatReason.NO_ANSWER),
         ("rerun", InputMissing("The input is not there."), None, True, None),
-        ("seed", Unreachable("Spark starts."), None, False, Why.NO_ANSWER),
-        ("patch", Unreachable("The server starts."), None, False, Why.NO_ANSWER),
+        ("seed", Unreachable("Spark starts."), None, False, RepeatReason.NO_ANSWER),
+        ("patch", Unreachable("The server starts."), None, False, RepeatReason.NO_ANSWER),
         ("seed", Unreachable("Storage is away."), None, True, None),
         ("seed", SILENT, NOT_DONE, True, None),
         ("patch", SILENT, NOT_DONE, True, None),
@@ -95,7 +95,13 @@ SILENT = OutcomeUnknown("Its worker fell silent.")
     ],
 )
 def test_what_goes_on_by_itself_and_what_waits_for_a_person(
-    monkeypatch: Any, sent: list[Any], kind: str, error: Exception, probed: Any, acts: bool, ends: Why | None
+    monkeypatch: Any,
+    sent: list[Any],
+    kind: str,
+    error: Exception,
+    probed: Any,
+    acts: bool,
+    ends: RepeatReason | None,
 ) -> None:
     step = standing(kind)
     states = attempt(monkeypatch, step, error, probed, acts)
@@ -153,7 +159,7 @@ def test_it_begins_again_so_many_times_each_later_and_then_a_person_is_called(
 
 def test_who_resumes_gives_it_all_its_beginnings_back(monkeypatch: Any, sent: list[Any]) -> None:
     step = standing("verify")
-    Step.objects.update(repeats=[Repeat(n, Why.SILENT, "", "").as_dict() for n in range(1, 6)])
+    Step.objects.update(repeats=[Repeat(n, RepeatReason.SILENT, "", "").as_dict() for n in range(1, 6)])
     step.refresh_from_db()
     attempt(monkeypatch, step, Unreachable("Spark starts."))
     engine.retry_step(step)

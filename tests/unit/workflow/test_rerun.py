@@ -14,8 +14,8 @@ from recovery.errors import OutcomeUnknown, Refused, RepriseError, Unreachable
 from recovery.pipelines.client import ActiveUpdate
 from recovery.workflow.fingerprints import of_code
 from recovery.workflow.steps import rerun
-from recovery.workflow.steps.base import Waits
-from recovery.workflow.watches import Watched
+from recovery.workflow.steps.base import StepWait
+from recovery.workflow.watches import UpdateWatch
 from tests.factories.plans import plan_contents
 
 STATES = {"u-1": "FAILED", "u-2": "CANCELED", "u-3": "COMPLETED"}
@@ -75,8 +75,8 @@ def context(monkeypatch: pytest.MonkeyPatch) -> Any:
 
 def run(context: Any, kind: Any = rerun) -> Any:
     """Start, look until the update has ended, read back: as the engine does in three tasks."""
-    assert kind.run(context) == Waits()
-    context.watch.keep(watched=Watched("2026-11-23T00:00:00+00:00").as_dict())
+    assert kind.run(context) == StepWait()
+    context.watch.keep(watched=UpdateWatch("2026-11-23T00:00:00+00:00").as_dict())
     ended = kind.find_end(context)
     assert ended is not None
     return kind.go_on(context, ended)

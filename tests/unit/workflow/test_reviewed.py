@@ -12,7 +12,7 @@ from recovery.errors import NotFound, Refused
 from recovery.pipelines import itself
 from recovery.workflow import fingerprints, reviewed
 from recovery.workflow.steps import rerun, seed, verify
-from recovery.workflow.steps.base import Waits
+from recovery.workflow.steps.base import StepWait
 from tests.factories.plans import plan_contents
 from tests.refusals import refused
 
@@ -103,7 +103,7 @@ def context(client: Workspace, of: PlanBody, **result: Any) -> Any:
 
 def updated(standing: Any) -> Any:
     """The update that a rerun waits for."""
-    assert rerun.run(standing) == Waits()
+    assert rerun.run(standing) == StepWait()
     return standing.step.result["update_id"]
 
 
@@ -228,7 +228,7 @@ def verifying(monkeypatch: pytest.MonkeyPatch) -> Any:
         standing = context(there, contents(PATCH))
         standing.plan = None
         standing.recovery = SimpleNamespace(steps=SimpleNamespace(filter=lambda **_: steps))
-        monkeypatch.setattr(verify, "read_scene", lambda flow, known: looked_at(there))
+        monkeypatch.setattr(verify, "read_flow_snapshot", lambda flow, known: looked_at(there))
         verify.run(standing)
 
     return run
@@ -274,7 +274,7 @@ def test_the_further_update_does_not_run_changed_code_either() -> None:
 
 def test_state_is_not_made_by_changed_code(monkeypatch: pytest.MonkeyPatch) -> None:
     there = Workspace({**AS_PATCHED, CODE: b"edited\n"})
-    monkeypatch.setattr(seed, "read_scene", lambda flow, known: looked_at(there))
+    monkeypatch.setattr(seed, "read_flow_snapshot", lambda flow, known: looked_at(there))
     report: Any = None
     with refused("not_as_reviewed", Refused):
         seed._primed(context(there, contents(PATCH)), report, None)

@@ -16,7 +16,7 @@ from recovery.checkpoints.report import CheckpointReport
 from recovery.checkpoints.seed import SourceStart
 from recovery.errors import Refused, WrongUse
 from recovery.models import Recovery, Step
-from recovery.sources.replaying import Processed
+from recovery.sources.replaying import ProcessedInput
 from recovery.spark.api import Rehearsal, Study
 from recovery.workflow.beat import Watch
 from recovery.workflow.moves import claim
@@ -157,14 +157,14 @@ class Replayed:
         patch.setattr(seed, "replaying_processed", self.replay)
         self.gap: Refused | None = None
 
-    def processed(self, report: CheckpointReport, sources: object, noted: object) -> Processed:
+    def processed(self, report: CheckpointReport, sources: object, noted: object) -> ProcessedInput:
         if self.gap:
             raise self.gap
         self.asked.append((report.last_committed, sources))
-        return Processed(files=("a",))
+        return ProcessedInput(files=("a",))
 
     @contextmanager
-    def replay(self, request: object, held: Processed, *_: object, **how: object) -> Iterator[Rehearsal]:
+    def replay(self, request: object, held: ProcessedInput, *_: object, **how: object) -> Iterator[Rehearsal]:
         self.asked.append((request, held.files, how["purpose"]))
         yield self.found
 

@@ -8,12 +8,12 @@ import pytest
 from django.utils import timezone
 
 from recovery.contracts import codec
-from recovery.contracts.probes import Asked, EvidenceLine
+from recovery.contracts.probes import EvidenceLine, ProbeQuestion
 from recovery.errors import Denied, Unreachable
 from recovery.models import AuditEntry, Recovery, ReviewItem, Step
 from recovery.people.roles import Actor, Role
 from recovery.workflow import broker, engine, probe_questions, probing, starting, tasks, unknowns
-from recovery.workflow.steps.base import Probed, saw
+from recovery.workflow.steps.base import ProbeOutcome, saw
 from tests import factories
 from tests.refusals import refused
 
@@ -61,7 +61,7 @@ def stuck(monkeypatch: pytest.MonkeyPatch) -> Step:
 
 
 def probed(monkeypatch: pytest.MonkeyPatch, step: Step, outcome: str, *evidence: EvidenceLine) -> Step:
-    found = Probed(outcome, list(evidence))
+    found = ProbeOutcome(outcome, list(evidence))
     monkeypatch.setitem(engine.KINDS, "rerun", SimpleNamespace(probe=lambda _: found))  # type: ignore[arg-type]
     engine.probe_step(step.pk, step.fence)
     step.refresh_from_db()
@@ -75,8 +75,8 @@ def test_every_question_is_asked_and_what_does_not_answer_is_not_known(
 
     probe = probing.newest_probe(step)
     assert probe is not None
-    assert {r.asked: r.proven for r in probe.readings} == dict.fromkeys(Asked) | {
-        Asked.WORKER: True, Asked.LOCK: True,
+    assert {r.asked: r.proven for r in probe.readings} == dict.fromkeys(ProbeQuestion) | {
+        ProbeQuestion.WORKER: True, ProbeQuestion.LOCK: True,
     }  # fmt: skip
     assert probe.number == 1
     assert probe.following
@@ -109,8 +109,8 @@ def test_it_reads_again_when_it_is_due_and_not_before(
 def test_where_everything_answered_nothing_is_read_again(
     monkeypatch: pytest.MonkeyPatch, stuck: Step
 ) -> None:
-    gone = probe_questions.Question(
-        Asked.WORKER, probe_questions.Service.CONSOLE, lambda _: saw(True, "gone")
+    gone = probe_questions.ProbeRead(
+        ProbeQuestion.WORKER, probe_questions.ProbedService.CONSOLE, lambda _: saw(True, "gone")
     )
     monkeypatch.setattr(probe_questions, "QUESTIONS", (gone,))
     step = probed(monkeypatch, stuck, "not_done", saw(True, "No update was started."))
@@ -122,7 +122,7 @@ def test_its_update_is_stopped_and_then_it_is_read_what_it_did(
 ) -> None:
     api = Api("7c1f02d4")
     monkeypatch.setattr(unknowns, "client_for", lambda workspace: api)
-    found = Probed("not_done", [saw(True, "Update 7c1f02d4 is CANCELED.")])
+    found = ProbeOutcome("not_done", [saw(True, "Update 7c1f02d4 is CANCELED.")])
     monkeypatch.setitem(engine.KINDS, "rerun", SimpleNamespace(probe=lambda _: found))  # type: ignore[arg-type]
 
     with django_capture_on_commit_callbacks(execute=True):

@@ -12,8 +12,8 @@ from recovery.errors import OutcomeUnknown, Refused, Unreachable
 from recovery.models import Recovery, Step
 from recovery.pipelines.errors import ApiError
 from recovery.workflow import engine, tasks, watches
-from recovery.workflow.steps.base import Waits
-from recovery.workflow.watches import Watched
+from recovery.workflow.steps.base import StepWait
+from recovery.workflow.watches import UpdateWatch
 from tests.unit.workflow.rows import plan, recovery
 
 pytestmark = pytest.mark.django_db
@@ -54,7 +54,7 @@ def waiting(monkeypatch: pytest.MonkeyPatch, bell: Bell, committing: Any) -> Cal
 
         kind = SimpleNamespace(
             SECONDS=600,
-            run=lambda context: Waits(),
+            run=lambda context: StepWait(),
             find_end=find_end,
             go_on=lambda context, end: {"end": end},
         )
@@ -171,11 +171,11 @@ def test_an_api_that_does_not_answer_is_asked_again_and_nothing_is_failed(
     waiting: Any, bell: Bell, committing: Any, silence: Exception
 ) -> None:
     step = look(waiting(iter([silence, silence, None])), committing)
-    since = Watched.of(step).silent_since
+    since = UpdateWatch.of(step).silent_since
     look(step, committing)
-    assert (step.state, Watched.of(step).silent_since == since != "") == ("running", True)
+    assert (step.state, UpdateWatch.of(step).silent_since == since != "") == ("running", True)
     assert len(step.log) == 1, "said once, not at every look"
-    assert Watched.of(look(step, committing)).silent_since == ""
+    assert UpdateWatch.of(look(step, committing)).silent_since == ""
 
 
 def test_after_a_long_silence_the_step_is_unknown_and_probed_and_never_failed(
@@ -209,7 +209,7 @@ def test_looks_are_frequent_at_first_and_rarer_later(
 ) -> None:
     step = waiting(iter([None]))
     began = (timezone.now() - timedelta(minutes=minutes)).isoformat()
-    Step.objects.filter(pk=step.pk).update(result={"watched": Watched(began).as_dict()})
+    Step.objects.filter(pk=step.pk).update(result={"watched": UpdateWatch(began).as_dict()})
     look(step, committing)
     assert step.look_at is not None
     assert abs((step.look_at - timezone.now()).total_seconds() - seconds) < 0.4

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from recovery.contracts.diagnosis import Advice, Diagnosis
-from recovery.contracts.names import Meant
-from recovery.contracts.ways import Readable
+from recovery.contracts.names import ChangeIntent
+from recovery.contracts.ways import Readability
 from recovery.models import Recovery
 from recovery.workflow.ways import build_ways, find_deadline, ways_of
 from tests import factories as f
@@ -26,17 +26,17 @@ def reach(readable: bool | None, until_ms: int | None = None) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("places", "readable", "has_end"),
     [
-        ([place(reach=reach(True))], Readable.SAFE, False),
-        ([place(reach=reach(True, UNTIL)), place(reach=reach(True))], Readable.KEPT, True),
-        ([place(reach=reach(True, UNTIL)), place(reach=reach(None))], Readable.UNKNOWN, True),
-        ([place(reach=reach(False)), place(reach=reach(True, UNTIL))], Readable.GONE, False),
-        ([place(readable={"ok": True, "says": ""})], Readable.SAFE, False),
+        ([place(reach=reach(True))], Readability.SAFE, False),
+        ([place(reach=reach(True, UNTIL)), place(reach=reach(True))], Readability.KEPT, True),
+        ([place(reach=reach(True, UNTIL)), place(reach=reach(None))], Readability.UNKNOWN, True),
+        ([place(reach=reach(False)), place(reach=reach(True, UNTIL))], Readability.GONE, False),
+        ([place(readable={"ok": True, "says": ""})], Readability.SAFE, False),
         # of files that were read some are gone: that tells nothing of those that wait
-        ([place(readable={"ok": False, "says": ""})], Readable.UNKNOWN, False),
+        ([place(readable={"ok": False, "says": ""})], Readability.UNKNOWN, False),
     ],
 )
 def test_the_worst_source_decides_and_the_first_end_is_named(
-    places: list[dict[str, Any]], readable: Readable, has_end: bool
+    places: list[dict[str, Any]], readable: Readability, has_end: bool
 ) -> None:
     found = find_deadline(f.failed_flow(), [f.judged_option("continue", positions=places)])
     assert (found.readable, found.until is not None) == (readable, has_end)
@@ -44,7 +44,7 @@ def test_the_worst_source_decides_and_the_first_end_is_named(
 
 def test_before_anything_is_counted_the_inventory_is_asked() -> None:
     found = find_deadline(f.failed_flow(), ())
-    assert (found.readable, found.until) == (Readable.UNKNOWN, None)
+    assert (found.readable, found.until) == (Readability.UNKNOWN, None)
 
 
 def test_a_recovery_without_counted_rows_has_no_option_and_still_says_that_waiting_is_an_answer() -> None:
@@ -62,6 +62,6 @@ def test_where_no_change_is_asked_about_nobody_has_to_be_called() -> None:
 
 def test_the_answer_of_the_recovery_decides_what_is_recommended() -> None:
     recovery = f.at_offset(f.failed_flow())
-    Recovery.objects.filter(pk=recovery.pk).update(choices={"meant": Meant.NO.value})
+    Recovery.objects.filter(pk=recovery.pk).update(choices={"meant": ChangeIntent.NO.value})
     recovery.refresh_from_db()
     assert ways_of(recovery).recommended == "revert"

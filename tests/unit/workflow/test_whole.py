@@ -11,13 +11,13 @@ import pytest
 
 from recovery.checkpoints.report import CheckpointReport, Entries, SourceEntry, SourceProgress
 from recovery.contracts.amounts import Bound
-from recovery.contracts.measured import Measured, MeasuredOutcome, NotWhole
+from recovery.contracts.measured import Measured, MeasuredOutcome, NotWholeReason
 from recovery.contracts.plan import PlanBody
 from recovery.sinks.base import SinkReport
 from recovery.sinks.live import delta
 from recovery.sources.kafka_facts import KafkaFacts, PartitionFacts, TopicFacts
 from recovery.sources.live import kafka as live_kafka
-from recovery.spark.api import Whole, WholeInput
+from recovery.spark.api import WholeComparison, WholeInput
 from recovery.verification.evidence import WholeFlow
 from recovery.verification.outcome import outcome_of
 from recovery.verification.words import Claim, FlowCode, headline, whole_findings
@@ -38,7 +38,7 @@ def place(tmp_path: Path) -> Path:
     return tmp_path / "t"
 
 
-def scene(place: Path, *more: str, kind: str = "files", version: int | None = None, **changes: Any) -> Any:
+def snapshot(place: Path, *more: str, kind: str = "files", version: int | None = None, **changes: Any) -> Any:
     """A table whose log names its files, and `more`."""
     files = tuple(f"file://{place}/{name}" for name in (*FILES, *more))
     sink = SinkReport(kind, str(place), 2, older=files if kind == "files" else (), version=version)
@@ -60,7 +60,7 @@ CHANGES: dict[str, tuple[Callable[[Path], object], int]] = {
 def test_data_files_of_before_are_the_same_or_they_were_touched(
     place: Path, change: Callable[[Path], object], touched: int
 ) -> None:
-    there = scene(place)
+    there = snapshot(place)
     marks = whole.mark_files(there)
     assert marks is not None
     assert set(marks) == set(FILES)
@@ -70,23 +70,23 @@ def test_data_files_of_before_are_the_same_or_they_were_touched(
 
 
 def test_a_data_file_that_the_log_names_no_more_is_touched(place: Path) -> None:
-    before = scene(place)
+    before = snapshot(place)
     marks = whole.mark_files(before)
-    after = scene(place)
+    after = snapshot(place)
     after.sink = replace(after.sink, older=after.sink.older[:1])
     assert whole.old_files(after, before.sink, marks).touched == (FILES[1],)
 
 
 @pytest.mark.parametrize("marks", [None, {}])
 def test_what_was_not_marked_before_is_not_known(place: Path, marks: Any) -> None:
-    there = scene(place)
+    there = snapshot(place)
     assert whole.old_files(there, there.sink, marks).problem == whole.NOT_MARKED
 
 
 def test_an_empty_table_has_no_file_to_be_touched(tmp_path: Path) -> None:
     (tmp_path / "t").mkdir()
-    empty = replace(scene(tmp_path / "t").sink, older=())
-    there = scene(tmp_path / "t", sink=empty)
+    empty = replace(snapshot(tmp_path / "t").sink, older=())
+    there = snapshot(tmp_path / "t", sink=empty)
     assert whole.old_files(there, empty, whole.mark_files(there)).files == 0
 
 
@@ -109,7 +109,7 @@ def test_a_delta_table_tells_by_its_commits(
     for name in "abmn":
         (tmp_path / name).write_bytes(bytes(100))  # as the log says
     found = whole.old_files(
-        scene(tmp_path, kind="delta"), SinkReport("delta", str(tmp_path), 1, version=1), None
+        snapshot(tmp_path, kind="delta"), SinkReport("delta", str(tmp_path), 1, version=1), None
     )
     assert (len(found.touched), found.rewritten) == taken
     assert found.versions == (1, 1 + len(commits))
@@ -127,7 +127,7 @@ def test_data_files_of_a_delta_table_are_looked_at_beneath_its_log(
     table(tmp_path, [[add(path.replace("PLACE", str(tmp_path)))], []])
     if size is not None:
         (tmp_path / "a b").write_bytes(bytes(size))
-    there, before = scene(tmp_path, kind="delta"), SinkReport("delta", str(tmp_path), 1, version=0)
+    there, before = snapshot(tmp_path, kind="delta"), SinkReport("delta", str(tmp_path), 1, version=0)
     assert whole.old_files(there, before, None).touched == touched
     table(tmp_path, [[add("s3://elsewhere/a")], []])
     assert whole.old_files(there, before, None).problem == whole.UNKNOWN_PLACE
@@ -137,7 +137,7 @@ def test_commits_that_the_log_no_longer_has_are_not_known(tmp_path: Path) -> Non
     for version in (3, 4):
         commit(tmp_path, version, add("a"))
     found = whole.old_files(
-        scene(tmp_path, kind="delta"), SinkReport("delta", str(tmp_path), 1, version=1), None
+        snapshot(tmp_path, kind="delta"), SinkReport("delta", str(tmp_path), 1, version=1), None
     )
     assert "begins at version 3" in found.problem
 
@@ -146,7 +146,7 @@ def test_commits_that_the_log_no_longer_has_are_not_known(tmp_path: Path) -> Non
 
 
 def flow_over(place: Path, tmp_path: Path, *names: str, kind: str = "files") -> tuple[Any, PlanBody, Any]:
-    """A flow that has read these input files, each of 10 bytes where it is there: scene, plan, old checkpoint."""
+    """A flow that has read these input files, each of 10 bytes where it is there: snapshot, plan, old checkpoint."""
     folder = tmp_path / "in"
     folder.mkdir(exist_ok=True)
     for name in names:
@@ -161,7 +161,7 @@ def flow_over(place: Path, tmp_path: Path, *names: str, kind: str = "files") -> 
         return CheckpointReport("/c", "structured-streaming", 0, "q", 1, 1, (source,))
 
     contents = plan_contents(inputs=[planned_input(location=str(folder))])
-    return scene(place, checkpoint=report(len(names))), contents, report(1)
+    return snapshot(place, checkpoint=report(len(names))), contents, report(1)
 
 
 @pytest.mark.parametrize(
@@ -169,14 +169,19 @@ def flow_over(place: Path, tmp_path: Path, *names: str, kind: str = "files") -> 
     [
         (1000, {}, None),
         (30, {}, None),
-        (29, {}, NotWhole.OVER_BUDGET),
-        (1000, {"c.s.f": 5}, NotWhole.OVER_BUDGET),
+        (29, {}, NotWholeReason.OVER_BUDGET),
+        (1000, {"c.s.f": 5}, NotWholeReason.OVER_BUDGET),
         (0, {"c.s.f": 1000}, None),
-        (0, {"c.s.other": 1000}, NotWhole.OVER_BUDGET),
+        (0, {"c.s.other": 1000}, NotWholeReason.OVER_BUDGET),
     ],
 )
 def test_input_and_table_are_compared_up_to_a_limit_that_a_flow_may_have_of_its_own(
-    place: Path, tmp_path: Path, settings: Any, limit: int, of_flow: dict[str, int], why: NotWhole | None
+    place: Path,
+    tmp_path: Path,
+    settings: Any,
+    limit: int,
+    of_flow: dict[str, int],
+    why: NotWholeReason | None,
 ) -> None:
     settings.REPRISE_COMPARE_BYTES, settings.REPRISE_COMPARE_BYTES_OF = limit, of_flow
     there, contents, old = flow_over(place, tmp_path, "1.json", "2.json", "gone.json")
@@ -195,7 +200,7 @@ def test_a_code_that_reads_other_sources_is_not_run_over_what_was_read_before(
     there, contents, old = flow_over(place, tmp_path, "1.json", kind="kafka")
     told, asked = whole.input_of(there, contents, None, old)  # type: ignore[arg-type]
     assert told is not None
-    assert (told.why, asked) == (NotWhole.OTHER_SOURCES, None)
+    assert (told.why, asked) == (NotWholeReason.OTHER_SOURCES, None)
 
 
 def test_an_input_that_cannot_be_listed_takes_nothing_from_the_rest_of_the_proof(
@@ -205,7 +210,7 @@ def test_an_input_that_cannot_be_listed_takes_nothing_from_the_rest_of_the_proof
     contents = plan_contents(inputs=[planned_input(location=str(tmp_path / "absent"))])
     told, asked = whole.input_of(there, contents, None, old)  # type: ignore[arg-type]
     assert told is not None
-    assert (told.why, asked) == (NotWhole.NOT_READABLE, None)
+    assert (told.why, asked) == (NotWholeReason.NOT_READABLE, None)
 
 
 def test_a_sink_that_is_no_table_is_not_compared_whole(place: Path, tmp_path: Path) -> None:
@@ -236,7 +241,7 @@ def topic_input(
     report = CheckpointReport("/c", "structured-streaming", 0, "q", 1, 1, (source,))
     contents = plan_contents(inputs=[planned_input(kind="kafka", location="t")])
     readers: Any = SimpleNamespace(of=lambda _n: READER)
-    return whole.input_of(scene(place, checkpoint=report), contents, readers, report)
+    return whole.input_of(snapshot(place, checkpoint=report), contents, readers, report)
 
 
 def topic_outcome(
@@ -245,7 +250,7 @@ def topic_outcome(
     """All `rows` rows of the input that was compared are in the table."""
     evidence = world.evidence(whole_flow=flow)
     assert evidence.measure is not None
-    measure = replace(evidence.measure, whole=Whole(rows, rows, rows, rows, 0, 0, 0))
+    measure = replace(evidence.measure, whole=WholeComparison(rows, rows, rows, rows, 0, 0, 0))
     return outcome_of(forecast_of(**forecast), world.criteria(), replace(evidence, measure=measure))
 
 

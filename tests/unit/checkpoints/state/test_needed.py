@@ -6,7 +6,7 @@ import pytest
 
 from recovery.checkpoints import formats
 from recovery.checkpoints.file_listing import Tree
-from recovery.checkpoints.state import Needed, files_needed
+from recovery.checkpoints.state import NeededFiles, files_needed
 from recovery.checkpoints.state.ids import operator_ids
 from recovery.checkpoints.storage import Store
 from tests.state_checkpoints import unpack
@@ -17,14 +17,14 @@ def tree_of(root: Path) -> Tree:
     return Tree(store, *store.walk())
 
 
-def needed(root: Path, version: int, operator: int = 0) -> Needed:
+def needed(root: Path, version: int, operator: int = 0) -> NeededFiles:
     """The answer for a version, with the ids that the commit before it names."""
     tree = tree_of(root)
     commit = formats.parse_commit(tree.bytes_of(f"commits/{version - 1}"))
     return files_needed(tree, operator, version, operator_ids(commit, operator))
 
 
-def names(found: Needed, partition: int = 0) -> list[str]:
+def names(found: NeededFiles, partition: int = 0) -> list[str]:
     """Files of one partition, without unique ids and without the directory."""
     above = f"state/0/{partition}/"
     own = [n.removeprefix(above) for n in found.files if n.startswith(above) and "_metadata" not in n]
