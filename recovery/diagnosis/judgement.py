@@ -331,7 +331,8 @@ def _without_state(gone: Sequence[str], *, program: bool) -> list[Advice]:
 def _with_other_state(new: Sequence[str], gone: Sequence[str], *, program: bool) -> list[Advice]:
     """What to do where the code keeps state that the checkpoint does not hold: a seed carries none for it."""
     counts = "a plan" if program else "step 3"
-    undone = f"Put {ops.list_operators(gone)} back" if gone else f"Take {ops.list_operators(new)} out"
+    taken_out = ops.list_operators(new) if new else "the new step"
+    undone = f"Put {ops.list_operators(gone)} back" if gone else f"Take {taken_out} out"
     return [
         Advice(
             f"{undone}: the checkpoint fits the old code as it is. Right if the change was a mistake.",
@@ -382,10 +383,14 @@ def _state_directory(judged: Judgement, evidence: FailureEvidence) -> None:
             f"The checkpoint has operator metadata of {stored}: its state is lost or not whole."
         )
         judged.damaged = "state"
+        judged.advice = [
+            item for item in judged.advice if item.right_if is None
+        ]  # no change of code explains it
     else:
         judged.title = "The code has a stateful step that the checkpoint has never stored state for."
         judged.damaged = "nothing"
         judged.severity = 3
+        judged.advice = _with_other_state(evidence.operators.code or (), (), program=evidence.program)
 
 
 def _source_count(judged: Judgement, evidence: FailureEvidence) -> None:

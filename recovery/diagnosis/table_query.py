@@ -71,8 +71,10 @@ ROWS: Final = (
         severity=4,
         do=(
             "Find out which it is: was a stateful step added to the code, or did the state directory vanish?",
-            "If the step was added, put the old code back, give the step the state of a replay (rebuild), or let it "
-            "start empty (prime).",
+            REVERT,
+            REBUILD,
+            REWIND,
+            PRIME,
             "If the directory vanished, restore it from a backup or from the storage's object versions.",
         ),
         dont=(*KEEP, AGAIN),

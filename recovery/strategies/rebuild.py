@@ -115,9 +115,12 @@ def not_repeatable(facts: Facts) -> Blocker | None:
     """
     code = facts.new_code
     if facts.is_plain:
-        says = (
-            "A plain program is not replayed here yet. Put the old code back (revert), or go back (reread)."
+        ways = (
+            "put the old code back (revert), or choose reread or prime"
+            if code.operators
+            else "choose continue"
         )
+        says = f"Reprise does not replay a plain program for its state: {ways}."
         return Blocker(code=BlockerCode.REPLAY_OF_PROGRAM, says=says)
     if not code.operators:
         says = "The code keeps no state, so there is none to rebuild: choose continue."

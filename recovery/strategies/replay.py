@@ -88,9 +88,8 @@ def blocked(facts: Facts) -> Blocker | None:
 def _of_program(facts: Facts) -> Blocker | None:
     if not facts.is_plain:
         return None
-    says = (
-        "The table of a plain program is not put back here yet: go back by --position (continue), or reread."
-    )
+    way = "reread" if facts.new_code.operators else "continue with another start position"
+    says = f"Reprise does not put back the table of a plain program. To read rows again, choose {way}."
     return Blocker(code=BlockerCode.REPLAY_OF_PROGRAM, says=says)
 
 

@@ -161,10 +161,8 @@ def text(flow: Flow, found: Diagnosis, twins: Sequence[Mapping[str, str]] = ()) 
     return "\n".join([*lines, *write_body(found), "", *next_lines(flow, found)])
 
 
-NO_STRATEGY: Final = (
-    "Next: none. No advice above is a strategy, so no plan is named. Follow the advice, then start an update: "
-    "the flow is well once it completes."
-)
+NO_STRATEGY: Final = "Next: follow the advice above, then start {run}: the flow is well once {it} completes."
+ALL_WAYS: Final = "Every way out next to each other: {plan} all"
 
 
 def next_lines(flow: Flow, found: Diagnosis) -> list[str]:
@@ -175,7 +173,7 @@ def next_lines(flow: Flow, found: Diagnosis) -> list[str]:
     advice = found.advice
     if not asks_meant(advice):
         named = next((a.strategy for a in advice if a.strategy), None)
-        return [f"Next: {plan} {name_strategy(named)}"] if named else [NO_STRATEGY]
+        return [f"Next: {plan} {name_strategy(named)}"] if named else _without_strategy(flow, plan)
     answers = ((ChangeIntent.YES, "If the change was meant"), (ChangeIntent.NO, "If it was a mistake"))
     ways = [(says, recommend_advice(advice, meant)) for meant, says in answers]
     lines = [
@@ -183,4 +181,11 @@ def next_lines(flow: Flow, found: Diagnosis) -> list[str]:
         for says, one in ways
         if one is not None and one.strategy
     ]
-    return lines or [NO_STRATEGY]
+    return lines or _without_strategy(flow, plan)
+
+
+def _without_strategy(flow: Flow, plan: str) -> list[str]:
+    """Where no advice is a strategy: what to do, and how to see whether a strategy can run all the same."""
+    is_plain = flow.pipeline.workspace.has_streams
+    run, it = ("the stream", "a run") if is_plain else ("an update", "it")
+    return [NO_STRATEGY.format(run=run, it=it), ALL_WAYS.format(plan=plan)]

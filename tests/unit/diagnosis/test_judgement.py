@@ -10,6 +10,8 @@ from recovery.contracts import codec
 from recovery.contracts.diagnosis import StatefulOperators
 from recovery.contracts.names import ChangeIntent
 from recovery.diagnosis import diagnose_failure
+from recovery.diagnosis.advice import asks_meant
+from recovery.diagnosis.platforms import Where
 from tests.unit.diagnosis.messages import INCIDENT, wrapped
 
 KEYS = {
@@ -189,6 +191,21 @@ def test_a_new_step_is_told_from_lost_state(stored: tuple[StateOperator, ...], s
     found = diagnose_failure(causes=text, report=replace(HEALTHY, state_operators=stored))
     assert found.severity == severity
     assert found.damaged == ("state" if stored else "nothing")
+
+
+@pytest.mark.parametrize(
+    ("program", "ways"),
+    [
+        (False, ["revert", "rebuild", "rewind", "prime", "full-refresh"]),
+        (True, ["revert", "rewind", "prime", "full-refresh"]),
+    ],
+)
+def test_a_new_step_asks_whether_it_was_meant_and_lost_state_does_not(program: bool, ways: list[str]) -> None:
+    text, where = "[STREAMING_STATEFUL_OPERATOR_MISSING_STATE_DIRECTORY] x", Where(program=program)
+    new = diagnose_failure(causes=text, report=replace(HEALTHY, state_operators=()), where=where)
+    lost = diagnose_failure(causes=text, report=HEALTHY, where=where)
+    assert (asks_meant(new.advice), [a.strategy for a in new.advice]) == (True, ways)
+    assert (asks_meant(lost.advice), {a.strategy for a in lost.advice}) == (False, {""})
 
 
 def test_damage_in_the_checkpoint_outweighs_what_the_error_says() -> None:

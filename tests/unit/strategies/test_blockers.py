@@ -9,6 +9,7 @@ import pytest
 from recovery.checkpoints.findings import finding
 from recovery.checkpoints.report import StateOperator
 from recovery.contracts import codec
+from recovery.contracts.names import name_strategy
 from recovery.contracts.option import SETTLED, BlockerCode, Option, SettledBy
 from recovery.contracts.positions import SourceMapping
 from recovery.strategies.base import CodeFacts, Facts
@@ -102,6 +103,24 @@ def test_a_plain_program_is_pointed_to_no_way_out_that_it_lacks(code: BlockerCod
         named = {way for way in ("rebuild", "reread", "prime", "full-refresh") if way in option.blocker.says}
         assert ("full-refresh" in named, "prime" in named) == (not is_plain, is_plain)
         assert not (is_plain and "rebuild" in named)
+
+
+@pytest.mark.parametrize("operators", [(), ("dedupe",)])
+def test_what_a_plain_program_lacks_points_to_no_way_that_its_code_bars(operators: tuple[str, ...]) -> None:
+    given = replace(facts(), is_plain=True)
+    code = CodeFacts({"/p/q.py": WITH}, operators, sources=given.new_code.sources)
+    found = stored(replace(given, new_code=code))
+    barred = {
+        name_strategy(name)
+        for name, option in found.items()
+        if option.blocker
+        and option.blocker.code in (BlockerCode.CODE_KEEPS_NO_STATE, BlockerCode.CODE_KEEPS_STATE)
+    }
+    for lacking in ("rebuild", "replay"):
+        blocker = found[lacking].blocker
+        assert blocker is not None
+        assert blocker.code is BlockerCode.REPLAY_OF_PROGRAM
+        assert not [way for way in barred if re.search(rf"\b{way}\b", blocker.says)]
 
 
 OF_PIPELINES = re.compile(r"\b(?:updates?|pipelines?|workspace|full-refresh|rebuild)\b", re.IGNORECASE)
