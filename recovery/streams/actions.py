@@ -28,7 +28,7 @@ from recovery.errors import NotFound, Refused, RepriseError, WrongUse
 from recovery.eventlogs.folders import list_logs
 from recovery.models import Flow, Pipeline, Stream, Workspace
 from recovery.names import is_plain, shown
-from recovery.people.roles import ENVIRONMENTS, Actor, Right
+from recovery.people.roles import ENVIRONMENTS, Actor, LacksRight, Right
 from recovery.pipelines.inventory import refresh
 from recovery.pipelines.workspaces import QUESTIONS, TOKEN
 from recovery.spark import programs_words as words
@@ -266,8 +266,21 @@ def _environment(said: StreamDetails, workspace: Workspace, known: Stream | None
     if wanted not in ENVIRONMENTS:
         raise WrongUse(f"An environment is one of {', '.join(ENVIRONMENTS)}.")
     if asks_less(rule_for(wanted), rule_for(now)):
-        by.check(Right.MANAGE)
+        _check_weaker(wanted, now, by, is_known=known is not None)
     return wanted
+
+
+def _check_weaker(wanted: str, now: str, by: Actor, *, is_known: bool) -> None:
+    """Raise Denied, naming the cause and the way on, unless this actor may give a stream weaker rules."""
+    try:
+        by.check(Right.MANAGE)
+    except LacksRight as no:
+        kept = f"the stream {'stays in' if is_known else 'is adopted into'} {now}"
+        says = (
+            f"The rules of {wanted} are weaker than those of {now}, so choosing {wanted} needs an admin. "
+            f"Ask one, or leave --environment out: {kept}. {no.sentence}"
+        )
+        raise LacksRight(says, right=no.right, grant=no.grant, environment=no.environment) from no
 
 
 def _values(said: StreamDetails, known: Stream | None, by: Actor) -> dict[str, Any]:

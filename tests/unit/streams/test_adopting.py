@@ -100,6 +100,9 @@ def test_commands_and_weaker_rules_are_an_admins_to_give(
     for more in (command, ("--environment", "development")):
         code, told = adopt(monkeypatch, responder, checkpoint.root, *more)
         assert (code, told["error"]["code"]) == (1, "denied")
+    assert all(
+        word in told["error"]["says"] for word in ("development", "production", "--environment", "admin")
+    )
     admin = token_of("ada", Role.ADMIN)
     code, told = adopt(monkeypatch, admin, checkpoint.root, *command, "--environment", "development")
     assert (code, told["runner"]) == (0, "command")
