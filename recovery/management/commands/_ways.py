@@ -7,6 +7,7 @@ from recovery.contracts import codec
 from recovery.contracts.amounts import Amount, RowAmount
 from recovery.contracts.effort import Effort, StateFate, TableReset
 from recovery.contracts.names import name_strategy
+from recovery.contracts.option import BlockerCode
 from recovery.contracts.ways import WaitKind, WayOut, Ways
 from recovery.errors import WrongUse
 from recovery.management.commands._base import CommandAnswer, lasting, plain, table
@@ -23,6 +24,13 @@ TABLES: Final[Mapping[TableReset, str]] = {
     TableReset.FILLED: "emptied, then filled",
     TableReset.RESTORED: "restored",
 }
+NOT_FOR_PLAIN: Final = (
+    BlockerCode.REPLAY_OF_PROGRAM,
+    BlockerCode.TOP_UP_OF_PROGRAM,
+    BlockerCode.DEDUPLICATE_OF_PROGRAM,
+    BlockerCode.NO_REFRESH,
+)
+"""Why a strategy cannot run that no plain stream has."""
 NOTHING_DONE: Final = "Nothing was chosen, sealed or opened."
 UNKNOWN: Final = "not known"
 
@@ -43,9 +51,13 @@ def _lines(found: Ways) -> Iterator[str]:
     can = [way for way in found.options if way.blocked is None]
     if can:
         yield table(HEAD, [_row(way) for way in can])
-    for way in found.options:
-        if way.blocked is not None:
+    barred = [way for way in found.options if way.blocked is not None]
+    for way in barred:
+        if way.blocked is not None and not is_lacking(way):
             yield f"  {name_strategy(way.strategy)} cannot run: {plain(way.blocked.says)}"
+    if lacking := [way for way in barred if is_lacking(way)]:
+        named = ", ".join(f"{name_strategy(w.strategy)} ({w.blocked.code})" for w in lacking if w.blocked)
+        yield f"  Not for plain streams: {named}."
     yield ""
     if found.recommended:
         next_one = f" Runner-up: {name_strategy(found.runner_up)}." if found.runner_up else ""
@@ -57,6 +69,11 @@ def _lines(found: Ways) -> Iterator[str]:
     for one in found.answers:
         yield f"{one.answer.replace('-', ' ').capitalize()}{' (do this now)' if one.advised else ''}: {shown(one.says)}"
     yield NOTHING_DONE
+
+
+def is_lacking(way: WayOut) -> bool:
+    """Whether it is a way that no plain stream has; the JSON has the whole reason."""
+    return way.blocked is not None and way.blocked.code in NOT_FOR_PLAIN
 
 
 def _changes(found: Ways) -> Iterator[str]:

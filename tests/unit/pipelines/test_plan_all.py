@@ -199,6 +199,19 @@ def test_as_text_it_is_a_table_with_reasons_and_says_that_nothing_was_chosen(
     assert out.rstrip().splitlines()[-1] == _ways.NOTHING_DONE
 
 
+def test_ways_that_no_plain_stream_has_are_one_line(monkeypatch: pytest.MonkeyPatch, token: str) -> None:
+    monkeypatch.setattr(ways, "gather", lambda flow, **asked: (None, facts(is_plain=True)))
+    given = ("plan", "shop", "--strategy", "all")
+    _, told = run_json(monkeypatch, token, *given)
+    _, out, _ = run(monkeypatch, token, *given)
+    codes = {one["strategy"]: one["blocked"]["code"] for one in told["options"] if one["blocked"]}
+    lacking = {name for name, code in codes.items() if code in _ways.NOT_FOR_PLAIN}
+    assert lacking == {"rebuild", "replay", "top-up", "deduplicate", "full-refresh", "backfill", "empty"}
+    folded = [line for line in out.splitlines() if all(f"{name} ({codes[name]})" in line for name in lacking)]
+    assert len(folded) == 1
+    assert out.count(" cannot run: ") == len(codes) - len(lacking)
+
+
 @pytest.mark.parametrize("option", ["--again", "--positions", "--accept-loss", "--accept-repeats"])
 def test_what_chooses_something_does_not_go_with_it(
     monkeypatch: pytest.MonkeyPatch, token: str, option: str
