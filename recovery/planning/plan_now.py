@@ -1,23 +1,27 @@
 """A sealed plan before returning, as the commands make it: open, choose, look up, seal."""
 
 from collections.abc import Collection, Sequence
+from typing import Final
 
 from recovery.contracts.acceptance import Effect
 from recovery.contracts.choices import Choices, ChoicesChange
 from recovery.contracts.diagnosis import Storage
 from recovery.contracts.names import CORRECTING, Strategy, name_strategy
-from recovery.errors import RepriseError, WrongUse
+from recovery.errors import Refused, RepriseError, WrongUse
 from recovery.models import Flow, Plan, Recovery
 from recovery.people.roles import Actor
 from recovery.planning.actions import begin_further_plan, seal_at_once, update_choices
 from recovery.planning.choosing import find_strategy
 from recovery.sources import position_requests
 from recovery.strategies.catalogue import EXECUTABLE, FOR_HEALTHY, POSITIONED
-from recovery.workflow import actions, by_hand, positioning
+from recovery.workflow import actions, by_hand, positioning, sealing
 from recovery.workflow.journal import trying_flow
 from recovery.workflow.places import checkpoint_of
 from recovery.workflow.selectors import open_recovery_of
 from recovery.workflow.verdicts import where_of
+
+COSTS: Final = frozenset(effect.refusal for effect in Effect)
+"""Codes of a refusal that an acceptance takes away."""
 
 
 def make_plan(
@@ -34,7 +38,8 @@ def make_plan(
     `positions`: where sources start, as `sources.position_requests.by_source` takes them; none: where they were
     committed. `accept`: effects that are accepted, of these positions and of the plan, of any number of rows.
     `again`: a sealed plan that has not run is taken back first. When sealing is refused, a recovery that this call
-    opened is cancelled again: nothing is left behind.
+    opened is cancelled again, except where only an acceptance is missing: the refusal names all of them, and the
+    recovery stays open for the same call with them.
     """
     opened = open_recovery_of(flow.pk)
     strategy = find_strategy(opened.chosen if opened else Choices(), change) or ""
@@ -50,11 +55,38 @@ def make_plan(
         _change_choices(recovery, change, positions, accept, by)
         plan = seal_at_once(recovery_id=recovery.pk, by=by, accept=accept)
     except RepriseError as failure:
+        if failure.code in COSTS and not is_further:
+            raise _name_costs(failure, recovery, positions, accept, is_new=opened is None) from failure
         if opened is None or is_further:
             actions.cancel(recovery_id=recovery.pk, reason=f"No plan: {failure.sentence}", by=by)
         raise
     recovery.refresh_from_db()
     return recovery, plan
+
+
+def _name_costs(
+    failure: RepriseError,
+    recovery: Recovery,
+    positions: Sequence[str],
+    accept: Collection[Effect],
+    *,
+    is_new: bool,
+) -> Refused:
+    """The refusal with every effect that is not accepted: one of start positions names no cost of the plan itself."""
+    recovery.refresh_from_db()
+    flags, says = list(failure.flags), [failure.sentence]
+    if positions and recovery.chosen.positions_look.status == "ready":
+        wishes = recovery.chosen.positions_look.wishes or {}
+        for cost in sealing.costs_from(recovery, wishes):
+            if cost.effect not in accept and cost.effect.flag not in flags:
+                flags.append(cost.effect.flag)
+                says.append(f"The plan {cost.effect.plan}, and that is not accepted: {cost.says}. {cost.why}")
+    if is_new:
+        label = recovery.label
+        says.append(
+            f"{label} stays open: repeat the call with {' '.join(flags)}, or run bin/manage cancel {label}."
+        )
+    return Refused(" ".join(says), code=failure.code, flags=tuple(flags))
 
 
 def fits_healthy(strategy: str | None) -> bool:

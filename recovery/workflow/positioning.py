@@ -88,17 +88,19 @@ def list_unmet(shown: Collection[ShownSource], wanted: Collection[str]) -> list[
 def refuse_costs(shown: Sequence[ShownSource], accept: Collection[Effect]) -> None:
     """Raise Refused, naming the rows, for positions whose costs were not accepted."""
     told = position_view.sum_costs(shown)
-    if told.lost and Effect.LOSS not in accept:
-        raise Refused(
-            f"These positions leave rows out, and that was not accepted: {'; '.join(told.lost)}.",
-            code=Effect.LOSS.refusal,
-            flags=(Effect.LOSS.flag,),
+    missing = [
+        (effect, f"These positions {does}, and that was not accepted: {'; '.join(costs)}.")
+        for effect, does, costs in (
+            (Effect.LOSS, "leave rows out", told.lost),
+            (Effect.REPEATS, "read rows again", told.repeated),
         )
-    if told.repeated and Effect.REPEATS not in accept:
+        if costs and effect not in accept
+    ]
+    if missing:
         raise Refused(
-            f"These positions read rows again, and that was not accepted: {'; '.join(told.repeated)}.",
-            code=Effect.REPEATS.refusal,
-            flags=(Effect.REPEATS.flag,),
+            " ".join(says for _, says in missing),
+            code=missing[0][0].refusal,
+            flags=tuple(effect.flag for effect, _ in missing),
         )
 
 

@@ -13,7 +13,8 @@ from recovery.approvals.selectors import plan_in_force, rule_for
 from recovery.checkpoints.report import CheckpointReport
 from recovery.checkpoints.table_progress import reconcile_report
 from recovery.contracts import codec
-from recovery.contracts.acceptance import Accepted, Effect
+from recovery.contracts.acceptance import Accepted, Cost, Effect
+from recovery.contracts.choices import Wanted
 from recovery.contracts.codec import seal
 from recovery.contracts.names import BEGINNING_AGAIN, KEEPING, name_strategy
 from recovery.contracts.option import Option, SettledBy
@@ -32,6 +33,7 @@ from recovery.contracts.plan import (
 from recovery.errors import Refused, RepriseError
 from recovery.models import Plan, Recovery, Step
 from recovery.people.roles import Actor
+from recovery.plans.accepted import costs_of
 from recovery.sources import position_requests
 from recovery.sources.base import SourceFacts
 from recovery.sources.kafka_facts import KafkaFacts
@@ -73,23 +75,12 @@ def seal_recovery(*, recovery: Recovery, by: Actor, accept: Collection[Effect] |
 
 
 def _seal(recovery: Recovery, by: Actor, accept: Collection[Effect] | None) -> Plan:
-    chosen = recovery.chosen
-    strategy, key = chosen.strategy, chosen.key
+    strategy, key = recovery.chosen.strategy, recovery.chosen.key
     if strategy not in EXECUTABLE:
         raise Refused(f"Choose how the flow goes on first: one of {', '.join(EXECUTABLE)}.")
     if no := strategy_allowed(rule_for(recovery.flow.pipeline.environment), strategy):  # since it was chosen
         raise Refused(no.says, code=no.code)
-    snapshot, facts = gather(
-        recovery.flow,
-        patch=chosen.patch or {},
-        strategy=strategy,
-        key=key,
-        wishes=chosen.positions,
-        confirmed=chosen.confirmed,
-        refresh_below=chosen.refresh_below,
-        target=chosen.target,
-    )
-    option = next(o for o in judge_all(facts) if o.strategy == strategy)
+    snapshot, facts, option = _judge(recovery, strategy, recovery.chosen.positions)
     if option.blocked:
         flag = SETTLED_WITH.get(option.blocker.settled_by) if option.blocker else None
         flags = (flag,) if flag else ()
@@ -102,6 +93,35 @@ def _seal(recovery: Recovery, by: Actor, accept: Collection[Effect] | None) -> P
         _must_validate(recovery, changed)
     contents = build(recovery, snapshot, facts, option, changed, held)
     return _write(recovery, contents, by)
+
+
+def _judge(recovery: Recovery, strategy: str, wishes: Mapping[str, Wanted]) -> tuple[Scene, Facts, Option]:
+    """What is there now, and the strategy judged by it, with the saved choices and these start positions."""
+    chosen = recovery.chosen
+    scene, facts = gather(
+        recovery.flow,
+        patch=chosen.patch or {},
+        strategy=strategy,
+        key=chosen.key,
+        wishes=wishes,
+        confirmed=chosen.confirmed,
+        refresh_below=chosen.refresh_below,
+        target=chosen.target,
+    )
+    return scene, facts, next(o for o in judge_all(facts) if o.strategy == strategy)
+
+
+def costs_from(recovery: Recovery, wishes: Mapping[str, Wanted]) -> tuple[Cost, ...]:
+    """What a plan of the saved choices would cost from these start positions; () where it could not be sealed, or that
+    cannot be read now: sealing then names the reason."""
+    strategy = recovery.chosen.strategy
+    if strategy not in EXECUTABLE:
+        return ()
+    try:
+        _, _, option = _judge(recovery, strategy, wishes)
+    except RepriseError:
+        return ()
+    return () if option.blocked else costs_of(option.forecast)
 
 
 def wanted_code(snapshot: FlowSnapshot, facts: Facts, strategy: str) -> Mapping[str, str]:
