@@ -484,7 +484,7 @@ def position_rows(positions: Sequence[PositionChange]) -> list[PositionRow]:
         rows.append(
             PositionRow(
                 source=str(position.source),
-                place=(position.location or "unknown place").removeprefix("file:"),
+                place=words.show_place(position.location or "unknown place"),
                 before=position.before,
                 after=position.after,
                 same=_moved_text(position),
