@@ -125,7 +125,18 @@ def until_committed(last: int | None, then: str) -> str:
     return f"Until batch {0 if last is None else last + 1} is committed: {then}"
 
 
-SEEDED_BACK = "the new version is renamed away and the old one is in use again."
+def describe_way_back(facts: Facts) -> str:
+    """What a rollback does to the checkpoint: a plain stream's has one place, a flow's has versions."""
+    if facts.is_plain:
+        return "two renames put the old checkpoint back into its place."
+    return "the new version is renamed away and the old one is in use again."
+
+
+def describe_old(facts: Facts) -> str:
+    """What becomes of the old checkpoint when a seeded one is put into place."""
+    if facts.is_plain:
+        return "Two renames put it into place; the old one is kept next to it, as .reprise-R-n-before."
+    return "The old version stays untouched."
 
 
 QUERY_ID: Final = "QUERY_ID_SHARED"

@@ -43,7 +43,7 @@ def judge(facts: Facts) -> Option:
             PlannedStep(
                 kind=StepKind.SEED,
                 says=f"Seed the next checkpoint version from batch {last}: {starts.describe_starts(facts)}, no state, "
-                "new query id. The old version stays untouched.",
+                f"new query id. {common.describe_old(facts)}",
                 args=codec.to_read_json(starts.seed(facts, last)),
             ),
             common.rerun(facts),
@@ -66,7 +66,7 @@ def judge(facts: Facts) -> Option:
             repeats=common.repeats_of(forecast.doubled, facts.new_code),
             new_rows=rows,
         ),
-        rollback=common.until_committed(last, common.SEEDED_BACK),
+        rollback=common.until_committed(last, common.describe_way_back(facts)),
         code_live="Yes",
         table_meanwhile=common.readable(facts),
         positions=positions(facts, after="same"),
@@ -127,8 +127,8 @@ def _stateful(facts: Facts, operators: tuple[str, ...]) -> Blocker:
         ways = ", or ".join(way for way in (anew, whole) if way)
         return Blocker(
             code=BlockerCode.CODE_KEEPS_SAME_STATE,
-            says=f"The code has a {kept} step, as the checkpoint has. If it is the same, nothing needs a reset. Choose "
-            f"revert. If its key or its columns changed, no earlier state fits it: {ways}.",
+            says=f"The code keeps state ({kept}), as the checkpoint does. If it is the same, nothing needs a reset. "
+            f"Choose revert. If its key or its columns changed, no earlier state fits it: {ways}.",
         )
     return Blocker(
         code=BlockerCode.CODE_KEEPS_STATE,

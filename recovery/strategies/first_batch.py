@@ -58,7 +58,7 @@ def judge(facts: Facts, doubled: RowAmount) -> Option:
             PlannedStep(
                 kind=StepKind.SEED,
                 says="Put an empty checkpoint version into place, in which each source begins where it began, with a "
-                "new query id. The old version stays untouched.",
+                f"new query id. {common.describe_old(facts)}",
                 args=codec.to_read_json(_seed(facts)),
             ),
             common.rerun(facts),
@@ -74,7 +74,7 @@ def judge(facts: Facts, doubled: RowAmount) -> Option:
             repeats=common.repeats_of(doubled, facts.new_code),
             new_rows=rows,
         ),
-        rollback=common.until_committed(None, common.SEEDED_BACK),
+        rollback=common.until_committed(None, common.describe_way_back(facts)),
         code_live="Yes",
         table_meanwhile=common.readable(facts),
         positions=positions(facts, after="start"),

@@ -49,7 +49,7 @@ def says(facts: Facts) -> str:
     """What becomes of the rows that the rehearsal dropped; one sentence or two."""
     late, why = facts.counts.rehearsed_late or 0, _why(facts)
     at = format_time(facts.checkpoint.closed_ms or 0)
-    dropped = f"The rehearsal dropped {_size(facts, late)} behind the watermark"
+    dropped = f"The rehearsal dropped {describe_size(facts, late)} behind the watermark"
     if not why:
         return f"{dropped}: of windows up to {at}, which are written and stay as they are."
     return f"{dropped}. {why}"
@@ -69,15 +69,15 @@ def _why(facts: Facts) -> str:
         return "Whether the table has them is not known: they were not rehearsed apart from what was read before."
     if counts.rehearsed_later:
         return (
-            f"For {_size(facts, counts.rehearsed_later)} of them the watermark had moved on: they may be of windows "
-            "that are not written."
+            f"For {describe_size(facts, counts.rehearsed_later)} of them the watermark had moved on: they may be of "
+            "windows that are not written."
         )
     if counts.unread_late:
-        return f"Of what was never read, {_size(facts, counts.unread_late)} come too late for their windows."
+        return f"Of what was never read, {describe_size(facts, counts.unread_late)} come too late for their windows."
     return ""
 
 
-def _size(facts: Facts, count: int) -> str:
+def describe_size(facts: Facts, count: int) -> str:
     """Of an aggregation Spark tells groups, since rows are dropped after each task has summed up its own."""
     plural = "" if count == 1 else "s"
     grouped = facts.new_code.operators == WINDOWS

@@ -56,7 +56,7 @@ def judge_prime(facts: Facts) -> Option:
             PlannedStep(
                 kind=StepKind.SEED,
                 says=f"Seed the next checkpoint version from batch {last}: {starts.describe_starts(facts)}, "
-                "empty state of the new code, the watermark as it is, new query id. The old version stays untouched.",
+                f"empty state of the new code, the watermark as it is, new query id. {common.describe_old(facts)}",
                 args=codec.to_read_json(_arguments(facts)),
             ),
             common.rerun(facts),
@@ -75,7 +75,7 @@ def judge_prime(facts: Facts) -> Option:
             repeats=common.repeats_of(doubled, facts.new_code),
             new_rows=new_rows if _is_counted(facts) else None,
         ),
-        rollback=common.until_committed(last, common.SEEDED_BACK),
+        rollback=common.until_committed(last, common.describe_way_back(facts)),
         code_live="Yes",
         table_meanwhile=common.readable(facts),
         positions=positions(facts, after="same"),
@@ -231,7 +231,7 @@ def _findings(facts: Facts, start: PlannedStart) -> tuple[Finding, ...]:
         says = f"How many rows will come is not exact. {why}"
         found.append(Finding("PRIME_NOT_EXACT", Severity.WARNING, says, "The proof counts them."))
     if dropped := facts.counts.rehearsed_late:
-        says = f"The rehearsal dropped {common.plural(dropped, 'row')} or group behind the watermark, as the code does."
+        says = f"The rehearsal dropped {late.describe_size(facts, dropped)} behind the watermark, as the code does."
         do = "Nothing to do, unless the code's watermark is too short for this input."
         found.append(Finding("LATE_ROWS_DROPPED", Severity.INFO, says, do))
     return tuple(found)

@@ -68,7 +68,7 @@ def judge(facts: Facts) -> Option:
                 kind=StepKind.SEED,
                 says=f"Replay what was processed up to batch {last} into a scratch checkpoint, whose rows go nowhere; "
                 f"seed the next checkpoint version with its state: {starts.describe_starts(facts)}, "
-                "the watermark as it is, new query id. The old version stays untouched.",
+                f"the watermark as it is, new query id. {common.describe_old(facts)}",
                 args=codec.to_read_json(starts.seed(facts, last).model_copy(update={"state": STATE})),
             ),
             common.rerun(facts),
@@ -87,7 +87,7 @@ def judge(facts: Facts) -> Option:
             repeats=common.repeats_of(doubled, facts.new_code),
             new_rows=new_rows,
         ),
-        rollback=common.until_committed(last, common.SEEDED_BACK),
+        rollback=common.until_committed(last, common.describe_way_back(facts)),
         code_live="Yes",
         table_meanwhile=common.readable(facts),
         positions=positions(facts, after="same"),

@@ -38,7 +38,7 @@ def judge(facts: Facts) -> Option:
             PlannedStep(
                 kind=StepKind.SEED,
                 says=f"Write the next checkpoint version with {_mendings(facts.repair)} repaired, state and positions "
-                "as they are. The old version stays untouched.",
+                f"as they are. {common.describe_old(facts)}",
                 args=codec.to_read_json(_arguments(facts)),
             ),
             common.rerun(facts),
@@ -58,7 +58,10 @@ def judge(facts: Facts) -> Option:
             new_rows=new_rows,
         ),
         rollback=common.until_committed(
-            last, "the new version is renamed away and the damaged one is the newest again."
+            last,
+            "two renames put the damaged checkpoint back into its place."
+            if facts.is_plain
+            else "the new version is renamed away and the damaged one is the newest again.",
         ),
         code_live="Yes",
         table_meanwhile=common.readable(facts),

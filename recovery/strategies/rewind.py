@@ -54,7 +54,7 @@ def judge(facts: Facts) -> Option:
             PlannedStep(
                 kind=StepKind.SEED,
                 says=f"Seed the next checkpoint version from batch {last}: {starts.describe_starts(facts)}, "
-                "empty state of the new code, the watermark as it is, new query id. The old version stays untouched.",
+                f"empty state of the new code, the watermark as it is, new query id. {common.describe_old(facts)}",
                 args=codec.to_read_json(_arguments(facts)),
             ),
             common.rerun(facts),
@@ -73,7 +73,7 @@ def judge(facts: Facts) -> Option:
             repeats=common.repeats_of(doubled, facts.new_code),
             new_rows=new_rows if told else None,
         ),
-        rollback=common.until_committed(last, common.SEEDED_BACK),
+        rollback=common.until_committed(last, common.describe_way_back(facts)),
         code_live="Yes",
         table_meanwhile=common.readable(facts),
         positions=positions(facts, after="same"),

@@ -245,7 +245,8 @@ def _compared_by(expected: ExpectedRows, measure: Measure) -> str:
             if measure.table_only
             else "compared in every column"
         )
-    return f"identified by {key_of(measure)} ({measure.key_from})"
+    key = key_of(measure)
+    return f"identified by {key}" if measure.key_from == key else f"identified by {key} ({measure.key_from})"
 
 
 def _open_batch(expected: ExpectedRows, measure: Measure, added: int | None) -> str:
@@ -360,7 +361,7 @@ def _watched(names: Sequence[str], ran: Set[str]) -> str:
     if not names and ran:
         return ""
     if not names:
-        return "This pipeline has no other checkpoint and no other table that could be watched."
+        return "There is no other checkpoint and no other table that could be watched."
     told = ", ".join(sorted(names)[:SHOWN]) + (
         f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
     )

@@ -9,14 +9,17 @@ import pytest
 from recovery.checkpoints.findings import finding
 from recovery.checkpoints.report import StateOperator
 from recovery.contracts import codec
-from recovery.contracts.names import name_strategy
+from recovery.contracts.criterion_values import ExpectedOthers
+from recovery.contracts.names import StepKind, name_strategy
 from recovery.contracts.option import SETTLED, BlockerCode, Option, SettledBy
 from recovery.contracts.positions import SourceMapping
 from recovery.strategies.base import CodeFacts, Facts
 from recovery.strategies.catalogue import judge_all, needs_start, settled_later
+from recovery.verification.checks import nothing_else_changed
 from tests import factories as f
 from tests.unit.strategies.facts import WITH, facts
 from tests.unit.strategies.streams import stream
+from tests.unit.verification.world import World
 
 
 def stored(given: Facts) -> dict[str, Option]:
@@ -142,3 +145,21 @@ def test_a_way_out_of_a_plain_program_speaks_of_no_pipeline(given: Facts, strate
         *(s.says for s in option.steps), *(c.says for c in option.criteria), *(f.do for f in option.findings)
     ]  # fmt: skip
     assert not [text for text in said if OF_PIPELINES.search(text)]
+
+
+@pytest.mark.parametrize("strategy", ["continue", "rewind", "prime"])
+def test_the_reset_of_a_plain_program_is_two_renames_and_that_of_a_flow_a_new_version(strategy: str) -> None:
+    given = facts()
+    if strategy != "continue":
+        code = CodeFacts({"/p/q.py": WITH}, ("dedupe",), sources=given.new_code.sources)
+        given = replace(given, new_code=code)
+    for is_plain in (False, True):
+        option = next(o for o in judge_all(replace(given, is_plain=is_plain)) if o.strategy == strategy)
+        seed = next(s for s in option.steps if s.kind is StepKind.SEED)
+        assert ("renames" in seed.says, "renames" in option.rollback) == (is_plain, is_plain)
+        assert ("version stays untouched" in seed.says) is not is_plain
+
+
+def test_a_plain_program_s_criteria_name_no_pipeline() -> None:
+    watched = nothing_else_changed(ExpectedOthers(), World().evidence(others_before={}, others_after={}))
+    assert (watched.ok, OF_PIPELINES.search(watched.why)) == (True, None)
