@@ -195,7 +195,8 @@ def _state_text(contents: PlanBody) -> str:
 def lead_sentence(contents: PlanBody) -> str:
     """One sentence: what this plan does to which flow, where."""
     flow, pipeline = words.last_part(contents.flow), contents.pipeline.name
-    where = f"flow {flow} of pipeline {pipeline} in {contents.environment}"
+    named = f"flow {flow}" if flow == pipeline else f"flow {flow} of pipeline {pipeline}"
+    where = f"{named} in {contents.environment}"
     last = contents.numbering.next_batch - 1
     refresh = f"Empty the table of {where} and read everything that can still be read again."
     if contents.sink.is_declared:

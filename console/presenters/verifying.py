@@ -455,7 +455,7 @@ def list_times(recovery: Any, plan: Any | None, steps: Sequence[Any]) -> list[tu
         ("Failed", failed_at(recovery), ""),
         ("Recovery opened", recovery.created_at, f"by {recovery.created_by}"),
         ("Plan sealed", plan.sealed_at if plan else None, f"by {plan.sealed_by}" if plan else ""),
-        ("Update ended", rerun.ended_at if rerun else None, ""),
+        ("Rerun ended", rerun.ended_at if rerun else None, ""),
         (
             "Rows deleted" if changed and changed.kind == "deduplicate" else "Rows added",
             changed.ended_at if changed else None,

@@ -6,6 +6,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+from recovery.diagnosis import operators as ops
 from recovery.spark import (
     counting,
     explained,
@@ -160,7 +161,7 @@ class CodeFlow:
         stateful = [o for o in self.operators if o != "dedupe"]
         if stateful:
             raise CannotReplay(
-                f"What the flow yields depends on its state ({', '.join(stateful)}), "
+                f"What the flow yields depends on its state ({ops.list_operators(stateful)}), "
                 "so its rows cannot be counted from input files alone."
             )
         if grouped := explained.by_batch(self.text):

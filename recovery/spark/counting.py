@@ -469,7 +469,7 @@ def whole_flow(
     )
 
 
-_NAMES = ("What the code yields", "What the update wrote", "The table")
+_NAMES = ("What the code yields", "What was written", "The table")
 
 
 def samples_of(counts: Any, key: Sequence[str], amount: Any, limit: int) -> Sample:

@@ -1,7 +1,7 @@
 """Moves a recovery or a step along the transition table: compare-and-set, never `save()`."""
 
 from datetime import datetime
-from typing import Any
+from typing import Any, Final
 
 from django.db.models import F
 from django.utils import timezone
@@ -81,9 +81,16 @@ def held_by(recovery_id: int) -> str:
     return "" if halt.when == "step" else halt.by
 
 
+STATE_LABELS: Final = {
+    "unproven": "ended without proof",
+    "needs_attention": "in need of attention",
+}
+"""States whose name does not follow *is*."""
+
+
 def state_label(state: str) -> str:
     """A state as people say it."""
-    return "ended without proof" if state == "unproven" else state.replace("_", " ")
+    return STATE_LABELS.get(state, state.replace("_", " "))
 
 
 def claim(step_id: int, fence: int, *, worker: str, deadline: datetime) -> Step | None:
