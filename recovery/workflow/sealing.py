@@ -14,7 +14,7 @@ from recovery.checkpoints.report import CheckpointReport
 from recovery.checkpoints.table_progress import reconcile_report
 from recovery.contracts import codec
 from recovery.contracts.acceptance import Accepted, Cost, Effect
-from recovery.contracts.choices import Wanted
+from recovery.contracts.choices import StartChoice
 from recovery.contracts.codec import seal
 from recovery.contracts.names import BEGINNING_AGAIN, KEEPING, name_strategy
 from recovery.contracts.option import Option, SettledBy
@@ -95,7 +95,9 @@ def _seal(recovery: Recovery, by: Actor, accept: Collection[Effect] | None) -> P
     return _write(recovery, contents, by)
 
 
-def _judge(recovery: Recovery, strategy: str, wishes: Mapping[str, Wanted]) -> tuple[Scene, Facts, Option]:
+def _judge(
+    recovery: Recovery, strategy: str, wishes: Mapping[str, StartChoice]
+) -> tuple[FlowSnapshot, Facts, Option]:
     """What is there now, and the strategy judged by it, with the saved choices and these start positions."""
     chosen = recovery.chosen
     scene, facts = gather(
@@ -111,7 +113,7 @@ def _judge(recovery: Recovery, strategy: str, wishes: Mapping[str, Wanted]) -> t
     return scene, facts, next(o for o in judge_all(facts) if o.strategy == strategy)
 
 
-def costs_from(recovery: Recovery, wishes: Mapping[str, Wanted]) -> tuple[Cost, ...]:
+def costs_from(recovery: Recovery, wishes: Mapping[str, StartChoice]) -> tuple[Cost, ...]:
     """What a plan of the saved choices would cost from these start positions; () where it could not be sealed, or that
     cannot be read now: sealing then names the reason."""
     strategy = recovery.chosen.strategy

@@ -239,9 +239,7 @@ def test_no_plan_empties_the_table_of_an_adopted_program() -> None:
 )
 def test_no_replay_is_advised_to_the_owner_of_an_adopted_program(row: ErrorRow) -> None:
     causes = message_of(next(c for c in row.conditions if "*" not in c))
-    found = diagnose_failure(
-        causes=causes, report=None, where=PlatformSupport(flow="orders", program=True)
-    )
+    found = diagnose_failure(causes=causes, report=None, where=PlatformSupport(flow="orders", program=True))
     assert "rebuild" not in [a.strategy for a in found.advice]
     recommended = recommend_advice(found.advice, ChangeIntent.YES)
     assert recommended is not None

@@ -11,7 +11,7 @@ from recovery.contracts.diagnosis import StatefulOperators
 from recovery.contracts.names import ChangeIntent
 from recovery.diagnosis import diagnose_failure
 from recovery.diagnosis.advice import asks_meant
-from recovery.diagnosis.platforms import Where
+from recovery.diagnosis.platforms import PlatformSupport
 from tests.unit.diagnosis.messages import INCIDENT, wrapped
 
 KEYS = {
@@ -201,7 +201,7 @@ def test_a_new_step_is_told_from_lost_state(stored: tuple[StateOperator, ...], s
     ],
 )
 def test_a_new_step_asks_whether_it_was_meant_and_lost_state_does_not(program: bool, ways: list[str]) -> None:
-    text, where = "[STREAMING_STATEFUL_OPERATOR_MISSING_STATE_DIRECTORY] x", Where(program=program)
+    text, where = "[STREAMING_STATEFUL_OPERATOR_MISSING_STATE_DIRECTORY] x", PlatformSupport(program=program)
     new = diagnose_failure(causes=text, report=replace(HEALTHY, state_operators=()), where=where)
     lost = diagnose_failure(causes=text, report=HEALTHY, where=where)
     assert (asks_meant(new.advice), [a.strategy for a in new.advice]) == (True, ways)
