@@ -50,7 +50,7 @@ def run_stop(of: Recovery, between: Callable[[], None] = lambda: None) -> tuple[
     step = SimpleNamespace(plan=None, result={})
     with closing(PipelinesClient(url=of.flow.pipeline.workspace.url, token="t")) as client:
         context: Any = SimpleNamespace(
-            step=step, recovery=of, flow=of.flow, client=client, pipeline_id="p-0",
+            step=step, recovery=of, flow=of.flow, client=client, pipeline_id="p-0", run_noun="update",
             watch=SimpleNamespace(guard=lambda: None, keep=lambda **values: step.result.update(values)),
             log=said.append,
         )  # fmt: skip
