@@ -158,7 +158,8 @@ class Study:
     come of one group of its aggregation (`explained.groups`).
     `problem_code`: NO_SUCH_COLUMN where the key that was asked for is not there; UNSEEN_STREAM where the plan reads a
     stream of which nothing is known, or one of a SQL text in whose place nothing can be put; other_checkpoint
-    where no query of a plain program is known to have the checkpoint; "" for every other.
+    where no query of a plain program is known to have the checkpoint; unknown_place where it makes a path that only its
+    own run has; "" for every other.
     `bounded`: budgets that were met; what they bound is absent. Without a key no one looks for repeats in the table.
     `rests_on`: what the answer rests on beside the request, the input that it names and the flow's table; None: not
     known, as the code cannot be analysed. `driver`: the run of Spark that answered (`CatalogState.driver`).

@@ -10,6 +10,7 @@ from recovery.diagnosis import operators as ops
 from recovery.spark import (
     counting,
     explained,
+    laying,
     programs,
     secrets,
     slicing,
@@ -43,14 +44,16 @@ class CodeFlow:
 
     def __init__(self, spark: Any, request: Mapping[str, Any], folder: Path) -> None:
         """Raises `BadCode` where the code does not parse, raises, or has no such flow."""
-        self._placed = write_files(request["files"], request["root"], folder)
+        plain = programs.is_program(request)
+        files, root, libraries = request["files"], request["root"], tuple(request["libraries"])
+        self._laid = laying.lay_down(files, root, libraries, folder) if plain else None
+        self._placed = self._laid.files if self._laid else write_files(files, root, folder)
         use(spark, request["catalog"], request["schema"])
         self._touched = imports_beside(request["files"])
-        plain = programs.is_program(request)
         with watching(spark, folder, self._touched):
             definitions: Definitions = (
-                programs.load(spark, self._placed, request, folder)
-                if plain
+                programs.load(spark, self._laid, request)
+                if self._laid
                 else load(spark, self._placed, request["libraries"], folder)
             )
         named = (request["flow"], request["catalog"], request["schema"])
@@ -187,7 +190,8 @@ class CodeFlow:
         except (Exception, SystemExit) as error:
             if lost_contact(error):
                 raise
-            raise BadCode(secrets.withheld(where(error, self._placed), self.reader.withheld)) from error
+            sentence = secrets.withheld(where(error, self._placed), self.reader.withheld)
+            raise BadCode(self._laid.told(sentence) if self._laid else sentence) from error
 
 
 @contextmanager

@@ -18,12 +18,14 @@ from recovery.errors import WrongUse
 
 OTHER_CHECKPOINT: Final = "other_checkpoint"
 """No query of a plain program is known to have the checkpoint that is studied."""
+UNKNOWN_PLACE: Final = "unknown_place"
+"""A plain program makes a path from a place that only its own run has."""
 
 
 class BadCode(Exception):
     """The code of the pipeline does not parse, raises, or has no such flow. One sentence.
 
-    `code`: OTHER_CHECKPOINT, or "" for every other problem."""
+    `code`: OTHER_CHECKPOINT, UNKNOWN_PLACE, or "" for every other problem."""
 
     def __init__(self, sentence: str, *, code: str = "") -> None:
         super().__init__(sentence)

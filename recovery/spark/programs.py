@@ -19,7 +19,15 @@ from types import ModuleType, SimpleNamespace
 from typing import Any, Final
 
 from recovery.spark import reads_only
-from recovery.spark.definitions import OTHER_CHECKPOINT, BadCode, Definitions, parts_of, where
+from recovery.spark.definitions import (
+    OTHER_CHECKPOINT,
+    UNKNOWN_PLACE,
+    BadCode,
+    Definitions,
+    parts_of,
+    where,
+)
+from recovery.spark.laying import ELSEWHERE, Laid
 from recovery.spark.paths import plain
 from recovery.spark.programs_words import ARGUMENTS, CHECKPOINT, ENGINE, PLAIN
 
@@ -72,9 +80,9 @@ def is_program(request: Mapping[str, Any]) -> bool:
     return bool(request["configuration"].get(ENGINE) == PLAIN)
 
 
-def load(spark: Any, placed: Mapping[str, Path], request: Mapping[str, Any], folder: Path) -> Definitions:
+def load(spark: Any, laid: Laid, request: Mapping[str, Any]) -> Definitions:
     """The one query of the program that has the request's checkpoint, as a flow. Raises `BadCode`."""
-    libraries = request["libraries"]
+    libraries, placed = request["libraries"], laid.files
     if not libraries:
         raise BadCode(
             "No program was named, so what its next start would do is not known: adopt it with --program."
@@ -87,13 +95,17 @@ def load(spark: Any, placed: Mapping[str, Path], request: Mapping[str, Any], fol
     configuration = request["configuration"]
     arguments = _placed_arguments(json.loads(configuration.get(ARGUMENTS) or "[]"), placed)
     wanted = configuration.get(CHECKPOINT) or ""
-    sys.path[:0] = [str(path.parent), str(folder)]
-    os.chdir(folder)
+    sys.path[:0] = laid.roots
+    os.chdir(laid.started)
 
     relative: list[str] = []
 
     def run(base: str) -> ProgramQuery:
-        return _chosen(_queries(spark, path, arguments, placed, base=base, relative=relative), wanted, flow)
+        learned = _queries(spark, path, arguments, placed, base=base, relative=relative, laid=laid)
+        query = _chosen(learned, wanted, flow, laid)
+        if any(laid.is_elsewhere(value) for value in query.options.values()):
+            raise BadCode(ELSEWHERE, code=UNKNOWN_PLACE)
+        return query
 
     chosen, base = _in_its_folder(run, wanted, relative)
     found = Definitions()
@@ -132,7 +144,7 @@ def _folders_above(checkpoint: str) -> Sequence[str]:
     return found[:MOST_FOLDERS]
 
 
-def _chosen(learned: "LearnedProgram", checkpoint: str, flow: str) -> ProgramQuery:
+def _chosen(learned: "LearnedProgram", checkpoint: str, flow: str, laid: Laid | None = None) -> ProgramQuery:
     """The query that has this checkpoint. One that names no checkpoint may have been given it elsewhere."""
     queries = learned.queries
     if not queries:
@@ -144,7 +156,11 @@ def _chosen(learned: "LearnedProgram", checkpoint: str, flow: str) -> ProgramQue
     for found in [by_place] if by_place else [by_name, alone]:
         if len(found) == 1:
             return found[0]
-    named = ", ".join(sorted({q.checkpoint for q in queries if q.checkpoint})[:5]) or "none"
+    places = {q.checkpoint for q in queries if q.checkpoint}
+    elsewhere = {place for place in places if laid and laid.is_elsewhere(place)}
+    if elsewhere and elsewhere == places:
+        raise BadCode(ELSEWHERE, code=UNKNOWN_PLACE)
+    named = ", ".join(sorted(places - elsewhere)[:5]) or "none"
     stopped = f" It stopped with an error after a start: {learned.stopped}" if learned.stopped else ""
     raise BadCode(
         f"Not one query alone of the {len(queries)} that the program starts is that of this checkpoint. "
@@ -187,6 +203,7 @@ def _queries(
     *,
     base: str = "",
     relative: list[str] | None = None,
+    laid: Laid | None = None,
 ) -> "LearnedProgram":
     """What the program would start. An error after the first start is not the query's own, and is left out.
 
@@ -197,7 +214,7 @@ def _queries(
     before = sys.argv, set(sys.modules)
     sys.argv = [str(path), *map(str, arguments)]
     try:
-        with _standing_in(spark, found, _Known(base, [] if relative is None else relative)):
+        with _standing_in(spark, found, _Known(base, [] if relative is None else relative, laid)):
             runpy.run_path(str(path), run_name="__main__")
     except _Waits:
         pass
@@ -207,13 +224,18 @@ def _queries(
         stopped = str(error)
     except (Exception, SystemExit) as error:
         if not found:
-            raise BadCode(where(error, placed)) from error
+            raise BadCode(_told(error, placed, laid)) from error
         if not isinstance(error, SystemExit) or error.code:
-            stopped = where(error, placed)
+            stopped = _told(error, placed, laid)
     finally:
         sys.argv = before[0]
         _forget_modules(placed, before[1])
     return LearnedProgram(tuple(found), stopped)
+
+
+def _told(error: BaseException, placed: Mapping[str, Path], laid: Laid | None) -> str:
+    sentence = where(error, placed)
+    return laid.told(sentence) if laid else sentence
 
 
 def _forget_modules(placed: Mapping[str, Path], known: set[str]) -> None:
@@ -323,8 +345,8 @@ def _load_with(own: Any, known: "_Known") -> Any:
     def load(opened: Any, path: Any = None, *args: Any, **kwargs: Any) -> Any:
         for options in (opened._options, kwargs):
             if "path" in options:
-                options["path"] = known.whole(options["path"])
-        return own(opened, known.whole(path), *args, **kwargs)
+                options["path"] = known.read(options["path"])
+        return own(opened, known.read(path), *args, **kwargs)
 
     return load
 
@@ -333,7 +355,7 @@ def _guarded_sql(own: Any, known: "_Known") -> Any:
     def sql(session: Any, text: str, *args: Any, **kwargs: Any) -> Any:
         if _MAKES.match(text):
             if placed := _PLACED.match(text):
-                known.tables[_last(placed["name"])] = placed["format"].lower(), placed["place"]
+                known.tables[_last(placed["name"])] = placed["format"].lower(), known.real(placed["place"])
             return _Anything()
         reads_only.check_statement(text)
         return own(session, text, *args, **kwargs)
@@ -376,15 +398,30 @@ class _Known:
 
     base: str
     relative: list[str]
+    laid: Laid | None = None
     settings: dict[str, str] = field(default_factory=dict)
     tables: dict[str, tuple[str, str]] = field(default_factory=dict)
     sleeps: int = 0
+
+    def real(self, place: str) -> str:
+        """The place that the program means by a path, which it may have made from the folder of a file of its own."""
+        return self.laid.real(place) if self.laid else place
+
+    def read(self, place: Any) -> Any:
+        """As `whole`, of a place that is read. Raises `BadCode` where no run of the program has it."""
+        places = place if isinstance(place, (list, tuple)) else [place]
+        if self.laid and any(isinstance(one, str) and self.laid.is_elsewhere(one) for one in places):
+            raise BadCode(ELSEWHERE, code=UNKNOWN_PLACE)
+        return self.whole(place)
 
     def whole(self, place: Any) -> Any:
         """A relative place, or each of several, from where the program is started."""
         if isinstance(place, (list, tuple)):
             return [self.whole(one) for one in place]
-        if not isinstance(place, str) or place.startswith("/") or ":" in place:
+        if not isinstance(place, str):
+            return place
+        place = self.real(place)
+        if place.startswith("/") or ":" in place:
             return place
         if not self.base:
             self.relative.append(place)
@@ -517,8 +554,9 @@ class _Writer:
 
     def _noted(self) -> _Started:
         query = self._query
+        query.options |= {name: self._known.real(value) for name, value in query.options.items()}
         if not query.checkpoint and query.name and (root := self._known.settings.get(CHECKPOINTS)):
-            query.options["checkpointLocation"] = f"{root.rstrip('/')}/{query.name}"
+            query.options["checkpointLocation"] = f"{self._known.real(root).rstrip('/')}/{query.name}"
         if (placed := self._known.tables.get(_last(query.table))) and query.table:
             query.format, query.options["path"] = placed
         if "path" in query.options:
