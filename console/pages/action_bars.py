@@ -8,6 +8,7 @@ from django.utils import timezone
 
 from console.pages.base import may_why
 from console.pages.recovery_page import RecoveryPage
+from console.presenters.running import PersonAsked
 from console.presenters.status import RECOVERY
 from console.presenters.status import state_badge as status_badge
 from console.presenters.wizard import ActionBar, Link, Primary
@@ -91,11 +92,14 @@ def diagnose_bar(page: RecoveryPage) -> ActionBar:
     )
 
 
-def stop_bar(page: RecoveryPage) -> ActionBar:
+def stop_bar(page: RecoveryPage, asked: PersonAsked | None = None) -> ActionBar:
+    """`asked`: what a person is to do while the stop runs."""
     step, what = page.early_stop, f"{page.what_runs} {page.recovery.flow.pipeline.name}"
     back = Link(reverse("diagnose", args=[page.pk]), "Back to Diagnose")
     if not page.is_open and page.recovery.state != "needs_attention":
         return _to_current(page)
+    if asked is not None:
+        return ActionBar(asked.title, "The stop waits for it.", None, (back,), code=asked.code)
     if step is not None and step.state in ("pending", "running"):
         return ActionBar(
             "Nothing to do now.", "The stop was asked for; this page shows what is read back.", None, (back,)

@@ -34,6 +34,7 @@ from recovery.people.roles import Actor, Right
 from recovery.planning.actions import FURTHER, make_further_plan
 from recovery.verification.below import uncompared
 from recovery.workflow import actions, further, selectors, skipping, unknowns
+from recovery.workflow.awaited import awaited_act
 from recovery.workflow.transitions import WAITS
 from recovery.workflow.usual import usual_steps
 
@@ -134,6 +135,10 @@ def _run_context(page: RecoveryPage) -> dict[str, Any]:
     here = next((r.kind for r in rows if r.now), "rerun")
     polls = running.poll_seconds(page.recovery, page.steps)
     refusal = None if polls == 1 else _rollback_refusal(page)
+    running_step = next(
+        (s for s in page.steps if page.plan and s.plan_id == page.plan.pk and s.state == "running"), None
+    )
+    asked = running.person_asked(awaited_act(running_step) if page.is_stream else None)
     context = {
         **build_frame(page, "run", here=here if here in ("seed", "rerun", "verify") else "rerun"),
         "steps": rows,
@@ -144,10 +149,11 @@ def _run_context(page: RecoveryPage) -> dict[str, Any]:
         "halt": page.recovery.chosen.halt,
         "why_not_stop": may_why(page.by, Right.RECOVER, page.environment),
         "poll": polls,
-        "bar": bars.run_bar(page, stuck, refusal),
+        "bar": bars.run_bar(page, stuck, refusal, asked),
+        "asked": asked,
         "last_sign": running.last_sign(page.steps),
     }
-    context["badge"] = _run_badge(page, rows)
+    context["badge"] = _run_badge(page, rows, waits=asked is not None)
     if stuck is not None:
         proven, open_ = stopping.evidence_rows(stuck)
         context |= {
@@ -167,10 +173,12 @@ def _run_context(page: RecoveryPage) -> dict[str, Any]:
     return context
 
 
-def _run_badge(page: RecoveryPage, rows: list[running.RunStepRow]) -> status.Badge:
+def _run_badge(page: RecoveryPage, rows: list[running.RunStepRow], *, waits: bool) -> status.Badge:
     now = next((r for r in rows if r.now), None)
     if now is None:
         return status.state_badge(status.RECOVERY, page.recovery.state)
+    if waits:
+        return status.Badge("attention", f"{now.name}: waiting for you")
     return status.Badge(now.badge.kind, f"{now.name}: {now.badge.word.lower()}", now.badge.spin)
 
 

@@ -9,6 +9,7 @@ from console.pages.base import may_why
 from console.pages.recovery_page import RecoveryPage
 from console.presenters import verifying
 from console.presenters.reviewing import STEP_NAMES
+from console.presenters.running import PersonAsked
 from console.presenters.wizard import ActionBar, Link, Primary
 from recovery.approvals import selectors
 from recovery.contracts.names import Strategy
@@ -23,10 +24,15 @@ from recovery.workflow.selectors import open_recovery_of
 FREE = "The reason is above and in the audit log. The flow is free for another recovery."
 
 
-def run_bar(page: RecoveryPage, stuck: Step | None, refusal: str | None) -> ActionBar:
+def run_bar(
+    page: RecoveryPage, stuck: Step | None, refusal: str | None, asked: PersonAsked | None = None
+) -> ActionBar:
+    """`asked`: what a person is to do while it runs."""
     state = page.recovery.state
     verify = reverse("verify", args=[page.pk])
     if state in ("running", "verifying"):
+        if asked is not None:
+            return ActionBar(asked.title, "The recovery waits for it.", code=asked.code)
         return ActionBar(
             "Nothing to do now.",
             "The recovery goes on without this page.",

@@ -30,6 +30,7 @@ from console.presenters import (
     outlook,
     patching,
     reviewing,
+    running,
     status,
     stopping,
     turning,
@@ -47,6 +48,7 @@ from recovery.sources import targets
 from recovery.strategies.catalogue import EXECUTABLE, NEEDS_START, POSITIONED
 from recovery.strategies.recommending import decision
 from recovery.workflow import actions, positioning, selectors, studies, ways
+from recovery.workflow.awaited import awaited_act
 from recovery.workflow.transitions import WAITS
 from recovery.workflow.usual import usual_look
 
@@ -93,11 +95,12 @@ def stop_step(request: PageRequest, by: Actor, recovery_id: int) -> HttpResponse
         return done
     page = read_recovery_page(recovery_id, by)
     step = page.early_stop
+    asked = running.person_asked(awaited_act(step) if page.is_stream else None)
     context = {
         **build_frame(page, "stop"),
         "step": step,
-        "verdict": stopping.stop_verdict(step, is_stream=page.is_stream),
-        "bar": action_bars.stop_bar(page),
+        "verdict": stopping.stop_verdict(step, is_stream=page.is_stream, asked=asked),
+        "bar": action_bars.stop_bar(page, asked),
     }
     pipeline = page.recovery.flow.pipeline
     stream = Stream.objects.filter(pipeline=pipeline).first() if page.is_stream else None

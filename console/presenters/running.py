@@ -14,6 +14,7 @@ from recovery.contracts.names import Strategy
 from recovery.contracts.probes import ProbeQuestion, read_evidence
 from recovery.contracts.results import SeedResult
 from recovery.workflow import probing, repeating, unknowns
+from recovery.workflow.awaited import Awaited, PersonAct
 from recovery.workflow.transitions import SKIPS
 from recovery.workflow.usual import UsualDuration
 
@@ -142,6 +143,37 @@ def poll_seconds(recovery: Any, steps: Sequence[Any]) -> int:
     moving = any(s.state in ("running", "pending") and s.kind == "rollback" for s in steps)
     unseen = any(s.state == "unknown" for s in steps)
     return 1 if moving else 2 if unseen and recovery.state == "needs_attention" else 0
+
+
+@dataclass(frozen=True)
+class PersonAsked:
+    """What a person is to do now, and what shows that it was done."""
+
+    code: str
+    title: str
+    watched: str
+    since: datetime | None
+
+
+def person_asked(awaited: Awaited | None) -> PersonAsked | None:
+    if awaited is None:
+        return None
+    if awaited.act is PersonAct.STOP:
+        return PersonAsked(
+            awaited.act.value,
+            "Stop the stream now, where you always stop it.",
+            "Keep it from starting again. This step goes on by itself once it is seen to have ended.",
+            awaited.asked_at,
+        )
+    log = "a run in its event log, or " if awaited.has_log else ""
+    batch = words.format_number(awaited.batch)
+    return PersonAsked(
+        awaited.act.value,
+        "Start the stream now, where you always start it.",
+        f"Nothing is started from here. Watched for: {log}batch {batch} committed in {awaited.checkpoint}. "
+        "The recovery goes on by itself.",
+        awaited.asked_at,
+    )
 
 
 def run_asks(recovery: Any, step: Any) -> list[TroubleAnswer]:

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from console.presenters import status, words
 from console.presenters.wizard import TroubleAnswer
@@ -11,6 +11,9 @@ from recovery.contracts.probes import read_evidence
 from recovery.contracts.results import StoppedResult
 from recovery.pipelines.client import StandstillProof
 from recovery.streams.client import COMMAND
+
+if TYPE_CHECKING:
+    from console.presenters.running import PersonAsked
 
 
 @dataclass(frozen=True)
@@ -97,10 +100,14 @@ def _asks_of_stream(stream: Any, *, runs: bool) -> list[TroubleAnswer]:
     ]
 
 
-def stop_verdict(step: Any | None, *, is_stream: bool = False) -> StopVerdict | None:
-    """None before the act."""
+def stop_verdict(
+    step: Any | None, *, is_stream: bool = False, asked: "PersonAsked | None" = None
+) -> StopVerdict | None:
+    """None before the act. `asked`: what a person is to do now."""
     if step is None:
         return None
+    if asked is not None:
+        return StopVerdict("attention", asked.title, asked.watched, code=f"asked-{asked.code}")
     what = "stream" if is_stream else "pipeline"
     if step.state in ("pending", "running"):
         return StopVerdict(
