@@ -49,7 +49,7 @@ from recovery.strategies.catalogue import EXECUTABLE, NEEDS_START, POSITIONED
 from recovery.strategies.recommending import decision
 from recovery.workflow import actions, positioning, selectors, studies, ways
 from recovery.workflow.awaited import awaited_act
-from recovery.workflow.transitions import WAITS
+from recovery.workflow.transitions import OPEN, WAITS
 from recovery.workflow.usual import usual_look
 
 
@@ -74,7 +74,9 @@ def diagnose_step(request: PageRequest, by: Actor, recovery_id: int) -> HttpResp
     context = {
         **build_frame(page, "diagnose"),
         "diagnosis": diagnosis,
-        "asks": words.trouble_summary(diagnosis, recovery.gathered),
+        "asks": words.trouble_summary(
+            diagnosis, recovery.gathered, has_plan=page.plan is not None, is_over=recovery.state not in OPEN
+        ),
         "meant": words.meant_question(diagnosis, meant),
         "why_not_say": action_bars.may_edit(page)
         if recovery.state == "diagnosing"

@@ -66,8 +66,11 @@ class TroubleAnswer:
     code: str = ""
 
 
-def trouble_summary(diagnosis: Diagnosis, facts: GatheredFacts) -> list[TroubleAnswer]:
-    """What happened, how bad, safe to wait: in this order on every page that begins with trouble."""
+def trouble_summary(
+    diagnosis: Diagnosis, facts: GatheredFacts, *, has_plan: bool = False, is_over: bool = False
+) -> list[TroubleAnswer]:
+    """What happened, how bad, safe to wait: in this order on every page that begins with trouble. `has_plan`: is one in
+    force? `is_over`: has the recovery ended?"""
     bad = SEVERITIES.get(diagnosis.severity, SEVERITIES[3]).capitalize()
     rows = f" {_waiting_text(facts)} wait to be read." if facts.is_ready else ""
     return [
@@ -77,8 +80,17 @@ def trouble_summary(diagnosis: Diagnosis, facts: GatheredFacts) -> list[TroubleA
             diagnosis.says,
         ),
         TroubleAnswer("How bad", bad, (say_damage(diagnosis) + rows).strip() or "Not known yet."),
-        safe_to_wait(facts),
+        _waiting_is_over() if is_over else safe_to_wait(facts, has_plan=has_plan),
     ]
+
+
+def _waiting_is_over() -> Ask:
+    return Ask(
+        "Safe to wait?",
+        "This recovery has ended",
+        "Nothing of it waits any more. What the flow has yet to read is on the flow's page.",
+        "recovery-ended",
+    )
 
 
 def _waiting_text(facts: GatheredFacts) -> str:
@@ -90,11 +102,19 @@ def _waiting_text(facts: GatheredFacts) -> str:
     return f"{words.format_count(facts.waiting_rows, 'row')} in {files}"
 
 
-def safe_to_wait(facts: GatheredFacts) -> TroubleAnswer:
+def safe_to_wait(facts: GatheredFacts, *, has_plan: bool = False) -> TroubleAnswer:
     """Whether what waits to be read can still be read, by the facts of a recovery."""
     option = facts.option_of(Strategy.CONTINUE) if facts.is_ready else None
     places = option.positions if option else ()
     readable = [place.readable for place in places]
+    if not readable and has_plan:
+        return Ask(
+            "Safe to wait?",
+            "See the plan",
+            "What can still be read was read when the plan was sealed: it is in Review. "
+            "Waiting makes the table older; it does not start anything.",
+            "in-the-plan",
+        )
     if not readable:
         return TroubleAnswer(
             "Safe to wait?",
