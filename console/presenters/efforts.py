@@ -97,7 +97,7 @@ def reading_cell(effort: Effort) -> EffortCell:
         if effort.bytes is None
         else f", {effort.bytes.bound.before_number}{words.format_size(effort.bytes.value)}"
     )
-    return EffortCell(f"{rows}{size}")
+    return EffortCell(f"{rows}{size}", effort.rows.why if effort.rows else "")
 
 
 def _count_with_bound(amount: Amount, noun: str) -> str:

@@ -28,7 +28,9 @@ from recovery.strategies.base import Facts
 from recovery.strategies.revert import put_back
 from recovery.strategies.sinks import is_table
 
-AS_WRITTEN: Final = "Rows as the code writes them; what it filters out is read too."
+AS_WRITTEN: Final = (
+    "Rows as the code writes them; what it filters out and what it drops as a repeat is read too."
+)
 NOTHING: Final = Amount(value=0)
 
 
@@ -142,8 +144,14 @@ def _read_waiting(facts: Facts) -> InputAmount:
     elif common.only_files(facts) and not common.files_of(facts, "waiting"):
         rows = NOTHING
     else:
-        rows = _as_written(facts, facts.counts.waiting)
+        rows = _as_written(facts, _waiting_with_late(facts))
     return InputAmount(rows, add_amounts(_unread_bytes(source) for source in facts.sources))
+
+
+def _waiting_with_late(facts: Facts) -> int | None:
+    """What the code writes of what waits, with the rows that a rehearsal read and dropped as late."""
+    counts = facts.counts
+    return None if counts.waiting is None else counts.waiting + (counts.rehearsed_late or 0)
 
 
 def _unread_bytes(source: SourceFacts) -> Amount | None:

@@ -183,8 +183,18 @@ def _passing(facts: Facts, found: RowAmount) -> RowAmount:
         key = ", ".join(facts.new_code.key)
         why = f"{found.why} {common.plural(repeats, 'row')} of what waits repeat a key ({key}) of the table."
         return found.numbered(max(repeats, found.rows or 0), why)
-    why = f"{found.why} A row that repeats an earlier one passes; how many of the waiting rows do was not counted."
+    why = f"{found.why} A row that repeats an earlier one passes; {_why_uncompared(facts)}"
     return RowAmount(rows=coming, bound=Bound.AT_MOST, why=why)
+
+
+def _why_uncompared(facts: Facts) -> str:
+    if facts.counts.rehearsed and facts.new_code.key:
+        key = ", ".join(facts.new_code.key)
+        return (
+            "how many of the waiting rows do is not known: a rehearsal counts the rows that come, and does not compare "
+            f"their key ({key}) with the table."
+        )
+    return "how many of the waiting rows do was not counted."
 
 
 def _key_is_compared(facts: Facts) -> bool:

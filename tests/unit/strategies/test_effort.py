@@ -170,3 +170,13 @@ CHANGED_CODE = CodeFacts({"/p/q.py": "other"}, ("dedupe",), sources=({"path": "/
 
 def test_a_dropped_state_whose_code_needs_state_again_is_rebuilt_by_a_full_refresh() -> None:
     assert effort(facts(new_code=CHANGED_CODE), "full-refresh").state.fate == "rebuilt"
+
+
+def test_rows_that_a_rehearsal_dropped_as_late_are_read_too() -> None:
+    given = facts()
+    assert given.counts.waiting is not None
+    late = replace(given, counts=replace(given.counts, rehearsed=True, rehearsed_late=2))
+    read = option_of(given, "continue"), option_of(late, "continue")
+    before, after = (told(read_input(f, o).rows) for f, o in zip((given, late), read, strict=True))
+    assert before is not None
+    assert after == (before[0] + 2, ABOUT)
