@@ -41,6 +41,7 @@ from recovery.pipelines.losses import is_in_doubt
 from recovery.pipelines.workspaces import client_for
 from recovery.planning.actions import update_choices
 from recovery.strategies.common import word
+from recovery.streams import noting, tailing
 from recovery.streams.describing import list_signs
 from recovery.streams.running import answer_of
 from recovery.workflow import actions, counting_below, diagnosing, refreshing
@@ -69,7 +70,7 @@ def frame_of(flow: Flow, tab: str, by: Actor) -> dict[str, Any]:
     doubts = doubts_of([flow.pk, *(f.pk for _, f in seen)], now)
     feeds = below.dataset_rows(flow, seen, counting_below.held_below(flow, seen), now, doubts)
     late = below.list_behind(feeds)
-    doubt = doubts.get(flow.pk)
+    doubt, quiet = doubts.get(flow.pk), _answered_not_running(flow, now)
     return {
         "below": feeds,
         "outside": [(n, f) for n, f in seen if f.pipeline_id != flow.pipeline_id],
@@ -79,14 +80,27 @@ def frame_of(flow: Flow, tab: str, by: Actor) -> dict[str, Any]:
         "workspace": flow.pipeline.workspace.name,
         "environment": flow.pipeline.environment,
         "moves_at": retagging.moves_at(flow.pipeline),
-        "badge": flows.header_badge(flow, now, late, doubt),
+        "badge": flows.NOT_RUNNING if quiet else flows.header_badge(flow, now, late, doubt),
         "doubt": doubt,
+        "quiet": quiet,
         "writes": flows.written_name(flow),
         "tab": tab,
         "tabs": TABS,
         "recovery": open_recovery_of(flow.pk),
         "recoveries": Recovery.objects.filter(flow=flow).count(),
     }
+
+
+def _answered_not_running(flow: Flow, now: datetime) -> bool:
+    """Does the running command of a stream that was last polled as running say, later than its log, that it is not?"""
+    if flow.state != "running" or not flow.pipeline.workspace.has_streams:
+        return False
+    stream = Stream.objects.filter(pipeline=flow.pipeline_id).first()
+    if stream is None:
+        return False
+    seen = tailing.runs_of(stream.event_log, stream.query_ids) if stream.event_log else []
+    answer = noting.noted_answer(stream, seen, now)
+    return answer is not None and answer.alive is False
 
 
 def _seen_below(flow: Flow, by: Actor) -> list[tuple[Node, Flow]]:
@@ -126,7 +140,9 @@ def show_overview(request: PageRequest, by: Actor, flow_id: int) -> HttpResponse
     diagnosis = diagnosis_of(flow, frame["recovery"])
     context = {
         **frame,
-        "sentence": flows.flow_sentence(flow, diagnosis, frame["below_behind"], frame["doubt"]),
+        "sentence": flows.QUIET_SENTENCE
+        if frame["quiet"]
+        else flows.flow_sentence(flow, diagnosis, frame["below_behind"], frame["doubt"]),
         "facts": _list_facts(flow, frame["recovery"], frame["below_behind"]),
         **_batches_context(flow, frame["recovery"]),
         **_unread_context(flow),

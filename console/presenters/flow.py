@@ -59,6 +59,15 @@ def header_badge(
     return badge
 
 
+NOT_RUNNING: Final = status.Badge("stopped", "Not running")
+QUIET_SENTENCE: Final = (
+    "The stream does not run.",
+    "Its running command says so, and answered later than its event log was written. How its last run ended is shown "
+    "after the next poll.",
+)
+"""Of a stream that the newest poll saw running."""
+
+
 def written_name(flow: Flow) -> str:
     """What the flow writes: a table, a view, or a sink, which Spark names without a catalog and a schema."""
     if not flow.streaming:
