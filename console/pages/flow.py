@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from contextlib import closing
+from datetime import datetime
 from typing import Any
 from urllib.parse import urlencode
 

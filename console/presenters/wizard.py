@@ -84,8 +84,8 @@ def trouble_summary(
     ]
 
 
-def _waiting_is_over() -> Ask:
-    return Ask(
+def _waiting_is_over() -> TroubleAnswer:
+    return TroubleAnswer(
         "Safe to wait?",
         "This recovery has ended",
         "Nothing of it waits any more. What the flow has yet to read is on the flow's page.",
@@ -108,7 +108,7 @@ def safe_to_wait(facts: GatheredFacts, *, has_plan: bool = False) -> TroubleAnsw
     places = option.positions if option else ()
     readable = [place.readable for place in places]
     if not readable and has_plan:
-        return Ask(
+        return TroubleAnswer(
             "Safe to wait?",
             "See the plan",
             "What can still be read was read when the plan was sealed: it is in Review. "
