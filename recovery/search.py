@@ -1,4 +1,4 @@
-"""Finds what somebody remembers: a flow, a pipeline, an error's text, a recovery by its label, a plan by its hash, a
+"""Finds what a person remembers: a flow, a pipeline, an error's text, a recovery by its label, a plan by its hash, a
 person.
 
 Reads only, and only what `by` may see. Bounded: of each kind at most `MOST`, whatever was asked; no more than `WORDS`

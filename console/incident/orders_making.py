@@ -1,7 +1,7 @@
 """Runs the third incident: a plain program, until its dropDuplicates is taken out and Spark refuses it.
 
 As the first one it can be interrupted and called again: a run that ended well is not repeated, files that arrived stay,
-and the marker file is written last. It lies outside of the instance's home, as a stream of one's own does: what starts
+and the marker file is written last. It is outside of the instance's home, as a stream of one's own does: what starts
 such a program reaches nothing in that home.
 """
 
@@ -59,13 +59,13 @@ class OrdersIncident:
 
 
 def orders_folder(home: Path) -> Path:
-    """Where the stream of this instance lies: one folder of this user in the machine's place for temporary files."""
+    """Where the stream of this instance is: one folder of this user in the machine's place for temporary files."""
     mark = hashlib.sha256(str(home.resolve()).encode()).hexdigest()[:12]
     return Path(tempfile.gettempdir()) / f"reprise-demo-{os.getuid()}-{mark}"
 
 
 def make_orders(*, folder: Path, tell: Tell = ignore_progress) -> OrdersIncident:
-    """Run the program until it fails, once. Raises Refused where the folder is somebody else's or a run ends otherwise
+    """Run the program until it fails, once. Raises Refused where the folder is someone else's or a run ends otherwise
     than it must, Unreachable where one does not end or Java is missing."""
     made, marker = OrdersIncident(str(folder)), folder / "incident.json"
     if marker.exists():
@@ -86,7 +86,7 @@ def _claim(folder: Path) -> None:
     if not folder.is_symlink():
         folder.mkdir(mode=0o700, exist_ok=True)
     if folder.is_symlink() or folder.stat().st_uid != os.getuid():
-        raise Refused(f"{folder} is somebody else's. Set TMPDIR to a folder of your own.")
+        raise Refused(f"{folder} is someone else's. Set TMPDIR to a folder of your own.")
     for name in ("arriving", "events"):
         (folder / name).mkdir(exist_ok=True)
 

@@ -93,7 +93,9 @@ def frame_of(flow: Flow, tab: str, by: Actor) -> dict[str, Any]:
 
 
 def _answered_not_running(flow: Flow, now: datetime) -> bool:
-    """Does the running command of a stream that was last polled as running say, later than its log, that it is not?"""
+    """Does the running command of a stream that was last polled as running say, later than its log, that it is not?
+
+    The next poll writes the same into the flow's state, which lists show."""
     if flow.state != "running" or not flow.pipeline.workspace.has_streams:
         return False
     stream = Stream.objects.filter(pipeline=flow.pipeline_id).first()
@@ -126,9 +128,9 @@ def diagnosis_of(flow: Flow, recovery: Recovery | None) -> Diagnosis | None:
 
 @page(Right.VIEW, methods=("GET", "POST"))
 def show_overview(request: PageRequest, by: Actor, flow_id: int) -> HttpResponse:
-    """What is so and the next act. POST opens a recovery (`act=go-back`: though nothing fails, once confirmed;
-    `act=deduplicate`: with that strategy chosen), or
-    (`act=below`, `act=count`) asks for a refresh or a count of what is below."""
+    """Shows the flow's state and the next act. POST opens a recovery (`act=go-back`: though nothing fails, once
+    confirmed; `act=deduplicate`: with that strategy chosen), or asks for a refresh or a count of what is below
+    (`act=below`, `act=count`)."""
     flow = flow_or_404(flow_id, by)
     if request.GET.get("part") == "unread":
         return _unread_part(request, flow)

@@ -133,9 +133,9 @@ def may_take_out(page: RecoveryPage) -> bool:
     """Whether a recovery of its own may delete the repeats that this proof accepted: they are still in the table, which
     takes corrections, and nothing came after."""
     recovery, flow, measured = page.recovery, page.recovery.flow, page.recovery.proof
-    if page.plan is None or measured is None or recovery.state != "succeeded" or page.is_stream:
+    if page.plan is None or measured is None or recovery.state != "succeeded":
         return False
-    if count_repeats(measured).rows == 0 or not further.takes_corrections(page.plan.contents):
+    if count_repeats(measured).rows == 0 or not further.takes_corrections(recovery, page.plan.contents):
         return False
     is_renewed = flow.renewed_at and recovery.ended_at and flow.renewed_at > recovery.ended_at
     later = Recovery.objects.filter(flow=flow, pk__gt=recovery.pk, state__in=PROVING)
@@ -191,7 +191,7 @@ def verify_bar(page: RecoveryPage) -> ActionBar:
             "Measures every criterion again.",
             "Reads only."
             if corrected
-            else "Reads only, except that it starts one further run to prove that it adds nothing.",
+            else f"Reads only, except that it starts one further {page.run_noun} to prove that it adds nothing.",
             Primary("Measure again", post=reverse("run", args=[page.pk]), name="confirmed", value="measure"),
             (*_end_without(page), report, steps),
             may_why(page.by, Right.RECOVER, page.environment),

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from console.presenters import status, words
+from console.presenters import words
 from console.presenters.wizard import TroubleAnswer
 from recovery.contracts import codec
 from recovery.contracts.probes import read_evidence
@@ -223,7 +223,3 @@ def job_rows(step: Any | None, holds: Sequence[Any], *, is_stream: bool = False)
         ]
     off = [EvidenceRow("ok", f"Was paused already: {j}") for j in result.jobs or () if not holds]
     return [*held_rows(holds), *off]
-
-
-def job_badge(step: Any) -> status.Badge:
-    return status.state_badge(status.STEP, step.state)

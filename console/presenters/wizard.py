@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any
 
 from console.presenters import efforts, status, words
 from console.presenters import positions as starts
@@ -548,11 +547,6 @@ def _ahead_text(ahead: NextInput, *, is_files: bool) -> str:
         return f"nothing waits; the next {'file' if is_files else 'row'} that arrives"
     tail = "rows not counted" if rows is None else f"{words.format_count(rows, 'row')}, {sure}"
     return f"{words.format_count(files, 'file')} in all, {tail}"
-
-
-def seconds_since(value: Any, now: datetime) -> str:
-    """`6 s` since a look began."""
-    return words.format_ago(value, now).removesuffix(" ago")
 
 
 def key_line(columns: Sequence[str], key_from: str, *, whole_rows: bool) -> str:

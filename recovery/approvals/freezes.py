@@ -12,7 +12,6 @@ from typing import Final
 from zoneinfo import ZoneInfo
 
 DAYS: Final = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
-WEEK: Final = 7 * 24 * 60
 _CLOCK: Final = r"([01]\d|2[0-3]):([0-5]\d)"
 _DAY: Final = rf"(Mon|Tue|Wed|Thu|Fri|Sat|Sun) {_CLOCK}"
 _DATE: Final = rf"(\d{{4}}-\d{{2}}-\d{{2}}) {_CLOCK}"

@@ -7,7 +7,7 @@ as much as the first. A search for text reads a limited stretch of the log and s
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from datetime import UTC, datetime, timedelta
-from typing import Any, Final
+from typing import Final
 
 from django.db.models import Q, QuerySet
 from django.utils.dateparse import parse_date, parse_datetime
@@ -197,10 +197,3 @@ def _to_utc(at: datetime) -> datetime:
         return at.astimezone(UTC)
     except OverflowError:
         return FIRST if at.year == 1 else LAST
-
-
-def as_row(entry: AuditEntry) -> dict[str, Any]:
-    """One entry as JSON, with its stable code."""
-    from recovery.audit.exporting import COLUMNS, entry_columns
-
-    return entry_columns({name: getattr(entry, name) for name in COLUMNS})

@@ -40,7 +40,6 @@ QUESTIONS: Final = (
     "top-up",
     "deduplicate",
 )
-RUNS_CODE: Final = ("study", "measure", "defined", "stage", "replay", "rehearse", "top-up", "deduplicate")
 MOST_SECONDS: Final = 4 * 3600
 MOST_ANSWER: Final = 64 * 1024 * 1024  # bytes
 AT_ONCE: Final = 8

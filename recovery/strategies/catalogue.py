@@ -63,9 +63,6 @@ JUDGES: Mapping[str, Callable[[Facts], Option]] = {
     Strategy.EMPTY: empty.judge,
 }
 
-NOT_HERE: Mapping[str, str] = {}
-"""Strategies that this version does not have, and why."""
-
 
 def judge_all(facts: Facts) -> tuple[Option, ...]:
     """Every strategy judged; the one that the decision table names is marked as recommended."""

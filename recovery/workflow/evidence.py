@@ -206,11 +206,17 @@ def collect(
         measured_since=since,
         reached=_reached(snapshot, contents, readers, seen, stretches),
     )
-    evidence = _with_origins(evidence, new, contents, readers)
+    return _with_arrived_rows(_with_origins(evidence, new, contents, readers), snapshot, contents, readers)
+
+
+def _with_arrived_rows(
+    evidence: Evidence, snapshot: FlowSnapshot, contents: PlanBody, readers: Readers
+) -> Evidence:
+    """With the rows of input that came after the plan, where some did."""
     late = arrivals(evidence)
-    if late or any(r.arrived for r in evidence.reached.values()):
-        evidence = replace(evidence, arrived_rows=_arrived_rows(snapshot, contents, readers, late))
-    return evidence
+    if not late and not any(r.arrived for r in evidence.reached.values()):
+        return evidence
+    return replace(evidence, arrived_rows=_arrived_rows(snapshot, contents, readers, late))
 
 
 def _with_origins(

@@ -52,8 +52,11 @@ class FurtherWay:
         return plural(self.rows, "repeated row" if self.strategy is Strategy.DEDUPLICATE else "missing row")
 
 
-def takes_corrections(contents: PlanBody) -> bool:
-    """Whether single rows can be added to the table of a plan, or deleted from it: a Delta table, by a key."""
+def takes_corrections(recovery: Recovery, contents: PlanBody) -> bool:
+    """Whether single rows can be added to the table of a plan, or deleted from it: a Delta table of a pipeline's flow,
+    by a key. The strategies judge the rest when they are planned (`strategies.corrections`)."""
+    if recovery.flow.pipeline.workspace.has_streams:
+        return False
     return contents.sink.kind == "delta" and not contents.sink.is_declared and bool(contents.key)
 
 
@@ -61,7 +64,7 @@ def find_way(recovery: Recovery) -> FurtherWay | None:
     """None where there is no such plan: none can be made, the table gets rows by its own log alone, each is there as
     often as it is due, or no key tells which. Repeats come first: no row is added while they are there."""
     plan = plan_in_force(recovery)
-    if plan is None or refusal(recovery) is not None or not takes_corrections(plan.contents):
+    if plan is None or refusal(recovery) is not None or not takes_corrections(recovery, plan.contents):
         return None
     if repeated := repeated_in(recovery.proof):
         return FurtherWay(Strategy.DEDUPLICATE, repeated)

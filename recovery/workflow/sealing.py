@@ -100,7 +100,7 @@ def _judge(
 ) -> tuple[FlowSnapshot, Facts, Option]:
     """What is there now, and the strategy judged by it, with the saved choices and these start positions."""
     chosen = recovery.chosen
-    scene, facts = gather(
+    snapshot, facts = gather(
         recovery.flow,
         patch=chosen.patch or {},
         strategy=strategy,
@@ -110,7 +110,7 @@ def _judge(
         refresh_below=chosen.refresh_below,
         target=chosen.target,
     )
-    return scene, facts, next(o for o in judge_all(facts) if o.strategy == strategy)
+    return snapshot, facts, next(o for o in judge_all(facts) if o.strategy == strategy)
 
 
 def costs_from(recovery: Recovery, wishes: Mapping[str, StartChoice]) -> tuple[Cost, ...]:

@@ -1,4 +1,4 @@
-"""Names of one word, and words that say little, may only become fewer; a class name stands once (docs/style.md)."""
+"""Names of one word, and words that say little, may only become fewer; a class name is used once (docs/style.md)."""
 
 import ast
 import re
@@ -70,6 +70,6 @@ def test_words_to_avoid_become_fewer_in_docstrings() -> None:
     assert sum(len(AVOIDED.findall(text)) for text in texts if text) <= AVOIDED_WORDS
 
 
-def test_a_class_name_stands_once() -> None:
+def test_a_class_name_is_used_once() -> None:
     names = Counter(node.name for tree in product() for node in tree.body if isinstance(node, ast.ClassDef))
     assert {name for name, times in names.items() if times > 1} == SHARED_CLASS_NAMES

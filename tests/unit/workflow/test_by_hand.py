@@ -14,7 +14,7 @@ from recovery.contracts.choices import ChoicesChange
 from recovery.contracts.names import ChangeIntent
 from recovery.errors import Refused, RepriseError
 from recovery.management.commands import _acting
-from recovery.models import AuditEntry, Flow, Pipeline, Recovery
+from recovery.models import AuditEntry, Flow, Pipeline, Recovery, Workspace
 from recovery.people.roles import Actor
 from recovery.planning import plan_now
 from recovery.workflow import broker, by_hand
@@ -158,15 +158,27 @@ def test_a_plan_that_no_storage_lets_run_is_refused_before_anything_is_opened() 
     assert AuditEntry.objects.filter(action="recovery.open", outcome="failed").count() == 1
 
 
+def of_program(row: Recovery) -> Recovery:
+    Workspace.objects.update(kind="streams")
+    return Recovery.objects.get(pk=row.pk)
+
+
 @pytest.mark.parametrize(
     ("made", "strategy"),
     [
         (factories.rows_missing, "top-up"),
         (factories.rows_repeated, "deduplicate"),
         (partial(factories.rows_missing, kind="files"), None),
+        (lambda: of_program(factories.rows_repeated()), None),
         (factories.not_proven, None),
     ],
-    ids=["rows are missing", "rows repeat", "no table that can be added to", "steps are left"],
+    ids=[
+        "rows are missing",
+        "rows repeat",
+        "no table that can be added to",
+        "a plain program's table",
+        "steps are left",
+    ],
 )
 def test_a_proof_that_does_not_hold_names_the_command_that_corrects_the_table(
     made: Callable[[], Recovery], strategy: str | None
