@@ -67,10 +67,10 @@ def orders_folder(home: Path) -> Path:
 def make_orders(*, folder: Path, tell: Tell = ignore_progress) -> OrdersIncident:
     """Run the program until it fails, once. Raises Refused where the folder is someone else's or a run ends otherwise
     than it must, Unreachable where one does not end or Java is missing."""
+    _claim(folder)  # first: what is there may be someone else's, and its commands are run
     made, marker = OrdersIncident(str(folder)), folder / "incident.json"
     if marker.exists():
         return made
-    _claim(folder)
     java = str(find_java(folder / "java").home)
     (folder / "job.py").write_text(write_job(java))
     for good in range(GOOD_RUNS):
@@ -85,7 +85,8 @@ def _claim(folder: Path) -> None:
     """Make the folders, for this user alone."""
     if not folder.is_symlink():
         folder.mkdir(mode=0o700, exist_ok=True)
-    if folder.is_symlink() or folder.stat().st_uid != os.getuid():
+    facts = folder.lstat()
+    if folder.is_symlink() or facts.st_uid != os.getuid() or facts.st_mode & 0o022:
         raise Refused(f"{folder} is someone else's. Set TMPDIR to a folder of your own.")
     for name in ("arriving", "events"):
         (folder / name).mkdir(exist_ok=True)

@@ -137,9 +137,11 @@ def may_take_out(page: RecoveryPage) -> bool:
         return False
     if count_repeats(measured).rows == 0 or not further.takes_corrections(recovery, page.plan.contents):
         return False
-    is_renewed = flow.renewed_at and recovery.ended_at and flow.renewed_at > recovery.ended_at
+    is_rewritten = flow.rewritten_at and recovery.ended_at and flow.rewritten_at > recovery.ended_at
     later = Recovery.objects.filter(flow=flow, pk__gt=recovery.pk, state__in=PROVING)
-    return flow.state == "ok" and not is_renewed and open_recovery_of(flow.pk) is None and not later.exists()
+    return (
+        flow.state == "ok" and not is_rewritten and open_recovery_of(flow.pk) is None and not later.exists()
+    )
 
 
 def _closed(recovery: Recovery) -> str:

@@ -59,7 +59,8 @@ class Flow(OnLists):
     outermost first: [{class_name, message}], of people's code with `file` and `line` too.
     `behind_since`: since when its dataset does not show what it is computed from, `behind_why` how that came
     (`downstream.BehindReason`, "" where it does), `behind_update` the update that left it so. `good_at` and
-    `renewed_at`: as `downstream.DatasetFreshness` has them; readers in other pipelines are judged by them.
+    `renewed_at`, `rewritten_at`: as `downstream.DatasetFreshness` has them; readers in other pipelines are judged by
+    them.
     `below_refresh`: the last refresh below it that was asked for outside of a recovery (`refreshing.BelowRefresh`), {}
     for none; `below_count`: the last count there (`counting_below.BelowCount`), {} for none. `sink_memory`:
     `contracts.updates.SinkMemory` of its file table, {} where there is nothing to remember. `failure_memory`:
@@ -85,6 +86,7 @@ class Flow(OnLists):
     behind_update = models.CharField(max_length=80, blank=True, default="")
     good_at = models.DateTimeField(null=True)
     renewed_at = models.DateTimeField(null=True)
+    rewritten_at = models.DateTimeField(null=True)
     sink_memory = models.JSONField(default=dict)
     failure_memory = models.JSONField(default=dict)
     below_refresh = models.JSONField(default=dict)

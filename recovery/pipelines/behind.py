@@ -38,7 +38,7 @@ def behind_of(flow: Flow) -> BehindSince | None:
 
 def standing_of(flow: Flow) -> DatasetFreshness:
     """What the row keeps of how its dataset stands."""
-    return DatasetFreshness(behind_of(flow), flow.good_at, flow.renewed_at)
+    return DatasetFreshness(behind_of(flow), flow.good_at, flow.renewed_at, flow.rewritten_at)
 
 
 def since_of(flow: Flow) -> datetime | None:
@@ -86,7 +86,11 @@ def _names(inputs: Iterable[Any]) -> tuple[str, ...]:
 
 
 def _fields(state: str, standing: DatasetFreshness) -> FlowValues:
-    moments: FlowValues = {"good_at": standing.good_at, "renewed_at": standing.renewed_at}
+    moments: FlowValues = {
+        "good_at": standing.good_at,
+        "renewed_at": standing.renewed_at,
+        "rewritten_at": standing.rewritten_at,
+    }
     behind = standing.behind
     if behind is None:
         return {**moments, **NOT_BEHIND}

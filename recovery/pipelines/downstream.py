@@ -64,11 +64,13 @@ class BehindSince:
 class DatasetFreshness:
     """How a dataset stands. `good_at`: when the last update began that completed its flow. `renewed_at`: when its rows
     were last emptied, written again in full or brought up to date after it was behind: who ran before that shows rows
-    that it no longer has. None: not known to have been."""
+    that it no longer has. None: not known to have been. `rewritten_at`: when an update last emptied it and wrote it
+    from scratch, so that nothing of before is in it."""
 
     behind: BehindSince | None = None
     good_at: datetime | None = None
     renewed_at: datetime | None = None
+    rewritten_at: datetime | None = None
 
 
 UNKNOWN: Final = DatasetFreshness()
@@ -159,13 +161,15 @@ def _after(
     good_at = before.good_at
     if told.outcome is FlowOutcome.OK:
         good_at = _last(good_at, log.when(update.get("creation_time")) or log.when(told.at))
-    renewed = [before.renewed_at]
+    renewed, rewritten_at = [before.renewed_at], before.rewritten_at
     if not node.view and refreshed_in_full(update, node.name, node.dataset):
         emptied_at = (update.get("emptied") or {}).get(node.dataset)
         renewed += [log.when(emptied_at), log.when(told.at)]
+        if told.outcome is FlowOutcome.OK:
+            rewritten_at = _last(rewritten_at, log.when(told.at))
     if before.behind is not None and behind is None:
         renewed.append(log.when(told.at))
-    return DatasetFreshness(behind, good_at, _last(*renewed))
+    return DatasetFreshness(behind, good_at, _last(*renewed), rewritten_at)
 
 
 def refreshed_in_full(update: Mapping[str, Any], flow: str, dataset: str) -> bool:

@@ -30,3 +30,4 @@ class FlowValues(TypedDict, total=False):
     behind_update: str
     good_at: datetime | None
     renewed_at: datetime | None
+    rewritten_at: datetime | None

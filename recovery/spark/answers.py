@@ -79,6 +79,7 @@ def _describe_flow(spark: Any, flow: CodeFlow) -> Study:
         sink=flow.sink,
         dedupe=None if flow.dedupe is None else tuple(flow.dedupe),
         columns=tuple(flow.columns),
+        computed=explained.computed_columns(flow.text, flow.columns),
         windows=explained.windows(flow.text),
         groups=explained.groups(flow.text),
         problem=flow.numbered.problem,

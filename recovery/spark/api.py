@@ -154,6 +154,7 @@ class Study:
     says it lies. Options may hold passwords: they are for asking the source, and go into no plan and on no page.
     `sink`: what the code declares with `create_sink` as the flow's target, {name, format, options}, the options as
     secret as those of a source; None: a table, or not known, as the code cannot be analysed.
+    `computed`: those of the columns that the code computes (`explained.computed_columns`).
     `windows`: how rows are put into windows (`explained.windows`), "" where that cannot be told. `groups`: rows that
     come of one group of its aggregation (`explained.groups`).
     `problem_code`: NO_SUCH_COLUMN where the key that was asked for is not there; UNSEEN_STREAM where the plan reads a
@@ -175,6 +176,7 @@ class Study:
     sink: Mapping[str, Any] | None = None
     dedupe: tuple[Text, ...] | None = None
     columns: tuple[Text, ...] = ()
+    computed: tuple[Text, ...] = ()
     rows: Mapping[Text, Rows] = field(default_factory=dict)
     by_file: Mapping[Text, Rows] = field(default_factory=dict)
     distinct: Mapping[Text, Rows] = field(default_factory=dict)

@@ -70,10 +70,15 @@ def lay_down(files: Mapping[str, str], root: str, libraries: tuple[str, ...], fo
     """Write the files of a program for a question whose folder this is."""
     started = folder / "started"
     started.mkdir(exist_ok=True)
-    beside = write_files(files, root, started)
     if not all(name.startswith("/") and os.path.realpath(name) == name for name in libraries):
+        beside = write_files(
+            files, root, folder / "files"
+        )  # apart: a path from there is no path from its start
         parents = [str(beside[name].parent) for name in libraries if name in beside]
-        return Laid(beside, tuple(dict.fromkeys([*parents, str(started)])), str(folder), str(started))
+        return Laid(
+            beside, tuple(dict.fromkeys([*parents, str(folder / "files")])), str(folder), str(started)
+        )
+    write_files(files, root, started)
     tree = folder / "tree"
     placed = write_files(files, "", tree)
     roots = [str(place) for name in libraries if name in placed for place in _above(placed[name], tree)]
@@ -84,9 +89,8 @@ def lay_down(files: Mapping[str, str], root: str, libraries: tuple[str, ...], fo
 
 def _above(file: Path, tree: Path) -> list[Path]:
     """The folders from which a program's imports may resolve: its own, then those above it."""
-    return [
-        place for place in list(file.parents)[: MOST_PARENTS + 1] if len(place.relative_to(tree).parts) > 0
-    ]
+    above = list(file.parents)[: MOST_PARENTS + 1]
+    return [place for place in above if place != tree and place.is_relative_to(tree)] or [tree]
 
 
 def _is_below(place: str, folder: str) -> bool:

@@ -65,7 +65,7 @@ def doubts_of(flow_ids: Iterable[int], now: datetime) -> dict[int, Doubt]:
 
 
 _READ: Final = (
-    "state", "streaming", "code_problem", "code_digest", "renewed_at", "pipeline__name",
+    "state", "streaming", "code_problem", "code_digest", "rewritten_at", "pipeline__name",
     *(f"pipeline__workspace__{name}" for name in ("name", "kind", "polled_at", "poll_error")),
 )  # fmt: skip
 
@@ -81,7 +81,7 @@ class _Row:
 
 def _read_recoveries(flows: Iterable[Flow]) -> Mapping[int, Sequence[ProvingRecovery]]:
     """By flow, the newest first: as many as `find_doubt` needs. Proofs are large and are read for these alone."""
-    ahead = _list_rows({flow.pk: flow.renewed_at for flow in flows})
+    ahead = _list_rows({flow.pk: flow.rewritten_at for flow in flows})
     read: dict[int, list[ProvingRecovery]] = defaultdict(list)
     while ahead:
         keys = [rows[0].pk for rows in ahead.values()]
@@ -98,14 +98,14 @@ def _read_recoveries(flows: Iterable[Flow]) -> Mapping[int, Sequence[ProvingReco
     return read
 
 
-def _list_rows(renewed: Mapping[int, datetime | None]) -> dict[int, list[_Row]]:
-    """By flow, the newest recovery and the proven ones before it, since the table was written from scratch."""
+def _list_rows(rewritten: Mapping[int, datetime | None]) -> dict[int, list[_Row]]:
+    """By flow, its recoveries since the table was written from scratch, the newest first."""
     rows: dict[int, list[_Row]] = defaultdict(list)
-    proving = Recovery.objects.filter(flow__in=renewed.keys(), state__in=PROVING).order_by("-pk")
+    proving = Recovery.objects.filter(flow__in=rewritten.keys(), state__in=PROVING).order_by("-pk")
     for flow_id, pk, state, ended_at in proving.values_list("flow", "pk", "state", "ended_at"):
-        since = renewed[flow_id]
+        since = rewritten[flow_id]
         is_before = since is not None and ended_at is not None and since > ended_at
-        if not is_before and (flow_id not in rows or state == "succeeded"):
+        if not is_before:
             rows[flow_id].append(_Row(pk, state, ended_at))
     return rows
 
@@ -133,10 +133,11 @@ def find_doubt(
 
 
 def _not_proven(recoveries: Sequence[ProvingRecovery], run: str) -> Doubt | None:
-    """A recovery without proof leaves the table in doubt until one proves it, or it is written again from scratch."""
-    if not recoveries or recoveries[0].state == "succeeded":
+    """A recovery without proof leaves the table in doubt until one compares it whole, or it is written from scratch.
+    One that proved its own new rows has not looked at the rows of before."""
+    newest = next((recovery for recovery in recoveries if recovery.state != "succeeded"), None)
+    if newest is None:
         return None
-    newest = recoveries[0]
     criteria = newest.proof.criteria if newest.proof else ()
     wrong = sum(criterion.ok is False for criterion in criteria)
     unknown = sum(criterion.ok is None for criterion in criteria)
@@ -157,6 +158,7 @@ def _not_proven(recoveries: Sequence[ProvingRecovery], run: str) -> Doubt | None
 
 def _leftover(recoveries: Sequence[ProvingRecovery], run: str) -> Doubt | None:
     """Rows that the proofs measured as lost or doubled stay so until a proof shows that they no longer are."""
+    recoveries = [recovery for recovery in recoveries if recovery.state == "succeeded"]
     proofs = [recovery.proof or Measured() for recovery in recoveries]
     rows = sum_leftover(proofs)
     if not rows.cost:

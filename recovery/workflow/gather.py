@@ -252,7 +252,7 @@ def facts_of(
         is_plain=flow.pipeline.workspace.has_streams,
         processed=measure_processed(found.sources) if new_code.operators else None,
         scratch=bool(snapshot.storage),
-        is_key_lost=_is_key_lost(snapshot, new_code),
+        is_key_lost=_is_key_lost(snapshot, new_code, old_code),
     )
     return _with_rebuilt_state(snapshot, facts, studied, new_files)
 
@@ -296,12 +296,14 @@ def _read_held_state(snapshot: FlowSnapshot) -> tuple[HeldState, ...]:
     return held_states(snapshot.checkpoint_place, asked, batch=last, limit=settings.REPRISE_COUNT_BYTES)
 
 
-def _is_key_lost(snapshot: FlowSnapshot, code: CodeFacts) -> bool:
+def _is_key_lost(snapshot: FlowSnapshot, code: CodeFacts, old: CodeFacts | None) -> bool:
     """Whether the state of a dropDuplicates is dropped, and no column tells its repeats in the table."""
     if code.operators is None or code.key or snapshot.sink.declared:
         return False
-    kept = {o.name for o in snapshot.checkpoint.state_operators} & {*state_rows.DEDUPES}
-    return bool(kept - {*code.operators})
+    before = {o.name for o in snapshot.checkpoint.state_operators} | {
+        *((old.operators if old else None) or ())
+    }
+    return bool((before & {*state_rows.DEDUPES}) - {*code.operators})
 
 
 def find_state_key(checkpoint: CheckpointReport) -> tuple[str, ...]:
@@ -317,6 +319,8 @@ def find_old_key(snapshot: FlowSnapshot, known: Study, old_known: Study | None) 
     if known.operators is None or known.key or snapshot.sink.declared:
         return ()
     own = find_state_key(snapshot.checkpoint) if old_known is None else tuple(old_known.dedupe or ())
+    if old_known is None and {c.lower() for c in own} & {c.lower() for c in known.computed}:
+        return ()  # the name may mean another column than it did to the state
     return own if {c.lower() for c in own} <= {c.lower() for c in known.columns} else ()
 
 

@@ -49,11 +49,18 @@ def test_a_recovery_without_proof_is_not_forgotten_by_an_update_that_ends_well(
     assert doubts(responder, flow) == ["not-proven"]
 
 
-def test_a_later_proof_ends_the_doubt(responder: Client) -> None:
+def test_a_later_proof_of_the_whole_table_ends_the_doubt(responder: Client) -> None:
+    flow = f.flow()
+    recovery(flow, "unproven", FAILS, timezone.now())
+    recovery(flow, "succeeded", codec.to_json(f.proof()))
+    assert doubts(responder, flow) == []
+
+
+def test_a_later_proof_that_did_not_compare_the_rows_of_before_leaves_the_doubt(responder: Client) -> None:
     flow = f.flow()
     recovery(flow, "unproven", FAILS, timezone.now())
     recovery(flow, "succeeded")
-    assert doubts(responder, flow) == []
+    assert doubts(responder, flow) == ["not-proven"]
 
 
 @pytest.mark.parametrize(
@@ -102,7 +109,7 @@ def test_what_was_accepted_is_shown_with_its_rows_and_its_proof(responder: Clien
 def test_accepted_rows_are_named_until_they_are_proven_gone(
     responder: Client, newest: dict[str, object], minutes: int | None, code: list[str]
 ) -> None:
-    flow = f.flow(renewed_at=f.ago(minutes=minutes) if minutes else None)
+    flow = f.flow(rewritten_at=f.ago(minutes=minutes) if minutes else None)
     accepted = codec.to_json(f.proof(doubled=6, doubled_accepted=SIX))
     recovery(flow, "succeeded", accepted, f.ago(minutes=10))
     recovery(flow, "succeeded", {**codec.to_json(f.proof()), **newest}, f.ago(minutes=1))
@@ -113,7 +120,7 @@ def test_accepted_rows_are_named_until_they_are_proven_gone(
 def test_a_table_that_was_written_again_from_scratch_since_is_in_no_doubt(
     responder: Client, minutes: int, found: list[str]
 ) -> None:
-    flow = f.flow(renewed_at=f.ago(minutes=minutes))
+    flow = f.flow(rewritten_at=f.ago(minutes=minutes))
     recovery(flow, "unproven", FAILS, f.ago(minutes=10))
     assert doubts(responder, flow) == found
 

@@ -95,7 +95,7 @@ def test_repeats_are_not_offered_to_be_taken_out_where_that_is_not_possible(resp
 def test_repeats_that_may_be_gone_are_not_offered_to_be_taken_out(responder: Client, how: str) -> None:
     of = accepted()
     renewed = f.ago(minutes=-5)  # as of now: collecting the tests may have taken longer
-    values: dict[str, object] = {"state": "failed"} if how == "fails" else {"renewed_at": renewed}
+    values: dict[str, object] = {"state": "failed"} if how == "fails" else {"rewritten_at": renewed}
     Flow.objects.filter(pk=of.flow_id).update(**values)
     assert not offers(responder, of)
 

@@ -1,4 +1,4 @@
-"""One judgement of whether a stream runs: its command's newer answer is what its page shows; lists show the last poll."""
+"""One judgement of whether a stream runs: its command's newer answer is what its page shows, lists the last poll."""
 
 from datetime import timedelta
 

@@ -269,6 +269,23 @@ def test_what_counts_as_written_anew(updates: list[dict[str, Any]], renewed: dic
     assert told == {short: log.when(at(number)) for short, number in renewed.items()}
 
 
+@pytest.mark.parametrize(
+    ("updates", "rewritten"),
+    [
+        pytest.param([update(2, "c=ok+", "c")], {"c": 2}, id="a table that was emptied"),
+        pytest.param([update(2, "c=ok+", full_refresh=True)], {"c": 2}, id="a full refresh"),
+        pytest.param([update(2, "c=fail", "c")], {}, id="emptied, and not filled"),
+        pytest.param([ALL_WELL, FAILED, REFRESH], {}, id="what was behind caught up"),
+    ],
+)
+def test_only_an_update_that_fills_an_emptied_table_writes_it_from_scratch(
+    updates: list[dict[str, Any]], rewritten: dict[str, int]
+) -> None:
+    found = standings(updates[::-1], EVERY, {})
+    told = {s: m for s, n in SHORT.items() if (m := found[n.name].rewritten_at) is not None}
+    assert told == {short: log.when(at(number)) for short, number in rewritten.items()}
+
+
 def test_a_view_without_rows_is_renewed_as_what_it_reads() -> None:
     over_changes = Node("c.s.pv", "c.s.pv", ("c.s.changes",), "VIEW")
     found = standings([update(2, "c=ok+", "c")], (CHANGES, over_changes), {})

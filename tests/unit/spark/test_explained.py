@@ -7,6 +7,7 @@ from recovery.spark.explained import (
     besides,
     by_batch,
     computed_anew,
+    computed_columns,
     dedupe_columns,
     file_facts,
     has_watermark,
@@ -292,3 +293,23 @@ NO_FILE = PLAN.replace("Relation spark_catalog.default.t", "LocalRelation <empty
 
 def test_a_plan_that_reads_no_file_reads_no_byte() -> None:
     assert scanned_bytes(NO_FILE.format(size="1.0 B")) == 0
+
+
+@pytest.mark.parametrize(
+    ("item", "computed"),
+    [
+        ("id#1", ()),
+        ("order#5.id AS id#9", ()),
+        ("id#1 AS id#9", ()),
+        ("upper(v#2) AS id#9", ("id",)),
+        ("user_id#2 AS id#9", ("id",)),
+        ("cast(id#1 as int) AS ID#9", ("id",)),
+        ("upper(v#2) AS other#9", ()),
+    ],
+)
+def test_a_column_is_computed_where_its_name_is_given_to_another_value(
+    item: str, computed: tuple[str, ...]
+) -> None:
+    steps = f"Project [{item}, v#2]\n+- StreamingRelation FileSource[/in], [id#1]\n"
+    plan = f"== Analyzed Logical Plan ==\nid: int\n{steps}"
+    assert computed_columns(plan, ("id",)) == computed

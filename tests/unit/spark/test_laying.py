@@ -70,6 +70,12 @@ def read(
     return list(paths), found.sinks["x"].options["path"]
 
 
+@pytest.mark.parametrize("program", ["/x.py", "/jobs/x.py", "/opt/jobs/x.py", "/a/b/c/d/x.py"])
+def test_a_program_of_any_depth_is_laid_down_with_its_own_folder_first(program: str, folder: Path) -> None:
+    laid = laying.lay_down({program: ""}, str(Path(program).parent), (program,), folder)
+    assert laid.roots[0] == f"{laid.tree}{str(Path(program).parent).rstrip('/')}"
+
+
 @pytest.mark.parametrize(
     "imports",
     [

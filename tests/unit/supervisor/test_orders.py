@@ -56,10 +56,18 @@ def test_each_home_has_a_place_of_its_own_outside_of_it(tmp_path: Path) -> None:
 
 def test_somebody_elses_folder_is_refused(tmp_path: Path) -> None:
     (tmp_path / "theirs").mkdir()
+    (tmp_path / "theirs" / "incident.json").write_text("{}")
     (tmp_path / "place").symlink_to(tmp_path / "theirs")
     with pytest.raises(Refused):
         make_orders(folder=tmp_path / "place")
-    assert [*(tmp_path / "theirs").iterdir()] == []
+    assert [p.name for p in (tmp_path / "theirs").iterdir()] == ["incident.json"]
+
+
+def test_a_folder_that_others_may_write_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "incident.json").write_text("{}")
+    tmp_path.chmod(0o777)
+    with pytest.raises(Refused):
+        make_orders(folder=tmp_path)
 
 
 def test_what_is_made_is_not_made_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

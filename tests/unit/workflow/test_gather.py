@@ -279,17 +279,19 @@ def test_the_key_of_a_dropduplicates_that_was_taken_out_is_taken(
     ("state", "key", "kind"),
     [
         (("customer_id",), ("customer_id",), KeyKind.STATE),
+        (("country",), (), KeyKind.WHOLE_ROW),
         (("hidden",), (), KeyKind.WHOLE_ROW),
         ((), (), KeyKind.WHOLE_ROW),
     ],
-    ids=["yielded", "not yielded", "not known"],
+    ids=["yielded", "computed by the code", "not yielded", "not known"],
 )
 def test_the_key_of_a_state_is_taken_where_the_last_good_code_is_not_known(
     monkeypatch: pytest.MonkeyPatch, state: tuple[str, ...], key: tuple[str, ...], kind: KeyKind
 ) -> None:
     def keyed(asked: StudyRequest) -> Study:
         whence = NAMED if asked.key else WHOLE_ROW
-        return replace(study(asked), operators=(), columns=COLUMNS, key=asked.key or (), key_from=whence)
+        told = replace(study(asked), operators=(), columns=COLUMNS, computed=("country",))
+        return replace(told, key=asked.key or (), key_from=whence)
 
     monkeypatch.setattr(gather, "study", keyed)
     there = snapshot_of("same", "orders")
