@@ -38,8 +38,7 @@ def make_plan(
     `positions`: where sources start, as `sources.position_requests.by_source` takes them; none: where they were
     committed. `accept`: effects that are accepted, of these positions and of the plan, of any number of rows.
     `again`: a sealed plan that has not run is taken back first. When sealing is refused, a recovery that this call
-    opened is cancelled again, except where only an acceptance is missing: the refusal names all of them, and the
-    recovery stays open for the same call with them.
+    opened is cancelled again: nothing is left behind. A refusal for a missing acceptance names all that are missing.
     """
     opened = open_recovery_of(flow.pk)
     strategy = find_strategy(opened.chosen if opened else Choices(), change) or ""
@@ -55,22 +54,16 @@ def make_plan(
         _change_choices(recovery, change, positions, accept, by)
         plan = seal_at_once(recovery_id=recovery.pk, by=by, accept=accept)
     except RepriseError as failure:
-        if failure.code in COSTS and not is_further:
-            raise _name_costs(failure, recovery, positions, accept, is_new=opened is None) from failure
+        refusal = _name_costs(failure, recovery, positions, accept) if failure.code in COSTS else failure
         if opened is None or is_further:
             actions.cancel(recovery_id=recovery.pk, reason=f"No plan: {failure.sentence}", by=by)
-        raise
+        raise refusal from failure
     recovery.refresh_from_db()
     return recovery, plan
 
 
 def _name_costs(
-    failure: RepriseError,
-    recovery: Recovery,
-    positions: Sequence[str],
-    accept: Collection[Effect],
-    *,
-    is_new: bool,
+    failure: RepriseError, recovery: Recovery, positions: Sequence[str], accept: Collection[Effect]
 ) -> Refused:
     """The refusal with every effect that is not accepted: one of start positions names no cost of the plan itself."""
     recovery.refresh_from_db()
@@ -81,11 +74,6 @@ def _name_costs(
             if cost.effect not in accept and cost.effect.flag not in flags:
                 flags.append(cost.effect.flag)
                 says.append(f"The plan {cost.effect.plan}, and that is not accepted: {cost.says}. {cost.why}")
-    if is_new:
-        label = recovery.label
-        says.append(
-            f"{label} stays open: repeat the call with {' '.join(flags)}, or run bin/manage cancel {label}."
-        )
     return Refused(" ".join(says), code=failure.code, flags=tuple(flags))
 
 

@@ -63,12 +63,14 @@ def perform(
             except RepriseError as problem:
                 raise Failed(f"{step.kind}: {problem.sentence}") from problem
     came = outcome(world, option, before, int(said["answer"]), chosen=bool(contents.wishes))
-    if _by_keys(world, option) and found.new_code.key_kind is KeyKind.OLD_CODE and counts_keys(found):
+    if _by_keys(world, option) and found.new_code.key_kind in OF_GONE_STEP and counts_keys(found):
         stood = Counter[int]() if option.strategy == "full-refresh" else before
         return replace(came, doubled=sum(repeats_of_keys(stood, world.rows()).values()))
     return came
 
 
+OF_GONE_STEP = (KeyKind.OLD_CODE, KeyKind.STATE)
+"""Keys of a dropDuplicates that the new code has no more, by which repeats of what waits count as doubled."""
 KEYED = (
     "continue",
     "full-refresh",
