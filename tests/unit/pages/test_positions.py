@@ -33,7 +33,7 @@ def plain(page: str) -> str:
     return " ".join(html.unescape(re.sub(r"<[^>]+>", " ", words)).split())
 
 
-KEPT_UNTIL = re.compile(r"until .*\d\d:\d\d:\d\d UTC, in (2 h 5\d min\.|3 h)")
+KEPT_UNTIL = re.compile(r"until .*\d\d:\d\d:\d\d UTC, in (2 h \d\d min\.|3 h)")
 
 
 def moved(page: Element, part: str) -> tuple[str, str, list[str]]:
