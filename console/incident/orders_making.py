@@ -1,7 +1,7 @@
 """Runs the third incident: a plain program, until its dropDuplicates is taken out and Spark refuses it.
 
 As the first one it can be interrupted and called again: a run that ended well is not repeated, files that arrived stay,
-and the marker file is written last. It is outside of the instance's home, as a stream of one's own does: what starts
+and the marker file is written last. It is outside of the instance's home, as a stream of your own is: what starts
 such a program reaches nothing in that home.
 """
 
@@ -67,7 +67,7 @@ def orders_folder(home: Path) -> Path:
 def make_orders(*, folder: Path, tell: Tell = ignore_progress) -> OrdersIncident:
     """Run the program until it fails, once. Raises Refused where the folder is someone else's or a run ends otherwise
     than it must, Unreachable where one does not end or Java is missing."""
-    _claim(folder)  # first: what is there may be someone else's, and its commands are run
+    _claim_folder(folder)  # first: what is there may be someone else's, and its commands are run
     made, marker = OrdersIncident(str(folder)), folder / "incident.json"
     if marker.exists():
         return made
@@ -75,13 +75,15 @@ def make_orders(*, folder: Path, tell: Tell = ignore_progress) -> OrdersIncident
     (folder / "job.py").write_text(write_job(java))
     for good in range(GOOD_RUNS):
         if not (folder / "checkpoint" / "commits" / str(good)).exists():
-            _run(made, java, keeps=True, files=good + 1, says=f"Run {good + 1}", tell=tell)
-    _run(made, java, keeps=False, files=len(ARRIVALS), says="Run without dropDuplicates, failed", tell=tell)
+            _run_program(made, java, keeps=True, files=good + 1, says=f"Run {good + 1}", tell=tell)
+    _run_program(
+        made, java, keeps=False, files=len(ARRIVALS), says="Run without dropDuplicates, failed", tell=tell
+    )
     marker.write_text(json.dumps(asdict(made)))
     return made
 
 
-def _claim(folder: Path) -> None:
+def _claim_folder(folder: Path) -> None:
     """Make the folders, for this user alone."""
     if not folder.is_symlink():
         folder.mkdir(mode=0o700, exist_ok=True)
@@ -92,11 +94,11 @@ def _claim(folder: Path) -> None:
         (folder / name).mkdir(exist_ok=True)
 
 
-def _run(made: OrdersIncident, java: str, *, keeps: bool, files: int, says: str, tell: Tell) -> None:
+def _run_program(made: OrdersIncident, java: str, *, keeps: bool, files: int, says: str, tell: Tell) -> None:
     """Let the first `files` files arrive and run the program; with its step it must end well, without it must fail."""
     began, folder = time.monotonic(), Path(made.folder)
     for number, ids in enumerate(ARRIVALS[:files]):
-        _arrive(folder / "arriving" / f"{number:03}.json", ids)
+        _put_file(folder / "arriving" / f"{number:03}.json", ids)
     Path(made.program).write_text(write_program(keeps=keeps))
     try:
         ended = subprocess.run(
@@ -111,7 +113,7 @@ def _run(made: OrdersIncident, java: str, *, keeps: bool, files: int, says: str,
     tell(says, time.monotonic() - began)
 
 
-def _arrive(path: Path, ids: Sequence[int]) -> None:
+def _put_file(path: Path, ids: Sequence[int]) -> None:
     if path.exists():
         return
     rows = ({"order_id": n, "country": COUNTRIES[n % 3], "cents": 100 * n + 99} for n in ids)

@@ -46,7 +46,7 @@ class RecoveryPage:
     @property
     def what_runs(self) -> str:
         """`pipeline`, or `stream`: what is stopped and started."""
-        return "stream" if self.is_stream else "pipeline"
+        return str(self.recovery.flow.pipeline.workspace.what_runs)
 
     @property
     def run_noun(self) -> str:

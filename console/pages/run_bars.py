@@ -144,11 +144,11 @@ def may_take_out(page: RecoveryPage) -> bool:
     )
 
 
-def _closed(recovery: Recovery) -> str:
+def _say_closed(recovery: Recovery) -> str:
     """How a proven recovery was closed; its badge carries the same."""
     cost = verifying.accepted_cost(recovery.proof)
     accepted = f", with {cost} as accepted" if cost else ""
-    return f"Closed as proven{accepted}{'; the table differs' if verifying.differs(recovery.proof) else ''}."
+    return f"Closed as proven{accepted}{'; the table differs' if verifying.table_differs(recovery.proof) else ''}."
 
 
 def verify_bar(page: RecoveryPage) -> ActionBar:
@@ -159,7 +159,7 @@ def verify_bar(page: RecoveryPage) -> ActionBar:
     corrected = page.plan is not None and page.plan.contents.corrects_table
     if state == "succeeded":
         return ActionBar(
-            _closed(page.recovery),
+            _say_closed(page.recovery),
             "Flow and checkpoint are as they were; start the pipeline when you like."
             if corrected
             else "The flow runs with its new position; the plan, the log and the audit entries stay.",

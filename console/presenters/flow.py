@@ -101,7 +101,7 @@ def flow_sentence(
         damage = say_damage(diagnosis) if diagnosis else ""
         return "The state of this flow is not known.", f"{says} {damage}".strip()
     is_stream = flow.pipeline.workspace.has_streams
-    run = "run" if is_stream else "update"
+    run = flow.pipeline.workspace.run_noun
     result = "The page shows its result once the poller has seen it."
     return {
         "ok": (NOTHING_WRONG, f"Its last {run} ended well. {PROOF_ONLY}"),

@@ -14,7 +14,7 @@ from recovery.contracts.names import Strategy
 from recovery.contracts.probes import ProbeQuestion, read_evidence
 from recovery.contracts.results import SeedResult
 from recovery.workflow import probing, repeating, unknowns
-from recovery.workflow.awaited import Awaited, PersonAct
+from recovery.workflow.awaited import AwaitedAct, PersonAct
 from recovery.workflow.transitions import SKIPS
 from recovery.workflow.usual import UsualDuration
 
@@ -155,7 +155,7 @@ class PersonAsked:
     since: datetime | None
 
 
-def person_asked(awaited: Awaited | None) -> PersonAsked | None:
+def person_asked(awaited: AwaitedAct | None) -> PersonAsked | None:
     if awaited is None:
         return None
     if awaited.act is PersonAct.STOP:

@@ -10,7 +10,6 @@ from recovery.contracts import codec
 from recovery.contracts.probes import read_evidence
 from recovery.contracts.results import StoppedResult
 from recovery.pipelines.client import StandstillProof
-from recovery.streams.client import COMMAND
 
 if TYPE_CHECKING:
     from console.presenters.running import PersonAsked
@@ -73,7 +72,7 @@ def stop_asks(flow: Any, flows: Sequence[Any], stream: Any | None = None) -> lis
 
 def _asks_of_stream(stream: Any, *, runs: bool) -> list[TroubleAnswer]:
     """As `stop_asks`, of a program that no one but its owner starts and stops."""
-    by_command = stream.runner == COMMAND and bool(stream.stop)
+    by_command = stream.has_stop_command
     return [
         TroubleAnswer(
             "What runs now",

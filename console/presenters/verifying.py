@@ -111,10 +111,10 @@ def proof_badge(recovery: Any) -> status.Badge:
 
 def proven_with(measured: Measured | None) -> str:
     """What keeps a proof from being plainly green: its cost, or what its comparison found; "" for nothing."""
-    return accepted_cost(measured) or ("table differs" if differs(measured) else "")
+    return accepted_cost(measured) or ("table differs" if table_differs(measured) else "")
 
 
-def differs(measured: Measured | None) -> bool:
+def table_differs(measured: Measured | None) -> bool:
     """Whether a proof that holds found that the table lacks or repeats rows since before its recovery."""
     proven = measured is not None and measured.verified and bool(measured.criteria)
     return measured is not None and proven and proof.headline(measured).differs

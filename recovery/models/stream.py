@@ -1,8 +1,13 @@
 """A plain Structured Streaming query that was adopted, what started it, and how far event logs were read."""
 
+from typing import Final
+
 from django.db import models
 
 from recovery.models.pipeline import Pipeline
+
+COMMAND: Final = "command"
+"""The runner of a stream that an admin's commands start, stop and ask."""
 
 
 class Stream(models.Model):
@@ -38,6 +43,18 @@ class Stream(models.Model):
     def __str__(self) -> str:
         return self.pipeline.name
 
+    @property
+    def has_start_command(self) -> bool:
+        return self.runner == COMMAND and bool(self.start)
+
+    @property
+    def has_stop_command(self) -> bool:
+        return self.runner == COMMAND and bool(self.stop)
+
+    @property
+    def has_running_command(self) -> bool:
+        return self.runner == COMMAND and bool(self.running)
+
 
 class StreamStart(models.Model):
     """One start of an adopted stream for a recovery: by its command, or (`by_hand`) by whoever does it.
@@ -65,6 +82,16 @@ class StreamStart(models.Model):
 
     def __str__(self) -> str:
         return self.update_id
+
+    @property
+    def next_batch(self) -> int:
+        """The batch whose commit shows that it came."""
+        return 0 if self.batch_before is None else self.batch_before + 1
+
+    @classmethod
+    def find_by_hand(cls, update_id: str) -> "StreamStart | None":
+        """The start that a person does; None where a command does it, or a running stream is only watched."""
+        return cls.objects.filter(update_id=update_id, by_hand=True, is_look=False).first()
 
 
 class LogFolder(models.Model):

@@ -69,6 +69,11 @@ class Workspace(OnLists):
         return self.kind == "streams"
 
     @property
+    def what_runs(self) -> str:
+        """What is started and stopped: `stream` or `pipeline`."""
+        return "stream" if self.has_streams else "pipeline"
+
+    @property
     def run_noun(self) -> str:
         """What people call one run of what it holds: `run` of a plain stream, `update` of a pipeline."""
         return "run" if self.has_streams else "update"

@@ -191,7 +191,7 @@ class CodeFlow:
             if lost_contact(error):
                 raise
             sentence = secrets.withheld(where(error, self._placed), self.reader.withheld)
-            raise BadCode(self._laid.told(sentence) if self._laid else sentence) from error
+            raise BadCode(self._laid.hide_own_places(sentence) if self._laid else sentence) from error
 
 
 @contextmanager

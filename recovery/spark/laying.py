@@ -28,7 +28,7 @@ COPY: Final = (
 
 
 @dataclass(frozen=True)
-class Laid:
+class LaidProgram:
     """`files`: real path -> file; `roots`: folders from which the program imports, the nearest first; `tree`: "" where
     the real folder of the program is not certain."""
 
@@ -38,7 +38,7 @@ class Laid:
     started: str
     tree: str = ""
 
-    def real(self, place: str) -> str:
+    def real_place(self, place: str) -> str:
         """The place that the program means by this one; relative where it is below the folder of its start."""
         spelled = posixpath.normpath(plain(place)) if place else ""
         for folder in _spellings(self.tree):
@@ -52,10 +52,10 @@ class Laid:
 
     def is_elsewhere(self, place: str) -> bool:
         """Is it a place of the question only, which no run of the program has?"""
-        real = posixpath.normpath(plain(self.real(place))) if place else ""
+        real = posixpath.normpath(plain(self.real_place(place))) if place else ""
         return any(_is_below(real, folder) for folder in _spellings(self.folder))
 
-    def told(self, sentence: str) -> str:
+    def hide_own_places(self, sentence: str) -> str:
         """A sentence without the places of the question."""
         places = [s for place in (self.tree, self.started, self.folder) for s in _spellings(place)]
         if not any(place in sentence for place in places):
@@ -66,7 +66,7 @@ class Laid:
         return f"{sentence.rstrip('.')}.{COPY}"
 
 
-def lay_down(files: Mapping[str, str], root: str, libraries: tuple[str, ...], folder: Path) -> Laid:
+def lay_down(files: Mapping[str, str], root: str, libraries: tuple[str, ...], folder: Path) -> LaidProgram:
     """Write the files of a program for a question whose folder this is."""
     started = folder / "started"
     started.mkdir(exist_ok=True)
@@ -75,7 +75,7 @@ def lay_down(files: Mapping[str, str], root: str, libraries: tuple[str, ...], fo
             files, root, folder / "files"
         )  # apart: a path from there is no path from its start
         parents = [str(beside[name].parent) for name in libraries if name in beside]
-        return Laid(
+        return LaidProgram(
             beside, tuple(dict.fromkeys([*parents, str(folder / "files")])), str(folder), str(started)
         )
     write_files(files, root, started)
@@ -84,7 +84,7 @@ def lay_down(files: Mapping[str, str], root: str, libraries: tuple[str, ...], fo
     roots = [str(place) for name in libraries if name in placed for place in _above(placed[name], tree)]
     if root.strip("/"):
         roots.append(str(tree / root.strip("/")))
-    return Laid(placed, tuple(dict.fromkeys(roots)), str(folder), str(started), str(tree))
+    return LaidProgram(placed, tuple(dict.fromkeys(roots)), str(folder), str(started), str(tree))
 
 
 def _above(file: Path, tree: Path) -> list[Path]:

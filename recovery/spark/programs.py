@@ -27,7 +27,7 @@ from recovery.spark.definitions import (
     parts_of,
     where,
 )
-from recovery.spark.laying import ELSEWHERE, Laid
+from recovery.spark.laying import ELSEWHERE, LaidProgram
 from recovery.spark.paths import plain
 from recovery.spark.programs_words import ARGUMENTS, CHECKPOINT, ENGINE, PLAIN
 
@@ -80,7 +80,7 @@ def is_program(request: Mapping[str, Any]) -> bool:
     return bool(request["configuration"].get(ENGINE) == PLAIN)
 
 
-def load(spark: Any, laid: Laid, request: Mapping[str, Any]) -> Definitions:
+def load(spark: Any, laid: LaidProgram, request: Mapping[str, Any]) -> Definitions:
     """The one query of the program that has the request's checkpoint, as a flow. Raises `BadCode`."""
     libraries, placed = request["libraries"], laid.files
     if not libraries:
@@ -144,7 +144,9 @@ def _folders_above(checkpoint: str) -> Sequence[str]:
     return found[:MOST_FOLDERS]
 
 
-def _chosen(learned: "LearnedProgram", checkpoint: str, flow: str, laid: Laid | None = None) -> ProgramQuery:
+def _chosen(
+    learned: "LearnedProgram", checkpoint: str, flow: str, laid: LaidProgram | None = None
+) -> ProgramQuery:
     """The query that has this checkpoint. One that names no checkpoint may have been given it elsewhere."""
     queries = learned.queries
     if not queries:
@@ -203,7 +205,7 @@ def _queries(
     *,
     base: str = "",
     relative: list[str] | None = None,
-    laid: Laid | None = None,
+    laid: LaidProgram | None = None,
 ) -> "LearnedProgram":
     """What the program would start. An error after the first start is not the query's own, and is left out.
 
@@ -224,18 +226,18 @@ def _queries(
         stopped = str(error)
     except (Exception, SystemExit) as error:
         if not found:
-            raise BadCode(_told(error, placed, laid)) from error
+            raise BadCode(_explain_error(error, placed, laid)) from error
         if not isinstance(error, SystemExit) or error.code:
-            stopped = _told(error, placed, laid)
+            stopped = _explain_error(error, placed, laid)
     finally:
         sys.argv = before[0]
         _forget_modules(placed, before[1])
     return LearnedProgram(tuple(found), stopped)
 
 
-def _told(error: BaseException, placed: Mapping[str, Path], laid: Laid | None) -> str:
+def _explain_error(error: BaseException, placed: Mapping[str, Path], laid: LaidProgram | None) -> str:
     sentence = where(error, placed)
-    return laid.told(sentence) if laid else sentence
+    return laid.hide_own_places(sentence) if laid else sentence
 
 
 def _forget_modules(placed: Mapping[str, Path], known: set[str]) -> None:
@@ -355,7 +357,10 @@ def _guarded_sql(own: Any, known: "_Known") -> Any:
     def sql(session: Any, text: str, *args: Any, **kwargs: Any) -> Any:
         if _MAKES.match(text):
             if placed := _PLACED.match(text):
-                known.tables[_last(placed["name"])] = placed["format"].lower(), known.real(placed["place"])
+                known.tables[_last(placed["name"])] = (
+                    placed["format"].lower(),
+                    known.real_place(placed["place"]),
+                )
             return _Anything()
         reads_only.check_statement(text)
         return own(session, text, *args, **kwargs)
@@ -398,14 +403,14 @@ class _Known:
 
     base: str
     relative: list[str]
-    laid: Laid | None = None
+    laid: LaidProgram | None = None
     settings: dict[str, str] = field(default_factory=dict)
     tables: dict[str, tuple[str, str]] = field(default_factory=dict)
     sleeps: int = 0
 
-    def real(self, place: str) -> str:
+    def real_place(self, place: str) -> str:
         """The place that the program means by a path, which it may have made from the folder of a file of its own."""
-        return self.laid.real(place) if self.laid else place
+        return self.laid.real_place(place) if self.laid else place
 
     def read(self, place: Any) -> Any:
         """As `whole`, of a place that is read. Raises `BadCode` where no run of the program has it."""
@@ -420,7 +425,7 @@ class _Known:
             return [self.whole(one) for one in place]
         if not isinstance(place, str):
             return place
-        place = self.real(place)
+        place = self.real_place(place)
         if place.startswith("/") or ":" in place:
             return place
         if not self.base:
@@ -554,9 +559,9 @@ class _Writer:
 
     def _noted(self) -> _Started:
         query = self._query
-        query.options |= {name: self._known.real(value) for name, value in query.options.items()}
+        query.options |= {name: self._known.real_place(value) for name, value in query.options.items()}
         if not query.checkpoint and query.name and (root := self._known.settings.get(CHECKPOINTS)):
-            query.options["checkpointLocation"] = f"{self._known.real(root).rstrip('/')}/{query.name}"
+            query.options["checkpointLocation"] = f"{self._known.real_place(root).rstrip('/')}/{query.name}"
         if (placed := self._known.tables.get(_last(query.table))) and query.table:
             query.format, query.options["path"] = placed
         if "path" in query.options:

@@ -39,7 +39,6 @@ from recovery.streams.updates import (
     told_of,
 )
 
-COMMAND: Final = "command"
 LOOK_SECONDS: Final = 4.0
 PROOF_SECONDS: Final = 20.0
 """So long the logs are read before a standstill is proven: what they do not tell in time proves nothing."""
@@ -207,7 +206,7 @@ class StreamsClient(PipelinesClient):
         is_look = held.stands.alive is True and _goes_on_from_us(held, timezone.now())
         if not is_look and active is not None:
             raise ActiveUpdate(f"{held.pipeline.name} runs already.", update_id=active.update_id)
-        by_command = held.stream.runner == COMMAND and bool(held.stream.start)
+        by_command = held.stream.has_start_command
         start = StreamStart(
             stream=held.stream,
             update_id=f"start-{uuid.uuid4()}",
@@ -232,7 +231,7 @@ class StreamsClient(PipelinesClient):
         name, alive = held.pipeline.name, held.stands.alive
         if alive:
             raise Refused(f"{name} runs.", code="still_active")
-        if alive is False and held.stream.runner == COMMAND and held.stream.running:
+        if alive is False and held.stream.has_running_command:
             return StandstillProof.RUNNING_COMMAND
         is_silent = bool(held.stands.updates) and held.stands.updates[0].state == SILENT
         why = doubt_of(held.seen, held.standing.committed, is_read=held.is_read)
@@ -247,29 +246,28 @@ class StreamsClient(PipelinesClient):
         )
 
     def asks_of_people(self, pipeline_id: str, update_id: str) -> str:
-        start = StreamStart.objects.filter(update_id=update_id, by_hand=True, is_look=False).first()
+        start = StreamStart.find_by_hand(update_id)
         if start is None:
             return ""
-        batch = 0 if start.batch_before is None else start.batch_before + 1
         return (
-            f"{START_NOW}, where you always do: nothing is started from here. This step goes on by itself once "
+            f"{START_NOW}, where you always start it: nothing is started from here. This step goes on by itself once "
             "the event log shows how that run ended or that it waits for input, or once batch "
-            f"{batch} is committed in {start.stream.checkpoint}."
+            f"{start.next_batch} is committed in {start.stream.checkpoint}."
         )
 
     def asks_to_stop(self, pipeline_id: str) -> str:
         stream = self._one(pipeline_id).stream
-        if stream.runner == COMMAND and stream.stop:
+        if stream.has_stop_command:
             return ""
         return (
-            "Stop the stream now, where you always do, and keep it from starting again: nothing is stopped from here. "
-            "This step goes on by itself once it is seen to have ended."
+            "Stop the stream now, where you always stop it, and keep it from starting again: nothing is stopped from "
+            "here. This step goes on by itself once it is seen to have ended."
         )
 
     def stop(self, pipeline_id: str) -> None:
         """Run the stop command where the stream may run; by hand a person does it, and what is seen then tells."""
         held = self._one(pipeline_id)
-        if held.stream.runner == COMMAND and held.stream.stop and held.stands.alive is not False:
+        if held.stream.has_stop_command and held.stands.alive is not False:
             commands.stop(held.stream.stop)
 
     def edit_pipeline(self, pipeline_id: str, spec: Mapping[str, Any]) -> None:
@@ -337,7 +335,7 @@ class StreamsClient(PipelinesClient):
     ) -> StreamStatus:
         now = timezone.now()
         alive = alive_by_log(seen, now)
-        asked = is_exact and stream.runner == COMMAND and bool(stream.running) and running.may_run()
+        asked = is_exact and stream.has_running_command and running.may_run()
         noted = None if asked else noting.noted_answer(stream, seen, now)
         if asked:
             alive = commands.is_running(stream.running)

@@ -100,7 +100,7 @@ def request_stop(*, recovery_id: int, by: Actor) -> Step:
         if running:
             return running
         pipeline = recovery.flow.pipeline
-        what = "stream" if pipeline.workspace.has_streams else "pipeline"
+        what = pipeline.workspace.what_runs
         step = _new_step(recovery, "stop", f"Stop the {what} and prove that nothing runs.")
         engine.wake(step)
         attempted.done(f"Stop of {what} {pipeline.name} requested.")

@@ -6,11 +6,12 @@ from enum import StrEnum
 from typing import Final
 
 from recovery.contracts import codec
-from recovery.contracts.results import StoppedResult, UpdateResult, VerifyResult
+from recovery.contracts.results import StoppedResult
 from recovery.models import Step, Stream, StreamStart
-from recovery.streams.client import COMMAND
+from recovery.workflow.probe_questions import UPDATE
+from recovery.workflow.watches import UpdateWatch
 
-UNSEEN: Final = ("", "WAITING_FOR_RESOURCES")
+BEFORE_A_RUN: Final = ("", "WAITING_FOR_RESOURCES")
 """What the looks at a start have seen last, while nothing of a run was seen."""
 
 
@@ -20,7 +21,7 @@ class PersonAct(StrEnum):
 
 
 @dataclass(frozen=True)
-class Awaited:
+class AwaitedAct:
     """`batch`: the one whose commit shows that the start came; None for a stop. `asked_at`: None where not known."""
 
     act: PersonAct
@@ -30,7 +31,7 @@ class Awaited:
     has_log: bool = False
 
 
-def awaited_act(step: Step | None) -> Awaited | None:
+def awaited_act(step: Step | None) -> AwaitedAct | None:
     """None where no person is waited for: a command does it, it was done and seen, or the step does not run."""
     if step is None or step.state != "running":
         return None
@@ -39,25 +40,19 @@ def awaited_act(step: Step | None) -> Awaited | None:
         return None
     if step.kind == "stop":
         return _awaited_stop(step, stream)
-    if step.kind == "verify":
-        update_id = codec.read(VerifyResult, step.result).further
-    elif step.kind == "rerun":
-        update_id = codec.read(UpdateResult, step.result).update_id
-    else:
+    update_id = step.result.get(UPDATE.get(step.kind, ""))
+    if not update_id or ("watched" in step.result and UpdateWatch.of(step).state not in BEFORE_A_RUN):
         return None
-    if not update_id or (step.result.get("watched") or {}).get("state", "") not in UNSEEN:
+    start = StreamStart.find_by_hand(update_id)
+    if start is None or start.ended:
         return None
-    start = StreamStart.objects.filter(
-        stream=stream, update_id=update_id, by_hand=True, is_look=False, ended=""
-    ).first()
-    if start is None:
-        return None
-    batch = 0 if start.batch_before is None else start.batch_before + 1
-    return Awaited(PersonAct.START, stream.checkpoint, start.asked_at, batch, bool(stream.event_log))
+    return AwaitedAct(
+        PersonAct.START, stream.checkpoint, start.asked_at, start.next_batch, bool(stream.event_log)
+    )
 
 
-def _awaited_stop(step: Step, stream: Stream) -> Awaited | None:
+def _awaited_stop(step: Step, stream: Stream) -> AwaitedAct | None:
     stop = codec.read(StoppedResult, step.result)
-    if stop.stopped is None or stop.was is not None or (stream.runner == COMMAND and stream.stop):
+    if stop.stopped is None or stop.was is not None or stream.has_stop_command:
         return None
-    return Awaited(PersonAct.STOP, stream.checkpoint, step.started_at, None, bool(stream.event_log))
+    return AwaitedAct(PersonAct.STOP, stream.checkpoint, step.started_at, None, bool(stream.event_log))

@@ -169,7 +169,7 @@ def _leftover(recoveries: Sequence[ProvingRecovery], run: str) -> Doubt | None:
             "table-differs",
             "table differs",
             f"This flow's last {run} ended well, but its table is not as its input: {rows.cost}.",
-            f"{source.label} measured this. Not all of it was accepted in a plan.",
+            f"{source.label} measured this.",
             source.pk,
         )
     return Doubt(

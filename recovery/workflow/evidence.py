@@ -24,7 +24,6 @@ from recovery.sinks.live import reading as sinks
 from recovery.sources.input_ranges import InputRange
 from recovery.sources.live import probe
 from recovery.spark.api import (
-    NAMED,
     ChangesSince,
     CommitRewrite,
     Measure,
@@ -194,12 +193,10 @@ def collect(
         measured = _measure(
             snapshot, contents, readers, old, scope, wanted, files, sink_before, since, topic_before, compared
         )
-    if measured.key_from == NAMED:  # by the plan, which has it from the code, a state or a person
-        measured = replace(measured, key_from=contents.key_from or NAMED)
     evidence = replace(
         evidence,
         whole_flow=flow,
-        measure=measured,
+        measure=_with_key_of_plan(measured, contents),
         backup=KeptRows(filled[0].rows, filled[0].digest) if filled else None,
         measured_inputs=inputs,
         measured_files=files,
@@ -207,6 +204,13 @@ def collect(
         reached=_reached(snapshot, contents, readers, seen, stretches),
     )
     return _with_arrived_rows(_with_origins(evidence, new, contents, readers), snapshot, contents, readers)
+
+
+def _with_key_of_plan(measured: Measure, contents: PlanBody) -> Measure:
+    """With who says by what rows are told apart: what measured was given the plan's key, and the plan has it from the
+    code, a state or a person."""
+    is_of_plan = bool(contents.key) and [c.lower() for c in measured.key] == [c.lower() for c in contents.key]
+    return replace(measured, key_from=contents.key_from) if is_of_plan else measured
 
 
 def _with_arrived_rows(

@@ -164,8 +164,6 @@ def build(
     if option.strategy == "revert":
         facts = put_back(facts)
     code = facts.old_code if option.strategy == "revert" and facts.old_code else facts.new_code
-    standing = _standing(facts, option)
-    last, kept = standing.last_committed, option.strategy in KEEPING
     return PlanBody(
         schema_number=SCHEMA,
         recovery=recovery.label,
@@ -187,10 +185,7 @@ def build(
         whole_rows=whole_rows(code),
         proof=EDITION,
         positions=option.positions,
-        numbering=Numbering(
-            next_batch=0 if option.strategy in BEGINNING_AGAIN or last is None else last + 1,
-            query_id="kept" if kept and standing.query_id == facts.checkpoint.query_id else "new",
-        ),
+        numbering=_numbering(facts, option),
         state=_state(option),
         code_operators=None if code.operators is None else tuple(code.operators),
         state_held=state_keys(facts),
@@ -214,6 +209,16 @@ def build(
         criteria=option.criteria,
         rollback=option.rollback,
         findings=option.findings,
+    )
+
+
+def _numbering(facts: Facts, option: Option) -> Numbering:
+    """The number of the first new batch, and whether the query keeps its id."""
+    standing = _standing(facts, option)
+    last, kept = standing.last_committed, option.strategy in KEEPING
+    return Numbering(
+        next_batch=0 if option.strategy in BEGINNING_AGAIN or last is None else last + 1,
+        query_id="kept" if kept and standing.query_id == facts.checkpoint.query_id else "new",
     )
 
 

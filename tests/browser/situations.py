@@ -429,7 +429,29 @@ def _streams() -> dict[str, str]:
         "stream-read": f"/streams/new?checkpoint={root}/returns/_checkpoint",
         "stream-said": f"/flows/{adopted.pipeline.flows.get().pk}/stream",
         "flow-adopted": f"/flows/{adopted.pipeline.flows.get().pk}",
+        "run-by-hand": f"/recoveries/{_wait_for_person(root / 'refunds' / '_checkpoint', admin).pk}/run",
     }
+
+
+def _wait_for_person(checkpoint: Path, admin: Any) -> Any:
+    """A recovery whose rerun has asked a person to start the stream."""
+    from django.utils import timezone
+
+    from recovery.models import Step, StreamStart
+    from recovery.streams.actions import StreamDetails, adopt_stream
+    from tests import factories as f
+    from tests.checkpoint_builder import Built
+
+    Built(checkpoint, query_id="7d1f0c52-1f6b-4d0c-9a61-5b2f8e7c4a10").write()
+    stream = adopt_stream(checkpoint=str(checkpoint), said=StreamDetails(name="refunds"), by=admin)
+    recovery = f.running(stream.pipeline.flows.get())
+    now = timezone.now()
+    StreamStart.objects.create(stream=stream, update_id="start-1", asked_at=now, batch_before=2, by_hand=True)
+    watched = {"began": now.isoformat(), "state": "WAITING_FOR_RESOURCES"}
+    Step.objects.filter(recovery=recovery, kind="rerun").update(
+        result={"update_id": "start-1", "watched": watched}
+    )
+    return recovery
 
 
 def _with_versions() -> Any:

@@ -50,7 +50,7 @@ NAMES = (
     "audit-to-review", "audit-story", "audit-filtered", "audit-none-fits", "settings", "notifications",
     "channel-new", "channel", "components", "account",
     "workspace-new", "workspace", "search", "search-nothing", "report", "statement", "error-text",
-    "stream-begin", "stream-none", "stream-read", "stream-said", "flow-adopted",
+    "stream-begin", "stream-none", "stream-read", "stream-said", "flow-adopted", "run-by-hand",
     "flow-accepted", "flow-differs", "verify-accepted", "verify-differs", "pipeline-doubted", "search-doubted",
     "inventory-doubted",
     "missing",

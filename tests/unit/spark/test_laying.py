@@ -11,6 +11,7 @@ import pytest
 from recovery.spark import laying, programs
 from recovery.spark.definitions import UNKNOWN_PLACE, BadCode
 from recovery.spark.programs_words import ARGUMENTS, CHECKPOINT
+from recovery.streams import imports
 
 PROGRAM = "/srv/reprise-no-such/lake/src/gold/x.py"
 LAKE = "/srv/reprise-no-such/lake"
@@ -68,6 +69,10 @@ def read(
     found = programs.load(spark, laid, request)
     paths = found.flows[0].func()._plan.plan(spark.client).read.data_source.paths
     return list(paths), found.sinks["x"].options["path"]
+
+
+def test_imports_resolve_from_as_many_folders_as_files_are_gathered_from() -> None:
+    assert laying.MOST_PARENTS == imports.MOST_PARENTS
 
 
 @pytest.mark.parametrize("program", ["/x.py", "/jobs/x.py", "/opt/jobs/x.py", "/a/b/c/d/x.py"])
