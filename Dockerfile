@@ -9,7 +9,8 @@
 ARG PYTHON_IMAGE=python:3.12.12-slim-bookworm
 
 FROM ${PYTHON_IMAGE} AS base
-ENV PYTHONDONTWRITEBYTECODE=1 PYTHONUNBUFFERED=1 PIP_DISABLE_PIP_VERSION_CHECK=1 PATH=/opt/venv/bin:$PATH
+# uv trusts what the base image trusts, as pip does: some registries have a certificate of the company.
+ENV PYTHONDONTWRITEBYTECODE=1 PYTHONUNBUFFERED=1 PIP_DISABLE_PIP_VERSION_CHECK=1 UV_SYSTEM_CERTS=true PATH=/opt/venv/bin:$PATH
 
 FROM base AS wheels-web
 COPY requirements/uv.txt requirements/web.txt /requirements/

@@ -1,10 +1,13 @@
 """docker-compose.yml and Dockerfile, read as far as that goes without an engine: schema, security, sense."""
 
+import ast
 import json
 import re
 import shlex
 import subprocess
 import sys
+from collections.abc import Iterable, Iterator
+from importlib.metadata import packages_distributions
 from pathlib import Path
 from typing import Any
 
@@ -288,6 +291,66 @@ def test_every_install_in_the_image_checks_hashes() -> None:
     assert len(installs) == 3
     assert all("--require-hashes" in shlex.split(part) for part in installs)
     assert not re.search(r"^ADD |curl|wget|:latest", text, flags=re.MULTILINE)
+
+
+def import_at_start(module: Path) -> Iterator[str]:
+    """The names that a module imports when it is imported itself: not those within functions, nor for types alone."""
+    waiting: list[ast.AST] = list(ast.parse(module.read_bytes()).body)
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            yield node.module
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+        elif isinstance(node, (ast.Try, ast.With, ast.ClassDef)):
+            waiting.extend(node.body)
+        elif isinstance(node, ast.If) and "TYPE_CHECKING" not in ast.unparse(node.test):
+            waiting.extend(node.body + node.orelse)
+
+
+def list_imported(entries: Iterable[str]) -> dict[str, str]:
+    """Each package of others that the modules import at their start, and the first of ours that does."""
+    ours: set[str] = set()
+    others: dict[str, str] = {}
+    waiting = [(entry, "") for entry in entries]
+    while waiting:
+        name, importer = waiting.pop()
+        top = name.split(".")[0]
+        if not (ROOT / top).is_dir() and not (ROOT / f"{top}.py").is_file():
+            others.setdefault(top, importer)
+            continue
+        place = ROOT.joinpath(*name.split("."))
+        file = next((f for f in (place.with_suffix(".py"), place / "__init__.py") if f.is_file()), None)
+        if file is None or name in ours:
+            continue
+        ours.add(name)
+        waiting.append((name.rpartition(".")[0] or name, name))
+        waiting += [(imported, name) for imported in import_at_start(file)]
+    return {name: module for name, module in others.items() if name not in sys.stdlib_module_names}
+
+
+def test_what_the_console_s_processes_import_is_in_their_image() -> None:
+    commands = sorted((ROOT / "recovery/management/commands").glob("[a-z]*.py"))
+    of_apart = {"serve_pipelines"}  # runs in the image that has Spark
+    entries = [
+        "console.wsgi", "console.celery", "console.gunicorn", "console.life", "console.settings", "console.urls",
+        "console.supervisor.prepare", "console.supervisor.stages", "recovery.workflow.tasks", "recovery.models",
+        *(f"recovery.management.commands.{path.stem}" for path in commands if path.stem not in of_apart),
+    ]  # fmt: skip
+    locked = re.findall(
+        r"^([a-z0-9][\w.-]*)(?:\[\w+\])?==", (ROOT / "requirements/web.txt").read_text(), re.MULTILINE
+    )
+    names = {re.sub(r"[-_.]+", "-", name) for name in locked}
+    distributions = packages_distributions()
+
+    missing = {
+        package: module
+        for package, module in list_imported(entries).items()
+        if not {re.sub(r"[-_.]+", "-", d.lower()) for d in distributions.get(package, [])} & names
+    }
+
+    assert missing == {}
 
 
 def test_the_build_sees_what_it_copies_and_nothing_else() -> None:
