@@ -198,7 +198,9 @@ def bare() -> Iterator[dict[str, str]]:
     for tool in TOOLS:
         (folder / tool).symlink_to(str(shutil.which(tool)))
     (folder / "python3").symlink_to(sys.executable)
-    yield {"PATH": str(folder), "HOME": str(folder), "JAVA_HOME": ""}
+    own = folder / "home"  # apart from the tools: pipelines' code, and Spark with it, does not see a home
+    own.mkdir()
+    yield {"PATH": str(folder), "HOME": str(own), "JAVA_HOME": ""}
     shutil.rmtree(folder)
 
 
