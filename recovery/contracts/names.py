@@ -98,3 +98,20 @@ class ChangeIntent(StrEnum):
     """It was a mistake: the code is put back."""
     UNKNOWN = "unknown"
     """The person does not know."""
+
+
+class DoubtCode(StrEnum):
+    """What contradicts a flow whose last update ended well; the gravest first."""
+
+    INPUT_GONE = "input-gone"
+    NOT_PROVEN = "not-proven"
+    TABLE_DIFFERS = "table-differs"
+    AS_ACCEPTED = "as-accepted"
+    PASSED_OVER = "passed-over"
+    NOT_ASKED = "not-asked"
+
+    @property
+    def needs_attention(self) -> bool:
+        """Whether somebody has to look. What a plan accepted, or a source's settings leave out, someone has decided;
+        a workspace that does not answer is shown itself."""
+        return self in (DoubtCode.INPUT_GONE, DoubtCode.NOT_PROVEN, DoubtCode.TABLE_DIFFERS)

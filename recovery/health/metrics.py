@@ -1,6 +1,6 @@
 """The numbers that a monitor reads, taken from the database (and, of queues, the broker) at the moment it asks.
 
-Twelve queries, however many recoveries there are. No process counts anything itself, so several web
+Fourteen queries, however many recoveries there are. No process counts anything itself, so several web
 processes, a worker that was killed and a restart all give the same numbers.
 """
 
@@ -31,6 +31,7 @@ from prometheus_client.core import Metric
 from prometheus_client.core import SummaryMetricFamily as Summary
 from prometheus_client.registry import Collector
 
+from recovery.contracts.names import DoubtCode
 from recovery.health import queues
 from recovery.models import (
     AuditEntry,
@@ -51,6 +52,7 @@ from recovery.models.recovery import STATES
 from recovery.pipelines import retention
 from recovery.pipelines.failures import PipelineState
 from recovery.pipelines.losses import SILENT
+from recovery.workflow.doubting import count_doubts
 
 FLOW_STATES: Final = ("ok", "failed", "running", "stopped", "stale", "empty", "unknown")
 
@@ -100,6 +102,18 @@ def measure_flows(now: datetime) -> Iterable[Metric]:
     for condition in SILENT:
         silent.add_metric([condition], conditions[condition])
     yield from (made, silent)
+
+
+def measure_doubts(now: datetime) -> Iterable[Metric]:
+    made = Gauge(
+        "reprise_flows_in_doubt",
+        "Flows whose last update ended well, by what contradicts it: the gravest of each.",
+        labels=["code"],
+    )
+    counted = count_doubts(now)
+    for code in DoubtCode:
+        made.add_metric([code], counted[code])
+    yield made
 
 
 def measure_pipelines(now: datetime) -> Iterable[Metric]:
@@ -239,6 +253,7 @@ FAMILIES: Final[tuple[Callable[[datetime], Iterable[Metric]], ...]] = (
     measure_recoveries,
     measure_steps,
     measure_flows,
+    measure_doubts,
     measure_pipelines,
     measure_queue,
     queue_ages,

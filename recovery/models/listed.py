@@ -77,6 +77,7 @@ class Listed(models.Model):
     Derived from the rows of flow, pipeline and sources by `recovery/pipelines/listing.py`, which alone writes it.
     `broken`: somebody has to look at it, whatever its input does. `at_risk_from`: from when on its unread input is at
     risk, unless it moves; `readable_until`: as `retention.of` has it, None for no deadline and for what is gone.
+    `doubt`: what recoveries say of the table of a flow that is ok (`Flow.table_doubt`), "" of every other.
     `says`: what is wrong by its error, in a sentence. `has_flows`: False for a pipeline of which no flow is known.
     `history`: outcomes of the last updates, oldest first, joined by commas.
     `searched`: everything of it that a search looks in, in lower case.
@@ -94,6 +95,7 @@ class Listed(models.Model):
     last_batch = models.BigIntegerField(null=True)
     streaming = models.BooleanField()
     behind_why = models.CharField(max_length=20, blank=True)
+    doubt = models.CharField(max_length=20, blank=True, default="")
     condition = models.CharField(max_length=200, blank=True)
     history = models.CharField(max_length=100, blank=True)
     name = models.CharField(max_length=400)
@@ -108,7 +110,8 @@ class Listed(models.Model):
             # all that the counts and the most urgent rows need: they read no row
             models.Index(
                 fields=[
-                    "environment", "broken", "at_risk_from", "flow", "state", "condition", "since", "name"
+                    "environment", "broken", "at_risk_from", "doubt", "flow", "state", "condition", "since",
+                    "name",
                 ],
                 name="listed_counts",
             ),

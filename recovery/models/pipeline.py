@@ -61,6 +61,8 @@ class Flow(OnLists):
     (`downstream.BehindReason`, "" where it does), `behind_update` the update that left it so. `good_at` and
     `renewed_at`, `rewritten_at`: as `downstream.DatasetFreshness` has them; readers in other pipelines are judged by
     them.
+    `table_doubt`: what its recoveries say of its table, a `contracts.names.DoubtCode`, "" for nothing;
+    `differs_since`: since when it is known that its table differs, until that is settled; people were told then.
     `below_refresh`: the last refresh below it that was asked for outside of a recovery (`refreshing.BelowRefresh`), {}
     for none; `below_count`: the last count there (`counting_below.BelowCount`), {} for none. `sink_memory`:
     `contracts.updates.SinkMemory` of its file table, {} where there is nothing to remember. `failure_memory`:
@@ -87,6 +89,8 @@ class Flow(OnLists):
     good_at = models.DateTimeField(null=True)
     renewed_at = models.DateTimeField(null=True)
     rewritten_at = models.DateTimeField(null=True)
+    table_doubt = models.CharField(max_length=20, blank=True, default="")
+    differs_since = models.DateTimeField(null=True)
     sink_memory = models.JSONField(default=dict)
     failure_memory = models.JSONField(default=dict)
     below_refresh = models.JSONField(default=dict)
@@ -108,6 +112,7 @@ class Flow(OnLists):
         {
             "name", "short", "dataset", "streaming", "state", "failing_since", "behind_since", "behind_why",
             "condition", "error", "last_batch", "last_progress", "history", "code_problem",
+            "table_doubt",
         }
     )  # fmt: skip
     pipeline_path = "pipeline"

@@ -40,6 +40,10 @@ EVENTS: Final[dict[str, NotifiedEvent]] = {
         "Someone bypassed the approval (break-glass)", "Break-glass: {recovery} of {flow} in {environment}"
     ),
     "flow.failed": NotifiedEvent("A flow has begun to fail", "{flow} fails in {environment}"),
+    "flow.table_differs": NotifiedEvent(
+        "A table turned out to differ from its input, beyond what a plan accepted",
+        "{flow}: its table differs from its input ({rows})",
+    ),
     "pipeline.failed": NotifiedEvent(
         "A pipeline has begun to fail before or outside its flows", "{pipeline} fails in {environment}"
     ),

@@ -53,10 +53,12 @@ def _on_delete(sender: object, instance: Flow | Pipeline | FlowInput, **_: Any) 
 
 
 def _on_migrate(sender: Any, using: str = "default", **_: Any) -> None:
-    """After each upgrade lists are derived by the rules and in the words of this version."""
+    """After each upgrade doubts and lists are derived by the rules and in the words of this version."""
     from recovery.pipelines import listing
+    from recovery.workflow import doubting
 
     if using == "default" and sender.label == "recovery":
+        doubting.keep_all_table_doubts()
         listing.keep_all_lists()
 
 

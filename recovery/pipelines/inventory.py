@@ -37,6 +37,7 @@ from recovery.pipelines.failures import (
 )
 from recovery.pipelines.flow_values import FlowValues
 from recovery.pipelines.led import reruns_of
+from recovery.workflow.doubting import keep_table_doubts
 
 log = logging.getLogger(__name__)
 
@@ -295,6 +296,8 @@ def _write_flows(
             moved.add(row.dataset)
         elif changes := across.changes_of(row, values):
             Flow.objects.filter(pk=row.pk).update(**changes, updated_at=timezone.now())
+            if "rewritten_at" in changes:
+                keep_table_doubts([row.pk])
             if across.moves_readers(changes):
                 moved |= {row.dataset, str(values.get("dataset", row.dataset))}
         whole = read_memory(values["failure_memory"]).is_whole  # the pipeline's message tells it then, once

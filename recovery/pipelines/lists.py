@@ -9,6 +9,7 @@ from typing import Any, Final
 from django.db.models import Case, Count, F, IntegerField, Q, QuerySet, Value, When
 from django.db.models.fields.json import KT
 
+from recovery.contracts.names import DoubtCode
 from recovery.models import Listed, ListVersion, Recovery, Workspace
 from recovery.people.roles import Actor
 from recovery.people.visible import filter_visible, visible_environments
@@ -82,9 +83,11 @@ def listed_rows(by: Actor) -> QuerySet[Listed]:
 
 
 def needs_attention(now: datetime) -> Q:
-    """Rows that somebody has to look at: broken, with input at risk, or with a recovery that waits for a person."""
+    """Rows that somebody has to look at: broken, with input at risk, with a table that is not proven or is proven to
+    differ, or with a recovery that waits for a person."""
     stuck = Recovery.objects.filter(active=True, state="needs_attention").values("flow")
-    return Q(broken=True) | at_risk(now) | Q(flow__in=stuck)
+    doubted = Q(doubt__in=[code for code in DoubtCode if code.needs_attention])
+    return Q(broken=True) | at_risk(now) | doubted | Q(flow__in=stuck)
 
 
 def at_risk(now: datetime) -> Q:

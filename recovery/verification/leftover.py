@@ -34,8 +34,13 @@ def sum_leftover(proofs: Sequence[Measured]) -> Leftover:
 
 
 def settles(proof: Measured) -> bool:
-    """Whether it counted the whole table, so that no earlier proof has to be asked."""
+    """Whether it counted the whole table: what no proof before it found need be named."""
     return settles_lost(proof) and settles_doubled(proof)
+
+
+def asks_earlier(proof: Measured) -> bool:
+    """Whether proofs before it may know more of the table, or why it has the rows that this one found."""
+    return not settles(proof) or bool(words.lost_earlier(proof).rows or words.doubled_earlier(proof).rows)
 
 
 def settles_lost(proof: Measured) -> bool:
@@ -63,14 +68,28 @@ def _sum_up(
     earlier: Callable[[Measured], MeasuredRows],
     is_settled: Callable[[Measured], bool],
 ) -> _LeftoverRows:
-    """What a proof counts since before its recovery may be what an earlier one accepted: the larger of both counts."""
+    """What a proof counts since before its recovery may be what earlier ones accepted: if it counted the whole table,
+    only where the numbers show that; else the larger of both counts."""
     total = _LeftoverRows()
     for proof in reversed(proofs):
         before = _LeftoverRows(earlier(proof), bool(earlier(proof).rows))
-        if not is_settled(proof):
-            before = _larger(before, total)
+        before = (_as_accepted(before, total) or before) if is_settled(proof) else _larger(before, total)
         total = _LeftoverRows(_add(accepted(proof), before.rows), before.differs)
     return total
+
+
+def _as_accepted(counted: _LeftoverRows, remembered: _LeftoverRows) -> _LeftoverRows | None:
+    """The rows that were counted as those that earlier plans accepted, and all of them; None where the numbers do not
+    show it: fewer rows than were accepted, to the row, may be others."""
+    rows, accepted = counted.rows, remembered.rows
+    if not rows.rows or accepted.rows is None or remembered.differs:
+        return None
+    if accepted.bound is Bound.EXACT and rows.rows == accepted.rows:
+        return remembered
+    if accepted.bound is Bound.AT_MOST and rows.rows <= accepted.rows:
+        bound = Bound.EXACT if rows.bound is Bound.EXACT else Bound.AT_MOST
+        return _LeftoverRows(MeasuredRows(rows.rows, bound))
+    return None
 
 
 def _larger(counted: _LeftoverRows, remembered: _LeftoverRows) -> _LeftoverRows:

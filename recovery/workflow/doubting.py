@@ -1,29 +1,41 @@
-"""What contradicts a flow whose last update ended well: pages, the list and `flows` show no green light over it."""
+"""What contradicts a flow whose last update ended well: pages, lists, metrics and `flows` show no green light over it.
 
-from collections import defaultdict
+What recoveries say of its table is kept with the flow (`keep_table_doubts`), so that it can be counted without their
+proofs.
+"""
+
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
+from django.db import transaction
+from django.utils import timezone
+
 from recovery.contracts import codec
 from recovery.contracts.measured import Measured
+from recovery.contracts.names import DoubtCode
 from recovery.models import Flow, Recovery
+from recovery.models.listed import hold_pipelines
+from recovery.notify.actions import announce_event
 from recovery.pipelines import retention
 from recovery.pipelines.retention import RetentionState
-from recovery.verification.leftover import settles, sum_leftover
+from recovery.verification.leftover import asks_earlier, settles, sum_leftover
 
 
 @dataclass(frozen=True)
 class Doubt:
     """Why a flow that is *ok* is not plainly so. `word`: after *OK* in a badge; `title`, `text`: whole sentences."""
 
-    code: str
+    code: DoubtCode
     word: str
     title: str
     text: str
     #: the recovery whose proof, or lack of one, shows it
     recovery_id: int | None = None
+    #: what its table lacks or has too often: `9 rows lost`; "" where that is not what it says
+    cost: str = ""
 
     @property
     def says(self) -> str:
@@ -51,7 +63,7 @@ PROVING: Final = ("succeeded", "unproven", "failed", "needs_attention")
 
 def doubts_of(flow_ids: Iterable[int], now: datetime) -> dict[int, Doubt]:
     """By flow, for those of these flows that are in doubt. The number of queries does not grow with the flows, except
-    for flows whose newest proof did not count their whole table."""
+    for flows whose newest proof leaves something to earlier ones."""
     flows = retention.with_sources(Flow.objects.filter(pk__in=flow_ids, state="ok"))
     known = list(flows.select_related("pipeline__workspace").only(*_READ))
     recoveries = _read_recoveries(known)
@@ -90,8 +102,8 @@ def _read_recoveries(flows: Iterable[Flow]) -> Mapping[int, Sequence[ProvingReco
             stored = measured.get(row.pk)
             proof = codec.read(Measured, stored) if stored else None
             read[flow_id].append(ProvingRecovery(row.pk, row.state, row.ended_at, proof))
-            settled = row.state != "succeeded" or (proof is not None and settles(proof))
-            if settled or not older:
+            is_last = row.state != "succeeded" or (proof is not None and not asks_earlier(proof))
+            if is_last or not older:
                 del ahead[flow_id]
             else:
                 ahead[flow_id] = older
@@ -120,23 +132,47 @@ def find_doubt(
     """
     if flow.state != "ok":
         return None
+    run, of_table = flow.pipeline.workspace.run_noun, find_table_doubt(flow, recoveries)
+    code = _gravest(unread, of_table.code if of_table else None, is_polled=not _unasked(flow))
+    if code is DoubtCode.INPUT_GONE:
+        return _input_gone(run)
+    if code is DoubtCode.PASSED_OVER:
+        return _passed_over(run)
+    return _not_asked(flow) if code is DoubtCode.NOT_ASKED else of_table
+
+
+def _gravest(
+    unread: RetentionState | None, of_table: DoubtCode | None, *, is_polled: bool
+) -> DoubtCode | None:
+    found = (
+        DoubtCode.INPUT_GONE if unread is RetentionState.GONE else None,
+        of_table,
+        DoubtCode.PASSED_OVER if unread is RetentionState.PASSED else None,
+        None if is_polled else DoubtCode.NOT_ASKED,
+    )
+    return next((code for code in found if code is not None), None)
+
+
+def find_table_doubt(flow: Flow, recoveries: Sequence[ProvingRecovery]) -> Doubt | None:
+    """What its recoveries say of its table, whatever the flow does now; `recoveries` as `find_doubt` takes them."""
     run = flow.pipeline.workspace.run_noun
-    if unread is RetentionState.GONE:
-        return Doubt(
-            "input-gone",
-            "input gone",
-            f"This flow's last {run} ended well, but input that it had not read is gone.",
-            "Rows of that input are in no table. See Unread input for the source and how much is gone.",
-        )
-    of_table = _not_proven(recoveries, run) or _leftover(recoveries, run)
-    return of_table or _passed_over(unread, run) or _not_asked(flow)
+    return _not_proven(recoveries, run) or _leftover(recoveries, run)
+
+
+def _input_gone(run: str) -> Doubt:
+    return Doubt(
+        DoubtCode.INPUT_GONE,
+        "input gone",
+        f"This flow's last {run} ended well, but input that it had not read is gone.",
+        "Rows of that input are in no table. See Unread input for the source and how much is gone.",
+    )
 
 
 def _not_proven(recoveries: Sequence[ProvingRecovery], run: str) -> Doubt | None:
     """A recovery without proof leaves the table in doubt until one compares it whole, or it is written from scratch.
     One that proved its own new rows has not looked at the rows of before."""
-    newest = next((recovery for recovery in recoveries if recovery.state != "succeeded"), None)
-    if newest is None:
+    newest = next((r for r in recoveries if r.state != "succeeded" or (r.proof and settles(r.proof))), None)
+    if newest is None or newest.state == "succeeded":
         return None
     criteria = newest.proof.criteria if newest.proof else ()
     wrong = sum(criterion.ok is False for criterion in criteria)
@@ -148,7 +184,7 @@ def _not_proven(recoveries: Sequence[ProvingRecovery], run: str) -> Doubt | None
         else "Nothing was measured."
     )
     return Doubt(
-        "not-proven",
+        DoubtCode.NOT_PROVEN,
         "not proven",
         f"This flow's last {run} ended well, but {newest.label} has not proven its table.",
         f"{text} A good end does not show whether rows are missing or there twice.",
@@ -166,43 +202,94 @@ def _leftover(recoveries: Sequence[ProvingRecovery], run: str) -> Doubt | None:
     source = next(r for r, p in zip(recoveries, proofs, strict=True) if sum_leftover([p]).cost)
     if rows.differs:
         return Doubt(
-            "table-differs",
+            DoubtCode.TABLE_DIFFERS,
             "table differs",
             f"This flow's last {run} ended well, but its table is not as its input: {rows.cost}.",
             f"{source.label} measured this.",
             source.pk,
+            rows.cost,
         )
     return Doubt(
-        "as-accepted",
+        DoubtCode.AS_ACCEPTED,
         rows.cost,
         f"This flow's last {run} ended well, but its table is not as its input: {rows.cost}, as accepted.",
         f"{source.label} measured this. It stays so until the table is written from scratch or a later recovery proves "
         "otherwise.",
         source.pk,
+        rows.cost,
     )
 
 
-def _passed_over(unread: RetentionState | None, run: str) -> Doubt | None:
-    if unread is not RetentionState.PASSED:
-        return None
+def _passed_over(run: str) -> Doubt:
     return Doubt(
-        "passed-over",
+        DoubtCode.PASSED_OVER,
         "files passed over",
         f"This flow's last {run} ended well, but it passed over files.",
         "They are too old for its source's settings, so their rows are in no table. See Unread input.",
     )
 
 
-def _not_asked(flow: Flow) -> Doubt | None:
+def _unasked(flow: Flow) -> bool:
     """The row is as old as the last poll that succeeded."""
     workspace = flow.pipeline.workspace
+    return bool(workspace.poll_error) or workspace.polled_at is None
+
+
+def _not_asked(flow: Flow) -> Doubt:
+    workspace = flow.pipeline.workspace
     at = workspace.polled_at
-    if not workspace.poll_error and at:
-        return None
     last = f"Its last {workspace.run_noun} ended well, as of {at:%d %b %Y, %H:%M:%S} UTC. " if at else ""
     return Doubt(
-        "not-asked",
+        DoubtCode.NOT_ASKED,
         "not polled since",
         "The state of this flow now is not known.",
         f"{last}Workspace {workspace.name} did not answer the last poll. {workspace.poll_error}".strip(),
     )
+
+
+def keep_table_doubts(flow_ids: Iterable[int], *, tells: bool = True) -> None:
+    """Keep with these flows what their recoveries say of their tables, and tell people once when a table turns out to
+    differ (`tells`). In the transaction that changed a recovery, or when a table was written from scratch."""
+    with transaction.atomic():
+        found = Flow.objects.filter(pk__in=list(flow_ids)).order_by("pk")
+        # first: whoever changes the other of both meanwhile is read here, or keeps it anew
+        hold_pipelines(found.values_list("pipeline", flat=True))
+        flows = list(found.select_related("pipeline__workspace"))
+        recoveries = _read_recoveries(flows)
+        for flow in flows:
+            _keep_table_doubt(flow, find_table_doubt(flow, recoveries.get(flow.pk, ())), tells=tells)
+
+
+def keep_all_table_doubts() -> None:
+    """The same for every flow that a recovery has proven, or not; after an upgrade, which is no news to people."""
+    proving = Recovery.objects.filter(state__in=PROVING).values("flow")
+    keep_table_doubts(Flow.objects.filter(pk__in=proving).values_list("pk", flat=True), tells=False)
+
+
+def _keep_table_doubt(flow: Flow, doubt: Doubt | None, *, tells: bool) -> None:
+    """A proof that could not be measured leaves standing what an earlier one has found, and was told."""
+    code, since = doubt.code if doubt else None, flow.differs_since
+    if code is DoubtCode.TABLE_DIFFERS:
+        since = since or timezone.now()
+    elif code is not DoubtCode.NOT_PROVEN:
+        since = None
+    if (flow.table_doubt, flow.differs_since) == (code or "", since):
+        return
+    Flow.objects.filter(pk=flow.pk).update(table_doubt=code or "", differs_since=since)
+    if tells and doubt and since and flow.differs_since is None:
+        facts = {"rows": doubt.cost, "shown_by": f"R-{doubt.recovery_id}"}
+        announce_event(
+            event="flow.table_differs", flow=flow, facts=facts, dedupe=f"{flow.pk}:{since.isoformat()}"
+        )
+
+
+def count_doubts(now: datetime) -> Counter[DoubtCode]:
+    """How many flows of pipelines that exist are *ok* and in doubt, by the gravest of each."""
+    flows = retention.with_sources(Flow.objects.filter(pipeline__gone=False, state="ok"))
+    counted: Counter[DoubtCode] = Counter()
+    for flow in flows.select_related("pipeline__workspace").only(*_READ, "table_doubt"):
+        unread = retention.of(flow, flow.sources.all(), now)
+        of_table = DoubtCode(flow.table_doubt) if flow.table_doubt else None
+        code = _gravest(unread.standing if unread else None, of_table, is_polled=not _unasked(flow))
+        counted.update([code] if code else [])
+    return counted

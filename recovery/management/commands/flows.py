@@ -8,6 +8,7 @@ from typing import Any
 from django.db.models import Q
 from django.utils import timezone
 
+from recovery.contracts.names import DoubtCode
 from recovery.management.commands._base import CommandAnswer, RepriseCommand, ago, lasting, table
 from recovery.models import Flow, Pipeline, Stream, Workspace
 from recovery.names import shown
@@ -21,6 +22,8 @@ from recovery.pipelines.losses import is_in_doubt
 from recovery.streams.describing import running_json, signs_json
 from recovery.workflow.doubting import Doubt, doubts_of
 
+UNWELL = (PipelineState.FAILED, PipelineState.UNKNOWN, "")
+"""What a pipeline is judged to be that the list names in a sentence, whatever its flows are; "": not yet."""
 MARKS = {"ok": "ok", "failed": "x", "stopped": "stop", "none": "-"}
 
 
@@ -48,7 +51,8 @@ class Command(RepriseCommand):
         parser.add_argument(
             "--failing",
             action="store_true",
-            help="Only failed, empty, stale or unknown pipelines and flows; in text, flows in doubt on a line each.",
+            help="Only failed, empty, stale or unknown pipelines and flows, and flows whose table or input is in "
+            "doubt; in text, what was accepted has a line too.",
         )
         parser.add_argument("--fresh", action="store_true", help="Poll every workspace first.")
 
@@ -70,7 +74,8 @@ class Command(RepriseCommand):
         doubts = doubts_of(flows.filter(state="ok").values_list("pk", flat=True), now)
         doubted = list(flows.filter(pk__in=doubts).only(*SHOWN).order_by("pipeline__name", "name"))
         if options["failing"]:
-            flows = flows.filter(state__in=NOT_OK)
+            pressing = [pk for pk, doubt in doubts.items() if doubt.code.needs_attention]
+            flows = flows.filter(Q(state__in=NOT_OK) | Q(pk__in=pressing))
             pipelines = pipelines.filter(~Q(failure={}) | Q(judged__in=("", *NOT_OK)))
         listed_pipelines = list(pipelines.defer("spec", "updates").order_by("name", "pipeline_id"))
         shown_flows = retention.with_sources(flows.only(*SHOWN))
@@ -82,7 +87,7 @@ class Command(RepriseCommand):
             "flows": [as_json(f, doubts.get(f.pk)) for f in rows],
             "workspaces": [workspace_json(w, now) for w in workspaces],
         }
-        lines = [say_doubt(f, doubts[f.pk]) for f in doubted if doubts[f.pk].code != "not-asked"]
+        lines = [say_doubt(f, doubts[f.pk]) for f in doubted if doubts[f.pk].code is not DoubtCode.NOT_ASKED]
         says = text(rows, listed_pipelines, workspaces, lines, doubts, failing=options["failing"])
         return CommandAnswer(data, says, exit_code=2 if away else 0)
 
@@ -177,11 +182,7 @@ def text(
     parts = [listed(flows, doubts)] if flows else [] if is_short else [nothing(workspaces, failing=failing)]
     parts += doubted
     of_flows = {f.pipeline_id for f in flows}
-    parts += [
-        pipeline_line(p)
-        for p in pipelines
-        if failing or p.judged == PipelineState.FAILED or p.pk not in of_flows
-    ]
+    parts += [pipeline_line(p) for p in pipelines if failing or p.judged in UNWELL or p.pk not in of_flows]
     parts += [
         f"Workspace {w.name} could not be asked, last seen {ago(w.polled_at)} ago: {shown(w.poll_error)}"
         if w.polled_at

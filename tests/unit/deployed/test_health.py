@@ -183,7 +183,7 @@ def test_the_numbers_cost_the_same_however_many_rows_there_are(
         Recovery.objects.update(active=False)
         heartbeats.write_heartbeat("worker", f"host:{number}")
 
-    with django_assert_num_queries(12):
+    with django_assert_num_queries(14):
         client.get("/metrics")
 
 

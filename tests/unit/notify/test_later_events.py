@@ -18,7 +18,9 @@ pytestmark = pytest.mark.django_db
 RETENTION = import_module("recovery.migrations.0017_retention_channels")
 BEFORE = timedelta(days=400)
 PIPELINE = import_module("recovery.migrations.0023_pipeline_health")
-ALL_OF_THEN = [event for event in SUBSCRIBED if event not in ("flow.retention", "pipeline.failed")]
+DIFFERS = import_module("recovery.migrations.0038_table_doubt")
+LATER = ("flow.retention", "pipeline.failed", "flow.table_differs")
+ALL_OF_THEN = [event for event in SUBSCRIBED if event not in LATER]
 
 
 def told(made: Channel, age: timedelta = BEFORE) -> list[str]:
@@ -33,8 +35,18 @@ def test_who_was_told_of_everything_is_still_told_of_everything(channel: Make) -
     made = channel(events=ALL_OF_THEN)
     told(made)
     PIPELINE.subscribe(apps, None)
+    DIFFERS.subscribe(apps, None)
     made.refresh_from_db()
     assert made.events == list(SUBSCRIBED)
+
+
+def test_who_is_told_that_flows_fail_is_told_that_a_table_differs(channel: Make) -> None:
+    made, other = channel(events=["flow.failed"]), channel(name="other", events=["audit.broken"])
+    for _ in range(2):
+        DIFFERS.subscribe(apps, None)
+    made.refresh_from_db()
+    other.refresh_from_db()
+    assert (made.events, other.events) == (["flow.failed", "flow.table_differs"], ["audit.broken"])
 
 
 def test_who_is_told_that_flows_fail_is_told_that_a_pipeline_does(channel: Make) -> None:

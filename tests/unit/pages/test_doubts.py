@@ -56,6 +56,15 @@ def test_a_later_proof_of_the_whole_table_ends_the_doubt(responder: Client) -> N
     assert doubts(responder, flow) == []
 
 
+def test_a_later_proof_of_the_whole_table_that_finds_more_ends_the_lack_of_one_before(
+    responder: Client,
+) -> None:
+    flow = f.flow()
+    recovery(flow, "unproven", FAILS, timezone.now())
+    recovery(flow, "succeeded", codec.to_json(f.proof(doubled=5, doubled_before=5)))
+    assert doubts(responder, flow) == ["table-differs"]
+
+
 def test_a_later_proof_that_did_not_compare_the_rows_of_before_leaves_the_doubt(responder: Client) -> None:
     flow = f.flow()
     recovery(flow, "unproven", FAILS, timezone.now())
@@ -96,13 +105,14 @@ def test_what_was_accepted_is_shown_with_its_rows_and_its_proof(responder: Clien
     [
         ({"doubled": 0, "doubled_before": 0}, None, []),
         ({"doubled": 0, "doubled_bound": "at least", "doubled_before": None}, None, ["as-accepted"]),
-        ({"doubled": 6, "doubled_before": 6}, None, ["table-differs"]),
+        ({"doubled": 6, "doubled_before": 6}, None, ["as-accepted"]),
+        ({"doubled": 7, "doubled_before": 7}, None, ["table-differs"]),
         ({"criteria": [HAS_EVERY_ROW], "doubled_before": None}, None, []),
         ({"doubled": 0, "doubled_bound": "at least", "doubled_before": None}, 15, ["as-accepted"]),
         ({"doubled": 0, "doubled_bound": "at least", "doubled_before": None}, 5, []),
     ],
     ids=[
-        "counted, gone", "not counted", "counted, there", "deduplicated", "written from scratch before",
+        "counted, gone", "not counted", "counted, there", "one more", "deduplicated", "written from scratch before",
         "written from scratch since",
     ],
 )  # fmt: skip

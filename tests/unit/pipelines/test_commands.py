@@ -7,6 +7,7 @@ from datetime import timedelta
 import pytest
 from django.utils import timezone
 
+from recovery.contracts import codec
 from recovery.contracts.diagnosis import Advice, Diagnosis
 from recovery.contracts.names import ChangeIntent
 from recovery.management.commands import diagnose
@@ -92,19 +93,43 @@ def test_flows_shows_what_contradicts_a_flow_that_is_ok(
     assert "ok, not proven" in run(monkeypatch, token, "flows")[1]
 
 
-def test_failing_names_a_flow_in_doubt_on_its_own_line_and_lists_it_not_as_failing(
-    monkeypatch: pytest.MonkeyPatch, token: str, api: Api
+@pytest.mark.parametrize(
+    ("state", "measured", "listed"),
+    [
+        ("unproven", {}, ["not-proven"]),
+        ("succeeded", codec.to_json(f.proof(doubled=5, doubled_before=5)), ["table-differs"]),
+        ("succeeded", codec.to_json(f.proof(doubled=6, doubled_accepted={"rows": 6, "bound": "exact"})), []),
+    ],
+    ids=["not proven", "differs", "as accepted"],
+)
+def test_failing_lists_a_flow_whose_table_nobody_vouches_for_and_names_what_was_accepted(
+    monkeypatch: pytest.MonkeyPatch, token: str, api: Api, state: str, measured: object, listed: list[str]
 ) -> None:
     run(monkeypatch, token, "flows")
     Pipeline.objects.update(judged="ok", failure={})
     Flow.objects.update(state="ok")
-    recovery = f.into(f.opened(Flow.objects.get(name=ORDERS)), "unproven")
+    recovery = f.into(f.opened(Flow.objects.get(name=ORDERS)), state, measured=measured)
 
-    assert run_json(monkeypatch, token, "flows", "--failing")[1]["flows"] == []
+    _, found = run_json(monkeypatch, token, "flows", "--failing")
+    assert [(x["state"], x["doubt"]["code"]) for x in found["flows"]] == [("ok", code) for code in listed]
     out = run(monkeypatch, token, "flows", "--failing")[1]
-    (line,) = [line for line in out.splitlines() if ORDERS in line]
-    assert ("ok, not proven" in line, recovery.label in line) == (True, True)
+    (line,) = [line for line in out.splitlines() if line.startswith("Flow ")]
+    assert (ORDERS in line, recovery.label in line) == (True, True)
     assert "was seen" not in out
+
+
+@pytest.mark.parametrize("judged", ["unknown", ""])
+def test_an_unknown_pipeline_is_named_in_words_beside_flows_that_are_ok(
+    monkeypatch: pytest.MonkeyPatch, token: str, api: Api, judged: str
+) -> None:
+    run(monkeypatch, token, "flows")
+    Flow.objects.update(state="ok")
+    Pipeline.objects.update(judged=judged, failure={})
+
+    out = run(monkeypatch, token, "flows")[1]
+
+    (line,) = [line for line in out.splitlines() if line.startswith("Pipeline ")]
+    assert name_and_state(line) == ("shop", "unknown")
 
 
 def name_and_state(line: str) -> tuple[str, str]:

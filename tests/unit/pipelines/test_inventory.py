@@ -6,12 +6,15 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
+from recovery.contracts import codec
 from recovery.errors import NotFound
 from recovery.models import Flow, Pipeline, Recovery, Workspace
 from recovery.pipelines.find import find_flow, find_fresh, find_pipeline
 from recovery.pipelines.inventory import refresh
 from recovery.pipelines.locks import only_poll
 from recovery.pipelines.tasks import poll_due_workspace
+from recovery.workflow.doubting import keep_table_doubts
+from tests import factories
 from tests.refusals import refused
 from tests.unit.pipelines.api import CHAIN, Api
 from tests.unit.pipelines.elsewhere import held_elsewhere
@@ -111,6 +114,27 @@ def test_a_view_that_a_failing_update_emptied_is_empty_until_it_is_refreshed(
     assert (flow().state, flow(newest).state, flow(newest).behind_since) == ("ok", "empty", emptied_at)
     run("u4", "EXCLUDED", "COMPLETED", [newest])
     assert (flow(newest).state, flow(newest).behind_since, flow(newest).behind_why) == ("ok", None, "")
+
+
+@pytest.mark.parametrize(("told", "doubt"), [({}, "table-differs"), ({"full_refresh": True}, "")])
+def test_a_doubt_ends_with_the_update_that_writes_the_table_from_scratch(
+    api: Api, workspace: Workspace, told: dict[str, Any], doubt: str
+) -> None:
+    shop = api.add("p1", "shop")
+    shop.run("u1", {ORDERS: "COMPLETED"})
+    poll(workspace)
+    proof = codec.to_json(factories.proof(doubled=5, doubled_before=5))
+    Recovery.objects.create(
+        flow=flow(), state="succeeded", active=False, measured=proof, ended_at=shop.clock, created_by="ada"
+    )
+    keep_table_doubts([flow().pk])
+    assert flow().table_doubt == "table-differs"
+    shop.begin("u2", {ORDERS: "APPEND"}, **told)
+    shop.batch("u2", ORDERS, 1)
+    shop.status("u2", ORDERS, "COMPLETED")
+    shop.end("u2", "COMPLETED")
+    poll(workspace)
+    assert flow().table_doubt == doubt
 
 
 @pytest.mark.parametrize(

@@ -30,7 +30,18 @@ TWICE_AND_BLIND = proof(
 LOST_AND_BLIND = proof(
     lost=6, lost_accepted=SIX, lost_before=None, doubled_bound="at least", doubled_before=None
 )
-STILL_TWICE = proof(doubled=6, doubled_before=6)
+
+
+def twice(rows: int) -> Measured:
+    """That so many rows are there again since before."""
+    return proof(doubled=rows, doubled_before=rows)
+
+
+STILL_TWICE = twice(6)
+TWICE_BESIDE_FIVE = proof(doubled=11, doubled_before=5, doubled_accepted=SIX)
+STILL_LOST = proof(lost=6, lost_before=6)
+LOST_AT_MOST = proof(lost=9, lost_accepted={"rows": 9, "bound": "at most"}, lost_before=None)
+LOST_ABOUT = proof(lost=6, lost_accepted={"rows": 6, "bound": "estimate"}, lost_before=None)
 
 
 @pytest.mark.parametrize(
@@ -43,7 +54,18 @@ STILL_TWICE = proof(doubled=6, doubled_before=6)
         ([BLIND, TWICE], NONE, MeasuredRows(6, EXACT), False),
         ([BLIND, LOST], MeasuredRows(6, EXACT), NONE, False),
         ([TWICE_AND_BLIND, TWICE], NONE, MeasuredRows(12, LEAST), False),
-        ([STILL_TWICE, TWICE], NONE, MeasuredRows(6, EXACT), True),
+        ([STILL_TWICE, TWICE], NONE, MeasuredRows(6, EXACT), False),
+        ([STILL_TWICE, STILL_TWICE, TWICE], NONE, MeasuredRows(6, EXACT), False),
+        ([twice(11), TWICE], NONE, MeasuredRows(11, EXACT), True),
+        ([twice(4), TWICE], NONE, MeasuredRows(4, EXACT), True),
+        ([STILL_TWICE, CLEAN, TWICE], NONE, MeasuredRows(6, EXACT), True),
+        ([STILL_TWICE, MAY_REPEAT], NONE, MeasuredRows(6, EXACT), True),
+        ([twice(11), TWICE_BESIDE_FIVE], NONE, MeasuredRows(11, EXACT), True),
+        ([STILL_LOST, LOST], MeasuredRows(6, EXACT), NONE, False),
+        ([STILL_LOST, STILL_LOST, LOST], MeasuredRows(6, EXACT), NONE, False),
+        ([STILL_LOST, LOST_AT_MOST], MeasuredRows(6, Bound.AT_MOST), NONE, False),
+        ([STILL_LOST, LOST_ABOUT], MeasuredRows(6, Bound.ESTIMATE), NONE, True),
+        ([STILL_LOST, TWICE], MeasuredRows(6, Bound.ESTIMATE), NONE, True),
         ([BLIND, STILL_TWICE], NONE, MeasuredRows(6, EXACT), True),
         ([BLIND, MAY_REPEAT], NONE, MeasuredRows(None, Bound.UNKNOWN), False),
         ([TWICE_AND_BLIND, MAY_REPEAT], NONE, MeasuredRows(6, LEAST), False),

@@ -1,0 +1,159 @@
+"""What recoveries say of a table is kept with its flow: lists and metrics go by it, and people are told once."""
+
+from datetime import datetime
+from typing import Any
+
+import pytest
+from django.utils import timezone
+
+from recovery.contracts import codec
+from recovery.contracts.names import DoubtCode
+from recovery.health.metrics import measure_doubts
+from recovery.models import Flow, Listed, Message, Recovery, Workspace
+from recovery.people.roles import Actor, Role
+from recovery.pipelines import lists
+from recovery.pipelines.follow import _on_migrate
+from recovery.workflow import moves
+from recovery.workflow.doubting import PROVING, doubts_of, keep_table_doubts
+from tests import factories as f
+
+pytestmark = pytest.mark.django_db
+SIX = {"rows": 6, "bound": "exact"}
+CLEAN = codec.to_json(f.proof())
+DIFFERS = codec.to_json(f.proof(doubled=5, doubled_before=5))
+ACCEPTED = codec.to_json(f.proof(doubled=6, doubled_accepted=SIX))
+
+
+def prove(flow: Flow, measured: Any) -> Recovery:
+    """A recovery of the flow, moved to its proof as the engine does it."""
+    made = Recovery.objects.create(flow=flow, state="verifying", created_by="ada")
+    moves.move(made, "succeeded", measured=measured)
+    return made
+
+
+def fail_proof(flow: Flow) -> Recovery:
+    made = Recovery.objects.create(flow=flow, state="verifying", created_by="ada")
+    moves.move(made, "needs_attention", reason="Not proven.")
+    return made
+
+
+def kept(flow: Flow) -> tuple[str, bool]:
+    flow.refresh_from_db()
+    return flow.table_doubt, flow.differs_since is not None
+
+
+def attention() -> int:
+    return lists.count_attention(Actor("vera", Role.VIEWER), timezone.now())
+
+
+def told() -> list[str]:
+    return [m.event for m in Message.objects.filter(event="flow.table_differs")]
+
+
+@pytest.mark.parametrize(
+    ("measured", "code", "differs", "needs"),
+    [(CLEAN, "", False, 0), (ACCEPTED, "as-accepted", False, 0), (DIFFERS, "table-differs", True, 1)],
+    ids=["clean", "accepted", "differs"],
+)
+def test_what_a_proof_says_of_the_table_is_kept_and_counts_where_someone_has_to_look(
+    measured: Any, code: str, differs: bool, needs: int
+) -> None:
+    flow = f.flow()
+    prove(flow, measured)
+    assert kept(flow) == (code, differs)
+    assert Listed.objects.get().doubt == code
+    assert (attention(), len(told())) == (needs, needs)
+
+
+def test_a_proof_that_fails_is_kept_as_not_proven_until_the_recovery_is_rolled_back() -> None:
+    flow = f.flow()
+    failed = fail_proof(flow)
+    assert (kept(flow), attention()) == (("not-proven", False), 1)
+    failed.refresh_from_db()
+    moves.move(failed, "rolled_back")
+    assert (kept(flow), attention(), told()) == (("", False), 0, [])
+
+
+@pytest.mark.parametrize("state", ["failed", "running", "stopped", "stale"])
+def test_a_list_shows_a_doubt_of_flows_that_are_ok_alone(state: str) -> None:
+    flow = f.flow(state=state)
+    prove(flow, DIFFERS)
+    assert (kept(flow)[0], Listed.objects.get().doubt) == ("table-differs", "")
+    Flow.objects.update(state="ok")
+    assert Listed.objects.get().doubt == "table-differs"
+
+
+def test_people_are_told_once_that_a_table_differs_whatever_later_proofs_say_of_the_same() -> None:
+    flow = f.flow()
+    first = prove(flow, DIFFERS)
+    message = Message.objects.get(event="flow.table_differs")
+    assert message.body["facts"]["rows"] == "5 rows doubled"
+    assert message.body["facts"]["shown_by"] == first.label
+    prove(flow, DIFFERS)
+    failed = fail_proof(flow)
+    failed.refresh_from_db()
+    moves.move(failed, "rolled_back")
+    prove(flow, DIFFERS)
+    Message.objects.filter(event="flow.table_differs").delete()  # as by age
+    keep_table_doubts([flow.pk])
+    assert told() == []
+
+
+def test_a_table_that_was_right_in_between_is_told_of_again() -> None:
+    flow = f.flow()
+    for measured in (DIFFERS, CLEAN, DIFFERS):
+        prove(flow, measured)
+    assert len(told()) == 2
+
+
+def test_an_upgrade_keeps_what_is_known_and_tells_nobody() -> None:
+    flow = f.flow()
+    Recovery.objects.create(
+        flow=flow,
+        state="succeeded",
+        active=False,
+        measured=DIFFERS,
+        ended_at=timezone.now(),
+        created_by="ada",
+    )
+    assert kept(flow) == ("", False)
+    _on_migrate(type("Recovery", (), {"label": "recovery"}))
+    assert (kept(flow), attention(), told()) == (("table-differs", True), 1, [])
+
+
+def test_what_is_kept_is_what_pages_show() -> None:
+    for state in PROVING:
+        for measured in ({}, CLEAN, DIFFERS, ACCEPTED):
+            flow = f.flow()
+            Recovery.objects.create(
+                flow=flow, state=state, active=state == "needs_attention", measured=measured, created_by="ada"
+            )
+    keep_table_doubts(Flow.objects.values_list("pk", flat=True))
+    shown = doubts_of(Flow.objects.values_list("pk", flat=True), timezone.now())
+    assert {pk: d.code for pk, d in shown.items()} == {
+        pk: code for pk, code in Flow.objects.values_list("pk", "table_doubt") if code
+    }
+
+
+def numbers(now: datetime) -> dict[str, float]:
+    (made,) = measure_doubts(now)
+    assert made.name == "reprise_flows_in_doubt"
+    return {s.labels["code"]: s.value for s in made.samples if s.value}
+
+
+def test_a_monitor_reads_how_many_flows_are_in_doubt_by_the_gravest_of_each() -> None:
+    now = timezone.now()
+    assert {s.labels["code"] for made in measure_doubts(now) for s in made.samples} == set(DoubtCode)
+    prove(f.flow(), DIFFERS)
+    prove(f.flow(short="accepted"), ACCEPTED)
+    prove(f.flow(short="clean"), CLEAN)
+    prove(f.flow(short="failing", state="failed"), DIFFERS)
+    gone = f.flow(short="gone")
+    prove(gone, DIFFERS)
+    f.source(gone, readable=False, until=None)
+    f.source(f.flow(short="passed"), kind="files", readable=False, until=None)
+    assert numbers(now) == {"table-differs": 1, "as-accepted": 1, "input-gone": 1, "passed-over": 1}
+    Workspace.objects.update(poll_error="away")
+    assert numbers(now) == {
+        "table-differs": 1, "as-accepted": 1, "input-gone": 1, "passed-over": 1, "not-asked": 1
+    }  # fmt: skip
