@@ -15,6 +15,7 @@ from console.forms.approvals import reason_problem
 from console.middleware import PageRequest
 from console.pages import freshness
 from console.pages.base import may_why, page, refusal_of, render_page, require_right
+from console.pages.jobs import jobs_of_page
 from console.presenters import approving, patching, reviewing
 from recovery.approvals import actions, rules, selectors
 from recovery.approvals.rules import LIVE, Voter
@@ -128,6 +129,7 @@ def _show_request(request: PageRequest, by: Actor, approval: ApprovalRequest) ->
         "state": approving.state_by_clock(approval, now),
         "badge": approving.request_badge(approval, count.given, now),
         "review": reviewing.plan_view(approval.plan),
+        "jobs_below": jobs_of_page(flow),
         "validation": patching.validation_result(approval.recovery),
         "votes": approving.vote_rows(given, asked, able, who, now),
         "effect": approving.describe_effects(asked, count.given, now),

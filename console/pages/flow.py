@@ -13,6 +13,7 @@ from django.utils import timezone
 from console.middleware import PageRequest
 from console.pages import source
 from console.pages.base import is_unchanged, may_why, no_news, page, refusal_of, render_page
+from console.pages.jobs import jobs_of_page
 from console.presenters import (
     below,
     charts,
@@ -152,6 +153,7 @@ def show_overview(request: PageRequest, by: Actor, flow_id: int) -> HttpResponse
         "dots": status.update_dots(flow.history),
         "graph": _draw_graph(flow, frame["outside"]),
         "causes": flows.list_causes(flow.error),
+        "jobs_below": jobs_of_page(flow, [flow.dataset, *(row.flow.dataset for row in frame["below"])]),
         "refresh": below.refresh_offer(flow, frame["below_behind"], timezone.now()),
         **_counted_context(flow, by),
         "feeders": below.list_feeders(flow, _list_writers(flow, by)),

@@ -22,6 +22,7 @@ from console.pages.base import (
     render_page,
     require_right,
 )
+from console.pages.jobs import jobs_of_page
 from console.pages.recovery_page import RecoveryPage, build_frame, read_recovery_page, show_live
 from console.presenters import (
     below,
@@ -351,6 +352,7 @@ def review_step(request: PageRequest, by: Actor, recovery_id: int) -> HttpRespon
         "sealing": sealing,
         "void": reviewing.describe_void(void) if void is not None else None,
         "review": reviewing.plan_view(page.plan) if page.plan is not None else None,
+        "jobs_below": jobs_of_page(page.recovery.flow),
         "costs": costs,
         "costs_shown": written_costs(action_bars.costs_to_accept(page)),
         "outlook": _outlook_of(page) if costs else None,

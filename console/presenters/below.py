@@ -11,12 +11,14 @@ from console.presenters.doubting import flow_badge
 from recovery.contracts.forecast import Downstream, DownstreamEffect, DownstreamReason
 from recovery.contracts.measured import Measured
 from recovery.contracts.refreshed import RefreshedDataset
+from recovery.contracts.results import NamedBy, NamingJob
 from recovery.models import Flow, Recovery
 from recovery.pipelines.behind import behind_of, since_of
 from recovery.pipelines.downstream import BehindReason, BehindState, Node
 from recovery.verification.below import DONE
 from recovery.workflow.counting_below import BelowCount, CountPhase, DatasetCount, RowCount, UncountedReason
 from recovery.workflow.doubting import Doubt
+from recovery.workflow.jobs_below import JobsBelow
 from recovery.workflow.refreshing import BelowRefresh, RefreshPhase, late_below
 from recovery.workflow.usual import usual_steps
 
@@ -414,3 +416,40 @@ def _measured_text(outcome: RefreshedDataset) -> str:
         return f"{name}: {status_}, not compared"
     counted = f"{words.format_count(outcome.rows, 'row')} of {words.format_number(outcome.expected_rows)}"
     return f"{name}: {status_}, {counted}, {outcome.missing} missing, {outcome.extra} too many"
+
+
+@dataclass(frozen=True)
+class NamedJobs:
+    """What is known of jobs that read a table, or what is below it. `code`: for `data-code`; `rows`: a job each."""
+
+    code: str
+    says: str
+    rows: list[str]
+    at: datetime | None = None
+
+
+def jobs_view(known: JobsBelow | None) -> NamedJobs:
+    """A job that no one found may read it all the same: no call tells what a notebook or a program reads."""
+    if known is None:
+        return NamedJobs(
+            "jobs-not-asked",
+            "Jobs that read it are not known: the workspace is asked when a recovery stops it.",
+            [],
+        )
+    if known.jobs is None:
+        return NamedJobs("jobs-not-known", f"Jobs that read it are not known. {known.why}", [], known.at)
+    if not known.jobs:
+        says = "No job of the workspace names it in a trigger or a parameter."
+        return NamedJobs("jobs-none-named", says, [], known.at)
+    return NamedJobs(
+        "jobs-named", "Jobs of the workspace that name it:", [_job_row(j) for j in known.jobs], known.at
+    )
+
+
+def _job_row(job: NamingJob) -> str:
+    dataset = words.last_part(job.dataset)
+    if job.by is NamedBy.TRIGGER:
+        return f"Job {job.name} starts when {dataset} changes."
+    parameter = f"parameter {job.parameter}" if job.parameter else "a parameter"
+    of = f" of task {job.task}" if job.task else ""
+    return f"Job {job.name} has {dataset} in {parameter}{of}; whether it reads it is not known."

@@ -1,6 +1,7 @@
 """What a step leaves on its row when it is done, for the next step, a rollback and the pages: one value a kind."""
 
 from collections.abc import Mapping
+from enum import StrEnum
 from typing import Any, Literal
 
 from pydantic import ConfigDict
@@ -52,6 +53,32 @@ class TopicMark(Value):
     """Their names."""
 
 
+class NamedBy(StrEnum):
+    """How a job names a dataset."""
+
+    TRIGGER = "trigger"
+    """It starts when the dataset changes."""
+    PARAMETER = "parameter"
+    """A parameter has its name; whether the job reads it, writes it or does neither, nobody says."""
+
+
+class NamingJob(Value):
+    """A job of the workspace that names a dataset."""
+
+    job_id: Number
+    """Its number in the workspace."""
+    name: str
+    """Its name."""
+    dataset: str
+    """The dataset's full name."""
+    by: NamedBy
+    """How it names it."""
+    task: str = ""
+    """The key of the task; "": the job itself."""
+    parameter: str = ""
+    """The name of the parameter; "": it has none."""
+
+
 class StoppedResult(StepResult):
     """The early stop: the pipeline is quiet, and what would have started it again."""
 
@@ -71,6 +98,8 @@ class StoppedResult(StepResult):
     """What would start the pipeline again, for people; None: not looked at."""
     jobs_unknown: str = ""
     """Why it is not known what would; "": it is."""
+    jobs_below: tuple[NamingJob, ...] | None = None
+    """Jobs that name the flow's table or a dataset below it; None: not looked for, or not known."""
     proof: str = ""
     """By what it is known that nothing ran (`StandstillProof`); "": something ran, or it was not kept."""
 

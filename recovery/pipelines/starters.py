@@ -8,7 +8,7 @@ Pipelines server of this project among them, has no jobs.
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from recovery.errors import NotFound, Refused
@@ -66,10 +66,12 @@ class Starter:
 
 @dataclass(frozen=True)
 class KnownStarters:
-    """Every job that starts the pipeline; or `why` no one can tell."""
+    """Every job that starts the pipeline; or `why` no one can tell. `jobs`: all of the workspace, as the API gave them,
+    None where it does not say which it has."""
 
     starters: tuple[Starter, ...] = ()
     why: str = ""
+    jobs: tuple[Mapping[str, Any], ...] | None = field(default=None, repr=False, compare=False)
 
     @property
     def awake(self) -> tuple[Starter, ...]:
@@ -110,9 +112,10 @@ def known(client: PipelinesClient, pipeline_id: str) -> KnownStarters:
     """
     own = _own(client, pipeline_id)
     try:
-        return KnownStarters((*own, *of_jobs(client.list_jobs(), pipeline_id)))
+        jobs = tuple(client.list_jobs())
+        return KnownStarters((*own, *of_jobs(jobs, pipeline_id)), jobs=jobs)
     except NotFound:
-        return KnownStarters(own)
+        return KnownStarters(own, jobs=())
     except Refused as refusal:  # there is no one to ask, which is not the same as that nothing starts it
         return KnownStarters(own, refusal.sentence)
     except ApiDenied as denied:

@@ -23,6 +23,7 @@ from recovery.sources import position_requests, targets
 from recovery.strategies.common import plural
 from recovery.verification.words import bound_findings, headline, whole_findings
 from recovery.workflow import by_hand, further
+from recovery.workflow.jobs_below import read_jobs_below
 from recovery.workflow.moves import state_label
 from recovery.workflow.selectors import open_recovery_of, recovery_or_404
 
@@ -285,6 +286,9 @@ def plan_text(data: Mapping[str, Any], plan: Plan, then: str) -> str:
         lines.append(f"  {name:<8} {rows:>8} rows{of}, {part.bound}. {part.why}".rstrip())
     lines.append(f"  {_after(forecast)}; state: {forecast.state}")
     lines += [f"  below    {d.dataset}: {_below(d)}" for d in forecast.downstream]
+    known = read_jobs_below(plan.recovery.flow)
+    for job in (known.jobs if known else None) or ():
+        lines.append(f"  below    {job.dataset}: named by job {job.name}, {job.by} {job.parameter}".rstrip())
     lines.append("  below    readers outside of the registered workspaces are not known")
     for finding in data["findings"]:
         lines += ["", f"{finding['severity'].capitalize()}: {finding['says']}", f"  {finding['do']}"]

@@ -22,6 +22,7 @@ from recovery.plans.values import Drift
 from recovery.verification.evidence import data_files
 from recovery.workflow import holds, noted_files, topics, whole
 from recovery.workflow.flow_snapshot import ACTIVE, FlowSnapshot, other_fingerprints, read_flow_snapshot
+from recovery.workflow.jobs_below import jobs_of_stop
 from recovery.workflow.steps.base import Context, PlanVoid, ProbeOutcome, StepWait, saw
 
 SECONDS = 120
@@ -70,7 +71,13 @@ def _stop(context: Context) -> StepWait:
     begun = timezone.now()
     known = holds.pause(context.recovery, context.client, guard=context.watch.guard, log=context.log)
     context.watch.keep(
-        begun=begun.isoformat(), jobs=[s.says for s in known.starters], jobs_unknown=known.why, stopped=None
+        begun=begun.isoformat(),
+        jobs=[s.says for s in known.starters],
+        jobs_unknown=known.why,
+        jobs_below=None
+        if (named := jobs_of_stop(context.recovery.flow, known)) is None
+        else [codec.to_json(job) for job in named],
+        stopped=None,
     )
     return StepWait()
 

@@ -1,12 +1,14 @@
 """The flow page names what stands below, in every pipeline that the reader of the page may see."""
 
+from typing import Any
+
 import pytest
 from django.test import Client
 from django.urls import reverse
 
 from console.presenters import flow as presenter
 from console.presenters.pipelines import BEHIND
-from recovery.models import Flow, Pipeline, RoleIn
+from recovery.models import Flow, Pipeline, Recovery, RoleIn
 from recovery.pipelines.behind import node_of
 from tests import factories as f
 from tests.pages import parse
@@ -78,3 +80,41 @@ def test_a_pipeline_is_not_well_while_a_dataset_of_it_is_behind(responder: Clien
     assert (BEHIND.word in page, f"{view.short} is stale" in page) == (True, True)
     Flow.objects.filter(pk=view.pk).update(state="ok", behind_why="", behind_since=None)
     assert BEHIND.word not in text(responder, address)
+
+
+NAMES_IT = {"job_id": 7, "name": "crm_export", "by": "trigger", "task": "", "parameter": ""}
+
+
+def with_stop(made: Recovery, **told: object) -> None:
+    made.steps.filter(kind="stop", plan=None).update(result={"begun": f.ago(minutes=4).isoformat(), **told})
+
+
+@pytest.mark.parametrize("page", ["/recoveries/{recovery}/review", "/flows/{flow}"])
+@pytest.mark.parametrize(
+    ("told", "code", "jobs"),
+    [
+        ({}, "jobs-not-asked", 0),
+        ({"jobs": [], "jobs_unknown": "The token of this workspace may not read jobs."}, "jobs-not-known", 0),
+        ({"jobs": [], "jobs_below": []}, "jobs-none-named", 0),
+        ({"jobs": [], "jobs_below": [NAMES_IT]}, "jobs-named", 1),
+    ],
+    ids=["not asked", "not known", "none", "one"],
+)
+def test_jobs_that_name_the_table_are_told_as_far_as_the_workspace_says(
+    responder: Client, page: str, told: dict[str, Any], code: str, jobs: int
+) -> None:
+    made = f.planned()
+    named = [{**job, "dataset": made.flow.dataset} for job in told.get("jobs_below", ())]
+    with_stop(made, **{**told, **({"jobs_below": named} if "jobs_below" in told else {})})
+    shown = parse(text(responder, page.format(recovery=made.pk, flow=made.flow_id))).one(code)
+    assert len(shown.all("li")) == jobs
+    assert ("crm_export" in shown.text) is bool(jobs)
+
+
+def test_a_job_that_names_a_dataset_one_may_not_see_is_not_shown_on_the_flow_s_page(
+    responder: Client,
+) -> None:
+    made = f.planned()
+    with_stop(made, jobs=[], jobs_below=[{**NAMES_IT, "dataset": "other.secret.table"}])
+    page = parse(text(responder, f"/flows/{made.flow_id}"))
+    assert page.one("jobs-none-named").all("li") == []

@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
+from recovery.contracts import codec
+from recovery.contracts.results import StoppedResult
 from recovery.errors import Refused
 from recovery.models import AuditEntry, Hold, Recovery, Workspace
 from recovery.pipelines.client import PipelinesClient
@@ -75,6 +77,20 @@ def test_the_stop_pauses_the_job_before_it_stops_the_update(jobs: Jobs) -> None:
     assert said[0].startswith("Paused job nightly")
     assert ("(0 0 3 * * ? in UTC)" in said[0], "read back" in said[0]) == (True, True)
     assert AuditEntry.objects.get(action="job.pause").before == {"schedule": NIGHTLY}
+
+
+def test_the_stop_keeps_which_jobs_name_what_it_stops_and_that_nobody_could_say(jobs: Jobs) -> None:
+    of = opened()
+    of.flow.dataset = "main.shop.orders"
+    reads = {"table_update": {"table_names": ["main.shop.orders"]}}
+    jobs.add(job(2, "export", pipeline="another", trigger=reads))
+    told = codec.read(StoppedResult, run_stop(of)[0])
+    assert [(j.job_id, j.dataset, j.by) for j in told.jobs_below or ()] == [
+        (2, "main.shop.orders", "trigger")
+    ]
+    jobs.refuses.add("/api/2.2/jobs/list")
+    told = codec.read(StoppedResult, run_stop(of)[0])
+    assert (told.jobs_below, bool(told.jobs_unknown)) == (None, True)
 
 
 CONTINUOUS = {"name": "shop", "continuous": True, "storage": "s3://b/x", "tags": {"team": "a"}}
