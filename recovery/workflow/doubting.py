@@ -253,7 +253,7 @@ def keep_table_doubts(flow_ids: Iterable[int], *, tells: bool = True) -> None:
     with transaction.atomic():
         found = Flow.objects.filter(pk__in=list(flow_ids)).order_by("pk")
         # first: whoever changes the other of both meanwhile is read here, or keeps it anew
-        hold_pipelines(found.values_list("pipeline", flat=True))
+        hold_pipelines(found.values_list("pipeline_id", flat=True))
         flows = list(found.select_related("pipeline__workspace"))
         recoveries = _read_recoveries(flows)
         for flow in flows:

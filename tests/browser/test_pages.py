@@ -208,6 +208,19 @@ def test_a_live_page_asks_again_and_says_when_the_console_is_silent(
     expect(signed_in.get_by_text("The console does not answer.")).to_be_hidden()
 
 
+def test_an_age_counts_up_in_a_page_that_nobody_reloads(signed_in: Page, gallery: Gallery) -> None:
+    signed_in.clock.install()
+    signed_in.goto(gallery.at("flow"))
+    signed_in.route("**/*", lambda route: route.abort())  # no answer of the console may bring the new text
+    age = signed_in.locator("time[data-ago], time[data-elapsed]").first
+    came = age.inner_text()
+
+    signed_in.clock.fast_forward("50:00:00")
+
+    expect(age).to_contain_text("2 d")
+    assert "2 d" not in came
+
+
 def test_a_viewer_reads_why_a_button_is_disabled(browser: object, gallery: Gallery) -> None:
     context = browser.new_context()  # type: ignore[attr-defined]
     page = context.new_page()
