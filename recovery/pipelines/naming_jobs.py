@@ -7,7 +7,7 @@ reads, no call tells: a job that is not found here may read the dataset all the 
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, Final
+from typing import Final
 
 from recovery.contracts.results import NamedBy, NamingJob
 from recovery.names import shown
@@ -29,19 +29,23 @@ PARTS: Final = 3
 """A name of fewer parts stands for other tables in other catalogs."""
 
 
-def find_naming_jobs(jobs: Iterable[Mapping[str, Any]], datasets: Iterable[str]) -> tuple[NamingJob, ...]:
+def find_naming_jobs(jobs: Iterable[Mapping[str, object]], datasets: Iterable[str]) -> tuple[NamingJob, ...]:
     """Each job, once for each way in which it names one of these datasets by its full name; no value is kept."""
     wanted = {name.lower(): name for name in datasets if name.count(".") == PARTS - 1}
     found: dict[NamingJob, None] = {}
     for job in jobs:
         settings = _mapping(job.get("settings"))
-        number, name = int(job.get("job_id") or 0), shown(str(settings.get("name") or job.get("job_id")))
+        number, name = job.get("job_id"), shown(str(settings.get("name") or job.get("job_id")))
         for by, task, parameter, text in _texts(settings):
             for dataset in _named_in(text, wanted):
                 named = NamingJob(
-                    job_id=number, name=name[:300], dataset=dataset, by=by, task=shown(task)[:200],
+                    job_id=number if isinstance(number, int) else 0,
+                    name=name[:300],
+                    dataset=dataset,
+                    by=by,
+                    task=shown(task)[:200],
                     parameter=shown(parameter)[:200],
-                )  # fmt: skip
+                )
                 found[named] = None
     return tuple(found)
 
@@ -52,10 +56,12 @@ def _named_in(text: str, wanted: Mapping[str, str]) -> list[str]:
     return [wanted[name] for name in dict.fromkeys(names) if name in wanted]
 
 
-def _texts(settings: Mapping[str, Any]) -> Iterator[tuple[NamedBy, str, str, str]]:
+def _texts(settings: Mapping[str, object]) -> Iterator[tuple[NamedBy, str, str, str]]:
     """How it is named, task, parameter, text."""
-    for name in _items(_mapping(_mapping(settings.get("trigger")).get("table_update")).get("table_names")):
-        yield NamedBy.TRIGGER, "", "", name[1]
+    for _, table in _items(
+        _mapping(_mapping(settings.get("trigger")).get("table_update")).get("table_names")
+    ):
+        yield NamedBy.TRIGGER, "", "", table
     for parameter in _list(settings.get("parameters")):
         told = _mapping(parameter)
         yield NamedBy.PARAMETER, "", str(told.get("name") or ""), str(told.get("default") or "")
@@ -67,7 +73,7 @@ def _texts(settings: Mapping[str, Any]) -> Iterator[tuple[NamedBy, str, str, str
                     yield NamedBy.PARAMETER, key, name, text
 
 
-def _tasks(settings: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+def _tasks(settings: Mapping[str, object]) -> Iterator[Mapping[str, object]]:
     for told in _list(settings.get("tasks")):
         task = _mapping(told)
         yield task
@@ -75,16 +81,16 @@ def _tasks(settings: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
         yield _mapping(_mapping(task.get("for_each_task")).get("task"))
 
 
-def _items(value: Any) -> list[tuple[str, str]]:
+def _items(value: object) -> list[tuple[str, str]]:
     """The texts of a list, or of a mapping with their names."""
     if isinstance(value, Mapping):
         return [(str(name), text) for name, text in value.items() if isinstance(text, str)]
     return [("", text) for text in _list(value) if isinstance(text, str)]
 
 
-def _list(value: Any) -> list[Any]:
+def _list(value: object) -> list[object]:
     return value if isinstance(value, list) else []
 
 
-def _mapping(value: Any) -> Mapping[str, Any]:
+def _mapping(value: object) -> Mapping[str, object]:
     return value if isinstance(value, Mapping) else {}

@@ -71,7 +71,7 @@ class KnownStarters:
 
     starters: tuple[Starter, ...] = ()
     why: str = ""
-    jobs: tuple[Mapping[str, Any], ...] | None = field(default=None, repr=False, compare=False)
+    jobs: tuple[Mapping[str, object], ...] | None = field(default=None, repr=False, compare=False)
 
     @property
     def awake(self) -> tuple[Starter, ...]:

@@ -16,7 +16,7 @@ from django.utils import timezone
 from recovery.contracts import codec
 from recovery.contracts.measured import Measured
 from recovery.contracts.names import DoubtCode
-from recovery.models import Flow, Recovery
+from recovery.models import Flow, FlowInput, Recovery
 from recovery.models.listed import hold_pipelines
 from recovery.notify.actions import announce_event
 from recovery.pipelines import retention
@@ -285,10 +285,15 @@ def _keep_table_doubt(flow: Flow, doubt: Doubt | None, *, tells: bool) -> None:
 
 def count_doubts(now: datetime) -> Counter[DoubtCode]:
     """How many flows of pipelines that exist are *ok* and in doubt, by the gravest of each."""
-    flows = retention.with_sources(Flow.objects.filter(pipeline__gone=False, state="ok"))
+    sources: dict[int, list[FlowInput]] = defaultdict(list)
+    for source in FlowInput.objects.filter(flow__pipeline__gone=False, flow__state="ok").defer(
+        "reader", "table"
+    ):
+        sources[source.flow_id].append(source)
     counted: Counter[DoubtCode] = Counter()
-    for flow in flows.select_related("pipeline__workspace").only(*_READ, "table_doubt"):
-        unread = retention.of(flow, flow.sources.all(), now)
+    flows = Flow.objects.filter(pipeline__gone=False, state="ok").select_related("pipeline__workspace")
+    for flow in flows.only(*_READ, "table_doubt"):
+        unread = retention.of(flow, sources[flow.pk], now)
         of_table = DoubtCode(flow.table_doubt) if flow.table_doubt else None
         code = _gravest(unread.standing if unread else None, of_table, is_polled=not _unasked(flow))
         counted.update([code] if code else [])

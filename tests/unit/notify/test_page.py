@@ -48,7 +48,7 @@ def test_a_channel_is_added_shown_and_changed(admin: Client) -> None:
     page = text(admin)
     assert "Channel ops was" in page
     assert "ops@example.com" in page.replace("<wbr>", "")
-    assert "2 of 15 events" in page
+    assert "2 of 16 events" in page
 
     assert admin.post(f"{PATH}/{made.pk}", {**GIVEN, "name": "night"}).status_code == 302
     made.refresh_from_db()
