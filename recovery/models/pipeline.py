@@ -62,7 +62,7 @@ class Flow(OnLists):
     `renewed_at`, `rewritten_at`: as `downstream.DatasetFreshness` has them; readers in other pipelines are judged by
     them.
     `table_doubt`: what its recoveries say of its table, a `contracts.names.DoubtCode`, "" for nothing;
-    `differs_since`: since when it is known that its table differs, until that is settled; people were told then.
+    `differs_since`: since when it is known that its table differs, until that is settled; people were notified then.
     `below_refresh`: the last refresh below it that was asked for outside of a recovery (`refreshing.BelowRefresh`), {}
     for none; `below_count`: the last count there (`counting_below.BelowCount`), {} for none. `sink_memory`:
     `contracts.updates.SinkMemory` of its file table, {} where there is nothing to remember. `failure_memory`:

@@ -267,7 +267,7 @@ def keep_all_table_doubts() -> None:
 
 
 def _keep_table_doubt(flow: Flow, doubt: Doubt | None, *, tells: bool) -> None:
-    """A proof that could not be measured leaves standing what an earlier one has found, and was told."""
+    """A proof that could not be measured keeps what an earlier one has found, of which people know."""
     code, since = doubt.code if doubt else None, flow.differs_since
     if code is DoubtCode.TABLE_DIFFERS:
         since = since or timezone.now()
