@@ -51,7 +51,7 @@ from recovery.strategies.recommending import decision
 from recovery.workflow import actions, positioning, selectors, studies, ways
 from recovery.workflow.awaited import awaited_act
 from recovery.workflow.transitions import OPEN, WAITS
-from recovery.workflow.usual import usual_look
+from recovery.workflow.usual import usual_look, usual_steps
 
 
 def _say_meant(post: QueryDict, recovery_id: int, by: Actor) -> None:
@@ -334,6 +334,14 @@ def _outlook_of(page: RecoveryPage) -> outlook.Outlook | None:
     )
 
 
+def _sealed_review(page: RecoveryPage) -> reviewing.Review | None:
+    """The plan in force; before it runs with how long its steps take."""
+    if page.plan is None:
+        return None
+    waits = page.recovery.state in WAITS
+    return reviewing.plan_view(page.plan, usual_steps(page.recovery.flow) if waits else None)
+
+
 @page(Right.VIEW, methods=("GET", "POST"))
 def review_step(request: PageRequest, by: Actor, recovery_id: int) -> HttpResponse:
     """One page, no tabs: what, where, why, rows, positions, code, votes, way back. POST seals; `act=edit` takes it
@@ -351,7 +359,7 @@ def review_step(request: PageRequest, by: Actor, recovery_id: int) -> HttpRespon
         **build_frame(page, "review"),
         "sealing": sealing,
         "void": reviewing.describe_void(void) if void is not None else None,
-        "review": reviewing.plan_view(page.plan) if page.plan is not None else None,
+        "review": _sealed_review(page),
         "jobs_below": jobs_of_page(page.recovery.flow),
         "costs": costs,
         "costs_shown": written_costs(action_bars.costs_to_accept(page)),

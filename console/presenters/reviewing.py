@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from pydantic import BaseModel
 
-from console.presenters import below, checkpoint, diff, wizard, words
+from console.presenters import below, checkpoint, diff, expected_steps, wizard, words
 from recovery.contracts.acceptance import Acceptance, Accepted, Cost, Effect
 from recovery.contracts.amounts import Bound
 from recovery.contracts.criterion_values import (
@@ -32,6 +32,7 @@ from recovery.contracts.plan import PlanBody, Preconditions
 from recovery.plans.accepted import costs_of
 from recovery.plans.drift import SETTINGS
 from recovery.strategies.catalogue import NEEDS_START
+from recovery.workflow.usual import UsualDuration
 
 STEP_NAMES: Final = {
     "stop": "Stop",
@@ -67,6 +68,11 @@ class PlannedStepRow:
     number: int
     name: str
     says: str
+    #: what it is to show when it is done
+    expected: str
+    #: how long such a step took before, and in which runs; "" where none tells it
+    usual: str
+    usual_of: str
     if_not: str
 
 
@@ -148,13 +154,16 @@ class Review:
     findings: list[checkpoint.FindingRow]
     counted: str
     steps: list[PlannedStepRow]
+    #: None: the plan waits for no run
+    total: expected_steps.TotalTime | None
     diffs: list[diff.Diff]
     fingerprints: list[tuple[str, str]]
     key_line: str
     below: list[below.EffectRow]
 
 
-def plan_view(plan: Any) -> Review:
+def plan_view(plan: Any, usual: Mapping[str, UsualDuration] | None = None) -> Review:
+    """`usual`: how long steps took before, by kind; None: the plan waits for no run."""
     contents = plan.contents
     forecast, numbering = contents.forecast, contents.numbering
     findings = checkpoint.finding_rows([finding.as_dict() for finding in contents.findings])
@@ -170,15 +179,27 @@ def plan_view(plan: Any) -> Review:
         numbering=f"The first new batch is {numbering.next_batch}; {query}; {_state_text(contents)}.",
         findings=findings,
         counted=checkpoint.count_findings(findings),
-        steps=[
-            PlannedStepRow(n, STEP_NAMES.get(step.kind, step.kind), step.says, IF_NOT.get(step.kind, ""))
-            for n, step in enumerate(contents.steps, start=1)
-        ],
+        steps=_step_rows(contents, usual or {}),
+        total=None if usual is None else expected_steps.total_time(contents, usual),
         diffs=[diff.compare_texts(c.path, c.before, c.after) for c in contents.patch],
         fingerprints=list_fingerprints(contents.preconditions),
         key_line=wizard.key_line(contents.key, contents.key_from, whole_rows=contents.whole_rows),
         below=below.effect_rows(forecast.downstream),
     )
+
+
+def _step_rows(contents: PlanBody, usual: Mapping[str, UsualDuration]) -> list[PlannedStepRow]:
+    return [
+        PlannedStepRow(
+            number,
+            STEP_NAMES.get(step.kind, step.kind),
+            step.says,
+            expected_steps.expect_result(contents, step),
+            *expected_steps.describe_usual(usual.get(step.kind)),
+            IF_NOT.get(step.kind, ""),
+        )
+        for number, step in enumerate(contents.steps, start=1)
+    ]
 
 
 def _state_text(contents: PlanBody) -> str:

@@ -5,14 +5,14 @@ and the keys of their SST files where changelogs follow, or where several column
 changed, and no more than `limit` bytes are read.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
 from recovery.checkpoints.file_listing import Tree
 from recovery.checkpoints.formats import Malformed
 from recovery.checkpoints.inspection import open_checkpoint, tree_of
-from recovery.checkpoints.report import StateOperator
+from recovery.checkpoints.report import StateOperator, StateSchema
 from recovery.checkpoints.state.blocks import UnknownCodec, plain_blocks
 from recovery.checkpoints.state.chain import Chain, chain_of_version
 from recovery.checkpoints.state.history import History
@@ -22,12 +22,14 @@ from recovery.checkpoints.state.names import StateFile, StoreFiles, stores_of
 from recovery.checkpoints.state.needed import read_snapshot, store_ids
 from recovery.checkpoints.state.records import read_records
 from recovery.checkpoints.state.rocksdb import RocksDbSnapshot
+from recovery.checkpoints.state.rows import read_fields
 from recovery.checkpoints.state.sst import Unchecked, read_entries
-from recovery.checkpoints.state.windows import has_windows, windows_in
+from recovery.checkpoints.state.windows import first_groups, has_windows, is_window, windows_in
 from recovery.checkpoints.storage import reaching
-from recovery.contracts.amounts import OpenWindow
+from recovery.contracts.amounts import OpenGroup, OpenWindow, ReadField
 
 MAX_KEYS = 2_000_000  # of one store, held while its files are replayed
+FIRST_GROUPS = 20  # groups of open windows of which key and values are read
 
 
 class Uncounted(StrEnum):
@@ -96,9 +98,10 @@ def _read_held_state(
     try:
         chains = list(_iterate_chains(tree, operator, version, stores, history))
         _refuse_larger(chains, limit)
-        columns = next((s.key for s in operator.schemas), ())
-        if has_windows(columns) and (keys := _all_keys(tree, chains)) is not None:
-            return HeldState(number, name, version, len(keys), windows=windows_in(keys, columns))
+        schema = next(iter(operator.schemas), None)
+        if schema and has_windows(schema.key) and (keys := _all_keys(tree, chains)) is not None:
+            windows = _list_windows(tree, chains, keys, schema)
+            return HeldState(number, name, version, len(keys), windows=windows)
         return HeldState(number, name, version, sum(_count_keys(tree, *each) for each in chains))
     except _Stop as stop:
         return HeldState(number, name, version, None, stop.problem)
@@ -109,6 +112,82 @@ def _read_held_state(
         return HeldState(number, name, version, None, reason)
     except FileNotFoundError:  # Spark's maintenance has removed it meanwhile
         return HeldState(number, name, version, None, Uncounted.NOT_KEPT)
+
+
+def _list_windows(
+    tree: Tree, chains: Sequence[tuple[StoreFiles, Chain]], keys: Sequence[bytes], schema: StateSchema
+) -> tuple[OpenWindow, ...]:
+    """The first windows of these keys, with the first groups of theirs."""
+    groups = first_groups(keys, schema.key, FIRST_GROUPS)
+    values = _read_values(tree, chains, frozenset(key for _, _, key in groups))
+    first: dict[tuple[int, int | None], list[OpenGroup]] = {}
+    for start, end, key in groups:
+        first.setdefault((start, end), []).append(_read_group(key, values.get(key), schema))
+    return tuple(
+        window.model_copy(update={"first": tuple(first.get((window.start_ms, window.end_ms), ()))})
+        for window in windows_in(keys, schema.key)
+    )
+
+
+def _read_group(key: bytes, value: bytes | None, schema: StateSchema) -> OpenGroup:
+    windows = {column.name for column in schema.key if is_window(column)}
+    names = {column.name for column in schema.key}  # the first format of aggregations has them in the value too
+    by = read_fields(key, schema.key) or ()
+    so_far = (read_fields(value, schema.value) if value is not None else None) or ()
+    return OpenGroup(
+        key=tuple(ReadField(name=name, text=text) for name, text in by if name not in windows),
+        so_far=tuple(ReadField(name=name, text=text) for name, text in so_far if name not in names),
+    )
+
+
+def _read_values(
+    tree: Tree, chains: Sequence[tuple[StoreFiles, Chain]], wanted: Collection[bytes]
+) -> dict[bytes, bytes]:
+    """The values of these keys; {} where they cannot be read, though perhaps counted."""
+    values: dict[bytes, bytes] = {}
+    try:
+        for store, links in chains if wanted else ():
+            if links.base and links.base.kind == "zip":
+                _read_zipped_values(tree, store, read_snapshot(tree, links.base), wanted, values)
+            elif links.base:
+                _replay_values(tree, links.base, wanted, values)
+            for step in links.steps:
+                _replay_values(tree, step, wanted, values)
+    except (_Stop, UnknownCodec, Unchecked, Malformed, FileNotFoundError):
+        return {}
+    return values
+
+
+def _replay_values(
+    tree: Tree, file: StateFile, wanted: Collection[bytes], values: dict[bytes, bytes]
+) -> None:
+    with tree.store.stream(file.name) as stream:
+        for record in read_records(plain_blocks(stream), changelog=file.kind == "changelog", wanted=wanted):
+            if record.key in wanted:
+                values.pop(record.key, None)
+                if not record.removed and record.value is not None:
+                    values[record.key] = record.value
+
+
+def _read_zipped_values(
+    tree: Tree,
+    store: StoreFiles,
+    snapshot: RocksDbSnapshot,
+    wanted: Collection[bytes],
+    values: dict[bytes, bytes],
+) -> None:
+    newest: dict[bytes, int] = {}
+    for name in snapshot.files:
+        if not name.endswith(".sst"):
+            continue
+        whole = f"{store.folder}/{name}"
+        with tree.store.stream(whole) as stream:
+            for entry in read_entries(stream, tree.files.get(whole) or 0):
+                if entry.key in wanted and entry.sequence >= newest.get(entry.key, -1):
+                    newest[entry.key] = entry.sequence
+                    values.pop(entry.key, None)
+                    if not entry.removed:
+                        values[entry.key] = entry.value
 
 
 def _all_keys(tree: Tree, chains: Sequence[tuple[StoreFiles, Chain]]) -> list[bytes] | None:

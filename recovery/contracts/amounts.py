@@ -111,6 +111,24 @@ class Amount(_Bounded):
     """What the number is."""
 
 
+class ReadField(Value):
+    """One column of a row, as people read it."""
+
+    name: str
+    """Its name."""
+    text: str
+    """What it holds."""
+
+
+class OpenGroup(Value):
+    """One group of a window, as the state has it."""
+
+    key: tuple[ReadField, ...]
+    """By what it is grouped, without the window itself; (): not readable, or by nothing else."""
+    so_far: tuple[ReadField, ...]
+    """What it has added up so far; (): not readable."""
+
+
 class OpenWindow(Value):
     """So many groups of one window of an aggregation."""
 
@@ -120,6 +138,15 @@ class OpenWindow(Value):
     """When it ends, in ms since 1970; None: of a session, whose end its key does not tell."""
     groups: Number
     """How many groups the state holds of it."""
+    first: tuple[OpenGroup, ...] = ()
+    """The first of them. Not stored where there are none."""
+
+    @model_serializer(mode="wrap")
+    def _write(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        stored: dict[str, Any] = handler(self)
+        if not self.first:
+            stored.pop("first", None)
+        return stored
 
 
 class RowAmount(_Bounded):

@@ -1,6 +1,9 @@
 """What a plan will do to rows and to what reads the table; a proof measures the same afterwards."""
 
 from enum import StrEnum
+from typing import Any
+
+from pydantic import SerializerFunctionWrapHandler, model_serializer
 
 from recovery.contracts.amounts import RowAmount
 from recovery.contracts.value import Duration, Number, Value
@@ -69,11 +72,21 @@ class Downstream(Value):
     """How it gets its rows."""
     pipeline: str | None = None
     """The name of the other pipeline that writes it; None: the flow's own does."""
+    fewer: RowAmount | None = None
+    """Rows of the flow's table that the plan loses, and that so never reach it; None: it loses none, or the plan was
+    sealed before this was forecast. Not stored where there are none."""
 
     @property
     def view(self) -> bool:
         """Whether each update computes it from scratch."""
         return self.kind is DatasetKind.VIEW
+
+    @model_serializer(mode="wrap")
+    def _write(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        stored: dict[str, Any] = handler(self)
+        if self.fewer is None:
+            stored.pop("fewer", None)
+        return stored
 
 
 class Forecast(Value):

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from recovery.contracts import codec
+from recovery.contracts.amounts import Bound, RowAmount
 from recovery.contracts.criteria import Criterion
 from recovery.contracts.criterion_values import ExpectedDatasets
 from recovery.contracts.forecast import DatasetKind, Downstream, DownstreamEffect, DownstreamReason
@@ -56,8 +57,21 @@ def _effects(facts: Facts, option: Option) -> tuple[Downstream, ...]:
             reason = DownstreamReason.OF_BEHIND
         elif reason is None and late & set(reader.inputs):
             reason = DownstreamReason.READS_STALE
-        found.append(_effect(option, reader, reason))
+        carried = _carry_loss(facts, option, reader, reason)
+        found.append(_effect(option, reader, reason).model_copy(update={"fewer": carried}))
     return tuple(found)
+
+
+def _carry_loss(
+    facts: Facts, option: Option, reader: DownstreamReader, reason: DownstreamReason | None
+) -> RowAmount | None:
+    """Rows that the option loses of what this dataset reads; None: it loses none. Only one that reads the table itself
+    lacks as many, and only if it has read none of them before."""
+    lost = option.forecast.lost
+    if not lost.possible:
+        return None
+    is_counted = facts.dataset in reader.inputs and reason not in UNKNOWN_BY
+    return RowAmount(rows=lost.rows, bound=lost.bound) if is_counted else RowAmount(rows=None, bound=Bound.UNKNOWN)
 
 
 def _is_refreshed(one: Downstream) -> bool:

@@ -5,7 +5,7 @@ Delta, snapshot, changelog v1 and v3: key length, key, value length (-1: removed
 the kind of record before each, 0 ends them (StateStoreChangelogWriterV2). Numbers are big endian, 4 bytes.
 """
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import NamedTuple
 
 from recovery.checkpoints.formats import Malformed
@@ -16,10 +16,11 @@ WITH_KINDS = {"v2", "v4"}
 
 
 class Record(NamedTuple):
-    """One key of the state, as it is stored, and whether this file removes it."""
+    """One key of the state, as it is stored, whether this file removes it, and its value if that was wanted."""
 
     key: bytes
     removed: bool
+    value: bytes | None = None
 
 
 class _Plain:
@@ -72,8 +73,11 @@ def check_records(pieces: Iterator[bytes], *, changelog: bool) -> None:
         _skip_bare_keys(data)
 
 
-def read_records(pieces: Iterator[bytes], *, changelog: bool) -> Iterator[Record]:
-    """Every record in the order of the file; a later one of the same key replaces an earlier one.
+def read_records(
+    pieces: Iterator[bytes], *, changelog: bool, wanted: Collection[bytes] = frozenset()
+) -> Iterator[Record]:
+    """Every record in the order of the file, a later one of the same key replaces an earlier one; with the values of
+    the `wanted` keys.
 
     Raises Malformed as `check_records`, once the place of the damage is reached.
     """
@@ -82,11 +86,14 @@ def read_records(pieces: Iterator[bytes], *, changelog: bool) -> Iterator[Record
         while kind := data.take_bytes(1)[0]:
             if kind not in (PUT, DELETE, MERGE):
                 raise Malformed("it has a record of an unknown kind")
-            key, size = _read_key(data, data.read_number()), _skip_value(data)
-            yield Record(key, kind == DELETE or size < 0)
+            key = _read_key(data, data.read_number())
+            value, size = _read_value(data, keep=key in wanted)
+            yield Record(key, kind == DELETE or size < 0, None if kind == MERGE else value)
     else:
         while (size := data.read_number()) != -1:
-            yield Record(_read_key(data, size), _skip_value(data) < 0)
+            key = _read_key(data, size)
+            value, size = _read_value(data, keep=key in wanted)
+            yield Record(key, size < 0, value)
 
 
 def _skip_head(data: _Plain, *, changelog: bool) -> str:
@@ -135,8 +142,15 @@ def _read_key(data: _Plain, size: int) -> bytes:
 
 def _skip_value(data: _Plain) -> int:
     """Pass over a value; its length, -1 where there is none."""
+    return _read_value(data, keep=False)[1]
+
+
+def _read_value(data: _Plain, *, keep: bool) -> tuple[bytes | None, int]:
+    """A value, None where it is not kept, and its length, -1 where there is none."""
     size = data.read_number()
     if size < -1:
         raise Malformed("it has a value of negative length")
+    if keep and size >= 0:
+        return data.take_bytes(size), size
     data.skip_bytes(max(size, 0))
-    return size
+    return None, size

@@ -64,6 +64,7 @@ class SstEntry(NamedTuple):
     key: bytes
     sequence: int
     removed: bool
+    value: bytes
 
 
 class Handle(NamedTuple):
@@ -118,11 +119,11 @@ def read_entries(stream: Any, size: int) -> Iterator[SstEntry]:
         raise Unchecked("it removes ranges of keys, which is not read here")
     properties = table.read_properties(named.get("rocksdb.properties"))
     for handle in table.iterate_blocks(table.read_block(index), properties):
-        for key, _ in block_entries(table.read_block(handle)):
+        for key, value in block_entries(table.read_block(handle)):
             if len(key) < TAG:
                 raise Malformed("a key in it is cut short")
             tag = int.from_bytes(key[-TAG:], "little")
-            yield SstEntry(key[:-TAG], tag >> 8, tag & 0xFF in GONE)
+            yield SstEntry(key[:-TAG], tag >> 8, tag & 0xFF in GONE, value)
 
 
 def read_footer(stream: Any, size: int) -> Footer:

@@ -5,6 +5,7 @@ it is in the row, offset in the high and size in the low half, and it is an Unsa
 microseconds since 1970 (`UnsafeRow`, `TimestampType`). A RocksDB store puts bytes of its own before the row.
 """
 
+import heapq
 import struct
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -37,6 +38,27 @@ def windows_in(keys: Iterable[bytes], columns: Sequence[Column]) -> tuple[OpenWi
             return ()
     first = sorted(windows.items(), key=lambda each: (each[0][0], each[0][1] or 0))[:SHOWN]
     return tuple(OpenWindow(start_ms=start, end_ms=end, groups=groups) for (start, end), groups in first)
+
+
+def first_groups(
+    keys: Iterable[bytes], columns: Sequence[Column], most: int
+) -> list[tuple[int, int | None, bytes]]:
+    """Start, end and key of the `most` first groups, as `windows_in` orders them; [] where a key tells no window."""
+    place = _window_column(columns)
+    if place is None:
+        return []
+    try:
+        bounds = (
+            (*_read_bounds(key[len(key) % WORD :], len(columns), place, columns[place]), key) for key in keys
+        )
+        return heapq.nsmallest(most, bounds, key=lambda each: (each[0], each[1] or 0, each[2]))
+    except (struct.error, ValueError):
+        return []
+
+
+def is_window(column: Column) -> bool:
+    """Is this the column of a key that tells its window?"""
+    return _window_column((column,)) is not None
 
 
 def _window_column(columns: Sequence[Column]) -> int | None:

@@ -7,7 +7,7 @@ import pytest
 
 from recovery.contracts import codec
 from recovery.contracts.amounts import Bound, RowAmount
-from recovery.contracts.forecast import DownstreamEffect, DownstreamReason, Forecast
+from recovery.contracts.forecast import Downstream, DownstreamEffect, DownstreamReason, Forecast
 from recovery.contracts.option import Option
 from recovery.strategies.catalogue import judge_all
 from recovery.strategies.continue_ import judge
@@ -20,13 +20,18 @@ COPY = DownstreamReader("c.s.copy", "c.s.copy_flow", view=False)
 
 
 def option(
-    reader: DownstreamReader, *, strategy: str = "continue", doubled: RowAmount | None = None, **changes: Any
+    reader: DownstreamReader,
+    *,
+    strategy: str = "continue",
+    doubled: RowAmount | None = None,
+    lost: RowAmount | None = None,
+    **changes: Any,
 ) -> Option:
     known = facts(readers=(reader,), **changes)
     judged = judge(known).model_copy(update={"strategy": strategy})
-    if doubled is not None:
-        forecast = judged.forecast.model_copy(update={"doubled": doubled})
-        judged = judged.model_copy(update={"forecast": forecast})
+    amounts = {"doubled": doubled, "lost": lost}
+    forecast = judged.forecast.model_copy(update={name: of for name, of in amounts.items() if of is not None})
+    judged = judged.model_copy(update={"forecast": forecast})
     return with_downstream(known, judged)
 
 
@@ -88,6 +93,37 @@ def test_what_becomes_of_a_dataset_downstream(
     assert [s.kind for s in found.steps].count("refresh") == refreshed
     assert [c.code for c in found.criteria].count(AGREES) == refreshed
     assert [d.dataset for d in found.forecast.left_behind] == ([] if refreshed else [reader.dataset])
+
+
+TABLE = facts().dataset
+ABOVE = replace(COPY, inputs=(TABLE,))
+
+
+@pytest.mark.parametrize(
+    ("reader", "changes", "lost", "fewer"),
+    [
+        pytest.param(replace(VIEW, inputs=(TABLE,)), {}, amount(3), (3, "exact"), id="a view computes over the rest"),
+        pytest.param(ABOVE, {}, amount(3, Bound.AT_MOST), (3, "at most"), id="a table never reads them"),
+        pytest.param(ABOVE, {"refresh_below": False}, amount(3), (3, "exact"), id="left out, now or later"),
+        pytest.param(ABOVE, {}, amount(None), (None, "unknown"), id="how many are lost is not known"),
+        pytest.param(ABOVE, {}, amount(0), None, id="nothing is lost"),
+        pytest.param(ABOVE, {}, amount(0, Bound.ESTIMATE), (0, "estimate"), id="whether any are is not known"),
+        pytest.param(
+            replace(VIEW, inputs=("c.s.other",)), {}, amount(3), (None, "unknown"), id="it reads them through another"
+        ),
+        pytest.param(
+            ABOVE, {"strategy": "full-refresh"}, amount(3), (None, "unknown"), id="it may have read them before"
+        ),
+    ],
+)  # fmt: skip
+def test_a_loss_is_carried_to_what_is_below(
+    reader: DownstreamReader, changes: dict[str, Any], lost: RowAmount, fewer: tuple[int | None, str] | None
+) -> None:
+    (below,) = option(reader, lost=lost, doubled=NONE, **changes).forecast.downstream
+    carried = below.fewer and (below.fewer.rows, below.fewer.bound.value)
+    assert carried == fewer
+    assert ("fewer" in codec.to_json(below)) == (fewer is not None)
+    assert codec.read(Downstream, codec.to_json(below)) == below
 
 
 BEHIND_COPY = replace(VIEW, inputs=(COPY.dataset,))
