@@ -5,7 +5,7 @@ from django.http import HttpResponse, JsonResponse
 
 from console.middleware import PageRequest
 from console.pages.base import page, render_page
-from console.presenters import below, diff, reporting, reviewing, verifying
+from console.presenters import below, diff, left_behind, reporting, reviewing, verifying
 from recovery.people.roles import Actor, Right
 from recovery.verification.below import uncompared
 from recovery.workflow import selectors
@@ -43,6 +43,12 @@ def show_report(request: PageRequest, by: Actor, recovery_id: int) -> HttpRespon
         else [],
         "numbers": reporting.proof_numbers(facts.measured),
         "criteria": criteria,
+        "positions": reporting.list_positions(facts),
+        "batches": reporting.describe_batches(facts),
+        "left_behind": [
+            *left_behind.cost_rows(measured),
+            *left_behind.start_option_rows(recovery, list(recovery.steps.order_by("ordinal"))),
+        ],
         "left": below.effect_rows(contents.forecast.left_behind) if contents else [],
         "whole_flow": verifying.whole_flow(measured),
         "not_measured": verifying.not_measured(measured),

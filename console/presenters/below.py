@@ -8,6 +8,7 @@ from typing import Final
 
 from console.presenters import status, words
 from console.presenters.doubting import flow_badge
+from recovery.contracts.amounts import RowAmount
 from recovery.contracts.forecast import Downstream, DownstreamEffect, DownstreamReason
 from recovery.contracts.measured import Measured
 from recovery.contracts.refreshed import RefreshedDataset
@@ -268,6 +269,8 @@ EFFECT: Final = {
     DownstreamEffect.DOUBLED: status.Badge("failed", "Gets rows twice"),
     DownstreamEffect.UNKNOWN: status.Badge("unknown", "Not known"),
 }
+LACKS: Final = status.Badge("attention", "Refreshed, lacks rows")
+"""Of a dataset that the plan refreshes, and that the rows which it loses never reach."""
 REASON: Final = {
     DownstreamReason.LEFT_OUT: "The plan leaves it out; the next update that selects it brings it up to date.",
     DownstreamReason.ELSEWHERE: "Another pipeline writes it: start an update of that one once this recovery is proven.",
@@ -300,6 +303,10 @@ class EffectRow:
     badge: status.Badge
     rows: str
     why: str
+    #: rows that the plan loses and that so never reach it: `without 3 lost rows`; "" where it loses none
+    fewer: str = ""
+    #: their number for `data-value`, or `not-known`
+    fewer_code: str = ""
 
 
 def effect_rows(datasets: Iterable[Downstream]) -> list[EffectRow]:
@@ -311,15 +318,29 @@ def _effect_row(dataset: Downstream) -> EffectRow:
     kind = "view" if dataset.view else "streaming table"
     place = f"pipeline {dataset.pipeline}" if dataset.pipeline else "this pipeline"
     rows = "" if dataset.rows is None else words.format_count(dataset.rows, "row")
+    fewer, fewer_code = _loss_text(dataset.fewer)
+    lacks = bool(fewer) and dataset.effect is DownstreamEffect.REFRESHED
     return EffectRow(
         dataset.dataset,
         words.last_part(dataset.dataset),
         f"{kind}, {place}",
         dataset.effect.value,
-        EFFECT[dataset.effect],
+        LACKS if lacks else EFFECT[dataset.effect],
         rows,
         REASON[dataset.reason] if dataset.reason else "",
+        fewer,
+        fewer_code,
     )
+
+
+def _loss_text(fewer: RowAmount | None) -> tuple[str, str]:
+    """What of a loss reaches a dataset, and its number for `data-value`."""
+    if fewer is None:
+        return "", ""
+    if fewer.rows is None:
+        return "without lost rows; how many is not known", "not-known"
+    noun = "lost row" if fewer.rows == 1 else "lost rows"
+    return f"without {words.format_bounded(fewer.rows, fewer.bound)} {noun}", str(fewer.rows)
 
 
 @dataclass(frozen=True)

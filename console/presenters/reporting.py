@@ -92,11 +92,16 @@ class TimelineRow:
     at: datetime
     after: str
     small: str = ""
+    #: which moment it is, for `data-code`; "" of one without a name
+    code: str = ""
 
 
 def list_moments(report: Report) -> list[TimelineRow]:
-    """From the failure to the end, as far as it was noted."""
+    """From the last good batch to the end, as far as it was noted."""
+    named = {_good_batch_text(report): "last-good", _refreshed_text(report): "refreshed"}
     moments: list[tuple[str, str | None, str]] = [
+        (_good_batch_text(report), report.last_good.at if report.last_good else None, ""),
+        (_refreshed_text(report), _refreshed_at(report), "readers see the new rows from here on"),
         ("Flow failed", report.times.failed, report.cause),
         ("Recovery opened", report.times.opened, ""),
         ("Plan sealed", report.times.sealed, f"by {report.sealed_by}" if report.sealed_by else ""),
@@ -113,9 +118,22 @@ def list_moments(report: Report) -> list[TimelineRow]:
     rows, before = [], None
     for says, at, small in sorted(dated, key=lambda moment: moment[1]):
         after = words.format_duration((at - before).total_seconds()) if before else ""
-        rows.append(TimelineRow(says, at, after, small))
+        rows.append(TimelineRow(says, at, after, small, named.get(says, "")))
         before = at
     return rows
+
+
+def _good_batch_text(report: Report) -> str:
+    return f"Batch {words.format_number(report.last_good.batch)} began, the last good one" if report.last_good else ""
+
+
+def _refreshed_text(report: Report) -> str:
+    names = [words.last_part(reader.dataset) for reader in report.readers if reader.refreshed_at]
+    return f"Refreshed: {', '.join(names)}"
+
+
+def _refreshed_at(report: Report) -> str | None:
+    return next((reader.refreshed_at for reader in report.readers if reader.refreshed_at), None)
 
 
 def _step_end_text(step: ReportedStep) -> str:
@@ -180,10 +198,86 @@ def report_asks(report: Report) -> list[TroubleAnswer]:
     )
     since = "From the failure to the proof." if report.times.proven else "It is not proven."
     return [
-        TroubleAnswer("What happened", report.cause or "Not known", MEANT.get(report.meant, "")),
+        TroubleAnswer("What happened", report.cause or "Not known", _meant_text(report)),
+        _who_felt_it(report),
         TroubleAnswer("What was done", done, sealed),
         TroubleAnswer("Time to recover", time_to_recover(report.times).capitalize(), since),
     ]
+
+
+def _meant_text(report: Report) -> str:
+    """`The change was meant, says ada.`"""
+    says = MEANT.get(report.meant, "")
+    return f"{says.removesuffix('.')}, says {report.meant_by}." if says and report.meant_by else says
+
+
+def _who_felt_it(report: Report) -> TroubleAnswer:
+    """Readers that the plan knew, and until when nothing newer than the last good batch reached them."""
+    names = [words.last_part(reader.dataset) for reader in report.readers]
+    answer = f"Readers of {', '.join(names)}" if names else "Not known"
+    good = words.parse_moment(report.last_good.at) if report.last_good else None
+    until = words.parse_moment(_refreshed_at(report))
+    if good is None:
+        text = "How old what they read was is not known."
+    elif until is None or until < good:
+        text = f"Nothing newer than {good:%d %b %Y, %H:%M:%S} UTC is known to have reached them."
+    else:
+        names = [words.last_part(reader.dataset) for reader in report.readers if reader.refreshed_at]
+        span = words.format_duration((until - good).total_seconds())
+        text = (
+            f"Nothing newer than {good:%d %b %Y, %H:%M:%S} UTC reached {', '.join(names)} for {span}, "
+            f"until {until:%H:%M:%S} UTC."
+        )
+    return TroubleAnswer("Who felt it", answer, text, "who-felt-it")
+
+
+@dataclass(frozen=True)
+class ReportedPosition:
+    """One source of the plan. `first`: what was read first, as planned; `reached`: when it was measured."""
+
+    source: str
+    location: str
+    before: str
+    after: str
+    first: str
+    reached: str
+
+
+def list_positions(report: Report) -> list[ReportedPosition]:
+    """Each source of the plan, and how far it had been read when it was measured."""
+    reached = {str(one.source): one.offset_json or "nothing" for one in report.reached}
+    return [
+        ReportedPosition(
+            str(position.source),
+            position.location,
+            position.before.label or "–",
+            position.after.label or "–",
+            position.next.name or "not known",
+            reached.get(str(position.source), "not known"),
+        )
+        for position in report.positions
+    ]
+
+
+@dataclass(frozen=True)
+class ReportedBatches:
+    """The last batch before the failure, the first after it, and the last when it was measured; `value` has all."""
+
+    says: str
+    value: str
+
+
+def describe_batches(report: Report) -> ReportedBatches:
+    """What is not known is left out of the sentence."""
+    good = report.last_good.batch if report.last_good else None
+    named = (
+        ("last good batch before", good),
+        ("first after", report.first_batch),
+        ("last when measured", report.last_batch),
+    )
+    says = ", ".join(f"{word} {words.format_number(batch)}" for word, batch in named if batch is not None)
+    value = " ".join("-" if batch is None else str(batch) for _, batch in named)
+    return ReportedBatches(f"{says[:1].upper()}{says[1:]}." if says else "", value)
 
 
 def time_to_recover(times: Times) -> str:
@@ -205,7 +299,7 @@ def closing_text(report: Report, public_url: str, accepted: Sequence[AcceptedRow
     after = f", {time_to_recover(report.times)} after it failed" if proven and failed else ""
     lines = [f"{begins} {report.recovery}: {short}, {report.environment}.{when}{after}{'.' if when else ''}"]
     if report.cause:
-        lines.append(f"Cause: {report.cause} {MEANT.get(report.meant, '')}".rstrip())
+        lines.append(f"Cause: {report.cause} {_meant_text(report)}".rstrip())
     if report.reason and not proven:
         lines.append(report.reason)
     if proven and report.measured:

@@ -10,6 +10,7 @@ from pydantic import BaseModel
 from console.presenters import below, checkpoint, diff, expected_steps, wizard, words
 from recovery.contracts.acceptance import Acceptance, Accepted, Cost, Effect
 from recovery.contracts.amounts import Bound
+from recovery.contracts.choices import Choices
 from recovery.contracts.criterion_values import (
     NO_REPEATS,
     AcceptedRepeats,
@@ -27,7 +28,7 @@ from recovery.contracts.criterion_values import (
     ExpectedRows,
     ExpectedRowsBefore,
 )
-from recovery.contracts.names import Strategy, name_strategy
+from recovery.contracts.names import ChangeIntent, Strategy, name_strategy
 from recovery.contracts.plan import PlanBody, Preconditions
 from recovery.plans.accepted import costs_of
 from recovery.plans.drift import SETTINGS
@@ -160,6 +161,29 @@ class Review:
     fingerprints: list[tuple[str, str]]
     key_line: str
     below: list[below.EffectRow]
+    meant: "MeantAnswer | None"
+
+
+@dataclass(frozen=True)
+class MeantAnswer:
+    """Whether the change was meant. `code`: the answer; `by`: who said so, "" where that was not kept."""
+
+    code: str
+    says: str
+    by: str
+
+
+MEANT: Final = {
+    ChangeIntent.YES: "Yes",
+    ChangeIntent.NO: "No, it was a mistake",
+    ChangeIntent.UNKNOWN: "Not known",
+}
+
+
+def describe_meant(choices: Choices) -> MeantAnswer | None:
+    """None where no one was asked."""
+    meant = choices.meant
+    return None if meant is None else MeantAnswer(meant.value, MEANT[meant], choices.meant_by)
 
 
 def plan_view(plan: Any, usual: Mapping[str, UsualDuration] | None = None) -> Review:
@@ -172,7 +196,7 @@ def plan_view(plan: Any, usual: Mapping[str, UsualDuration] | None = None) -> Re
         contents=contents,
         lead=lead_sentence(contents),
         forecast=wizard.forecast_view(forecast),
-        windows=wizard.lost_windows(forecast.lost),
+        windows=wizard.lost_windows(forecast.lost, contents.watermark_ms),
         accepted=list_acceptances(plan),
         grows=_growth_text(contents),
         positions=wizard.position_rows(contents.positions),
@@ -185,6 +209,7 @@ def plan_view(plan: Any, usual: Mapping[str, UsualDuration] | None = None) -> Re
         fingerprints=list_fingerprints(contents.preconditions),
         key_line=wizard.key_line(contents.key, contents.key_from, whole_rows=contents.whole_rows),
         below=below.effect_rows(forecast.downstream),
+        meant=describe_meant(plan.recovery.chosen),
     )
 
 

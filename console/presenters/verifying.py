@@ -216,6 +216,10 @@ class CriterionRow:
     badge: status.Badge
     why: str
     code: str
+    #: whether the proof has an answer of it, or why there is none
+    was_measured: bool = False
+    #: the batch that it looked at; None: none, or not known
+    batch: int | None = None
 
 
 def criterion_rows(measured: Measured | None, planned: Sequence[Criterion]) -> list[CriterionRow]:
@@ -233,6 +237,8 @@ def criterion_rows(measured: Measured | None, planned: Sequence[Criterion]) -> l
             _result_badge(criterion),
             criterion.why,
             criterion.code,
+            criterion.ok is not None or bool(criterion.why),
+            criterion.measured_number("batch"),
         )
         for number, criterion in enumerate(judged, start=1)
     ]

@@ -9,7 +9,7 @@ from console.presenters import positions as starts
 from console.presenters.checkpoint import step_words
 from console.presenters.flow import say_damage
 from console.presenters.inventory import waiting_elsewhere
-from recovery.contracts.amounts import RowAmount
+from recovery.contracts.amounts import OpenGroup, OpenWindow, ReadField, RowAmount
 from recovery.contracts.diagnosis import Diagnosis
 from recovery.contracts.facts import GatheredFacts
 from recovery.contracts.forecast import Forecast
@@ -445,6 +445,12 @@ class LostWindow:
     start: str
     end: str
     groups: str
+    #: key and values so far of the first of them: `Berlin`, `count 14`
+    first: tuple[tuple[str, str], ...]
+    #: how many further groups it has
+    more: int
+    #: how much event time has to pass until it is written; "" where the watermark or its end is not known
+    waits: str
 
 
 @dataclass(frozen=True)
@@ -454,21 +460,38 @@ class LostWindows:
     rows: tuple[LostWindow, ...]
     listed: int
     of: int | None
+    #: to the second; "" where it is not known
+    watermark: str = ""
 
 
-def lost_windows(lost: RowAmount) -> LostWindows | None:
-    """Of the rows that a forecast loses; None where none are named."""
+def lost_windows(lost: RowAmount, watermark_ms: int | None = None) -> LostWindows | None:
+    """Of the rows that a forecast loses; None where none are named. `watermark_ms`: of the last committed batch."""
     if not lost.windows:
         return None
-    rows = tuple(
-        LostWindow(
-            _to_the_second(window.start_ms),
-            "" if window.end_ms is None else _to_the_second(window.end_ms),
-            words.format_count(window.groups, "group"),
-        )
-        for window in lost.windows
+    rows = tuple(_window_row(window, watermark_ms) for window in lost.windows)
+    watermark = "" if watermark_ms is None else _to_the_second(watermark_ms)
+    return LostWindows(rows, sum(window.groups for window in lost.windows), lost.rows, watermark)
+
+
+def _window_row(window: OpenWindow, watermark_ms: int | None) -> LostWindow:
+    still = (window.end_ms - watermark_ms) / 1000 if window.end_ms and watermark_ms is not None else 0
+    return LostWindow(
+        _to_the_second(window.start_ms),
+        "" if window.end_ms is None else _to_the_second(window.end_ms),
+        words.format_count(window.groups, "group"),
+        tuple((_key_text(group), _fields_text(group.so_far)) for group in window.first),
+        window.groups - len(window.first),
+        words.format_duration(still) if still > 0 else "",
     )
-    return LostWindows(rows, sum(window.groups for window in lost.windows), lost.rows)
+
+
+def _key_text(group: OpenGroup) -> str:
+    """`Berlin` of one column, the names too of several."""
+    return group.key[0].text if len(group.key) == 1 else _fields_text(group.key)
+
+
+def _fields_text(fields: Sequence[ReadField]) -> str:
+    return ", ".join(f"{field.name} {field.text}" for field in fields)
 
 
 def _to_the_second(milliseconds: int) -> str:

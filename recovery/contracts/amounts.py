@@ -184,6 +184,11 @@ class RowAmount(_Bounded):
         """The same rows, with the windows that they are in."""
         return self._with(windows=windows)
 
+    @property
+    def without_groups(self) -> "RowAmount":
+        """The same rows without what is in them: their keys and values are people's data."""
+        return self.in_windows(tuple(w.model_copy(update={"first": ()}) for w in self.windows))
+
     def _with(self, **changed: Any) -> "RowAmount":
         return self.model_copy(update=changed)
 

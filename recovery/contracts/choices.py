@@ -134,6 +134,8 @@ class Choices(Value):
 
     meant: ChangeIntent | None = None
     """Whether the change that made code and checkpoint differ was meant; None: no one was asked."""
+    meant_by: str = ""
+    """Who said so; "": older releases did not keep it."""
     strategy: Strategy | None = None
     """How the flow goes on."""
     key: tuple[str, ...] = ()

@@ -124,8 +124,19 @@ class Diagnosis(Value):
         return made
 
 
+class LastGoodBatch(Value):
+    """The last batch of a flow that ended well before its recovery was opened."""
+
+    batch: Number
+    """Its number."""
+    at: str
+    """When it began, as its progress event has it, in ISO form."""
+
+
 class StoredDiagnosis(Diagnosis):
     """As it is stored with the recovery that was opened for it."""
 
     failed_at: str | None = None
     """When the flow began to fail, in ISO form; None: not known."""
+    last_good: LastGoodBatch | None = None
+    """The last batch that the poller saw end well; None: it saw none, or a release before this one."""

@@ -114,6 +114,11 @@ class Forecast(Value):
         """What a plan does not bring up to date."""
         return tuple(d for d in self.downstream if d.effect is not DownstreamEffect.REFRESHED)
 
+    @property
+    def without_groups(self) -> "Forecast":
+        """The same forecast without keys and values of the data, for what is never deleted."""
+        return self.model_copy(update={"lost": self.lost.without_groups})
+
     def with_seconds(self, seconds: float) -> "Forecast":
         """The same forecast, which takes so long."""
         return self.model_copy(update={"seconds": seconds})

@@ -354,11 +354,24 @@ class MeasuredOutcome(Value):
         return MeasuredRows(max(0, self.doubled - (self.doubled_before or 0)), self.doubled_bound)
 
 
+class ReachedInput(Value):
+    """How far one input of the plan was read when it was measured."""
+
+    source: Number | str
+    """As the plan names it."""
+    offset_json: str | None
+    """Spark's offset line; None: nothing was read, or the checkpoint has no such source."""
+
+
 class Measured(MeasuredOutcome, MeasuredBelow, Verdict):
     """A proof, as it is stored."""
 
     at: str | None = None
     """When it was measured, in ISO form; None: it was not noted."""
+    reached: tuple[ReachedInput, ...] = ()
+    """How far the checkpoint had come then, in the order of the plan's inputs; (): not noted, or no update ran."""
+    last_batch: Number | None = None
+    """The last batch that it had committed; None: as `reached`, or it had none."""
 
     def criterion(self, code: str) -> JudgedCriterion | None:
         """The criterion of this code; None: the proof has none."""

@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from pydantic import ConfigDict
 
-from recovery.contracts.measured import Measured, MeasuredBelow, MeasuredOutcome, Verdict
+from recovery.contracts.measured import Measured, MeasuredBelow, MeasuredOutcome, ReachedInput, Verdict
 from recovery.contracts.value import Duration, Flag, Number, Value
 
 
@@ -357,6 +357,10 @@ class BeforeFurther(Value):
     """Records of others in the topic; None of a table."""
     positions: tuple[str | None, ...] | None = None
     """The offset line of each of the checkpoint's sources; None: not noted."""
+    reached: tuple[ReachedInput, ...] = ()
+    """The same by the plan's inputs, for the proof; (): not noted."""
+    last_batch: Number | None = None
+    """The last batch that the checkpoint had committed; None: none, or not noted."""
 
 
 class VerifyResult(DataFilesResult):

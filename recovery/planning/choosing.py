@@ -98,7 +98,7 @@ def answer_meant(recovery: Recovery, change: ChoicesChange, by: Actor) -> Applie
     if meant is None or meant is held.meant:
         return None
     return AppliedChange(
-        held.replace(meant=meant),
+        held.replace(meant=meant, meant_by=by.name),
         f"{MEANINGS[meant]}.",
         before={"meant": held.meant},
         after={"meant": meant},

@@ -11,7 +11,7 @@ from django.db import IntegrityError, transaction
 from django.utils import timezone
 
 from recovery.contracts import codec
-from recovery.contracts.diagnosis import Diagnosis, StoredDiagnosis
+from recovery.contracts.diagnosis import Diagnosis, LastGoodBatch, StoredDiagnosis
 from recovery.diagnosis.healthy import diagnose_healthy
 from recovery.errors import Refused, RepriseError
 from recovery.models import Flow, Plan, Recovery, Step, Workspace
@@ -58,7 +58,7 @@ def open_recovery(*, flow_id: int, by: Actor, healthy: bool = False) -> Recovery
             with transaction.atomic():
                 recovery = Recovery.objects.create(
                     flow=flow,
-                    diagnosis=_stored(diagnosis, flow.failing_since),
+                    diagnosis=_stored(diagnosis, flow),
                     facts={"status": "none"},
                     created_by=by.name,
                     owner=by.name,
@@ -71,10 +71,21 @@ def open_recovery(*, flow_id: int, by: Actor, healthy: bool = False) -> Recovery
     return recovery
 
 
-def _stored(diagnosis: Diagnosis, failing_since: datetime | None) -> dict[str, Any]:
-    """A diagnosis with the time of its failure, which the flow forgets once it is well."""
-    failed_at = failing_since.isoformat() if failing_since else None
-    return codec.to_json(StoredDiagnosis(**dict(diagnosis), failed_at=failed_at))
+def _stored(diagnosis: Diagnosis, flow: Flow) -> dict[str, Any]:
+    """A diagnosis with the time of its failure and the last good batch, which the flow forgets once it is well."""
+    failed_at = flow.failing_since.isoformat() if flow.failing_since else None
+    last_good = _find_last_good(flow)
+    return codec.to_json(StoredDiagnosis(**dict(diagnosis), failed_at=failed_at, last_good=last_good))
+
+
+def _find_last_good(flow: Flow) -> LastGoodBatch | None:
+    """By the newest progress that a poll has kept; None if that is of an idle look, which runs no batch."""
+    progress = flow.last_progress
+    took, at = progress.get("durationMs"), progress.get("timestamp")
+    ran = bool(progress.get("numInputRows")) or (isinstance(took, dict) and "addBatch" in took)
+    if not ran or flow.last_batch is None or progress.get("batchId") != flow.last_batch:
+        return None
+    return LastGoodBatch(batch=flow.last_batch, at=at) if isinstance(at, str) else None
 
 
 def _refuse_second(flow: Flow) -> None:

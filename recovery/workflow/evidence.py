@@ -13,6 +13,7 @@ from recovery.checkpoints.report import CheckpointReport, Entries, SourceProgres
 from recovery.checkpoints.table_progress import count_batch_committed
 from recovery.checkpoints.uris import decode_uri
 from recovery.contracts.criterion_values import ExpectedPosition
+from recovery.contracts.measured import ReachedInput
 from recovery.contracts.plan import PlanBody, PlannedInput
 from recovery.contracts.results import FillResult, InputMark, SourceEnd, TableBackupResult, TopicMark
 from recovery.errors import Refused, RepriseError
@@ -233,6 +234,15 @@ def _with_origins(
         readers.note(evidence.measure.sources)
         named += [origin.file for origin in evidence.measure.origins]
     return replace(evidence, changed_files=changed, owners=source_files.owners_of(named))
+
+
+def list_reached(now: CheckpointReport, contents: PlanBody) -> tuple[ReachedInput, ...]:
+    """How far the checkpoint has read each of the plan's inputs."""
+    held = ((source, held_of(now, n, source)) for n, source in enumerate(contents.inputs))
+    return tuple(
+        ReachedInput(source=source.source, offset_json=None if found is None else found.offset_json)
+        for source, found in held
+    )
 
 
 def _index(new: CheckpointReport, n: int, source: PlannedInput) -> int:

@@ -12,13 +12,17 @@ from typing import Any, Final
 from recovery.contracts import codec
 from recovery.contracts.acceptance import Accepted, Effect
 from recovery.contracts.criteria import Criterion
-from recovery.contracts.measured import JudgedCriterion, Measured
-from recovery.contracts.names import ChangeIntent
+from recovery.contracts.diagnosis import LastGoodBatch
+from recovery.contracts.measured import JudgedCriterion, Measured, ReachedInput
+from recovery.contracts.names import ChangeIntent, StepKind
+from recovery.contracts.plan import PlanBody
 from recovery.contracts.positions import PositionChange
 from recovery.models import AuditEntry, Plan, Recovery, Step
 from recovery.people.roles import Actor, Right
 from recovery.people.visible import filter_entries
 from recovery.pipelines.events import when
+from recovery.verification.below import DONE
+from recovery.verification.criteria import FIRST_BATCH_AT_POSITION
 from recovery.workflow import unknowns
 from recovery.workflow.selectors import plan_of
 
@@ -65,6 +69,18 @@ class ReportedAuditEntry:
 
 
 @dataclass(frozen=True)
+class ReportedReader:
+    """A dataset that reads the flow's table, in the flow's or another pipeline (`pipeline`; None: the flow's own), and
+    what the plan did to it. `refreshed_at`: when a refresh of the plan ended that reached it; None: none did."""
+
+    dataset: str
+    kind: str
+    pipeline: str | None
+    effect: str
+    refreshed_at: str | None
+
+
+@dataclass(frozen=True)
 class ReportedStep:
     """One step: how it ended, and how long it took in seconds (None: it has not ended, or did not begin)."""
 
@@ -88,7 +104,9 @@ class TimeTaken:
 class Report:
     """Everything about one recovery. `forecast` is the plan's, `accepted` who accepted what it costs, `measured` the
     newest proof's without its criteria and samples, `criteria` as measured, or as planned before that. `meant`: whether
-    the owner called the change of the code meant; None: not asked. `entries` None: the reader may not read the log."""
+    the owner called the change of the code meant, and `meant_by` who said so; None and "": not asked, or not kept.
+    `last_good`: the last batch before the failure; `first_batch`: the first after it, `last_batch` and `reached` how
+    far its checkpoint had come when it was measured. `entries` None: the reader may not read the log."""
 
     recovery: str
     state: str
@@ -101,6 +119,12 @@ class Report:
     owner: str
     cause: str
     meant: ChangeIntent | None
+    meant_by: str
+    last_good: LastGoodBatch | None
+    first_batch: int | None
+    last_batch: int | None
+    reached: tuple[ReachedInput, ...]
+    readers: tuple[ReportedReader, ...]
     strategy: str
     plan_hash: str | None
     sealed_by: str | None
@@ -128,6 +152,8 @@ class Report:
             **asdict(self),
             "accepted": accepted,
             "measured": {k: v for k, v in measured.items() if k not in ("criteria", "samples")},
+            "last_good": self.last_good and codec.to_json(self.last_good),
+            "reached": [codec.to_json(one) for one in self.reached],
             "positions": [codec.to_read_json(position) for position in self.positions],
             "criteria": [codec.to_read_json(one) for one in self.criteria],
         }
@@ -167,6 +193,12 @@ def report(recovery: Recovery, by: Actor) -> Report:
         owner=recovery.owner,
         cause=recovery.diagnosis_value.title,
         meant=recovery.chosen.meant,
+        meant_by=recovery.chosen.meant_by,
+        last_good=recovery.diagnosis_value.last_good,
+        first_batch=_first_batch(proof),
+        last_batch=proof.last_batch if proof else None,
+        reached=proof.reached if proof else (),
+        readers=_list_readers(contents, proof, steps),
         strategy=contents.strategy if contents else recovery.strategy,
         plan_hash=plan.hash if plan else None,
         sealed_by=plan.sealed_by if plan else None,
@@ -184,6 +216,27 @@ def report(recovery: Recovery, by: Actor) -> Report:
         broken_glass=f"{glass.by}: {glass.reason}" if glass else None,
         entries=told,
         more_entries=more,
+    )
+
+
+def _first_batch(proof: Measured | None) -> int | None:
+    """The first batch of the rerun, as it was measured; None where none was due, or that is not known."""
+    judged = proof.criterion(FIRST_BATCH_AT_POSITION) if proof else None
+    return judged.measured_number("batch") if judged else None
+
+
+def _list_readers(
+    contents: PlanBody | None, proof: Measured | None, steps: Sequence[Step]
+) -> tuple[ReportedReader, ...]:
+    """Every dataset that the plan knew to read the table. One was refreshed if its update completed."""
+    done = [s for s in steps if s.kind == StepKind.REFRESH and s.state == "done" and "skipped" not in s.result]
+    ended = _iso(done[-1].ended_at) if done else None
+    completed = {one.dataset for one in proof.downstream if one.status == DONE} if proof else set()
+    return tuple(
+        ReportedReader(
+            one.dataset, one.kind, one.pipeline, one.effect, ended if one.dataset in completed else None
+        )
+        for one in (contents.forecast.downstream if contents else ())
     )
 
 

@@ -304,7 +304,8 @@ def _write(recovery: Recovery, contents: PlanBody, by: Actor) -> Plan:
                 idempotency_key=f"{digest[:40]}-{number}",
             )
         says = f"Plan {digest[:8]} sealed: {name_strategy(contents.strategy)} for {contents.flow}."
-        after = {"plan": digest, "strategy": contents.strategy, "forecast": codec.to_json(contents.forecast)}
+        forecast = codec.to_json(contents.forecast.without_groups)  # the log keeps it for good
+        after = {"plan": digest, "strategy": contents.strategy, "forecast": forecast}
         note("plan.seal", fresh, says, by=by, after=after)
     return plan
 

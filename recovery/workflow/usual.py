@@ -44,10 +44,12 @@ def usual_of(lengths: Sequence[float], of: UsualOf) -> UsualDuration | None:
 
 
 def usual_steps(flow: Flow) -> dict[str, UsualDuration]:
-    """By kind of step: how long done ones took, of this flow where it has such, else of its workspace."""
+    """By kind of step of a plan: how long done ones took, of this flow where it has such, else of its workspace. The
+    early stop is of no plan: it waits for an update to end, where a plan only proves that none runs."""
     found: dict[str, UsualDuration] = {}
     for of, within in _places(flow, "recovery__flow"):
         done = Step.objects.filter(within, state="done", started_at__isnull=False, ended_at__isnull=False)
+        done = done.exclude(kind="stop", plan=None)
         lengths: dict[str, list[float]] = {}
         rows = done.order_by("-pk").values_list("kind", "started_at", "ended_at", "result")[:NEWEST]
         for kind, began, ended, result in rows:

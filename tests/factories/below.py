@@ -18,6 +18,7 @@ BELOW: list[dict[str, Any]] = [
         "rows": None,
         "reason": None,
         "kind": "view",
+        "fewer": {"rows": 3, "files": 0, "from": None, "to": None, "exact": True, "why": "", "bound": "exact"},
     },
     {
         "dataset": "spark_catalog.crm.copy",
@@ -25,6 +26,7 @@ BELOW: list[dict[str, Any]] = [
         "rows": 60,
         "reason": "repeats",
         "kind": "table",
+        "fewer": {"rows": None, "files": 0, "from": None, "to": None, "exact": False, "why": "", "bound": "unknown"},
     },
 ]
 

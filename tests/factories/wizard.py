@@ -138,12 +138,17 @@ def to_accept(of: Flow | None = None, *costs: Cost) -> Recovery:
 
 def _lost() -> dict[str, Any]:
     """Nine groups of three open windows."""
-    windows = [
+    windows: list[dict[str, Any]] = [
         {"start_ms": start, "end_ms": start + 3_600_000, "groups": 3}
         for start in range(1_795_374_000_000, 1_795_374_000_000 + 3 * 3_600_000, 3_600_000)
     ]
+    windows[0]["first"] = [_group("Berlin", 14), _group("Lyon", 5)]
     said = {"rows": 9, "files": 0, "from": None, "to": None, "exact": True, "why": STATE_ROWS.why}
     return {**said, "windows": windows}
+
+
+def _group(city: str, count: int) -> dict[str, Any]:
+    return {"key": [{"name": "city", "text": city}], "so_far": [{"name": "count", "text": str(count)}]}
 
 
 def losing(of: Flow | None = None) -> Recovery:
@@ -161,6 +166,7 @@ def losing(of: Flow | None = None) -> Recovery:
     )
     written = body(made)
     written |= {"forecast": {**written["forecast"], "lost": lost}, "accepted": codec.to_json(held)}
+    written |= {"watermark_ms": 1_795_373_050_000}
     Plan.objects.create(recovery=made, hash=seal(written), body=written, sealed_by="responder")
     Recovery.objects.filter(pk=made.pk).update(state="planned", strategy="continue")
     made.refresh_from_db()

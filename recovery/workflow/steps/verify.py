@@ -128,12 +128,18 @@ def _measure_correction(context: Context) -> Mapping[str, object]:
 
 
 def _result_of(
-    verdict: Verdict, outcome: MeasuredOutcome, measured_below: MeasuredBelow
+    verdict: Verdict,
+    outcome: MeasuredOutcome,
+    measured_below: MeasuredBelow,
+    before: BeforeFurther | None = None,
 ) -> Mapping[str, object]:
-    """What the step keeps: the proof as of now."""
+    """What the step keeps: the proof as of now. `before`: what was measured before the further update."""
     measured = Measured(
         **dict(verdict), at=timezone.now().isoformat(), **dict(outcome), **dict(measured_below)
     )
+    if before is not None:
+        came = {"reached": before.reached, "last_batch": before.last_batch}
+        measured = measured.model_copy(update=came)
     return {"measured": codec.to_json(measured), "before_further": None}
 
 
@@ -188,6 +194,8 @@ def _before(
         ends=topics.read_ends(snapshot) if declared else None,
         strange=None if measure is None else measure.strange,
         positions=tuple(source.offset_json for source in snapshot.checkpoint.sources),
+        reached=reading.list_reached(snapshot.checkpoint, contents),
+        last_batch=snapshot.checkpoint.last_committed,
     )
 
 
@@ -255,7 +263,7 @@ def go_on(context: Context, ended: str) -> Mapping[str, Any]:
     _log_verdict(context, verdict)
     if verdict.verified:
         note_proven(snapshot, readers)
-    return _result_of(verdict, before.outcome, before.below)
+    return _result_of(verdict, before.outcome, before.below, before)
 
 
 def _further(

@@ -101,7 +101,7 @@ def test_review_shows_the_usual_time_of_this_flow_before_the_run_and_none_after(
     now = timezone.now()
     for number, kind in enumerate(s.kind for s in made.plans.get().contents.steps):
         Step.objects.create(recovery=earlier, ordinal=number, kind=kind, idempotency_key=f"k-{number}",
-                            state="done", started_at=now - timedelta(seconds=2), ended_at=now)  # fmt: skip
+                            plan=made.plans.get(), state="done", started_at=now - timedelta(seconds=2), ended_at=now)  # fmt: skip
     address = f"/recoveries/{made.pk}/review"
     page = parse(text(responder, address))
     count = len(made.plans.get().contents.steps)

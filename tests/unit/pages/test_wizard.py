@@ -324,6 +324,29 @@ def test_where_approvals_are_needed_the_plan_cannot_be_run_and_the_page_says_why
     assert (refused.status_code, refusal(refused)) == (409, "needs_approval")
 
 
+@pytest.mark.parametrize(
+    ("choices", "answer"),
+    [({"meant": "yes", "meant_by": "ada"}, "yes"), ({"meant": "no"}, "no"), ({}, None)],
+    ids=["with who said so", "before that was kept", "no one was asked"],
+)
+def test_review_shows_whether_the_change_was_meant_and_who_said_so(
+    responder: Client, choices: dict[str, str], answer: str | None
+) -> None:
+    made = f.planned()
+    Recovery.objects.filter(pk=made.pk).update(choices={**made.choices, **choices})
+    page = asked(responder, f"/recoveries/{made.pk}/review")
+    assert [e.attributes["data-value"] for e in page.all("", data_code="asked-meant")] == [answer] * bool(answer)
+    if answer:
+        assert ("ada" in page.one("asked-meant").text) is ("meant_by" in choices)
+
+
+def test_review_shows_the_groups_of_open_windows_and_when_they_would_be_written(responder: Client) -> None:
+    page = asked(responder, f"/recoveries/{f.losing().pk}/review")
+    assert [e.attributes["data-value"] for e in page.all("", data_code="window-more")] == ["1", "3", "3"]
+    assert [e.text for e in page.all("", data_code="window-group")] == ["Berlin: count 14", "Lyon: count 5"]
+    assert len(page.all("", data_code="window-waits")) == 3
+
+
 def test_a_void_plan_says_what_moved_and_stays_void(responder: Client) -> None:
     recovery = f.void()
     page = asked(responder, f"/recoveries/{recovery.pk}/review")
@@ -452,5 +475,7 @@ def test_a_sealed_plan_and_its_proof_name_what_stays_behind(responder: Client) -
     verify = text(responder, f"/recoveries/{made.pk}/verify")
 
     assert [review.value(f"below-{b['effect']}") for b in f.BELOW] == [b["dataset"] for b in f.BELOW]
+    carried = {e.attributes["data-value"] for e in review.all("", data_code="below-fewer")}
+    assert carried == {"3", "not-known"}
     assert parse(verify).value("left-doubled") == "spark_catalog.crm.copy"
     assert 'data-code="left-refreshed"' not in verify

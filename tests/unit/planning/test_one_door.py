@@ -92,7 +92,7 @@ CASES = {
         command=("--meant", "no"),
         api={"meant": "no"},
         page=(("diagnose", {"meant": "no"}),),
-        stored={"strategy": "continue", "key": ["id"], "meant": "no"},
+        stored={"strategy": "continue", "key": ["id"], "meant": "no", "meant_by": "ada"},
         acts=("recovery.meant.done",),
     ),
     "what a replay goes back to": Case(

@@ -33,6 +33,7 @@ def test_each_part_of_a_change_is_an_act_in_the_order_in_which_one_rests_on_anot
     assert stored(of) == {
         **HELD,
         "meant": "yes",
+        "meant_by": RESPONDER.name,
         "patch": {"/p/q.py": "x = 1\n"},
         "editors": editors,
         "below": "left",

@@ -79,6 +79,27 @@ def test_a_viewer_may_do_none_of_it_and_the_try_is_in_the_log(action: str) -> No
     assert (last().action, last().outcome, last().actor) == (action, "denied", "vic")
 
 
+@pytest.mark.parametrize(
+    ("progress", "batch"),
+    [
+        ({"batchId": 7, "timestamp": "2026-11-22T02:53:41.000Z", "numInputRows": 3}, 7),
+        ({"batchId": 7, "timestamp": "2026-11-22T02:53:41.000Z", "durationMs": {"addBatch": 4}}, 7),
+        ({"batchId": 8, "timestamp": "2026-11-22T02:53:41.000Z", "numInputRows": 0}, None),
+        ({"batchId": 7, "timestamp": "2026-11-22T02:53:41.000Z", "numInputRows": 0}, None),
+        ({"batchId": 7, "numInputRows": 3}, None),
+        ({}, None),
+    ],
+    ids=["rows were read", "a batch ran without rows", "a later look", "an idle look", "no time", "nothing seen"],
+)
+def test_the_last_good_batch_is_noted_when_a_recovery_is_opened(
+    progress: dict[str, Any], batch: int | None
+) -> None:
+    failed = flow()
+    type(failed).objects.filter(pk=failed.pk).update(last_batch=7, last_progress=progress)
+    noted = actions.open_recovery(flow_id=failed.pk, by=RESPONDER).diagnosis_value.last_good
+    assert (noted and (noted.batch, noted.at)) == (batch and (batch, progress["timestamp"]))
+
+
 def test_a_viewer_may_not_open_one_either() -> None:
     with pytest.raises(Denied):
         actions.open_recovery(flow_id=flow().pk, by=VIEWER)

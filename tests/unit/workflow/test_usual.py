@@ -46,6 +46,12 @@ def test_steps_of_this_flow_say_more_than_those_of_the_workspace() -> None:
     assert (usual["verify"].seconds, usual["verify"].of) == (3, UsualOf.WORKSPACE)
 
 
+def test_the_early_stop_is_no_proof_that_the_pipeline_still_stands() -> None:
+    mine = earlier("mine")
+    ended(mine, "stop", 40)
+    assert usual_steps(mine.flow) == {}
+
+
 def look(seconds: float) -> dict[str, str]:
     return {
         "status": "ready",
