@@ -41,7 +41,9 @@ def total_time(plan: PlanBody, usual: Mapping[str, UsualDuration]) -> TotalTime:
     took = words.format_duration(seconds)
     if len(known) == len(plan.steps):
         return TotalTime("all", seconds, f"About {took} in all, by earlier runs.")
-    says = f"{len(known)} of {len(plan.steps)} take about {took}, by earlier runs; the others have no history."
+    says = (
+        f"{len(known)} of {len(plan.steps)} take about {took}, by earlier runs; the others have no history."
+    )
     return TotalTime("some", seconds, says)
 
 
@@ -108,7 +110,11 @@ def _expect_rerun(plan: PlanBody, step: PlannedStep) -> str:
 
 def _expect_fill(plan: PlanBody, step: PlannedStep) -> str:
     rows = plan.fill_args.rows if plan.fill_args else None
-    return "each row that the table lacks, once" if rows is None else f"{words.format_count(rows, 'row')} written"
+    return (
+        "each row that the table lacks, once"
+        if rows is None
+        else f"{words.format_count(rows, 'row')} written"
+    )
 
 
 def _expect_deduplicate(plan: PlanBody, step: PlannedStep) -> str:

@@ -124,7 +124,11 @@ def list_moments(report: Report) -> list[TimelineRow]:
 
 
 def _good_batch_text(report: Report) -> str:
-    return f"Batch {words.format_number(report.last_good.batch)} began, the last good one" if report.last_good else ""
+    return (
+        f"Batch {words.format_number(report.last_good.batch)} began, the last good one"
+        if report.last_good
+        else ""
+    )
 
 
 def _refreshed_text(report: Report) -> str:

@@ -131,7 +131,9 @@ def _list_windows(
 
 def _read_group(key: bytes, value: bytes | None, schema: StateSchema) -> OpenGroup:
     windows = {column.name for column in schema.key if is_window(column)}
-    names = {column.name for column in schema.key}  # the first format of aggregations has them in the value too
+    names = {
+        column.name for column in schema.key
+    }  # the first format of aggregations has them in the value too
     by = read_fields(key, schema.key) or ()
     so_far = (read_fields(value, schema.value) if value is not None else None) or ()
     return OpenGroup(

@@ -71,7 +71,11 @@ def _carry_loss(
     if not lost.possible:
         return None
     is_counted = facts.dataset in reader.inputs and reason not in UNKNOWN_BY
-    return RowAmount(rows=lost.rows, bound=lost.bound) if is_counted else RowAmount(rows=None, bound=Bound.UNKNOWN)
+    return (
+        RowAmount(rows=lost.rows, bound=lost.bound)
+        if is_counted
+        else RowAmount(rows=None, bound=Bound.UNKNOWN)
+    )
 
 
 def _is_refreshed(one: Downstream) -> bool:

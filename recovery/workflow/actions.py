@@ -4,7 +4,6 @@ Each checks the right, writes the change and its audit row in one transaction an
 commit. A refusal or denial is a row as well (`trying`), in a transaction of its own.
 """
 
-from datetime import datetime
 from typing import Any
 
 from django.db import IntegrityError, transaction

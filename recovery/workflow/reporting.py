@@ -229,7 +229,9 @@ def _list_readers(
     contents: PlanBody | None, proof: Measured | None, steps: Sequence[Step]
 ) -> tuple[ReportedReader, ...]:
     """Every dataset that the plan knew to read the table. One was refreshed if its update completed."""
-    done = [s for s in steps if s.kind == StepKind.REFRESH and s.state == "done" and "skipped" not in s.result]
+    done = [
+        s for s in steps if s.kind == StepKind.REFRESH and s.state == "done" and "skipped" not in s.result
+    ]
     ended = _iso(done[-1].ended_at) if done else None
     completed = {one.dataset for one in proof.downstream if one.status == DONE} if proof else set()
     return tuple(

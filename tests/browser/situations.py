@@ -112,6 +112,7 @@ def addresses() -> dict[str, str]:
         "verify-missing": ("verify", of(f.rows_missing)),
         "verify-repeats": ("verify", of(f.rows_repeated)),
         "verify-repeated": ("verify", of(f.repeated)),
+        "report-history": ("report", of(f.reported)),
         "review-below": ("review", of(f.review_below)),
         "verify-below": ("verify", of(f.verified_below)),
         "rolled-back": ("run", of(f.rolled_back)),

@@ -49,7 +49,7 @@ NAMES = (
     "cancelled", "recoveries", "audit", "audit-entry", "audit-chain", "audit-review", "audit-signed-off",
     "audit-to-review", "audit-story", "audit-filtered", "audit-none-fits", "settings", "notifications",
     "channel-new", "channel", "components", "account",
-    "workspace-new", "workspace", "search", "search-nothing", "report", "statement", "error-text",
+    "workspace-new", "workspace", "search", "search-nothing", "report", "report-history", "statement", "error-text",
     "stream-begin", "stream-none", "stream-read", "stream-said", "flow-adopted", "run-by-hand",
     "flow-accepted", "flow-differs", "verify-accepted", "verify-differs", "pipeline-doubted", "search-doubted",
     "inventory-doubted",

@@ -5,7 +5,15 @@ files waiting, the state of a dropDuplicates that the code no longer has.
 """
 
 from tests.factories.approvals import approved, asked, expired, glass, rejected, voided, vote, voted
-from tests.factories.below import BELOW, below, count_below, review_below, right_above, verified_below
+from tests.factories.below import (
+    BELOW,
+    below,
+    count_below,
+    reported,
+    review_below,
+    right_above,
+    verified_below,
+)
 from tests.factories.flows import (
     CODE,
     CONDITION,
@@ -140,6 +148,7 @@ __all__ = [
     "proof",
     "rejected",
     "repeated",
+    "reported",
     "review_below",
     "right_above",
     "rolled_back",

@@ -9,7 +9,7 @@ from recovery.verification.below import DONE
 from recovery.workflow.counting_below import BelowCount, CountPhase, StoredCount, UncountedReason
 from tests.factories.flows import ago, failed_flow, flow, pipeline, view
 from tests.factories.runs import verified
-from tests.factories.wizard import at_review
+from tests.factories.wizard import at_review, step
 
 BELOW: list[dict[str, Any]] = [
     {
@@ -18,7 +18,15 @@ BELOW: list[dict[str, Any]] = [
         "rows": None,
         "reason": None,
         "kind": "view",
-        "fewer": {"rows": 3, "files": 0, "from": None, "to": None, "exact": True, "why": "", "bound": "exact"},
+        "fewer": {
+            "rows": 3,
+            "files": 0,
+            "from": None,
+            "to": None,
+            "exact": True,
+            "why": "",
+            "bound": "exact",
+        },
     },
     {
         "dataset": "spark_catalog.crm.copy",
@@ -26,7 +34,15 @@ BELOW: list[dict[str, Any]] = [
         "rows": 60,
         "reason": "repeats",
         "kind": "table",
-        "fewer": {"rows": None, "files": 0, "from": None, "to": None, "exact": False, "why": "", "bound": "unknown"},
+        "fewer": {
+            "rows": None,
+            "files": 0,
+            "from": None,
+            "to": None,
+            "exact": False,
+            "why": "",
+            "bound": "unknown",
+        },
     },
 ]
 
@@ -105,5 +121,21 @@ def verified_below(of: Flow | None = None) -> Recovery:
     )
     told = {**made.measured, "downstream": [codec.to_json(view), codec.to_json(sums)]}
     Recovery.objects.filter(pk=made.pk).update(measured=told)
+    made.refresh_from_db()
+    return made
+
+
+def reported(of: Flow | None = None) -> Recovery:
+    """The same, refreshed at a known time; the last good batch and how far the input was read are noted."""
+    made = verified_below(of or failed_flow())
+    at = ago(seconds=3)
+    step(made, "refresh", "done", plan=made.plans.get(), started_at=at, ended_at=at)
+    last_good = {"batch": 2, "at": ago(minutes=58).isoformat()}
+    reached = [{"source": 0, "offset_json": '{"logOffset":3}'}]
+    Recovery.objects.filter(pk=made.pk).update(
+        diagnosis={**made.diagnosis, "last_good": last_good},
+        measured={**made.measured, "reached": reached, "last_batch": 3},
+        choices={**made.choices, "meant": "yes", "meant_by": "responder"},
+    )
     made.refresh_from_db()
     return made

@@ -269,7 +269,17 @@ def _after(forecast: Forecast) -> str:
 def _below(one: Downstream) -> str:
     """What becomes of a dataset below, in a few words."""
     rows = "" if one.rows is None else f", {plural(one.rows, 'row')}"
-    return f"{one.effect}{rows}" + (f" ({one.reason.replace('_', ' ')})" if one.reason else "")
+    return f"{one.effect}{rows}{_fewer(one)}" + (f" ({one.reason.replace('_', ' ')})" if one.reason else "")
+
+
+def _fewer(one: Downstream) -> str:
+    """What of a loss reaches it."""
+    if one.fewer is None:
+        return ""
+    lost, rows = "without lost rows", one.fewer.rows
+    return (
+        f", {lost}, number unknown" if rows is None else f", {lost}: {one.fewer.bound.before_number}{rows:,}"
+    )
 
 
 def plan_text(data: Mapping[str, Any], plan: Plan, then: str) -> str:

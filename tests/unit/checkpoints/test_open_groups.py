@@ -19,9 +19,7 @@ GIB = 1 << 30
 def windows(name: str, place: Path, limit: int = GIB) -> tuple[OpenWindow, ...]:
     where = unpack(name, place)
     report = inspect_checkpoint(str(where))
-    (state,) = held_states(
-        str(where), report.state_operators, batch=report.last_committed, limit=limit
-    )
+    (state,) = held_states(str(where), report.state_operators, batch=report.last_committed, limit=limit)
     return state.windows
 
 
@@ -81,7 +79,8 @@ def test_a_text_is_read_behind_the_columns_and_cut_where_it_is_long() -> None:
     assert read_fields(row(TEXT, behind=b"Berlin\0\0"), (Column("city", "string"),)) == (("city", "Berlin"),)
     long = row(struct.pack("<q", (16 << 32) | 200), behind=b"x" * 200)
     found = read_fields(long, (Column("city", "string"),))
-    assert found is not None and len(found[0][1]) == 101
+    assert found is not None
+    assert len(found[0][1]) == 101
 
 
 def test_null_is_null_and_what_is_no_plain_value_is_left_out() -> None:

@@ -35,7 +35,9 @@ def planned(kind: str, args: dict[str, Any] | None = None, **changes: Any) -> Pl
     ("plan", "parts"),
     [
         pytest.param(planned("stop"), ["nothing runs", "as sealed"], id="stop"),
-        pytest.param(planned("backup", preconditions={"code": {"/a.py": SHA}}), ["1 source file", "batch 2"], id="backup"),
+        pytest.param(
+            planned("backup", preconditions={"code": {"/a.py": SHA}}), ["1 source file", "batch 2"], id="backup"
+        ),
         pytest.param(planned("table-backup", table_rows=12), ["12 rows"], id="table backup"),
         pytest.param(planned("table-backup"), ["every row"], id="table backup, not counted"),
         pytest.param(planned("patch", patch=[FILE]), ["ab12cd34"], id="patch"),
@@ -100,8 +102,10 @@ def test_review_shows_the_usual_time_of_this_flow_before_the_run_and_none_after(
     )
     now = timezone.now()
     for number, kind in enumerate(s.kind for s in made.plans.get().contents.steps):
-        Step.objects.create(recovery=earlier, ordinal=number, kind=kind, idempotency_key=f"k-{number}",
-                            plan=made.plans.get(), state="done", started_at=now - timedelta(seconds=2), ended_at=now)  # fmt: skip
+        given = {"started_at": now - timedelta(seconds=2), "ended_at": now, "idempotency_key": f"k-{number}"}
+        Step.objects.create(
+            recovery=earlier, plan=made.plans.get(), ordinal=number, kind=kind, state="done", **given
+        )
     address = f"/recoveries/{made.pk}/review"
     page = parse(text(responder, address))
     count = len(made.plans.get().contents.steps)

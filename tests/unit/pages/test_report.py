@@ -2,7 +2,7 @@
 
 import html
 import re
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
@@ -259,34 +259,19 @@ def test_json_by_button_and_by_api_is_the_same(responder: Client) -> None:
     assert told["measured"]["new_rows"] == 8
 
 
-GOOD_AT = "2026-11-22T02:53:41+00:00"
-
-
-def with_history() -> Recovery:
-    """Proven over a view that was refreshed; the last good batch and where the input was read to are noted."""
-    one = factories.verified_below(factories.failed_flow())
-    at = timezone.now()
-    plan = one.plans.get()
-    factories.step(one, "refresh", "done", plan=plan, started_at=at, ended_at=at)
-    reached = [{"source": 0, "offset_json": '{"logOffset":3}'}]
-    Recovery.objects.filter(pk=one.pk).update(
-        diagnosis={**one.diagnosis, "last_good": {"batch": 2, "at": GOOD_AT}},
-        measured={**one.measured, "reached": reached, "last_batch": 3},
-    )
-    one.refresh_from_db()
-    return one
-
-
 def test_the_report_names_readers_and_until_when_nothing_newer_reached_them() -> None:
-    found = report(with_history(), RESPONDER)
-    assert found.last_good is not None and (found.last_good.batch, found.last_good.at) == (2, GOOD_AT)
+    one = factories.reported()
+    found = report(one, RESPONDER)
+    good = one.diagnosis_value.last_good
+    assert good is not None
+    assert found.last_good == good
     readers = {reader.dataset: (reader.effect, bool(reader.refreshed_at)) for reader in found.readers}
     assert readers == {
         "spark_catalog.crm.customers": ("refreshed", True), "spark_catalog.crm.copy": ("doubled", False),
     }  # fmt: skip
     felt = next(ask for ask in words.report_asks(found) if ask.code == "who-felt-it")
     assert ("customers" in felt.answer, "copy" in felt.answer) == (True, True)
-    assert "02:53:41 UTC" in felt.text
+    assert f"{datetime.fromisoformat(good.at):%H:%M:%S} UTC" in felt.text
 
 
 def test_of_an_older_recovery_nothing_is_claimed_of_readers() -> None:
@@ -297,13 +282,13 @@ def test_of_an_older_recovery_nothing_is_claimed_of_readers() -> None:
 
 
 def test_the_timeline_has_the_last_good_batch_and_when_what_is_below_was_refreshed() -> None:
-    moments = [moment.code for moment in words.list_moments(report(with_history(), RESPONDER))]
+    moments = [moment.code for moment in words.list_moments(report(factories.reported(), RESPONDER))]
     assert moments[0] == "last-good"
     assert "refreshed" in moments
 
 
 def test_the_report_shows_positions_before_after_first_and_when_measured(responder: Client) -> None:
-    page = parse(responder.get(f"/recoveries/{with_history().pk}/report").content.decode())
+    page = parse(responder.get(f"/recoveries/{factories.reported().pk}/report").content.decode())
     assert [e.text for e in page.all("", data_code="reached")] == ['{"logOffset":3}']
     assert page.value("batches") == "2 3 3"
     older = parse(responder.get(f"/recoveries/{proven().pk}/report").content.decode())
@@ -312,12 +297,14 @@ def test_the_report_shows_positions_before_after_first_and_when_measured(respond
 
 @pytest.mark.parametrize("name", ["verify", "report"])
 def test_each_measured_criterion_leads_to_its_evidence(responder: Client, name: str) -> None:
-    one = with_history()
+    one = factories.reported()
     page = parse(responder.get(f"/recoveries/{one.pk}/{name}").content.decode())
     shown = page.all("td", data_label="Evidence")
     assert len(shown) == len(one.measured["criteria"])
     links = {e.attributes["href"] for e in page.all("a", data_code="evidence")}
-    assert links == {f"/recoveries/{one.pk}/log", f"/flows/{one.flow_id}/checkpoint?batch=3"} | {"#tb"} & links
+    assert (
+        links == {f"/recoveries/{one.pk}/log", f"/flows/{one.flow_id}/checkpoint?batch=3"} | {"#tb"} & links
+    )
 
 
 def test_a_criterion_that_was_not_measured_has_no_evidence(responder: Client) -> None:

@@ -335,7 +335,9 @@ def test_review_shows_whether_the_change_was_meant_and_who_said_so(
     made = f.planned()
     Recovery.objects.filter(pk=made.pk).update(choices={**made.choices, **choices})
     page = asked(responder, f"/recoveries/{made.pk}/review")
-    assert [e.attributes["data-value"] for e in page.all("", data_code="asked-meant")] == [answer] * bool(answer)
+    assert [e.attributes["data-value"] for e in page.all("", data_code="asked-meant")] == [answer] * bool(
+        answer
+    )
     if answer:
         assert ("ada" in page.one("asked-meant").text) is ("meant_by" in choices)
 

@@ -89,7 +89,14 @@ def test_a_viewer_may_do_none_of_it_and_the_try_is_in_the_log(action: str) -> No
         ({"batchId": 7, "numInputRows": 3}, None),
         ({}, None),
     ],
-    ids=["rows were read", "a batch ran without rows", "a later look", "an idle look", "no time", "nothing seen"],
+    ids=[
+        "rows were read",
+        "a batch ran without rows",
+        "a later look",
+        "an idle look",
+        "no time",
+        "nothing seen",
+    ],
 )
 def test_the_last_good_batch_is_noted_when_a_recovery_is_opened(
     progress: dict[str, Any], batch: int | None
@@ -153,7 +160,7 @@ def test_whether_the_change_was_meant_is_kept_audited_and_chooses_nothing() -> N
     row = recovery("diagnosing", choices={"strategy": "continue", "key": ["id"]})
     choose(row.pk, meant=ChangeIntent.NO, by=RESPONDER)
     row.refresh_from_db()
-    assert row.choices == {"strategy": "continue", "key": ["id"], "meant": "no"}
+    assert row.choices == {"strategy": "continue", "key": ["id"], "meant": "no", "meant_by": RESPONDER.name}
     assert (last().action, last().outcome) == ("recovery.meant", "done")
     assert (last().before, last().after) == ({"meant": None}, {"meant": "no"})
 
