@@ -275,9 +275,9 @@ def describe_batches(report: Report) -> ReportedBatches:
     """What is not known is left out of the sentence."""
     good = report.last_good.batch if report.last_good else None
     named = (
-        ("last good batch before", good),
-        ("first after", report.first_batch),
-        ("last when measured", report.last_batch),
+        ("last good batch", good),
+        ("first batch of the rerun", report.first_batch),
+        ("last batch when measured", report.last_batch),
     )
     says = ", ".join(f"{word} {words.format_number(batch)}" for word, batch in named if batch is not None)
     value = " ".join("-" if batch is None else str(batch) for _, batch in named)

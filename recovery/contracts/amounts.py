@@ -142,8 +142,8 @@ class OpenWindow(Value):
     """The first of them. Not stored where there are none."""
 
     @model_serializer(mode="wrap")
-    def _write(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        stored: dict[str, Any] = handler(self)
+    def _write(self, handler: SerializerFunctionWrapHandler) -> dict[str, object]:
+        stored: dict[str, object] = handler(self)
         if not self.first:
             stored.pop("first", None)
         return stored

@@ -139,4 +139,11 @@ class StoredDiagnosis(Diagnosis):
     failed_at: str | None = None
     """When the flow began to fail, in ISO form; None: not known."""
     last_good: LastGoodBatch | None = None
-    """The last batch that the poller saw end well; None: it saw none, or a release before this one."""
+    """The last batch that the poller saw end well. Not stored where it saw none."""
+
+    @model_serializer(mode="wrap")
+    def _write(self, handler: SerializerFunctionWrapHandler) -> dict[str, object]:
+        stored: dict[str, object] = handler(self)
+        if self.last_good is None:
+            stored.pop("last_good", None)
+        return stored

@@ -1,7 +1,6 @@
 """What a plan will do to rows and to what reads the table; a proof measures the same afterwards."""
 
 from enum import StrEnum
-from typing import Any
 
 from pydantic import SerializerFunctionWrapHandler, model_serializer
 
@@ -82,8 +81,8 @@ class Downstream(Value):
         return self.kind is DatasetKind.VIEW
 
     @model_serializer(mode="wrap")
-    def _write(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        stored: dict[str, Any] = handler(self)
+    def _write(self, handler: SerializerFunctionWrapHandler) -> dict[str, object]:
+        stored: dict[str, object] = handler(self)
         if self.fewer is None:
             stored.pop("fewer", None)
         return stored

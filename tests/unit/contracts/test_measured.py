@@ -23,7 +23,8 @@ def test_a_proof_of_today_keeps_every_key() -> None:
     stored = json.loads(json.dumps(f.measured(repeats=6)))
     measured = codec.read(Measured, stored)
     assert codec.to_read_json(measured) == stored
-    assert codec.to_json(measured) == {**stored, "downstream": [], "left_behind": []}
+    none = {"downstream": [], "left_behind": [], "reached": [], "last_batch": None}
+    assert codec.to_json(measured) == {**stored, **none}
 
 
 def test_a_key_that_no_release_has_stored_is_refused() -> None:

@@ -40,7 +40,7 @@ BEFORE = {
     "verdict": codec.to_json(Verdict(criteria=(JudgedCriterion(code="EACH_FILE_ONCE"),))),
     "outcome": codec.to_json(MeasuredOutcome(lost=None)), "below": {"downstream": [], "left_behind": []}, "rows": 3,
     "listed": {"0": [], "1": {"latest": "{}"}}, "version": 7, "files": [],
-    "ends": None, "strange": None, "positions": ["{}", None],
+    "ends": None, "strange": None, "positions": ["{}", None], "reached": [], "last_batch": None,
 }  # fmt: skip
 ROWS: list[tuple[type[StepResult], dict[str, Any]]] = [
     (StandstillResult, STANDSTILL),
