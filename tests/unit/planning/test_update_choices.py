@@ -92,4 +92,4 @@ def test_the_default_is_what_was_chosen_and_else_what_the_answer_asks_for(
 def test_no_strategy_is_chosen_where_none_is_asked_for() -> None:
     of = recovery("diagnosing")
     choose(of, meant="no", key=["id"])
-    assert stored(of) == {"meant": "no", "key": ["id"]}
+    assert stored(of) == {"meant": "no", "meant_by": RESPONDER.name, "key": ["id"]}
