@@ -101,12 +101,12 @@ def list_moments(report: Report) -> list[TimelineRow]:
     named = {_good_batch_text(report): "last-good", _refreshed_text(report): "refreshed"}
     moments: list[tuple[str, str | None, str]] = [
         (_good_batch_text(report), report.last_good.at if report.last_good else None, ""),
-        (_refreshed_text(report), _refreshed_at(report), "readers see the new rows from here on"),
         ("Flow failed", report.times.failed, report.cause),
         ("Recovery opened", report.times.opened, ""),
         ("Plan sealed", report.times.sealed, f"by {report.sealed_by}" if report.sealed_by else ""),
         *((f"{v.voter}: {v.choice}", v.at, v.reason) for v in report.votes),
         *((STEP_NAMES.get(s.kind, s.kind), s.began, _step_end_text(s)) for s in report.steps),
+        (_refreshed_text(report), _refreshed_at(report), "readers see the new rows from here on"),
         *((f"{s.by}, by word", s.at, s.says) for s in report.statements),
         ("Proven", report.times.proven, ""),
     ]
@@ -224,12 +224,12 @@ def _who_felt_it(report: Report) -> TroubleAnswer:
     if good is None:
         text = "How old what they read was is not known."
     elif until is None or until < good:
-        text = f"Nothing newer than {good:%d %b %Y, %H:%M:%S} UTC is known to have reached them."
+        text = f"Nothing of this flow newer than {good:%d %b %Y, %H:%M:%S} UTC is known to have reached them."
     else:
         names = [words.last_part(reader.dataset) for reader in report.readers if reader.refreshed_at]
         span = words.format_duration((until - good).total_seconds())
         text = (
-            f"Nothing newer than {good:%d %b %Y, %H:%M:%S} UTC reached {', '.join(names)} for {span}, "
+            f"Nothing of this flow newer than {good:%d %b %Y, %H:%M:%S} UTC reached {', '.join(names)} for {span}, "
             f"until {until:%H:%M:%S} UTC."
         )
     return TroubleAnswer("Who felt it", answer, text, "who-felt-it")

@@ -10,7 +10,7 @@ from recovery.checkpoints.held import held_states
 from recovery.checkpoints.report import Column
 from recovery.checkpoints.state.rows import read_fields
 from recovery.contracts import codec
-from recovery.contracts.amounts import OpenGroup, OpenWindow
+from recovery.contracts.amounts import Bound, OpenGroup, OpenWindow, ReadField, RowAmount
 from tests.state_checkpoints import unpack
 
 GIB = 1 << 30
@@ -100,3 +100,12 @@ def test_a_row_of_another_form_is_not_read(damaged: bytes) -> None:
 @pytest.mark.parametrize("before", [b"\0", b"\0\1"])
 def test_bytes_of_the_store_before_a_row_are_passed_over(before: bytes) -> None:
     assert read_fields(before + row(struct.pack("<q", 5)), (Column("a", "bigint"),)) == (("a", "5"),)
+
+
+def test_what_the_audit_log_keeps_of_a_forecast_has_no_keys_and_values_of_people() -> None:
+    group = OpenGroup(key=(ReadField(name="k", text="ada"),), so_far=())
+    window = OpenWindow(start_ms=1, end_ms=2, groups=3, first=(group,))
+    lost = RowAmount(rows=3, bound=Bound.EXACT, windows=(window,))
+    kept = codec.to_json(lost.without_groups)
+    assert kept["windows"] == [{"start_ms": 1, "end_ms": 2, "groups": 3}]
+    assert kept["rows"] == 3
