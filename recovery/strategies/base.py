@@ -244,6 +244,4 @@ class Facts:
         None  # rows that a proof of the open recovery did not find; None: none says so
     )
     found_repeated: int | None = None  # rows that a proof found there too often; None: none says so
-    is_key_lost: bool = (
-        False  # a dropDuplicates goes, and the new code does not yield its key: repeats are not counted
-    )
+    drops_dedupe: bool = False  # a dropDuplicates that stopped repeats of its key is not in the new code

@@ -11,7 +11,7 @@ from recovery.contracts.option import Blocker, BlockerCode, Option
 from recovery.contracts.steps import PlannedStep
 from recovery.errors import Refused
 from recovery.sinks.kinds import PlannedStart
-from recovery.strategies import common, first_batch, mapped, sinks, sources, starts, state_rows
+from recovery.strategies import common, first_batch, mapped, repeats, sinks, sources, starts, state_rows
 from recovery.strategies.base import Facts
 from recovery.strategies.positions import positions
 
@@ -83,24 +83,18 @@ def _start(facts: Facts) -> PlannedStart:
 def _doubled(facts: Facts, start: PlannedStart) -> RowAmount:
     """Rows that come a second time: for they are read again, or because the input repeats a key that is known."""
     found = sinks.forecast_doubled(facts, start, f"No committed {sources.unit(facts)} is read again.")
-    if facts.is_key_lost:
-        why = (
-            f"{found.why} The code has no dropDuplicates any more and yields no column of its key: whether what waits "
-            "repeats rows is not known. Name the key."
-        )
-        return found.bounded(Bound.AT_LEAST, why)
-    if not facts.new_code.key or not sinks.is_compared(facts.sink) or not sinks.is_table(facts):
-        return found
+    if not repeats.are_told_by_key(facts):
+        return repeats.with_uncounted(facts, found)
     coming, fresh = facts.counts.waiting, facts.counts.fresh_waiting
     if coming is None or fresh is None:
         why = f"{found.why} Whether what waits repeats a key was not counted."
         return found.bounded(Bound.AT_LEAST, why)
-    repeats, key = coming - fresh, ", ".join(facts.new_code.key)
-    if not repeats or found.rows is None or repeats <= found.rows:
+    rows, key = coming - fresh, ", ".join(facts.new_code.key)
+    if not rows or found.rows is None or rows <= found.rows:
         return found
-    more = f"{common.plural(repeats - found.rows, 'row')} of what waits repeat a key ({key})"
+    more = f"{common.plural(rows - found.rows, 'row')} of what waits repeat a key ({key})"
     why = f"{found.why} {more} of the table or of each other, and the code keeps them."
-    return found.numbered(repeats, why)
+    return found.numbered(rows, why)
 
 
 def blocked(facts: Facts) -> Blocker | None:

@@ -14,7 +14,7 @@ from recovery.contracts.option import Blocker, BlockerCode, Option
 from recovery.sinks.kinds import EmptyReset, StartRisk, empty_reset
 from recovery.sources import file_facts
 from recovery.sources.base import InputFile, SourceFacts
-from recovery.strategies import common, sinks, sources, starts, state_rows
+from recovery.strategies import common, repeats, sinks, sources, starts, state_rows
 from recovery.strategies.base import Facts, KeyKind
 from recovery.strategies.positions import positions
 
@@ -249,18 +249,16 @@ def _with_repeats(facts: Facts, found: RowAmount) -> RowAmount:
     """Where a key is known: all new rows beyond the first of their key, those too that wait."""
     code, counts = facts.new_code, facts.counts
     by_code = not code.operators or (code.operators == ("dedupe",) and code.key_kind is KeyKind.CODE)
-    if found.rows is None or not code.key or not by_code:
-        return found
-    if not sinks.is_compared(facts.sink) or not sinks.is_table(facts):
+    if not repeats.are_told_by_key(facts):
+        return repeats.with_uncounted(facts, found)
+    if found.rows is None or not by_code:
         return found
     if counts.everything is None or counts.fresh_everything is None:
         return found.bounded(Bound.ESTIMATE, f"{found.why} Whether what waits repeats a key was not counted.")
-    repeats, key = counts.everything - counts.fresh_everything, ", ".join(code.key)
-    why = (
-        f"{found.why} {common.plural(repeats, 'new row')} repeat a key ({key}) of the table or of each other."
-    )
+    rows, key = counts.everything - counts.fresh_everything, ", ".join(code.key)
+    why = f"{found.why} {common.plural(rows, 'new row')} repeat a key ({key}) of the table or of each other."
     exact = sinks.forecast_doubled(facts, sinks.anew(facts), "").exact
-    return found.numbered(repeats, why).bounded(Bound.AT_MOST.unless(exact), why)
+    return found.numbered(rows, why).bounded(Bound.AT_MOST.unless(exact), why)
 
 
 def _passed_over(facts: Facts, risk: StartRisk) -> str:

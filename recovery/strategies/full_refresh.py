@@ -10,7 +10,7 @@ from recovery.contracts.option import Blocker, BlockerCode, Option
 from recovery.sinks.kinds import PlannedStart
 from recovery.sources.base import Distance
 from recovery.sources.comparing import ZERO
-from recovery.strategies import common, sinks, sources, starts, state_rows
+from recovery.strategies import common, repeats, sinks, sources, starts, state_rows
 from recovery.strategies.base import Facts
 from recovery.strategies.positions import positions
 
@@ -284,21 +284,22 @@ def count_never_read(facts: Facts) -> int | None:
 
 
 def _doubled(facts: Facts) -> RowAmount:
-    return state_rows.among(facts, _unless_inferred(facts, _repeats(facts, _what_comes(facts))))
+    return state_rows.among(facts, _unless_inferred(facts, _with_repeats(facts, _what_comes(facts))))
 
 
-def _repeats(facts: Facts, found: RowAmount) -> RowAmount:
-    """Where a key is known: all rows beyond one per key, those too that wait."""
-    repeats = facts.counts.repeats_everything
-    if not facts.new_code.key or not sinks.is_table(facts) or not found.exact:
+def _with_repeats(facts: Facts, found: RowAmount) -> RowAmount:
+    """Where a key is known: all rows beyond one per key, those too that wait. An emptied table need not be asked."""
+    rows = facts.counts.repeats_everything
+    if not facts.new_code.key or not sinks.is_table(facts):
+        return repeats.with_uncounted(facts, found)
+    if not found.exact or rows == found.rows:
         return found
-    if repeats is None or repeats == found.rows:
-        return found
+    if rows is None:
+        why = f"{found.why} Whether what waits repeats a key was not counted."
+        return found.bounded(Bound.AT_LEAST, why) if facts.drops_dedupe else found
     key = ", ".join(facts.new_code.key)
-    says = (
-        f"{common.plural(repeats, 'row')} of all that is read repeat a key ({key}), and the code keeps them."
-    )
-    return found.numbered(repeats, f"{found.why} {says}")
+    says = f"{common.plural(rows, 'row')} of all that is read repeat a key ({key}), and the code keeps them."
+    return found.numbered(rows, f"{found.why} {says}")
 
 
 def _what_comes(facts: Facts) -> RowAmount:
@@ -326,9 +327,9 @@ def _what_comes(facts: Facts) -> RowAmount:
         return RowAmount(rows=came, bound=Bound.ESTIMATE, why=why)
     if difference <= 0:
         return sources.nothing("The table is emptied first.")
-    repeats = any(o.name == "dedupe" for o in facts.checkpoint.state_operators)
+    removed = any(o.name == "dedupe" for o in facts.checkpoint.state_operators)
     why = "Rows that the old code had left out come back"
-    why += ": repeats that dropDuplicates had removed." if repeats else "."
+    why += ": repeats that dropDuplicates had removed." if removed else "."
     return RowAmount(rows=difference, bound=Bound.EXACT, why=why)
 
 

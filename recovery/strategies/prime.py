@@ -19,7 +19,7 @@ from recovery.contracts.steps import PlannedStep, SeedArgs
 from recovery.errors import Refused
 from recovery.sinks.kinds import PlannedStart
 from recovery.sources.comparing import format_time
-from recovery.strategies import common, late, mapped, sinks, sources, starts, state_rows
+from recovery.strategies import common, late, mapped, repeats, sinks, sources, starts, state_rows
 from recovery.strategies.base import CodeFacts, Facts, KeyKind, OutputMode
 from recovery.strategies.positions import positions
 
@@ -168,7 +168,7 @@ def _doubled(facts: Facts, start: PlannedStart) -> RowAmount:
     if kinds <= PASSES:
         return _passing(facts, found)
     if kinds <= MAKES and state_rows.is_written_once(facts):
-        return found
+        return repeats.with_those_of_steps(facts, found)
     why = (
         f"{found.why} What the {common.names(facts.new_code.operators or ())} steps write again is not known."
     )
@@ -178,11 +178,11 @@ def _doubled(facts: Facts, start: PlannedStart) -> RowAmount:
 def _passing(facts: Facts, found: RowAmount) -> RowAmount:
     """Of what waits, the rows whose key was processed before: as the table has them, where the key is a column of it;
     at most all that come, elsewhere."""
-    coming, repeats = _new_rows(facts), facts.counts.repeats_waiting
-    if _key_is_compared(facts) and repeats is not None:
+    coming, known = _new_rows(facts), facts.counts.repeats_waiting
+    if _key_is_compared(facts) and known is not None:
         key = ", ".join(facts.new_code.key)
-        why = f"{found.why} {common.plural(repeats, 'row')} of what waits repeat a key ({key}) of the table."
-        return found.numbered(max(repeats, found.rows or 0), why)
+        why = f"{found.why} {common.plural(known, 'row')} of what waits repeat a key ({key}) of the table."
+        return found.numbered(max(known, found.rows or 0), why)
     why = f"{found.why} A row that repeats an earlier one passes; {_why_uncompared(facts)}"
     return RowAmount(rows=coming, bound=Bound.AT_MOST, why=why)
 
@@ -200,8 +200,8 @@ def _why_uncompared(facts: Facts) -> str:
 def _key_is_compared(facts: Facts) -> bool:
     """Whether keys that are told apart in the table are those of the one dropDuplicates of the code."""
     code = facts.new_code
-    alone = code.operators == (DEDUPE,) and code.key_kind is KeyKind.CODE and bool(code.key)
-    return alone and sinks.is_compared(facts.sink) and sinks.is_table(facts) and not facts.counts.rehearsed
+    alone = code.operators == (DEDUPE,) and code.key_kind is KeyKind.CODE
+    return alone and repeats.are_told_by_key(facts) and not facts.counts.rehearsed
 
 
 def _lost(facts: Facts) -> RowAmount:

@@ -21,7 +21,7 @@ from recovery.errors import Refused
 from recovery.sinks.kinds import PlannedStart
 from recovery.sources.comparing import count_noun, format_time
 from recovery.sources.replaying import GapCode
-from recovery.strategies import common, late, mapped, sinks, sources, starts
+from recovery.strategies import common, late, mapped, repeats, sinks, sources, starts
 from recovery.strategies.base import CodeFacts, Facts, OutputMode
 from recovery.strategies.positions import positions
 
@@ -225,8 +225,9 @@ def _start(facts: Facts) -> PlannedStart:
 
 def _doubled(facts: Facts) -> RowAmount:
     """None by the reset; windows that are cut differently may hold rows that the table has in earlier windows."""
-    amount = sinks.forecast_doubled(
-        facts, _start(facts), f"No committed {sources.unit(facts)} is read again."
+    amount = repeats.with_those_of_steps(
+        facts,
+        sinks.forecast_doubled(facts, _start(facts), f"No committed {sources.unit(facts)} is read again."),
     )
     if WINDOWED not in (facts.new_code.operators or ()) or amount.rows != 0 or _same_windows(facts):
         return amount

@@ -202,10 +202,9 @@ def _lost(facts: Facts, back: ReplayFacts) -> RowAmount:
 
 def _doubled(facts: Facts) -> RowAmount:
     """None by reading again, for the rows of the later batches leave the table first. Where a key is known by which the
-    code drops no repeats, those of the input were not counted."""
+    code drops no repeats, or a dropDuplicates goes, those of the input were not counted."""
     why = "The rows of the later batches leave the table before their input is read again."
-    code = facts.new_code
-    if code.key and sinks.is_table(facts):
+    if facts.drops_dedupe or (facts.new_code.key and sinks.is_table(facts)):
         return RowAmount(
             rows=0, bound=Bound.AT_LEAST, why=f"{why} Whether the input repeats a key was not counted."
         )

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import fields
 from typing import Any
 
-from recovery.contracts.amounts import Bound, RowAmount
+from recovery.contracts.amounts import Bound, RowAmount, joint_bound
 from recovery.contracts.criteria import Criterion
 from recovery.contracts.criterion_values import ExpectedRows
 from recovery.contracts.forecast import Forecast
@@ -90,6 +90,18 @@ def _bound_with_before(bound: Bound, early: int | None) -> Bound:
 
 
 def _doubled(
+    measure: Measure, accepted: AcceptedRows, flow: WholeFlow | None, *, again: bool
+) -> tuple[int | None, Bound]:
+    """What was counted; a lower bound where the plan lets repeats pass of a key that nothing written has."""
+    rows, bound = _count_doubled(measure, accepted, flow, again=again)
+    has_key = bool(measure.key) and measure.strange is None
+    open_bounds = {Bound.AT_LEAST} if again else {Bound.AT_LEAST, Bound.ESTIMATE}
+    if rows is None or has_key or accepted.bound not in open_bounds:
+        return rows, bound
+    return rows, joint_bound((bound, Bound.AT_LEAST))
+
+
+def _count_doubled(
     measure: Measure, accepted: AcceptedRows, flow: WholeFlow | None, *, again: bool
 ) -> tuple[int | None, Bound]:
     if measure.strange is not None:  # a topic: what it held before is not compared

@@ -1,6 +1,7 @@
 """Gathers the facts of one flow into frozen values, once. Reads only, and notes where the flow reads from."""
 
 import uuid
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial
@@ -252,7 +253,7 @@ def facts_of(
         is_plain=flow.pipeline.workspace.has_streams,
         processed=measure_processed(found.sources) if new_code.operators else None,
         scratch=bool(snapshot.storage),
-        is_key_lost=_is_key_lost(snapshot, new_code, old_code),
+        drops_dedupe=_drops_dedupe(snapshot.checkpoint, new_code, old_code),
     )
     return _with_rebuilt_state(snapshot, facts, studied, new_files)
 
@@ -296,14 +297,13 @@ def _read_held_state(snapshot: FlowSnapshot) -> tuple[HeldState, ...]:
     return held_states(snapshot.checkpoint_place, asked, batch=last, limit=settings.REPRISE_COUNT_BYTES)
 
 
-def _is_key_lost(snapshot: FlowSnapshot, code: CodeFacts, old: CodeFacts | None) -> bool:
-    """Whether the state of a dropDuplicates is dropped, and no column tells its repeats in the table."""
-    if code.operators is None or code.key or snapshot.sink.declared:
+def _drops_dedupe(checkpoint: CheckpointReport, code: CodeFacts, old: CodeFacts | None) -> bool:
+    """Whether a dropDuplicates goes whose state the checkpoint has, or which the last good code had."""
+    if code.operators is None:
         return False
-    before = {o.name for o in snapshot.checkpoint.state_operators} | {
-        *((old.operators if old else None) or ())
-    }
-    return bool((before & {*state_rows.DEDUPES}) - {*code.operators})
+    held, had = (o.name for o in checkpoint.state_operators), (old.operators if old else None) or ()
+    before = Counter(held) | Counter(had)
+    return any((before - Counter(code.operators))[name] for name in state_rows.DEDUPES)
 
 
 def find_state_key(checkpoint: CheckpointReport) -> tuple[str, ...]:

@@ -188,3 +188,33 @@ def test_it_is_what_a_change_that_was_meant_is_recommended_where_it_can_run(
     given: Facts, meant: ChangeIntent | None, strategy: str
 ) -> None:
     assert recommended_strategy(judge_all(given), ADVICE, meant) == strategy
+
+
+@pytest.mark.parametrize(
+    ("operators", "drops", "bound"),
+    [
+        ((JOIN,), True, Bound.AT_LEAST),
+        (("globalLimit",), True, Bound.AT_LEAST),
+        ((JOIN,), False, Bound.EXACT),
+        ((SUM,), True, Bound.EXACT),
+    ],
+    ids=[
+        "a join",
+        "a limit",
+        "a join that had no dropDuplicates before it",
+        "windows, which have a row a group",
+    ],
+)
+@pytest.mark.parametrize("strategy", ["rebuild", "prime"])
+def test_rows_that_repeats_make_are_not_counted_where_a_dropduplicates_before_the_step_goes(
+    strategy: str, operators: tuple[str, ...], drops: bool, bound: Bound
+) -> None:
+    given = changed(*operators, held=("dedupe", *operators), closed_ms=T, drops_dedupe=drops)
+    given = replace(
+        given, old_code=replace(given.new_code, files={"/p/q.py": WITH}), state_mode=OutputMode.APPEND
+    )
+    doubled = next(o for o in judge_all(given) if o.strategy == strategy).forecast.doubled
+    if strategy == "prime" and operators == ("globalLimit",):
+        assert (doubled.rows, doubled.bound) == (None, Bound.UNKNOWN)
+    else:
+        assert (doubled.rows, doubled.bound) == (0, bound)

@@ -11,7 +11,7 @@ from recovery.contracts.option import Option
 from recovery.sinks.base import SinkReport
 from recovery.strategies.base import Facts, KeyKind
 from recovery.strategies.common import REPEATED_WORDS, SINK_WORDS, WORDS
-from tests.unit.strategies.facts import facts
+from tests.unit.strategies.facts import checkpoint, facts
 from tests.unit.strategies.test_sources_and_sinks import options
 
 KEY = ("customer_id",)
@@ -22,7 +22,7 @@ def taken_out(**counts: Any) -> Facts:
     base = facts()
     code = replace(base.new_code, key=KEY, key_kind=KeyKind.OLD_CODE)
     told = {"fresh_waiting": 8, "repeats_everything": 1, **counts}
-    return replace(base, new_code=code, counts=replace(base.counts, **told))
+    return replace(base, new_code=code, counts=replace(base.counts, **told), drops_dedupe=True)
 
 
 def expected(option: Option, code: str) -> Any:
@@ -37,7 +37,7 @@ def expected(option: Option, code: str) -> Any:
         ("continue", {"fresh_waiting": None}, 0, Bound.AT_LEAST),
         ("full-refresh", {}, 1, Bound.EXACT),
         ("full-refresh", {"repeats_everything": 3}, 3, Bound.EXACT),
-        ("full-refresh", {"repeats_everything": None}, 1, Bound.EXACT),
+        ("full-refresh", {"repeats_everything": None}, 1, Bound.AT_LEAST),
     ],
 )
 def test_repeats_that_the_code_keeps_are_forecast_as_doubled_and_accepted_by_the_plan(
@@ -51,11 +51,50 @@ def test_repeats_that_the_code_keeps_are_forecast_as_doubled_and_accepted_by_the
     }  # fmt: skip
 
 
-def test_without_a_key_no_number_of_repeats_is_promised_where_a_dropduplicates_is_taken_out() -> None:
-    base = taken_out(fresh_waiting=None)
-    unkeyed = replace(base.new_code, key=(), key_kind=KeyKind.WHOLE_ROW)
-    doubled = options(replace(base, new_code=unkeyed, is_key_lost=True))["continue"].forecast.doubled
-    assert (doubled.rows, doubled.bound) == (0, Bound.AT_LEAST)
+UNKEYED: dict[str, Any] = {"key": (), "key_kind": KeyKind.WHOLE_ROW}
+PLACES = [
+    ("a table whose rows do not have the key", SinkReport("delta", "/t", None), UNKEYED, Bound.AT_LEAST),
+    ("a topic", SinkReport("kafka", "topic out", None, declared="kafka"), {}, Bound.AT_LEAST),
+    ("a topic, without a key", SinkReport("kafka", "topic out", None, declared="kafka"), UNKEYED, Bound.AT_LEAST),
+    ("a table by its path alone", SinkReport("delta", "/t", None, declared="delta"), {}, Bound.AT_LEAST),
+    ("a function", SinkReport("foreach_batch", "/t", None, by_function=True), {}, Bound.AT_LEAST),
+    ("memory, console", SinkReport("unknown", "", None, declared="memory"), {}, Bound.AT_LEAST),
+    ("Iceberg", SinkReport("iceberg", "/t", None), {}, Bound.AT_LEAST),
+    ("a table of several flows", SinkReport("several_flows", "/t", None), {}, Bound.UNKNOWN),
+    ("a sink that is not known", SinkReport("unknown", "/t", None), {}, Bound.AT_LEAST),
+    ("rows that are merged by key", SinkReport("auto_cdc", "/t", 2), UNKEYED, Bound.EXACT),
+    ("a table that is asked by key", SinkReport("delta", "/t", None), {}, Bound.EXACT),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("sink", "key", "bound"), [p[1:] for p in PLACES], ids=[p[0] for p in PLACES])
+def test_repeats_that_a_dropduplicates_stopped_are_no_exact_zero_where_they_cannot_be_asked_for_by_key(
+    sink: SinkReport, key: dict[str, Any], bound: Bound
+) -> None:
+    base = replace(taken_out(), checkpoint=checkpoint(last_planned=2))
+    there = replace(base, sink=sink, new_code=replace(base.new_code, **key))
+    doubled = options(there)["continue"].forecast.doubled
+    assert (doubled.rows, doubled.bound) == (None if bound is Bound.UNKNOWN else 0, bound)
+    never_had_one = options(replace(there, drops_dedupe=False))["continue"].forecast.doubled
+    assert never_had_one.bound in (Bound.EXACT, Bound.AT_MOST, Bound.UNKNOWN)
+
+
+@pytest.mark.parametrize(
+    ("strategy", "sink", "rows", "bound"),
+    [
+        ("empty", SinkReport("delta", "/t", None), 13, Bound.AT_LEAST),
+        ("empty", SinkReport("kafka", "topic out", None, declared="kafka"), 13, Bound.ESTIMATE),
+        ("full-refresh", SinkReport("delta", "/t", None), 1, Bound.AT_LEAST),
+        ("full-refresh", SinkReport("kafka", "topic out", None, declared="kafka"), 13, Bound.ESTIMATE),
+    ],
+)
+def test_where_all_is_read_again_repeats_that_cannot_be_counted_come_on_top(
+    strategy: str, sink: SinkReport, rows: int, bound: Bound
+) -> None:
+    base = replace(taken_out(), checkpoint=checkpoint(last_planned=2))
+    unkeyed = replace(base, sink=sink, new_code=replace(base.new_code, **UNKEYED))
+    doubled = options(unkeyed)[strategy].forecast.doubled
+    assert (doubled.rows, doubled.bound) == (rows, bound)
 
 
 def test_rows_are_compared_in_every_column_where_the_key_is_of_a_step_that_is_gone() -> None:

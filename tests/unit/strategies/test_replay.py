@@ -67,6 +67,10 @@ def test_repeats_of_a_key_in_the_input_were_not_counted() -> None:
     assert replay.judge(with_key).forecast.doubled.bound is Bound.AT_LEAST
 
 
+def test_nor_were_those_that_a_dropduplicates_stopped_whose_key_the_code_yields_no_more() -> None:
+    assert judged(drops_dedupe=True).forecast.doubled.bound is Bound.AT_LEAST
+
+
 @pytest.mark.parametrize(
     ("given", "changes", "code"),
     [

@@ -1,12 +1,16 @@
 """What a proof claims: no more than was measured, and what it found beside."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from recovery.contracts import codec
-from recovery.contracts.amounts import Bound
-from recovery.contracts.measured import Measured, MeasuredRows
+from recovery.contracts.amounts import Bound, RowAmount
+from recovery.contracts.forecast import Forecast
+from recovery.contracts.measured import Measured, MeasuredRows, WholeComparison
+from recovery.spark.api import Measure
+from recovery.verification.outcome import outcome_of
 from recovery.verification.words import (
     Claim,
     FlowCode,
@@ -16,6 +20,7 @@ from recovery.verification.words import (
     lost_earlier,
     whole_findings,
 )
+from tests.unit.verification.world import World
 
 NONE, SIX = {"rows": 0, "bound": "exact"}, {"rows": 6, "bound": "exact"}
 GONE = {"rows": None, "bound": "unknown"}
@@ -92,6 +97,47 @@ def test_rows_that_may_be_lost_are_claimed_unless_all_input_is_in_the_table(
 ) -> None:
     compared = None if changes == {"whole": None} else {**WHOLE, **changes}
     assert headline(proof(whole=compared, lost_accepted=accepted)).claim is claim
+
+
+LEAST = {"rows": 0, "bound": "at least"}
+SENT: dict[str, Any] = {
+    "repeated": 0, "strange": 0, "failed_rows": 0, "missing": 0, "extra": 0, "expected_rows": 8, "new_rows": 8
+}  # fmt: skip
+UNKEYED: dict[str, Any] = {
+    "missing": 0, "extra": 0, "held_before": 0, "expected_rows": 8, "new_rows": 8, "table_rows": 20,
+    "whole": WholeComparison(absent=0, doubled=0, beyond=0),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("measured", [SENT, UNKEYED], ids=["records of a topic", "rows without a key"])
+@pytest.mark.parametrize(
+    ("accepted", "doubled", "claim"),
+    [
+        (LEAST, (0, Bound.AT_LEAST), Claim.REPEATED),
+        ({"rows": 8, "bound": "estimate"}, (0, Bound.AT_LEAST), Claim.REPEATED),
+        (NONE, (0, Bound.EXACT), Claim.ONCE),
+        ({"rows": 0, "bound": "at most"}, (0, Bound.EXACT), Claim.ONCE),
+    ],
+    ids=[
+        "repeats of a key that no row shows",
+        "and of a planned batch",
+        "none",
+        "of a task that is tried again",
+    ],
+)
+def test_repeats_that_no_comparison_can_see_stay_open_in_the_headline(
+    measured: dict[str, Any], accepted: dict[str, Any], doubled: tuple[int, Bound], claim: Claim
+) -> None:
+    """A dropDuplicates is taken out, and nothing that was written has its key."""
+    nothing = RowAmount(rows=0, bound=Bound.EXACT)
+    doubled_planned = RowAmount(**accepted)
+    forecast = Forecast(
+        lost=nothing, doubled=doubled_planned, reread=nothing, new_rows=8, table_after=None, state=""
+    )
+    found = outcome_of(forecast, (), replace(World().evidence(), measure=Measure(**measured)))
+    assert (found.doubled, found.doubled_bound) == doubled
+    told = codec.read(Measured, {**codec.to_json(found), "criteria": []})
+    assert headline(told).claim is claim
 
 
 def test_repeats_that_are_a_lower_bound_are_claimed_as_one() -> None:

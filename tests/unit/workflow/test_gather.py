@@ -276,6 +276,46 @@ def test_the_key_of_a_dropduplicates_that_was_taken_out_is_taken(
 
 
 @pytest.mark.parametrize(
+    ("state", "old", "new", "drops"),
+    [
+        (("dedupe",), None, (), True),
+        ((), ("dedupe",), (), True),
+        (("dedupe", "dedupe"), None, ("dedupe",), True),
+        (("dedupeWithinWatermark",), None, ("dedupe",), True),
+        (("dedupe",), None, ("dedupe",), False),
+        (("globalLimit",), ("globalLimit",), (), False),
+        (("dedupe",), None, None, False),
+    ],
+    ids=[
+        "by its state", "by the old code", "one of two", "another one in its place", "stays", "no dropDuplicates",
+        "the code cannot be analysed",
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("declared", ["", "kafka"])
+def test_a_dropduplicates_that_is_taken_out_is_noticed_at_every_sink(
+    monkeypatch: pytest.MonkeyPatch,
+    state: tuple[str, ...],
+    old: tuple[str, ...] | None,
+    new: tuple[str, ...] | None,
+    drops: bool,
+    declared: str,
+) -> None:
+    def told(asked: StudyRequest) -> Study:
+        return replace(study(asked), operators=old if asked.files[PATH] == "old" else new, columns=COLUMNS)
+
+    monkeypatch.setattr(gather, "study", told)
+    there = snapshot_of("same", "orders")
+    kept = tuple(StateOperator(n, name, 2) for n, name in enumerate(state))
+    there = replace(
+        there,
+        checkpoint=replace(there.checkpoint, state_operators=kept),
+        sink=replace(there.sink, declared=declared),
+    )
+    found = gather.facts_of(there, {PATH: "same"}, {PATH: "old"} if old is not None else None)
+    assert found.drops_dedupe is drops
+
+
+@pytest.mark.parametrize(
     ("state", "key", "kind"),
     [
         (("customer_id",), ("customer_id",), KeyKind.STATE),
@@ -299,4 +339,4 @@ def test_the_key_of_a_state_is_taken_where_the_last_good_code_is_not_known(
     there = replace(there, checkpoint=replace(there.checkpoint, state_operators=kept))
     found = gather.facts_of(there, {PATH: "same"}, None)
     assert (found.new_code.key, found.new_code.key_kind) == (key, kind)
-    assert found.is_key_lost is (not key)
+    assert found.drops_dedupe
