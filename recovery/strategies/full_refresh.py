@@ -189,9 +189,10 @@ def _what_leaves(facts: Facts) -> RowAmount:
             "leave the table, and their number does not compare with that of the new ones."
         )
         return RowAmount(rows=None, bound=Bound.UNKNOWN, why=why, files=len(gone))
+    leaving = _count_leaving(facts)
     if gone:
         return RowAmount(
-            rows=None if difference is None else max(0, -difference),
+            rows=leaving,
             bound=Bound.ESTIMATE,
             why=f"{common.plural(len(gone), 'committed file')} can no longer be read; their rows leave the table.",
             files=len(gone),
@@ -200,16 +201,23 @@ def _what_leaves(facts: Facts) -> RowAmount:
         )
     if broken := " ".join(f.why for f in sources.anew(facts) if not f.whole):
         unread = count_never_read(facts)
-        rows = None if difference is None or unread is None else max(0, -difference) + unread
+        rows = None if leaving is None or unread is None else leaving + unread
         return RowAmount(rows=rows, bound=Bound.ESTIMATE, why=f"{broken} Their rows leave the table.")
     if taken := sources.taken(facts):
-        rows = None if difference is None or taken.rows is None else max(0, -difference) + taken.rows
+        rows = None if leaving is None or taken.rows is None else leaving + taken.rows
         return RowAmount(rows=rows, bound=Bound.ESTIMATE, why=taken.why)
     if strange := _strangers(facts):
         return _of_others(facts, strange)
-    if difference is not None and difference < 0:
+    if facts.counts.beyond:
+        why = (
+            f"{common.plural(facts.counts.beyond, 'row')} of the table have a key ({', '.join(facts.new_code.key)}) "
+            f"that the new code yields over no {of}."
+        )
+        each_once = facts.counts.table_keys == facts.counts.table
+        return RowAmount(rows=leaving, bound=Bound.AT_LEAST.unless(each_once), why=why)
+    if leaving:
         return RowAmount(
-            rows=-difference, bound=Bound.EXACT, why=f"The new code yields fewer rows over the same {of}s."
+            rows=leaving, bound=Bound.EXACT, why=f"The new code yields fewer rows over the same {of}s."
         )
     if not common.only_files(facts):
         if difference is None:
@@ -248,6 +256,13 @@ def _left_unread(facts: Facts, leaving: int | None, stays: str) -> RowAmount:
 def _unread(facts: Facts) -> int | None:
     """Rows that wait behind the committed positions; None where they were counted from another start."""
     return None if any(starts.is_moved(s) for s in facts.sources) else facts.counts.waiting
+
+
+def _count_leaving(facts: Facts) -> int | None:
+    """Rows of the table that do not come back, at least: by their number, and by their keys where these were compared,
+    for as many others may come."""
+    difference, beyond = _difference(facts), facts.counts.beyond
+    return beyond if difference is None else max(-difference, beyond or 0)
 
 
 def _strangers(facts: Facts) -> int:

@@ -21,7 +21,7 @@ from recovery.errors import Refused
 from recovery.sinks.kinds import PlannedStart
 from recovery.sources.comparing import count_noun, format_time
 from recovery.sources.replaying import GapCode
-from recovery.strategies import common, late, mapped, repeats, sinks, sources, starts
+from recovery.strategies import common, late, mapped, repeats, sinks, sources, starts, state_rows
 from recovery.strategies.base import CodeFacts, Facts, OutputMode
 from recovery.strategies.positions import positions
 
@@ -53,7 +53,7 @@ def judge(facts: Facts) -> Option:
         summary="Keep progress, replay what was processed for the new state",
         blocker=blocked(facts),
         forecast=Forecast(
-            lost=starts.forecast_lost(facts),
+            lost=state_rows.with_replayed_state(facts, starts.forecast_lost(facts)),
             doubled=doubled,
             reread=starts.forecast_reread(facts, f"Nothing is read again into the table. {_cost(facts)}"),
             new_rows=new_rows,
@@ -257,6 +257,7 @@ def _cost(facts: Facts) -> str:
 def _findings(facts: Facts, start: PlannedStart) -> tuple[Finding, ...]:
     found = [*facts.sink.findings, *sinks.findings(facts, start)]
     found += [*mapped.findings(facts), *sources.findings(facts)]
+    found += state_rows.findings(facts, state_rows.list_not_replayed(facts))
     found.append(
         Finding("STATE_REPLAYED", Severity.INFO, _cost(facts), "Make sure that there is room for it.")
     )

@@ -12,7 +12,7 @@ from recovery.contracts.names import StepKind, Strategy
 from recovery.contracts.option import Blocker, BlockerCode, Option
 from recovery.contracts.steps import PlannedStep, RestoreArgs, SeedArgs
 from recovery.sinks.earlier import EarlierTable
-from recovery.strategies import common, mapped, sinks, sources
+from recovery.strategies import common, mapped, sinks, sources, state_rows
 from recovery.strategies.base import Facts, ReplayFacts
 from recovery.strategies.positions import positions
 
@@ -31,7 +31,7 @@ def judge(facts: Facts) -> Option:
     kept = table.kept_rows if table else None
     forecast = Forecast(
         lost=_lost(facts, back),
-        doubled=_doubled(facts),
+        doubled=_doubled(facts, back),
         reread=RowAmount(
             rows=back.reread_rows, bound=Bound.EXACT, files=len(back.reread_files), why=_reread_why(back)
         ),
@@ -181,6 +181,12 @@ def _removed(table: EarlierTable) -> str:
 def _lost(facts: Facts, back: ReplayFacts) -> RowAmount:
     """Rows that leave the table and do not come back, and input that no one reads."""
     removed = back.table.removed_rows if back.table else None
+    if held := [o.name for o in back.operators if o.name not in state_rows.WRITTEN_AT_ONCE]:
+        why = (
+            f"The state of {common.names(held)} at batch {back.batch} is not put back: rows that it held then, and no "
+            "table had yet, are made of input that is not read again."
+        )
+        return RowAmount(rows=None, bound=Bound.UNKNOWN, why=why)
     if uncertain := sources.uncertain(facts):
         why = f"Whether all input after batch {back.batch} can still be read is not known (source "
         return RowAmount(rows=None, bound=Bound.UNKNOWN, why=f"{why}{uncertain[0].position.source}).")
@@ -200,11 +206,12 @@ def _lost(facts: Facts, back: ReplayFacts) -> RowAmount:
     return sources.nothing(f"All input after batch {back.batch} can still be read.")
 
 
-def _doubled(facts: Facts) -> RowAmount:
+def _doubled(facts: Facts, back: ReplayFacts) -> RowAmount:
     """None by reading again, for the rows of the later batches leave the table first. Where a key is known by which the
     code drops no repeats, or a dropDuplicates goes, those of the input were not counted."""
     why = "The rows of the later batches leave the table before their input is read again."
-    if facts.drops_dedupe or (facts.new_code.key and sinks.is_table(facts)):
+    drops = facts.drops_dedupe or any(o.name in state_rows.DEDUPES for o in back.operators)
+    if drops or (facts.new_code.key and sinks.is_table(facts)):
         return RowAmount(
             rows=0, bound=Bound.AT_LEAST, why=f"{why} Whether the input repeats a key was not counted."
         )

@@ -9,6 +9,7 @@ gone, as much is lost as it held, which no file tells any more.
 """
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -17,7 +18,7 @@ from recovery.checkpoints.report import Finding, Severity, StateOperator
 from recovery.checkpoints.table_progress import reconcile_report
 from recovery.contracts.amounts import Bound, OpenWindow, RowAmount, joint_bound
 from recovery.sources.comparing import count_noun, format_time
-from recovery.strategies import common
+from recovery.strategies import common, late
 from recovery.strategies.base import Facts, GroupRows, OutputMode
 
 AGGREGATIONS = ("stateStoreSave", "sessionWindowStateStoreSaveExec")
@@ -123,6 +124,22 @@ def with_state(facts: Facts, lost: RowAmount, *, read_again: bool = False) -> Ro
     return _with(facts, lost, [h for h in judge_state(facts) if h.matters], read_again=read_again)
 
 
+def with_replayed_state(facts: Facts, lost: RowAmount) -> RowAmount:
+    """`lost`, and the rows of state that a replay of what was processed does not put into the state of the new code:
+    of steps that go; and of windows that may be cut otherwise, of which some come in others, and some too late."""
+    left = list_not_replayed(facts)
+    again = any(h.operator.name in (facts.new_code.operators or ()) for h in left)
+    return _with(facts, lost, left, read_again=again)
+
+
+def list_not_replayed(facts: Facts) -> list[StateRows]:
+    """Operators whose state may hold rows of the table, and is not made again by a replay for the new code."""
+    made = set(facts.new_code.operators or ())
+    if not late.same_windows(facts.old_code, facts.new_code):
+        made -= set(AGGREGATIONS)
+    return [h for h in judge_state(facts) if h.matters and h.operator.name not in made]
+
+
 def with_gone_state(facts: Facts, lost: RowAmount) -> RowAmount:
     """`lost`, and the rows of state that is gone, whatever a strategy keeps of the rest."""
     return _with(facts, lost, list(_gone(facts)))
@@ -224,8 +241,8 @@ def _why(held: StateRows) -> str:
     return "" if held.problem is None else f": {WHY_UNCOUNTED[held.problem]}"
 
 
-def findings(facts: Facts) -> tuple[Finding, ...]:
-    """One for each operator whose state may hold rows that are in no table."""
+def findings(facts: Facts, of: Sequence[StateRows] | None = None) -> tuple[Finding, ...]:
+    """One for each operator, or for each of these, whose state may hold rows that are in no table."""
     return tuple(
         Finding(
             "STATE_HOLDS_ROWS",
@@ -236,7 +253,7 @@ def findings(facts: Facts) -> tuple[Finding, ...]:
             if held.fate is not StateRowsFate.GONE
             else "",
         )
-        for held in judge_state(facts)
+        for held in (judge_state(facts) if of is None else of)
         if held.matters
     )
 

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from recovery.checkpoints.held import HeldState
 from recovery.checkpoints.report import StateOperator
 from recovery.contracts.amounts import Bound
 from recovery.contracts.diagnosis import Advice, Diagnosis
@@ -13,7 +14,7 @@ from recovery.contracts.option import Option
 from recovery.plans.accepted import costs_of
 from recovery.sinks.base import SinkReport
 from recovery.sources.replaying import GapCode, ProcessedInput, ReplayGap
-from recovery.strategies.base import CodeFacts, Counts, Facts, OutputMode
+from recovery.strategies.base import CodeFacts, Counts, Facts, GroupRows, OutputMode
 from recovery.strategies.catalogue import judge_all
 from recovery.strategies.recommending import recommended_strategy
 from recovery.verification.criteria import REQUIRED
@@ -145,6 +146,35 @@ def test_windows_that_are_cut_otherwise_may_count_rows_that_the_table_has(
     assert (amount.rows, amount.bound) == doubled
     assert bool(costs_of(option.forecast)) is (amount.bound is not Bound.EXACT)
     assert ("SAME_WINDOWS" in {f.code for f in option.findings}) is (amount.bound is not Bound.EXACT)
+
+
+ONE = {"groups": GroupRows.ONE, "windows": "w"}
+# old steps, new ones, entries of the old state, the windows of the new code -> rows lost, and how sure that is
+UNWRITTEN: dict[str, tuple[tuple[str, ...], tuple[str, ...], int, str, tuple[int | None, Bound]]] = {
+    "windows that are open, and no windows any more": ((SUM,), ("dedupe",), 3, "", (3, Bound.EXACT)),
+    "no window was open": ((SUM,), ("dedupe",), 0, "", (0, Bound.EXACT)),
+    "windows that are cut as before": ((SUM,), (SUM,), 3, "w", (0, Bound.EXACT)),
+    "windows that are cut otherwise": ((SUM,), (SUM,), 3, "v", (None, Bound.UNKNOWN)),
+    "of no known cut": ((SUM,), (SUM,), 3, "", (None, Bound.UNKNOWN)),
+    "cut otherwise, and none was open": ((SUM,), (SUM,), 0, "v", (0, Bound.EXACT)),
+    "a join that waits for matches": ((JOIN,), ("dedupe",), 3, "", (None, Bound.UNKNOWN)),
+    "a join whose rows are joined anew": ((JOIN,), (JOIN,), 3, "", (0, Bound.EXACT)),
+    "keys, whose rows are written": (("dedupe",), (SUM,), 3, "", (0, Bound.EXACT)),
+}
+
+
+@pytest.mark.parametrize(
+    ("held", "new", "entries", "windows", "lost"), UNWRITTEN.values(), ids=UNWRITTEN.keys()
+)
+def test_rows_that_only_the_old_state_holds_are_lost_where_a_replay_does_not_put_them_into_the_new_one(
+    held: tuple[str, ...], new: tuple[str, ...], entries: int, windows: str, lost: tuple[int | None, Bound]
+) -> None:
+    given = changed(*new, held=held, closed_ms=T, new=code(*new, windows=windows))
+    old = CodeFacts({"/p/q.py": WITH}, held, sources=({"path": "/in"},), **ONE)
+    state = tuple(HeldState(n, name, 3, entries) for n, name in enumerate(held))
+    found = judged(replace(given, old_code=old, held=state, state_mode=OutputMode.APPEND))
+    assert (found.forecast.lost.rows, found.forecast.lost.bound) == lost
+    assert ("STATE_HOLDS_ROWS" in {f.code for f in found.findings}) is (lost != (0, Bound.EXACT))
 
 
 def test_what_older_rows_may_hold_is_said_and_a_count_that_failed_too() -> None:

@@ -97,6 +97,28 @@ def test_where_all_is_read_again_repeats_that_cannot_be_counted_come_on_top(
     assert (doubled.rows, doubled.bound) == (rows, bound)
 
 
+@pytest.mark.parametrize(
+    ("counts", "lost"),
+    [
+        ({}, (0, Bound.EXACT)),
+        ({"beyond": 0, "table_keys": 12}, (0, Bound.EXACT)),
+        ({"beyond": 3, "table_keys": 12}, (3, Bound.EXACT)),
+        ({"beyond": 3, "table_keys": 11}, (3, Bound.AT_LEAST)),
+        ({"beyond": 3, "table_keys": 12, "processed": 10}, (3, Bound.EXACT)),
+        ({"beyond": 1, "table_keys": 11, "processed": 10}, (2, Bound.AT_LEAST)),
+    ],
+    ids=[
+        "not compared by key", "each key comes back", "three keys do not, and others come",
+        "and a key is there twice", "three keys do not, and one other comes", "a key and a repeat",
+    ],
+)  # fmt: skip
+def test_a_full_refresh_loses_the_rows_whose_key_the_code_yields_no_more_though_as_many_others_come(
+    counts: dict[str, Any], lost: tuple[int, Bound]
+) -> None:
+    found = options(taken_out(**counts))["full-refresh"].forecast.lost
+    assert (found.rows, found.bound) == lost
+
+
 def test_rows_are_compared_in_every_column_where_the_key_is_of_a_step_that_is_gone() -> None:
     found = options(taken_out())
     assert expected(found["continue"], "EVERY_ROW_ONCE")["whole_rows"] is True

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from recovery.checkpoints.report import StateOperator
 from recovery.contracts import codec
 from recovery.contracts.amounts import Bound
 from recovery.contracts.option import Blocker, BlockerCode, Option
@@ -65,6 +66,30 @@ def test_repeats_of_a_key_in_the_input_were_not_counted() -> None:
     given = going()
     with_key = replace(given, new_code=replace(given.new_code, key=("customer_id",)))
     assert replay.judge(with_key).forecast.doubled.bound is Bound.AT_LEAST
+
+
+@pytest.mark.parametrize(
+    ("state", "lost"),
+    [
+        ("stateStoreSave", (None, Bound.UNKNOWN)),
+        ("symmetricHashJoin", (None, Bound.UNKNOWN)),
+        ("flatMapGroupsWithState", (None, Bound.UNKNOWN)),
+        ("dedupe", (0, Bound.EXACT)),
+        ("globalLimit", (0, Bound.EXACT)),
+    ],
+)
+def test_rows_that_only_the_state_of_then_held_are_not_counted(
+    state: str, lost: tuple[int | None, Bound]
+) -> None:
+    """What had come by the batch and was in no table yet is read by no later batch."""
+    found = replay.judge(going(replace(BACK, operators=(StateOperator(0, state, 2),)))).forecast.lost
+    assert (found.rows, found.bound) == lost
+
+
+def test_a_state_of_keys_tells_that_a_dropduplicates_goes_where_the_old_code_is_not_known() -> None:
+    """The checkpoint of then is looked at without its state."""
+    of_keys = replace(BACK, operators=(StateOperator(0, "dedupe", 2),))
+    assert judged(of_keys).forecast.doubled.bound is Bound.AT_LEAST
 
 
 def test_nor_were_those_that_a_dropduplicates_stopped_whose_key_the_code_yields_no_more() -> None:
