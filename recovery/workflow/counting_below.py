@@ -183,7 +183,8 @@ def _count(flow: Flow) -> tuple[StoredCount, ...]:
     """Raises RepriseError where the pipeline's code cannot be read, Refused while an update runs."""
     client = client_for(flow.pipeline.workspace)
     answer = client.get_pipeline(flow.pipeline.pipeline_id)
-    if any(u.get("state") in ACTIVE for u in answer.get("latest_updates") or []):
+    updates = answer.get("latest_updates") or []
+    if any(u.get("state") in ACTIVE for u in updates):
         raise Refused(OVER, code="busy")
     spec = answer.get("spec") or {}
     libraries, code = read_code(client, spec)
@@ -193,9 +194,21 @@ def _count(flow: Flow) -> tuple[StoredCount, ...]:
     until = time.monotonic() + settings.REPRISE_MEASURE_SECONDS
     readers = below.readers_of(flow)
     late = {r.dataset for r in readers if r.state in tuple(BehindState)}
-    return tuple(
+    counts = tuple(
         _counted(r, study, until, behind=bool(r.late_inputs or late & set(r.inputs))) for r in readers
     )
+    after = client.get_pipeline(flow.pipeline.pipeline_id).get("latest_updates") or []
+    return counts if _newest(after) == _newest(updates) else tuple(map(_without_numbers, counts))
+
+
+def _newest(updates: Sequence[Mapping[str, Any]]) -> str:
+    return str(updates[0].get("update_id")) if updates else ""
+
+
+def _without_numbers(count: StoredCount) -> StoredCount:
+    """An update began meanwhile: what was read before it and what after it is not known."""
+    why = count.why if count.why is UncountedReason.ELSEWHERE else UncountedReason.CHANGED
+    return StoredCount(count.dataset, count.at, why=why)
 
 
 def _counted(one: DownstreamReader, study: StudyRequest, until: float, *, behind: bool) -> StoredCount:
@@ -240,7 +253,9 @@ def held_below(flow: Flow, found: Sequence[tuple[Node, Flow]]) -> dict[int, Data
         if proof is None or proof[0].at <= count.at:  # both ISO times in UTC; a later proof says more
             counts[count.dataset] = count, ""
     read = {name for node, _ in found for name in node.inputs}
-    writers = list(across.flows_of(flow.pipeline.workspace_id).filter(dataset__in=read))
+    writers = list(
+        across.flows_of(flow.pipeline.workspace_id).filter(dataset__in=read).select_related("pipeline")
+    )
     held = {}
     for node, row in found:
         known, by = counts.get(row.dataset, (None, ""))
@@ -279,11 +294,13 @@ def _held(row: Flow, writers: Sequence[Flow], count: StoredCount | None, by: str
     if count is None or at is None:
         now = RowCount(0, emptied.since) if emptied else RowCount(None, why=UncountedReason.NOT_COUNTED)
         return DatasetCount(now, RowCount(None, why=UncountedReason.NOT_COUNTED))
-    moved = _moved([row], at) or (emptied is not None and (emptied.since is None or emptied.since > at))
+    moved = _moved([row], at, own=row.pipeline_id) or (
+        emptied is not None and (emptied.since is None or emptied.since > at)
+    )
     now = _now(count, at, by, moved=moved)
     if now.rows is None and emptied is not None:
         now = RowCount(0, emptied.since)
-    if count.why is None and _moved(writers, at):
+    if count.why is None and _moved(writers, at, own=row.pipeline_id):
         return DatasetCount(now, RowCount(None, at, UncountedReason.CHANGED))
     known = count.why is None and not moved
     return DatasetCount(
@@ -301,8 +318,10 @@ def _now(count: StoredCount, at: datetime, by: str, *, moved: bool) -> RowCount:
     return RowCount(count.rows, at, why, "" if why is None else count.problem, by)
 
 
-def _moved(flows: Sequence[Flow], at: datetime) -> bool:
-    """May an update have changed what these flows write since then?"""
+def _moved(flows: Sequence[Flow], at: datetime, *, own: int) -> bool:
+    """May an update have changed what these flows write since then? `own`: the pipeline that was asked then whether one
+    ran; what a poll of before saw running had ended by then."""
     progress = [when((f.last_progress or {}).get("timestamp")) for f in flows]
     moments = [*progress, *(f.good_at for f in flows), *(f.renewed_at for f in flows)]
-    return any(f.state == "running" for f in flows) or any(m is not None and m > at for m in moments)
+    runs = any(f.state == "running" and (f.pipeline_id != own or f.pipeline.seen_at > at) for f in flows)
+    return runs or any(m is not None and m > at for m in moments)

@@ -54,11 +54,12 @@ class FlowPage:
         expect(self.page.locator('#below [data-code="count-counted"]')).to_be_visible(timeout=WAIT_MS)
         return self
 
-    def rows_below(self, dataset: str) -> tuple[str | None, str | None]:
-        """Rows that a dataset below holds and those that it should; "" where that is not known."""
+    def rows_below(self, dataset: str) -> tuple[tuple[str | None, str | None], ...]:
+        """Rows that a dataset below holds and those that it should, each with its code, which tells why it is not
+        known."""
         row = self.page.locator(f'#below tr[data-value="{dataset}"]')
-        now, should = (row.locator(f'[data-code^="{name}-"]') for name in ("now", "should"))
-        return now.get_attribute("data-value"), should.get_attribute("data-value")
+        cells = (row.locator(f'[data-code^="{name}-"]') for name in ("now", "should"))
+        return tuple((cell.get_attribute("data-code"), cell.get_attribute("data-value")) for cell in cells)
 
     def recover(self) -> "Wizard":
         """Open a recovery in one's own name."""

@@ -8,7 +8,7 @@ from playwright.sync_api import Browser, Page, expect
 
 from tests.browser.conftest import shoot
 from tests.browser.objects import Inventory, SignIn
-from tests.integration.test_first_recovery import held, wanted
+from tests.integration.test_first_recovery import held, newest_customers, shown_customers, wanted
 from tests.integration.test_kafka_to_delta import closed, watermark, written
 from tests.stack import Stack
 
@@ -53,8 +53,9 @@ def test_a_responder_walks_from_the_alert_to_proof_and_a_viewer_only_looks(
     expect(page.get_by_text("no longer has the dropDuplicates step").first).to_be_visible()
     shoot(page, "flow")
     shoot(page, "readme", whole=False)  # docs/images/flow.png
-    now, _ = overview.count_below().rows_below(incident.table.replace("_changes", ""))
-    assert now == "0", "the failing update emptied the view"
+    below = overview.count_below().rows_below(incident.table.replace("_changes", ""))
+    should = len(newest_customers(stack, incident))
+    assert below == (("now-known", "0"), ("should-known", str(should))), "the failing update emptied the view"
     shoot(page, "flow-counted")
     wizard = overview.recover()
     expect(page.get_by_text("Do not reset to an empty checkpoint").first).to_be_visible()
@@ -81,6 +82,9 @@ def test_a_responder_walks_from_the_alert_to_proof_and_a_viewer_only_looks(
     wizard.proven()
     shoot(page, "verify")
     assert held(stack, incident) == wanted(incident)
+    newest = newest_customers(stack, incident)
+    assert shown_customers(stack, incident) == newest
+    assert len(newest) > 0
     assert stack.client.export(incident.source).decode().endswith("the feed has keys\n")
 
 

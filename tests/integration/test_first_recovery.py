@@ -97,6 +97,13 @@ def _view_is_whole(stack: Stack, incident: Incident, answer: dict[str, Any]) -> 
     ]
     (below,) = answer["measured"]["downstream"]
     assert (below["status"], below["agrees"], answer["measured"]["left_behind"]) == ("COMPLETED", True, [])
+    newest = newest_customers(stack, incident)
+    assert shown_customers(stack, incident) == newest
+    assert below["rows"] == len(newest) > 0
+
+
+def newest_customers(stack: Stack, incident: Incident) -> list[tuple[Any, ...]]:
+    """What the view should show, by the tables that it reads as they are now."""
     changes, first = (
         tables.rows(place(stack, incident)),
         "_snapshot".join(incident.table.rsplit("_changes", 1)),
@@ -106,9 +113,12 @@ def _view_is_whole(stack: Stack, incident: Incident, answer: dict[str, Any]) -> 
     }
     for row in sorted(changes, key=lambda r: r["sequence_num"]):
         newest[row["customer_id"]] = row
-    wanted_ = {k: (r["name"], r["city"]) for k, r in newest.items() if r["operation"] != "DELETE"}
-    assert {r["customer_id"]: (r["name"], r["city"]) for r in view_rows(stack, incident)} == wanted_
-    assert below["rows"] == len(wanted_) > 0
+    return sorted((k, r["name"], r["city"]) for k, r in newest.items() if r["operation"] != "DELETE")
+
+
+def shown_customers(stack: Stack, incident: Incident) -> list[tuple[Any, ...]]:
+    """What the view shows, each row."""
+    return sorted((r["customer_id"], r["name"], r["city"]) for r in view_rows(stack, incident))
 
 
 def test_a_union_of_two_sources_with_compacted_logs_goes_on_where_each_stood(stack: Stack) -> None:
