@@ -199,6 +199,11 @@ def _doubled(facts: Facts) -> RowAmount:
         why = f"{why} Windows that are still open may be in the table already, by the mode in which they were written."
     if not set(facts.new_code.operators or ()) <= prime.PASSES:  # these may write many rows of one
         return RowAmount(rows=None, bound=Bound.UNKNOWN, why=why, files=found.files)
+    if found.rows is not None and not all(_from_the_first(s) for s in facts.sources):
+        why = f"{why} Of what waits, a row may repeat one from before the start, whose key no state has."
+        sure = _told(facts) or not facts.counts.rehearsed
+        bound = Bound.AT_MOST if sure else Bound.ESTIMATE
+        return RowAmount(rows=_new_rows(facts), bound=bound, why=why, files=found.files)
     counted = facts.counts.reread is not None  # as the code yields them
     bound = Bound.AT_MOST if counted else joint_bound((found.bound, Bound.AT_MOST))
     return RowAmount(rows=found.rows, bound=bound, why=why, files=found.files)

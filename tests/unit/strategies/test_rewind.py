@@ -102,6 +102,27 @@ def test_what_nobody_counted_is_not_exact_and_not_recommended(
     assert ("LATE_ROWS_LOST" in codes) == bool(changes.get("counts", KEPT).rehearsed_late)
 
 
+COUNTED = Counts(table=10, waiting=9, reread=6, rehearsed=True, rehearsed_late=0)
+
+
+@pytest.mark.parametrize(
+    ("at", "counts", "doubled"),
+    [
+        ("0", COUNTED, (6, Bound.AT_MOST)),
+        ("4", COUNTED, (9, Bound.AT_MOST)),
+        ("4", replace(COUNTED, rehearsed=False), (9, Bound.AT_MOST)),
+        ("4", replace(COUNTED, waiting=None), (None, Bound.UNKNOWN)),
+    ],
+    ids=["from the first row on", "from later on", "counted in batch", "not counted"],
+)
+def test_rows_that_wait_may_repeat_one_from_before_the_start_too(
+    at: str, counts: Counts, doubled: tuple[int | None, Bound]
+) -> None:
+    """A dropDuplicates knows only the keys that are read again: of an earlier one the next repeat passes."""
+    found = judged(going(("dedupe",), at=at, counts=counts)).forecast.doubled
+    assert (found.rows, found.bound) == doubled
+
+
 # what is known of windows and modes -> rows doubled, and how sure that is
 OPEN: dict[str, tuple[dict[str, Any], tuple[int | None, Bound]]] = {
     "updated before": ({"state_mode": OutputMode.UPDATE}, (None, Bound.UNKNOWN)),
