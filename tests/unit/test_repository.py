@@ -85,9 +85,10 @@ def test_no_locked_package_is_under_gpl_or_agpl() -> None:
     assert {name for name, text in said.items() if copyleft.search(lesser.sub("", text))} <= set(REVIEWED)
 
 
-def test_every_function_says_what_it_takes_and_what_it_returns() -> None:
+def test_every_function_of_a_migration_says_what_it_takes_and_what_it_returns() -> None:
+    """ruff asks it of all others (ANN), and leaves migrations out."""
     bare = []
-    for path in [p for p in tracked() if p.suffix == ".py" or p.parent == ROOT / "bin"]:
+    for path in [p for p in tracked() if p.suffix == ".py" and "migrations" in p.parts]:
         for node in ast.walk(ast.parse(path.read_text())):
             if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
                 continue

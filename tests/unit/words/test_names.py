@@ -1,9 +1,11 @@
 """Names of one word, and words that say little, may only become fewer; a class name is used once (docs/style.md)."""
 
 import ast
+import functools
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
@@ -31,6 +33,33 @@ def product() -> Iterator[ast.Module]:
                 yield ast.parse(path.read_text())
 
 
+@dataclass
+class Named:
+    """The names and docstrings of the product."""
+
+    functions: list[str] = field(default_factory=list)
+    variables: list[str] = field(default_factory=list)
+    docstrings: list[str] = field(default_factory=list)
+    classes: Counter[str] = field(default_factory=Counter)
+
+
+@functools.cache
+def names_of_product() -> Named:
+    """Read once for every test here: to parse the product takes seconds."""
+    named = Named()
+    for tree in product():
+        named.functions += function_names(tree.body)
+        named.classes.update(node.name for node in tree.body if isinstance(node, ast.ClassDef))
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+                named.variables.append(node.id)
+            elif isinstance(node, ast.arg):
+                named.variables.append(node.arg)
+            elif isinstance(node, SPEAKS) and (text := ast.get_docstring(node)):
+                named.docstrings.append(text)
+    return named
+
+
 def has_own_name(function: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
     """Is its name a choice of ours, and that of an act? A property is a noun; `__enter__` is Python's."""
     decorators = " ".join(map(ast.unparse, function.decorator_list))
@@ -51,25 +80,19 @@ def share_of_one_word(names: list[str]) -> float:
 
 
 def test_names_of_one_word_become_fewer() -> None:
-    names = [name for tree in product() for name in function_names(tree.body)]
+    names = names_of_product().functions
     assert share_of_one_word([name for name in names if not name.startswith("_")]) <= ONE_WORD_NAMES
     assert share_of_one_word([name for name in names if name.startswith("_")]) <= ONE_WORD_PRIVATE_NAMES
 
 
 def test_variables_that_name_nothing_become_fewer() -> None:
-    nodes = [node for tree in product() for node in ast.walk(tree)]
-    stored = [node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)]
-    given = [node.arg for node in nodes if isinstance(node, ast.arg)]
-    assert sum(name in EMPTY for name in (*stored, *given)) <= EMPTY_NAMES
+    assert sum(name in EMPTY for name in names_of_product().variables) <= EMPTY_NAMES
 
 
 def test_words_to_avoid_become_fewer_in_docstrings() -> None:
-    texts = (
-        ast.get_docstring(node) for tree in product() for node in ast.walk(tree) if isinstance(node, SPEAKS)
-    )
-    assert sum(len(AVOIDED.findall(text)) for text in texts if text) <= AVOIDED_WORDS
+    assert sum(len(AVOIDED.findall(text)) for text in names_of_product().docstrings) <= AVOIDED_WORDS
 
 
 def test_a_class_name_is_used_once() -> None:
-    names = Counter(node.name for tree in product() for node in tree.body if isinstance(node, ast.ClassDef))
+    names = names_of_product().classes
     assert {name for name, times in names.items() if times > 1} == SHARED_CLASS_NAMES
