@@ -1,8 +1,12 @@
 """Every page in a real browser: readable for everybody, at both themes and at a phone's width."""
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
 import pytest
 from axe_core_python.sync_playwright import Axe
-from playwright.sync_api import Page, expect
+from playwright.sync_api import ConsoleMessage, Page, expect
 
 from tests.browser.conftest import Gallery, shoot
 from tests.browser.objects import SignIn
@@ -11,8 +15,27 @@ from tests.unit.diagnosis.public_texts import TEXTS
 
 pytestmark = pytest.mark.browser
 
-BETWEEN = 720  # only looked at for sideways scroll
-WIDTHS = (1440, BETWEEN, 360)
+
+@dataclass(frozen=True)
+class Look:
+    """One way to look at a page. `theme` None: only for sideways scroll. `rules` of axe-core; (): all."""
+
+    width: int
+    theme: Literal["light", "dark"] | None
+    rules: tuple[str, ...] = ()
+
+
+COLOURS = ("color-contrast",)  # the second theme of a width differs in its colours and in nothing else
+BETWEEN = Look(720, None)
+EVERY_LOOK = (
+    Look(1440, "light"),
+    Look(1440, "dark", COLOURS),
+    BETWEEN,
+    Look(360, "light"),
+    Look(360, "dark", COLOURS),
+)
+# Each width and each theme once, with every rule; the proof `pages` has the other two.
+DAILY_LOOKS = (Look(1440, "light"), BETWEEN, Look(360, "dark"))
 # Outermost elements that reach beyond the window and are not inside a box that scrolls by itself
 WIDER = """() => {
   const room = document.documentElement.clientWidth;
@@ -55,11 +78,27 @@ NAMES = (
     "inventory-doubted",
     "missing",
 )  # fmt: skip
+# One page of each kind.
+EVERY_DAY = (
+    "inventory", "flow", "diagnose", "offset", "review", "run", "verify", "verify-failed", "approval", "audit",
+    "components",
+)  # fmt: skip
+# What the browser's console says of a page that answers so on purpose.
+FAILED = "Failed to load resource: the server responded with a status of"
+EXPECTED = {
+    "missing": f"{FAILED} 404 (Not Found)",
+    "stream-none": f"{FAILED} 422 (Unprocessable Entity)",
+    "checkpoint-no-batch": f"{FAILED} 404 (Not Found)",
+    "invitation-used": f"{FAILED} 404 (Not Found)",
+    "passkey-away": f"{FAILED} 409 (Conflict)",
+}
 
 
 def serious(page: Page, *rules: str) -> list[str]:
     """Violations of axe-core that keep somebody from reading or using the page; of these rules, or of all."""
-    found = Axe().run(page, options={"runOnly": list(rules)} if rules else None)
+    # without this, axe describes every node of the page that it found nothing wrong with
+    options: dict[str, Any] = {"resultTypes": ["violations"], **({"runOnly": list(rules)} if rules else {})}
+    found = Axe().run(page, options=options)
     return [
         f"{v['id']}: {n['html'][:160]}"
         for v in found["violations"]
@@ -76,45 +115,55 @@ def test_every_situation_is_looked_at(gallery: Gallery) -> None:
 def test_a_page_can_be_read_in_both_themes_and_at_every_width(
     signed_in: Page, gallery: Gallery, name: str
 ) -> None:
-    problems: list[str] = []
-    signed_in.on("console", lambda m: problems.append(m.text) if m.type == "error" else None)
-    signed_in.set_viewport_size({"width": 1440, "height": 900})
-    signed_in.goto(gallery.at(name))
-    for width in WIDTHS:
-        signed_in.set_viewport_size({"width": width, "height": 900})
-        for theme in ("light", "dark") if width != BETWEEN else ():
-            signed_in.emulate_media(color_scheme=theme)  # type: ignore[arg-type]
-            shoot(signed_in, f"{name}-{width}-{theme}")
-            # the second theme differs in its colours and in nothing else
-            problems += serious(signed_in, *(("color-contrast",) if theme == "dark" else ()))
-        problems += [f"at {width} px: {who} is wider than the window" for who in signed_in.evaluate(WIDER)]
+    assert list_problems(signed_in, gallery, name, EVERY_LOOK) == []
 
-    not_found = "Failed to load resource: the server responded with a status of 404 (Not Found)"
-    conflict = not_found.replace("404 (Not Found)", "409 (Conflict)")
-    unread = not_found.replace("404 (Not Found)", "422 (Unprocessable Entity)")
-    expected = {"missing": not_found, "stream-none": unread, "checkpoint-no-batch": not_found,
-                "invitation-used": not_found, "passkey-away": conflict}  # fmt: skip
-    assert [p for p in problems if p != expected.get(name)] == []
+
+@pytest.mark.parametrize("name", EVERY_DAY)
+def test_a_page_of_each_kind_can_be_read_wide_in_light_and_narrow_in_dark(
+    signed_in: Page, gallery: Gallery, name: str
+) -> None:
+    assert list_problems(signed_in, gallery, name, DAILY_LOOKS) == []
+
+
+def list_problems(page: Page, gallery: Gallery, name: str, looks: Sequence[Look]) -> list[str]:
+    """What keeps somebody from reading or using a situation, and what the browser's console says of it."""
+    problems: list[str] = []
+
+    def note(message: ConsoleMessage) -> None:
+        if message.type == "error":
+            problems.append(message.text)
+
+    page.on("console", note)
+    page.set_viewport_size({"width": 1440, "height": 900})
+    page.goto(gallery.at(name))
+    problems += list_unreadable(page, name, looks)
+    page.remove_listener("console", note)
+    return [problem for problem in problems if problem != EXPECTED.get(name)]
+
+
+def list_unreadable(page: Page, name: str, looks: Sequence[Look]) -> list[str]:
+    """What keeps somebody from reading or using the page as it is now; one load serves every look."""
+    problems = []
+    for look in looks:
+        page.set_viewport_size({"width": look.width, "height": 900})
+        if look.theme:
+            page.emulate_media(color_scheme=look.theme)
+            shoot(page, f"{name}-{look.width}-{look.theme}")
+            problems += serious(page, *look.rules)
+        problems += [f"at {look.width} px: {who} is wider than the window" for who in page.evaluate(WIDER)]
+    return problems
 
 
 def test_a_pasted_error_text_is_diagnosed_and_can_be_read_in_both_themes_and_at_every_width(
     signed_in: Page, gallery: Gallery
 ) -> None:
-    problems: list[str] = []
     signed_in.goto(gallery.at("error-text"))
     signed_in.get_by_label("Error text").fill(TEXTS["a step that was taken out"].text)
     signed_in.get_by_label("Checkpoint, path or URL").fill("/etc/nothing-is-read-there")
     signed_in.get_by_role("button", name="Diagnose").click()
 
     expect(signed_in.locator("[data-code=diagnosis]")).to_be_visible()
-    for width in WIDTHS:
-        signed_in.set_viewport_size({"width": width, "height": 900})
-        for theme in ("light", "dark") if width != BETWEEN else ():
-            signed_in.emulate_media(color_scheme=theme)  # type: ignore[arg-type]
-            shoot(signed_in, f"error-text-diagnosed-{width}-{theme}")
-            problems += serious(signed_in, *(("color-contrast",) if theme == "dark" else ()))
-        problems += [f"at {width} px: {who} is wider than the window" for who in signed_in.evaluate(WIDER)]
-    assert problems == []
+    assert list_unreadable(signed_in, "error-text-diagnosed", EVERY_LOOK) == []
 
 
 def test_what_is_folded_in_a_report_is_on_its_print(signed_in: Page, gallery: Gallery) -> None:
