@@ -15,7 +15,6 @@ LONG = (
     "tests/integration/test_matrix.py",
     "tests/integration/test_plain_streams.py",
     "tests/integration/test_kafka_to_delta.py",
-    "tests/integration/test_first_recovery.py",
     "tests/browser/test_walk.py",
 )
 GROUPS = "groups.json"

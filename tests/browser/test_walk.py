@@ -8,7 +8,14 @@ from playwright.sync_api import Browser, Page, expect
 
 from tests.browser.conftest import shoot
 from tests.browser.objects import Inventory, SignIn
-from tests.integration.test_first_recovery import held, newest_customers, shown_customers, wanted
+from tests.integration.test_first_recovery import (
+    checkpoint,
+    held,
+    newest_customers,
+    shown_customers,
+    tree,
+    wanted,
+)
 from tests.integration.test_kafka_to_delta import closed, watermark, written
 from tests.stack import Stack
 
@@ -42,6 +49,7 @@ def test_a_responder_walks_from_the_alert_to_proof_and_a_viewer_only_looks(
     page: Page, stack: Stack, browser: Browser
 ) -> None:
     incident = stack.incident("customers", schema="crm")
+    before = tree(checkpoint(stack, incident))
     flow = signed_in(page, stack).open().wait_for_failed("customers_incremental_flow")
     with opened(browser) as viewer:
         signed_in(viewer, stack, "viewer").open().wait_for_failed("customers_incremental_flow").flow(
@@ -85,6 +93,7 @@ def test_a_responder_walks_from_the_alert_to_proof_and_a_viewer_only_looks(
     newest = newest_customers(stack, incident)
     assert shown_customers(stack, incident) == newest
     assert len(newest) > 0
+    assert tree(checkpoint(stack, incident)) == before, "the old version was touched"
     assert stack.client.export(incident.source).decode().endswith("the feed has keys\n")
 
 

@@ -41,15 +41,15 @@ def checkpoint(stack: Stack, incident: ClicksIncident, version: int) -> Path:
     return root / incident.table.replace(".", "/") / incident.name / str(version)
 
 
-def ask(stack: Stack, *command: str) -> tuple[int, dict[str, Any]]:
-    code, out, err = stack.manage(*command, "--json", token="responder")
+def ask(stack: Stack, *command: str, alone: bool = False) -> tuple[int, dict[str, Any]]:
+    code, out, err = stack.manage(*command, "--json", token="responder", alone=alone)
     assert out, err
     return code, json.loads(out)
 
 
-def recover(stack: Stack, incident: ClicksIncident, *more: str) -> dict[str, Any]:
+def recover(stack: Stack, incident: ClicksIncident, *more: str, alone: bool = False) -> dict[str, Any]:
     """A recovery of the incident from stop to proof; it must succeed."""
-    code, answer = ask(stack, "recover", incident.name, "--flow", incident.flow, *more)
+    code, answer = ask(stack, "recover", incident.name, "--flow", incident.flow, *more, alone=alone)
     assert (code, answer.get("state")) == (0, "succeeded"), answer
     assert all(c["ok"] is True for c in answer["verification"]), answer["verification"]
     return answer
@@ -85,7 +85,7 @@ def test_continue_puts_every_waiting_click_into_the_table_exactly_once(stack: St
     assert before == Counter(range(1, READ + 1))
     committed = (checkpoint(stack, incident, 0) / "offsets" / "1").read_text().splitlines()[-1]
 
-    answer = recover(stack, incident, "--accept-repeats")
+    answer = recover(stack, incident, "--accept-repeats", alone=True)
     assert (answer["measured"]["key"], answer["measured"]["doubled"]) == (["click_id"], 1)
 
     assert numbers(stack, incident) == before + Counter(range(READ + 1, READ + WAITING + 1)) + Counter([3])

@@ -54,17 +54,15 @@ ANEW = "rewind to the start"
 # `matrix` asks for all of them.
 CHOSEN: Mapping[tuple[str, str, str], tuple[str, ...]] = {
     ("files", "parquet", "stateful operator removed"): ("revert", "empty"),
-    ("files", "parquet", "stateful operator added"): ("revert", ANEW),
+    ("files", "parquet", "stateful operator added"): (ANEW,),
     ("files", "parquet", "stateful operator changed"): ("rebuild", "prime", "full-refresh"),
     ("files", "parquet", "windowed aggregation removed"): ("continue",),
     ("files", "parquet", "source added"): (FRESH,),
     ("files", "foreachBatch", "offsets damaged"): ("repair",),
     ("files", "foreachBatch with txnAppId", "stateful operator removed"): ("continue",),
-    ("kafka", "delta", "uncommitted batch"): ("continue",),
     ("kafka", "parquet", "retention passed"): (EARLIER, LATER),
     ("kafka", "kafka", "uncommitted batch"): ("continue",),
-    ("delta", "parquet", "stateful operator removed"): ("continue",),
-    ("files", "delta", "first batch crashed"): ("continue",),
+    ("delta", "delta", "first batch crashed"): ("continue",),
     ("files", "parquet", "first batch written"): ("continue",),
 }
 COLUMNS = (
