@@ -2,7 +2,8 @@
 
 By the import graph: a unit test is chosen when its module imports a changed module, directly or through others. A file
 that no test imports (a template, a page of docs, a fixture, a process) chooses the tests that name it or its folder.
-What only a running instance shows is left to the smoke test, which is chosen when product code changed.
+Pages and the API are reached by an address, so a change of theirs chooses their tests by folder and text. What only a
+running instance shows is left to the smoke test, which is chosen when other product code changed.
 """
 
 import re
@@ -21,6 +22,9 @@ PRODUCT = ("console", "recovery")
 EVERYWHERE = (
     "tests/conftest.py", "tests/unit/conftest.py", "pyproject.toml", "requirements/dev.txt", "console/settings.py",
 )  # fmt: skip
+#: What only pages show: a whole recovery by commands meets none of it.
+SHOWN = ("console/pages/", "console/presenters/", "console/static/", "templates/")
+API = "console/api/"
 
 
 @dataclass(frozen=True)
@@ -65,13 +69,14 @@ def choose_tests(changed: Collection[str], graph: grimp.ImportGraph) -> ChangedT
         if not any(map(_is_test, reached)):
             unimported.append(path)
     chosen = {path_of(m) for m in importers if _is_test(m)} | _list_tests_naming(unimported)
+    chosen |= _list_tests_by_address(changed)
     chosen = {path for path in chosen if (ROOT / path).is_file()}
     unit = {path for path in chosen if path.startswith("tests/unit/")}
     if any(path in EVERYWHERE for path in changed):
         unit = {"tests/unit"}
     # Nearly every test on an instance reaches everything through it, so only those changed themselves are asked.
     running = {path for path in changed if _is_test(module_of(path)) and path in chosen - unit}
-    smoke = any(path.split("/")[0] in (*PRODUCT, "templates") for path in changed)
+    smoke = any(path.split("/")[0] in PRODUCT and not path.startswith(SHOWN) for path in changed)
     return ChangedTests(tuple(sorted(unit)), tuple(sorted(running - unit)), smoke)
 
 
@@ -91,19 +96,32 @@ def _is_test(module: str) -> bool:
 
 
 def _list_tests_naming(paths: Iterable[str]) -> set[str]:
-    """Unit tests whose text names a file, or the folder of a fixture; templates are asked through the pages."""
+    """Unit tests whose text names a file, or the folder of a fixture."""
     names = set()
     for path in paths:
         parts = Path(path).parts
         if parts[0] == "templates":
-            names.add("client.get(")
-        elif parts[:2] == ("tests", "fixtures"):
+            continue
+        if parts[:2] == ("tests", "fixtures"):
             names |= set(parts[2:3])
         elif parts[0] != "tests":
             names.add(parts[-1])
-    if not names:
+    return _list_tests_with(names)
+
+
+def _list_tests_by_address(paths: Iterable[str]) -> set[str]:
+    """Unit tests of pages and of the API: they reach these by an address, and import none of them."""
+    chosen = _list_tests_with({"client.get("} if any(path.startswith(SHOWN) for path in paths) else ())
+    if any(path.startswith(API) for path in paths):
+        chosen |= {str(test.relative_to(ROOT)) for test in (ROOT / "tests/unit/api").glob("test_*.py")}
+    return chosen
+
+
+def _list_tests_with(words: Collection[str]) -> set[str]:
+    """Unit tests whose text has one of these words."""
+    if not words:
         return set()
-    pattern = re.compile("|".join(re.escape(name) for name in sorted(names)))
+    pattern = re.compile("|".join(re.escape(word) for word in sorted(words)))
     tests = (ROOT / "tests/unit").rglob("test_*.py")
     return {str(test.relative_to(ROOT)) for test in tests if pattern.search(test.read_text())}
 

@@ -1,7 +1,5 @@
 """What a change asks for, by the import graph."""
 
-from pathlib import Path
-
 import grimp
 import pytest
 
@@ -18,7 +16,6 @@ def graph() -> grimp.ImportGraph:
     [
         ("recovery/audit/chain.py", "tests/unit/audit/test_audit_chain.py"),
         ("recovery/strategies/rewind.py", "tests/unit/strategies/test_rewind.py"),
-        ("console/presenters/diff.py", "tests/unit/pages/test_presenters.py"),
     ],
 )
 def test_a_module_asks_the_tests_that_import_it_directly_or_through_others(
@@ -56,11 +53,25 @@ def test_a_test_asks_itself_and_no_recovery(graph: grimp.ImportGraph) -> None:
     assert running == changed.ChangedTests((), ("tests/integration/test_measures.py",), smoke=False)
 
 
-def test_a_template_asks_the_pages(graph: grimp.ImportGraph) -> None:
-    chosen = changed.choose_tests(["templates/base.html"], graph)
+@pytest.mark.parametrize(
+    "path", ["templates/base.html", "console/presenters/reviewing.py", "console/pages/run.py"]
+)
+def test_what_only_pages_show_asks_the_pages_and_no_recovery(graph: grimp.ImportGraph, path: str) -> None:
+    """Pages are reached by their address, so no test imports them."""
+    chosen = changed.choose_tests([path], graph)
 
-    assert any(Path(path).parent.name == "pages" for path in chosen.unit)
-    assert chosen.smoke
+    assert "tests/unit/pages/test_approvals.py" in chosen.unit
+    assert not chosen.smoke
+
+
+def test_the_api_asks_its_tests(graph: grimp.ImportGraph) -> None:
+    assert "tests/unit/api/test_recoveries.py" in changed.choose_tests(["console/api/base.py"], graph).unit
+
+
+def test_a_presenter_asks_the_tests_that_import_it_too(graph: grimp.ImportGraph) -> None:
+    chosen = changed.choose_tests(["console/presenters/diff.py"], graph)
+
+    assert "tests/unit/pages/test_presenters.py" in chosen.unit
 
 
 def test_a_page_of_docs_asks_the_tests_that_read_it(graph: grimp.ImportGraph) -> None:
