@@ -62,7 +62,8 @@ CHOSEN: Mapping[tuple[str, str, str], tuple[str, ...]] = {
     ("files", "foreachBatch with txnAppId", "stateful operator removed"): ("continue",),
     ("kafka", "parquet", "retention passed"): (EARLIER, LATER),
     ("kafka", "kafka", "uncommitted batch"): ("continue",),
-    ("delta", "delta", "first batch crashed"): ("continue",),
+    ("delta", "parquet", "stateful operator removed"): ("continue",),
+    ("files", "delta", "first batch crashed"): ("continue",),
     ("files", "parquet", "first batch written"): ("continue",),
 }
 COLUMNS = (
