@@ -1,5 +1,6 @@
 """Which tests stay together on one worker, and that those that strike the instance come last."""
 
+import gc
 import json
 from pathlib import Path
 
@@ -51,3 +52,8 @@ def test_those_that_strike_the_instance_are_one_group_and_come_last(
 
 def test_modules_that_begin_first_are_there() -> None:
     assert [module for module in order.LONG if not (Path(__file__).parents[2] / module).exists()] == []
+
+
+def test_garbage_is_searched_for_and_what_collection_made_is_left_out() -> None:
+    assert gc.isenabled()
+    assert gc.get_freeze_count() > 0
