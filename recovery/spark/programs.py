@@ -1,9 +1,11 @@
 """What a plain Structured Streaming program would start, learned without starting it (child process only).
 
 The program runs as it is, but for its session, which is the question's, and its writers: a query that it would start
-is noted, and what it would write before that is refused. All else that it does happens: it is other people's code.
+is noted. What it would change before that is passed over where the query does not hang on it, else refused
+(`reads_only`, `untouched`). It is other people's code: what it reads and asks for is read and asked for.
 """
 
+import argparse
 import json
 import os
 import posixpath
@@ -15,10 +17,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import ModuleType, SimpleNamespace
-from typing import Any, Final
+from types import SimpleNamespace
+from typing import Any, Final, NoReturn
 
-from recovery.spark import reads_only
+from recovery.spark import reads_only, secrets
 from recovery.spark.definitions import (
     OTHER_CHECKPOINT,
     UNKNOWN_PLACE,
@@ -27,18 +29,30 @@ from recovery.spark.definitions import (
     parts_of,
     where,
 )
+from recovery.spark.driver_only import (
+    ContextClass,
+    DriverContext,
+    DriverThing,
+    UnstartedQuery,
+    UnstartedStreams,
+    refuse_driver_things,
+    standing_in_for_delta,
+)
 from recovery.spark.laying import ELSEWHERE, LaidProgram
+from recovery.spark.notebooks import notebook_names
 from recovery.spark.paths import plain
 from recovery.spark.programs_words import ARGUMENTS, CHECKPOINT, ENGINE, PLAIN
+from recovery.spark.untouched import Acts, hands_off
 
 _MAKES: Final = re.compile(
     r"\s*CREATE\s+(?:EXTERNAL\s+)?(?:TABLE|SCHEMA|DATABASE)\s+IF\s+NOT\s+EXISTS\b", re.IGNORECASE
 )
 _PLACED: Final = re.compile(
-    r"\s*CREATE\s+(?:EXTERNAL\s+)?TABLE\s+IF\s+NOT\s+EXISTS\s+(?P<name>[\w.`]+).*?\bUSING\s+(?P<format>\w+)\b"
+    r"\s*CREATE\s+(?:EXTERNAL\s+)?TABLE\s+(?:IF\s+NOT\s+EXISTS\s+)?(?P<name>[\w.`]+).*?\bUSING\s+(?P<format>\w+)\b"
     r".*?\bLOCATION\s+['\"](?P<place>[^'\"]+)['\"]",
     re.IGNORECASE | re.DOTALL,
 )
+_PLACES: Final = frozenset({"checkpointlocation", "path"})
 CHECKPOINTS: Final = "spark.sql.streaming.checkpointLocation"
 MOST_FOLDERS: Final = 3
 """So many folders above a checkpoint are tried as the one in which its program is started."""
@@ -61,6 +75,7 @@ class ProgramQuery:
     mode: str = "append"
     table: str = ""
     function: str = ""  # foreachBatch or foreach
+    problem: BadCode | None = None  # why it is not known what a run would start
 
     @property
     def checkpoint(self) -> str:
@@ -69,10 +84,12 @@ class ProgramQuery:
 
 @dataclass(frozen=True)
 class LearnedProgram:
-    """What a program would start; `stopped`: the error by which it ended after its first start, else ""."""
+    """What a program would start; `stopped`: the error by which it ended after its first start, else ""; `removed`:
+    places that it would remove."""
 
     queries: Sequence[ProgramQuery]
     stopped: str = ""
+    removed: Sequence[str] = ()
 
 
 def is_program(request: Mapping[str, Any]) -> bool:
@@ -103,6 +120,13 @@ def load(spark: Any, laid: LaidProgram, request: Mapping[str, Any]) -> Definitio
     def run(base: str) -> ProgramQuery:
         learned = _queries(spark, path, arguments, placed, base=base, relative=relative, laid=laid)
         query = _chosen(learned, wanted, flow, laid)
+        if query.problem:
+            raise query.problem
+        if removed := _removed_of(query, learned.removed):
+            raise BadCode(
+                f"The program removes {removed}, which its query uses, before it starts: its next start would not go "
+                "on from there."
+            )
         if any(laid.is_elsewhere(value) for value in query.options.values()):
             raise BadCode(ELSEWHERE, code=UNKNOWN_PLACE)
         return query
@@ -158,6 +182,8 @@ def _chosen(
     for found in [by_place] if by_place else [by_name, alone]:
         if len(found) == 1:
             return found[0]
+    if unknown := [q.problem for q in queries if q.problem and q.problem.code == UNKNOWN_PLACE]:
+        raise unknown[0]
     places = {q.checkpoint for q in queries if q.checkpoint}
     elsewhere = {place for place in places if laid and laid.is_elsewhere(place)}
     if elsewhere and elsewhere == places:
@@ -169,6 +195,16 @@ def _chosen(
         f"Checkpoints that it names: {named}.{stopped}",
         code=OTHER_CHECKPOINT,
     )
+
+
+def _removed_of(query: ProgramQuery, removed: Sequence[str]) -> str:
+    """The place that a program removes and that is one of its query's, holds it or lies in it; "": none."""
+    own = [posixpath.normpath(plain(v)) for k, v in query.options.items() if k.lower() in _PLACES]
+    for place in removed:
+        gone = posixpath.normpath(plain(place))
+        if any(f"{one}/".startswith(f"{gone}/") or f"{gone}/".startswith(f"{one}/") for one in own):
+            return place
+    return ""
 
 
 def _same_place(one: str, other: str) -> bool:
@@ -212,12 +248,17 @@ def _queries(
     `base`: the folder in which it is started, to which its relative places belong; `relative`: takes those that it
     opened while that was not known."""
     found: list[ProgramQuery] = []
+    known = _Known(base, [] if relative is None else relative, laid, tuple(map(str, arguments)))
     stopped = ""
     before = sys.argv, set(sys.modules)
     sys.argv = [str(path), *map(str, arguments)]
     try:
-        with _standing_in(spark, found, _Known(base, [] if relative is None else relative, laid)):
-            runpy.run_path(str(path), run_name="__main__")
+        with (
+            hands_off(laid.folder if laid else str(path.parent), known.acts),
+            _standing_in(spark, found, known),
+        ):
+            names = notebook_names(spark, _context(spark, known), known.arguments, known.acts)
+            runpy.run_path(str(path), init_globals=names, run_name="__main__")
     except _Waits:
         pass
     except BadCode as error:
@@ -232,7 +273,8 @@ def _queries(
     finally:
         sys.argv = before[0]
         _forget_modules(placed, before[1])
-    return LearnedProgram(tuple(found), stopped)
+    removed = [laid.real_place(place) if laid else place for place in known.acts.removed]
+    return LearnedProgram(tuple(found), stopped, tuple(removed))
 
 
 def _explain_error(error: BaseException, placed: Mapping[str, Path], laid: LaidProgram | None) -> str:
@@ -255,13 +297,10 @@ def _standing_in(spark: Any, found: list[ProgramQuery], known: "_Known") -> Iter
     kept = [(owner, name, owner.__dict__.get(name)) for owner, name, _ in patches]
     for owner, name, stand_in in patches:
         setattr(owner, name, stand_in)
-    delta = _stand_in_for_delta()
     try:
-        yield
+        with standing_in_for_delta(spark):
+            yield
     finally:
-        for name in [name for name in sys.modules if _is_of_delta(name)]:
-            del sys.modules[name]
-        sys.modules.update(delta)
         for owner, name, own in kept:
             delattr(owner, name) if own is None else setattr(owner, name, own)
 
@@ -288,7 +327,7 @@ def _stand_ins(spark: Any, found: list[ProgramQuery], known: "_Known") -> list[t
     own_table = reader.table
 
     def table(stream: Any, tableName: str) -> Any:
-        place = known.tables.get(_last(tableName))
+        place = known.tables.get(reads_only.last_part(tableName))
         return own_table(stream, tableName) if place is None else stream.format(place[0]).load(place[1])
 
     def sleep(seconds: float) -> None:
@@ -312,18 +351,32 @@ def _stand_ins(spark: Any, found: list[ProgramQuery], known: "_Known") -> list[t
             for name in ("getActiveSession", "active")
         ],
         (classic.SparkSession, "__new__", staticmethod(lambda *_, **__: spark)),
-        (connect.SparkSession, "sparkContext", property(lambda _: _Context(known))),
-        (connect.SparkSession, "streams", property(lambda _: _Anything())),
+        (connect.SparkSession, "sparkContext", property(lambda _: _context(spark, known))),
+        (connect.SparkSession, "streams", property(lambda _: UnstartedStreams("the streams that run"))),
+        *[
+            (connect.SparkSession, name, DriverThing("Java"))
+            for name in ("_jvm", "_jsparkSession", "_jwrapped")
+        ],
+        (connect.SparkSession, "_sc", property(lambda _: _context(spark, known))),
         (connect.SparkSession, "sql", _guarded_sql(connect.SparkSession.sql, known)),
         (reader, "table", table),
         *[(opened, "load", _load_with(opened.load, known)) for opened in (reader, batch.DataFrameReader)],
         (conf.RuntimeConf, "set", _set_with(conf.RuntimeConf.set, known)),
         (time, "sleep", sleep),
-        *[(module, "SparkContext", _Contexts(known)) for module in (pyspark, context)],
+        *[(module, "SparkContext", ContextClass(known.settings)) for module in (pyspark, context)],
         (connect.SparkSession, "stop", lambda _: None),
         (dataframe.DataFrame, "writeStream", property(lambda frame: _Writer(frame, found, known))),
-        *reads_only.doors(),
+        (argparse.ArgumentParser, "error", _refuse_arguments),
+        *reads_only.doors(known.held),
     ]
+
+
+def _context(spark: Any, known: "_Known") -> DriverContext:
+    return DriverContext(known.settings, lambda: str(spark.version))
+
+
+def _refuse_arguments(parser: Any, message: str) -> NoReturn:
+    raise BadCode(f"The program does not take its arguments: {message}. Name each with --argument.")
 
 
 def _nothing(*args: Any, **kwargs: Any) -> None:
@@ -345,6 +398,8 @@ def _set_with(own: Any, known: "_Known") -> Any:
 
 def _load_with(own: Any, known: "_Known") -> Any:
     def load(opened: Any, path: Any = None, *args: Any, **kwargs: Any) -> Any:
+        told = {f"the option {k}": v for k, v in opened._options.items() if not secrets.is_secret(k)}
+        refuse_driver_things({**told, "a place that it reads": path})
         for options in (opened._options, kwargs):
             if "path" in options:
                 options["path"] = known.read(options["path"])
@@ -355,45 +410,16 @@ def _load_with(own: Any, known: "_Known") -> Any:
 
 def _guarded_sql(own: Any, known: "_Known") -> Any:
     def sql(session: Any, text: str, *args: Any, **kwargs: Any) -> Any:
-        if _MAKES.match(text):
-            if placed := _PLACED.match(text):
-                known.tables[_last(placed["name"])] = (
-                    placed["format"].lower(),
-                    known.real_place(placed["place"]),
-                )
-            return _Anything()
+        refuse_driver_things({"a SQL text": text})
+        if placed := _PLACED.match(text):
+            place = known.real_place(placed["place"])
+            known.tables[reads_only.last_part(placed["name"])] = placed["format"].lower(), place
+        if _MAKES.match(text) or known.held.hold_statement(text):
+            return DriverThing("a statement that was not run here")
         reads_only.check_statement(text)
         return own(session, text, *args, **kwargs)
 
     return sql
-
-
-def _is_of_delta(name: str) -> bool:
-    return name.partition(".")[0] == "delta"
-
-
-def _stand_in_for_delta() -> dict[str, ModuleType]:
-    """`delta.configure_spark_with_delta_pip` gives its builder back. The package's own modules, which could change
-    tables, are given back where it is there."""
-    own = {name: module for name, module in sys.modules.items() if _is_of_delta(name)}
-    for name in own:
-        del sys.modules[name]
-    module = ModuleType("delta")
-    module.__path__ = []
-    names = {"delta": module}
-    for name in ("tables", "pip_utils", "exceptions"):
-        names[f"delta.{name}"] = part = ModuleType(f"delta.{name}")
-        setattr(module, name, part)
-    for part in names.values():
-        part.configure_spark_with_delta_pip = lambda builder, *a, **k: builder  # type: ignore[attr-defined]
-        part.DeltaTable = _Anything()  # type: ignore[attr-defined]
-    sys.modules.update(names)
-    return own
-
-
-def _last(table: str) -> str:
-    """The name of a table without its catalog and schema."""
-    return table.replace("`", "").rsplit(".", 1)[-1].lower()
 
 
 @dataclass
@@ -404,8 +430,11 @@ class _Known:
     base: str
     relative: list[str]
     laid: LaidProgram | None = None
+    arguments: tuple[str, ...] = ()
+    acts: Acts = field(default_factory=Acts)
     settings: dict[str, str] = field(default_factory=dict)
     tables: dict[str, tuple[str, str]] = field(default_factory=dict)
+    held: reads_only.HeldWrites = field(default_factory=reads_only.HeldWrites)
     sleeps: int = 0
 
     def real_place(self, place: str) -> str:
@@ -432,69 +461,6 @@ class _Known:
             self.relative.append(place)
             return place
         return posixpath.normpath(f"{self.base}/{place}")
-
-
-class _Anything:
-    """Stands for what only a running driver has: it takes every call and says nothing."""
-
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("__"):
-            raise AttributeError(name)
-        return _Anything()
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        return _Anything()
-
-    def __iter__(self) -> Iterator[Any]:
-        return iter(())
-
-    def __bool__(self) -> bool:
-        return False
-
-
-class _Context(_Anything):
-    """In place of a SparkContext: of its settings it knows those that the program has named."""
-
-    def __init__(self, known: _Known) -> None:
-        self._known = known
-
-    def getConf(self) -> "_Context":
-        return self
-
-    def get(self, key: str, defaultValue: Any = None) -> Any:
-        return self._known.settings.get(key, defaultValue)
-
-
-class _Contexts:
-    """In place of the class SparkContext."""
-
-    def __init__(self, known: _Known) -> None:
-        self._known = known
-
-    def __call__(self, *args: Any, **kwargs: Any) -> _Context:
-        return _Context(self._known)
-
-    getOrCreate = __call__
-
-    _active_spark_context = None
-    _jvm = None
-    _gateway = None
-
-
-class _Started(_Anything):
-    """A query that was not started: it is over at once."""
-
-    isActive = False
-    lastProgress = None
-    recentProgress: Sequence[Any] = ()
-    id = runId = "00000000-0000-0000-0000-000000000000"
-    name = None
-
-    def awaitTermination(self, timeout: Any = None) -> bool:
-        return True
-
-    def exception(self) -> None:
-        return None
 
 
 class _Writer:
@@ -537,13 +503,13 @@ class _Writer:
         self._query.function = "foreach"
         return self
 
-    def start(self, path: str | None = None, format: str | None = None, **told: Any) -> _Started:
+    def start(self, path: str | None = None, format: str | None = None, **told: Any) -> UnstartedQuery:
         self._take(format, told)
         if path:
             self._query.options["path"] = str(path)
         return self._noted()
 
-    def toTable(self, tableName: str, format: str | None = None, **told: Any) -> _Started:
+    def toTable(self, tableName: str, format: str | None = None, **told: Any) -> UnstartedQuery:
         self._take(format, told)
         self._query.table = str(tableName)
         return self._noted()
@@ -557,17 +523,28 @@ class _Writer:
         told.pop("partitionBy", None)
         self.options(**told)
 
-    def _noted(self) -> _Started:
+    def _noted(self) -> UnstartedQuery:
         query = self._query
+        try:
+            self._check()
+        except BadCode as problem:
+            query.problem = problem
         query.options |= {name: self._known.real_place(value) for name, value in query.options.items()}
         if not query.checkpoint and query.name and (root := self._known.settings.get(CHECKPOINTS)):
             query.options["checkpointLocation"] = f"{self._known.real_place(root).rstrip('/')}/{query.name}"
-        if (placed := self._known.tables.get(_last(query.table))) and query.table:
+        if (placed := self._known.tables.get(reads_only.last_part(query.table))) and query.table:
             query.format, query.options["path"] = placed
         if "path" in query.options:
             query.options["path"] = self._known.whole(query.options["path"])
         self._found.append(query)
-        return _Started()
+        return UnstartedQuery("a query that runs")
+
+    def _check(self) -> None:
+        """Raises `BadCode` where only a run knows what this query is."""
+        query = self._query
+        self._known.held.check_reads(query.frame._plan.plan(query.frame._session.client))
+        told = {f"the option {k}": v for k, v in query.options.items() if not secrets.is_secret(k)}
+        refuse_driver_things({**told, "the sink's name": query.table, "the query's name": query.name})
 
 
 def _text(value: Any) -> str:

@@ -1,14 +1,16 @@
 """Keeps a program that is studied from changing anything by its session (child process only).
 
 What goes over the wire to Spark is judged, not what a program calls: only queries, temporary views and functions of the
-session pass, whatever way leads there. What is not known here is refused.
+session pass, whatever way leads there. A write that takes nothing away is passed over, and what it would have written
+is not read; what is not known here is refused.
 """
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from typing import Any, Final
 
 from recovery.spark.definitions import BadCode
+from recovery.spark.paths import plain
 
 _READS: Final = re.compile(
     r"\s*(?:SELECT|WITH|SET|USE|SHOW|DESC|DESCRIBE|EXPLAIN|FROM|VALUES|ADD|"
@@ -44,6 +46,14 @@ _CATALOG: Final = frozenset(
         "get_create_table_string",
     }
 )  # fmt: skip
+_ADDS: Final = re.compile(
+    r"(?:INSERT\s+INTO|CREATE\s+(?:EXTERNAL\s+)?(?:TABLE|SCHEMA|DATABASE)|ALTER\s+TABLE|OPTIMIZE|ANALYZE\s+TABLE)\s+"
+    r"(?:TABLE\s+)?(?:IF\s+NOT\s+EXISTS\s+)?(?P<name>[\w.`]+)",
+    re.IGNORECASE,
+)
+"""Statements that take no row away."""
+_ADDING: Final = {"write_operation": frozenset({0, 1, 3, 4}), "write_operation_v2": frozenset({1, 4})}
+"""Commands and those modes of theirs by which nothing is overwritten."""
 _DOORS: Final = (
     "execute_command", "execute_command_as_iterator", "to_table", "to_table_as_iterator", "to_pandas", "_analyze",
     "_set_relation_in_plan", "_set_command_in_plan",
@@ -115,22 +125,95 @@ def _parts(message: Any) -> Iterator[Any]:
             yield from value.values() if hasattr(value, "values") else value
 
 
-def doors() -> list[tuple[Any, str, Callable[..., Any]]]:
+class HeldWrites:
+    """Writes of a program that were passed over. `targets`: tables by the last part of their name, and paths."""
+
+    def __init__(self) -> None:
+        self.targets: set[str] = set()
+
+    def hold_statement(self, text: str) -> bool:
+        """Is it one that only adds? Then it is passed over."""
+        bare = re.sub(r"^(?:\s|'')+", "", _QUIET.sub(_keep_names, text))
+        added = _ADDS.match(bare)
+        if added is None or "/*" in bare:
+            return False
+        self.targets.add(last_part(added["name"]))
+        return True
+
+    def hold_command(self, message: Any) -> bool:
+        """As `hold_statement`, of a command to Spark. Raises `BadCode` where a part of it changes something."""
+        act = (
+            message.WhichOneof("command_type")
+            if message.DESCRIPTOR.full_name == "spark.connect.Command"
+            else ""
+        )
+        if act not in _ADDING or (write := getattr(message, act)).mode not in _ADDING[act]:
+            return False
+        refuse_change(write.input)
+        table = write.table_name if act == "write_operation_v2" else write.table.table_name
+        self.targets.add(last_part(table) if table else plain(_path_of(write)).rstrip("/"))
+        return True
+
+    def check_reads(self, message: Any) -> None:
+        """Raises `BadCode` where a plan reads what would have been written."""
+        if self.targets and self.targets & set(_read_by(message, self.targets)):
+            raise BadCode(
+                "The program writes a table before it starts its stream and reads it again; the write was not done "
+                "here, so what it would read is not known."
+            )
+
+
+def last_part(table: str) -> str:
+    """The name of a table without its catalog and schema."""
+    return table.replace("`", "").rsplit(".", 1)[-1].lower()
+
+
+def _keep_names(quiet: re.Match[str]) -> str:
+    return quiet[0] if quiet[0].startswith("`") else " '' "
+
+
+def _path_of(write: Any) -> str:
+    options = getattr(write, "options", {})
+    return str(getattr(write, "path", "") or next((v for k, v in options.items() if k.lower() == "path"), ""))
+
+
+def _read_by(message: Any, targets: Collection[str]) -> Iterator[str]:
+    """Those of the targets that a plan may read, but as a stream; "" for a place that it does not tell."""
+    kind = message.DESCRIPTOR.full_name
+    if kind == "spark.connect.Read" and not message.is_streaming:
+        if message.WhichOneof("read_type") == "named_table":
+            yield last_part(message.named_table.unparsed_identifier)
+        paths = [*message.data_source.paths, message.data_source.options.get("path", "")]
+        yield from (t for t in targets for p in paths if p and t and f"{plain(p)}/".startswith(f"{t}/"))
+    elif kind in ("spark.connect.SQL", "spark.connect.SqlCommand"):
+        text = (message.query if kind.endswith("SQL") else message.sql).lower()
+        yield from (t for t in targets if t and re.search(rf"(?<!\w){re.escape(t)}(?!\w)", text))
+    for part in _parts(message):
+        if hasattr(part, "DESCRIPTOR"):
+            yield from _read_by(part, targets)
+
+
+def doors(held: HeldWrites) -> list[tuple[Any, str, Callable[..., Any]]]:
     """What replaces the ways out of the client, as (owner, name, stand-in)."""
     from pyspark.sql.connect.client import SparkConnectClient
 
     return [
-        (SparkConnectClient, name, _judged(getattr(SparkConnectClient, name)))
+        (SparkConnectClient, name, _judged(name, getattr(SparkConnectClient, name), held))
         for name in _DOORS
         if hasattr(SparkConnectClient, name)
     ]
 
 
-def _judged(own: Callable[..., Any]) -> Callable[..., Any]:
+def _judged(name: str, own: Callable[..., Any], held: HeldWrites) -> Callable[..., Any]:
     def door(client: Any, *args: Any, **kwargs: Any) -> Any:
         for value in (*args, *kwargs.values()):
-            if hasattr(value, "DESCRIPTOR"):
-                refuse_change(value)
+            if not hasattr(value, "DESCRIPTOR"):
+                continue
+            if name == "execute_command" and held.hold_command(value):
+                return None, {}, None
+            refuse_change(value)
+            if not name.startswith(("_analyze", "_set")):
+                held.check_reads(value)
         return own(client, *args, **kwargs)
 
     return door

@@ -36,6 +36,11 @@ def values(options: Mapping[str, str]) -> set[str]:
     return {text for text in found if text.lower() not in ("", "true", "false", "required", "optional")}
 
 
+def is_secret(option: str) -> bool:
+    """Is this the name of an option whose value is one, whatever it is?"""
+    return bool(_SECRET.search(option))
+
+
 def withheld(text: str, hidden: Iterable[str]) -> str:
     """The text with each of the values taken out, the longest first."""
     for value in sorted(hidden, key=len, reverse=True):

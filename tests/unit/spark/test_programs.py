@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from recovery.spark import programs, reads_only
-from recovery.spark.definitions import OTHER_CHECKPOINT, BadCode
+from recovery.spark.definitions import OTHER_CHECKPOINT, UNKNOWN_PLACE, BadCode
 
 HEAD = """\
 import sys, time, argparse
@@ -141,9 +141,9 @@ def test_a_query_without_a_checkpoint_of_its_own_is_taken_by_its_name_or_where_i
     "code",
     [
         'spark.range(3).write.mode("overwrite").parquet("/x")\n',
-        'spark.range(3).write.saveAsTable("t")\n',
-        'spark.range(3).writeTo("t").append()\n',
-        'spark.sql("INSERT INTO t VALUES (1)")\n',
+        'spark.range(3).writeTo("t").createOrReplace()\n',
+        'spark.sql("INSERT OVERWRITE t VALUES (1)")\n',
+        'spark.sql("CREATE OR REPLACE TABLE t (id INT)")\n',
         'spark.sql("DROP TABLE t")\n',
         'spark.sql("WITH x AS (SELECT 1) INSERT INTO t SELECT * FROM x")\n',
         'spark.sql("FROM s INSERT INTO t SELECT *")\n',
@@ -163,6 +163,149 @@ def test_what_a_program_would_write_before_its_start_is_refused(
 ) -> None:
     with pytest.raises(BadCode):
         started(spark, tmp_path, SESSION + code + READ + START.format("a"))
+
+
+ADDS = [
+    'spark.range(3).write.saveAsTable("t")\n',
+    'spark.range(3).write.mode("ignore").format("delta").save("/in/t")\n',
+    'spark.range(3).write.mode("append").option("path", "/in/t").save()\n',
+    'spark.range(3).writeTo("lake.t").append()\n',
+    'spark.sql("INSERT INTO t VALUES (1)")\n',
+    'spark.sql("CREATE TABLE shop.t (id INT) USING delta")\n',
+    'spark.sql("CREATE SCHEMA t")\n',
+]
+
+
+@pytest.mark.parametrize("code", ADDS)
+def test_a_write_that_takes_nothing_away_is_passed_over(spark: Any, tmp_path: Path, code: str) -> None:
+    (query,) = started(spark, tmp_path, SESSION + code + READ + START.format("a"))
+    assert query.problem is None
+
+
+@pytest.mark.parametrize("code", [code for code in ADDS if "SCHEMA" not in code])
+@pytest.mark.parametrize(
+    "read", ['spark.read.table("t")', 'spark.read.parquet("/in/t/a")', 'spark.sql("SELECT id FROM shop.t")']
+)
+def test_what_a_query_would_read_of_a_write_that_was_passed_over_is_not_known(
+    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: str, read: str
+) -> None:
+    from pyspark.sql.connect.dataframe import DataFrame
+    from pyspark.sql.connect.plan import SQL
+
+    monkeypatch.setattr(
+        "pyspark.sql.connect.session.SparkSession.sql", lambda s, text: DataFrame(SQL(text), s)
+    )
+    code = f"{SESSION}{code}{READ}df = df.join({read}, 'id')\n{START.format('a')}"
+    (query,) = started(spark, tmp_path, code)
+    by_path = "/in/t" in code.split("df =")[0]
+    assert (query.problem is not None) is (by_path == ("parquet" in read))
+
+
+SECRET = "'x=' + str(dbutils.secrets.get('s', 'k'))"
+
+
+@pytest.mark.parametrize(
+    ("code", "known"),
+    [
+        ("print(f'{spark.sparkContext.applicationId} {spark._jvm.org.apache.log4j}')\n", True),
+        (
+            "print(sc.uiWebUrl)\nlog = spark._jvm.org.apache.log4j.LogManager.getLogger('x'); log.info(1)\n",
+            True,
+        ),
+        (f"df = spark.readStream.format('kafka').option('kafka.sasl.jaas.config', {SECRET}).load()\n", True),
+        ("df = spark.readStream.format('kafka').option('subscribe', sc.appName).load()\n", False),
+        ("df = spark.readStream.format('kafka').option('subscribe', None).load()\n", False),
+        ("df = spark.readStream.format('kafka').options(subscribe=None).load()\n", False),
+        ("df = spark.readStream.schema('id int').json(f'/in/{sc.applicationId}')\n", False),
+        (
+            "df = spark.readStream.schema('id int').json(str(sc._jvm.java.lang.System.getProperty('in')))\n",
+            False,
+        ),
+        ("spark.sql(f'SELECT {sc.defaultParallelism}')\n", False),
+        ("if sc._jvm.org.apache.hadoop.fs.FileSystem.get(1).exists('/x'): pass\n", False),
+        ("for topic in sc.textFile('/topics').collect(): pass\n", False),
+        ("if sc.master == 'yarn': pass\n", False),
+        ("if sc.getConf().get('spark.shop.mode') == 'a': pass\n", False),
+    ],
+)
+def test_what_only_a_driver_knows_is_logged_and_nothing_is_made_of_it(
+    spark: Any, tmp_path: Path, code: str, known: bool
+) -> None:
+    text = SESSION + "sc = spark.sparkContext\n" + READ + code + START.format("a")
+    if known:
+        assert [query.problem for query in started(spark, tmp_path, text)] == [None]
+        return
+    with pytest.raises(BadCode) as raised:
+        started(spark, tmp_path, text)
+    assert raised.value.code == UNKNOWN_PLACE
+
+
+def test_a_query_whose_places_only_a_driver_knows_does_not_hide_another(spark: Any, tmp_path: Path) -> None:
+    aside = (
+        "df.writeStream.option('checkpointLocation', f'/ck/{spark.sparkContext.applicationId}').start('/x')\n"
+    )
+    queries = started(spark, tmp_path, SESSION + READ + aside + START.format("a"))
+    assert chosen(queries, "/ck/a", "x").name == "a"
+    with pytest.raises(BadCode) as raised:
+        chosen(queries, "/ck/b", "x")
+    assert raised.value.code == UNKNOWN_PLACE
+
+
+def test_the_package_delta_is_taken_from_as_its_own(
+    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    code = (
+        "from delta import *\nfrom delta.tables import *\n"
+        "spark = configure_spark_with_delta_pip(spark_session_builder=SparkSession.builder).getOrCreate()\n"
+        "def merge(table: DeltaTable | None) -> StructType: ...\n"
+        "DeltaTable.createIfNotExists(spark).location('/out').addColumn('id', 'int').execute()\n"
+        "known = DeltaTable.forPath(spark, '/known').alias('k').toDF()\n"
+        "DeltaTable.forName(spark, 't').merge(known, 'x').whenMatchedUpdateAll().execute()\n"
+    )
+    (query,) = started(spark, tmp_path, code + READ + "df = df.join(known, 'id')\n" + START.format("a"))
+    assert query.problem is None
+    assert b"/known" in query.frame._plan.plan(spark.client).SerializeToString()
+
+
+def test_arguments_that_a_program_does_not_take_are_named(spark: Any, tmp_path: Path) -> None:
+    code = "p = argparse.ArgumentParser()\np.add_argument('--checkpoint', required=True)\np.parse_args()\n"
+    with pytest.raises(BadCode, match="--checkpoint"):
+        started(spark, tmp_path, code)
+
+
+NOTEBOOK = """\
+# Databricks notebook source
+dbutils.widgets.text("place", "/in")
+dbutils.widgets.text("name", "orders")
+# COMMAND ----------
+df = spark.readStream.schema("id int").json(dbutils.widgets.get("place"))
+display(df)
+# COMMAND ----------
+name = dbutils.widgets.get("name")
+df.writeStream.option("checkpointLocation", f"/ck/{name}").trigger(availableNow=True).toTable(name)
+dbutils.notebook.exit("ok")
+"""
+
+
+@pytest.mark.parametrize(("arguments", "name"), [((), "orders"), (("name=bills",), "bills")])
+def test_an_exported_notebook_has_what_a_notebook_has(
+    spark: Any, tmp_path: Path, arguments: tuple[str, ...], name: str
+) -> None:
+    file = tmp_path / "program.py"
+    file.write_text(NOTEBOOK)
+    found = learned(spark, file, *arguments)
+    assert [(q.checkpoint, q.table) for q in found.queries] == [(f"/ck/{name}", name)]
+    assert found.stopped == ""
+
+
+def test_what_a_notebook_removes_and_its_widgets_without_value_are_named(spark: Any, tmp_path: Path) -> None:
+    file = tmp_path / "program.py"
+    file.write_text("dbutils.fs.rm('/ck/orders', True)\n" + NOTEBOOK)
+    found = learned(spark, file)
+    assert programs._removed_of(found.queries[0], found.removed) == "/ck/orders"
+    file.write_text("dbutils.widgets.get('env')\n")
+    with pytest.raises(BadCode, match="env=VALUE"):
+        learned(spark, file)
 
 
 @pytest.mark.parametrize(

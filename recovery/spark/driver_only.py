@@ -1,0 +1,212 @@
+"""Stands for what only a running driver has, while a plain program is studied (child process only).
+
+A program may name such a thing, call it and log it. Where it decides by it, or makes a place or an option of it, what a
+run would do is not known: that is refused, and nothing is guessed.
+"""
+
+import re
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from types import ModuleType
+from typing import Any, Final, NoReturn
+
+from recovery.spark.definitions import UNKNOWN_PLACE, BadCode
+
+_TOLD: Final = re.compile("⟦([^⟦⟧]*)⟧")
+
+
+class DriverThing:
+    """It takes every call and says nothing."""
+
+    def __init__(self, name: str = "a running driver") -> None:
+        self._told = name
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return DriverThing(name)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return DriverThing(self._told)
+
+    def __getitem__(self, key: Any) -> Any:
+        return DriverThing(self._told)
+
+    def __str__(self) -> str:
+        return f"⟦{self._told}⟧"
+
+    __repr__ = __fspath__ = __str__
+
+    def __format__(self, spec: str) -> str:
+        return str(self)
+
+    def _refuse(self, *_: Any) -> NoReturn:
+        raise BadCode(
+            f"What the program does depends on {self._told}, which only a run of it has.", code=UNKNOWN_PLACE
+        )
+
+    __bool__ = __iter__ = __len__ = __contains__ = __int__ = __float__ = __index__ = _refuse
+    __lt__ = __le__ = __gt__ = __ge__ = __add__ = __radd__ = __mul__ = __rmul__ = __sub__ = _refuse
+    __rsub__ = __truediv__ = __floordiv__ = __mod__ = __eq__ = __ne__ = _refuse
+    __hash__ = object.__hash__
+
+
+def refuse_driver_things(texts: Mapping[str, Any]) -> None:
+    """`texts`: what a text is for -> it. Raises `BadCode` where only a run can say one, or an option has no value."""
+    for name, text in texts.items():
+        if str(text) == "None" and name.startswith("the option"):
+            raise BadCode(
+                f"The program gives {name} no value: an argument or a variable of the environment may be missing. "
+                "Name it with --argument, or before the start command.",
+                code=UNKNOWN_PLACE,
+            )
+        if told := _TOLD.search(str(text)):
+            raise BadCode(
+                f"The program makes {name} of {told[1]}, which only a run of it has. Pass it as an argument or name it "
+                "in the environment.",
+                code=UNKNOWN_PLACE,
+            )
+
+
+class DriverContext(DriverThing):
+    """In place of a SparkContext: of its settings it knows those that the program has named."""
+
+    def __init__(self, settings: Mapping[str, str], version: Callable[[], str] | None = None) -> None:
+        super().__init__("SparkContext")
+        self._settings, self._version = settings, version
+
+    @property
+    def version(self) -> Any:
+        return self._version() if self._version else DriverThing("version")
+
+    def getConf(self) -> "DriverContext":
+        return self
+
+    def get(self, key: str, defaultValue: Any = None) -> Any:
+        unnamed = DriverThing(f"the setting {key}") if defaultValue is None else defaultValue
+        return self._settings.get(key, unnamed)
+
+
+class ContextClass:
+    """In place of the class SparkContext."""
+
+    def __init__(self, settings: Mapping[str, str]) -> None:
+        self._settings = settings
+
+    def __call__(self, *args: Any, **kwargs: Any) -> DriverContext:
+        return DriverContext(self._settings)
+
+    getOrCreate = __call__
+
+    _active_spark_context = None
+    _jvm = None
+    _gateway = None
+
+
+class UnstartedStreams(DriverThing):
+    """In place of a session's StreamingQueryManager: no query of it runs."""
+
+    active: Sequence[Any] = ()
+
+    def awaitAnyTermination(self, timeout: Any = None) -> bool:
+        return True
+
+
+class UnstartedQuery(DriverThing):
+    """A query that was not started: it is over at once."""
+
+    isActive = False
+    lastProgress = None
+    recentProgress: Sequence[Any] = ()
+    id = runId = "00000000-0000-0000-0000-000000000000"
+    name = None
+
+    def awaitTermination(self, timeout: Any = None) -> bool:
+        return True
+
+    def exception(self) -> None:
+        return None
+
+
+def delta_table(spark: Any) -> type:
+    """The class DeltaTable: its tables can be read, and nothing is done to them."""
+
+    class DeltaTable(DriverThing):
+        def __init__(self, frame: Any = None) -> None:
+            super().__init__("a Delta table")
+            self._frame = frame
+
+        def toDF(self) -> Any:
+            return self._frame
+
+        def alias(self, name: str) -> "DeltaTable":
+            return DeltaTable(self._frame.alias(name))
+
+        @classmethod
+        def forPath(cls, session: Any, path: str, *_: Any) -> "DeltaTable":
+            return cls(spark.read.format("delta").load(path))
+
+        @classmethod
+        def forName(cls, session: Any, name: str) -> "DeltaTable":
+            return cls(spark.read.table(name))
+
+        @classmethod
+        def isDeltaTable(cls, session: Any, path: str) -> bool:
+            from pyspark.errors import PySparkException
+
+            with suppress(PySparkException):
+                return spark.read.format("delta").load(path).schema is not None
+            return False
+
+    for name in ("create", "createIfNotExists", "createOrReplace", "replace", "convertToDelta"):
+        setattr(DeltaTable, name, DriverThing("a Delta table"))
+    return DeltaTable
+
+
+@contextmanager
+def standing_in_for_delta(spark: Any) -> Iterator[None]:
+    """The package `delta`. Its own modules, which could change tables, are given back where they are there."""
+    own = {name: module for name, module in sys.modules.items() if _is_of_delta(name)}
+    for name in own:
+        del sys.modules[name]
+    sys.modules.update(_modules_of_delta(spark))
+    try:
+        yield
+    finally:
+        for name in [name for name in sys.modules if _is_of_delta(name)]:
+            del sys.modules[name]
+        sys.modules.update(own)
+
+
+def _is_of_delta(name: str) -> bool:
+    return name.partition(".")[0] == "delta"
+
+
+def _modules_of_delta(spark: Any) -> dict[str, ModuleType]:
+    """`import *` takes from them what it takes from the package's own."""
+    import typing
+
+    from pyspark.sql import Column, DataFrame, SparkSession, functions, types
+
+    module = ModuleType("delta")
+    module.__path__ = []
+    modules = {"delta": module}
+    for name in ("tables", "pip_utils", "exceptions"):
+        modules[f"delta.{name}"] = part = ModuleType(f"delta.{name}")
+        setattr(module, name, part)
+    given = {name: getattr(types, name) for name in ("DataType", "StructField", "StructType")}
+    given |= {
+        name: getattr(typing, name) for name in ("Any", "Dict", "Iterable", "List", "Optional", "Union")
+    }
+    given |= {"Column": Column, "DataFrame": DataFrame, "SparkSession": SparkSession, "functions": functions}
+    given |= {"DeltaTable": delta_table(spark), "configure_spark_with_delta_pip": _as_it_is}
+    for name in ("DeltaMergeBuilder", "DeltaOptimizeBuilder", "DeltaTableBuilder", "IdentityGenerator"):
+        given[name] = type(name, (DriverThing,), {})
+    for part in modules.values():
+        vars(part).update(given)
+    return modules
+
+
+def _as_it_is(spark_session_builder: Any, *_: Any, **__: Any) -> Any:
+    return spark_session_builder

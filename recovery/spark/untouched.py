@@ -1,0 +1,189 @@
+"""Keeps a program that is studied from changing the machine and other servers by itself (child process only).
+
+Folders and files that it makes outside of the question's folder are not made, what it removes stays and is named, and
+it goes on. What cannot be passed over is refused: other changes of files, other processes, and connections but those
+by which HTTP asks for something. A library in C that opens a connection of its own is not seen here.
+"""
+
+import builtins
+import http.client
+import io
+import os
+import shutil
+import socket
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from recovery.spark.definitions import BadCode
+
+ASKING: Final = frozenset({"GET", "HEAD", "OPTIONS"})
+_CHANGES: Final = {
+    "os.rename": "renames",
+    "os.truncate": "cuts",
+    "os.chmod": "changes the rights of",
+    "os.chown": "changes the owner of",
+    "os.link": "links",
+    "os.symlink": "links",
+    "os.mkdir": "makes",
+    "os.remove": "removes",
+    "os.rmdir": "removes",
+    "shutil.rmtree": "removes",
+    "sqlite3.connect": "opens the database",
+}
+_PROCESSES: Final = frozenset(
+    {"subprocess.Popen", "os.system", "os.exec", "os.posix_spawn", "os.spawn", "pty.spawn"}
+)
+_WRITES: Final = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
+_PASSED: Final = ("/dev/", "/proc/self/")
+_hooked: list[bool] = []
+_armed: list["_Guard"] = []
+
+
+@dataclass
+class Acts:
+    """What a program would have done to the machine: places that it would have removed, as it named them."""
+
+    removed: list[str] = field(default_factory=list)
+
+
+@contextmanager
+def hands_off(folder: str, acts: Acts) -> Iterator[None]:
+    """Meanwhile code changes nothing outside of `folder`. Raises `BadCode` where it cannot go on without."""
+    if not _hooked:
+        sys.addaudithook(_judge)
+        _hooked.append(True)
+    guard = _Guard(os.path.realpath(folder), acts)
+    guard.prepare()
+    patches = guard.stand_ins()
+    kept = [(owner, name, getattr(owner, name)) for owner, name, _ in patches]
+    for owner, name, stand_in in patches:
+        setattr(owner, name, stand_in)
+    _armed.append(guard)
+    try:
+        yield
+    finally:
+        _armed.remove(guard)
+        for owner, name, own in kept:
+            setattr(owner, name, own)
+
+
+def refusal(act: str) -> BadCode:
+    """`act`: a verb and what it is done to."""
+    return BadCode(f"The program {act} before it starts its stream; that was not done here.")
+
+
+class _Guard:
+    """What stands in for the ways to change a file, for one run. `_aside`: place -> file that has what was written."""
+
+    def __init__(self, folder: str, acts: Acts) -> None:
+        self._folder, self._acts = folder, acts
+        self._aside: dict[str, str] = {}
+        self._shelf, self._temporary = f"{folder}/aside", f"{folder}/temporary"
+
+    def prepare(self) -> None:
+        for place in (self._shelf, self._temporary):
+            Path(place).mkdir(parents=True, exist_ok=True)
+
+    def stand_ins(self) -> list[tuple[Any, str, Any]]:
+        """Owner, name and stand-in of each."""
+        opened, made, told = builtins.open, os.mkdir, http.client.HTTPConnection.putrequest
+
+        def open_aside(file: Any, mode: str = "r", *args: Any, **kwargs: Any) -> Any:
+            return opened(self._file(file, mode), mode, *args, **kwargs)
+
+        def mkdir(path: Any, mode: int = 0o777, *, dir_fd: int | None = None) -> None:
+            if dir_fd is not None or self.is_own(path):
+                made(path, mode, dir_fd=dir_fd)
+            elif os.path.lexists(path):
+                raise FileExistsError(17, os.strerror(17), path)
+
+        def putrequest(connection: Any, method: str, url: str, *args: Any, **kwargs: Any) -> None:
+            if method.upper() not in ASKING:
+                raise refusal(f"sends {method.upper()} to {connection.host}")
+            told(connection, method, url, *args, **kwargs)
+
+        return [
+            (builtins, "open", open_aside),
+            (io, "open", open_aside),
+            (os, "mkdir", mkdir),
+            (os, "remove", self._removing(os.remove)),
+            (os, "unlink", self._removing(os.unlink)),
+            (os, "rmdir", self._removing(os.rmdir)),
+            (shutil, "rmtree", self._removing(shutil.rmtree)),
+            (http.client.HTTPConnection, "putrequest", putrequest),
+            (tempfile, "tempdir", self._temporary),
+        ]
+
+    def _removing(self, own: Callable[..., Any]) -> Callable[..., Any]:
+        def remove(path: Any, *args: Any, **kwargs: Any) -> Any:
+            if kwargs.get("dir_fd") is not None:
+                return own(path, *args, **kwargs)
+            self._acts.removed.append(os.fsdecode(path))
+            return own(path, *args, **kwargs) if self.is_own(path) else None
+
+        return remove
+
+    def _file(self, file: Any, mode: str) -> Any:
+        """The file that is opened in place of the one that is named."""
+        if isinstance(file, int) or self.is_own(file):
+            return file
+        place = os.path.realpath(os.fsdecode(file))
+        if set(mode) & set("wax+") and place not in self._aside:
+            self._aside[place] = f"{self._shelf}/{len(self._aside)}"
+            if "+" in mode and "r" in mode:
+                shutil.copyfile(place, self._aside[place])
+        return self._aside.get(place, file)
+
+    def is_own(self, path: Any, dir_fd: int = -1) -> bool:
+        """Is it in the question's folder, or nothing that is kept?"""
+        place = Path(os.fsdecode(path))
+        if dir_fd is not None and dir_fd >= 0 and not place.is_absolute():
+            place = Path(f"/proc/self/fd/{dir_fd}").readlink() / place
+        if str(place).startswith(_PASSED):
+            return True
+        return (place.parent.resolve() / place.name).is_relative_to(self._folder)
+
+    def judge(self, event: str, told: tuple[Any, ...]) -> None:
+        """Raises `BadCode`."""
+        if event in _PROCESSES:
+            raise refusal(f"starts another process ({str(told[0])[:60]})")
+        if event == "socket.connect":
+            _check_connection(*told)
+        elif event == "open":
+            path, _, flags = told
+            if not isinstance(path, int) and path is not None and flags & _WRITES and not self.is_own(path):
+                raise refusal(f"writes {os.fsdecode(path)}")
+        elif event in _CHANGES:
+            self._check_change(event, told)
+
+    def _check_change(self, event: str, told: tuple[Any, ...]) -> None:
+        named = [one for one in told if isinstance(one, (str, bytes, os.PathLike))]
+        fd = next((one for one in reversed(told) if isinstance(one, int) and one >= 0), -1)
+        at = fd if event in ("os.remove", "os.rmdir", "os.mkdir") and told[-1] == fd else -1
+        if event == "sqlite3.connect" and named[:1] == [":memory:"]:
+            return
+        for path in named:
+            if not self.is_own(path, at):
+                raise refusal(f"{_CHANGES[event]} {os.fsdecode(path)}")
+
+
+def _check_connection(connected: Any, address: Any) -> None:
+    """HTTP may connect: what it sends is judged by itself. Raises `BadCode`."""
+    if connected.family not in (socket.AF_INET, socket.AF_INET6) or connected.type != socket.SOCK_STREAM:
+        return
+    frame = sys._getframe(1)
+    while frame is not None:
+        if isinstance(frame.f_locals.get("self"), http.client.HTTPConnection):
+            return
+        frame = frame.f_back  # type: ignore[assignment]
+    raise refusal(f"connects to {':'.join(map(str, address[:2]))}")
+
+
+def _judge(event: str, told: tuple[Any, ...]) -> None:
+    if _armed and (event in _CHANGES or event in _PROCESSES or event in ("open", "socket.connect")):
+        _armed[-1].judge(event, told)
