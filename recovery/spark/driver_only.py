@@ -12,6 +12,7 @@ from types import ModuleType
 from typing import Any, Final, NoReturn
 
 from recovery.spark.definitions import UNKNOWN_PLACE, BadCode
+from recovery.spark.replay import messages_in
 
 _TOLD: Final = re.compile("⟦([^⟦⟧]*)⟧")
 
@@ -19,8 +20,17 @@ _TOLD: Final = re.compile("⟦([^⟦⟧]*)⟧")
 class DriverThing:
     """It takes every call and says nothing."""
 
-    def __init__(self, name: str = "a running driver") -> None:
-        self._told = name
+    def __init__(self, name: Any = "a running driver", *_: Any, **__: Any) -> None:
+        self._told = str(name)
+
+    def __mro_entries__(self, bases: Any) -> tuple[type, ...]:
+        return (DriverThing,)
+
+    def __enter__(self) -> "DriverThing":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Nothing was opened."""
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
@@ -49,6 +59,7 @@ class DriverThing:
     __bool__ = __iter__ = __len__ = __contains__ = __int__ = __float__ = __index__ = _refuse
     __lt__ = __le__ = __gt__ = __ge__ = __add__ = __radd__ = __mul__ = __rmul__ = __sub__ = _refuse
     __rsub__ = __truediv__ = __floordiv__ = __mod__ = __eq__ = __ne__ = _refuse
+    __reduce_ex__ = _refuse  # a function of the program would take it along to its rows
     __hash__ = object.__hash__
 
 
@@ -58,7 +69,7 @@ def refuse_driver_things(texts: Mapping[str, Any]) -> None:
         if str(text) == "None" and name.startswith("the option"):
             raise BadCode(
                 f"The program gives {name} no value: an argument or a variable of the environment may be missing. "
-                "Name it with --argument, or before the start command.",
+                "Name it with --argument, or in the start command (env NAME=VALUE …).",
                 code=UNKNOWN_PLACE,
             )
         if told := _TOLD.search(str(text)):
@@ -67,6 +78,13 @@ def refuse_driver_things(texts: Mapping[str, Any]) -> None:
                 "in the environment.",
                 code=UNKNOWN_PLACE,
             )
+
+
+def refuse_in_rows(plan: Any) -> None:
+    """Raises `BadCode` where a plan, a message of Connect, writes into its rows what only a run can say."""
+    for message in messages_in(plan):
+        if message.DESCRIPTOR.full_name == "spark.connect.Expression.Literal":
+            refuse_driver_things({"a value of its rows": message.string})
 
 
 class DriverContext(DriverThing):

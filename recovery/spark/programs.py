@@ -21,6 +21,7 @@ from types import SimpleNamespace
 from typing import Any, Final, NoReturn
 
 from recovery.spark import reads_only, secrets
+from recovery.spark.absent import standing_in_for_absent
 from recovery.spark.definitions import (
     OTHER_CHECKPOINT,
     UNKNOWN_PLACE,
@@ -36,6 +37,7 @@ from recovery.spark.driver_only import (
     UnstartedQuery,
     UnstartedStreams,
     refuse_driver_things,
+    refuse_in_rows,
     standing_in_for_delta,
 )
 from recovery.spark.laying import ELSEWHERE, LaidProgram
@@ -85,11 +87,12 @@ class ProgramQuery:
 @dataclass(frozen=True)
 class LearnedProgram:
     """What a program would start; `stopped`: the error by which it ended after its first start, else ""; `removed`:
-    places that it would remove."""
+    places that it would remove; `absent`: modules that it imports and that are not installed here."""
 
     queries: Sequence[ProgramQuery]
     stopped: str = ""
     removed: Sequence[str] = ()
+    absent: Sequence[str] = ()
 
 
 def is_program(request: Mapping[str, Any]) -> bool:
@@ -173,12 +176,14 @@ def _chosen(
 ) -> ProgramQuery:
     """The query that has this checkpoint. One that names no checkpoint may have been given it elsewhere."""
     queries = learned.queries
+    absent = _name_absent(learned.absent)
     if not queries:
-        raise BadCode("The program starts no streaming query.")
+        raise BadCode(f"The program starts no streaming query.{absent}")
     by_place = [q for q in queries if q.checkpoint and _same_place(q.checkpoint, checkpoint)]
     placeless = [q for q in queries if not q.checkpoint]
     by_name = [q for q in placeless if q.name and q.name == flow]
-    alone = placeless if not learned.stopped else []  # a later query could be the one
+    # a later query could be the one, or one that an absent module would start
+    alone = placeless if not (learned.stopped or learned.absent) else []
     for found in [by_place] if by_place else [by_name, alone]:
         if len(found) == 1:
             return found[0]
@@ -192,7 +197,7 @@ def _chosen(
     stopped = f" It stopped with an error after a start: {learned.stopped}" if learned.stopped else ""
     raise BadCode(
         f"Not one query alone of the {len(queries)} that the program starts is that of this checkpoint. "
-        f"Checkpoints that it names: {named}.{stopped}",
+        f"Checkpoints that it names: {named}.{stopped}{absent}",
         code=OTHER_CHECKPOINT,
     )
 
@@ -256,6 +261,7 @@ def _queries(
         with (
             hands_off(laid.folder if laid else str(path.parent), known.acts),
             _standing_in(spark, found, known),
+            standing_in_for_absent({str(path), *map(str, placed.values())}, known.absent),
         ):
             names = notebook_names(spark, _context(spark, known), known.arguments, known.acts)
             runpy.run_path(str(path), init_globals=names, run_name="__main__")
@@ -267,19 +273,24 @@ def _queries(
         stopped = str(error)
     except (Exception, SystemExit) as error:
         if not found:
-            raise BadCode(_explain_error(error, placed, laid)) from error
+            raise BadCode(_explain_error(error, placed, laid) + _name_absent(known.absent)) from error
         if not isinstance(error, SystemExit) or error.code:
             stopped = _explain_error(error, placed, laid)
     finally:
         sys.argv = before[0]
         _forget_modules(placed, before[1])
     removed = [laid.real_place(place) if laid else place for place in known.acts.removed]
-    return LearnedProgram(tuple(found), stopped, tuple(removed))
+    return LearnedProgram(tuple(found), stopped, tuple(removed), tuple(dict.fromkeys(known.absent)))
 
 
 def _explain_error(error: BaseException, placed: Mapping[str, Path], laid: LaidProgram | None) -> str:
     sentence = where(error, placed)
     return laid.hide_own_places(sentence) if laid else sentence
+
+
+def _name_absent(absent: Sequence[str]) -> str:
+    names = ", ".join(dict.fromkeys(name.partition(".")[0] for name in absent))
+    return f" It imports {names}, not installed here." if names else ""
 
 
 def _forget_modules(placed: Mapping[str, Path], known: set[str]) -> None:
@@ -432,6 +443,7 @@ class _Known:
     laid: LaidProgram | None = None
     arguments: tuple[str, ...] = ()
     acts: Acts = field(default_factory=Acts)
+    absent: list[str] = field(default_factory=list)
     settings: dict[str, str] = field(default_factory=dict)
     tables: dict[str, tuple[str, str]] = field(default_factory=dict)
     held: reads_only.HeldWrites = field(default_factory=reads_only.HeldWrites)
@@ -542,7 +554,9 @@ class _Writer:
     def _check(self) -> None:
         """Raises `BadCode` where only a run knows what this query is."""
         query = self._query
-        self._known.held.check_reads(query.frame._plan.plan(query.frame._session.client))
+        plan = query.frame._plan.plan(query.frame._session.client)
+        self._known.held.check_reads(plan)
+        refuse_in_rows(plan)
         told = {f"the option {k}": v for k, v in query.options.items() if not secrets.is_secret(k)}
         refuse_driver_things({**told, "the sink's name": query.table, "the query's name": query.name})
 

@@ -17,6 +17,8 @@ MOST_FILES: Final = 200
 MOST_NAMES: Final = 2_000
 """So many names of a folder are looked at."""
 MOST_FOLDERS: Final = 50
+ABOVE: Final = 3
+"""Settings that a program finds by its own place are looked for in so many folders: its own, then those above it."""
 PACKAGE: Final = "__init__.py"
 
 
@@ -27,16 +29,17 @@ def program_files(program: str, arguments: Sequence[str] = ()) -> dict[str, byte
     with reaching(program):
         shelf = _Shelf()
         found = {program: _read(shelf.store(folder), name)}
-        waiting, texts = [program], {argument.rpartition("/")[2] for argument in arguments}
+        waiting, texts, climbs = [program], {argument.rpartition("/")[2] for argument in arguments}, False
         while waiting:
             path = waiting.pop()
             names = imports.read_names(found[path])
-            texts |= names.texts
+            texts, climbs = texts | names.texts, climbs or names.climbs
             for module in shelf.modules(path.rpartition("/")[0], names):
                 if module not in found and len(found) < MOST_FILES and not _leads_away(module):
                     found[module] = shelf.read(module)
                     waiting.append(module)
-        for path in shelf.settings(imports.common_folder(list(found)), texts):
+        root = imports.common_folder(list(found))
+        for path in shelf.settings(imports.folders_above(root)[:ABOVE] if climbs else [root], texts):
             if len(found) < MOST_FILES and not _leads_away(path):
                 found.setdefault(path, shelf.read(path))
     return found
@@ -80,6 +83,14 @@ class _Shelf:
                     found.setdefault(top, above)
                     yield from files
                     break
+            else:  # a folder that the code names, and puts on its search path
+                beside = self._beside(folder, names) if names.climbs else ()
+                yield from next(filter(None, (list(self._module(f"{f}/{module}")) for f in beside)), [])
+
+    def _beside(self, folder: str, names: imports.Names) -> Iterator[str]:
+        """Folders in a module's own and those above it that its strings name."""
+        for above in imports.folders_above(folder):
+            yield from (f"{above}/{name}" for name in sorted(self._names(above)[1]) if name in names.texts)
 
     def _module(self, path: str) -> Iterator[str]:
         folder, _, name = path.rpartition("/")
@@ -89,10 +100,13 @@ class _Shelf:
         elif name in folders and PACKAGE in self._names(path)[0]:
             yield f"{path}/{PACKAGE}"
 
-    def settings(self, root: str, texts: Collection[str]) -> Iterator[str]:
-        """Files of settings in the program's folder and the folders in it."""
-        below = [f"{root}/{name}" for name in sorted(self._names(root)[1]) if not name.startswith((".", "_"))]
-        for folder in [root, *below[:MOST_FOLDERS]]:
+    def settings(self, roots: Sequence[str], texts: Collection[str]) -> Iterator[str]:
+        """Files of settings in these folders and the folders in each."""
+        folders = list(roots)
+        for root in roots:
+            below = [name for name in sorted(self._names(root)[1]) if not name.startswith((".", "_"))]
+            folders += [f"{root}/{name}" for name in below[:MOST_FOLDERS]]
+        for folder in dict.fromkeys(folders):
             for name in sorted(self._names(folder)[0]):
                 if imports.is_named(f"{folder}/{name}", frozenset(texts)):
                     yield f"{folder}/{name}"

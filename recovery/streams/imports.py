@@ -26,11 +26,12 @@ _SECRET: Final = re.compile(
 class Names:
     """What the text of a module names. `modules`: paths that an import may mean, each without its end (`a/b`), from
     some folder of the search path on; `relative`: the same, from the module's own folder on, `..` included;
-    `texts`: parts of the paths that its strings may be."""
+    `texts`: parts of the paths that its strings may be; `climbs`: whether it makes paths from its own place."""
 
     modules: tuple[str, ...] = ()
     relative: tuple[str, ...] = ()
     texts: frozenset[str] = frozenset()
+    climbs: bool = False
 
 
 def read_names(content: bytes) -> Names:
@@ -58,6 +59,7 @@ def read_names(content: bytes) -> Names:
         tuple(dict.fromkeys(m for m in modules if m.split("/")[0] not in sys.stdlib_module_names)),
         tuple(dict.fromkeys(relative)),
         frozenset(part for text in texts for part in parts_of(text)),
+        any(isinstance(node, ast.Name) and node.id == "__file__" for node in nodes),
     )
 
 

@@ -1,6 +1,7 @@
 """What a plain program would start is learned without a start, whatever way it goes about it. No Spark answers here."""
 
 import os
+import pickle
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,7 @@ import pytest
 
 from recovery.spark import programs, reads_only
 from recovery.spark.definitions import OTHER_CHECKPOINT, UNKNOWN_PLACE, BadCode
+from recovery.spark.driver_only import DriverThing
 
 HEAD = """\
 import sys, time, argparse
@@ -271,6 +273,81 @@ def test_arguments_that_a_program_does_not_take_are_named(spark: Any, tmp_path: 
     code = "p = argparse.ArgumentParser()\np.add_argument('--checkpoint', required=True)\np.parse_args()\n"
     with pytest.raises(BadCode, match="--checkpoint"):
         started(spark, tmp_path, code)
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "from no_such_db.cluster import Cluster\ndef write(b, n): Cluster().connect()\n",
+        "import no_such_queue.admin as q, no_such_notes\nno_such_notes.init(dsn='x')\nwith q.Client() as c: c.send()\n",
+        "import no_such\nclass Listener(no_such.Listener):\n    def on(self): ...\nListener(1).on()\n",
+    ],
+)
+def test_a_library_that_is_not_there_is_no_matter_where_the_query_does_not_hang_on_it(
+    spark: Any, tmp_path: Path, code: str
+) -> None:
+    (tmp_path / "program.py").write_text(HEAD + code + SESSION + READ + START.format("a"))
+    found = learned(spark, tmp_path / "program.py")
+    assert [query.problem for query in found.queries] == [None]
+    assert found.absent[0].startswith("no_such")
+    assert chosen(found.queries, "/ck/a", "x").name == "a"
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "import no_such\ndf = spark.readStream.schema('id int').json(no_such.load()['in'])\n"
+        + START.format("a"),
+        "import no_such\ndf = spark.readStream.schema('id int').json(f'/{no_such.env}')\n"
+        + START.format("a"),
+        "import no_such\nif no_such.enabled(): pass\n" + START.format("a"),
+        "import no_such\n@no_such.retry(3)\ndef main():\n    " + START.format("a") + "main()\n",
+        "import no_such\nno_such.enrich(df).writeStream.option('checkpointLocation', '/ck/a').start()\n",
+        "from pyspark.no_such import x\n" + START.format("a"),
+    ],
+)
+def test_a_library_that_is_not_there_is_named_where_the_query_hangs_on_it(
+    spark: Any, tmp_path: Path, code: str
+) -> None:
+    (tmp_path / "program.py").write_text(HEAD + SESSION + READ + code)
+    with pytest.raises(BadCode, match="no_such"):
+        programs._chosen(learned(spark, tmp_path / "program.py"), "/ck/a", "x")
+
+
+def test_a_function_takes_nothing_of_an_absent_library_to_its_rows() -> None:
+    with pytest.raises(BadCode, match="no_such"):
+        pickle.dumps(DriverThing("no_such.f"))
+
+
+def test_a_row_with_a_text_of_an_absent_library_is_not_known(spark: Any, tmp_path: Path) -> None:
+    code = (
+        "import no_such\nfrom pyspark.sql.functions import lit\n"
+        "df = df.withColumn('run', lit(f'{no_such.run_id()}'))\n"
+    )
+    (query,) = started(spark, tmp_path, SESSION + READ + code + START.format("a"))
+    assert query.problem is not None
+    assert query.problem.code == UNKNOWN_PLACE
+
+
+def test_a_query_without_checkpoint_is_not_the_one_where_an_absent_library_could_start_it(
+    spark: Any, tmp_path: Path
+) -> None:
+    (tmp_path / "program.py").write_text(
+        f"{HEAD}import no_such\n{SESSION}{READ}no_such.start(df)\ndf.writeStream.format('noop').start()\n"
+    )
+    with pytest.raises(BadCode) as raised:
+        programs._chosen(learned(spark, tmp_path / "program.py"), "/ck/a", "x")
+    assert raised.value.code == OTHER_CHECKPOINT
+
+
+def test_a_program_that_goes_on_without_a_library_does_so(spark: Any, tmp_path: Path) -> None:
+    import sys
+
+    code = "try:\n    import no_such\n    place = '/one'\nexcept ImportError:\n    place = '/other'\n"
+    read = 'df = spark.readStream.schema("id int").json(place)\n'
+    (query,) = started(spark, tmp_path, code + SESSION + read + START.format("a"))
+    assert list(query.frame._plan.plan(spark.client).read.data_source.paths) == ["/other"]
+    assert not [name for name in sys.modules if name.startswith("no_such")]
 
 
 NOTEBOOK = """\

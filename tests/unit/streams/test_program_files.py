@@ -74,6 +74,41 @@ def test_a_file_of_settings_may_be_named_by_an_argument(tmp_path: Path) -> None:
     assert [Path(path).name for path in told] == ["job.py", "prod.yaml"]
 
 
+JOB = """\
+import os, sys
+HERE = os.path.dirname(os.path.abspath(__file__))
+{0}
+import yaml
+from readers import orders
+import unused
+"""
+
+
+@pytest.mark.parametrize(
+    "named",
+    [
+        "sys.path.append(os.path.join(HERE, '../lib'))\nopen(os.path.join(HERE, '../application.yml'))",
+        "LIB = HERE + '/../lib/'\nsys.path.insert(0, LIB)\nopen(f'{HERE}/../application.yml')",
+        "sys.path += [str(Path(HERE).parent / 'lib')]\nopen(Path(HERE).parent / 'application.yml')",
+    ],
+)
+def test_modules_and_settings_in_a_folder_beside_it_belong_to_it_where_its_code_names_them(
+    tmp_path: Path, named: str
+) -> None:
+    texts = {
+        "src/job.py": JOB.format(named), "lib/readers/__init__.py": "", "lib/readers/orders.py": "",
+        "application.yml": "", "other.yml": "", "misc/unused.py": "", "lib/more.py": "",
+    }  # fmt: skip
+    for name, text in texts.items():
+        place = tmp_path / "srv" / "app" / name
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_text(text)
+    found = files.program_files(str(tmp_path / "srv/app/src/job.py"))
+    assert sorted(Path(path).relative_to(tmp_path / "srv/app").as_posix() for path in found) == [
+        "application.yml", "lib/readers/__init__.py", "lib/readers/orders.py", "src/job.py",
+    ]  # fmt: skip
+
+
 @pytest.mark.parametrize(
     ("words", "given"),
     [
