@@ -12,6 +12,7 @@ import posixpath
 import re
 import runpy
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -44,7 +45,7 @@ from recovery.spark.laying import ELSEWHERE, LaidProgram
 from recovery.spark.notebooks import notebook_names
 from recovery.spark.paths import plain
 from recovery.spark.programs_words import ARGUMENTS, CHECKPOINT, ENGINE, PLAIN
-from recovery.spark.untouched import Acts, hands_off
+from recovery.spark.untouched import Acts, hands_off, join_threads
 
 _MAKES: Final = re.compile(
     r"\s*CREATE\s+(?:EXTERNAL\s+)?(?:TABLE|SCHEMA|DATABASE)\s+IF\s+NOT\s+EXISTS\b", re.IGNORECASE
@@ -264,7 +265,9 @@ def _queries(
             standing_in_for_absent({str(path), *map(str, placed.values())}, known.absent),
         ):
             names = notebook_names(spark, _context(spark, known), known.arguments, known.acts)
+            running = threading.enumerate()
             runpy.run_path(str(path), init_globals=names, run_name="__main__")
+            join_threads(running)
     except _Waits:
         pass
     except BadCode as error:

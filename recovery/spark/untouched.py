@@ -13,7 +13,8 @@ import shutil
 import socket
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+import threading
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -39,6 +40,8 @@ _PROCESSES: Final = frozenset(
     {"subprocess.Popen", "os.system", "os.exec", "os.posix_spawn", "os.spawn", "pty.spawn"}
 )
 _WRITES: Final = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
+JOIN_SECONDS: Final = 5.0
+_OWN_THREADS: Final = ("grpc", "pyspark", "multiprocessing", "concurrent", "recovery")
 _PASSED: Final = ("/dev/", "/proc/self/")
 _hooked: list[bool] = []
 _armed: list["_Guard"] = []
@@ -52,24 +55,31 @@ class Acts:
 
 
 @contextmanager
-def hands_off(folder: str, acts: Acts) -> Iterator[None]:
-    """Meanwhile code changes nothing outside of `folder`. Raises `BadCode` where it cannot go on without."""
+def hands_off(folder: str, acts: Acts) -> Iterator["_Guard"]:
+    """Meanwhile, and while a thread of its own goes on, code changes nothing outside of `folder`. Raises `BadCode`
+    where it cannot go on without."""
     if not _hooked:
         sys.addaudithook(_judge)
         _hooked.append(True)
-    guard = _Guard(os.path.realpath(folder), acts)
-    guard.prepare()
-    patches = guard.stand_ins()
-    kept = [(owner, name, getattr(owner, name)) for owner, name, _ in patches]
-    for owner, name, stand_in in patches:
-        setattr(owner, name, stand_in)
-    _armed.append(guard)
+    guard, running = _Guard(os.path.realpath(folder), acts), set(threading.enumerate())
+    guard.arm()
     try:
-        yield
+        yield guard
     finally:
-        _armed.remove(guard)
-        for owner, name, own in kept:
-            setattr(owner, name, own)
+        if not any(map(_is_of_program, set(threading.enumerate()) - running)):
+            guard.disarm()
+
+
+def join_threads(running: Collection[threading.Thread]) -> None:
+    """Wait for what a program started beside those that ran, as Python does at its end; not for ever."""
+    for thread in set(threading.enumerate()) - set(running):
+        if not thread.daemon:
+            thread.join(JOIN_SECONDS)
+
+
+def _is_of_program(thread: threading.Thread) -> bool:
+    does = getattr(thread, "_target", None) or type(thread).run
+    return not str(getattr(does, "__module__", "")).startswith(_OWN_THREADS)
 
 
 def refusal(act: str) -> BadCode:
@@ -84,10 +94,21 @@ class _Guard:
         self._folder, self._acts = folder, acts
         self._aside: dict[str, str] = {}
         self._shelf, self._temporary = f"{folder}/aside", f"{folder}/temporary"
+        self._kept: list[tuple[Any, str, Any]] = []
 
-    def prepare(self) -> None:
+    def arm(self) -> None:
         for place in (self._shelf, self._temporary):
             Path(place).mkdir(parents=True, exist_ok=True)
+        patches = self.stand_ins()
+        self._kept = [(owner, name, getattr(owner, name)) for owner, name, _ in patches]
+        for owner, name, stand_in in patches:
+            setattr(owner, name, stand_in)
+        _armed.append(self)
+
+    def disarm(self) -> None:
+        _armed.remove(self)
+        for owner, name, own in self._kept:
+            setattr(owner, name, own)
 
     def stand_ins(self) -> list[tuple[Any, str, Any]]:
         """Owner, name and stand-in of each."""

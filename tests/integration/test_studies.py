@@ -17,6 +17,8 @@ from recovery.spark.api import (
     whereabouts,
 )
 from recovery.spark.explained import node_of, section
+from recovery.spark.programs_words import CHECKPOINT, ENGINE
+from recovery.spark.programs_words import PLAIN as PLAIN_ENGINE
 from tests.integration.spark_room import SCHEMA, SIMPLE, Room, row
 
 pytestmark = pytest.mark.spark
@@ -529,3 +531,50 @@ def test_python_functions_of_questions_get_rows_and_no_column_batches(
         spark.stop()
     at = steps.index("ArrowEvalPython")
     assert ("ColumnarToRow" not in steps[at:]) is column_batches
+
+
+PLAIN_HEAD = """
+import os, shutil
+from pyspark.sql import SparkSession
+spark = SparkSession.builder.getOrCreate()
+"""
+PLAIN_START = f"""
+rows = spark.readStream.schema("{SCHEMA}").json("IN/a").dropDuplicates(["id"])
+rows.writeStream.format("parquet").option("checkpointLocation", "IN/ck").queryName("kept").start("IN/out")
+"""
+PLAIN = {
+    "a library that is not there": ("import no_such_notes\nno_such_notes.send('up')\n", ""),
+    "a log file and folders": (
+        "import logging\nos.makedirs('IN/logs', exist_ok=True)\nlogging.basicConfig(filename='IN/logs/a.log')\n",
+        "",
+    ),
+    "rows for an audit": ("spark.range(1).write.mode('append').parquet('IN/audit')\n", ""),
+    "its own start over": ("shutil.rmtree('IN/ck', ignore_errors=True)\n", "removes"),
+    "a table that is written anew": (
+        "spark.range(1).write.mode('overwrite').parquet('IN/b')\n",
+        "writes a table",
+    ),
+    "no value": (
+        "spark.readStream.format('kafka').option('subscribe', os.getenv('TOPIC')).load()\n",
+        "no value",
+    ),
+    "a driver's name": ("spark.read.parquet(f'IN/{spark.sparkContext.applicationId}')\n", "applicationId"),
+}
+
+
+@pytest.mark.parametrize("case", PLAIN)
+def test_a_plain_program_is_understood_and_changes_nothing(bare: Room, case: str) -> None:
+    before, problem = PLAIN[case]
+    (bare.folder / "in" / "ck" / "offsets").mkdir(parents=True)
+    held = sorted((bare.folder / "in").rglob("*"))
+    configuration = {ENGINE: PLAIN_ENGINE, CHECKPOINT: f"file://{bare.folder}/in/ck"}
+    found = bare.study(PLAIN_HEAD + before + PLAIN_START, configuration=configuration, flow="kept")
+    assert sorted((bare.folder / "in").rglob("*")) == held
+    assert problem in (found.problem or "")
+    if problem:
+        assert found.operators is None
+        return
+    assert (found.problem, found.operators, found.dedupe) == (None, ("dedupe",), ("id",))
+    assert [source["path"] for source in found.sources] == [f"{bare.folder}/in/a"]
+    assert found.sink is not None
+    assert found.sink["options"]["path"] == f"{bare.folder}/in/out"

@@ -489,6 +489,16 @@ def test_a_program_that_waits_by_sleeping_is_read_to_its_last_start(spark: Any, 
     assert [query.name for query in started(spark, tmp_path, code)] == ["a"]
 
 
+def test_streams_that_a_program_starts_in_threads_are_seen(spark: Any, tmp_path: Path) -> None:
+    body = START.format("a").strip()
+    code = (
+        f"import threading\n{SESSION}{READ}go = threading.Event()\ndef one():\n    go.wait(20)\n    {body}\n"
+        "threading.Thread(target=one).start()\nthreading.Thread(target=time.sleep, args=(99,), daemon=True).start()\n"
+        "go.set()\n"
+    )
+    assert [query.name for query in started(spark, tmp_path, code)] == ["a"]
+
+
 def test_relative_places_are_those_of_the_folder_in_which_it_is_started(spark: Any, tmp_path: Path) -> None:
     code = SESSION + (
         'df = spark.readStream.schema("id int").json("data/in")\n'

@@ -170,6 +170,22 @@ def test_afterwards_everything_is_as_before(own: Path, outside: Path) -> None:
     (outside / "new").unlink()
 
 
+def test_what_a_program_leaves_running_changes_nothing_either(own: Path, outside: Path) -> None:
+    code = (
+        "import threading\nleft, done = threading.Event(), threading.Event()\n"
+        "def beat():\n    left.wait(20)\n    shutil.rmtree(LAKE)\n    done.set()\n"
+        "threading.Thread(target=beat, daemon=True).start()\n"
+    )
+    words: dict[str, Any] = {"LAKE": str(outside)}
+    before, acts = held_at(outside), Acts()
+    with hands_off(str(own), acts) as guard:
+        exec(CODE_HEAD + code, words)  # noqa: S102
+    words["left"].set()
+    assert words["done"].wait(20)
+    assert held_at(outside) == before
+    guard.disarm()
+
+
 @pytest.mark.parametrize(
     ("removed", "place", "covered"),
     [
