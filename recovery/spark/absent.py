@@ -6,11 +6,11 @@ own way: which one a run takes is its own matter.
 """
 
 import ast
+import linecache
 import sys
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from importlib.machinery import ModuleSpec
-from pathlib import Path
 from types import FrameType, ModuleType
 from typing import Any, Final
 
@@ -22,7 +22,9 @@ _CAUGHT: Final = frozenset({"ImportError", "ModuleNotFoundError", "Exception", "
 class AbsentModule(ModuleType):
     """Has every name, and knows nothing."""
 
-    __path__: Sequence[str] = ()
+    def __init__(self, name: str) -> None:
+        super().__init__(name)
+        self.__path__ = []
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
@@ -38,17 +40,22 @@ class _Finder:
 
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
         above = sys.modules.get(name.rpartition(".")[0])
-        if not isinstance(above, AbsentModule):
-            frame = _importing(sys._getframe(1))
-            if (
-                "." in name
-                or frame is None
-                or frame.f_code.co_filename not in self._files
-                or _is_tried(frame)
-            ):
-                return None
+        part_of_one = isinstance(above, AbsentModule)
+        if not part_of_one and ("." in name or not self._is_needed(sys._getframe(1))):
+            return None
         self._absent.append(name)
         return ModuleSpec(name, self, is_package=True)  # type: ignore[arg-type]
+
+    def _is_needed(self, frame: FrameType | None) -> bool:
+        """Do these files import it, by themselves or by a library, and is nobody on the way ready to go without?"""
+        while frame is not None:
+            if not frame.f_globals.get("__name__", "").startswith("importlib"):
+                if _is_tried(frame):
+                    return False
+                if frame.f_code.co_filename in self._files:
+                    return True
+            frame = frame.f_back
+        return False
 
     def create_module(self, spec: ModuleSpec) -> ModuleType:
         return AbsentModule(spec.name)
@@ -61,27 +68,19 @@ class _Finder:
 def standing_in_for_absent(files: Collection[str], absent: list[str]) -> Iterator[None]:
     """Meanwhile a library that these files import and that is not there is stood in for; `absent` takes its name."""
     finder = _Finder(files, absent)
-    sys.meta_path.append(finder)  # type: ignore[arg-type]
+    sys.meta_path.append(finder)
     try:
         yield
     finally:
-        sys.meta_path.remove(finder)  # type: ignore[arg-type]
+        sys.meta_path.remove(finder)
         for name in absent:
             sys.modules.pop(name, None)
 
 
-def _importing(frame: FrameType | None) -> FrameType | None:
-    """The frame of the code that imports."""
-    while frame is not None and frame.f_globals.get("__name__", "").startswith("importlib"):
-        frame = frame.f_back
-    return frame
-
-
 def _is_tried(frame: FrameType) -> bool:
     """Does the code go on by itself where this import fails?"""
-    line = frame.f_lineno
-    tree = ast.parse(Path(frame.f_code.co_filename).read_text(encoding="utf-8"))
-    for node in ast.walk(tree):
+    line, lines = frame.f_lineno, linecache.getlines(frame.f_code.co_filename, frame.f_globals)
+    for node in ast.walk(ast.parse("".join(lines))):
         if isinstance(node, ast.Try) and node.body[0].lineno <= line <= (node.body[-1].end_lineno or 0):
             names = [n.id for h in node.handlers for n in ast.walk(h.type or h) if isinstance(n, ast.Name)]
             if any(h.type is None for h in node.handlers) or _CAUGHT & set(names):

@@ -276,7 +276,9 @@ def _queries(
         stopped = str(error)
     except (Exception, SystemExit) as error:
         if not found:
-            raise BadCode(_explain_error(error, placed, laid) + _name_absent(known.absent)) from error
+            says = _explain_error(error, placed, laid)
+            hint = _name_absent(known.absent)
+            raise BadCode(f"{says.rstrip('.')}.{hint}" if hint else says) from error
         if not isinstance(error, SystemExit) or error.code:
             stopped = _explain_error(error, placed, laid)
     finally:

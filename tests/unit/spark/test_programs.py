@@ -2,6 +2,7 @@
 
 import os
 import pickle
+import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -84,8 +85,6 @@ def test_arguments_main_guards_and_modules_beside_it_are_as_in_a_run(spark: Any,
         ".options(checkpointLocation=places.CHECKPOINT, path=a.out).start().awaitTermination()\n"
         "if __name__ == '__main__':\n    main()\n"
     )
-    import sys
-
     sys.path.insert(0, str(tmp_path))
     try:
         (query,) = started(spark, tmp_path, code, "--out", "/out/x")
@@ -314,6 +313,25 @@ def test_a_library_that_is_not_there_is_named_where_the_query_hangs_on_it(
         programs._chosen(learned(spark, tmp_path / "program.py"), "/ck/a", "x")
 
 
+@pytest.mark.parametrize(
+    ("inside", "place"),
+    [("import no_such", "/one"), ("try:\n    import no_such\nexcept ImportError:\n    no_such = 0", "/one")],
+)
+def test_a_library_may_lack_one_of_its_own(
+    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, inside: str, place: str
+) -> None:
+    (tmp_path / "installed").mkdir()
+    (tmp_path / "installed" / "a_library_of_the_test.py").write_text(inside + "\nPLACE = '/one'\n")
+    monkeypatch.syspath_prepend(tmp_path / "installed")
+    code = (
+        "from a_library_of_the_test import PLACE, no_such\ntry:\n    import other_no_such\n"
+        "except ImportError:\n    df = spark.readStream.schema('id int').json(PLACE)\n"
+    )
+    (query,) = started(spark, tmp_path, SESSION + code + START.format("a"))
+    assert list(query.frame._plan.plan(spark.client).read.data_source.paths) == [place]
+    monkeypatch.delitem(sys.modules, "a_library_of_the_test")
+
+
 def test_a_function_takes_nothing_of_an_absent_library_to_its_rows() -> None:
     with pytest.raises(BadCode, match="no_such"):
         pickle.dumps(DriverThing("no_such.f"))
@@ -341,8 +359,6 @@ def test_a_query_without_checkpoint_is_not_the_one_where_an_absent_library_could
 
 
 def test_a_program_that_goes_on_without_a_library_does_so(spark: Any, tmp_path: Path) -> None:
-    import sys
-
     code = "try:\n    import no_such\n    place = '/one'\nexcept ImportError:\n    place = '/other'\n"
     read = 'df = spark.readStream.schema("id int").json(place)\n'
     (query,) = started(spark, tmp_path, code + SESSION + read + START.format("a"))
@@ -439,7 +455,6 @@ def test_every_command_and_act_of_a_catalog_that_spark_knows_and_that_changes_so
 def test_a_delta_package_that_is_there_is_stood_in_for_and_given_back(
     spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    import sys
     from types import ModuleType
 
     real = ModuleType("delta")
