@@ -1,4 +1,4 @@
-"""Stands for libraries that a program imports and that are not installed where it is studied (child process only).
+"""Replaces libraries that a program imports and that are not installed where it is studied (child process only).
 
 They mostly write batches, send notes or read logins: what a query is seldom hangs on them. Where it does, it is refused
 as everything else that only a run knows (`driver_only`). A program that tries an import and goes on without keeps its
@@ -47,7 +47,7 @@ class _Finder:
         return ModuleSpec(name, self, is_package=True)  # type: ignore[arg-type]
 
     def _is_needed(self, frame: FrameType | None) -> bool:
-        """Do these files import it, by themselves or by a library, and is nobody on the way ready to go without?"""
+        """Do these files import it, by themselves or by a library, and is no code on the way ready to go without?"""
         while frame is not None:
             if not frame.f_globals.get("__name__", "").startswith("importlib"):
                 if _is_tried(frame):

@@ -1,4 +1,4 @@
-"""Stands for what only a running driver has, while a plain program is studied (child process only).
+"""Replaces what only a running driver has, while a plain program is studied (child process only).
 
 A program may name such a thing, call it and log it. Where it decides by it, or makes a place or an option of it, what a
 run would do is not known: that is refused, and nothing is guessed.

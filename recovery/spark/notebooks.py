@@ -23,7 +23,7 @@ def notebook_names(spark: Any, context: Any, arguments: Sequence[str], acts: Act
 
 
 def _shown(*args: Any, **kwargs: Any) -> None:
-    """Nobody looks."""
+    """Shows nothing."""
 
 
 class NotebookTools(DriverThing):

@@ -204,7 +204,7 @@ def _chosen(
 
 
 def _removed_of(query: ProgramQuery, removed: Sequence[str]) -> str:
-    """The place that a program removes and that is one of its query's, holds it or lies in it; "": none."""
+    """The place that a program removes and that is one of its query's, holds it or is in it; "": none."""
     own = [posixpath.normpath(plain(v)) for k, v in query.options.items() if k.lower() in _PLACES]
     for place in removed:
         gone = posixpath.normpath(plain(place))

@@ -44,7 +44,7 @@ JOIN_SECONDS: Final = 5.0
 _OWN_THREADS: Final = ("grpc", "pyspark", "multiprocessing", "concurrent", "recovery")
 _PASSED: Final = ("/dev/", "/proc/self/")
 _hooked: list[bool] = []
-_armed: list["_Guard"] = []
+_armed: list["MachineGuard"] = []
 
 
 @dataclass
@@ -55,13 +55,13 @@ class Acts:
 
 
 @contextmanager
-def hands_off(folder: str, acts: Acts) -> Iterator["_Guard"]:
+def hands_off(folder: str, acts: Acts) -> Iterator["MachineGuard"]:
     """Meanwhile, and while a thread of its own goes on, code changes nothing outside of `folder`. Raises `BadCode`
     where it cannot go on without."""
     if not _hooked:
         sys.addaudithook(_judge)
         _hooked.append(True)
-    guard, running = _Guard(os.path.realpath(folder), acts), set(threading.enumerate())
+    guard, running = MachineGuard(os.path.realpath(folder), acts), set(threading.enumerate())
     guard.arm()
     try:
         yield guard
@@ -87,7 +87,7 @@ def refusal(act: str) -> BadCode:
     return BadCode(f"The program {act} before it starts its stream; that was not done here.")
 
 
-class _Guard:
+class MachineGuard:
     """What stands in for the ways to change a file, for one run. `_aside`: place -> file that has what was written."""
 
     def __init__(self, folder: str, acts: Acts) -> None:
