@@ -182,7 +182,7 @@ def find_end_of(context: Context, update_id: str) -> str | None:
     seen = UpdateWatch.of(context.step)
     state = str(context.client.get_update(context.pipeline_id, update_id).get("state", ""))
     if state != seen.state:
-        context.log(f"{context.run_noun.capitalize()} {update_id[:8]} is {state}.")
+        context.log(f"{context.run_noun.capitalize()} {update_id[:8]} {say_state(state)}.")
         seen = replace(seen, state=state)
         context.watch.keep(watched=seen.as_dict())
     if state in ENDED:
@@ -196,6 +196,11 @@ def find_end_of(context: Context, update_id: str) -> str | None:
             "Accepted is not yet stopped."
         )
     return None
+
+
+def say_state(state: str) -> str:
+    """What is said of an update in this state: of a plain stream no resources are known, so none are spoken of."""
+    return "has not begun yet" if state == "WAITING_FOR_RESOURCES" else f"is {state}"
 
 
 def is_cut(client: PipelinesClient, pipeline_id: str, update_id: str) -> bool:
@@ -252,6 +257,6 @@ def probe(step: Step) -> ProbeOutcome:
         )
     return ProbeOutcome(
         "again",
-        [saw(True, f"{run} is {state}. It is watched on, not started again.")],
+        [saw(True, f"{run} {say_state(str(state))}. It is watched on, not started again.")],
         {**step.result, **noted.with_update(update_id)},
     )

@@ -239,3 +239,11 @@ def test_a_further_attempt_resets_only_where_no_update_has_made_the_empty_versio
     with pytest.raises(Refused):
         run(context)
     assert ("reset_checkpoint_selection" in context.client.updates[0]) is resets
+
+
+@pytest.mark.parametrize(
+    ("state", "said"),
+    [("WAITING_FOR_RESOURCES", "has not begun yet"), ("RUNNING", "is RUNNING"), ("FAILED", "is FAILED")],
+)
+def test_a_start_that_is_not_seen_yet_is_said_in_words(state: str, said: str) -> None:
+    assert rerun.say_state(state) == said
