@@ -6,7 +6,7 @@ row, and no worker. Whoever tells people about it listens to `approvals.events`.
 """
 
 import logging
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from django.db import IntegrityError, transaction
 from django.utils import timezone
@@ -18,7 +18,7 @@ from recovery.audit.actions import Attempt
 from recovery.errors import Denied, Refused, RepriseError, WrongUse
 from recovery.models import ApprovalRequest, BreakGlass, Person, Plan, Recovery, Vote
 from recovery.people.roles import SYSTEM, Actor, Right
-from recovery.workflow import broker, further, sealing, starting
+from recovery.workflow import broker, further, joining, sealing, starting
 from recovery.workflow.journal import note, right_to_run, trying
 from recovery.workflow.moves import lock, move, only_in
 from recovery.workflow.selectors import recovery_or_404
@@ -36,28 +36,46 @@ def request_approval(
     """
     with trying("approval.request", recovery_or_404(recovery_id, by), by, reason=reason) as attempted:
         recovery = lock(recovery_id)
-        only_in(recovery, "planned", "awaiting_approval", "approved", "needs_attention")
-        plan = _plan(recovery, plan_hash)
-        now = timezone.now()
-        _refuse(rules.may_ask(selectors.approval_standing(recovery, plan), now))
-        rule = selectors.rule_for(recovery.flow.pipeline.environment)
-        Vote.objects.filter(plan=plan, voided_at=None).update(
-            voided_at=now
-        )  # given for a request that has ended
-        made = _ask(recovery, plan, rule, reason, by)
-        if recovery.state == "planned":
-            move(recovery, "awaiting_approval")
-        until = rules.at_text(made.expires_at)
-        says = f"Asked for {rules.votes_text(rule.votes)} of plan {plan.hash[:8]} until {until}."
-        attempted.done(
-            says, after={"plan": plan.hash, "request": made.pk, "rule": rule.as_dict(), "reason": reason}
-        )
-        events.announce_request(made, by=by)
+        joining.refuse_alone(recovery)
+        return ask_for_votes(recovery, attempted, reason, timezone.now(), plan_hash=plan_hash, by=by)
+
+
+def ask_for_votes(
+    recovery: Recovery, attempted: Attempt, reason: str, now: datetime, *, plan_hash: str = "", by: Actor
+) -> ApprovalRequest:
+    """What `request_approval` does, inside its try and under the recovery's lock."""
+    only_in(recovery, "planned", "awaiting_approval", "approved", "needs_attention")
+    plan = _plan(recovery, plan_hash)
+    _refuse(rules.may_ask(selectors.approval_standing(recovery, plan), now))
+    rule = selectors.rule_for(recovery.flow.pipeline.environment)
+    # given for a request that has ended
+    Vote.objects.filter(plan=plan, voided_at=None).update(voided_at=now)
+    made = _ask(recovery, plan, rule, reason, now, by)
+    if recovery.state == "planned":
+        move(recovery, "awaiting_approval")
+    until = rules.at_text(made.expires_at)
+    says = f"Asked for {rules.votes_text(rule.votes)} of {_named(plan)} until {until}."
+    signed = {"plan": plan.hash, **_joint_hash(plan)}
+    attempted.done(says, after={**signed, "request": made.pk, "rule": rule.as_dict(), "reason": reason})
+    events.announce_request(made, by=by)
     return made
 
 
-def _ask(recovery: Recovery, plan: Plan, rule: rules.ApprovalRule, reason: str, by: Actor) -> ApprovalRequest:
-    now = timezone.now()
+def _named(plan: Plan) -> str:
+    """`plan 1f2e3d4c`, with the joint plan that it is part of."""
+    joint = joining.joint_of_plan(plan)
+    return f"plan {plan.hash[:8]}" + (f" in {joint.label}, {joint.hash[:8]}" if joint else "")
+
+
+def _joint_hash(plan: Plan) -> dict[str, str]:
+    """For the log: the hash that is signed where plans are signed together."""
+    joint = joining.joint_of_plan(plan)
+    return {"joint": joint.hash} if joint else {}
+
+
+def _ask(
+    recovery: Recovery, plan: Plan, rule: rules.ApprovalRule, reason: str, now: datetime, by: Actor
+) -> ApprovalRequest:
     try:
         with transaction.atomic():
             return ApprovalRequest.objects.create(
@@ -79,23 +97,31 @@ def cast_vote(
     """
     action = "approval.reject" if choice == "reject" else "approval.vote"
     with trying(action, recovery_or_404(recovery_id, by), by, Right.APPROVE, reason=reason) as attempted:
-        if choice not in ("approve", "reject"):
-            raise WrongUse(f"A vote is approve or reject, not {choice!r}.")
         recovery = lock(recovery_id)
-        person, who = _voter(by), Voter(by.name, by.user_id)
-        request = _voted_on(recovery, plan_hash)
-        signed = plan_hash or request.plan.hash
-        given = selectors.votes_cast(selectors.votes_in_force(request))
-        _refuse(rules.may_vote(selectors.request_facts(request), who, given, choice, signed, timezone.now()))
-        if selectors.rule_for(recovery.flow.pipeline.environment) != selectors.request_facts(request).rule:
-            raise Refused(
-                f"The rules of {request.environment} changed since this was asked for. Ask again.",
-                code="rules_changed",
-            )
-        if not reason.strip():
-            raise WrongUse("A vote needs a reason: it is kept in the audit log.")
-        _cast(request, choice, reason.strip(), person, by)
-        _decide(recovery, request, choice, reason.strip(), by, attempted)
+        joining.refuse_alone(recovery)
+        return vote_on(recovery, attempted, choice, reason.strip(), plan_hash=plan_hash, by=by)
+
+
+def vote_on(
+    recovery: Recovery, attempted: Attempt, choice: str, reason: str, *, plan_hash: str = "", by: Actor
+) -> ApprovalRequest:
+    """What `cast_vote` does, inside its try and under the recovery's lock."""
+    if choice not in ("approve", "reject"):
+        raise WrongUse(f"A vote is approve or reject, not {choice!r}.")
+    person, who = _voter(by), Voter(by.name, by.user_id)
+    request = _voted_on(recovery, plan_hash)
+    signed = plan_hash or request.plan.hash
+    given = selectors.votes_cast(selectors.votes_in_force(request))
+    _refuse(rules.may_vote(selectors.request_facts(request), who, given, choice, signed, timezone.now()))
+    if selectors.rule_for(recovery.flow.pipeline.environment) != selectors.request_facts(request).rule:
+        raise Refused(
+            f"The rules of {request.environment} changed since this was asked for. Ask again.",
+            code="rules_changed",
+        )
+    if not reason:
+        raise WrongUse("A vote needs a reason: it is kept in the audit log.")
+    _cast(request, choice, reason, person, by)
+    _decide(recovery, request, choice, reason, by, attempted)
     return request
 
 
@@ -143,12 +169,18 @@ def _cast(request: ApprovalRequest, choice: str, reason: str, person: Person, by
         with transaction.atomic():
             Vote.objects.create(
                 request=request, plan=request.plan, voter=by.name, voter_id=person.user_id, role=_role(request, by),
-                choice=choice, reason=reason, hash=request.plan.hash, via=by.via, at=timezone.now(),
+                choice=choice, reason=reason, hash=_signed_hash(request.plan), via=by.via, at=timezone.now(),
             )  # fmt: skip
     except IntegrityError:
         raise Refused(
             "You have voted on this plan already; one vote a person and plan.", code="voted"
         ) from None
+
+
+def _signed_hash(plan: Plan) -> str:
+    """The hash that a vote on this plan signs."""
+    joint = joining.joint_of_plan(plan)
+    return plan.hash if joint is None else joint.hash
 
 
 def _role(request: ApprovalRequest, by: Actor) -> str:
@@ -160,9 +192,10 @@ def _decide(
     recovery: Recovery, request: ApprovalRequest, choice: str, reason: str, by: Actor, attempted: Attempt
 ) -> None:
     """Whether this vote was the one that decides. The audit rows come last."""
-    digest, after = request.plan.hash, {"plan": request.plan.hash, "request": request.pk, "reason": reason}
+    digest, named = request.plan.hash, _named(request.plan)
+    after = {"plan": digest, **_joint_hash(request.plan), "request": request.pk, "reason": reason}
     if choice == "reject":
-        says = f"{by.name} rejected plan {digest[:8]}: {reason}"
+        says = f"{by.name} rejected {named}: {reason}"
         approval_to(request, "rejected", says=says)
         if further.may_be_given_up(recovery):
             further.give_up(recovery, says)
@@ -173,7 +206,7 @@ def _decide(
         return
     asked = selectors.request_facts(request)
     count = rules.tally_votes(asked.rule, selectors.votes_cast(selectors.votes_in_force(request)))
-    voted = f"{by.name} approved plan {digest[:8]}, vote {count.given} of {count.needed}: {reason}"
+    voted = f"{by.name} approved {named}, vote {count.given} of {count.needed}: {reason}"
     if count.enough:
         approval_to(request, "approved", says="")
         if recovery.state == "awaiting_approval":
@@ -195,29 +228,47 @@ def break_glass(*, recovery_id: int, reason: str, plan_hash: str = "", by: Actor
     with trying("recovery.break_glass", found, by, Right.BREAK_GLASS, reason=reason) as attempted:
         broker.check()
         recovery = lock(recovery_id)
-        only_in(recovery, "planned", "awaiting_approval", "approved", "needs_attention")
-        plan = _plan(recovery, plan_hash)
-        by.check(right_to_run(plan), recovery.flow.pipeline.environment)
-        standing, now = selectors.approval_standing(recovery, plan), timezone.now()
-        _refuse(rules.may_break_glass(standing, now))
-        if not reason.strip():
-            raise WrongUse("Breaking glass needs a reason: others read it in the review.")
-        missing = rules.may_run(standing, now)
-        assert missing is not None, "may_break_glass refuses what is not needed"
-        until = now + timedelta(minutes=standing.rule.break_glass_minutes)
-        glass = BreakGlass.objects.create(
-            recovery=recovery, plan=plan, by=by.name, by_id=by.user_id, reason=reason.strip(), missing=missing.says,
-            at=now, until=until,
-        )  # fmt: skip
         before = recovery.state
+        glass, missing = put_glass(recovery, reason.strip(), timezone.now(), plan_hash=plan_hash, by=by)
         starting.start(recovery, by=by)
-        says = f"Broke glass: ran plan {plan.hash[:8]}. Missing: {missing.says} Reason: {reason.strip()}"
-        attempted.done(
-            says, before={"state": before, "missing": missing.code}, after={"state": "running", "plan": plan.hash,
-            "until": until, "reason": reason.strip(), "environment": standing.rule.environment},
-        )  # fmt: skip
-        events.broke_glass(recovery, says, by=by)
+        tell_glass(glass, missing, attempted, was=before, by=by)
     return glass
+
+
+def put_glass(
+    recovery: Recovery, reason: str, now: datetime, *, plan_hash: str = "", by: Actor
+) -> tuple[BreakGlass, ApprovalRefusal]:
+    """The broken glass under which the plan may then start, and what stood against it. Under the recovery's lock."""
+    only_in(recovery, "planned", "awaiting_approval", "approved", "needs_attention")
+    plan = _plan(recovery, plan_hash)
+    by.check(right_to_run(plan), recovery.flow.pipeline.environment)
+    standing = selectors.approval_standing(recovery, plan)
+    _refuse(rules.may_break_glass(standing, now))
+    if not reason:
+        raise WrongUse("Breaking glass needs a reason: others read it in the review.")
+    missing = rules.may_run(standing, now)
+    assert missing is not None, "may_break_glass refuses what is not needed"
+    until = now + timedelta(minutes=standing.rule.break_glass_minutes)
+    glass = BreakGlass.objects.create(
+        recovery=recovery, plan=plan, by=by.name, by_id=by.user_id, reason=reason, missing=missing.says,
+        at=now, until=until,
+    )  # fmt: skip
+    return glass, missing
+
+
+def tell_glass(
+    glass: BreakGlass, missing: ApprovalRefusal, attempted: Attempt, *, was: str, by: Actor
+) -> None:
+    """Write down and tell that the plan was started under broken glass."""
+    says = f"Broke glass: ran {_named(glass.plan)}. Missing: {missing.says} Reason: {glass.reason}"
+    after = {"state": "running", "plan": glass.plan.hash, **_joint_hash(glass.plan), "until": glass.until}
+    environment = glass.recovery.flow.pipeline.environment
+    attempted.done(
+        says,
+        before={"state": was, "missing": missing.code},
+        after={**after, "reason": glass.reason, "environment": environment},
+    )
+    events.broke_glass(glass.recovery, says, by=by)
 
 
 def _plan(recovery: Recovery, seen: str) -> Plan:
@@ -249,21 +300,32 @@ def expire_requests() -> int:
 
 def _expire(request_id: int) -> int:
     with transaction.atomic():
-        request = ApprovalRequest.objects.select_related("plan").get(pk=request_id)
-        recovery = lock(request.recovery_id)
-        request.refresh_from_db()
-        if request.state not in rules.LIVE:
-            return 0
-        was, given = request.state, request.votes.filter(voided_at=None).count()
-        says = (
-            f"{'Approved, but not started' if was == 'approved' else 'Not decided'} until "
-            f"{rules.at_text(request.expires_at)}. Expired is not approved."
+        request = ApprovalRequest.objects.select_related("plan__joint").get(pk=request_id)
+        joint = joining.joint_of_plan(request.plan)
+        together = (
+            [request.recovery_id] if joint is None else [p.recovery_id for p in joining.plans_of(joint)]
         )
-        approval_to(request, "expired", says=says)
-        if recovery.state in ("awaiting_approval", "approved"):
-            move(recovery, "expired", reason=says)  # its guard reads the plan, which is voided after it
-            sealing.end_plan(recovery, says)
-        note("approval.expire", recovery, says, by=SYSTEM, before={"state": was, "votes": given},
-             after={"state": recovery.state, "plan": request.plan.hash})  # fmt: skip
-        events.announce_decision(request, "expired", says)
-    return 1
+        held = {pk: lock(pk) for pk in sorted(together)}
+        live = [found for pk in together if (found := selectors.live_request(held[pk]))]
+        if request.pk not in [found.pk for found in live]:
+            return 0
+        if joint is not None and held[request.recovery_id].state in ("awaiting_approval", "approved"):
+            joining.void(joint)  # all of them expire: none takes the others back
+        for one in live:
+            _write_expired(one, held[one.recovery_id])
+    return len(live)
+
+
+def _write_expired(request: ApprovalRequest, recovery: Recovery) -> None:
+    was, given = request.state, request.votes.filter(voided_at=None).count()
+    says = (
+        f"{'Approved, but not started' if was == 'approved' else 'Not decided'} until "
+        f"{rules.at_text(request.expires_at)}. Expired is not approved."
+    )
+    approval_to(request, "expired", says=says)
+    if recovery.state in ("awaiting_approval", "approved"):
+        move(recovery, "expired", reason=says)  # its guard reads the plan, which is voided after it
+        sealing.end_plan(recovery, says)
+    note("approval.expire", recovery, says, by=SYSTEM, before={"state": was, "votes": given},
+         after={"state": recovery.state, "plan": request.plan.hash})  # fmt: skip
+    events.announce_decision(request, "expired", says)

@@ -153,6 +153,7 @@ class RequestFacts:
     expires_at: datetime
     decided_at: datetime | None = None
     editors: tuple[Voter, ...] = ()  # of the code that the plan changes
+    joiner: Voter | None = None  # who sealed it together with others
 
     def late(self, now: datetime) -> bool:
         return now >= self.expires_at
@@ -197,7 +198,7 @@ def never_counts(asked: RequestFacts, who: Voter) -> ApprovalRefusal | None:
             return ApprovalRefusal(
                 "own_request", f"{who.name} asked for this approval, so {who.name} cannot vote on it."
             )
-        if asked.author.same(who):
+        if asked.author.same(who) or (asked.joiner is not None and asked.joiner.same(who)):
             return ApprovalRefusal(
                 "own_plan", f"{who.name} sealed this plan, so {who.name} cannot vote on it."
             )

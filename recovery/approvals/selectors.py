@@ -122,6 +122,7 @@ def request_facts(request: ApprovalRequest) -> RequestFacts:
         requester=Voter(request.requested_by, request.requested_by_id),
         author=Voter(request.plan.sealed_by),
         editors=editors_of_plan(request.plan),
+        joiner=Voter(request.plan.joint.sealed_by) if request.plan.joint else None,
         expires_at=request.expires_at,
         decided_at=request.decided_at,
     )
@@ -181,6 +182,7 @@ def names_of_approvers(
         else {
             request.requested_by if request else "",
             *((plan.sealed_by, *(e.name for e in editors_of_plan(plan))) if plan else ()),
+            *((plan.joint.sealed_by,) if plan and plan.joint else ()),
         }
     )
     return rules.voters_that_count(rule, names, own)

@@ -53,6 +53,7 @@ ACTIONS: Final[dict[str, str]] = {
     "recovery.validate": "asked for the code to be validated",
     "recovery.further": "began a further plan after a proof that did not hold",
     "plan.seal": "sealed a plan",
+    "plan.join": "sealed plans to run together",
     "plan.void": "voided a plan",
     "plan.withdraw": "took a sealed plan back",
     "approval.request": "asked for approval of a plan",

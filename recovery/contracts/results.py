@@ -302,6 +302,8 @@ class UpdateResult(StepResult):
     """Updates of which it is neither proven nor ruled out that they are this step's."""
     listed: Mapping[str, InputMark] = {}
     """What each input held right before the start, by its index in the plan."""
+    listed_together: Mapping[str, Mapping[str, InputMark]] = {}
+    """The same of every plan that runs together with this one, by the label of its recovery."""
     update_id: str | None = None
     """The step's update; None: none is noted, or it did not complete."""
     updates: tuple[str, ...] = ()

@@ -19,7 +19,7 @@ from recovery.models.look import PositionsLook
 from recovery.models.notice import Channel, Delivery, Message
 from recovery.models.person import Invitation, Person, RoleIn, Token
 from recovery.models.pipeline import Flow, Pipeline
-from recovery.models.plan import Plan
+from recovery.models.plan import JointPlan, Plan
 from recovery.models.recovery import Recovery
 from recovery.models.step import Step
 from recovery.models.stream import EventLog, LogFolder, Stream, StreamStart
@@ -44,6 +44,7 @@ __all__ = [
     "Heartbeat",
     "Hold",
     "Invitation",
+    "JointPlan",
     "KeptFile",
     "KeptStudy",
     "ListVersion",

@@ -4,19 +4,23 @@ Each checks the right, writes the change and its audit rows in one transaction, 
 or denial is a row as well (`journal.trying`), in a transaction of its own.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from typing import Final
 
 from recovery.approvals.selectors import plan_in_force
 from recovery.contracts import codec
 from recovery.contracts.acceptance import Effect
 from recovery.contracts.choices import ChoicesChange
+from recovery.contracts.codec import seal
 from recovery.contracts.names import Strategy
-from recovery.models import Plan, Recovery
+from recovery.errors import Refused, WrongUse
+from recovery.models import JointPlan, Plan, Recovery
 from recovery.people.roles import Actor
+from recovery.pipelines.across import flows_below
 from recovery.planning import choosing
+from recovery.plans.joint import build_joint, find_joint_refusal
 from recovery.workflow import accepting, broker, further, sealing, studies
-from recovery.workflow.journal import trying
+from recovery.workflow.journal import trying, trying_together
 from recovery.workflow.moves import get, lock, only_in
 from recovery.workflow.plan_basis import digest_basis
 from recovery.workflow.transitions import WAITS
@@ -133,6 +137,53 @@ def _ask_for_plan(recovery: Recovery, by: Actor, accept: Collection[Effect] | No
         recovery, "sealing", by=who, basis=digest_basis(recovery), accept=effects, costs=[]
     )
     broker.send_on_commit(tasks.seal_plan, recovery.pk, ticket)
+
+
+def join_plans(*, recovery_ids: Sequence[int], by: Actor) -> JointPlan:
+    """Seal the sealed plans of several recoveries of one pipeline together, in this order: they are approved, started
+    and rolled back as one, with one update. Raises Denied; Refused where one has no plan that waits, was asked approval
+    for or is joined already, and where they cannot run together (`plans.joint`)."""
+    members = [get(recovery_id) for recovery_id in recovery_ids]
+    if not members:
+        raise WrongUse("Name the recoveries whose plans shall run together.")
+    with trying_together("plan.join", members, by) as attempts:
+        held = {pk: lock(pk) for pk in sorted(set(recovery_ids))}
+        plans = [_joinable_plan(held[pk]) for pk in recovery_ids]
+        bodies = [plan.contents for plan in plans]
+        if no := find_joint_refusal(bodies, _list_reads(members)):
+            raise Refused(no.says, code=no.code.value)
+        contents = build_joint([(plan.hash, body) for plan, body in zip(plans, bodies, strict=True)])
+        body = codec.to_json(contents)
+        pipeline = members[0].flow.pipeline
+        joint = JointPlan.objects.create(pipeline=pipeline, hash=seal(body), body=body, sealed_by=by.name)
+        for place, plan in enumerate(plans):
+            Plan.objects.filter(pk=plan.pk).update(joint=joint, joint_ordinal=place)
+        labels = ", ".join(recovery.label for recovery in members)
+        for attempted, plan in zip(attempts, plans, strict=True):
+            attempted.done(
+                f"Plans of {labels} sealed to run together, as {joint.label} {joint.hash[:8]}.",
+                after={"plan": plan.hash, "joint": joint.hash},
+            )
+    return joint
+
+
+def _joinable_plan(recovery: Recovery) -> Plan:
+    only_in(recovery, "planned")
+    plan = plan_in_force(recovery)
+    assert plan is not None, "a planned recovery has a plan in force"
+    if plan.joint is not None:
+        raise Refused(f"The plan of {recovery.label} is part of {plan.joint.label} already.", code="joined")
+    return plan
+
+
+def _list_reads(members: Sequence[Recovery]) -> dict[str, set[str]]:
+    """Of each flow, those of the members that write what it reads, directly or through others."""
+    reads: dict[str, set[str]] = {}
+    for recovery in members:
+        for _, below in flows_below(recovery.flow):
+            if below.pipeline_id == recovery.flow.pipeline_id:
+                reads.setdefault(below.name, set()).add(recovery.flow.name)
+    return reads
 
 
 def seal_at_once(*, recovery_id: int, by: Actor, accept: Collection[Effect]) -> Plan:

@@ -4,7 +4,7 @@ Each checks the right, writes the change and its audit row in one transaction an
 commit. A refusal or denial is a row as well (`trying`), in a transaction of its own.
 """
 
-from typing import Any
+from typing import Any, Final
 
 from django.db import IntegrityError, transaction
 from django.utils import timezone
@@ -21,6 +21,7 @@ from recovery.workflow import (
     diagnosing,
     engine,
     further,
+    joining,
     owning,
     sealing,
     skipping,
@@ -34,6 +35,9 @@ from recovery.workflow.moves import held_by, lock, move, only_in
 from recovery.workflow.selectors import open_recovery_of, plan_of
 from recovery.workflow.steps import rollback
 from recovery.workflow.verdicts import where_of
+
+CAN_GO_BACK: Final = ("needs_attention", "failed", "succeeded", "unproven")
+"""States from which a recovery is rolled back."""
 
 
 def open_recovery(*, flow_id: int, by: Actor, healthy: bool = False) -> Recovery:
@@ -111,13 +115,13 @@ def request_stop(*, recovery_id: int, by: Actor) -> Step:
             return running
         pipeline = recovery.flow.pipeline
         what = pipeline.workspace.what_runs
-        step = _new_step(recovery, "stop", f"Stop the {what} and prove that nothing runs.")
+        step = add_step(recovery, "stop", f"Stop the {what} and prove that nothing runs.")
         engine.wake(step)
         attempted.done(f"Stop of {what} {pipeline.name} requested.")
     return step
 
 
-def _new_step(recovery: Recovery, kind: str, says: str, plan: Plan | None = None) -> Step:
+def add_step(recovery: Recovery, kind: str, says: str, plan: Plan | None = None) -> Step:
     """A step after all the others. Call under the recovery's lock, or in its transaction."""
     number = recovery.steps.count() + 1
     return Step.objects.create(
@@ -221,8 +225,7 @@ def stop_run(*, recovery_id: int, by: Actor) -> None:
     recovery = _get(recovery_id)
     with trying("recovery.halt", recovery, by) as attempted:
         only_in(Recovery.objects.select_for_update().get(pk=recovery_id), "running", "verifying")
-        studies.put(recovery, "halt", {"by": by.name, "at": timezone.now().isoformat(), "when": "now"})
-        watches.hurry(recovery_id)
+        _put_halt(recovery, by, when="now")
         attempted.done("Stop of the run requested: its update is stopped, no further step begins.")
 
 
@@ -236,9 +239,19 @@ def pause_run(*, recovery_id: int, by: Actor) -> None:
             raise Refused(
                 f"{recovery.label} is being stopped already: no further step begins.", code="stopping"
             )
-        studies.put(recovery, "halt", {"by": by.name, "at": timezone.now().isoformat(), "when": "step"})
-        watches.hurry(recovery_id)
+        _put_halt(recovery, by, when="step")
         attempted.done("Pause of the run requested: the step that runs ends, no further step begins.")
+
+
+def _put_halt(recovery: Recovery, by: Actor, *, when: str) -> None:
+    """The wish that its run ends, and that of the plans that run together with its own: they have one update."""
+    halt = {"by": by.name, "at": timezone.now().isoformat(), "when": when}
+    joint = joining.joint_of(recovery)
+    together = [recovery] if joint is None else [plan.recovery for plan in joining.plans_of(joint)]
+    for one in together:
+        if one.pk == recovery.pk or one.state in ("running", "verifying"):
+            studies.put(one, "halt", halt)
+            watches.hurry(one.pk)
 
 
 def skip_step(*, recovery_id: int, reason: str, by: Actor) -> Step:
@@ -264,12 +277,13 @@ def roll_back(*, recovery_id: int, by: Actor, reason: str) -> Step:
     with trying("recovery.rollback", recovery, by, reason=reason) as attempted:
         broker.check()
         recovery = lock(recovery_id)
-        only_in(recovery, "needs_attention", "failed", "succeeded", "unproven")
+        joining.refuse_undo_alone(recovery)
+        only_in(recovery, *CAN_GO_BACK)
         if recovery.steps.filter(state="running").exists():
             raise Refused("A step is running. Wait for its end, then roll back.", code="step_running")
         if refusal:
             raise Refused(f"{recovery.label} cannot be rolled back: {refusal}", code="not_undoable")
-        step = _new_step(recovery, "rollback", "Undo the reset and write the source back.", plan_of(recovery))
+        step = add_step(recovery, "rollback", "Undo the reset and write the source back.", plan_of(recovery))
         engine.wake(step)
         attempted.done(f"Rollback requested: {reason or 'no reason given'}.")
     return step
@@ -289,17 +303,21 @@ def cancel(*, recovery_id: int, by: Actor, reason: str) -> None:
     recovery = _get(recovery_id)
     with trying("recovery.cancel", recovery, by, reason=reason) as attempted:
         recovery = lock(recovery_id)
-        before = recovery.state
+        before, plan = recovery.state, plan_of(recovery)
+        if before == "needs_attention":
+            joining.refuse_undo_alone(recovery)
         if further.may_be_given_up(recovery):
-            plan = further.give_up(recovery, f"The further plan was given up: {reason or 'no reason given'}.")
+            kept = further.give_up(recovery, f"The further plan was given up: {reason or 'no reason given'}.")
             attempted.done(
-                f"The further plan was given up: plan {plan.hash[:8]} is in force again.",
+                f"The further plan was given up: plan {kept.hash[:8]} is in force again.",
                 before={"state": before},
-                after={"state": recovery.state, "plan": plan.hash},
+                after={"state": recovery.state, "plan": kept.hash},
             )
             return
         recovery.steps.filter(state="pending").update(state="skipped")
         move(recovery, "cancelled", reason=reason)
+        if plan is not None:
+            joining.dissolve(plan, f"It was cancelled by {by.name}.")
         attempted.done(
             f"Cancelled: {reason or 'no reason given'}.",
             before={"state": before},

@@ -23,7 +23,7 @@ from recovery.people.roles import SYSTEM
 from recovery.pipelines.errors import is_passing
 from recovery.pipelines.tasks import poll_workspace
 from recovery.verification.words import headline
-from recovery.workflow import broker, probing, repeating, watches
+from recovery.workflow import broker, joining, probing, repeating, watches
 from recovery.workflow.beat import FenceLost, Watch
 from recovery.workflow.journal import note
 from recovery.workflow.moves import claim, halt_of, move, step_to
@@ -179,6 +179,7 @@ def _halted(step_id: int, fence: int) -> bool:
         says = f"{why} before step {step.kind}. That step and those after it did not begin."
         move(step.recovery, "needs_attention", reason=says)
         note("recovery.halt", step.recovery, says, after={"state": "needs_attention"})
+        _rest_together(step)
     return True
 
 
@@ -202,14 +203,15 @@ def finish(step: Step, result: Mapping[str, Any]) -> None:
             return
         if step.kind == "rollback":
             end(recovery, "rolled_back", "Rolled back: what could be undone was undone.")
+            if (before := joining.next_rollback(step)) is not None:
+                wake(before)
             return
-        following = recovery.steps.filter(plan=step.plan, state="pending", ordinal__gt=step.ordinal).first()
-        if following is not None:
-            if recovery.state == "needs_attention":
-                move(recovery, "running")
-            wake(following)
-        elif step.kind == "verify":
+        if step.kind == "verify":
             _conclude(recovery, step)
+        if (following := joining.next_step(step)) is not None:
+            if step.kind != "verify":
+                joining.run_on(step)
+            wake(following)
 
 
 def _conclude(recovery: Recovery, step: Step) -> None:
@@ -264,6 +266,7 @@ def void_plan(step: Step, void: PlanVoid) -> None:
         Plan.objects.filter(pk=step.plan.pk, voided_at=None).update(voided_at=now, drift=drift)
         step.recovery.steps.filter(plan=step.plan, state="pending").update(state="skipped", ended_at=now)
         move(step.recovery, "diagnosing", reason=void.sentence)
+        joining.dissolve(step.plan, void.sentence)
         _audit(step, "plan.void", "done", void.sentence, after={"drift": drift})
 
 
@@ -286,6 +289,15 @@ def _call_person(step: Step, reason: str) -> None:
     recovery = Recovery.objects.get(pk=step.recovery_id)
     if step.plan is not None and recovery.state in ("running", "verifying"):
         move(recovery, "needs_attention", reason=reason)
+        _rest_together(step)
+
+
+def _rest_together(step: Step) -> None:
+    """The step's recovery needs attention: what runs together with it stands too; a proof lets the next one begin."""
+    if step.kind != "verify":
+        joining.stand_still(step)
+    elif (following := joining.next_step(step)) is not None:
+        wake(following)
 
 
 def _failed(step: Step, failure: RepriseError, *, acted: bool = True) -> None:
@@ -361,9 +373,8 @@ def retry_step(step: Step) -> None:
     with transaction.atomic():
         if not step_to(step, "pending", ended_at=None, repeats=[]):
             return
-        recovery = Recovery.objects.get(pk=step.recovery_id)
-        if recovery.state == "needs_attention" and step.plan is not None and step.kind != "rollback":
-            move(recovery, "running")
+        if step.plan is not None and step.kind != "rollback":
+            joining.run_on(step)
         wake(step)
 
 

@@ -1,6 +1,6 @@
 """Audit rows about a recovery: who tried what on its flow, and what the engine did. One shape for all of them."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -42,6 +42,21 @@ def trying(
         )
         by.check(right, recovery.flow.pipeline.environment)
         yield made
+
+
+@contextmanager
+def trying_together(
+    action: str, members: Sequence[Recovery], by: Actor, right: Right = Right.RECOVER, *, reason: str = ""
+) -> Iterator[tuple[Attempt, ...]]:
+    """One try at recoveries of one pipeline, all or none of them: as `trying`, with an attempt for each.
+
+    A denial or refusal is a row of the first one. Success is a row of each, the body's to record.
+    """
+    with trying(action, members[0], by, right, reason=reason) as first:
+        others = (
+            Attempt(action, by, "flow", other.flow.name, other.label, reason.strip()) for other in members[1:]
+        )
+        yield (first, *others)
 
 
 @contextmanager

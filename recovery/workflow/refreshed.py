@@ -17,6 +17,7 @@ from recovery.spark.api import DefinedRequest, DefinitionMeasure, defined
 from recovery.strategies.base import checkpoint_watched, table_watched
 from recovery.verification.below import DONE
 from recovery.workflow.flow_snapshot import NO_COUNTS, FlowSnapshot, request_for
+from recovery.workflow.joining import plans_together
 
 
 def list_refreshed(plan: Plan) -> dict[str, str]:
@@ -27,10 +28,14 @@ def list_refreshed(plan: Plan) -> dict[str, str]:
 
 
 def without_refreshed(plan: Plan, others: Mapping[str, str | None]) -> dict[str, str | None]:
-    """Fingerprints of other places without those that the plan itself refreshes."""
-    ours = {table_watched(name) for name in list_refreshed(plan)} | {
-        checkpoint_watched(flow) for flow in list_refreshed(plan).values()
-    }
+    """Fingerprints of other places without those that the plan itself refreshes, and without what the plans that run
+    together with it write: each of them is proven on its own."""
+    written: dict[str, str] = {}
+    for one in plans_together(plan):
+        written |= list_refreshed(one)
+        if one.pk != plan.pk:
+            written[one.contents.dataset] = one.contents.flow
+    ours = {table_watched(name) for name in written} | {checkpoint_watched(flow) for flow in written.values()}
     return {name: print_ for name, print_ in others.items() if name not in ours}
 
 

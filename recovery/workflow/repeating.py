@@ -18,8 +18,8 @@ from recovery.contracts import codec
 from recovery.contracts.steps import UpdateArgs
 from recovery.models import Recovery, Step
 from recovery.people.roles import SYSTEM
-from recovery.workflow import broker
-from recovery.workflow.moves import move, step_to
+from recovery.workflow import broker, joining
+from recovery.workflow.moves import step_to
 
 PAUSES: Final = tuple(timedelta(seconds=s) for s in (5, 15, 45, 120, 300))
 """Before each beginning; as many as there are. A Spark that is started again is there within the first three."""
@@ -114,8 +114,8 @@ def repeat(step: Step, why: RepeatReason) -> bool:
         if not step_to(step, "pending", **kept):
             return False
         recovery = Recovery.objects.get(pk=step.recovery_id)
-        if recovery.state == "needs_attention" and step.plan is not None:
-            move(recovery, "running")
+        if step.plan is not None:
+            joining.run_on(step)
         append_entry(
             action="step.repeat",
             outcome="done",

@@ -43,6 +43,7 @@ from recovery.strategies.catalogue import EXECUTABLE, judge_all
 from recovery.strategies.common import files_of, state_keys, whole_rows
 from recovery.strategies.revert import put_back
 from recovery.verification.criteria import EDITION
+from recovery.workflow import joining
 from recovery.workflow.accepting import accepted_of, says_accepted
 from recovery.workflow.flow_snapshot import FlowSnapshot
 from recovery.workflow.gather import gather
@@ -347,4 +348,5 @@ def _void(recovery: Recovery, says: str, what: str) -> None:
     plan = plan_in_force(recovery)  # one that ran before it, whose proof does not hold, stays
     if plan is not None:
         Plan.objects.filter(pk=plan.pk).update(voided_at=timezone.now(), drift=drift)
+        joining.dissolve(plan, says)
     recovery.steps.filter(state="pending", plan__isnull=False).update(state="skipped")

@@ -1,7 +1,7 @@
 """Reads that pages and commands share."""
 
 from recovery.approvals.selectors import plan_in_force
-from recovery.models import Plan, Recovery
+from recovery.models import JointPlan, Plan, Recovery
 from recovery.numbers import whole
 from recovery.people import visible
 from recovery.people.roles import Actor
@@ -19,6 +19,22 @@ def recovery_or_404(text: str | int, by: Actor) -> Recovery:
         found = Recovery.objects.select_related("flow__pipeline__workspace").filter(pk=number).first()
     visible.require_visible_flow(
         found.flow if found else None, by, f"There is no recovery {text}. See the list of recoveries."
+    )
+    assert found is not None
+    return found
+
+
+def joint_or_404(text: str | int, by: Actor) -> JointPlan:
+    """By `J-3` or `3`. Raises NotFound with one sentence, also for one that `by` may not see."""
+    number = whole(str(text).upper().removeprefix("J-"))
+    found = JointPlan.objects.filter(pk=number).first() if number is not None else None
+    lead = (
+        None if found is None else found.plans.select_related("recovery__flow__pipeline").get(joint_ordinal=0)
+    )
+    visible.require_visible_flow(
+        lead.recovery.flow if lead else None,
+        by,
+        f"There is no joint plan {text}. See the list of recoveries.",
     )
     assert found is not None
     return found

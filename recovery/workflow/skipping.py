@@ -8,8 +8,8 @@ from django.utils import timezone
 from recovery.errors import Refused
 from recovery.models import Recovery, Step
 from recovery.people.roles import Actor
-from recovery.workflow import engine, studies
-from recovery.workflow.moves import move, only_in, step_to
+from recovery.workflow import engine, joining, studies
+from recovery.workflow.moves import only_in, step_to
 from recovery.workflow.starting import may_go_on, stuck
 from recovery.workflow.transitions import SKIPS
 
@@ -34,12 +34,13 @@ def skip(recovery: Recovery, *, reason: str, by: Actor) -> SkippedStep:
     if step.state == "done":  # it was measured and does not hold: what is skipped is to measure again
         step = engine.another_verification(step)
     _mark(step, reason, by)
-    following = recovery.steps.filter(plan=step.plan, state="pending", ordinal__gt=step.ordinal).first()
+    following = joining.next_step(step) if step.kind != "verify" else None
     if following is not None:
-        studies.put(recovery, "halt", {})
-        recovery.refresh_from_db()
-        move(recovery, "running")
+        for one in joining.plans_together(step.plan) if step.plan else ():
+            studies.put(one.recovery, "halt", {})
+        joining.run_on(step)
         engine.wake(following)
+        recovery.refresh_from_db()
     else:
         engine.end(recovery, "unproven", f"{_without_proof(recovery)} {engine.skipped(step)}")
     after = {"step": step.kind, "state": "skipped", "recovery": recovery.state}
@@ -58,6 +59,12 @@ def refusal(recovery: Recovery) -> str | None:
 def _skippable(recovery: Recovery) -> Step:
     only_in(recovery, "needs_attention")
     step = stuck(recovery)
+    joint = joining.joint_of(recovery)
+    if joint is not None and joining.is_bound(joint) and (at := joining.stuck_step(joint)) != step:
+        raise Refused(
+            f"{joint.label} stands at step {at.kind} of {at.recovery.label}; only that one can be skipped.",
+            code="joint",
+        )
     rule = SKIPS[step.kind]
     if not rule.may:
         raise Refused(f"Step {step.kind} is never skipped. {rule.because}", code="not_skippable")

@@ -9,14 +9,15 @@ from django.utils import timezone
 from recovery.checkpoints import inspect_checkpoint
 from recovery.contracts import codec
 from recovery.contracts.names import StepKind
+from recovery.contracts.plan import PlanBody
 from recovery.contracts.results import InputMark, UpdateResult
 from recovery.contracts.steps import UpdateArgs
 from recovery.errors import Interrupted, OutcomeUnknown, Refused, RepriseError
-from recovery.models import Step
+from recovery.models import Flow, Plan, Step
 from recovery.pipelines.client import ActiveUpdate, PipelinesClient
 from recovery.pipelines.events import ENDED, failure_of, was_cut
 from recovery.pipelines.workspaces import client_for
-from recovery.workflow import backups, reviewed, strangers
+from recovery.workflow import backups, joining, reviewed, strangers
 from recovery.workflow.evidence import read_inputs, remade
 from recovery.workflow.flow_snapshot import read_flow_snapshot
 from recovery.workflow.own_updates import StartedUpdates, find_own, note_request
@@ -28,9 +29,43 @@ from recovery.workflow.watches import UpdateWatch
 SECONDS = 6 * 3600
 
 
-def run(context: Context) -> StepWait:
-    """Start at most one update, whatever happened before: what proves whose an update is, is kept before the start."""
+def run(context: Context) -> StepWait | Mapping[str, Any]:
+    """Start at most one update, whatever happened before: what proves whose an update is, is kept before the start.
+
+    Of plans that run together the first one starts it, for all of them; the others take it over once it has ended.
+    """
+    joint = joining.joint_of_plan(context.step.plan)
+    if joint is None:
+        return begin(context, _start)
+    if (lead := joining.lead_of(joint)).pk != context.plan.pk:
+        return _take_over(context, lead)
+    if missing := joining.missing_before_update(joint):
+        left = ", ".join(f"{step.kind} of {step.recovery.label}" for step in missing)
+        raise Refused(f"Not done yet: {left}. Nothing was started.", code="before_update")
     return begin(context, _start)
+
+
+def _take_over(context: Context, lead: Plan) -> Mapping[str, Any]:
+    """The update of plans that run together, which the first one has started and read back."""
+    step = lead.steps.filter(kind="rerun").last()
+    noted = (
+        codec.read(UpdateResult, step.result) if step is not None and step.state == "done" else UpdateResult()
+    )
+    if not noted.update_id:
+        raise Refused(
+            "The update that these plans share has not ended. Nothing was started.", code="before_update"
+        )
+    own = noted.listed_together.get(context.recovery.label)
+    if own is None:
+        raise Refused(
+            "What this flow's inputs held before the update was not noted, so its proof would have a gap. Roll back.",
+            code="not_noted",
+        )
+    context.log(
+        f"{context.run_noun.capitalize()} {noted.update_id} was started for this flow too; it is COMPLETED."
+    )
+    taken = noted.model_copy(update={"listed": own, "listed_together": {}})
+    return codec.to_read_json(taken)
 
 
 def begin(context: Context, start: Callable[[Context], str]) -> StepWait:
@@ -57,24 +92,33 @@ def go_on(context: Context, ended: str) -> Mapping[str, Any]:
 
 
 def _start(context: Context) -> str:
-    body, contents = _selection(_asked(context)), context.contents
+    contents = context.contents
+    body = _selection(_asked(context))
     strangers.refuse_foreign_batches(context)
     if any(step.kind is StepKind.FILL for step in contents.steps):
         before = codec.read(UpdateResult, context.step.result)
         backups.refuse_moved_table(context.plan, may_have_run=before.may_have_run)
-    # what lies there now must be read by this update; what comes later may be or not
-    readers = Readers(lambda: read_flow_snapshot(context.flow, known=contents.table_places))
+    together, there = {}, _list_inputs(context.flow, contents)
+    if (joint := joining.joint_of_plan(context.step.plan)) is not None:
+        body = selected(joint.contents.refresh)
+        others = [plan for plan in joining.plans_of(joint) if plan.pk != context.plan.pk]
+        together = {p.recovery.label: _list_inputs(p.recovery.flow, p.contents) for p in others}
+    # last of all, and again at each attempt: who mended a cause may have mended it in the code
+    reviewed.require_workspace_unchanged(
+        contents, context.client, context.pipeline_id, so="Nothing was started."
+    )
+    return start(context, body, listed=there, together=together)
+
+
+def _list_inputs(flow: Flow, contents: PlanBody) -> dict[str, InputMark]:
+    """What lies there now, which this update must read; what comes later it may read or not. Raises Refused."""
+    readers = Readers(lambda: read_flow_snapshot(flow, known=contents.table_places))
     if changed := remade(contents, readers):
         raise Refused(
             f"Since the plan was sealed, {', '.join(changed)} was deleted, or deleted and made again: its records are "
             "not those that the plan counts on, so nothing was started. Roll back, then make a new plan."
         )
-    there = read_inputs(contents, readers)
-    # last of all, and again at each attempt: who mended a cause may have mended it in the code
-    reviewed.require_workspace_unchanged(
-        contents, context.client, context.pipeline_id, so="Nothing was started."
-    )
-    return start(context, body, listed=there)
+    return read_inputs(contents, readers)
 
 
 def _asked(context: Context) -> UpdateArgs:
@@ -90,14 +134,22 @@ def _asked(context: Context) -> UpdateArgs:
     return args.model_copy(update={"reset": ()})
 
 
-def start(context: Context, body: Mapping[str, Any], *, listed: Mapping[str, InputMark] | None = None) -> str:
+def start(
+    context: Context,
+    body: Mapping[str, Any],
+    *,
+    listed: Mapping[str, InputMark] | None = None,
+    together: Mapping[str, Mapping[str, InputMark]] | None = None,
+) -> str:
     """Start the one update of this step. What is needed to find it again is kept before, with `listed`, what the inputs
-    hold, where that matters."""
+    hold, where that matters, and `together`, those of other plans."""
     before = newest(context.client, context.pipeline_id)
     asked = note_request(body, timezone.now())
     noted = UpdateResult(newest_before=before, asked=asked, unnoted=True, unclear=())
     if listed is not None:
         noted = noted.model_copy(update={"listed": listed})
+    if together:
+        noted = noted.model_copy(update={"listed_together": together})
     context.watch.keep(**codec.to_read_json(noted))
     context.watch.guard()
     try:
@@ -214,7 +266,8 @@ def _why(context: Context, update_id: str, state: str) -> str:
         who = context.held_by or "someone"
         return f"{run} was stopped by {who} before it ended. Resume to start it again."
     events = list(context.client.events(context.pipeline_id, filter=f"update_id = '{update_id}'"))
-    causes = failure_of(events, context.flow.name)
+    flows = [plan.contents.flow for plan in joining.plans_together(context.plan)]
+    causes = next((found for name in flows if (found := failure_of(events, name))), None)
     first = causes[-1]["message"].splitlines()[0][:300] if causes else "no cause is in its events"
     return f"{run} FAILED: {first}"
 

@@ -16,7 +16,7 @@ from recovery.models import Recovery, Step
 from recovery.pipelines.client import PipelinesClient
 from recovery.pipelines.workspaces import client_for
 from recovery.sinks.live import reading as sinks
-from recovery.workflow import corrections, further, restoring
+from recovery.workflow import corrections, further, joining, restoring
 from recovery.workflow.places import checkpoint_of
 from recovery.workflow.steps import backup, restore, seed
 from recovery.workflow.steps.base import Context, ProbeOutcome, saw
@@ -27,7 +27,6 @@ SECONDS = 300
 
 def refusal(recovery: Recovery) -> str | None:
     """Why this recovery can no longer be rolled back, in one sentence; None when it can. Reads only."""
-    done = {s.kind: s for s in recovery.steps.filter(state="done", plan__isnull=False)}
     if recovery.state == "rolled_back":
         return f"{recovery.label} is rolled back already."
     if _corrects_table(recovery):
@@ -36,7 +35,7 @@ def refusal(recovery: Recovery) -> str | None:
     seeded, unclear = _seeded(recovery)
     if unclear:
         return unclear
-    if not emptied and restored is None and seeded is None and "patch" not in done:
+    if not has_changed(recovery):
         return "Nothing was changed that could be undone."
     flow = recovery.flow
     if active_update(client_for(flow.pipeline.workspace).get_pipeline(flow.pipeline.pipeline_id)):
@@ -57,6 +56,15 @@ def refusal(recovery: Recovery) -> str | None:
     if rerun and codec.read(UpdateResult, rerun.result).update_id and rerun.state == "done":
         return "The update has run with the changed code; what it committed stays. Patch the code by a new recovery."
     return None
+
+
+def has_changed(recovery: Recovery) -> bool:
+    """Whether its plan has changed something that a rollback would undo, or may have. Reads only."""
+    if _corrects_table(recovery) or restoring.emptied_by(recovery) or _restored(recovery) is not None:
+        return True
+    seeded, unclear = _seeded(recovery)
+    patched = recovery.steps.filter(kind="patch", state="done", plan__isnull=False).exists()
+    return seeded is not None or bool(unclear) or patched
 
 
 def _corrects_table(recovery: Recovery) -> bool:
@@ -125,6 +133,10 @@ def _head(step: Step, made: SeedResult) -> int | None:
 
 def run(context: Context) -> Mapping[str, Any]:
     """First the checkpoint (so that no update can start on the seed with the old code), then the source."""
+    joint = joining.joint_of_plan(context.plan)
+    if joint is not None and not has_changed(context.recovery):
+        context.log("Nothing was changed for this flow, so there is nothing to undo.")
+        return codec.to_json(RollbackResult(checkpoint=False, files=()))
     reason = refusal(context.recovery)
     if reason:
         raise Refused(reason)
@@ -148,6 +160,10 @@ def run(context: Context) -> Mapping[str, Any]:
             _goes_back_to(context, place, codec.read(BackupResult, before.result).checkpoint)
     if (restored := _restored(context.recovery)) is not None:
         restore.undo(context, restored)
+    if joint is not None and (waiting := joining.others_not_rolled_back(context.recovery, joint)):
+        # their checkpoints are of this code, which no update may run on the old one
+        context.log(f"The source goes back with the last of them: {', '.join(waiting)}.")
+        return codec.to_json(RollbackResult(checkpoint=seeded is not None, files=()))
     copy = backup.kept(before) if before is not None else {}
     changed = context.contents.patch if "patch" in done else []
     written = [_write_back(context, change, copy) for change in changed]

@@ -1,0 +1,142 @@
+"""Whether several sealed plans can run together, with one update, and each be proven on its own. Pure."""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from recovery.contracts import codec
+from recovery.contracts.joint import JOINABLE, JOINT_SCHEMA, JoinedPlan, JointBody
+from recovery.contracts.names import StepKind, name_strategy
+from recovery.contracts.plan import PlanBody
+from recovery.contracts.steps import UpdateArgs
+
+
+class JointRefusalCode(StrEnum):
+    """Why plans do not run together."""
+
+    TOO_FEW = "too_few_plans"
+    OTHER_PIPELINE = "other_pipeline"
+    SAME_TABLE = "same_table"
+    READS_THE_OTHER = "reads_the_other"
+    STRATEGY_ALONE = "strategy_alone"
+    WHOLE_PIPELINE = "whole_pipeline"
+    OTHER_CODE = "other_code"
+
+
+@dataclass(frozen=True)
+class JointRefusal:
+    """A refusal: its code and the sentence."""
+
+    code: JointRefusalCode
+    says: str
+
+
+def find_joint_refusal(
+    plans: Sequence[PlanBody], reads: Mapping[str, Collection[str]]
+) -> JointRefusal | None:
+    """Why these plans cannot run together; None where they can. `reads`: of each flow, the flows that write what it
+    reads, directly or through others."""
+    checks = (_few, _elsewhere, _one_table, _alone, _whole, _other_code)
+    found = (check(plans) for check in checks)
+    return next((no for no in found if no), None) or _reading(plans, reads)
+
+
+def _few(plans: Sequence[PlanBody]) -> JointRefusal | None:
+    if len({plan.flow for plan in plans}) == len(plans) > 1:
+        return None
+    return JointRefusal(
+        JointRefusalCode.TOO_FEW, "Plans run together where they are of two or more flows, one plan each."
+    )
+
+
+def _elsewhere(plans: Sequence[PlanBody]) -> JointRefusal | None:
+    if len({(plan.workspace, plan.pipeline.id, plan.environment) for plan in plans}) == 1:
+        return None
+    return JointRefusal(
+        JointRefusalCode.OTHER_PIPELINE,
+        "Plans run together where they are of one pipeline: it has one update.",
+    )
+
+
+def _one_table(plans: Sequence[PlanBody]) -> JointRefusal | None:
+    """Rows of one table are counted for one flow: two that write it would each find the other's."""
+    seen: dict[str, str] = {}
+    for plan in plans:
+        other = seen.setdefault(plan.dataset, plan.flow)
+        if other != plan.flow:
+            return JointRefusal(
+                JointRefusalCode.SAME_TABLE,
+                f"{other} and {plan.flow} both write {plan.dataset}, so neither could be proven on its own. "
+                "Recover them one after the other.",
+            )
+    return None
+
+
+def _alone(plans: Sequence[PlanBody]) -> JointRefusal | None:
+    one = next((plan for plan in plans if plan.strategy not in JOINABLE), None)
+    if one is None:
+        return None
+    return JointRefusal(
+        JointRefusalCode.STRATEGY_ALONE,
+        f"{name_strategy(one.strategy)} runs alone: {one.flow} needs another strategy, or a recovery after this one.",
+    )
+
+
+def _whole(plans: Sequence[PlanBody]) -> JointRefusal | None:
+    one = next((plan for plan in plans if not _selected(plan)), None)
+    if one is None:
+        return None
+    return JointRefusal(
+        JointRefusalCode.WHOLE_PIPELINE,
+        f"The update of {one.flow} runs the whole pipeline, as it writes to no table, so flows that are not named "
+        "would run too. Recover it alone.",
+    )
+
+
+def _other_code(plans: Sequence[PlanBody]) -> JointRefusal | None:
+    first = plans[0]
+    for plan in plans[1:]:
+        same = (
+            plan.preconditions.code == first.preconditions.code
+            and plan.preconditions.settings == first.preconditions.settings
+            and plan.reviewed_code == first.reviewed_code
+        )
+        if not same:
+            return JointRefusal(
+                JointRefusalCode.OTHER_CODE,
+                f"{plan.flow} would run with other code than {first.flow}, and one update has one code. Plan both "
+                "with the same code, or revert both.",
+            )
+    return None
+
+
+def _reading(plans: Sequence[PlanBody], reads: Mapping[str, Collection[str]]) -> JointRefusal | None:
+    for plan in plans:
+        above = next((other.flow for other in plans if other.flow in reads.get(plan.flow, ())), None)
+        if above is not None:
+            return JointRefusal(
+                JointRefusalCode.READS_THE_OTHER,
+                f"{plan.flow} reads what {above} writes, so its rows cannot be forecast before that has run. "
+                f"Recover {above} first.",
+            )
+    return None
+
+
+def _selected(plan: PlanBody) -> tuple[str, ...]:
+    """The tables that the plan's own rerun selects."""
+    told = next((step.args for step in plan.steps if step.kind is StepKind.RERUN), {})
+    return codec.read(UpdateArgs, told).refresh
+
+
+def build_joint(plans: Sequence[tuple[str, PlanBody]]) -> JointBody:
+    """The contents of a joint plan of these plans, each with its hash, in this order."""
+    bodies = [body for _, body in plans]
+    selected = dict.fromkeys(table for body in bodies for table in _selected(body))
+    return JointBody(
+        schema_number=JOINT_SCHEMA,
+        workspace=bodies[0].workspace,
+        environment=bodies[0].environment,
+        pipeline=bodies[0].pipeline,
+        plans=tuple(JoinedPlan(recovery=b.recovery, flow=b.flow, plan=digest) for digest, b in plans),
+        refresh=tuple(selected),
+    )

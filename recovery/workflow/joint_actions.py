@@ -1,0 +1,100 @@
+"""The doors of plans that run together: start or resume, roll back, cancel. Keyword-only, `by=` who, ids not objects.
+
+Each takes the locks of all recoveries, and does its act for all of them or for none, in one transaction, with a row of
+the audit log for each.
+"""
+
+from recovery.errors import Refused, RepriseError
+from recovery.models import JointPlan, Recovery, Step
+from recovery.people.roles import Actor
+from recovery.workflow import broker, engine, joining, starting
+from recovery.workflow.actions import CAN_GO_BACK, add_step
+from recovery.workflow.journal import right_to_run, trying_together
+from recovery.workflow.moves import move, only_in
+from recovery.workflow.selectors import plan_of
+from recovery.workflow.steps import rollback
+from recovery.workflow.transitions import WAITS
+
+
+def execute_joint(*, joint_id: int, by: Actor) -> None:
+    """Run the plans of a joint one; or, when a step failed or is unknown, resume all of them at that step.
+
+    Raises Refused as `actions.execute` does for any of them, and once the update has run (`resume_member`); Denied.
+    """
+    joint = JointPlan.objects.get(pk=joint_id)
+    plans = joining.plans_of(joint)
+    members = [plan.recovery for plan in plans]
+    resuming = any(recovery.state == "needs_attention" for recovery in members)
+    act = "recovery.resume" if resuming else "recovery.execute"
+    with trying_together(act, members, by) as attempts:
+        broker.check()
+        held = joining.lock_members(joint)
+        for plan in plans:
+            by.check(right_to_run(plan), joint.pipeline.environment)
+        started = starting.start_together(joint, held, by=by)
+        for attempted, one in zip(attempts, started, strict=True):
+            attempted.done(
+                f"{one.says} Together, as {joint.label}.",
+                before=one.before,
+                after={**one.after, "joint": joint.hash},
+            )
+
+
+def roll_back_joint(*, joint_id: int, by: Actor, reason: str) -> Step:
+    """Undo what can be undone of all plans, the last one first, as steps run by a worker. A rollback that did not end
+    goes on. Answers the step that runs first.
+
+    Raises Refused where one of them cannot be undone, or none has changed anything; Denied.
+    """
+    joint = JointPlan.objects.get(pk=joint_id)
+    members = [plan.recovery for plan in joining.plans_of(joint)]
+    refusals = [_rollback_refusal(recovery) for recovery in members]  # asks API and storage
+    with trying_together("recovery.rollback", members, by, reason=reason) as attempts:
+        broker.check()
+        held = joining.lock_members(joint)
+        left = [recovery for recovery in held if recovery.state != "rolled_back"]
+        for recovery in left:
+            only_in(recovery, *CAN_GO_BACK)
+            if recovery.steps.filter(state="running").exists():
+                raise Refused("A step is running. Wait for its end, then roll back.", code="step_running")
+        for recovery, refusal in zip(held, refusals, strict=True):
+            if refusal and recovery in left:
+                raise Refused(f"{recovery.label} cannot be rolled back: {refusal}", code="not_undoable")
+        if not any(rollback.has_changed(recovery) for recovery in left):
+            raise Refused(f"Nothing of {joint.label} was changed that could be undone.", code="not_undoable")
+        asked = Step.objects.filter(plan__joint=joint, kind="rollback", state="pending")
+        asked.update(state="skipped")  # of a rollback that did not end: it is asked for anew
+        says = "Undo the reset; the source goes back with the first of the plans."
+        steps = [add_step(recovery, "rollback", says, plan_of(recovery)) for recovery in left]
+        engine.wake(steps[-1])
+        why = reason or "no reason given"
+        for attempted in attempts:
+            attempted.done(f"Rollback of {joint.label} requested: {why}.", after={"joint": joint.hash})
+    return steps[-1]
+
+
+def _rollback_refusal(recovery: Recovery) -> str | None:
+    try:
+        return rollback.refusal(recovery) if rollback.has_changed(recovery) else None
+    except RepriseError as failure:
+        return failure.sentence
+
+
+def cancel_joint(*, joint_id: int, by: Actor, reason: str) -> None:
+    """End the recoveries of a joint plan that has changed nothing. Raises Refused once something was changed."""
+    joint = JointPlan.objects.get(pk=joint_id)
+    members = [plan.recovery for plan in joining.plans_of(joint)]
+    with trying_together("recovery.cancel", members, by, reason=reason) as attempts:
+        held = joining.lock_members(joint)
+        for recovery in held:
+            only_in(recovery, *sorted(WAITS), "needs_attention")
+        joining.void(joint)
+        for attempted, recovery in zip(attempts, held, strict=True):
+            before = recovery.state
+            recovery.steps.filter(state="pending").update(state="skipped")
+            move(recovery, "cancelled", reason=reason)
+            attempted.done(
+                f"Cancelled with {joint.label}: {reason or 'no reason given'}.",
+                before={"state": before},
+                after={"state": "cancelled", "joint": joint.hash},
+            )
