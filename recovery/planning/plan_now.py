@@ -8,9 +8,9 @@ from recovery.contracts.choices import Choices, ChoicesChange
 from recovery.contracts.diagnosis import Storage
 from recovery.contracts.names import CORRECTING, Strategy, name_strategy
 from recovery.errors import Refused, RepriseError, WrongUse
-from recovery.models import Flow, Plan, Recovery
+from recovery.models import Flow, JointPlan, Plan, Recovery
 from recovery.people.roles import Actor
-from recovery.planning.actions import begin_further_plan, seal_at_once, update_choices
+from recovery.planning.actions import begin_further_plan, join_plans, seal_at_once, update_choices
 from recovery.planning.choosing import find_strategy
 from recovery.sources import position_requests
 from recovery.strategies.catalogue import EXECUTABLE, FOR_HEALTHY, POSITIONED
@@ -60,6 +60,31 @@ def make_plan(
         raise refusal from failure
     recovery.refresh_from_db()
     return recovery, plan
+
+
+def make_joint_plan(
+    *,
+    changes: Sequence[tuple[Flow, ChoicesChange]],
+    accept: Collection[Effect] = (),
+    again: bool = False,
+    by: Actor,
+) -> JointPlan:
+    """A plan of each flow, as `make_plan`, and all of them sealed together in this order. Where one is refused, or they
+    cannot run together, nothing is left behind: what this call opened is cancelled, other plans are taken back."""
+    made: list[tuple[Recovery, bool]] = []
+    try:
+        for flow, change in changes:
+            is_new = open_recovery_of(flow.pk) is None
+            recovery, _ = make_plan(flow=flow, change=change, accept=accept, again=again, by=by)
+            made.append((recovery, is_new))
+        return join_plans(recovery_ids=[recovery.pk for recovery, _ in made], by=by)
+    except RepriseError as failure:
+        for recovery, is_new in made:
+            if is_new:
+                actions.cancel(recovery_id=recovery.pk, reason=f"No joint plan: {failure.sentence}", by=by)
+            else:
+                actions.edit_again(recovery_id=recovery.pk, by=by)
+        raise
 
 
 def _name_costs(

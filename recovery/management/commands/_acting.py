@@ -2,7 +2,7 @@
 
 import re
 import sys
-from argparse import ArgumentParser
+from argparse import Action, ArgumentParser, Namespace
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -45,9 +45,27 @@ def flow_options(parser: ArgumentParser) -> None:
     )
 
 
+class FlowsAction(Action):
+    """`flow` is the first that is named, `flows` are all of them."""
+
+    def __call__(
+        self, parser: ArgumentParser, namespace: Namespace, values: Any, option_string: str | None = None
+    ) -> None:
+        namespace.flows = [*(getattr(namespace, "flows", None) or ()), values]
+        namespace.flow = namespace.flows[0]
+
+
 def plan_options(parser: ArgumentParser) -> None:
     """What a plan may be given."""
-    flow_options(parser)
+    parser.add_argument("pipeline", help="Id or unique name of the pipeline; or a recovery of it, as R-12.")
+    parser.add_argument(
+        "--flow",
+        action=FlowsAction,
+        help="Name, last part of the name, or target table. Default: the failing flow. Repeat it for several flows of "
+        "the pipeline: their plans are sealed, approved and run together, with one update (J-3). FLOW=STRATEGY gives "
+        "one of them another strategy.",
+    )
+    parser.set_defaults(flows=[])
     parser.add_argument(
         "--strategy",
         help="continue (seeded reset; the default), repair (repair damaged files, keep state), revert "

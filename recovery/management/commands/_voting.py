@@ -4,8 +4,10 @@ from argparse import ArgumentParser
 from typing import Any, ClassVar
 
 from recovery.approvals import actions
-from recovery.management.commands import _acting
+from recovery.approvals.joint_actions import vote_on_joint
+from recovery.management.commands import _acting, _together
 from recovery.management.commands._base import CommandAnswer, RepriseCommand
+from recovery.models import Plan, Recovery
 from recovery.people.roles import Right
 from recovery.workflow.selectors import recovery_or_404
 
@@ -17,7 +19,7 @@ class VoteCommand(RepriseCommand):
     choice: ClassVar[str] = ""
 
     def add_options(self, parser: ArgumentParser) -> None:
-        parser.add_argument("recovery", help="R-12 or 12.")
+        parser.add_argument("recovery", help="R-12 or 12; J-3 for plans that run together.")
         parser.add_argument("--reason", required=True, help="Why, for the audit log.")
         parser.add_argument(
             "--plan",
@@ -27,6 +29,8 @@ class VoteCommand(RepriseCommand):
         )
 
     def answer(self, options: dict[str, Any]) -> CommandAnswer:
+        if _together.names_joint(options["recovery"]):
+            return self._vote_together(options)
         recovery = recovery_or_404(options["recovery"], self.actor)
         request = actions.cast_vote(
             recovery_id=recovery.pk,
@@ -36,14 +40,32 @@ class VoteCommand(RepriseCommand):
             by=self.actor,
         )
         recovery.refresh_from_db()
-        data = {
-            "recovery": recovery.label,
-            "state": recovery.state,
-            "plan_hash": request.plan.hash,
-            "vote": self.choice,
-            "approvals": _acting.approvals(recovery, request.plan),
-        }
+        data = self._voted(recovery, request.plan)
         word = "Approved" if self.choice == "approve" else "Rejected"
         return CommandAnswer(
             data, f"{word} plan {request.plan.hash[:8]}. {_acting.awaited(recovery, request.plan)}".rstrip()
+        )
+
+    def _voted(self, recovery: Recovery, plan: Plan) -> dict[str, Any]:
+        return {
+            "recovery": recovery.label,
+            "state": recovery.state,
+            "plan_hash": plan.hash,
+            "vote": self.choice,
+            "approvals": _acting.approvals(recovery, plan),
+        }
+
+    def _vote_together(self, options: dict[str, Any]) -> CommandAnswer:
+        joint = _together.find_joint(options["recovery"], self.actor)
+        vote_on_joint(
+            joint_id=joint.pk,
+            choice=self.choice,
+            reason=options["reason"],
+            joint_hash=options["plan"],
+            by=self.actor,
+        )
+        word = "Approved" if self.choice == "approve" else "Rejected"
+        then = "" if self.choice == "reject" else f" {_together.awaited(joint)}"
+        return CommandAnswer(
+            _together.describe(joint, self._voted), f"{word} {joint.label} {joint.hash[:8]}.{then}"
         )

@@ -3,9 +3,10 @@
 from argparse import ArgumentParser
 from typing import Any
 
+from recovery.management.commands import _together
 from recovery.management.commands._base import CommandAnswer, RepriseCommand
 from recovery.people.roles import Right
-from recovery.workflow import actions
+from recovery.workflow import actions, joint_actions
 from recovery.workflow.selectors import recovery_or_404
 
 
@@ -16,10 +17,14 @@ class Command(RepriseCommand):
     right = Right.RECOVER
 
     def add_options(self, parser: ArgumentParser) -> None:
-        parser.add_argument("recovery", help="R-12 or 12.")
+        parser.add_argument("recovery", help="R-12 or 12; J-3 for plans that run together.")
         parser.add_argument("--reason", default="", help="Why, for the audit log.")
 
     def answer(self, options: dict[str, Any]) -> CommandAnswer:
+        if _together.names_joint(options["recovery"]):
+            joint = _together.find_joint(options["recovery"], self.actor)
+            joint_actions.cancel_joint(joint_id=joint.pk, by=self.actor, reason=options["reason"])
+            return _together.standing(joint)
         recovery = recovery_or_404(options["recovery"], self.actor)
         actions.cancel(recovery_id=recovery.pk, by=self.actor, reason=options["reason"])
         recovery.refresh_from_db()

@@ -3,10 +3,11 @@
 from argparse import ArgumentParser
 from typing import Any
 
-from recovery.management.commands import _acting
+from recovery.management.commands import _acting, _together
 from recovery.management.commands._base import CommandAnswer, RepriseCommand
 from recovery.people.roles import Right
-from recovery.workflow import actions, by_hand
+from recovery.workflow import actions, by_hand, joint_actions
+from recovery.workflow.joining import plans_of
 from recovery.workflow.moves import state_label
 from recovery.workflow.selectors import recovery_or_404
 
@@ -20,13 +21,15 @@ class Command(RepriseCommand):
     right = Right.RECOVER
 
     def add_options(self, parser: ArgumentParser) -> None:
-        parser.add_argument("recovery", help="R-12 or 12.")
+        parser.add_argument("recovery", help="R-12 or 12; J-3 for plans that run together.")
         parser.add_argument("--wait", action="store_true", help="Follow the steps to the end.")
         parser.add_argument(
             "--timeout", type=float, default=_acting.WAIT_SECONDS, help="Longest wait, in seconds."
         )
 
     def answer(self, options: dict[str, Any]) -> CommandAnswer:
+        if _together.names_joint(options["recovery"]):
+            return self._execute_together(options)
         recovery = recovery_or_404(options["recovery"], self.actor)
         if not (options["wait"] and recovery.state in by_hand.MOVING):
             actions.execute(recovery_id=recovery.pk, by=self.actor)
@@ -36,4 +39,15 @@ class Command(RepriseCommand):
         data = by_hand.summary(recovery)
         return CommandAnswer(
             data, f"{recovery.label} is {state_label(recovery.state)}; workers go on without this command."
+        )
+
+    def _execute_together(self, options: dict[str, Any]) -> CommandAnswer:
+        joint = _together.find_joint(options["recovery"], self.actor)
+        moving = any(plan.recovery.state in by_hand.MOVING for plan in plans_of(joint))
+        if not (options["wait"] and moving):
+            joint_actions.execute_joint(joint_id=joint.pk, by=self.actor)
+        return (
+            _together.ended(joint, timeout=options["timeout"])
+            if options["wait"]
+            else _together.standing(joint)
         )

@@ -10,12 +10,14 @@ from typing import Any
 
 from recovery.approvals import selectors
 from recovery.approvals.actions import request_approval
+from recovery.approvals.joint_actions import request_joint_approval
 from recovery.contracts.choices import ChoicesChange
-from recovery.management.commands import _acting, _positions, _ways
+from recovery.management.commands import _acting, _positions, _together, _ways
 from recovery.management.commands._base import CommandAnswer, RepriseCommand
 from recovery.models import Flow, Recovery
 from recovery.people.roles import Right
 from recovery.workflow import by_hand
+from recovery.workflow.joining import plans_of
 from recovery.workflow.selectors import open_recovery_of
 from recovery.workflow.ways import look_at_ways
 
@@ -29,6 +31,7 @@ class Command(RepriseCommand):
     examples = """examples:
   plan customers --flow customers_incremental_flow --strategy continue
   plan customers --strategy all
+  plan customers --flow orders --flow returns=prime --strategy continue
   plan customers --positions
   plan R-12 --positions --position all=time=2026-11-22T03:00:00Z
   plan R-12 --again --position 0=time=2026-11-22T03:00:00Z --position 1=version=12 --accept-repeats
@@ -52,6 +55,8 @@ class Command(RepriseCommand):
         parser.add_argument("--reason", default="", help="What approvers should know.")
 
     def answer(self, options: dict[str, Any]) -> CommandAnswer:
+        if len(options["flows"]) > 1:
+            return self._plan_together(options)
         if options["strategy"] == _ways.ALL:
             _ways.refuse_choices(options)
         flow = _acting.flow_of(options, self.actor)
@@ -68,6 +73,21 @@ class Command(RepriseCommand):
             recovery.refresh_from_db()
         data = {**by_hand.planned(recovery, plan), "approvals": _acting.approvals(recovery, plan)}
         return CommandAnswer(data, _acting.plan_text(data, plan, _acting.awaited(recovery, plan)))
+
+    def _plan_together(self, options: dict[str, Any]) -> CommandAnswer:
+        flows = _together.flows_of(options, self.actor)
+        joint = _together.seal(options, flows, by=self.actor, again=options["again"])
+        if _together.needs_votes(joint):
+            request_joint_approval(joint_id=joint.pk, reason=options["reason"], by=self.actor)
+        data = _together.describe(
+            joint, lambda r, plan: {**by_hand.planned(r, plan), "approvals": _acting.approvals(r, plan)}
+        )
+        texts = [
+            _acting.plan_text(told, plan, _together.awaited(joint))
+            for told, plan in zip(data["recoveries"], plans_of(joint), strict=True)
+        ]
+        head = f"{joint.label} {joint.hash[:8]}: {len(texts)} plans that are approved, started and rolled back together"
+        return CommandAnswer(data, "\n\n".join((head, *texts)))
 
     def _compare(
         self, flow: Flow, recovery: Recovery | None, change: ChoicesChange, positions: Sequence[str]

@@ -7,12 +7,12 @@ from recovery.approvals.rules import votes_text
 from recovery.approvals.selectors import rule_for as rules_of
 from recovery.contracts.names import name_strategy
 from recovery.errors import Refused
-from recovery.management.commands import _acting
+from recovery.management.commands import _acting, _together
 from recovery.management.commands._base import CommandAnswer, RepriseCommand
 from recovery.models import Flow
 from recovery.people.roles import Right
 from recovery.planning import plan_now
-from recovery.workflow import actions, by_hand
+from recovery.workflow import actions, by_hand, joint_actions
 
 
 class Command(RepriseCommand):
@@ -28,6 +28,8 @@ class Command(RepriseCommand):
         )
 
     def answer(self, options: dict[str, Any]) -> CommandAnswer:
+        if len(options["flows"]) > 1:
+            return self._recover_together(options)
         flow = _acting.flow_of(options, self.actor)
         self._needs_nobody(flow)
         patch = by_hand.read_patch(flow, code=options["code"], diff=options["patch"])
@@ -38,6 +40,16 @@ class Command(RepriseCommand):
         )
         actions.execute(recovery_id=recovery.pk, by=self.actor)
         return _acting.ended(by_hand.wait(recovery, say=_acting.say, timeout=options["timeout"]))
+
+    def _recover_together(self, options: dict[str, Any]) -> CommandAnswer:
+        flows = _together.flows_of(options, self.actor)
+        self._needs_nobody(flows[0][0])
+        for flow, strategy in flows:  # once one has stopped the pipeline, the others find it stopped
+            self._stop(flow, healthy=plan_now.fits_healthy(strategy))
+        joint = _together.seal(options, flows, by=self.actor)
+        _acting.say(f"{joint.label}: {len(flows)} plans sealed together, {joint.hash[:8]}.")
+        joint_actions.execute_joint(joint_id=joint.pk, by=self.actor)
+        return _together.ended(joint, timeout=options["timeout"])
 
     def _needs_nobody(self, flow: Flow) -> None:
         """Raise Refused, before anything is stopped or sealed, where other people must agree."""

@@ -4,8 +4,10 @@ from argparse import ArgumentParser
 from typing import Any
 
 from recovery.approvals import actions
-from recovery.management.commands import _acting
+from recovery.approvals.joint_actions import request_joint_approval
+from recovery.management.commands import _acting, _together
 from recovery.management.commands._base import CommandAnswer, RepriseCommand
+from recovery.models import Plan, Recovery
 from recovery.people.roles import Right
 from recovery.workflow.selectors import recovery_or_404
 
@@ -17,17 +19,24 @@ class Command(RepriseCommand):
     right = Right.RECOVER
 
     def add_options(self, parser: ArgumentParser) -> None:
-        parser.add_argument("recovery", help="R-12 or 12.")
+        parser.add_argument("recovery", help="R-12 or 12; J-3 for plans that run together.")
         parser.add_argument("--reason", default="", help="What approvers should know: why, ticket, deadline.")
 
     def answer(self, options: dict[str, Any]) -> CommandAnswer:
+        if _together.names_joint(options["recovery"]):
+            joint = _together.find_joint(options["recovery"], self.actor)
+            request_joint_approval(joint_id=joint.pk, reason=options["reason"], by=self.actor)
+            return CommandAnswer(_together.describe(joint, _asked), _together.awaited(joint))
         recovery = recovery_or_404(options["recovery"], self.actor)
         request = actions.request_approval(recovery_id=recovery.pk, reason=options["reason"], by=self.actor)
         recovery.refresh_from_db()
-        data = {
-            "recovery": recovery.label,
-            "state": recovery.state,
-            "plan_hash": request.plan.hash,
-            "approvals": _acting.approvals(recovery, request.plan),
-        }
-        return CommandAnswer(data, _acting.awaited(recovery, request.plan))
+        return CommandAnswer(_asked(recovery, request.plan), _acting.awaited(recovery, request.plan))
+
+
+def _asked(recovery: Recovery, plan: Plan) -> dict[str, Any]:
+    return {
+        "recovery": recovery.label,
+        "state": recovery.state,
+        "plan_hash": plan.hash,
+        "approvals": _acting.approvals(recovery, plan),
+    }

@@ -3,10 +3,11 @@
 from argparse import ArgumentParser
 from typing import Any
 
-from recovery.management.commands import _acting
+from recovery.management.commands import _acting, _together
 from recovery.management.commands._base import CommandAnswer, RepriseCommand
 from recovery.people.roles import Right
-from recovery.workflow import actions, by_hand
+from recovery.workflow import actions, by_hand, joint_actions
+from recovery.workflow.joining import plans_of
 from recovery.workflow.selectors import recovery_or_404
 
 
@@ -17,14 +18,26 @@ class Command(RepriseCommand):
     right = Right.RECOVER
 
     def add_options(self, parser: ArgumentParser) -> None:
-        parser.add_argument("recovery", help="R-12 or 12.")
+        parser.add_argument("recovery", help="R-12 or 12; J-3 for plans that run together.")
         parser.add_argument("--reason", default="", help="Why, for the audit log.")
         parser.add_argument("--timeout", type=float, default=300.0, help="Longest wait, in seconds.")
 
     def answer(self, options: dict[str, Any]) -> CommandAnswer:
+        if _together.names_joint(options["recovery"]):
+            return self._roll_back_together(options)
         recovery = recovery_or_404(options["recovery"], self.actor)
         actions.roll_back(recovery_id=recovery.pk, by=self.actor, reason=options["reason"])
         recovery = by_hand.wait(recovery, say=_acting.say, timeout=options["timeout"])
         data = by_hand.summary(recovery)
         good = recovery.state == "rolled_back"
         return CommandAnswer(data, f"{recovery.label}: {recovery.reason}", exit_code=0 if good else 1)
+
+    def _roll_back_together(self, options: dict[str, Any]) -> CommandAnswer:
+        joint = _together.find_joint(options["recovery"], self.actor)
+        joint_actions.roll_back_joint(joint_id=joint.pk, by=self.actor, reason=options["reason"])
+        rested = [
+            by_hand.wait(plan.recovery, say=_acting.say, timeout=options["timeout"])
+            for plan in reversed(plans_of(joint))
+        ]
+        good = all(recovery.state == "rolled_back" for recovery in rested)
+        return _together.standing(joint, exit_code=0 if good else 1)

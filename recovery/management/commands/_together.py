@@ -1,0 +1,115 @@
+"""What commands do with plans that run together: several `--flow`, and J-n in place of R-n.
+
+`{group: J-n, plan_hash, recoveries: […]}`, each recovery as the command prints it where it is alone.
+"""
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
+
+from recovery.approvals.selectors import rule_for
+from recovery.errors import WrongUse
+from recovery.management.commands import _acting
+from recovery.management.commands._base import CommandAnswer
+from recovery.models import Flow, JointPlan, Plan, Recovery
+from recovery.people.roles import Actor
+from recovery.pipelines.find import find_flow, find_fresh
+from recovery.planning import plan_now
+from recovery.plans.accepted import effects_of
+from recovery.workflow import by_hand, joining
+from recovery.workflow.moves import state_label
+from recovery.workflow.selectors import joint_or_404
+
+JOINT: Final = re.compile(r"[Jj]-[0-9]+")
+OF_ONE_FLOW: Final = ("position", "confirm", "key", "to", "positions")
+"""Options that say something of one flow."""
+Described = Callable[[Recovery, Plan], Mapping[str, Any]]
+
+
+def names_joint(text: str) -> bool:
+    """Is it J-n?"""
+    return JOINT.fullmatch(text) is not None
+
+
+def find_joint(text: str, by: Actor) -> JointPlan:
+    """By J-n. Raises NotFound."""
+    return joint_or_404(text, by)
+
+
+def flows_of(options: Mapping[str, Any], by: Actor) -> list[tuple[Flow, str | None]]:
+    """The flows of `--flow A --flow B`, each with the strategy of `--flow A=S`, else of `--strategy`.
+
+    Raises WrongUse for what is of one flow alone, NotFound, Unreachable.
+    """
+    if named := [f"--{name}" for name in OF_ONE_FLOW if options.get(name)]:
+        raise WrongUse(f"{', '.join(named)} is of one flow. Plan each flow with it alone, or leave it out.")
+    if _acting.RECOVERY.fullmatch(options["pipeline"]):
+        raise WrongUse("Name the pipeline of several flows: R-n is the recovery of one.")
+    if options["strategy"] == "all":
+        raise WrongUse("--strategy all compares the ways of one flow. Name one flow.")
+    pipeline = find_fresh(options["pipeline"], by)
+    found = []
+    for text in options["flows"]:
+        name, _, strategy = text.partition("=")
+        found.append((find_flow(pipeline, name), strategy or options["strategy"]))
+    return found
+
+
+def seal(
+    options: Mapping[str, Any], flows: Sequence[tuple[Flow, str | None]], *, by: Actor, again: bool = False
+) -> JointPlan:
+    """Seal a plan of each flow, with the same code, and all of them together."""
+    patch = by_hand.read_patch(flows[0][0], code=options["code"], diff=options["patch"])
+    changes = [(flow, _acting.read_change({**options, "strategy": way}, patch)) for flow, way in flows]
+    accept = effects_of(loss=options["accept_loss"], repeats=options["accept_repeats"])
+    return plan_now.make_joint_plan(changes=changes, accept=accept, again=again, by=by)
+
+
+def describe(joint: JointPlan, of: Described) -> dict[str, Any]:
+    """The object that a command prints."""
+    plans = joining.plans_of(joint)
+    return {
+        "group": joint.label,
+        "plan_hash": joint.hash,
+        "recoveries": [dict(of(plan.recovery, plan)) for plan in plans],
+    }
+
+
+def needs_votes(joint: JointPlan) -> bool:
+    """Do the rules of its environment ask for votes?"""
+    return bool(rule_for(joint.pipeline.environment).votes)
+
+
+def awaited(joint: JointPlan) -> str:
+    """What it waits for, and the command that goes on, for people."""
+    lead = joining.plans_of(joint)[0]
+    told = _acting.approvals(lead.recovery, lead)
+    if told["awaits"] is None:
+        return f"It may run: bin/manage execute {joint.label} --wait"
+    voters = (
+        f" Who may vote: {', '.join(told['voters']) or 'no one, ask an admin'}." if told["missing"] else ""
+    )
+    return (
+        f"{joint.label} waits: {told['awaits']['says']}{voters}\n"
+        f"Vote with: bin/manage approve {joint.label} --reason TEXT, or reject."
+    )
+
+
+def ended(joint: JointPlan, *, timeout: float) -> CommandAnswer:
+    """Wait for all of them, and say how each has ended: exit 0 only when every one is proven."""
+    answers = []
+    for plan in joining.plans_of(joint):
+        answers.append(_acting.ended(by_hand.wait(plan.recovery, say=_acting.say, timeout=timeout)))
+    data = describe(joint, lambda recovery, plan: by_hand.summary(recovery))
+    text = "\n\n".join(answer.text for answer in answers)
+    return CommandAnswer(data, text, exit_code=max(answer.exit_code for answer in answers))
+
+
+def standing(joint: JointPlan, *, exit_code: int = 0) -> CommandAnswer:
+    """How each of them stands now."""
+    plans = joining.plans_of(joint)
+    lines = [
+        f"{p.recovery.label} is {state_label(p.recovery.state)}. {p.recovery.reason}".rstrip() for p in plans
+    ]
+    data = describe(joint, lambda recovery, plan: by_hand.summary(recovery))
+    return CommandAnswer(data, "\n".join(lines), exit_code=exit_code)
