@@ -13,11 +13,11 @@ from django.utils import timezone
 
 from console.forms.approvals import reason_problem
 from console.middleware import PageRequest
-from console.pages import freshness
+from console.pages import freshness, together
 from console.pages.base import may_why, page, refusal_of, render_page, require_right
 from console.pages.jobs import jobs_of_page
 from console.presenters import approving, patching, reviewing
-from recovery.approvals import actions, rules, selectors
+from recovery.approvals import rules, selectors
 from recovery.approvals.rules import LIVE, Voter
 from recovery.errors import RepriseError, WrongUse
 from recovery.models import ApprovalRequest, Plan, Recovery
@@ -103,14 +103,7 @@ def _cast_vote(
         says = f"{choice} plan {signed[:8]}, recovery {approval.recovery.label}: “{reason}”"
         freshness.keep_form(request, request.path, says, {"reason": reason})
         return None, freshness.redirect_to_prove(request.path)
-    act = partial(
-        actions.cast_vote,
-        recovery_id=approval.recovery_id,
-        choice=choice,
-        reason=reason,
-        plan_hash=signed,
-        by=by,
-    )
+    act = partial(together.cast_vote, approval.recovery_id, by, choice, reason, signed)
     refusal = refusal_of(act)
     return refusal, None if refusal is not None else redirect("approval", approval.pk)
 
@@ -130,6 +123,7 @@ def _show_request(request: PageRequest, by: Actor, approval: ApprovalRequest) ->
         "badge": approving.request_badge(approval, count.given, now),
         "review": reviewing.plan_view(approval.plan),
         "jobs_below": jobs_of_page(flow),
+        "joint": together.panel_of(approval.plan), "signed": together.signed_hash(approval.plan),
         "validation": patching.validation_result(approval.recovery),
         "votes": approving.vote_rows(given, asked, able, who, now),
         "effect": approving.describe_effects(asked, count.given, now),

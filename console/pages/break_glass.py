@@ -8,11 +8,11 @@ from django.utils import timezone
 
 from console.forms.approvals import reason_problem
 from console.middleware import PageRequest
-from console.pages import freshness
+from console.pages import freshness, together
 from console.pages.base import page, refusal_of, render_page, require_right
 from console.pages.recovery_page import RecoveryPage, read_recovery_page
 from console.pages.run import what_to_confirm
-from recovery.approvals import actions, rules, selectors
+from recovery.approvals import rules, selectors
 from recovery.errors import RepriseError, WrongUse
 from recovery.models import Plan
 from recovery.people.roles import Actor, Right
@@ -61,7 +61,7 @@ def _break_glass(request: PageRequest, page: RecoveryPage, reason: str, by: Acto
             f"That is not the flow's name. Type {name}; nothing was started.", code="not_the_name"
         )
     seen = request.POST.get("hash", "")
-    return refusal_of(lambda: actions.break_glass(recovery_id=page.pk, reason=reason, plan_hash=seen, by=by))
+    return refusal_of(lambda: together.break_glass(page.pk, by, reason, seen))
 
 
 def _show_plan(page: RecoveryPage, plan: Plan) -> dict[str, Any]:
@@ -70,6 +70,8 @@ def _show_plan(page: RecoveryPage, plan: Plan) -> dict[str, Any]:
     return {
         **what_to_confirm(page),
         "name": page.recovery.flow.short,
+        "signed": together.signed_hash(plan),
+        "joint": together.panel_of(plan),
         "minutes": standing.rule.break_glass_minutes,
         "why_not": no.says if no is not None else None,
         "missing": missing.says if missing is not None else "",

@@ -9,6 +9,7 @@ from django.http import HttpResponse
 from django.utils import timezone
 
 from console.middleware import PageRequest
+from console.pages import together
 from console.pages.base import is_unchanged, no_news, render_page
 from console.presenters import handover, reporting, reviewing, stepper, verifying, versions
 from recovery.errors import RepriseError
@@ -99,6 +100,8 @@ def build_frame(page: RecoveryPage, slug: str, *, here: str = "") -> dict[str, A
         "handover": _channel_text(page, now),
         "version": versions.of_recovery(recovery, page.steps, now),
         "glass": newest_broken_glass(recovery),
+        "joint": together.panel_of(page.plan),
+        "signed": together.signed_hash(page.plan) if page.plan else "",
         "owned": _owner_action(page),
         "poll": 0,
     }

@@ -11,6 +11,7 @@ from django.utils import timezone
 
 from console.middleware import PageRequest
 from console.pages import run_bars as bars
+from console.pages import together
 from console.pages.action_bars import may_run
 from console.pages.base import handle_act, may_why, page, refusal_of, render_page, require_right
 from console.pages.recovery_page import RecoveryPage, build_frame, read_recovery_page, show_live
@@ -35,6 +36,7 @@ from recovery.planning.actions import FURTHER, make_further_plan
 from recovery.verification.below import uncompared
 from recovery.workflow import actions, further, selectors, skipping, unknowns
 from recovery.workflow.awaited import awaited_act
+from recovery.workflow.joining import plans_together
 from recovery.workflow.transitions import WAITS
 from recovery.workflow.usual import usual_steps
 
@@ -68,7 +70,7 @@ def show_run(request: PageRequest, by: Actor, recovery_id: int) -> HttpResponse:
             return HttpResponseBadRequest()
         if (asked := _asked_once_more(request, by, recovery_id)) is not None:
             return asked
-        refusal = refusal_of(lambda: actions.execute(recovery_id=recovery_id, by=by))
+        refusal = refusal_of(lambda: together.execute(recovery_id, by))
         if refusal is None:
             return redirect("run", recovery_id)
     page = read_recovery_page(recovery_id, by)
@@ -84,7 +86,8 @@ def _asked_once_more(request: PageRequest, by: Actor, recovery_id: int) -> HttpR
         or approvals.run_refusal(page.recovery, page.plan)
     ):
         return None  # what may not run is not confirmed: the act itself says why
-    if not typed_name(page) and page.plan.contents.strategy not in ASKED_ONCE_MORE:
+    plans = plans_together(page.plan)
+    if not typed_name(page) and not any(plan.contents.strategy in ASKED_ONCE_MORE for plan in plans):
         return None
     if "confirmed" not in request.POST:
         return redirect("confirm", recovery_id)
@@ -276,7 +279,7 @@ def confirm_rollback(request: PageRequest, by: Actor, recovery_id: int) -> HttpR
     """Undo what can be undone, with a reason."""
     require_right(request, by, Right.RECOVER, read_recovery_page(recovery_id, by).environment)
     reason = request.POST.get("reason", "").strip()
-    act = partial(actions.roll_back, recovery_id=recovery_id, by=by, reason=reason)
+    act = partial(together.roll_back, recovery_id, by, reason)
     done, refusal = handle_act(request, act, "run", recovery_id)
     if done is not None:
         return done
@@ -336,7 +339,7 @@ def cancel_recovery(request: PageRequest, by: Actor, recovery_id: int) -> HttpRe
     """End a recovery that has changed nothing, with a reason."""
     reason, page = request.POST.get("reason", "").strip(), read_recovery_page(recovery_id, by)
     require_right(request, by, Right.RECOVER, page.environment)
-    act = partial(actions.cancel, recovery_id=recovery_id, by=by, reason=reason)
+    act = partial(together.cancel, recovery_id, by, reason)
     is_further = further.may_be_given_up(page.recovery)
     where = ("verify", recovery_id) if is_further else ("flow", page.recovery.flow_id)
     done, refusal = handle_act(request, act, *where)

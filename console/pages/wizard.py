@@ -10,7 +10,7 @@ from django.utils import timezone
 
 from console.forms import wizard as forms
 from console.middleware import PageRequest
-from console.pages import action_bars, source
+from console.pages import action_bars, source, together
 from console.pages.approvals import approval_panel
 from console.pages.base import (
     handle_act,
@@ -37,7 +37,6 @@ from console.presenters import (
     turning,
 )
 from console.presenters import wizard as words
-from recovery.approvals.actions import request_approval
 from recovery.contracts.choices import ChoicesChange
 from recovery.diagnosis.advice import meant_of
 from recovery.errors import Denied, RepriseError, WrongUse
@@ -304,7 +303,9 @@ def _validation_panel(request: PageRequest, by: Actor, recovery_id: int) -> Http
 def _review_act(post: QueryDict, recovery_id: int, by: Actor) -> Callable[[], object]:
     if post.get("act") == "ask":
         given = {"reason": str(post.get("reason", "")), "plan_hash": str(post.get("hash", ""))}
-        return partial(request_approval, recovery_id=recovery_id, by=by, **given)
+        return partial(together.request_approval, recovery_id, by, given["reason"], given["plan_hash"])
+    if post.get("act") == "join":
+        return partial(together.join, recovery_id, by)
     if post.get("act") == "accept":
         return partial(_accept_and_seal, post, recovery_id, by)
     if post.get("act") in ("below", "no-below"):
@@ -346,7 +347,8 @@ def _sealed_review(page: RecoveryPage) -> reviewing.Review | None:
 def review_step(request: PageRequest, by: Actor, recovery_id: int) -> HttpResponse:
     """One page, no tabs: what, where, why, rows, positions, code, votes, way back. POST seals; `act=edit` takes it
     back, `act=accept` accepts what it costs and seals, `act=ask` asks for approval of the plan that was read;
-    `act=below` and `no-below` choose what becomes of what is below."""
+    `act=below` and `no-below` choose what becomes of what is below; `act=join` seals the plan together with the others
+    of its pipeline that wait."""
     done, refusal = handle_act(request, _review_act(request.POST, recovery_id, by), "review", recovery_id)
     if done is not None:
         return done
@@ -372,6 +374,7 @@ def review_step(request: PageRequest, by: Actor, recovery_id: int) -> HttpRespon
         if page.recovery.state in WAITS
         else action_bars.may_edit(page),
         "bar": action_bars.review_bar(page, void),
+        "join": together.offer_join(page.recovery),
         "below": below.refresh_choice(page.recovery) if page.recovery.state == "diagnosing" else None,
         "way_back_closed": _way_back_closed(page),
         "poll": 1 if sealing.status == "working" else 0,

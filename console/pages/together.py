@@ -1,0 +1,153 @@
+"""What pages do with a recovery whose plan runs together with others: every act is of all of them, and every page says
+so. Which door is taken is decided here alone."""
+
+from dataclasses import dataclass
+
+from django.urls import reverse
+
+from console.presenters import verifying, wizard
+from console.presenters.status import Badge
+from recovery.approvals import actions as approving
+from recovery.approvals import joint_actions as approving_together
+from recovery.contracts.names import name_strategy
+from recovery.models import JointPlan, Plan, Recovery
+from recovery.people.roles import Actor
+from recovery.planning import actions as planning
+from recovery.workflow import actions, joining, joint_actions
+from recovery.workflow.selectors import plan_of
+
+
+@dataclass(frozen=True)
+class JointRow:
+    """One of the plans: its recovery, flow and forecast. `here`: it is the page's own."""
+
+    label: str
+    flow: str
+    strategy: str
+    forecast: list[wizard.ForecastNumber]
+    badge: Badge
+    href: str
+    here: bool
+
+
+@dataclass(frozen=True)
+class JointPanel:
+    """The joint plan that a page's plan is part of."""
+
+    label: str
+    hash: str
+    rows: list[JointRow]
+    tables: tuple[str, ...]
+
+
+def panel_of(plan: Plan | None) -> JointPanel | None:
+    """None where the plan runs alone."""
+    joint = joining.joint_of_plan(plan)
+    if joint is None or plan is None:
+        return None
+    rows = [
+        JointRow(
+            label=one.recovery.label,
+            flow=one.recovery.flow.short,
+            strategy=name_strategy(one.contents.strategy),
+            forecast=wizard.forecast_view(one.contents.forecast),
+            badge=verifying.proof_badge(one.recovery),
+            href=reverse("review", args=[one.recovery_id]),
+            here=one.pk == plan.pk,
+        )
+        for one in joining.plans_of(joint)
+    ]
+    return JointPanel(joint.label, joint.hash, rows, joint.contents.refresh)
+
+
+@dataclass(frozen=True)
+class JoinOffer:
+    """Plans of the same pipeline that wait too, with which this one could be sealed together."""
+
+    others: list[Recovery]
+
+
+def offer_join(recovery: Recovery) -> JoinOffer | None:
+    """None where no other plan of the pipeline waits, or this one is joined already. What stands against it, sealing
+    them together says."""
+    plan = plan_of(recovery)
+    if recovery.state != "planned" or plan is None or plan.joint is not None:
+        return None
+    waiting = Recovery.objects.filter(flow__pipeline=recovery.flow.pipeline_id, state="planned")
+    rows = waiting.exclude(pk=recovery.pk).select_related("flow").order_by("pk")
+    others = [one for one in rows if (mine := plan_of(one)) is not None and mine.joint is None]
+    return JoinOffer(others) if others else None
+
+
+def join(recovery_id: int, by: Actor) -> None:
+    """Seal the plan together with every one that `offer_join` names, in the order in which they were opened."""
+    offer = offer_join(Recovery.objects.select_related("flow").get(pk=recovery_id))
+    others = [one.pk for one in offer.others] if offer else []
+    planning.join_plans(recovery_ids=sorted([recovery_id, *others]), by=by)
+
+
+def _bound(recovery_id: int) -> JointPlan | None:
+    joint = _joint(recovery_id)
+    return joint if joint is not None and joining.is_bound(joint) else None
+
+
+def _joint(recovery_id: int) -> JointPlan | None:
+    return joining.joint_of(Recovery.objects.get(pk=recovery_id))
+
+
+def execute(recovery_id: int, by: Actor) -> None:
+    """Start or resume it, or all that run together with it."""
+    if (joint := _bound(recovery_id)) is not None:
+        joint_actions.execute_joint(joint_id=joint.pk, by=by)
+    else:
+        actions.execute(recovery_id=recovery_id, by=by)
+
+
+def roll_back(recovery_id: int, by: Actor, reason: str) -> None:
+    """Undo it, or all that ran together with it."""
+    if (joint := _joint(recovery_id)) is not None:
+        joint_actions.roll_back_joint(joint_id=joint.pk, by=by, reason=reason)
+    else:
+        actions.roll_back(recovery_id=recovery_id, by=by, reason=reason)
+
+
+def cancel(recovery_id: int, by: Actor, reason: str) -> None:
+    """End it; once they have begun, all that run together with it."""
+    recovery = Recovery.objects.get(pk=recovery_id)
+    joint = joining.joint_of(recovery)
+    if joint is not None and recovery.state == "needs_attention":
+        joint_actions.cancel_joint(joint_id=joint.pk, by=by, reason=reason)
+    else:
+        actions.cancel(recovery_id=recovery_id, by=by, reason=reason)
+
+
+def request_approval(recovery_id: int, by: Actor, reason: str, seen: str) -> None:
+    """Ask for votes on the plan that was read, or on the joint one."""
+    if (joint := _bound(recovery_id)) is not None:
+        approving_together.request_joint_approval(joint_id=joint.pk, reason=reason, joint_hash=seen, by=by)
+    else:
+        approving.request_approval(recovery_id=recovery_id, reason=reason, plan_hash=seen, by=by)
+
+
+def cast_vote(recovery_id: int, by: Actor, choice: str, reason: str, seen: str) -> None:
+    """Vote on the plan that was read, or on the joint one."""
+    if (joint := _bound(recovery_id)) is not None:
+        approving_together.vote_on_joint(
+            joint_id=joint.pk, choice=choice, reason=reason, joint_hash=seen, by=by
+        )
+    else:
+        approving.cast_vote(recovery_id=recovery_id, choice=choice, reason=reason, plan_hash=seen, by=by)
+
+
+def break_glass(recovery_id: int, by: Actor, reason: str, seen: str) -> None:
+    """Run the plan that was read, or all that run together, without enough votes."""
+    if (joint := _bound(recovery_id)) is not None:
+        approving_together.break_glass_for_joint(joint_id=joint.pk, reason=reason, joint_hash=seen, by=by)
+    else:
+        approving.break_glass(recovery_id=recovery_id, reason=reason, plan_hash=seen, by=by)
+
+
+def signed_hash(plan: Plan) -> str:
+    """What is signed, or started, by what a page shows of this plan."""
+    joint = joining.joint_of_plan(plan)
+    return plan.hash if joint is None else joint.hash

@@ -1,0 +1,75 @@
+"""A recovery whose plan runs together with others: every page says so, and every act is of all of them."""
+
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from recovery.models import ApprovalRequest, JointPlan, Recovery
+from recovery.workflow import broker, tasks
+from tests import factories
+from tests.factories.joint import joined, planned_flows, states
+from tests.pages import refusal
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture(autouse=True)
+def no_workers(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(broker, "check", lambda: None)
+    for task in (tasks.run_step, tasks.probe_step):
+        monkeypatch.setattr(task, "delay", lambda *args: None)
+
+
+def named(client: Client, path: str, rows: list[Recovery]) -> bool:
+    """Does the page list every recovery that runs together, and the common hash?"""
+    text = client.get(path).content.decode()
+    joint = JointPlan.objects.get()
+    return all(f'data-recovery="{row.label}"' in text for row in rows) and joint.hash in text
+
+
+@pytest.mark.parametrize("page", ["review", "run", "diagnose"])
+def test_every_page_of_each_names_all_of_them(responder: Client, page: str) -> None:
+    _, rows = joined()
+    for row in rows:
+        assert named(responder, f"/recoveries/{row.pk}/{page}", rows)
+
+
+def test_the_page_of_a_plan_that_runs_alone_names_no_joint_plan(responder: Client) -> None:
+    row = planned_flows(count=1)[0]
+    text = responder.get(f"/recoveries/{row.pk}/review").content.decode()
+    assert "joint-plan" not in text
+    assert "may-join" not in text
+
+
+def test_a_start_on_the_page_of_one_starts_all_of_them(responder: Client) -> None:
+    _, rows = joined()
+    answer = responder.post(f"/recoveries/{rows[1].pk}/run", {"act": "execute"})
+    assert answer.status_code == 302
+    assert states(*rows) == ["running"] * 2
+
+
+def test_plans_that_wait_side_by_side_can_be_sealed_together(responder: Client) -> None:
+    rows = planned_flows()
+    page = f"/recoveries/{rows[0].pk}/review"
+    assert "may-join" in responder.get(page).content.decode()
+    assert responder.post(page, {"act": "join"}).status_code == 302
+    joint = JointPlan.objects.get()
+    assert [p.recovery for p in joint.contents.plans] == [row.label for row in rows]
+    assert "may-join" not in responder.get(page).content.decode()
+
+
+def test_one_request_and_one_vote_on_the_pages_are_for_all_of_them(client: Client) -> None:
+    joint, rows = joined(environment="staging")
+    client.force_login(factories.person("responder"))
+    ask: dict[str, Any] = {"act": "ask", "reason": "ticket 17", "hash": joint.hash}
+    assert client.post(f"/recoveries/{rows[0].pk}/review", ask).status_code == 302
+    assert states(*rows) == ["awaiting_approval"] * 2
+    client.force_login(factories.person("approver"))
+    request = ApprovalRequest.objects.get(recovery=rows[1])
+    path = f"/approvals/{request.pk}"
+    assert named(client, path, rows)
+    one = {"vote": "approve", "reason": "The numbers match.", "hash": rows[1].plans.get().hash}
+    assert refusal(client.post(path, one)) == "stale_plan"
+    assert client.post(path, {**one, "hash": joint.hash}).status_code == 302
+    assert states(*rows) == ["approved"] * 2
