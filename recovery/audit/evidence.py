@@ -100,7 +100,7 @@ def _build_files(recovery: Recovery) -> dict[str, bytes]:
         entry_columns(e)
         for e in AuditEntry.objects.filter(recovery=recovery.label).order_by("seq").values(*COLUMNS)
     ]
-    sealed = list(recovery.plans.order_by("pk"))
+    sealed = list(recovery.plans.select_related("joint").order_by("pk"))
     plans = [_pack_plan(p) for p in sealed]
     steps = [_describe_step(s) for s in recovery.steps.order_by("ordinal")]
     facts = _pack_recovery(recovery)
@@ -154,6 +154,8 @@ def _pack_plan(plan: Plan) -> PackedPlan:
         voided_at=plan.voided_at,
         drift=plan.drift,
         body=plan.body,
+        joint_hash=plan.joint.hash if plan.joint else "",
+        joint=plan.joint.body if plan.joint else {},
     )
 
 

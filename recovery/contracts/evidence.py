@@ -53,6 +53,10 @@ class PackedPlan(Value):
     """What had changed then, as JSON."""
     body: Mapping[str, object]
     """Its contents, byte for byte as they were sealed: no reader of today's is between."""
+    joint_hash: str = ""
+    """The seal of the joint plan that it is part of, which votes on it have signed; "": it runs alone."""
+    joint: Mapping[str, object] = {}
+    """The contents of that, byte for byte; {}: it runs alone."""
 
 
 class PackedVerification(Value):

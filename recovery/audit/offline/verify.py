@@ -153,14 +153,23 @@ def check_signatures(folder: Path, proof: dict[str, Any], key: str | None) -> tu
     return wrong, [f"Signed with key {public} ({note})."]
 
 
+def seal_of(body: dict[str, Any]) -> str:
+    """Of a plan, or a joint one."""
+    text = json.dumps(body, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
 def check_plans(folder: Path) -> list[str]:
-    """A plan's hash is over its own canonical JSON: UTF-8, not escaped."""
+    """A plan's hash is over its own canonical JSON: UTF-8, not escaped. So is that of a joint plan, which names it."""
     plans = json.loads((folder / "plan.json").read_text("utf-8"))["plans"]
     bad = []
     for plan in plans:
-        text = json.dumps(plan["body"], sort_keys=True, separators=(",", ":"), ensure_ascii=False)
-        if hashlib.sha256(text.encode()).hexdigest() != plan["hash"]:
+        if seal_of(plan["body"]) != plan["hash"]:
             bad.append(plan["hash"])
+        if joint := plan.get("joint"):
+            named = [one["plan"] for one in joint["plans"]]
+            if seal_of(joint) != plan["joint_hash"] or plan["hash"] not in named:
+                bad.append(plan["joint_hash"])
     return [f"Plan {h[:8]} is not what was sealed." for h in bad]
 
 

@@ -23,6 +23,7 @@ from recovery.errors import Denied, NotFound
 from recovery.models import Hold, Recovery
 from recovery.people.roles import SYSTEM, Actor, Role
 from tests import factories as f
+from tests.factories.joint import joined
 
 AUDITOR = Actor("grace", Role.AUDITOR, via="page")
 BY = Actor("bob", Role.RESPONDER, via="page")
@@ -69,6 +70,27 @@ def test_a_pack_is_good_where_there_is_only_python(folder: Path) -> None:
     assert (code, said.splitlines()[-1]) == (0, "GOOD: everything fits.")
     assert "given by you" in said
     assert "compare it" in run(folder)[1]
+
+
+@pytest.mark.django_db
+def test_the_pack_of_a_plan_that_ran_together_with_others_holds_what_its_votes_have_signed(
+    tmp_path: Path,
+) -> None:
+    joint, rows = joined()
+    plans = [row.plans.get() for row in rows]
+    for plan, named in zip(plans, joint.body["plans"], strict=True):
+        named["plan"] = seal(plan.body)
+        type(plan).objects.filter(pk=plan.pk).update(hash=named["plan"])
+    type(joint).objects.filter(pk=joint.pk).update(body=joint.body, hash=seal(joint.body))
+    content, _ = evidence.to_bytes(label=rows[1].label, by=AUDITOR)
+    zipfile.ZipFile(io.BytesIO(content)).extractall(tmp_path)
+    folder = tmp_path / f"reprise-{rows[1].label}"
+    packed = json.loads((folder / "plan.json").read_text())
+    assert packed["plans"][0]["joint_hash"] == seal(joint.body)
+    assert offline.check_plans(folder) == []
+    packed["plans"][0]["joint"]["plans"].pop(0)
+    (folder / "plan.json").write_text(json.dumps(packed))
+    assert len(offline.check_plans(folder)) == 1
 
 
 def test_another_key_than_ones_own_is_not_good(folder: Path) -> None:
