@@ -68,7 +68,7 @@ class JoinOffer:
 
 
 def offer_join(recovery: Recovery) -> JoinOffer | None:
-    """None where no other plan of the pipeline waits, or this one is joined already. What stands against it, sealing
+    """None where no other plan of the pipeline waits, or this one is joined already. What is against it, sealing
     them together says."""
     plan = plan_of(recovery)
     if recovery.state != "planned" or plan is None or plan.joint is not None:

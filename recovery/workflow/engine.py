@@ -293,7 +293,7 @@ def _call_person(step: Step, reason: str) -> None:
 
 
 def _rest_together(step: Step) -> None:
-    """The step's recovery needs attention: what runs together with it stands too; a proof lets the next one begin."""
+    """The step's recovery needs attention: what runs together with it waits too; a proof lets the next one begin."""
     if step.kind != "verify":
         joining.stand_still(step)
     elif (following := joining.next_step(step)) is not None:

@@ -1,4 +1,4 @@
-"""Plans that run together: which they are, in which order their steps run, and how one that stands holds the others.
+"""Plans that run together: which they are, in which order their steps run, and how one that needs attention holds the others.
 
 All steps of a joint plan are one list: by kind, and of one kind in the order of the plans. So every plan has proven the
 standstill before any changes something, every checkpoint is in place before the one update starts, and a step that
@@ -141,7 +141,7 @@ def others_not_rolled_back(recovery: Recovery, joint: JointPlan) -> list[str]:
 def next_step(step: Step) -> Step | None:
     """The step that begins when this one is done: of its own plan, or of those that run together with it.
 
-    A proof is followed by the next one whose recovery still runs: one that stands waits for a person.
+    A proof is followed by the next one whose recovery still runs: one that needs attention waits for a person.
     """
     joint = joint_of_plan(step.plan)
     if joint is None:

@@ -106,7 +106,7 @@ def ended(joint: JointPlan, *, timeout: float) -> CommandAnswer:
 
 
 def standing(joint: JointPlan, *, exit_code: int = 0) -> CommandAnswer:
-    """How each of them stands now."""
+    """The state of each of them now."""
     plans = joining.plans_of(joint)
     lines = [
         f"{p.recovery.label} is {state_label(p.recovery.state)}. {p.recovery.reason}".rstrip() for p in plans

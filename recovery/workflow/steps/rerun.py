@@ -111,7 +111,7 @@ def _start(context: Context) -> str:
 
 
 def _list_inputs(flow: Flow, contents: PlanBody) -> dict[str, InputMark]:
-    """What lies there now, which this update must read; what comes later it may read or not. Raises Refused."""
+    """What is there now, which this update must read; what comes later it may read or not. Raises Refused."""
     readers = Readers(lambda: read_flow_snapshot(flow, known=contents.table_places))
     if changed := remade(contents, readers):
         raise Refused(
@@ -266,7 +266,8 @@ def _why(context: Context, update_id: str, state: str) -> str:
         who = context.held_by or "someone"
         return f"{run} was stopped by {who} before it ended. Resume to start it again."
     events = list(context.client.events(context.pipeline_id, filter=f"update_id = '{update_id}'"))
-    flows = [plan.contents.flow for plan in joining.plans_together(context.plan)]
+    joint = joining.joint_of_plan(context.step.plan)
+    flows = [context.flow.name] if joint is None else [one.flow for one in joint.contents.plans]
     causes = next((found for name in flows if (found := failure_of(events, name))), None)
     first = causes[-1]["message"].splitlines()[0][:300] if causes else "no cause is in its events"
     return f"{run} FAILED: {first}"

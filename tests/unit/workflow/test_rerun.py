@@ -59,7 +59,7 @@ PIPELINES = SimpleNamespace(workspace=SimpleNamespace(has_streams=False, run_nou
 
 @pytest.fixture
 def context(monkeypatch: pytest.MonkeyPatch) -> Any:
-    step = SimpleNamespace(result={}, args={"refresh": ["t"]})
+    step = SimpleNamespace(result={}, args={"refresh": ["t"]}, plan=None)
     step.recovery = SimpleNamespace(
         flow=SimpleNamespace(pipeline=SimpleNamespace(workspace=PIPELINES.workspace, pipeline_id="p"))
     )

@@ -93,7 +93,7 @@ PLAIN = SimpleNamespace(pipeline=SimpleNamespace(workspace=SimpleNamespace(has_s
 
 
 def context(client: Workspace, of: PlanBody, **result: Any) -> Any:
-    step = SimpleNamespace(result=dict(result), args={"refresh": ["c.s.t"]})
+    step = SimpleNamespace(result=dict(result), args={"refresh": ["c.s.t"]}, plan=None)
     watch = SimpleNamespace(keep=lambda **values: step.result.update(values), guard=lambda: None)
     return SimpleNamespace(
         step=step, watch=watch, contents=of, client=client, pipeline_id="p", flow=PLAIN, held_by="", run_noun="update",
