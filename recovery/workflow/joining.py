@@ -1,4 +1,5 @@
-"""Plans that run together: which they are, in which order their steps run, and how one that needs attention holds the others.
+"""Plans that run together: which they are, the order of their steps, and how one that needs attention holds the
+others.
 
 All steps of a joint plan are one list: by kind, and of one kind in the order of the plans. So every plan has proven the
 standstill before any changes something, every checkpoint is in place before the one update starts, and a step that
