@@ -7,7 +7,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('recovery', '0037_flow_rewritten_at'),
+        ('recovery', '0038_table_doubt'),
     ]
 
     operations = [
