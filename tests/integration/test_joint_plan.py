@@ -121,8 +121,12 @@ def test_two_flows_that_one_edit_broke_are_approved_once_and_recovered_by_one_up
     assert code == 0, plan
     group, (first, second) = plan["group"], plan["recoveries"]
     assert [r["approvals"]["awaits"]["code"] for r in (first, second)] == ["needs_approval"] * 2
-    for act in (["approve", first["recovery"], "--reason", "it"], ["execute", second["recovery"]]):
-        code, said = asked(stack, "approver", *act)
+    alone = {
+        "approver": ["approve", first["recovery"], "--reason", "it"],
+        "responder": ["execute", second["recovery"]],
+    }
+    for who, act in alone.items():
+        code, said = asked(stack, who, *act)
         assert (code, said["error"]["code"]) == (1, "joint")
 
     voted = ("approve", group, "--reason", "The numbers match.", "--plan", plan["plan_hash"])
