@@ -13,7 +13,7 @@ from recovery.contracts.measured import JudgedCriterion
 from recovery.contracts.names import ChangeIntent, name_strategy
 from recovery.diagnosis.advice import meant_of
 from recovery.errors import Refused, WrongUse
-from recovery.management.commands._base import CommandAnswer
+from recovery.management.commands._base import CommandAnswer, Options
 from recovery.models import Flow, Plan, Recovery
 from recovery.people.roles import Actor
 from recovery.pipelines.find import find_flow, find_fresh
@@ -159,7 +159,7 @@ def _below_options(parser: ArgumentParser) -> None:
 
 
 def seal(
-    flow: Flow, options: Mapping[str, Any], patch: Mapping[str, str] | None, *, by: Actor, again: bool = False
+    flow: Flow, options: Options, patch: Mapping[str, str] | None, *, by: Actor, again: bool = False
 ) -> tuple[Recovery, Plan]:
     """Seal the plan that the options of `plan_options` describe, with the patch that they name."""
     return plan_now.make_plan(
@@ -172,7 +172,7 @@ def seal(
     )
 
 
-def read_change(options: Mapping[str, Any], patch: Mapping[str, str] | None) -> ChoicesChange:
+def read_change(options: Options, patch: Mapping[str, str] | None) -> ChoicesChange:
     """The options as a change. What they do not name stays as it was chosen, but for the sources: those start where
     they were committed, and none is confirmed, unless `--position` and `--confirm` are there."""
     return ChoicesChange(
@@ -187,7 +187,7 @@ def read_change(options: Mapping[str, Any], patch: Mapping[str, str] | None) -> 
     )
 
 
-def flow_of(options: Mapping[str, Any], by: Actor) -> Flow:
+def flow_of(options: Options, by: Actor) -> Flow:
     """The flow that PIPELINE and --flow name, or a recovery as R-12, as the workspace has it now.
 
     Raises NotFound, Unreachable; WrongUse where both name other flows; Refused for a recovery that has ended while
@@ -208,7 +208,7 @@ def flow_of(options: Mapping[str, Any], by: Actor) -> Flow:
     return find_flow(find_fresh(options["pipeline"], by), options["flow"])
 
 
-def recovery_of(options: Mapping[str, Any], by: Actor) -> Recovery | None:
+def recovery_of(options: Options, by: Actor) -> Recovery | None:
     """The recovery that stands in place of a pipeline, as R-12. Raises NotFound."""
     return recovery_or_404(options["pipeline"], by) if RECOVERY.fullmatch(options["pipeline"]) else None
 

@@ -8,7 +8,7 @@ import json
 import os
 import sys
 from argparse import SUPPRESS, ArgumentParser, RawDescriptionHelpFormatter, _SubParsersAction
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from functools import cached_property
 from pathlib import Path
@@ -31,6 +31,8 @@ from recovery.people.actions import actor_for_token
 from recovery.people.roles import Actor, Right
 
 LARGEST_TOKEN = 4096
+Options = Mapping[str, Any]
+"""What argparse read from a command's words, by the names of its options."""
 
 
 class ManageParser(CommandParser):
@@ -91,7 +93,7 @@ class RepriseCommand(BaseCommand):
     def add_options(self, parser: ArgumentParser) -> None:
         """Add the command's own options."""
 
-    def answer(self, options: dict[str, Any]) -> CommandAnswer:
+    def answer(self, options: Options) -> CommandAnswer:
         """Do what the command is for. Raises RepriseError for every expected failure."""
         raise NotImplementedError
 
@@ -124,7 +126,7 @@ class RepriseCommand(BaseCommand):
         if code := found.exit_code or self.follow():
             sys.exit(code)
 
-    def _checked_answer(self, options: dict[str, Any]) -> CommandAnswer:
+    def _checked_answer(self, options: Options) -> CommandAnswer:
         right = self.right
         if right is not None and not self.actor.may(right):
             name = self.__class__.__module__.rsplit(".", 1)[-1]

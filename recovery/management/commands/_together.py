@@ -10,7 +10,7 @@ from typing import Any, Final
 from recovery.approvals.selectors import rule_for
 from recovery.errors import WrongUse
 from recovery.management.commands import _acting
-from recovery.management.commands._base import CommandAnswer
+from recovery.management.commands._base import CommandAnswer, Options
 from recovery.models import Flow, JointPlan, Plan, Recovery
 from recovery.people.roles import Actor
 from recovery.pipelines.find import find_flow, find_fresh
@@ -36,7 +36,7 @@ def find_joint(text: str, by: Actor) -> JointPlan:
     return joint_or_404(text, by)
 
 
-def flows_of(options: Mapping[str, Any], by: Actor) -> list[tuple[Flow, str | None]]:
+def flows_of(options: Options, by: Actor) -> list[tuple[Flow, str | None]]:
     """The flows of `--flow A --flow B`, each with the strategy of `--flow A=S`, else of `--strategy`.
 
     Raises WrongUse for what is of one flow alone, NotFound, Unreachable.
@@ -56,7 +56,7 @@ def flows_of(options: Mapping[str, Any], by: Actor) -> list[tuple[Flow, str | No
 
 
 def seal(
-    options: Mapping[str, Any], flows: Sequence[tuple[Flow, str | None]], *, by: Actor, again: bool = False
+    options: Options, flows: Sequence[tuple[Flow, str | None]], *, by: Actor, again: bool = False
 ) -> JointPlan:
     """Seal a plan of each flow, with the same code, and all of them together."""
     patch = by_hand.read_patch(flows[0][0], code=options["code"], diff=options["patch"])

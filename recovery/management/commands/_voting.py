@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 from recovery.approvals import actions
 from recovery.approvals.joint_actions import vote_on_joint
 from recovery.management.commands import _acting, _together
-from recovery.management.commands._base import CommandAnswer, RepriseCommand
+from recovery.management.commands._base import CommandAnswer, Options, RepriseCommand
 from recovery.models import Plan, Recovery
 from recovery.people.roles import Right
 from recovery.workflow.selectors import recovery_or_404
@@ -28,7 +28,7 @@ class VoteCommand(RepriseCommand):
             help="Hash of the plan that you read; refused if another plan is in force.",
         )
 
-    def answer(self, options: dict[str, Any]) -> CommandAnswer:
+    def answer(self, options: Options) -> CommandAnswer:
         if _together.names_joint(options["recovery"]):
             return self._vote_together(options)
         recovery = recovery_or_404(options["recovery"], self.actor)
@@ -55,7 +55,7 @@ class VoteCommand(RepriseCommand):
             "approvals": _acting.approvals(recovery, plan),
         }
 
-    def _vote_together(self, options: dict[str, Any]) -> CommandAnswer:
+    def _vote_together(self, options: Options) -> CommandAnswer:
         joint = _together.find_joint(options["recovery"], self.actor)
         vote_on_joint(
             joint_id=joint.pk,

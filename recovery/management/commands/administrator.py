@@ -2,12 +2,11 @@
 
 from argparse import ArgumentParser
 from pathlib import Path
-from typing import Any
 
 from django.conf import settings
 
 from recovery.errors import WrongUse
-from recovery.management.commands._base import CommandAnswer, RepriseCommand
+from recovery.management.commands._base import CommandAnswer, Options, RepriseCommand
 from recovery.people.first import make_first_administrator
 
 
@@ -24,7 +23,7 @@ class Command(RepriseCommand):
             "--password-file", help="Default: REPRISE_ADMIN_PASSWORD or REPRISE_ADMIN_PASSWORD_FILE."
         )
 
-    def answer(self, options: dict[str, Any]) -> CommandAnswer:
+    def answer(self, options: Options) -> CommandAnswer:
         name, file = options["name"], options["password_file"]
         made = make_first_administrator(
             name=name, password=read(file) if file else settings.ENV.admin_password

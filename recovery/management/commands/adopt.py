@@ -4,13 +4,12 @@
 """
 
 from argparse import ArgumentParser
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from django.conf import settings
 
 from recovery.errors import WrongUse
-from recovery.management.commands._base import CommandAnswer, RepriseCommand, table
+from recovery.management.commands._base import CommandAnswer, Options, RepriseCommand, table
 from recovery.names import shown
 from recovery.people.roles import ENVIRONMENTS, Right
 from recovery.streams.actions import RUNNERS, StreamDetails, adopt_stream
@@ -110,7 +109,7 @@ class Command(RepriseCommand):
             "--workspace", metavar="NAME", help="The workspace of plain streams, if there are several."
         )
 
-    def answer(self, options: dict[str, Any]) -> CommandAnswer:
+    def answer(self, options: Options) -> CommandAnswer:
         if bool(options["checkpoint"]) == bool(options["roots"]):
             raise WrongUse("Name one checkpoint, or --roots with the folders above several.")
         if options["roots"]:
@@ -125,7 +124,7 @@ class Command(RepriseCommand):
             f"{stream.pipeline.pipeline_id}",
         )
 
-    def _many(self, options: dict[str, Any]) -> CommandAnswer:
+    def _many(self, options: Options) -> CommandAnswer:
         if given := [name for name in OF_ONE if options[name] is not None]:
             names = ", ".join(f"--{name.replace('_', '-')}" for name in given)
             raise WrongUse(f"{names} belongs to one stream: leave it out with --roots, and say it later.")
@@ -155,7 +154,7 @@ class Command(RepriseCommand):
         return CommandAnswer(data, says, exit_code=int(bool(refused)))
 
 
-def _said(options: Mapping[str, Any]) -> StreamDetails:
+def _said(options: Options) -> StreamDetails:
     arguments = options["argument"]
     return StreamDetails(
         name=options["name"],

@@ -12,7 +12,13 @@ from recovery.audit.listing import EntryFilter
 from recovery.audit.tags import ACTIONS, OUTCOMES
 from recovery.contracts import codec
 from recovery.errors import Refused, WrongUse
-from recovery.management.commands._base import CommandAnswer, RepriseCommand, add_common_options, table
+from recovery.management.commands._base import (
+    CommandAnswer,
+    Options,
+    RepriseCommand,
+    add_common_options,
+    table,
+)
 from recovery.names import shown
 from recovery.people.roles import Right
 
@@ -75,7 +81,7 @@ class Command(RepriseCommand):
         sub.add_argument("--to", default="", metavar="WHEN", help="Last day (included) or time, in UTC.")
         sub.add_argument("--text", default="", help="Only entries that contain this text.")
 
-    def answer(self, options: dict[str, Any]) -> CommandAnswer:
+    def answer(self, options: Options) -> CommandAnswer:
         act: dict[str, Any] = {
             "verify": self.verified, "export": self.exported, "review": self.reviewed, "pack": self.packed,
             "archive": self.archived, "keys": self.keyring,
@@ -83,7 +89,7 @@ class Command(RepriseCommand):
         found: CommandAnswer = act[options["act"]](options)
         return found
 
-    def verified(self, options: dict[str, Any]) -> CommandAnswer:
+    def verified(self, options: Options) -> CommandAnswer:
         """The chain, checked from the first entry to the last; or an archive of it."""
         if options["archive"]:
             return self._verified_archive(Path(options["archive"]).expanduser())
@@ -106,7 +112,7 @@ class Command(RepriseCommand):
             {"ok": not problems, "file": str(file), "problems": problems}, says, int(bool(problems))
         )
 
-    def exported(self, options: dict[str, Any]) -> CommandAnswer:
+    def exported(self, options: Options) -> CommandAnswer:
         """The log. With --json and no --output, the one object on stdout holds the entries."""
         names = {"act": "action", "env": "environment", "q": "text"}
         given = {
@@ -134,7 +140,7 @@ class Command(RepriseCommand):
             {"format": fmt, "file": str(file), "count": count}, f"Exported {count} entries to {file}."
         )
 
-    def reviewed(self, options: dict[str, Any]) -> CommandAnswer:
+    def reviewed(self, options: Options) -> CommandAnswer:
         """The queue, or one sign-off."""
         if options["sign"] is not None:
             made = reviews.sign_off(seq=options["sign"], note=options["note"], by=self.actor)
@@ -148,7 +154,7 @@ class Command(RepriseCommand):
         text = table(("ENTRY", "WHY", "TIME (UTC)", "WHO", "WHAT"), rows) if rows else f"Nothing is {word}."
         return CommandAnswer({"waiting": reviews.acts_to_review(self.actor), "items": items}, text)
 
-    def packed(self, options: dict[str, Any]) -> CommandAnswer:
+    def packed(self, options: Options) -> CommandAnswer:
         file = _new(options["output"])
         try:
             with file.open("wb") as stream:
@@ -160,7 +166,7 @@ class Command(RepriseCommand):
             {"file": str(file), **codec.to_json(made)}, f"The evidence of {made.recovery} is in {file}."
         )
 
-    def archived(self, options: dict[str, Any]) -> CommandAnswer:
+    def archived(self, options: Options) -> CommandAnswer:
         folder = Path(options["to"]).expanduser()
         made = archiving.archive_entries(days=options["older_than"], folder=folder, by=self.actor)
         if made is None:
@@ -171,7 +177,7 @@ class Command(RepriseCommand):
             vars(made), f"Entries {made.first} to {made.last} are in {made.file}, and no longer in the log."
         )
 
-    def keyring(self, options: dict[str, Any]) -> CommandAnswer:
+    def keyring(self, options: Options) -> CommandAnswer:
         if options["renew"]:
             ids = log_operations.renew_key(by=self.actor)
             return CommandAnswer(

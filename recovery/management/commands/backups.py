@@ -1,11 +1,16 @@
 """`manage.py backups list|remove`: copies of tables that recoveries have made before they emptied them."""
 
 from argparse import ArgumentParser
-from typing import Any
 
 from recovery.contracts import codec
 from recovery.contracts.results import ListedBackup
-from recovery.management.commands._base import CommandAnswer, RepriseCommand, add_common_options, table
+from recovery.management.commands._base import (
+    CommandAnswer,
+    Options,
+    RepriseCommand,
+    add_common_options,
+    table,
+)
 from recovery.people.roles import Right
 from recovery.workflow import backup_actions
 from recovery.workflow.selectors import recovery_or_404
@@ -27,7 +32,7 @@ class Command(RepriseCommand):
         gone.add_argument("--reason", default="", help="Why, for the audit log.")
         add_common_options(gone)
 
-    def answer(self, options: dict[str, Any]) -> CommandAnswer:
+    def answer(self, options: Options) -> CommandAnswer:
         if options["act"] == "list":
             found = backup_actions.list_backups(self.actor)
             return CommandAnswer({"backups": [codec.to_json(one) for one in found]}, _lines(found))

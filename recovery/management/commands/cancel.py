@@ -1,10 +1,9 @@
 """`manage.py cancel RECOVERY`: end an open recovery that has changed nothing."""
 
 from argparse import ArgumentParser
-from typing import Any
 
 from recovery.management.commands import _together
-from recovery.management.commands._base import CommandAnswer, RepriseCommand
+from recovery.management.commands._base import CommandAnswer, Options, RepriseCommand
 from recovery.people.roles import Right
 from recovery.workflow import actions, joint_actions
 from recovery.workflow.selectors import recovery_or_404
@@ -20,7 +19,7 @@ class Command(RepriseCommand):
         parser.add_argument("recovery", help="R-12 or 12; J-3 for plans that run together.")
         parser.add_argument("--reason", default="", help="Why, for the audit log.")
 
-    def answer(self, options: dict[str, Any]) -> CommandAnswer:
+    def answer(self, options: Options) -> CommandAnswer:
         if _together.names_joint(options["recovery"]):
             joint = _together.find_joint(options["recovery"], self.actor)
             joint_actions.cancel_joint(joint_id=joint.pk, by=self.actor, reason=options["reason"])

@@ -3,7 +3,7 @@
 from argparse import ArgumentParser
 from collections.abc import Mapping, Sequence
 from textwrap import fill
-from typing import Any, Final
+from typing import Final
 
 from recovery.cli import error_text
 from recovery.cli.diagnosis_text import write_body, write_error, write_points
@@ -13,7 +13,7 @@ from recovery.contracts.names import ChangeIntent, name_strategy
 from recovery.diagnosis.advice import asks_meant, recommend_advice
 from recovery.diagnosis.row import SEVERITIES
 from recovery.errors import WrongUse
-from recovery.management.commands._base import CommandAnswer, RepriseCommand, ago, plain
+from recovery.management.commands._base import CommandAnswer, Options, RepriseCommand, ago, plain
 from recovery.models import Flow, Pipeline
 from recovery.names import shown
 from recovery.people.roles import Right
@@ -57,12 +57,12 @@ examples:
             "--flow", help="Name, last part of the name, or target table. Default: the failing flow."
         )
 
-    def _checked_answer(self, options: dict[str, Any]) -> CommandAnswer:
+    def _checked_answer(self, options: Options) -> CommandAnswer:
         if options["error"] is None:
             return super()._checked_answer(options)
         return self.answer(options)  # a text that is at hand is no flow of anybody's: no right is asked for
 
-    def answer(self, options: dict[str, Any]) -> CommandAnswer:
+    def answer(self, options: Options) -> CommandAnswer:
         if options["error"] is not None:
             return _answer_of_text(options)
         if options["pipeline"] is None or options["checkpoint"] is not None:
@@ -99,7 +99,7 @@ def _named(flow: Flow) -> dict[str, str]:
     return {"pipeline": flow.pipeline.name, "flow": flow.name}
 
 
-def _answer_of_text(options: dict[str, Any]) -> CommandAnswer:
+def _answer_of_text(options: Options) -> CommandAnswer:
     """Of a text alone, or with its checkpoint. Raises WrongUse."""
     if options["pipeline"] is not None or options["flow"] is not None:
         raise WrongUse("--error is for a stream that is no flow here: leave out the pipeline and --flow.")

@@ -1,10 +1,9 @@
 """`manage.py execute RECOVERY`: run a sealed plan by the workers, or resume one that needs attention."""
 
 from argparse import ArgumentParser
-from typing import Any
 
 from recovery.management.commands import _acting, _together
-from recovery.management.commands._base import CommandAnswer, RepriseCommand
+from recovery.management.commands._base import CommandAnswer, Options, RepriseCommand
 from recovery.people.roles import Right
 from recovery.workflow import actions, by_hand, joint_actions
 from recovery.workflow.joining import plans_of
@@ -27,7 +26,7 @@ class Command(RepriseCommand):
             "--timeout", type=float, default=_acting.WAIT_SECONDS, help="Longest wait, in seconds."
         )
 
-    def answer(self, options: dict[str, Any]) -> CommandAnswer:
+    def answer(self, options: Options) -> CommandAnswer:
         if _together.names_joint(options["recovery"]):
             return self._execute_together(options)
         recovery = recovery_or_404(options["recovery"], self.actor)
@@ -41,7 +40,7 @@ class Command(RepriseCommand):
             data, f"{recovery.label} is {state_label(recovery.state)}; workers go on without this command."
         )
 
-    def _execute_together(self, options: dict[str, Any]) -> CommandAnswer:
+    def _execute_together(self, options: Options) -> CommandAnswer:
         joint = _together.find_joint(options["recovery"], self.actor)
         moving = any(plan.recovery.state in by_hand.MOVING for plan in plans_of(joint))
         if not (options["wait"] and moving):

@@ -9,7 +9,7 @@ from django.db.models import Q
 from django.utils import timezone
 
 from recovery.contracts.names import DoubtCode
-from recovery.management.commands._base import CommandAnswer, RepriseCommand, ago, lasting, table
+from recovery.management.commands._base import CommandAnswer, Options, RepriseCommand, ago, lasting, table
 from recovery.models import Flow, Pipeline, Stream, Workspace
 from recovery.names import shown
 from recovery.people.roles import Right
@@ -56,7 +56,7 @@ class Command(RepriseCommand):
         )
         parser.add_argument("--fresh", action="store_true", help="Poll every workspace first.")
 
-    def answer(self, options: dict[str, Any]) -> CommandAnswer:
+    def answer(self, options: Options) -> CommandAnswer:
         asked = Workspace.objects.active()
         asked = asked if options["fresh"] else asked.filter(polled_at=None)
         if workspace_ids := list(asked.values_list("pk", flat=True)):

@@ -1,9 +1,8 @@
 """`manage.py handover RECOVERY [--to NAME]`: another owner for an open recovery; without a name, oneself."""
 
 from argparse import ArgumentParser
-from typing import Any
 
-from recovery.management.commands._base import CommandAnswer, RepriseCommand
+from recovery.management.commands._base import CommandAnswer, Options, RepriseCommand
 from recovery.people.roles import Right
 from recovery.workflow import actions
 from recovery.workflow.selectors import recovery_or_404
@@ -23,7 +22,7 @@ class Command(RepriseCommand):
         parser.add_argument("--to", default="", help="The new owner. Default: you.")
         parser.add_argument("--reason", default="", help="Why, for the audit log. Required to take over.")
 
-    def answer(self, options: dict[str, Any]) -> CommandAnswer:
+    def answer(self, options: Options) -> CommandAnswer:
         recovery = recovery_or_404(options["recovery"], self.actor)
         to = options["to"] or self.actor.name
         actions.hand_over(recovery_id=recovery.pk, to=to, reason=options["reason"], by=self.actor)

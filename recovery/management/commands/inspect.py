@@ -2,13 +2,12 @@
 
 from argparse import ArgumentParser
 from dataclasses import replace
-from typing import Any
 
 from recovery.checkpoints.absent import UNTOLD
 from recovery.checkpoints.report import CheckpointReport
 from recovery.cli import inspection
 from recovery.cli.inspection import KnownFlow
-from recovery.management.commands._base import CommandAnswer, RepriseCommand
+from recovery.management.commands._base import CommandAnswer, Options, RepriseCommand
 from recovery.models import Flow
 
 
@@ -23,7 +22,7 @@ class Command(RepriseCommand):
     def add_options(self, parser: ArgumentParser) -> None:
         inspection.add_options(parser)
 
-    def answer(self, options: dict[str, Any]) -> CommandAnswer:
+    def answer(self, options: Options) -> CommandAnswer:
         return inspection.answer(inspection.request_of(options), find_flow)
 
 

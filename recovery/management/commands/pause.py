@@ -1,9 +1,8 @@
 """`manage.py pause RECOVERY`: let the step that runs end, and begin no further one."""
 
 from argparse import ArgumentParser
-from typing import Any
 
-from recovery.management.commands._base import CommandAnswer, RepriseCommand
+from recovery.management.commands._base import CommandAnswer, Options, RepriseCommand
 from recovery.people.roles import Right
 from recovery.workflow import actions
 from recovery.workflow.selectors import recovery_or_404
@@ -21,7 +20,7 @@ class Command(RepriseCommand):
     def add_options(self, parser: ArgumentParser) -> None:
         parser.add_argument("recovery", help="R-12 or 12.")
 
-    def answer(self, options: dict[str, Any]) -> CommandAnswer:
+    def answer(self, options: Options) -> CommandAnswer:
         recovery = recovery_or_404(options["recovery"], self.actor)
         actions.pause_run(recovery_id=recovery.pk, by=self.actor)
         says = (

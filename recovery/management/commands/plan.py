@@ -6,14 +6,13 @@ Where the environment asks for votes, they are asked for at once, in the name of
 
 from argparse import ArgumentParser
 from collections.abc import Sequence
-from typing import Any
 
 from recovery.approvals import selectors
 from recovery.approvals.actions import request_approval
 from recovery.approvals.joint_actions import request_joint_approval
 from recovery.contracts.choices import ChoicesChange
 from recovery.management.commands import _acting, _positions, _together, _ways
-from recovery.management.commands._base import CommandAnswer, RepriseCommand
+from recovery.management.commands._base import CommandAnswer, Options, RepriseCommand
 from recovery.models import Flow, Recovery
 from recovery.people.roles import Right
 from recovery.workflow import by_hand
@@ -54,7 +53,7 @@ class Command(RepriseCommand):
         )
         parser.add_argument("--reason", default="", help="What approvers should know.")
 
-    def answer(self, options: dict[str, Any]) -> CommandAnswer:
+    def answer(self, options: Options) -> CommandAnswer:
         if len(options["flows"]) > 1:
             return self._plan_together(options)
         if options["strategy"] == _ways.ALL:
@@ -74,7 +73,7 @@ class Command(RepriseCommand):
         data = {**by_hand.planned(recovery, plan), "approvals": _acting.approvals(recovery, plan)}
         return CommandAnswer(data, _acting.plan_text(data, plan, _acting.awaited(recovery, plan)))
 
-    def _plan_together(self, options: dict[str, Any]) -> CommandAnswer:
+    def _plan_together(self, options: Options) -> CommandAnswer:
         flows = _together.flows_of(options, self.actor)
         joint = _together.seal(options, flows, by=self.actor, again=options["again"])
         if _together.needs_votes(joint):
@@ -95,7 +94,7 @@ class Command(RepriseCommand):
         found = look_at_ways(flow=flow, recovery=recovery, change=change, positions=positions, by=self.actor)
         return _ways.answer(found)
 
-    def _look(self, flow: Flow, options: dict[str, Any]) -> CommandAnswer:
+    def _look(self, flow: Flow, options: Options) -> CommandAnswer:
         wanted, sources = by_hand.look(
             flow=flow, recovery=_acting.recovery_of(options, self.actor) or open_recovery_of(flow.pk),
             given=options["position"], code=options["code"], diff=options["patch"],

@@ -1,14 +1,13 @@
 """`manage.py recover PIPELINE`: stop, plan, execute and wait for proof, in one command."""
 
 from argparse import ArgumentParser
-from typing import Any
 
 from recovery.approvals.rules import votes_text
 from recovery.approvals.selectors import rule_for as rules_of
 from recovery.contracts.names import name_strategy
 from recovery.errors import Refused
 from recovery.management.commands import _acting, _together
-from recovery.management.commands._base import CommandAnswer, RepriseCommand
+from recovery.management.commands._base import CommandAnswer, Options, RepriseCommand
 from recovery.models import Flow
 from recovery.people.roles import Right
 from recovery.planning import plan_now
@@ -27,7 +26,7 @@ class Command(RepriseCommand):
             "--timeout", type=float, default=_acting.WAIT_SECONDS, help="Longest wait, in seconds."
         )
 
-    def answer(self, options: dict[str, Any]) -> CommandAnswer:
+    def answer(self, options: Options) -> CommandAnswer:
         if len(options["flows"]) > 1:
             return self._recover_together(options)
         flow = _acting.flow_of(options, self.actor)
@@ -41,7 +40,7 @@ class Command(RepriseCommand):
         actions.execute(recovery_id=recovery.pk, by=self.actor)
         return _acting.ended(by_hand.wait(recovery, say=_acting.say, timeout=options["timeout"]))
 
-    def _recover_together(self, options: dict[str, Any]) -> CommandAnswer:
+    def _recover_together(self, options: Options) -> CommandAnswer:
         flows = _together.flows_of(options, self.actor)
         self._needs_nobody(flows[0][0])
         for flow, strategy in flows:  # once one has stopped the pipeline, the others find it stopped

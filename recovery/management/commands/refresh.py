@@ -1,9 +1,8 @@
 """`manage.py refresh PIPELINE`: start an update of what stands below a flow and is stale or empty."""
 
 from argparse import ArgumentParser
-from typing import Any
 
-from recovery.management.commands._base import CommandAnswer, RepriseCommand
+from recovery.management.commands._base import CommandAnswer, Options, RepriseCommand
 from recovery.names import shown
 from recovery.people.roles import Right
 from recovery.pipelines.find import find_fresh
@@ -34,7 +33,7 @@ class Command(RepriseCommand):
             help="Seconds to wait for the update to start. Default: %(default)s.",
         )
 
-    def answer(self, options: dict[str, Any]) -> CommandAnswer:
+    def answer(self, options: Options) -> CommandAnswer:
         flow = refreshing.find_flow_above(find_fresh(options["pipeline"], self.actor), options["flow"])
         asked = refreshing.request_refresh(flow_id=flow.pk, by=self.actor)
         found = refreshing.wait_taken(flow.pk, asked, seconds=options["wait_seconds"])

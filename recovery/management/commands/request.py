@@ -6,7 +6,7 @@ from typing import Any
 from recovery.approvals import actions
 from recovery.approvals.joint_actions import request_joint_approval
 from recovery.management.commands import _acting, _together
-from recovery.management.commands._base import CommandAnswer, RepriseCommand
+from recovery.management.commands._base import CommandAnswer, Options, RepriseCommand
 from recovery.models import Plan, Recovery
 from recovery.people.roles import Right
 from recovery.workflow.selectors import recovery_or_404
@@ -22,7 +22,7 @@ class Command(RepriseCommand):
         parser.add_argument("recovery", help="R-12 or 12; J-3 for plans that run together.")
         parser.add_argument("--reason", default="", help="What approvers should know: why, ticket, deadline.")
 
-    def answer(self, options: dict[str, Any]) -> CommandAnswer:
+    def answer(self, options: Options) -> CommandAnswer:
         if _together.names_joint(options["recovery"]):
             joint = _together.find_joint(options["recovery"], self.actor)
             request_joint_approval(joint_id=joint.pk, reason=options["reason"], by=self.actor)

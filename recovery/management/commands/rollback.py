@@ -1,10 +1,9 @@
 """`manage.py rollback RECOVERY`: undo what can be undone."""
 
 from argparse import ArgumentParser
-from typing import Any
 
 from recovery.management.commands import _acting, _together
-from recovery.management.commands._base import CommandAnswer, RepriseCommand
+from recovery.management.commands._base import CommandAnswer, Options, RepriseCommand
 from recovery.people.roles import Right
 from recovery.workflow import actions, by_hand, joint_actions
 from recovery.workflow.joining import plans_of
@@ -22,7 +21,7 @@ class Command(RepriseCommand):
         parser.add_argument("--reason", default="", help="Why, for the audit log.")
         parser.add_argument("--timeout", type=float, default=300.0, help="Longest wait, in seconds.")
 
-    def answer(self, options: dict[str, Any]) -> CommandAnswer:
+    def answer(self, options: Options) -> CommandAnswer:
         if _together.names_joint(options["recovery"]):
             return self._roll_back_together(options)
         recovery = recovery_or_404(options["recovery"], self.actor)
@@ -32,7 +31,7 @@ class Command(RepriseCommand):
         good = recovery.state == "rolled_back"
         return CommandAnswer(data, f"{recovery.label}: {recovery.reason}", exit_code=0 if good else 1)
 
-    def _roll_back_together(self, options: dict[str, Any]) -> CommandAnswer:
+    def _roll_back_together(self, options: Options) -> CommandAnswer:
         joint = _together.find_joint(options["recovery"], self.actor)
         joint_actions.roll_back_joint(joint_id=joint.pk, by=self.actor, reason=options["reason"])
         rested = [

@@ -3,12 +3,12 @@
 import ipaddress
 from argparse import ArgumentParser
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from django.conf import settings
 
 from recovery.errors import WrongUse
-from recovery.management.commands._base import CommandAnswer, RepriseCommand
+from recovery.management.commands._base import CommandAnswer, Options, RepriseCommand
 
 if TYPE_CHECKING:
     from recovery.server.process import Server
@@ -39,7 +39,7 @@ class Command(RepriseCommand):
             help="Token file; created with mode 0600 if missing.",
         )
 
-    def answer(self, options: dict[str, Any]) -> CommandAnswer:
+    def answer(self, options: Options) -> CommandAnswer:
         from recovery.server.process import ConfinementDemand, Server, ServerOptions, ServerPlace
 
         self.server = Server(

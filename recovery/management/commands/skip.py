@@ -1,9 +1,8 @@
 """`manage.py skip RECOVERY --reason TEXT`: skip the step at which a recovery stands, where that is allowed."""
 
 from argparse import ArgumentParser
-from typing import Any
 
-from recovery.management.commands._base import CommandAnswer, RepriseCommand
+from recovery.management.commands._base import CommandAnswer, Options, RepriseCommand
 from recovery.people.roles import Right
 from recovery.workflow import actions
 from recovery.workflow.moves import state_label
@@ -23,7 +22,7 @@ class Command(RepriseCommand):
         parser.add_argument("recovery", help="R-12 or 12.")
         parser.add_argument("--reason", required=True, help="Why, for the audit log and its reviewer.")
 
-    def answer(self, options: dict[str, Any]) -> CommandAnswer:
+    def answer(self, options: Options) -> CommandAnswer:
         recovery = recovery_or_404(options["recovery"], self.actor)
         step = actions.skip_step(recovery_id=recovery.pk, reason=options["reason"], by=self.actor)
         recovery.refresh_from_db()

@@ -4,7 +4,7 @@ from argparse import ArgumentParser
 from typing import Any
 
 from recovery.management.commands import _acting
-from recovery.management.commands._base import CommandAnswer, RepriseCommand
+from recovery.management.commands._base import CommandAnswer, Options, RepriseCommand
 from recovery.models import Recovery
 from recovery.people.roles import Right
 from recovery.workflow import actions, by_hand
@@ -26,7 +26,7 @@ class Command(RepriseCommand):
     def add_options(self, parser: ArgumentParser) -> None:
         _acting.flow_options(parser)
 
-    def answer(self, options: dict[str, Any]) -> CommandAnswer:
+    def answer(self, options: Options) -> CommandAnswer:
         flow = _acting.flow_of(options, self.actor)
         opened = open_recovery_of(flow.pk)
         if opened is not None and opened.state in by_hand.MOVING:

@@ -1,13 +1,12 @@
 """`manage.py token`: another token for whoever owns this one, or one for a service account."""
 
 from argparse import ArgumentParser
-from typing import Any
 
 from django.conf import settings
 from django.contrib.auth.models import User
 
 from recovery.errors import NotFound
-from recovery.management.commands._base import CommandAnswer, RepriseCommand
+from recovery.management.commands._base import CommandAnswer, Options, RepriseCommand
 from recovery.people.actions import create_token
 from recovery.people.roles import Right
 
@@ -24,7 +23,7 @@ class Command(RepriseCommand):
         most = settings.REPRISE_TOKEN_DAYS
         parser.add_argument("--days", type=int, help=f"How long it is good; default, and most: {most} days.")
 
-    def answer(self, options: dict[str, Any]) -> CommandAnswer:
+    def answer(self, options: Options) -> CommandAnswer:
         account = options["account"]
         owner = User.objects.filter(username=account).first() if account else self.owner()
         if owner is None:

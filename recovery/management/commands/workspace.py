@@ -7,7 +7,14 @@ from typing import Any
 from recovery import references
 from recovery.contracts import codec
 from recovery.errors import WrongUse
-from recovery.management.commands._base import CommandAnswer, RepriseCommand, add_common_options, ago, table
+from recovery.management.commands._base import (
+    CommandAnswer,
+    Options,
+    RepriseCommand,
+    add_common_options,
+    ago,
+    table,
+)
 from recovery.models import Workspace
 from recovery.names import shown
 from recovery.people.roles import ENVIRONMENTS, Right
@@ -101,7 +108,7 @@ class Command(RepriseCommand):
         )
         add_common_options(parser)
 
-    def answer(self, options: dict[str, Any]) -> CommandAnswer:
+    def answer(self, options: Options) -> CommandAnswer:
         act, name = options["act"], options.get("name", "")
         if act == "list":
             return self._list()
@@ -109,7 +116,7 @@ class Command(RepriseCommand):
             return self._test(name)
         return self._changed(act, name, options)
 
-    def _changed(self, act: str, name: str, options: dict[str, Any]) -> CommandAnswer:
+    def _changed(self, act: str, name: str, options: Options) -> CommandAnswer:
         if act == "add":
             row = actions.add_workspace(name=name, given=_given(options), by=self.actor)
         elif act == "change":
@@ -159,7 +166,7 @@ class Command(RepriseCommand):
         return CommandAnswer({"workspaces": data}, table(head, lines))
 
 
-def _given(options: dict[str, Any]) -> WorkspaceDetails:
+def _given(options: Options) -> WorkspaceDetails:
     token, questions = options["secret"], options["questions_secret"]
     if token == questions == STDIN:
         raise WrongUse("One secret can be read from stdin. Give the other one as a reference.")
