@@ -21,6 +21,7 @@ from recovery.models import Plan
 from recovery.people.roles import Right
 from recovery.strategies.catalogue import NEEDS_START, POSITIONED
 from recovery.workflow import accepting, further, positioning
+from recovery.workflow.joining import plans_together
 from recovery.workflow.journal import right_to_run
 from recovery.workflow.transitions import WAITS
 
@@ -356,11 +357,16 @@ def _waiting_bar(page: RecoveryPage) -> ActionBar:
 def _run_bar(page: RecoveryPage, plan: Plan, back: Link) -> ActionBar:
     environment = page.recovery.flow.pipeline.environment
     contents = plan.contents
-    effect = f"Runs {format_count(len(contents.steps), 'step')} in {environment}."
+    plans = plans_together(plan)
+    steps, run = (
+        sum(len(each.contents.steps) for each in plans),
+        f"Run recovery of {format_count(len(plans), 'flow')}",
+    )
+    effect = f"Runs {format_count(steps, 'step')} in {environment}."
     no = selectors.run_refusal(page.recovery, plan)
     why = may_run(page, plan) or (no.says if no is not None else None)
     links = (*_break_glass_links(page), *_abandon_links(page))
-    ask = Primary("Run recovery of 1 flow", href=reverse("confirm", args=[page.pk]))
+    ask = Primary(run, href=reverse("confirm", args=[page.pk]))
     if contents.strategy in EMPTYING:
         what = "full refresh" if contents.strategy == Strategy.FULL_REFRESH else "backfill"
         ask = Primary(f"Run {what} of 1 flow", href=reverse("confirm", args=[page.pk]))
@@ -385,7 +391,5 @@ def _run_bar(page: RecoveryPage, plan: Plan, back: Link) -> ActionBar:
             why,
             code="asks-for-the-name",
         )
-    primary = Primary(
-        "Run recovery of 1 flow", post=reverse("run", args=[page.pk]), name="act", value="execute"
-    )
+    primary = Primary(run, post=reverse("run", args=[page.pk]), name="act", value="execute")
     return ActionBar(effect, contents.rollback, primary, (back, *links), why)

@@ -22,6 +22,7 @@ from recovery.approvals.rules import LIVE, Voter
 from recovery.errors import RepriseError, WrongUse
 from recovery.models import ApprovalRequest, Plan, Recovery
 from recovery.people.roles import Actor, Right
+from recovery.workflow import joining
 
 SHOWN: Final = 100
 """Requests that have ended, on the list."""
@@ -118,12 +119,12 @@ def _show_request(request: PageRequest, by: Actor, approval: ApprovalRequest) ->
     return {
         "section": "approvals", "of": approval, "recovery": approval.recovery, "plan": approval.plan, "flow": flow,
         "workspace": flow.pipeline.workspace.name, "environment": approval.environment,
-        "title": approving.ask_for_vote(approval.plan.contents),
+        "title": approving.ask_for_vote(approval.plan.contents, together.contents_of(approval.plan)),
         "state": approving.state_by_clock(approval, now),
         "badge": approving.request_badge(approval, count.given, now),
         "review": reviewing.plan_view(approval.plan),
         "jobs_below": jobs_of_page(flow),
-        "joint": together.panel_of(approval.plan), "signed": together.signed_hash(approval.plan),
+        "joint": together.panel_of(approval.plan), "signed": joining.signed_hash(approval.plan),
         "validation": patching.validation_result(approval.recovery),
         "votes": approving.vote_rows(given, asked, able, who, now),
         "effect": approving.describe_effects(asked, count.given, now),

@@ -16,6 +16,7 @@ from recovery.approvals import rules, selectors
 from recovery.errors import RepriseError, WrongUse
 from recovery.models import Plan
 from recovery.people.roles import Actor, Right
+from recovery.workflow import joining
 from recovery.workflow.journal import right_to_run
 
 
@@ -70,7 +71,7 @@ def _show_plan(page: RecoveryPage, plan: Plan) -> dict[str, Any]:
     return {
         **what_to_confirm(page),
         "name": page.recovery.flow.short,
-        "signed": together.signed_hash(plan),
+        "signed": joining.signed_hash(plan),
         "joint": together.panel_of(plan),
         "minutes": standing.rule.break_glass_minutes,
         "why_not": no.says if no is not None else None,

@@ -15,7 +15,7 @@ from console.presenters import handover, reporting, reviewing, stepper, verifyin
 from recovery.errors import RepriseError
 from recovery.models import BreakGlass, Plan, Recovery, Step
 from recovery.people.roles import Actor, Right
-from recovery.workflow import selectors
+from recovery.workflow import joining, selectors
 from recovery.workflow.reporting import report
 from recovery.workflow.transitions import OPEN
 
@@ -101,7 +101,7 @@ def build_frame(page: RecoveryPage, slug: str, *, here: str = "") -> dict[str, A
         "version": versions.of_recovery(recovery, page.steps, now),
         "glass": newest_broken_glass(recovery),
         "joint": together.panel_of(page.plan),
-        "signed": together.signed_hash(page.plan) if page.plan else "",
+        "signed": joining.signed_hash(page.plan) if page.plan else "",
         "owned": _owner_action(page),
         "poll": 0,
     }

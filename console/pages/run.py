@@ -114,7 +114,7 @@ def what_to_confirm(page: RecoveryPage) -> dict[str, Any]:
     return {
         **build_frame(page, "review"),
         "review": reviewing.plan_view(page.plan),
-        "question": approving.ask_for_vote(page.plan.contents),
+        "question": approving.ask_for_vote(page.plan.contents, together.contents_of(page.plan)),
         "approved_by": [v.voter for v in votes if v.choice == "approve"],
         "name": typed_name(page),
     }

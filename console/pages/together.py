@@ -9,6 +9,7 @@ from console.presenters import verifying, wizard
 from console.presenters.status import Badge
 from recovery.approvals import actions as approving
 from recovery.approvals import joint_actions as approving_together
+from recovery.contracts.joint import JointBody
 from recovery.contracts.names import name_strategy
 from recovery.models import JointPlan, Plan, Recovery
 from recovery.people.roles import Actor
@@ -47,17 +48,23 @@ def panel_of(plan: Plan | None) -> JointPanel | None:
         return None
     rows = [
         JointRow(
-            label=one.recovery.label,
-            flow=one.recovery.flow.short,
-            strategy=name_strategy(one.contents.strategy),
-            forecast=wizard.forecast_view(one.contents.forecast),
-            badge=verifying.proof_badge(one.recovery),
-            href=reverse("review", args=[one.recovery_id]),
-            here=one.pk == plan.pk,
+            label=member.recovery.label,
+            flow=member.recovery.flow.short,
+            strategy=name_strategy(member.contents.strategy),
+            forecast=wizard.forecast_view(member.contents.forecast),
+            badge=verifying.proof_badge(member.recovery),
+            href=reverse("review", args=[member.recovery_id]),
+            here=member.pk == plan.pk,
         )
-        for one in joining.plans_of(joint)
+        for member in joining.plans_of(joint)
     ]
     return JointPanel(joint.label, joint.hash, rows, joint.contents.refresh)
+
+
+def contents_of(plan: Plan) -> JointBody | None:
+    """What the joint plan in force fixes that this plan is part of; None: it runs alone."""
+    joint = joining.joint_of_plan(plan)
+    return None if joint is None else joint.contents
 
 
 @dataclass(frozen=True)
@@ -68,21 +75,23 @@ class JoinOffer:
 
 
 def offer_join(recovery: Recovery) -> JoinOffer | None:
-    """None where no other plan of the pipeline waits, or this one is joined already. What is against it, sealing
-    them together says."""
+    """None if no other plan of the pipeline waits, or this one has joined others. Whether they can run together is
+    checked when they are sealed."""
     plan = plan_of(recovery)
     if recovery.state != "planned" or plan is None or plan.joint is not None:
         return None
     waiting = Recovery.objects.filter(flow__pipeline=recovery.flow.pipeline_id, state="planned")
     rows = waiting.exclude(pk=recovery.pk).select_related("flow").order_by("pk")
-    others = [one for one in rows if (mine := plan_of(one)) is not None and mine.joint is None]
+    others = [
+        row for row in rows if (waiting_plan := plan_of(row)) is not None and waiting_plan.joint is None
+    ]
     return JoinOffer(others) if others else None
 
 
 def join(recovery_id: int, by: Actor) -> None:
     """Seal the plan together with every one that `offer_join` names, in the order in which they were opened."""
     offer = offer_join(Recovery.objects.select_related("flow").get(pk=recovery_id))
-    others = [one.pk for one in offer.others] if offer else []
+    others = [other.pk for other in offer.others] if offer else []
     planning.join_plans(recovery_ids=sorted([recovery_id, *others]), by=by)
 
 
@@ -145,9 +154,3 @@ def break_glass(recovery_id: int, by: Actor, reason: str, seen: str) -> None:
         approving_together.break_glass_for_joint(joint_id=joint.pk, reason=reason, joint_hash=seen, by=by)
     else:
         approving.break_glass(recovery_id=recovery_id, reason=reason, plan_hash=seen, by=by)
-
-
-def signed_hash(plan: Plan) -> str:
-    """What is signed, or started, by what a page shows of this plan."""
-    joint = joining.joint_of_plan(plan)
-    return plan.hash if joint is None else joint.hash

@@ -16,6 +16,7 @@ from recovery.approvals.rules import (
     tally_votes,
     votes_text,
 )
+from recovery.contracts.joint import JointBody
 from recovery.contracts.names import name_strategy
 from recovery.contracts.plan import PlanBody
 
@@ -51,9 +52,11 @@ def request_badge(request: Any, given: int, now: datetime) -> status.Badge:
     return status.Badge("pending", f"{given} of {words.format_count(request.rule['votes'], 'vote')}")
 
 
-def ask_for_vote(contents: PlanBody) -> str:
-    """The title: a verb, a count, the place."""
+def ask_for_vote(contents: PlanBody, joint: JointBody | None = None) -> str:
+    """The title: a verb, a count, the place. `joint`: of the plans that run together with this one."""
     place = contents.environment
+    if joint is not None:
+        return f"Recover {words.format_count(len(joint.plans), 'flow')} in {place} together?"
     if contents.strategy == "full-refresh" and contents.sink.is_declared:
         return f"Reset 1 flow in {place} and send everything again?"
     return {

@@ -169,18 +169,12 @@ def _cast(request: ApprovalRequest, choice: str, reason: str, person: Person, by
         with transaction.atomic():
             Vote.objects.create(
                 request=request, plan=request.plan, voter=by.name, voter_id=person.user_id, role=_role(request, by),
-                choice=choice, reason=reason, hash=_signed_hash(request.plan), via=by.via, at=timezone.now(),
+                choice=choice, reason=reason, hash=joining.signed_hash(request.plan), via=by.via, at=timezone.now(),
             )  # fmt: skip
     except IntegrityError:
         raise Refused(
             "You have voted on this plan already; one vote a person and plan.", code="voted"
         ) from None
-
-
-def _signed_hash(plan: Plan) -> str:
-    """The hash that a vote on this plan signs."""
-    joint = joining.joint_of_plan(plan)
-    return plan.hash if joint is None else joint.hash
 
 
 def _role(request: ApprovalRequest, by: Actor) -> str:
@@ -306,13 +300,15 @@ def _expire(request_id: int) -> int:
             [request.recovery_id] if joint is None else [p.recovery_id for p in joining.plans_of(joint)]
         )
         held = {pk: lock(pk) for pk in sorted(together)}
-        live = [found for pk in together if (found := selectors.live_request(held[pk]))]
-        if request.pk not in [found.pk for found in live]:
+        live = [
+            request_of_member for pk in together if (request_of_member := selectors.live_request(held[pk]))
+        ]
+        if request.pk not in [request_of_member.pk for request_of_member in live]:
             return 0
         if joint is not None and held[request.recovery_id].state in ("awaiting_approval", "approved"):
             joining.void(joint)  # all of them expire: none takes the others back
-        for one in live:
-            _write_expired(one, held[one.recovery_id])
+        for ending in live:
+            _write_expired(ending, held[ending.recovery_id])
     return len(live)
 
 

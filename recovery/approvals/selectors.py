@@ -83,7 +83,7 @@ def live_request(recovery: Recovery) -> ApprovalRequest | None:
 
 def request_or_404(request_id: int, by: Actor) -> ApprovalRequest:
     """Raises NotFound, with the same words for one that `by` may not see."""
-    wanted = ApprovalRequest.objects.select_related("plan", "recovery__flow__pipeline__workspace")
+    wanted = ApprovalRequest.objects.select_related("plan__joint", "recovery__flow__pipeline__workspace")
     found = wanted.filter(pk=request_id).first()
     missing = f"There is no request for approval {request_id}. See the list of approvals."
     visible.require_visible_flow(found.recovery.flow if found else None, by, missing)
@@ -191,7 +191,7 @@ def names_of_approvers(
 def list_requests(by: Actor) -> QuerySet[ApprovalRequest]:
     """Every request that `by` may see, with what a list shows, newest first."""
     seen = ApprovalRequest.objects.filter(visible.filter_visible(by, "recovery__flow__pipeline__"))
-    return seen.select_related("plan", "recovery__flow__pipeline__workspace").order_by("-pk")
+    return seen.select_related("plan__joint", "recovery__flow__pipeline__workspace").order_by("-pk")
 
 
 def open_requests(now: datetime, by: Actor) -> QuerySet[ApprovalRequest]:

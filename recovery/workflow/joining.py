@@ -48,6 +48,11 @@ def plans_together(plan: Plan) -> list[Plan]:
     return [plan] if joint is None else plans_of(joint)
 
 
+def signed_hash(plan: Plan) -> str:
+    """The hash that a vote on this plan signs, and signed: that of its joint plan, also when that is void by now."""
+    return plan.hash if plan.joint is None else plan.joint.hash
+
+
 def lead_of(joint: JointPlan) -> Plan:
     """The first plan: its rerun starts the one update."""
     return joint.plans.get(joint_ordinal=0)
@@ -195,11 +200,11 @@ def _held_by(step: Step) -> list[Recovery]:
 def stuck_step(joint: JointPlan) -> Step:
     """The step at which all of them stand. Raises Refused where there is none."""
     steps = steps_of(joint)
-    found = next((s for s in steps if s.state in ("failed", "unknown")), None)
-    found = found or next((s for s in steps if s.state == "pending"), None)
-    if found is None:
+    stuck = next((s for s in steps if s.state in ("failed", "unknown")), None)
+    stuck = stuck or next((s for s in steps if s.state == "pending"), None)
+    if stuck is None:
         raise Refused(f"{joint.label} has no step that could be resumed.", code="nothing_stuck")
-    return found
+    return stuck
 
 
 def missing_before_update(joint: JointPlan) -> list[Step]:

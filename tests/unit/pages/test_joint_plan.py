@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 from django.test import Client
 
+from console.pages import run
 from recovery.models import ApprovalRequest, JointPlan, Recovery
 from recovery.workflow import broker, tasks
 from tests import factories
@@ -73,3 +74,14 @@ def test_one_request_and_one_vote_on_the_pages_are_for_all_of_them(client: Clien
     assert refusal(client.post(path, one)) == "stale_plan"
     assert client.post(path, {**one, "hash": joint.hash}).status_code == 302
     assert states(*rows) == ["approved"] * 2
+
+
+@pytest.mark.parametrize("page", ["run/confirm", "rollback", "cancel"])
+def test_what_is_asked_once_more_names_every_recovery_that_it_is_done_with(
+    responder: Client, page: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, rows = joined()
+    monkeypatch.setattr(run, "_rollback_refusal", lambda page: None)
+    text = responder.get(f"/recoveries/{rows[0].pk}/{page}").content.decode()
+
+    assert f'data-code="done-with" data-value="{rows[1].label}"' in text
