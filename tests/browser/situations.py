@@ -127,6 +127,7 @@ def addresses() -> dict[str, str]:
         "break-glass-none": ("break-glass", of_place(f.planned).pk),
         "run-glass": ("run", of_place(f.glass, "staging").pk),
     }
+    together = _run_together(Actor("responder", Role.RESPONDER, via="page"))
     f.channels()
     channel = Channel.objects.get(kind="webhook").pk
     by = Actor("responder", Role.RESPONDER, via="page", request_id="req-00112233")
@@ -194,6 +195,7 @@ def addresses() -> dict[str, str]:
         "error-text": "/diagnose",
         **_streams(),
         **_doubted(),
+        **together,
         "account": "/account",
         "missing": "/no-such-page",
         "denied": "/audit/export?format=csv&as=viewer",
@@ -239,6 +241,24 @@ def _doors(proven: int, unknown: int) -> dict[str, str]:
         "search-nothing": "/search?q=nothing-like-this",
         "report": f"/recoveries/{proven}/report",
         "statement": f"/recoveries/{unknown}/run/statement",
+    }
+
+
+def _run_together(by: Any) -> dict[str, str]:
+    """Plans that may be sealed together; plans that are, before they run; and the vote on such plans."""
+    from recovery.approvals.joint_actions import request_joint_approval
+    from tests.factories import joint as j
+
+    waiting = j.planned_flows()
+    _, sealed = j.joined(by=by)
+    joint, members = j.joined(by=by, environment="staging")
+    requests = request_joint_approval(joint_id=joint.pk, reason="ticket 17", by=by)
+    return {
+        "review-join": f"/recoveries/{waiting[0].pk}/review",
+        "review-joint": f"/recoveries/{sealed[0].pk}/review",
+        "confirm-joint": f"/recoveries/{sealed[0].pk}/run/confirm",
+        "glass-joint": f"/recoveries/{members[0].pk}/break-glass",
+        "approval-joint": f"/approvals/{requests[0].pk}",
     }
 
 

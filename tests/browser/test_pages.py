@@ -76,6 +76,7 @@ NAMES = (
     "stream-begin", "stream-none", "stream-read", "stream-said", "flow-adopted", "run-by-hand",
     "flow-accepted", "flow-differs", "verify-accepted", "verify-differs", "pipeline-doubted", "search-doubted",
     "inventory-doubted",
+    "review-join", "review-joint", "confirm-joint", "glass-joint", "approval-joint",
     "missing",
 )  # fmt: skip
 # One page of each kind.
