@@ -119,7 +119,7 @@ def test_two_flows_that_one_edit_broke_are_approved_once_and_recovered_by_one_up
         stack, "responder", "plan", name, *flows, "--strategy", "continue", "--reason", "ticket 17"
     )
     assert code == 0, plan
-    group, (first, second) = plan["group"], plan["recoveries"]
+    group, (first, second) = plan["joint_plan"], plan["recoveries"]
     assert [r["approvals"]["awaits"]["code"] for r in (first, second)] == ["needs_approval"] * 2
     alone = {
         "approver": ["approve", first["recovery"], "--reason", "it"],

@@ -1,6 +1,6 @@
 """What commands do with plans that run together: several `--flow`, and J-n in place of R-n.
 
-`{group: J-n, plan_hash, recoveries: […]}`, each recovery as the command prints it where it is alone.
+`{joint_plan: J-n, plan_hash, recoveries: […]}`, each recovery as the command prints it for one flow.
 """
 
 import re
@@ -48,11 +48,11 @@ def flows_of(options: Options, by: Actor) -> list[tuple[Flow, str | None]]:
     if options["strategy"] == "all":
         raise WrongUse("--strategy all compares the ways of one flow. Name one flow.")
     pipeline = find_fresh(options["pipeline"], by)
-    found = []
+    chosen = []
     for text in options["flows"]:
         name, _, strategy = text.partition("=")
-        found.append((find_flow(pipeline, name), strategy or options["strategy"]))
-    return found
+        chosen.append((find_flow(pipeline, name), strategy or options["strategy"]))
+    return chosen
 
 
 def seal(
@@ -69,7 +69,7 @@ def describe(joint: JointPlan, of: Described) -> dict[str, Any]:
     """The object that a command prints."""
     plans = joining.plans_of(joint)
     return {
-        "group": joint.label,
+        "joint_plan": joint.label,
         "plan_hash": joint.hash,
         "recoveries": [dict(of(plan.recovery, plan)) for plan in plans],
     }
@@ -83,14 +83,14 @@ def needs_votes(joint: JointPlan) -> bool:
 def awaited(joint: JointPlan) -> str:
     """What it waits for, and the command that goes on, for people."""
     lead = joining.plans_of(joint)[0]
-    told = _acting.approvals(lead.recovery, lead)
-    if told["awaits"] is None:
+    asked = _acting.approvals(lead.recovery, lead)
+    if asked["awaits"] is None:
         return f"It may run: bin/manage execute {joint.label} --wait"
     voters = (
-        f" Who may vote: {', '.join(told['voters']) or 'no one, ask an admin'}." if told["missing"] else ""
+        f" Who may vote: {', '.join(asked['voters']) or 'no one, ask an admin'}." if asked["missing"] else ""
     )
     return (
-        f"{joint.label} waits: {told['awaits']['says']}{voters}\n"
+        f"{joint.label} waits: {asked['awaits']['says']}{voters}\n"
         f"Vote with: bin/manage approve {joint.label} --reason TEXT, or reject."
     )
 

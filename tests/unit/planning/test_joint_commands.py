@@ -69,7 +69,7 @@ def test_several_flows_are_sealed_together_each_with_its_strategy(
     assert code == 0, answer
     joint = JointPlan.objects.get()
     assert sealed == [(flows[0].short, "continue"), (flows[1].short, "prime")]
-    assert (answer["group"], answer["plan_hash"]) == (joint.label, joint.hash)
+    assert (answer["joint_plan"], answer["plan_hash"]) == (joint.label, joint.hash)
     assert [r["plan_hash"] for r in answer["recoveries"]] == [p.plan for p in joint.contents.plans]
     assert {"recovery", "plan_hash", "forecast", "findings", "steps", "approvals"} <= set(
         answer["recoveries"][0]
@@ -111,7 +111,7 @@ def test_what_is_of_one_flow_is_not_given_for_several(
 def test_a_joint_plan_is_executed_and_cancelled_by_its_own_name(monkeypatch: Any, token: str) -> None:
     joint, rows = joined(by=RESPONDER)
     code, answer = run_json(monkeypatch, token, "execute", joint.label.lower())
-    assert (code, answer["group"]) == (0, joint.label)
+    assert (code, answer["joint_plan"]) == (0, joint.label)
     assert [r["state"] for r in answer["recoveries"]] == ["running"] * 2 == states(*rows)
     code, answer = run_json(monkeypatch, token, "rollback", joint.label)
     assert (code, answer["error"]["code"]) == (1, "wrong_state")
