@@ -303,7 +303,7 @@ class EffectRow:
     badge: status.Badge
     rows: str
     why: str
-    #: rows that the plan loses and that so never reach it: `without 3 lost rows`; "" where it loses none
+    #: rows that the plan loses and that so never reach it: `lacks 3 lost rows`; "" where it loses none
     fewer: str = ""
     #: their number for `data-value`, or `not-known`
     fewer_code: str = ""
@@ -338,9 +338,9 @@ def _loss_text(fewer: RowAmount | None) -> tuple[str, str]:
     if fewer is None:
         return "", ""
     if fewer.rows is None:
-        return "without lost rows; how many is not known", "not-known"
+        return "lacks lost rows; how many is not known", "not-known"
     noun = "lost row" if fewer.rows == 1 else "lost rows"
-    return f"without {words.format_bounded(fewer.rows, fewer.bound)} {noun}", str(fewer.rows)
+    return f"lacks {words.format_bounded(fewer.rows, fewer.bound)} {noun}", str(fewer.rows)
 
 
 @dataclass(frozen=True)
@@ -454,7 +454,7 @@ def jobs_view(known: JobsBelow | None) -> NamedJobs:
     if known is None:
         return NamedJobs(
             "jobs-not-asked",
-            "Jobs that read it are not known: the workspace is asked when a recovery stops it.",
+            "Jobs that read it are not known: the workspace is asked when a recovery stops the pipeline.",
             [],
         )
     if known.jobs is None:

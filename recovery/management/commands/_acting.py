@@ -294,7 +294,7 @@ def _fewer(one: Downstream) -> str:
     """What of a loss reaches it."""
     if one.fewer is None:
         return ""
-    lost, rows = "without lost rows", one.fewer.rows
+    lost, rows = "lacks lost rows", one.fewer.rows
     return (
         f", {lost}, number unknown" if rows is None else f", {lost}: {one.fewer.bound.before_number}{rows:,}"
     )
