@@ -97,28 +97,36 @@ class TimelineRow:
 
 
 def list_moments(report: Report) -> list[TimelineRow]:
-    """From the last good batch to the end, as far as it was noted."""
-    named = {_good_batch_text(report): "last-good", _refreshed_text(report): "refreshed"}
-    moments: list[tuple[str, str | None, str]] = [
-        (_good_batch_text(report), report.last_good.at if report.last_good else None, ""),
-        ("Flow failed", report.times.failed, report.cause),
-        ("Recovery opened", report.times.opened, ""),
-        ("Plan sealed", report.times.sealed, f"by {report.sealed_by}" if report.sealed_by else ""),
-        *((f"{v.voter}: {v.choice}", v.at, v.reason) for v in report.votes),
-        *((STEP_NAMES.get(s.kind, s.kind), s.began, _step_end_text(s)) for s in report.steps),
-        (_refreshed_text(report), _refreshed_at(report), "readers see the new rows from here on"),
-        *((f"{s.by}, by word", s.at, s.says) for s in report.statements),
-        ("Proven", report.times.proven, ""),
+    """From the last good batch to the end, as far as it was recorded."""
+    moments: list[tuple[str, str | None, str, str]] = [
+        (_good_batch_text(report), report.last_good.at if report.last_good else None, "", "last-good"),
+        ("Flow failed", report.times.failed, report.cause, ""),
+        ("Recovery opened", report.times.opened, "", ""),
+        ("Plan sealed", report.times.sealed, f"by {report.sealed_by}" if report.sealed_by else "", ""),
+        *((f"{v.voter}: {v.choice}", v.at, v.reason, "") for v in report.votes),
+        *((STEP_NAMES.get(s.kind, s.kind), s.began, _step_end_text(s), "") for s in report.steps),
+        (
+            _refreshed_text(report),
+            _refreshed_at(report),
+            "readers see the new rows from here on",
+            "refreshed",
+        ),
+        *((f"{s.by}, by word", s.at, s.says, "") for s in report.statements),
+        ("Proven", report.times.proven, "", ""),
     ]
     if report.times.ended and not report.times.proven:
         moments.append(
-            (status.state_badge(status.RECOVERY, report.state).word, report.times.ended, report.reason)
+            (status.state_badge(status.RECOVERY, report.state).word, report.times.ended, report.reason, "")
         )
-    dated = [(says, at, small) for says, raw, small in moments if (at := words.parse_moment(raw)) is not None]
+    dated = [
+        (says, at, small, code)
+        for says, raw, small, code in moments
+        if (at := words.parse_moment(raw)) is not None
+    ]
     rows, before = [], None
-    for says, at, small in sorted(dated, key=lambda moment: moment[1]):
+    for says, at, small, code in sorted(dated, key=lambda moment: moment[1]):
         after = words.format_duration((at - before).total_seconds()) if before else ""
-        rows.append(TimelineRow(says, at, after, small, named.get(says, "")))
+        rows.append(TimelineRow(says, at, after, small, code))
         before = at
     return rows
 
@@ -132,8 +140,11 @@ def _good_batch_text(report: Report) -> str:
 
 
 def _refreshed_text(report: Report) -> str:
-    names = [words.last_part(reader.dataset) for reader in report.readers if reader.refreshed_at]
-    return f"Refreshed: {', '.join(names)}"
+    return f"Refreshed: {_refreshed_names(report)}"
+
+
+def _refreshed_names(report: Report) -> str:
+    return ", ".join(words.last_part(reader.dataset) for reader in report.readers if reader.refreshed_at)
 
 
 def _refreshed_at(report: Report) -> str | None:
@@ -226,11 +237,10 @@ def _who_felt_it(report: Report) -> TroubleAnswer:
     elif until is None or until < good:
         text = f"Nothing of this flow newer than {good:%d %b %Y, %H:%M:%S} UTC is known to have reached them."
     else:
-        names = [words.last_part(reader.dataset) for reader in report.readers if reader.refreshed_at]
         span = words.format_duration((until - good).total_seconds())
         text = (
-            f"Nothing of this flow newer than {good:%d %b %Y, %H:%M:%S} UTC reached {', '.join(names)} for {span}, "
-            f"until {until:%H:%M:%S} UTC."
+            f"Nothing of this flow newer than {good:%d %b %Y, %H:%M:%S} UTC reached {_refreshed_names(report)} "
+            f"for {span}, until {until:%H:%M:%S} UTC."
         )
     return TroubleAnswer("Who felt it", answer, text, "who-felt-it")
 
