@@ -32,7 +32,7 @@ PARTS: Final = 3
 def find_naming_jobs(jobs: Iterable[Mapping[str, object]], datasets: Iterable[str]) -> tuple[NamingJob, ...]:
     """Each job, once for each way in which it names one of these datasets by its full name; no value is kept."""
     wanted = {name.lower(): name for name in datasets if name.count(".") == PARTS - 1}
-    found: dict[NamingJob, None] = {}
+    naming: dict[NamingJob, None] = {}
     for job in jobs:
         settings = _mapping(job.get("settings"))
         number, name = job.get("job_id"), shown(str(settings.get("name") or job.get("job_id")))
@@ -46,8 +46,8 @@ def find_naming_jobs(jobs: Iterable[Mapping[str, object]], datasets: Iterable[st
                     task=shown(task)[:200],
                     parameter=shown(parameter)[:200],
                 )
-                found[named] = None
-    return tuple(found)
+                naming[named] = None
+    return tuple(naming)
 
 
 def _named_in(text: str, wanted: Mapping[str, str]) -> list[str]:
@@ -63,8 +63,8 @@ def _texts(settings: Mapping[str, object]) -> Iterator[tuple[NamedBy, str, str, 
     ):
         yield NamedBy.TRIGGER, "", "", table
     for parameter in _list(settings.get("parameters")):
-        told = _mapping(parameter)
-        yield NamedBy.PARAMETER, "", str(told.get("name") or ""), str(told.get("default") or "")
+        declared = _mapping(parameter)
+        yield NamedBy.PARAMETER, "", str(declared.get("name") or ""), str(declared.get("default") or "")
     for task in _tasks(settings):
         key = str(task.get("task_key") or "")
         for kind, fields in PARAMETERS.items():
@@ -74,8 +74,8 @@ def _texts(settings: Mapping[str, object]) -> Iterator[tuple[NamedBy, str, str, 
 
 
 def _tasks(settings: Mapping[str, object]) -> Iterator[Mapping[str, object]]:
-    for told in _list(settings.get("tasks")):
-        task = _mapping(told)
+    for listed in _list(settings.get("tasks")):
+        task = _mapping(listed)
         yield task
         # a task that runs once for each of a list carries its own task inside
         yield _mapping(_mapping(task.get("for_each_task")).get("task"))

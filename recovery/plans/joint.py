@@ -37,8 +37,8 @@ def find_joint_refusal(
     """Why these plans cannot run together; None where they can. `reads`: of each flow, the flows that write what it
     reads, directly or through others."""
     checks = (_few, _elsewhere, _one_table, _alone, _whole, _other_code)
-    found = (check(plans) for check in checks)
-    return next((no for no in found if no), None) or _reading(plans, reads)
+    refusals = (check(plans) for check in checks)
+    return next((no for no in refusals if no), None) or _reading(plans, reads)
 
 
 def _few(plans: Sequence[PlanBody]) -> JointRefusal | None:
@@ -73,22 +73,22 @@ def _one_table(plans: Sequence[PlanBody]) -> JointRefusal | None:
 
 
 def _alone(plans: Sequence[PlanBody]) -> JointRefusal | None:
-    one = next((plan for plan in plans if plan.strategy not in JOINABLE), None)
-    if one is None:
+    solo = next((plan for plan in plans if plan.strategy not in JOINABLE), None)
+    if solo is None:
         return None
     return JointRefusal(
         JointRefusalCode.STRATEGY_ALONE,
-        f"{name_strategy(one.strategy)} runs alone: {one.flow} needs another strategy, or a recovery after this one.",
+        f"{name_strategy(solo.strategy)} runs alone: {solo.flow} needs another strategy, or a recovery after this one.",
     )
 
 
 def _whole(plans: Sequence[PlanBody]) -> JointRefusal | None:
-    one = next((plan for plan in plans if not _selected(plan)), None)
-    if one is None:
+    whole = next((plan for plan in plans if not _selected(plan)), None)
+    if whole is None:
         return None
     return JointRefusal(
         JointRefusalCode.WHOLE_PIPELINE,
-        f"The update of {one.flow} runs the whole pipeline, as it writes to no table, so flows that are not named "
+        f"The update of {whole.flow} runs the whole pipeline, as it writes to no table, so flows that are not named "
         "would run too. Recover it alone.",
     )
 
@@ -124,8 +124,8 @@ def _reading(plans: Sequence[PlanBody], reads: Mapping[str, Collection[str]]) ->
 
 def _selected(plan: PlanBody) -> tuple[str, ...]:
     """The tables that the plan's own rerun selects."""
-    told = next((step.args for step in plan.steps if step.kind is StepKind.RERUN), {})
-    return codec.read(UpdateArgs, told).refresh
+    args = next((step.args for step in plan.steps if step.kind is StepKind.RERUN), {})
+    return codec.read(UpdateArgs, args).refresh
 
 
 def build_joint(plans: Sequence[tuple[str, PlanBody]]) -> JointBody:

@@ -40,8 +40,8 @@ class NotebookTools(DriverThing):
 class NotebookWidgets(DriverThing):
     def __init__(self, arguments: Sequence[str]) -> None:
         super().__init__("widgets")
-        told = [argument.lstrip("-").partition("=") for argument in arguments]
-        self._given = {name: value for name, equals, value in told if equals}
+        pairs = [argument.lstrip("-").partition("=") for argument in arguments]
+        self._given = {name: value for name, equals, value in pairs if equals}
         self._defaults: dict[str, str] = {}
 
     def text(self, name: str, defaultValue: Any, *args: Any, **kwargs: Any) -> None:

@@ -112,7 +112,7 @@ class MachineGuard:
 
     def stand_ins(self) -> list[tuple[Any, str, Any]]:
         """Owner, name and stand-in of each."""
-        opened, made, told = builtins.open, os.mkdir, http.client.HTTPConnection.putrequest
+        opened, made, asked_over_http = builtins.open, os.mkdir, http.client.HTTPConnection.putrequest
 
         def open_aside(file: Any, mode: str = "r", *args: Any, **kwargs: Any) -> Any:
             return opened(self._file(file, mode), mode, *args, **kwargs)
@@ -126,7 +126,7 @@ class MachineGuard:
         def putrequest(connection: Any, method: str, url: str, *args: Any, **kwargs: Any) -> None:
             if method.upper() not in ASKING:
                 raise refusal(f"sends {method.upper()} to {connection.host}")
-            told(connection, method, url, *args, **kwargs)
+            asked_over_http(connection, method, url, *args, **kwargs)
 
         return [
             (builtins, "open", open_aside),
@@ -169,23 +169,25 @@ class MachineGuard:
             return True
         return (place.parent.resolve() / place.name).is_relative_to(self._folder)
 
-    def judge(self, event: str, told: tuple[Any, ...]) -> None:
+    def judge(self, event: str, arguments: tuple[Any, ...]) -> None:
         """Raises `BadCode`."""
         if event in _PROCESSES:
-            raise refusal(f"starts another process ({str(told[0])[:60]})")
+            raise refusal(f"starts another process ({str(arguments[0])[:60]})")
         if event == "socket.connect":
-            _check_connection(*told)
+            _check_connection(*arguments)
         elif event == "open":
-            path, _, flags = told
+            path, _, flags = arguments
             if not isinstance(path, int) and path is not None and flags & _WRITES and not self.is_own(path):
                 raise refusal(f"writes {os.fsdecode(path)}")
         elif event in _CHANGES:
-            self._check_change(event, told)
+            self._check_change(event, arguments)
 
-    def _check_change(self, event: str, told: tuple[Any, ...]) -> None:
-        named = [one for one in told if isinstance(one, (str, bytes, os.PathLike))]
-        fd = next((one for one in reversed(told) if isinstance(one, int) and one >= 0), -1)
-        at = fd if event in ("os.remove", "os.rmdir", "os.mkdir") and told[-1] == fd else -1
+    def _check_change(self, event: str, arguments: tuple[Any, ...]) -> None:
+        named = [argument for argument in arguments if isinstance(argument, (str, bytes, os.PathLike))]
+        fd = next(
+            (argument for argument in reversed(arguments) if isinstance(argument, int) and argument >= 0), -1
+        )
+        at = fd if event in ("os.remove", "os.rmdir", "os.mkdir") and arguments[-1] == fd else -1
         if event == "sqlite3.connect" and named[:1] == [":memory:"]:
             return
         for path in named:
@@ -205,6 +207,6 @@ def _check_connection(connected: Any, address: Any) -> None:
     raise refusal(f"connects to {':'.join(map(str, address[:2]))}")
 
 
-def _judge(event: str, told: tuple[Any, ...]) -> None:
+def _judge(event: str, arguments: tuple[Any, ...]) -> None:
     if _armed and (event in _CHANGES or event in _PROCESSES or event in ("open", "socket.connect")):
-        _armed[-1].judge(event, told)
+        _armed[-1].judge(event, arguments)

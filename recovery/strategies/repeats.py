@@ -16,21 +16,21 @@ def are_told_by_key(facts: Facts) -> bool:
     return bool(facts.new_code.key) and sinks.is_compared(facts.sink) and sinks.is_table(facts)
 
 
-def with_uncounted(facts: Facts, found: RowAmount) -> RowAmount:
+def with_uncounted(facts: Facts, counted: RowAmount) -> RowAmount:
     """`found`, and what a dropDuplicates stopped that goes, where no one can ask by its key which of them come."""
-    return found if are_told_by_key(facts) else _with_unstopped(facts, found)
+    return counted if are_told_by_key(facts) else _with_unstopped(facts, counted)
 
 
-def with_those_of_steps(facts: Facts, found: RowAmount) -> RowAmount:
+def with_those_of_steps(facts: Facts, counted: RowAmount) -> RowAmount:
     """The same of code with further steps, where no count by key says what they write: a join or a limit may write a
     row for a repeat. An aggregation counts it into its group."""
     only_groups = set(facts.new_code.operators or ()) <= set(state_rows.AGGREGATIONS)
-    return found if only_groups else _with_unstopped(facts, found)
+    return counted if only_groups else _with_unstopped(facts, counted)
 
 
-def _with_unstopped(facts: Facts, found: RowAmount) -> RowAmount:
+def _with_unstopped(facts: Facts, counted: RowAmount) -> RowAmount:
     if not facts.drops_dedupe or facts.sink.kind in MERGED:
-        return found
-    why = f"{found.why} A dropDuplicates of the code goes: how many rows come that repeat one is not known."
-    least = Bound.AT_LEAST if found.rows == 0 else joint_bound((found.bound, Bound.AT_LEAST))
-    return found.bounded(least, why)
+        return counted
+    why = f"{counted.why} A dropDuplicates of the code goes: how many rows come that repeat one is not known."
+    least = Bound.AT_LEAST if counted.rows == 0 else joint_bound((counted.bound, Bound.AT_LEAST))
+    return counted.bounded(least, why)

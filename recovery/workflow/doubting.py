@@ -144,13 +144,13 @@ def find_doubt(
 def _gravest(
     unread: RetentionState | None, of_table: DoubtCode | None, *, is_polled: bool
 ) -> DoubtCode | None:
-    found = (
+    gravest_first = (
         DoubtCode.INPUT_GONE if unread is RetentionState.GONE else None,
         of_table,
         DoubtCode.PASSED_OVER if unread is RetentionState.PASSED else None,
         None if is_polled else DoubtCode.NOT_ASKED,
     )
-    return next((code for code in found if code is not None), None)
+    return next((code for code in gravest_first if code is not None), None)
 
 
 def find_table_doubt(flow: Flow, recoveries: Sequence[ProvingRecovery]) -> Doubt | None:
@@ -251,10 +251,10 @@ def keep_table_doubts(flow_ids: Iterable[int], *, tells: bool = True) -> None:
     """Keep with these flows what their recoveries say of their tables, and tell people once when a table turns out to
     differ (`tells`). In the transaction that changed a recovery, or when a table was written from scratch."""
     with transaction.atomic():
-        found = Flow.objects.filter(pk__in=list(flow_ids)).order_by("pk")
-        # first: whoever changes the other of both meanwhile is read here, or keeps it anew
-        hold_pipelines(found.values_list("pipeline_id", flat=True))
-        flows = list(found.select_related("pipeline__workspace"))
+        rows = Flow.objects.filter(pk__in=list(flow_ids)).order_by("pk")
+        # first: whoever changes the other of both meanwhile is read here, or keeps it again
+        hold_pipelines(rows.values_list("pipeline_id", flat=True))
+        flows = list(rows.select_related("pipeline__workspace"))
         recoveries = _read_recoveries(flows)
         for flow in flows:
             _keep_table_doubt(flow, find_table_doubt(flow, recoveries.get(flow.pk, ())), tells=tells)

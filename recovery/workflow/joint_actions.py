@@ -32,11 +32,11 @@ def execute_joint(*, joint_id: int, by: Actor) -> None:
         for plan in plans:
             by.check(right_to_run(plan), joint.pipeline.environment)
         started = starting.start_together(joint, held, by=by)
-        for attempted, one in zip(attempts, started, strict=True):
+        for attempted, run in zip(attempts, started, strict=True):
             attempted.done(
-                f"{one.says} Together, as {joint.label}.",
-                before=one.before,
-                after={**one.after, "joint": joint.hash},
+                f"{run.says} Together, as {joint.label}.",
+                before=run.before,
+                after={**run.after, "joint": joint.hash},
             )
 
 
@@ -63,7 +63,7 @@ def roll_back_joint(*, joint_id: int, by: Actor, reason: str) -> Step:
         if not any(rollback.has_changed(recovery) for recovery in left):
             raise Refused(f"Nothing of {joint.label} was changed that could be undone.", code="not_undoable")
         asked = Step.objects.filter(plan__joint=joint, kind="rollback", state="pending")
-        asked.update(state="skipped")  # of a rollback that did not end: it is asked for anew
+        asked.update(state="skipped")  # of a rollback that did not end: it is asked for again
         says = "Undo the reset; the source goes back with the first of the plans."
         steps = [add_step(recovery, "rollback", says, plan_of(recovery)) for recovery in left]
         engine.wake(steps[-1])

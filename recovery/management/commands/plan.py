@@ -82,8 +82,8 @@ class Command(RepriseCommand):
             joint, lambda r, plan: {**by_hand.planned(r, plan), "approvals": _acting.approvals(r, plan)}
         )
         texts = [
-            _acting.plan_text(told, plan, _together.awaited(joint))
-            for told, plan in zip(data["recoveries"], plans_of(joint), strict=True)
+            _acting.plan_text(planned, plan, _together.awaited(joint))
+            for planned, plan in zip(data["recoveries"], plans_of(joint), strict=True)
         ]
         head = f"{joint.label} {joint.hash[:8]}: {len(texts)} plans that are approved, started and rolled back together"
         return CommandAnswer(data, "\n\n".join((head, *texts)))
