@@ -23,7 +23,7 @@ JOINABLE = frozenset(
         Strategy.REPLAY,
     }
 )
-"""Strategies whose one update reads on. The others empty a table or a checkpoint in it, or start none."""
+"""Strategies whose one update reads on. The others empty a table or a checkpoint by it, or start none."""
 
 
 class JoinedPlan(Value):
@@ -38,7 +38,7 @@ class JoinedPlan(Value):
 
 
 class JointBody(Value):
-    """Everything that a joint plan fixes beside its plans."""
+    """Everything that a joint plan fixes in addition to its plans."""
 
     schema_number: Annotated[Number, Field(alias="schema", ge=1, le=JOINT_SCHEMA)]
     """The number of this shape."""

@@ -112,6 +112,6 @@ class DoubtCode(StrEnum):
 
     @property
     def needs_attention(self) -> bool:
-        """Whether somebody has to look. What a plan accepted, or a source's settings leave out, someone has decided;
+        """Whether someone has to look. What a plan accepted, or a source's settings leave out, someone has decided;
         a workspace that does not answer is shown itself."""
         return self in (DoubtCode.INPUT_GONE, DoubtCode.NOT_PROVEN, DoubtCode.TABLE_DIFFERS)

@@ -59,7 +59,7 @@ class NamedBy(StrEnum):
     TRIGGER = "trigger"
     """It starts when the dataset changes."""
     PARAMETER = "parameter"
-    """A parameter has its name; whether the job reads it, writes it or does neither, nobody says."""
+    """A parameter has its name; whether the job reads it, writes it or does neither, is not known."""
 
 
 class NamingJob(Value):

@@ -83,7 +83,7 @@ def listed_rows(by: Actor) -> QuerySet[Listed]:
 
 
 def needs_attention(now: datetime) -> Q:
-    """Rows that somebody has to look at: broken, with input at risk, with a table that is not proven or is proven to
+    """Rows that someone has to look at: broken, with input at risk, with a table that is not proven or is proven to
     differ, or with a recovery that waits for a person."""
     stuck = Recovery.objects.filter(active=True, state="needs_attention").values("flow")
     doubted = Q(doubt__in=[code for code in DoubtCode if code.needs_attention])

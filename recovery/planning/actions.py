@@ -145,7 +145,7 @@ def join_plans(*, recovery_ids: Sequence[int], by: Actor) -> JointPlan:
     for or is joined already, and where they cannot run together (`plans.joint`)."""
     members = [get(recovery_id) for recovery_id in recovery_ids]
     if not members:
-        raise WrongUse("Name the recoveries whose plans shall run together.")
+        raise WrongUse("Name the recoveries whose plans are to run together.")
     with trying_together("plan.join", members, by) as attempts:
         held = {pk: lock(pk) for pk in sorted(set(recovery_ids))}
         plans = [_joinable_plan(held[pk]) for pk in recovery_ids]
