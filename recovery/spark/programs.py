@@ -333,13 +333,6 @@ def _stand_ins(spark: Any, found: list[ProgramQuery], known: "_Known") -> list[t
 
     reader = streaming.DataStreamReader
 
-    def get(builder: Any) -> Any:
-        for name, value in dict(getattr(builder, "_options", {})).items():
-            known.settings[str(name)] = str(value)
-            if str(name).startswith("spark.sql."):
-                _set(spark, str(name), value)
-        return spark
-
     own_table = reader.table
 
     def table(stream: Any, tableName: str) -> Any:
@@ -356,8 +349,8 @@ def _stand_ins(spark: Any, found: list[ProgramQuery], known: "_Known") -> list[t
             (builder, name, stand_in)
             for builder in (classic.SparkSession.Builder, connect.SparkSession.Builder)
             for name, stand_in in (
-                ("getOrCreate", get),
-                ("create", get),
+                ("getOrCreate", _get_session_with(spark, known)),
+                ("create", _get_session_with(spark, known)),
                 ("_validate_startup_urls", _nothing),
             )
         ],
@@ -385,6 +378,19 @@ def _stand_ins(spark: Any, found: list[ProgramQuery], known: "_Known") -> list[t
         (argparse.ArgumentParser, "error", _refuse_arguments),
         *reads_only.doors(known.held),
     ]
+
+
+def _get_session_with(spark: Any, known: "_Known") -> Callable[[Any], Any]:
+    """What `getOrCreate` does: notes the builder's options, and answers this session."""
+
+    def get_session(builder: Any) -> Any:
+        for name, value in dict(getattr(builder, "_options", {})).items():
+            known.settings[str(name)] = str(value)
+            if str(name).startswith("spark.sql."):
+                _set(spark, str(name), value)
+        return spark
+
+    return get_session
 
 
 def _context(spark: Any, known: "_Known") -> DriverContext:
