@@ -11,12 +11,13 @@ from datetime import datetime
 from typing import Final
 
 from django.db import transaction
+from django.db.models import Exists, OuterRef, Q
 from django.utils import timezone
 
 from recovery.contracts import codec
 from recovery.contracts.measured import Measured
 from recovery.contracts.names import DoubtCode
-from recovery.models import Flow, FlowInput, Recovery
+from recovery.models import Flow, FlowInput, Recovery, Step
 from recovery.models.listed import hold_pipelines
 from recovery.notify.actions import announce_event
 from recovery.pipelines import retention
@@ -59,6 +60,15 @@ class ProvingRecovery:
 
 PROVING: Final = ("succeeded", "unproven", "failed", "needs_attention")
 """States of recoveries by which the flow's table is proven, or is not."""
+
+
+def _is_proving() -> Q:
+    """Those, and open ones whose proof did not hold: while a further plan is made and runs, or the proof is measured
+    again, nothing has shown that the table is right."""
+    measured = Step.objects.filter(
+        recovery=OuterRef("pk"), kind="verify", state="done", plan__isnull=False, plan__voided_at=None
+    )
+    return Q(state__in=PROVING) | (Q(active=True) & Q(Exists(measured)))
 
 
 def doubts_of(flow_ids: Iterable[int], now: datetime) -> dict[int, Doubt]:
@@ -113,7 +123,7 @@ def _read_recoveries(flows: Iterable[Flow]) -> Mapping[int, Sequence[ProvingReco
 def _list_rows(rewritten: Mapping[int, datetime | None]) -> dict[int, list[_Row]]:
     """By flow, its recoveries since the table was written from scratch, the newest first."""
     rows: dict[int, list[_Row]] = defaultdict(list)
-    proving = Recovery.objects.filter(flow__in=rewritten.keys(), state__in=PROVING).order_by("-pk")
+    proving = Recovery.objects.filter(_is_proving(), flow__in=rewritten.keys()).order_by("-pk")
     for flow_id, pk, state, ended_at in proving.values_list("flow", "pk", "state", "ended_at"):
         since = rewritten[flow_id]
         is_before = since is not None and ended_at is not None and since > ended_at
@@ -178,11 +188,10 @@ def _not_proven(recoveries: Sequence[ProvingRecovery], run: str) -> Doubt | None
     wrong = sum(criterion.ok is False for criterion in criteria)
     unknown = sum(criterion.ok is None for criterion in criteria)
     number = "1 criterion" if len(criteria) == 1 else f"{len(criteria)} criteria"
-    text = (
-        f"Of {number} {wrong} did not hold and {unknown} could not be measured."
-        if criteria
-        else "Nothing was measured."
-    )
+    if criteria:
+        text = f"Of {number} {wrong} did not hold and {unknown} could not be measured."
+    else:
+        text = "Nothing was measured." if newest.state in PROVING else "Its last proof did not hold."
     return Doubt(
         DoubtCode.NOT_PROVEN,
         "not proven",
@@ -262,7 +271,7 @@ def keep_table_doubts(flow_ids: Iterable[int], *, tells: bool = True) -> None:
 
 def keep_all_table_doubts() -> None:
     """The same for every flow that a recovery has proven, or not; after an upgrade, which is no news to people."""
-    proving = Recovery.objects.filter(state__in=PROVING).values("flow")
+    proving = Recovery.objects.filter(_is_proving()).values("flow")
     keep_table_doubts(Flow.objects.filter(pk__in=proving).values_list("pk", flat=True), tells=False)
 
 

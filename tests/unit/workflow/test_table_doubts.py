@@ -9,13 +9,14 @@ from django.utils import timezone
 from recovery.contracts import codec
 from recovery.contracts.names import DoubtCode
 from recovery.health.metrics import measure_doubts
-from recovery.models import Flow, Listed, Message, Recovery, Workspace
+from recovery.models import Flow, Listed, Message, Plan, Recovery, Step, Workspace
 from recovery.people.roles import Actor, Role
 from recovery.pipelines import lists
 from recovery.pipelines.follow import _on_migrate
 from recovery.workflow import moves
 from recovery.workflow.doubting import PROVING, doubts_of, keep_table_doubts
 from tests import factories as f
+from tests.factories.plans import plan_body
 
 pytestmark = pytest.mark.django_db
 SIX = {"rows": 6, "bound": "exact"}
@@ -72,6 +73,26 @@ def test_a_proof_that_fails_is_kept_as_not_proven_until_the_recovery_is_rolled_b
     failed.refresh_from_db()
     moves.move(failed, "rolled_back")
     assert (kept(flow), attention(), told()) == (("", False), 0, [])
+
+
+def test_a_further_plan_or_a_second_measurement_ends_no_doubt_before_it_has_proven_the_table() -> None:
+    flow = f.flow()
+    made = Recovery.objects.create(flow=flow, state="verifying", created_by="ada")
+    plan = Plan.objects.create(recovery=made, hash="1" * 64, body=plan_body(), sealed_by="ada")
+    Step.objects.create(
+        recovery=made, plan=plan, ordinal=1, kind="verify", state="done", idempotency_key="verify"
+    )
+    moves.move(made, "needs_attention", measured=codec.to_json(f.proof(verified=False)), reason="Not proven.")
+    assert kept(flow) == ("not-proven", False)
+    moves.move(made, "diagnosing", measured={}, reason="")  # as a further plan begins
+    for state in ("diagnosing", "planned", "awaiting_approval", "approved", "running", "verifying"):
+        Recovery.objects.filter(pk=made.pk).update(state=state)
+        keep_table_doubts([flow.pk])
+        assert (kept(flow), attention()) == (("not-proven", False), 1), state
+        assert {d.code for d in doubts_of([flow.pk], timezone.now()).values()} == {DoubtCode.NOT_PROVEN}
+    made.refresh_from_db()
+    moves.move(made, "succeeded", measured=CLEAN)
+    assert (kept(flow), attention()) == (("", False), 0)
 
 
 @pytest.mark.parametrize("state", ["failed", "running", "stopped", "stale"])
