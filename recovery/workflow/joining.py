@@ -58,6 +58,13 @@ def lead_of(joint: JointPlan) -> Plan:
     return joint.plans.get(joint_ordinal=0)
 
 
+def rerun_of(recovery: Recovery) -> Step | None:
+    """The step that starts the update of the recovery's plan: of plans that run together, that of the first."""
+    joint = joint_of(recovery)
+    steps = recovery.steps if joint is None else lead_of(joint).steps
+    return steps.filter(kind=StepKind.RERUN).first()
+
+
 def lock_members(joint: JointPlan) -> list[Recovery]:
     """The recoveries in the order of their plans, held until the transaction ends. Raises Refused where the joint plan
     is void, or one of them has another plan in force by now."""

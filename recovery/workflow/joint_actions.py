@@ -74,8 +74,15 @@ def roll_back_joint(*, joint_id: int, by: Actor, reason: str) -> Step:
 
 
 def _rollback_refusal(recovery: Recovery) -> str | None:
+    """Why it cannot be undone. Of a flow that none of its steps has changed there is nothing to undo, until the shared
+    update has written its table: then it would be called rolled back over rows that stay."""
     try:
-        return rollback.refusal(recovery) if rollback.has_changed(recovery) else None
+        if rollback.has_changed(recovery):
+            return rollback.refusal(recovery)
+        rerun = joining.rerun_of(recovery)
+        if rerun is None or rerun.state != "done":
+            return None
+        return "The shared update has run, and what it committed for this flow stays. Resume it, or skip its proof."
     except RepriseError as failure:
         return failure.sentence
 

@@ -52,7 +52,7 @@ def refusal(recovery: Recovery) -> str | None:
         return reason or _table_refusal(recovery, restored)
     if restored is not None and (reason := _table_refusal(recovery, restored)):
         return reason
-    rerun = recovery.steps.filter(kind="rerun").first()
+    rerun = joining.rerun_of(recovery)
     if rerun and codec.read(UpdateResult, rerun.result).update_id and rerun.state == "done":
         return "The update has run with the changed code; what it committed stays. Patch the code by a new recovery."
     return None

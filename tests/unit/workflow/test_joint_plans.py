@@ -11,7 +11,7 @@ from recovery.contracts import codec
 from recovery.contracts.joint import JointBody
 from recovery.contracts.results import UpdateResult
 from recovery.errors import OutcomeUnknown, Refused, RepriseError
-from recovery.models import AuditEntry, JointPlan, Plan, Recovery, Step
+from recovery.models import AuditEntry, Flow, JointPlan, Plan, Recovery, Step
 from recovery.planning.actions import join_plans
 from recovery.plans.values import Drift
 from recovery.strategies.base import checkpoint_watched, table_watched
@@ -481,6 +481,59 @@ def test_a_rollback_of_what_was_not_changed_is_refused(runs: Run, undoable: Any)
     with refused("not_undoable"):
         joint_actions.roll_back_joint(joint_id=joint.pk, by=RESPONDER, reason="")
     assert states(*rows) == ["needs_attention"] * 3
+
+
+UNCHANGING = ("stop", "backup", "rerun", "verify")
+
+
+def _first_changes_nothing(runs: Run) -> tuple[JointPlan, list[Recovery]]:
+    """Two flows, of which the first goes on as it is, with neither a patch nor a checkpoint of its own."""
+    made = planned_flows(kinds=UNCHANGING, count=1)
+    other = recovery("planned", flow=second_flow(made[0].flow))
+    seal_plan_of(other)
+    rows = [*made, other]
+    return join_plans(recovery_ids=[row.pk for row in rows], by=RESPONDER), rows
+
+
+def test_a_flow_that_only_the_shared_update_wrote_is_not_called_rolled_back(
+    runs: Run, undoable: dict[str, str]
+) -> None:
+    joint, rows = _first_changes_nothing(runs)
+    for row in rows:
+        runs.fails[row.label, "verify"] = Refused("Not read.")
+    execute(joint)
+    runs.to_rest()
+    with refused("not_undoable"):
+        joint_actions.roll_back_joint(joint_id=joint.pk, by=RESPONDER, reason="")
+    assert states(*rows) == ["needs_attention", "needs_attention"]
+    kept = [Flow.objects.get(pk=row.flow_id).table_doubt for row in rows]
+    assert kept == ["not-proven", "not-proven"]
+
+
+def test_a_flow_that_no_update_wrote_goes_back_with_the_others(runs: Run, undoable: dict[str, str]) -> None:
+    joint, rows = _first_changes_nothing(runs)
+    runs.fails[rows[1].label, "seed"] = Refused("No.")
+    execute(joint)
+    runs.to_rest()
+    joint_actions.roll_back_joint(joint_id=joint.pk, by=RESPONDER, reason="")
+    runs.to_rest()
+    assert states(*rows) == ["rolled_back", "rolled_back"]
+
+
+def test_code_that_has_run_is_not_undone_though_the_flow_did_not_take_the_update_over_yet() -> None:
+    _, rows = joined()
+    kept = UpdateResult(update_id="u-1", unnoted=False, state="COMPLETED")
+    Step.objects.filter(kind__in=("stop", "backup", "patch")).update(state="done")
+    Step.objects.filter(kind="seed").delete()
+    Recovery.objects.update(state="needs_attention")
+    client = SimpleNamespace(get_pipeline=lambda pipeline_id: {})
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(rollback, "client_for", lambda workspace: client)
+        assert [rollback.refusal(one) for one in Recovery.objects.all()] == [None, None]
+        Step.objects.filter(recovery=rows[0], kind="rerun").update(
+            state="done", result=codec.to_read_json(kept)
+        )
+        assert None not in [rollback.refusal(one) for one in Recovery.objects.all()]
 
 
 def test_a_rollback_that_stands_goes_on_where_it_stood_and_nothing_else_resumes(
