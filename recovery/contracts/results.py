@@ -363,6 +363,8 @@ class BeforeFurther(Value):
     """The same by the plan's inputs, for the proof; (): not noted."""
     last_batch: Number | None = None
     """The last batch that the checkpoint had committed; None: none, or not noted."""
+    together: Mapping[str, str | None] | None = None
+    """Fingerprints of what plans that run together with this one write; None: it runs alone, or not noted."""
 
 
 class VerifyResult(DataFilesResult):

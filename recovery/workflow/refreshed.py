@@ -16,7 +16,7 @@ from recovery.pipelines.workspaces import questions_service
 from recovery.spark.api import DefinedRequest, DefinitionMeasure, defined
 from recovery.strategies.base import checkpoint_watched, table_watched
 from recovery.verification.below import DONE
-from recovery.workflow.flow_snapshot import NO_COUNTS, FlowSnapshot, request_for
+from recovery.workflow.flow_snapshot import NO_COUNTS, FlowSnapshot, other_fingerprints, request_for
 from recovery.workflow.joining import plans_together
 
 
@@ -37,6 +37,21 @@ def without_refreshed(plan: Plan, others: Mapping[str, str | None]) -> dict[str,
             written[one.contents.dataset] = one.contents.flow
     ours = {table_watched(name) for name in written} | {checkpoint_watched(flow) for flow in written.values()}
     return {name: print_ for name, print_ in others.items() if name not in ours}
+
+
+def of_together(plan: Plan, others: Mapping[str, str | None]) -> dict[str, str | None]:
+    """Of these fingerprints, those of what the plans that run together with this one write."""
+    written = [one.contents for one in plans_together(plan) if one.pk != plan.pk]
+    theirs = {table_watched(one.dataset) for one in written} | {
+        checkpoint_watched(one.flow) for one in written
+    }
+    return {name: print_ for name, print_ in others.items() if name in theirs}
+
+
+def read_together(plan: Plan, snapshot: FlowSnapshot) -> dict[str, str | None] | None:
+    """The same, read now; None where the plan runs alone. The shared update is over, and no later one of this plan may
+    write there: a table that was proven before would change after its proof."""
+    return None if plans_together(plan) == [plan] else of_together(plan, other_fingerprints(snapshot))
 
 
 def measure_refreshed(

@@ -196,6 +196,7 @@ def _before(
         positions=tuple(source.offset_json for source in snapshot.checkpoint.sources),
         reached=reading.list_reached(snapshot.checkpoint, contents),
         last_batch=snapshot.checkpoint.last_committed,
+        together=refreshed.read_together(context.plan, snapshot),
     )
 
 
@@ -245,7 +246,7 @@ def go_on(context: Context, ended: str) -> Mapping[str, Any]:
     reviewed.require_reviewed_code_ran(contents, context.client, context.pipeline_id, [update_id])
     snapshot = read_flow_snapshot(context.flow, known=contents.table_places)
     readers = Readers(lambda: snapshot)
-    others_before = codec.read(StandstillResult, _steps(context)["stop"].result).others
+    others_before, others_after = _others(context, snapshot, before)
     evidence = Evidence(
         scope=reading.scope_of(contents),
         old=None,
@@ -256,14 +257,27 @@ def go_on(context: Context, ended: str) -> Mapping[str, Any]:
         sink_after=None,
         measure=Measure(strange=before.strange),
         further=_further(context.step, snapshot, contents, before, readers, ended),
-        others_before=refreshed.without_refreshed(context.plan, others_before),
-        others_after=refreshed.without_refreshed(context.plan, other_fingerprints(snapshot)),
+        others_before=others_before,
+        others_after=others_after,
     )
     verdict = complete_verdict(before.verdict, contents.criteria, evidence)
     _log_verdict(context, verdict)
     if verdict.verified:
         note_proven(snapshot, readers)
     return _result_of(verdict, before.outcome, before.below, before)
+
+
+def _others(
+    context: Context, snapshot: FlowSnapshot, before: BeforeFurther
+) -> tuple[dict[str, str | None], dict[str, str | None]]:
+    """Fingerprints of the places that the plan leaves alone: since its stop; of what plans that run together with it
+    write, since the further update was started."""
+    plan, now = context.plan, other_fingerprints(snapshot)
+    stood = codec.read(StandstillResult, _steps(context)["stop"].result).others
+    was, after = refreshed.without_refreshed(plan, stood), refreshed.without_refreshed(plan, now)
+    if before.together is None:
+        return was, after
+    return was | before.together, after | refreshed.of_together(plan, now)
 
 
 def _further(

@@ -2,21 +2,25 @@
 
 from collections.abc import Callable
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 from recovery.approvals import actions as approving
 from recovery.contracts import codec
+from recovery.contracts.criterion_values import ExpectedOthers
 from recovery.contracts.joint import JointBody
-from recovery.contracts.results import UpdateResult
+from recovery.contracts.measured import MeasuredBelow, MeasuredOutcome, Verdict
+from recovery.contracts.results import BeforeFurther, StandstillResult, UpdateResult, VerifyResult
 from recovery.errors import OutcomeUnknown, Refused, RepriseError
 from recovery.models import AuditEntry, Flow, JointPlan, Plan, Recovery, Step
 from recovery.planning.actions import join_plans
 from recovery.plans.values import Drift
 from recovery.strategies.base import checkpoint_watched, table_watched
+from recovery.verification.checks import nothing_else_changed
+from recovery.verification.evidence import Evidence
 from recovery.workflow import actions, broker, engine, joining, joint_actions, refreshed, tasks
-from recovery.workflow.steps import rerun, rollback
+from recovery.workflow.steps import rerun, rollback, verify
 from recovery.workflow.steps.base import Context, PlanVoid, ProbeOutcome, StepWait, saw
 from tests.factories.joint import joined, planned_flows, seal_plan_of, second_flow, states, step_of
 from tests.refusals import refused
@@ -389,6 +393,43 @@ def test_plans_that_run_together_watch_every_place_but_their_own() -> None:
     assert refreshed.without_refreshed(plan, {**others, **watched}) == {"t": "1", **watched}
     alone = seal_plan_of(recovery("planned", flow=bystander))
     assert refreshed.without_refreshed(alone, others) == others
+
+
+@pytest.mark.parametrize("is_changed", [False, True])
+def test_a_table_that_was_proven_already_is_watched_while_the_further_update_of_another_plan_runs(
+    monkeypatch: pytest.MonkeyPatch, is_changed: bool
+) -> None:
+    _, rows = joined()
+    table = table_watched(rows[0].flow.dataset)
+    prints = {table: "1", table_watched("t"): "1"}
+    monkeypatch.setattr(verify, "other_fingerprints", lambda snapshot: dict(prints))
+    monkeypatch.setattr(refreshed, "other_fingerprints", lambda snapshot: dict(prints))
+    for name in ("read_flow_snapshot", "Readers", "_further"):
+        monkeypatch.setattr(verify, name, lambda *args, **named: None)
+    monkeypatch.setattr(verify.reviewed, "require_reviewed_code_ran", lambda *args, **named: None)
+    judged: list[Evidence] = []
+    monkeypatch.setattr(
+        verify, "complete_verdict", lambda verdict, criteria, evidence: judged.append(evidence) or Verdict()
+    )
+    plan = rows[1].plans.get()
+    before = BeforeFurther(
+        verdict=Verdict(), outcome=MeasuredOutcome(), below=MeasuredBelow(), rows=None, listed={}, version=None,
+        files=(), ends=None, strange=None, together=refreshed.read_together(plan, cast(Any, None)),
+    )  # fmt: skip
+    stood = StandstillResult(
+        others={table: "0", table_watched("t"): "1"}
+    )  # it was written by the shared update
+    Step.objects.filter(recovery=rows[1], kind="stop").update(state="done", result=codec.to_json(stood))
+    step = step_of(rows[1], "verify")
+    step.result = codec.to_json(VerifyResult(before_further=before, further="u-9"))
+    context: Any = Updates(step)
+    context.contents, context.flow, context.client, context.pipeline_id = plan.contents, None, None, "p"
+    context.watch = SimpleNamespace(keep=lambda **values: None)
+    if is_changed:
+        prints[table] = "2"
+    verify.go_on(context, "COMPLETED")
+    found = nothing_else_changed(ExpectedOthers(), judged[0])
+    assert found.ok is not is_changed
 
 
 class Updates:
