@@ -3,6 +3,8 @@ are read years later, and by programs of other people (`recovery.audit.offline`)
 
 from collections.abc import Mapping
 
+from pydantic import SerializerFunctionWrapHandler, model_serializer
+
 from recovery.contracts.criteria import Criterion
 from recovery.contracts.value import Flag, Moment, Number, Value
 
@@ -54,9 +56,16 @@ class PackedPlan(Value):
     body: Mapping[str, object]
     """Its contents, byte for byte as they were sealed: no reader of today's is between."""
     joint_hash: str = ""
-    """The seal of the joint plan that it is part of, which votes on it have signed; "": it runs alone."""
+    """The seal of the joint plan that it is part of, which votes on it have signed. Not written where it runs alone."""
     joint: Mapping[str, object] = {}
-    """The contents of that, byte for byte; {}: it runs alone."""
+    """The contents of that, byte for byte. Not written where it runs alone."""
+
+    @model_serializer(mode="wrap")
+    def _write(self, handler: SerializerFunctionWrapHandler) -> dict[str, object]:
+        stored: dict[str, object] = handler(self)
+        if not self.joint_hash:
+            del stored["joint_hash"], stored["joint"]
+        return stored
 
 
 class PackedVerification(Value):

@@ -14,7 +14,7 @@ from recovery.planning.actions import begin_further_plan, join_plans, seal_at_on
 from recovery.planning.choosing import find_strategy
 from recovery.sources import position_requests
 from recovery.strategies.catalogue import EXECUTABLE, FOR_HEALTHY, POSITIONED
-from recovery.workflow import actions, by_hand, positioning, sealing
+from recovery.workflow import actions, by_hand, further, positioning, sealing
 from recovery.workflow.journal import trying_flow
 from recovery.workflow.places import checkpoint_of
 from recovery.workflow.selectors import open_recovery_of
@@ -70,7 +70,8 @@ def make_joint_plan(
     by: Actor,
 ) -> JointPlan:
     """A plan of each flow, as `make_plan`, and all of them sealed together in this order. Where one is refused, or they
-    cannot run together, nothing is left behind: what this call opened is cancelled, other plans are taken back."""
+    cannot run together, nothing is left behind: what this call opened is cancelled, a further plan is given up, other
+    plans are taken back."""
     made: list[tuple[Recovery, bool]] = []
     try:
         for flow, change in changes:
@@ -79,8 +80,9 @@ def make_joint_plan(
             made.append((recovery, is_new))
         return join_plans(recovery_ids=[recovery.pk for recovery, _ in made], by=by)
     except RepriseError as failure:
-        for recovery, is_new in made:
-            if is_new:
+        first = {recovery.pk: (recovery, is_new) for recovery, is_new in reversed(made)}  # a flow named twice
+        for recovery, is_new in first.values():
+            if is_new or further.may_be_given_up(recovery):
                 actions.cancel(recovery_id=recovery.pk, reason=f"No joint plan: {failure.sentence}", by=by)
             else:
                 actions.edit_again(recovery_id=recovery.pk, by=by)

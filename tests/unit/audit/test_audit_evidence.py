@@ -93,6 +93,13 @@ def test_the_pack_of_a_plan_that_ran_together_with_others_holds_what_its_votes_h
     assert len(offline.check_plans(folder)) == 1
 
 
+def test_the_pack_of_a_plan_that_runs_alone_says_nothing_of_others(folder: Path) -> None:
+    plans = json.loads((folder / "plan.json").read_text())["plans"]
+    assert {key for plan in plans for key in plan} == {
+        "hash", "sealed_by", "sealed_at", "voided_at", "drift", "body"
+    }  # fmt: skip
+
+
 def test_another_key_than_ones_own_is_not_good(folder: Path) -> None:
     code, said = run(folder, "--key", "00" * 32)
     assert code == 1

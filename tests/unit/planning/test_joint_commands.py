@@ -4,16 +4,19 @@ from typing import Any
 
 import pytest
 
+from recovery.contracts.choices import ChoicesChange
 from recovery.errors import Refused
 from recovery.management.commands import _acting, _together
 from recovery.models import Flow, JointPlan, Recovery
 from recovery.people.roles import Role
 from recovery.planning import plan_now
 from recovery.workflow import actions, broker, by_hand, tasks
-from recovery.workflow.selectors import open_recovery_of
+from recovery.workflow.selectors import open_recovery_of, plan_of
 from tests.factories.joint import KINDS, joined, seal_plan_of, second_flow, states
+from tests.refusals import refused
 from tests.unit.people.run import run_json, token_of
 from tests.unit.workflow.rows import RESPONDER, flow, recovery
+from tests.unit.workflow.test_further import not_proven, seal_further
 
 pytestmark = pytest.mark.django_db
 
@@ -129,6 +132,33 @@ def test_one_vote_by_command_is_for_all_of_them(monkeypatch: Any, token: str) ->
     code, answer = run_json(monkeypatch, token_of("ann", Role.APPROVER), *vote)
     assert (code, [r["vote"] for r in answer["recoveries"]]) == (0, ["approve"] * 2)
     assert states(*rows) == ["approved"] * 2
+
+
+def test_a_further_plan_that_is_not_joined_is_given_up_and_the_plan_that_ran_is_in_force_again(
+    monkeypatch: Any,
+) -> None:
+    of, ran = not_proven()
+    other = second_flow(of.flow)
+
+    def make_plan(*, flow: Flow, **more: Any) -> Any:
+        if flow.pk == other.pk:
+            raise Refused("It is blocked.", code="blocked")
+        return of, seal_further(of)
+
+    monkeypatch.setattr(plan_now, "make_plan", make_plan)
+    changes = [(one, ChoicesChange()) for one in (of.flow, other)]
+    with refused("blocked"):
+        plan_now.make_joint_plan(changes=changes, by=RESPONDER)
+    assert (states(of), plan_of(of)) == (["needs_attention"], ran)
+
+
+def test_a_flow_that_is_named_twice_is_refused_as_such_and_leaves_nothing_behind(
+    monkeypatch: Any, flows: list[Flow], sealed: Any, token: str
+) -> None:
+    named = ("--flow", flows[0].short, "--flow", flows[0].short, "--again")
+    code, answer = run_json(monkeypatch, token, "plan", "p", *named)
+    assert (code, answer["error"]["code"]) == (1, "too_few_plans")
+    assert [row.state for row in Recovery.objects.all()] == ["cancelled"]
 
 
 @pytest.mark.parametrize("text", ["J-99", "J-0"])
