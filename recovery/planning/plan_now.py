@@ -80,8 +80,10 @@ def make_joint_plan(
             made.append((recovery, is_new))
         return join_plans(recovery_ids=[recovery.pk for recovery, _ in made], by=by)
     except RepriseError as failure:
-        first = {recovery.pk: (recovery, is_new) for recovery, is_new in reversed(made)}  # a flow named twice
-        for recovery, is_new in first.values():
+        opened = {
+            recovery.pk: (recovery, is_new) for recovery, is_new in reversed(made)
+        }  # a flow named twice
+        for recovery, is_new in opened.values():
             if is_new or further.may_be_given_up(recovery):
                 actions.cancel(recovery_id=recovery.pk, reason=f"No joint plan: {failure.sentence}", by=by)
             else:

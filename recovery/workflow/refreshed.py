@@ -41,11 +41,10 @@ def without_refreshed(plan: Plan, others: Mapping[str, str | None]) -> dict[str,
 
 def of_together(plan: Plan, others: Mapping[str, str | None]) -> dict[str, str | None]:
     """Of these fingerprints, those of what the plans that run together with this one write."""
-    written = [one.contents for one in plans_together(plan) if one.pk != plan.pk]
-    theirs = {table_watched(one.dataset) for one in written} | {
-        checkpoint_watched(one.flow) for one in written
-    }
-    return {name: print_ for name, print_ in others.items() if name in theirs}
+    written = [other.contents for other in plans_together(plan) if other.pk != plan.pk]
+    watched = {table_watched(body.dataset) for body in written}
+    watched |= {checkpoint_watched(body.flow) for body in written}
+    return {name: print_ for name, print_ in others.items() if name in watched}
 
 
 def read_together(plan: Plan, snapshot: FlowSnapshot) -> dict[str, str | None] | None:

@@ -277,7 +277,7 @@ def _others(
     was, after = refreshed.without_refreshed(plan, stood), refreshed.without_refreshed(plan, now)
     if before.together is None:
         return was, after
-    return was | before.together, after | refreshed.of_together(plan, now)
+    return {**was, **before.together}, after | refreshed.of_together(plan, now)
 
 
 def _further(
